@@ -1,0 +1,99 @@
+package abi
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Denial says that no rule allowed an operation, and which line of manifest would. It is the record `denial` of
+// stile:capability/types. A capability fills in Operation, Reason and Grant; the host adds Binding and Remedy.
+type Denial struct {
+	// Binding is the name the operation went through, e.g. "github".
+	Binding string
+	// Operation is what was asked, e.g. "POST https://api.github.com/user/repos".
+	Operation string
+	// Reason says why no rule allows it.
+	Reason string
+	// Remedy is the manifest line that would allow it.
+	Remedy string
+	// Grant is the JSON value that would allow the operation when it stood in the manifest under the binding's name,
+	// e.g. `{"http":[{"host":"api.github.com","methods":["POST"],"path":"/user/repos"}]}`. It never reaches the guest
+	// as such; empty when no grant could allow the operation.
+	Grant string `wit:"-"`
+}
+
+// Code is a case of the variant `error` of stile:capability/types.
+type Code uint8
+
+// The cases of the variant `error`, in its order.
+const (
+	CodeDenied Code = iota
+	CodeRevoked
+	CodeExpired
+	CodeExhausted
+	CodeTimedOut
+	CodeTooLarge
+	CodeNotFound
+	CodeAlreadyExists
+	CodeConflict
+	CodeInvalid
+	CodeUnavailable
+)
+
+// Error is the variant `error` of stile:capability/types: what an operation of a capability can fail with.
+// It is compared with errors.Is by Code, so errors.Is(err, abi.ErrNotFound) holds for every not-found error.
+type Error struct {
+	Code   Code
+	Denial *Denial // CodeDenied
+	Size   uint64  // CodeTooLarge: the size that would have been needed, or the limit when it is unknown
+	Detail string  // every other code that carries text
+}
+
+// What callers branch on, for errors.Is.
+var (
+	ErrDenied        = &Error{Code: CodeDenied}
+	ErrRevoked       = &Error{Code: CodeRevoked}
+	ErrExpired       = &Error{Code: CodeExpired}
+	ErrExhausted     = &Error{Code: CodeExhausted}
+	ErrTimedOut      = &Error{Code: CodeTimedOut}
+	ErrTooLarge      = &Error{Code: CodeTooLarge}
+	ErrNotFound      = &Error{Code: CodeNotFound}
+	ErrAlreadyExists = &Error{Code: CodeAlreadyExists}
+	ErrConflict      = &Error{Code: CodeConflict}
+	ErrInvalid       = &Error{Code: CodeInvalid}
+	ErrUnavailable   = &Error{Code: CodeUnavailable}
+)
+
+var codeText = [...]string{
+	CodeDenied: "denied", CodeRevoked: "revoked", CodeExpired: "expired", CodeExhausted: "exhausted",
+	CodeTimedOut: "timed out", CodeTooLarge: "too large", CodeNotFound: "not found",
+	CodeAlreadyExists: "already exists", CodeConflict: "conflict", CodeInvalid: "invalid", CodeUnavailable: "unavailable",
+}
+
+// Errorf makes an error of a code that carries text.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Deny makes the error of a denied operation.
+func Deny(d Denial) *Error { return &Error{Code: CodeDenied, Denial: &d} }
+
+// Error implements error.
+func (e *Error) Error() string {
+	switch {
+	case e.Denial != nil:
+		return fmt.Sprintf("denied: %s: %s", e.Denial.Operation, e.Denial.Reason)
+	case e.Code == CodeTooLarge && e.Size > 0:
+		return fmt.Sprintf("too large: %d bytes", e.Size)
+	case e.Detail != "":
+		return codeText[e.Code] + ": " + e.Detail
+	default:
+		return codeText[e.Code]
+	}
+}
+
+// Is reports whether target is an *Error of the same code.
+func (e *Error) Is(target error) bool {
+	var t *Error
+	return errors.As(target, &t) && t.Code == e.Code
+}

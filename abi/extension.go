@@ -1,0 +1,36 @@
+package abi
+
+// ExtensionTools is the interface every extension exports.
+const ExtensionTools = "stile:extension/tools@0.1.0"
+
+// Definition describes one tool: the record `definition` of stile:extension/tools.
+type Definition struct {
+	Name        string      `json:"name"`
+	Description string      `json:"description"`
+	// InputSchema is JSON Schema 2020-12, as JSON text.
+	InputSchema string `json:"inputSchema"`
+	// OutputSchema is nil when the tool promises nothing about its result.
+	OutputSchema *string     `json:"outputSchema,omitempty"`
+	Annotations  Annotations `json:"annotations"`
+}
+
+// Annotations are a tool's hints about itself. They are the guest's word only.
+type Annotations struct {
+	ReadOnly    bool `json:"readOnly"`
+	Destructive bool `json:"destructive"`
+	Idempotent  bool `json:"idempotent"`
+	OpenWorld   bool `json:"openWorld"`
+}
+
+// Problem is one way in which an input does not fit a tool's schema. Path is a JSON pointer into the input.
+type Problem struct {
+	Path    string `json:"path"`
+	Message string `json:"message"`
+}
+
+// Failure is what a tool itself failed with: the guest's word only.
+type Failure struct {
+	Name    string `json:"name"`
+	Message string `json:"message"`
+	Stack   string `json:"stack,omitempty"`
+}

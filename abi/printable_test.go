@@ -1,0 +1,63 @@
+package abi
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestPrintable(t *testing.T) {
+	long := strings.Repeat("ordinary text, ", 100_000)
+	tests := []struct{ name, in, want string }{
+		{"empty", "", ""},
+		{"plain", "plain text", "plain text"},
+		{"line feed and tab stay", "a\tb\nc\n", "a\tb\nc\n"},
+		{"other scripts stay", "日本語 עברית العربية नमस्ते é e\u0301", "日本語 עברית العربية नमस्ते é e\u0301"},
+		{"emoji with joiner stays", "👩\u200d💻", "👩\u200d💻"},
+		{"replacement character stays", "a\ufffdb", "a\ufffdb"},
+		{"escape sequence", "\x1b[2J\x1b]0;title\x07", `\x1b[2J\x1b]0;title\x07`},
+		{"NUL, backspace, delete", "a\x00b\bc\x7f", `a\x00b\x08c\x7f`},
+		{"C1 as a character", "\u009b31m", `\u009b31m`},
+		{"C1 as a raw byte", "\x9b31m", `\x9b31m`},
+		{"lone CR", "ok\rdenied", `ok\x0ddenied`},
+		{"CR at the end", "ok\r", `ok\x0d`},
+		{"CR CR LF", "ok\r\r\n", "ok\\x0d\n"},
+		{"CR LF", "a\r\nb\r\n", "a\nb\n"},
+		{"bidi override", "a\u202eb\u202c", `a\u202eb\u202c`},
+		{"bidi isolates and marks", "\u2066a\u2069\u200e\u200f\u061c", `\u2066a\u2069\u200e\u200f\u061c`},
+		{"byte order mark", "\ufeffa", `\ufeffa`},
+		{"zero width space and soft hyphen", "pay\u200bpal\u00ad", `pay\u200bpal\u00ad`},
+		{"separators", "a\u2028b\u2029", `a\u2028b\u2029`},
+		{"invisible tags", "a\U000e0041", `a\U000e0041`},
+		{"broken UTF-8", "a\xff\xc3", `a\xff\xc3`},
+		{"surrogate half", "\xed\xa0\x80", `\xed\xa0\x80`},
+		{"overlong slash", "\xc0\xaf", `\xc0\xaf`},
+		{"very long, clean", long, long},
+		{"very long, one escape at the end", long + "\x1b", long + `\x1b`},
+		{"very long, all escapes", strings.Repeat("\x1b", 1<<20), strings.Repeat(`\x1b`, 1<<20)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Printable(tt.in); got != tt.want {
+				t.Errorf("got %.80q, want %.80q", got, tt.want)
+			}
+		})
+	}
+}
+
+func FuzzPrintable(f *testing.F) {
+	f.Add("a\r\n\x1b\u202e\xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		p := Printable(s)
+		switch {
+		case !utf8.ValidString(p):
+			t.Errorf("%q: not UTF-8", p)
+		case strings.IndexFunc(p, hidden) >= 0:
+			t.Errorf("%q: still hides something", p)
+		case len(p) > 4*len(s):
+			t.Errorf("%d bytes grew to %d", len(s), len(p))
+		case Printable(p) != p:
+			t.Errorf("%q: a second pass changes it", p)
+		}
+	})
+}

@@ -1,0 +1,108 @@
+// Package abi is what crosses the boundary between host and component, in Go: WIT types and their canonical-ABI
+// layout, values, capabilities, handles and errors. It needs no engine and imports nothing else of this module.
+// Everything parsed or built here is immutable and safe to share between goroutines.
+package abi
+
+// Kind says which WIT type constructor a [Type] is made with.
+type Kind uint8
+
+// The WIT type constructors.
+const (
+	KindBool Kind = iota + 1
+	KindS8
+	KindU8
+	KindS16
+	KindU16
+	KindS32
+	KindU32
+	KindS64
+	KindU64
+	KindF32
+	KindF64
+	KindChar
+	KindString
+	KindList
+	KindRecord
+	KindTuple
+	KindVariant
+	KindEnum
+	KindOption
+	KindResult
+	KindFlags
+	KindOwn
+	KindBorrow
+)
+
+// Type is one WIT type. Aliases (`type a = b`, `use`) are resolved away while parsing.
+type Type struct {
+	Kind Kind
+	// Name is the kebab-case name the type was declared with, empty for an anonymous one such as list<u8>.
+	Name string
+	// Interface declares a named type; nil for an anonymous one.
+	Interface *Interface
+	Doc       string
+
+	Elem     *Type     // List, Option
+	Fields   []Field   // Record; Tuple, with the names "0", "1", ...
+	Cases    []Case    // Variant; Enum, without types
+	Ok, Err  *Type     // Result; nil is `_`
+	Labels   []string  // Flags
+	Resource *Resource // Own, Borrow
+}
+
+// Field is one field of a record or one element of a tuple.
+type Field struct {
+	Name string
+	Type *Type
+	Doc  string
+}
+
+// Case is one case of a variant or an enum. A case without payload has a nil Type.
+type Case struct {
+	Name string
+	Type *Type
+	Doc  string
+}
+
+// Resource is a WIT resource type.
+type Resource struct {
+	Name      string
+	Interface *Interface
+	Doc       string
+}
+
+// Func is a function of an interface: freestanding, or a method, static or constructor of a resource.
+type Func struct {
+	// Name is the name in the component model: "get", "[method]client.start", "[static]r.f", "[constructor]r".
+	Name      string
+	Interface *Interface
+	// Resource is set for methods, statics and constructors.
+	Resource *Resource
+	// Params includes `self: borrow<resource>` first for a method.
+	Params []Field
+	// Result is nil when the function returns nothing.
+	Result *Type
+	Doc    string
+}
+
+// Interface is a WIT interface. All slices are in the order of the WIT text.
+type Interface struct {
+	// Name is the whole name: "stile:capability/http@0.1.0".
+	Name      string
+	Doc       string
+	Types     []*Type
+	Resources []*Resource
+	Funcs     []*Func
+}
+
+// World is a WIT world.
+type World struct {
+	// Name is the whole name: "stile:extension/extension@0.1.0".
+	Name    string
+	Doc     string
+	Imports []*Interface
+	Exports []*Interface
+	// ImportFuncs and ExportFuncs are the world's own functions, outside any interface.
+	ImportFuncs []*Func
+	ExportFuncs []*Func
+}

@@ -1,0 +1,153 @@
+// Package wasmtime binds the component half of wasmtime's C API, which the Go module wasmtime-go leaves out: engines with
+// a pool of instance slots, components and their types, host-defined functions and resources, and calls with limits.
+// It is the only package of this module with cgo or unsafe; what leaves it are Go values and the types of package abi.
+package wasmtime
+
+/*
+#cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -Werror
+#include "shim.h"
+#include <stdlib.h>
+*/
+import "C"
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	_ "github.com/bytecodealliance/wasmtime-go/v44" // brings the library and the flags to link it
+)
+
+// Tick is how often a running guest looks whether it has been cancelled or has passed a limit.
+const Tick = 5 * time.Millisecond
+
+// Pool sizes an [Engine]. All fields must be positive.
+type Pool struct {
+	// Instances is how many components may be live at once.
+	Instances int
+	// WarmSlots is how many unused slots keep memory resident.
+	WarmSlots int
+	// MaxMemory is the most bytes one linear memory may have.
+	MaxMemory int64
+	// KeepResident is how many bytes of each slot are reset in place, instead of being given back to the kernel, when
+	// its instance ends. More makes starts faster and warm slots larger.
+	KeepResident int64
+	// Running is how many guests may execute at once; those beyond take turns.
+	Running int
+}
+
+// coreInstances bounds the core instances of one component; those that toolchains make have fewer than ten.
+const coreInstances = 12
+
+// MaxStack is the native stack of a guest, in bytes. QuickJS reports its own stack overflow well before this.
+const MaxStack = 1 << 20
+
+// Engine compiles and runs components. It is safe for concurrent use. Close it after everything made with it.
+type Engine struct {
+	c      *C.wasm_engine_t
+	active atomic.Int64
+	turns  chan struct{}
+	// waiting counts those who wait for a turn. It is C memory, because the epoch callback reads it.
+	waiting *int32
+	wake    chan struct{}
+	stop    chan struct{}
+	done    sync.WaitGroup
+	closed  atomic.Bool
+}
+
+// NewEngine reserves the address space of the pool, 4 GiB for each instance, and starts the epoch ticker.
+func NewEngine(p Pool) *Engine {
+	e := &Engine{
+		c: C.stile_engine_new(C.stile_pool{
+			instances:      C.uint32_t(p.Instances),
+			warm_slots:     C.uint32_t(p.WarmSlots),
+			core_instances: C.uint32_t(p.Instances * coreInstances),
+			memories:       C.uint32_t(p.Instances),
+			tables:         C.uint32_t(p.Instances * 4),
+			max_memory:     C.size_t(p.MaxMemory),
+			keep_resident:  C.size_t(p.KeepResident),
+			max_stack:      MaxStack,
+		}),
+		turns:   make(chan struct{}, p.Running),
+		waiting: (*int32)(C.calloc(1, C.sizeof_int32_t)),
+		wake:    make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+	}
+	e.done.Go(e.tick)
+	return e
+}
+
+// tick advances the epoch while any call runs, and sleeps otherwise.
+func (e *Engine) tick() {
+	ticker := time.NewTicker(Tick)
+	ticker.Stop()
+	for {
+		select {
+		case <-e.stop:
+			return
+		case <-e.wake:
+		}
+		ticker.Reset(Tick)
+		for e.active.Load() > 0 {
+			select {
+			case <-e.stop:
+				ticker.Stop()
+				return
+			case <-ticker.C:
+				C.wasmtime_engine_increment_epoch(e.c)
+			}
+		}
+		ticker.Stop()
+	}
+}
+
+// enter takes a turn and starts the clock. What a guest passes to the host is converted, at up to 70 times its size, before
+// the host sees it, so the number of turns bounds the memory of the host. It reports false when done is closed first.
+func (e *Engine) enter(done <-chan struct{}) bool {
+	select {
+	case e.turns <- struct{}{}:
+	default:
+		atomic.AddInt32(e.waiting, 1)
+		defer atomic.AddInt32(e.waiting, -1)
+		select {
+		case e.turns <- struct{}{}:
+		case <-done:
+			return false
+		}
+	}
+	if e.active.Add(1) == 1 {
+		select {
+		case e.wake <- struct{}{}:
+		default:
+		}
+	}
+	return true
+}
+
+func (e *Engine) leave() {
+	e.active.Add(-1)
+	<-e.turns
+}
+
+// Close stops the ticker and frees the engine. It is idempotent.
+func (e *Engine) Close() {
+	if e.closed.Swap(true) {
+		return
+	}
+	close(e.stop)
+	e.done.Wait()
+	C.wasm_engine_delete(e.c)
+	C.free(unsafe.Pointer(e.waiting))
+}
+
+func bytesPointer(b []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(b))) }
+
+func charPointer(s string) *C.char { return (*C.char)(unsafe.Pointer(unsafe.StringData(s))) }
+
+// takeBytes copies an owned vector into Go and frees it.
+func takeBytes(v *C.wasm_byte_vec_t) []byte {
+	b := C.GoBytes(unsafe.Pointer(v.data), C.int(v.size))
+	C.wasm_byte_vec_delete(v)
+	return b
+}

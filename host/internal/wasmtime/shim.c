@@ -1,0 +1,131 @@
+#include "shim.h"
+
+#include <time.h>
+
+#include "_cgo_export.h"
+
+static uint64_t now(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+wasm_engine_t *stile_engine_new(stile_pool pool) {
+  wasm_config_t *c = wasm_config_new();
+  wasmtime_config_wasm_component_model_set(c, true);
+  wasmtime_config_concurrency_support_set(c, false);
+  wasmtime_config_epoch_interruption_set(c, true);
+  wasmtime_config_max_wasm_stack_set(c, pool.max_stack);
+  wasmtime_config_wasm_threads_set(c, false);
+  wasmtime_config_wasm_memory64_set(c, false);
+  // A call is a function of its inputs: no bits of NaN and no choice of instruction may show the machine.
+  wasmtime_config_wasm_relaxed_simd_deterministic_set(c, true);
+  wasmtime_config_cranelift_nan_canonicalization_set(c, true);
+  wasmtime_pooling_allocation_config_t *p = wasmtime_pooling_allocation_config_new();
+  wasmtime_pooling_allocation_config_total_component_instances_set(p, pool.instances);
+  wasmtime_pooling_allocation_config_total_core_instances_set(p, pool.core_instances);
+  wasmtime_pooling_allocation_config_total_memories_set(p, pool.memories);
+  wasmtime_pooling_allocation_config_total_tables_set(p, pool.tables);
+  wasmtime_pooling_allocation_config_max_memory_size_set(p, pool.max_memory);
+  wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(p, pool.keep_resident);
+  wasmtime_pooling_allocation_config_table_keep_resident_set(p, 65536);
+  wasmtime_pooling_allocation_config_max_unused_warm_slots_set(p, pool.warm_slots);
+  wasmtime_pooling_allocation_strategy_set(c, p);
+  wasmtime_pooling_allocation_config_delete(p);
+  return wasm_engine_new_with_config(c);
+}
+
+// on_epoch runs at every tick of the engine's epoch while the guest runs.
+static wasmtime_error_t *on_epoch(wasmtime_context_t *context, void *data, uint64_t *delta, wasmtime_update_deadline_kind_t *kind) {
+  (void)context;
+  stile_state *s = data;
+  if (__atomic_load_n(s->waiting, __ATOMIC_RELAXED) > 0) goYield(s->handle);
+  if (atomic_load_explicit(&s->cancelled, memory_order_relaxed))
+    s->ended = STILE_CANCELLED;
+  else if (s->cpu_used + (now(CLOCK_THREAD_CPUTIME_ID) - s->cpu_start) >= s->cpu_limit)
+    s->ended = STILE_CPU;
+  if (s->ended) return wasmtime_error_new("ended");
+  *delta = 1;
+  *kind = WASMTIME_UPDATE_DEADLINE_CONTINUE;
+  return NULL;
+}
+
+wasmtime_store_t *stile_store_new(wasm_engine_t *engine, stile_state *state, int64_t memory, int64_t table_elements, int64_t instances,
+                                  int64_t tables, int64_t memories) {
+  wasmtime_store_t *store = wasmtime_store_new(engine, state, NULL);
+  wasmtime_store_limiter(store, memory, table_elements, instances, tables, memories);
+  wasmtime_store_epoch_deadline_callback(store, on_epoch, state, NULL);
+  return store;
+}
+
+static void begin(wasmtime_context_t *context, stile_state *state) {
+  state->cpu_start = now(CLOCK_THREAD_CPUTIME_ID);
+  wasmtime_context_set_epoch_deadline(context, 1);
+}
+
+static void end(stile_state *state) { state->cpu_used += now(CLOCK_THREAD_CPUTIME_ID) - state->cpu_start; }
+
+wasmtime_error_t *stile_instantiate(wasmtime_component_linker_t *linker, wasmtime_context_t *context, wasmtime_component_t *component,
+                                    stile_state *state, wasmtime_component_instance_t *instance) {
+  begin(context, state);
+  wasmtime_error_t *error = wasmtime_component_linker_instantiate(linker, context, component, instance);
+  end(state);
+  return error;
+}
+
+wasmtime_error_t *stile_call(wasmtime_component_instance_t *instance, wasmtime_context_t *context, wasmtime_component_export_index_t *index,
+                             stile_state *state, wasmtime_component_val_t *args, size_t nargs, wasmtime_component_val_t *results,
+                             size_t nresults) {
+  wasmtime_component_func_t func;
+  if (!wasmtime_component_instance_get_func(instance, context, index, &func)) return wasmtime_error_new("no such export");
+  begin(context, state);
+  wasmtime_error_t *error = wasmtime_component_func_call(&func, context, args, nargs, results, nresults);
+  end(state);
+  return error;
+}
+
+void stile_cancel(stile_state *state) { atomic_store_explicit(&state->cancelled, 1, memory_order_relaxed); }
+
+static wasmtime_error_t *on_call(void *data, wasmtime_context_t *context, const wasmtime_component_func_type_t *type,
+                                 wasmtime_component_val_t *args, size_t nargs, wasmtime_component_val_t *results, size_t nresults) {
+  (void)type;
+  stile_state *s = wasmtime_context_get_data(context);
+  return goCall((uintptr_t)data, s->handle, context, args, nargs, results, nresults);
+}
+
+static wasmtime_error_t *on_drop(void *data, wasmtime_context_t *context, uint32_t rep) {
+  stile_state *s = wasmtime_context_get_data(context);
+  return goDrop((uintptr_t)data, s->handle, rep);
+}
+
+static void on_release(void *data) { goRelease((uintptr_t)data); }
+
+wasmtime_error_t *stile_add_func(wasmtime_component_linker_instance_t *instance, const char *name, size_t len, uintptr_t handle) {
+  return wasmtime_component_linker_instance_add_func(instance, name, len, on_call, (void *)handle, on_release);
+}
+
+wasmtime_error_t *stile_add_resource(wasmtime_component_linker_instance_t *instance, const char *name, size_t len, uint32_t type,
+                                     uintptr_t handle) {
+  wasmtime_component_resource_type_t *t = wasmtime_component_resource_type_new_host(type);
+  wasmtime_error_t *error = wasmtime_component_linker_instance_add_resource(instance, name, len, t, on_drop, (void *)handle, on_release);
+  wasmtime_component_resource_type_delete(t);
+  return error;
+}
+
+wasmtime_error_t *stile_resource_rep(wasmtime_context_t *context, wasmtime_component_resource_any_t *any, uint32_t *rep,
+                                     uint32_t *type) {
+  wasmtime_component_resource_host_t *host = NULL;
+  wasmtime_error_t *error = wasmtime_component_resource_any_to_host(context, any, &host);
+  if (error) return error;
+  *rep = wasmtime_component_resource_host_rep(host);
+  *type = wasmtime_component_resource_host_type(host);
+  wasmtime_component_resource_host_delete(host);
+  return NULL;
+}
+
+wasmtime_error_t *stile_resource_new(wasmtime_context_t *context, uint32_t rep, uint32_t type, wasmtime_component_resource_any_t **any) {
+  wasmtime_component_resource_host_t *host = wasmtime_component_resource_host_new(true, rep, type);
+  wasmtime_error_t *error = wasmtime_component_resource_host_to_any(context, host, any);
+  wasmtime_component_resource_host_delete(host);
+  return error;
+}

@@ -1,0 +1,46 @@
+// The C side of this package: callbacks that wasmtime calls, and the state of one store that they read without Go.
+#ifndef STILE_SHIM_H
+#define STILE_SHIM_H
+
+#include <stdatomic.h>
+
+#include "wasmtime.h"
+
+#include "layout.h"
+
+// Why the epoch callback ended a call.
+enum { STILE_RUNNING = 0, STILE_CANCELLED = 1, STILE_CPU = 2 };
+
+// stile_state is the state of one store. Everything but `cancelled` belongs to the thread that runs the call.
+typedef struct {
+  uintptr_t handle;          // cgo.Handle of the Go Store
+  atomic_int cancelled;      // set by any thread
+  int ended;                 // one of the reasons above
+  uint64_t cpu_limit;        // nanoseconds of thread time for the call
+  uint64_t cpu_used;         // nanoseconds used by earlier calls on this store
+  uint64_t cpu_start;        // thread time when the running call began
+  int32_t *waiting;          // how many stores wait for their turn; shared by all, may be NULL
+} stile_state;
+
+typedef struct {
+  uint32_t instances, warm_slots, core_instances, memories, tables;
+  size_t max_memory, keep_resident, max_stack;
+} stile_pool;
+
+wasm_engine_t *stile_engine_new(stile_pool pool);
+wasmtime_store_t *stile_store_new(wasm_engine_t *engine, stile_state *state, int64_t memory, int64_t table_elements, int64_t instances,
+                                  int64_t tables, int64_t memories);
+wasmtime_error_t *stile_instantiate(wasmtime_component_linker_t *linker, wasmtime_context_t *context, wasmtime_component_t *component,
+                                    stile_state *state, wasmtime_component_instance_t *instance);
+wasmtime_error_t *stile_call(wasmtime_component_instance_t *instance, wasmtime_context_t *context, wasmtime_component_export_index_t *index,
+                             stile_state *state, wasmtime_component_val_t *args, size_t nargs, wasmtime_component_val_t *results,
+                             size_t nresults);
+void stile_cancel(stile_state *state);
+wasmtime_error_t *stile_add_func(wasmtime_component_linker_instance_t *instance, const char *name, size_t len, uintptr_t handle);
+wasmtime_error_t *stile_add_resource(wasmtime_component_linker_instance_t *instance, const char *name, size_t len, uint32_t type,
+                                     uintptr_t handle);
+wasmtime_error_t *stile_resource_rep(wasmtime_context_t *context, wasmtime_component_resource_any_t *any, uint32_t *rep,
+                                     uint32_t *type);
+wasmtime_error_t *stile_resource_new(wasmtime_context_t *context, uint32_t rep, uint32_t type, wasmtime_component_resource_any_t **any);
+
+#endif

@@ -1,0 +1,201 @@
+package wasmtime
+
+/*
+#include "shim.h"
+#include <stdlib.h>
+*/
+import "C"
+
+import (
+	"errors"
+	"runtime/cgo"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// ErrPoolFull is what Instantiate fails with when every slot of the engine's pool is taken.
+var ErrPoolFull = errors.New("the pool of instances is full")
+
+// Limits bound one store.
+type Limits struct {
+	// Memory is the most bytes that each linear memory may have.
+	Memory int64
+	// CPU is the thread time that instantiation and calls may use together.
+	CPU time.Duration
+	// Done ends the wait for a turn when it is closed; Cancel is still needed to end a running guest. It may be nil.
+	Done <-chan struct{}
+}
+
+const (
+	maxTableElements = 100_000
+	maxTables        = 16
+	maxMemories      = 4
+)
+
+// Store holds one instance and everything that belongs to it. One goroutine at a time may use it, except that Cancel may
+// be called from any. Close frees it.
+type Store struct {
+	// Data is the embedder's; host functions read it.
+	Data any
+
+	engine  *Engine
+	c       *C.wasmtime_store_t
+	context *C.wasmtime_context_t
+	handle  cgo.Handle
+	failure error
+	done    <-chan struct{}
+	turn    bool // whether this store has a turn to run
+
+	mu    sync.Mutex // guards state against Cancel during Close
+	state *C.stile_state
+}
+
+// NewStore makes an empty store.
+func (e *Engine) NewStore(limits Limits, data any) *Store {
+	s := &Store{Data: data, engine: e, done: limits.Done, state: (*C.stile_state)(C.calloc(1, C.sizeof_stile_state))}
+	s.handle = cgo.NewHandle(s)
+	s.state.handle = C.uintptr_t(s.handle)
+	s.state.cpu_limit = C.uint64_t(limits.CPU)
+	s.state.waiting = (*C.int32_t)(unsafe.Pointer(e.waiting))
+	s.c = C.stile_store_new(e.c, s.state, C.int64_t(limits.Memory), maxTableElements, 2*coreInstances, maxTables, maxMemories)
+	s.context = C.wasmtime_store_context(s.c)
+	return s
+}
+
+// run calls f, which enters the guest, in a turn of this store.
+func (s *Store) run(f func() *C.wasmtime_error_t) error {
+	if s.turn = s.engine.enter(s.done); !s.turn {
+		return ErrCancelled
+	}
+	defer s.pause()
+	return s.explain(f())
+}
+
+func (s *Store) pause() {
+	if s.turn {
+		s.turn = false
+		s.engine.leave()
+	}
+}
+
+// resume takes the turn again; when the store is cancelled instead, the guest ends before it runs on.
+func (s *Store) resume() {
+	if s.turn = s.engine.enter(s.done); !s.turn {
+		C.stile_cancel(s.state)
+	}
+}
+
+// Blocking runs f, which may wait long, outside the turn of the guest that called it. Only host functions may call it.
+func (s *Store) Blocking(f func()) {
+	s.pause()
+	defer s.resume()
+	f()
+}
+
+// goYield lets others run: some wait, and this guest has had a whole tick.
+//
+//export goYield
+func goYield(store C.uintptr_t) {
+	s := cgo.Handle(store).Value().(*Store)
+	s.pause()
+	s.resume()
+}
+
+// Cancel ends what runs in the store within a [Tick]; a host function that blocks is the host's to end. It may be called
+// at any time, also after Close.
+func (s *Store) Cancel() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != nil {
+		C.stile_cancel(s.state)
+	}
+}
+
+// CPU returns the thread time used so far.
+func (s *Store) CPU() time.Duration { return time.Duration(s.state.cpu_used) }
+
+// Close frees the store and its instance. Destructors of resources do not run. It is idempotent.
+func (s *Store) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == nil {
+		return
+	}
+	C.wasmtime_store_delete(s.c)
+	s.handle.Delete()
+	C.free(unsafe.Pointer(s.state))
+	s.state = nil
+}
+
+// Instance is a component's instance in one store, and valid as long as that.
+type Instance struct {
+	store  *Store
+	linker *Linker
+	c      C.wasmtime_component_instance_t
+}
+
+// Instantiate starts a fresh instance.
+func (s *Store) Instantiate(l *Linker, c *Component) (*Instance, error) {
+	i := &Instance{store: s, linker: l}
+	if err := s.run(func() *C.wasmtime_error_t { return C.stile_instantiate(l.c, s.context, c.c, s.state, &i.c) }); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// Call calls an exported function. An error is a *TrapError, one of ErrCPU, ErrCancelled, what a host function
+// returned, or wasmtime's own; after any error the instance must not be called again.
+func (i *Instance) Call(x *Export, params []*abi.Type, result *abi.Type, args ...abi.Value) (abi.Value, error) {
+	s := i.store
+	cross := crossing{store: s, linker: i.linker, context: s.context}
+	values := make([]C.wasmtime_component_val_t, len(args))
+	defer func() {
+		for n := range values {
+			C.wasmtime_component_val_delete(&values[n])
+		}
+	}()
+	for n, arg := range args {
+		if err := cross.lower(params[n], arg, &values[n]); err != nil {
+			return nil, err
+		}
+	}
+	var out C.wasmtime_component_val_t
+	var results C.size_t
+	if result != nil {
+		results = 1
+	}
+	if err := s.run(func() *C.wasmtime_error_t {
+		return C.stile_call(&i.c, s.context, x.c, s.state, unsafe.SliceData(values), C.size_t(len(values)), &out, results)
+	}); err != nil || result == nil {
+		// What the engine itself finds wrong during a call is what the guest returned.
+		if text, ok := err.(engineError); ok {
+			err = &TrapError{Reason: string(text)}
+		}
+		return nil, err
+	}
+	defer C.wasmtime_component_val_delete(&out)
+	return cross.lift(result, &out)
+}
+
+// explain converts an error of the engine into what caused it.
+func (s *Store) explain(e *C.wasmtime_error_t) error {
+	err := takeError(e)
+	switch {
+	case err == nil:
+		return nil
+	case s.failure != nil:
+		return s.failure
+	case s.state.ended == C.STILE_CANCELLED:
+		return ErrCancelled
+	case s.state.ended == C.STILE_CPU:
+		return ErrCPU
+	case strings.Contains(err.Error(), "maximum concurrent"):
+		return ErrPoolFull
+	default:
+		return err
+	}
+}

@@ -1,0 +1,350 @@
+package wasmtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+)
+
+func newEngine(t testing.TB) *Engine {
+	e := NewEngine(Pool{Instances: 100, WarmSlots: 4, MaxMemory: 64 << 20, KeepResident: 2 << 20, Running: 4})
+	t.Cleanup(e.Close)
+	return e
+}
+
+// compile assembles and compiles a component.
+func compile(t testing.TB, e *Engine, wat string) *Component {
+	t.Helper()
+	wasm, err := WAT(wat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.Compile(wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// start makes an instance in a store of its own.
+func start(t testing.TB, e *Engine, l *Linker, c *Component, limits Limits) *Instance {
+	t.Helper()
+	if limits.CPU == 0 {
+		limits.CPU = time.Minute
+	}
+	if limits.Memory == 0 {
+		limits.Memory = 64 << 20
+	}
+	s := e.NewStore(limits, nil)
+	t.Cleanup(s.Close)
+	i, err := s.Instantiate(l, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func kind(k abi.Kind) *abi.Type { return &abi.Type{Kind: k} }
+
+// TestValues sends a value of every type through an imported function and back: the guest is a component that hands its
+// parameter on to an import of the same type, so each is lifted, lowered, lifted and lowered.
+func TestValues(t *testing.T) {
+	text := kind(abi.KindString)
+	record := &abi.Type{Kind: abi.KindRecord, Fields: []abi.Field{{Name: "a-b", Type: kind(abi.KindU8)}, {Name: "c", Type: text}}}
+	for _, c := range []struct {
+		name, wat string // the type in the text format
+		t         *abi.Type
+		values    []abi.Value
+	}{
+		{"bool", "bool", kind(abi.KindBool), []abi.Value{true, false}},
+		{"s8", "s8", kind(abi.KindS8), []abi.Value{int8(-128), int8(127)}},
+		{"u8", "u8", kind(abi.KindU8), []abi.Value{uint8(255)}},
+		{"s16", "s16", kind(abi.KindS16), []abi.Value{int16(-32768)}},
+		{"u16", "u16", kind(abi.KindU16), []abi.Value{uint16(65535)}},
+		{"s32", "s32", kind(abi.KindS32), []abi.Value{int32(-1 << 31)}},
+		{"u32", "u32", kind(abi.KindU32), []abi.Value{uint32(1<<32 - 1)}},
+		{"s64", "s64", kind(abi.KindS64), []abi.Value{int64(-1 << 63)}},
+		{"u64", "u64", kind(abi.KindU64), []abi.Value{uint64(1<<64 - 1)}},
+		{"f32", "float32", kind(abi.KindF32), []abi.Value{float32(1.5)}},
+		{"f64", "float64", kind(abi.KindF64), []abi.Value{-0.25}},
+		{"char", "char", kind(abi.KindChar), []abi.Value{'é', rune(0x10FFFF)}},
+		{"string", "string", text, []abi.Value{"", "grüße \x00 😀"}},
+		{"bytes", "(list u8)", &abi.Type{Kind: abi.KindList, Elem: kind(abi.KindU8)}, []abi.Value{[]byte{}, []byte{0, 1, 255}}},
+		{"list", "(list string)", &abi.Type{Kind: abi.KindList, Elem: text}, []abi.Value{[]abi.Value{}, []abi.Value{"a", ""}}},
+		{"record", "(record (field \"a-b\" u8) (field \"c\" string))", record, []abi.Value{[]abi.Value{uint8(1), "x"}}},
+		{
+			"tuple", "(tuple u8 string)", &abi.Type{Kind: abi.KindTuple, Fields: []abi.Field{{Type: kind(abi.KindU8)}, {Type: text}}},
+			[]abi.Value{[]abi.Value{uint8(1), "x"}},
+		},
+		{
+			"variant", "(variant (case \"none\") (case \"text\" string))",
+			&abi.Type{Kind: abi.KindVariant, Cases: []abi.Case{{Name: "none"}, {Name: "text", Type: text}}},
+			[]abi.Value{abi.Variant{}, abi.Variant{Case: 1, Value: "x"}},
+		},
+		{"enum", "(enum \"a\" \"b\")", &abi.Type{Kind: abi.KindEnum, Cases: []abi.Case{{Name: "a"}, {Name: "b"}}}, []abi.Value{abi.Variant{Case: 1}}},
+		{"option", "(option string)", &abi.Type{Kind: abi.KindOption, Elem: text}, []abi.Value{abi.Variant{}, abi.Variant{Case: 1, Value: "x"}}},
+		{
+			"result", "(result string (error u8))", &abi.Type{Kind: abi.KindResult, Ok: text, Err: kind(abi.KindU8)},
+			[]abi.Value{abi.Variant{Value: "x"}, abi.Variant{Case: 1, Value: uint8(7)}},
+		},
+		{"empty result", "(result)", &abi.Type{Kind: abi.KindResult}, []abi.Value{abi.Variant{}, abi.Variant{Case: 1}}},
+		{"flags", "(flags \"a\" \"b\" \"c\")", &abi.Type{Kind: abi.KindFlags, Labels: []string{"a", "b", "c"}}, []abi.Value{uint32(0), uint32(5)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := newEngine(t)
+			component := compile(t, e, echo(c.wat, c.t))
+			l := e.NewLinker()
+			t.Cleanup(l.Close)
+			var seen abi.Value
+			if err := l.Instance("", []Definition{{Name: "echo", Params: []*abi.Type{c.t}, Result: c.t, Call: func(_ *Store, args []abi.Value) (abi.Value, error) {
+				seen = args[0]
+				return args[0], nil
+			}}}); err != nil {
+				t.Fatal(err)
+			}
+			run := component.Export("", "run")
+			t.Cleanup(run.Close)
+			for _, v := range c.values {
+				got, err := start(t, e, l, component, Limits{}).Call(run, []*abi.Type{c.t}, c.t, v)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !reflect.DeepEqual(seen, v) || !reflect.DeepEqual(got, v) {
+					t.Errorf("sent %#v, host saw %#v, got back %#v", v, seen, got)
+				}
+			}
+		})
+	}
+}
+
+// echo is a component whose export `run` hands its parameter to the import `echo` and returns what that returns.
+func echo(wat string, t *abi.Type) string {
+	f := &abi.Func{Params: []abi.Field{{Name: "v", Type: t}}, Result: t}
+	core := func(types []abi.CoreType) (text string) {
+		for _, c := range types {
+			text += " " + map[abi.CoreType]string{abi.CoreI32: "i32", abi.CoreI64: "i64", abi.CoreF32: "f32", abi.CoreF64: "f64"}[c]
+		}
+		return text
+	}
+	lowered, loweredResults := f.Core(true)
+	lifted, liftedResults := f.Core(false)
+	body := ""
+	for i := range lifted {
+		body += fmt.Sprintf("(local.get %d)", i)
+	}
+	body = "(call $echo " + body
+	if len(lowered) > len(lifted) { // the result is spilled to memory, at an address of the guest's choice
+		body += "(i32.const 1024)) (i32.const 1024)"
+	} else {
+		body += ")"
+	}
+	signature := func(params, results []abi.CoreType) string {
+		return "(param" + core(params) + ") (result" + core(results) + ")"
+	}
+	return `(component
+		(type $t ` + wat + `)
+		(import "v" (type $v (eq $t)))
+		(import "echo" (func $echo (param "v" $v) (result $v)))
+		(core module $mem
+			(memory (export "memory") 1)
+			(global $next (mut i32) (i32.const 4096))
+			(func (export "realloc") (param i32 i32 i32 i32) (result i32)
+				(global.get $next)
+				(global.set $next (i32.and (i32.add (i32.add (global.get $next) (local.get 3)) (i32.const 15)) (i32.const -16)))))
+		(core instance $m (instantiate $mem))
+		(core func $echo (canon lower (func $echo) (memory $m "memory") (realloc (func $m "realloc"))))
+		(core module $code
+			(import "h" "echo" (func $echo ` + signature(lowered, loweredResults) + `))
+			(func (export "run") ` + signature(lifted, liftedResults) + body + `))
+		(core instance $i (instantiate $code (with "h" (instance (export "echo" (func $echo))))))
+		(func (export "run") (param "v" $v) (result $v)
+			(canon lift (core func $i "run") (memory $m "memory") (realloc (func $m "realloc")))))`
+}
+
+// spinner runs for ever, or does what its other exports say.
+const spinner = `(component
+	(core module $m
+		(memory (export "memory") 1)
+		(func (export "spin") (loop $l (br $l)))
+		(func $deep (export "deep") (call $deep))
+		(func (export "trap") unreachable)
+		(func (export "grow") (result i32) (memory.grow (i32.const 2000))))
+	(core instance $i (instantiate $m))
+	(func (export "spin") (canon lift (core func $i "spin")))
+	(func (export "deep") (canon lift (core func $i "deep")))
+	(func (export "trap") (canon lift (core func $i "trap")))
+	(func (export "grow") (result s32) (canon lift (core func $i "grow"))))`
+
+func TestEnds(t *testing.T) {
+	e := newEngine(t)
+	c := compile(t, e, spinner)
+	l := e.NewLinker()
+	t.Cleanup(l.Close)
+	call := func(t *testing.T, name string, limits Limits, during func(*Store)) (abi.Value, error) {
+		i := start(t, e, l, c, limits)
+		if during != nil {
+			go during(i.store)
+		}
+		x := c.Export("", name)
+		defer x.Close()
+		var result *abi.Type
+		if name == "grow" {
+			result = kind(abi.KindS32)
+		}
+		return i.Call(x, nil, result)
+	}
+	t.Run("cpu", func(t *testing.T) {
+		if _, err := call(t, "spin", Limits{CPU: 20 * time.Millisecond}, nil); !errors.Is(err, ErrCPU) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("cancel", func(t *testing.T) {
+		if _, err := call(t, "spin", Limits{}, (*Store).Cancel); !errors.Is(err, ErrCancelled) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("stack", func(t *testing.T) {
+		var trap *TrapError
+		if _, err := call(t, "deep", Limits{}, nil); !errors.As(err, &trap) || !strings.Contains(trap.Reason, "call stack exhausted") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("trap", func(t *testing.T) {
+		var trap *TrapError
+		if _, err := call(t, "trap", Limits{}, nil); !errors.As(err, &trap) || !strings.Contains(trap.Reason, "unreachable") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("memory", func(t *testing.T) {
+		v, err := call(t, "grow", Limits{Memory: 1 << 20}, nil)
+		if err != nil || v != int32(-1) {
+			t.Errorf("got %v, %v", v, err)
+		}
+	})
+}
+
+// TestTurns runs more spinning guests than there are turns, and one short call beside them.
+func TestTurns(t *testing.T) {
+	e := NewEngine(Pool{Instances: 20, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
+	t.Cleanup(e.Close)
+	c := compile(t, e, spinner)
+	l := e.NewLinker()
+	t.Cleanup(l.Close)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	const spinners = 5
+	for range spinners {
+		i := start(t, e, l, c, Limits{Done: ctx.Done(), Memory: 1 << 20})
+		context.AfterFunc(ctx, i.store.Cancel)
+		go func() {
+			x := c.Export("", "spin")
+			defer x.Close()
+			_, err := i.Call(x, nil, nil)
+			ended <- err
+		}()
+	}
+	i := start(t, e, l, c, Limits{Memory: 1 << 20})
+	x := c.Export("", "grow")
+	defer x.Close()
+	if _, err := i.Call(x, nil, kind(abi.KindS32)); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	for range spinners {
+		if err := <-ended; !errors.Is(err, ErrCancelled) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+const holder = `(component
+	(import "r" (type $r (sub resource)))
+	(import "make" (func $make (result (own $r))))
+	(import "use" (func $use (param "r" (borrow $r))))
+	(core func $drop (canon resource.drop $r))
+	(core func $make (canon lower (func $make)))
+	(core func $use (canon lower (func $use)))
+	(core module $m
+		(import "h" "make" (func $make (result i32)))
+		(import "h" "use" (func $use (param i32)))
+		(import "h" "drop" (func $drop (param i32)))
+		(func (export "proper") (local i32)
+			(local.set 0 (call $make)) (call $use (local.get 0)) (call $use (local.get 0)) (call $drop (local.get 0)))
+		(func (export "leak") (drop (call $make)))
+		(func (export "forge") (call $use (i32.const 7)))
+		(func (export "after-drop") (local i32)
+			(local.set 0 (call $make)) (call $drop (local.get 0)) (call $use (local.get 0))))
+	(core instance $i (instantiate $m (with "h" (instance
+		(export "make" (func $make)) (export "use" (func $use)) (export "drop" (func $drop))))))
+	(func (export "proper") (canon lift (core func $i "proper")))
+	(func (export "leak") (canon lift (core func $i "leak")))
+	(func (export "forge") (canon lift (core func $i "forge")))
+	(func (export "after-drop") (canon lift (core func $i "after-drop"))))`
+
+func TestResources(t *testing.T) {
+	e := newEngine(t)
+	c := compile(t, e, holder)
+	types, err := c.Types()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := types.Imports[0].Resource
+	if r == nil || types.Imports[1].Func.Result.Resource != r || types.Imports[2].Func.Params[0].Type.Resource != r {
+		t.Fatalf("the resource has no single identity: %+v", types.Imports)
+	}
+	fail := errors.New("from the host")
+	for _, test := range []struct {
+		name        string
+		makes       func() (abi.Value, error)
+		uses, drops int
+		want        string
+	}{
+		{"proper", nil, 2, 1, ""},
+		{"leak", nil, 0, 0, ""},
+		{"forge", nil, 0, 0, "handle index"},
+		{"after-drop", nil, 0, 1, "handle index"},
+		{"proper", func() (abi.Value, error) { return nil, fail }, 0, 0, "from the host"},
+		{"proper", func() (abi.Value, error) { panic("boom") }, 0, 0, "panic in a host function: boom"},
+		{"proper", func() (abi.Value, error) { return "wrong", nil }, 0, 0, "does not fit"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			uses, drops := 0, 0
+			l := e.NewLinker()
+			t.Cleanup(l.Close)
+			if err := l.Instance("", []Definition{
+				{Name: "r", Resource: r, Drop: func(*Store, abi.Rep) error { drops++; return nil }},
+				{Name: "make", Result: &abi.Type{Kind: abi.KindOwn, Resource: r}, Call: func(*Store, []abi.Value) (abi.Value, error) {
+					if test.makes != nil {
+						return test.makes()
+					}
+					return abi.Rep(42), nil
+				}},
+				{Name: "use", Params: []*abi.Type{{Kind: abi.KindBorrow, Resource: r}}, Call: func(_ *Store, args []abi.Value) (abi.Value, error) {
+					if args[0] != abi.Rep(42) {
+						t.Errorf("got %v", args[0])
+					}
+					uses++
+					return nil, nil
+				}},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			x := c.Export("", test.name)
+			defer x.Close()
+			_, err := start(t, e, l, c, Limits{}).Call(x, nil, nil)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			if uses != test.uses || drops != test.drops {
+				t.Errorf("%d uses and %d drops, want %d and %d", uses, drops, test.uses, test.drops)
+			}
+		})
+	}
+}
