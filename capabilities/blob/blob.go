@@ -1,0 +1,123 @@
+// Package blob keeps bytes on the host behind handles: it implements the interface stile:capability/blob over Go.
+// A [Blob] never changes; a [Builder] is how Go code makes one, a [Store] how a guest does. What is small stays in
+// memory and the rest in a temporary file that has no name, so that nothing is left behind even by a killed process.
+package blob
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// Interface is the WIT interface this package implements.
+const Interface = "stile:capability/blob@0.1.0"
+
+const (
+	// MaxBytes is the most that one call of Bytes or Append carries.
+	MaxBytes = 256 << 10
+	// MaxText is the most that one call of Text returns, whatever its max.
+	MaxText = 16 << 20
+)
+
+// Blob is an immutable sequence of bytes with a media type: the resource `blob`. It is safe for concurrent use. Who holds
+// it closes it; after that every read fails.
+type Blob struct {
+	size      int64
+	mediaType string
+	digest    string
+	release   func()
+
+	mu      sync.RWMutex // held for writing by Close only
+	content io.ReaderAt  // nil once closed
+	file    *os.File     // nil when content is in memory
+}
+
+// New makes a blob of data, which must not change afterwards.
+func New(mediaType string, data []byte) *Blob {
+	sum := sha256.Sum256(data)
+	return &Blob{
+		size: int64(len(data)), mediaType: mediaType, digest: digest(sum[:]), release: func() {},
+		content: bytes.NewReader(data),
+	}
+}
+
+func digest(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
+
+// Size returns the number of bytes.
+func (b *Blob) Size(context.Context) uint64 { return uint64(b.size) }
+
+// MediaType returns the media type the blob was made with, e.g. "application/json".
+func (b *Blob) MediaType(context.Context) string { return b.mediaType }
+
+// Digest returns "sha256:" and the digest of the bytes in hexadecimal.
+func (b *Blob) Digest(context.Context) string { return b.digest }
+
+// Text returns the whole content. It fails with abi.ErrTooLarge when that is more than max bytes or more than [MaxText],
+// and with abi.ErrInvalid when it is not UTF-8.
+func (b *Blob) Text(_ context.Context, max uint64) (string, error) {
+	if uint64(b.size) > min(max, MaxText) {
+		return "", &abi.Error{Code: abi.CodeTooLarge, Size: uint64(b.size)}
+	}
+	var text strings.Builder
+	text.Grow(int(b.size))
+	if _, err := io.Copy(&text, b.Reader()); err != nil {
+		return "", err
+	}
+	if !utf8.ValidString(text.String()) {
+		return "", abi.Errorf(abi.CodeInvalid, "the content is not UTF-8 text")
+	}
+	return text.String(), nil
+}
+
+// Bytes returns n bytes from offset on, fewer at the end and none beyond it. It fails with abi.ErrInvalid when n is more
+// than [MaxBytes].
+func (b *Blob) Bytes(_ context.Context, offset uint64, n uint32) ([]byte, error) {
+	if n > MaxBytes {
+		return nil, abi.Errorf(abi.CodeInvalid, "%d bytes in one call: at most %d", n, MaxBytes)
+	}
+	if offset >= uint64(b.size) {
+		return []byte{}, nil
+	}
+	data := make([]byte, min(uint64(n), uint64(b.size)-offset))
+	if read, err := b.ReadAt(data, int64(offset)); read < len(data) {
+		return nil, err
+	}
+	return data, nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (b *Blob) ReadAt(p []byte, offset int64) (int, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.content == nil {
+		return 0, abi.Errorf(abi.CodeInvalid, "the blob is closed")
+	}
+	n, err := b.content.ReadAt(p, offset)
+	return n, fileError(err)
+}
+
+// Reader returns a new reader of the content from its start. It reads until the blob is closed.
+func (b *Blob) Reader() *io.SectionReader { return io.NewSectionReader(b, 0, b.size) }
+
+// Close frees the content. It waits for reads in progress. Closing again does nothing.
+func (b *Blob) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.content == nil {
+		return nil
+	}
+	b.content = nil
+	b.release()
+	if b.file != nil {
+		return fileError(b.file.Close())
+	}
+	return nil
+}

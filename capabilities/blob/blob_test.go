@@ -1,0 +1,358 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/wit"
+)
+
+func TestTypesFitContract(t *testing.T) {
+	resolved, err := abi.Parse(wit.Capability())
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]reflect.Type{"blob": reflect.TypeFor[*Blob](), "writer": reflect.TypeFor[*Writer](), "store": reflect.TypeFor[*Store]()}
+	for _, resource := range resolved.Interface(Interface).Resources {
+		if _, err := abi.Implement(resource, types[resource.Name]); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestBlob(t *testing.T) {
+	data := bytes.Repeat([]byte("héllo "), 100)
+	for name, memory := range map[string]int64{"in memory": 1 << 20, "in a file": 1, "at the limit": int64(len(data)), "above it": int64(len(data)) - 1} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			builder := NewBuilder(Options{MediaType: "text/plain", Memory: memory, Dir: dir})
+			for chunk := range bytes.SplitAfterSeq(data, []byte("o")) {
+				if n, err := builder.Write(chunk); err != nil || n != len(chunk) {
+					t.Fatal(n, err)
+				}
+			}
+			b, err := builder.Blob()
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEmpty(t, dir)
+			if builder.Close() != nil || b.Size(t.Context()) != uint64(len(data)) || b.MediaType(t.Context()) != "text/plain" {
+				t.Fatal("size or media type")
+			}
+			if want := fmt.Sprintf("sha256:%x", sha256.Sum256(data)); b.Digest(t.Context()) != want {
+				t.Fatal(b.Digest(t.Context()))
+			}
+			if text, err := b.Text(t.Context(), uint64(len(data))); err != nil || text != string(data) {
+				t.Fatal(text, err)
+			}
+			if _, err := b.Text(t.Context(), uint64(len(data))-1); !errors.Is(err, abi.ErrTooLarge) {
+				t.Fatal(err)
+			}
+			if read, err := io.ReadAll(b.Reader()); err != nil || !bytes.Equal(read, data) {
+				t.Fatal(err)
+			}
+			for _, r := range []struct {
+				offset uint64
+				n      uint32
+				want   []byte
+			}{
+				{0, 3, data[:3]},
+				{2, 5, data[2:7]},
+				{uint64(len(data)) - 2, 10, data[len(data)-2:]},
+				{uint64(len(data)), 10, []byte{}},
+				{1 << 63, 10, []byte{}},
+				{^uint64(0), MaxBytes, []byte{}},
+				{5, 0, []byte{}},
+				{0, MaxBytes, data},
+			} {
+				if have, err := b.Bytes(t.Context(), r.offset, r.n); err != nil || !bytes.Equal(have, r.want) || have == nil {
+					t.Errorf("%d bytes at %d: %q, %v", r.n, r.offset, have, err)
+				}
+			}
+			if _, err := b.Bytes(t.Context(), 0, MaxBytes+1); !errors.Is(err, abi.ErrInvalid) {
+				t.Fatal(err)
+			}
+			if err := errors.Join(b.Close(), b.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Text(t.Context(), 1<<20); !errors.Is(err, abi.ErrInvalid) {
+				t.Fatal(err)
+			}
+			if _, err := b.Bytes(t.Context(), 0, 1); !errors.Is(err, abi.ErrInvalid) {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// wantEmpty checks that no file is left where temporary files are made.
+func wantEmpty(t *testing.T, dir string) {
+	t.Helper()
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Fatal(entries, err)
+	}
+}
+
+func TestTextHasToBeUTF8(t *testing.T) {
+	for _, data := range []string{"\xff", "a\xc0\xaf", "\xed\xa0\x80", "é"[:1]} {
+		if _, err := New("", []byte(data)).Text(t.Context(), 100); !errors.Is(err, abi.ErrInvalid) {
+			t.Errorf("%q: %v", data, err)
+		}
+	}
+	if text, err := New("", nil).Text(t.Context(), 0); err != nil || text != "" {
+		t.Error(text, err)
+	}
+	large := New("", make([]byte, MaxText+1))
+	if _, err := large.Text(t.Context(), ^uint64(0)); !errors.Is(err, abi.ErrTooLarge) {
+		t.Error(err)
+	}
+}
+
+func TestBuilderLimits(t *testing.T) {
+	quota := NewQuota("test", 10)
+	dir := t.TempDir()
+	for name, memory := range map[string]int64{"memory": 100, "file": 2} {
+		t.Run(name, func(t *testing.T) {
+			builder := NewBuilder(Options{Limit: 8, Memory: memory, Quota: quota, Dir: dir})
+			write := func(text string, want error) {
+				t.Helper()
+				if n, err := builder.Write([]byte(text)); !errors.Is(err, want) || err == nil && n != len(text) || err != nil && n != 0 {
+					t.Fatal(n, err)
+				}
+			}
+			write("12345", nil)
+			write("6789", abi.ErrTooLarge)
+			if err := quota.Reserve(4); err != nil {
+				t.Fatal(err)
+			}
+			write("678", abi.ErrExhausted)
+			quota.Release(4)
+			write("678", nil)
+			write("", nil)
+			b, err := builder.Blob()
+			if err != nil {
+				t.Fatal(err)
+			}
+			write("9", abi.ErrInvalid)
+			if _, err := builder.Blob(); !errors.Is(err, abi.ErrInvalid) {
+				t.Fatal(err)
+			}
+			if text, err := b.Text(t.Context(), 10); err != nil || text != "12345678" {
+				t.Fatal(text, err)
+			}
+			if quota.Reserve(3) == nil {
+				t.Fatal("the blob is not charged")
+			}
+			_ = b.Close()
+			_ = b.Close()
+			dropped := NewBuilder(Options{Memory: memory, Quota: quota, Dir: dir})
+			_, _ = dropped.Write(make([]byte, 10))
+			_ = dropped.Close()
+			_ = dropped.Close()
+			if err := quota.Reserve(10); err != nil {
+				t.Fatal("what was closed is charged:", err)
+			}
+			quota.Release(10)
+		})
+	}
+}
+
+func TestDiskFailure(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "missing")
+	quota := NewQuota("test", 10)
+	builder := NewBuilder(Options{Memory: 2, Dir: dir, Quota: quota})
+	if _, err := builder.Write([]byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, err := builder.Write([]byte("23"))
+		if !errors.Is(err, abi.ErrUnavailable) || strings.Contains(err.Error(), dir) {
+			t.Fatal(err)
+		}
+	}
+	// The disk comes back, and nothing was lost or written twice.
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := builder.Write([]byte("23")); err != nil {
+		t.Fatal(err)
+	}
+	b, err := builder.Blob()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close() }()
+	if text, err := b.Text(t.Context(), 10); err != nil || text != "123" {
+		t.Fatal(text, err)
+	}
+	if quota.Reserve(8) == nil {
+		t.Fatal("the quota is not what was written")
+	}
+}
+
+func TestStore(t *testing.T) {
+	opened, err := NewStore(StoreOptions{Limit: 10, Memory: 4, Dir: t.TempDir()}).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := opened.(*Store)
+	w := create(t, store)
+	if err := errors.Join(
+		w.Append(t.Context(), []byte("abc")), w.AppendText(t.Context(), "é"), w.AppendBlob(t.Context(), New("", []byte("xyz"))),
+	); err != nil {
+		t.Fatal(err)
+	}
+	b, err := store.Finish(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := b.Text(t.Context(), 10); err != nil || text != "abcéxyz" || b.MediaType(t.Context()) != "a/b" {
+		t.Fatal(text, err)
+	}
+	if _, err := store.Finish(t.Context(), w); !errors.Is(err, abi.ErrInvalid) {
+		t.Fatal(err)
+	}
+	if err := w.AppendText(t.Context(), "more"); !errors.Is(err, abi.ErrInvalid) {
+		t.Fatal(err)
+	}
+	next := create(t, store)
+	if err := next.AppendText(t.Context(), "123"); !errors.Is(err, abi.ErrExhausted) || !strings.Contains(err.Error(), "blob store: 10 bytes") {
+		t.Fatal(err)
+	}
+	if err := next.AppendBlob(t.Context(), b); !errors.Is(err, abi.ErrExhausted) {
+		t.Fatal(err)
+	}
+	_ = b.Close()
+	if err := next.AppendText(t.Context(), "1234567890"); err != nil {
+		t.Fatal("a closed blob is charged:", err)
+	}
+	other := NewStore(StoreOptions{})
+	if _, err := other.Finish(t.Context(), next); !errors.Is(err, abi.ErrInvalid) {
+		t.Fatal(err)
+	}
+	if err := create(t, store).AppendText(t.Context(), "1234567890"); err != nil {
+		t.Fatal("a writer that was refused is charged:", err)
+	}
+	if err := create(t, other).Append(t.Context(), make([]byte, MaxBytes+1)); !errors.Is(err, abi.ErrInvalid) {
+		t.Fatal(err)
+	}
+	if err := create(t, other).AppendBlob(t.Context(), b); !errors.Is(err, abi.ErrInvalid) {
+		t.Fatal("a closed blob is appended:", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := create(t, other).AppendBlob(ended, New("", make([]byte, 100))); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	for _, mediaType := range []string{"a\r\nb", "é", strings.Repeat("a", 256), "\x00"} {
+		if _, err := store.Create(t.Context(), mediaType); !errors.Is(err, abi.ErrInvalid) {
+			t.Errorf("%q: %v", mediaType, err)
+		}
+	}
+}
+
+// TestCallsHaveTheirOwnStore: one call cannot use up what another may hold, nor finish its writer.
+func TestCallsHaveTheirOwnStore(t *testing.T) {
+	shared := NewStore(StoreOptions{Limit: 10})
+	var writers []*Writer
+	var stores []*Store
+	for range 2 {
+		opened, err := shared.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stores = append(stores, opened.(*Store))
+		writers = append(writers, create(t, stores[len(stores)-1]))
+		if err := writers[len(writers)-1].AppendText(t.Context(), "1234567890"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := stores[0].Finish(t.Context(), writers[1]); !errors.Is(err, abi.ErrInvalid) {
+		t.Fatal(err)
+	}
+}
+
+func create(t *testing.T, s *Store) *Writer {
+	t.Helper()
+	w, err := s.Create(t.Context(), "a/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	return w
+}
+
+// TestBlobHoldsWhatWasWritten compares any sequence of writes and reads with a slice.
+func TestBlobHoldsWhatWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		builder := NewBuilder(Options{Memory: rapid.Int64Range(1, 64).Draw(t, "memory")})
+		var model []byte
+		for _, chunk := range rapid.SliceOf(rapid.SliceOfN(rapid.Byte(), 0, 40)).Draw(t, "chunks") {
+			if _, err := builder.Write(chunk); err != nil {
+				t.Fatal(err)
+			}
+			model = append(model, chunk...)
+		}
+		b, err := builder.Blob()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = b.Close() }()
+		offset := rapid.Uint64Range(0, uint64(len(model))+2).Draw(t, "offset")
+		n := rapid.Uint32Range(0, 100).Draw(t, "n")
+		have, err := b.Bytes(t.Context(), offset, n)
+		from := min(offset, uint64(len(model)))
+		if want := model[from:min(from+uint64(n), uint64(len(model)))]; err != nil || !bytes.Equal(have, want) {
+			t.Fatalf("have %v, %v, want %v", have, err, want)
+		}
+		if sum := sha256.Sum256(model); b.Digest(t.Context()) != digest(sum[:]) {
+			t.Fatal("digest")
+		}
+	})
+}
+
+func TestConcurrentUse(t *testing.T) {
+	store := NewStore(StoreOptions{Memory: 100, Dir: t.TempDir()})
+	w := create(t, store)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 50 {
+				if err := w.AppendText(t.Context(), "0123456789"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	b, err := store.Finish(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		all.Go(func() {
+			for range 50 {
+				if i == 0 {
+					_ = b.Close()
+				}
+				if text, err := b.Text(t.Context(), 1<<20); err == nil && text != strings.Repeat("0123456789", 400) {
+					t.Error("the text is torn")
+				}
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,115 @@
+package blob
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// StoreOptions configures a [Store]. The zero value works.
+type StoreOptions struct {
+	// Limit is the most bytes that the blobs and writers of one call hold at a time. Default 64 MiB.
+	Limit int64
+	// Memory is how many bytes of one blob stay in memory; a blob with more is a temporary file. Default 1 MiB.
+	Memory int64
+	// Dir is where temporary files are made. Default os.TempDir.
+	Dir string
+}
+
+// Store is where a guest makes blobs: the resource `store`. It is an abi.Opener, so each call has the whole limit to
+// itself. It is safe for concurrent use and needs no closing; the writers and blobs made in it do.
+type Store struct {
+	options StoreOptions
+	quota   *Quota
+}
+
+// NewStore returns a store.
+func NewStore(o StoreOptions) *Store {
+	if o.Limit == 0 {
+		o.Limit = 64 << 20
+	}
+	return &Store{options: o, quota: NewQuota("blob store", o.Limit)}
+}
+
+// Interface implements abi.Capability.
+func (s *Store) Interface() string { return Interface }
+
+// Open implements abi.Opener: it returns an empty *Store with the same options.
+func (s *Store) Open(context.Context) (any, error) { return NewStore(s.options), nil }
+
+// Create starts a blob. It fails with abi.ErrInvalid when the media type is longer than 255 bytes or has characters other
+// than printable ASCII.
+func (s *Store) Create(_ context.Context, mediaType string) (*Writer, error) {
+	if !ValidMediaType(mediaType) {
+		return nil, abi.Errorf(abi.CodeInvalid, "the media type is not at most %d printable ASCII characters", maxMediaType)
+	}
+	return &Writer{store: s, builder: NewBuilder(Options{
+		MediaType: mediaType, Limit: s.options.Limit, Memory: s.options.Memory, Dir: s.options.Dir, Quota: s.quota,
+	})}, nil
+}
+
+// Finish makes a blob of what w was given, and takes w over in any case. It fails with abi.ErrInvalid when another store
+// made w.
+func (s *Store) Finish(_ context.Context, w *Writer) (*Blob, error) {
+	defer func() { _ = w.Close() }() // drops what did not become a blob
+	if w.store != s {
+		return nil, abi.Errorf(abi.CodeInvalid, "the writer is of another store")
+	}
+	return w.builder.Blob()
+}
+
+// Writer collects the bytes of one blob: the resource `writer`. An append is all or nothing, except AppendBlob's. It fails
+// with abi.ErrTooLarge or abi.ErrExhausted when the store's limit would be passed. It is safe for concurrent use; who holds
+// it closes it or hands it to [Store.Finish].
+type Writer struct {
+	store   *Store
+	builder *Builder
+}
+
+// Append adds at most [MaxBytes] bytes.
+func (w *Writer) Append(_ context.Context, data []byte) error {
+	if len(data) > MaxBytes {
+		return abi.Errorf(abi.CodeInvalid, "%d bytes in one call: at most %d", len(data), MaxBytes)
+	}
+	_, err := w.builder.Write(data)
+	return err
+}
+
+// AppendText adds text as UTF-8.
+func (w *Writer) AppendText(_ context.Context, text string) error {
+	_, err := w.builder.Write([]byte(text))
+	return err
+}
+
+// AppendBlob adds the content of source. It stops when ctx ends.
+func (w *Writer) AppendBlob(ctx context.Context, source *Blob) error {
+	reader := source.Reader()
+	for ctx.Err() == nil {
+		if _, err := io.CopyN(w.builder, reader, MaxBytes); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// Close drops what was written, unless it became a blob.
+func (w *Writer) Close() error { return w.builder.Close() }
+
+const maxMediaType = 255
+
+// ValidMediaType reports whether s may stand as a blob's media type: at most 255 bytes of printable ASCII.
+func ValidMediaType(s string) bool {
+	if len(s) > maxMediaType {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}

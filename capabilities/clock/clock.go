@@ -1,0 +1,105 @@
+// Package clock lets a guest know the time and wait: the capability stile:capability/clock. Each call gets a clock of
+// its own, so that monotonic time starts at zero with the call and no timer outlives it.
+package clock
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// Interface is the WIT interface this package implements.
+const Interface = "stile:capability/clock@0.1.0"
+
+// maxTimers is how many timers of one call may be pending. A guest can drop a pollable, but its timer lives on until it
+// fires or the call ends, so the number needs a bound of its own.
+const maxTimers = 1024
+
+// Clock is the right to know the time. It is immutable and safe for concurrent use.
+type Clock struct {
+	fixed *time.Time
+}
+
+// System returns the clock of this machine.
+func System() *Clock { return &Clock{} }
+
+// Fixed returns a clock that stands still at t: monotonic time stays 0, and whatever is waited for has already come.
+func Fixed(t time.Time) *Clock { return &Clock{fixed: &t} }
+
+// Interface implements [abi.Capability].
+func (c *Clock) Interface() string { return Interface }
+
+// Open implements [abi.Opener]; the value is a [*Running].
+func (c *Clock) Open(context.Context) (any, error) {
+	return &Running{fixed: c.fixed, start: time.Now(), timers: map[*time.Timer]struct{}{}}, nil
+}
+
+// Running is the clock of one call. It is safe for concurrent use; whoever opened it closes it.
+type Running struct {
+	fixed *time.Time
+	start time.Time
+
+	mu     sync.Mutex
+	timers map[*time.Timer]struct{} // pending; nil once closed
+}
+
+// Now returns milliseconds since 1970-01-01T00:00:00Z, and 0 before that.
+func (r *Running) Now(context.Context) uint64 {
+	now := time.Now()
+	if r.fixed != nil {
+		now = *r.fixed
+	}
+	return uint64(max(now.UnixMilli(), 0))
+}
+
+// Monotonic returns nanoseconds since the clock was opened.
+func (r *Running) Monotonic(context.Context) uint64 {
+	if r.fixed != nil {
+		return 0
+	}
+	return uint64(time.Since(r.start))
+}
+
+// Subscribe returns a pollable that is ready in the given time; beyond about 292 years it never is. The error is
+// [abi.ErrExhausted] when the call has 1,024 timers pending, and [abi.ErrRevoked] after Close.
+func (r *Running) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.timers == nil:
+		return nil, abi.ErrRevoked
+	case r.fixed != nil || nanoseconds == 0:
+		return abi.Ready(), nil
+	case nanoseconds > math.MaxInt64:
+		return make(abi.Pollable), nil
+	case len(r.timers) >= maxTimers:
+		return nil, abi.Errorf(abi.CodeExhausted, "clock timers: limit %d pending in one call", maxTimers)
+	}
+	ready := make(chan struct{})
+	var t *time.Timer
+	t = time.AfterFunc(time.Duration(nanoseconds), func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.timers == nil { // closed while this timer waited for the lock
+			return
+		}
+		delete(r.timers, t)
+		close(ready)
+	})
+	r.timers[t] = struct{}{}
+	return ready, nil
+}
+
+// Close stops every pending timer; their pollables never become ready. It always returns nil.
+func (r *Running) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for t := range r.timers {
+		t.Stop()
+	}
+	r.timers = nil
+	return nil
+}

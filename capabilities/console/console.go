@@ -1,0 +1,116 @@
+// Package console lets a guest write log lines: the capability stile:capability/console. What a guest logs is made safe
+// for a terminal with [abi.Printable] and bounded per call.
+package console
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// Interface is the WIT interface this package implements.
+const Interface = "stile:capability/console@0.1.0"
+
+// DefaultLimit is how many bytes one call may log.
+const DefaultLimit = 64 << 10
+
+// Level is how much a message matters: the enum `level` of stile:capability/console.
+type Level uint8
+
+// The levels, least important first.
+const (
+	Trace Level = iota
+	Debug
+	Info
+	Warn
+	Error
+)
+
+// String returns the level's WIT name.
+func (l Level) String() string {
+	names := [...]string{"trace", "debug", "info", "warn", "error"}
+	if int(l) >= len(names) {
+		return fmt.Sprintf("level(%d)", uint8(l))
+	}
+	return names[l]
+}
+
+// Console is the right to log. It is immutable and safe for concurrent use.
+type Console struct {
+	log   func(level Level, message string)
+	limit int
+}
+
+// To returns a console that makes each message printable and hands it to log, without adding a line feed. One call logs at
+// most [DefaultLimit] bytes. Several calls may log at once, so log must be safe for concurrent use.
+func To(log func(level Level, message string)) *Console {
+	return &Console{log: log, limit: DefaultLimit}
+}
+
+// WithLimit returns the same console with another limit in bytes per call; 0 or less drops everything.
+func (c *Console) WithLimit(limit int) *Console {
+	return &Console{log: c.log, limit: limit}
+}
+
+// Interface implements [abi.Capability].
+func (c *Console) Interface() string { return Interface }
+
+// Open implements [abi.Opener]; the value is a [*Log].
+func (c *Console) Open(context.Context) (any, error) { return &Log{console: c, left: c.limit}, nil }
+
+// Log is the log of one call. It is safe for concurrent use; whoever opened it closes it.
+type Log struct {
+	console *Console
+
+	mu      sync.Mutex
+	left    int    // bytes of the limit
+	dropped uint64 // bytes
+	closed  bool
+}
+
+// Log logs message, or the part of it that the limit still allows. Each message also costs one byte, so that empty ones
+// come to an end too.
+func (l *Log) Log(_ context.Context, level Level, message string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	if l.left <= 0 {
+		l.dropped += uint64(len(message)) + 1
+		return
+	}
+	head := cut(message, l.left) // before cleaning, so that the limit bounds the work too
+	text := abi.Printable(head)
+	kept := cut(text, l.left)
+	l.dropped += uint64(len(message) - len(head) + len(text) - len(kept))
+	l.left -= len(kept) + 1
+	l.console.log(level, kept)
+}
+
+// Close ends the log, with one last line if text was dropped. It always returns nil.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dropped > 0 && !l.closed {
+		l.console.log(Warn, fmt.Sprintf("log limit of %d bytes reached: %d bytes were dropped", l.console.limit, l.dropped))
+	}
+	l.closed = true
+	return nil
+}
+
+// cut returns the first n bytes of s, or up to three fewer so as not to split a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for back := range utf8.UTFMax {
+		if back <= n && utf8.RuneStart(s[n-back]) {
+			return s[:n-back]
+		}
+	}
+	return s[:n]
+}

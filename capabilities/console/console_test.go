@@ -1,0 +1,144 @@
+package console
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/wit"
+)
+
+var _ abi.Opener = (*Console)(nil)
+
+// record returns a console with a limit, and the lines it logged so far.
+func record(limit int) (*Console, func() []string) {
+	var mu sync.Mutex
+	var lines []string
+	c := To(func(l Level, m string) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, fmt.Sprintf("%v: %s", l, m))
+	})
+	return c.WithLimit(limit), func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return lines
+	}
+}
+
+func open(t *testing.T, c *Console) *Log {
+	t.Helper()
+	v, err := c.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.(*Log)
+}
+
+// TestMatchesWIT checks every method against the resource it implements.
+func TestMatchesWIT(t *testing.T) {
+	contract, err := abi.Parse(wit.Capability())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource := contract.Interface(Interface).Resources[0]
+	if _, err := abi.Implement(resource, reflect.TypeFor[*Log]()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLog(t *testing.T) {
+	tests := []struct {
+		name     string
+		limit    int
+		messages []string
+		want     []string
+	}{
+		{"plain", 100, []string{"hello", "a\nb\tc"}, []string{"info: hello", "info: a\nb\tc"}},
+		{"terminal escapes", 100, []string{"\x1b[2J\u202eok\rno"}, []string{`info: \x1b[2J\u202eok\x0dno`}},
+		{"exactly the limit", 6, []string{"hello"}, []string{"info: hello"}},
+		{"cut", 4, []string{"hello"}, []string{"info: hell", "warn: log limit of 4 bytes reached: 1 bytes were dropped"}},
+		{
+			"later messages", 6,
+			[]string{"hello", "", "more"},
+			[]string{"info: hello", "warn: log limit of 6 bytes reached: 6 bytes were dropped"},
+		},
+		{"cut between characters", 3, []string{"éé"}, []string{"info: é", "warn: log limit of 3 bytes reached: 2 bytes were dropped"}},
+		{"escapes count as written", 4, []string{"\x1b\x1b"}, []string{`info: \x1b`, "warn: log limit of 4 bytes reached: 4 bytes were dropped"}},
+		{"no limit left at all", 0, []string{"a"}, []string{"warn: log limit of 0 bytes reached: 2 bytes were dropped"}},
+		{"negative limit", -5, []string{"a"}, []string{"warn: log limit of -5 bytes reached: 2 bytes were dropped"}},
+		{"continuation bytes only", 8, []string{strings.Repeat("\x80", 100)}, []string{`info: \x80\x80`, "warn: log limit of 8 bytes reached: 116 bytes were dropped"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, lines := record(tt.limit)
+			l := open(t, c)
+			for _, m := range tt.messages {
+				l.Log(t.Context(), Info, m)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got := lines(); strings.Join(got, "|") != strings.Join(tt.want, "|") {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestLimitIsPerCall(t *testing.T) {
+	c, lines := record(5)
+	for range 2 {
+		l := open(t, c)
+		l.Log(t.Context(), Error, "full")
+		_ = l.Close()
+		_ = l.Close()
+		l.Log(t.Context(), Error, "late")
+	}
+	if got := lines(); len(got) != 2 {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestFloodIsBounded(t *testing.T) {
+	c, lines := record(DefaultLimit)
+	l := open(t, c)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 100_000 {
+				l.Log(t.Context(), Debug, "")
+			}
+			l.Log(t.Context(), Debug, strings.Repeat("x", 64<<20))
+		})
+	}
+	wg.Wait()
+	_ = l.Close()
+	if n := len(lines()); n != DefaultLimit+1 {
+		t.Errorf("%d lines, want %d and the one that says so", n, DefaultLimit)
+	}
+}
+
+func TestLevelNames(t *testing.T) {
+	want := []string{"trace", "debug", "info", "warn", "error", "level(5)"}
+	for i, w := range want {
+		if got := Level(i).String(); got != w {
+			t.Errorf("%d: %q, want %q", i, got, w)
+		}
+	}
+}
+
+func FuzzCut(f *testing.F) {
+	f.Add("aé\x80日", 2)
+	f.Fuzz(func(t *testing.T, s string, n int) {
+		n = min(max(n, 0), 1<<20)
+		got := cut(s, n)
+		if !strings.HasPrefix(s, got) || len(got) > n && len(s) > n || utf8.ValidString(s) && !utf8.ValidString(got) {
+			t.Errorf("cut(%q, %d) = %q", s, n, got)
+		}
+	})
+}

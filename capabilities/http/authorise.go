@@ -1,0 +1,209 @@
+package http
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// authorise sets q.rule to the rule of the grant that allows q, or says in a denial why none does.
+func (c *Client) authorise(q *request) error {
+	for _, rules := range c.narrowed {
+		if closest := closestTo(q, rules); closest.aspect != allowed {
+			return q.deny("the client was narrowed, and "+closest.reason(q), "")
+		}
+	}
+	var refused error
+	for _, rule := range c.grant.rules {
+		if aspect, _ := rule.compare(q); aspect != allowed {
+			continue
+		}
+		q.rule = rule
+		addr := q.target.host.addr
+		if !addr.IsValid() {
+			return nil
+		}
+		if refused = rule.policy.check(netip.AddrPortFrom(addr, q.target.port)); refused == nil {
+			return nil
+		}
+	}
+	if refused, ok := errors.AsType[*refusedError](refused); ok {
+		return q.refused(refused)
+	}
+	return q.deny(closestTo(q, c.grant.rules).reason(q), grantFor(q))
+}
+
+// aspect is a part of a request that a rule speaks about.
+type aspect int
+
+// The aspects in the order in which they are compared, and what it is when a rule allows them all.
+const (
+	ofHost aspect = iota
+	ofScheme
+	ofPort
+	ofPath
+	ofMethod
+	ofHeader
+	allowed
+)
+
+// verdict says how far the rule that comes closest goes along with a request.
+type verdict struct {
+	rules []*compiled
+	// index is the rule's; -1 when there are no rules.
+	index int
+	// aspect is the first that the rule does not allow.
+	aspect aspect
+	// header is the name when aspect is ofHeader.
+	header string
+}
+
+func closestTo(q *request, rules []*compiled) verdict {
+	closest := verdict{rules: rules, index: -1}
+	for i, rule := range rules {
+		aspect, header := rule.compare(q)
+		if closest.index < 0 || aspect > closest.aspect {
+			closest.index, closest.aspect, closest.header = i, aspect, header
+		}
+		if aspect == allowed {
+			break
+		}
+	}
+	return closest
+}
+
+// compare returns the first aspect of q that the rule does not allow, and the header if it is one.
+func (c *compiled) compare(q *request) (aspect, string) {
+	switch {
+	case !c.allowsHost(q.target):
+		return ofHost, ""
+	case q.target.scheme != c.Scheme:
+		return ofScheme, ""
+	case q.target.port != c.Port:
+		return ofPort, ""
+	case !c.path.matches(q.target):
+		return ofPath, ""
+	case !slices.Contains(c.Methods, q.method) && !slices.Contains(c.Methods, "*"):
+		return ofMethod, ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.header)) {
+		if !c.allowsHeader(name) {
+			return ofHeader, name
+		}
+	}
+	return allowed, ""
+}
+
+func (c *compiled) allowsHost(t *target) bool {
+	switch {
+	case c.anyHost:
+		// What such a rule names is the scheme and the port, so a rule that names the host comes closer.
+		return t.scheme == c.Scheme && t.port == c.Port
+	case c.subdomains:
+		return strings.HasSuffix(t.host.name, "."+c.host.name)
+	default:
+		return t.host == c.host
+	}
+}
+
+func (c *compiled) allowsHeader(name string) bool {
+	return safeHeader(name) || slices.Contains(c.Headers, name) || slices.Contains(c.Headers, "*") && !namedHeader(name)
+}
+
+// maxListed is how many hosts a reason lists.
+const maxListed = 5
+
+func (v verdict) reason(q *request) string {
+	if v.index < 0 {
+		return "there are no rules"
+	}
+	what := ""
+	switch v.aspect {
+	case ofHost:
+		return "no rule names the host " + q.target.host.String() + "; the rules name " + v.hosts()
+	case ofScheme:
+		what = "the scheme " + q.target.scheme
+	case ofPort:
+		what = fmt.Sprintf("the port %d", q.target.port)
+	case ofPath:
+		what = "the path " + q.target.path
+	case ofMethod:
+		what = "the method " + q.method
+	default:
+		what = "the header " + v.header
+	}
+	rule := v.rules[v.index].Rule
+	rule.Addresses = nil // the operator's business
+	return fmt.Sprintf("the closest rule, %s, does not allow %s", rule, what)
+}
+
+func (v verdict) hosts() string {
+	var hosts []string
+	for _, rule := range v.rules {
+		name := rule.Host
+		if rule.anyHost {
+			name = rule.origin()
+		}
+		if !slices.Contains(hosts, name) {
+			hosts = append(hosts, name)
+		}
+	}
+	if len(hosts) > maxListed {
+		hosts = append(hosts[:maxListed], fmt.Sprintf("%d more", len(hosts)-maxListed))
+	}
+	return strings.Join(hosts, ", ")
+}
+
+// refused is the denial of a request whose address may not be dialled.
+func (q *request) refused(err *refusedError) error {
+	host := q.target.host
+	switch {
+	case err.own:
+		return q.deny(fmt.Sprintf("%s is %s, which no rule can allow", host, err.what), "")
+	case host.addr.IsValid():
+		return q.deny(fmt.Sprintf("%s is in %s, which needs a rule that names this address", host, err.what), grantFor(q))
+	default:
+		return q.deny(fmt.Sprintf("%s has an address in %s, which only the operator can allow, by `addresses` of the rule", host, err.what), "")
+	}
+}
+
+// deny makes the denial of q. It does not show the query.
+func (q *request) deny(reason, grant string) error {
+	if q.from != "" {
+		reason = "redirected by " + q.from + ": " + reason
+	}
+	return abi.Deny(abi.Denial{Operation: q.method + " " + q.target.withoutQuery(), Reason: reason, Grant: grant})
+}
+
+// grantFor writes the narrowest grant that allows q.
+func grantFor(q *request) string {
+	rule := Rule{Host: q.target.host.String(), Path: patternOf(q.target)}
+	if q.target.scheme != "https" {
+		rule.Scheme = q.target.scheme
+	}
+	if q.target.port != defaultPort(q.target.scheme) {
+		rule.Port = q.target.port
+	}
+	if !slices.Contains(defaultMethods, q.method) {
+		rule.Methods = []string{q.method}
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.header)) {
+		if !safeHeader(name) {
+			rule.Headers = append(rule.Headers, name)
+		}
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(map[string][]Rule{"http": {rule}}); err != nil {
+		return ""
+	}
+	return strings.TrimSpace(out.String())
+}

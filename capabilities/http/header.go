@@ -1,0 +1,116 @@
+package http
+
+import (
+	"fmt"
+	nethttp "net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// Header is the record `header` of stile:capability/types.
+type Header struct {
+	Name  string
+	Value string
+}
+
+// header holds the values of headers by lower-case names.
+type header map[string][]string
+
+// What the headers of a request may come to.
+const (
+	maxRequestHeaders     = 100
+	maxRequestHeaderBytes = 32 << 10
+)
+
+// safeHeader reports whether every rule lets a guest set the header. None of these says who asks, makes a server take
+// the request for another one, or carries anything to a place where the URL could not carry it.
+func safeHeader(name string) bool {
+	switch name {
+	case "accept", "accept-language", "cache-control", "content-language", "content-type", "if-match", "if-modified-since",
+		"if-none-match", "if-range", "if-unmodified-since", "pragma", "range", "user-agent":
+		return true
+	}
+	return false
+}
+
+// forbiddenHeader reports whether no guest may set the header: the host makes it from the URL and the content, or it is
+// about the connection.
+func forbiddenHeader(name string) bool {
+	switch name {
+	case "accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "te", "trailer",
+		"transfer-encoding", "upgrade", "via":
+		return true
+	}
+	return strings.HasPrefix(name, "proxy-")
+}
+
+// namedHeader reports whether "*" does not stand for the header: it says who asks, or makes servers take the request for
+// one with another method, URL or sender.
+func namedHeader(name string) bool {
+	switch name {
+	case "authorization", "cookie", "cookie2", "forwarded", "x-forwarded", "x-http-method", "x-http-method-override",
+		"x-method-override", "x-original-url", "x-real-ip", "x-rewrite-url", "x-original-host", "x-host", "x-http-host-override":
+		return true
+	}
+	return strings.HasPrefix(name, "x-forwarded-")
+}
+
+// requestHeader checks what a guest sets.
+func requestHeader(headers []Header) (header, error) {
+	if len(headers) > maxRequestHeaders {
+		return nil, fmt.Errorf("there are more than %d headers", maxRequestHeaders)
+	}
+	made, size := header{}, 0
+	for _, h := range headers {
+		name := strings.ToLower(h.Name)
+		if !httpguts.ValidHeaderFieldName(name) {
+			return nil, fmt.Errorf("the header name %q is not valid", h.Name)
+		}
+		if forbiddenHeader(name) {
+			return nil, fmt.Errorf("the header %s can never be set by a guest", name)
+		}
+		value := strings.Trim(h.Value, " \t")
+		if !ascii(value) || !httpguts.ValidHeaderFieldValue(value) {
+			return nil, fmt.Errorf("the value of the header %s has characters that are not printable ASCII", name)
+		}
+		if size += len(name) + len(value); size > maxRequestHeaderBytes {
+			return nil, fmt.Errorf("the headers are more than %d bytes", maxRequestHeaderBytes)
+		}
+		made[name] = append(made[name], value)
+	}
+	return made, nil
+}
+
+// responseHeader is what a guest sees, in the order of names: without what is about the connection or has no valid name.
+func responseHeader(received nethttp.Header) []Header {
+	var seen []Header
+	for name, values := range received {
+		switch name = strings.ToLower(name); name {
+		case "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade":
+			continue
+		}
+		if !httpguts.ValidHeaderFieldName(name) {
+			continue
+		}
+		for _, value := range values {
+			seen = append(seen, Header{name, text(value)})
+		}
+	}
+	slices.SortStableFunc(seen, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
+	return seen
+}
+
+// text reads bytes that are not UTF-8 as ISO 8859-1, which RFC 9110 section 5.5 says they were.
+func text(value string) string {
+	if utf8.ValidString(value) {
+		return value
+	}
+	runes := make([]rune, len(value))
+	for i, c := range []byte(value) {
+		runes[i] = rune(c)
+	}
+	return string(runes)
+}

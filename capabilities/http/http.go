@@ -1,0 +1,227 @@
+// Package http implements the interface stile:capability/http over Go: requests that rules allow, and no others. A URL is
+// parsed once, and that value is authorised, dialled and sent; each redirect is authorised again, and the address of each
+// connection is checked when it is dialled. A response is read into the host, within limits, and reaches the guest as
+// text or as a blob.
+package http
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	nethttp "net/http"
+	"net/netip"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+)
+
+// Interface is the WIT interface this package implements.
+const Interface = "stile:capability/http@0.1.0"
+
+// Options configures a [Grant]. Without rules nothing is allowed; every other zero value works.
+type Options struct {
+	// Rules say what is allowed. At most 256.
+	Rules []Rule
+	// Resolver finds addresses. Default net.DefaultResolver.
+	Resolver Resolver
+	// RootCAs are whose certificates servers need. Default the system's.
+	RootCAs *x509.CertPool
+	// Forbidden are Stile's own listeners, which no rule makes reachable. An unspecified address such as 0.0.0.0 stands
+	// for every address of this machine.
+	Forbidden []netip.AddrPort
+	// Timeout is the most time one exchange takes, redirects and body included. Default 60 s.
+	Timeout time.Duration
+	// Pending is how many exchanges of one call may be in progress at a time. Default 64.
+	Pending int
+	// Held is how many bytes the host holds for one call at a time: contents of requests, heads and bodies of responses,
+	// and rules of narrowed clients. It also bounds a single response. Default 64 MiB.
+	Held int64
+	// TempDir is where response bodies above 1 MiB are kept. Default os.TempDir.
+	TempDir string
+}
+
+// Grant is what a rule set allows: an abi.Opener whose calls each work with a [Client] of their own. Connections are kept
+// and used again by later calls, but never for another grant nor for another rule. It is safe for concurrent use.
+type Grant struct {
+	options Options
+	rules   []*compiled
+	// err is what Open fails with.
+	err error
+}
+
+// Allow returns a grant of these rules with default options. A rule that is not valid makes every use of the grant fail;
+// [New] says so at once.
+func Allow(rules ...Rule) *Grant {
+	g, err := New(Options{Rules: rules})
+	if err != nil {
+		return &Grant{err: err}
+	}
+	return g
+}
+
+// New returns a grant.
+func New(o Options) (*Grant, error) {
+	if len(o.Rules) > maxRules {
+		return nil, fmt.Errorf("http: more than %d rules", maxRules)
+	}
+	if o.Timeout < 0 || o.Pending < 0 || o.Held < 0 {
+		return nil, errors.New("http: a limit is negative")
+	}
+	if o.Resolver == nil {
+		o.Resolver = net.DefaultResolver
+	}
+	if o.Timeout == 0 {
+		o.Timeout = time.Minute
+	}
+	if o.Pending == 0 {
+		o.Pending = 64
+	}
+	if o.Held == 0 {
+		o.Held = 64 << 20
+	}
+	o.Forbidden = slices.Clone(o.Forbidden)
+	config := &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	g := &Grant{options: o}
+	var transports []*nethttp.Transport
+	for i, rule := range o.Rules {
+		c, err := rule.compile()
+		if err != nil {
+			return nil, fmt.Errorf("http: rule %d: %w", i+1, err)
+		}
+		c.policy = addressPolicy{named: c.host.addr, allowed: c.Addresses, forbidden: o.Forbidden}
+		c.transport = newTransport(&dialer{policy: c.policy, resolver: o.Resolver}, config)
+		transports = append(transports, c.transport)
+		g.rules = append(g.rules, c)
+	}
+	// A grant made for one call is dropped without ceremony; its connections need not wait for their time-out.
+	runtime.AddCleanup(g, closeIdle, transports)
+	return g, nil
+}
+
+func closeIdle(transports []*nethttp.Transport) {
+	for _, t := range transports {
+		t.CloseIdleConnections()
+	}
+}
+
+// Interface implements abi.Capability.
+func (g *Grant) Interface() string { return Interface }
+
+// Open implements abi.Opener: it returns a *[Client], whose exchanges end with ctx.
+func (g *Grant) Open(ctx context.Context) (any, error) {
+	if g.err != nil {
+		return nil, g.err
+	}
+	return &Client{grant: g, call: &call{
+		ctx:     ctx,
+		held:    blob.NewQuota("bytes held for http", g.options.Held),
+		pending: make(chan struct{}, g.options.Pending),
+	}}, nil
+}
+
+// CloseIdleConnections closes connections that no exchange is using. They also close after 30 s.
+func (g *Grant) CloseIdleConnections() {
+	for _, rule := range g.rules {
+		rule.transport.CloseIdleConnections()
+	}
+}
+
+// call is what all clients of one call share.
+type call struct {
+	ctx     context.Context // ends with the call
+	held    *blob.Quota
+	pending chan struct{} // one element for each exchange in progress
+}
+
+// Client is what one call may do with a grant: the resource `client`. It is safe for concurrent use and needs no closing.
+type Client struct {
+	grant *Grant
+	call  *call
+	// narrowed are rule sets that must each allow a request too, the last one first.
+	narrowed [][]*compiled
+}
+
+// WitRule is the record `rule`: what of a [Rule] a guest sees and can ask for. Empty fields mean the same as there.
+type WitRule struct {
+	Scheme  string
+	Host    string
+	Port    *uint16
+	Methods []string
+	Path    string
+	Headers []string
+}
+
+// maxNarrowings is how often a client can be narrowed over and over.
+const maxNarrowings = 16
+
+// Narrow returns a client that allows only what both c and rules allow; without rules it allows nothing. It fails with
+// abi.ErrInvalid for a rule that is not valid, and with abi.ErrExhausted when c was narrowed 16 times over already or the
+// rules are more than the host still holds for the call.
+func (c *Client) Narrow(_ context.Context, rules []WitRule) (*Client, error) {
+	if len(rules) > maxRules {
+		return nil, abi.Errorf(abi.CodeInvalid, "more than %d rules", maxRules)
+	}
+	if len(c.narrowed) == maxNarrowings {
+		return nil, abi.Errorf(abi.CodeExhausted, "a client narrowed %d times", maxNarrowings)
+	}
+	set, size := make([]*compiled, len(rules)), int64(0)
+	for i, r := range rules {
+		rule := Rule{Scheme: r.Scheme, Host: r.Host, Methods: r.Methods, Path: r.Path, Headers: r.Headers}
+		if r.Port != nil {
+			rule.Port = *r.Port
+		}
+		var err error
+		if set[i], err = rule.compile(); err != nil {
+			return nil, abi.Errorf(abi.CodeInvalid, "rule %d: %v", i+1, err)
+		}
+		size += set[i].size()
+	}
+	// It is not given back, because nobody says when the last client that needs the rules is gone.
+	if err := c.call.held.Reserve(size); err != nil {
+		return nil, err
+	}
+	return &Client{grant: c.grant, call: c.call, narrowed: append([][]*compiled{set}, c.narrowed...)}, nil
+}
+
+// Rules returns what c was last narrowed to, or else the rules of the grant, with defaults filled in. For a narrowed
+// client it is an upper bound: what stands above allows no more.
+func (c *Client) Rules(context.Context) []WitRule {
+	set := c.grant.rules
+	if len(c.narrowed) > 0 {
+		set = c.narrowed[0]
+	}
+	rules := make([]WitRule, len(set))
+	for i, r := range set {
+		rules[i] = WitRule{
+			Scheme: r.Scheme, Host: r.Host, Port: new(r.Port),
+			Methods: slices.Clone(r.Methods), Path: r.Path, Headers: slices.Clone(r.Headers),
+		}
+	}
+	return rules
+}
+
+// Start authorises a request and begins it; it does not wait for the network. A denial is known at once, except one that
+// only the answer of a resolver or a redirect brings: that is what the exchange fails with. A blob in the request is taken
+// over in any case. Errors: abi.ErrDenied, abi.ErrInvalid for a malformed request, abi.ErrExhausted when too many
+// exchanges are in progress or too many bytes held.
+func (c *Client) Start(ctx context.Context, r Request) (_ *Exchange, err error) {
+	defer func() {
+		if err != nil {
+			r.Content.close()
+		}
+	}()
+	q, err := newRequest(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.authorise(q); err != nil {
+		return nil, err
+	}
+	return c.start(q, r.Timeout) //nolint:contextcheck // the exchange goes on until the call ends
+}

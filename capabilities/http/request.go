@@ -1,0 +1,204 @@
+package http
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	nethttp "net/http"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+)
+
+// Request is the record `request`.
+type Request struct {
+	Method   string
+	URL      string
+	Headers  []Header
+	Content  Content
+	Redirect Redirect
+	// Timeout is in milliseconds and for the whole exchange; nil leaves only the grant's.
+	Timeout *uint32
+}
+
+// Content is the variant `content`: what Case says is set, and nothing else. A blob belongs to the request.
+type Content struct {
+	Case  ContentCase
+	Text  *string
+	Bytes *[]byte
+	Blob  *blob.Blob
+}
+
+// ContentCase is a case of [Content].
+type ContentCase uint8
+
+// The cases of the variant `content`, in its order.
+const (
+	ContentNone ContentCase = iota
+	ContentText
+	ContentBytes
+	ContentBlob
+)
+
+// Redirect is the enum `redirect`: what happens when a server redirects.
+type Redirect uint8
+
+// The cases of the enum `redirect`, in its order.
+const (
+	// RedirectFollow follows up to 10 redirects, each of which has to be allowed.
+	RedirectFollow Redirect = iota
+	// RedirectManual answers with the redirect itself.
+	RedirectManual
+	// RedirectError fails with abi.ErrUnavailable.
+	RedirectError
+)
+
+// request is a request that was checked.
+type request struct {
+	method   string
+	target   *target
+	header   header
+	content  Content
+	redirect Redirect
+	// from is the URL that redirected here; empty at first.
+	from string
+	// rule is the one that allows the request, once it is authorised.
+	rule *compiled
+}
+
+// newRequest checks everything that needs no rule.
+func newRequest(ctx context.Context, r Request) (*request, error) {
+	method, err := normalMethod(r.Method)
+	if err != nil {
+		return nil, abi.Errorf(abi.CodeInvalid, "%v", err)
+	}
+	target, err := parseTarget(r.URL)
+	if err != nil {
+		return nil, abi.Errorf(abi.CodeInvalid, "%v", err)
+	}
+	header, err := requestHeader(r.Headers)
+	if err != nil {
+		return nil, abi.Errorf(abi.CodeInvalid, "%v", err)
+	}
+	if r.Content.Case != ContentNone && (method == "GET" || method == "HEAD") {
+		return nil, abi.Errorf(abi.CodeInvalid, "a %s request has no content", method)
+	}
+	if !r.Content.valid() || r.Redirect > RedirectError {
+		return nil, abi.Errorf(abi.CodeInvalid, "content or redirect is no case of its type")
+	}
+	if kind := r.Content.mediaType(ctx); kind != "" && header["content-type"] == nil {
+		header["content-type"] = []string{kind}
+	}
+	return &request{method: method, target: target, header: header, content: r.Content, redirect: r.Redirect}, nil
+}
+
+func (c Content) valid() bool {
+	switch c.Case {
+	case ContentNone:
+		return true
+	case ContentText:
+		return c.Text != nil
+	case ContentBytes:
+		return c.Bytes != nil
+	default:
+		return c.Case == ContentBlob && c.Blob != nil
+	}
+}
+
+// mediaType is the type of the content as far as it is known without a header.
+func (c Content) mediaType(ctx context.Context) string {
+	switch c.Case {
+	case ContentText:
+		return "text/plain;charset=UTF-8"
+	case ContentBlob:
+		return c.Blob.MediaType(ctx)
+	default:
+		return ""
+	}
+}
+
+// open returns the content from its start, and its size.
+func (c Content) open() (io.Reader, int64) {
+	switch c.Case {
+	case ContentText:
+		return strings.NewReader(*c.Text), int64(len(*c.Text))
+	case ContentBytes:
+		return bytes.NewReader(*c.Bytes), int64(len(*c.Bytes))
+	case ContentBlob:
+		reader := c.Blob.Reader()
+		return reader, reader.Size()
+	default:
+		return nethttp.NoBody, 0
+	}
+}
+
+// held is how many bytes of memory the content takes beyond what is charged elsewhere.
+func (c Content) held() int64 {
+	if c.Case == ContentBlob {
+		return 0
+	}
+	_, size := c.open()
+	return size
+}
+
+// close drops a blob. What a request was sent from is not worth a failure.
+func (c Content) close() {
+	if c.Blob != nil {
+		_ = c.Blob.Close()
+	}
+}
+
+// http makes what net/http sends. The Host header and the address to dial both come from the target.
+func (q *request) http(ctx context.Context) *nethttp.Request {
+	made := (&nethttp.Request{
+		Method: q.method, URL: q.target.url(), Host: q.target.authority(),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: nethttp.Header{},
+	}).WithContext(ctx)
+	for name, values := range q.header {
+		for _, value := range values {
+			made.Header.Add(name, value)
+		}
+	}
+	if q.header["user-agent"] == nil {
+		made.Header.Set("User-Agent", "stile")
+	}
+	if q.header["range"] == nil && q.method != "HEAD" {
+		made.Header.Set("Accept-Encoding", "gzip")
+	}
+	reader, size := q.content.open()
+	made.ContentLength = size
+	if size == 0 {
+		return made
+	}
+	made.Body = io.NopCloser(reader)
+	made.GetBody = func() (io.ReadCloser, error) {
+		reader, _ := q.content.open()
+		return io.NopCloser(reader), nil
+	}
+	return made
+}
+
+// redirected returns the request that follows a redirect with this status, as the Fetch standard has it.
+func (q *request) redirected(status int, to *target) *request {
+	next := *q
+	next.target, next.from, next.header = to, q.target.withoutQuery(), maps.Clone(q.header)
+	becomesGet := status == nethttp.StatusSeeOther && q.method != "HEAD" ||
+		(status == nethttp.StatusMovedPermanently || status == nethttp.StatusFound) && q.method == "POST"
+	if becomesGet && q.method != "GET" {
+		next.method, next.content = "GET", Content{}
+		for _, name := range []string{"content-encoding", "content-language", "content-location", "content-type"} {
+			delete(next.header, name)
+		}
+	}
+	if to.origin() != q.target.origin() {
+		// What was meant for one server is not for another: authorization, cookies, keys in headers of their own.
+		for name := range next.header {
+			if !safeHeader(name) {
+				delete(next.header, name)
+			}
+		}
+	}
+	return &next
+}

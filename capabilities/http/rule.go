@@ -1,0 +1,353 @@
+package http
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	nethttp "net/http"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// Rule allows requests. A request is allowed when one rule allows all of it, and the first such rule of a grant decides
+// about addresses and sizes. Its JSON form is the one of a manifest: unknown, repeated and empty fields are refused.
+type Rule struct {
+	// Scheme is "https" or "http". Default "https".
+	Scheme string `json:"scheme,omitempty"`
+	// Host is a name ("api.github.com"), the subdomains of one without itself ("*.example.com"), an IP address, which may
+	// then be dialled whatever its range, or "*", any host, which needs Scheme and Port to be given.
+	Host string `json:"host"`
+	// Port defaults to the scheme's.
+	Port uint16 `json:"port,omitempty"`
+	// Methods in upper case, or "*" for all. CONNECT and TRACE are never allowed. Default GET and HEAD.
+	Methods []string `json:"methods,omitempty"`
+	// Path is a pattern over the decoded segments of the path: "*" is any text within one segment, "**" any number of
+	// segments, so "/repos/**" matches "/repos" and all below it. Default "/**".
+	Path string `json:"path,omitempty"`
+	// Headers the guest may set beyond the safe ones: Accept, Accept-Language, Cache-Control, Content-Language,
+	// Content-Type, If-*, Pragma, Range and User-Agent. "*" is every header, except those by which servers let a request
+	// pass for another (X-HTTP-Method-Override, X-Original-URL, X-Forwarded-*, ...): these, Authorization and Cookie
+	// have to be named. Host and the headers of a connection can never be set. Default none.
+	Headers []string `json:"headers,omitempty"`
+	// MaxResponse is the most bytes of a response body, after decoding. At most 1 TiB; default 16 MiB.
+	MaxResponse int64 `json:"maxResponse,omitempty"`
+	// Addresses may be dialled though they are not public. Only the operator can set it: it has no JSON form.
+	Addresses []netip.Prefix `json:"-"`
+}
+
+// What a rule may hold.
+const (
+	maxRules   = 256
+	maxMethods = 32
+	maxHeaders = 64
+)
+
+const (
+	defaultMaxResponse = 16 << 20
+	maxMaxResponse     = 1 << 40
+)
+
+var defaultMethods = []string{"GET", "HEAD"}
+
+// ParseRule parses the short form that the command line uses: a URL whose host and path are patterns, then options, as in
+// "https://api.github.com/repos/**,methods=GET+POST,headers=authorization,max-response=1048576" or
+// "http://*:8080/**,addresses=10.0.0.0/8+fd00::/8". Without a path it covers all paths. A comma in the path is written
+// %2C.
+func ParseRule(spec string) (Rule, error) {
+	r, err := parseSpec(spec)
+	if err == nil {
+		_, err = r.compile()
+	}
+	if err != nil {
+		return Rule{}, fmt.Errorf("http rule %q: %w", spec, err)
+	}
+	return r, nil
+}
+
+func parseSpec(spec string) (Rule, error) {
+	url, options, _ := strings.Cut(spec, ",")
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return Rule{}, errors.New("it does not start with https:// or http://")
+	}
+	r := Rule{Scheme: scheme}
+	r.Host = rest
+	if slash := strings.IndexByte(rest, '/'); slash >= 0 {
+		r.Host, r.Path = rest[:slash], rest[slash:]
+	}
+	if colon := strings.LastIndexByte(r.Host, ':'); colon > strings.LastIndexByte(r.Host, ']') {
+		port, err := strconv.ParseUint(r.Host[colon+1:], 10, 16)
+		if err != nil || port == 0 {
+			return Rule{}, fmt.Errorf("the port %q is not a number from 1 to 65535", r.Host[colon+1:])
+		}
+		r.Host, r.Port = r.Host[:colon], uint16(port)
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		if err := r.setOption(option); err != nil {
+			return Rule{}, err
+		}
+	}
+	return r, nil
+}
+
+func (r *Rule) setOption(option string) error {
+	if option == "" {
+		return nil
+	}
+	name, value, _ := strings.Cut(option, "=")
+	if value == "" {
+		return fmt.Errorf("%q is not option=value", option)
+	}
+	values := strings.Split(value, "+")
+	switch name {
+	case "methods":
+		r.Methods = append(r.Methods, values...)
+	case "headers":
+		r.Headers = append(r.Headers, values...)
+	case "max-response":
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return fmt.Errorf("max-response %q is not a number of bytes", value)
+		}
+		r.MaxResponse = n
+	case "addresses":
+		for _, value := range values {
+			prefix, err := netip.ParsePrefix(value)
+			if err != nil {
+				return fmt.Errorf("addresses: %q is not a range such as 10.0.0.0/8", value)
+			}
+			r.Addresses = append(r.Addresses, prefix)
+		}
+	default:
+		return fmt.Errorf("unknown option %q; the options are methods, headers, max-response and addresses", name)
+	}
+	return nil
+}
+
+// String is the form that ParseRule reads, with defaults left out.
+func (r Rule) String() string {
+	var out strings.Builder
+	out.WriteString(r.origin() + r.Path)
+	list := func(name string, values []string) {
+		if len(values) > 0 {
+			out.WriteString("," + name + "=" + strings.Join(values, "+"))
+		}
+	}
+	if !slices.Equal(r.Methods, defaultMethods) {
+		list("methods", r.Methods)
+	}
+	list("headers", r.Headers)
+	if r.MaxResponse != 0 && r.MaxResponse != defaultMaxResponse {
+		list("max-response", []string{strconv.FormatInt(r.MaxResponse, 10)})
+	}
+	var addresses []string
+	for _, prefix := range r.Addresses {
+		addresses = append(addresses, prefix.String())
+	}
+	list("addresses", addresses)
+	return out.String()
+}
+
+func (r Rule) origin() string {
+	scheme := r.Scheme
+	if scheme == "" {
+		scheme = "https"
+	}
+	if r.Port == 0 || r.Port == defaultPort(scheme) && r.Host != "*" {
+		return scheme + "://" + r.Host
+	}
+	return scheme + "://" + r.Host + ":" + strconv.Itoa(int(r.Port))
+}
+
+// UnmarshalJSON reads the form of a manifest, strictly: what it accepts makes a valid rule.
+func (r *Rule) UnmarshalJSON(data []byte) error {
+	var read Rule
+	fields := map[string]any{
+		"scheme": &read.Scheme, "host": &read.Host, "port": &read.Port, "methods": &read.Methods,
+		"path": &read.Path, "headers": &read.Headers, "maxResponse": &read.MaxResponse,
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
+		return errors.New("http rule: it is not a JSON object")
+	}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return fmt.Errorf("http rule: %w", err)
+		}
+		field, ok := fields[name.(string)]
+		switch {
+		case name == "addresses":
+			return errors.New("http rule: only the operator can set addresses")
+		case !ok:
+			return fmt.Errorf("http rule: the field %q is unknown or there twice", name)
+		}
+		delete(fields, name.(string))
+		if err := decoder.Decode(field); err != nil {
+			return fmt.Errorf("http rule: %s: %w", name, err)
+		}
+		if v := reflect.ValueOf(field).Elem(); v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0 {
+			return fmt.Errorf("http rule: %s is empty; leave it out for its default", name)
+		}
+	}
+	if _, err := read.compile(); err != nil {
+		return fmt.Errorf("http rule: %w", err)
+	}
+	*r = read
+	return nil
+}
+
+// compiled is a rule, normalised and ready to match.
+type compiled struct {
+	Rule
+	// host is the server; for a "*." rule the name all subdomains end in. anyHost and subdomains exclude each other.
+	host                host
+	anyHost, subdomains bool
+	path                pattern
+	// policy and transport are of a rule of a grant only; a rule that narrows has none.
+	policy    addressPolicy
+	transport *nethttp.Transport
+}
+
+// compile validates r and fills in its defaults.
+func (r Rule) compile() (*compiled, error) {
+	c := &compiled{Rule: r, anyHost: r.Host == "*"}
+	if c.anyHost && (r.Scheme == "" || r.Port == 0) {
+		return nil, errors.New("the host * needs a scheme and a port")
+	}
+	if c.Scheme = strings.ToLower(r.Scheme); c.Scheme == "" {
+		c.Scheme = "https"
+	}
+	if defaultPort(c.Scheme) == 0 {
+		return nil, fmt.Errorf("the scheme %q is not https or http", r.Scheme)
+	}
+	if r.Port == 0 {
+		c.Port = defaultPort(c.Scheme)
+	}
+	if err := c.compileHost(); err != nil {
+		return nil, err
+	}
+	if r.Path == "" {
+		c.Path = "/**"
+	}
+	var err error
+	if c.path, err = parsePattern(c.Path); err != nil {
+		return nil, err
+	}
+	if c.Methods, err = normalMethods(r.Methods); err != nil {
+		return nil, err
+	}
+	if c.Headers, err = normalHeaders(r.Headers); err != nil {
+		return nil, err
+	}
+	if c.MaxResponse < 0 || c.MaxResponse > maxMaxResponse {
+		return nil, fmt.Errorf("the response size %d is not a number up to %d", r.MaxResponse, int64(maxMaxResponse))
+	}
+	if c.MaxResponse == 0 {
+		c.MaxResponse = defaultMaxResponse
+	}
+	c.Addresses = slices.Clone(r.Addresses)
+	for i, prefix := range c.Addresses {
+		if !prefix.IsValid() {
+			return nil, errors.New("addresses has an invalid range")
+		}
+		c.Addresses[i] = prefix.Masked()
+	}
+	return c, nil
+}
+
+// size is about how many bytes c takes, at most.
+func (c *compiled) size() int64 {
+	const fixed, perSegment = 1 << 10, 64
+	size := fixed + len(c.Host) + len(c.Path) + perSegment*(len(c.path.whole)+len(c.path.split))
+	for _, text := range slices.Concat(c.Methods, c.Headers) {
+		size += len(text)
+	}
+	return int64(size)
+}
+
+func (c *compiled) compileHost() error {
+	if c.anyHost {
+		return nil
+	}
+	if len(c.Host) > maxAuthority {
+		return fmt.Errorf("the host is longer than %d bytes", maxAuthority)
+	}
+	name, subdomains := strings.CutPrefix(c.Host, "*.")
+	c.subdomains = subdomains
+	if addr, err := netip.ParseAddr(name); err == nil && addr.Is6() {
+		name = "[" + name + "]"
+	}
+	var err error
+	if c.host, err = parseHost(name); err != nil {
+		return err
+	}
+	c.Host = c.host.String()
+	switch {
+	case subdomains && c.host.addr.IsValid():
+		return fmt.Errorf("the host *.%s is an address with subdomains", name)
+	case subdomains:
+		c.Host = "*." + c.Host
+	case c.host.addr.IsUnspecified():
+		return fmt.Errorf("the host %s is not the address of a server", name)
+	}
+	return nil
+}
+
+func normalMethods(methods []string) ([]string, error) {
+	if len(methods) == 0 {
+		return defaultMethods, nil
+	}
+	if len(methods) > maxMethods {
+		return nil, fmt.Errorf("there are more than %d methods", maxMethods)
+	}
+	normal := make([]string, len(methods))
+	for i, method := range methods {
+		if method == "*" {
+			normal[i] = method
+			continue
+		}
+		var err error
+		if normal[i], err = normalMethod(strings.ToUpper(method)); err != nil {
+			return nil, err
+		}
+	}
+	return normal, nil
+}
+
+func normalHeaders(headers []string) ([]string, error) {
+	if len(headers) > maxHeaders {
+		return nil, fmt.Errorf("there are more than %d headers", maxHeaders)
+	}
+	normal := make([]string, len(headers))
+	for i, name := range headers {
+		normal[i] = strings.ToLower(name)
+		if !httpguts.ValidHeaderFieldName(name) {
+			return nil, fmt.Errorf("the header name %q is not valid", name)
+		}
+		if forbiddenHeader(normal[i]) {
+			return nil, fmt.Errorf("the header %s can never be set by a guest", normal[i])
+		}
+	}
+	return normal, nil
+}
+
+// normalMethod checks a method. As in the Fetch standard, the common ones may be in lower case.
+func normalMethod(method string) (string, error) {
+	switch upper := strings.ToUpper(method); upper {
+	case "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH":
+		return upper, nil
+	case "CONNECT", "TRACE", "TRACK":
+		return "", fmt.Errorf("the method %s is never allowed", upper)
+	}
+	if method == "" || len(method) > 32 || strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
+		return "", fmt.Errorf("the method %q is not a word in upper case", method)
+	}
+	return method, nil
+}

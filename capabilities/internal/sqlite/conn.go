@@ -1,0 +1,153 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"iter"
+)
+
+// Conn is one connection to the database, for one goroutine at a time. Each query it runs is prepared once and kept, so
+// queries must be constants. It opens itself when it is first used.
+type Conn struct {
+	db         *sql.DB
+	readOnly   bool
+	conn       *sql.Conn // nil until first used
+	statements map[string]*sql.Stmt
+}
+
+func (c *Conn) open(ctx context.Context) error {
+	if c.conn != nil {
+		return nil
+	}
+	conn, err := c.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	if c.readOnly {
+		if _, err := conn.ExecContext(ctx, `PRAGMA query_only = 1`); err != nil {
+			return errors.Join(err, conn.Close())
+		}
+	}
+	c.conn, c.statements = conn, map[string]*sql.Stmt{}
+	return nil
+}
+
+func (c *Conn) close() error {
+	if c.conn == nil {
+		return nil
+	}
+	var err error
+	for _, s := range c.statements {
+		err = errors.Join(err, s.Close())
+	}
+	err = errors.Join(err, c.conn.Close())
+	c.conn, c.statements = nil, nil
+	return err
+}
+
+// transaction runs f between begin and COMMIT, or ROLLBACK after an error or a panic.
+func (c *Conn) transaction(ctx context.Context, begin string, f func(*Conn) error) error {
+	// Whether a transaction is committed must not depend on when ctx ends.
+	whole := context.WithoutCancel(ctx)
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		// SQLite has rolled back by itself after some errors, or not begun at all. Then this fails, and a fresh
+		// connection is the simple way to a known state.
+		if _, e := c.Exec(whole, `ROLLBACK`); e != nil {
+			c.discard()
+		}
+	}()
+	if _, err := c.Exec(ctx, begin); err != nil {
+		return err
+	}
+	if err := f(c); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if _, err := c.Exec(whole, `COMMIT`); err != nil {
+		return err
+	}
+	done = true
+	return nil
+}
+
+// discard closes the connection for good, whatever state it is in.
+func (c *Conn) discard() {
+	_ = c.conn.Raw(func(any) error { return driver.ErrBadConn }) // the error that makes database/sql close it
+	c.conn, c.statements = nil, nil
+}
+
+// Exec runs a statement that returns no rows.
+func (c *Conn) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if err := c.prepare(ctx, query); err != nil {
+		return nil, err
+	}
+	return c.statements[query].ExecContext(ctx, args...)
+}
+
+// Row runs a statement that returns at most one row.
+func (c *Conn) Row(ctx context.Context, query string, args ...any) Row {
+	if err := c.prepare(ctx, query); err != nil {
+		return Row{err: err}
+	}
+	return Row{row: c.statements[query].QueryRowContext(ctx, args...)}
+}
+
+// Row is the answer of [Conn.Row].
+type Row struct {
+	row *sql.Row
+	err error
+}
+
+// Scan copies the row's columns to dest; it returns [sql.ErrNoRows] when there was no row.
+func (r Row) Scan(dest ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	return r.row.Scan(dest...)
+}
+
+// Rows runs a statement and yields its rows one by one, to be scanned and not kept. An error ends them; it comes with a
+// nil row.
+func (c *Conn) Rows(ctx context.Context, query string, args ...any) iter.Seq2[*sql.Rows, error] {
+	return func(yield func(*sql.Rows, error) bool) {
+		if err := c.prepare(ctx, query); err != nil {
+			yield(nil, err)
+			return
+		}
+		rows, err := c.statements[query].QueryContext(ctx, args...)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer func() { _ = rows.Close() }() // what it could report, rows.Err reports too
+		for rows.Next() {
+			if !yield(rows, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// prepare makes sure that query is among the statements.
+func (c *Conn) prepare(ctx context.Context, query string) error {
+	if c.statements[query] != nil {
+		return nil
+	}
+	s, err := c.conn.PrepareContext(ctx, query) //nolint:sqlclosecheck // kept until the connection closes
+	if err != nil {
+		return err
+	}
+	c.statements[query] = s
+	return nil
+}

@@ -1,0 +1,260 @@
+// Package sqlite keeps the state of durable capabilities in a SQLite file. What a committed transaction wrote survives
+// kill -9 and power loss; several processes may use one file at once; a file of another kind or from a newer program is
+// refused. Nothing outside the file, and its -wal and -shm companions, is touched.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/stilehost/stile/abi"
+)
+
+const (
+	// readers is how many reading connections a DB opens at most, each when it is first needed.
+	readers = 4
+	// busyTimeout is how long a statement waits for another process to release the file.
+	busyTimeout = 10 * time.Second
+)
+
+// Schema says what a database file holds.
+type Schema struct {
+	// Kind names the content in errors, e.g. "kv store".
+	Kind string
+	// ID is the file's application_id: it tells this kind of file from every other.
+	ID int32
+	// Migrations are SQL scripts; the n-th brings version n-1 to version n. A released one never changes.
+	Migrations []string
+}
+
+// DB is an open database file. It is safe for concurrent use; whoever opened it closes it.
+type DB struct {
+	kind    string
+	sql     *sql.DB
+	writer  chan *Conn
+	readers chan *Conn
+	closed  chan struct{}
+	close   sync.Once
+}
+
+// Open opens the file, makes it if it is missing (the folder must exist; the owner alone may read it), and brings its
+// schema up to date in one transaction. ctx bounds the opening only.
+func Open(ctx context.Context, file string, s Schema) (*DB, error) {
+	db, err := open(ctx, file, s)
+	if err != nil {
+		return nil, fmt.Errorf("open %s %s: %w", s.Kind, file, err)
+	}
+	return db, nil
+}
+
+func open(ctx context.Context, file string, s Schema) (*DB, error) {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return nil, err
+	}
+	// SQLite would make a file that others can read. An existing one is not opened here: closing it again would strip
+	// this process of the locks it may hold on it.
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	switch {
+	case err == nil:
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+	case !errors.Is(err, fs.ErrExist):
+		return nil, err
+	}
+	connector, err := sqlite.NewConnector(source(file))
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{
+		kind:    s.Kind,
+		sql:     sql.OpenDB(connector),
+		writer:  make(chan *Conn, 1),
+		readers: make(chan *Conn, readers),
+		closed:  make(chan struct{}),
+	}
+	db.writer <- &Conn{db: db.sql}
+	for range readers {
+		db.readers <- &Conn{db: db.sql, readOnly: true}
+	}
+	if err := db.migrate(ctx, s); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// source returns the driver's name for a file.
+func source(file string) string {
+	pragmas := url.Values{
+		"_busy_timeout": {fmt.Sprint(busyTimeout.Milliseconds())},
+		"_foreign_keys": {"1"},
+		"_synchronous":  {"FULL"}, // with WAL: every commit is on disk before it is acknowledged
+		"_defensive":    {"1"},
+		"_dqs":          {"0"},
+		"_error_rc":     {"1"},
+		"_pragma": {
+			"fullfsync=1",                 // macOS: past the drive's own cache
+			"checkpoint_fullfsync=1",      // likewise
+			"journal_size_limit=67108864", // bytes of WAL kept after a large transaction
+			"trusted_schema=0",
+			"cell_size_check=1",
+		},
+	}
+	// An absolute slash path of any system: "/a/b" stays, "C:/a" becomes "/C:/a".
+	path := "/" + strings.TrimPrefix(filepath.ToSlash(file), "/")
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: pragmas.Encode()}).String()
+}
+
+// migrate brings the file's schema up to date.
+func (db *DB) migrate(ctx context.Context, s Schema) error {
+	if err := db.useWAL(ctx); err != nil {
+		return err
+	}
+	var version int
+	look := func(c *Conn) (err error) {
+		version, err = s.version(ctx, c)
+		return err
+	}
+	// Most files are up to date, and to see that needs no writing transaction.
+	if err := db.View(ctx, look); err != nil || version == len(s.Migrations) {
+		return err
+	}
+	return db.Update(ctx, func(c *Conn) error {
+		if err := look(c); err != nil { // again: another process may have been faster
+			return err
+		}
+		for ; version < len(s.Migrations); version++ {
+			if _, err := c.conn.ExecContext(ctx, s.Migrations[version]); err != nil {
+				return fmt.Errorf("migrate to version %d: %w", version+1, err)
+			}
+		}
+		_, err := c.conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d`, s.ID, version))
+		return err
+	})
+}
+
+// version returns the schema version of the database, 0 for an empty one, if it is one this program can use.
+func (s Schema) version(ctx context.Context, c *Conn) (int, error) {
+	var id int32
+	var version, tables int
+	err := errors.Join(
+		c.Row(ctx, `PRAGMA application_id`).Scan(&id),
+		c.Row(ctx, `PRAGMA user_version`).Scan(&version),
+		c.Row(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables),
+	)
+	switch {
+	case err != nil:
+		return 0, err
+	case id != s.ID && (id != 0 || version != 0 || tables != 0):
+		return 0, fmt.Errorf("the file is a database, but not a %s", s.Kind)
+	case version < 0 || version > len(s.Migrations):
+		return 0, fmt.Errorf("its schema has version %d; this program knows versions up to %d", version, len(s.Migrations))
+	default:
+		return version, nil
+	}
+}
+
+// useWAL switches the file to write-ahead logging, which it then keeps. While two processes do so at once SQLite
+// answers busy at once instead of waiting, so the waiting is done here.
+func (db *DB) useWAL(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, busyTimeout)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var mode string
+		err := db.sql.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode)
+		var fault *sqlite.Error
+		switch {
+		case err == nil && mode == "wal":
+			return nil
+		case err == nil:
+			return fmt.Errorf("the file system does not support write-ahead logging (journal mode %q)", mode)
+		case !errors.As(err, &fault) || fault.Code()&0xff != sqlite3.SQLITE_BUSY:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+// Close waits for the transactions under way, then closes the file. It is idempotent; what comes later fails.
+func (db *DB) Close() error {
+	var err error
+	db.close.Do(func() {
+		close(db.closed)
+		for range readers {
+			err = errors.Join(err, (<-db.readers).close())
+		}
+		err = errors.Join(err, (<-db.writer).close(), db.sql.Close())
+	})
+	return err
+}
+
+// Read runs f with a connection that must only read. Each statement of f sees the newest committed state.
+func (db *DB) Read(ctx context.Context, f func(*Conn) error) error {
+	return db.with(ctx, db.readers, f)
+}
+
+// View runs f in a transaction that must only read: all of f sees one state of the database.
+func (db *DB) View(ctx context.Context, f func(*Conn) error) error {
+	return db.with(ctx, db.readers, func(c *Conn) error { return c.transaction(ctx, `BEGIN`, f) })
+}
+
+// Update runs f in the writing transaction. When f returns nil the transaction is committed and durable; after any
+// error nothing of it remains. There is one at a time, in all processes together.
+func (db *DB) Update(ctx context.Context, f func(*Conn) error) error {
+	return db.with(ctx, db.writer, func(c *Conn) error { return c.transaction(ctx, `BEGIN IMMEDIATE`, f) })
+}
+
+// with lends a connection of the pool to f.
+func (db *DB) with(ctx context.Context, pool chan *Conn, f func(*Conn) error) error {
+	select {
+	case <-db.closed:
+		return abi.Errorf(abi.CodeUnavailable, "%s: closed", db.kind)
+	default:
+	}
+	var c *Conn
+	select {
+	case c = <-pool:
+	case <-db.closed:
+		return abi.Errorf(abi.CodeUnavailable, "%s: closed", db.kind)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { pool <- c }()
+	if err := c.open(ctx); err != nil {
+		return db.failure(ctx, err)
+	}
+	return db.failure(ctx, f(c))
+}
+
+// failure turns what SQLite reports into what a capability reports: the end of ctx as such, any other fault of the
+// database as [abi.ErrUnavailable]. Other errors, which are f's own, pass unchanged.
+func (db *DB) failure(ctx context.Context, err error) error {
+	var fault *sqlite.Error
+	switch {
+	case !errors.As(err, &fault):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	default:
+		return abi.Errorf(abi.CodeUnavailable, "%s: %v", db.kind, err)
+	}
+}

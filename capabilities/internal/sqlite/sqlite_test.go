@@ -1,0 +1,335 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+)
+
+var counter = Schema{Kind: "counter", ID: 42, Migrations: []string{
+	`CREATE TABLE n (id INTEGER PRIMARY KEY, v INTEGER NOT NULL) STRICT; INSERT INTO n VALUES (1, 0)`,
+	`ALTER TABLE n ADD COLUMN note TEXT`,
+}}
+
+// TestMain also serves as the second process of TestTwoProcesses.
+func TestMain(m *testing.M) {
+	file := os.Getenv("STILE_TEST_COUNTER")
+	if file == "" {
+		os.Exit(m.Run())
+	}
+	db, err := Open(context.Background(), file, counter)
+	for range 200 {
+		if err == nil {
+			err = add(context.Background(), db, 1)
+		}
+	}
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+func add(ctx context.Context, db *DB, n int) error {
+	return db.Update(ctx, func(c *Conn) error {
+		var v int
+		if err := c.Row(ctx, `SELECT v FROM n`).Scan(&v); err != nil {
+			return err
+		}
+		_, err := c.Exec(ctx, `UPDATE n SET v = ?`, v+n)
+		return err
+	})
+}
+
+func total(t *testing.T, db *DB) int {
+	t.Helper()
+	var v int
+	if err := db.Read(t.Context(), func(c *Conn) error { return c.Row(t.Context(), `SELECT v FROM n`).Scan(&v) }); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func opened(t *testing.T, file string, s Schema) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), file, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func TestSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a ?#%41.db")
+	db := opened(t, file, counter)
+	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000", "trusted_schema": "0"}
+	for name, pool := range map[string]chan *Conn{"writer": db.writer, "reader": db.readers} {
+		for pragma, w := range want {
+			var got string
+			err := db.with(t.Context(), pool, func(c *Conn) error { return c.Row(t.Context(), "PRAGMA "+pragma).Scan(&got) })
+			if err != nil || got != w {
+				t.Errorf("%s: %s = %q (%v), want %q", name, pragma, got, err, w)
+			}
+		}
+	}
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		info, err := os.Stat(file + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, want 0600", suffix, info.Mode())
+		}
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	newer := counter
+	newer.Migrations = append(append([]string{}, counter.Migrations...), `CREATE TABLE later (x)`)
+	other := counter
+	other.ID = 43
+	broken := counter
+	broken.Migrations = append(append([]string{}, counter.Migrations...), `CREATE TABLE half (x); CREATE TABLE half (x)`)
+
+	for name, s := range map[string]Schema{"newer": newer, "other": other, "current": counter} {
+		if err := opened(t, path(name), s).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign := Schema{Kind: "foreign", Migrations: []string{`CREATE TABLE x (y); PRAGMA user_version = 0`}}
+	if err := opened(t, path("foreign"), foreign).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path("text"), bytes.Repeat([]byte("not a database. "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, file string
+		schema     Schema
+		want       string
+	}{
+		{"newer schema", path("newer"), counter, "its schema has version 3; this program knows versions up to 2"},
+		{"another kind", path("other"), counter, "not a counter"},
+		{"another program's", path("foreign"), counter, "not a counter"},
+		{"text", path("text"), counter, "not a database"},
+		{"missing folder", path("no/such.db"), counter, "no such file"},
+		{"folder", dir, counter, "unable to open"},
+		{"NUL in the name", path("a\x00b"), counter, "invalid argument"},
+		{"failing migration", path("current"), broken, "migrate to version 3"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			db, err := Open(t.Context(), tt.file, tt.schema)
+			if err == nil {
+				_ = db.Close()
+				t.Fatal("opened")
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v; want %q in it", err, tt.want)
+			}
+		})
+	}
+	// The failed migration left nothing behind.
+	db := opened(t, path("current"), counter)
+	var half int
+	err := db.Read(t.Context(), func(c *Conn) error {
+		return c.Row(t.Context(), `SELECT count(*) FROM sqlite_schema WHERE name = 'half'`).Scan(&half)
+	})
+	if err != nil || half != 0 {
+		t.Errorf("half a migration stayed: %d tables, %v", half, err)
+	}
+}
+
+func TestMigrateOldFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "db")
+	old := counter
+	old.Migrations = counter.Migrations[:1]
+	db := opened(t, file, old)
+	if err := errors.Join(add(t.Context(), db, 7), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	db = opened(t, file, counter)
+	if got := total(t, db); got != 7 {
+		t.Errorf("got %d, want 7", got)
+	}
+	err := db.Update(t.Context(), func(c *Conn) error {
+		_, err := c.Exec(t.Context(), `UPDATE n SET note = 'new column'`)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUpdateIsAllOrNothing(t *testing.T) {
+	db := opened(t, filepath.Join(t.TempDir(), "db"), counter)
+	mine := errors.New("mine")
+	half := func(end func() error) func(*Conn) error {
+		return func(c *Conn) error {
+			if _, err := c.Exec(t.Context(), `UPDATE n SET v = v + 1`); err != nil {
+				return err
+			}
+			return end()
+		}
+	}
+	if err := db.Update(t.Context(), half(func() error { return mine })); !errors.Is(err, mine) {
+		t.Errorf("got %v", err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = db.Update(t.Context(), half(func() error { panic("in f") }))
+		t.Error("no panic")
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := db.Update(ctx, half(func() error { cancel(); return nil })); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	err := db.Update(t.Context(), func(c *Conn) error {
+		_, err := c.Exec(t.Context(), `UPDATE n SET v = 'text in a strict column'`)
+		return err
+	})
+	if !errors.Is(err, abi.ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+	if got := total(t, db); got != 0 {
+		t.Errorf("%d half transactions stayed", got)
+	}
+	if err := add(t.Context(), db, 1); err != nil || total(t, db) != 1 {
+		t.Errorf("the writer is no longer usable: %v", err)
+	}
+}
+
+func TestReadersCannotWrite(t *testing.T) {
+	db := opened(t, filepath.Join(t.TempDir(), "db"), counter)
+	write := func(c *Conn) error {
+		_, err := c.Exec(t.Context(), `UPDATE n SET v = 1`)
+		return err
+	}
+	for name, run := range map[string]func(context.Context, func(*Conn) error) error{"read": db.Read, "view": db.View} {
+		if err := run(t.Context(), write); !errors.Is(err, abi.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "db")
+	db := opened(t, file, counter)
+	forever := func(ctx context.Context) func(*Conn) error {
+		return func(c *Conn) error {
+			var n int
+			return c.Row(ctx, `WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT count(*) FROM r`).Scan(&n)
+		}
+	}
+	for name, run := range map[string]func(context.Context, func(*Conn) error) error{
+		"read": db.Read, "view": db.View, "update": db.Update,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if err := run(ctx, forever(ctx)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+	}
+	// Another process (here: a second DB) holds the file, and the wait for it can be cancelled.
+	second := opened(t, file, counter)
+	err := db.Update(t.Context(), func(*Conn) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		if err := add(ctx, second, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("waiting for the file: %v", err)
+		}
+		// So can the wait for this process's own writer.
+		if err := add(ctx, db, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("waiting for the writer: %v", err)
+		}
+		if late := time.Since(start); late > 5*time.Second {
+			t.Errorf("cancelled %v late", late)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(add(t.Context(), db, 1), add(t.Context(), second, 1)); err != nil || total(t, db) != 2 {
+		t.Errorf("not usable afterwards: %v", err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	db := opened(t, filepath.Join(t.TempDir(), "db"), counter)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for add(t.Context(), db, 1) == nil {
+			}
+		})
+	}
+	if err := errors.Join(add(t.Context(), db, 1), db.Close(), db.Close()); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	for name, err := range map[string]error{
+		"read":   db.Read(t.Context(), func(*Conn) error { return nil }),
+		"update": db.Update(t.Context(), func(*Conn) error { return nil }),
+	} {
+		if !errors.Is(err, abi.ErrUnavailable) {
+			t.Errorf("%s after Close: %v", name, err)
+		}
+	}
+}
+
+func TestTwoProcesses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "db") // does not exist yet: the processes also race to make it
+	var children []*exec.Cmd
+	for range 3 {
+		child := exec.CommandContext(t.Context(), os.Args[0])
+		child.Env = append(os.Environ(), "STILE_TEST_COUNTER="+file)
+		child.Stderr = os.Stderr
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		children = append(children, child)
+	}
+	db := opened(t, file, counter)
+	for range 200 {
+		if err := add(t.Context(), db, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, child := range children {
+		if err := child.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := total(t, db); got != 800 {
+		t.Errorf("got %d, want 800", got)
+	}
+}
+
+func TestOpenDoesNotReplace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "db")
+	db := opened(t, file, counter)
+	if err := errors.Join(add(t.Context(), db, 5), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := total(t, opened(t, file, counter)); got != 5 {
+		t.Errorf("got %d, want 5", got)
+	}
+	if _, err := os.Stat(file + "-journal"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a rollback journal exists: %v", err)
+	}
+}

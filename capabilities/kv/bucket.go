@@ -1,0 +1,279 @@
+package kv
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/sqlite"
+)
+
+// Interface is the WIT interface this package implements.
+const Interface = "stile:capability/kv@0.1.0"
+
+const (
+	// maxPage is the most entries in a page.
+	maxPage = 1000
+	// pageBytes ends a page early: once its keys and values take this much.
+	pageBytes = 1 << 20
+)
+
+// Bucket is the right to read and change one bucket. It is safe for concurrent use and lives as long as its store.
+//
+// Keys are non-empty UTF-8 text, values UTF-8 text. Every method reports a key or value that is not as
+// [abi.ErrInvalid], one over a limit as [abi.ErrExhausted], and a fault of the disk as [abi.ErrUnavailable].
+type Bucket struct {
+	store *Store
+	name  string
+}
+
+// Entry is a key and its value.
+type Entry struct {
+	Key   string
+	Value string
+}
+
+// Page is a part of a listing. Cursor is set when more entries follow.
+type Page struct {
+	Entries []Entry
+	Cursor  *string
+}
+
+// Interface implements [abi.Capability].
+func (b *Bucket) Interface() string { return Interface }
+
+// Get returns the value of key, nil when there is none.
+func (b *Bucket) Get(ctx context.Context, key string) (*string, error) {
+	if err := b.checkKey(key); err != nil {
+		return nil, err
+	}
+	var value *string
+	err := b.store.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+		// One lookup is over sooner than a goroutine that watches ctx could start.
+		value, err = b.value(context.WithoutCancel(ctx), c, key)
+		return err
+	})
+	return value, err
+}
+
+// Set stores value under key.
+func (b *Bucket) Set(ctx context.Context, key, value string) error {
+	if err := cmp.Or(b.checkKey(key), b.checkValue(value)); err != nil {
+		return err
+	}
+	return b.store.db.Update(ctx, func(c *sqlite.Conn) error { return b.put(ctx, c, key, value) })
+}
+
+// Delete removes key and reports whether it was there.
+func (b *Bucket) Delete(ctx context.Context, key string) (bool, error) {
+	if err := b.checkKey(key); err != nil {
+		return false, err
+	}
+	var there bool
+	err := b.store.db.Update(ctx, func(c *sqlite.Conn) (err error) {
+		there, err = b.remove(ctx, c, key)
+		return err
+	})
+	return there, err
+}
+
+// List returns entries whose key starts with prefix, in byte order: at most limit, at most 1,000, and fewer when the
+// values are large. cursor continues after an earlier page of the same prefix.
+func (b *Bucket) List(ctx context.Context, prefix string, limit uint32, cursor *string) (Page, error) {
+	from, err := start(prefix, cursor)
+	switch {
+	case err != nil:
+		return Page{}, err
+	case !utf8.ValidString(prefix):
+		return Page{}, abi.Errorf(abi.CodeInvalid, "prefix: not UTF-8")
+	case len(prefix) > b.store.options.KeyBytes:
+		return Page{}, exhausted("bytes in a prefix", int64(b.store.options.KeyBytes), int64(len(prefix)))
+	case limit == 0:
+		return Page{}, abi.Errorf(abi.CodeInvalid, "limit: 0; a page has at least one entry")
+	}
+	limit = min(limit, maxPage)
+	var page Page
+	err = b.store.db.Read(ctx, func(c *sqlite.Conn) error {
+		// UTF-8 has no byte 0xff, so prefix + 0xff comes after every key that starts with prefix.
+		size := 0
+		for row, err := range c.Rows(ctx, `SELECT key, value FROM entry WHERE bucket = ? AND key >= ? AND key < ? ORDER BY key`,
+			b.name, []byte(from), []byte(prefix+"\xff")) {
+			if err != nil {
+				return err
+			}
+			if len(page.Entries) == int(limit) || size >= pageBytes {
+				last := page.Entries[len(page.Entries)-1].Key
+				page.Cursor = new(base64.RawURLEncoding.EncodeToString([]byte(last)))
+				break
+			}
+			var e Entry
+			if err := row.Scan(&e.Key, &e.Value); err != nil {
+				return err
+			}
+			page.Entries = append(page.Entries, e)
+			size += len(e.Key) + len(e.Value)
+		}
+		return nil
+	})
+	if err != nil {
+		return Page{}, err
+	}
+	return page, nil
+}
+
+// Increment adds delta to the decimal integer under key, which is 0 when absent, and returns the sum. The error is
+// [abi.ErrInvalid] when the value is not a 64-bit integer or the sum would not be one.
+func (b *Bucket) Increment(ctx context.Context, key string, delta int64) (int64, error) {
+	if err := b.checkKey(key); err != nil {
+		return 0, err
+	}
+	var sum int64
+	err := b.store.db.Update(ctx, func(c *sqlite.Conn) error {
+		value, err := b.value(ctx, c, key)
+		if err != nil {
+			return err
+		}
+		n := int64(0)
+		if value != nil {
+			if n, err = strconv.ParseInt(*value, 10, 64); err != nil {
+				return abi.Errorf(abi.CodeInvalid, "the value of %q is not a 64-bit decimal integer", key)
+			}
+		}
+		if delta > 0 && n > math.MaxInt64-delta || delta < 0 && n < math.MinInt64-delta {
+			return abi.Errorf(abi.CodeInvalid, "%d + %d does not fit 64 bits", n, delta)
+		}
+		sum = n + delta
+		return b.put(ctx, c, key, strconv.FormatInt(sum, 10))
+	})
+	if err != nil {
+		return 0, err
+	}
+	return sum, nil
+}
+
+// CompareAndSet sets key to value, or removes it if value is nil, when its current value is expected, nil meaning
+// absent. It reports whether it did.
+func (b *Bucket) CompareAndSet(ctx context.Context, key string, expected, value *string) (bool, error) {
+	err := b.checkKey(key)
+	if err == nil && value != nil {
+		err = b.checkValue(*value)
+	}
+	if err != nil {
+		return false, err
+	}
+	var did bool
+	err = b.store.db.Update(ctx, func(c *sqlite.Conn) error {
+		current, err := b.value(ctx, c, key)
+		if err != nil {
+			return err
+		}
+		same := current == nil && expected == nil || current != nil && expected != nil && *current == *expected
+		switch {
+		case !same:
+			return nil
+		case value != nil:
+			err = b.put(ctx, c, key, *value)
+		default:
+			_, err = b.remove(ctx, c, key)
+		}
+		did = err == nil
+		return err
+	})
+	return did && err == nil, err
+}
+
+func (b *Bucket) value(ctx context.Context, c *sqlite.Conn, key string) (*string, error) {
+	var value string
+	err := c.Row(ctx, `SELECT value FROM entry WHERE bucket = ? AND key = ?`, b.name, []byte(key)).Scan(&value)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return &value, err
+}
+
+// put sets a value and holds the bucket to its limits. A bucket that is over one already, because the limit was lowered,
+// can still shrink.
+func (b *Bucket) put(ctx context.Context, c *sqlite.Conn, key, value string) error {
+	keys, bytes, err := b.usage(ctx, c)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Exec(ctx, `INSERT INTO entry VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value`,
+		b.name, []byte(key), value); err != nil {
+		return err
+	}
+	newKeys, newBytes, err := b.usage(ctx, c)
+	switch limits := b.store.options; {
+	case err != nil:
+		return err
+	case newKeys > limits.Keys && newKeys > keys:
+		return exhausted("keys in the bucket", limits.Keys, newKeys)
+	case newBytes > limits.BucketBytes && newBytes > bytes:
+		return exhausted("bytes in the bucket", limits.BucketBytes, newBytes)
+	default:
+		return nil
+	}
+}
+
+func (b *Bucket) usage(ctx context.Context, c *sqlite.Conn) (keys, bytes int64, err error) {
+	err = c.Row(ctx, `SELECT keys, bytes FROM usage WHERE bucket = ?`, b.name).Scan(&keys, &bytes)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return keys, bytes, err
+}
+
+func (b *Bucket) remove(ctx context.Context, c *sqlite.Conn, key string) (bool, error) {
+	r, err := c.Exec(ctx, `DELETE FROM entry WHERE bucket = ? AND key = ?`, b.name, []byte(key))
+	if err != nil {
+		return false, err
+	}
+	n, err := r.RowsAffected()
+	return n > 0, err
+}
+
+func (b *Bucket) checkKey(key string) error {
+	switch limit := b.store.options.KeyBytes; {
+	case key == "":
+		return abi.Errorf(abi.CodeInvalid, "key: empty")
+	case len(key) > limit:
+		return exhausted("bytes in a key", int64(limit), int64(len(key)))
+	case !utf8.ValidString(key):
+		return abi.Errorf(abi.CodeInvalid, "key: not UTF-8")
+	}
+	return nil
+}
+
+func (b *Bucket) checkValue(value string) error {
+	switch limit := b.store.options.ValueBytes; {
+	case len(value) > limit:
+		return exhausted("bytes in a value", int64(limit), int64(len(value)))
+	case !utf8.ValidString(value):
+		return abi.Errorf(abi.CodeInvalid, "value: not UTF-8")
+	}
+	return nil
+}
+
+func exhausted(what string, limit, needed int64) error {
+	return abi.Errorf(abi.CodeExhausted, "kv: %s: limit %d, needed %d", what, limit, needed)
+}
+
+// start returns where a page starts: the prefix, or the next possible key after the one in cursor. A cursor is the last
+// key of a page, encoded; one that could not have come from a listing of this prefix is refused.
+func start(prefix string, cursor *string) (string, error) {
+	if cursor == nil {
+		return prefix, nil
+	}
+	key, err := base64.RawURLEncoding.Strict().DecodeString(*cursor)
+	if err != nil || len(key) == 0 || !utf8.Valid(key) || !strings.HasPrefix(string(key), prefix) {
+		return "", abi.Errorf(abi.CodeInvalid, "cursor: not from an earlier page of this listing")
+	}
+	return string(key) + "\x00", nil
+}

@@ -1,0 +1,83 @@
+// Package kv keeps small durable values under names: the capability stile:capability/kv, on SQLite. What was
+// acknowledged survives kill -9 and power loss. Several processes may use one store at once.
+package kv
+
+import (
+	"context"
+
+	"github.com/stilehost/stile/capabilities/internal/sqlite"
+)
+
+// Options are the limits of each bucket of a store. The zero value of a field means its default.
+type Options struct {
+	// KeyBytes is the longest key. Default 1 KiB.
+	KeyBytes int
+	// ValueBytes is the longest value. Default 1 MiB.
+	ValueBytes int
+	// BucketBytes is the most that all keys and values of a bucket may take together. Default 64 MiB.
+	BucketBytes int64
+	// Keys is the most keys in a bucket. Default 100,000.
+	Keys int64
+}
+
+// A key is a BLOB because blobs sort by their bytes. Triggers keep usage exact, whatever statement changes entry.
+var schema = sqlite.Schema{Kind: "kv store", ID: 0x73746b76 /* stkv */, Migrations: []string{`
+CREATE TABLE entry (
+	bucket TEXT NOT NULL,
+	key    BLOB NOT NULL,
+	value  TEXT NOT NULL,
+	PRIMARY KEY (bucket, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE usage (
+	bucket TEXT NOT NULL PRIMARY KEY,
+	keys   INTEGER NOT NULL,
+	bytes  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER entry_insert AFTER INSERT ON entry BEGIN
+	INSERT INTO usage VALUES (new.bucket, 1, length(new.key) + octet_length(new.value))
+	ON CONFLICT DO UPDATE SET keys = keys + 1, bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER entry_update AFTER UPDATE ON entry BEGIN
+	UPDATE usage SET bytes = bytes + octet_length(new.value) - octet_length(old.value) WHERE bucket = new.bucket;
+END;
+
+CREATE TRIGGER entry_delete AFTER DELETE ON entry BEGIN
+	UPDATE usage SET keys = keys - 1, bytes = bytes - length(old.key) - octet_length(old.value) WHERE bucket = old.bucket;
+END;
+`}}
+
+// Store is a file of buckets. It is safe for concurrent use; whoever opened it closes it.
+type Store struct {
+	db      *sqlite.DB
+	options Options
+}
+
+// Open opens the store in file and makes it if it is missing; its folder must exist. ctx bounds the opening only.
+func Open(ctx context.Context, file string, options Options) (*Store, error) {
+	options.KeyBytes = defaulted(options.KeyBytes, 1<<10)
+	options.ValueBytes = defaulted(options.ValueBytes, 1<<20)
+	options.BucketBytes = defaulted(options.BucketBytes, 64<<20)
+	options.Keys = defaulted(options.Keys, 100_000)
+	db, err := sqlite.Open(ctx, file, schema)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{db: db, options: options}, nil
+}
+
+func defaulted[N int | int64](n, standard N) N {
+	if n == 0 {
+		return standard
+	}
+	return n
+}
+
+// Close waits for operations under way and closes the file. It is idempotent; later operations answer
+// [abi.ErrUnavailable].
+func (s *Store) Close() error { return s.db.Close() }
+
+// Bucket returns the bucket of this name; an unknown one is empty. Any name will do.
+func (s *Store) Bucket(name string) *Bucket { return &Bucket{store: s, name: name} }

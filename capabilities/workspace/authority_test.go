@@ -1,0 +1,278 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+	"pgregory.net/rapid"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/wit"
+)
+
+// mutators has one call of each method that changes something, with the operation its denial names on a handle on /notes.
+var mutators = map[string]struct {
+	call      func(context.Context, *Directory) error
+	operation string
+}{
+	"Write":       {func(ctx context.Context, d *Directory) error { return d.Write(ctx, "a.md", "x") }, "write /notes/a.md"},
+	"WriteBytes":  {func(ctx context.Context, d *Directory) error { return d.WriteBytes(ctx, "/a.md", nil) }, "write /notes/a.md"},
+	"WriteBlob":   {func(ctx context.Context, d *Directory) error { return d.WriteBlob(ctx, "b/../a.md", blob.New("", nil)) }, "write /notes/a.md"},
+	"Append":      {func(ctx context.Context, d *Directory) error { return d.Append(ctx, "a.md", "x") }, "append /notes/a.md"},
+	"AppendBytes": {func(ctx context.Context, d *Directory) error { return d.AppendBytes(ctx, "a.md", nil) }, "append /notes/a.md"},
+	"Edit":        {func(ctx context.Context, d *Directory) error { return d.Edit(ctx, "a.md", nil) }, "edit /notes/a.md"},
+	"MakeDirectory": {
+		func(ctx context.Context, d *Directory) error { return d.MakeDirectory(ctx, "x") }, "make-directory /notes/x",
+	},
+	"Move":   {func(ctx context.Context, d *Directory) error { return d.Move(ctx, "a.md", "b") }, "move /notes/a.md to /notes/b"},
+	"Copy":   {func(ctx context.Context, d *Directory) error { return d.Copy(ctx, "a.md", "b") }, "copy /notes/a.md to /notes/b"},
+	"Remove": {func(ctx context.Context, d *Directory) error { return d.Remove(ctx, "a.md", true) }, "remove /notes/a.md"},
+}
+
+// Every other method. A new one must be put in one of the two lists.
+var readers = []string{
+	"AsReadOnly", "Interface", "List", "Read", "ReadBlob", "ReadBytes", "ReadLines", "ReadOnly", "Stat", "Sub", "Subdirectory",
+}
+
+// TestMatchesWIT checks every method against the resource it implements.
+func TestMatchesWIT(t *testing.T) {
+	contract, err := abi.Parse(wit.Capability())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource := contract.Interface(Interface).Resources[0]
+	if _, err := abi.Implement(resource, reflect.TypeFor[*Directory]()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEveryMethodIsKnown(t *testing.T) {
+	var have []string
+	for method := range reflect.TypeFor[*Directory]().Methods() {
+		have = append(have, method.Name)
+	}
+	want := append(slices.Collect(maps.Keys(mutators)), readers...)
+	slices.Sort(want)
+	if !slices.Equal(have, want) {
+		t.Errorf("methods %v, want %v", have, want)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	s := opened(t, Options{})
+	root := s.Workspace("w")
+	write(t, root, "notes/a.md", "text")
+	write(t, root, "notes/deep/b.md", "text")
+	notes, err := root.Sub("notes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := dump(t, root)
+	through := func(d *Directory, err error) *Directory {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	ctx := t.Context()
+	for way, d := range map[string]*Directory{
+		"as read-only":              notes.AsReadOnly(),
+		"read-only":                 through(notes.ReadOnly(ctx)),
+		"read-only twice":           through(notes.AsReadOnly().ReadOnly(ctx)),
+		"subdirectory of read-only": through(root.AsReadOnly().Subdirectory(ctx, "notes")),
+		"sub of read-only":          through(root.AsReadOnly().Sub("notes")),
+		"subdirectory of itself":    through(notes.AsReadOnly().Subdirectory(ctx, ".")),
+	} {
+		for name, m := range mutators {
+			err := m.call(ctx, d)
+			var denied *abi.Error
+			if !errors.As(err, &denied) || denied.Code != abi.CodeDenied {
+				t.Errorf("%s: %s: %v", way, name, err)
+				continue
+			}
+			want := abi.Denial{
+				Operation: m.operation,
+				Reason:    "this handle can only read",
+				Grant:     `{"workspace":{"path":"/notes","access":"read-write"}}`,
+			}
+			if *denied.Denial != want {
+				t.Errorf("%s: %s: got %+v, want %+v", way, name, *denied.Denial, want)
+			}
+		}
+		if read(t, d, "a.md") != "text" {
+			t.Errorf("%s: cannot read", way)
+		}
+	}
+	if got := dump(t, root); !maps.Equal(got, before) {
+		t.Errorf("a read-only handle changed %q to %q", before, got)
+	}
+	if err := notes.Write(ctx, "still", "writable"); err != nil {
+		t.Errorf("the handle it was made from: %v", err)
+	}
+}
+
+func TestGrantIsJSON(t *testing.T) {
+	s := opened(t, Options{})
+	for _, path := range []string{"", "/a", `/"}`, "/<&>", "/é\u2028x"} {
+		d, err := s.Workspace("w").Sub(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var denied *abi.Error
+		if err := d.AsReadOnly().MakeDirectory(t.Context(), ""); !errors.As(err, &denied) {
+			t.Fatal(err)
+		}
+		var grant struct{ Workspace struct{ Path, Access string } }
+		if err := json.Unmarshal([]byte(denied.Denial.Grant), &grant); err != nil {
+			t.Fatal(err)
+		}
+		if want := "/" + strings.TrimPrefix(path, "/"); grant.Workspace.Path != want || denied.Denial.Operation != "make-directory "+want {
+			t.Errorf("%q: %q, %s", path, denied.Denial.Operation, denied.Denial.Grant)
+		}
+	}
+}
+
+func TestSubdirectoryStartsEmpty(t *testing.T) {
+	root := opened(t, Options{}).Workspace("w")
+	d, err := root.Sub("a/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := dump(t, d); len(all) != 0 {
+		t.Errorf("got %q", all)
+	}
+	if s, err := d.Stat(t.Context(), ""); err != nil || s != (Status{Kind: KindDirectory}) {
+		t.Errorf("got %+v, %v", s, err)
+	}
+	write(t, d, "f", "1")
+	if read(t, root, "a/b/f") != "1" {
+		t.Error("the file is not below the directory")
+	}
+	// The directory of a handle can become a file behind its back.
+	if err := errors.Join(root.Remove(t.Context(), "a/b", true), root.Write(t.Context(), "a/b", "a file")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.List(t.Context(), "", 1, nil)
+	expect(t, "list", err, abi.ErrInvalid, "/ is a file")
+	expect(t, "write", d.Write(t.Context(), "f", ""), abi.ErrInvalid, "/ is a file")
+	if err := errors.Join(root.Remove(t.Context(), "a", true), root.Write(t.Context(), "a", "a file")); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "write", d.Write(t.Context(), "f", ""), abi.ErrInvalid, "/ is a file")
+}
+
+// nasty draws paths that try to get somewhere else.
+func nasty() *rapid.Generator[string] {
+	piece := rapid.SampledFrom([]string{
+		"..", "..", "..", ".", "", "/", "a", "b", "in", "out", "secret", "e\u0301", "..\x00", "\x00", `..\`, `\`, "%2e%2e", "..%2f", "．．", "…", "\u2024\u2024",
+		"..;", "~", "C:", "file:", "\u200b..", "..\u200b", ".. ", " ..", "...", "\r\n", "\u202e", "\xff", "\u2215", "\u0338", "‥",
+	})
+	return rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(piece, 0, 6).Draw(t, "pieces"), rapid.SampledFrom([]string{"/", "/", "/", "", "//"}).Draw(t, "between"))
+	})
+}
+
+func TestResolveStaysInside(t *testing.T) {
+	path := rapid.OneOf(nasty(), rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
+	rapid.Check(t, func(t *rapid.T) {
+		d := &Directory{base: rapid.SampledFrom([]string{"", "/in", "/in/side"}).Draw(t, "base")}
+		full, err := d.resolve("read", path.Draw(t, "path"))
+		if err != nil {
+			if !errors.Is(err, abi.ErrInvalid) && !errors.Is(err, abi.ErrDenied) {
+				t.Fatalf("untyped error %v", err)
+			}
+			return
+		}
+		if full != d.base && !inside(full, d.base) {
+			t.Fatalf("%q is outside %q", full, d.base)
+		}
+		for name := range strings.SplitSeq(strings.TrimPrefix(full, d.base), "/") {
+			if name == "." || name == ".." || len(name) > maxName || strings.ContainsAny(name, "\\\x00") {
+				t.Fatalf("%q has the name %q", full, name)
+			}
+		}
+		if strings.Contains(full, "//") || strings.HasSuffix(full, "/") || len(full) > maxPath || !utf8.ValidString(full) || !norm.NFC.IsNormalString(full) {
+			t.Fatalf("%q is not in normal form", full)
+		}
+		if again, err := (&Directory{}).resolve("read", full); again != full || err != nil {
+			t.Fatalf("%q resolves to %q, %v", full, again, err)
+		}
+	})
+}
+
+func TestNoOperationReachesOutside(t *testing.T) {
+	const marker = "a secret"
+	root := opened(t, Options{}).Workspace("w")
+	for _, path := range []string{"secret", "out/secret", "in/secret", "in/out/a", "in/sidesecret", "in/side2/a", "in/side-a/b", "a", "b"} {
+		write(t, root, path, marker)
+	}
+	base, err := root.Sub("in/side")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside := func(t failer) map[string]string {
+		all := dump(t, root)
+		maps.DeleteFunc(all, func(path, _ string) bool { return path == "/in/side" || inside(path, "/in/side") })
+		return all
+	}
+	before := outside(t)
+	path := nasty()
+	ctx := t.Context()
+	rapid.Check(t, func(t *rapid.T) {
+		d := base
+		saw := func(text string, err error) {
+			if strings.Contains(text, marker) || err != nil && strings.Contains(err.Error(), marker) {
+				t.Fatalf("read %q, %v", text, err)
+			}
+		}
+		do := map[string]func(*rapid.T){
+			"write":  func(t *rapid.T) { _ = d.Write(ctx, path.Draw(t, "path"), "x") },
+			"append": func(t *rapid.T) { _ = d.Append(ctx, path.Draw(t, "path"), "x") },
+			"edit":   func(t *rapid.T) { _ = d.Edit(ctx, path.Draw(t, "path"), []Replacement{{"secret", "x"}}) },
+			"blob":   func(t *rapid.T) { _ = d.WriteBlob(ctx, path.Draw(t, "path"), blob.New("", []byte("x"))) },
+			"make":   func(t *rapid.T) { _ = d.MakeDirectory(ctx, path.Draw(t, "path")) },
+			"move":   func(t *rapid.T) { _ = d.Move(ctx, path.Draw(t, "source"), path.Draw(t, "target")) },
+			"copy":   func(t *rapid.T) { _ = d.Copy(ctx, path.Draw(t, "source"), path.Draw(t, "target")) },
+			"remove": func(t *rapid.T) { _ = d.Remove(ctx, path.Draw(t, "path"), true) },
+			"read": func(t *rapid.T) {
+				p := path.Draw(t, "path")
+				saw(d.Read(ctx, p))
+				saw(d.ReadLines(ctx, p, 1, nil))
+				data, err := d.ReadBytes(ctx, p, 0, 100)
+				saw(string(data), err)
+				if b, err := d.ReadBlob(ctx, p); err == nil {
+					saw(b.Text(ctx, 100))
+					_ = b.Close()
+				}
+			},
+			"list": func(t *rapid.T) {
+				page, _ := d.List(ctx, path.Draw(t, "path"), 1000, nil)
+				for _, e := range page.Entries {
+					if strings.Contains(e.Name, "side") {
+						t.Fatalf("listed %q", e.Name)
+					}
+				}
+			},
+			"subdirectory": func(t *rapid.T) {
+				if sub, err := d.Subdirectory(ctx, path.Draw(t, "path")); err == nil && rapid.Bool().Draw(t, "descend") {
+					d = sub
+				}
+			},
+		}
+		t.Repeat(do)
+		if now := outside(t); !maps.Equal(now, before) {
+			t.Fatalf("outside was %q and is %q", before, now)
+		}
+		_ = root.Remove(ctx, "in/side", true)
+	})
+}

@@ -1,0 +1,118 @@
+package workspace
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/stilehost/stile/abi"
+)
+
+const (
+	// maxPath is the most bytes in a path from the root of the workspace.
+	maxPath = 4096
+	// maxName is the most bytes between two slashes.
+	maxName = 255
+)
+
+// resolve turns what a guest wrote into a path from the root of the workspace: "" for the root itself, else "/a/b".
+// "." and ".." and repeated slashes are worked out in the text alone, which is exact because there are no symbolic
+// links. The result is d.base or below it.
+func (d *Directory) resolve(operation, path string) (string, error) {
+	if len(path) > maxPath {
+		return "", abi.Errorf(abi.CodeInvalid, "path: %d bytes; at most %d", len(path), maxPath)
+	}
+	if !utf8.ValidString(path) {
+		return "", abi.Errorf(abi.CodeInvalid, "path %q: not UTF-8", path)
+	}
+	if i := strings.IndexFunc(path, func(r rune) bool { return r == '\\' || unicode.IsControl(r) }); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(path[i:])
+		return "", abi.Errorf(abi.CodeInvalid, "path %q: the character %q", path, r)
+	}
+	var names []string
+	for name := range strings.SplitSeq(norm.NFC.String(path), "/") {
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			if len(names) == 0 {
+				return "", abi.Deny(abi.Denial{
+					Operation: operation + " " + path,
+					Reason:    "the path leaves the directory that was granted",
+				})
+			}
+			names = names[:len(names)-1]
+			continue
+		}
+		if err := checkName(name); err != nil {
+			return "", abi.Errorf(abi.CodeInvalid, "path %q: %v", path, err)
+		}
+		names = append(names, name)
+	}
+	full := d.base
+	if len(names) > 0 {
+		full += "/" + strings.Join(names, "/")
+	}
+	if len(full) > maxPath {
+		return "", abi.Errorf(abi.CodeInvalid, "path: %d bytes from the root of the workspace; at most %d", len(full), maxPath)
+	}
+	return full, nil
+}
+
+// resolveFile is resolve for a path that must name a file.
+func (d *Directory) resolveFile(operation, path string) (string, error) {
+	full, err := d.resolve(operation, path)
+	if err != nil {
+		return "", err
+	}
+	switch path[strings.LastIndexByte(path, '/')+1:] {
+	case "", ".", "..":
+		return "", abi.Errorf(abi.CodeInvalid, "path %q: names a directory, not a file", path)
+	}
+	return full, nil
+}
+
+// resolveEntry is resolve for a path that must name an entry below d, and not d itself.
+func (d *Directory) resolveEntry(operation, path string) (string, error) {
+	full, err := d.resolve(operation, path)
+	if err == nil && full == d.base {
+		err = abi.Errorf(abi.CodeInvalid, "%s %q: this is the directory itself, not something in it", operation, path)
+	}
+	return full, err
+}
+
+// checkName refuses names that some disk would not keep apart or not keep at all.
+func checkName(name string) error {
+	first, _ := utf8.DecodeRuneInString(name)
+	last, _ := utf8.DecodeLastRuneInString(name)
+	switch {
+	case len(name) > maxName:
+		return fmt.Errorf("a name of %d bytes; at most %d", len(name), maxName)
+	case unicode.IsSpace(first) || unicode.IsSpace(last):
+		return fmt.Errorf("the name %q begins or ends with a space", name)
+	case last == '.':
+		return fmt.Errorf("the name %q ends with a dot", name)
+	default:
+		return nil
+	}
+}
+
+// split separates a path other than "" into its directory and its last name.
+func split(full string) (parent, name string) {
+	i := strings.LastIndexByte(full, '/')
+	return full[:i], full[i+1:]
+}
+
+// shown is full as the holder of d would write it. What lies above d is not the holder's business.
+func (d *Directory) shown(full string) string {
+	if !inside(full, d.base) {
+		return "/"
+	}
+	return full[len(d.base):]
+}
+
+// inside reports whether full is below directory.
+func inside(full, directory string) bool { return strings.HasPrefix(full, directory+"/") }

@@ -1,0 +1,285 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+)
+
+const (
+	// maxText is the most bytes in one text that is read or written.
+	maxText = 16 << 20
+	// maxBytes is the most bytes in one list of bytes that is read or written.
+	maxBytes = 256 << 10
+	// maxEntries is the most entries in a page.
+	maxEntries = 1000
+)
+
+// Kind tells a file from a directory: the enum `kind` of stile:capability/workspace.
+type Kind uint8
+
+// The kinds, in the order of the enum.
+const (
+	KindFile Kind = iota
+	KindDirectory
+)
+
+// Status is what is known about a file or directory without reading it.
+type Status struct {
+	Kind Kind
+	// Size is in bytes; 0 for a directory.
+	Size uint64
+	// Modified is when the content was last written, or the directory made: milliseconds since 1970-01-01T00:00:00Z.
+	Modified uint64
+}
+
+// Entry is a name in a directory.
+type Entry struct {
+	Name   string
+	Status Status
+}
+
+// Page is a part of a listing. Cursor is set when more entries follow.
+type Page struct {
+	Entries []Entry
+	Cursor  *string
+}
+
+// Read returns the whole file. The error is [abi.ErrTooLarge] above 16 MiB and [abi.ErrInvalid] when it is not UTF-8.
+func (d *Directory) Read(ctx context.Context, path string) (string, error) {
+	full, err := d.resolveFile("read", path)
+	if err != nil {
+		return "", err
+	}
+	var text string
+	err = d.view(ctx, func(t *tree) (err error) {
+		text, err = t.text(full)
+		return err
+	})
+	return text, err
+}
+
+// text returns a whole file as UTF-8.
+func (t *tree) text(full string) (string, error) {
+	n, err := t.file(full)
+	if err != nil {
+		return "", err
+	}
+	if n.status.Size > maxText {
+		return "", &abi.Error{Code: abi.CodeTooLarge, Size: n.status.Size}
+	}
+	var text strings.Builder
+	text.Grow(int(n.status.Size))
+	for chunk, err := range t.chunks(n.id, 0) {
+		if err != nil {
+			return "", err
+		}
+		text.Write(chunk)
+	}
+	if !utf8.ValidString(text.String()) {
+		return "", t.invalid(full, "is not UTF-8 text; read-bytes and read-blob read any file")
+	}
+	return text.String(), nil
+}
+
+// ReadLines returns the lines from and to, both counted from 1 and included, each with its line feed; a nil to means the
+// end of the file. Lines beyond the end are empty. The errors are those of Read, for the part that is read.
+func (d *Directory) ReadLines(ctx context.Context, path string, from uint32, to *uint32) (string, error) {
+	full, err := d.resolveFile("read", path)
+	switch {
+	case err != nil:
+		return "", err
+	case from == 0:
+		return "", abi.Errorf(abi.CodeInvalid, "line 0: the first line is 1")
+	case to != nil && *to < from:
+		return "", abi.Errorf(abi.CodeInvalid, "lines %d to %d", from, *to)
+	}
+	var text strings.Builder
+	err = d.view(ctx, func(t *tree) error {
+		n, err := t.file(full)
+		if err != nil {
+			return err
+		}
+		line := uint64(1)
+		for chunk, err := range t.chunks(n.id, 0) {
+			if err != nil {
+				return err
+			}
+			for len(chunk) > 0 {
+				end := bytes.IndexByte(chunk, '\n') + 1
+				if end == 0 {
+					end = len(chunk)
+				}
+				if line >= uint64(from) {
+					text.Write(chunk[:end])
+				}
+				if text.Len() > maxText {
+					return &abi.Error{Code: abi.CodeTooLarge, Size: maxText}
+				}
+				if chunk[end-1] == '\n' {
+					line++
+				}
+				chunk = chunk[end:]
+				if to != nil && line > uint64(*to) {
+					return nil
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if !utf8.ValidString(text.String()) {
+		return "", abi.Errorf(abi.CodeInvalid, "these lines of %s are not UTF-8 text; read-bytes and read-blob read any file", d.shown(full))
+	}
+	return text.String(), nil
+}
+
+// ReadBytes returns length bytes from offset on, fewer at the end of the file and none beyond it. Above 262,144 bytes
+// the error is [abi.ErrTooLarge].
+func (d *Directory) ReadBytes(ctx context.Context, path string, offset uint64, length uint32) ([]byte, error) {
+	full, err := d.resolveFile("read", path)
+	if err != nil {
+		return nil, err
+	}
+	if length > maxBytes {
+		return nil, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(length)}
+	}
+	data := []byte{}
+	err = d.view(ctx, func(t *tree) error {
+		n, err := t.file(full)
+		if err != nil || offset >= n.status.Size || length == 0 {
+			return err
+		}
+		want := int(min(uint64(length), n.status.Size-offset))
+		skip := int(offset % chunkSize)
+		for chunk, err := range t.chunks(n.id, int64(offset/chunkSize)) {
+			if err != nil {
+				return err
+			}
+			chunk = chunk[min(skip, len(chunk)):]
+			data = append(data, chunk[:min(len(chunk), want-len(data))]...)
+			if skip = 0; len(data) == want {
+				break
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// ReadBlob returns the file as it is now; later changes do not reach the blob, which the caller closes.
+func (d *Directory) ReadBlob(ctx context.Context, path string) (*blob.Blob, error) {
+	full, err := d.resolveFile("read", path)
+	if err != nil {
+		return nil, err
+	}
+	var content *blob.Blob
+	err = d.view(ctx, func(t *tree) error {
+		n, err := t.file(full)
+		if err != nil {
+			return err
+		}
+		b := blob.NewBuilder(blob.Options{
+			Limit: max(int64(n.status.Size), 1), Dir: d.store.options.BlobDir, Quota: d.store.blobs,
+		})
+		defer func() { _ = b.Close() }() // drops what did not become a blob
+		for chunk, err := range t.chunks(n.id, 0) {
+			if err != nil {
+				return err
+			}
+			if _, err := b.Write(chunk); err != nil {
+				return err
+			}
+		}
+		content, err = b.Blob()
+		return err
+	})
+	if err != nil && content != nil { // the transaction failed after the copy was made
+		_ = content.Close()
+		content = nil
+	}
+	return content, err
+}
+
+// List returns the entries of one directory in byte order of their names: at most limit, at most 1,000. cursor continues
+// after an earlier page.
+func (d *Directory) List(ctx context.Context, path string, limit uint32, cursor *string) (Page, error) {
+	full, err := d.resolve("list", path)
+	if err != nil {
+		return Page{}, err
+	}
+	if limit == 0 {
+		return Page{}, abi.Errorf(abi.CodeInvalid, "limit: 0; a page has at least one entry")
+	}
+	after, err := position(cursor)
+	if err != nil {
+		return Page{}, err
+	}
+	limit = min(limit, maxEntries)
+	var page Page
+	err = d.view(ctx, func(t *tree) error {
+		if _, err := t.directory(full); err != nil {
+			return err
+		}
+		for row, err := range t.conn.Rows(ctx, `SELECT name, kind, size, modified FROM node
+			WHERE workspace = ? AND parent = ? AND name > ? ORDER BY name`, d.workspace, full, after) {
+			if err != nil {
+				return err
+			}
+			if len(page.Entries) == int(limit) {
+				page.Cursor = new(base64.RawURLEncoding.EncodeToString([]byte(page.Entries[limit-1].Name)))
+				break
+			}
+			var e Entry
+			if err := row.Scan(&e.Name, &e.Status.Kind, &e.Status.Size, &e.Status.Modified); err != nil {
+				return err
+			}
+			page.Entries = append(page.Entries, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return Page{}, err
+	}
+	return page, nil
+}
+
+// position returns the name after which a page starts, "" for the first page. A cursor is that name, encoded; what could
+// not be a name is refused.
+func position(cursor *string) (string, error) {
+	if cursor == nil {
+		return "", nil
+	}
+	name, err := base64.RawURLEncoding.Strict().DecodeString(*cursor)
+	if err != nil || len(name) == 0 || !utf8.Valid(name) || bytes.IndexByte(name, '/') >= 0 || checkName(string(name)) != nil {
+		return "", abi.Errorf(abi.CodeInvalid, "cursor: not from an earlier page of this listing")
+	}
+	return string(name), nil
+}
+
+// Stat describes a file or directory.
+func (d *Directory) Stat(ctx context.Context, path string) (Status, error) {
+	full, err := d.resolve("stat", path)
+	if err != nil {
+		return Status{}, err
+	}
+	var status Status
+	err = d.view(ctx, func(t *tree) error {
+		n, err := t.get(full)
+		if err == nil {
+			status = n.status
+		}
+		return err
+	})
+	return status, err
+}
