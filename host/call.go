@@ -1,0 +1,302 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/wasmtime"
+)
+
+// Request is one call of a tool.
+type Request struct {
+	Tool string
+	// Input is JSON; nil is `{}`.
+	Input []byte
+	// Env is all the authority that the call has.
+	Env Env
+	// Limits override the host's defaults where they are not zero.
+	Limits Limits
+	// Approved, when not nil, are the definitions a person approved: only these tools can be called, with these schemas.
+	Approved []abi.Definition
+	// Observe, when not nil, is shown every operation, on the goroutine of the call.
+	Observe func(Operation)
+}
+
+// Result is what a call gives back. Do returns its Usage also beside an error.
+type Result struct {
+	// Output is valid JSON.
+	Output []byte
+	Usage  Usage
+}
+
+// Usage is what a call used.
+type Usage struct {
+	// CPU is processor time, of the guest and of the host on its behalf.
+	CPU time.Duration
+	// Operations is how many imported functions were called.
+	Operations int
+	// Denials are the host's record of what was refused, in order; the guest may have carried on after them.
+	Denials []abi.Denial
+}
+
+var (
+	errWall = errors.New("wall clock")
+	errDone = errors.New("call is over")
+)
+
+// call is one instance at work. Only the goroutine of the call uses it.
+type call struct {
+	host    *Host
+	ctx     context.Context
+	limits  Limits
+	store   *wasmtime.Store
+	handles handles
+	owned   []io.Closer // values opened for this call
+	usage   Usage
+	denials []abi.Denial
+	observe func(Operation)
+}
+
+// own has v closed at the end of the call, if it can be.
+func (c *call) own(v any) {
+	if closer, ok := v.(io.Closer); ok {
+		c.owned = append(c.owned, closer)
+	}
+}
+
+// run calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments.
+func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*call) ([]abi.Value, error)) (result abi.Value, usage Usage, err error) {
+	h := c.host
+	end, err := h.begin()
+	if err != nil {
+		return nil, Usage{}, err
+	}
+	defer end()
+	done, err := c.use()
+	if err != nil {
+		return nil, Usage{}, err
+	}
+	defer done()
+	limits := r.Limits.or(h.options.Limits)
+	limits.Memory = min(limits.Memory, h.options.MaxMemory)
+
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.Wall, errWall)
+	defer cancel()
+	ctx, finish := context.WithCancelCause(ctx)
+	defer finish(errDone)
+	defer context.AfterFunc(h.closing, func() { finish(ErrClosed) })()
+	if err := h.slots.Acquire(ctx, 1); err != nil {
+		return nil, Usage{}, explainEnd(ctx, limits, &LimitError{"instances", fmt.Sprint(h.options.Instances)})
+	}
+	defer h.slots.Release(1)
+
+	in := &call{
+		host: h, ctx: ctx, limits: limits, observe: r.Observe,
+		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
+	}
+	in.store = h.engine.NewStore(wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Done: ctx.Done()}, in)
+	defer context.AfterFunc(ctx, in.store.Cancel)()
+	defer func() {
+		in.usage.CPU, in.usage.Denials = in.store.CPU(), in.denials
+		usage = in.usage
+		in.store.Close()
+		if failed := in.end(); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}()
+	args, err := prepare(in)
+	if err != nil {
+		return nil, Usage{}, err
+	}
+	instance, err := in.store.Instantiate(c.linker, c.component)
+	if err == nil {
+		result, err = instance.Call(x.index, x.params, x.result, args...)
+	}
+	return result, Usage{}, in.explain(err)
+}
+
+// end closes what the guest left open. Its errors are the host's.
+func (c *call) end() error {
+	errs := []error{c.handles.sweep()}
+	for _, o := range slices.Backward(c.owned) {
+		errs = append(errs, o.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// explain turns the engine's errors into this package's.
+func (c *call) explain(err error) error {
+	var trap *wasmtime.TrapError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, wasmtime.ErrCPU):
+		return &LimitError{"cpu", c.limits.CPU.String()}
+	case errors.Is(err, wasmtime.ErrCancelled), errors.Is(err, errWall), errors.Is(err, ErrClosed), errors.Is(err, context.Canceled),
+		errors.Is(err, context.DeadlineExceeded):
+		return explainEnd(c.ctx, c.limits, err)
+	case errors.Is(err, wasmtime.ErrPoolFull):
+		return &LimitError{"engine", "instance slots"}
+	case errors.As(err, &trap):
+		return c.explainTrap(trap)
+	case strings.Contains(err.Error(), "exceeds memory limits"), strings.Contains(err.Error(), "memory minimum size"):
+		return &LimitError{"memory", size(c.limits.Memory)}
+	default:
+		return err
+	}
+}
+
+// The names under which the toolchain's components trap when their engine ran out of something.
+const memoryTrap = "stile:limit-memory"
+
+func (c *call) explainTrap(trap *wasmtime.TrapError) error {
+	switch {
+	case slices.Contains(trap.Functions, memoryTrap):
+		return &LimitError{"memory", size(c.limits.Memory)}
+	case strings.Contains(trap.Reason, "call stack exhausted"):
+		return &LimitError{"stack", size(wasmtime.MaxStack)}
+	default:
+		return &TrapError{Reason: abi.Printable(trap.Reason), Functions: trap.Functions}
+	}
+}
+
+// explainEnd says why a context ended: the caller's, the wall clock or the host.
+func explainEnd(ctx context.Context, limits Limits, otherwise error) error {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errWall):
+		return &LimitError{"wall", limits.Wall.String()}
+	case cause != nil:
+		return cause
+	default:
+		return otherwise
+	}
+}
+
+// Call runs a tool in a fresh instance, with env as its only authority, and returns its JSON result. Errors are
+// *DeniedError, *LimitError, *GuestError, *InputError, *UnknownToolError, *TrapError, *DefinitionError, ctx's error, or a
+// fault of the host.
+func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env) ([]byte, error) {
+	r, err := c.Do(ctx, Request{Tool: tool, Input: input, Env: env})
+	return r.Output, err
+}
+
+// Do is Call with all there is to say about a call.
+func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
+	limits := r.Limits.or(c.host.options.Limits)
+	if r.Input == nil {
+		r.Input = []byte("{}")
+	}
+	if len(r.Input) > limits.Input {
+		return Result{}, &LimitError{"input", size(int64(limits.Input))}
+	}
+	set, err := c.definitions(ctx, r.Approved)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := set.validate(r.Tool, r.Input); err != nil {
+		return Result{}, err
+	}
+	value, usage, err := c.run(ctx, r, c.call, func(in *call) ([]abi.Value, error) {
+		env, err := newEnvironment(r.Env)
+		if err != nil {
+			return nil, err
+		}
+		rep, err := in.handles.add(&handle{resource: c.host.env, value: env})
+		return []abi.Value{r.Tool, string(r.Input), rep}, err
+	})
+	result := Result{Usage: usage}
+	if err != nil {
+		return result, err
+	}
+	outcome := value.(abi.Variant)
+	if outcome.Case != 0 {
+		return result, c.failure(outcome.Value, set, usage.Denials)
+	}
+	output := outcome.Value.(string)
+	if len(output) > limits.Output {
+		return result, &LimitError{"output", size(int64(limits.Output))}
+	}
+	if !json.Valid([]byte(output)) {
+		return result, &GuestError{abi.Failure{Name: "InvalidOutput", Message: "the result is not JSON"}}
+	}
+	result.Output = []byte(output)
+	return result, nil
+}
+
+// The cases of the variant `error` of stile:extension/tools, in its order.
+const (
+	caseUnknownTool = iota
+	caseInvalidInput
+	caseDenied
+	caseExhausted
+	caseFailed
+)
+
+// failure converts the guest's own account of why it failed. It is the guest's word: a denial must be in the host's record.
+func (c *Component) failure(v abi.Value, known *definitionSet, denials []abi.Denial) error {
+	outcome := v.(abi.Variant)
+	decode := func(t *abi.Type, dst any) error {
+		if err := abi.Decode(t, outcome.Value, dst, nil); err != nil {
+			return fmt.Errorf("decode the guest's error: %w", err)
+		}
+		return nil
+	}
+	t := c.call.result.Err.Cases[outcome.Case].Type
+	switch outcome.Case {
+	case caseUnknownTool:
+		return &UnknownToolError{Tool: abi.Printable(outcome.Value.(string)), Known: known.names()}
+	case caseInvalidInput:
+		var problems []abi.Problem
+		if err := decode(t, &problems); err != nil {
+			return err
+		}
+		for i, p := range problems {
+			problems[i] = abi.Problem{Path: printable(p.Path, kib), Message: printable(p.Message, 4*kib)}
+		}
+		return &InputError{problems}
+	case caseDenied:
+		var d abi.Denial
+		if err := decode(t, &d); err != nil {
+			return err
+		}
+		for _, recorded := range denials {
+			if recorded.Binding == d.Binding && recorded.Operation == d.Operation && recorded.Reason == d.Reason {
+				return &DeniedError{recorded}
+			}
+		}
+		return &GuestError{abi.Failure{
+			Name:    "UnprovenDenial",
+			Message: "the tool claims a denial that this host did not make: " + printable(d.Operation+": "+d.Reason, 4*kib),
+		}}
+	case caseExhausted:
+		return c.exhausted(outcome.Value.(string))
+	default:
+		var f abi.Failure
+		if err := decode(t, &f); err != nil {
+			return err
+		}
+		f.Stack = c.mapStack(f.Stack)
+		return &GuestError{abi.Failure{Name: printable(f.Name, 256), Message: printable(f.Message, 16*kib), Stack: printable(f.Stack, 16*kib)}}
+	}
+}
+
+// exhausted reads "limit: detail", which the guest's runtime reports when it ran out of something itself.
+func (c *Component) exhausted(text string) error {
+	limit, detail, _ := strings.Cut(printable(text, kib), ":")
+	return &LimitError{limit, strings.TrimSpace(detail)}
+}
+
+// printable makes text of the guest's fit for a terminal and cuts it to at most n bytes.
+func printable(s string, n int) string {
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "") + "..."
+	}
+	return abi.Printable(s)
+}

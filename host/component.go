@@ -1,0 +1,166 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-sourcemap/sourcemap"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/wasmtime"
+)
+
+// Component is loaded code. It is safe for concurrent use: every call has an instance of its own. Close it, or the host.
+type Component struct {
+	host      *Host
+	component *wasmtime.Component
+	linker    *wasmtime.Linker
+	imports   []Import
+	digest    string
+	sections  map[string][]byte
+
+	describe, call export
+
+	mu      sync.Mutex
+	own     *definitionSet // what the component says of itself, once it was asked
+	running sync.WaitGroup
+	closed  bool
+
+	stack struct {
+		sync.Once
+		consumer *sourcemap.Consumer
+	}
+}
+
+// export is an exported function with its type.
+type export struct {
+	index  *wasmtime.Export
+	params []*abi.Type
+	result *abi.Type
+}
+
+// Load compiles a component, or maps its compiled code from the cache, and links it. It refuses, with a *LoadError that
+// names the import, a component that imports anything but what this host knows, by full type: so loaded code holds no
+// authority. wasm is not kept.
+func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
+	end, err := h.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if len(wasm) > h.options.MaxComponent {
+		return nil, &LoadError{Reason: fmt.Sprintf("%d bytes, more than %s", len(wasm), size(int64(h.options.MaxComponent)))}
+	}
+	sections, err := customSections(wasm)
+	if err != nil {
+		return nil, &LoadError{Reason: err.Error()}
+	}
+	c := &Component{host: h, digest: digest(wasm), sections: sections}
+	c.component, err = compiled(ctx, h, "component", c.digest, h.engine.Map, func() (*wasmtime.Component, error) { return h.engine.Compile(wasm) })
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &LoadError{Reason: printable(err.Error(), 4*kib)}
+	}
+	if err := c.connect(); err != nil {
+		c.free()
+		return nil, err
+	}
+	h.mu.Lock()
+	h.loaded[c] = struct{}{}
+	h.mu.Unlock()
+	return c, nil
+}
+
+// connect checks imports and exports.
+func (c *Component) connect() error {
+	types, err := c.component.Types()
+	if err != nil {
+		return &LoadError{Reason: printable(err.Error(), 4*kib)}
+	}
+	if c.linker, c.imports, err = c.host.link(types); err != nil {
+		return err
+	}
+	var exported *wasmtime.Item
+	for i := range types.Exports {
+		if types.Exports[i].Name == abi.ExtensionTools && types.Exports[i].Kind == wasmtime.ItemInstance {
+			exported = &types.Exports[i]
+		}
+	}
+	if exported == nil {
+		return &LoadError{abi.ExtensionTools, "is not exported, so there is nothing to call"}
+	}
+	if c.describe, err = c.export(exported, "describe"); err != nil {
+		return err
+	}
+	c.call, err = c.export(exported, "call")
+	return err
+}
+
+func (c *Component) export(instance *wasmtime.Item, name string) (export, error) {
+	whole := abi.ExtensionTools + "#" + name
+	want := funcNamed(c.host.tools, name)
+	for _, item := range instance.Items {
+		if item.Name != name || item.Kind != wasmtime.ItemFunc {
+			continue
+		}
+		if d := differ(want, item.Func); d != "" {
+			return export{}, &LoadError{whole, "its type is not the contract's: " + d}
+		}
+		if index := c.component.Export(abi.ExtensionTools, name); index != nil {
+			return export{index, paramTypes(want), want.Result}, nil
+		}
+	}
+	return export{}, &LoadError{whole, "is not exported"}
+}
+
+// Digest is the SHA-256 of the component, in hex.
+func (c *Component) Digest() string { return c.digest }
+
+// Imports lists what the component imports.
+func (c *Component) Imports() []Import { return c.imports }
+
+// Section returns a custom section of the component by name, such as "stile:meta"; nil when there is none.
+func (c *Component) Section(name string) []byte { return c.sections[name] }
+
+// Close waits for the component's calls and frees it. It is idempotent.
+func (c *Component) Close() error {
+	c.host.mu.Lock()
+	delete(c.host.loaded, c)
+	c.host.mu.Unlock()
+	c.free()
+	return nil
+}
+
+func (c *Component) free() {
+	c.mu.Lock()
+	closed := c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if closed {
+		return
+	}
+	c.running.Wait()
+	for _, x := range []export{c.describe, c.call} {
+		if x.index != nil {
+			x.index.Close()
+		}
+	}
+	if c.linker != nil {
+		c.linker.Close()
+	}
+	c.component.Close()
+}
+
+// use keeps the component from being freed while a call runs.
+func (c *Component) use() (done func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	c.running.Add(1)
+	return c.running.Done, nil
+}

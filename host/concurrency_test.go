@@ -1,0 +1,293 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	waiter  = guest{uses: "open never block", call: `(call $block (call $never (local.get $box))) ` + returns}
+	spinner = guest{call: `(loop $l (br $l)) unreachable`}
+)
+
+// TestManyAtOnce runs 200 calls at once, spinning ones and waiting ones among them, and cancels half of them.
+func TestManyAtOnce(t *testing.T) {
+	h := newHost(t, host.Options{Limits: host.Limits{CPU: time.Minute}})
+	guests := []*host.Component{guest{}.load(t, h), waiter.load(t, h), spinner.load(t, h)}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var started, ended sync.WaitGroup
+	for n := range 200 {
+		kind := n % 4 // 0 and 3 end by themselves
+		component := guests[kind%3]
+		started.Add(1)
+		ended.Go(func() {
+			started.Done()
+			_, err := component.Call(ctx, "t", nil, host.Env{"box": &box{}})
+			if ends := kind%3 == 0; ends && err != nil && !errors.Is(err, context.Canceled) || !ends && !errors.Is(err, context.Canceled) {
+				t.Errorf("call %d: %v", n, err)
+			}
+		})
+	}
+	started.Wait()
+	// The host serves others while two turns' worth of guests spin.
+	if out, err := guests[0].Call(t.Context(), "t", nil, nil); err != nil || string(out) != `"ok"` {
+		t.Errorf("a call meanwhile: %s, %v", out, err)
+	}
+	cancel()
+	ended.Wait()
+}
+
+// TestCancelBeforeStart has a call that waits for a slot give up.
+func TestInstancesAreBounded(t *testing.T) {
+	h := newHost(t, host.Options{Instances: 1})
+	c := waiter.load(t, h)
+	if _, err := c.Tools(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	inside := make(chan struct{})
+	var once sync.Once
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		_, err := c.Do(ctx, host.Request{Tool: "t", Env: host.Env{"box": &box{}}, Observe: func(host.Operation) { once.Do(func() { close(inside) }) }})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+	<-inside
+	var limit *host.LimitError
+	_, err := c.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &box{}}, Limits: host.Limits{Wall: 50 * time.Millisecond}})
+	if !errors.As(err, &limit) || limit.Limit != "wall" {
+		t.Errorf("got %v", err)
+	}
+	cancel()
+	ended.Wait()
+}
+
+func TestCloseWhileCallsRun(t *testing.T) {
+	h, err := host.New(t.Context(), host.Options{WIT: []string{testWIT}, Limits: host.Limits{CPU: time.Minute}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wasm := [][]byte{componentize(t, waiter.core()), componentize(t, spinner.core())}
+	var ended sync.WaitGroup
+	running := make(chan struct{}, 20)
+	for n := range 20 {
+		c, err := h.Load(t.Context(), wasm[n%2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended.Go(func() {
+			running <- struct{}{}
+			if _, err := c.Call(t.Context(), "t", nil, host.Env{"box": &box{}}); !errors.Is(err, host.ErrClosed) {
+				t.Errorf("call %d: %v", n, err)
+			}
+		})
+	}
+	for range 20 {
+		<-running
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	ended.Wait()
+	if _, err := h.Load(t.Context(), wasm[0]); !errors.Is(err, host.ErrClosed) {
+		t.Errorf("load after close: %v", err)
+	}
+}
+
+// counting is an Opener whose values count how often they are closed.
+type counting struct {
+	box
+	mu             sync.Mutex
+	opened, closed int
+}
+
+func (c *counting) Open(context.Context) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opened++
+	return &opened{parent: c}, nil
+}
+
+type opened struct {
+	box
+	parent *counting
+}
+
+func (o *opened) Close() error {
+	o.parent.mu.Lock()
+	defer o.parent.mu.Unlock()
+	o.parent.closed++
+	return nil
+}
+
+// TestNothingIsLeft has calls end in every way and looks whether what they opened was closed.
+func TestNothingIsLeft(t *testing.T) {
+	h := newHost(t, host.Options{Limits: host.Limits{CPU: 20 * time.Millisecond, Handles: 5}})
+	for _, g := range []guest{
+		{uses: "open", call: returns},
+		{uses: "open drop", call: `(call $drop (local.get $box)) ` + returns},
+		{uses: "open", call: `unreachable`},
+		{uses: "open", call: `(loop $l (br $l)) unreachable`},
+		{uses: "open", call: `(loop $l (call $open (local.get $env) (i32.const 1032) (i32.const 3) (i32.const 256)) (br $l)) unreachable`},
+		{uses: "open panic", call: `(call $panic (local.get $box)) ` + returns},
+	} {
+		c := g.load(t, h)
+		counter := &counting{}
+		for range 3 {
+			_, _ = c.Call(t.Context(), "t", nil, host.Env{"box": counter})
+		}
+		if counter.opened != 3 || counter.closed != 3 {
+			t.Errorf("%s: opened %d, closed %d", g.call, counter.opened, counter.closed)
+		}
+	}
+}
+
+// resident returns the process's resident memory in KiB.
+func resident(t *testing.T) int {
+	t.Helper()
+	runtime.GC()
+	debug.FreeOSMemory()
+	return status(t, "VmRSS:")
+}
+
+// peak returns the most memory that was ever resident, in KiB.
+func peak(t *testing.T) int { return status(t, "VmHWM:") }
+
+func status(t *testing.T, field string) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(status), field)
+	n, err := strconv.Atoi(strings.Fields(after)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestExpensiveCallsLeaveNothing makes 1,000 calls and 100 that end at a limit, and compares the size of the process before
+// and after.
+func TestExpensiveCallsLeaveNothing(t *testing.T) {
+	h := newHost(t, host.Options{Limits: host.Limits{Memory: 4 << 20, CPU: 10 * time.Millisecond, Handles: 100}, MaxMemory: 16 << 20, WarmInstances: 4})
+	expensive := []*host.Component{
+		guest{call: `(drop (memory.grow (i32.const 60))) (memory.fill (i32.const 65536) (i32.const 1) (i32.const 0x300000)) unreachable`}.load(t, h),
+		spinner.load(t, h),
+		guest{uses: "open", call: `(loop $l (call $open (local.get $env) (i32.const 1032) (i32.const 3) (i32.const 256)) (br $l)) unreachable`}.load(t, h),
+		guest{uses: "open put", call: `(drop (memory.grow (i32.const 50))) (call $put (local.get $box) (i32.const 0) (i32.const 1000000) (i32.const 256)) ` + returns}.load(t, h),
+		guest{call: `(drop (memory.grow (i32.const 50))) (call $ok (i32.const 0) (i32.const 3000000))`}.load(t, h),
+	}
+	cheap := guest{uses: "open get", call: `(call $get (local.get $box) (i32.const 256)) ` + returns}.load(t, h)
+	round := func(many, few int) {
+		var calls errgroup.Group
+		calls.SetLimit(16)
+		for k := range many + few {
+			calls.Go(func() error {
+				if k%((many+few)/few) == 0 {
+					if _, err := expensive[k%len(expensive)].Call(t.Context(), "t", nil, host.Env{"box": &box{}}); err == nil {
+						return errors.New("an expensive call was let through")
+					}
+					return nil
+				}
+				_, err := cheap.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &box{}}, Limits: host.Limits{CPU: time.Minute}})
+				return err
+			})
+		}
+		if err := calls.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	// The slots of the pool and the stacks of threads stay.
+	round(1000, 100)
+	round(1000, 100)
+	before := resident(t)
+	round(1000, 100)
+	if after := resident(t); after > before+before/10 {
+		t.Errorf("the process grew from %d to %d KiB", before, after)
+	}
+}
+
+// TestManyBytesAtOnce passes as many bytes as one call may, both ways, from 200 callers at once. Each byte takes the host 70
+// while it is converted, 7 GB if all went at once.
+func TestManyBytesAtOnce(t *testing.T) {
+	h := newHost(t, host.Options{Limits: host.Limits{CPU: time.Minute}})
+	c := guest{uses: "open put fetch", call: `(drop (memory.grow (i32.const 8)))
+		(call $put (local.get $box) (i32.const 0) (i32.const 262144) (i32.const 256))
+		(call $fetch (local.get $box) (i32.const 262144) (i32.const 256)) ` + returns}.load(t, h)
+	before := resident(t)
+	var ended sync.WaitGroup
+	for range 200 {
+		ended.Go(func() {
+			if _, err := c.Call(t.Context(), "t", nil, host.Env{"box": &box{}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	ended.Wait()
+	if peak := peak(t) - before; peak > 2<<20 {
+		t.Errorf("the process grew by %d KiB", peak)
+	}
+}
+
+// TestCheckTools compares a component's tools with what was approved.
+func TestCheckTools(t *testing.T) {
+	h := newHost(t, host.Options{})
+	c := guest{}.load(t, h)
+	tools, err := c.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CheckTools(t.Context(), tools); err != nil {
+		t.Error(err)
+	}
+	changed := append([]abi.Definition{}, tools...)
+	changed[0].Description = "harmless"
+	var difference *host.DefinitionError
+	for _, approved := range [][]abi.Definition{changed, nil, append(tools, abi.Definition{Name: "more", InputSchema: "{}"})} {
+		if err := c.CheckTools(t.Context(), approved); !errors.As(err, &difference) {
+			t.Errorf("approved %v: %v", approved, err)
+		}
+	}
+	// Only what was approved can be called, with the schema that was approved.
+	strict := append([]abi.Definition{}, tools...)
+	strict[0].InputSchema = `{"required":["a"]}`
+	var input *host.InputError
+	if _, err := c.Do(t.Context(), host.Request{Tool: "t", Approved: strict}); !errors.As(err, &input) {
+		t.Errorf("got %v", err)
+	}
+	var unknown *host.UnknownToolError
+	if _, err := c.Do(t.Context(), host.Request{Tool: "t", Approved: []abi.Definition{}}); !errors.As(err, &unknown) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFreshInstance has a guest count its calls in its memory: it never gets beyond the first.
+func TestFreshInstance(t *testing.T) {
+	h := newHost(t, host.Options{})
+	c := guest{data: "0", call: `(i32.store8 (i32.const 2048) (i32.add (i32.load8_u (i32.const 2048)) (i32.const 1))) (call $ok (i32.const 2048) (i32.const 1))`}.load(t, h)
+	for range 3 {
+		if out, err := c.Call(t.Context(), "t", nil, nil); err != nil || string(out) != "1" {
+			t.Errorf("got %s, %v", out, err)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// ErrClosed is what a call fails with when the host is closed.
+var ErrClosed = errors.New("host is closed")
+
+// DeniedError is a call that a denial ended. The denial is the host's own record, never the guest's word.
+type DeniedError struct{ Denial abi.Denial }
+
+func (e *DeniedError) Error() string {
+	text := fmt.Sprintf("denied: %s through %q: %s", e.Denial.Operation, e.Denial.Binding, e.Denial.Reason)
+	if e.Denial.Remedy != "" {
+		text += "; to allow it: " + e.Denial.Remedy
+	}
+	return text
+}
+
+// Is makes errors.Is(err, abi.ErrDenied) hold.
+func (e *DeniedError) Is(target error) bool { return target == error(abi.ErrDenied) }
+
+// LimitError is a call that exceeded a limit.
+type LimitError struct {
+	// Limit names it: memory, cpu, wall, stack, input, output, handles, pending, bytes, instances, promise, engine.
+	Limit string
+	// Value is the limit's value, as a person reads it; empty where none can be told.
+	Value string
+}
+
+func (e *LimitError) Error() string {
+	if e.Value == "" {
+		return "limit reached: " + e.Limit
+	}
+	return fmt.Sprintf("limit reached: %s (%s)", e.Limit, e.Value)
+}
+
+// GuestError is the tool's own failure: the guest's word, made printable. Stack names the lines of the author's source.
+type GuestError struct{ Failure abi.Failure }
+
+func (e *GuestError) Error() string {
+	text := e.Failure.Message
+	if e.Failure.Name != "" && e.Failure.Name != "Error" {
+		text = e.Failure.Name + ": " + text
+	}
+	return "tool failed: " + text
+}
+
+// InputError is an input that does not fit the tool's schema, found by the host or by the tool itself.
+type InputError struct{ Problems []abi.Problem }
+
+func (e *InputError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		at := p.Path
+		if at == "" {
+			at = "input"
+		}
+		lines[i] = at + ": " + p.Message
+	}
+	return "invalid input: " + strings.Join(lines, "; ")
+}
+
+// UnknownToolError is a call of a tool that the component does not have.
+type UnknownToolError struct {
+	Tool  string
+	Known []string
+}
+
+func (e *UnknownToolError) Error() string {
+	return fmt.Sprintf("unknown tool %q; there are: %s", e.Tool, strings.Join(e.Known, ", "))
+}
+
+// TrapError is a guest that did something WebAssembly or the contract forbids.
+type TrapError struct {
+	Reason string
+	// Functions are the names on the guest's stack, innermost first, where the component has names.
+	Functions []string
+}
+
+func (e *TrapError) Error() string { return "guest trapped: " + e.Reason }
+
+// LoadError is a component that this host refuses.
+type LoadError struct {
+	// Name is the import or export at fault; empty when it is the whole.
+	Name   string
+	Reason string
+}
+
+func (e *LoadError) Error() string {
+	if e.Name == "" {
+		return "component refused: " + e.Reason
+	}
+	return fmt.Sprintf("component refused: %s: %s", e.Name, e.Reason)
+}
+
+// DefinitionError is a component whose description of its tools cannot be used, or is not the one that was approved.
+type DefinitionError struct {
+	Tool   string
+	Reason string
+}
+
+func (e *DefinitionError) Error() string { return fmt.Sprintf("tool %q: %s", e.Tool, e.Reason) }

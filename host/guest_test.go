@@ -1,0 +1,153 @@
+package host_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/host/internal/wasmtime"
+	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/wit"
+)
+
+// testWIT is an embedder's capability that the hostile guests of these tests are given.
+const testWIT = `package test:cap@1.0.0;
+interface box {
+  use stile:capability/types@0.1.0.{error};
+  use stile:capability/poll@0.1.0.{pollable};
+  resource box {
+    get: func() -> result<string, error>;
+    put: func(bytes: list<u8>) -> result<_, error>;
+    fetch: func(len: u32) -> list<u8>;
+    deny: func(what: string) -> result<_, error>;
+    never: func() -> pollable;
+    panic: func();
+  }
+}
+`
+
+// imports are the functions that a guest may name in its text, with their core types.
+var imports = map[string]string{
+	"names":    `"stile:capability/env@0.1.0" "[method]env.names" (func $names (param i32 i32))`,
+	"drop-env": `"stile:capability/env@0.1.0" "[resource-drop]env" (func $drop-env (param i32))`,
+	"poll":     `"stile:capability/poll@0.1.0" "poll" (func $poll (param i32 i32 i32))`,
+	"block":    `"stile:capability/poll@0.1.0" "[method]pollable.block" (func $block (param i32))`,
+	"open":     `"test:cap/box@1.0.0" "get" (func $open (param i32 i32 i32 i32))`,
+	"give":     `"test:cap/box@1.0.0" "put" (func $give (param i32 i32 i32 i32 i32))`,
+	"get":      `"test:cap/box@1.0.0" "[method]box.get" (func $get (param i32 i32))`,
+	"put":      `"test:cap/box@1.0.0" "[method]box.put" (func $put (param i32 i32 i32 i32))`,
+	"fetch":    `"test:cap/box@1.0.0" "[method]box.fetch" (func $fetch (param i32 i32 i32))`,
+	"deny":     `"test:cap/box@1.0.0" "[method]box.deny" (func $deny (param i32 i32 i32 i32))`,
+	"never":    `"test:cap/box@1.0.0" "[method]box.never" (func $never (param i32) (result i32))`,
+	"panic":    `"test:cap/box@1.0.0" "[method]box.panic" (func $panic (param i32))`,
+	"drop":     `"test:cap/box@1.0.0" "[resource-drop]box" (func $drop (param i32))`,
+}
+
+// guest is a hand-written extension with one tool "t". Its parts are WebAssembly text; the zero value returns `"ok"`.
+type guest struct {
+	uses string // names out of imports, separated by spaces
+	// call is the body of the tool, which has $env and $box (a handle of the binding "box", when `open` is used) and leaves
+	// the address of the result. $ok, $text and $fail make results from the literals in data.
+	call string
+	// describe is the body of describe; empty is one tool without demands.
+	describe string
+	// data is text at address 2048; more is put in wherever module fields can stand.
+	data, more string
+}
+
+const returns = `(call $ok (i32.const 1024) (i32.const 4))`
+
+func (g guest) core() string {
+	var head strings.Builder
+	opens := ""
+	for _, name := range strings.Fields(g.uses) {
+		fmt.Fprintf(&head, "(import %s)\n", imports[name])
+		if name == "open" {
+			opens = `(call $open (local.get $env) (i32.const 1032) (i32.const 3) (i32.const 256))
+				(if (i32.load8_u (i32.const 256)) (then unreachable))
+				(local.set $box (i32.load (i32.const 264)))`
+		}
+	}
+	if g.call == "" {
+		g.call = returns
+	}
+	if g.describe == "" {
+		g.describe = `(i32.const 1104)`
+	}
+	return `(module
+		` + head.String() + `
+		(memory (export "memory") 2)
+		(global $next (mut i32) (i32.const 65536))
+		(func $realloc (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (local $need i32)
+			(local.set $need (i32.add (global.get $next) (i32.add (local.get 3) (i32.const 15))))
+			(block $fits
+				(br_if $fits (i32.le_u (local.get $need) (i32.mul (memory.size) (i32.const 65536))))
+				(drop (memory.grow (i32.add (i32.div_u (local.get 3) (i32.const 65536)) (i32.const 2)))))
+			(global.get $next)
+			(global.set $next (i32.and (local.get $need) (i32.const -16))))
+		(data (i32.const 1024) "\"ok\"    box {}t   ")
+		(data (i32.const 1104) "\58\04\00\00\01\00\00\00")
+		(data (i32.const 1112) "\0e\04\00\00\01\00\00\00\00\04\00\00\00\00\00\00\0c\04\00\00\02\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00")
+		(data (i32.const 2048) "` + g.data + `")
+		(func $ok (param i32 i32) (result i32)
+			(i32.store (i32.const 128) (i32.const 0)) (i32.store (i32.const 132) (local.get 0)) (i32.store (i32.const 136) (local.get 1))
+			(i32.const 128))
+		(func $error (param $case i32) (result i32)
+			(i32.store (i32.const 128) (i32.const 1)) (i32.store (i32.const 132) (local.get $case))
+			(memory.fill (i32.const 136) (i32.const 0) (i32.const 64))
+			(i32.const 128))
+		(func $string (param $slot i32) (param $at i32) (param $len i32)
+			(i32.store (i32.add (i32.const 136) (i32.mul (local.get $slot) (i32.const 8))) (local.get $at))
+			(i32.store (i32.add (i32.const 140) (i32.mul (local.get $slot) (i32.const 8))) (local.get $len)))
+		` + g.more + `
+		(func (export "stile:extension/tools@0.1.0#describe") (result i32) ` + g.describe + `)
+		(func (export "stile:extension/tools@0.1.0#call") (param $tool i32) (param i32) (param $input i32) (param i32) (param $env i32) (result i32)
+			(local $box i32) (local $i i32)
+			` + opens + g.call + `))`
+}
+
+// componentize makes a component of core text in a world that can import everything.
+func componentize(t testing.TB, core string) []byte {
+	t.Helper()
+	module, err := wasmtime.WAT(core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := abi.ParseCapability(wit.Capability(), wit.Extension(), testWIT)
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := *known.World("stile:extension/with-everything@0.1.0")
+	world.Imports = append(world.Imports, known.Interface("test:cap/box@1.0.0"))
+	component, err := toolchain.Componentize(&world, module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return component
+}
+
+func newHost(t testing.TB, o host.Options) *host.Host {
+	t.Helper()
+	o.WIT = append(o.WIT, testWIT)
+	h, err := host.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+func (g guest) load(t testing.TB, h *host.Host) *host.Component {
+	t.Helper()
+	c, err := h.Load(t.Context(), componentize(t, g.core()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,144 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/wasmtime"
+)
+
+// handle is one resource that the guest of a call holds.
+type handle struct {
+	resource       *abi.Resource
+	value          any
+	implementation *abi.Implementation // nil for env and pollable, which the host itself implements
+	// binding is the name in the env that it came from, for denials and records.
+	binding string
+	// shared values outlive the handle: they belong to the env, which closes them.
+	shared bool
+}
+
+// handles is the host's own table of a call's handles: the engine does not run destructors when a store is closed.
+type handles struct {
+	open    map[abi.Rep]*handle
+	next    abi.Rep
+	limit   int
+	pending int
+}
+
+func (t *handles) add(h *handle) (abi.Rep, error) {
+	if len(t.open) >= t.limit {
+		return 0, &LimitError{"handles", fmt.Sprint(t.limit)}
+	}
+	t.next++
+	t.open[t.next] = h
+	return t.next, nil
+}
+
+func (t *handles) find(rep abi.Rep, r *abi.Resource) (*handle, error) {
+	h := t.open[rep]
+	if h == nil || h.resource != r {
+		return nil, fmt.Errorf("no open handle of %s", r.Name)
+	}
+	return h, nil
+}
+
+// remove takes a handle out of the table without closing its value.
+func (t *handles) remove(rep abi.Rep) *handle {
+	h := t.open[rep]
+	delete(t.open, rep)
+	if _, ok := h.value.(abi.Pollable); ok {
+		t.pending--
+	}
+	return h
+}
+
+// sweep closes what the guest left open.
+func (t *handles) sweep() error {
+	var errs []error
+	for rep := range t.open {
+		errs = append(errs, t.remove(rep).close())
+	}
+	return errors.Join(errs...)
+}
+
+func (h *handle) close() error {
+	if c, ok := h.value.(io.Closer); ok && !h.shared {
+		return c.Close()
+	}
+	return nil
+}
+
+// dropHandle is the destructor of every resource.
+func dropHandle(s *wasmtime.Store, rep abi.Rep) error {
+	c := s.Data.(*call)
+	if c.handles.open[rep] == nil {
+		return fmt.Errorf("drop of handle %d, which is not open", rep)
+	}
+	return c.handles.remove(rep).close()
+}
+
+// scoped gives a capability's method access to the handles of a call; what it returns belongs to the same binding.
+type scoped struct {
+	call    *call
+	binding string
+}
+
+// Value implements abi.Handles.
+func (s scoped) Value(rep abi.Rep, r *abi.Resource) (any, error) {
+	h, err := s.call.handles.find(rep, r)
+	if err != nil {
+		return nil, err
+	}
+	return h.value, nil
+}
+
+// Take implements abi.Handles.
+func (s scoped) Take(rep abi.Rep, r *abi.Resource) (any, error) {
+	h, err := s.call.handles.find(rep, r)
+	if err != nil {
+		return nil, err
+	}
+	s.call.handles.remove(rep)
+	return h.value, nil
+}
+
+// Add implements abi.Handles.
+func (s scoped) Add(r *abi.Resource, v any) (abi.Rep, error) {
+	c := s.call
+	h := &handle{resource: r, value: v, binding: s.binding}
+	if _, ok := v.(abi.Pollable); ok {
+		if c.handles.pending >= c.limits.Pending {
+			return 0, &LimitError{"pending", fmt.Sprint(c.limits.Pending)}
+		}
+		c.handles.pending++
+		return c.handles.add(h)
+	}
+	var err error
+	if h.implementation, err = c.host.implementation(r, v); err != nil {
+		return 0, err
+	}
+	return c.handles.add(h)
+}
+
+type implementationKey struct {
+	resource *abi.Resource
+	value    reflect.Type
+}
+
+// implementation matches a Go type with a resource, once for each pair.
+func (h *Host) implementation(r *abi.Resource, v any) (*abi.Implementation, error) {
+	key := implementationKey{r, reflect.TypeOf(v)}
+	if known, ok := h.implementations.Load(key); ok {
+		return known.(*abi.Implementation), nil
+	}
+	i, err := abi.Implement(r, key.value)
+	if err != nil {
+		return nil, fmt.Errorf("%T does not implement %s: %w", v, r.Name, err)
+	}
+	h.implementations.Store(key, i)
+	return i, nil
+}

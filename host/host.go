@@ -1,0 +1,242 @@
+// Package host runs components that can do nothing but compute until a call hands them capabilities. A [Host] holds the
+// engine, a [Component] is loaded code, and a call of one of its tools runs in a fresh instance with the handles of its
+// [Env], within [Limits]. Errors of the tool, denials, limits and faults of the host are four different types.
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/wasmtime"
+	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/wit"
+)
+
+// Options configure a [Host]. The zero value works.
+type Options struct {
+	// Limits are the defaults of every call's limits; zero fields have the defaults that Limits documents.
+	Limits Limits
+	// Instances is how many calls may be live at once; more wait until one ends or their context does. Default 1,000.
+	Instances int
+	// WarmInstances is how many unused instance slots keep their memory resident, at up to 2 MiB each; they make starts
+	// three times faster. Default 64.
+	WarmInstances int
+	// Running is how many guests may execute at once; more take turns of 5 ms. It bounds the memory the host needs to
+	// convert what guests pass, at up to 230 MiB each. Default twice GOMAXPROCS, at least 4.
+	Running int
+	// MaxMemory caps Limits.Memory. Default 64 MiB.
+	MaxMemory int64
+	// MaxComponent is the most bytes of a component that Load accepts. Default 64 MiB.
+	MaxComponent int
+	// CacheDir keeps compiled code between processes; KeyDir holds the key that authenticates it and must be writable by
+	// its owner only. Compiled code is not kept when either is empty.
+	CacheDir, KeyDir string
+	// WIT is the text of the embedder's own capability interfaces, one package each. An interface that declares a resource
+	// but no `get` is given `get` and `put`.
+	WIT []string
+	// Logger receives what no caller is told of, such as a damaged cache entry. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Host runs components. It is safe for concurrent use; whoever made it closes it.
+type Host struct {
+	options  Options
+	engine   *wasmtime.Engine
+	known    *abi.Resolve
+	tools    *abi.Interface
+	env      *abi.Resource
+	pollable *abi.Resource
+	cache    *cache.Cache // nil when nothing is kept
+	slots    *semaphore.Weighted
+	log      *slog.Logger
+
+	implementations sync.Map // of implementationKey to *abi.Implementation
+
+	mu      sync.Mutex
+	closed  bool
+	closing context.Context
+	cancel  context.CancelCauseFunc
+	calls   sync.WaitGroup
+	modules map[string]*wasmtime.Module
+	loaded  map[*Component]struct{}
+}
+
+// New makes a host.
+func New(_ context.Context, o Options) (*Host, error) {
+	o.Limits = o.Limits.or(defaults)
+	fill(&o.Instances, 1000)
+	fill(&o.WarmInstances, 64)
+	fill(&o.Running, max(4, 2*runtime.GOMAXPROCS(0)))
+	fill(&o.MaxMemory, defaults.Memory)
+	fill(&o.MaxComponent, 64*mib)
+	o.Limits.Memory = min(o.Limits.Memory, o.MaxMemory)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	known, err := abi.ParseCapability(append([]string{wit.Capability(), wit.Extension()}, o.WIT...)...)
+	if err != nil {
+		return nil, fmt.Errorf("read WIT: %w", err)
+	}
+	h := &Host{
+		options: o, known: known, log: o.Logger,
+		tools:    known.Interface(abi.ExtensionTools),
+		env:      known.Interface(envInterface).Resources[0],
+		pollable: known.Interface(pollInterface).Resources[0],
+		slots:    semaphore.NewWeighted(int64(o.Instances)),
+		modules:  map[string]*wasmtime.Module{}, loaded: map[*Component]struct{}{},
+	}
+	if o.CacheDir != "" && o.KeyDir != "" {
+		if h.cache, err = cache.Open(o.CacheDir, o.KeyDir, o.Logger); err != nil {
+			return nil, fmt.Errorf("open cache: %w", err)
+		}
+	}
+	h.closing, h.cancel = context.WithCancelCause(context.Background())
+	h.engine = wasmtime.NewEngine(wasmtime.Pool{
+		Instances: o.Instances, WarmSlots: min(o.WarmInstances, o.Instances), MaxMemory: o.MaxMemory,
+		KeepResident: 2 * mib, Running: o.Running,
+	})
+	return h, nil
+}
+
+// Close ends running calls, which return [ErrClosed], waits for them, and frees everything loaded. It is idempotent.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	closed := h.closed
+	h.closed = true
+	h.mu.Unlock()
+	if closed {
+		return nil
+	}
+	h.cancel(ErrClosed)
+	h.calls.Wait()
+	for c := range h.loaded {
+		c.free()
+	}
+	for _, m := range h.modules {
+		m.Close()
+	}
+	h.engine.Close()
+	if h.cache != nil {
+		return h.cache.Close()
+	}
+	return nil
+}
+
+// begin counts a user of the engine, so that Close waits for it; end is called when it is done.
+func (h *Host) begin() (end func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, ErrClosed
+	}
+	h.calls.Add(1)
+	return h.calls.Done, nil
+}
+
+// WIT returns the interfaces this host knows: those of stile:capability and stile:extension, and the embedder's.
+func (h *Host) WIT() *abi.Resolve { return h.known }
+
+// AddModule makes a core module available to components that import it by the returned name, "engine-x" and the SHA-256 of
+// the module in hex. Adding the same module again is cheap.
+func (h *Host) AddModule(ctx context.Context, wasm []byte) (name string, err error) {
+	end, err := h.begin()
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	key := digest(wasm)
+	name = "engine-x" + key
+	h.mu.Lock()
+	_, ok := h.modules[name]
+	h.mu.Unlock()
+	if ok {
+		return name, nil
+	}
+	m, err := compiled(ctx, h, "module", key, h.engine.MapModule, func() (*wasmtime.Module, error) { return h.engine.CompileModule(wasm) })
+	if err != nil {
+		return "", &LoadError{Name: name, Reason: err.Error()}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.modules[name] != nil {
+		m.Close()
+	} else {
+		h.modules[name] = m
+	}
+	return name, nil
+}
+
+// digest names content in caches and imports.
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// engineVersion separates compiled code of one engine and configuration from that of another.
+const engineVersion = "wasmtime-44.0.0-1"
+
+// compiled maps code that is in the cache, or compiles it and puts it there. Two processes compile a thing once. A cache
+// that fails costs time, never the call.
+func compiled[T interface{ Serialize() ([]byte, error) }](ctx context.Context, h *Host, kind, key string,
+	mapped func(fd uintptr) (T, error), compile func() (T, error),
+) (T, error) {
+	if h.cache == nil {
+		return compile()
+	}
+	key = engineVersion + "-" + key
+	fromCache := func() (T, bool) {
+		var none T
+		file, ok, err := h.cache.File(kind, key)
+		if err != nil || !ok {
+			return none, false
+		}
+		defer file.Close()
+		t, err := mapped(file.Fd())
+		if err != nil {
+			h.log.Warn("cached code cannot be mapped", "kind", kind, "key", key, "error", err)
+		}
+		return t, err == nil
+	}
+	if t, ok := fromCache(); ok {
+		return t, nil
+	}
+	var fresh *T
+	_, err := h.cache.Do(ctx, kind, key, func() ([]byte, error) {
+		t, err := compile()
+		if err != nil {
+			return nil, &compileError{err}
+		}
+		fresh = &t
+		return t.Serialize()
+	})
+	var refused *compileError
+	switch {
+	case fresh != nil:
+		if err != nil {
+			h.log.Warn("compiled code is not kept", "error", err)
+		}
+		return *fresh, nil
+	case errors.As(err, &refused):
+		var none T
+		return none, refused.error
+	case ctx.Err() != nil:
+		var none T
+		return none, ctx.Err()
+	}
+	if t, ok := fromCache(); ok { // another process has built it
+		return t, nil
+	}
+	return compile()
+}
+
+// compileError tells what the engine refused from what the cache could not do.
+type compileError struct{ error }

@@ -1,0 +1,64 @@
+package host
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limits bound one call. A zero field means its default.
+type Limits struct {
+	// Memory is the most bytes each linear memory may have. Default 64 MiB; Options.MaxMemory caps it.
+	Memory int64
+	// CPU is the processor time of the guest and of what the host does for it. Default 5 s.
+	CPU time.Duration
+	// Wall is the whole duration of the call. Default 60 s.
+	Wall time.Duration
+	// Input and Output are bytes of JSON. Default 1 MiB each.
+	Input, Output int
+	// Handles is how many handles may be open at once. Default 1,000.
+	Handles int
+	// Pending is how many operations may be waited for at once. Default 64.
+	Pending int
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	// maxListBytes is the most bytes in one parameter or result of type list<u8>.
+	maxListBytes = 256 * kib
+)
+
+// defaults is the one place where the default of every limit stands.
+var defaults = Limits{
+	Memory: 64 * mib, CPU: 5 * time.Second, Wall: time.Minute, Input: mib, Output: mib, Handles: 1000, Pending: 64,
+}
+
+// or fills the zero fields of l from base.
+func (l Limits) or(base Limits) Limits {
+	fill(&l.Memory, base.Memory)
+	fill(&l.CPU, base.CPU)
+	fill(&l.Wall, base.Wall)
+	fill(&l.Input, base.Input)
+	fill(&l.Output, base.Output)
+	fill(&l.Handles, base.Handles)
+	fill(&l.Pending, base.Pending)
+	return l
+}
+
+func fill[T ~int | ~int64](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// size formats bytes for a person.
+func size(n int64) string {
+	switch {
+	case n >= mib && n%mib == 0:
+		return fmt.Sprintf("%d MiB", n/mib)
+	case n >= kib && n%kib == 0:
+		return fmt.Sprintf("%d KiB", n/kib)
+	default:
+		return fmt.Sprintf("%d bytes", n)
+	}
+}

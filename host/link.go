@@ -1,0 +1,240 @@
+package host
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/wasmtime"
+)
+
+// Import is one thing that a component imports, and why it is harmless.
+type Import struct {
+	// Name is the interface's name, or that of a core module.
+	Name string
+	// Kind is "capability", "wasi" for the empty world, or "module" for a shared core module.
+	Kind string
+	// Funcs are the functions imported from it.
+	Funcs []ImportedFunc
+}
+
+// ImportedFunc is one imported function of a capability interface: P1's proof is its Handle.
+type ImportedFunc struct {
+	Name string
+	// Handle is the parameter without which it cannot be called, e.g. "env: borrow<env>". Empty in the empty world.
+	Handle string
+}
+
+// linking is the linker of one component while it is made.
+type linking struct {
+	host    *Host
+	linker  *wasmtime.Linker
+	imports []Import
+}
+
+// link checks every import of a component against what this host knows, by full type, and defines exactly those.
+func (h *Host) link(types wasmtime.Types) (*wasmtime.Linker, []Import, error) {
+	l := &linking{host: h, linker: h.engine.NewLinker()}
+	for _, item := range types.Imports {
+		if err := l.item(item); err != nil {
+			l.linker.Close()
+			return nil, nil, err
+		}
+	}
+	return l.linker, l.imports, nil
+}
+
+func (l *linking) item(item wasmtime.Item) error {
+	if item.Kind == wasmtime.ItemModule {
+		return l.module(item.Name)
+	}
+	if iface := l.host.known.Interface(item.Name); iface != nil && item.Kind == wasmtime.ItemInstance {
+		return l.capability(iface, item)
+	}
+	switch {
+	case strings.HasPrefix(item.Name, "wasi:") && item.Kind == wasmtime.ItemInstance:
+		return l.emptyWorld(item)
+	case item.Kind == wasmtime.ItemFunc:
+		return &LoadError{item.Name, "a free function is authority without a handle; import an interface of this host instead"}
+	default:
+		return &LoadError{item.Name, "this host has no such import"}
+	}
+}
+
+func (l *linking) module(name string) error {
+	l.host.mu.Lock()
+	m := l.host.modules[name]
+	l.host.mu.Unlock()
+	if m == nil {
+		return &LoadError{name, "the core module is not loaded in this host; build the component again from its source, or with --standalone"}
+	}
+	if err := l.linker.Module(name, m); err != nil {
+		return &LoadError{name, err.Error()}
+	}
+	l.imports = append(l.imports, Import{Name: name, Kind: "module"})
+	return nil
+}
+
+func (l *linking) capability(iface *abi.Interface, instance wasmtime.Item) error {
+	refuse := func(name, reason string) error { return &LoadError{iface.Name + "#" + name, reason} }
+	imported := Import{Name: iface.Name, Kind: "capability"}
+	var definitions []wasmtime.Definition
+	for _, item := range instance.Items {
+		switch item.Kind {
+		case wasmtime.ItemResource:
+			r := resourceNamed(iface, item.Name)
+			if item.Resource.Interface.Name != iface.Name {
+				// A `use` of another interface's resource, which that interface defines.
+				if other := l.host.known.Interface(item.Resource.Interface.Name); other != nil {
+					r = resourceNamed(other, item.Resource.Name)
+				}
+			}
+			if r == nil {
+				return refuse(item.Name, "there is no such resource")
+			}
+			definitions = append(definitions, wasmtime.Definition{Name: item.Name, Resource: r, Drop: dropHandle})
+		case wasmtime.ItemFunc:
+			f := funcNamed(iface, item.Name)
+			if f == nil {
+				return refuse(item.Name, "there is no such function")
+			}
+			if difference := differ(f, item.Func); difference != "" {
+				return refuse(item.Name, "its type is not the host's: "+difference)
+			}
+			handle := authority(f)
+			if handle == "" {
+				return refuse(item.Name, "a function without a handle parameter is authority without a handle")
+			}
+			op, err := l.host.operation(f)
+			if err != nil {
+				return refuse(item.Name, err.Error())
+			}
+			definitions = append(definitions, wasmtime.Definition{
+				Name: item.Name, Params: paramTypes(f), Result: f.Result,
+				Call: func(s *wasmtime.Store, args []abi.Value) (abi.Value, error) { return s.Data.(*call).gate(op, args) },
+			})
+			imported.Funcs = append(imported.Funcs, ImportedFunc{item.Name, handle})
+		case wasmtime.ItemType:
+		default:
+			return refuse(item.Name, "only functions, resources and types can be imported")
+		}
+	}
+	l.imports = append(l.imports, imported)
+	if err := l.linker.Instance(iface.Name, definitions); err != nil {
+		return &LoadError{iface.Name, err.Error()}
+	}
+	return nil
+}
+
+// authority returns the parameter that carries a handle, as text, or "" when there is none.
+func authority(f *abi.Func) string {
+	for _, p := range f.Params {
+		t, list := p.Type, ""
+		if t.Kind == abi.KindList {
+			t, list = t.Elem, "list of "
+		}
+		switch t.Kind {
+		case abi.KindBorrow:
+			return fmt.Sprintf("%s: %sborrow<%s>", p.Name, list, t.Resource.Name)
+		case abi.KindOwn:
+			return fmt.Sprintf("%s: %sown<%s>", p.Name, list, t.Resource.Name)
+		}
+	}
+	return ""
+}
+
+func resourceNamed(i *abi.Interface, name string) *abi.Resource {
+	for _, r := range i.Resources {
+		if r.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
+func funcNamed(i *abi.Interface, name string) *abi.Func {
+	for _, f := range i.Funcs {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+func paramTypes(f *abi.Func) []*abi.Type {
+	types := make([]*abi.Type, len(f.Params))
+	for i, p := range f.Params {
+		types[i] = p.Type
+	}
+	return types
+}
+
+// differ compares a function's type as the host knows it with the one a component has. It returns "" when they are equal,
+// or else where they differ.
+func differ(want, have *abi.Func) string {
+	if len(want.Params) != len(have.Params) {
+		return fmt.Sprintf("%d parameters, not %d", len(have.Params), len(want.Params))
+	}
+	for i, p := range want.Params {
+		if have.Params[i].Name != p.Name {
+			return fmt.Sprintf("parameter %q, not %q", have.Params[i].Name, p.Name)
+		}
+		if d := differType(p.Type, have.Params[i].Type); d != "" {
+			return fmt.Sprintf("parameter %q: %s", p.Name, d)
+		}
+	}
+	if d := differType(want.Result, have.Result); d != "" {
+		return "result: " + d
+	}
+	return ""
+}
+
+func differType(want, have *abi.Type) string {
+	if want == nil || have == nil {
+		if want != have {
+			return "one has a value, the other none"
+		}
+		return ""
+	}
+	if want.Kind != have.Kind {
+		return fmt.Sprintf("%s, not %s", have.Kind, want.Kind)
+	}
+	switch want.Kind {
+	case abi.KindOwn, abi.KindBorrow:
+		w, h := want.Resource, have.Resource
+		if w.Name != h.Name || w.Interface.Name != h.Interface.Name {
+			return fmt.Sprintf("a handle of %s/%s, not of %s/%s", h.Interface.Name, h.Name, w.Interface.Name, w.Name)
+		}
+		return ""
+	case abi.KindFlags:
+		if strings.Join(want.Labels, ",") != strings.Join(have.Labels, ",") {
+			return "other flags"
+		}
+		return ""
+	}
+	if len(want.Fields) != len(have.Fields) || len(want.Cases) != len(have.Cases) {
+		return "another number of fields or cases"
+	}
+	for i, f := range want.Fields {
+		if have.Fields[i].Name != f.Name {
+			return fmt.Sprintf("field %q, not %q", have.Fields[i].Name, f.Name)
+		}
+		if d := differType(f.Type, have.Fields[i].Type); d != "" {
+			return f.Name + ": " + d
+		}
+	}
+	for i, c := range want.Cases {
+		if have.Cases[i].Name != c.Name {
+			return fmt.Sprintf("case %q, not %q", have.Cases[i].Name, c.Name)
+		}
+		if d := differType(c.Type, have.Cases[i].Type); d != "" {
+			return c.Name + ": " + d
+		}
+	}
+	for _, pair := range [][2]*abi.Type{{want.Elem, have.Elem}, {want.Ok, have.Ok}, {want.Err, have.Err}} {
+		if d := differType(pair[0], pair[1]); d != "" {
+			return d
+		}
+	}
+	return ""
+}

@@ -1,0 +1,195 @@
+package host_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/host/internal/wasmtime"
+)
+
+// The parts of WASI that toolchains import, in mixed versions, as a component that calls one of them by name. The types are
+// cut down; each function has its real type.
+const wasiImports = `
+	(import "wasi:io/error@0.2.0" (instance $error (export "error" (type (sub resource)))))
+	(alias export $error "error" (type $error-t))
+	(import "wasi:io/poll@0.2.3" (instance $poll
+		(export "pollable" (type $p (sub resource)))
+		(export "[method]pollable.block" (func (param "self" (borrow $p))))
+		(export "poll" (func (param "in" (list (borrow $p))) (result (list u32))))))
+	(alias export $poll "pollable" (type $pollable-t))
+	(import "wasi:io/streams@0.2.10" (instance $streams
+		(alias outer 1 $error-t (type $e'))
+		(export "error" (type $e (eq $e')))
+		(type $se' (variant (case "last-operation-failed" (own $e)) (case "closed")))
+		(export "stream-error" (type $se (eq $se')))
+		(export "output-stream" (type $out (sub resource)))
+		(export "input-stream" (type $in (sub resource)))
+		(export "[method]output-stream.blocking-write-and-flush" (func (param "self" (borrow $out)) (param "contents" (list u8)) (result (result (error $se)))))))
+	(alias export $streams "output-stream" (type $out-t))
+	(import "wasi:cli/environment@0.2.12" (instance $env
+		(export "get-environment" (func (result (list (tuple string string)))))
+		(export "initial-cwd" (func (result (option string))))))
+	(import "wasi:cli/stdout@0.2.6" (instance $stdout
+		(alias outer 1 $out-t (type $o'))
+		(export "output-stream" (type $o (eq $o')))
+		(export "get-stdout" (func (result (own $o))))))
+	(import "wasi:cli/exit@0.2.0" (instance $exit (export "exit" (func (param "status" (result))))))
+	(import "wasi:clocks/monotonic-clock@0.2.1" (instance $clock
+		(alias outer 1 $pollable-t (type $p'))
+		(export "pollable" (type $p (eq $p')))
+		(export "now" (func (result u64)))
+		(export "subscribe-duration" (func (param "when" u64) (result (own $p))))))
+	(import "wasi:random/random@0.2.0" (instance $random (export "get-random-u64" (func (result u64)))))
+	(import "wasi:random/insecure-seed@0.2.4" (instance $seed (export "insecure-seed" (func (result (tuple u64 u64))))))
+	(import "wasi:filesystem/types@0.2.10" (instance $fs
+		(type $code' (enum "access" "would-block" "not-permitted"))
+		(export "error-code" (type $code (eq $code')))
+		(export "descriptor" (type $d (sub resource)))
+		(export "[method]descriptor.create-directory-at" (func (param "self" (borrow $d)) (param "path" string) (result (result (error $code)))))))
+	(alias export $fs "descriptor" (type $d-t))
+	(import "wasi:filesystem/preopens@0.2.10" (instance $preopens
+		(alias outer 1 $d-t (type $d'))
+		(export "descriptor" (type $d (eq $d')))
+		(export "get-directories" (func (result (list (tuple (own $d) string)))))))
+	(import "wasi:sockets/network@0.2.0" (instance $net
+		(type $code' (enum "unknown" "access-denied" "not-supported"))
+		(export "error-code" (type $code (eq $code')))
+		(export "network" (type $n (sub resource)))))
+	(alias export $net "network" (type $network-t))
+	(alias export $net "error-code" (type $net-code))
+	(import "wasi:sockets/instance-network@0.2.0" (instance $instance-network
+		(alias outer 1 $network-t (type $n'))
+		(export "network" (type $n (eq $n')))
+		(export "instance-network" (func (result (own $n))))))
+	(import "wasi:sockets/ip-name-lookup@0.2.2" (instance $lookup
+		(alias outer 1 $network-t (type $n')) (export "network" (type $n (eq $n')))
+		(alias outer 1 $net-code (type $c')) (export "error-code" (type $c (eq $c')))
+		(export "resolve-address-stream" (type $s (sub resource)))
+		(export "resolve-addresses" (func (param "network" (borrow $n)) (param "name" string) (result (result (own $s) (error $c)))))))
+`
+
+// wasiComponent is an extension that, when it starts, calls functions of WASI in body. The extension itself is a component
+// inside, put in the place of an empty one.
+func wasiComponent(t *testing.T, lowered, imports, body string) []byte {
+	t.Helper()
+	wasm, err := wasmtime.WAT("(component" + wasiImports + `
+	(import "stile:capability/env@0.1.0" (instance $stile-env (export "env" (type (sub resource)))))
+	(import "stile:capability/types@0.1.0" (instance $stile-types
+		(type $d (record (field "binding" string) (field "operation" string) (field "reason" string) (field "remedy" string)))
+		(export "denial" (type (eq $d)))))
+	(component $tools)
+	(instance $t (instantiate $tools (with "stile:capability/env@0.1.0" (instance $stile-env)) (with "stile:capability/types@0.1.0" (instance $stile-types))))
+	(alias export $t "stile:extension/tools@0.1.0" (instance $exported))
+	(core module $mem (memory (export "memory") 1)
+		(global $next (mut i32) (i32.const 4096))
+		(func (export "realloc") (param i32 i32 i32 i32) (result i32) (global.get $next)
+			(global.set $next (i32.add (global.get $next) (i32.and (i32.add (local.get 3) (i32.const 15)) (i32.const -16))))))
+	(core instance $m (instantiate $mem))
+	(alias core export $m "memory" (core memory $memory))
+	(alias core export $m "realloc" (core func $realloc))
+	` + lowered + `
+	(core module $code (import "m" "memory" (memory 1)) ` + imports + ` (func $run ` + body + `) (start $run))
+	(core instance (instantiate $code (with "m" (instance $m)) (with "w" (instance $w))))
+	(export "stile:extension/tools@0.1.0" (instance $exported)))`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const nested = 4 // the section of a nested component
+	inner := componentize(t, guest{}.core())
+	out := append([]byte{}, wasm[:8]...)
+	for rest := wasm[8:]; len(rest) > 0; {
+		id := rest[0]
+		n, k := binary.Uvarint(rest[1:])
+		content := rest[1+k : 1+k+int(n)]
+		rest = rest[1+k+int(n):]
+		if id == nested {
+			content = inner
+		}
+		out = append(binary.AppendUvarint(append(out, id), uint64(len(content))), content...)
+	}
+	return out
+}
+
+const options = ` (memory $memory) (realloc $realloc)`
+
+func TestEmptyWorld(t *testing.T) {
+	h := newHost(t, host.Options{})
+	for _, c := range []struct {
+		name, lowered, imports, body string
+		want                         string
+	}{
+		{
+			"no environment", `(core func $f (canon lower (func $env "get-environment")` + options + `)) (core instance $w (export "f" (func $f)))`,
+			`(import "w" "f" (func $f (param i32)))`, `(call $f (i32.const 64)) (if (i32.load (i32.const 68)) (then unreachable))`, "",
+		},
+		{
+			"no directory", `(core func $f (canon lower (func $preopens "get-directories")` + options + `)) (core instance $w (export "f" (func $f)))`,
+			`(import "w" "f" (func $f (param i32)))`, `(call $f (i32.const 64)) (if (i32.load (i32.const 68)) (then unreachable))`, "",
+		},
+		{
+			"no working directory", `(core func $f (canon lower (func $env "initial-cwd")` + options + `)) (core instance $w (export "f" (func $f)))`,
+			`(import "w" "f" (func $f (param i32)))`, `(call $f (i32.const 64)) (if (i32.load8_u (i32.const 64)) (then unreachable))`, "",
+		},
+		{
+			"the clock stands", `(core func $f (canon lower (func $clock "now"))) (core instance $w (export "f" (func $f)))`,
+			`(import "w" "f" (func $f (result i64)))`, `(if (i64.ne (call $f) (i64.const 0)) (then unreachable))`, "",
+		},
+		{
+			"stdout is closed",
+			`(core func $f (canon lower (func $stdout "get-stdout"))) (core func $g (canon lower (func $streams "[method]output-stream.blocking-write-and-flush")` + options + `))
+			 (core instance $w (export "f" (func $f)) (export "g" (func $g)))`,
+			`(import "w" "f" (func $f (result i32))) (import "w" "g" (func $g (param i32 i32 i32 i32)))`,
+			`(call $g (call $f) (i32.const 0) (i32.const 4) (i32.const 64)) (if (i32.ne (i32.load8_u (i32.const 64)) (i32.const 1)) (then unreachable)) (if (i32.ne (i32.load8_u (i32.const 68)) (i32.const 1)) (then unreachable))`, "",
+		},
+		{
+			"names are not looked up",
+			`(core func $f (canon lower (func $instance-network "instance-network"))) (core func $g (canon lower (func $lookup "resolve-addresses")` + options + `))
+			 (core instance $w (export "f" (func $f)) (export "g" (func $g)))`,
+			`(import "w" "f" (func $f (result i32))) (import "w" "g" (func $g (param i32 i32 i32 i32)))`,
+			`(call $g (call $f) (i32.const 0) (i32.const 4) (i32.const 64)) (if (i32.ne (i32.load8_u (i32.const 64)) (i32.const 1)) (then unreachable)) (if (i32.ne (i32.load8_u (i32.const 68)) (i32.const 1)) (then unreachable))`, "",
+		},
+		{
+			"a seed that says nothing", `(core func $f (canon lower (func $seed "insecure-seed")` + options + `)) (core instance $w (export "f" (func $f)))`,
+			`(import "w" "f" (func $f (param i32)))`, `(call $f (i32.const 64)) (if (i64.ne (i64.load (i32.const 64)) (i64.const 0)) (then unreachable))`, "",
+		},
+		{
+			"no randomness", `(core func $f (canon lower (func $random "get-random-u64"))) (core instance $w (export "f" (func $f)))`,
+			`(import "w" "f" (func $f (result i64)))`, `(drop (call $f))`, `the empty WASI world has no random; import stile:capability/random and bind "random"`,
+		},
+		{
+			"no waiting",
+			`(core func $f (canon lower (func $clock "subscribe-duration"))) (core func $g (canon lower (func $poll "[method]pollable.block")))
+			 (core instance $w (export "f" (func $f)) (export "g" (func $g)))`,
+			`(import "w" "f" (func $f (param i64) (result i32))) (import "w" "g" (func $g (param i32)))`, `(call $g (call $f (i64.const 4000000000)))`,
+			"the empty WASI world has no clock",
+		},
+		{
+			"exit", `(core func $f (canon lower (func $exit "exit"))) (core instance $w (export "f" (func $f)))`,
+			`(import "w" "f" (func $f (param i32)))`, `(call $f (i32.const 1))`, "ended itself with wasi:cli/exit",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			component, err := h.Load(t.Context(), wasiComponent(t, c.lowered, c.imports, c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			listed := 0
+			for _, i := range component.Imports() {
+				if i.Kind == "wasi" {
+					listed++
+				}
+			}
+			if want := strings.Count(wasiImports, "(import "); listed != want {
+				t.Errorf("%d interfaces of the empty world are listed, not %d", listed, want)
+			}
+			_, err = component.Call(t.Context(), "t", nil, nil)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				var trap *host.TrapError
+				t.Errorf("got %v (trap %t), want %q", err, errors.As(err, &trap), c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,344 @@
+// Package cache keeps what can be rebuilt: compiled native code, memory images, the engine. Content from it is later
+// mapped and run, so nothing is believed that does not carry a MAC made with a key only this user can read; whatever
+// does not verify is deleted and reported as missing. Any number of processes may use one folder at once.
+package cache
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// The folder holds
+//
+//	objects/<sha256 of content>       the content and nothing else, so that it can be mapped
+//	<kind>/<sha256 of key>            a record that binds kind and key to a content
+//	locks/<sha256 of kind and key>    an empty file, held by the process that builds the entry
+//
+// A record is replaced in one step after its object is in place, so a reader never sees half an entry.
+const (
+	objects    = "objects"
+	locks      = "locks"
+	recordSize = 8 + sha256.Size + sha256.Size // length, digest, MAC
+	lockRetry  = 5 * time.Millisecond
+)
+
+// A Cache is a folder of authenticated entries, each named by a kind and a key. It is safe for use by many goroutines.
+// Whoever opened it closes it.
+type Cache struct {
+	dir  string
+	root *os.Root
+	key  []byte
+	log  *slog.Logger
+}
+
+// Open opens the cache in dir with the MAC key in keyDir, file cache.key. Folders and key are made when they are
+// missing. It fails when a folder or the key belongs to somebody else or others could write to it, or read the key.
+// A key that is damaged is replaced, after which every entry made with it is missing. log may be nil.
+func Open(dir, keyDir string, log *slog.Logger) (*Cache, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	key, err := loadKey(keyDir, log)
+	if err != nil {
+		return nil, fmt.Errorf("cache key: %w", err)
+	}
+	root, err := openPrivate(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	return &Cache{dir: dir, root: root, key: key, log: log}, nil
+}
+
+// Close lets go of the folder. Files that File returned stay open.
+func (c *Cache) Close() error { return c.root.Close() }
+
+// Get returns the content of an entry. The bool says whether there is one that verifies; an error means that the
+// folder could not be read, and callers may go on as if the entry were missing.
+func (c *Cache) Get(kind, key string) ([]byte, bool, error) {
+	f, ok, err := c.File(kind, key)
+	if !ok {
+		return nil, false, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, false, fmt.Errorf("cache: read %s: %w", kind, err)
+	}
+	data := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, false, fmt.Errorf("cache: read %s: %w", kind, err)
+	}
+	return data, true, nil
+}
+
+// File returns an entry's content as an open file, at its start. It was verified through this same descriptor, so map
+// it through the descriptor (/proc/self/fd, /dev/fd) and never by name. The caller closes it.
+func (c *Cache) File(kind, key string) (*os.File, bool, error) {
+	name, err := recordName(kind, key)
+	if err != nil {
+		return nil, false, err
+	}
+	record, err := c.readRecord(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	var bad *forgedError
+	if err == nil {
+		var f *os.File
+		if f, err = c.openObject(kind, key, record); err == nil {
+			return f, true, nil
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &forgedError{"its content is gone", name}
+	}
+	if !errors.As(err, &bad) {
+		return nil, false, fmt.Errorf("cache: read %s: %w", kind, err)
+	}
+	c.log.Warn("cache entry does not verify and is deleted", "kind", kind, "reason", bad.reason)
+	for _, n := range []string{name, bad.name} {
+		if err := c.root.RemoveAll(n); err != nil {
+			c.log.Warn("cache entry was not deleted", "kind", kind, "error", err)
+		}
+	}
+	return nil, false, nil
+}
+
+// Put keeps data under kind and key, replacing what was there. After an error (disk full, read-only folder) the entry
+// is what it was before or missing, and the caller goes on without the cache.
+func (c *Cache) Put(kind, key string, data []byte) error {
+	name, err := recordName(kind, key)
+	if err != nil {
+		return err
+	}
+	digest := sha256.Sum256(data)
+	record := make([]byte, 0, recordSize)
+	record = binary.BigEndian.AppendUint64(record, uint64(len(data)))
+	record = append(record, digest[:]...)
+	record = append(record, c.mac(kind, key, record)...)
+	if err := replace(c.root, objectName(digest[:]), data, false); err != nil {
+		return fmt.Errorf("cache: keep %s: %w", kind, err)
+	}
+	if err := replace(c.root, name, record, false); err != nil {
+		return fmt.Errorf("cache: keep %s: %w", kind, err)
+	}
+	return nil
+}
+
+// Do returns the entry, or builds and keeps it. Of all goroutines and processes that ask at once, one builds and the
+// others wait for it, until ctx ends. When the cache cannot keep what was built, or cannot lock, Do still returns what
+// build made. A build may call Do for other entries.
+func (c *Cache) Do(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error) {
+	if data, ok, err := c.Get(kind, key); ok {
+		return data, nil
+	} else if err != nil {
+		c.log.Warn("cache is not readable", "kind", kind, "error", err)
+	}
+	unlock, err := c.lock(ctx, kind, key)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("cache: wait for another build of %s: %w", kind, context.Cause(ctx))
+	}
+	if err != nil {
+		c.log.Warn("cache entry is built without a lock", "kind", kind, "error", err)
+		return build()
+	}
+	defer unlock()
+	if data, ok, _ := c.Get(kind, key); ok {
+		return data, nil
+	}
+	data, err := build()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Put(kind, key, data); err != nil {
+		c.log.Warn("cache entry was not kept", "kind", kind, "error", err)
+	}
+	return data, nil
+}
+
+// lock holds an entry's lock file. Two open files of one process exclude each other too, so goroutines need no lock of
+// their own. The files are left in place: removing one that another process waits for would let both in.
+func (c *Cache) lock(ctx context.Context, kind, key string) (unlock func(), err error) {
+	if err := makeFolder(c.root, locks); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(kind + "\x00" + key))
+	l := flock.New(filepath.Join(c.dir, locks, hex.EncodeToString(sum[:])), flock.SetPermissions(0o600))
+	if _, err := l.TryLockContext(ctx, lockRetry); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return func() {
+		if err := l.Close(); err != nil {
+			c.log.Warn("cache lock was not released", "kind", kind, "error", err)
+		}
+	}, nil
+}
+
+// mac authenticates a record: what it is called, and the length and digest of its content.
+func (c *Cache) mac(kind, key string, lengthAndDigest []byte) []byte {
+	h := hmac.New(sha256.New, c.key)
+	for _, s := range []string{"stile cache entry", kind, key} {
+		_ = binary.Write(h, binary.BigEndian, uint64(len(s)))
+		h.Write([]byte(s))
+	}
+	h.Write(lengthAndDigest)
+	return h.Sum(nil)
+}
+
+func (c *Cache) readRecord(name string) ([]byte, error) {
+	f, err := openRegular(c.root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	record, err := io.ReadAll(io.LimitReader(f, recordSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(record) != recordSize {
+		return nil, &forgedError{"the record has the wrong size", name}
+	}
+	return record, nil
+}
+
+// openObject opens the content that an authentic record names and verifies it through the descriptor it returns.
+func (c *Cache) openObject(kind, key string, record []byte) (_ *os.File, err error) {
+	const macAt = recordSize - sha256.Size
+	length, digest := binary.BigEndian.Uint64(record), record[8:macAt]
+	name, _ := recordName(kind, key)
+	if !hmac.Equal(record[macAt:], c.mac(kind, key, record[:macAt])) {
+		return nil, &forgedError{"the MAC is not ours", name}
+	}
+	name = objectName(digest)
+	f, err := openRegular(c.root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if uint64(info.Size()) != length {
+		return nil, &forgedError{"the content has the wrong length", name}
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, io.LimitReader(f, info.Size()+1)); err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(h.Sum(nil), digest) {
+		return nil, &forgedError{"the content was changed", name}
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// forgedError says that the file name in the folder is not what we put there.
+type forgedError struct{ reason, name string }
+
+func (e *forgedError) Error() string { return e.reason }
+
+var kindPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
+func recordName(kind, key string) (string, error) {
+	if !kindPattern.MatchString(kind) || kind == objects || kind == locks {
+		return "", fmt.Errorf("cache: %q is not a kind of entry", kind)
+	}
+	sum := sha256.Sum256([]byte(key))
+	return filepath.Join(kind, hex.EncodeToString(sum[:])), nil
+}
+
+func objectName(digest []byte) string { return filepath.Join(objects, hex.EncodeToString(digest)) }
+
+// openRegular opens a regular file without following a link: what the name was before and what was opened are compared.
+func openRegular(root *os.Root, name string) (*os.File, error) {
+	before, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !before.Mode().IsRegular() {
+		return nil, &forgedError{"it is not a regular file", name}
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	after, err := f.Stat()
+	if err == nil && !os.SameFile(before, after) {
+		err = &forgedError{"it is not a regular file", name}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// replace puts data under name in one step. durable makes it outlast a power failure; entries need not, as they are
+// verified when they are read.
+func replace(root *os.Root, name string, data []byte, durable bool) (err error) {
+	if err := makeFolder(root, filepath.Dir(name)); err != nil {
+		return err
+	}
+	temporary := filepath.Join(filepath.Dir(name), "tmp-"+rand.Text())
+	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = root.Remove(temporary) // the first error says more
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if info, err := root.Lstat(name); err == nil && info.IsDir() {
+		if err := root.RemoveAll(name); err != nil { // a folder in a file's place would refuse the rename
+			return err
+		}
+	}
+	return root.Rename(temporary, name)
+}
+
+// makeFolder makes a folder of the cache; a link or file in its place is none of ours and gives way.
+func makeFolder(root *os.Root, name string) error {
+	info, err := root.Lstat(name)
+	if err == nil && info.IsDir() {
+		return nil
+	}
+	if err == nil {
+		if err := root.Remove(name); err != nil {
+			return err
+		}
+	}
+	if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}

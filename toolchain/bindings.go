@@ -1,0 +1,304 @@
+package toolchain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// roots are the addresses in a memory image that the bindings are generated for.
+type roots struct {
+	Context uint32 `json:"context"` // JSContext
+	Runtime uint32 `json:"runtime"` // JSRuntime
+	Block   uint32 `json:"block"`   // the words below
+}
+
+// The block of memory through which the bindings module and prelude/bindings.ts talk, as offsets in bytes.
+// A slot holds one flat core value in its low bytes; slot 0 also holds a result.
+const (
+	blockSlots    = 0               // 16 parameters and the address of a result
+	blockLength   = 17 * 8          // out parameter of the engine
+	blockArgument = blockLength + 8 // JSValue
+	blockTime     = blockLength + 16
+	blockEnter    = blockLength + 24 // JSValue, 0 until it is known, like the next two
+	blockTurn     = blockLength + 32
+	blockNow      = blockLength + 40
+	blockSize     = blockLength + 48
+)
+
+// opImport is the first argument with which the JavaScript function `host` calls the first import of the world.
+// What it does below that is a built-in: see bindingsCore and prelude/bindings.ts.
+const opImport = 16
+
+// JavaScript values as the engine boxes them: a tag in the high word, a small integer in the low one.
+const (
+	jsUndefined = 3 << 32
+	jsException = 6 << 32
+)
+
+// imageText is the module that is instantiated before the engine. It holds the memory, supplies all that the engine imports,
+// and has a table for the two functions that need the engine, which the bindings fill. %s declares the memory.
+const imageText = `(module $image
+  %s
+  (type $time (func (result i64)))
+  (type $realloc (func (param i32 i32 i32 i32) (result i32)))
+  (table (export "table") 2 funcref)
+  (elem (i32.const 0) func $unset_time $unset_realloc)
+  (func $unset_time (type $time) i64.const 0)
+  (func $unset_realloc (type $realloc) unreachable)
+  (func (export "realloc") (type $realloc)
+    (call_indirect (type $realloc) (local.get 0) (local.get 1) (local.get 2) (local.get 3) (i32.const 1)))
+  (func (export "clock_time_get") (param i32 i64 i32) (result i32)
+    (i64.store (local.get 2) (call_indirect (type $time) (i32.const 0)))
+    i32.const 0)
+  (func (export "random_get") (param i32 i32) (result i32)
+    (memory.fill (local.get 0) (i32.const 0) (local.get 1))
+    i32.const 0)
+  (func (export "fd_close") (param i32) (result i32) i32.const 8)
+  (func (export "fd_fdstat_get") (param i32 i32) (result i32) i32.const 8)
+  (func (export "fd_seek") (param i32 i64 i32 i32) (result i32) i32.const 8)
+  (func (export "fd_write") (param i32 i32 i32 i32) (result i32) i32.const 8)
+  (func (export "host_call") (param i32 i32 i32 i32 i32) (result i32) unreachable)
+  (func (export "host_get_timezone_offset") (param i32 i32) (result i32) i32.const 0)
+  (func (export "host_interrupt") (result i32) i32.const 0)
+  (func (export "host_promise_rejection") (param i32 i32 i32))
+  (func (export "host_module_normalize") (param i32 i32) (result i32) i32.const 0)
+  (func (export "host_module_load") (param i32 i32) (result i32) i32.const 0))
+`
+
+// engineImports is what the engine imports, apart from the memory.
+var engineImports = []struct{ module, name, signature string }{
+	{"env", "host_get_timezone_offset", " (param i32 i32) (result i32)"},
+	{"env", "host_interrupt", " (result i32)"},
+	{"env", "host_promise_rejection", " (param i32 i32 i32)"},
+	{"env", "host_module_normalize", " (param i32 i32) (result i32)"},
+	{"env", "host_module_load", " (param i32 i32) (result i32)"},
+	{"env", "host_call", " (param i32 i32 i32 i32 i32) (result i32)"},
+	{"wasi_snapshot_preview1", "clock_time_get", " (param i32 i64 i32) (result i32)"},
+	{"wasi_snapshot_preview1", "fd_close", " (param i32) (result i32)"},
+	{"wasi_snapshot_preview1", "fd_fdstat_get", " (param i32 i32) (result i32)"},
+	{"wasi_snapshot_preview1", "fd_seek", " (param i32 i64 i32 i32) (result i32)"},
+	{"wasi_snapshot_preview1", "fd_write", " (param i32 i32 i32 i32) (result i32)"},
+	{"wasi_snapshot_preview1", "random_get", " (param i32 i32) (result i32)"},
+}
+
+// engineExports is what the bindings call.
+var engineExports = []struct{ name, signature string }{
+	{"wasm_malloc", " (param i32) (result i32)"},
+	{"wasm_free", " (param i32)"},
+	{"JS_ToCStringLen2", " (param i32 i32 i64 i32) (result i32)"},
+	{"JS_FreeCString", " (param i32 i32)"},
+	{"JS_NewStringLen", " (param i32 i32 i32) (result i64)"},
+	{"JS_GetUint8Array", " (param i32 i32 i64) (result i32)"},
+	{"JS_NewUint8ArrayCopy", " (param i32 i32 i32) (result i64)"},
+	{"JS_Call", " (param i32 i64 i64 i32 i32) (result i64)"},
+	{"JS_FreeValue", " (param i32 i64)"},
+	{"JS_GetException", " (param i32) (result i64)"},
+	{"JS_IsJobPending", " (param i32) (result i32)"},
+	{"JS_ExecutePendingJob", " (param i32 i32) (result i32)"},
+}
+
+// bindingsCore is the part of the bindings that is the same for every world. $host is the JavaScript function `host`, called
+// as the engine calls a function written in C: the first argument says what to do, and numbers among the others are i32.
+const bindingsCore = `
+  (global $context i32 (i32.const %[1]d))
+  (global $runtime i32 (i32.const %[2]d))
+  (global $block i32 (i32.const %[3]d))
+  (elem (table $image) (i32.const 0) func $time $realloc)
+  (elem (table $engine) (i32.const %[4]d) func $host)
+  (func $stile:limit-memory unreachable)
+  (func $stile:uncaught-error unreachable)
+
+  (func $host (param $context i32) (param $this i64) (param $argc i32) (param $argv i32) (result i64)
+    (local $op i32) (local $a i32) (local $b i32)
+    (local.set $op (i32.load (local.get $argv)))
+    (if (i32.ge_u (local.get $op) (i32.const %[5]d))
+      (then
+        (call $call (i32.sub (local.get $op) (i32.const %[5]d)))
+        (return (i64.const %[6]d))))
+    (local.set $a (i32.load offset=8 (local.get $argv)))
+    (local.set $b (i32.load offset=16 (local.get $argv)))
+    (block $take_bytes (block $bytes (block $free_utf8 (block $free (block $malloc (block $text (block $utf8
+      (br_table $utf8 $text $malloc $free $free_utf8 $bytes $take_bytes (local.get $op)))
+    ;; (string, to address, to length) -> address
+    (local.set $a (call $JS_ToCStringLen2 (global.get $context) (i32.add (global.get $block) (i32.const %[8]d))
+      (i64.load offset=8 (local.get $argv)) (i32.const 0)))
+    (if (i32.eqz (local.get $a)) (then (return (i64.const %[7]d))))
+    (call $replace_surrogates (local.get $a) (i32.load offset=%[8]d (global.get $block)))
+    (i32.store (local.get $b) (local.get $a))
+    (i32.store (i32.load offset=24 (local.get $argv)) (i32.load offset=%[8]d (global.get $block)))
+    (return (i64.extend_i32_u (local.get $a))))
+    ;; (address, length) -> string, and frees
+    (call $JS_NewStringLen (global.get $context) (local.get $a) (local.get $b))
+    (if (local.get $b) (then (call $wasm_free (local.get $a))))
+    (return))
+    (return (i64.extend_i32_u (call $malloc (local.get $a)))))
+    (call $wasm_free (local.get $a))
+    (return (i64.const %[6]d)))
+    (call $JS_FreeCString (global.get $context) (local.get $a))
+    (return (i64.const %[6]d)))
+    ;; (Uint8Array, to address, to length); the bytes stay where they are
+    (local.set $a (call $JS_GetUint8Array (global.get $context) (i32.add (global.get $block) (i32.const %[8]d))
+      (i64.load offset=8 (local.get $argv))))
+    (if (i32.eqz (local.get $a)) (then (return (i64.const %[7]d))))
+    (i32.store (local.get $b) (local.get $a))
+    (i32.store (i32.load offset=24 (local.get $argv)) (i32.load offset=%[8]d (global.get $block)))
+    (return (i64.const %[6]d)))
+    ;; (address, length) -> Uint8Array, and frees
+    (call $JS_NewUint8ArrayCopy (global.get $context) (local.get $a) (local.get $b))
+    (if (local.get $b) (then (call $wasm_free (local.get $a)))))
+
+  (func $malloc (param $n i32) (result i32) (local $p i32)
+    (local.set $p (call $wasm_malloc (local.get $n)))
+    (if (i32.eqz (local.get $p)) (then (call $stile:limit-memory)))
+    (local.get $p))
+  (func $realloc (param $old i32) (param $size i32) (param $align i32) (param $n i32) (result i32) (local $p i32)
+    (if (i32.eqz (local.get $n)) (then (return (local.get $align))))
+    (local.set $p (call $malloc (local.get $n)))
+    (if (local.get $size)
+      (then
+        (memory.copy (local.get $p) (local.get $old)
+          (select (local.get $size) (local.get $n) (i32.lt_u (local.get $size) (local.get $n))))
+        (call $wasm_free (local.get $old))))
+    (local.get $p))
+
+  ;; A lone surrogate, which UTF-8 has no place for, becomes U+FFFD, which is as long.
+  (func $replace_surrogates (param $p i32) (param $n i32) (local $end i32)
+    (local.set $end (i32.add (local.get $p) (local.get $n)))
+    (block $done (loop $next
+      (br_if $done (i32.ge_u (local.get $p) (local.get $end)))
+      (if (i32.le_u (i32.add (local.get $p) (i32.const 8)) (local.get $end))
+        (then
+          (if (i64.eqz (i64.and (i64.load (local.get $p)) (i64.const 0x8080808080808080)))
+            (then
+              (local.set $p (i32.add (local.get $p) (i32.const 8)))
+              (br $next)))))
+      (if (i32.eq (i32.load8_u (local.get $p)) (i32.const 0xed))
+        (then
+          (if (i32.ge_u (i32.load8_u offset=1 (local.get $p)) (i32.const 0xa0))
+            (then
+              (i32.store16 (local.get $p) (i32.const 0xbfef))
+              (i32.store8 offset=2 (local.get $p) (i32.const 0xbd))))))
+      (local.set $p (i32.add (local.get $p) (i32.const 1)))
+      (br $next))))
+
+  (func $is_exception (param $value i64) (result i32)
+    (i64.eq (i64.and (local.get $value) (i64.const 0xffffffff00000000)) (i64.const %[7]d)))
+  (func $forget_exception
+    (call $JS_FreeValue (global.get $context) (call $JS_GetException (global.get $context))))
+  (func $time (type $time_type) (local $r i64)
+    (if (i64.eqz (i64.load offset=%[9]d (global.get $block))) (then (return (i64.const 0))))
+    (if (call $is_exception (call $JS_Call (global.get $context)
+        (i64.load offset=%[9]d (global.get $block)) (i64.const %[6]d) (i32.const 0) (i32.const 0)))
+      (then
+        (call $forget_exception)
+        (return (i64.const 0))))
+    (i64.trunc_sat_f64_s (f64.mul (f64.load offset=%[10]d (global.get $block)) (f64.const 1e6))))
+
+  ;; Calls an export: enter starts it, then jobs run and turn decides, until turn has put the result into slot 0.
+  (func $run (param $export i32) (local $r i64)
+    (i64.store offset=%[11]d (global.get $block) (i64.extend_i32_u (local.get $export)))
+    (local.set $r (call $JS_Call (global.get $context) (i64.load offset=%[12]d (global.get $block))
+      (i64.const %[6]d) (i32.const 1) (i32.add (global.get $block) (i32.const %[11]d))))
+    (if (call $is_exception (local.get $r)) (then (call $stile:uncaught-error)))
+    (loop $again
+      (block $idle (loop $job
+        (br_if $idle (i32.eqz (call $JS_IsJobPending (global.get $runtime))))
+        (if (i32.lt_s (call $JS_ExecutePendingJob (global.get $runtime)
+            (i32.add (global.get $block) (i32.const %[8]d))) (i32.const 0))
+          (then (call $forget_exception)))
+        (br $job)))
+      (local.set $r (call $JS_Call (global.get $context) (i64.load offset=%[13]d (global.get $block))
+        (i64.const %[6]d) (i32.const 0) (i32.const 0)))
+      (if (call $is_exception (local.get $r)) (then (call $stile:uncaught-error)))
+      (br_if $again (i32.eqz (i32.wrap_i64 (local.get $r))))))
+`
+
+// bindingsText is the core module that connects a world to the engine, as WebAssembly text. It imports the functions of the
+// world from "world" and exports one function for each function the world exports.
+func bindingsText(l *linkage, at roots, slot uint32) string {
+	var b strings.Builder
+	b.WriteString("(module $bindings\n  (type $time_type (func (result i64)))\n")
+	b.WriteString("  (import \"image\" \"memory\" (memory 1))\n  (import \"image\" \"table\" (table $image 2 funcref))\n")
+	fmt.Fprintf(&b, "  (import \"engine\" \"__indirect_function_table\" (table $engine %d funcref))\n", slot+1)
+	for _, f := range engineExports {
+		fmt.Fprintf(&b, "  (import \"engine\" %q (func $%s%s))\n", f.name, f.name, f.signature)
+	}
+	for i, c := range l.core() {
+		fmt.Fprintf(&b, "  (import \"world\" %q (func $import%d%s))\n", c.name, i, signature(c.params, c.results))
+	}
+	fmt.Fprintf(&b, bindingsCore, at.Context, at.Runtime, at.Block, slot, opImport, jsUndefined, jsException,
+		blockLength, blockNow, blockTime, blockArgument, blockEnter, blockTurn)
+	writeCall(&b, l.core())
+	for i, f := range l.exportFuncs() {
+		params, results := f.Core(false)
+		fmt.Fprintf(&b, "  (func $export%d (export %q)%s\n", i, coreName(f), signature(params, results))
+		for k, p := range params {
+			fmt.Fprintf(&b, "    (%s.store offset=%d (global.get $block) (local.get %d))\n", p, blockSlots+8*k, k)
+		}
+		fmt.Fprintf(&b, "    (call $run (i32.const %d))\n", i)
+		for _, r := range results {
+			fmt.Fprintf(&b, "    (%s.load offset=%d (global.get $block))\n", r, blockSlots)
+		}
+		b.WriteString("  )\n")
+	}
+	b.WriteString(")\n")
+	return b.String()
+}
+
+// writeCall writes the function that calls an import of the world by number, with its parameters in the slots.
+func writeCall(b *strings.Builder, imports []coreImport) {
+	b.WriteString("  (func $call (param $number i32)\n")
+	b.WriteString(strings.Repeat("    (block\n", len(imports)))
+	b.WriteString("    (br_table")
+	for i := range len(imports) + 1 {
+		fmt.Fprintf(b, " %d", i)
+	}
+	b.WriteString(" (local.get $number))\n")
+	for i, c := range imports {
+		b.WriteString("    )\n    ")
+		if len(c.results) > 0 {
+			fmt.Fprintf(b, "(%s.store offset=%d (global.get $block) ", c.results[0], blockSlots)
+		}
+		fmt.Fprintf(b, "(call $import%d", i)
+		for k, p := range c.params {
+			fmt.Fprintf(b, " (%s.load offset=%d (global.get $block))", p, blockSlots+8*k)
+		}
+		b.WriteString(strings.Repeat(")", 1+len(c.results)) + "\n    (return)\n")
+	}
+	b.WriteString("  )\n")
+}
+
+// coreImport is a function that the bindings import from "world".
+type coreImport struct {
+	name            string
+	params, results []abi.CoreType
+}
+
+// core lists the imports of the bindings in the order of their numbers.
+func (l *linkage) core() []coreImport {
+	var imports []coreImport
+	for _, f := range l.calls {
+		params, results := f.Core(true)
+		imports = append(imports, coreImport{coreName(f), params, results})
+	}
+	for _, r := range l.drops {
+		name := r.Interface.Name + "#[resource-drop]" + r.Name
+		imports = append(imports, coreImport{name, []abi.CoreType{abi.CoreI32}, nil})
+	}
+	return imports
+}
+
+func coreName(f *abi.Func) string { return f.Interface.Name + "#" + f.Name }
+
+func signature(params, results []abi.CoreType) string {
+	var s strings.Builder
+	for _, p := range params {
+		fmt.Fprintf(&s, " (param %s)", p)
+	}
+	for _, r := range results {
+		fmt.Fprintf(&s, " (result %s)", r)
+	}
+	return s.String()
+}

@@ -1,0 +1,358 @@
+// Package toolchain makes components of TypeScript, JavaScript and core modules. A TypeScript source is bundled, evaluated
+// once in a JavaScript engine, and the engine's memory kept: the component holds that memory and the bindings of its world,
+// and imports the engine, which all share. Everything is deterministic: the same source gives the same bytes.
+package toolchain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/cache"
+)
+
+// Options configure a [Toolchain]. The zero value works, without a cache.
+type Options struct {
+	// CacheDir keeps the engine, images and components; KeyDir holds the key that authenticates them. They can be those of
+	// the host. Nothing is kept when either is empty, so that the engine is obtained anew by each New.
+	CacheDir, KeyDir string
+	// Engine names a folder or zip file that holds node_modules as `npm ci` makes it from toolchain/engine/package-lock.json,
+	// for machines without npm. Its digest is checked. Default: npm is run.
+	Engine string
+	// Progress, when not nil, is told what takes longer than a second, such as obtaining the engine.
+	Progress func(message string)
+	// Logger receives what no caller is told of. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Toolchain builds extensions for one host. It is safe for concurrent use. Whoever made it closes it.
+type Toolchain struct {
+	host   *host.Host
+	cache  *cache.Cache // nil when nothing is kept
+	images *imager
+	base   *baseImage
+	engine string // the name under which the host offers the engine
+	recipe string // digest of everything but the source that a component depends on
+}
+
+// New obtains the engine, offers it to the host and makes the base image, or takes all of that from the cache. Without a
+// cache that takes a few seconds and needs npm.
+func New(ctx context.Context, h *host.Host, o Options) (*Toolchain, error) {
+	t := &Toolchain{host: h}
+	if o.CacheDir != "" && o.KeyDir != "" {
+		var err error
+		if t.cache, err = cache.Open(o.CacheDir, o.KeyDir, o.Logger); err != nil {
+			return nil, fmt.Errorf("open cache: %w", err)
+		}
+	}
+	if err := t.prepare(ctx, o); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+func (t *Toolchain) prepare(ctx context.Context, o Options) error {
+	e, err := obtainEngine(ctx, t.cached, engineOptions{file: o.Engine, progress: o.Progress})
+	if err != nil {
+		return err
+	}
+	if t.images, err = newImager(ctx, e.wasm, t.cached, imageLimits{}); err != nil {
+		return err
+	}
+	if t.engine, err = t.host.AddModule(ctx, t.images.split.module); err != nil {
+		return fmt.Errorf("offer engine: %w", err)
+	}
+	prelude, err := preludeSource(e.modules)
+	if err != nil {
+		return err
+	}
+	if t.base, err = t.images.base(ctx, prelude); err != nil {
+		return err
+	}
+	t.recipe = digest([]byte(t.engine + digest(t.base.memory)))
+	return nil
+}
+
+// Close lets go of the cache. Components that were built live on.
+func (t *Toolchain) Close() error {
+	if t.cache == nil {
+		return nil
+	}
+	return t.cache.Close()
+}
+
+// cached is what build makes, from the cache if it is there.
+func (t *Toolchain) cached(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error) {
+	if t.cache == nil {
+		return build()
+	}
+	return t.cache.Do(ctx, kind, key, build)
+}
+
+// Build makes a component of a source and loads it. Errors that the author can mend are a *BuildError, or a
+// *host.LimitError when code at the top level ran into a limit.
+func (t *Toolchain) Build(ctx context.Context, s Source) (*host.Component, error) {
+	wasm, err := t.Assemble(ctx, s, false)
+	if err != nil {
+		return nil, err
+	}
+	return t.host.Load(ctx, wasm)
+}
+
+// Assemble makes a component of a source. A standalone component holds the engine itself, 640 KB, and runs in any host that
+// offers the interfaces it imports.
+func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]byte, error) {
+	b, err := bundle(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	world, err := t.world(s.Imports, b)
+	if err != nil {
+		return nil, err
+	}
+	linkage, err := newLinkage(world)
+	if err != nil {
+		return nil, fmt.Errorf("link: %w", err)
+	}
+	descriptor, err := describe(linkage)
+	if err != nil {
+		return nil, fmt.Errorf("describe world: %w", err)
+	}
+	parts := [][]byte{[]byte(t.recipe), []byte(strconv.FormatBool(standalone)), descriptor, b.code, b.sourceMap}
+	for _, f := range b.files {
+		parts = append(parts, []byte(f.path), f.sha256[:])
+	}
+	var key strings.Builder
+	for _, p := range parts {
+		key.WriteString(digest(p))
+	}
+	return t.cached(ctx, "extension", digest([]byte(key.String())), func() ([]byte, error) {
+		return t.assemble(ctx, s, b, linkage, descriptor, standalone)
+	})
+}
+
+func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, l *linkage, descriptor []byte, standalone bool) ([]byte, error) {
+	img, used, err := t.images.extension(ctx, t.base, descriptor, b.code, bundleName)
+	if err != nil {
+		return nil, explainImage(err, b.sourceMap)
+	}
+	kept, err := keepSource(s, b)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := json.Marshal(Meta{
+		Version: formatVersion, Engine: t.engine, Standalone: standalone, Imports: importNames(l), TopLevelClock: used.clock, TopLevelRandom: used.random,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode meta: %w", err)
+	}
+	a := &assembly{linkage: l, image: img, split: t.images.split, engine: t.engine, custom: []customContent{
+		{"stile:meta", meta}, {"stile:source-map", b.sourceMap}, {"stile:source", kept},
+	}}
+	if standalone {
+		a.engine = ""
+	}
+	return a.assemble()
+}
+
+const (
+	// bundleName is what the engine calls the bundle in stacks; the host maps its positions back.
+	bundleName    = "extension.js"
+	formatVersion = 1
+)
+
+// Meta is the content of the custom section "stile:meta", as JSON.
+type Meta struct {
+	Version int `json:"version"`
+	// Engine is the name of the core module that the component imports, or holds when it is standalone.
+	Engine     string   `json:"engine"`
+	Standalone bool     `json:"standalone"`
+	Imports    []string `json:"imports"`
+	// TopLevelClock and TopLevelRandom say that code at the top level used them, where they are constants.
+	TopLevelClock  bool `json:"topLevelClock"`
+	TopLevelRandom bool `json:"topLevelRandom"`
+}
+
+// Kept is the content of the custom section "stile:source", as JSON: all that a component was built from, so that it can be
+// built again for another engine.
+type Kept struct {
+	Entry string            `json:"entry"`
+	Files map[string]string `json:"files"`
+}
+
+func keepSource(s Source, b *bundled) ([]byte, error) {
+	kept := Kept{Entry: s.Entry, Files: map[string]string{}}
+	for _, f := range b.files {
+		content, err := fs.ReadFile(s.FS, f.path)
+		if err != nil {
+			return nil, fmt.Errorf("keep source: %w", err)
+		}
+		kept.Files[f.path] = string(content)
+	}
+	out, err := json.Marshal(kept)
+	if err != nil {
+		return nil, fmt.Errorf("keep source: %w", err)
+	}
+	return out, nil
+}
+
+func importNames(l *linkage) []string {
+	names := []string{}
+	for _, i := range l.imports {
+		names = append(names, i.Name)
+	}
+	return names
+}
+
+// explainImage shows the author's lines in what went wrong at the top level.
+func explainImage(err error, sourceMap []byte) error {
+	var thrown *EvaluationError
+	var limit *LimitError
+	switch {
+	case errors.As(err, &thrown):
+		p := Problem{Text: "top-level code threw " + thrown.Error()}
+		if frames := host.MapStack(sourceMap, thrown.Stack); len(frames) > 0 {
+			p.File, p.Line, p.Column = frames[0].File, frames[0].Line, frames[0].Column
+		}
+		return &BuildError{[]Problem{p}}
+	case errors.As(err, &limit):
+		return fmt.Errorf("run top-level code: %w", &host.LimitError{Limit: limit.Limit, Value: limit.Value})
+	default:
+		return err
+	}
+}
+
+// world is what the extension imports: of the interfaces wanted, or else of all, the functions whose names stand in the
+// code. Every imported function costs a quarter of a microsecond at each call, so none is imported for nothing.
+func (t *Toolchain) world(wanted []string, b *bundled) (*abi.World, error) {
+	known := t.host.WIT()
+	candidates := known.Interfaces()
+	if wanted != nil {
+		candidates = nil
+		for _, name := range wanted {
+			i := known.Interface(name)
+			if i == nil {
+				return nil, fmt.Errorf("there is no interface %s", name)
+			}
+			candidates = append(candidates, i)
+		}
+		for _, name := range ambient {
+			candidates = append(candidates, known.Interface(name))
+		}
+	}
+	w := &abi.World{Name: "stile:extension/extension@0.1.0", Exports: []*abi.Interface{known.Interface(abi.ExtensionTools)}}
+	added := map[string]bool{}
+	for _, i := range candidates {
+		if added[i.Name] {
+			continue
+		}
+		added[i.Name] = true
+		if pruned := prune(i, b); pruned != nil {
+			w.Imports = append(w.Imports, pruned)
+		}
+	}
+	if slices.ContainsFunc(w.Imports, waits) {
+		poll := *known.Interface(pollInterface)
+		poll.Funcs = slices.DeleteFunc(slices.Clone(poll.Funcs), func(f *abi.Func) bool { return f.Name != "poll" })
+		w.Imports = append(w.Imports, &poll)
+	}
+	return w, nil
+}
+
+const (
+	pollInterface = "stile:capability/poll@0.1.0"
+	envInterface  = "stile:capability/env@0.1.0"
+)
+
+// ambient are the interfaces behind web APIs, which code uses without naming a binding.
+var ambient = []string{
+	envInterface, "stile:capability/console@0.1.0", "stile:capability/clock@0.1.0", "stile:capability/random@0.1.0",
+	"stile:capability/blob@0.1.0",
+}
+
+// prune keeps the functions of an interface that the code can reach; nil when it reaches none.
+func prune(i *abi.Interface, b *bundled) *abi.Interface {
+	if i.Name == pollInterface || i.Name == abi.ExtensionTools {
+		return nil
+	}
+	p := *i
+	p.Funcs = nil
+	for _, f := range i.Funcs {
+		if f.Resource != nil && reaches(i, f, b) {
+			p.Funcs = append(p.Funcs, f)
+		}
+	}
+	if len(p.Funcs) == 0 {
+		return nil
+	}
+	// A method is of use only with the handle that `get` gives. Blobs come from other interfaces, but for a store of them.
+	get := slices.IndexFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == "get" && f.Resource == nil })
+	if get >= 0 && (!strings.Contains(i.Name, "/blob@") || b.Uses("createBlob")) {
+		p.Funcs = append(p.Funcs, i.Funcs[get])
+	}
+	return &p
+}
+
+// reaches reports whether a word in the code leads to a method: its own name, or that of an API over it.
+func reaches(i *abi.Interface, f *abi.Func, b *bundled) bool {
+	_, method, _ := strings.Cut(f.Name, ".")
+	whole, _, _ := strings.Cut(strings.TrimPrefix(i.Name, "stile:capability/"), "@")
+	if words, ok := apis[whole+"."+f.Resource.Name+"."+method]; ok {
+		return slices.ContainsFunc(words, func(word string) bool { return word == always || b.Uses(word) })
+	}
+	return b.Uses(camel(method))
+}
+
+// always marks what is imported without being named.
+const always = ""
+
+// apis are the words that lead to a method where they are not just its own name: what the prelude builds on it.
+var apis = map[string][]string{
+	"env.env.names":  {always},
+	"env.env.subset": {"subset", "call"},
+
+	"console.console.log": {"console"},
+
+	"clock.clock.now":       {"Date", "now"},
+	"clock.clock.monotonic": {"monotonic", "performance", "setTimeout", "setInterval", "timeout", "console"},
+	"clock.clock.subscribe": {"sleep", "setTimeout", "setInterval", "timeout"},
+
+	"random.random.u64":   {"u64", "random"},
+	"random.random.bytes": {"bytes", "getRandomValues", "randomUUID"},
+
+	"http.client.start":       {"fetch"},
+	"http.exchange.subscribe": {"fetch"},
+	"http.exchange.head":      {"fetch"},
+	"http.exchange.text":      {"fetch"},
+	"http.exchange.blob":      {"fetch"}, // also for text that is not UTF-8
+
+	"blob.blob.size":          {"fetch", "readBlob", "createBlob"},
+	"blob.blob.media-type":    {"readBlob"},
+	"blob.blob.digest":        {"digest"},
+	"blob.blob.text":          {"blob", "readBlob", "clone"},
+	"blob.blob.bytes":         {"fetch", "readBlob", "createBlob"},
+	"blob.writer.append":      {"createBlob"},
+	"blob.writer.append-text": {"createBlob"},
+	"blob.writer.append-blob": {"createBlob"},
+	"blob.store.create":       {"createBlob"},
+	"blob.store.finish":       {"createBlob"},
+
+	"workspace.directory.write-bytes":  {"write"},
+	"workspace.directory.write-blob":   {"readBlob", "blob", "createBlob"},
+	"workspace.directory.append-bytes": {"write", "append"},
+}
+
+// waits reports whether something in an interface is waited for.
+func waits(i *abi.Interface) bool {
+	return slices.ContainsFunc(i.Funcs, func(f *abi.Func) bool {
+		return f.Result != nil && f.Result.Kind == abi.KindOwn && f.Result.Resource.Interface.Name == pollInterface
+	})
+}

@@ -1,0 +1,442 @@
+package toolchain
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// BuildError says what is wrong with a source.
+type BuildError struct {
+	// Problems holds at least one, at most 20.
+	Problems []Problem
+}
+
+// Problem is one thing wrong with a source. What the source's author wrote is shown without control characters.
+type Problem struct {
+	// File is a path in the source tree.
+	File string `json:"file,omitempty"`
+	// Line and Column count from 1, columns in characters; 0 means that the whole file is meant.
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	Text   string `json:"text"`
+	// Snippet is the line of the source, shortened around the column, with a second line that points at it.
+	Snippet string `json:"snippet,omitempty"`
+}
+
+// Error gives each problem with its place and snippet, on several lines.
+func (e *BuildError) Error() string {
+	var b strings.Builder
+	for i, p := range e.Problems {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		if p.File != "" {
+			b.WriteString(p.File)
+			if p.Line > 0 {
+				fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
+			}
+			b.WriteString(": ")
+		}
+		b.WriteString(p.Text)
+		if p.Snippet != "" {
+			b.WriteString("\n    " + strings.ReplaceAll(p.Snippet, "\n", "\n    "))
+		}
+	}
+	return b.String()
+}
+
+// bundled is a source as one ES module.
+type bundled struct {
+	code []byte
+	// sourceMap maps the code to the files of the source tree, as JSON, without their content.
+	sourceMap []byte
+	// files are all files whose content was used, in order of path.
+	files []sourceFile
+
+	words func() map[string]bool
+}
+
+type sourceFile struct {
+	path   string
+	sha256 [sha256.Size]byte
+}
+
+// Uses says whether a word stands anywhere in the code: as a name, a property or in a string. It finds every use that
+// spells the word out, and more.
+func (b *bundled) Uses(word string) bool { return b.words()[word] }
+
+var word = regexp.MustCompile(`[\pL\p{Nl}$_][\pL\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}$]*`)
+
+const (
+	maxSource   = 8 << 20 // bytes, of all files of a source
+	maxFiles    = 4000
+	maxProblems = 20
+	maxSnippet  = 160 // characters
+
+	maxBundleTime = 30 * time.Second
+)
+
+var errBundleTime = fmt.Errorf("bundling takes longer than %v, the limit", maxBundleTime)
+
+// The namespaces of module names in the bundle. None is "file": a name in that one is a path on the machine's own disk.
+const (
+	inSource = "source"
+	inSDK    = "stile"
+	inEmpty  = "empty"
+)
+
+// sdk is the module "stile": what the prelude left for it.
+const sdk = `const sdk = globalThis[Symbol.for("stile.sdk")];
+export const { extension, CapabilityError, DeniedError } = sdk;
+`
+
+// loaders say what each kind of file is.
+var loaders = map[string]api.Loader{
+	".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX,
+	".js": api.LoaderJS, ".mjs": api.LoaderJS, ".cjs": api.LoaderJS, ".jsx": api.LoaderJSX,
+	".json": api.LoaderJSON, ".txt": api.LoaderText, ".md": api.LoaderText,
+}
+
+// bundle makes one ES module of a source, and fails with a *BuildError when the source is at fault. Names are resolved
+// in the source tree only, and neither a tsconfig.json nor the environment changes what comes out: the same source gives
+// the same bytes. It returns when ctx ends or bundling takes 30 seconds, even if esbuild is still at work on a file.
+func bundle(ctx context.Context, source Source) (*bundled, error) {
+	if !fs.ValidPath(source.Entry) {
+		return nil, &BuildError{[]Problem{{Text: fmt.Sprintf("the entry %q is not a path in the source tree", source.Entry)}}}
+	}
+	if loader := loaders[path.Ext(source.Entry)]; loader == api.LoaderNone || loader == api.LoaderJSON || loader == api.LoaderText {
+		return nil, &BuildError{[]Problem{{File: printable(source.Entry), Text: "the entry is neither TypeScript nor JavaScript"}}}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, maxBundleTime, errBundleTime)
+	defer cancel()
+	b := &bundler{ctx: ctx, source: source, files: make(map[string][sha256.Size]byte), unresolved: make(map[string]string)}
+	b.resolver = resolver{files: source.FS, read: b.read, packages: make(map[string]*packageJSON)}
+	build, failure := api.Context(b.options())
+	if failure != nil {
+		return nil, fmt.Errorf("bundle: %w", failure)
+	}
+	done := make(chan api.BuildResult, 1)
+	go func() {
+		defer build.Dispose()
+		done <- build.Rebuild()
+	}()
+	var result api.BuildResult
+	select {
+	case result = <-done:
+	case <-ctx.Done():
+		go build.Cancel() // takes effect between two files; nobody waits for it
+	}
+	switch err := context.Cause(ctx); {
+	case errors.Is(err, errBundleTime):
+		return nil, &BuildError{[]Problem{{File: printable(source.Entry), Text: err.Error()}}}
+	case err != nil:
+		return nil, fmt.Errorf("bundle: %w", err)
+	case len(result.Errors) > 0:
+		return nil, &BuildError{b.problems(result.Errors)}
+	}
+	return b.result(result.OutputFiles)
+}
+
+// bundler is the state of one build. esbuild calls it from many goroutines.
+type bundler struct {
+	ctx      context.Context
+	source   Source
+	resolver resolver
+
+	mu    sync.Mutex
+	files map[string][sha256.Size]byte
+	size  int64
+	// extraNesting adds up the levels of all files that are over usualNesting.
+	extraNesting int
+	// unresolved holds why a require failed, by file and esbuild's own words for it.
+	unresolved map[string]string
+}
+
+func (b *bundler) options() api.BuildOptions {
+	return api.BuildOptions{
+		Bundle:            true,
+		EntryPoints:       []string{"entry"}, // stands for source.Entry, see resolve
+		AbsWorkingDir:     "/stile",          // need not exist: only relative output names are made with it
+		Outfile:           "/stile/bundle.js",
+		Format:            api.FormatESModule,
+		Platform:          api.PlatformNeutral,
+		Target:            api.ESNext,
+		Supported:         map[string]bool{"decorators": false},
+		TreeShaking:       api.TreeShakingTrue,
+		MinifyWhitespace:  true, // else deep nesting makes the output grow with its square
+		Banner:            map[string]string{"js": "//"}, // on line 1 the engine's columns are off by one now and then
+		LegalComments:     api.LegalCommentsNone,
+		Sourcemap:         api.SourceMapExternal,
+		SourcesContent:    api.SourcesContentExclude,
+		TsconfigRaw:       "{}",
+		Define:            defines,
+		LogLevel:          api.LogLevelSilent,
+		JSX:               api.JSXAutomatic,
+		Plugins:           []api.Plugin{{Name: "stile", Setup: b.setup}},
+		IgnoreAnnotations: false,
+	}
+}
+
+// defines are what packages ask of an environment at build time.
+var defines = map[string]string{"process.env.NODE_ENV": `"production"`, "global": "globalThis"}
+
+func (b *bundler) setup(build api.PluginBuild) {
+	build.OnResolve(api.OnResolveOptions{Filter: ".*"}, b.onResolve)
+	build.OnLoad(api.OnLoadOptions{Filter: ".*"}, b.onLoad)
+}
+
+// onResolve answers every import there is. It never leaves one to esbuild's own resolver, which would look on the disk,
+// except a require that may be inside try: esbuild lets that one fail at run time, and as files have no folder on the
+// disk, it looks nowhere.
+func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error) {
+	if err := context.Cause(b.ctx); err != nil {
+		return api.OnResolveResult{}, err
+	}
+	if args.Kind == api.ResolveEntryPoint {
+		return api.OnResolveResult{Path: b.source.Entry, Namespace: inSource}, nil
+	}
+	if args.Path == "stile" {
+		return api.OnResolveResult{Path: "stile", Namespace: inSDK, SideEffects: api.SideEffectsFalse}, nil
+	}
+	if args.Namespace != inSource {
+		return api.OnResolveResult{}, fmt.Errorf("%q: only files that are bundled can be named", args.Path)
+	}
+	found, err := b.resolver.resolve(args.Path, args.Importer, args.Kind == api.ResolveJSRequireCall)
+	if err != nil {
+		var refused *refusedError
+		if args.Kind != api.ResolveJSRequireCall || errors.As(err, &refused) {
+			return api.OnResolveResult{}, err
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.unresolved[args.Importer+": "+fmt.Sprintf("Could not resolve %q", args.Path)] = err.Error()
+		return api.OnResolveResult{}, nil
+	}
+	result := api.OnResolveResult{Path: found.path, Namespace: inSource}
+	if found.empty {
+		result.Namespace = inEmpty
+	}
+	if found.pure {
+		result.SideEffects = api.SideEffectsFalse
+	}
+	return result, nil
+}
+
+func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
+	switch args.Namespace {
+	case inSDK:
+		text := sdk
+		return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, nil
+	case inEmpty:
+		text := ""
+		return api.OnLoadResult{Contents: &text, Loader: api.LoaderEmpty}, nil
+	case inSource:
+	default:
+		return api.OnLoadResult{}, errors.New("only files of the source tree can be imported")
+	}
+	loader, err := loaderOf(args.Path, args.With)
+	if err != nil {
+		return api.OnLoadResult{}, err
+	}
+	data, err := b.read(args.Path, maxSource)
+	if err != nil {
+		return api.OnLoadResult{}, err
+	}
+	if err := b.admitNesting(data, loader); err != nil {
+		return api.OnLoadResult{}, fmt.Errorf("%s %w", args.Path, err)
+	}
+	text := string(data)
+	switch loader {
+	case api.LoaderJS, api.LoaderJSX, api.LoaderTS, api.LoaderTSX:
+		if problems := computedImports(text, loader); len(problems) > 0 {
+			for i := range problems {
+				problems[i].Location.File = args.Path
+			}
+			return api.OnLoadResult{Errors: problems}, nil
+		}
+		// The last such comment counts, and one with this scheme makes esbuild read no source map of the author's, from
+		// wherever on the disk that might be.
+		text += "\n//# sourceMappingURL=stile:none"
+	}
+	return api.OnLoadResult{Contents: &text, Loader: loader}, nil
+}
+
+// loaderOf says how a file is read, from its extension and the attributes of the import.
+func loaderOf(name string, with map[string]string) (api.Loader, error) {
+	loader, known := loaders[path.Ext(name)]
+	for key, value := range with {
+		switch {
+		case key == "type" && value == "text":
+			return api.LoaderText, nil
+		case key == "type" && value == "bytes":
+			return api.LoaderBinary, nil
+		case key != "type" || value != "json" || loader != api.LoaderJSON:
+			return 0, fmt.Errorf("%s cannot be imported with %s %q: there are text, bytes and, for JSON files, json", name, key, value)
+		}
+	}
+	if !known {
+		return 0, fmt.Errorf("%s cannot be imported: it is not TypeScript, JavaScript, JSON or text; with { type: \"text\" } or { type: \"bytes\" } any file can", name)
+	}
+	return loader, nil
+}
+
+// mayCompute matches all code in which a call of import or require could stand, however it is written.
+var mayCompute = regexp.MustCompile(`\bimport[\s\v\x{80}-\x{10FFFF}]*[(/.]|require|\\u`)
+
+// computedImports finds calls of import and require whose argument is not a string. They cannot be bundled, and when
+// bundling esbuild would search the machine's own disk for files that fit, so it must never see one.
+func computedImports(text string, loader api.Loader) []api.Message {
+	if !mayCompute.MatchString(text) {
+		return nil
+	}
+	result := api.Transform(text, api.TransformOptions{
+		Loader: loader, TsconfigRaw: "{}", Target: api.ESNext, Format: api.FormatESModule, Define: defines, LogLevel: api.LogLevelSilent,
+		LogOverride: map[string]api.LogLevel{"unsupported-dynamic-import": api.LogLevelError, "unsupported-require-call": api.LogLevelError},
+	})
+	var found []api.Message
+	for _, m := range result.Errors {
+		if m.ID == "unsupported-dynamic-import" || m.ID == "unsupported-require-call" && strings.HasSuffix(m.Text, "not a string literal") {
+			m.Text = "what is imported must be written as a string, so that it can be bundled"
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// read reads a file of the source within the limits of the whole source.
+func (b *bundler) read(name string, limit int64) ([]byte, error) {
+	if err := context.Cause(b.ctx); err != nil {
+		return nil, err
+	}
+	data, err := readAtMost(b.source.FS, name, limit)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", name, reason(err))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.size += int64(len(data))
+	b.files[name] = sha256.Sum256(data)
+	if b.size > maxSource {
+		return nil, fmt.Errorf("the source with its packages is larger than %d MiB", maxSource>>20)
+	}
+	if len(b.files) > maxFiles {
+		return nil, fmt.Errorf("the source with its packages has more than %d files", maxFiles)
+	}
+	return data, nil
+}
+
+// admitNesting refuses code that would take too much stack to parse.
+func (b *bundler) admitNesting(text []byte, loader api.Loader) error {
+	levels, unclear := nestingOf(text, loader)
+	if levels > maxNesting && unclear != "" {
+		return fmt.Errorf("is too large to have %s, after which its nesting cannot be told", unclear)
+	}
+	if levels > maxNesting {
+		return fmt.Errorf("is nested deeper than %d levels", maxNesting)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.extraNesting += max(0, levels-usualNesting)
+	if b.extraNesting > maxExtraNesting {
+		return errors.New("is deeply nested, after too many other files that are")
+	}
+	return nil
+}
+
+func (b *bundler) result(outputs []api.OutputFile) (*bundled, error) {
+	out := &bundled{}
+	for _, file := range outputs {
+		if !strings.HasSuffix(file.Path, ".map") {
+			out.code = file.Contents
+			continue
+		}
+		var m struct {
+			Version  int      `json:"version"`
+			Sources  []string `json:"sources"`
+			Names    []string `json:"names"`
+			Mappings string   `json:"mappings"`
+		}
+		if err := json.Unmarshal(file.Contents, &m); err != nil {
+			return nil, fmt.Errorf("bundle: source map: %w", err)
+		}
+		for i, name := range m.Sources {
+			m.Sources[i] = strings.TrimPrefix(name, inSource+":")
+		}
+		var err error
+		if out.sourceMap, err = json.Marshal(m); err != nil {
+			return nil, fmt.Errorf("bundle: source map: %w", err)
+		}
+	}
+	for name, digest := range b.files {
+		out.files = append(out.files, sourceFile{name, digest})
+	}
+	slices.SortFunc(out.files, func(a, b sourceFile) int { return strings.Compare(a.path, b.path) })
+	out.words = sync.OnceValue(func() map[string]bool {
+		words := make(map[string]bool)
+		for _, w := range word.FindAll(out.code, -1) {
+			words[string(w)] = true
+		}
+		return words
+	})
+	return out, nil
+}
+
+func (b *bundler) problems(messages []api.Message) []Problem {
+	var problems []Problem
+	for _, m := range messages[:min(len(messages), maxProblems)] {
+		p := Problem{Text: m.Text}
+		if at := m.Location; at != nil {
+			file := strings.TrimPrefix(at.File, inSource+":")
+			if text, ok := b.unresolved[file+": "+m.Text]; ok {
+				p.Text = text
+			}
+			column := min(at.Column, len(at.LineText))
+			p.File, p.Line, p.Column = printable(file), at.Line, utf8.RuneCountInString(at.LineText[:column])+1
+			p.Snippet = snippet(at.LineText, p.Column)
+		}
+		p.Text = printable(strings.ReplaceAll(p.Text, `"`+inSource+":", `"`))
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+// snippet shows a line around a column, and under it a mark.
+func snippet(line string, column int) string {
+	text := []rune(line)
+	at := min(column-1, len(text))
+	from := max(0, at-maxSnippet/2)
+	shown := []rune(printable(string(text[from:min(len(text), from+maxSnippet)])))
+	indent := 0
+	for indent < len(shown) && shown[indent] == ' ' {
+		indent++
+	}
+	indent = min(indent, at-from)
+	return string(shown[indent:]) + "\n" + strings.Repeat(" ", at-from-indent) + "^"
+}
+
+// printable replaces what could move the cursor of a terminal or reorder its text.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return unicode.ReplacementChar
+	}, s)
+}

@@ -1,0 +1,54 @@
+package toolchain
+
+import "encoding/binary"
+
+const (
+	// A data segment costs several bytes, so that shorter runs of zeros are better kept.
+	minZeroRun = 64
+	// maxSegments keeps clear of the 100,000 data segments that engines accept.
+	maxSegments = 50_000
+)
+
+// addData gives a module that defines its memory, and has no data yet, the content of that memory, whole pages.
+func addData(module, memory []byte) ([]byte, error) {
+	sections, err := readSections(module, coreHeader)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range sections {
+		if s.id == sectionCode {
+			with := append(sections[:i+1:i+1], section{id: sectionData, body: dataSection(memory)})
+			return writeSections(coreHeader, append(with, sections[i+1:]...)), nil
+		}
+	}
+	return nil, &WasmError{len(module), "a module without code"}
+}
+
+// dataSection writes memory as active segments, leaving out runs of zeros.
+func dataSection(memory []byte) []byte {
+	type span struct{ start, end int }
+	var spans []span
+	for gap := minZeroRun; ; gap *= 2 {
+		spans = spans[:0]
+		for i := 0; i < len(memory); i += 8 {
+			if binary.LittleEndian.Uint64(memory[i:]) == 0 {
+				continue
+			}
+			if last := len(spans) - 1; last >= 0 && i-spans[last].end < gap {
+				spans[last].end = i + 8
+			} else {
+				spans = append(spans, span{i, i + 8})
+			}
+		}
+		if len(spans) <= maxSegments {
+			break
+		}
+	}
+	body := appendUnsigned(make([]byte, 0, len(memory)/2), uint64(len(spans)))
+	for _, s := range spans {
+		body = append(body, 0, 0x41) // memory 0, i32.const
+		body = append(appendSigned(body, int64(int32(s.start))), 0x0b)
+		body = appendBytes(body, memory[s.start:s.end])
+	}
+	return body
+}

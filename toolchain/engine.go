@@ -1,0 +1,242 @@
+package toolchain
+
+import (
+	"archive/zip"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"strings"
+	"time"
+)
+
+// engineFiles are what npm delivers: the JavaScript engine, and the packages that its web APIs are bundled from.
+type engineFiles struct {
+	wasm []byte
+	// modules holds the folder node_modules.
+	modules fs.FS
+}
+
+// engineOptions say how the engine is obtained. The zero value works.
+type engineOptions struct {
+	// file is a folder or zip file that holds node_modules as `npm ci` makes it from engine/package-lock.json. Default:
+	// npm is run.
+	file string
+	// npm is the npm client. Default: the one on PATH.
+	npm string
+	// progress is told, in a few words, before npm runs. May be nil.
+	progress func(what string)
+}
+
+// EngineError says why the JavaScript engine could not be obtained, and what to do about it.
+type EngineError struct {
+	Problem string // e.g. "npm is not on this machine"
+	Remedy  string
+	Err     error // may be nil
+}
+
+// Error implements error.
+func (e *EngineError) Error() string {
+	text := "obtain the JavaScript engine: " + e.Problem
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text + ". " + e.Remedy
+}
+
+// Unwrap returns Err.
+func (e *EngineError) Unwrap() error { return e.Err }
+
+//go:embed engine/package.json engine/package-lock.json
+var enginePackages embed.FS
+
+// EnginePackage holds the package.json and package-lock.json from which `npm ci` makes the folder that [Options].Engine
+// may name.
+func EnginePackage() fs.FS {
+	files, _ := fs.Sub(enginePackages, "engine") // fails for an invalid name only
+	return files
+}
+
+const (
+	// engineDigest is the SHA-256 of everything that is kept of the packages, see packEngine. npm has compared the
+	// packages with the lockfile by then; this also covers an engine that came another way.
+	engineDigest   = "7a8d1d693081fd955a43eb8a2e0e68b22e18ae6986682f4df1b0361d9bd84cad"
+	wasmName       = "node_modules/quickjs-wasi/quickjs.wasm"
+	maxEngineFile  = 8 << 20
+	maxEngineFiles = 10_000
+
+	offlineRemedy = "Without npm: run `npm ci --ignore-scripts` elsewhere beside the package-lock.json of Stile's toolchain/engine, bring that folder or a zip of it here, and name it in STILE_ENGINE"
+)
+
+// obtainEngine returns the engine, from the cache or through npm, and always with the pinned digest. Errors other than
+// the end of ctx are an *EngineError.
+func obtainEngine(ctx context.Context, cached cacheFunc, o engineOptions) (*engineFiles, error) {
+	archive, err := cached(ctx, "engine", engineDigest, func() ([]byte, error) {
+		if o.file != "" {
+			return engineFromFile(o.file)
+		}
+		return engineFromNPM(ctx, o)
+	})
+	if err != nil {
+		return nil, err
+	}
+	modules, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		return nil, fmt.Errorf("open the engine's archive: %w", err)
+	}
+	wasm, err := fs.ReadFile(modules, wasmName)
+	if err != nil {
+		return nil, fmt.Errorf("open the engine's archive: %w", err)
+	}
+	return &engineFiles{wasm, modules}, nil
+}
+
+// engineFromNPM installs the locked packages in a temporary folder, without running any code of theirs, and packs them.
+func engineFromNPM(ctx context.Context, o engineOptions) (_ []byte, err error) {
+	npm, err := exec.LookPath(cmp.Or(o.npm, "npm"))
+	if err != nil {
+		return nil, &EngineError{"npm is not on this machine", "Install Node.js 20 or newer, which has it. " + offlineRemedy, err}
+	}
+	if o.progress != nil {
+		o.progress("obtaining the JavaScript engine and the packages it needs through npm, once")
+	}
+	dir, err := os.MkdirTemp("", "stile-engine-")
+	if err != nil {
+		return nil, &EngineError{"there is no room for the download", "Check the temporary folder.", err}
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.CopyFS(dir, EnginePackage()); err != nil {
+		return nil, &EngineError{"there is no room for the download", "Check the temporary folder.", err}
+	}
+	// What a user's npm settings could change about the result is set here; registry and proxy stay theirs.
+	cmd := exec.CommandContext(ctx, npm, "ci", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", "--no-bin-links",
+		"--no-update-notifier", "--no-progress", "--no-global", "--no-dry-run", "--no-engine-strict", "--install-strategy=hoisted", "--loglevel=error")
+	cmd.Dir = dir
+	cmd.WaitDelay = 5 * time.Second
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("obtain the JavaScript engine: %w", context.Cause(ctx))
+		}
+		return nil, npmError(said.String(), err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, &EngineError{"what npm installed cannot be read", "Try again.", err}
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return packEngine(root.FS())
+}
+
+// npmError explains a failure from what npm said.
+func npmError(said string, err error) *EngineError {
+	words := strings.FieldsFunc(said, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
+	for _, word := range words {
+		switch word {
+		case "EINTEGRITY":
+			return &EngineError{"the registry served packages with a wrong digest, which were refused", "Check the registry that npm is set up with.", err}
+		case "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "EHOSTUNREACH", "ENOTCACHED", "ERR_SOCKET_TIMEOUT":
+			return &EngineError{"npm did not reach its registry (" + word + ")", "Connect this machine once. " + offlineRemedy, err}
+		case "E404", "ETARGET":
+			return &EngineError{"the registry that npm is set up with lacks a package (" + word + ")", "Check that registry. " + offlineRemedy, err}
+		}
+	}
+	const shown = 500
+	said = strings.TrimSpace(said)
+	said = printable(strings.ToValidUTF8(said[max(0, len(said)-shown):], ""))
+	return &EngineError{"npm failed", "Check that `npm ci` works on this machine. " + offlineRemedy, fmt.Errorf("%w: %s", err, said)}
+}
+
+// engineFromFile packs an engine that somebody else obtained.
+func engineFromFile(file string) (_ []byte, err error) {
+	failure := func(err error) error { return &EngineError{"STILE_ENGINE cannot be read", offlineRemedy, err} }
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, failure(err)
+	}
+	if info.IsDir() {
+		root, err := os.OpenRoot(file)
+		if err != nil {
+			return nil, failure(err)
+		}
+		defer func() { err = errors.Join(err, root.Close()) }()
+		return packEngine(root.FS())
+	}
+	archive, err := zip.OpenReader(file)
+	if err != nil {
+		return nil, failure(fmt.Errorf("%s: %w", file, err))
+	}
+	defer func() { err = errors.Join(err, archive.Close()) }()
+	return packEngine(archive)
+}
+
+// packEngine makes a zip file of what is needed of node_modules, when it is exactly what is pinned. The digest is of a
+// line "<sha256>  <path>" for each file.
+func packEngine(files fs.FS) ([]byte, error) {
+	var archive bytes.Buffer
+	w := zip.NewWriter(&archive)
+	sum := sha256.New()
+	count := 0
+	err := fs.WalkDir(files, "node_modules", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() || !neededOfEngine(name) {
+			return err
+		}
+		if count++; count > maxEngineFiles {
+			return fmt.Errorf("more than %d files", maxEngineFiles)
+		}
+		data, err := readAtMost(files, name, maxEngineFile)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(sum, "%x  %s\n", sha256.Sum256(data), name)
+		f, err := w.Create(name)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		return err
+	})
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return nil, &EngineError{"node_modules cannot be read", offlineRemedy, err}
+	}
+	if digest := hex.EncodeToString(sum.Sum(nil)); digest != engineDigest {
+		return nil, &EngineError{"its digest is wrong", "Use exactly what `npm ci` installs for this version of Stile.",
+			fmt.Errorf("want sha256 %s, got %s for %d files", engineDigest, digest, count)}
+	}
+	return archive.Bytes(), nil
+}
+
+// neededOfEngine leaves out types, maps and documents.
+func neededOfEngine(name string) bool {
+	base := path.Base(name)
+	return path.Ext(base) == ".js" || base == "package.json" || base == "LICENSE" || name == wasmName
+}
+
+// readAtMost reads a file and fails when it is larger than limit bytes.
+func readAtMost(files fs.FS, name string, limit int64) ([]byte, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s is larger than %d KiB", name, limit>>10)
+	}
+	return data, err
+}

@@ -1,0 +1,98 @@
+package toolchain_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
+	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/host"
+)
+
+// TestHostileTypeScript has tools that loop, hoard, forge and lie. Each ends with the error that names what it did, and the
+// host serves an ordinary call after it.
+func TestHostileTypeScript(t *testing.T) {
+	_, tools := newToolchain(t, host.Options{Limits: host.Limits{CPU: 300 * time.Millisecond, Wall: 20 * time.Second, Memory: 16 << 20}})
+	ordinary := build(t, tools, tool("", `return [].map(x => x).length + (globalThis.left ?? 0)`))
+	env := host.Env{"clock": clock.System(), "random": random.System(), "console": console.To(func(console.Level, string) {})}
+	for _, c := range []struct {
+		name, around, body string
+		// want is a part of the error's text, and like its type; an empty want is the output `"ok"`.
+		want string
+		like any
+	}{
+		{"a loop", "", `for (;;);`, "limit reached: cpu (300ms)", new(*host.LimitError)},
+		{"a loop in a promise chain", "", `const f = (): any => Promise.resolve().then(f); return f();`, "limit reached:", new(*host.LimitError)},
+		{"a loop of async functions", "", `for (;;) await null;`, "limit reached: cpu", new(*host.LimitError)},
+		{"a loop in a regular expression", "", `return /^(a+)+$/.test("a".repeat(40) + "b");`, "limit reached: cpu", new(*host.LimitError)},
+		{"a loop in a getter", "", `return { get x() { for (;;); } };`, "limit reached: cpu", new(*host.LimitError)},
+		{"a loop in toJSON", "", `return { toJSON() { for (;;); } };`, "limit reached: cpu", new(*host.LimitError)},
+		{"a loop in toString of what is thrown", "", `throw { toString() { for (;;); }, get message() { for (;;); } };`, "", nil},
+		{"a loop in a proxy that is thrown", "", `throw new Proxy(new Error("x"), { get() { for (;;); } });`, "limit reached: cpu", new(*host.LimitError)},
+		{"a loop in a sort", "", `return [1,2,3].sort(() => { for (;;); });`, "limit reached: cpu", new(*host.LimitError)},
+		{"a loop in a timer", "", `setTimeout(() => { for (;;); }, 0); await new Promise(() => {});`, "limit reached: cpu", new(*host.LimitError)},
+		{"a loop that catches everything", "", `for (;;) try { for (;;); } catch {} finally { continue; }`, "limit reached: cpu", new(*host.LimitError)},
+		{"a generator without end", "", `function* f() { for (;;) yield 1; } return [...f()].length;`, "limit reached:", new(*host.LimitError)},
+		{"a promise that nothing settles", "", `await new Promise(() => {});`, "limit reached: promise", new(*host.LimitError)},
+		{"a promise bomb", "", `const f = (): any => Promise.all([f2(), f2()]); const f2 = async (): Promise<any> => { await null; return f(); }; return f();`, "limit reached:", new(*host.LimitError)},
+
+		{"a string of 1 GB", "", `return "x".repeat(2 ** 30 - 2).length;`, "limit reached: memory", new(*host.LimitError)},
+		{"a string that is too long", "", `return "x".repeat(2 ** 30);`, "limit reached: memory", new(*host.LimitError)},
+		{"a string that is too long, caught", "", `try { "x".repeat(2 ** 30); } catch { throw new Error("never mind"); }`, "limit reached: memory", new(*host.LimitError)},
+		{"a string that is too long, and carried on", "", `try { "x".repeat(2 ** 30); } catch { return "ok"; }`, "", nil},
+		{"a million small objects", "", `const a = []; for (let i = 0; i < 1e6; i++) a.push({ i, j: [i] }); return a.length;`, "limit reached:", new(*host.LimitError)},
+		{"a huge typed array", "", `return new Uint8Array(1 << 30).length;`, "limit reached: memory", new(*host.LimitError)},
+		{"a huge typed array, caught", "", `try { new Uint8Array(1 << 30) } catch {} throw new Error("x");`, "limit reached: memory", new(*host.LimitError)},
+		{"an array buffer that grows", "", `const l = []; for (;;) l.push(new ArrayBuffer(1 << 20));`, "limit reached: memory", new(*host.LimitError)},
+		{"deep recursion", "", `const f = (): any => f() + 1; return f();`, "limit reached: stack", new(*host.LimitError)},
+		{"deep recursion, caught and wrapped", "", `const f = (): any => f() + 1; try { f(); } catch (cause) { throw new Error("x", { cause }); }`, "limit reached: stack", new(*host.LimitError)},
+		{"deep recursion, carried on", "", `const f = (): any => f() + 1; try { f(); } catch { return "ok"; }`, "", nil},
+		{"very deep JSON", "", `let s = "[".repeat(1e6); return JSON.parse(s);`, "limit reached:", new(*host.LimitError)},
+		{"a deep structure", "", `let o: any = {}; for (let i = 0; i < 1e5; i++) o = { o }; return o;`, "limit reached:", new(*host.LimitError)},
+		{"a huge return value", "", `return "x".repeat(2 << 20);`, "limit reached: output (1 MiB)", new(*host.LimitError)},
+		{"a huge log", "", `for (let i = 0; i < 10000; i++) console.log("x".repeat(100)); return "ok";`, "", nil},
+		{"many timers", "", `for (let i = 0; i < 100; i++) setTimeout(() => {}, 1); return "ok";`, "", nil},
+
+		{"a failure", "", `throw new TypeError("that is wrong");`, "tool failed: TypeError: that is wrong", new(*host.GuestError)},
+		{"nothing to throw", "", `throw undefined;`, "tool failed: undefined", new(*host.GuestError)},
+		{"a rejection", "", `return Promise.reject(new RangeError("no"));`, "tool failed: RangeError: no", new(*host.GuestError)},
+		{"an error in a timer", "", `setTimeout(() => { throw new Error("late"); }, 0); await new Promise(() => {});`, "tool failed: late", new(*host.GuestError)},
+		{"terminal escapes", "", `throw new Error("\x1b[2J\u202ered");`, `tool failed: \x1b[2J\u202ered`, new(*host.GuestError)},
+		{"a denial that did not happen", "", `throw new DeniedError({ binding: "b", operation: "o", reason: "r", remedy: "give me everything" });`, "claims a denial that this host did not make", new(*host.GuestError)},
+		{"a binding that is not there", "", `return env.github.fetch("https://example.com");`, "env.github is not bound", new(*host.GuestError)},
+		{"a forged env", "", `return Object.getOwnPropertyNames(globalThis).filter((n) => /host|stile|memory/i.test(n)).join() || "ok";`, "", nil},
+		{"a BigInt", "", `return { a: [1n] };`, "BigInt", new(*host.GuestError)},
+		{"a circle", "", `const o: any = {}; o.o = o; return o;`, "a circle at /o", new(*host.GuestError)},
+		{"a lone surrogate", "", `return "\ud800" === JSON.parse(JSON.stringify("\ud800")) ? "ok" : "no";`, "", nil},
+		{"a global left behind", "", `(globalThis as any).left = 1; (Array.prototype as any).map = () => ({ length: 99 }); Object.prototype.toString = () => "x"; return "ok";`, "", nil},
+		{"a timer left behind", "", `setTimeout(() => { (globalThis as any).left = 1; }, 0); Promise.resolve().then(() => { (globalThis as any).left = 1; }); return "ok";`, "", nil},
+		{"a broken runtime", "", `Promise.prototype.then = null as any; JSON.stringify = null as any; Array.prototype.push = null as any; Map.prototype.get = null as any; return "ok";`, "?", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			component := build(t, tools, tool(c.around, c.body))
+			output, err := component.Call(t.Context(), "t", nil, env)
+			switch {
+			case c.want == "?": // its own damage, whatever it is
+			case c.want == "" && c.like == nil && strings.Contains(c.name, "toString of what"):
+				var guest *host.GuestError
+				var limit *host.LimitError
+				if !errors.As(err, &guest) && !errors.As(err, &limit) {
+					t.Errorf("got %s, %v", output, err)
+				}
+			case c.want == "":
+				if err != nil || string(output) != `"ok"` {
+					t.Errorf("got %s, %v", output, err)
+				}
+			case err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, c.like):
+				t.Errorf("got %s, %T %v, want %q", output, err, err, c.want)
+			}
+			output, err = ordinary.Call(t.Context(), "t", nil, env)
+			if err != nil || string(output) != "0" {
+				t.Errorf("an ordinary call after it: %s, %v", output, err)
+			}
+		})
+	}
+}

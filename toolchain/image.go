@@ -1,0 +1,299 @@
+package toolchain
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bytecodealliance/wasmtime-go/v44"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// LimitError says that code at the top level of a source ran into a limit while its image was made.
+type LimitError struct {
+	// Limit is "memory", "cpu" or "stack".
+	Limit string
+	// Value is the limit that was set, e.g. "64 MiB".
+	Value string
+}
+
+// Error implements error.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("top-level code ran into the %s limit of %s", e.Limit, e.Value)
+}
+
+// EvaluationError is what code at the top level of a source threw while its image was made.
+type EvaluationError struct {
+	Name    string // e.g. "TypeError"; empty when what was thrown is not an error
+	Message string
+	Stack   string // as the engine gives it: lines of the bundle, not of the source
+}
+
+// Error implements error.
+func (e *EvaluationError) Error() string {
+	if e.Name == "" {
+		return e.Message
+	}
+	return e.Name + ": " + e.Message
+}
+
+// imageLimits bound the making of an image.
+type imageLimits struct {
+	memory uint64        // bytes; default 64 MiB
+	cpu    time.Duration // default 5 s
+}
+
+// cacheFunc returns what build makes for a kind and key, from a cache if it has it. What it returns is trusted.
+type cacheFunc func(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error)
+
+// image is the memory of an engine that is ready to be called.
+type image struct {
+	roots  roots
+	memory []byte // whole pages
+}
+
+// report says what code at top level used whose answers are fixed while an image is made.
+type report struct {
+	clock, random bool
+}
+
+const (
+	guestStack   = 160 << 10 // of the engine, within maxWasmStack: beyond it a script gets a RangeError
+	maxWasmStack = 1 << 20
+	// gcThreshold is the heap, in bytes, at which an instance collects garbage for the first time. Calls are short, and a
+	// collection visits, and so makes private, every page of the image.
+	gcThreshold = 16 << 20
+	// aliased is the size of the buffer that prelude/bindings.ts sees memory through: all that an ArrayBuffer can be.
+	aliased = 0x7ffffff8
+)
+
+// imager makes memory images with one engine. It is safe for concurrent use.
+type imager struct {
+	engine *wasmtime.Engine
+	split  *splitModule
+	digest string // of split
+	// shared is the engine, first what is instantiated before it.
+	shared, first *wasmtime.Module
+	cache         cacheFunc
+	limits        imageLimits
+	ticks         ticker
+}
+
+func newImager(ctx context.Context, wasm []byte, cache cacheFunc, limits imageLimits) (*imager, error) {
+	if limits.memory == 0 {
+		limits.memory = 64 << 20
+	}
+	if limits.cpu == 0 {
+		limits.cpu = 5 * time.Second
+	}
+	split, err := splitEngine(wasm)
+	if err != nil {
+		return nil, fmt.Errorf("split engine: %w", err)
+	}
+	config := wasmtime.NewConfig()
+	config.SetEpochInterruption(true)
+	config.SetMaxWasmStack(maxWasmStack)
+	m := &imager{engine: wasmtime.NewEngineWithConfig(config), split: split, cache: cache, limits: limits}
+	m.digest = digest(split.module)
+	m.ticks.engine = m.engine
+	if m.shared, err = m.compileShared(ctx); err != nil {
+		return nil, fmt.Errorf("compile engine: %w", err)
+	}
+	memory := fmt.Sprintf(`(memory (export "memory") (import "env" "memory") %d)`, len(split.memory)/wasmPage)
+	if m.first, err = m.compileText(fmt.Sprintf(imageText, memory)); err != nil {
+		return nil, fmt.Errorf("compile what the engine imports: %w", err)
+	}
+	return m, nil
+}
+
+// compileShared compiles the engine, which takes most of a second, or loads it from the cache.
+func (m *imager) compileShared(ctx context.Context) (*wasmtime.Module, error) {
+	native, err := m.cache(ctx, "image-engine", m.digest, func() ([]byte, error) {
+		module, err := wasmtime.NewModule(m.engine, m.split.module)
+		if err != nil {
+			return nil, err
+		}
+		defer module.Close()
+		return module.Serialize()
+	})
+	if err != nil {
+		return nil, err
+	}
+	if module, err := wasmtime.NewModuleDeserialize(m.engine, native); err == nil {
+		return module, nil
+	}
+	// Made by another version of wasmtime, or on another machine.
+	return wasmtime.NewModule(m.engine, m.split.module)
+}
+
+func (m *imager) compileText(text string) (*wasmtime.Module, error) {
+	wasm, err := wasmtime.Wat2Wasm(text)
+	if err != nil {
+		return nil, err
+	}
+	return wasmtime.NewModule(m.engine, wasm)
+}
+
+// baseImage is the image that extensions start from.
+type baseImage struct {
+	image
+	// define, register and finish are functions of the prelude, as JSValues.
+	define, register, finish int64
+	// bindings are those of a world without imports and exports.
+	bindings *wasmtime.Module
+}
+
+// baseVersion changes with what makeBase does, apart from what it is given.
+const baseVersion = "2"
+
+// base makes the base image: the engine after it has run the prelude, or loads it from the cache.
+func (m *imager) base(ctx context.Context, prelude string) (*baseImage, error) {
+	recipe, err := json.Marshal([]string{baseVersion, m.digest, imageText, bindingsCore, prelude})
+	if err != nil {
+		return nil, fmt.Errorf("make base image: %w", err)
+	}
+	encoded, err := m.cache(ctx, "base-image", digest(recipe), func() ([]byte, error) {
+		b, err := m.makeBase(ctx, prelude)
+		if err != nil {
+			return nil, err
+		}
+		return b.encode()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make base image: %w", err)
+	}
+	b, err := decodeBase(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("read base image: %w", err)
+	}
+	b.bindings, err = m.compileBindings(b.roots)
+	return b, err
+}
+
+func (m *imager) compileBindings(at roots) (*wasmtime.Module, error) {
+	empty, err := newLinkage(&abi.World{})
+	if err != nil {
+		return nil, err
+	}
+	return m.compileText(bindingsText(empty, at, m.split.slot))
+}
+
+// encode and decodeBase are the form in which a base image is cached: its addresses as JSON, a zero byte, its memory.
+func (b *baseImage) encode() ([]byte, error) {
+	header, err := json.Marshal(baseHeader{b.roots, b.define, b.register, b.finish})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(header, []byte{0}, b.memory), nil
+}
+
+func decodeBase(encoded []byte) (*baseImage, error) {
+	header, memory, _ := bytes.Cut(encoded, []byte{0})
+	var h baseHeader
+	if err := json.Unmarshal(header, &h); err != nil {
+		return nil, err
+	}
+	return &baseImage{image: image{h.Roots, memory}, define: h.Define, register: h.Register, finish: h.Finish}, nil
+}
+
+type baseHeader struct {
+	Roots                    roots
+	Define, Register, Finish int64
+}
+
+func (m *imager) makeBase(ctx context.Context, prelude string) (*baseImage, error) {
+	code, err := m.compilePrelude(ctx, prelude)
+	if err != nil {
+		return nil, err
+	}
+	g, err := m.newGuest(ctx, m.split.memory)
+	if err != nil {
+		return nil, err
+	}
+	defer g.close()
+	b := &baseImage{}
+	b.roots = g.initialise()
+	b.roots.Block = g.malloc(blockSize)
+	g.write(b.roots.Block, make([]byte, blockSize))
+	if g.err != nil {
+		return nil, g.err
+	}
+	bindings, err := m.compileBindings(b.roots)
+	if err != nil {
+		return nil, err
+	}
+	defer bindings.Close()
+	g.bind(bindings, b.roots)
+
+	name := g.text("host")
+	host := g.call("JS_NewCFunction2", g.context, int32(m.split.slot), name, int32(1), int32(0), int32(0))
+	g.free(name, len("host"))
+	// A null pointer would make a buffer of its own, so the buffer begins 8 bytes before address 0.
+	memory := g.call("JS_NewArrayBuffer", g.context, int32(-8), int32(aliased), int32(0), int32(0), int32(0), int32(0))
+	exports := g.callJS(g.evalCode(code), host, memory, int64(b.roots.Block))
+	function := func(name string) int64 { return g.property(exports, name) }
+	b.define, b.register, b.finish = function("define"), function("register"), function("finish")
+	g.store64(b.roots.Block+blockEnter, function("enter"))
+	g.store64(b.roots.Block+blockTurn, function("turn"))
+	g.store64(b.roots.Block+blockNow, function("now"))
+	g.runJobs()
+	g.call("JS_RunGC", g.runtime)
+	b.memory = g.snapshot()
+	return b, g.err
+}
+
+// compilePrelude compiles the prelude in an engine of its own, so that the base image holds neither its source, which the
+// engine keeps for every function anew, nor what the compiler left behind.
+func (m *imager) compilePrelude(ctx context.Context, prelude string) ([]byte, error) {
+	g, err := m.newGuest(ctx, m.split.memory)
+	if err != nil {
+		return nil, err
+	}
+	defer g.close()
+	g.initialise()
+	code := g.compile(prelude, "prelude.js", evalScript, stripSource|stripDebug)
+	return code, g.err
+}
+
+// extension makes the image of an extension: base, after the code at the top level of bundle, a module without imports, has
+// run and its default export is registered. descriptor tells the prelude of the extension's world. name is what stacks
+// call the bundle. The same arguments give the same image.
+//
+// Errors that are the author's to mend are an [*EvaluationError] or a [*LimitError].
+func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string) (*image, report, error) {
+	g, err := m.newGuest(ctx, base.memory)
+	if err != nil {
+		return nil, report{}, err
+	}
+	defer g.close()
+	g.bind(base.bindings, base.roots)
+	g.call("qjs_set_interrupt_handler", int32(1))
+	world := g.newString(string(descriptor))
+	g.callJS(base.define, world)
+	g.release(world)
+	module := g.eval(string(bundle), name, evalModule)
+	namespace := g.settled(module)
+	g.callJS(base.register, g.property(namespace, "default"))
+	g.runJobs()
+	used := g.callJS(base.finish)
+	g.call("qjs_set_interrupt_handler", int32(0))
+	g.release(module)
+	g.call("JS_RunGC", g.runtime)
+	g.call("qjs_set_gc_threshold", int32(max(gcThreshold, 2*len(base.memory))))
+	memory := g.snapshot()
+	if g.err != nil {
+		return nil, report{}, g.err
+	}
+	return &image{base.roots, memory}, report{clock: used&1 != 0, random: used&2 != 0}, nil
+}
+
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,86 @@
+// AbortController and AbortSignal.
+import { Event, EventTarget } from "./events";
+import { setTimeout } from "./timers";
+
+// Lets this module make signals, and nobody else.
+const key = Symbol("AbortSignal");
+let abortSignal: (signal: AbortSignal, reason: unknown) => void;
+
+export class AbortSignal extends EventTarget {
+  #aborted = false;
+  #reason: unknown;
+  #onabort: ((event: Event) => void) | null = null;
+
+  constructor(made?: symbol) {
+    super();
+    if (made !== key) throw new TypeError("AbortSignal is made by an AbortController");
+  }
+  static abort(reason?: unknown): AbortSignal {
+    const signal = new AbortSignal(key);
+    abortSignal(signal, reason);
+    return signal;
+  }
+  static timeout(milliseconds: number): AbortSignal {
+    const signal = new AbortSignal(key);
+    setTimeout(() => abortSignal(signal, new DOMException("the time is up", "TimeoutError")), milliseconds);
+    return signal;
+  }
+  static any(signals: Iterable<AbortSignal>): AbortSignal {
+    const signal = new AbortSignal(key);
+    const sources = [...signals];
+    const aborted = sources.find((source) => source.aborted);
+    if (aborted) abortSignal(signal, aborted.reason);
+    else for (const source of sources) source.addEventListener("abort", () => abortSignal(signal, source.reason), { once: true });
+    return signal;
+  }
+  get aborted(): boolean {
+    return this.#aborted;
+  }
+  get reason(): unknown {
+    return this.#reason;
+  }
+  get onabort() {
+    return this.#onabort;
+  }
+  set onabort(listener: ((event: Event) => void) | null) {
+    this.removeEventListener("abort", this.#onabort);
+    this.#onabort = typeof listener === "function" ? listener : null;
+    this.addEventListener("abort", this.#onabort);
+  }
+  throwIfAborted(): void {
+    if (this.#aborted) throw this.#reason;
+  }
+  static {
+    abortSignal = (signal, reason) => {
+      if (signal.#aborted) return;
+      signal.#aborted = true;
+      signal.#reason = reason === undefined ? new DOMException("this operation was aborted", "AbortError") : reason;
+      signal.dispatchEvent(new Event("abort"));
+    };
+  }
+}
+
+export class AbortController {
+  readonly signal = new AbortSignal(key);
+  abort(reason?: unknown): void {
+    abortSignal(this.signal, reason);
+  }
+}
+
+/** A signal that never aborts unless `source` does. */
+export function follow(source: AbortSignal | null | undefined): AbortSignal {
+  return AbortSignal.any(source ? [source] : []);
+}
+
+/** The promise's outcome, or the signal's reason if that comes first; `abandon` is called then. */
+export function orAbort<T>(promise: Promise<T>, signal: AbortSignal, abandon: () => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      abandon();
+      reject(signal.reason);
+    };
+    if (signal.aborted) return stop();
+    signal.addEventListener("abort", stop, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+  });
+}

@@ -1,0 +1,723 @@
+// Lifts and lowers values between JavaScript and the canonical ABI, for the world that a descriptor tells of, and runs the
+// event loop. The other half is the bindings module that toolchain/bindings.go generates.
+
+/** Does what the first argument says; see bindingsCore in toolchain/bindings.go. Numbers must not be floats to the engine. */
+declare const host: (operation: number, ...operands: any[]) => any;
+/** The engine's own memory. Address 0 is at byte 8. */
+declare const memory: ArrayBuffer;
+/** The address of the words that are shared with the bindings module. */
+declare const block: number;
+
+const UTF8 = 0, TEXT = 1, MALLOC = 2, FREE = 3, FREE_UTF8 = 4, BYTES = 5, TAKE_BYTES = 6;
+const SLOTS = 17, TIME = SLOTS * 8 + 16;
+
+const i8 = new Int8Array(memory, 8), u8 = new Uint8Array(memory, 8);
+const i16 = new Int16Array(memory, 8), u16 = new Uint16Array(memory, 8);
+const i32 = new Int32Array(memory, 8), u32 = new Uint32Array(memory, 8);
+const f32 = new Float32Array(memory, 8), f64 = new Float64Array(memory, 8);
+const s64 = new BigInt64Array(memory, 8), u64 = new BigUint64Array(memory, 8);
+
+// What an extension's code could replace, as it was before.
+const { fromCodePoint } = String;
+const { create, defineProperty } = Object;
+const { isInteger } = Number;
+
+/** A case of a WIT variant. */
+export interface Variant {
+  tag: string;
+  val?: any;
+}
+
+/** The error case of a WIT result, thrown. */
+export class WitError extends Error {
+  /** The value of the error case: any JavaScript value that its WIT type maps to. */
+  readonly payload: any;
+  constructor(payload?: any) {
+    const tag = payload?.tag ?? payload;
+    super(typeof tag === "string" ? tag : "error");
+    this.payload = payload;
+  }
+}
+defineProperty(WitError.prototype, "name", { value: "WitError", writable: true, configurable: true });
+
+// The descriptor, as describe in toolchain/descriptor.go writes it. A type is an index into `types`.
+interface World {
+  types: TypeInfo[];
+  resources: { class: string; interface: string; drop: number }[];
+  imports: { name: string; functions: FunctionInfo[] }[];
+  exports: { name: string; functions: FunctionInfo[] }[];
+  /** Bytes that the largest result takes in memory. */
+  results: number;
+}
+interface TypeInfo {
+  kind: string;
+  name?: string;
+  size: number;
+  align: number;
+  /** The flat core types, a letter each: i (i32), l (i64), f (f32), d (f64). */
+  flat: string;
+  element?: number;
+  fields?: { name: string; type: number; offset: number }[];
+  cases?: { name: string; type: number | null }[];
+  discriminant?: number;
+  payload?: number;
+  labels?: string[];
+  resource?: number;
+}
+interface FunctionInfo {
+  name: string;
+  label: string;
+  kind: "function" | "method" | "static" | "constructor";
+  resource?: number;
+  operation: number;
+  params: { name: string; type: number }[];
+  /** The parameters as a tuple, when there are too many to pass them flat. */
+  spilled: number | null;
+  result: number | null;
+  /** Whether the result is passed in memory. */
+  indirect: boolean;
+}
+
+/** One type's conversions. An address is in bytes; a slot is the address of a flat value, 8 bytes before the next one's. */
+interface Codec {
+  load(address: number): any;
+  store(address: number, value: any): void;
+  lift(slot: number): any;
+  lower(slot: number, value: any): void;
+}
+
+let world: World;
+const codecs: (Codec | undefined)[] = [];
+const classes: ResourceClass[] = [];
+let results = 0;
+
+const handle = Symbol("handle");
+// Proof that a constructor is called from here.
+const lifted = Symbol("lifted");
+
+/** A handle that the host knows. */
+export interface Raw {
+  [handle]: number;
+  [method: string]: any;
+  /** Gives the handle back; it is of no use afterwards. */
+  drop(): void;
+}
+
+export type ResourceClass = new (...args: any[]) => Raw;
+
+export interface RawInterface {
+  functions: Record<string, (...args: any[]) => any>;
+  resources: Record<string, ResourceClass>;
+}
+
+function wrong(expected: string, value: any): never {
+  const type = value === null ? "null" : typeof value;
+  throw new TypeError(`expected ${expected}, got ${type === "number" || type === "bigint" ? value : type}`);
+}
+
+// What was lowered into memory, to be freed: addresses from `host`, and whether they are of text.
+const held: number[] = [];
+const heldText: boolean[] = [];
+let holding = 0;
+
+function hold(address: number, text: boolean): number {
+  held[holding] = address;
+  heldText[holding++] = text;
+  return address;
+}
+
+function release(from: number): void {
+  while (holding > from) {
+    holding--;
+    host(heldText[holding] ? FREE_UTF8 : FREE, held[holding]);
+  }
+}
+
+function codec(type: number): Codec {
+  return (codecs[type] ??= compile(world.types[type]));
+}
+
+const scalar = (store: (at: number, value: any) => void, load: (at: number) => any): Codec => ({
+  load,
+  store,
+  lift: load,
+  lower: store,
+});
+
+/** A number type that is not narrower in a slot than in memory. */
+function integer(name: string, min: number, max: number, shift: number, view: { [index: number]: number }, flat: typeof view): Codec {
+  const check = (value: any): number => (isInteger(value) && value >= min && value <= max ? value : wrong(name, value));
+  return {
+    load: (at) => view[at >> shift],
+    store: (at, value) => void (view[at >> shift] = check(value)),
+    lift: (at) => view[at >> shift],
+    lower: (at, value) => void (flat[at >> 2] = check(value)),
+  };
+}
+
+function long(name: string, min: bigint, max: bigint, view: { [index: number]: bigint }): Codec {
+  return scalar(
+    (at, value) => void (view[at >> 3] = typeof value === "bigint" && value >= min && value <= max ? value : wrong(name, value)),
+    (at) => view[at >> 3],
+  );
+}
+
+function float(name: string, shift: number, view: { [index: number]: number }): Codec {
+  return scalar(
+    (at, value) => void (view[at >> shift] = typeof value === "number" ? value : wrong(name, value)),
+    (at) => view[at >> shift],
+  );
+}
+
+const numbers: Record<string, () => Codec> = {
+  s8: () => integer("s8", -128, 127, 0, i8, i32),
+  u8: () => integer("u8", 0, 255, 0, u8, i32),
+  s16: () => integer("s16", -32768, 32767, 1, i16, i32),
+  u16: () => integer("u16", 0, 65535, 1, u16, i32),
+  s32: () => integer("s32", -2147483648, 2147483647, 2, i32, i32),
+  u32: () => integer("u32", 0, 4294967295, 2, u32, u32),
+  s64: () => long("s64", -(1n << 63n), (1n << 63n) - 1n, s64),
+  u64: () => long("u64", 0n, (1n << 64n) - 1n, u64),
+  f32: () => float("f32", 2, f32),
+  f64: () => float("f64", 3, f64),
+};
+
+/** A pair of address and length: 4 bytes apart in memory, 8 as flat values. */
+function pair(store: (address: number, length: number, value: any) => void, load: (address: number, length: number) => any): Codec {
+  return {
+    load: (at) => load(i32[at >> 2], i32[(at + 4) >> 2]),
+    store: (at, value) => store(at, at + 4, value),
+    lift: (at) => load(i32[at >> 2], i32[(at + 8) >> 2]),
+    lower: (at, value) => store(at, at + 8, value),
+  };
+}
+
+const text = pair(
+  (address, length, value) => {
+    if (typeof value !== "string") wrong("string", value);
+    hold(host(UTF8, value, address, length), true);
+  },
+  (address, length) => host(TEXT, address, length),
+);
+
+const bytes = pair(
+  (address, length, value) => {
+    if (!(value instanceof Uint8Array)) value = isArrayLike(value) ? Uint8Array.from(value as any) : wrong("Uint8Array", value);
+    host(BYTES, value, address, length);
+  },
+  (address, length) => host(TAKE_BYTES, address, length),
+);
+
+function isArrayLike(value: any): value is ArrayLike<any> {
+  return typeof value === "object" && value !== null && isInteger(value.length);
+}
+
+function list(element: Codec, size: number): Codec {
+  return pair(
+    (address, length, value) => {
+      if (!isArrayLike(value)) wrong("array", value);
+      const given = value.length;
+      if (given < 0 || given * size > 0x7fffffff) throw new RangeError("the array does not fit in memory");
+      const n = given | 0;
+      const at = n === 0 ? 8 : hold(host(MALLOC, (n * size) | 0), false);
+      for (let i = 0; i < n; i++) element.store(at + i * size, value[i]);
+      i32[address >> 2] = at;
+      i32[length >> 2] = n;
+    },
+    (address, length) => {
+      const value = [];
+      for (let i = 0; i < length; i++) value[i] = element.load(address + i * size);
+      if (length > 0) host(FREE, address);
+      return value;
+    },
+  );
+}
+
+interface Field extends Codec {
+  name: string;
+  offset: number;
+  slot: number;
+}
+
+function fieldsOf(info: TypeInfo): Field[] {
+  let slot = 0;
+  return info.fields!.map((field) => {
+    const at = slot;
+    slot += 8 * world.types[field.type].flat.length;
+    return { ...codec(field.type), name: field.name, offset: field.offset, slot: at };
+  });
+}
+
+function record(info: TypeInfo): Codec {
+  const fields = fieldsOf(info);
+  const check = (value: any) => (typeof value === "object" && value !== null ? value : wrong(`record ${info.name}`, value));
+  return {
+    load: (at) => {
+      const value: any = {};
+      for (const f of fields) value[f.name] = f.load(at + f.offset);
+      return value;
+    },
+    store: (at, value) => {
+      check(value);
+      for (const f of fields) f.store(at + f.offset, value[f.name]);
+    },
+    lift: (at) => {
+      const value: any = {};
+      for (const f of fields) value[f.name] = f.lift(at + f.slot);
+      return value;
+    },
+    lower: (at, value) => {
+      check(value);
+      for (const f of fields) f.lower(at + f.slot, value[f.name]);
+    },
+  };
+}
+
+function tuple(info: TypeInfo): Codec {
+  const fields = fieldsOf(info);
+  const check = (value: any) => (isArrayLike(value) ? value : wrong(`tuple of ${fields.length}`, value));
+  return {
+    load: (at) => fields.map((f) => f.load(at + f.offset)),
+    store: (at, value) => fields.forEach((f, i) => f.store(at + f.offset, check(value)[i])),
+    lift: (at) => fields.map((f) => f.lift(at + f.slot)),
+    lower: (at, value) => fields.forEach((f, i) => f.lower(at + f.slot, check(value)[i])),
+  };
+}
+
+/**
+ * A type with cases. `split` says which case a value is of and what its payload is, `join` makes the value.
+ * The flat payload slots are shared by all cases, so a narrow value in a wide slot needs its high half cleared.
+ */
+function cases(
+  info: TypeInfo,
+  payloads: (number | null | undefined)[],
+  split: (value: any) => number,
+  payloadOf: (value: any) => any,
+  join: (index: number, payload: any) => any,
+): Codec {
+  const discriminant = [, u8, u16, , i32][info.discriminant!]!;
+  const shift = info.discriminant! >> 1;
+  const offset = info.payload!;
+  const inner = payloads.map((type) => (typeof type === "number" ? codec(type) : undefined));
+  const narrow = payloads.map((type) => {
+    const flat = typeof type === "number" ? world.types[type].flat : "";
+    return [...flat].flatMap((core, i) => (info.flat[i + 1] === "l" && (core === "i" || core === "f") ? [12 + 8 * i] : []));
+  });
+  return {
+    load: (at) => {
+      const index = discriminant[at >> shift];
+      return join(index, inner[index]?.load(at + offset));
+    },
+    store: (at, value) => {
+      const index = split(value);
+      discriminant[at >> shift] = index;
+      inner[index]?.store(at + offset, payloadOf(value));
+    },
+    lift: (at) => {
+      const index = i32[at >> 2];
+      return join(index, inner[index]?.lift(at + 8));
+    },
+    lower: (at, value) => {
+      const index = split(value);
+      i32[at >> 2] = index;
+      inner[index]?.lower(at + 8, payloadOf(value));
+      for (const high of narrow[index]) i32[(at + high) >> 2] = 0;
+    },
+  };
+}
+
+function caseIndex(info: TypeInfo): (name: string) => number {
+  const indices: Record<string, number> = create(null);
+  info.cases!.forEach((c, i) => (indices[c.name] = i));
+  return (name) => (typeof name === "string" ? indices[name] : undefined) ?? wrong(`a case of ${info.name}`, name);
+}
+
+function variant(info: TypeInfo): Codec {
+  const index = caseIndex(info);
+  const split = (value: any) => index(value?.tag);
+  const names = info.cases!.map((c) => c.name);
+  const plain = info.cases!.map((c) => c.type === null);
+  const join = (i: number, val: any): Variant => (plain[i] ? { tag: names[i] } : { tag: names[i], val });
+  return cases(info, info.cases!.map((c) => c.type), split, (value) => value.val, join);
+}
+
+function enumeration(info: TypeInfo): Codec {
+  const names = info.cases!.map((c) => c.name);
+  return cases(info, names.map(() => null), caseIndex(info), () => undefined, (i) => names[i]);
+}
+
+/** `undefined` is none. An option of an option needs a tag to tell the two apart. */
+function option(info: TypeInfo): Codec {
+  const payloads = [null, info.element];
+  if (world.types[info.element!].kind !== "option") {
+    return cases(info, payloads, (value) => (value === undefined || value === null ? 0 : 1), (value) => value, (_, val) => val);
+  }
+  const split = (value: any) => (value?.tag === "none" ? 0 : value?.tag === "some" ? 1 : wrong("option", value));
+  return cases(info, payloads, split, (value) => value.val, (i, val) => (i === 0 ? { tag: "none" } : { tag: "some", val }));
+}
+
+function result(info: TypeInfo): Codec {
+  const split = (value: any) => (value?.tag === "ok" ? 0 : value?.tag === "err" ? 1 : wrong("result", value));
+  const payloads = info.cases!.map((c) => c.type);
+  return cases(info, payloads, split, (value) => value.val, (i, val) => ({ tag: i === 0 ? "ok" : "err", val }));
+}
+
+function flags(info: TypeInfo): Codec {
+  const labels = info.labels!;
+  const bits = [, u8, u16, , u32][info.size]!;
+  const shift = info.size >> 1;
+  const join = (word: number) => {
+    const value: Record<string, boolean> = {};
+    labels.forEach((label, i) => (value[label] = ((word >> i) & 1) === 1));
+    return value;
+  };
+  const split = (value: any) => {
+    if (typeof value !== "object" || value === null) wrong(`flags ${info.name}`, value);
+    return labels.reduce((word, label, i) => (value[label] ? word | (1 << i) : word), 0);
+  };
+  return {
+    load: (at) => join(bits[at >> shift]),
+    store: (at, value) => void (bits[at >> shift] = split(value)),
+    lift: (at) => join(i32[at >> 2]),
+    lower: (at, value) => void (i32[at >> 2] = split(value)),
+  };
+}
+
+function resource(info: TypeInfo): Codec {
+  const Class = classes[info.resource!];
+  const own = info.kind === "own";
+  return scalar(
+    (at, value) => {
+      if (!(value instanceof Class)) wrong(Class.name, value);
+      const index = value[handle];
+      if (index === 0) throw new TypeError(`this ${Class.name} was dropped or given away`);
+      if (own) value[handle] = 0;
+      i32[at >> 2] = index;
+    },
+    (at) => {
+      const value = new Class(lifted, i32[at >> 2]);
+      if (!own) borrowed.push(value);
+      return value;
+    },
+  );
+}
+
+const compilers: Record<string, (info: TypeInfo) => Codec> = {
+  record, tuple, variant, enum: enumeration, option, result, flags, own: resource, borrow: resource,
+  string: () => text,
+  list: (info) => (world.types[info.element!].kind === "u8" ? bytes : list(codec(info.element!), world.types[info.element!].size)),
+  bool: () => {
+    const check = (value: any) => (typeof value === "boolean" ? +value : wrong("boolean", value));
+    const load = (at: number) => u8[at] !== 0;
+    return { load, store: (at, v) => void (u8[at] = check(v)), lift: load, lower: (at, v) => void (i32[at >> 2] = check(v)) };
+  },
+  char: () =>
+    scalar(
+      (at, value) => {
+        const point = typeof value === "string" ? value.codePointAt(0)! : -1;
+        if (point < 0 || value.length !== (point > 0xffff ? 2 : 1) || (point & 0x1ff800) === 0xd800) wrong("one character", value);
+        i32[at >> 2] = point;
+      },
+      (at) => fromCodePoint(i32[at >> 2]),
+    ),
+};
+
+function compile(info: TypeInfo): Codec {
+  return compilers[info.kind]?.(info) ?? numbers[info.kind]();
+}
+
+const noCapability = "capabilities are not available at top level: use them inside a tool's run";
+let isBuilding = true;
+// How many imports are being called: lowering may run code of the extension (a getter, Date.now), which may call others.
+let nesting = 0;
+
+/** A function that calls an import. The object of a method comes apart from the other arguments. */
+function caller(info: FunctionInfo): (args: ArrayLike<any>, self?: any) => any {
+  const { operation, params, label, indirect, spilled } = info;
+  const first = info.kind === "method" ? 1 : 0;
+  const put = params.map((p) => (spilled === null ? codec(p.type).lower : codec(p.type).store));
+  const offsets = spilled === null ? flatOffsets(params) : world.types[spilled].fields!.map((f) => f.offset);
+  const size = spilled === null ? 0 : world.types[spilled].size;
+  const place = block + (spilled === null ? offsets[params.length] : 8);
+  const take = resultOf(info);
+
+  return (args, self) => {
+    if (isBuilding) throw new Error(noCapability);
+    const outer = nesting++ > 0 ? saveSlots() : undefined;
+    const mark = holding;
+    let at = 0;
+    try {
+      const base = spilled === null ? block : hold(host(MALLOC, size), false);
+      if (first) put[at](base, self), at++;
+      for (; at < params.length; at++) put[at](base + offsets[at], args[at - first]);
+      if (spilled !== null) i32[block >> 2] = base;
+      if (indirect) i32[place >> 2] = results;
+      host(operation);
+      return take();
+    } catch (error) {
+      if (at < params.length && error instanceof TypeError) error.message = `${label}: ${params[at].name}: ${error.message}`;
+      throw error;
+    } finally {
+      release(mark);
+      nesting--;
+      if (outer) restoreSlots(outer);
+    }
+  };
+}
+
+/** Where each value's slots begin, and where the last one's end. */
+function flatOffsets(values: { type: number }[]): number[] {
+  const offsets = [0];
+  values.forEach((v, i) => (offsets[i + 1] = offsets[i] + 8 * world.types[v.type].flat.length));
+  return offsets;
+}
+
+/** Lifts what an import returned, which for a result is its value or a throw. */
+function resultOf(info: FunctionInfo): () => any {
+  if (info.result === null) return () => undefined;
+  const { lift, load } = codec(info.result);
+  const whole = info.indirect ? () => load(results) : () => lift(block);
+  if (world.types[info.result].kind !== "result") return whole;
+  return () => {
+    const value = whole();
+    if (value.tag === "err") throw new WitError(value.val);
+    return value.val;
+  };
+}
+
+function saveSlots(): bigint[] {
+  const saved = [];
+  for (let i = 0; i < SLOTS; i++) saved[i] = s64[(block >> 3) + i];
+  return saved;
+}
+
+function restoreSlots(saved: bigint[]): void {
+  for (let i = 0; i < SLOTS; i++) s64[(block >> 3) + i] = saved[i];
+}
+
+function resourceClass(info: World["resources"][number], construct?: (args: ArrayLike<any>) => any) {
+  const Class = class {
+    [handle]: number;
+    constructor(key: unknown, index: number) {
+      if (key !== lifted) {
+        if (!construct) throw new TypeError(`a ${info.class} is got from the host, not made`);
+        return construct(arguments);
+      }
+      this[handle] = index;
+    }
+    drop() {
+      const index = this[handle];
+      if (index === 0) return;
+      this[handle] = 0;
+      const outer = nesting > 0 ? saveSlots() : undefined;
+      i32[block >> 2] = index;
+      host(info.drop);
+      if (outer) restoreSlots(outer);
+    }
+    [Symbol.dispose]() {
+      this.drop();
+    }
+  };
+  return defineProperty(Class, "name", { value: info.class }) as unknown as ResourceClass;
+}
+
+const interfaces = new Map<string, RawInterface>();
+const implementations = new Map<string, Record<string, (...args: any[]) => any>>();
+const exported: Export[] = [];
+
+interface Export extends FunctionInfo {
+  interface: string;
+  lift(): any[];
+  lower?(value: any): void;
+}
+
+/** The imported interface of this name, without version: "stile:capability/kv". */
+export function iface(name: string): RawInterface | undefined {
+  return interfaces.get(name);
+}
+
+/** Sets what an exported interface does. A handler may return a promise; a WitError that it throws is its error case. */
+export function implement(name: string, handlers: Record<string, (...args: any[]) => any>): void {
+  implementations.set(name, handlers);
+}
+
+/** Whether the image is being made, where no capability can be used. */
+export function building(): boolean {
+  return isBuilding;
+}
+
+/** Learns the world, before the extension's code runs. */
+export function define(descriptor: string): void {
+  // JSON gives floats, and what `host` takes are integers.
+  world = JSON.parse(descriptor, (_, value) => (typeof value === "number" ? value | 0 : value));
+  used = 0;
+  results = world.results > 0 ? host(MALLOC, world.results) : 0;
+  const constructors: FunctionInfo[] = [];
+  for (const i of world.imports) for (const f of i.functions) if (f.kind === "constructor") constructors[f.resource!] = f;
+  world.resources.forEach((r, i) => {
+    let construct: ReturnType<typeof caller> | undefined;
+    classes[i] = resourceClass(r, constructors[i] && ((args) => construct!(args)));
+    rawInterface(r.interface).resources[r.class] = classes[i];
+    if (constructors[i]) construct = caller(constructors[i]);
+  });
+  for (const i of world.imports) i.functions.forEach((f) => defineFunction(rawInterface(i.name), f));
+  for (const e of world.exports) for (const f of e.functions) exported[exported.length] = exportOf(e.name, f);
+}
+
+function rawInterface(name: string): RawInterface {
+  let found = interfaces.get(name);
+  if (!found) interfaces.set(name, (found = { functions: {}, resources: {} }));
+  return found;
+}
+
+function defineFunction(target: RawInterface, info: FunctionInfo): void {
+  if (info.kind === "constructor") return;
+  const call = caller(info);
+  if (info.kind === "method") {
+    const value = function (this: any) {
+      return call(arguments, this);
+    };
+    defineProperty(classes[info.resource!].prototype, info.name, { value, writable: true, configurable: true });
+  } else {
+    const value = function () {
+      return call(arguments);
+    };
+    if (info.kind === "static") defineProperty(classes[info.resource!], info.name, { value, writable: true, configurable: true });
+    else target.functions[info.name] = value;
+  }
+}
+
+function exportOf(name: string, info: FunctionInfo): Export {
+  const { params, spilled, result, indirect } = info;
+  const inner = params.map((p) => codec(p.type));
+  const offsets = spilled === null ? flatOffsets(params) : world.types[spilled].fields!.map((f) => f.offset);
+  const lift =
+    spilled === null
+      ? () => inner.map((c, i) => c.lift(block + offsets[i]))
+      : () => {
+          const base = i32[block >> 2];
+          const args = inner.map((c, i) => c.load(base + offsets[i]));
+          host(FREE, base);
+          return args;
+        };
+  if (result === null) return { ...info, interface: name, lift };
+  const { store, lower } = codec(result);
+  const { size } = world.types[result];
+  return {
+    ...info,
+    interface: name,
+    lift,
+    lower: indirect
+      ? (value) => {
+          const base = hold(host(MALLOC, size), false);
+          store(base, value);
+          i32[block >> 2] = base;
+        }
+      : (value) => lower(block, value),
+  };
+}
+
+// The event loop of one call of an export.
+let current: { export: Export; settled: boolean; failed: boolean; value: any };
+let waiting: { pollable: Raw; resolve: () => void }[] = [];
+let borrowed: Raw[] = [];
+
+/** Resolves when the pollable is ready, and drops it. */
+export function wait(pollable: Raw): Promise<void> {
+  return new Promise((resolve) => (waiting[waiting.length] = { pollable, resolve }));
+}
+
+/** Starts a call of an export, by its index, with the arguments in the slots. */
+export function enter(index: number): void {
+  release(0);
+  const call = (current = { export: exported[index], settled: false, failed: false, value: undefined });
+  const args = call.export.lift();
+  (async () => {
+    try {
+      settle(call, false, await implementations.get(call.export.interface)![call.export.name](...args));
+    } catch (error) {
+      settle(call, true, error);
+    }
+  })();
+}
+
+/** Ends the call that is being served as if its handler had thrown, unless it has ended. */
+export function fail(error: unknown): void {
+  settle(current, true, error);
+}
+
+function settle(call: typeof current, failed: boolean, value: unknown): void {
+  if (call.settled) return;
+  call.settled = true;
+  call.failed = failed;
+  call.value = value;
+}
+
+/** Called when no job is left: 1 when the call has ended and its result stands in slot 0, and 0 to go on. */
+export function turn(): number {
+  if (!current.settled) {
+    if (waiting.length > 0) {
+      poll();
+      return 0;
+    }
+    fail(stuck(current.export));
+  }
+  const { failed, value } = current;
+  const { lower, result } = current.export;
+  if (lower && world.types[result!].kind === "result") {
+    if (failed && !(value instanceof WitError)) throw value;
+    lower(failed ? { tag: "err", val: value.payload } : { tag: "ok", val: value });
+  } else {
+    if (failed) throw value;
+    lower?.(value);
+  }
+  for (const handle of borrowed) handle.drop();
+  borrowed = [];
+  return 1;
+}
+
+function poll(): void {
+  const pending = waiting;
+  const ready: number[] = iface("stile:capability/poll")!.functions.poll(pending.map((w) => w.pollable));
+  waiting = pending.filter((_, i) => !ready.includes(i));
+  for (const i of ready) {
+    pending[i].pollable.drop();
+    pending[i].resolve();
+  }
+}
+
+/** What a promise fails with that nothing can settle any more: the error case `exhausted`, if the export has it. */
+function stuck(info: Export): unknown {
+  const message = "promise: nothing left that could settle it";
+  const type = info.result === null ? undefined : world.types[info.result];
+  const error = type?.kind === "result" ? type.cases![1].type : null;
+  const known = error !== null && world.types[error].cases?.some((c) => c.name === "exhausted");
+  return known ? new WitError({ tag: "exhausted", val: message }) : new Error(message);
+}
+
+// Time as Date sees it. While the image is made it is 2000-01-01T00:00:00Z.
+const buildTime = 946_684_800_000;
+let clock = () => 0;
+
+/** Sets where Date takes its milliseconds from. */
+export function setClock(milliseconds: () => number): void {
+  clock = milliseconds;
+}
+
+export function now(): void {
+  if (isBuilding) note("clock");
+  f64[(block + TIME) >> 3] = isBuilding ? buildTime : clock();
+}
+
+let used = 0;
+
+/** Notes that code at top level used something whose answers are fixed there. */
+export function note(what: "clock" | "random"): void {
+  used |= what === "clock" ? 1 : 2;
+}
+
+/** Ends the making of the image, and says what was noted. */
+export function finish(): number {
+  isBuilding = false;
+  return used;
+}

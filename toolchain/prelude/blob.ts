@@ -1,0 +1,111 @@
+// Blob: bytes of the extension's own, or a handle on bytes that stay on the host.
+import { decode, encode, view } from "./encoding";
+import { ask } from "./errors";
+import type { Raw } from "./session";
+
+/** The most bytes that cross the boundary at once. */
+export const piece = 262_144;
+
+export type Part = string | Blob | ArrayBuffer | ArrayBufferView;
+
+/** Marks a raw handle of stile:capability/blob as what a Blob is made of. */
+class Hosted {
+  constructor(readonly raw: Raw) {}
+}
+
+let bytesOf: (blob: Blob) => Uint8Array<ArrayBuffer>;
+let rawOf: (blob: Blob) => Raw | undefined;
+let give: (blob: Blob) => Raw | undefined;
+
+export class Blob {
+  #data: Uint8Array<ArrayBuffer> | undefined;
+  #raw: Raw | undefined;
+  readonly size: number;
+  readonly type: string;
+
+  constructor(parts: Iterable<Part> | Hosted = [], options: { type?: string } = {}) {
+    const type = `${options.type ?? ""}`;
+    this.type = /^[\x20-\x7e]*$/.test(type) ? type.toLowerCase() : "";
+    if (parts instanceof Hosted) {
+      this.#raw = parts.raw;
+      this.size = Number(parts.raw.size());
+      return;
+    }
+    if (typeof parts !== "object" || parts === null) throw new TypeError("Blob: an array of parts is wanted");
+    this.#data = join([...parts].map(partBytes));
+    this.size = this.#data.length;
+  }
+  async text(): Promise<string> {
+    return decode(bytesOf(this));
+  }
+  async bytes(): Promise<Uint8Array<ArrayBuffer>> {
+    return bytesOf(this).slice();
+  }
+  async arrayBuffer(): Promise<ArrayBuffer> {
+    return bytesOf(this).slice().buffer;
+  }
+  slice(start = 0, end = this.size, type = ""): Blob {
+    return new Blob([bytesOf(this).subarray(start, end)], { type });
+  }
+  static {
+    bytesOf = (blob) => {
+      if (blob.#data) return blob.#data;
+      if (!blob.#raw) throw new TypeError("the Blob was sent as a request's body, which took it away");
+      return (blob.#data = download(blob.#raw, blob.size));
+    };
+    rawOf = (blob) => blob.#raw;
+    give = (blob) => {
+      const raw = blob.#raw;
+      blob.#raw = undefined;
+      return raw;
+    };
+  }
+}
+
+function download(raw: Raw, size: number): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(size);
+  for (let at = 0; at < size; ) {
+    const bytes: Uint8Array = ask(() => raw.bytes(BigInt(at), Math.min(piece, size - at)));
+    if (!bytes.length) throw new TypeError("the blob ended early");
+    all.set(bytes, at);
+    at += bytes.length;
+  }
+  return all;
+}
+
+/** The bytes of a part, not to be changed. */
+export function partBytes(part: Part): Uint8Array<ArrayBuffer> {
+  if (part instanceof Blob) return bytesOf(part);
+  if (part instanceof ArrayBuffer || ArrayBuffer.isView(part)) return view(part);
+  return encode(`${part}`);
+}
+
+function join(pieces: Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(pieces.reduce((sum, bytes) => sum + bytes.length, 0));
+  let at = 0;
+  for (const bytes of pieces) {
+    all.set(bytes, at);
+    at += bytes.length;
+  }
+  return all;
+}
+
+/** A Blob of bytes on the host. */
+export function hostBlob(raw: Raw, type?: string): Blob {
+  return new Blob(new Hosted(raw), { type: type ?? raw.mediaType() });
+}
+
+/** A Blob's bytes: its own, not to be changed. */
+export function blobBytes(blob: Blob): Uint8Array<ArrayBuffer> {
+  return bytesOf(blob);
+}
+
+/** The handle of a Blob whose bytes are on the host; undefined for any other. */
+export function blobHandle(blob: Blob): Raw | undefined {
+  return rawOf(blob);
+}
+
+/** Takes a Blob's handle away, to hand it to the host for good. */
+export function takeHandle(blob: Blob): Raw | undefined {
+  return give(blob);
+}

@@ -1,0 +1,23 @@
+// The sugar of stile:capability/blob: a store to make Blobs in whose bytes stay on the host.
+import { Blob, blobHandle, hostBlob, type Part, partBytes, piece } from "./blob";
+import { ask } from "./errors";
+import type { Raw } from "./session";
+
+export function blobs(store: Raw) {
+  return {
+    createBlob: async (parts: Iterable<Part>, { type = "" }: { type?: string } = {}) =>
+      ask(() => {
+        const writer: Raw = store.create(type);
+        for (const part of parts) append(writer, part);
+        return hostBlob(store.finish(writer), type);
+      }),
+  };
+}
+
+function append(writer: Raw, part: Part): void {
+  if (typeof part === "string") return writer.appendText(part);
+  const source = part instanceof Blob ? blobHandle(part) : undefined;
+  if (source) return writer.appendBlob(source);
+  const bytes = partBytes(part);
+  for (let at = 0; at < bytes.length; at += piece) writer.append(bytes.subarray(at, at + piece));
+}

@@ -1,0 +1,36 @@
+// Date, performance and the clock binding. Without a clock time stands at 0.
+import { setClock, wait } from "./bindings";
+import { ask } from "./errors";
+import { define } from "./global";
+import { ambient, type Raw } from "./session";
+
+/** The sugar of stile:capability/clock. */
+export function clock(raw: Raw) {
+  return {
+    now: () => Number(raw.now()),
+    monotonic: () => raw.monotonic() as bigint,
+    sleep: async (milliseconds: number) => ask(() => pause(raw, milliseconds)),
+  };
+}
+
+/** Waits; longer than a WIT u64 of nanoseconds can say is as long as it can. */
+export function pause(raw: Raw, milliseconds: number): Promise<void> {
+  const nanoseconds = BigInt.asUintN(64, BigInt(Math.round(Math.min(Math.max(milliseconds, 0) || 0, 2 ** 31) * 1e6)));
+  return wait(raw.subscribe(nanoseconds));
+}
+
+let origin: bigint | undefined;
+
+/** Milliseconds since the first look; 0 without a clock. */
+export function now(): number {
+  const raw = ambient("clock");
+  if (!raw) return 0;
+  const time: bigint = raw.monotonic();
+  origin ??= time;
+  return Number(time - origin) / 1e6;
+}
+
+export function installClock(): void {
+  setClock(() => Number(ambient("clock")?.now() ?? 0));
+  define("performance", { now, timeOrigin: 0 });
+}

@@ -1,0 +1,53 @@
+// The `env` that a tool's run is given.
+import { blobs } from "./blobs";
+import { clock } from "./clock";
+import { logger } from "./console";
+import { generated } from "./generated";
+import { http } from "./http";
+import { kv } from "./kv";
+import { random } from "./random";
+import { bindings, handle, type Raw } from "./session";
+import { tools } from "./tools";
+import { workspace } from "./workspace";
+
+const sugar = new Map<string, (raw: Raw) => object>([
+  ["stile:capability/blob", blobs],
+  ["stile:capability/http", http],
+  ["stile:capability/workspace", workspace],
+  ["stile:capability/kv", kv],
+  ["stile:capability/clock", clock],
+  ["stile:capability/random", random],
+  ["stile:capability/console", logger],
+  ["stile:capability/tools", tools],
+]);
+
+/** What looks at any object and takes undefined for an answer: promises and JSON. */
+const probes = new Set(["then", "toJSON"]);
+
+/** The bindings of the call as an object. Each is made when it is first used. */
+export function environment(): object {
+  const made = new Map<string, object>();
+  const binding = (name: string): object => {
+    let object = made.get(name);
+    if (!object) made.set(name, (object = (sugar.get(bindings().get(name)!) ?? generated)(handle(name))));
+    return object;
+  };
+  return new Proxy(Object.create(null), {
+    get(_, name) {
+      if (typeof name === "symbol") return undefined;
+      if (bindings().has(name)) return binding(name);
+      if (probes.has(name)) return undefined;
+      const names = [...bindings().keys()].join(", ") || "nothing";
+      throw new TypeError(`env.${name} is not bound (bound: ${names}); add to the manifest: "bindings": { "${name}": { ... } }`);
+    },
+    has: (_, name) => typeof name === "string" && bindings().has(name),
+    ownKeys: () => [...bindings().keys()],
+    getOwnPropertyDescriptor: (_, name) =>
+      typeof name === "string" && bindings().has(name)
+        ? { get: () => binding(name), enumerable: true, configurable: true } // to list names makes no binding
+        : undefined,
+    set: () => false,
+    defineProperty: () => false,
+    deleteProperty: () => false,
+  });
+}

@@ -1,0 +1,90 @@
+// The errors an author sees when an operation of a capability fails.
+import { WitError } from "./bindings";
+
+export interface Denial {
+  binding: string;
+  operation: string;
+  reason: string;
+  remedy: string;
+}
+
+// What each case of the variant `error` of stile:capability/types says, with what came with it.
+const texts: Record<string, (value: any) => string> = {
+  revoked: () => "the grant was revoked",
+  expired: () => "the grant has expired",
+  exhausted: (limit) => `exhausted: ${limit}`,
+  "timed-out": () => "timed out",
+  "too-large": (size) => (size > 0n ? `too large: ${size} bytes` : "too large"),
+  "not-found": (what) => `not found: ${what}`,
+  "already-exists": (what) => `already exists: ${what}`,
+  conflict: (what) => `changed meanwhile: ${what}`,
+  invalid: (what) => `invalid: ${what}`,
+  unavailable: (what) => `unavailable: ${what}`,
+};
+
+export class CapabilityError extends Error {
+  readonly code: string;
+  declare readonly payload: unknown;
+
+  constructor(code: string, message: string, payload?: unknown) {
+    super(message);
+    this.code = code;
+    Object.defineProperty(this, "payload", { value: payload });
+  }
+  static {
+    Object.defineProperty(this.prototype, "name", { value: "CapabilityError", writable: true, configurable: true });
+  }
+}
+
+export class DeniedError extends CapabilityError {
+  // The report to the host reads this field: what an author does to `denial` does not change it.
+  #denial: Denial;
+
+  constructor(denial: Denial) {
+    const { binding, operation, reason, remedy } = denial;
+    const text = { binding: `${binding}`, operation: `${operation}`, reason: `${reason}`, remedy: `${remedy}` };
+    super("denied", `denied: ${text.operation}: ${text.reason}${text.remedy && `; ${text.remedy}`}`, text);
+    this.#denial = text;
+  }
+  get denial(): Denial {
+    return { ...this.#denial };
+  }
+  static {
+    Object.defineProperty(this.prototype, "name", { value: "DeniedError", writable: true, configurable: true });
+  }
+
+  /** The denial that a thrown value carries; undefined when it is no DeniedError. */
+  static carried(thrown: object): Denial | undefined {
+    return #denial in thrown ? thrown.#denial : undefined;
+  }
+}
+
+/** The denial of something that needs a binding of an interface that has none. */
+export function unbound(kind: string, operation: string): DeniedError {
+  return new DeniedError({
+    binding: kind,
+    operation,
+    reason: `nothing is bound to ${kind}`,
+    remedy: `add to the manifest: "bindings": { "${kind}": { "${kind}": true } }`,
+  });
+}
+
+/** Runs operations of raw handles; what they fail with is thrown as an author expects it. */
+export function ask<T>(operation: () => T): T {
+  try {
+    return operation();
+  } catch (thrown) {
+    throw thrown instanceof WitError ? surface(thrown.payload) : thrown;
+  }
+}
+
+function surface(payload: any): CapabilityError {
+  if (payload?.tag === "denied") return new DeniedError(payload.val);
+  const text = Object.hasOwn(texts, payload?.tag) && texts[payload.tag];
+  if (text) return new CapabilityError(payload.tag, text(payload.val), payload.val);
+  return new CapabilityError("error", typeof payload === "string" ? payload : describe(payload), payload);
+}
+
+function describe(payload: unknown): string {
+  return JSON.stringify(payload, (_, value) => (typeof value === "bigint" ? `${value}` : value)) ?? "the operation failed";
+}

@@ -1,0 +1,114 @@
+// extension(): what an author declares, checked when the image is made, and the exports of stile:extension/tools.
+import { implement, WitError } from "./bindings";
+import { environment } from "./env";
+import { failure } from "./failure";
+import { toJson } from "./json";
+import { forget } from "./resources";
+import { inputSchema, outputSchema, type Validate } from "./schema";
+import { enter, type Raw } from "./session";
+
+interface Tool {
+  definition: Definition;
+  validate: Validate | undefined;
+  run: (input: unknown, env: object) => unknown;
+}
+
+interface Definition {
+  name: string;
+  description: string;
+  inputSchema: string;
+  outputSchema: string | undefined;
+  annotations: { readOnly: boolean; destructive: boolean; idempotent: boolean; openWorld: boolean };
+}
+
+// The tools of each extension that was declared, by what extension() returned for it.
+const declared = new WeakMap<object, Map<string, Tool>>();
+
+export function extension(definition: { tools: Record<string, any> }): object {
+  const given = record(definition, "the argument of extension()");
+  only(given, "extension()", ["tools"]);
+  const names = Object.keys(record(given.tools, "tools"));
+  if (!names.length) throw new TypeError("tools: an extension has at least one tool");
+  const made = new Map(names.map((name) => [name, tool(name, given.tools[name])]));
+  const result = Object.freeze({ tools: Object.freeze(names) });
+  declared.set(result, made);
+  return result;
+}
+
+/** Takes the entry file's default export as the extension to serve. */
+export function register(exported: unknown): void {
+  const made = typeof exported === "object" && exported !== null ? declared.get(exported) : undefined;
+  if (!made) throw new TypeError('the entry file must have `export default extension({ tools: ... })`, with extension from "stile"');
+  implement("stile:extension/tools", {
+    describe: () => [...made.values()].map(({ definition }) => definition),
+    call: (name: string, input: string, env: Raw) => {
+      forget();
+      enter(env);
+      return call(made, name, input);
+    },
+  });
+}
+
+async function call(tools: Map<string, Tool>, name: string, input: string): Promise<string> {
+  const found = tools.get(name);
+  if (!found) throw new WitError({ tag: "unknown-tool", val: name });
+  try {
+    let value: unknown = parse(input);
+    if (found.validate) value = await found.validate(value);
+    return toJson(await found.run(value, environment()));
+  } catch (thrown) {
+    throw failure(thrown);
+  }
+}
+
+function parse(input: string): unknown {
+  try {
+    return JSON.parse(input);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new WitError({ tag: "invalid-input", val: [{ path: "", message: `not JSON: ${error.message}` }] });
+  }
+}
+
+function tool(name: string, value: unknown): Tool {
+  const at = `tools.${name}`;
+  if (!/^[a-z][a-z0-9_]{0,63}$/.test(name))
+    throw new TypeError(`${at}: a tool's name is made of a-z, 0-9 and _, starts with a letter and has at most 64 characters`);
+  const given = record(value, at);
+  only(given, at, ["description", "input", "output", "annotations", "run"]);
+  if (typeof given.description !== "string" || !given.description.trim()) throw new TypeError(`${at}.description: text is wanted`);
+  if (typeof given.run !== "function") throw new TypeError(`${at}.run: a function is wanted`);
+  const input = inputSchema(given.input, `${at}.input`);
+  return {
+    definition: {
+      name,
+      description: given.description,
+      inputSchema: input.text,
+      outputSchema: outputSchema(given.output, `${at}.output`),
+      annotations: annotations(given.annotations, `${at}.annotations`),
+    },
+    validate: input.validate,
+    run: (parsed, env) => given.run(parsed, env),
+  };
+}
+
+const hints = ["readOnly", "destructive", "idempotent", "openWorld"] as const;
+
+function annotations(value: unknown, at: string): Definition["annotations"] {
+  const given = value === undefined ? {} : record(value, at);
+  only(given, at, hints);
+  for (const hint of hints)
+    if (given[hint] !== undefined && typeof given[hint] !== "boolean") throw new TypeError(`${at}.${hint}: true or false is wanted`);
+  const { readOnly = false, destructive = false, idempotent = false, openWorld = false } = given;
+  return { readOnly, destructive, idempotent, openWorld };
+}
+
+function record(value: unknown, at: string): Record<string, any> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new TypeError(`${at}: an object is wanted`);
+  return value;
+}
+
+function only(given: object, at: string, known: readonly string[]): void {
+  const unknown = Object.keys(given).find((key) => !known.includes(key));
+  if (unknown !== undefined) throw new TypeError(`${at}: unknown field ${unknown}; known are ${known.join(", ")}`);
+}

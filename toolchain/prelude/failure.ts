@@ -1,0 +1,65 @@
+// What a tool threw, as the error of its call. Anything can be thrown, so nothing here trusts it.
+import { fail, WitError } from "./bindings";
+import { DeniedError } from "./errors";
+import { cut, inspect } from "./inspect";
+import { causes, exhaustion } from "./resources";
+
+/** The case of the variant `error` of stile:extension/tools that a thrown value stands for. */
+export function failure(thrown: unknown): WitError {
+  if (isA(thrown, WitError)) return thrown;
+  const limit = exhaustion(thrown);
+  if (limit) return new WitError({ tag: "exhausted", val: limit });
+  const denial = causes(thrown).map(denialOf).find(Boolean);
+  if (denial) return new WitError({ tag: "denied", val: denial });
+  return new WitError({ tag: "failed", val: parts(thrown) });
+}
+
+/** Ends the call with an error that nobody waits for: one thrown by a timer or an event listener. */
+export function report(error: unknown): void {
+  fail(failure(error));
+}
+
+function denialOf(error: unknown) {
+  return typeof error === "object" && error !== null ? DeniedError.carried(error) : undefined;
+}
+
+function parts(thrown: unknown): { name: string; message: string; stack: string } {
+  const error = isError(thrown);
+  return {
+    name: error ? field(thrown, "name", 200) || "Error" : "Error",
+    message: error ? field(thrown, "message", 8_000) : typeof thrown === "string" ? cut(thrown, 8_000) : inspect(thrown),
+    stack: error ? stacks(thrown) : "",
+  };
+}
+
+/** instanceof, for a value that may have traps. */
+function isA<T>(value: unknown, kind: new (...args: any[]) => T): value is T {
+  try {
+    return value instanceof kind;
+  } catch {
+    return false;
+  }
+}
+
+function isError(value: unknown): value is Error {
+  return Error.isError(value) || isA(value, Error);
+}
+
+/** The stack, and those of the causes under their names. */
+function stacks(thrown: Error): string {
+  const [, ...rest] = causes(thrown);
+  const below = rest.filter(isError).map((cause) => {
+    const message = field(cause, "message", 1_000);
+    return `Caused by ${field(cause, "name", 200) || "Error"}${message && `: ${message}`}\n${field(cause, "stack", 4_000)}`;
+  });
+  return cut([field(thrown, "stack", 8_000), ...below].join(""), 16_000);
+}
+
+function field(error: Error, name: "name" | "message" | "stack", limit: number): string {
+  try {
+    const value: unknown = error[name];
+    return value === undefined || value === null ? "" : cut(typeof value === "string" ? value : inspect(value), limit);
+  } catch {
+    return "[cannot be read]";
+  }
+}

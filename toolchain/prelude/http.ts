@@ -1,0 +1,67 @@
+// The sugar of stile:capability/http, and the global fetch.
+import { orAbort } from "./abort";
+import { wait } from "./bindings";
+import { Blob, piece, takeHandle } from "./blob";
+import { Body, type Content } from "./body";
+import { ask, CapabilityError } from "./errors";
+import { Request, type RequestInit } from "./request";
+import { Response, response } from "./response";
+import { bindings, handle, type Raw } from "./session";
+
+interface Rule {
+  scheme?: string;
+  host: string;
+  port?: number;
+  methods?: string[];
+  path?: string;
+  headers?: string[];
+}
+
+export function http(client: Raw) {
+  return {
+    fetch: async (input: string | URL | Request, init?: RequestInit) => send(client, new Request(input, init)),
+    narrow: (rules: (string | Rule)[]) => http(ask(() => client.narrow([...rules].map(whole)))),
+    rules: () => ask(() => client.rules()),
+  };
+}
+
+function whole(rule: string | Rule) {
+  const { host, scheme = "https", port, methods = ["GET", "HEAD"], path = "/**", headers = [] }: Rule =
+    typeof rule === "string" ? { host: rule } : rule;
+  return { scheme, host, port, methods: [...methods], path, headers: [...headers] };
+}
+
+async function send(client: Raw, request: Request): Promise<Response> {
+  request.signal.throwIfAborted();
+  const exchange: Raw = ask(() =>
+    client.start({
+      method: request.method,
+      url: request.url,
+      headers: [...request.headers].map(([name, value]) => ({ name, value })),
+      content: outgoing(Body.content(request)),
+      redirect: request.redirect,
+      timeout: undefined,
+    }),
+  );
+  await orAbort(wait(exchange.subscribe()), request.signal, () => exchange.drop());
+  return response(exchange);
+}
+
+/** Text travels as text, a Blob of the host's as its handle, and other bytes as they are if they fit. */
+function outgoing(content: Content | undefined): { tag: string; val?: unknown } {
+  if (!content) return { tag: "none" };
+  const source = content.source ?? content.blob("");
+  if (typeof source === "string") return { tag: "text", val: source };
+  const handle = source instanceof Blob ? takeHandle(source) : undefined;
+  if (handle) return { tag: "blob", val: handle };
+  const bytes = content.bytes();
+  if (bytes.length <= piece) return { tag: "bytes", val: bytes };
+  throw new CapabilityError("too-large", `a body of ${bytes.length} bytes: at most ${piece}, or text, or a Blob of the host's, which a blob binding makes`);
+}
+
+/** The global fetch: the http binding named `network`, which the manifest's short form makes. */
+export async function fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+  if (bindings().get("network") !== "stile:capability/http")
+    throw new TypeError('fetch needs the http binding "network"; add to the manifest: "permissions": { "network": ["<host>"] }');
+  return http(handle("network")).fetch(input, init);
+}

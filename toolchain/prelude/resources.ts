@@ -1,0 +1,84 @@
+// The engine's own limits. Running into one is remembered, so that a call that catches the error and fails with another
+// is still reported as what it is.
+
+let met: string | undefined;
+let formatter: unknown;
+
+/** Forgets what was met before: at the start of a call. */
+export function forget(): void {
+  met = undefined;
+}
+
+/** The limit that a thrown value, or one of its causes, stands for, or that was met before. */
+export function exhaustion(thrown: unknown): string | undefined {
+  for (const error of causes(thrown)) {
+    const limit = limitOf(error);
+    if (limit) return limit;
+  }
+  return met;
+}
+
+/** A thrown value and its causes. */
+export function causes(thrown: unknown): unknown[] {
+  const chain: unknown[] = [];
+  for (let at = thrown; at !== undefined && chain.length < 16 && !chain.includes(at); at = causeOf(at)) chain.push(at);
+  return chain;
+}
+
+function causeOf(value: unknown): unknown {
+  try {
+    return typeof value === "object" && value !== null ? (value as Error).cause : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function limitOf(error: unknown): string | undefined {
+  try {
+    if (!Error.isError(error)) return undefined;
+    const message = (error as Error).message;
+    if (error instanceof InternalError && message === "out of memory") return "memory: out of memory";
+    if (error instanceof RangeError) {
+      if (message === "invalid string length") return "memory: string too long";
+      if (message === "Maximum call stack size exceeded") return "stack: maximum call stack size exceeded";
+    }
+  } catch {
+    // An error whose parts cannot be read is none of the engine's.
+  }
+  return undefined;
+}
+
+declare const InternalError: ErrorConstructor;
+
+interface CallSite {
+  getFunctionName(): string | null;
+  getFileName(): string | null;
+  getLineNumber(): number;
+  getColumnNumber(): number;
+  isNative(): boolean;
+}
+
+/**
+ * Sees every error as the engine makes it, through the hook that formats its stack. The engine cannot call the hook when
+ * the stack itself is what ran out; such an error is known only by its message.
+ */
+export function watchErrors(): void {
+  const native = Object.getOwnPropertyDescriptor(Error, "prepareStackTrace")!;
+  native.set!.call(Error, (error: unknown, sites: CallSite[]) => {
+    met ??= limitOf(error);
+    return typeof formatter === "function" ? formatter.call(Error, error, sites) : sites.map(line).join("");
+  });
+  Object.defineProperty(Error, "prepareStackTrace", {
+    get: () => formatter,
+    set: (value) => {
+      formatter = value;
+    },
+    configurable: true,
+  });
+}
+
+function line(site: CallSite): string {
+  const name = site.getFunctionName() || "<anonymous>";
+  if (site.isNative()) return `    at ${name} (native)\n`;
+  return `    at ${name} (${site.getFileName()}:${site.getLineNumber()}:${site.getColumnNumber()})\n`;
+}

@@ -1,0 +1,104 @@
+// Response.
+import { Body, type BodyInit, type Content, given, received } from "./body";
+import { ask } from "./errors";
+import { Headers, type Init } from "./headers";
+import type { Raw } from "./session";
+
+export interface ResponseInit {
+  status?: number;
+  statusText?: string;
+  headers?: Init;
+}
+
+/** What an exchange answered. */
+interface Answer {
+  status: number;
+  url: string;
+  redirected: boolean;
+  headers: { name: string; value: string }[];
+}
+
+// Statuses that have no body.
+const empty = new Set([101, 103, 204, 205, 304]);
+
+let answered: (head: Answer, exchange: Raw) => Response;
+
+export class Response extends Body {
+  #status: number;
+  #url = "";
+  #redirected = false;
+  #type: "default" | "basic" | "error" = "default";
+  readonly statusText: string;
+  readonly headers: Headers;
+
+  constructor(body?: BodyInit | null, init: ResponseInit = {}, content: Content | undefined = given(body)) {
+    const status = Math.trunc(Number(init.status ?? 200));
+    if (!(status >= 200 && status <= 599)) throw new RangeError(`Response: invalid status ${init.status}`);
+    if (content && empty.has(status)) throw new TypeError(`Response: status ${status} has no body`);
+    super(content);
+    this.#status = status;
+    this.statusText = `${init.statusText ?? ""}`;
+    this.headers = new Headers(init.headers);
+    if (content?.type && !this.headers.has("content-type")) this.headers.set("content-type", content.type);
+  }
+  static json(data: unknown, init: ResponseInit = {}): Response {
+    const text = JSON.stringify(data);
+    if (text === undefined) throw new TypeError("Response.json: the value has no JSON");
+    const headers = new Headers(init.headers);
+    if (!headers.has("content-type")) headers.set("content-type", "application/json");
+    return new Response(text, { ...init, headers });
+  }
+  static error(): Response {
+    const response = new Response();
+    response.#status = 0;
+    response.#type = "error";
+    return response;
+  }
+  static redirect(url: string | URL, status = 302): Response {
+    if (![301, 302, 303, 307, 308].includes(status)) throw new RangeError(`Response.redirect: invalid status ${status}`);
+    return new Response(null, { status, headers: { location: new URL(`${url}`).href } });
+  }
+  get status(): number {
+    return this.#status;
+  }
+  get ok(): boolean {
+    return this.#status >= 200 && this.#status <= 299;
+  }
+  get url(): string {
+    return this.#url;
+  }
+  get redirected(): boolean {
+    return this.#redirected;
+  }
+  get type(): "default" | "basic" | "error" {
+    return this.#type;
+  }
+  clone(): Response {
+    const copy = new Response(null, { statusText: this.statusText, headers: this.headers }, Body.content(this));
+    copy.#status = this.#status;
+    copy.#url = this.#url;
+    copy.#redirected = this.#redirected;
+    copy.#type = this.#type;
+    return copy;
+  }
+  get [Symbol.toStringTag](): string {
+    return "Response";
+  }
+  static {
+    answered = (head, exchange) => {
+      const headers = new Headers(head.headers.map(({ name, value }) => [name, value] as const));
+      const content = received(exchange, headers.get("content-type") ?? "");
+      const response = new Response(null, { headers }, content);
+      response.#status = head.status;
+      response.#url = head.url;
+      response.#redirected = head.redirected;
+      response.#type = "basic";
+      return response;
+    };
+  }
+}
+
+/** The response that an exchange got. */
+export function response(exchange: Raw): Response {
+  return answered(ask(() => exchange.head()), exchange);
+}

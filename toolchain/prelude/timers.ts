@@ -1,0 +1,74 @@
+// setTimeout and setInterval over the clock binding.
+import { pause } from "./clock";
+import { ask } from "./errors";
+import { report } from "./failure";
+import { ambient, demand } from "./session";
+
+interface Timer {
+  /** Nanoseconds of the clock's monotonic time. */
+  due: bigint;
+  id: number;
+  every: bigint | undefined;
+  run: () => void;
+}
+
+// Ordered by due time, then by age.
+let timers: Timer[] = [];
+let lastId = 0;
+// When the waits under way end. All timers share them: one more begins only for a timer that is due before all of them.
+const waits = new Set<bigint>();
+
+function insert(timer: Timer): void {
+  const at = timers.findIndex((other) => other.due > timer.due);
+  timers.splice(at < 0 ? timers.length : at, 0, timer);
+}
+
+function watch(): void {
+  const clock = ambient("clock")!;
+  const due = timers[0]?.due;
+  if (due === undefined || [...waits].some((end) => end <= due)) return;
+  waits.add(due);
+  ask(() => pause(clock, Number(due - clock.monotonic()) / 1e6)).then(() => {
+    waits.delete(due);
+    // One timer a turn, so that what its callback settles goes on before the next one.
+    if (timers[0]?.due <= clock.monotonic()) fire(timers.shift()!);
+    watch();
+  }, report);
+}
+
+function fire(timer: Timer): void {
+  if (timer.every !== undefined) insert({ ...timer, due: timer.due + timer.every });
+  try {
+    timer.run();
+  } catch (error) {
+    report(error);
+  }
+}
+
+function add(name: string, callback: unknown, milliseconds: unknown, args: unknown[]): number {
+  if (typeof callback !== "function") throw new TypeError(`${name}: the callback is not a function`);
+  const clock = demand("clock", name);
+  const repeat = name === "setInterval";
+  const delay = Math.min(Math.max(Math.trunc(Number(milliseconds)) || 0, repeat ? 1 : 0), 2 ** 31 - 1);
+  const nanoseconds = BigInt(delay) * 1_000_000n;
+  insert({
+    due: clock.monotonic() + nanoseconds,
+    id: ++lastId,
+    every: repeat ? nanoseconds : undefined,
+    run: () => callback(...args),
+  });
+  watch();
+  return lastId;
+}
+
+export function setTimeout(callback: unknown, milliseconds?: unknown, ...args: unknown[]): number {
+  return add("setTimeout", callback, milliseconds, args);
+}
+
+export function setInterval(callback: unknown, milliseconds?: unknown, ...args: unknown[]): number {
+  return add("setInterval", callback, milliseconds, args);
+}
+
+export function clearTimer(id: unknown): void {
+  timers = timers.filter((timer) => timer.id !== id);
+}

@@ -1,0 +1,686 @@
+package toolchain
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// resolver finds the file that an import names, inside one source tree. The rules are node's (packages in node_modules,
+// package.json's exports and imports), with the liberties that bundlers take: extensions may be left out, and
+// "./x.js" also names x.ts. It is safe for concurrent use.
+type resolver struct {
+	files fs.FS
+	read  func(name string, limit int64) ([]byte, error)
+
+	mu       sync.Mutex
+	packages map[string]*packageJSON // by folder; nil when it has none
+}
+
+// resolution is the answer to an import.
+type resolution struct {
+	path  string
+	empty bool // the package says that browsers get an empty module here
+	pure  bool // the package says that the file may be dropped when nothing it exports is used
+}
+
+// refusedError is an import that is not looked for at all, whatever surrounds it.
+type refusedError struct{ reason string }
+
+func (e *refusedError) Error() string { return e.reason }
+
+const (
+	maxSpecifier   = 1024
+	maxPackageJSON = 1 << 20
+)
+
+var (
+	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+
+	extensions        = []string{".ts", ".tsx", ".mts", ".cts", ".js", ".mjs", ".cjs", ".jsx", ".json"}
+	packageExtensions = []string{".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".mts", ".cts", ".json"}
+	// twins are the TypeScript files that a JavaScript name may mean.
+	twins = map[string][]string{".js": {".ts", ".tsx"}, ".jsx": {".tsx"}, ".mjs": {".mts"}, ".cjs": {".cts"}}
+)
+
+// resolve finds what specifier means in the file importer. With require, packages are asked for CommonJS.
+func (r *resolver) resolve(specifier, importer string, require bool) (resolution, error) {
+	if err := refuse(specifier); err != nil {
+		return resolution{}, err
+	}
+	scope, err := r.scope(path.Dir(importer))
+	if err != nil {
+		return resolution{}, err
+	}
+	if scope.inModules() {
+		if replacement, ok := scope.browser[specifier]; ok {
+			if replacement == "" {
+				return resolution{path: specifier, empty: true}, nil
+			}
+			specifier, importer = replacement, path.Join(scope.dir, "package.json")
+		}
+	}
+	found, err := r.locate(specifier, path.Dir(importer), scope, require)
+	if err != nil {
+		return resolution{}, err
+	}
+	return r.finish(found)
+}
+
+// finish applies what the package of a file says about it.
+func (r *resolver) finish(found string) (resolution, error) {
+	owner, err := r.scope(path.Dir(found))
+	if err != nil || !owner.inModules() {
+		return resolution{path: found}, err
+	}
+	name := "./" + strings.TrimPrefix(strings.TrimPrefix(found, owner.dir), "/")
+	for _, key := range []string{name, strings.TrimSuffix(name, path.Ext(name))} {
+		if replacement, ok := owner.browser[key]; ok {
+			if replacement == "" {
+				return resolution{path: found, empty: true}, nil
+			}
+			if found, err = r.relative(owner.dir, replacement); err != nil {
+				return resolution{}, err
+			}
+			break
+		}
+	}
+	return resolution{path: found, pure: owner.pure(found)}, nil
+}
+
+// refuse answers imports that could only mean something outside the source tree.
+func refuse(specifier string) error {
+	var reason string
+	switch {
+	case specifier == "":
+		reason = "an empty name cannot be imported"
+	case len(specifier) > maxSpecifier:
+		reason = fmt.Sprintf("a name of %d bytes cannot be imported: %d is the limit", len(specifier), maxSpecifier)
+	case strings.ContainsFunc(specifier, unicode.IsControl) || strings.ContainsRune(specifier, unicode.ReplacementChar):
+		reason = fmt.Sprintf("%q has characters that no file name has", specifier)
+	case strings.HasPrefix(specifier, "node:"):
+		reason = builtinReason(specifier)
+	case strings.HasPrefix(specifier, "stile/"):
+		reason = fmt.Sprintf("%q does not exist: everything is exported by \"stile\" itself", specifier)
+	case scheme.MatchString(specifier), strings.HasPrefix(specifier, "//"):
+		reason = fmt.Sprintf("%q is a URL or drive: only files of the source tree and its packages can be imported", specifier)
+	case strings.HasPrefix(specifier, "/"):
+		reason = fmt.Sprintf("%q is an absolute path: only files of the source tree can be imported, by relative path", specifier)
+	case strings.Contains(specifier, `\`):
+		reason = fmt.Sprintf("%q has a backslash: write / between folders", specifier)
+	default:
+		return nil
+	}
+	return &refusedError{reason}
+}
+
+// locate finds the file that a specifier names seen from a folder of a package.
+func (r *resolver) locate(specifier, dir string, scope *packageJSON, require bool) (string, error) {
+	switch {
+	case specifier == "." || specifier == ".." || strings.HasPrefix(specifier, "./") || strings.HasPrefix(specifier, "../"):
+		return r.relative(dir, specifier)
+	case strings.HasPrefix(specifier, "#"):
+		if scope == nil || scope.imports == nil {
+			return "", fmt.Errorf("%q: no package.json of this file has \"imports\"", specifier)
+		}
+		return r.mapped(scope, scope.imports, specifier, require)
+	}
+	name, sub, ok := splitPackage(specifier)
+	if !ok {
+		return "", fmt.Errorf("%q is not the name of a package", specifier)
+	}
+	if scope != nil && scope.exports != nil && scope.name == name {
+		return r.mapped(scope, scope.exportMap(), sub, require)
+	}
+	for {
+		if path.Base(dir) != "node_modules" {
+			candidate := path.Join(dir, "node_modules", name)
+			if kind, err := r.stat(candidate); err != nil {
+				return "", err
+			} else if kind == isFolder {
+				return r.inPackage(candidate, sub, require)
+			}
+		}
+		if dir == "." {
+			break
+		}
+		dir = path.Dir(dir)
+	}
+	if _, ok := builtins[name]; ok {
+		return "", errors.New(builtinReason(specifier))
+	}
+	return "", fmt.Errorf("package %q is not in node_modules; a file beside this one is %q", name, "./"+specifier)
+}
+
+// relative finds a file by a path that is relative to dir.
+func (r *resolver) relative(dir, specifier string) (string, error) {
+	target := path.Join(dir, specifier)
+	if target == ".." || strings.HasPrefix(target, "../") {
+		return "", &refusedError{fmt.Sprintf("%q leaves the source tree: only files in the entry's folder and below can be imported", specifier)}
+	}
+	if !fs.ValidPath(target) {
+		return "", fmt.Errorf("%q is not a path", specifier)
+	}
+	if !strings.HasSuffix(specifier, "/") && path.Base(specifier) != "." && path.Base(specifier) != ".." {
+		if found, err := r.file(target); found != "" || err != nil {
+			return found, err
+		}
+	}
+	if found, err := r.folder(target, false); found != "" || err != nil {
+		return found, err
+	}
+	return "", fmt.Errorf("%q does not exist", specifier)
+}
+
+// inPackage finds a subpath ("." or "./x") of the package in dir.
+func (r *resolver) inPackage(dir, sub string, require bool) (string, error) {
+	p, err := r.packageAt(dir)
+	if err != nil {
+		return "", err
+	}
+	if p != nil && p.exports != nil {
+		return r.mapped(p, p.exportMap(), sub, require)
+	}
+	var found string
+	target := path.Join(dir, sub)
+	if sub != "." && target != dir && !strings.HasPrefix(target, dir+"/") {
+		return "", &refusedError{fmt.Sprintf("%q leaves its package", path.Base(dir)+strings.TrimPrefix(sub, "."))}
+	}
+	if sub != "." {
+		found, err = r.file(target)
+	}
+	if found == "" && err == nil {
+		found, err = r.folder(target, require)
+	}
+	if found == "" && err == nil {
+		err = fmt.Errorf("package %s has no file for %q", dir, sub)
+	}
+	return found, err
+}
+
+// file finds target itself, its TypeScript twin, or target with an extension; "" when there is none.
+func (r *resolver) file(target string) (string, error) {
+	candidates := []string{target}
+	ext := path.Ext(target)
+	for _, twin := range twins[ext] {
+		candidates = append(candidates, strings.TrimSuffix(target, ext)+twin)
+	}
+	for _, ext := range extensionsIn(target) {
+		candidates = append(candidates, target+ext)
+	}
+	return r.first(candidates)
+}
+
+// folder finds the main file of a folder: what its package.json names, or index; "" when there is none.
+func (r *resolver) folder(dir string, require bool) (string, error) {
+	if kind, err := r.stat(dir); err != nil || kind != isFolder {
+		return "", err
+	}
+	p, err := r.packageAt(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, main := range p.mains(require) {
+		target := path.Join(dir, main)
+		if !fs.ValidPath(target) || target != dir && dir != "." && !strings.HasPrefix(target, dir+"/") {
+			continue
+		}
+		if target != dir {
+			if found, err := r.file(target); found != "" || err != nil {
+				return found, err
+			}
+		}
+		if found, err := r.index(target); found != "" || err != nil {
+			return found, err
+		}
+	}
+	return r.index(dir)
+}
+
+func (r *resolver) index(dir string) (string, error) {
+	var candidates []string
+	for _, ext := range extensionsIn(dir) {
+		candidates = append(candidates, path.Join(dir, "index"+ext))
+	}
+	return r.first(candidates)
+}
+
+func extensionsIn(name string) []string {
+	if inModules(name) {
+		return packageExtensions
+	}
+	return extensions
+}
+
+func (r *resolver) first(candidates []string) (string, error) {
+	for _, name := range candidates {
+		if kind, err := r.stat(name); err != nil {
+			return "", err
+		} else if kind == isFile {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+type fileKind int
+
+const (
+	isMissing fileKind = iota
+	isFile
+	isFolder
+)
+
+// stat says what a name is. Errors other than absence, such as a link that leads out of the tree, are told.
+func (r *resolver) stat(name string) (fileKind, error) {
+	info, err := fs.Stat(r.files, name)
+	switch {
+	case err == nil && info.IsDir():
+		return isFolder, nil
+	case err == nil && info.Mode().IsRegular():
+		return isFile, nil
+	case err == nil:
+		return isMissing, &refusedError{fmt.Sprintf("%q is neither a file nor a folder", name)}
+	case missing(err):
+		return isMissing, nil
+	}
+	return isMissing, &refusedError{fmt.Sprintf("%q cannot be used: %v", name, reason(err))}
+}
+
+// missing says whether an error means that there is no such file; a path through a file is one way of not existing.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(err.Error(), "not a directory")
+}
+
+// reason is an error without the operation and path that the caller's text already gives.
+func reason(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// scope returns the package that a folder belongs to; nil when there is none in the tree.
+func (r *resolver) scope(dir string) (*packageJSON, error) {
+	for {
+		if path.Base(dir) == "node_modules" {
+			return nil, nil
+		}
+		if p, err := r.packageAt(dir); p != nil || err != nil {
+			return p, err
+		}
+		if dir == "." {
+			return nil, nil
+		}
+		dir = path.Dir(dir)
+	}
+}
+
+// packageAt reads the package.json of a folder; nil when it has none.
+func (r *resolver) packageAt(dir string) (*packageJSON, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p, ok := r.packages[dir]; ok {
+		return p, nil
+	}
+	name := path.Join(dir, "package.json")
+	var p *packageJSON
+	kind, err := r.stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if kind == isFile {
+		text, err := r.read(name, maxPackageJSON)
+		if err != nil {
+			return nil, err
+		}
+		if p, err = parsePackage(dir, text); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	r.packages[dir] = p
+	return p, nil
+}
+
+// mapped finds a subpath in a package's exports, or a "#name" in its imports: PACKAGE_IMPORTS_EXPORTS_RESOLVE of node's
+// documentation.
+func (r *resolver) mapped(p *packageJSON, table object, key string, require bool) (string, error) {
+	value, star, ok := lookup(table, key)
+	if !ok {
+		return "", fmt.Errorf("%s does not offer %q", path.Join(p.dir, "package.json"), key)
+	}
+	conditions := []string{"import", "module", "browser", "default"}
+	if require {
+		conditions[0] = "require"
+	}
+	internal := strings.HasPrefix(key, "#")
+	target, err := choose(value, conditions, star, internal)
+	if err != nil {
+		return "", fmt.Errorf("%s: %q: %w", path.Join(p.dir, "package.json"), key, err)
+	}
+	switch {
+	case target == "":
+		return "", fmt.Errorf("%s offers %q, but not under the conditions %s", path.Join(p.dir, "package.json"), key, strings.Join(conditions, ", "))
+	case strings.HasPrefix(target, "./"):
+		found, err := r.file(path.Join(p.dir, target))
+		if found == "" && err == nil {
+			err = fmt.Errorf("%s: %q means %q, which does not exist", path.Join(p.dir, "package.json"), key, target)
+		}
+		return found, err
+	}
+	if err := refuse(target); err != nil {
+		return "", err
+	}
+	return r.locate(target, p.dir, nil, require)
+}
+
+// lookup finds the entry for key: itself, or else the most specific pattern, with what its * stands for.
+func lookup(table object, key string) (value any, star string, ok bool) {
+	best := ""
+	for _, m := range table {
+		prefix, suffix, pattern := strings.Cut(m.key, "*")
+		if m.key == key && !pattern {
+			return m.value, "", true
+		}
+		if !pattern || len(key) < len(m.key) || !strings.HasPrefix(key, prefix) || !strings.HasSuffix(key, suffix) {
+			continue
+		}
+		if n := strings.IndexByte(best, '*'); len(prefix) > n || len(prefix) == n && len(m.key) > len(best) {
+			best, value, star, ok = m.key, m.value, key[len(prefix):len(key)-len(suffix)], true
+		}
+	}
+	return value, star, ok
+}
+
+var errTarget = errors.New("the target is not a path in the package")
+
+// choose picks a target by conditions: PACKAGE_TARGET_RESOLVE of node's documentation. A target is a path in the package
+// or, for internal names, another package; "" means that none applies.
+func choose(value any, conditions []string, star string, internal bool) (string, error) {
+	switch v := value.(type) {
+	case string:
+		if len(v) > maxSpecifier { // a * may stand for as much again
+			return "", errTarget
+		}
+		target := strings.ReplaceAll(v, "*", star)
+		if rest, ok := strings.CutPrefix(target, "./"); ok && fs.ValidPath(rest) && !inModules("/"+rest) {
+			return target, nil
+		}
+		if internal && !strings.HasPrefix(target, "#") && !strings.HasPrefix(target, ".") {
+			return target, nil
+		}
+		return "", errTarget
+	case object:
+		for _, m := range v {
+			if slices.Contains(conditions, m.key) {
+				if target, err := choose(m.value, conditions, star, internal); target != "" || err != nil {
+					return target, err
+				}
+			}
+		}
+		return "", nil
+	case []any:
+		var first error
+		for _, element := range v {
+			target, err := choose(element, conditions, star, internal)
+			if target != "" {
+				return target, nil
+			}
+			first = errors.Join(first, err)
+		}
+		return "", first
+	case nil:
+		return "", nil
+	}
+	return "", errTarget
+}
+
+// splitPackage divides "@scope/name/a/b" into "@scope/name" and "./a/b"; the subpath of a bare name is ".".
+func splitPackage(specifier string) (name, sub string, ok bool) {
+	parts := strings.SplitN(specifier, "/", 3)
+	n := 1
+	if strings.HasPrefix(specifier, "@") {
+		n = 2
+	}
+	if len(parts) < n {
+		return "", "", false
+	}
+	name = strings.Join(parts[:n], "/")
+	if !fs.ValidPath(name) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "@/") || strings.ContainsAny(name, "%*") {
+		return "", "", false
+	}
+	if rest := strings.TrimPrefix(specifier[len(name):], "/"); rest != "" {
+		return name, "./" + rest, true
+	}
+	return name, ".", true
+}
+
+func inModules(name string) bool {
+	return strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "/node_modules/")
+}
+
+// packageJSON is what of a package.json matters for finding files. The zero values mean absent.
+type packageJSON struct {
+	dir     string
+	name    string
+	main    string
+	module  string
+	exports any
+	imports object
+	// browser holds replacements, for the package's own "./files" and for other packages; "" is an empty module.
+	browser     map[string]string
+	browserMain string
+	// sideEffects match the files that must not be dropped; nil when it may be any.
+	sideEffects []*regexp.Regexp
+}
+
+func parsePackage(dir string, text []byte) (*packageJSON, error) {
+	value, err := parseOrdered(text)
+	if err != nil {
+		return nil, err
+	}
+	fields, ok := value.(object)
+	if !ok {
+		return nil, errors.New("it is not a JSON object")
+	}
+	p := &packageJSON{dir: dir}
+	for _, m := range fields {
+		text, _ := m.value.(string)
+		switch m.key {
+		case "name":
+			p.name = text
+		case "main":
+			p.main = text
+		case "module":
+			p.module = text
+		case "exports":
+			p.exports = m.value
+		case "imports":
+			p.imports, _ = m.value.(object)
+		case "browser":
+			p.browserMain = text
+			replacements, _ := m.value.(object)
+			p.browser = make(map[string]string, len(replacements))
+			for _, r := range replacements {
+				if to, ok := r.value.(string); ok {
+					p.browser[r.key] = to
+				} else if r.value == false {
+					p.browser[r.key] = ""
+				}
+			}
+		case "sideEffects":
+			if patterns, ok := m.value.([]any); ok || m.value == false {
+				p.sideEffects = globs(patterns)
+			}
+		}
+	}
+	return p, nil
+}
+
+// inModules says whether this is a package in node_modules; the author's own package.json says nothing about files.
+func (p *packageJSON) inModules() bool { return p != nil && inModules(p.dir) }
+
+// mains lists the fields that name the main file, best first.
+func (p *packageJSON) mains(require bool) []string {
+	if p == nil {
+		return nil
+	}
+	mains := []string{p.browserMain, p.module, p.main}
+	if require && p.main != "" {
+		mains = []string{p.main}
+	}
+	return slices.DeleteFunc(mains, func(s string) bool { return s == "" })
+}
+
+// exportMap returns exports with the main file written out: a target alone means {".": target}.
+func (p *packageJSON) exportMap() object {
+	if table, ok := p.exports.(object); ok && len(table) > 0 && strings.HasPrefix(table[0].key, ".") {
+		return table
+	}
+	return object{{".", p.exports}}
+}
+
+func (p *packageJSON) pure(name string) bool {
+	name = strings.TrimPrefix(name, p.dir+"/")
+	return p.sideEffects != nil && !slices.ContainsFunc(p.sideEffects, func(r *regexp.Regexp) bool { return r.MatchString(name) })
+}
+
+const (
+	maxGlobs = 1000
+	maxGlob  = 256
+)
+
+// globs turns patterns of files into regular expressions, which take linear time; nil when they are not what people
+// write.
+func globs(patterns []any) []*regexp.Regexp {
+	if len(patterns) > maxGlobs {
+		return nil
+	}
+	compiled := []*regexp.Regexp{}
+	for _, pattern := range patterns {
+		s, ok := pattern.(string)
+		if !ok || len(s) > maxGlob {
+			return nil
+		}
+		s = strings.TrimPrefix(s, "./")
+		if !strings.Contains(s, "/") {
+			s = "**/" + s
+		}
+		s = strings.NewReplacer(`\*\*/`, `(?:.*/)?`, `\*\*`, `.*`, `\*`, `[^/]*`, `\?`, `[^/]`).Replace(regexp.QuoteMeta(s))
+		r, err := regexp.Compile("^" + s + "$")
+		if err != nil {
+			return nil
+		}
+		compiled = append(compiled, r)
+	}
+	return compiled
+}
+
+// object is a JSON object whose members keep their order, on which the meaning of conditions depends.
+type object []member
+
+type member struct {
+	key   string
+	value any
+}
+
+const maxPackageDepth = 64
+
+// parseOrdered reads one JSON value as string, bool, json.Number, nil, []any or object.
+func parseOrdered(text []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("\uFEFF"))))
+	d.UseNumber()
+	value, err := orderedValue(d, 0)
+	if err != nil {
+		return nil, fmt.Errorf("it is not JSON: %w", err)
+	}
+	if d.More() {
+		return nil, errors.New("it is more than one JSON value")
+	}
+	return value, nil
+}
+
+func orderedValue(d *json.Decoder, depth int) (any, error) {
+	if depth > maxPackageDepth {
+		return nil, fmt.Errorf("it is nested deeper than %d", maxPackageDepth)
+	}
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			value, err := orderedValue(d, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, value)
+		}
+		_, err = d.Token()
+		return list, err
+	case json.Delim('{'):
+		members := object{}
+		for d.More() {
+			key, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			name, ok := key.(string)
+			if !ok {
+				return nil, errors.New("a key is not a string")
+			}
+			value, err := orderedValue(d, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			members = append(members, member{name, value})
+		}
+		_, err = d.Token()
+		return members, err
+	}
+	return token, nil
+}
+
+var builtins = builtinRemedies()
+
+// builtinRemedies says what to use instead of each module that is built into node.
+func builtinRemedies() map[string]string {
+	remedies := make(map[string]string)
+	for remedy, names := range map[string]string{
+		"files are a capability: use a workspace binding, such as env.files.read(path)":        "fs",
+		"network access is a capability: use an http binding, such as env.api.fetch(url)":      "http https http2 net tls dgram dns inspector",
+		"an extension starts no processes or threads: call another tool through env.tools":     "child_process cluster worker_threads repl",
+		"there is no process or machine to ask: pass what is needed as the tool's input":       "process os v8 vm wasi perf_hooks trace_events diagnostics_channel module tty readline domain async_hooks constants sys",
+		"use the globals crypto.subtle.digest and crypto.getRandomValues, or an npm package":   "crypto",
+		"use the globals URL and URLSearchParams":                                              "url querystring",
+		"use the globals setTimeout and clearTimeout":                                          "timers",
+		"use Uint8Array, TextEncoder, atob and btoa, or the npm package buffer":                "buffer string_decoder",
+		"add an npm package of that kind that does not need node, or write the few lines used": "path util events assert stream punycode zlib console test sqlite sea",
+	} {
+		for _, name := range strings.Fields(names) {
+			remedies[name] = remedy
+		}
+	}
+	return remedies
+}
+
+func builtinReason(specifier string) string {
+	name := strings.TrimPrefix(specifier, "node:")
+	base, _, _ := strings.Cut(name, "/")
+	remedy, ok := builtins[base]
+	if !ok {
+		remedy = "an extension does not run in node"
+	}
+	return fmt.Sprintf("%q is built into node and not available here: %s", specifier, remedy)
+}

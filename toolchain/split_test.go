@@ -1,0 +1,180 @@
+package toolchain
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/bytecodealliance/wasmtime-go/v44"
+)
+
+func wat(t testing.TB, text string) []byte {
+	t.Helper()
+	wasm, err := wasmtime.Wat2Wasm(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
+}
+
+// smallEngine has what splitEngine asks of an engine, and every form of instruction that it has to step over, with the
+// bytes of memory.grow among the immediates.
+const smallEngine = `(module
+  (import "env" "log" (func $log (param i32)))
+  (type $pair (func (param i32 i64) (result i32)))
+  (table (export "table") 3 3 funcref)
+  (memory (export "memory") 2)
+  (global $g (mut i32) (i32.const 0x2040))
+  (elem (i32.const 0) $grow $all)
+  (func $grow (export "grow") (param i32) (result i32)
+    (i32.add (memory.grow (local.get 0)) (i32.const 0)))
+  (func $all (export "all") (param i32 i64) (result i32) (local f32 f64 funcref)
+    (drop (i32.const 0x40)) (drop (i64.const 0x2040)) (drop (f32.const 64)) (drop (f64.const 2.0000000000000004))
+    (block $a (block $b (br_table $a $b (i32.const 0))))
+    (block (result i32) (drop (br_if 0 (i32.const 1) (i32.const 0))) (loop (result i32) (i32.const 8)))
+    (if (result i32) (then (call_indirect (type $pair) (i32.const 64) (i64.const 0) (i32.const 1))) (else (i32.const 0)))
+    (drop (select (result funcref) (ref.null func) (ref.func $grow) (i32.const 1)))
+    (i32.store offset=64 align=1 (i32.load8_u offset=8256 (i32.const 0)) (memory.size))
+    (memory.copy (i32.const 0) (i32.const 1) (i32.const 2)) (memory.fill (i32.const 0) (i32.const 1) (i32.const 2))
+    (table.set 0 (i32.const 0) (table.get 0 (i32.const 1)))
+    (drop (i32.trunc_sat_f64_s (f64.const 64))) (drop (i32.extend8_s (i32.const 64)))
+    (global.set $g (global.get $g)) (local.set 2 (f32.const 1))
+    (call $log (memory.grow (local.get 0)))
+    return)
+  (func (export "read") (param i32) (result i32) (i32.load8_u (local.get 0)))
+  (data (i32.const 16) "hello")
+  (data (i32.const 131071) "!"))`
+
+func TestSplitEngine(t *testing.T) {
+	wasm := wat(t, smallEngine)
+	split, err := splitEngine(wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if split.slot != 3 {
+		t.Errorf("slot %d, want 3", split.slot)
+	}
+	if len(split.memory) != 2*wasmPage || string(split.memory[16:21]) != "hello" || split.memory[131071] != '!' {
+		t.Errorf("memory of %d bytes without its data", len(split.memory))
+	}
+	again, err := splitEngine(wasm)
+	if err != nil || !bytes.Equal(again.module, split.module) {
+		t.Error("not deterministic")
+	}
+
+	engine := wasmtime.NewEngine()
+	module, err := wasmtime.NewModule(engine, split.module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var imports []string
+	for _, i := range module.Imports() {
+		imports = append(imports, i.Module()+"."+*i.Name())
+	}
+	if got := strings.Join(imports, " "); got != "env.log env.memory" {
+		t.Errorf("imports %s", got)
+	}
+
+	for _, test := range []struct {
+		name, call string
+		pages      int32
+		want       int32 // -1: memoryLimitFunc traps
+	}{
+		{"grow", "grow", 1, 2},
+		{"grow by nothing", "grow", 0, 2},
+		{"grow beyond the limit", "grow", 100, -1},
+		{"grow by more than there is", "grow", -1, -1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			store := wasmtime.NewStore(engine)
+			typ, err := wasmtime.NewMemoryType(2, true, 4, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			memory, err := wasmtime.NewMemory(store, typ)
+			if err != nil {
+				t.Fatal(err)
+			}
+			log := wasmtime.WrapFunc(store, func(int32) {})
+			instance, err := wasmtime.NewInstance(store, module, []wasmtime.AsExtern{log, memory})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := instance.GetFunc(store, test.call).Call(store, test.pages)
+			var trap *wasmtime.Trap
+			switch {
+			case test.want >= 0 && (err != nil || got != test.want):
+				t.Errorf("%v, %v; want %d", got, err, test.want)
+			case test.want < 0 && !errors.As(err, &trap):
+				t.Errorf("%v, %v; want a trap", got, err)
+			case test.want < 0 && *trap.Frames()[0].FuncName() != memoryLimitFunc:
+				t.Errorf("trap in %s", *trap.Frames()[0].FuncName())
+			}
+		})
+	}
+}
+
+func TestSplitEngineRefuses(t *testing.T) {
+	with := func(old, new string) string {
+		if !strings.Contains(smallEngine, old) {
+			t.Fatalf("%s is not in the small engine", old)
+		}
+		return strings.Replace(smallEngine, old, new, 1)
+	}
+	for _, test := range []struct{ name, text, want string }{
+		{"no memory", `(module (import "a" "b" (func)) (table 1 funcref) (func))`, "missing"},
+		{"no imports", `(module (table 1 funcref) (memory 1) (func))`, "missing"},
+		{"a start function", with(`(elem`, `(start $s) (func $s) (elem`), "start function"},
+		{"an imported global", with(`(import "env" "log" (func $log (param i32)))`,
+			`(import "env" "log" (func $log (param i32))) (import "a" "b" (global i32))`), "import of kind 3"},
+		{"two tables", with(`(table`, `(table 1 funcref) (table`), "2 tables"},
+		{"much memory", with(`(memory (export "memory") 2)`, `(memory (export "memory") 30000)`), "30000 pages"},
+		{"passive data", with(`(data (i32.const 16) "hello")`, `(data "hello")`), "data segment of kind 1"},
+		{"data outside", with(`(data (i32.const 16) "hello")`, `(data (i32.const 131070) "hello")`), "outside of memory"},
+		{"data before the start", with(`(data (i32.const 16) "hello")`, `(data (i32.const -1) "hello")`), "outside of memory"},
+		{"memory.init", with(`(data (i32.const 16) "hello")`, `(func (memory.init 1 (i32.const 0) (i32.const 0) (i32.const 0))) (data (i32.const 16) "hello")`), "0xfc 8"},
+		{"vectors", with(`(drop (i32.const 0x40))`, `(drop (v128.const i64x2 64 64))`), "0xfd"},
+		{"a type of another form", with(`(type $pair`, `(type (struct)) (type $pair`), "form 0x5f"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := splitEngine(wat(t, test.text))
+			var wasmErr *WasmError
+			if !errors.As(err, &wasmErr) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v; want a WasmError with %q", err, test.want)
+			}
+		})
+	}
+	component := wat(t, "(component)")
+	for name, wasm := range map[string][]byte{
+		"nothing": nil, "text": []byte("(module)"), "a component": component, "a header": coreHeader,
+		"half a section":  append(bytes.Clone(coreHeader), 1, 0xff, 0xff, 0xff, 0xff, 0x0f),
+		"a long number":   append(bytes.Clone(coreHeader), 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff),
+		"an unknown id":   append(bytes.Clone(coreHeader), 99, 0),
+		"one thing twice": append(bytes.Clone(coreHeader), 1, 1, 0, 1, 1, 0),
+	} {
+		var wasmErr *WasmError
+		if _, err := splitEngine(wasm); !errors.As(err, &wasmErr) {
+			t.Errorf("%s: %v; want a WasmError", name, err)
+		}
+	}
+}
+
+// Whatever is cut off or changed, the answer is a module or a WasmError.
+func FuzzSplitEngine(f *testing.F) {
+	wasm := wat(f, smallEngine)
+	f.Add(wasm)
+	for n := 0; n < len(wasm); n += 7 {
+		f.Add(wasm[:n])
+	}
+	f.Fuzz(func(t *testing.T, wasm []byte) {
+		split, err := splitEngine(wasm)
+		var wasmErr *WasmError
+		if err != nil && !errors.As(err, &wasmErr) {
+			t.Fatalf("%v", err)
+		}
+		if err == nil && len(split.memory) > maxEnginePages*wasmPage {
+			t.Fatalf("memory of %d bytes", len(split.memory))
+		}
+	})
+}

@@ -1,0 +1,302 @@
+package toolchain
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// Declarations returns the TypeScript declarations of a capability interface, as a namespace that is named after it:
+// AcmeCrmContacts for acme:crm/contacts. They describe the objects that the prelude makes of the interface's resources,
+// whose methods return promises. Types of other interfaces are referred to by their own namespaces.
+func Declarations(i *abi.Interface) string {
+	d := declarations{of: i}
+	d.doc("", i.Doc)
+	d.line("", "export namespace %s {", namespace(i))
+	for _, t := range i.Types {
+		d.declare(t)
+	}
+	for _, r := range i.Resources {
+		d.resource(r)
+	}
+	d.line("", "}")
+	return d.text.String()
+}
+
+// bindingTypes names, in the module "stile", what the prelude makes of a binding of its own interfaces.
+var bindingTypes = map[string]string{
+	"stile:capability/blob":      "Blobs",
+	"stile:capability/clock":     "Clock",
+	"stile:capability/console":   "Log",
+	"stile:capability/http":      "Http",
+	"stile:capability/kv":        "Kv",
+	"stile:capability/random":    "Random",
+	"stile:capability/tools":     "Tools",
+	"stile:capability/workspace": "Workspace",
+}
+
+// EnvTypes returns a TypeScript declaration file that gives `env` its type: one field for each binding, by name, with
+// the interface that it is of. extra are the interfaces of an embedder that the bindings name; a binding of an interface
+// that is neither one of those nor known has the type unknown. A version after "@" in the name of an interface is not compared.
+func EnvTypes(bindings map[string]string, extra []*abi.Interface) string {
+	handles := maps.Clone(bindingTypes)
+	for _, i := range extra {
+		if r := bound(i); r != nil {
+			handles[unversioned(i)] = namespace(i) + "." + pascal(r.Name)
+		}
+	}
+	var b strings.Builder
+	b.WriteString("// Written by `stile types`: the bindings of the manifest.\nimport type { wit } from \"stile\";\n\ndeclare module \"stile\" {\n  interface Env {\n")
+	for _, name := range slices.Sorted(maps.Keys(bindings)) {
+		of, _, _ := strings.Cut(bindings[name], "@")
+		handle, known := handles[of]
+		if !known {
+			handle = "unknown"
+		}
+		fmt.Fprintf(&b, "    readonly %s: %s;\n", fieldName(name), handle)
+	}
+	b.WriteString("  }\n")
+	for _, i := range extra {
+		b.WriteByte('\n')
+		for line := range strings.Lines(Declarations(i)) {
+			b.WriteString("  " + strings.TrimPrefix(line, "export "))
+		}
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// bound returns the resource that a binding of the interface is a handle of: what its `get` returns.
+func bound(i *abi.Interface) *abi.Resource {
+	for _, f := range i.Funcs {
+		if f.Name != "get" || f.Result == nil {
+			continue
+		}
+		if t := f.Result; t.Kind == abi.KindResult && t.Ok != nil && t.Ok.Kind == abi.KindOwn {
+			return t.Ok.Resource
+		}
+	}
+	return nil
+}
+
+// declarations writes the namespace of one interface.
+type declarations struct {
+	of   *abi.Interface
+	text strings.Builder
+}
+
+func (d *declarations) line(indent, format string, args ...any) {
+	fmt.Fprintf(&d.text, indent+format+"\n", args...)
+}
+
+// doc writes a doc comment, which no text in it can end.
+func (d *declarations) doc(indent, text string) {
+	text = strings.ReplaceAll(strings.TrimSpace(text), "*/", "*\u200b/")
+	switch {
+	case text == "":
+	case strings.Contains(text, "\n"):
+		d.line(indent, "/**\n%s * %s\n%s */", indent, strings.ReplaceAll(text, "\n", "\n"+indent+" * "), indent)
+	default:
+		d.line(indent, "/** %s */", text)
+	}
+}
+
+func (d *declarations) declare(t *abi.Type) {
+	d.doc("  ", t.Doc)
+	name := typeName(t.Name)
+	switch t.Kind {
+	case abi.KindRecord:
+		d.line("  ", "interface %s {", name)
+		for _, f := range t.Fields {
+			d.doc("    ", f.Doc)
+			d.line("    ", "%s;", d.member(camel(f.Name), f.Type))
+		}
+		d.line("  ", "}")
+	case abi.KindFlags:
+		d.line("  ", "interface %s {", name)
+		for _, label := range t.Labels {
+			d.line("    ", "%s: boolean;", camel(label))
+		}
+		d.line("  ", "}")
+	case abi.KindEnum:
+		names := make([]string, len(t.Cases))
+		for at, c := range t.Cases {
+			names[at] = fmt.Sprintf("%q", c.Name)
+		}
+		d.line("  ", "type %s = %s;", name, strings.Join(names, " | "))
+	case abi.KindVariant:
+		d.line("  ", "type %s =", name)
+		for at, c := range t.Cases {
+			end := ""
+			if at == len(t.Cases)-1 {
+				end = ";"
+			}
+			d.doc("    ", c.Doc)
+			d.line("    ", "| %s%s", d.variantCase(c.Name, c.Type), end)
+		}
+	}
+}
+
+func (d *declarations) variantCase(name string, payload *abi.Type) string {
+	if payload == nil {
+		return fmt.Sprintf("{ tag: %q }", name)
+	}
+	return fmt.Sprintf("{ tag: %q; val: %s }", name, d.typeText(payload))
+}
+
+func (d *declarations) resource(r *abi.Resource) {
+	d.doc("  ", r.Doc)
+	d.line("  ", "interface %s {", typeName(r.Name))
+	for _, f := range d.of.Funcs {
+		method, ok := strings.CutPrefix(f.Name, "[method]"+r.Name+".")
+		if !ok {
+			continue
+		}
+		d.doc("    ", f.Doc)
+		params := make([]string, 0, len(f.Params))
+		for _, p := range f.Params[1:] {
+			params = append(params, fmt.Sprintf("%s: %s", parameter(p.Name), d.typeText(p.Type)))
+		}
+		for at := len(params) - 1; at >= 0 && f.Params[at+1].Type.Kind == abi.KindOption; at-- {
+			params[at] = d.member(parameter(f.Params[at+1].Name), f.Params[at+1].Type)
+		}
+		d.line("    ", "%s(%s): Promise<%s>;", fieldName(camel(method)), strings.Join(params, ", "), d.resultText(f.Result))
+	}
+	d.line("  ", "}")
+}
+
+// member writes a field or parameter that may be left out when its type is an option.
+func (d *declarations) member(name string, t *abi.Type) string {
+	if t.Kind == abi.KindOption && t.Elem.Kind != abi.KindOption {
+		return name + "?: " + d.typeText(t.Elem) + " | undefined"
+	}
+	return name + ": " + d.typeText(t)
+}
+
+// resultText writes what the promise of a method is for. The error case of a result is what it rejects with.
+func (d *declarations) resultText(t *abi.Type) string {
+	if t != nil && t.Kind == abi.KindResult {
+		t = t.Ok
+	}
+	if t == nil || isPollable(t) {
+		return "void"
+	}
+	return d.typeText(t)
+}
+
+func isPollable(t *abi.Type) bool {
+	return t.Kind == abi.KindOwn && t.Resource.Name == "pollable" && unversioned(t.Resource.Interface) == "stile:capability/poll"
+}
+
+var primitives = map[abi.Kind]string{
+	abi.KindBool: "boolean", abi.KindS8: "number", abi.KindU8: "number", abi.KindS16: "number", abi.KindU16: "number",
+	abi.KindS32: "number", abi.KindU32: "number", abi.KindS64: "bigint", abi.KindU64: "bigint", abi.KindF32: "number",
+	abi.KindF64: "number", abi.KindChar: "string", abi.KindString: "string",
+}
+
+func (d *declarations) typeText(t *abi.Type) string {
+	if t.Name != "" && t.Interface != nil {
+		return d.qualified(t.Interface, t.Name)
+	}
+	switch t.Kind {
+	case abi.KindList:
+		if t.Elem.Kind == abi.KindU8 {
+			return "Uint8Array"
+		}
+		return "Array<" + d.typeText(t.Elem) + ">"
+	case abi.KindTuple:
+		elements := make([]string, len(t.Fields))
+		for at, f := range t.Fields {
+			elements[at] = d.typeText(f.Type)
+		}
+		return "[" + strings.Join(elements, ", ") + "]"
+	case abi.KindOption:
+		if t.Elem.Kind == abi.KindOption {
+			return d.variantCase("some", t.Elem) + " | " + d.variantCase("none", nil)
+		}
+		return d.typeText(t.Elem) + " | undefined"
+	case abi.KindResult:
+		return resultCase(d, "ok", t.Ok) + " | " + resultCase(d, "err", t.Err)
+	case abi.KindOwn, abi.KindBorrow:
+		if isPollable(t) {
+			return "Promise<void>"
+		}
+		return d.qualified(t.Resource.Interface, t.Resource.Name)
+	}
+	return primitives[t.Kind]
+}
+
+// resultCase writes a case of a result inside another type, which always has a value, if only undefined.
+func resultCase(d *declarations, name string, payload *abi.Type) string {
+	if payload == nil {
+		return fmt.Sprintf("{ tag: %q; val?: undefined }", name)
+	}
+	return d.variantCase(name, payload)
+}
+
+func (d *declarations) qualified(i *abi.Interface, name string) string {
+	switch {
+	case i == d.of:
+		return typeName(name)
+	case strings.HasPrefix(i.Name, builtIn) && !strings.HasPrefix(d.of.Name, builtIn):
+		return "wit." + namespace(i) + "." + typeName(name)
+	default:
+		return namespace(i) + "." + typeName(name)
+	}
+}
+
+// builtIn begins the names of the interfaces that the module "stile" declares.
+const builtIn = "stile:capability/"
+
+// namespace names an interface in TypeScript: "acme:crm/contacts@1.0.0" is AcmeCrmContacts, and one of ours only the last word.
+func namespace(i *abi.Interface) string {
+	name := unversioned(i)
+	if own, ok := strings.CutPrefix(name, builtIn); ok {
+		return pascal(own)
+	}
+	return pascal(strings.NewReplacer(":", "-", "/", "-").Replace(name))
+}
+
+// typeName names a declared type. One that is called like what the declarations themselves refer to has a "_" after it.
+func typeName(name string) string {
+	switch name := pascal(name); name {
+	case "Array", "Promise", "Uint8Array":
+		return name + "_"
+	default:
+		return name
+	}
+}
+
+// parameter names a parameter; a word that JavaScript keeps for itself has a "_" after it.
+func parameter(name string) string {
+	name = camel(name)
+	if slices.Contains(reserved, name) {
+		return name + "_"
+	}
+	return name
+}
+
+var reserved = strings.Fields("arguments await break case catch class const continue debugger default delete do else enum eval export extends false " +
+	"finally for function if implements import in instanceof interface let new null package private protected public return static super switch this " +
+	"throw true try typeof var void while with yield")
+
+// fieldName writes the name of a field or method as it is, or in quotes if it is no identifier, or "new", which would
+// make it something else.
+func fieldName(name string) string {
+	plain := name != "" && name != "new" && strings.Trim(name[:1], "0123456789") != ""
+	for _, r := range name {
+		plain = plain && (r == '_' || r == '$' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9')
+	}
+	if plain {
+		return name
+	}
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		panic(err) // a string has JSON
+	}
+	return string(quoted)
+}
