@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/stilehost/stile/extension"
+)
+
+type buildCommand struct {
+	File       string   `arg:"" help:"Source: .ts, .js or .mjs."`
+	Output     string   `short:"o" required:"" placeholder:"OUT.wasm" help:"File to write."`
+	Standalone bool     `help:"Put the JavaScript engine in, so that any host can run the component."`
+	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings say what the component imports."`
+	Import     []string `sep:"none" placeholder:"INTERFACE" help:"Interface the component may import, like kv or acme:crm/contacts@1.0.0. Can be repeated."`
+	witFlag
+	JSON bool `name:"json" help:"Print size and digest as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*buildCommand) Help() string {
+	return `Without --manifest and --import, the component imports the interfaces whose use shows in the code. The same source gives the same bytes.
+
+Examples:
+
+    stile build distance.ts -o distance.wasm
+    stile build notes.ts -o notes.wasm --manifest notes.json
+    stile build distance.ts -o portable.wasm --standalone`
+}
+
+// Run implements the command.
+func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
+	if in, err := os.Stat(c.File); err == nil {
+		if out, err := os.Stat(c.Output); err == nil && os.SameFile(in, out) {
+			return usagef("%s is the source itself", c.Output)
+		}
+	}
+	imports, err := c.imports()
+	if err != nil {
+		return err
+	}
+	wit, err := c.read()
+	if err != nil {
+		return err
+	}
+	n, err := openSession(ctx, s, sessionOptions{wit: wit})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	wasm, err := n.assemble(ctx, c.File, imports, c.Standalone)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(c.Output, wasm); err != nil {
+		return err
+	}
+	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(wasm))
+	if c.JSON {
+		return printJSON(s.out, struct {
+			File   string `json:"file"`
+			Size   int    `json:"size"`
+			Digest string `json:"digest"`
+		}{c.Output, len(wasm), digest})
+	}
+	_, err = fmt.Fprintf(s.out, "%s: %d bytes, %s\n", c.Output, len(wasm), digest)
+	return err
+}
+
+// imports are the interfaces that are named, or nil for those the code uses. With a manifest the defaults are among them.
+func (c *buildCommand) imports() ([]string, error) {
+	var imports []string
+	if c.Manifest != "" {
+		m, err := readManifest(c.Manifest)
+		if err != nil {
+			return nil, err
+		}
+		imports = extension.Interfaces(extension.Merge(m.Bindings, extension.Defaults()))
+	}
+	for _, name := range c.Import {
+		if !strings.Contains(name, ":") {
+			name = "stile:capability/" + name + "@0.1.0"
+		}
+		imports = append(imports, name)
+	}
+	slices.Sort(imports)
+	return slices.Compact(imports), nil
+}

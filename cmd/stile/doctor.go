@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/toolchain"
+)
+
+type doctorCommand struct {
+	Fetch bool `help:"Obtain the JavaScript engine if it is not in the cache."`
+	JSON  bool `name:"json" help:"Print as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*doctorCommand) Help() string {
+	return `It tries what the other commands need: the WebAssembly engine, the JavaScript engine and how to obtain it, the folders and who may write to them, the databases, and what the machine has of disk and memory maps. The exit code is 5 when something needed is missing.
+
+Examples:
+
+    stile doctor
+    stile doctor --fetch
+    stile doctor --json`
+}
+
+// finding is the outcome of one check.
+type finding struct {
+	Check  string `json:"check"`
+	Status status `json:"status"`
+	// Detail says what was found.
+	Detail string `json:"detail"`
+	// Remedy says what to do about it.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+type status string
+
+const (
+	statusOK      status = "ok"
+	statusWarning status = "warning" // works, within limits
+	statusMissing status = "missing" // something will not work
+)
+
+// examination is one run of the doctor.
+type examination struct {
+	settings
+	stderr   io.Writer
+	fetch    bool
+	findings []finding
+}
+
+func (e *examination) add(check string, s status, remedy, format string, args ...any) {
+	e.findings = append(e.findings, finding{check, s, fmt.Sprintf(format, args...), remedy})
+}
+
+// Run implements the command.
+func (c *doctorCommand) Run(ctx context.Context, s *streams) error {
+	where, err := readSettings()
+	if err != nil {
+		return err
+	}
+	e := &examination{settings: where, stderr: s.err, fetch: c.Fetch}
+	e.folder("home", e.home, "STILE_HOME")
+	e.folder("cache", e.cache, "STILE_CACHE")
+	e.key()
+	hasNPM := e.npm(ctx)
+	e.engines(ctx, hasNPM)
+	e.databases(ctx)
+	e.disk()
+	e.maps()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+
+	var missing []string
+	for _, f := range e.findings {
+		if f.Status == statusMissing {
+			missing = append(missing, f.Check)
+		}
+	}
+	if c.JSON {
+		err = printJSON(s.out, struct {
+			OK       bool      `json:"ok"`
+			Versions versions  `json:"versions"`
+			Findings []finding `json:"findings"`
+		}{len(missing) == 0, readVersions(), e.findings})
+	} else {
+		_, err = io.WriteString(s.out, e.text())
+	}
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("missing or broken: %s", strings.Join(missing, ", "))
+	}
+	return err
+}
+
+func (e *examination) text() string {
+	rows := make([][]string, 0, len(e.findings))
+	for _, f := range e.findings {
+		rows = append(rows, []string{string(f.Status), f.Check, f.Detail})
+		if f.Remedy != "" {
+			rows = append(rows, []string{"", "", "-> " + f.Remedy})
+		}
+	}
+	return table("", rows)
+}
+
+// key tries the key that authenticates the cache, and makes it like every command does.
+func (e *examination) key() {
+	c, err := cache.Open(e.cache, e.home, slog.New(slog.NewTextHandler(e.stderr, nil)))
+	if err == nil {
+		err = c.Close()
+	}
+	if err != nil {
+		e.add("cache key", statusMissing, "Make the folder or file it names yours alone, or choose others with STILE_HOME and STILE_CACHE.", "%v", err)
+		return
+	}
+	e.add("cache key", statusOK, "", "%s, readable by its owner only", filepath.Join(e.home, "cache.key"))
+}
+
+// engines tries the WebAssembly engine with a component without imports, and the JavaScript engine with a tool, if it is
+// there or may be fetched.
+func (e *examination) engines(ctx context.Context, hasNPM bool) {
+	h, err := host.New(ctx, host.Options{CacheDir: e.cache, KeyDir: e.home})
+	if err != nil {
+		// Try without the cache, about which there is a finding already.
+		h, err = host.New(ctx, host.Options{})
+	}
+	if err == nil {
+		defer func() { _ = h.Close() }() // nothing runs any more that could fail
+		err = probeHost(ctx, h)
+	}
+	if err != nil {
+		e.add("wasm engine", statusMissing, "Address space may be limited (ulimit -v), or the processor lacks what the engine needs.", "%v", err)
+		return
+	}
+	e.add("wasm engine", statusOK, "", "wasmtime %s compiled and ran a component", readVersions().Wasmtime)
+
+	o := toolchain.Options{CacheDir: e.cache, KeyDir: e.home, Engine: e.engine}
+	has, err := toolchain.HasEngine(o)
+	switch {
+	case err != nil:
+		e.add("js engine", statusMissing, "See the findings about the cache.", "%v", err)
+		return
+	case has, e.fetch:
+	case e.engine != "":
+		e.add("js engine", statusOK, "stile doctor --fetch takes it now.", "not in the cache yet; is taken from STILE_ENGINE, %s, when first needed", e.engine)
+		return
+	case hasNPM:
+		e.add("js engine", statusOK, "stile doctor --fetch obtains it now.", "not in the cache yet; is obtained through npm when first needed")
+		return
+	default:
+		e.add("js engine", statusMissing, "Install npm (Node.js 20 or newer), or name a copy of the engine in STILE_ENGINE.", "not in the cache, and there is no npm to obtain it")
+		return
+	}
+	var obtain *toolchain.EngineError
+	switch err := probeToolchain(ctx, h, o); {
+	case errors.As(err, &obtain):
+		e.add("js engine", statusMissing, obtain.Remedy, "%s", obtain.Problem)
+	case err != nil:
+		e.add("js engine", statusMissing, "Empty STILE_CACHE and try again.", "%v", err)
+	default:
+		e.add("js engine", statusOK, "", "built and ran a TypeScript tool")
+	}
+}
+
+// databases checks every database in STILE_HOME.
+func (e *examination) databases(ctx context.Context) {
+	files, err := filepath.Glob(filepath.Join(escapeGlob(e.home), "*.db"))
+	if err != nil {
+		e.add("databases", statusWarning, "", "%v", err)
+		return
+	}
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err == nil {
+			err = integrity(ctx, file)
+		}
+		name := filepath.Base(file)
+		if err != nil {
+			e.add(name, statusMissing, "Restore it from a backup, or move it away to begin anew: "+file, "%v", err)
+			continue
+		}
+		e.add(name, statusOK, "", "%d bytes, sound", info.Size())
+	}
+	if len(files) == 0 {
+		e.add("databases", statusOK, "", "none yet; a workspace or kv binding makes them")
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/stilehost/stile/abi"
+)
+
+const (
+	minNode = 20
+	minDisk = 1 << 30 // bytes
+	// minMaps is Linux's own default of vm.max_map_count. A live instance needs a few maps.
+	minMaps = 65_530
+)
+
+// folder checks that a folder is there or can be made, and that nobody else can write to it.
+func (e *examination) folder(check, dir, variable string) {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(dir, 0o700); err == nil {
+			info, err = os.Stat(dir)
+		}
+	}
+	elsewhere := "Choose another folder with " + variable + "."
+	if err != nil {
+		e.add(check, statusMissing, elsewhere, "%v", err)
+		return
+	}
+	owner, known := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		e.add(check, statusMissing, elsewhere, "%s is not a folder", dir)
+	case known && int(owner.Uid) != os.Geteuid():
+		e.add(check, statusMissing, elsewhere, "%s belongs to user %d", dir, owner.Uid)
+	case info.Mode().Perm()&0o022 != 0:
+		e.add(check, statusMissing, "chmod 700 "+dir, "%s has mode %04o, so others can write to it", dir, info.Mode().Perm())
+	case unix.Access(dir, unix.W_OK) != nil:
+		e.add(check, statusMissing, "chmod 700 "+dir, "%s cannot be written to", dir)
+	default:
+		e.add(check, statusOK, "", "%s, mode %04o", dir, info.Mode().Perm())
+	}
+}
+
+// npm looks for the npm client, which obtains the JavaScript engine once, and says whether it works.
+func (e *examination) npm(ctx context.Context) bool {
+	const remedy = "Install Node.js 20 or newer, which has npm; or name a copy of the engine in STILE_ENGINE."
+	npm, err := version(ctx, "npm")
+	if err != nil {
+		e.add("npm", statusWarning, remedy, "%v", err)
+		return false
+	}
+	node, err := version(ctx, "node")
+	if err != nil {
+		e.add("npm", statusWarning, remedy, "%v", err)
+		return false
+	}
+	major, _, _ := strings.Cut(strings.TrimPrefix(node, "v"), ".")
+	if n, err := strconv.Atoi(major); err != nil || n < minNode {
+		e.add("npm", statusWarning, remedy, "npm %s with node %s, older than %d", npm, node, minNode)
+		return true
+	}
+	e.add("npm", statusOK, "", "npm %s with node %s", npm, node)
+	return true
+}
+
+// version asks a program for its version.
+func version(ctx context.Context, program string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", program, err)
+	}
+	return abi.Printable(strings.TrimSpace(string(out[:min(len(out), 100)]))), nil
+}
+
+func (e *examination) disk() {
+	for _, place := range []struct{ check, dir string }{{"disk of home", e.home}, {"disk of cache", e.cache}} {
+		var s unix.Statfs_t
+		if err := unix.Statfs(place.dir, &s); err != nil {
+			e.add(place.check, statusWarning, "", "free space cannot be told: %v", err)
+			continue
+		}
+		free := uint64(s.Bavail) * uint64(s.Bsize) // their types differ between systems
+		if free < minDisk {
+			e.add(place.check, statusWarning, "Make room.", "%d MiB free", free>>20)
+			continue
+		}
+		e.add(place.check, statusOK, "", "%d MiB free", free>>20)
+	}
+}
+
+// maps reads how many memory maps a process may have, which bounds how many instances can live at once.
+func (e *examination) maps() {
+	text, err := os.ReadFile("/proc/sys/vm/max_map_count")
+	if err != nil {
+		return // not Linux
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil && n < minMaps {
+		e.add("memory maps", statusWarning, fmt.Sprintf("sysctl -w vm.max_map_count=%d", 4*minMaps), "vm.max_map_count is %d, less than usual: fewer calls can run at once", n)
+		return
+	}
+	e.add("memory maps", statusOK, "", "vm.max_map_count is %d", n)
+}
+
+// integrity has SQLite read all of a database.
+func integrity(ctx context.Context, file string) (err error) {
+	location := url.URL{Scheme: "file", Path: file, RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}
+	db, err := sql.Open("sqlite", location.String())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var said string
+	if err := db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
+		return err
+	}
+	if said != "ok" {
+		return errors.New("damaged: " + abi.Printable(said))
+	}
+	return nil
+}
+
+// escapeGlob makes a path match itself.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(filepath.Clean(path))
+}

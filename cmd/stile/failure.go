@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// failure is what the last line of stderr says when a command fails. Scripts depend on it.
+type failure struct {
+	Kind    kind   `json:"kind"`
+	Message string `json:"message"`
+	// Denial is there when Kind is denied: the host's record, never the guest's word.
+	Denial *denial `json:"denial,omitempty"`
+	// Limit and Value name a limit and what it is set to.
+	Limit string `json:"limit,omitempty"`
+	Value string `json:"value,omitempty"`
+	// Failure is the tool's own account, its stack mapped to the author's source.
+	Failure *abi.Failure `json:"failure,omitempty"`
+	// Problems are those of an input ([]abi.Problem) or of a source ([]toolchain.Problem).
+	Problems any `json:"problems,omitempty"`
+	// Known are the tools there are, when one was asked for that is not.
+	Known []string `json:"known,omitempty"`
+}
+
+type denial struct {
+	Binding   string `json:"binding"`
+	Operation string `json:"operation"`
+	Reason    string `json:"reason"`
+	Remedy    string `json:"remedy,omitempty"`
+}
+
+// kind says what went wrong, and decides the exit code.
+type kind string
+
+const (
+	kindFailed      kind = "failed"
+	kindUsage       kind = "usage"
+	kindInput       kind = "input"
+	kindBuild       kind = "build"
+	kindDenied      kind = "denied"
+	kindLimit       kind = "limit"
+	kindHost        kind = "host"
+	kindInterrupted kind = "interrupted"
+)
+
+var exitCodes = map[kind]int{
+	kindFailed: 1, kindUsage: 2, kindInput: 2, kindBuild: 2, kindDenied: 3, kindLimit: 4, kindHost: 5, kindInterrupted: 130,
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// usageError is a command line, or a file named on it, that cannot be used.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// report prints an error for people and then for programs, and returns the exit code.
+func (s *streams) report(err error) int {
+	if err == nil {
+		return 0
+	}
+	f := explain(err)
+	text := "stile: " + f.Message
+	if f.Failure != nil && f.Failure.Stack != "" {
+		text += "\n" + strings.TrimRight(f.Failure.Stack, "\n")
+	}
+	if f.Denial != nil && f.Denial.Remedy != "" {
+		text += "\nThis line of the manifest would allow it:\n    " + f.Denial.Remedy
+	}
+	s.say("%s", text)
+	line, err := encode(map[string]failure{"error": f}, "")
+	if err != nil {
+		s.say("stile: %v", err)
+		return exitCodes[kindHost]
+	}
+	s.say("%s", line)
+	return exitCodes[f.Kind]
+}
+
+// explain sorts an error into one of the kinds.
+func explain(err error) failure {
+	f := failure{Kind: kindHost, Message: abi.Printable(err.Error())}
+	var (
+		denied  *host.DeniedError
+		limit   *host.LimitError
+		guest   *host.GuestError
+		trap    *host.TrapError
+		input   *host.InputError
+		unknown *host.UnknownToolError
+		build   *toolchain.BuildError
+	)
+	switch {
+	case errors.Is(err, errInterrupted):
+		f.Kind = kindInterrupted
+	case errors.As(err, &denied):
+		d := denied.Denial
+		f.Kind, f.Denial = kindDenied, &denial{d.Binding, d.Operation, d.Reason, d.Remedy}
+		f.Message = fmt.Sprintf("denied: %s through %q: %s", d.Operation, d.Binding, d.Reason)
+	case errors.As(err, &limit):
+		f.Kind, f.Limit, f.Value = kindLimit, limit.Limit, limit.Value
+	case errors.As(err, &guest):
+		f.Kind, f.Failure = kindFailed, &guest.Failure
+	case errors.As(err, &trap):
+		f.Kind = kindFailed
+	case errors.As(err, &input):
+		f.Kind, f.Problems = kindInput, input.Problems
+	case errors.As(err, &unknown):
+		f.Kind, f.Known = kindUsage, unknown.Known
+	case errors.As(err, &build):
+		f.Kind, f.Problems = kindBuild, build.Problems
+	case is[*host.LoadError](err), is[*host.DefinitionError](err), is[*extension.ToolsError](err):
+		f.Kind = kindBuild
+	case is[*usageError](err), is[*extension.SpecError](err), is[*extension.ManifestError](err), is[*extension.UnboundError](err):
+		f.Kind = kindUsage
+	}
+	return f
+}
+
+// is reports whether err or what it wraps is a T.
+func is[T error](err error) bool {
+	var target T
+	return errors.As(err, &target)
+}

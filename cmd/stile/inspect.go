@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host"
+)
+
+type inspectCommand struct {
+	File string `arg:"" help:"Component (.wasm), or a source, which is built first."`
+	witFlag
+	JSON bool `name:"json" help:"Print as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*inspectCommand) Help() string {
+	return `For each imported function it shows the handle without which the function cannot be called: so the component can do nothing until somebody passes it a handle. A component that imports anything else is refused, and the import is named.
+
+Examples:
+
+    stile inspect notes.wasm
+    stile inspect notes.ts --json`
+}
+
+// inspection is what there is to know of a component.
+type inspection struct {
+	File     string          `json:"file"`
+	Size     int             `json:"size"`
+	Digest   string          `json:"digest"`
+	Imports  []importedThing `json:"imports"`
+	Exports  []string        `json:"exports"`
+	Tools    []tool          `json:"tools"`
+	Sections map[string]int  `json:"sections"` // size of each custom section of ours, in bytes
+	defined  []abi.Definition
+	sections []string
+}
+
+type importedThing struct {
+	Name string `json:"name"`
+	// Kind is "capability", "wasi" for what the empty world answers, or "module" for a shared core module.
+	Kind      string             `json:"kind"`
+	Functions []importedFunction `json:"functions"`
+}
+
+type importedFunction struct {
+	Name string `json:"name"`
+	// Handle is the parameter without which the function cannot be called. The empty world's functions need none.
+	Handle string `json:"handle,omitempty"`
+}
+
+// Run implements the command.
+func (c *inspectCommand) Run(ctx context.Context, s *streams) (err error) {
+	wit, err := c.read()
+	if err != nil {
+		return err
+	}
+	n, err := openSession(ctx, s, sessionOptions{wit: wit})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	wasm, err := c.component(ctx, n)
+	if err != nil {
+		return err
+	}
+	component, err := n.loadComponent(ctx, wasm)
+	if err != nil {
+		return err
+	}
+	tools, err := component.Tools(ctx)
+	if err != nil {
+		return err
+	}
+	exports, err := component.Exports()
+	if err != nil {
+		return err
+	}
+	i := inspection{
+		File: c.File, Size: len(wasm), Digest: "sha256:" + component.Digest(), Imports: imports(component.Imports()), Exports: exports,
+		Tools: toolsOf(tools), Sections: map[string]int{}, defined: tools, sections: component.Sections(),
+	}
+	for _, name := range i.sections {
+		i.Sections[name] = len(component.Section(name))
+	}
+	if c.JSON {
+		return printJSON(s.out, i)
+	}
+	_, err = io.WriteString(s.out, i.text())
+	return err
+}
+
+func (c *inspectCommand) component(ctx context.Context, n *session) ([]byte, error) {
+	if filepath.Ext(c.File) == ".wasm" {
+		return readFile(c.File, maxComponent)
+	}
+	return n.assemble(ctx, c.File, nil, false)
+}
+
+func imports(from []host.Import) []importedThing {
+	things := make([]importedThing, len(from))
+	for i, item := range from {
+		things[i] = importedThing{Name: item.Name, Kind: item.Kind, Functions: []importedFunction{}}
+		for _, f := range item.Funcs {
+			things[i].Functions = append(things[i].Functions, importedFunction{f.Name, f.Handle})
+		}
+	}
+	return things
+}
+
+// text shows an inspection to a person.
+func (i *inspection) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d bytes, %s\n\nimports\n", i.File, i.Size, i.Digest)
+	held := 0
+	for _, thing := range i.Imports {
+		switch thing.Kind {
+		case "module":
+			fmt.Fprintf(&b, "  %s  core module: shared code, without authority\n", thing.Name)
+			continue
+		case "wasi":
+			fmt.Fprintf(&b, "  %s  empty world: no files, environment, arguments or network\n", thing.Name)
+		default:
+			fmt.Fprintf(&b, "  %s\n", thing.Name)
+		}
+		var rows [][]string
+		for _, f := range thing.Functions {
+			row := []string{f.Name}
+			if f.Handle != "" {
+				row = append(row, "needs "+f.Handle)
+				held++
+			}
+			rows = append(rows, row)
+		}
+		b.WriteString(table("    ", rows))
+	}
+	fmt.Fprintf(&b, "  so: no authority of its own; %d functions, each needs a handle that a caller passes in\n\nexports\n", held)
+	for _, name := range i.Exports {
+		fmt.Fprintf(&b, "  %s\n", name)
+	}
+	b.WriteString("\ntools\n" + toolTable("  ", i.defined))
+	if len(i.sections) > 0 {
+		rows := make([][]string, len(i.sections))
+		for k, name := range i.sections {
+			rows[k] = []string{name, fmt.Sprintf("%d bytes", i.Sections[name])}
+		}
+		b.WriteString("\ncustom sections\n" + table("  ", rows))
+	}
+	return b.String()
+}

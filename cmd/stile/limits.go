@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/host"
+)
+
+// wasmMemory is how many bytes a guest can address.
+const wasmMemory = 4 << 30
+
+// parseLimits reads NAME=VALUE pairs.
+func parseLimits(pairs []string) (host.Limits, error) {
+	var l host.Limits
+	names := "memory, cpu, wall, input, output, handles and pending"
+	for _, pair := range pairs {
+		name, value, _ := strings.Cut(pair, "=")
+		var err error
+		switch name {
+		case "memory":
+			if l.Memory, err = parseSize(value); l.Memory > wasmMemory {
+				err = errors.New("a guest can address 4GiB")
+			}
+		case "cpu":
+			l.CPU, err = parseDuration(value)
+		case "wall":
+			l.Wall, err = parseDuration(value)
+		case "input":
+			l.Input, err = parseInt(value, parseSize)
+		case "output":
+			l.Output, err = parseInt(value, parseSize)
+		case "handles":
+			l.Handles, err = parseInt(value, parseCount)
+		case "pending":
+			l.Pending, err = parseInt(value, parseCount)
+		default:
+			err = fmt.Errorf("there is no limit %q; there are %s", name, names)
+		}
+		if err != nil {
+			return l, usagef("--limit %s: %w", pair, err)
+		}
+	}
+	return l, nil
+}
+
+func parseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%q is not a duration; write one like 200ms or 5s", text)
+	}
+	return d, nil
+}
+
+func parseCount(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n <= 0 {
+		return 0, fmt.Errorf("%q is not a number; write one like 100", text)
+	}
+	return n, nil
+}
+
+func parseSize(text string) (int64, error) {
+	factor, number := int64(1), text
+	for i, unit := range []string{"KiB", "MiB", "GiB"} {
+		if before, ok := strings.CutSuffix(text, unit); ok {
+			factor, number = 1<<(10*(i+1)), strings.TrimSpace(before)
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n <= 0 || n > math.MaxInt64/factor {
+		return 0, fmt.Errorf("%q is not a size; write one like 1048576, 512KiB or 64MiB", text)
+	}
+	return n * factor, nil
+}
+
+func parseInt(text string, parse func(string) (int64, error)) (int, error) {
+	n, err := parse(text)
+	if err == nil && n > math.MaxInt32 {
+		err = fmt.Errorf("%q is more than %d", text, math.MaxInt32)
+	}
+	return int(n), err
+}

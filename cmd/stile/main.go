@@ -1,0 +1,75 @@
+// Command stile runs tools that nobody has reviewed, as WebAssembly components that can do what their bindings allow and
+// nothing else. It has flags, wiring and printing; what it does is in the packages it imports.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/mattn/go-isatty"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// cli is the command line.
+type cli struct {
+	Run     runCommand     `cmd:"" help:"Run a tool of an extension, or list its tools."`
+	Build   buildCommand   `cmd:"" help:"Build a component from TypeScript or JavaScript."`
+	Inspect inspectCommand `cmd:"" help:"Show what a component imports, exports and offers, and that it holds no authority."`
+	Types   typesCommand   `cmd:"" help:"Write the TypeScript types of a manifest's bindings."`
+	Doctor  doctorCommand  `cmd:"" help:"Say what this machine has, and what to do about what it lacks."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+const description = `Run tools that nobody has reviewed as WebAssembly components that can do what their bindings allow and nothing else.
+
+A command prints its result on stdout and everything else on stderr. When it fails, the last line of stderr is one JSON object, {"error": {"kind": ..., "message": ...}}, and the exit code says why:
+
+0 success, 1 the tool failed, 2 usage, bad input or a source that does not build, 3 a denial, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
+
+STILE_HOME holds what is to be kept (default: stile in the XDG data folder), STILE_CACHE what can be rebuilt (default: stile in the XDG cache folder), and STILE_ENGINE names a file with the JavaScript engine, for machines without npm.`
+
+// streams are how a command talks.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// say prints a line for people. When stderr cannot be written to there is nobody to tell.
+func (s *streams) say(format string, args ...any) { _, _ = fmt.Fprintf(s.err, format+"\n", args...) }
+
+// interactive says whether a person sees stderr as it is written.
+func (s *streams) interactive() bool {
+	f, ok := s.err.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+// run executes one command line and returns the exit code.
+func run(args []string, s *streams) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second signal ends the process at once
+
+	parser, err := kong.New(&cli{}, kong.Name("stile"), kong.Description(description), kong.Writers(s.out, s.err), kong.Bind(s),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}))
+	if err != nil {
+		return s.report(err)
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return s.report(usagef("%w; see stile --help", err))
+	}
+	err = command.Run()
+	if err != nil && ctx.Err() != nil {
+		err = errInterrupted
+	}
+	return s.report(err)
+}

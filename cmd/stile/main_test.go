@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/stilehost/stile/internal/cache/cachetest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"stile": main})
+}
+
+// TestScripts runs testdata/script. All scripts share one cache, so that the engine is obtained and compiled once.
+func TestScripts(t *testing.T) {
+	if err := cachetest.Open(t).Close(); err != nil { // makes the key
+		t.Fatal(err)
+	}
+	dir, keyDir := cachetest.Dirs(t)
+	key, err := os.ReadFile(filepath.Join(keyDir, "cache.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stile, err := exec.LookPath("stile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	npmCache, err := exec.CommandContext(t.Context(), "npm", "config", "get", "cache").Output()
+	if err != nil {
+		t.Fatalf("the tests need npm: %v", err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			home := filepath.Join(e.WorkDir, "home")
+			e.Setenv("STILE_HOME", home)
+			e.Setenv("STILE_CACHE", dir)
+			e.Setenv("SHARED_CACHE", dir)
+			e.Setenv("STILE_BIN", filepath.Dir(stile)) // a PATH without anything else
+			e.Setenv("npm_config_cache", strings.TrimSpace(string(npmCache)))
+			// Entries are authenticated with the key of their home, so all homes have the one of the shared cache.
+			if err := os.Mkdir(home, 0o700); err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(home, "cache.key"), key, 0o600); err != nil {
+				return err
+			}
+			return copyExamples(e.WorkDir)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exit": exit, "error": lastError, "json": validJSON, "unhex": unhex, "seed": seed, "forge": forge, "absent": absent,
+		},
+	})
+}
+
+// copyExamples copies the examples and the SDK that they refer to, without what npm installed.
+func copyExamples(to string) error {
+	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "*.*"))
+	if err != nil {
+		return err
+	}
+	sdk, err := filepath.Glob(filepath.Join("..", "..", "guest-sdk", "typescript", "*.*"))
+	if err != nil {
+		return err
+	}
+	for _, file := range append(files, sdk...) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		name := filepath.Join(to, strings.TrimPrefix(file, filepath.Join("..", "..")))
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exit CODE COMMAND...: runs a command that exits with exactly this code.
+func exit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exit CODE COMMAND [ARGUMENT]...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var status *exec.ExitError
+	switch {
+	case errors.As(err, &status):
+		got = status.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, not %d", got, want)
+	}
+}
+
+// error KIND [PATH=TEXT]...: the last line of stderr is the error object of this kind, and holds these texts at these paths.
+func lastError(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: error KIND [PATH=TEXT]...")
+	}
+	lines := strings.Split(strings.TrimSuffix(ts.ReadFile("stderr"), "\n"), "\n")
+	var object any
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &object); err != nil {
+		ts.Fatalf("the last line of stderr is not JSON: %v", err)
+	}
+	for i, arg := range args {
+		path, want, _ := strings.Cut(arg, "=")
+		if i == 0 {
+			path, want = "kind", arg
+		}
+		if got := at(object, "error."+path); !strings.Contains(got, want) || i == 0 && got != want {
+			ts.Fatalf("error.%s is %q, not %q", path, got, want)
+		}
+	}
+}
+
+// json FILE [PATH=TEXT]...: the file (or stdout) is one JSON value that holds exactly these texts at these paths.
+func validJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: json FILE [PATH=TEXT]...")
+	}
+	var value any
+	if err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &value); err != nil {
+		ts.Fatalf("%s is not JSON: %v", args[0], err)
+	}
+	for _, arg := range args[1:] {
+		path, want, _ := strings.Cut(arg, "=")
+		if got := at(value, path); got != want {
+			ts.Fatalf("%s is %q, not %q", path, got, want)
+		}
+	}
+}
+
+// at is the text of the value at a path like a.0.b, or "" when there is none.
+func at(value any, path string) string {
+	for name := range strings.SplitSeq(path, ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i >= len(v) {
+				return ""
+			}
+			value = v[i]
+		default:
+			return ""
+		}
+	}
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(value)
+}
+
+// unhex FROM TO: writes the bytes that a file holds in hex.
+func unhex(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: unhex FROM TO")
+	}
+	var digits strings.Builder
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		line, _, _ = strings.Cut(line, ";")
+		digits.WriteString(strings.Join(strings.Fields(line), ""))
+	}
+	data, err := hex.DecodeString(digits.String())
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), data, 0o600))
+}
+
+// entries are the records of a kind in a cache, with the objects that they name.
+func entries(ts *testscript.TestScript, cache, kind string) map[string]string {
+	records, err := filepath.Glob(filepath.Join(cache, kind, "*"))
+	ts.Check(err)
+	if len(records) == 0 {
+		ts.Fatalf("the cache has no entry of kind %s", kind)
+	}
+	found := map[string]string{}
+	for _, record := range records {
+		data, err := os.ReadFile(record)
+		ts.Check(err)
+		if len(data) >= 40 { // a length of 8 bytes, a digest of 32
+			found[record] = filepath.Join(cache, "objects", hex.EncodeToString(data[8:40]))
+		}
+	}
+	return found
+}
+
+// seed CACHE KIND...: makes a cache that has entries of these kinds from the shared one, and no others.
+func seed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: seed CACHE KIND...")
+	}
+	from, to := ts.Getenv("SHARED_CACHE"), ts.MkAbs(args[0])
+	copyTo := func(file string) {
+		data, err := os.ReadFile(file)
+		ts.Check(err)
+		name := filepath.Join(to, strings.TrimPrefix(file, from))
+		ts.Check(os.MkdirAll(filepath.Dir(name), 0o700))
+		ts.Check(os.WriteFile(name, data, 0o600))
+	}
+	for _, kind := range args[1:] {
+		for record, object := range entries(ts, from, kind) {
+			copyTo(record)
+			copyTo(object)
+		}
+	}
+}
+
+// forge CACHE KIND: changes one byte in the content of every entry of a kind.
+func forge(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: forge CACHE KIND")
+	}
+	for _, object := range entries(ts, ts.MkAbs(args[0]), args[1]) {
+		data, err := os.ReadFile(object)
+		ts.Check(err)
+		data[len(data)/2] ^= 1
+		ts.Check(os.WriteFile(object, data, 0o600))
+	}
+}
+
+// absent TEXT DIR...: no file below these folders holds the text.
+func absent(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: absent TEXT DIR...")
+	}
+	for _, dir := range args[1:] {
+		ts.Check(filepath.WalkDir(ts.MkAbs(dir), func(name string, entry os.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			data, err := os.ReadFile(name)
+			if err == nil && strings.Contains(string(data), args[0]) {
+				return fmt.Errorf("%s holds %q", name, args[0])
+			}
+			return err
+		}))
+	}
+}
+
+// TestInterrupt interrupts a call that waits: it ends at once, with an exit code of its own.
+func TestInterrupt(t *testing.T) {
+	dir, keyDir := cachetest.Dirs(t)
+	file := filepath.Join(t.TempDir(), "wait.ts")
+	source := `import { extension } from "stile";
+		export default extension({ tools: { wait: { description: "Wait", run: async () => {
+			console.log("started");
+			await new Promise((done) => setTimeout(done, 600_000));
+		} } } });`
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		stile := exec.CommandContext(t.Context(), "stile", "run", file, "wait", "--limit", "wall=10m")
+		stile.Env = append(os.Environ(), "STILE_HOME="+keyDir, "STILE_CACHE="+dir)
+		stderr, err := stile.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stile.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var last string
+		lines := bufio.NewScanner(stderr)
+		for lines.Scan() {
+			last = lines.Text()
+			if last == "[info] started" {
+				if err := stile.Process.Signal(signal); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		err = stile.Wait()
+		var status *exec.ExitError
+		if !errors.As(err, &status) || status.ExitCode() != 130 {
+			t.Errorf("%v: got %v, want exit code 130", signal, err)
+		}
+		if want := `{"error":{"kind":"interrupted","message":"interrupted"}}`; last != want {
+			t.Errorf("%v: the last line is %q, want %q", signal, last, want)
+		}
+	}
+}

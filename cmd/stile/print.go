@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// encode makes JSON that is safe on a terminal; indent is for one level.
+func encode(v any, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode result: %w", err)
+	}
+	return bytes.TrimSuffix(escape(b.Bytes()), []byte{'\n'}), nil
+}
+
+// escape spells characters that a terminal would act on or not show as \u escapes. They stand only inside the strings of
+// valid JSON, so the value stays the same.
+func escape(valid []byte) []byte {
+	if text := string(valid); abi.Printable(text) == text {
+		return valid
+	}
+	var b []byte
+	for rest := valid; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		switch text := string(rest[:size]); {
+		case abi.Printable(text) == text, r == '\r':
+			b = append(b, text...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+		rest = rest[size:]
+	}
+	return b
+}
+
+// printJSON prints the result of a command.
+func printJSON(w io.Writer, v any) error {
+	text, err := encode(v, "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", text)
+	return err
+}
+
+// table lays rows out in columns.
+func table(indent string, rows [][]string) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(t, indent+strings.Join(row, "\t")) // a Builder does not fail
+	}
+	_ = t.Flush()
+	return b.String()
+}
+
+// tool is a tool's definition with its schemas as JSON and not as text.
+type tool struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"inputSchema"`
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	Annotations  abi.Annotations `json:"annotations"`
+}
+
+func toolsOf(definitions []abi.Definition) []tool {
+	tools := make([]tool, len(definitions))
+	for i, d := range definitions {
+		tools[i] = tool{Name: d.Name, Description: d.Description, InputSchema: json.RawMessage(d.InputSchema), Annotations: d.Annotations}
+		if d.OutputSchema != nil {
+			tools[i].OutputSchema = json.RawMessage(*d.OutputSchema)
+		}
+	}
+	return tools
+}
+
+// toolTable lists tools for a person, each with the first line of its description.
+func toolTable(indent string, definitions []abi.Definition) string {
+	rows := make([][]string, len(definitions))
+	for i, d := range definitions {
+		line, _, _ := strings.Cut(d.Description, "\n")
+		rows[i] = []string{d.Name, line}
+	}
+	return table(indent, rows)
+}

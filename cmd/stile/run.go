@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/console"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
+)
+
+type runCommand struct {
+	File       string   `arg:"" help:"Extension: .ts, .js, .mjs or .wasm."`
+	Tool       string   `arg:"" optional:"" help:"Tool to call. Without it, the tools are listed."`
+	Input      string   `placeholder:"JSON" help:"Input of the tool: JSON, @FILE, or - for stdin. Default: {}."`
+	Bind       []string `sep:"none" placeholder:"NAME=SPEC" help:"What the tool gets as env.NAME. Can be repeated."`
+	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings the tool gets. It is used only when it is named."`
+	NoDefaults bool     `help:"Do not bind console, clock and random."`
+	Limit      []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles or pending. Can be repeated."`
+	JSON       bool     `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*runCommand) Help() string {
+	return `The tool can do what its bindings allow. A binding of --bind replaces one of the same name in the manifest.
+
+    NAME=workspace:STORE[/path][,rw]     files, kept in STILE_HOME; read-only without rw
+    NAME=kv:STORE                        values under keys, kept in STILE_HOME
+    NAME=http:URL-PATTERN[,option]...    requests; options: methods=GET+POST, headers=x-name, max-response=BYTES
+    NAME=clock  NAME=random  NAME=console  NAME=blob
+
+An extension with a manifest keeps what it asks for under its own name: the workspace of its name, a bucket for each kv binding.
+
+Examples:
+
+    stile run distance.ts
+    stile run notes.ts add_note --bind notes=workspace:mine,rw --input '{"title": "today", "text": "sun"}'
+    stile run github.ts list_issues --manifest github.json --input @query.json
+    stile run github.ts list_issues --bind 'github=http:https://api.github.com/repos/**' --input - < query.json
+    stile run hungry.ts work --limit cpu=200ms --limit memory=16MiB`
+}
+
+// Run implements the command.
+func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
+	limits, err := parseLimits(c.Limit)
+	if err != nil {
+		return err
+	}
+	manifest, bindings, err := c.bindings()
+	if err != nil {
+		return err
+	}
+	input, err := c.input(s.in, limits.Input)
+	if err != nil {
+		return err
+	}
+	n, err := openSession(ctx, s, sessionOptions{memory: limits.Memory})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+
+	// Without their interfaces the defaults could not even be denied.
+	component, err := n.load(ctx, c.File, extension.Interfaces(extension.Merge(bindings, extension.Defaults())))
+	if err != nil {
+		return err
+	}
+	tools, err := component.Tools(ctx)
+	if err != nil {
+		return err
+	}
+	if manifest != nil {
+		if err := manifest.CheckTools(names(tools)); err != nil {
+			return fmt.Errorf("%s: %w", c.Manifest, err)
+		}
+	}
+	if c.Tool == "" {
+		if c.JSON {
+			return printJSON(s.out, map[string][]tool{"tools": toolsOf(tools)})
+		}
+		_, err = io.WriteString(s.out, toolTable("", tools))
+		return err
+	}
+
+	state := extension.NewState(n.home, func(level console.Level, message string) {
+		// Indented, so that no line of a message looks like one of ours.
+		s.say("[%s] %s", level, strings.ReplaceAll(message, "\n", "\n    "))
+	})
+	defer func() { err = errors.Join(err, state.Close()) }()
+	env, err := state.Env(ctx, bindings)
+	if err != nil {
+		return err
+	}
+	result, err := component.Do(ctx, host.Request{Tool: c.Tool, Input: input, Env: env, Limits: limits})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.out, "%s\n", escape(result.Output))
+	return err
+}
+
+// bindings are those of the command line, then the manifest's, then the defaults.
+func (c *runCommand) bindings() (*extension.Manifest, []extension.Binding, error) {
+	given, err := extension.ParseSpecs(c.Bind)
+	if err != nil {
+		return nil, nil, err
+	}
+	var manifest *extension.Manifest
+	var asked, defaults []extension.Binding
+	if c.Manifest != "" {
+		if manifest, err = readManifest(c.Manifest); err != nil {
+			return nil, nil, err
+		}
+		asked = manifest.Own()
+	}
+	if !c.NoDefaults {
+		defaults = extension.Defaults()
+	}
+	return manifest, extension.Merge(given, asked, defaults), nil
+}
+
+// input is the tool's input; nil when none is given. It reads little more than the limit, which the host enforces.
+func (c *runCommand) input(stdin io.Reader, limit int) ([]byte, error) {
+	const most = 64 << 20
+	name, isFile := strings.CutPrefix(c.Input, "@")
+	switch {
+	case c.Input == "":
+		return nil, nil
+	case isFile:
+		return readFile(name, int64(max(limit, most)))
+	case c.Input == "-":
+		data, err := io.ReadAll(io.LimitReader(stdin, int64(max(limit, most))+1))
+		if err != nil {
+			return nil, usagef("read stdin: %w", err)
+		}
+		return data, nil
+	default:
+		return []byte(c.Input), nil
+	}
+}
+
+func names(tools []abi.Definition) []string {
+	all := make([]string, len(tools))
+	for i, t := range tools {
+		all[i] = t.Name
+	}
+	return all
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/wit"
+)
+
+type typesCommand struct {
+	Manifest string `arg:"" help:"Manifest of the extension."`
+	Output   string `short:"o" placeholder:"FILE" help:"File to write. Default: stile-env.d.ts beside the manifest."`
+	witFlag
+}
+
+// Help implements kong.HelpProvider.
+func (*typesCommand) Help() string {
+	return `The file gives env its type: one field for each binding of the manifest. Include it in the tsconfig.json of the extension.
+
+Examples:
+
+    stile types notes.json
+    stile types crm.json --wit contacts.wit -o types/env.d.ts`
+}
+
+// Run implements the command.
+func (c *typesCommand) Run(_ context.Context, s *streams) error {
+	m, err := readManifest(c.Manifest)
+	if err != nil {
+		return err
+	}
+	interfaces := make(map[string]string, len(m.Bindings))
+	for _, b := range m.Bindings {
+		interfaces[b.Name] = b.Grant.Interface()
+	}
+	extra, err := c.embedded(interfaces)
+	if err != nil {
+		return err
+	}
+	output := c.Output
+	if output == "" {
+		output = filepath.Join(filepath.Dir(c.Manifest), "stile-env.d.ts")
+	}
+	if err := writeFile(output, []byte(toolchain.EnvTypes(interfaces, extra))); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(s.out, output)
+	return err
+}
+
+// embedded are the interfaces of --wit that bindings name.
+func (c *typesCommand) embedded(bindings map[string]string) ([]*abi.Interface, error) {
+	texts, err := c.read()
+	if err != nil || len(texts) == 0 {
+		return nil, err
+	}
+	known, err := abi.ParseCapability(append([]string{wit.Capability()}, texts...)...)
+	if err != nil {
+		return nil, usagef("--wit: %w", err)
+	}
+	var extra []*abi.Interface
+	for _, i := range known.Interfaces() {
+		if strings.HasPrefix(i.Name, "stile:") {
+			continue
+		}
+		for _, name := range bindings {
+			if name == i.Name {
+				extra = append(extra, i)
+				break
+			}
+		}
+	}
+	return extra, nil
+}

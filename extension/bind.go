@@ -1,0 +1,214 @@
+package extension
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
+	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/host"
+)
+
+// Defaults are the bindings that commands for people add unasked, each under the name of its kind: console, clock and
+// random. The host library adds none.
+func Defaults() []Binding {
+	return []Binding{{"clock", Clock{}}, {"console", Console{}}, {"random", Random{}}}
+}
+
+// Merge joins lists of bindings, in byte order of their names. Where a name is in several lists, the first list wins.
+func Merge(lists ...[]Binding) []Binding {
+	var all []Binding
+	for _, list := range lists {
+		for _, b := range list {
+			if !slices.ContainsFunc(all, func(other Binding) bool { return other.Name == b.Name }) {
+				all = append(all, b)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Binding) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Interfaces lists the WIT interfaces of bindings, each once, in byte order.
+func Interfaces(bindings []Binding) []string {
+	var names []string
+	for _, b := range bindings {
+		names = append(names, b.Grant.Interface())
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Own returns the manifest's bindings with the stores that are the extension's own: the workspace of its name, and for each
+// kv binding a bucket of its own, which no binding of a command line can name.
+func (m *Manifest) Own() []Binding {
+	own := slices.Clone(m.Bindings)
+	for i, b := range own {
+		switch g := b.Grant.(type) {
+		case Workspace:
+			g.Store = m.Name
+			own[i].Grant = g
+		case KV:
+			own[i].Grant = KV{Store: m.Name + "/" + b.Name}
+		}
+	}
+	return own
+}
+
+// ToolsError says that the tools a manifest names and those the code exports are not the same set.
+type ToolsError struct {
+	// Missing are named by the manifest and not exported; Extra the other way round. Both are in byte order.
+	Missing, Extra []string
+}
+
+// Error implements error.
+func (e *ToolsError) Error() string {
+	var b strings.Builder
+	b.WriteString("the tools of the manifest and of the code differ")
+	for _, name := range e.Missing {
+		fmt.Fprintf(&b, "; %s is in the manifest and not in the code", quote(name))
+	}
+	for _, name := range e.Extra {
+		fmt.Fprintf(&b, "; %s is in the code and not in the manifest", quote(name))
+	}
+	return b.String()
+}
+
+// CheckTools compares the names of the tools that the code exports with the manifest's. A difference is a *[ToolsError].
+func (m *Manifest) CheckTools(exported []string) error {
+	exported = slices.Sorted(slices.Values(exported))
+	e := &ToolsError{Missing: without(m.Tools, exported), Extra: without(exported, m.Tools)}
+	if len(e.Missing)+len(e.Extra) == 0 {
+		return nil
+	}
+	return e
+}
+
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(others, n) })
+}
+
+// The files of a [State] in its folder.
+const (
+	KVFile        = "kv.db"
+	WorkspaceFile = "workspace.db"
+)
+
+// State turns bindings into capabilities and keeps what durable ones store in one folder. A file is opened when the first
+// binding needs it. It is safe for concurrent use; whoever made it closes it, after the calls that use its capabilities.
+type State struct {
+	dir string
+	log func(console.Level, string)
+
+	mu         sync.Mutex
+	closers    []func() error
+	kv         *kv.Store
+	workspaces *workspace.Store
+}
+
+// NewState returns a state in dir, which must exist and be writable by its owner only. log receives what console bindings
+// log; it must be safe for concurrent use.
+func NewState(dir string, log func(level console.Level, message string)) *State {
+	return &State{dir: dir, log: log}
+}
+
+// Env makes the capabilities of a call. ctx bounds the opening of files only. A [Custom] grant fails: its capability is
+// made by the program that embeds the host.
+func (s *State) Env(ctx context.Context, bindings []Binding) (host.Env, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	env := make(host.Env, len(bindings))
+	for _, b := range bindings {
+		var err error
+		switch g := b.Grant.(type) {
+		case HTTP:
+			env[b.Name], err = s.http(g)
+		case Workspace:
+			env[b.Name], err = s.workspace(ctx, g)
+		case KV:
+			env[b.Name], err = s.bucket(ctx, g)
+		case Clock:
+			env[b.Name] = clock.System()
+		case Random:
+			env[b.Name] = random.System()
+		case Console:
+			env[b.Name] = console.To(s.log)
+		case Blob:
+			env[b.Name] = blob.NewStore(blob.StoreOptions{})
+		default:
+			err = &UnboundError{b.Name, b.Grant.Interface()}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("bind %s: %w", b.Name, err)
+		}
+	}
+	return env, nil
+}
+
+// UnboundError is a binding of an interface that only a program which embeds the host can provide.
+type UnboundError struct{ Binding, Interface string }
+
+// Error implements error.
+func (e *UnboundError) Error() string {
+	return fmt.Sprintf("%s is a capability of the program that embeds the host; this one has none of that name", e.Interface)
+}
+
+func (s *State) http(g HTTP) (*http.Grant, error) {
+	grant, err := http.New(http.Options{Rules: g.Rules})
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, func() error { grant.CloseIdleConnections(); return nil })
+	return grant, nil
+}
+
+func (s *State) workspace(ctx context.Context, g Workspace) (*workspace.Directory, error) {
+	if s.workspaces == nil {
+		store, err := workspace.Open(ctx, filepath.Join(s.dir, WorkspaceFile), workspace.Options{})
+		if err != nil {
+			return nil, err
+		}
+		s.workspaces = store
+		s.closers = append(s.closers, store.Close)
+	}
+	d, err := s.workspaces.Workspace(g.Store).Sub(g.Path)
+	if err == nil && g.Access != ReadWrite {
+		d = d.AsReadOnly()
+	}
+	return d, err
+}
+
+func (s *State) bucket(ctx context.Context, g KV) (*kv.Bucket, error) {
+	if s.kv == nil {
+		store, err := kv.Open(ctx, filepath.Join(s.dir, KVFile), kv.Options{})
+		if err != nil {
+			return nil, err
+		}
+		s.kv = store
+		s.closers = append(s.closers, store.Close)
+	}
+	return s.kv.Bucket(g.Store), nil
+}
+
+// Close closes the files and the idle connections. It is idempotent.
+func (s *State) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, closeOne := range s.closers {
+		errs = append(errs, closeOne())
+	}
+	s.closers, s.kv, s.workspaces = nil, nil, nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,118 @@
+package extension
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/console"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/workspace"
+)
+
+func TestMerge(t *testing.T) {
+	given := []Binding{{"notes", KV{Store: "mine"}}, {"clock", Random{}}}
+	asked := []Binding{{"notes", Workspace{}}, {"api", HTTP{}}}
+	got := Merge(given, asked, Defaults())
+	want := []Binding{{"api", HTTP{}}, {"clock", Random{}}, {"console", Console{}}, {"notes", KV{Store: "mine"}}, {"random", Random{}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	interfaces := []string{HTTP{}.Interface(), KV{}.Interface(), Console{}.Interface(), Random{}.Interface()}
+	slices.Sort(interfaces)
+	if got := Interfaces(got); !slices.Equal(got, interfaces) {
+		t.Errorf("got %v, want %v", got, interfaces)
+	}
+}
+
+// What an extension keeps is under its own name, and no binding of a command line reaches its buckets by accident.
+func TestOwn(t *testing.T) {
+	m, err := Parse([]byte(`{"name": "my-notes", "version": "1.0.0", "description": "d", "tools": ["t"],
+		"permissions": {"kv": true}, "bindings": {"a": {"workspace": {"path": "/a"}}, "b": {"kv": true}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Binding{
+		{"a", Workspace{Store: "my-notes", Path: "/a", Access: Read}},
+		{"b", KV{Store: "my-notes/b"}},
+		{"kv", KV{Store: "my-notes/kv"}},
+	}
+	if got := m.Own(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if m.Bindings[0].Grant != (Workspace{Path: "/a", Access: Read}) {
+		t.Error("the manifest was changed")
+	}
+	if _, err := ParseSpec("x=kv:my-notes/b"); err == nil {
+		t.Error("a binding of the command line names an extension's bucket")
+	}
+}
+
+func TestCheckTools(t *testing.T) {
+	m := &Manifest{Tools: []string{"a", "b"}}
+	if err := m.CheckTools([]string{"b", "a"}); err != nil {
+		t.Error(err)
+	}
+	err := m.CheckTools([]string{"c", "b", "\x1b[2J"})
+	want := &ToolsError{Missing: []string{"a"}, Extra: []string{"\x1b[2J", "c"}}
+	if !reflect.DeepEqual(err, want) || strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("got %v, want %v", err, want)
+	}
+}
+
+func TestStateEnv(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	bindings, err := ParseSpecs([]string{
+		"api=http:https://example.com/**", "b=blob", "clock=clock", "console=console", "random=random",
+		"read=workspace:w/d", "store=kv:k", "write=workspace:w,rw",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, round := range []string{"first", "second"} { // the second finds what the first kept
+		s := NewState(dir, func(console.Level, string) {})
+		env, err := s.Env(ctx, bindings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range bindings {
+			if c := env[b.Name]; c == nil || c.Interface() != b.Grant.Interface() {
+				t.Errorf("%s: got %v", b.Name, c)
+			}
+		}
+		read, write := env["read"].(*workspace.Directory), env["write"].(*workspace.Directory)
+		if round == "first" {
+			if err := write.Write(ctx, "d/a", "kept"); err != nil {
+				t.Fatal(err)
+			}
+			if err := env["store"].(*kv.Bucket).Set(ctx, "a", "kept"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if text, err := read.Read(ctx, "a"); text != "kept" || err != nil {
+			t.Errorf("%s: got %q, %v", round, text, err)
+		}
+		if err := read.Write(ctx, "a", "lost"); !errors.Is(err, abi.ErrDenied) {
+			t.Errorf("a read-only binding writes: %v", err)
+		}
+		if v, err := env["store"].(*kv.Bucket).Get(ctx, "a"); v == nil || *v != "kept" || err != nil {
+			t.Errorf("%s: got %v, %v", round, v, err)
+		}
+		if err := errors.Join(s.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+
+	s := NewState(dir, nil)
+	t.Cleanup(func() { _ = s.Close() })
+	var unbound *UnboundError
+	if _, err := s.Env(ctx, []Binding{{"crm", Custom{Name: "acme:crm/contacts@1.0.0"}}}); !errors.As(err, &unbound) {
+		t.Errorf("got %v, want an UnboundError", err)
+	}
+	if _, err := NewState(dir+"/none", nil).Env(ctx, []Binding{{"store", KV{Store: "k"}}}); err == nil {
+		t.Error("a folder that is not there is used")
+	}
+}

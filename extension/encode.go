@@ -1,0 +1,43 @@
+package extension
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Canonical returns the manifest in its canonical form: JSON in the long form without spaces, fields in a fixed order,
+// tools and bindings sorted. Manifests with one canonical form ask for the same, whatever form they were written in, so
+// this is what a digest covers. Parse(Canonical()) gives the manifest back.
+func (m *Manifest) Canonical() []byte {
+	bindings := make(map[string]map[string]any, len(m.Bindings))
+	for _, b := range m.Bindings {
+		bindings[b.Name] = b.document()
+	}
+	return encode(struct {
+		Name        string                    `json:"name"`
+		Version     string                    `json:"version"`
+		Description string                    `json:"description"`
+		Tools       []string                  `json:"tools"`
+		Bindings    map[string]map[string]any `json:"bindings"`
+	}{m.Name, m.Version, m.Description, m.Tools, bindings})
+}
+
+// MarshalJSON implements json.Marshaler with the canonical form.
+func (m *Manifest) MarshalJSON() ([]byte, error) { return m.Canonical(), nil }
+
+// MarshalJSON implements json.Marshaler with what stands in a manifest under the binding's name.
+func (b Binding) MarshalJSON() ([]byte, error) { return encode(b.document()), nil }
+
+func (b Binding) document() map[string]any {
+	kind, value := b.Grant.json()
+	return map[string]any{kind: value}
+}
+
+// encode writes JSON that holds no value json could refuse. encoding/json sorts the keys of maps.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+}

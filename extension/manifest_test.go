@@ -1,0 +1,214 @@
+package extension
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stilehost/stile/capabilities/http"
+)
+
+// with is a valid manifest with further fields, which start its second line.
+func with(fields string) string {
+	return `{"name": "notes", "version": "1.0.0", "description": "Keeps notes", "tools": ["add"],` + "\n" + fields + "}"
+}
+
+func TestParse(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       []Binding
+	}{
+		{"nothing asked for", with(`"bindings": {}`), nil},
+		{
+			"short form",
+			with(`"permissions": {"network": ["api.github.com", "*.Example.com"], "workspace": "read-write", "kv": true, "clock": true}`),
+			[]Binding{
+				{"clock", Clock{}},
+				{"kv", KV{}},
+				{"network", HTTP{[]http.Rule{
+					{Host: "api.github.com", Methods: []string{"*"}},
+					{Host: "*.Example.com", Methods: []string{"*"}},
+				}}},
+				{"workspace", Workspace{Path: "/", Access: ReadWrite}},
+			},
+		},
+		{
+			"long form",
+			with(`"bindings": {
+				"github": {"http": [{"host": "api.github.com", "methods": ["GET", "POST"], "path": "/repos/**", "headers": ["x-id"]},
+				                    {"scheme": "http", "host": "127.0.0.1", "port": 8080, "maxResponse": 1024}]},
+				"notes": {"workspace": {"path": "/notes", "access": "read-write"}},
+				"docs": {"workspace": {}},
+				"dice": {"random": true}, "log": {"console": true}, "bytes": {"blob": true},
+				"crm": {"acme:crm/contacts@1.0.0": {"b": 1.50, "a": ["<&>"]}}}`),
+			[]Binding{
+				{"bytes", Blob{}},
+				{"crm", Custom{"acme:crm/contacts@1.0.0", json.RawMessage(`{"a":["<&>"],"b":1.50}`)}},
+				{"dice", Random{}},
+				{"docs", Workspace{Path: "/", Access: Read}},
+				{"github", HTTP{[]http.Rule{
+					{Host: "api.github.com", Methods: []string{"GET", "POST"}, Path: "/repos/**", Headers: []string{"x-id"}},
+					{Scheme: "http", Host: "127.0.0.1", Port: 8080, MaxResponse: 1024},
+				}}},
+				{"log", Console{}},
+				{"notes", Workspace{Path: "/notes", Access: ReadWrite}},
+			},
+		},
+		{
+			"both forms",
+			with(`"permissions": {"workspace": "read"}, "bindings": {"cache": {"kv": true}}`),
+			[]Binding{{"cache", KV{}}, {"workspace", Workspace{Path: "/", Access: Read}}},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := Parse([]byte(tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(m.Bindings, tt.want) {
+				t.Errorf("got  %+v\nwant %+v", m.Bindings, tt.want)
+			}
+			if m.Name != "notes" || m.Version != "1.0.0" || m.Description != "Keeps notes" || !reflect.DeepEqual(m.Tools, []string{"add"}) {
+				t.Errorf("got %+v", m)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"nothing", ``, `line 1, column 1: this is not JSON: unexpected end of JSON input; write one JSON object`},
+		{"cut off", `{"name":`, `line 1, column 8: this is not JSON: unexpected end of JSON input; write one JSON object`},
+		{"text after it", "{}\n {}", `line 2, column 2: this is not JSON: invalid character '{' after top-level value; write one JSON object`},
+		{"a comment", "{\n  // hi\n}", `line 2, column 3: this is not JSON: invalid character '/' looking for beginning of object key string; write one JSON object`},
+		{"a list", `[]`, `line 1, column 1: a list where an object belongs; write ` + exampleManifest},
+		{"not UTF-8", "{\"näme\xff\": 1}", `line 1, column 7: these bytes are not UTF-8; write UTF-8 text`},
+		{"too large", strings.Repeat(" ", 300_000), `line 1, column 262145: the manifest has 300000 bytes; write at most 262144 bytes`},
+		{"too deep", strings.Repeat("[", 5000) + strings.Repeat("]", 5000), `line 1, column 17: ` + strings.Repeat("[0]", 16) + `: values are nested too deep; write at most 16 levels`},
+		{"no version", `{"name": "a", "description": "d", "tools": ["t"]}`, `line 1, column 1: the field "version" is missing; write ` + exampleManifest},
+		{"a typing error", with(`"permisssions": {}`), `line 2, column 1: permisssions: there is no such field; write "permissions"`},
+		{"an unknown field", with(`"main": "x.ts"`), `line 2, column 1: main: there is no such field; write one of name, version, description, tools, permissions, bindings`},
+		{"a doubled field", with(`"tools": ["steal"]`), `line 2, column 1: tools: this field is here twice; write each field once`},
+		{"a doubled field, escaped", with(`"t\u006fols": ["steal"]`), `line 2, column 1: tools: this field is here twice; write each field once`},
+		{"a field that hides", with(`"a\u202eb": 1`), `line 2, column 1: ["a\u202eb"]: there is no such field; write one of name, version, description, tools, permissions, bindings`},
+
+		{"name in capitals", `{"name": "Notes", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "Notes" is not of this form; write lower-case words with "-" between them, like "my-notes"`},
+		{"name with escapes", `{"name": "a\u001b[2J", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "a\x1b[2J" is not of this form; write lower-case words with "-" between them, like "my-notes"`},
+		{"name too long", `{"name": "` + strings.Repeat("a", 65) + `", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "` + strings.Repeat("a", 65) + `" has 65 bytes; write at most 64 bytes`},
+		{"version of two numbers", `{"name": "a", "version": "1.0", "description": "d", "tools": ["t"]}`, `line 1, column 26: version: "1.0" is not of this form; write three numbers, like "1.2.0"`},
+		{"version with a zero", `{"name": "a", "version": "1.02.0", "description": "d", "tools": ["t"]}`, `line 1, column 26: version: "1.02.0" is not of this form; write three numbers, like "1.2.0"`},
+		{"version as a number", `{"name": "a", "version": 1, "description": "d", "tools": ["t"]}`, `line 1, column 26: version: a number where text belongs; write three numbers, like "1.2.0"`},
+		{"empty description", `{"name": "a", "version": "1.0.0", "description": " ", "tools": ["t"]}`, `line 1, column 50: description: the description is empty; write what the extension does, in one paragraph`},
+		{"description that hides", `{"name": "a", "version": "1.0.0", "description": "reads \u202e only", "tools": ["t"]}`, `line 1, column 50: description: the description holds the character '\u202e'; write printable text`},
+		{"no tools", `{"name": "a", "version": "1.0.0", "description": "d", "tools": []}`, `line 1, column 64: tools: the list is empty; write ["create_pr"]`},
+		{"a tool twice", `{"name": "a", "version": "1.0.0", "description": "d", "tools": ["t", "t"]}`, `line 1, column 70: tools[1]: the tool "t" is here twice; write each tool once`},
+		{"a tool in kebab", `{"name": "a", "version": "1.0.0", "description": "d", "tools": ["create-pr"]}`, `line 1, column 65: tools[0]: "create-pr" is not of this form; write a lower-case name, like "create_pr"`},
+
+		{"a permission mistyped", with(`"permissions": {"netwrk": []}`), `line 2, column 17: permissions.netwrk: there is no such field; write "network"`},
+		{"browser", with(`"permissions": {"browser": ["example.com"]}`), `line 2, column 17: permissions.browser: there is no such field; write one of network, workspace, kv, clock, random, console, blob`},
+		{"network true", with(`"permissions": {"network": true}`), `line 2, column 28: permissions.network: true or false where a list belongs; write ["api.example.com"]`},
+		{"network with a URL", with(`"permissions": {"network": ["https://api.github.com/repos"]}`), `line 2, column 29: permissions.network[0]: "https://api.github.com/repos" is more than a host; write "api.github.com", or a rule with scheme and path in bindings`},
+		{"network with a star", with(`"permissions": {"network": ["*"]}`), `line 2, column 29: permissions.network[0]: the short form has no rule for every host; write in bindings {"network": {"http": [{"scheme": "https", "host": "*", "port": 443}]}}`},
+		{"network with a bad host", with(`"permissions": {"network": ["a b"]}`), `line 2, column 29: permissions.network[0]: http rule: the host "a b" is not a valid name; write a host, like "api.example.com" or "*.example.com"`},
+		{"workspace of another access", with(`"permissions": {"workspace": "write"}`), `line 2, column 30: permissions.workspace: "write" is not an access; write "read" or "read-write"`},
+		{"kv false", with(`"permissions": {"kv": false}`), `line 2, column 23: permissions.kv: true or false where true belongs; write true, or leave the field out`},
+
+		{"a name twice, in two forms", with(`"permissions": {"workspace": "read"}, "bindings": {"workspace": {"workspace": {"access": "read-write"}}}`), `line 2, column 65: bindings.workspace: the binding "workspace" is also made by permissions; write it under another name, or in one place only`},
+		{"a name in camel case", with(`"bindings": {"myNotes": {"kv": true}}`), `line 2, column 14: bindings.myNotes: "myNotes" is not of this form; write a lower-case name, like "notes"`},
+		{"a prototype", with(`"bindings": {"__proto__": {"kv": true}}`), `line 2, column 14: bindings.__proto__: "__proto__" is not of this form; write a lower-case name, like "notes"`},
+		{"a promise", with(`"bindings": {"then": {"kv": true}}`), `line 2, column 14: bindings.then: "then" means something else in JavaScript; write a lower-case name, like "notes"`},
+		{"no capability", with(`"bindings": {"a": {}}`), `line 2, column 19: bindings.a: a binding is one capability, and 0 are named here; write ` + exampleGrant},
+		{"two capabilities", with(`"bindings": {"a": {"kv": true, "clock": true}}`), `line 2, column 19: bindings.a: a binding is one capability, and 2 are named here; write ` + exampleGrant},
+		{"a capability mistyped", with(`"bindings": {"a": {"htttp": []}}`), `line 2, column 20: bindings.a.htttp: there is no such field; write "http"`},
+		{"kv with options", with(`"bindings": {"a": {"kv": {}}}`), `line 2, column 26: bindings.a.kv: an object where true belongs; write true, or leave the field out`},
+		{"a path that climbs", with(`"bindings": {"a": {"workspace": {"path": "/a/../../b"}}}`), `line 2, column 42: bindings.a.workspace.path: "/a/../../b" holds the segment ".."; write a path from the top of the workspace, like "/notes"`},
+		{"a relative path", with(`"bindings": {"a": {"workspace": {"path": "notes"}}}`), `line 2, column 42: bindings.a.workspace.path: "notes" does not start with /; write a path from the top of the workspace, like "/notes"`},
+		{"a path with a zero", with(`"bindings": {"a": {"workspace": {"path": "/a\u0000"}}}`), `line 2, column 42: bindings.a.workspace.path: "/a\x00" holds a control character; write a path from the top of the workspace, like "/notes"`},
+
+		{"a rule without host", with(`"bindings": {"a": {"http": [{"path": "/x"}]}}`), `line 2, column 29: bindings.a.http[0]: the field "host" is missing; write ` + exampleRule},
+		{"no rules", with(`"bindings": {"a": {"http": []}}`), `line 2, column 28: bindings.a.http: the list is empty; write [{"host": "api.example.com"}]`},
+		{"addresses", with(`"bindings": {"a": {"http": [{"host": "x.com", "addresses": ["10.0.0.0/8"]}]}}`), `line 2, column 47: bindings.a.http[0].addresses: there is no such field; write one of scheme, host, port, methods, path, headers, maxResponse`},
+		{"a rule with another scheme", with(`"bindings": {"a": {"http": [{"host": "x.com", "scheme": "file"}]}}`), `line 2, column 57: bindings.a.http[0].scheme: http rule: the scheme "file" is not https or http; write "https" or "http"`},
+		{"a rule with a large port", with(`"bindings": {"a": {"http": [{"host": "x.com", "port": 70000}]}}`), `line 2, column 55: bindings.a.http[0].port: http rule: port: json: cannot unmarshal number 70000 into Go value of type uint16; write a number from 1 to 65535`},
+		{"any host without port", with(`"bindings": {"a": {"http": [{"host": "*"}]}}`), `line 2, column 29: bindings.a.http[0]: http rule: the host * needs a scheme and a port; write ` + exampleRule},
+
+		{"an interface of ours", with(`"bindings": {"a": {"stile:capability/kv@0.1.0": {}}}`), `line 2, column 20: bindings.a["stile:capability/kv@0.1.0"]: stile: and wasi: are not an embedder's; write one of http, workspace, kv, clock, random, console, blob`},
+		{"an interface misnamed", with(`"bindings": {"a": {"acme:crm": {}}}`), `line 2, column 20: bindings.a["acme:crm"]: this is not the name of a WIT interface; write "acme:crm/contacts@1.0.0"`},
+		{"an interface with a list", with(`"bindings": {"a": {"acme:crm/c": []}}`), `line 2, column 34: bindings.a["acme:crm/c"]: a list where an object belongs; write {}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := Parse([]byte(tt.text))
+			var problem *ManifestError
+			if !errors.As(err, &problem) || m != nil {
+				t.Fatalf("got %v, %v", m, err)
+			}
+			if got := strings.TrimPrefix(err.Error(), "manifest "); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseCounts(t *testing.T) {
+	list := func(n int, format string) string {
+		items := make([]string, n)
+		for i := range items {
+			items[i] = fmt.Sprintf(format, i)
+		}
+		return strings.Join(items, ",")
+	}
+	for name, text := range map[string]string{
+		"tools[256]":               `{"name": "a", "version": "1.0.0", "description": "d", "tools": [` + list(257, `"t%d"`) + `]}`,
+		"bindings":                 with(`"bindings": {` + list(65, `"b%d": {"kv": true}`) + `}`),
+		"bindings.a.http[256]":     with(`"bindings": {"a": {"http": [` + list(257, `{"host": "h%d.com"}`) + `]}}`),
+		"permissions.network[256]": with(`"permissions": {"network": [` + list(257, `"h%d.com"`) + `]}`),
+	} {
+		var problem *ManifestError
+		if _, err := Parse([]byte(text)); !errors.As(err, &problem) || problem.Path != name || !strings.Contains(problem.Instead, "at most") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestCanonical(t *testing.T) {
+	short := `{"tools": ["b", "a"], "description": "<d>", "version": "1.0.0-rc.1+x", "name": "a", "permissions": {"network": ["x.com"], "kv": true}}`
+	long := `{"name": "a", "version": "1.0.0-rc.1+x", "description": "<d>", "tools": ["a", "b"],
+		"bindings": {"network": {"http": [{"methods": ["*"], "host": "x.com"}]}, "kv": {"kv": true}}}`
+	want := `{"name":"a","version":"1.0.0-rc.1+x","description":"<d>","tools":["a","b"],` +
+		`"bindings":{"kv":{"kv":true},"network":{"http":[{"host":"x.com","methods":["*"]}]}}}`
+	for _, text := range []string{short, long, want} {
+		m, err := Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(m.Canonical()); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte(with(`"permissions": {"network": ["a.com"], "workspace": "read"}`)))
+	f.Add([]byte(with(`"bindings": {"a": {"http": [{"host": "*.b.com", "port": 1, "path": "/a*/**"}]}, "b": {"x:y/z": {"q": [1e400]}}}`)))
+	f.Add([]byte("{\"a\xff\": [[[[\"\\ud800\"]]]]}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := Parse(text)
+		if err != nil {
+			var problem *ManifestError
+			if !errors.As(err, &problem) || problem.Line < 1 || problem.Column < 1 || problem.Instead == "" {
+				t.Fatalf("%#v", err)
+			}
+			return
+		}
+		again, err := Parse(m.Canonical())
+		if err != nil || !reflect.DeepEqual(m, again) || !bytes.Equal(m.Canonical(), again.Canonical()) {
+			t.Fatalf("%s\nagain %+v, %v", m.Canonical(), again, err)
+		}
+	})
+}

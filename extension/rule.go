@@ -1,0 +1,91 @@
+package extension
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/stilehost/stile/capabilities/http"
+)
+
+// ruleFields are the fields of an http rule, each with an example of what to write.
+var ruleFields = []struct{ name, example string }{
+	{"scheme", `"https" or "http"`},
+	{"host", `a name like "api.example.com", or "*.example.com" for the names below it`},
+	{"port", "a number from 1 to 65535"},
+	{"methods", `["GET", "POST"]`},
+	{"path", `a pattern like "/repos/**"`},
+	{"headers", `names of headers, like ["x-request-id"]`},
+	{"maxResponse", "a number of bytes, like 1048576"},
+}
+
+const exampleRule = `{"host": "api.example.com", "methods": ["GET"], "path": "/repos/**"}`
+
+// rule reads one element of a binding's http. The http package decides what is valid; where it refuses the rule, the
+// fields are tried one by one to find the one at fault.
+func (r *reader) rule(n *node) http.Rule {
+	names := make([]string, len(ruleFields))
+	for i, f := range ruleFields {
+		names[i] = f.name
+	}
+	fields := r.fields(n, exampleRule, names, "host")
+	if r.err != nil {
+		return http.Rule{}
+	}
+	rule, err := decodeRule(n.plain())
+	if err == nil {
+		return rule
+	}
+	for _, f := range ruleFields {
+		if field := fields[f.name]; field != nil {
+			alone := map[string]any{"scheme": "https", "host": "example.com", "port": 443}
+			alone[f.name] = field.plain()
+			if _, err := decodeRule(alone); err != nil {
+				r.fail(field, f.example, "%s", err)
+			}
+		}
+	}
+	r.fail(n, exampleRule, "%s", err)
+	return rule
+}
+
+// host reads one element of the short form's network: https on the default port, with every method and path.
+func (r *reader) host(n *node) http.Rule {
+	host := r.str(n, `"api.example.com"`)
+	if r.err != nil {
+		return http.Rule{}
+	}
+	if host == "*" {
+		r.fail(n, `in bindings {"network": {"http": [{"scheme": "https", "host": "*", "port": 443}]}}`, "the short form has no rule for every host")
+	}
+	_, bare, hasScheme := strings.Cut(host, "://")
+	if !hasScheme {
+		bare = host
+	}
+	bare, _, _ = strings.Cut(bare, "/")
+	if bare != host {
+		r.fail(n, quote(bare)+", or a rule with scheme and path in bindings", "%s is more than a host", quote(host))
+	}
+	rule, err := decodeRule(map[string]any{"host": host, "methods": []string{"*"}})
+	if err != nil {
+		r.fail(n, `a host, like "api.example.com" or "*.example.com"`, "%s", err)
+	}
+	return rule
+}
+
+func decodeRule(v any) (http.Rule, error) {
+	var rule http.Rule
+	err := json.Unmarshal(encode(v), &rule)
+	return rule, err
+}
+
+// httpSpec reads the URL pattern and options of a binding on the command line.
+func httpSpec(argument, options string) (Grant, *SpecError) {
+	if options != "" {
+		argument += "," + options
+	}
+	rule, err := http.ParseRule(argument)
+	if err != nil {
+		return nil, &SpecError{Message: err.Error(), Instead: exampleHTTP}
+	}
+	return HTTP{Rules: []http.Rule{rule}}, nil
+}

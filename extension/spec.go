@@ -1,0 +1,142 @@
+package extension
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// SpecError is the problem of a binding given on a command line.
+type SpecError struct {
+	// Spec is the text that was given.
+	Spec string
+	// Message says what is wrong.
+	Message string
+	// Instead is what to write.
+	Instead string
+}
+
+// Error implements error.
+func (e *SpecError) Error() string {
+	return fmt.Sprintf("binding %s: %s; write %s", quote(e.Spec), e.Message, e.Instead)
+}
+
+const (
+	maxSpec = 16 << 10 // bytes
+
+	exampleSpec = "NAME=KIND, like clock=clock or notes=workspace:my-notes,rw"
+	exampleHTTP = "NAME=http:https://api.example.com/repos/**,methods=GET+POST"
+)
+
+// storeName names a workspace or a bucket; it may become part of a file's name.
+var storeName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// ParseSpecs reads the bindings of a command line with [ParseSpec], in byte order of their names. Several http specs with
+// one name are the rules of one binding; any other name stands once. An error is a *[SpecError].
+func ParseSpecs(specs []string) ([]Binding, error) {
+	var all []Binding
+	for _, spec := range specs {
+		b, err := ParseSpec(spec)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(all, func(other Binding) bool { return other.Name == b.Name })
+		if i < 0 {
+			all = append(all, b)
+			continue
+		}
+		more, isHTTP := b.Grant.(HTTP)
+		rules, wasHTTP := all[i].Grant.(HTTP)
+		if !isHTTP || !wasHTTP {
+			return nil, &SpecError{spec, fmt.Sprintf("the name %s is taken by another binding", quote(b.Name)), "another name"}
+		}
+		all[i].Grant = HTTP{Rules: append(rules.Rules, more.Rules...)}
+	}
+	slices.SortFunc(all, func(a, b Binding) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// ParseSpec reads one binding of a command line, NAME=KIND[:ARGUMENT][,OPTION]...:
+//
+//	github=http:https://api.github.com/repos/**,methods=GET+POST    and what http.ParseRule reads
+//	local=http:http://*:8080/**                                     any host on that port; addresses are still checked
+//	notes=workspace:NAME[/path][,rw]                                read-only without rw
+//	cache=kv:NAME
+//	clock=clock    random=random    console=console    blob=blob
+//
+// A comma in a URL is written %2C. An error is a *[SpecError].
+func ParseSpec(spec string) (Binding, error) {
+	fail := func(instead, format string, args ...any) (Binding, error) {
+		return Binding{}, &SpecError{spec, fmt.Sprintf(format, args...), instead}
+	}
+	name, rest, ok := strings.Cut(spec, "=")
+	switch {
+	case len(spec) > maxSpec:
+		return fail(fmt.Sprintf("at most %d bytes", maxSpec), "it has %d bytes", len(spec))
+	case !ok:
+		return fail(exampleSpec, `there is no "="`)
+	}
+	if problem := bindingNameProblem(name); problem != "" {
+		return fail(`a lower-case name, like "notes"`, "the name %s %s", quote(name), problem)
+	}
+	head, options, _ := strings.Cut(rest, ",")
+	kind, argument, hasArgument := strings.Cut(head, ":")
+
+	var grant Grant
+	var err *SpecError
+	switch kind {
+	case "http":
+		grant, err = httpSpec(argument, options)
+	case "workspace":
+		grant, err = workspaceSpec(argument, options)
+	case "kv":
+		grant, err = kvSpec(argument, options)
+	case "clock", "random", "console", "blob":
+		if hasArgument || options != "" {
+			return fail(name+"="+kind, "%s takes neither an argument nor options", kind)
+		}
+		grant = switches[kind]
+	case "dir", "browser":
+		return fail("one of "+strings.Join(kinds, ", "), "%s is not in this version", kind)
+	default:
+		instead := "one of " + strings.Join(kinds, ", ")
+		if near := nearest(kind, kinds); near != "" {
+			instead = near
+		}
+		return fail(instead, "there is no kind %s", quote(kind))
+	}
+	if err != nil {
+		err.Spec = spec
+		return Binding{}, err
+	}
+	return Binding{Name: name, Grant: grant}, nil
+}
+
+func workspaceSpec(argument, options string) (Grant, *SpecError) {
+	const example = "workspace:NAME[/path][,rw]"
+	store, path, _ := strings.Cut(argument, "/")
+	g := Workspace{Store: store, Path: "/" + path, Access: Read}
+	if !storeName.MatchString(store) {
+		return nil, &SpecError{Message: fmt.Sprintf("%s is not the name of a workspace", quote(store)), Instead: example}
+	}
+	if problem := pathProblem(g.Path); problem != "" {
+		return nil, &SpecError{Message: fmt.Sprintf("the path %s %s", quote(g.Path), problem), Instead: example}
+	}
+	switch options {
+	case "":
+	case "rw":
+		g.Access = ReadWrite
+	default:
+		return nil, &SpecError{Message: fmt.Sprintf("a workspace has no option %s", quote(options)), Instead: example}
+	}
+	return g, nil
+}
+
+func kvSpec(argument, options string) (Grant, *SpecError) {
+	if options != "" || !storeName.MatchString(argument) {
+		return nil, &SpecError{Message: fmt.Sprintf("%s is not the name of a bucket", quote(argument)), Instead: "kv:NAME"}
+	}
+	return KV{Store: argument}, nil
+}

@@ -1,0 +1,124 @@
+package extension
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stilehost/stile/capabilities/http"
+)
+
+func TestParseSpecs(t *testing.T) {
+	tests := []struct {
+		name  string
+		specs []string
+		want  []Binding
+	}{
+		{"none", nil, nil},
+		{
+			"each kind",
+			[]string{"time=clock", "notes=workspace:my-notes/a/b,rw", "docs=workspace:docs", "cache=kv:c1", "dice=random", "log=console", "bytes=blob"},
+			[]Binding{
+				{"bytes", Blob{}},
+				{"cache", KV{Store: "c1"}},
+				{"dice", Random{}},
+				{"docs", Workspace{Store: "docs", Path: "/", Access: Read}},
+				{"log", Console{}},
+				{"notes", Workspace{Store: "my-notes", Path: "/a/b", Access: ReadWrite}},
+				{"time", Clock{}},
+			},
+		},
+		{
+			"http",
+			[]string{"github=http:https://api.github.com/repos/**,methods=GET+POST"},
+			[]Binding{{"github", HTTP{[]http.Rule{{Scheme: "https", Host: "api.github.com", Path: "/repos/**", Methods: []string{"GET", "POST"}}}}}},
+		},
+		{
+			"several rules",
+			[]string{"a=http:http://*:8080/**", "a=http:http://127.0.0.1:8080/ok/**", "a=http:https://[::1]:1,addresses=10.0.0.0/8"},
+			[]Binding{{"a", HTTP{[]http.Rule{
+				{Scheme: "http", Host: "*", Port: 8080, Path: "/**"},
+				{Scheme: "http", Host: "127.0.0.1", Port: 8080, Path: "/ok/**"},
+				{Scheme: "https", Host: "[::1]", Port: 1, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+			}}}},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ParseSpecs(tt.specs)
+			if err != nil || !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("got  %+v, %v\nwant %+v", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseSpecsRefuses(t *testing.T) {
+	all := "one of http, workspace, kv, clock, random, console, blob"
+	tests := []struct {
+		specs []string
+		want  string
+	}{
+		{[]string{""}, `binding "": there is no "="; write ` + exampleSpec},
+		{[]string{"clock"}, `binding "clock": there is no "="; write ` + exampleSpec},
+		{[]string{"=clock"}, `binding "=clock": the name "" is not of this form; write a lower-case name, like "notes"`},
+		{[]string{"my-clock=clock"}, `binding "my-clock=clock": the name "my-clock" is not of this form; write a lower-case name, like "notes"`},
+		{[]string{"then=clock"}, `binding "then=clock": the name "then" means something else in JavaScript; write a lower-case name, like "notes"`},
+		{[]string{"a="}, `binding "a=": there is no kind ""; write ` + all},
+		{[]string{"a=workspcae:x"}, `binding "a=workspcae:x": there is no kind "workspcae"; write workspace`},
+		{[]string{"a=\x1b[2J"}, `binding "a=\x1b[2J": there is no kind "\x1b[2J"; write ` + all},
+		{[]string{"a=clock:x"}, `binding "a=clock:x": clock takes neither an argument nor options; write a=clock`},
+		{[]string{"a=random,rw"}, `binding "a=random,rw": random takes neither an argument nor options; write a=random`},
+		{[]string{"a=dir:/tmp,rw"}, `binding "a=dir:/tmp,rw": dir is not in this version; write ` + all},
+		{[]string{"a=browser:https://example.com/**"}, `binding "a=browser:https://example.com/**": browser is not in this version; write ` + all},
+		{[]string{"a=workspace"}, `binding "a=workspace": "" is not the name of a workspace; write workspace:NAME[/path][,rw]`},
+		{[]string{"a=workspace:../x"}, `binding "a=workspace:../x": ".." is not the name of a workspace; write workspace:NAME[/path][,rw]`},
+		{[]string{"a=workspace:x/../../y"}, `binding "a=workspace:x/../../y": the path "/../../y" holds the segment ".."; write workspace:NAME[/path][,rw]`},
+		{[]string{"a=workspace:x//y"}, `binding "a=workspace:x//y": the path "//y" holds the segment ""; write workspace:NAME[/path][,rw]`},
+		{[]string{"a=workspace:x,wr"}, `binding "a=workspace:x,wr": a workspace has no option "wr"; write workspace:NAME[/path][,rw]`},
+		{[]string{"a=workspace:x,rw,rw"}, `binding "a=workspace:x,rw,rw": a workspace has no option "rw,rw"; write workspace:NAME[/path][,rw]`},
+		{[]string{"a=kv:"}, `binding "a=kv:": "" is not the name of a bucket; write kv:NAME`},
+		{[]string{"a=kv:a/b"}, `binding "a=kv:a/b": "a/b" is not the name of a bucket; write kv:NAME`},
+		{[]string{"a=http"}, `binding "a=http": http rule "": it does not start with https:// or http://; write ` + exampleHTTP},
+		{[]string{"a=http:https://x.com,method=GET"}, `binding "a=http:https://x.com,method=GET": http rule "https://x.com,method=GET": unknown option "method"; the options are methods, headers, max-response and addresses; write ` + exampleHTTP},
+		{[]string{"a=kv:x", "a=kv:y"}, `binding "a=kv:y": the name "a" is taken by another binding; write another name`},
+		{[]string{"a=kv:x", "a=http:https://x.com"}, `binding "a=http:https://x.com": the name "a" is taken by another binding; write another name`},
+	}
+	for _, tt := range tests {
+		t.Run(strings.Join(tt.specs, " "), func(t *testing.T) {
+			got, err := ParseSpecs(tt.specs)
+			var problem *SpecError
+			if !errors.As(err, &problem) || got != nil {
+				t.Fatalf("got %v, %v", got, err)
+			}
+			if err.Error() != tt.want {
+				t.Errorf("got  %s\nwant %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func FuzzSpec(f *testing.F) {
+	f.Add("github=http:https://api.github.com/repos/**,methods=GET+POST")
+	f.Add("notes=workspace:NAME/path,rw")
+	f.Add("cache=kv:x")
+	f.Fuzz(func(t *testing.T, spec string) {
+		b, err := ParseSpec(spec)
+		if err != nil {
+			var problem *SpecError
+			if !errors.As(err, &problem) || problem.Instead == "" {
+				t.Fatalf("%#v", err)
+			}
+			return
+		}
+		if bindingNameProblem(b.Name) != "" || b.Grant == nil {
+			t.Fatalf("%+v", b)
+		}
+		if _, err := json.Marshal(b); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
