@@ -1,0 +1,11 @@
+// Written by `stile types`: the bindings of the manifest.
+import type { wit } from "stile";
+
+declare module "stile" {
+  interface Env {
+    readonly clock: Clock;
+    readonly events: Kv;
+    readonly github: Http;
+    readonly notes: Workspace;
+  }
+}

@@ -1,0 +1,246 @@
+// Generated from wit/capability.wit; do not edit.
+
+/** Words shared by all capabilities. */
+export namespace Types {
+  interface Denial {
+    /** The binding the operation went through, e.g. "github". */
+    binding: string;
+    /** What was asked, e.g. "POST https://api.github.com/user/repos". */
+    operation: string;
+    /** Why no rule allows it. */
+    reason: string;
+    /** The manifest line that would allow it. */
+    remedy: string;
+  }
+  type Error =
+    | { tag: "denied"; val: Denial }
+    | { tag: "revoked" }
+    | { tag: "expired" }
+    /** A budget or limit, named with its value. */
+    | { tag: "exhausted"; val: string }
+    | { tag: "timed-out" }
+    | { tag: "too-large"; val: bigint }
+    | { tag: "not-found"; val: string }
+    | { tag: "already-exists"; val: string }
+    /** It changed since it was read. */
+    | { tag: "conflict"; val: string }
+    | { tag: "invalid"; val: string }
+    /** The other side failed: connection, TLS, protocol, disk. */
+    | { tag: "unavailable"; val: string };
+  interface Header {
+    name: string;
+    value: string;
+  }
+}
+
+/** The bindings of one call. Authority enters an extension here and nowhere else. */
+export namespace Env {
+  interface Env {
+    /** (name, interface) of each binding. */
+    names(): Promise<Array<[string, string]>>;
+    /** A new env with only these names; a name that is missing is an error. */
+    subset(names: Array<string>): Promise<Env>;
+  }
+}
+
+/** Waiting. Needs no authority: it waits on handles it is given. An empty list traps. */
+export namespace Poll {
+  interface Pollable {
+    ready(): Promise<boolean>;
+    block(): Promise<void>;
+  }
+}
+
+/** Bytes that stay on the host. */
+export namespace Blob {
+  interface Blob {
+    size(): Promise<bigint>;
+    mediaType(): Promise<string>;
+    /** "sha256:<hex>". */
+    digest(): Promise<string>;
+    /** UTF-8 text; `invalid` when it is not, `too-large` beyond `max` bytes. */
+    text(max: bigint): Promise<string>;
+    /** At most 262,144 bytes a call. */
+    bytes(offset: bigint, len: number): Promise<Uint8Array>;
+  }
+  interface Writer {
+    append(bytes: Uint8Array): Promise<void>;
+    appendText(text: string): Promise<void>;
+    appendBlob(source: Blob): Promise<void>;
+  }
+  /** Blobs cost host memory and disk, so making one needs a store to make it in. */
+  interface Store {
+    create(mediaType: string): Promise<Writer>;
+    finish(writer: Writer): Promise<Blob>;
+  }
+}
+
+export namespace Http {
+  type Content =
+    | { tag: "none" }
+    | { tag: "text"; val: string }
+    | { tag: "bytes"; val: Uint8Array }
+    | { tag: "blob"; val: Blob.Blob };
+  type Redirect = "follow" | "manual" | "error";
+  interface Request {
+    method: string;
+    url: string;
+    headers: Array<Types.Header>;
+    content: Content;
+    redirect: Redirect;
+    /** Milliseconds for the whole exchange; the grant's limit still holds. */
+    timeout?: number | undefined;
+  }
+  interface Head {
+    status: number;
+    url: string;
+    redirected: boolean;
+    headers: Array<Types.Header>;
+  }
+  interface Rule {
+    scheme: string;
+    host: string;
+    port?: number | undefined;
+    methods: Array<string>;
+    path: string;
+    headers: Array<string>;
+  }
+  interface Client {
+    /** Starts a request and returns at once; a denial is already known here. */
+    start(request: Request): Promise<Exchange>;
+    /** A client that allows only what both this one and `rules` allow. */
+    narrow(rules: Array<Rule>): Promise<Client>;
+    rules(): Promise<Array<Rule>>;
+  }
+  interface Exchange {
+    subscribe(): Promise<void>;
+    head(): Promise<Head>;
+    text(max: bigint): Promise<string>;
+    blob(): Promise<Blob.Blob>;
+  }
+}
+
+export namespace Clock {
+  interface Clock {
+    /** Milliseconds since 1970-01-01T00:00:00Z. */
+    now(): Promise<bigint>;
+    /** Nanoseconds from an arbitrary start. */
+    monotonic(): Promise<bigint>;
+    subscribe(nanoseconds: bigint): Promise<void>;
+  }
+}
+
+export namespace Random {
+  interface Random {
+    u64(): Promise<bigint>;
+    /** At most 65,536 bytes a call. */
+    bytes(len: number): Promise<Uint8Array>;
+  }
+}
+
+export namespace Console {
+  type Level = "trace" | "debug" | "info" | "warn" | "error";
+  interface Console {
+    /** Text beyond the call's log limit is dropped, and the log says so. */
+    log(level: Level, message: string): Promise<void>;
+  }
+}
+
+/** Small durable values under names. */
+export namespace Kv {
+  interface Entry {
+    key: string;
+    value: string;
+  }
+  /** `cursor` is there when more entries follow. */
+  interface Page {
+    entries: Array<Entry>;
+    cursor?: string | undefined;
+  }
+  interface Bucket {
+    get(key: string): Promise<string | undefined>;
+    set(key: string, value: string): Promise<void>;
+    /** Whether the key was there. */
+    delete(key: string): Promise<boolean>;
+    /** Entries whose key starts with `prefix`, in byte order; at most 1,000 a page. */
+    list(prefix: string, limit: number, cursor?: string | undefined): Promise<Page>;
+    /** Adds to a decimal integer, which is 0 when absent, and returns the sum. */
+    increment(key: string, delta: bigint): Promise<bigint>;
+    /** Sets `value` (none: deletes) if the current value is `expected` (none: absent); whether it did. */
+    compareAndSet(key: string, expected?: string | undefined, value?: string | undefined): Promise<boolean>;
+  }
+}
+
+/** A durable directory of files. Paths are UTF-8 with "/" between segments, relative to the handle's directory; none leaves it. */
+export namespace Workspace {
+  type Kind = "file" | "directory";
+  interface Status {
+    kind: Kind;
+    /** Bytes; 0 for a directory. */
+    size: bigint;
+    /** Milliseconds since 1970-01-01T00:00:00Z. */
+    modified: bigint;
+  }
+  interface Entry {
+    name: string;
+    status: Status;
+  }
+  /** `cursor` is there when more entries follow. */
+  interface Page {
+    entries: Array<Entry>;
+    cursor?: string | undefined;
+  }
+  interface Replacement {
+    old: string;
+    new: string;
+  }
+  interface Directory {
+    /** The whole file as UTF-8 text. */
+    read(path: string): Promise<string>;
+    /** Lines `from` to `to`, both counted from 1 and included; without `to`, to the end. */
+    readLines(path: string, from: number, to?: number | undefined): Promise<string>;
+    /** At most 262,144 bytes a call; fewer at the end of the file. */
+    readBytes(path: string, offset: bigint, len: number): Promise<Uint8Array>;
+    readBlob(path: string): Promise<Blob.Blob>;
+    /** Replaces the file, and makes the directories above it. */
+    write(path: string, text: string): Promise<void>;
+    /** At most 262,144 bytes a call. */
+    writeBytes(path: string, bytes: Uint8Array): Promise<void>;
+    writeBlob(path: string, source: Blob.Blob): Promise<void>;
+    append(path: string, text: string): Promise<void>;
+    /** At most 262,144 bytes a call. */
+    appendBytes(path: string, bytes: Uint8Array): Promise<void>;
+    /** Literal replacements, each of text that stands exactly once; all or none. */
+    edit(path: string, replacements: Array<Replacement>): Promise<void>;
+    /** Entries of one directory in byte order of names; at most 1,000 a page. */
+    list(path: string, limit: number, cursor?: string | undefined): Promise<Page>;
+    stat(path: string): Promise<Status>;
+    /** With the directories above it; one that exists already is left as it is. */
+    makeDirectory(path: string): Promise<void>;
+    move(source: string, target: string): Promise<void>;
+    copy(source: string, target: string): Promise<void>;
+    /** `recursive` removes a directory with what is in it. */
+    remove(path: string, recursive: boolean): Promise<void>;
+    /** A handle on a directory below this one. */
+    subdirectory(path: string): Promise<Directory>;
+    /** The same directory without the right to change it. */
+    readOnly(): Promise<Directory>;
+  }
+}
+
+/** Other tools, as a capability. */
+export namespace Tools {
+  interface Description {
+    name: string;
+    description: string;
+    inputSchema: string;
+  }
+  interface Toolbox {
+    search(query: string, limit: number): Promise<Array<Description>>;
+    start(tool: string, input: string, env: Env.Env): Promise<Pending>;
+  }
+  interface Pending {
+    subscribe(): Promise<void>;
+    take(): Promise<string>;
+  }
+}

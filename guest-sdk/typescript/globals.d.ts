@@ -1,0 +1,255 @@
+/**
+ * The web APIs that an extension finds in its engine, beyond ECMAScript 2025. Use it in place of lib.dom.d.ts:
+ *
+ *     { "compilerOptions": { "lib": ["ES2024"], "types": ["stile/globals"] } }
+ *
+ * Only what is declared here exists: no Intl, no streams, no modules of Node.js.
+ */
+export {};
+
+declare global {
+  type BodyInit = string | URLSearchParams | Blob | ArrayBuffer | ArrayBufferView;
+  type HeadersInit = Headers | Iterable<readonly [string, string]> | Record<string, string>;
+
+  class URL {
+    constructor(url: string | URL, base?: string | URL);
+    static canParse(url: string | URL, base?: string | URL): boolean;
+    static parse(url: string | URL, base?: string | URL): URL | null;
+    href: string;
+    readonly origin: string;
+    protocol: string;
+    username: string;
+    password: string;
+    host: string;
+    hostname: string;
+    port: string;
+    pathname: string;
+    search: string;
+    readonly searchParams: URLSearchParams;
+    hash: string;
+    toString(): string;
+    toJSON(): string;
+  }
+
+  class URLSearchParams {
+    constructor(init?: string | URLSearchParams | Iterable<readonly [string, string]> | Record<string, string>);
+    readonly size: number;
+    append(name: string, value: string): void;
+    delete(name: string, value?: string): void;
+    get(name: string): string | null;
+    getAll(name: string): string[];
+    has(name: string, value?: string): boolean;
+    set(name: string, value: string): void;
+    sort(): void;
+    forEach(callback: (value: string, name: string, parent: URLSearchParams) => void, thisArg?: unknown): void;
+    keys(): IterableIterator<string>;
+    values(): IterableIterator<string>;
+    entries(): IterableIterator<[string, string]>;
+    [Symbol.iterator](): IterableIterator<[string, string]>;
+    toString(): string;
+  }
+
+  /** Encodes to UTF-8. */
+  class TextEncoder {
+    readonly encoding: "utf-8";
+    encode(text?: string): Uint8Array<ArrayBuffer>;
+    encodeInto(text: string, target: Uint8Array): { read: number; written: number };
+  }
+
+  /** Decodes UTF-8, UTF-16LE and, under its many names, windows-1252. */
+  class TextDecoder {
+    constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean });
+    readonly encoding: string;
+    readonly fatal: boolean;
+    readonly ignoreBOM: boolean;
+    decode(bytes?: ArrayBuffer | ArrayBufferView, options?: { stream?: boolean }): string;
+  }
+
+  /** Bytes that cannot change. Those of a response stay on the host until they are looked at. */
+  class Blob {
+    constructor(parts?: Iterable<BlobPart>, options?: { type?: string });
+    readonly size: number;
+    readonly type: string;
+    text(): Promise<string>;
+    bytes(): Promise<Uint8Array<ArrayBuffer>>;
+    arrayBuffer(): Promise<ArrayBuffer>;
+    slice(start?: number, end?: number, type?: string): Blob;
+  }
+  type BlobPart = string | Blob | ArrayBuffer | ArrayBufferView;
+
+  class Headers {
+    constructor(init?: HeadersInit);
+    append(name: string, value: string): void;
+    delete(name: string): void;
+    get(name: string): string | null;
+    getSetCookie(): string[];
+    has(name: string): boolean;
+    set(name: string, value: string): void;
+    forEach(callback: (value: string, name: string, parent: Headers) => void, thisArg?: unknown): void;
+    keys(): IterableIterator<string>;
+    values(): IterableIterator<string>;
+    entries(): IterableIterator<[string, string]>;
+    [Symbol.iterator](): IterableIterator<[string, string]>;
+  }
+
+  interface Body {
+    readonly bodyUsed: boolean;
+    text(): Promise<string>;
+    json(): Promise<any>;
+    bytes(): Promise<Uint8Array<ArrayBuffer>>;
+    arrayBuffer(): Promise<ArrayBuffer>;
+    blob(): Promise<Blob>;
+  }
+
+  interface RequestInit {
+    method?: string;
+    headers?: HeadersInit;
+    body?: BodyInit | null;
+    /** "follow" when absent; each step is authorised again. */
+    redirect?: "follow" | "manual" | "error";
+    /** Gives the request up when it aborts. */
+    signal?: AbortSignal | null;
+  }
+
+  interface Request extends Body {}
+  class Request {
+    constructor(input: string | URL | Request, init?: RequestInit);
+    readonly method: string;
+    readonly url: string;
+    readonly headers: Headers;
+    readonly redirect: "follow" | "manual" | "error";
+    readonly signal: AbortSignal;
+    clone(): Request;
+  }
+
+  interface ResponseInit {
+    status?: number;
+    statusText?: string;
+    headers?: HeadersInit;
+  }
+
+  interface Response extends Body {}
+  class Response {
+    constructor(body?: BodyInit | null, init?: ResponseInit);
+    static json(data: unknown, init?: ResponseInit): Response;
+    static error(): Response;
+    static redirect(url: string | URL, status?: number): Response;
+    readonly status: number;
+    readonly statusText: string;
+    readonly ok: boolean;
+    readonly headers: Headers;
+    readonly url: string;
+    readonly redirected: boolean;
+    readonly type: "default" | "basic" | "error";
+    clone(): Response;
+  }
+
+  /** Sends a request through the http binding named `network`; without one it rejects with an error that says so. */
+  function fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
+
+  interface EventInit {
+    bubbles?: boolean;
+    cancelable?: boolean;
+    composed?: boolean;
+  }
+  class Event {
+    constructor(type: string, init?: EventInit);
+    readonly type: string;
+    readonly target: EventTarget | null;
+    readonly currentTarget: EventTarget | null;
+    readonly bubbles: boolean;
+    readonly cancelable: boolean;
+    readonly composed: boolean;
+    readonly defaultPrevented: boolean;
+    readonly isTrusted: boolean;
+    readonly timeStamp: number;
+    preventDefault(): void;
+    stopPropagation(): void;
+    stopImmediatePropagation(): void;
+  }
+  class CustomEvent<Detail = any> extends Event {
+    constructor(type: string, init?: EventInit & { detail?: Detail });
+    readonly detail: Detail;
+  }
+  type EventListener = ((event: any) => void) | { handleEvent(event: any): void };
+  interface AddEventListenerOptions {
+    once?: boolean;
+    signal?: AbortSignal;
+    capture?: boolean;
+    passive?: boolean;
+  }
+  class EventTarget {
+    addEventListener(type: string, listener: EventListener | null, options?: boolean | AddEventListenerOptions): void;
+    removeEventListener(type: string, listener: EventListener | null, options?: boolean | { capture?: boolean }): void;
+    dispatchEvent(event: Event): boolean;
+  }
+
+  class AbortController {
+    readonly signal: AbortSignal;
+    abort(reason?: unknown): void;
+  }
+  class AbortSignal extends EventTarget {
+    private constructor();
+    static abort(reason?: unknown): AbortSignal;
+    static timeout(milliseconds: number): AbortSignal;
+    static any(signals: Iterable<AbortSignal>): AbortSignal;
+    readonly aborted: boolean;
+    readonly reason: any;
+    onabort: ((event: Event) => void) | null;
+    throwIfAborted(): void;
+  }
+
+  class DOMException extends Error {
+    constructor(message?: string, name?: string);
+    readonly name: string;
+    readonly message: string;
+    readonly code: number;
+  }
+
+  /** Timers need a clock binding; without one they throw a DeniedError. */
+  function setTimeout<Args extends any[]>(callback: (...args: Args) => void, milliseconds?: number, ...args: Args): number;
+  function setInterval<Args extends any[]>(callback: (...args: Args) => void, milliseconds?: number, ...args: Args): number;
+  function clearTimeout(id?: number): void;
+  function clearInterval(id?: number): void;
+  function queueMicrotask(callback: () => void): void;
+  function structuredClone<T>(value: T, options?: { transfer?: ArrayBuffer[] }): T;
+  function atob(base64: string): string;
+  function btoa(binary: string): string;
+
+  /** Writes to the console binding; without one it is silent. */
+  interface Console {
+    log(...data: unknown[]): void;
+    info(...data: unknown[]): void;
+    warn(...data: unknown[]): void;
+    error(...data: unknown[]): void;
+    debug(...data: unknown[]): void;
+    trace(...data: unknown[]): void;
+    dir(value: unknown): void;
+    table(rows: unknown, columns?: readonly string[]): void;
+    assert(condition?: unknown, ...data: unknown[]): void;
+    count(label?: string): void;
+    countReset(label?: string): void;
+    group(...data: unknown[]): void;
+    groupEnd(): void;
+    time(label?: string): void;
+    timeLog(label?: string, ...data: unknown[]): void;
+    timeEnd(label?: string): void;
+  }
+  var console: Console;
+
+  interface Performance {
+    /** Milliseconds since the first look at the clock in this call; 0 without a clock binding. */
+    now(): number;
+    readonly timeOrigin: number;
+  }
+  var performance: Performance;
+
+  type HashName = "SHA-1" | "SHA-256" | "SHA-384" | "SHA-512";
+  /** Random values need a random binding; without one they throw a DeniedError. */
+  interface Crypto {
+    getRandomValues<T extends ArrayBufferView>(array: T): T;
+    randomUUID(): `${string}-${string}-${string}-${string}-${string}`;
+    readonly subtle: { digest(algorithm: HashName | { name: HashName }, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer> };
+  }
+  var crypto: Crypto;
+}

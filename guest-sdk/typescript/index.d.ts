@@ -1,0 +1,240 @@
+/**
+ * What an extension imports. The values behind these types come with the engine, so nothing here is ever bundled.
+ *
+ *     import { extension } from "stile";
+ *     export default extension({ tools: { ... } });
+ *
+ * @packageDocumentation
+ */
+import type * as wit from "./capabilities";
+
+/** The shapes of the capability interfaces, generated from their WIT. */
+export type { wit };
+
+/**
+ * The bindings of a call, by name. `stile types MANIFEST` writes a file that declares the ones of a manifest here:
+ *
+ *     declare module "stile" { interface Env { notes: Workspace } }
+ *
+ * Using a name that is not bound throws a TypeError that names the manifest line to add.
+ */
+export interface Env {}
+
+/** Declares an extension: the default export of its entry file. Wrong shapes are build errors that name the field. */
+export function extension<const Inputs extends Record<string, unknown>>(definition: {
+  tools: { [Name in keyof Inputs]: Tool<Inputs[Name]> };
+}): Extension;
+
+/** What {@link extension} returns. It has no use but to be exported. */
+export interface Extension {
+  readonly tools: readonly string[];
+}
+
+/** One tool. Its name is the key it stands under: lower-case letters, digits and "_", at most 64, a letter first. */
+export interface Tool<Input = InputSchema> {
+  /** What the tool does, for whoever chooses among tools. */
+  description: string;
+  /** What the tool accepts; the host checks it before `run` is called. Without it any object is accepted. */
+  input?: Input & InputSchema;
+  /** What the tool promises to return. */
+  output?: InputSchema;
+  annotations?: Annotations;
+  /**
+   * Does the work. The result is turned into JSON; `undefined` becomes null. What it throws becomes the call's failure:
+   * a {@link DeniedError}, also as the `cause` of another error, is reported as the denial it carries.
+   */
+  run(input: InputOf<Input>, env: Env): unknown;
+}
+
+/** Hints for whoever calls the tool; false when absent. They are the author's word and grant nothing. */
+export interface Annotations {
+  /** Changes nothing. */
+  readOnly?: boolean;
+  /** May delete or overwrite. */
+  destructive?: boolean;
+  /** A second call with the same input changes nothing more. */
+  idempotent?: boolean;
+  /** Reaches things outside Stile. */
+  openWorld?: boolean;
+}
+
+/** JSON Schema 2020-12 for an object, or a schema object that can say it (zod 4, valibot, ArkType, ...). */
+export type InputSchema = JsonSchema | StandardSchema;
+
+/** JSON Schema 2020-12, written by hand or made with zod's `z.toJSONSchema`. */
+export interface JsonSchema {
+  readonly type?: string | readonly string[];
+  readonly [keyword: string]: unknown;
+}
+
+/** A schema of a library that follows standardschema.dev. `run` gets the value it parsed, defaults and transforms included. */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => unknown;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  };
+}
+
+/** The type of the values a schema accepts, where it can be told; `any` otherwise. */
+export type InputOf<S> = S extends { readonly "~standard": { readonly types?: { readonly output: infer Output } | undefined } }
+  ? Output
+  : FromSchema<S>;
+
+/** The type of the values a literal JSON Schema accepts, for the keywords that types can say. */
+export type FromSchema<S> = S extends { readonly const: infer Value }
+  ? Value
+  : S extends { readonly enum: readonly (infer Value)[] }
+    ? Value
+    : S extends { readonly anyOf: readonly (infer Option)[] }
+      ? FromSchema<Option>
+      : S extends { readonly type: "string" }
+        ? string
+        : S extends { readonly type: "number" | "integer" }
+          ? number
+          : S extends { readonly type: "boolean" }
+            ? boolean
+            : S extends { readonly type: "null" }
+              ? null
+              : S extends { readonly type: "array" }
+                ? S extends { readonly items: infer Item }
+                  ? FromSchema<Item>[]
+                  : any[]
+                : S extends { readonly properties: infer Properties }
+                  ? FromProperties<Properties, S extends { readonly required: readonly (infer Key)[] } ? Key : never>
+                  : any;
+
+type FromProperties<Properties, Required> = Flat<
+  { -readonly [Key in keyof Properties as Key extends Required ? Key : never]: FromSchema<Properties[Key]> } & {
+    -readonly [Key in keyof Properties as Key extends Required ? never : Key]?: FromSchema<Properties[Key]>;
+  }
+>;
+type Flat<T> = { [Key in keyof T]: T[Key] };
+
+/** An operation of a capability that failed. */
+export class CapabilityError extends Error {
+  /** The case of the WIT variant `error`, e.g. "not-found"; "error" for an error of another type. */
+  readonly code: wit.Types.Error["tag"] | "error";
+  /** What came with that case, e.g. the number of bytes of "too-large". */
+  readonly payload: unknown;
+}
+
+/** An operation that no rule of its grant allows. */
+export class DeniedError extends CapabilityError {
+  readonly code: "denied";
+  /** What was asked, why it was denied, and the manifest line that would allow it. */
+  readonly denial: wit.Types.Denial;
+  constructor(denial: wit.Types.Denial);
+}
+
+/** The binding of a `stile:capability/http` interface. */
+export interface Http {
+  /**
+   * Sends a request that the grant's rules allow, and waits for the response's headers. Rejects with a {@link DeniedError}
+   * when they do not, also for a redirect. `init.signal` gives the request up.
+   */
+  fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
+  /** A binding that allows only what both this one and `rules` allow; a string is a host, by https, with GET and HEAD. */
+  narrow(rules: readonly (string | HttpRule)[]): Http;
+  rules(): wit.Http.Rule[];
+}
+
+/** A rule of {@link Http.narrow}. */
+export interface HttpRule {
+  /** A host name; "*.example.com" stands for the names below example.com. */
+  host: string;
+  /** "https" when absent. */
+  scheme?: string;
+  /** The scheme's when absent. */
+  port?: number;
+  /** GET and HEAD when absent. */
+  methods?: readonly string[];
+  /** A glob; every path when absent. */
+  path?: string;
+  /** Names of request headers that may be set; none when absent. */
+  headers?: readonly string[];
+}
+
+/** What may be written to a file: text as UTF-8, or bytes. A Blob of a response never enters the extension's memory. */
+export type FileContent = string | Uint8Array | ArrayBuffer | Blob;
+
+/** What is known about a file or directory. */
+export interface FileStatus {
+  kind: wit.Workspace.Kind;
+  /** Bytes; 0 for a directory. */
+  size: number;
+  modified: Date;
+}
+
+/** Where to go on in a list. */
+export interface PageOptions {
+  /** At most this many entries; 1,000 when absent. */
+  limit?: number;
+  /** The `cursor` of the page before. */
+  cursor?: string;
+}
+
+/** The binding of a `stile:capability/workspace` interface: a durable directory of files. */
+export interface Workspace
+  extends Pick<wit.Workspace.Directory, "read" | "edit" | "makeDirectory" | "move" | "copy"> {
+  /** Lines `from` to `to`, both counted from 1 and included: the first and the last when absent. */
+  readLines(path: string, lines?: { from?: number; to?: number }): Promise<string>;
+  /** `length` bytes from `offset`; the whole file when absent. */
+  readBytes(path: string, range?: { offset?: number; length?: number }): Promise<Uint8Array<ArrayBuffer>>;
+  /** The file as a Blob that stays on the host until it is looked at. */
+  readBlob(path: string): Promise<Blob>;
+  /** Replaces the file, and makes the directories above it. Bytes beyond 256 KiB are written in several steps. */
+  write(path: string, content: FileContent): Promise<void>;
+  append(path: string, content: FileContent): Promise<void>;
+  /** Entries of one directory, in byte order of names; `cursor` is there when more follow. */
+  list(path?: string, options?: PageOptions): Promise<{ entries: (FileStatus & { name: string })[]; cursor?: string }>;
+  stat(path: string): Promise<FileStatus>;
+  /** A directory that is not empty is removed only with `recursive`. */
+  remove(path: string, options?: { recursive?: boolean }): Promise<void>;
+  /** A binding of a directory below this one. */
+  subdirectory(path: string): Workspace;
+  /** The same directory without the right to change it. */
+  readOnly(): Workspace;
+}
+
+/** The binding of a `stile:capability/blob` interface: a store for content that is too large to send or write at once. */
+export interface Blobs {
+  /** A Blob whose bytes are on the host. */
+  createBlob(parts: Iterable<BlobPart>, options?: { type?: string }): Promise<Blob>;
+}
+
+/** The binding of a `stile:capability/kv` interface: small durable values under names. */
+export interface Kv extends Pick<wit.Kv.Bucket, "get" | "set" | "delete" | "compareAndSet"> {
+  /** Entries whose key starts with `prefix`, in byte order; `cursor` is there when more follow. */
+  list(prefix?: string, options?: PageOptions): Promise<{ entries: wit.Kv.Entry[]; cursor?: string }>;
+  /** Adds to an integer, which is 0 when absent, and returns the sum. `delta` is 1 when absent. */
+  increment(key: string, delta?: number): Promise<number>;
+}
+
+/** The binding of a `stile:capability/clock` interface. `Date`, `performance.now` and timers use the first one. */
+export interface Clock {
+  /** Milliseconds since 1970-01-01T00:00:00Z. */
+  now(): number;
+  /** Nanoseconds from an arbitrary start. */
+  monotonic(): bigint;
+  /** Waits. */
+  sleep(milliseconds: number): Promise<void>;
+}
+
+/** The binding of a `stile:capability/random` interface. `Math.random` and `crypto` use the first one. */
+export interface Random {
+  u64(): bigint;
+  bytes(length: number): Uint8Array<ArrayBuffer>;
+}
+
+/** The binding of a `stile:capability/console` interface. The global `console` uses the first one. */
+export type Log = Pick<Console, "trace" | "debug" | "log" | "info" | "warn" | "error">;
+
+/** The binding of a `stile:capability/tools` interface: other tools. */
+export interface Tools {
+  /** Calls a tool by its whole name, `<extension>_<tool>`, with no bindings but its own. */
+  call(name: string, input?: unknown): Promise<any>;
+  /** Tools whose name or description fits the query; at most 20 when `limit` is absent. */
+  search(query: string, limit?: number): Promise<{ name: string; description: string; inputSchema: any }[]>;
+}
