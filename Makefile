@@ -1,0 +1,57 @@
+# Tool versions are pinned here and nowhere else; each tool is built from source with the versions its own go.mod names.
+GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-types bench-core
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/stile
+	go build -trimpath -o bin/stile ./cmd/stile
+
+demo: build ## obtain the engine and run three example tools; the last is denied, and the error says what would allow it
+	.ci/demo bin/stile
+
+check: fmt-check vet lint tidy-check generate-check vuln ## everything that can be said without running the tests
+
+fmt: ## format the Go code
+	$(GOLANGCI_LINT) fmt
+
+fmt-check:
+	$(GOLANGCI_LINT) fmt --diff
+
+vet:
+	go vet ./...
+
+lint: ## run the linters
+	$(GOLANGCI_LINT) run
+
+tidy-check:
+	go mod tidy -diff
+	go mod verify
+
+generate: ## write generated files anew
+	go generate ./...
+
+generate-check:
+	.ci/unchanged make --no-print-directory generate
+
+vuln: ## look for known vulnerabilities that the code can reach; needs the network
+	.ci/vulncheck $(GOVULNCHECK) ./...
+
+test: test-go test-host test-types ## run every test
+
+test-go:
+	go test ./...
+
+test-host: ## the host's tests again, with the race detector and with strict cgo checks
+	go test -race ./host/...
+	GODEBUG=cgocheck=1 GOGC=1 go test ./host/...
+
+test-types: ## check the types of the TypeScript examples
+	cd examples && npm ci --ignore-scripts --no-audit --no-fund && npx --no-install tsc --noEmit
+
+bench-core: ## measure start, calls and memory; writes bench/out/core.json
+	go run ./bench/core -out bench/out/core.json
