@@ -227,7 +227,7 @@ func (m *Method) Call(ctx context.Context, recv any, args []Value, h Handles) (r
 	}
 	out := self.Method(m.index).Call(in)
 	if m.fails {
-		err, _ = out[len(out)-1].Interface().(error)
+		err, _ = reflect.TypeAssert[error](out[len(out)-1])
 	}
 	if m.value != nil {
 		result = out[0].Interface()

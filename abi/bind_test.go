@@ -75,7 +75,7 @@ func (s *shelf) Bare(context.Context) error { return s.err }
 func (s *shelf) Next(context.Context) *file { return nil }
 
 // Reason is what Check fails with.
-type Reason uint8
+type Reason uint8 //nolint:errname // it has the name of the WIT type
 
 func (r Reason) Error() string { return "check failed" }
 

@@ -31,7 +31,7 @@ func (c *compiler) errorCodec(t *Type, goType reflect.Type) (*codec, *ValueError
 	}
 	return &codec{
 		encode: func(v reflect.Value, h Handles) (Value, *ValueError) {
-			err, _ := v.Interface().(error)
+			err, _ := reflect.TypeAssert[error](v)
 			e := guestError(err)
 			if e == nil {
 				return nil, &ValueError{Want: "an error for the guest", Got: describe(v), Err: err}

@@ -288,8 +288,7 @@ func TestGoTypeMisfits(t *testing.T) {
 
 func checkMisfit(t *testing.T, want string, err error) {
 	t.Helper()
-	var misfit *abi.ValueError
-	if !errors.As(err, &misfit) {
+	if _, ok := errors.AsType[*abi.ValueError](err); !ok {
 		t.Fatalf("want a *ValueError, have %v", err)
 	}
 	equal(t, want, err.Error())

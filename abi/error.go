@@ -81,6 +81,8 @@ func Deny(d Denial) *Error { return &Error{Code: CodeDenied, Denial: &d} }
 // Error implements error.
 func (e *Error) Error() string {
 	switch {
+	case e == nil || int(e.Code) >= len(codeText):
+		return "unknown error"
 	case e.Denial != nil:
 		return fmt.Sprintf("denied: %s: %s", e.Denial.Operation, e.Denial.Reason)
 	case e.Code == CodeTooLarge && e.Size > 0:
@@ -95,5 +97,5 @@ func (e *Error) Error() string {
 // Is reports whether target is an *Error of the same code.
 func (e *Error) Is(target error) bool {
 	var t *Error
-	return errors.As(target, &t) && t.Code == e.Code
+	return errors.As(target, &t) && t != nil && e != nil && t.Code == e.Code
 }

@@ -5,8 +5,8 @@ const ExtensionTools = "stile:extension/tools@0.1.0"
 
 // Definition describes one tool: the record `definition` of stile:extension/tools.
 type Definition struct {
-	Name        string      `json:"name"`
-	Description string      `json:"description"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
 	// InputSchema is JSON Schema 2020-12, as JSON text.
 	InputSchema string `json:"inputSchema"`
 	// OutputSchema is nil when the tool promises nothing about its result.

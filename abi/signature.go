@@ -110,11 +110,11 @@ func goName(name string) string {
 
 // wantSignature writes the Go method that implements f.
 func wantSignature(f *Func, name string) string {
-	params := "context.Context"
+	params := []string{"context.Context"}
 	for _, p := range f.Params[1:] {
-		params += ", " + goText(p.Type)
+		params = append(params, goText(p.Type))
 	}
-	text := name + "(" + params + ")"
+	text := name + "(" + strings.Join(params, ", ") + ")"
 	switch {
 	case f.Result == nil:
 		return text + ", optionally with an error"

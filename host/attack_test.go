@@ -14,7 +14,7 @@ import (
 )
 
 // box implements test:cap/box.
-type box struct{ closed, puts int }
+type box struct{ puts int }
 
 func (*box) Interface() string { return "test:cap/box@1.0.0" }
 
@@ -78,7 +78,8 @@ func TestHostileGuests(t *testing.T) {
 		{"claims a denial that did not happen", guest{data: "work    no rule", call: claim}, "claims a denial that this host did not make", new(*host.GuestError)},
 		{"claims another denial than happened", guest{uses: "open deny", data: "work    go home", call: denied + claim}, "claims a denial that this host did not make", new(*host.GuestError)},
 		{
-			"fails with terminal escapes", guest{data: `\1b[31mred\e2\80\ae`, call: `(drop (call $error (i32.const 4))) (call $string (i32.const 1) (i32.const 2048) (i32.const 11)) (i32.const 128)`},
+			"fails with terminal escapes",
+			guest{data: `\1b[31mred\e2\80\ae`, call: `(drop (call $error (i32.const 4))) (call $string (i32.const 1) (i32.const 2048) (i32.const 11)) (i32.const 128)`},
 			`tool failed: \x1b[31mred\u202e`, new(*host.GuestError),
 		},
 		{"says a tool is unknown", guest{call: `(drop (call $error (i32.const 0))) (i32.const 128)`}, `unknown tool ""; there are: t`, new(*host.UnknownToolError)},

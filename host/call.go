@@ -91,7 +91,7 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 	defer cancel()
 	ctx, finish := context.WithCancelCause(ctx)
 	defer finish(errDone)
-	defer context.AfterFunc(h.closing, func() { finish(ErrClosed) })()
+	defer context.AfterFunc(h.closing, func() { finish(ErrClosed) })() //nolint:contextcheck // the host's end, beside the caller's
 	if err := h.slots.Acquire(ctx, 1); err != nil {
 		return nil, Usage{}, explainEnd(ctx, limits, &LimitError{"instances", fmt.Sprint(h.options.Instances)})
 	}

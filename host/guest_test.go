@@ -62,7 +62,7 @@ const returns = `(call $ok (i32.const 1024) (i32.const 4))`
 func (g guest) core() string {
 	var head strings.Builder
 	opens := ""
-	for _, name := range strings.Fields(g.uses) {
+	for name := range strings.FieldsSeq(g.uses) {
 		fmt.Fprintf(&head, "(import %s)\n", imports[name])
 		if name == "open" {
 			opens = `(call $open (local.get $env) (i32.const 1032) (i32.const 3) (i32.const 256))

@@ -70,6 +70,12 @@ type Host struct {
 	loaded  map[*Component]struct{}
 }
 
+// Each instance reserves 4 GiB of address space, of the 128 TiB a process has.
+const (
+	maxMemory    = 4 << 30
+	maxInstances = 16_000
+)
+
 // New makes a host.
 func New(_ context.Context, o Options) (*Host, error) {
 	o.Limits = o.Limits.or(defaults)
@@ -81,6 +87,9 @@ func New(_ context.Context, o Options) (*Host, error) {
 	o.Limits.Memory = min(o.Limits.Memory, o.MaxMemory)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxMemory > maxMemory || o.Instances > maxInstances {
+		return nil, fmt.Errorf("host options: MaxMemory is at most %s and Instances %d: the address space holds no more", size(maxMemory), maxInstances)
 	}
 	known, err := abi.ParseCapability(append([]string{wit.Capability(), wit.Extension()}, o.WIT...)...)
 	if err != nil {

@@ -138,6 +138,7 @@ func authority(f *abi.Func) string {
 			return fmt.Sprintf("%s: %sborrow<%s>", p.Name, list, t.Resource.Name)
 		case abi.KindOwn:
 			return fmt.Sprintf("%s: %sown<%s>", p.Name, list, t.Resource.Name)
+		default:
 		}
 	}
 	return ""
@@ -211,6 +212,7 @@ func differType(want, have *abi.Type) string {
 			return "other flags"
 		}
 		return ""
+	default:
 	}
 	if len(want.Fields) != len(have.Fields) || len(want.Cases) != len(have.Cases) {
 		return "another number of fields or cases"

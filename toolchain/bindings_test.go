@@ -162,7 +162,11 @@ func TestValuesCrossBothWays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer c.Close()
+			defer func() {
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
 			if got := string(c.Section("stile:meta")); got != `{"version":1}` {
 				t.Errorf("custom section %q", got)
 			}

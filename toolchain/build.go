@@ -184,18 +184,19 @@ type Meta struct {
 // Kept is the content of the custom section "stile:source", as JSON: all that a component was built from, so that it can be
 // built again for another engine.
 type Kept struct {
-	Entry string            `json:"entry"`
-	Files map[string]string `json:"files"`
+	Entry string `json:"entry"`
+	// Files are the contents by path, in base64.
+	Files map[string][]byte `json:"files"`
 }
 
 func keepSource(s Source, b *bundled) ([]byte, error) {
-	kept := Kept{Entry: s.Entry, Files: map[string]string{}}
+	kept := Kept{Entry: s.Entry, Files: map[string][]byte{}}
 	for _, f := range b.files {
 		content, err := fs.ReadFile(s.FS, f.path)
 		if err != nil {
 			return nil, fmt.Errorf("keep source: %w", err)
 		}
-		kept.Files[f.path] = string(content)
+		kept.Files[f.path] = content
 	}
 	out, err := json.Marshal(kept)
 	if err != nil {

@@ -118,7 +118,7 @@ func bundle(ctx context.Context, source Source) (*bundled, error) {
 	if !fs.ValidPath(source.Entry) {
 		return nil, &BuildError{[]Problem{{Text: fmt.Sprintf("the entry %q is not a path in the source tree", source.Entry)}}}
 	}
-	if loader := loaders[path.Ext(source.Entry)]; loader == api.LoaderNone || loader == api.LoaderJSON || loader == api.LoaderText {
+	if !isCode(loaders[path.Ext(source.Entry)]) {
 		return nil, &BuildError{[]Problem{{File: printable(source.Entry), Text: "the entry is neither TypeScript nor JavaScript"}}}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, maxBundleTime, errBundleTime)
@@ -177,7 +177,7 @@ func (b *bundler) options() api.BuildOptions {
 		Target:            api.ESNext,
 		Supported:         map[string]bool{"decorators": false},
 		TreeShaking:       api.TreeShakingTrue,
-		MinifyWhitespace:  true, // else deep nesting makes the output grow with its square
+		MinifyWhitespace:  true,                          // else deep nesting makes the output grow with its square
 		Banner:            map[string]string{"js": "//"}, // on line 1 the engine's columns are off by one now and then
 		LegalComments:     api.LegalCommentsNone,
 		Sourcemap:         api.SourceMapExternal,
@@ -217,8 +217,7 @@ func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error)
 	}
 	found, err := b.resolver.resolve(args.Path, args.Importer, args.Kind == api.ResolveJSRequireCall)
 	if err != nil {
-		var refused *refusedError
-		if args.Kind != api.ResolveJSRequireCall || errors.As(err, &refused) {
+		if _, refused := errors.AsType[*refusedError](err); refused || args.Kind != api.ResolveJSRequireCall {
 			return api.OnResolveResult{}, err
 		}
 		b.mu.Lock()
@@ -260,8 +259,7 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		return api.OnLoadResult{}, fmt.Errorf("%s %w", args.Path, err)
 	}
 	text := string(data)
-	switch loader {
-	case api.LoaderJS, api.LoaderJSX, api.LoaderTS, api.LoaderTSX:
+	if isCode(loader) {
 		if problems := computedImports(text, loader); len(problems) > 0 {
 			for i := range problems {
 				problems[i].Location.File = args.Path
@@ -273,6 +271,10 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		text += "\n//# sourceMappingURL=stile:none"
 	}
 	return api.OnLoadResult{Contents: &text, Loader: loader}, nil
+}
+
+func isCode(loader api.Loader) bool {
+	return loader == api.LoaderTS || loader == api.LoaderTSX || loader == api.LoaderJS || loader == api.LoaderJSX
 }
 
 // loaderOf says how a file is read, from its extension and the attributes of the import.

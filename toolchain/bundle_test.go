@@ -91,8 +91,10 @@ func TestBundleResolution(t *testing.T) {
 		"the most specific pattern":  {files: mod(`export { default } from "p/a/b/c"`, map[string]string{"package.json": `{"exports": {"./*": "./1.js", "./a/*": "./2.js", "./a/b*": "./3.js", "./a/*/c": "./4.js"}}`, "3.js": `export default "in 3"`}), has: []string{"in 3"}},
 		"scoped package":             {files: map[string]string{"main.ts": `export { default } from "@s/p/x"`, "node_modules/@s/p/x.js": `export default "in x"`}, has: []string{"in x"}},
 		"nearest node_modules first": {files: map[string]string{"main.ts": `import "./a/b"; export default 1`, "a/b.ts": `import "q"`, "a/node_modules/q/index.js": `console.log("near")`, "node_modules/q/index.js": `console.log("far")`}, has: []string{"near"}, lacks: []string{"far"}},
-		"JavaScript first in packages": {files: mod(`export { default } from "p/x"`, map[string]string{"x.js": `export default "js"`, "x.ts": `export default "ts"`}),
-			has: []string{`"js"`}},
+		"JavaScript first in packages": {
+			files: mod(`export { default } from "p/x"`, map[string]string{"x.js": `export default "js"`, "x.ts": `export default "ts"`}),
+			has:   []string{`"js"`},
+		},
 		"package imports": {files: map[string]string{
 			"package.json": `{"name": "me", "exports": "./self.ts", "imports": {"#a": "./a.ts", "#lib/*": "./lib/*.ts", "#p": {"default": "p"}}}`,
 			"main.ts":      `import a from "#a"; import b from "#lib/b"; import c from "#p"; import d from "me"; export default [a, b, c, d]`,
@@ -237,7 +239,7 @@ func TestBundleRefusals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer closer.Close()
+			defer func() { _ = closer.Close() }()
 			_, err = bundle(t.Context(), source)
 			var failure *BuildError
 			if !errors.As(err, &failure) {
@@ -279,7 +281,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	for _, file := range []string{"gone.ts", "gone/x.ts", "link.ts", "."} {
 		if _, c, err := Open(filepath.Join(dir, file)); err == nil {
-			c.Close()
+			_ = c.Close()
 			t.Errorf("%s was opened", file)
 		}
 	}
@@ -383,8 +385,10 @@ func TestBundleLimits(t *testing.T) {
 		want  string
 	}{
 		"one large file": {map[string]string{"main.ts": `import t from "./t.txt"; export default t`, "t.txt": strings.Repeat("x", 8<<20+1)}, "larger than 8192 KiB"},
-		"two large files": {map[string]string{"main.ts": `import t from "./t.txt"; import u from "./u.txt"; export default [t, u]`,
-			"t.txt": strings.Repeat("x", 5<<20), "u.txt": strings.Repeat("x", 5<<20)}, "larger than 8 MiB"},
+		"two large files": {map[string]string{
+			"main.ts": `import t from "./t.txt"; import u from "./u.txt"; export default [t, u]`,
+			"t.txt":   strings.Repeat("x", 5<<20), "u.txt": strings.Repeat("x", 5<<20),
+		}, "larger than 8 MiB"},
 		"many files":    {many, "more than 4000 files"},
 		"many problems": {map[string]string{"main.ts": strings.Repeat("x y;\n", 100) + strings.Repeat("import './a';\n", 100)}, "Expected"},
 	}

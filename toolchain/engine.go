@@ -200,7 +200,7 @@ func packEngine(files fs.FS) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(sum, "%x  %s\n", sha256.Sum256(data), name)
+		_, _ = fmt.Fprintf(sum, "%x  %s\n", sha256.Sum256(data), name)
 		f, err := w.Create(name)
 		if err != nil {
 			return err
@@ -215,8 +215,10 @@ func packEngine(files fs.FS) ([]byte, error) {
 		return nil, &EngineError{"node_modules cannot be read", offlineRemedy, err}
 	}
 	if digest := hex.EncodeToString(sum.Sum(nil)); digest != engineDigest {
-		return nil, &EngineError{"its digest is wrong", "Use exactly what `npm ci` installs for this version of Stile.",
-			fmt.Errorf("want sha256 %s, got %s for %d files", engineDigest, digest, count)}
+		return nil, &EngineError{
+			"its digest is wrong", "Use exactly what `npm ci` installs for this version of Stile.",
+			fmt.Errorf("want sha256 %s, got %s for %d files", engineDigest, digest, count),
+		}
 	}
 	return archive.Bytes(), nil
 }
@@ -233,7 +235,7 @@ func readAtMost(files fs.FS, name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
 		err = fmt.Errorf("%s is larger than %d KiB", name, limit>>10)

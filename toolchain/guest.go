@@ -151,6 +151,7 @@ func (g *guest) explain(err error) error {
 				return &LimitError{"memory", fmt.Sprintf("%d MiB", g.imager.limits.memory>>20)}
 			}
 		}
+	default:
 	}
 	return err
 }

@@ -269,6 +269,30 @@ func TestImagesAreApart(t *testing.T) {
 	}
 }
 
+// A call collects garbage only when its heap has grown large, because a collection makes every page of the image private.
+func TestShortCallsCollectNoGarbage(t *testing.T) {
+	m := testImager(t, imageLimits{})
+	base := testBase(t, m)
+	img, _, err := m.extension(t.Context(), base, testDescriptor(t, testLinkage(t)), oneTool(""), "extension.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := m.newGuest(t.Context(), img.memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	if got := g.call("qjs_get_gc_threshold"); got != gcThreshold || g.err != nil {
+		t.Errorf("threshold %d, %v; want %d", got, g.err, gcThreshold)
+	}
+	g.bind(base.bindings, img.roots)
+	used := g.malloc(256)
+	g.call("qjs_compute_memory_usage", int32(used))
+	if heap := g.load64(used); heap <= 0 || heap > gcThreshold/4 {
+		t.Errorf("the heap of an image has %d bytes", heap)
+	}
+}
+
 func BenchmarkExtensionImage(b *testing.B) {
 	m := testImager(b, imageLimits{})
 	base := testBase(b, m)

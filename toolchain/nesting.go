@@ -29,15 +29,16 @@ func nestingOf(text []byte, loader api.Loader) (levels int, unclear string) {
 		return 0, ""
 	case api.LoaderJSX, api.LoaderTSX:
 		return tokensIn(text), "JSX"
+	default:
+		n := nesting{text: text, levels: []level{{}}, newline: true}
+		for levels <= maxNesting && n.token() {
+			levels = max(levels, n.depth)
+		}
+		if n.unclear != "" {
+			return tokensIn(text), n.unclear
+		}
+		return levels, ""
 	}
-	n := nesting{text: text, levels: []level{{}}, newline: true}
-	for levels <= maxNesting && n.token() {
-		levels = max(levels, n.depth)
-	}
-	if n.unclear != "" {
-		return tokensIn(text), n.unclear
-	}
-	return levels, ""
 }
 
 // tokensIn counts words and other characters, wherever they stand.
@@ -46,7 +47,7 @@ func tokensIn(text []byte) int {
 	inWord := false
 	for _, c := range text {
 		word := isWord(c)
-		if c > ' ' && !(word && inWord) {
+		if c > ' ' && (!word || !inWord) {
 			count++
 		}
 		inWord = word

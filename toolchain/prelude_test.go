@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -153,16 +154,13 @@ func TestScripts(t *testing.T) {
 			s.tree = fstest.MapFS{"entry.ts": &fstest.MapFile{Data: fmt.Appendf(nil, `import run from "./%s";
 import { extension } from "stile";
 export default extension({ tools: { test: { description: "Runs a script", run } } });`, file)}}
-			for name, f := range tree {
-				s.tree[name] = f
-			}
+			maps.Copy(s.tree, tree)
 			var logged [][2]string
 			c, env := s.build(t, file, "entry.ts", func(level console.Level, message string) {
 				logged = append(logged, [2]string{level.String(), message})
 			})
 			out, err := c.Call(t.Context(), "test", fmt.Appendf(nil, `{"site": %q}`, s.site), env)
-			var failed *host.GuestError
-			if errors.As(err, &failed) {
+			if failed, ok := errors.AsType[*host.GuestError](err); ok {
 				t.Fatalf("%s: %s\n%s", failed.Failure.Name, failed.Failure.Message, failed.Failure.Stack)
 			}
 			if err != nil {

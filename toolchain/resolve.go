@@ -302,8 +302,7 @@ func missing(err error) bool {
 
 // reason is an error without the operation and path that the caller's text already gives.
 func reason(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err
@@ -668,7 +667,7 @@ func builtinRemedies() map[string]string {
 		"use Uint8Array, TextEncoder, atob and btoa, or the npm package buffer":                "buffer string_decoder",
 		"add an npm package of that kind that does not need node, or write the few lines used": "path util events assert stream punycode zlib console test sqlite sea",
 	} {
-		for _, name := range strings.Fields(names) {
+		for name := range strings.FieldsSeq(names) {
 			remedies[name] = remedy
 		}
 	}

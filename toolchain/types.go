@@ -138,6 +138,7 @@ func (d *declarations) declare(t *abi.Type) {
 			d.doc("    ", c.Doc)
 			d.line("    ", "| %s%s", d.variantCase(c.Name, c.Type), end)
 		}
+	default: // the rest has no name of its own
 	}
 }
 
@@ -226,8 +227,9 @@ func (d *declarations) typeText(t *abi.Type) string {
 			return "Promise<void>"
 		}
 		return d.qualified(t.Resource.Interface, t.Resource.Name)
+	default:
+		return primitives[t.Kind]
 	}
-	return primitives[t.Kind]
 }
 
 // resultCase writes a case of a result inside another type, which always has a value, if only undefined.

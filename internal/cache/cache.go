@@ -75,7 +75,7 @@ func (c *Cache) Get(kind, key string) ([]byte, bool, error) {
 	if !ok {
 		return nil, false, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, false, fmt.Errorf("cache: read %s: %w", kind, err)
@@ -98,7 +98,6 @@ func (c *Cache) File(kind, key string) (*os.File, bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
-	var bad *forgedError
 	if err == nil {
 		var f *os.File
 		if f, err = c.openObject(kind, key, record); err == nil {
@@ -108,7 +107,8 @@ func (c *Cache) File(kind, key string) (*os.File, bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = &forgedError{"its content is gone", name}
 	}
-	if !errors.As(err, &bad) {
+	bad, ok := errors.AsType[*forgedError](err)
+	if !ok {
 		return nil, false, fmt.Errorf("cache: read %s: %w", kind, err)
 	}
 	c.log.Warn("cache entry does not verify and is deleted", "kind", kind, "reason", bad.reason)
@@ -206,7 +206,7 @@ func (c *Cache) readRecord(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	record, err := io.ReadAll(io.LimitReader(f, recordSize+1))
 	if err != nil {
 		return nil, err

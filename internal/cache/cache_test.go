@@ -22,13 +22,20 @@ func open(t *testing.T, dir, keyDir string) *Cache {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
 func put(t *testing.T, c *Cache, kind, key, content string) {
 	t.Helper()
 	if err := c.Put(kind, key, []byte(content)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -126,7 +133,7 @@ func TestFileIsExactlyTheContent(t *testing.T) {
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	data, err := os.ReadFile(fmt.Sprintf("/dev/fd/%d", f.Fd()))
 	if err != nil || string(data) != content {
 		t.Fatalf("%d bytes through the descriptor, %v", len(data), err)
@@ -143,47 +150,53 @@ func TestTampering(t *testing.T) {
 		return func(b []byte) []byte { b[(len(b)+at)%len(b)] ^= 1; return b }
 	}
 	attacks := map[string]func(t *testing.T, c *Cache, record, object string){
-		"first byte":         func(t *testing.T, _ *Cache, _, object string) { edit(t, object, flip(0)) },
-		"last byte":          func(t *testing.T, _ *Cache, _, object string) { edit(t, object, flip(-1)) },
-		"truncated":          func(t *testing.T, _ *Cache, _, o string) { edit(t, o, func(b []byte) []byte { return b[:3] }) },
-		"emptied":            func(t *testing.T, _ *Cache, _, o string) { edit(t, o, func([]byte) []byte { return nil }) },
-		"longer":             func(t *testing.T, _ *Cache, _, o string) { edit(t, o, func(b []byte) []byte { return append(b, 0) }) },
-		"object gone":        func(t *testing.T, _ *Cache, _, o string) { os.Remove(o) },
-		"record's length":    func(t *testing.T, _ *Cache, r, _ string) { edit(t, r, flip(7)) },
-		"record's digest":    func(t *testing.T, _ *Cache, r, _ string) { edit(t, r, flip(8)) },
-		"record's MAC":       func(t *testing.T, _ *Cache, r, _ string) { edit(t, r, flip(-1)) },
-		"record truncated":   func(t *testing.T, _ *Cache, r, _ string) { edit(t, r, func(b []byte) []byte { return b[:40] }) },
-		"record longer":      func(t *testing.T, _ *Cache, r, _ string) { edit(t, r, func(b []byte) []byte { return append(b, 0) }) },
-		"record is a folder": func(t *testing.T, _ *Cache, r, _ string) { os.Remove(r); os.MkdirAll(filepath.Join(r, "x"), 0o700) },
-		"object is a folder": func(t *testing.T, _ *Cache, _, o string) { os.Remove(o); os.MkdirAll(filepath.Join(o, "x"), 0o700) },
+		"first byte":       func(t *testing.T, _ *Cache, _, object string) { edit(t, object, flip(0)) },
+		"last byte":        func(t *testing.T, _ *Cache, _, object string) { edit(t, object, flip(-1)) },
+		"truncated":        func(t *testing.T, _ *Cache, _, o string) { edit(t, o, func(b []byte) []byte { return b[:3] }) },
+		"emptied":          func(t *testing.T, _ *Cache, _, o string) { edit(t, o, func([]byte) []byte { return nil }) },
+		"longer":           func(t *testing.T, _ *Cache, _, o string) { edit(t, o, func(b []byte) []byte { return append(b, 0) }) },
+		"object gone":      func(t *testing.T, _ *Cache, _, o string) { must(t, os.Remove(o)) },
+		"record's length":  func(t *testing.T, _ *Cache, r, _ string) { edit(t, r, flip(7)) },
+		"record's digest":  func(t *testing.T, _ *Cache, r, _ string) { edit(t, r, flip(8)) },
+		"record's MAC":     func(t *testing.T, _ *Cache, r, _ string) { edit(t, r, flip(-1)) },
+		"record truncated": func(t *testing.T, _ *Cache, r, _ string) { edit(t, r, func(b []byte) []byte { return b[:40] }) },
+		"record longer":    func(t *testing.T, _ *Cache, r, _ string) { edit(t, r, func(b []byte) []byte { return append(b, 0) }) },
+		"record is a folder": func(t *testing.T, _ *Cache, r, _ string) {
+			must(t, os.Remove(r))
+			must(t, os.MkdirAll(filepath.Join(r, "x"), 0o700))
+		},
+		"object is a folder": func(t *testing.T, _ *Cache, _, o string) {
+			must(t, os.Remove(o))
+			must(t, os.MkdirAll(filepath.Join(o, "x"), 0o700))
+		},
 		"record of another key": func(t *testing.T, c *Cache, r, _ string) {
 			other, _ := files(t, c, "code", "b")
-			edit(t, other, func(b []byte) []byte { os.WriteFile(r, b, 0o600); return b })
+			edit(t, other, func(b []byte) []byte { must(t, os.WriteFile(r, b, 0o600)); return b })
 		},
 		"record of another kind": func(t *testing.T, c *Cache, r, _ string) {
 			put(t, c, "image", "a", "content of image a")
 			other, _ := files(t, c, "image", "a")
-			edit(t, other, func(b []byte) []byte { os.WriteFile(r, b, 0o600); return b })
+			edit(t, other, func(b []byte) []byte { must(t, os.WriteFile(r, b, 0o600)); return b })
 		},
 		"object of another key": func(t *testing.T, c *Cache, _, o string) {
 			_, other := files(t, c, "code", "b")
-			edit(t, other, func(b []byte) []byte { os.WriteFile(o, b, 0o600); return b })
+			edit(t, other, func(b []byte) []byte { must(t, os.WriteFile(o, b, 0o600)); return b })
 		},
 		"forged with another key": func(t *testing.T, c *Cache, _, _ string) {
 			forger := open(t, c.dir, t.TempDir())
 			put(t, forger, "code", "a", "evil code")
 		},
 		"record is a link": func(t *testing.T, c *Cache, r, _ string) {
-			edit(t, r, func(b []byte) []byte { os.WriteFile(filepath.Join(c.dir, "moved"), b, 0o600); return b })
+			edit(t, r, func(b []byte) []byte { must(t, os.WriteFile(filepath.Join(c.dir, "moved"), b, 0o600)); return b })
 			relink(t, "../moved", r)
 		},
 		"object is a link": func(t *testing.T, c *Cache, _, o string) {
-			edit(t, o, func(b []byte) []byte { os.WriteFile(filepath.Join(c.dir, "moved"), b, 0o600); return b })
+			edit(t, o, func(b []byte) []byte { must(t, os.WriteFile(filepath.Join(c.dir, "moved"), b, 0o600)); return b })
 			relink(t, "../moved", o)
 		},
 		"object is a link out": func(t *testing.T, _ *Cache, _, o string) {
 			outside := filepath.Join(t.TempDir(), "outside")
-			os.WriteFile(outside, []byte("content of code a"), 0o600)
+			must(t, os.WriteFile(outside, []byte("content of code a"), 0o600))
 			relink(t, outside, o)
 		},
 	}
@@ -244,12 +257,12 @@ func TestRefusals(t *testing.T) {
 		spoil func(t *testing.T, dir, keyDir string)
 		want  string
 	}{
-		"cache writable by group":  {func(_ *testing.T, dir, _ string) { os.Chmod(dir, 0o770) }, "mode 0770"},
-		"cache writable by others": {func(_ *testing.T, dir, _ string) { os.Chmod(dir, 0o702) }, "mode 0702"},
-		"home writable by group":   {func(_ *testing.T, _, home string) { os.Chmod(home, 0o720) }, "mode 0720"},
+		"cache writable by group":  {func(t *testing.T, dir, _ string) { must(t, os.Chmod(dir, 0o770)) }, "mode 0770"},
+		"cache writable by others": {func(t *testing.T, dir, _ string) { must(t, os.Chmod(dir, 0o702)) }, "mode 0702"},
+		"home writable by group":   {func(t *testing.T, _, home string) { must(t, os.Chmod(home, 0o720)) }, "mode 0720"},
 		"key readable by others": {func(t *testing.T, _, home string) {
 			open(t, t.TempDir(), home)
-			os.Chmod(filepath.Join(home, "cache.key"), 0o604)
+			must(t, os.Chmod(filepath.Join(home, "cache.key"), 0o604))
 		}, "mode 0604"},
 		"key is a link": {func(t *testing.T, _, home string) {
 			other := t.TempDir()
@@ -257,8 +270,8 @@ func TestRefusals(t *testing.T) {
 			relink(t, filepath.Join(other, "cache.key"), filepath.Join(home, "cache.key"))
 		}, "not a regular file"},
 		"cache is a file": {func(t *testing.T, dir, _ string) {
-			os.Remove(dir)
-			os.WriteFile(dir, nil, 0o600)
+			must(t, os.Remove(dir))
+			must(t, os.WriteFile(dir, nil, 0o600))
 		}, "not a directory"},
 	}
 	if os.Geteuid() == 0 {
@@ -288,7 +301,7 @@ func TestRefusals(t *testing.T) {
 			test.spoil(t, dir, home)
 			c, err := Open(dir, home, nil)
 			if err == nil {
-				c.Close()
+				must(t, c.Close())
 			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %v, want %q", err, test.want)
@@ -357,7 +370,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	io.ReadAll(os.Stdin) // all processes start when the parent closes their input
+	_, _ = io.ReadAll(os.Stdin) // all processes start when the parent closes their input
 	for i := range 10 {
 		_, err = c.Do(context.Background(), "code", fmt.Sprint(i), func() ([]byte, error) {
 			fmt.Println("built", i)
@@ -391,7 +404,7 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 	for _, in := range inputs {
-		in.Close()
+		must(t, in.Close())
 	}
 	builds := 0
 	for i, cmd := range commands {

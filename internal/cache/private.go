@@ -92,8 +92,7 @@ func readKey(root *os.Root, path string) (_ []byte, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var bad *forgedError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*forgedError](err); ok {
 		return nil, fmt.Errorf("%s: %s", path, bad.reason)
 	}
 	if err != nil {

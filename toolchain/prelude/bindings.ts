@@ -115,21 +115,19 @@ function wrong(expected: string, value: any): never {
   throw new TypeError(`expected ${expected}, got ${type === "number" || type === "bigint" ? value : type}`);
 }
 
-// What was lowered into memory, to be freed: addresses from `host`, and whether they are of text.
+// What was lowered into memory, to be freed: addresses of blocks, and negated ones of text.
 const held: number[] = [];
-const heldText: boolean[] = [];
 let holding = 0;
 
-function hold(address: number, text: boolean): number {
-  held[holding] = address;
-  heldText[holding++] = text;
-  return address;
+function allocate(size: number): number {
+  return (held[holding++] = host(MALLOC, size));
 }
 
 function release(from: number): void {
   while (holding > from) {
-    holding--;
-    host(heldText[holding] ? FREE_UTF8 : FREE, held[holding]);
+    const address = held[--holding];
+    if (address < 0) host(FREE_UTF8, -address);
+    else host(FREE, address);
   }
 }
 
@@ -192,13 +190,12 @@ function pair(store: (address: number, length: number, value: any) => void, load
   };
 }
 
-const text = pair(
-  (address, length, value) => {
-    if (typeof value !== "string") wrong("string", value);
-    hold(host(UTF8, value, address, length), true);
-  },
-  (address, length) => host(TEXT, address, length),
-);
+const text: Codec = {
+  load: (at) => host(TEXT, i32[at >> 2], i32[(at + 4) >> 2]),
+  store: (at, value) => void (held[holding++] = -host(UTF8, typeof value === "string" ? value : wrong("string", value), at, at + 4)),
+  lift: (at) => host(TEXT, i32[at >> 2], i32[(at + 8) >> 2]),
+  lower: (at, value) => void (held[holding++] = -host(UTF8, typeof value === "string" ? value : wrong("string", value), at, at + 8)),
+};
 
 const bytes = pair(
   (address, length, value) => {
@@ -219,7 +216,7 @@ function list(element: Codec, size: number): Codec {
       const given = value.length;
       if (given < 0 || given * size > 0x7fffffff) throw new RangeError("the array does not fit in memory");
       const n = given | 0;
-      const at = n === 0 ? 8 : hold(host(MALLOC, (n * size) | 0), false);
+      const at = n === 0 ? 8 : allocate((n * size) | 0);
       for (let i = 0; i < n; i++) element.store(at + i * size, value[i]);
       i32[address >> 2] = at;
       i32[length >> 2] = n;
@@ -350,7 +347,14 @@ function enumeration(info: TypeInfo): Codec {
 function option(info: TypeInfo): Codec {
   const payloads = [null, info.element];
   if (world.types[info.element!].kind !== "option") {
-    return cases(info, payloads, (value) => (value === undefined || value === null ? 0 : 1), (value) => value, (_, val) => val);
+    const { load, lift } = codec(info.element!);
+    const { store, lower } = cases(info, payloads, (value) => (value === undefined || value === null ? 0 : 1), (value) => value, () => {});
+    return {
+      load: (at) => (u8[at] === 0 ? undefined : load(at + info.payload!)),
+      store,
+      lift: (at) => (u8[at] === 0 ? undefined : lift(at + 8)),
+      lower,
+    };
   }
   const split = (value: any) => (value?.tag === "none" ? 0 : value?.tag === "some" ? 1 : wrong("option", value));
   return cases(info, payloads, split, (value) => value.val, (i, val) => (i === 0 ? { tag: "none" } : { tag: "some", val }));
@@ -431,8 +435,8 @@ let isBuilding = true;
 // How many imports are being called: lowering may run code of the extension (a getter, Date.now), which may call others.
 let nesting = 0;
 
-/** A function that calls an import. The object of a method comes apart from the other arguments. */
-function caller(info: FunctionInfo): (args: ArrayLike<any>, self?: any) => any {
+/** A function that calls an import. A method takes its object as `this`. */
+function caller(info: FunctionInfo): (this: any, ...args: any[]) => any {
   const { operation, params, label, indirect, spilled } = info;
   const first = info.kind === "method" ? 1 : 0;
   const put = params.map((p) => (spilled === null ? codec(p.type).lower : codec(p.type).store));
@@ -441,14 +445,17 @@ function caller(info: FunctionInfo): (args: ArrayLike<any>, self?: any) => any {
   const place = block + (spilled === null ? offsets[params.length] : 8);
   const take = resultOf(info);
 
-  return (args, self) => {
+  return function (...args) {
     if (isBuilding) throw new Error(noCapability);
     const outer = nesting++ > 0 ? saveSlots() : undefined;
     const mark = holding;
     let at = 0;
     try {
-      const base = spilled === null ? block : hold(host(MALLOC, size), false);
-      if (first) put[at](base, self), at++;
+      const base = spilled === null ? block : allocate(size);
+      if (first) {
+        put[0](base, this);
+        at = 1;
+      }
       for (; at < params.length; at++) put[at](base + offsets[at], args[at - first]);
       if (spilled !== null) i32[block >> 2] = base;
       if (indirect) i32[place >> 2] = results;
@@ -473,15 +480,20 @@ function flatOffsets(values: { type: number }[]): number[] {
 }
 
 /** Lifts what an import returned, which for a result is its value or a throw. */
-function resultOf(info: FunctionInfo): () => any {
-  if (info.result === null) return () => undefined;
-  const { lift, load } = codec(info.result);
-  const whole = info.indirect ? () => load(results) : () => lift(block);
-  if (world.types[info.result].kind !== "result") return whole;
+function resultOf({ result, indirect }: FunctionInfo): () => any {
+  if (result === null) return () => undefined;
+  const read = (type: number) => (indirect ? codec(type).load : codec(type).lift);
+  const place = indirect ? results : block;
+  const { kind, cases, payload } = world.types[result];
+  if (kind !== "result") {
+    const value = read(result);
+    return () => value(place);
+  }
+  const inner = place + (indirect ? payload! : 8);
+  const [ok, err] = cases!.map((c) => (c.type === null ? () => undefined : read(c.type)));
   return () => {
-    const value = whole();
-    if (value.tag === "err") throw new WitError(value.val);
-    return value.val;
+    if (u8[place] === 0) return ok(inner);
+    throw new WitError(err(inner));
   };
 }
 
@@ -495,15 +507,15 @@ function restoreSlots(saved: bigint[]): void {
   for (let i = 0; i < SLOTS; i++) s64[(block >> 3) + i] = saved[i];
 }
 
-function resourceClass(info: World["resources"][number], construct?: (args: ArrayLike<any>) => any) {
+function resourceClass(info: World["resources"][number], construct?: (...args: any[]) => any) {
   const Class = class {
-    [handle]: number;
-    constructor(key: unknown, index: number) {
-      if (key !== lifted) {
+    declare [handle]: number;
+    constructor(...args: any[]) {
+      if (args[0] !== lifted) {
         if (!construct) throw new TypeError(`a ${info.class} is got from the host, not made`);
-        return construct(arguments);
+        return construct(...args);
       }
-      this[handle] = index;
+      this[handle] = args[1];
     }
     drop() {
       const index = this[handle];
@@ -556,7 +568,7 @@ export function define(descriptor: string): void {
   for (const i of world.imports) for (const f of i.functions) if (f.kind === "constructor") constructors[f.resource!] = f;
   world.resources.forEach((r, i) => {
     let construct: ReturnType<typeof caller> | undefined;
-    classes[i] = resourceClass(r, constructors[i] && ((args) => construct!(args)));
+    classes[i] = resourceClass(r, constructors[i] && ((...args) => construct!(...args)));
     rawInterface(r.interface).resources[r.class] = classes[i];
     if (constructors[i]) construct = caller(constructors[i]);
   });
@@ -572,18 +584,12 @@ function rawInterface(name: string): RawInterface {
 
 function defineFunction(target: RawInterface, info: FunctionInfo): void {
   if (info.kind === "constructor") return;
-  const call = caller(info);
-  if (info.kind === "method") {
-    const value = function (this: any) {
-      return call(arguments, this);
-    };
-    defineProperty(classes[info.resource!].prototype, info.name, { value, writable: true, configurable: true });
-  } else {
-    const value = function () {
-      return call(arguments);
-    };
-    if (info.kind === "static") defineProperty(classes[info.resource!], info.name, { value, writable: true, configurable: true });
-    else target.functions[info.name] = value;
+  const value = caller(info);
+  if (info.kind === "function") target.functions[info.name] = value;
+  else {
+    const Class = classes[info.resource!];
+    const object = info.kind === "method" ? Class.prototype : Class;
+    defineProperty(object, info.name, { value, writable: true, configurable: true });
   }
 }
 
@@ -609,7 +615,7 @@ function exportOf(name: string, info: FunctionInfo): Export {
     lift,
     lower: indirect
       ? (value) => {
-          const base = hold(host(MALLOC, size), false);
+          const base = allocate(size);
           store(base, value);
           i32[block >> 2] = base;
         }

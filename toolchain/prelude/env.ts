@@ -24,30 +24,32 @@ const sugar = new Map<string, (raw: Raw) => object>([
 /** What looks at any object and takes undefined for an answer: promises and JSON. */
 const probes = new Set(["then", "toJSON"]);
 
-/** The bindings of the call as an object. Each is made when it is first used. */
+/** The bindings of the call as an object. Each is made when it is first used, and then kept in the proxy's target. */
 export function environment(): object {
-  const made = new Map<string, object>();
-  const binding = (name: string): object => {
-    let object = made.get(name);
-    if (!object) made.set(name, (object = (sugar.get(bindings().get(name)!) ?? generated)(handle(name))));
-    return object;
-  };
-  return new Proxy(Object.create(null), {
-    get(_, name) {
-      if (typeof name === "symbol") return undefined;
-      if (bindings().has(name)) return binding(name);
-      if (probes.has(name)) return undefined;
-      const names = [...bindings().keys()].join(", ") || "nothing";
-      throw new TypeError(`env.${name} is not bound (bound: ${names}); add to the manifest: "bindings": { "${name}": { ... } }`);
-    },
-    has: (_, name) => typeof name === "string" && bindings().has(name),
-    ownKeys: () => [...bindings().keys()],
-    getOwnPropertyDescriptor: (_, name) =>
-      typeof name === "string" && bindings().has(name)
-        ? { get: () => binding(name), enumerable: true, configurable: true } // to list names makes no binding
-        : undefined,
-    set: () => false,
-    defineProperty: () => false,
-    deleteProperty: () => false,
-  });
+  return new Proxy(Object.create(null), handler);
 }
+
+type Made = Record<string, object>;
+
+function binding(made: Made, name: string): object {
+  return (made[name] ??= (sugar.get(bindings().get(name)!) ?? generated)(handle(name)));
+}
+
+const handler: ProxyHandler<Made> = {
+  get(made, name) {
+    if (typeof name === "symbol") return undefined;
+    if (bindings().has(name)) return binding(made, name);
+    if (probes.has(name)) return undefined;
+    const names = [...bindings().keys()].join(", ") || "nothing";
+    throw new TypeError(`env.${name} is not bound (bound: ${names}); add to the manifest: "bindings": { "${name}": { ... } }`);
+  },
+  has: (_, name) => typeof name === "string" && bindings().has(name),
+  ownKeys: () => [...bindings().keys()],
+  getOwnPropertyDescriptor: (made, name) =>
+    typeof name === "string" && bindings().has(name)
+      ? { get: () => binding(made, name), enumerable: true, configurable: true } // to list names makes no binding
+      : undefined,
+  set: () => false,
+  defineProperty: () => false,
+  deleteProperty: () => false,
+};

@@ -10,7 +10,7 @@ import (
 
 // TestDeclarations compiles our header together with the real ones: prototypes must agree, and sizes and offsets too.
 func TestDeclarations(t *testing.T) {
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/bytecodealliance/wasmtime-go/v44").Output()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/bytecodealliance/wasmtime-go/v44").Output()
 	if err != nil {
 		t.Fatalf("find wasmtime-go: %v", err)
 	}
@@ -34,7 +34,7 @@ func TestDeclarations(t *testing.T) {
 			if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			out, err := exec.Command("cc", "-std=gnu11", "-fsyntax-only", "-I", include, file).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), "cc", "-std=gnu11", "-fsyntax-only", "-I", include, file).CombinedOutput()
 			if c.want == "" && err != nil || c.want != "" && !strings.Contains(string(out), c.want) {
 				t.Errorf("cc: %v\n%s", err, out)
 			}

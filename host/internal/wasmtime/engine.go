@@ -50,10 +50,10 @@ type Engine struct {
 	turns  chan struct{}
 	// waiting counts those who wait for a turn. It is C memory, because the epoch callback reads it.
 	waiting *int32
-	wake      chan struct{}
-	stop      chan struct{}
-	done      sync.WaitGroup
-	closed    atomic.Bool
+	wake    chan struct{}
+	stop    chan struct{}
+	done    sync.WaitGroup
+	closed  atomic.Bool
 }
 
 // NewEngine reserves the address space of the pool, 4 GiB for each instance, and starts the epoch ticker.

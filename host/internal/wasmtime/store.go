@@ -172,7 +172,7 @@ func (i *Instance) Call(x *Export, params []*abi.Type, result *abi.Type, args ..
 		return C.stile_call(&i.c, s.context, x.c, s.state, unsafe.SliceData(values), C.size_t(len(values)), &out, results)
 	}); err != nil || result == nil {
 		// What the engine itself finds wrong during a call is what the guest returned.
-		if text, ok := err.(engineError); ok {
+		if text, ok := errors.AsType[engineError](err); ok {
 			err = &TrapError{Reason: string(text)}
 		}
 		return nil, err
