@@ -1,0 +1,139 @@
+// Command core measures what Stile's core promises of speed and size, beside a prototype of the same method and a loop in C,
+// prints a table and writes it as JSON. bench/README.md says how each figure is taken.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime/pprof"
+)
+
+// bench is one run.
+type bench struct {
+	dir     string // caches and what the C program reads; removed at the end
+	quick   bool
+	quickjs []byte // the engine as npm delivers it
+
+	trials string // the C program, once it is compiled
+	engine string // the name under which components import the engine
+
+	rows []row
+}
+
+// rounds is how many rounds to run where a full run has n.
+func (b *bench) rounds(n int) int {
+	if b.quick {
+		return max(3, n/10)
+	}
+	return n
+}
+
+// add keeps a row, once it is known whether its target is met.
+func (b *bench) add(r row) {
+	if r.AtMost != 0 || r.AtLeast != 0 {
+		met := (r.AtMost == 0 || r.Value <= r.AtMost) && r.Value >= r.AtLeast
+		r.Met = &met
+	}
+	b.rows = append(b.rows, r)
+}
+
+// measurements run in this order. Those of memory come first, before the process has grown.
+var measurements = []struct {
+	name    string
+	measure func(context.Context, *bench, *subject) error
+}{
+	{"memory", measureMemory},
+	{"growth", measureGrowth},
+	{"save", measureSave},
+	{"cold", measureCold},
+	{"instantiate", measureInstantiate},
+	{"throughput", measureThroughput},
+	{"capability", measureCapability},
+	{"end", measureEnd},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	out := flag.String("out", "bench/out/core.json", "write the figures to this `file`; the engine is kept beside it")
+	only := flag.String("only", "", "run the measurements whose names match this `pattern`: memory, growth, save, cold, instantiate, throughput, capability, end")
+	quick := flag.Bool("quick", false, "run a tenth of the rounds, to see that everything works")
+	strict := flag.Bool("strict", false, "fail when a target is missed")
+	profile := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
+	flag.Parse()
+
+	wanted, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	packages, err := filepath.Abs(filepath.Join(filepath.Dir(*out), "engine"))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(packages, 0o755); err != nil {
+		return err
+	}
+	b := &bench{quick: *quick}
+	if b.dir, err = os.MkdirTemp(filepath.Dir(packages), "core-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	m := describeMachine(ctx)
+	if b.quickjs, err = obtainEngine(ctx, packages); err != nil {
+		return fmt.Errorf("obtain the engine: %w", err)
+	}
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	for _, measurement := range measurements {
+		if !wanted.MatchString(measurement.name) {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "%s ...\n", measurement.name)
+		s, err := newSubject(ctx, b.dir, packages)
+		if err != nil {
+			return fmt.Errorf("set up: %w", err)
+		}
+		if err := errors.Join(measurement.measure(ctx, b, s), s.close()); err != nil {
+			return fmt.Errorf("%s: %w", measurement.name, err)
+		}
+	}
+	m.LoadAfter = load()
+	if err := writeTable(os.Stdout, m, b.rows); err != nil {
+		return err
+	}
+	if err := writeJSON(*out, m, b.rows); err != nil {
+		return err
+	}
+	missed := 0
+	for _, r := range b.rows {
+		if r.Met != nil && !*r.Met {
+			missed++
+		}
+	}
+	if missed > 0 && *strict {
+		return fmt.Errorf("%d targets are missed", missed)
+	}
+	return nil
+}

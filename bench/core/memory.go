@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/stilehost/stile/host"
+)
+
+// kib reads a field of a file that the kernel writes as "Field:   123 kB".
+func kib(file, field string) (float64, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	_, rest, ok := strings.Cut("\n"+string(content), "\n"+field+":")
+	var n float64
+	if _, err := fmt.Sscan(rest, &n); !ok || err != nil {
+		return 0, fmt.Errorf("%s has no %s", file, field)
+	}
+	return n, nil
+}
+
+// privateKiB is the memory that this process alone has written to. Go gives back first what it does not use.
+func privateKiB() (float64, error) {
+	debug.FreeOSMemory()
+	return kib("/proc/self/smaps_rollup", "Private_Dirty")
+}
+
+// measureMemory holds instances live inside a call and takes the slope of private memory over their number.
+func measureMemory(ctx context.Context, b *bench, s *subject) error {
+	component, err := s.build(ctx, "tools.ts")
+	if err != nil {
+		return err
+	}
+	const few, many = 200, 1000
+	g := &gate{waiting: make(chan struct{}, many), open: make(chan struct{})}
+	ended := make(chan error, many)
+	hold := func(n int) {
+		for range n {
+			go func() {
+				_, err := component.Call(ctx, "hold", nil, host.Env{"clock": g})
+				ended <- err
+			}()
+		}
+		for range n {
+			select {
+			case <-g.waiting:
+			case err := <-ended: // before its time
+				ended <- errors.Join(errors.New("a call did not wait"), err)
+				return
+			}
+		}
+	}
+	hold(few)
+	before, err := privateKiB()
+	if err != nil {
+		return err
+	}
+	hold(many - few)
+	after, err := privateKiB()
+	if err != nil {
+		return err
+	}
+	close(g.open)
+	for range many {
+		if err := <-ended; err != nil {
+			return err
+		}
+	}
+	b.add(row{Key: "private_kib_per_instance", What: "private memory per live instance, 1,000 live", Unit: "KiB", AtMost: 220, Value: (after - before) / (many - few)})
+	return nil
+}
+
+// measureGrowth makes 10,000 calls one after the other and compares the size of the process with that after the first 1,000.
+func measureGrowth(ctx context.Context, b *bench, s *subject) error {
+	component, err := s.build(ctx, "cold.ts")
+	if err != nil {
+		return err
+	}
+	sizeAfter := func(calls int) (float64, error) {
+		for range calls {
+			if err := coldCall(ctx, component, s.env); err != nil {
+				return 0, err
+			}
+		}
+		debug.FreeOSMemory()
+		return kib("/proc/self/smaps_rollup", "Rss")
+	}
+	first, err := sizeAfter(1000)
+	if err != nil {
+		return err
+	}
+	last, err := sizeAfter(9000)
+	if err != nil {
+		return err
+	}
+	b.add(row{Key: "rss_growth_ratio", What: "size of the process after 10,000 calls / after 1,000", AtMost: 1.02, Value: last / first})
+	b.add(row{Key: "rss_mib", What: "that size", Unit: "MiB", Value: last / 1024})
+	return nil
+}

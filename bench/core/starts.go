@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/host"
+)
+
+const (
+	haversine = `{"lat1":48.8566,"lon1":2.3522,"lat2":51.5074,"lon2":-0.1278}`
+	// km is how every answer to it starts.
+	km = `{"km":343.556`
+)
+
+// coldCall is a call in a fresh instance, from JSON to JSON, with two handles that are both used.
+func coldCall(ctx context.Context, c *host.Component, env host.Env) error {
+	out, err := c.Call(ctx, "haversine", []byte(haversine), env)
+	if err == nil && !bytes.HasPrefix(out, []byte(km)) {
+		err = fmt.Errorf("a wrong answer: %s", out)
+	}
+	return err
+}
+
+// timed runs f so many times and returns what each took, in the unit.
+func timed(trials int, unit time.Duration, f func() error) ([]float64, error) {
+	round := make([]float64, trials)
+	for i := range round {
+		start := time.Now()
+		if err := f(); err != nil {
+			return nil, err
+		}
+		round[i] = float64(time.Since(start)) / float64(unit)
+	}
+	return round, nil
+}
+
+// measureCold times cold calls, and those of the prototype, in turns.
+func measureCold(ctx context.Context, b *bench, s *subject) (err error) {
+	component, err := s.build(ctx, "cold.ts")
+	if err != nil {
+		return err
+	}
+	if err := b.prepareNative(ctx, s); err != nil {
+		return err
+	}
+	prototype, err := startNative(ctx, b.trials, "prototype", b.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, prototype.close()) }()
+	call := func() error { return coldCall(ctx, component, s.env) }
+	var stile, result, whole series
+	for range b.rounds(60) {
+		// The first calls of a round find the caches full of the other's data.
+		if _, err := timed(20, time.Microsecond, call); err != nil {
+			return err
+		}
+		round, err := timed(100, time.Microsecond, call)
+		if err != nil {
+			return err
+		}
+		stile = append(stile, round)
+		if _, _, err := prototype.round(20); err != nil {
+			return err
+		}
+		toResult, toEnd, err := prototype.round(100)
+		if err != nil {
+			return err
+		}
+		result, whole = append(result, toResult), append(whole, toEnd)
+	}
+	b.add(row{Key: "cold_call_us", What: "cold call, two handles, instance dropped", Unit: "us"}.of(stile))
+	b.add(row{Key: "prototype_call_us", What: "the same on the prototype, instance dropped", Unit: "us"}.of(whole))
+	b.add(row{Key: "prototype_result_us", What: "the same on the prototype, until the result", Unit: "us"}.of(result))
+	b.add(row{Key: "cold_over_prototype", What: "cold call / prototype, both with the drop", AtMost: 1.5}.ratio(stile, whole))
+	b.add(row{Key: "cold_over_prototype_result", What: "cold call with the drop / prototype without it"}.ratio(stile, result))
+	return nil
+}
+
+// prepareNative makes what the C program reads: the shared engine, the prototype, and the component of cold.ts.
+func (b *bench) prepareNative(ctx context.Context, s *subject) error {
+	if b.trials != "" {
+		return nil
+	}
+	src, err := source("cold.ts", "")
+	if err != nil {
+		return err
+	}
+	component, err := s.tools.Assemble(ctx, src, false)
+	if err != nil {
+		return err
+	}
+	standalone, err := s.tools.Assemble(ctx, src, true)
+	if err != nil {
+		return err
+	}
+	name, engine, err := sharedEngine(standalone)
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(component, []byte(name)) {
+		return fmt.Errorf("the component does not import %s", name)
+	}
+	memory, err := takeSnapshot(b.quickjs)
+	if err != nil {
+		return fmt.Errorf("make the prototype: %w", err)
+	}
+	prototype, err := memory.component()
+	if err != nil {
+		return fmt.Errorf("make the prototype: %w", err)
+	}
+	for file, content := range map[string][]byte{"engine.wasm": engine, "component.wasm": component, "prototype.wasm": prototype} {
+		if err := os.WriteFile(filepath.Join(b.dir, file), content, 0o600); err != nil {
+			return err
+		}
+	}
+	b.engine = name
+	b.trials, err = compileTrials(ctx, b.dir)
+	return err
+}
+
+// measureInstantiate times the start of an instance alone, in the host and in a loop in C, in turns. The host's part is a
+// benchmark inside its package, because starting without calling is nothing that the API offers.
+func measureInstantiate(ctx context.Context, b *bench, s *subject) (err error) {
+	if err := b.prepareNative(ctx, s); err != nil {
+		return err
+	}
+	loop, err := startNative(ctx, b.trials, "instantiate", b.dir, b.engine)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, loop.close()) }()
+	binary := filepath.Join(b.dir, "host.test")
+	if out, err := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, "github.com/stilehost/stile/host").CombinedOutput(); err != nil {
+		return fmt.Errorf("compile the host's benchmark: %w\n%s", err, out)
+	}
+	var stile, c series
+	for range b.rounds(20) {
+		median, err := b.hostInstantiate(ctx, binary, 300)
+		if err != nil {
+			return err
+		}
+		stile = append(stile, []float64{median})
+		if _, _, err := loop.round(100); err != nil {
+			return err
+		}
+		started, _, err := loop.round(300)
+		if err != nil {
+			return err
+		}
+		c = append(c, started)
+	}
+	b.add(row{Key: "instantiate_us", What: "instantiate alone", Unit: "us"}.of(stile))
+	b.add(row{Key: "instantiate_c_us", What: "the same component in a loop in C", Unit: "us"}.of(c))
+	b.add(row{Key: "instantiate_over_c", What: "instantiate / C loop", AtMost: 1.25}.ratio(stile, c))
+	return nil
+}
+
+// hostInstantiate returns the median of the host's own benchmark, in microseconds.
+func (b *bench) hostInstantiate(ctx context.Context, binary string, trials int) (float64, error) {
+	cmd := exec.CommandContext(ctx, binary, "-test.run=^$", "-test.bench=^BenchmarkInstantiate$", fmt.Sprintf("-test.benchtime=%dx", trials))
+	cmd.Env = append(os.Environ(), "STILE_BENCH_DIR="+b.dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("run the host's benchmark: %w\n%s", err, out)
+	}
+	fields := strings.Fields(string(out))
+	for i, f := range fields {
+		if f == "median-ns" {
+			ns, err := strconv.ParseFloat(fields[i-1], 64)
+			return ns / 1e3, err
+		}
+	}
+	return 0, errors.New("the host's benchmark reported no median")
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing/fstest"
+
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/toolchain"
+)
+
+//go:embed cold.ts tools.ts saved.ts
+var sources embed.FS
+
+// subject is Stile as it is measured: a host with the default options, and a toolchain.
+type subject struct {
+	host  *host.Host
+	tools *toolchain.Toolchain
+	store *kv.Store
+	env   host.Env // clock and store
+}
+
+// newSubject keeps its caches in dir, and takes the engine from packages.
+func newSubject(ctx context.Context, dir, packages string) (_ *subject, err error) {
+	s := &subject{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	cache, key := filepath.Join(dir, "cache"), filepath.Join(dir, "key")
+	if s.host, err = host.New(ctx, host.Options{CacheDir: cache, KeyDir: key}); err != nil {
+		return nil, err
+	}
+	if s.tools, err = toolchain.New(ctx, s.host, toolchain.Options{CacheDir: cache, KeyDir: key, Engine: packages}); err != nil {
+		return nil, err
+	}
+	if s.store, err = kv.Open(ctx, filepath.Join(dir, "store.sqlite"), kv.Options{}); err != nil {
+		return nil, err
+	}
+	bucket := s.store.Bucket("bench")
+	s.env = host.Env{"clock": clock.System(), "store": bucket}
+	return s, bucket.Set(ctx, "present", "a value of ordinary length, as programs keep them")
+}
+
+func (s *subject) close() error {
+	var errs []error
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+	}
+	if s.tools != nil {
+		errs = append(errs, s.tools.Close())
+	}
+	if s.host != nil {
+		errs = append(errs, s.host.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// source is one of the embedded files with id in the place left for it.
+func source(name, id string) (toolchain.Source, error) {
+	text, err := sources.ReadFile(name)
+	if err != nil {
+		return toolchain.Source{}, err
+	}
+	text = bytes.ReplaceAll(text, []byte("@id@"), []byte(id))
+	return toolchain.Source{FS: fstest.MapFS{name: {Data: text}}, Entry: name, Imports: []string{kv.Interface, clock.Interface}}, nil
+}
+
+func (s *subject) build(ctx context.Context, name string) (*host.Component, error) {
+	src, err := source(name, "")
+	if err != nil {
+		return nil, err
+	}
+	return s.tools.Build(ctx, src)
+}
+
+// obtainEngine has npm put the packages of the toolchain's lockfile into dir, unless they are there, and returns the engine as it
+// comes.
+func obtainEngine(ctx context.Context, dir string) (quickjs []byte, err error) {
+	file := filepath.Join(dir, "node_modules", "quickjs-wasi", "quickjs.wasm")
+	if quickjs, err = os.ReadFile(file); !errors.Is(err, fs.ErrNotExist) {
+		return quickjs, err
+	}
+	packages := toolchain.EnginePackage()
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		content, err := fs.ReadFile(packages, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	npm := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-bin-links", "--prefix", dir)
+	if out, err := npm.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("npm ci: %w\n%s", err, out)
+	}
+	return os.ReadFile(file)
+}
+
+// sharedEngine takes the engine that components share out of a standalone component, where it is the second core module, and
+// returns the name under which the others import it.
+func sharedEngine(standalone []byte) (name string, module []byte, err error) {
+	const header, coreModule = 8, 1
+	modules := 0
+	for rest := standalone[min(header, len(standalone)):]; len(rest) > 0; {
+		size, n := binary.Uvarint(rest[1:])
+		if n <= 0 || uint64(len(rest)-1-n) < size {
+			return "", nil, errors.New("read the component's sections: it ends early")
+		}
+		id, body := rest[0], rest[1+n:][:size]
+		rest = rest[1+n:][size:]
+		if id == coreModule {
+			if modules++; modules == 2 {
+				module = body
+			}
+		}
+	}
+	if module == nil {
+		return "", nil, errors.New("the standalone component holds no engine")
+	}
+	return fmt.Sprintf("engine-x%x", sha256.Sum256(module)), module, nil
+}
