@@ -3,7 +3,7 @@ GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-types bench-core
+.PHONY: help build demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-embed test-types bench-core
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ lint: ## run the linters
 	$(GOLANGCI_LINT) run
 
 tidy-check:
-	go mod tidy -diff
+	go mod tidy -e -diff # -e: the tests of a dependency's tests name a version that is not to be had
 	go mod verify
 
 generate: ## write generated files anew
@@ -41,7 +41,7 @@ generate-check:
 vuln: ## look for known vulnerabilities that the code can reach; needs the network
 	.ci/vulncheck $(GOVULNCHECK) ./...
 
-test: test-go test-host test-types ## run every test
+test: test-go test-host test-embed test-types ## run every test
 
 test-go:
 	go test ./...
@@ -50,8 +50,13 @@ test-host: ## the host's tests again, with the race detector and with strict cgo
 	go test -race ./host/...
 	GODEBUG=cgocheck=1 GOGC=1 go test ./host/...
 
-test-types: ## check the types of the TypeScript examples
-	cd examples && npm ci --ignore-scripts --no-audit --no-fund && npx --no-install tsc --noEmit
+test-embed: ## vet and test the example of a program that embeds Stile, a module of its own
+	cd examples/embed && go vet ./... && go test ./...
+
+# The prelude is checked with the compiler of the examples.
+test-types: ## check the types of the TypeScript examples, the SDK and the prelude
+	cd examples && npm ci --ignore-scripts --no-audit --no-fund
+	cd examples && npx --no-install tsc -p . && npx --no-install tsc -p embed && npx --no-install tsc -p ../toolchain/prelude
 
 bench-core: ## measure start, calls and memory; writes bench/out/core.json
 	go run ./bench/core -out bench/out/core.json

@@ -20,6 +20,9 @@ type Denial struct {
 	// e.g. `{"http":[{"host":"api.github.com","methods":["POST"],"path":"/user/repos"}]}`. It never reaches the guest
 	// as such; empty when no grant could allow the operation.
 	Grant string `wit:"-"`
+	// Private says that Grant tells what the guest is not to know, such as the path above a workspace it was given: the
+	// person gets the remedy, the guest does not.
+	Private bool `wit:"-"`
 }
 
 // Code is a case of the variant `error` of stile:capability/types.

@@ -31,6 +31,16 @@ func (*box) Deny(_ context.Context, what string) error {
 }
 func (*box) Never(context.Context) abi.Pollable { return make(chan struct{}) }
 func (*box) Panic(context.Context)              { panic("the embedder's bug") }
+func (*box) Split(context.Context) *box         { return &box{} }
+
+// Nest returns more bytes than it may, for none.
+func (*box) Nest(_ context.Context, p *[]byte) *[]byte {
+	if p == nil {
+		p = new([]byte)
+		*p = make([]byte, 300_000)
+	}
+	return p
+}
 
 // TestHostileGuests has guests, written by hand, that break the contract in every way the ABI leaves open.
 func TestHostileGuests(t *testing.T) {
@@ -70,8 +80,15 @@ func TestHostileGuests(t *testing.T) {
 		{"returns a string out of bounds", guest{call: `(call $ok (i32.const 0x7fffff00) (i32.const 1001))`}, "out of bounds", nil},
 		{"returns a case that does not exist", guest{call: `(drop (call $error (i32.const 99))) (i32.const 128)`}, "discriminant", nil},
 		{"returns an address that is not aligned", guest{call: `(i32.const 129)`}, "not aligned", nil},
-		{"passes more bytes than it may", guest{uses: "open put", call: `(drop (memory.grow (i32.const 8))) (call $put (local.get $box) (i32.const 0) (i32.const 300000) (i32.const 256)) ` + returns}, "limit reached: bytes (256 KiB", new(*host.LimitError)},
-		{"asks for more bytes than it may", guest{uses: "open fetch", call: `(call $fetch (local.get $box) (i32.const 300000) (i32.const 256)) ` + returns}, "300000 bytes", new(error)},
+		{"passes more bytes than it may", guest{uses: "open put", call: `(drop (memory.grow (i32.const 8))) (call $put (local.get $box) (i32.const 0) (i32.const 300000) (i32.const 256)) ` + returns}, "limit reached: bytes (256 KiB)", new(*host.LimitError)},
+		{"passes more nested bytes than it may", guest{uses: "open nest", call: `(drop (memory.grow (i32.const 8))) (call $nest (local.get $box) (i32.const 1) (i32.const 0) (i32.const 300000) (i32.const 256)) ` + returns}, "limit reached: bytes (256 KiB)", new(*host.LimitError)},
+		{"gets more nested bytes than it may", guest{uses: "open nest", call: `(drop (memory.grow (i32.const 8))) (call $nest (local.get $box) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 256)) ` + returns}, "limit reached: bytes (256 KiB)", new(*host.LimitError)},
+		{"passes more text than it may", guest{uses: "open deny", call: `(drop (memory.grow (i32.const 260))) (call $deny (local.get $box) (i32.const 0) (i32.const 16777217) (i32.const 256)) ` + returns}, "limit reached: bytes (16 MiB)", new(*host.LimitError)},
+		{"puts under a name that is too long", guest{uses: "open give", call: `(memory.fill (i32.const 2048) (i32.const 97) (i32.const 65)) ` + misnamed(65)}, "", nil},
+		{"puts under a name that cannot be printed", guest{uses: "open give", data: `a\1b`, call: misnamed(2)}, "", nil},
+		{"puts under a name that is not ASCII", guest{uses: "open give", data: `\c3\a9`, call: misnamed(2)}, "", nil},
+		{"puts under no name", guest{uses: "open give", call: misnamed(0)}, "", nil},
+		{"asks for more bytes than it may", guest{uses: "open fetch", call: `(call $fetch (local.get $box) (i32.const 300000) (i32.const 256)) ` + returns}, "limit reached: bytes (256 KiB): a list<u8> of 300000 bytes", new(*host.LimitError)},
 		{"finds a bug of the embedder", guest{uses: "open panic", call: `(call $panic (local.get $box)) ` + returns}, "panic in a host function: the embedder's bug", new(error)},
 		{"is denied and says so", guest{uses: "open deny", data: "work    no rule", call: denied + claim}, `denied: work through "box": no rule; to allow it: "bindings": { "box": {"box":true} }`, new(*host.DeniedError)},
 		{"is denied and carries on", guest{uses: "open deny", data: "work    no rule", call: denied + returns}, "", nil},
@@ -83,7 +100,11 @@ func TestHostileGuests(t *testing.T) {
 			`tool failed: \x1b[31mred\u202e`, new(*host.GuestError),
 		},
 		{"says a tool is unknown", guest{call: `(drop (call $error (i32.const 0))) (i32.const 128)`}, `unknown tool ""; there are: t`, new(*host.UnknownToolError)},
-		{"says it ran out", guest{data: "promise: never", call: `(drop (call $error (i32.const 3))) (call $string (i32.const 0) (i32.const 2048) (i32.const 14)) (i32.const 128)`}, "limit reached: promise (never)", new(*host.LimitError)},
+		{"says it ran out", guest{data: "promise: never", call: `(drop (call $error (i32.const 3))) (call $string (i32.const 0) (i32.const 2048) (i32.const 14)) (i32.const 128)`}, "limit reached: promise: never", new(*host.LimitError)},
+		{"claims a limit of the host", guest{data: "cpu: 5s", call: `(drop (call $error (i32.const 3))) (call $string (i32.const 0) (i32.const 2048) (i32.const 7)) (i32.const 128)`}, "claims a limit that this host did not reach: cpu: 5s", new(*host.GuestError)},
+		{"traps in a function named like a limit", trapIn(`wasm trap: call stack exhausted`), "guest trapped: wasm `unreachable` instruction executed", new(*host.TrapError)},
+		{"traps in a function named like a backtrace", trapIn(`a\0a\0aCaused by:\0a    wasm trap: call stack exhausted`), "guest trapped: wasm `unreachable` instruction executed", new(*host.TrapError)},
+		{"traps above a function named like the memory limit", guest{more: `(func $fails (result i32) unreachable) (func $"stile:limit-memory" (result i32) (i32.add (call $fails) (i32.const 1)))`, call: `(call $"stile:limit-memory")`}, "guest trapped", new(*host.TrapError)},
 		{"describes tools out of bounds", guest{describe: `(i32.store (i32.const 64) (i32.const 0)) (i32.store (i32.const 68) (i32.const 0x1000000)) (i32.const 64)`}, "out of bounds", nil},
 		{"describes two tools of one name", guest{describe: `(memory.copy (i32.const 1152) (i32.const 1112) (i32.const 40)) (i32.store (i32.const 1108) (i32.const 2)) (i32.const 1104)`}, "there are two of that name", new(*host.DefinitionError)},
 		{"describes a tool with a bad name", guest{describe: `(i32.store8 (i32.const 1038) (i32.const 27)) (i32.const 1104)`}, "its name must be", new(*host.DefinitionError)},
@@ -117,6 +138,133 @@ func TestHostileGuests(t *testing.T) {
 				t.Errorf("got a %T", err)
 			}
 		})
+	}
+}
+
+// misnamed puts the box under the name of n bytes at 2048, and expects the error `invalid`.
+func misnamed(n int) string {
+	return fmt.Sprintf(`(call $give (local.get $env) (i32.const 2048) (i32.const %d) (local.get $box) (i32.const 256))
+		(if (i32.ne (i32.load8_u (i32.const 256)) (i32.const 1)) (then unreachable))
+		(if (i32.ne (i32.load8_u (i32.const 264)) (i32.const %d)) (then unreachable)) `, n, abi.CodeInvalid) + returns
+}
+
+// trapIn traps in a function of this name.
+func trapIn(name string) guest {
+	return guest{more: `(func $"` + name + `" (result i32) unreachable)`, call: `(call $"` + name + `")`}
+}
+
+// TestClaimedLimits tells the limits that only a guest knows of from those that the host holds.
+func TestClaimedLimits(t *testing.T) {
+	h := newHost(t, host.Options{})
+	says := func(text string) guest {
+		return guest{data: text, call: fmt.Sprintf(`(drop (call $error (i32.const 3))) (call $string (i32.const 0) (i32.const 2048) (i32.const %d)) (i32.const 128)`, len(text))}
+	}
+	for _, c := range []struct {
+		name  string
+		guest guest
+		want  host.LimitError
+	}{
+		{"says memory", says("memory: string too long"), host.LimitError{Limit: "memory", Value: "64 MiB", Detail: "string too long", Claimed: true}},
+		{"says stack", says("stack"), host.LimitError{Limit: "stack", Claimed: true}},
+		{"says promise", says("promise: nothing left"), host.LimitError{Limit: "promise", Detail: "nothing left", Claimed: true}},
+		{"traps for memory", trapIn("stile:limit-memory"), host.LimitError{Limit: "memory", Value: "64 MiB", Claimed: true}},
+		{"recurses", guest{more: `(func $deep (call $deep))`, call: `(call $deep) unreachable`}, host.LimitError{Limit: "stack", Value: "1 MiB"}},
+	} {
+		_, err := c.guest.load(t, h).Call(t.Context(), "t", nil, nil)
+		var limit *host.LimitError
+		if !errors.As(err, &limit) || *limit != c.want {
+			t.Errorf("%s: got %+v, want %+v", c.name, err, c.want)
+		}
+	}
+}
+
+// TestErrorsAreBounded has guests put as much as they can into their errors.
+func TestErrorsAreBounded(t *testing.T) {
+	h := newHost(t, host.Options{Limits: host.Limits{Output: 64 << 20}})
+	long := `(drop (memory.grow (i32.const 600))) (memory.fill (i32.const 131072) (i32.const 97) (i32.const 30000000)) `
+	text := func(slot int) string {
+		return fmt.Sprintf(`(call $string (i32.const %d) (i32.const 131072) (i32.const 30000000)) `, slot)
+	}
+	for _, c := range []struct {
+		name string
+		call string
+		like any
+	}{
+		{"a tool", long + `(drop (call $error (i32.const 0))) ` + text(0) + `(i32.const 128)`, new(*host.UnknownToolError)},
+		{"200,000 problems", `(drop (memory.grow (i32.const 60))) (drop (call $error (i32.const 1))) (i32.store (i32.const 136) (i32.const 131072)) (i32.store (i32.const 140) (i32.const 200000)) (i32.const 128)`, new(*host.InputError)},
+		{"a denial", long + `(drop (call $error (i32.const 2))) ` + text(1) + text(2) + `(i32.const 128)`, new(*host.GuestError)},
+		{"a limit", long + `(drop (call $error (i32.const 3))) ` + text(0) + `(i32.const 128)`, new(*host.GuestError)},
+		{"a failure", long + `(drop (call $error (i32.const 4))) ` + text(0) + text(1) + text(2) + `(i32.const 128)`, new(*host.GuestError)},
+	} {
+		_, err := guest{call: c.call}.load(t, h).Call(t.Context(), "t", nil, nil)
+		if !errors.As(err, c.like) || len(fmt.Sprintf("%+v", err)) > 40_000 {
+			t.Errorf("%s: a %T of %d bytes", c.name, err, len(fmt.Sprintf("%+v", err)))
+		}
+		var input *host.InputError
+		if errors.As(err, &input) && len(input.Problems) != 20 {
+			t.Errorf("%d problems", len(input.Problems))
+		}
+		var failed *host.GuestError
+		if errors.As(err, &failed) && len(failed.Failure.Stack) > 20_000 {
+			t.Errorf("%s: a stack of %d bytes", c.name, len(failed.Failure.Stack))
+		}
+	}
+	var trap *host.TrapError
+	_, err := trapIn(strings.Repeat("x", 10_000)+`\1b[2J`).load(t, h).Call(t.Context(), "t", nil, nil)
+	if !errors.As(err, &trap) || trap.Functions[0] != strings.Repeat("x", 100) {
+		t.Errorf("got %v", err)
+	}
+	_, err = trapIn(`\1b[2J`).load(t, h).Call(t.Context(), "t", nil, nil)
+	if !errors.As(err, &trap) || trap.Functions[0] != `\x1b[2J` {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestManyDenials is denied 150 different things, each twice, and ends with the last.
+func TestManyDenials(t *testing.T) {
+	h := newHost(t, host.Options{})
+	deny := `(call $deny (local.get $box) (i32.const 2048) (i32.const 4) (i32.const 256)) `
+	c := guest{uses: "open deny", data: "....    no rule", call: `(loop $l
+		(i32.store8 (i32.const 2048) (i32.add (i32.const 97) (i32.rem_u (local.get $i) (i32.const 15))))
+		(i32.store8 (i32.const 2049) (i32.add (i32.const 97) (i32.div_u (local.get $i) (i32.const 15)))) ` + deny + deny + `
+		(local.set $i (i32.add (local.get $i) (i32.const 1)))
+		(br_if $l (i32.lt_u (local.get $i) (i32.const 150))))
+		(drop (call $error (i32.const 2))) (call $string (i32.const 0) (i32.const 1032) (i32.const 3))
+		(call $string (i32.const 1) (i32.const 2048) (i32.const 4)) (call $string (i32.const 2) (i32.const 2056) (i32.const 7)) (i32.const 128)`}.load(t, h)
+	r, err := c.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &box{}}})
+	var denied *host.DeniedError
+	if !errors.As(err, &denied) || denied.Denial.Operation != "oj.." {
+		t.Errorf("got %v", err)
+	}
+	// The 51 that do not fit each take the last place; all but the latest of them are dropped, and its second time is none.
+	if len(r.Usage.Denials) != 100 || r.Usage.DenialsDropped != 50 || r.Usage.Denials[99].Operation != "oj.." {
+		t.Errorf("%d kept, %d dropped", len(r.Usage.Denials), r.Usage.DenialsDropped)
+	}
+	c = guest{uses: "open deny", call: `(drop (memory.grow (i32.const 16))) (memory.fill (i32.const 131072) (i32.const 97) (i32.const 900000))
+		(call $deny (local.get $box) (i32.const 131072) (i32.const 900000) (i32.const 256)) ` + returns}.load(t, h)
+	r, err = c.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &box{}}})
+	if err != nil || len(r.Usage.Denials) != 1 || len(r.Usage.Denials[0].Operation) != 4096 {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestObserve sees each operation once, however it ends.
+func TestObserve(t *testing.T) {
+	h := newHost(t, host.Options{})
+	for _, c := range []struct {
+		name  string
+		guest guest
+		want  string
+	}{
+		{"an answer", guest{uses: "open get", call: `(call $get (local.get $box) (i32.const 256)) ` + returns}, "get <nil>;[method]box.get <nil>;"},
+		{"a panic", guest{uses: "open panic", call: `(call $panic (local.get $box)) ` + returns}, "get <nil>;[method]box.panic panic in a host function: the embedder's bug;"},
+		{"a refusal", guest{uses: "poll", call: `(call $poll (i32.const 0) (i32.const 0) (i32.const 256)) ` + returns}, "poll guest trapped: poll of an empty list;"},
+	} {
+		var seen strings.Builder
+		_, _ = c.guest.load(t, h).Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &box{}}, Observe: func(o host.Operation) { fmt.Fprintf(&seen, "%s %v;", o.Func, o.Err) }})
+		if seen.String() != c.want {
+			t.Errorf("%s: saw %s, want %s", c.name, seen.String(), c.want)
+		}
 	}
 }
 

@@ -21,7 +21,11 @@ func BenchmarkInstantiate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer h.Close()
+	defer func() {
+		if err := h.Close(); err != nil {
+			b.Error(err)
+		}
+	}()
 	read := func(name string) []byte {
 		content, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ type Request struct {
 	Limits Limits
 	// Approved, when not nil, are the definitions a person approved: only these tools can be called, with these schemas.
 	Approved []abi.Definition
-	// Observe, when not nil, is shown every operation, on the goroutine of the call.
+	// Observe, when not nil, is shown every operation once, when it is over, on the goroutine of the call.
 	Observe func(Operation)
 }
 
@@ -38,12 +39,14 @@ type Result struct {
 
 // Usage is what a call used.
 type Usage struct {
-	// CPU is processor time, of the guest and of the host on its behalf.
+	// CPU is processor time, as [Limits] counts it.
 	CPU time.Duration
 	// Operations is how many imported functions were called.
 	Operations int
-	// Denials are the host's record of what was refused, in order; the guest may have carried on after them.
-	Denials []abi.Denial
+	// Denials are the host's record of what was refused, each once, in order; the guest may have carried on after them. They
+	// are at most 100, of which the last is the latest; DenialsDropped counts those that are left out.
+	Denials        []abi.Denial
+	DenialsDropped int
 }
 
 var (
@@ -60,8 +63,14 @@ type call struct {
 	handles handles
 	owned   []io.Closer // values opened for this call
 	usage   Usage
-	denials []abi.Denial
 	observe func(Operation)
+}
+
+// limits are those of one call.
+func (h *Host) limits(r Request) Limits {
+	l := r.Limits.or(h.options.Limits)
+	l.Memory = min(l.Memory, h.options.MaxMemory)
+	return l
 }
 
 // own has v closed at the end of the call, if it can be.
@@ -84,16 +93,15 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 		return nil, Usage{}, err
 	}
 	defer done()
-	limits := r.Limits.or(h.options.Limits)
-	limits.Memory = min(limits.Memory, h.options.MaxMemory)
+	limits := h.limits(r)
 
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.Wall, errWall)
-	defer cancel()
 	ctx, finish := context.WithCancelCause(ctx)
 	defer finish(errDone)
+	wall := time.AfterFunc(limits.Wall, func() { finish(errWall) })
+	defer wall.Stop()
 	defer context.AfterFunc(h.closing, func() { finish(ErrClosed) })() //nolint:contextcheck // the host's end, beside the caller's
 	if err := h.slots.Acquire(ctx, 1); err != nil {
-		return nil, Usage{}, explainEnd(ctx, limits, &LimitError{"instances", fmt.Sprint(h.options.Instances)})
+		return nil, Usage{}, explainEnd(ctx, limits, err)
 	}
 	defer h.slots.Release(1)
 
@@ -104,7 +112,7 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 	in.store = h.engine.NewStore(wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Done: ctx.Done()}, in)
 	defer context.AfterFunc(ctx, in.store.Cancel)()
 	defer func() {
-		in.usage.CPU, in.usage.Denials = in.store.CPU(), in.denials
+		in.usage.CPU = in.store.CPU()
 		usage = in.usage
 		in.store.Close()
 		if failed := in.end(); failed != nil {
@@ -133,37 +141,47 @@ func (c *call) end() error {
 
 // explain turns the engine's errors into this package's.
 func (c *call) explain(err error) error {
-	var trap *wasmtime.TrapError
+	var (
+		trap  *wasmtime.TrapError
+		large *wasmtime.SizeError
+		start *wasmtime.InstanceError
+	)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, wasmtime.ErrCPU):
-		return &LimitError{"cpu", c.limits.CPU.String()}
+		return exceeded("cpu", c.limits.CPU.String())
 	case errors.Is(err, wasmtime.ErrCancelled), errors.Is(err, errWall), errors.Is(err, ErrClosed), errors.Is(err, context.Canceled),
 		errors.Is(err, context.DeadlineExceeded):
 		return explainEnd(c.ctx, c.limits, err)
 	case errors.Is(err, wasmtime.ErrPoolFull):
-		return &LimitError{"engine", "instance slots"}
+		return exceeded("engine", strconv.Itoa(c.host.options.Instances)+" instances")
 	case errors.As(err, &trap):
 		return c.explainTrap(trap)
-	case strings.Contains(err.Error(), "exceeds memory limits"), strings.Contains(err.Error(), "memory minimum size"):
-		return &LimitError{"memory", size(c.limits.Memory)}
+	case errors.As(err, &large):
+		return &LimitError{Limit: "bytes", Value: size(int64(large.Max)), Detail: fmt.Sprintf("a %s of %d bytes; use a blob", large.Type, large.Size)}
+	case errors.As(err, &start):
+		if strings.Contains(start.Reason, "exceeds memory limits") || strings.Contains(start.Reason, "memory minimum size") {
+			return exceeded("memory", size(c.limits.Memory))
+		}
+		return &LoadError{Reason: printable(start.Reason, 4*kib)}
 	default:
 		return err
 	}
 }
 
-// The names under which the toolchain's components trap when their engine ran out of something.
+// memoryTrap is the function in which the toolchain's components trap when their engine ran out of memory. Names are the
+// component's word, so one can claim it of its own call.
 const memoryTrap = "stile:limit-memory"
 
 func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 	switch {
-	case slices.Contains(trap.Functions, memoryTrap):
-		return &LimitError{"memory", size(c.limits.Memory)}
-	case strings.Contains(trap.Reason, "call stack exhausted"):
-		return &LimitError{"stack", size(wasmtime.MaxStack)}
+	case len(trap.Functions) > 0 && trap.Functions[0] == memoryTrap:
+		return &LimitError{Limit: "memory", Value: size(c.limits.Memory), Claimed: true}
+	case trap.Reason == "call stack exhausted":
+		return exceeded("stack", size(wasmtime.MaxStack))
 	default:
-		return &TrapError{Reason: abi.Printable(trap.Reason), Functions: trap.Functions}
+		return &TrapError{Reason: printable(trap.Reason, 4*kib), Functions: trap.Functions}
 	}
 }
 
@@ -171,7 +189,7 @@ func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 func explainEnd(ctx context.Context, limits Limits, otherwise error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errWall):
-		return &LimitError{"wall", limits.Wall.String()}
+		return exceeded("wall", limits.Wall.String())
 	case cause != nil:
 		return cause
 	default:
@@ -180,8 +198,8 @@ func explainEnd(ctx context.Context, limits Limits, otherwise error) error {
 }
 
 // Call runs a tool in a fresh instance, with env as its only authority, and returns its JSON result. Errors are
-// *DeniedError, *LimitError, *GuestError, *InputError, *UnknownToolError, *TrapError, *DefinitionError, ctx's error, or a
-// fault of the host.
+// *DeniedError, *LimitError, *GuestError, *InputError, *UnknownToolError, *TrapError, *DefinitionError, ctx's error, a
+// *LoadError of a component that cannot be instantiated, or a fault of the host.
 func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env) ([]byte, error) {
 	r, err := c.Do(ctx, Request{Tool: tool, Input: input, Env: env})
 	return r.Output, err
@@ -189,18 +207,18 @@ func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env
 
 // Do is Call with all there is to say about a call.
 func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
-	limits := r.Limits.or(c.host.options.Limits)
+	limits := c.host.limits(r)
 	if r.Input == nil {
 		r.Input = []byte("{}")
 	}
 	if len(r.Input) > limits.Input {
-		return Result{}, &LimitError{"input", size(int64(limits.Input))}
+		return Result{}, exceeded("input", size(int64(limits.Input)))
 	}
-	set, err := c.definitions(ctx, r.Approved)
+	set, err := c.definitions(ctx, r.Approved, r.Limits)
 	if err != nil {
 		return Result{}, err
 	}
-	if err := set.validate(r.Tool, r.Input); err != nil {
+	if err := set.validate(ctx, c.host.validating, r.Tool, r.Input); err != nil {
 		return Result{}, err
 	}
 	value, usage, err := c.run(ctx, r, c.call, func(in *call) ([]abi.Value, error) {
@@ -217,11 +235,11 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 	}
 	outcome := value.(abi.Variant)
 	if outcome.Case != 0 {
-		return result, c.failure(outcome.Value, set, usage.Denials)
+		return result, c.failure(outcome.Value, set, usage.Denials, limits)
 	}
 	output := outcome.Value.(string)
 	if len(output) > limits.Output {
-		return result, &LimitError{"output", size(int64(limits.Output))}
+		return result, exceeded("output", size(int64(limits.Output)))
 	}
 	if !json.Valid([]byte(output)) {
 		return result, &GuestError{abi.Failure{Name: "InvalidOutput", Message: "the result is not JSON"}}
@@ -239,8 +257,12 @@ const (
 	caseFailed
 )
 
-// failure converts the guest's own account of why it failed. It is the guest's word: a denial must be in the host's record.
-func (c *Component) failure(v abi.Value, known *definitionSet, denials []abi.Denial) error {
+// maxProblems is how many problems of an input are reported, by the host or by the guest.
+const maxProblems = 20
+
+// failure converts the guest's own account of why it failed, and bounds it. It is the guest's word: a denial must be in the
+// host's record.
+func (c *Component) failure(v abi.Value, known *definitionSet, denials []abi.Denial, limits Limits) error {
 	outcome := v.(abi.Variant)
 	decode := func(t *abi.Type, dst any) error {
 		if err := abi.Decode(t, outcome.Value, dst, nil); err != nil {
@@ -251,8 +273,11 @@ func (c *Component) failure(v abi.Value, known *definitionSet, denials []abi.Den
 	t := c.call.result.Err.Cases[outcome.Case].Type
 	switch outcome.Case {
 	case caseUnknownTool:
-		return &UnknownToolError{Tool: abi.Printable(outcome.Value.(string)), Known: known.names()}
+		return &UnknownToolError{Tool: printable(outcome.Value.(string), 64), Known: known.names()}
 	case caseInvalidInput:
+		if list := outcome.Value.([]abi.Value); len(list) > maxProblems {
+			outcome.Value = list[:maxProblems]
+		}
 		var problems []abi.Problem
 		if err := decode(t, &problems); err != nil {
 			return err
@@ -276,21 +301,30 @@ func (c *Component) failure(v abi.Value, known *definitionSet, denials []abi.Den
 			Message: "the tool claims a denial that this host did not make: " + printable(d.Operation+": "+d.Reason, 4*kib),
 		}}
 	case caseExhausted:
-		return c.exhausted(outcome.Value.(string))
+		return exhausted(outcome.Value.(string), limits)
 	default:
 		var f abi.Failure
 		if err := decode(t, &f); err != nil {
 			return err
 		}
-		f.Stack = c.mapStack(f.Stack)
+		f.Stack = c.mapStack(f.Stack[:min(len(f.Stack), 16*kib)])
 		return &GuestError{abi.Failure{Name: printable(f.Name, 256), Message: printable(f.Message, 16*kib), Stack: printable(f.Stack, 16*kib)}}
 	}
 }
 
-// exhausted reads "limit: detail", which the guest's runtime reports when it ran out of something itself.
-func (c *Component) exhausted(text string) error {
-	limit, detail, _ := strings.Cut(printable(text, kib), ":")
-	return &LimitError{limit, strings.TrimSpace(detail)}
+// exhausted reads "limit: detail", which the guest's runtime reports when it ran out of something of its own.
+func exhausted(text string, limits Limits) error {
+	text = printable(text, kib)
+	limit, detail, _ := strings.Cut(text, ":")
+	e := &LimitError{Limit: limit, Detail: strings.TrimSpace(detail), Claimed: true}
+	switch limit {
+	case "memory":
+		e.Value = size(limits.Memory)
+	case "stack", "promise":
+	default:
+		return &GuestError{abi.Failure{Name: "UnprovenLimit", Message: "the tool claims a limit that this host did not reach: " + text}}
+	}
+	return e
 }
 
 // printable makes text of the guest's fit for a terminal and cuts it to at most n bytes.

@@ -1,11 +1,10 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
-
-	"github.com/go-sourcemap/sourcemap"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
@@ -22,14 +21,16 @@ type Component struct {
 
 	describe, call export
 
-	mu      sync.Mutex
-	own     *definitionSet // what the component says of itself, once it was asked
-	running sync.WaitGroup
-	closed  bool
+	mu       sync.Mutex
+	own      *definitionSet            // what the component says of itself, once it was asked
+	approved map[string]*definitionSet // by digest
+	running  sync.WaitGroup
+	closed   bool
+	freed    sync.Once
 
 	stack struct {
 		sync.Once
-		consumer *sourcemap.Consumer
+		sources *sourceMap // nil when there is none that can be read
 	}
 }
 
@@ -42,7 +43,7 @@ type export struct {
 
 // Load compiles a component, or maps its compiled code from the cache, and links it. It refuses, with a *LoadError that
 // names the import, a component that imports anything but what this host knows, by full type: so loaded code holds no
-// authority. wasm is not kept.
+// authority; and one whose code would take very long to compile. wasm is not kept.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	end, err := h.begin()
 	if err != nil {
@@ -56,9 +57,8 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	if err != nil {
 		return nil, &LoadError{Reason: err.Error()}
 	}
-	c := &Component{host: h, digest: digest(wasm), sections: sections}
-	c.component, err = compiled(ctx, h, "component", c.digest, h.engine.Map, func() (*wasmtime.Component, error) { return h.engine.Compile(wasm) })
-	if err != nil {
+	c := &Component{host: h, digest: digest(wasm), sections: sections, approved: map[string]*definitionSet{}}
+	if c.component, err = h.compile(ctx, c.digest, bytes.Clone(wasm)); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -72,6 +72,40 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	h.loaded[c] = struct{}{}
 	h.mu.Unlock()
 	return c, nil
+}
+
+// compile returns when ctx ends at the latest. What was begun goes on and is kept for the next time; Close waits for it.
+func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.Component, error) {
+	type outcome struct {
+		component *wasmtime.Component
+		err       error
+	}
+	ready := make(chan outcome)
+	h.calls.Go(func() { // Load is counted too, so the host is open
+		component, err := compiled(ctx, h, "component", key, h.engine.Map, func() (*wasmtime.Component, error) {
+			if err := checkCode(wasm); err != nil {
+				return nil, err
+			}
+			if err := h.compiling.Acquire(ctx, 1); err != nil {
+				return nil, err
+			}
+			defer h.compiling.Release(1)
+			return h.engine.Compile(wasm)
+		})
+		select {
+		case ready <- outcome{component, err}:
+		case <-ctx.Done():
+			if err == nil {
+				component.Close()
+			}
+		}
+	})
+	select {
+	case o := <-ready:
+		return o.component, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // connect checks imports and exports.
@@ -127,31 +161,31 @@ func (c *Component) Section(name string) []byte { return c.sections[name] }
 
 // Close waits for the component's calls and frees it. It is idempotent.
 func (c *Component) Close() error {
+	// It stays listed until it is free, so that the host does not go before.
+	c.free()
 	c.host.mu.Lock()
 	delete(c.host.loaded, c)
 	c.host.mu.Unlock()
-	c.free()
 	return nil
 }
 
+// free returns when the component is free, whoever frees it.
 func (c *Component) free() {
 	c.mu.Lock()
-	closed := c.closed
 	c.closed = true
 	c.mu.Unlock()
-	if closed {
-		return
-	}
-	c.running.Wait()
-	for _, x := range []export{c.describe, c.call} {
-		if x.index != nil {
-			x.index.Close()
+	c.freed.Do(func() {
+		c.running.Wait()
+		for _, x := range []export{c.describe, c.call} {
+			if x.index != nil {
+				x.index.Close()
+			}
 		}
-	}
-	if c.linker != nil {
-		c.linker.Close()
-	}
-	c.component.Close()
+		if c.linker != nil {
+			c.linker.Close()
+		}
+		c.component.Close()
+	})
 }
 
 // use keeps the component from being freed while a call runs.

@@ -113,6 +113,142 @@ func TestCloseWhileCallsRun(t *testing.T) {
 	}
 }
 
+// TestCloseTogether closes a host and its components at once, while others load and call them.
+func TestCloseTogether(t *testing.T) {
+	wasm := componentize(t, guest{}.core())
+	for range 5 {
+		h, err := host.New(t.Context(), host.Options{WIT: []string{testWIT}, Instances: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ended sync.WaitGroup
+		for range 8 {
+			c, err := h.Load(t.Context(), wasm)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended.Go(func() {
+				if _, err := c.Call(t.Context(), "t", nil, nil); err != nil && !errors.Is(err, host.ErrClosed) {
+					t.Error(err)
+				}
+			})
+			for range 2 {
+				ended.Go(func() {
+					if err := c.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		ended.Go(func() {
+			if _, err := h.Load(t.Context(), wasm); err != nil && !errors.Is(err, host.ErrClosed) {
+				t.Error(err)
+			}
+		})
+		for range 2 {
+			ended.Go(func() {
+				if err := h.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		ended.Wait()
+	}
+}
+
+// stuck is a box whose methods wait until they are let go, whatever becomes of their call.
+type stuck struct {
+	box
+	inside, release chan struct{}
+}
+
+func newStuck() *stuck { return &stuck{inside: make(chan struct{}), release: make(chan struct{})} }
+
+func (s *stuck) Get(context.Context) (string, error) {
+	close(s.inside)
+	<-s.release
+	return "", nil
+}
+
+func (s *stuck) Put(context.Context, []byte) error {
+	close(s.inside)
+	<-s.release
+	return nil
+}
+
+var (
+	getter = guest{uses: "open get", call: `(call $get (local.get $box) (i32.const 256)) (loop $l (br $l)) unreachable`}
+	putter = guest{uses: "open put", call: `(call $put (local.get $box) (i32.const 0) (i32.const 20000) (i32.const 256)) ` + returns}
+)
+
+// TestSecondCloseWaits closes a host that a call keeps from closing.
+func TestSecondCloseWaits(t *testing.T) {
+	h, err := host.New(t.Context(), host.Options{WIT: []string{testWIT}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, held := getter.load(t, h), newStuck()
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		if _, err := c.Call(t.Context(), "t", nil, host.Env{"box": held}); !errors.Is(err, host.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	<-held.inside
+	closed := make(chan error, 2)
+	for range 2 {
+		ended.Go(func() { closed <- h.Close() })
+	}
+	select {
+	case err := <-closed:
+		t.Errorf("closed while a call was running: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(held.release)
+	ended.Wait()
+}
+
+// TestTurns has one guest at a time run. One that waits for a capability lets others run, unless it passed so much that the
+// host holds megabytes for it; one that is cancelled while another has the turn ends.
+func TestTurns(t *testing.T) {
+	h := newHost(t, host.Options{Running: 1, Limits: host.Limits{CPU: time.Minute}})
+	waits, large, neighbour := getter.load(t, h), putter.load(t, h), guest{}.load(t, h)
+	for _, c := range []*host.Component{waits, large, neighbour} {
+		if _, err := c.Tools(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := newStuck(), newStuck()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancelled := make(chan error)
+	go func() {
+		_, err := waits.Call(ctx, "t", nil, host.Env{"box": first})
+		cancelled <- err
+	}()
+	<-first.inside
+	if _, err := neighbour.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{Wall: 10 * time.Second}}); err != nil {
+		t.Errorf("beside a guest that waits: %v", err)
+	}
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		if _, err := large.Call(t.Context(), "t", nil, host.Env{"box": second}); err != nil {
+			t.Error(err)
+		}
+	})
+	<-second.inside
+	_, err := neighbour.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{Wall: 20 * time.Millisecond}})
+	if limit, ok := errors.AsType[*host.LimitError](err); !ok || limit.Limit != "wall" {
+		t.Errorf("beside a guest that passed much: %v", err)
+	}
+	cancel()
+	close(first.release)
+	if err := <-cancelled; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	close(second.release)
+	ended.Wait()
+}
+
 // counting is an Opener whose values count how often they are closed.
 type counting struct {
 	box
@@ -132,6 +268,13 @@ type opened struct {
 	parent *counting
 }
 
+func (o *opened) Split(context.Context) *opened {
+	o.parent.mu.Lock()
+	defer o.parent.mu.Unlock()
+	o.parent.opened++
+	return &opened{parent: o.parent}
+}
+
 func (o *opened) Close() error {
 	o.parent.mu.Lock()
 	defer o.parent.mu.Unlock()
@@ -149,6 +292,7 @@ func TestNothingIsLeft(t *testing.T) {
 		{uses: "open", call: `(loop $l (br $l)) unreachable`},
 		{uses: "open", call: `(loop $l (call $open (local.get $env) (i32.const 1032) (i32.const 3) (i32.const 256)) (br $l)) unreachable`},
 		{uses: "open panic", call: `(call $panic (local.get $box)) ` + returns},
+		{uses: "open give", call: `(call $give (local.get $env) (i32.const 1032) (i32.const 3) (local.get $box) (i32.const 256)) ` + returns},
 	} {
 		c := g.load(t, h)
 		counter := &counting{}
@@ -156,6 +300,25 @@ func TestNothingIsLeft(t *testing.T) {
 			_, _ = c.Call(t.Context(), "t", nil, host.Env{"box": counter})
 		}
 		if counter.opened != 3 || counter.closed != 3 {
+			t.Errorf("%s: opened %d, closed %d", g.call, counter.opened, counter.closed)
+		}
+	}
+}
+
+// TestNothingIsLostAtLimits has guests reach the limit of handles with what a capability just gave them.
+func TestNothingIsLostAtLimits(t *testing.T) {
+	h := newHost(t, host.Options{Limits: host.Limits{Handles: 5}})
+	for _, g := range []guest{
+		{uses: "open split", call: `(loop $l (drop (call $split (local.get $box))) (br $l)) unreachable`},
+		{uses: "open split give", call: `(call $give (local.get $env) (i32.const 1032) (i32.const 2) (call $split (local.get $box)) (i32.const 256)) unreachable`},
+	} {
+		counter := &counting{}
+		env := host.Env{"box": counter, "2": &box{}, "3": &box{}, "4": &box{}, "5": &box{}}
+		_, err := g.load(t, h).Call(t.Context(), "t", nil, env)
+		if limit, ok := errors.AsType[*host.LimitError](err); !ok || limit.Limit != "handles" || limit.Value != "5" {
+			t.Errorf("%s: got %v", g.call, err)
+		}
+		if counter.opened < 2 || counter.opened != counter.closed {
 			t.Errorf("%s: opened %d, closed %d", g.call, counter.opened, counter.closed)
 		}
 	}

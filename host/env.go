@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
@@ -124,21 +125,35 @@ func (c *call) putBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(e) >= c.limits.Handles {
+		return nil, exceeded("handles", strconv.Itoa(c.limits.Handles))
+	}
 	c.handles.remove(args[2].(abi.Rep))
+	var refused error
 	if e[name] != nil {
+		refused = abi.Errorf(abi.CodeAlreadyExists, "binding %q", abi.Printable(name))
+	}
+	if !bindable(name) {
+		refused = abi.Errorf(abi.CodeInvalid, "the name of a binding is 1 to %d printable ASCII characters", maxBindingName)
+	}
+	if refused != nil {
 		if err := h.close(); err != nil {
 			return nil, err
 		}
-		return c.errResult(f.Result, abi.Errorf(abi.CodeAlreadyExists, "binding %q", abi.Printable(name)))
-	}
-	if len(e) >= c.limits.Handles {
-		return nil, &LimitError{"handles", fmt.Sprint(c.limits.Handles)}
+		return c.errResult(f.Result, refused)
 	}
 	if !h.shared {
 		c.own(h.value)
 	}
 	e[name] = &binding{name: h.binding, interfaceName: f.Interface.Name, value: h.value, implementation: h.implementation}
 	return okResult(nil), nil
+}
+
+// maxBindingName is the longest name that a guest can give a binding.
+const maxBindingName = 64
+
+func bindable(name string) bool {
+	return name != "" && len(name) <= maxBindingName && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 func (c *call) environment(rep abi.Value) (environment, error) {
@@ -172,7 +187,7 @@ var envOperations = map[string]func(c *call, args []abi.Value) (abi.Value, error
 			name := v.(string)
 			b := e[name]
 			if b == nil {
-				return abi.Variant{Case: 1, Value: fmt.Sprintf("no binding named %q", abi.Printable(name))}, nil
+				return abi.Variant{Case: 1, Value: fmt.Sprintf("no binding named %q", printable(name, 256))}, nil
 			}
 			sub[name] = b
 		}
@@ -212,7 +227,7 @@ var pollOperations = map[string]func(c *call, args []abi.Value) (abi.Value, erro
 			return nil, &TrapError{Reason: "poll of an empty list"}
 		}
 		if len(list) > c.limits.Pending {
-			return nil, &LimitError{"pending", fmt.Sprint(c.limits.Pending)}
+			return nil, exceeded("pending", strconv.Itoa(c.limits.Pending))
 		}
 		pollables := make([]abi.Pollable, len(list))
 		for i, v := range list {

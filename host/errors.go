@@ -27,18 +27,29 @@ func (e *DeniedError) Is(target error) bool { return target == error(abi.ErrDeni
 
 // LimitError is a call that exceeded a limit.
 type LimitError struct {
-	// Limit names it: memory, cpu, wall, stack, input, output, handles, pending, bytes, instances, promise, engine.
+	// Limit names it: memory, cpu, wall, stack, input, output, handles, pending, bytes, promise, engine.
 	Limit string
 	// Value is the limit's value, as a person reads it; empty where none can be told.
 	Value string
+	// Detail says more; it is the guest's text, made printable, when Claimed is set.
+	Detail string
+	// Claimed is set when only the guest says so: memory, stack and promise are limits of the runtime inside it too.
+	Claimed bool
 }
 
 func (e *LimitError) Error() string {
-	if e.Value == "" {
-		return "limit reached: " + e.Limit
+	text := "limit reached: " + e.Limit
+	if e.Value != "" {
+		text += " (" + e.Value + ")"
 	}
-	return fmt.Sprintf("limit reached: %s (%s)", e.Limit, e.Value)
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
 }
+
+// exceeded is the error of a limit that the host itself holds.
+func exceeded(limit, value string) *LimitError { return &LimitError{Limit: limit, Value: value} }
 
 // GuestError is the tool's own failure: the guest's word, made printable. Stack names the lines of the author's source.
 type GuestError struct{ Failure abi.Failure }
@@ -79,7 +90,8 @@ func (e *UnknownToolError) Error() string {
 // TrapError is a guest that did something WebAssembly or the contract forbids.
 type TrapError struct {
 	Reason string
-	// Functions are the names on the guest's stack, innermost first, where the component has names.
+	// Functions are the names on the guest's stack, innermost first and at most 64, where the component has names. They are
+	// the component's word, cut and made printable.
 	Functions []string
 }
 

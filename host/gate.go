@@ -4,115 +4,109 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
-// effect says what an operation does to the world outside its call. Policies, budgets and replay go by it.
-type effect uint8
-
-const (
-	effectNone   effect = iota + 1 // works on the call's own handles only
-	effectRead                     // reads state that outlives the call, or the world: the clock, randomness
-	effectWrite                    // changes state that outlives the call
-	effectEgress                   // leaves the machine
-	effectWait                     // waits; gives up the guest's turn meanwhile
-)
-
-// effects has an entry for every function of stile:capability. A function without one cannot be linked, and a test fails.
-var effects = map[string]effect{
-	"env#[method]env.names":                      effectNone,
-	"env#[method]env.subset":                     effectNone,
-	"poll#[method]pollable.ready":                effectNone,
-	"poll#[method]pollable.block":                effectWait,
-	"poll#poll":                                  effectWait,
-	"blob#get":                                   effectNone,
-	"blob#put":                                   effectNone,
-	"blob#[method]blob.size":                     effectNone,
-	"blob#[method]blob.media-type":               effectNone,
-	"blob#[method]blob.digest":                   effectNone,
-	"blob#[method]blob.text":                     effectRead,
-	"blob#[method]blob.bytes":                    effectRead,
-	"blob#[method]writer.append":                 effectWrite,
-	"blob#[method]writer.append-text":            effectWrite,
-	"blob#[method]writer.append-blob":            effectWrite,
-	"blob#[method]store.create":                  effectWrite,
-	"blob#[method]store.finish":                  effectWrite,
-	"http#get":                                   effectNone,
-	"http#put":                                   effectNone,
-	"http#[method]client.start":                  effectEgress,
-	"http#[method]client.narrow":                 effectNone,
-	"http#[method]client.rules":                  effectNone,
-	"http#[method]exchange.subscribe":            effectNone,
-	"http#[method]exchange.head":                 effectRead,
-	"http#[method]exchange.text":                 effectRead,
-	"http#[method]exchange.blob":                 effectRead,
-	"clock#get":                                  effectNone,
-	"clock#put":                                  effectNone,
-	"clock#[method]clock.now":                    effectRead,
-	"clock#[method]clock.monotonic":              effectRead,
-	"clock#[method]clock.subscribe":              effectNone,
-	"random#get":                                 effectNone,
-	"random#put":                                 effectNone,
-	"random#[method]random.u64":                  effectRead,
-	"random#[method]random.bytes":                effectRead,
-	"console#get":                                effectNone,
-	"console#put":                                effectNone,
-	"console#[method]console.log":                effectWrite,
-	"kv#get":                                     effectNone,
-	"kv#put":                                     effectNone,
-	"kv#[method]bucket.get":                      effectRead,
-	"kv#[method]bucket.set":                      effectWrite,
-	"kv#[method]bucket.delete":                   effectWrite,
-	"kv#[method]bucket.list":                     effectRead,
-	"kv#[method]bucket.increment":                effectWrite,
-	"kv#[method]bucket.compare-and-set":          effectWrite,
-	"workspace#get":                              effectNone,
-	"workspace#put":                              effectNone,
-	"workspace#[method]directory.read":           effectRead,
-	"workspace#[method]directory.read-lines":     effectRead,
-	"workspace#[method]directory.read-bytes":     effectRead,
-	"workspace#[method]directory.read-blob":      effectRead,
-	"workspace#[method]directory.write":          effectWrite,
-	"workspace#[method]directory.write-bytes":    effectWrite,
-	"workspace#[method]directory.write-blob":     effectWrite,
-	"workspace#[method]directory.append":         effectWrite,
-	"workspace#[method]directory.append-bytes":   effectWrite,
-	"workspace#[method]directory.edit":           effectWrite,
-	"workspace#[method]directory.list":           effectRead,
-	"workspace#[method]directory.stat":           effectRead,
-	"workspace#[method]directory.make-directory": effectWrite,
-	"workspace#[method]directory.move":           effectWrite,
-	"workspace#[method]directory.copy":           effectWrite,
-	"workspace#[method]directory.remove":         effectWrite,
-	"workspace#[method]directory.subdirectory":   effectNone,
-	"workspace#[method]directory.read-only":      effectNone,
-	"tools#get":                                  effectNone,
-	"tools#put":                                  effectNone,
-	"tools#[method]toolbox.search":               effectRead,
-	"tools#[method]toolbox.start":                effectEgress,
-	"tools#[method]pending.subscribe":            effectNone,
-	"tools#[method]pending.take":                 effectRead,
+// waits has an entry for every function of stile:capability. Those that are true can wait: for a pollable, for the network,
+// for another tool, or for the lock that writers of a store share. A guest gives up its turn while it is in one of them. A
+// function without an entry cannot be linked.
+var waits = map[string]bool{
+	"env#[method]env.names":                      false,
+	"env#[method]env.subset":                     false,
+	"poll#[method]pollable.ready":                false,
+	"poll#[method]pollable.block":                true,
+	"poll#poll":                                  true,
+	"blob#get":                                   false,
+	"blob#put":                                   false,
+	"blob#[method]blob.size":                     false,
+	"blob#[method]blob.media-type":               false,
+	"blob#[method]blob.digest":                   false,
+	"blob#[method]blob.text":                     false,
+	"blob#[method]blob.bytes":                    false,
+	"blob#[method]writer.append":                 false,
+	"blob#[method]writer.append-text":            false,
+	"blob#[method]writer.append-blob":            false,
+	"blob#[method]store.create":                  false,
+	"blob#[method]store.finish":                  false,
+	"http#get":                                   false,
+	"http#put":                                   false,
+	"http#[method]client.start":                  false,
+	"http#[method]client.narrow":                 false,
+	"http#[method]client.rules":                  false,
+	"http#[method]exchange.subscribe":            false,
+	"http#[method]exchange.head":                 true,
+	"http#[method]exchange.text":                 true,
+	"http#[method]exchange.blob":                 true,
+	"clock#get":                                  false,
+	"clock#put":                                  false,
+	"clock#[method]clock.now":                    false,
+	"clock#[method]clock.monotonic":              false,
+	"clock#[method]clock.subscribe":              false,
+	"random#get":                                 false,
+	"random#put":                                 false,
+	"random#[method]random.u64":                  false,
+	"random#[method]random.bytes":                false,
+	"console#get":                                false,
+	"console#put":                                false,
+	"console#[method]console.log":                false,
+	"kv#get":                                     false,
+	"kv#put":                                     false,
+	"kv#[method]bucket.get":                      false,
+	"kv#[method]bucket.set":                      true,
+	"kv#[method]bucket.delete":                   true,
+	"kv#[method]bucket.list":                     false,
+	"kv#[method]bucket.increment":                true,
+	"kv#[method]bucket.compare-and-set":          true,
+	"workspace#get":                              false,
+	"workspace#put":                              false,
+	"workspace#[method]directory.read":           false,
+	"workspace#[method]directory.read-lines":     false,
+	"workspace#[method]directory.read-bytes":     false,
+	"workspace#[method]directory.read-blob":      false,
+	"workspace#[method]directory.write":          true,
+	"workspace#[method]directory.write-bytes":    true,
+	"workspace#[method]directory.write-blob":     true,
+	"workspace#[method]directory.append":         true,
+	"workspace#[method]directory.append-bytes":   true,
+	"workspace#[method]directory.edit":           true,
+	"workspace#[method]directory.list":           false,
+	"workspace#[method]directory.stat":           false,
+	"workspace#[method]directory.make-directory": true,
+	"workspace#[method]directory.move":           true,
+	"workspace#[method]directory.copy":           true,
+	"workspace#[method]directory.remove":         true,
+	"workspace#[method]directory.subdirectory":   false,
+	"workspace#[method]directory.read-only":      false,
+	"tools#get":                                  false,
+	"tools#put":                                  false,
+	"tools#[method]toolbox.search":               true,
+	"tools#[method]toolbox.start":                false,
+	"tools#[method]pending.subscribe":            false,
+	"tools#[method]pending.take":                 true,
 }
 
 const capabilityPackage = "stile:capability/"
 
 // operation is one function that guests can import, as the gate sees it.
 type operation struct {
-	fn     *abi.Func
-	effect effect
+	fn *abi.Func
+	// waits is set when the guest gives up its turn meanwhile.
+	waits bool
 	// execute does it, once the gate has let it pass.
 	execute func(c *call, args []abi.Value) (abi.Value, error)
 }
 
-// operation makes the gate's entry for a function. Functions of an embedder's interface count as writing.
+// operation makes the gate's entry for a function. Nobody knows what those of an embedder's interface do, so they wait.
 func (h *Host) operation(f *abi.Func) (*operation, error) {
-	op := &operation{fn: f, effect: effectWrite}
+	op := &operation{fn: f, waits: true}
 	if name, ok := strings.CutPrefix(f.Interface.Name, capabilityPackage); ok {
 		name, _, _ = strings.Cut(name, "@")
-		if op.effect, ok = effects[name+"#"+f.Name]; !ok {
+		if op.waits, ok = waits[name+"#"+f.Name]; !ok {
 			return nil, errors.New("the gate has no entry for it")
 		}
 	}
@@ -134,57 +128,51 @@ func (h *Host) operation(f *abi.Func) (*operation, error) {
 	return op, nil
 }
 
-// Operation is one use of a capability, as a call's observer sees it.
+// Operation is one use of a capability, or of the empty WASI world, as a call's observer sees it: once, when it is over. An
+// operation whose arguments are larger than the limit "bytes" never begins and is not seen.
 type Operation struct {
 	// Interface and Func name it: "stile:capability/kv@0.1.0", "[method]bucket.get".
 	Interface, Func string
-	// Binding is the name in the env that the handle came from; empty for env and poll.
+	// Binding is the name in the env that the handle came from; empty for env, poll and WASI.
 	Binding string
 	// Args and Result are WIT values. They must not be changed.
 	Args   []abi.Value
 	Result abi.Value
-	// Err is set when the operation ended the call.
+	// Err is set when the operation ended the call: the gate refused it, it reached a limit, it failed or it panicked.
 	Err error
 	// Duration is the time spent in the host.
 	Duration time.Duration
 }
 
-// gate is the one way from a guest to a capability: it authorises the operation, meters it, shows it to the recorder
-// before and after, and executes it. A denial is a value for the guest; an error ends the call.
-func (c *call) gate(op *operation, args []abi.Value) (abi.Value, error) {
+// gate is the one way from a guest to a capability: it authorises the operation, meters it, executes it, and shows it to
+// the observer. A denial is a value for the guest; an error ends the call.
+func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err error) {
+	c.usage.Operations++
+	var binding string
+	if c.observe != nil {
+		started := time.Now()
+		defer func() {
+			if p := recover(); p != nil {
+				err = wasmtime.NewPanicError(p)
+			}
+			c.observe(Operation{
+				Interface: op.fn.Interface.Name, Func: op.fn.Name, Binding: binding, Args: args, Result: result, Err: err,
+				Duration: time.Since(started),
+			})
+		}()
+	}
 	if err := context.Cause(c.ctx); err != nil {
 		return nil, err
 	}
-	// Authorise: the engine has checked that handles are the guest's own; here they must still be open and of the right kind.
-	binding, err := c.authorise(op, args)
-	if err != nil {
+	// The engine has checked that handles are the guest's own; here they must still be open and of the right kind.
+	if binding, err = c.authorise(op, args); err != nil {
 		return nil, err
 	}
-	// Meter.
-	c.usage.Operations++
-	for i, a := range args {
-		if b, ok := a.([]byte); ok && len(b) > maxListBytes {
-			return nil, &LimitError{"bytes", fmt.Sprintf("%s in %s of one call; use a blob", size(maxListBytes), op.fn.Params[i].Name)}
-		}
+	if !op.waits {
+		return op.execute(c, args)
 	}
-	var started time.Time
-	if c.observe != nil {
-		started = time.Now()
-	}
-	var result abi.Value
-	if op.effect == effectWait {
-		c.store.Blocking(func() { result, err = op.execute(c, args) })
-	} else {
-		result, err = op.execute(c, args)
-	}
-	if b, ok := payload(result).([]byte); ok && len(b) > maxListBytes {
-		err = fmt.Errorf("%s returned %d bytes, more than %d", op.fn.Name, len(b), maxListBytes)
-	}
-	if c.observe != nil {
-		c.observe(Operation{
-			Interface: op.fn.Interface.Name, Func: op.fn.Name, Binding: binding, Args: args, Result: result, Err: err,
-			Duration: time.Since(started),
-		})
+	if cancelled := c.store.Blocking(func() { result, err = op.execute(c, args) }); cancelled != nil && err == nil {
+		err = cancelled
 	}
 	return result, err
 }
@@ -221,14 +209,6 @@ func (c *call) authorise(op *operation, args []abi.Value) (binding string, err e
 	return binding, nil
 }
 
-// payload is what a result carries, or the value itself.
-func payload(v abi.Value) abi.Value {
-	if c, ok := v.(abi.Variant); ok {
-		return c.Value
-	}
-	return v
-}
-
 // method calls the Go method behind a capability's method.
 func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	self, err := c.handles.find(args[0].(abi.Rep), f.Resource)
@@ -253,9 +233,37 @@ func (c *call) denied(binding string, err error) error {
 	}
 	d := *e.Denial
 	d.Binding = binding
+	for _, text := range []*string{&d.Operation, &d.Reason, &d.Remedy} {
+		if len(*text) > maxDenialText {
+			*text = strings.ToValidUTF8((*text)[:maxDenialText], "")
+		}
+	}
+	if len(d.Grant) > maxDenialText {
+		d.Grant = "" // half a grant is none
+	}
 	if d.Remedy == "" && d.Grant != "" {
 		d.Remedy = fmt.Sprintf(`"bindings": { %q: %s }`, binding, d.Grant)
 	}
-	c.denials = append(c.denials, d)
+	c.usage.record(d)
+	if d.Private {
+		d.Remedy = ""
+	}
 	return abi.Deny(d)
+}
+
+const (
+	maxDenials    = 100
+	maxDenialText = 4 * kib
+)
+
+// record keeps a denial. The last one is always kept, because the guest may end its call with it.
+func (u *Usage) record(d abi.Denial) {
+	switch {
+	case slices.Contains(u.Denials, d):
+	case len(u.Denials) < maxDenials:
+		u.Denials = append(u.Denials, d)
+	default:
+		u.Denials[maxDenials-1] = d
+		u.DenialsDropped++
+	}
 }

@@ -24,6 +24,8 @@ interface box {
     deny: func(what: string) -> result<_, error>;
     never: func() -> pollable;
     panic: func();
+    split: func() -> box;
+    nest: func(bytes: option<list<u8>>) -> option<list<u8>>;
   }
 }
 `
@@ -42,6 +44,8 @@ var imports = map[string]string{
 	"deny":     `"test:cap/box@1.0.0" "[method]box.deny" (func $deny (param i32 i32 i32 i32))`,
 	"never":    `"test:cap/box@1.0.0" "[method]box.never" (func $never (param i32) (result i32))`,
 	"panic":    `"test:cap/box@1.0.0" "[method]box.panic" (func $panic (param i32))`,
+	"nest":     `"test:cap/box@1.0.0" "[method]box.nest" (func $nest (param i32 i32 i32 i32 i32))`,
+	"split":    `"test:cap/box@1.0.0" "[method]box.split" (func $split (param i32) (result i32))`,
 	"drop":     `"test:cap/box@1.0.0" "[resource-drop]box" (func $drop (param i32))`,
 }
 

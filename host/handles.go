@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strconv"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
@@ -31,7 +32,10 @@ type handles struct {
 
 func (t *handles) add(h *handle) (abi.Rep, error) {
 	if len(t.open) >= t.limit {
-		return 0, &LimitError{"handles", fmt.Sprint(t.limit)}
+		return 0, exceeded("handles", strconv.Itoa(t.limit))
+	}
+	if _, ok := h.value.(abi.Pollable); ok {
+		t.pending++
 	}
 	t.next++
 	t.open[t.next] = h
@@ -110,18 +114,20 @@ func (s scoped) Take(rep abi.Rep, r *abi.Resource) (any, error) {
 func (s scoped) Add(r *abi.Resource, v any) (abi.Rep, error) {
 	c := s.call
 	h := &handle{resource: r, value: v, binding: s.binding}
-	if _, ok := v.(abi.Pollable); ok {
-		if c.handles.pending >= c.limits.Pending {
-			return 0, &LimitError{"pending", fmt.Sprint(c.limits.Pending)}
-		}
-		c.handles.pending++
-		return c.handles.add(h)
-	}
 	var err error
-	if h.implementation, err = c.host.implementation(r, v); err != nil {
-		return 0, err
+	if _, ok := v.(abi.Pollable); !ok {
+		h.implementation, err = c.host.implementation(r, v)
+	} else if c.handles.pending >= c.limits.Pending {
+		err = exceeded("pending", strconv.Itoa(c.limits.Pending))
 	}
-	return c.handles.add(h)
+	var rep abi.Rep
+	if err == nil {
+		rep, err = c.handles.add(h)
+	}
+	if err != nil {
+		return 0, errors.Join(err, h.close())
+	}
+	return rep, nil
 }
 
 type implementationKey struct {

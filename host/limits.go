@@ -9,7 +9,9 @@ import (
 type Limits struct {
 	// Memory is the most bytes each linear memory may have. Default 64 MiB; Options.MaxMemory caps it.
 	Memory int64
-	// CPU is the processor time of the guest and of what the host does for it. Default 5 s.
+	// CPU is the processor time of the guest's thread: of the guest, and of what capabilities do on that thread while it
+	// calls them. It is looked at while the guest itself runs. The checks of input and output around the call, and what a
+	// capability does on threads of its own, are not counted. Default 5 s.
 	CPU time.Duration
 	// Wall is the whole duration of the call. Default 60 s.
 	Wall time.Duration
@@ -24,8 +26,6 @@ type Limits struct {
 const (
 	kib = 1 << 10
 	mib = 1 << 20
-	// maxListBytes is the most bytes in one parameter or result of type list<u8>.
-	maxListBytes = 256 * kib
 )
 
 // defaults is the one place where the default of every limit stands.

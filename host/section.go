@@ -1,17 +1,18 @@
 package host
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/go-sourcemap/sourcemap"
 )
 
-// customSections finds the custom sections whose names begin with "stile:" at the top of a component, without copying.
+var sectionName = regexp.MustCompile(`^stile:[a-z-]+$`)
+
+// customSections copies the custom sections with names such as "stile:meta" at the top of a component.
 func customSections(wasm []byte) (map[string][]byte, error) {
 	const header = "\x00asm\x0d\x00\x01\x00"
 	switch {
@@ -22,25 +23,21 @@ func customSections(wasm []byte) (map[string][]byte, error) {
 	case string(wasm[:8]) != header:
 		return nil, errors.New("a component of another version of the binary format")
 	}
-	sections := map[string][]byte{}
-	for rest := wasm[8:]; len(rest) > 0; {
-		id := rest[0]
-		body, after, err := vector(rest[1:])
+	found := map[string][]byte{}
+	err := sections(wasm, func(id byte, body []byte) error {
+		if id != 0 {
+			return nil
+		}
+		name, content, err := vector(body)
 		if err != nil {
-			return nil, fmt.Errorf("section %d: %w", id, err)
+			return fmt.Errorf("custom section: %w", err)
 		}
-		if id == 0 {
-			name, content, err := vector(body)
-			if err != nil {
-				return nil, fmt.Errorf("custom section: %w", err)
-			}
-			if strings.HasPrefix(string(name), "stile:") {
-				sections[string(name)] = append([]byte(nil), content...)
-			}
+		if sectionName.Match(name) {
+			found[string(name)] = bytes.Clone(content)
 		}
-		rest = after
-	}
-	return sections, nil
+		return nil
+	})
+	return found, err
 }
 
 // vector reads a length and that many bytes.
@@ -72,24 +69,24 @@ type Frame struct {
 // MapStack reads a stack of the JavaScript engine and maps its positions to the author's files. Frames of the runtime
 // itself are left out. sourceMap is that of the bundle; one that cannot be read maps nothing.
 func MapStack(sourceMap []byte, stack string) []Frame {
-	consumer, err := sourcemap.Parse("", sourceMap)
+	m, err := readSourceMap(sourceMap)
 	if err != nil {
 		return nil
 	}
-	return mapFrames(consumer, stack)
+	return m.frames(stack)
 }
 
-func mapFrames(consumer *sourcemap.Consumer, stack string) []Frame {
+func (m *sourceMap) frames(stack string) []Frame {
 	var frames []Frame
 	for line := range strings.Lines(stack) {
-		m := bundlePosition.FindStringSubmatchIndex(line)
-		if m == nil {
+		at := bundlePosition.FindStringSubmatchIndex(line)
+		if at == nil {
 			continue
 		}
-		row, _ := strconv.Atoi(line[m[2]:m[3]])
-		column, _ := strconv.Atoi(line[m[4]:m[5]])
-		if file, _, row, column, ok := consumer.Source(row, max(column-1, 0)); ok {
-			frames = append(frames, Frame{strings.TrimSpace(line[:m[0]]), file, row, column + 1})
+		row, _ := strconv.Atoi(line[at[2]:at[3]])
+		column, _ := strconv.Atoi(line[at[4]:at[5]])
+		if from, ok := m.find(row, max(column-1, 0)); ok {
+			frames = append(frames, Frame{strings.TrimSpace(line[:at[0]]), m.sources[from.source], int(from.line) + 1, int(from.original) + 1})
 		}
 	}
 	return frames
@@ -98,16 +95,16 @@ func mapFrames(consumer *sourcemap.Consumer, stack string) []Frame {
 // mapStack rewrites a stack for the author; without a source map it stays as it is.
 func (c *Component) mapStack(stack string) string {
 	c.stack.Do(func() {
-		if m := c.sections[sourceMapSection]; m != nil {
+		if text := c.sections[sourceMapSection]; text != nil {
 			// A map that cannot be read costs positions, not the error itself.
-			c.stack.consumer, _ = sourcemap.Parse("", m)
+			c.stack.sources, _ = readSourceMap(text)
 		}
 	})
-	if c.stack.consumer == nil {
+	if c.stack.sources == nil {
 		return stack
 	}
 	var b strings.Builder
-	for _, f := range mapFrames(c.stack.consumer, stack) {
+	for _, f := range c.stack.sources.frames(stack) {
 		fmt.Fprintf(&b, "    %s (%s:%d:%d)\n", f.Call, f.File, f.Line, f.Column)
 	}
 	return b.String()

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,27 +14,27 @@ import (
 // environment, no arguments, no network, standard streams are closed, clocks stand at 0. Its types are read from the
 // component itself, so every 0.2.x works, mixed ones too. Nothing in it reaches outside the call.
 
-// answers are the functions with a known answer, by interface without version. The zero of its type is meant by zero.
-var answers = map[string]func(t *abi.Type) abi.Value{
-	"wasi:cli/environment#get-environment":         zero,
-	"wasi:cli/environment#get-arguments":           zero,
-	"wasi:cli/environment#initial-cwd":             zero,
-	"wasi:cli/terminal-stdin#get-terminal-stdin":   zero,
-	"wasi:cli/terminal-stdout#get-terminal-stdout": zero,
-	"wasi:cli/terminal-stderr#get-terminal-stderr": zero,
-	"wasi:filesystem/preopens#get-directories":     zero,
-	"wasi:clocks/monotonic-clock#now":              zero,
-	"wasi:clocks/monotonic-clock#resolution":       zero,
-	"wasi:clocks/wall-clock#now":                   zero,
-	"wasi:clocks/wall-clock#resolution":            zero,
-	"wasi:random/insecure-seed#insecure-seed":      zero,
-	"wasi:io/poll#[method]pollable.ready":          zero,
-	"wasi:filesystem/types#filesystem-error-code":  zero,
-	"wasi:http/types#http-error-code":              zero,
-	"wasi:io/error#[method]error.to-debug-string":  zero,
-	"wasi:logging/logging#log":                     zero,
-	"wasi:config/store#get-all":                    func(*abi.Type) abi.Value { return okResult([]abi.Value{}) },
-	"wasi:config/store#get":                        func(*abi.Type) abi.Value { return okResult(abi.Variant{}) },
+// answered are the functions, by interface without version, whose answer is the zero of their type.
+var answered = map[string]bool{
+	"wasi:cli/environment#get-environment":         true,
+	"wasi:cli/environment#get-arguments":           true,
+	"wasi:cli/environment#initial-cwd":             true,
+	"wasi:cli/terminal-stdin#get-terminal-stdin":   true,
+	"wasi:cli/terminal-stdout#get-terminal-stdout": true,
+	"wasi:cli/terminal-stderr#get-terminal-stderr": true,
+	"wasi:filesystem/preopens#get-directories":     true,
+	"wasi:clocks/monotonic-clock#now":              true,
+	"wasi:clocks/monotonic-clock#resolution":       true,
+	"wasi:clocks/wall-clock#now":                   true,
+	"wasi:clocks/wall-clock#resolution":            true,
+	"wasi:random/insecure-seed#insecure-seed":      true,
+	"wasi:io/poll#[method]pollable.ready":          true,
+	"wasi:filesystem/types#filesystem-error-code":  true,
+	"wasi:http/types#http-error-code":              true,
+	"wasi:io/error#[method]error.to-debug-string":  true,
+	"wasi:logging/logging#log":                     true,
+	"wasi:config/store#get-all":                    true,
+	"wasi:config/store#get":                        true,
 }
 
 // missing names the binding whose absence a trap is about.
@@ -60,10 +61,15 @@ func (l *linking) emptyWorld(instance wasmtime.Item) error {
 			definitions = append(definitions, wasmtime.Definition{Name: item.Name, Resource: item.Resource, Drop: dropHandle})
 		case wasmtime.ItemFunc:
 			f := item.Func
-			answer := emptyAnswer(name, f)
+			f.Interface = &abi.Interface{Name: instance.Name}
+			answer, err := emptyAnswer(name, f)
+			if err != nil {
+				return &LoadError{instance.Name + "#" + item.Name, err.Error()}
+			}
+			op := &operation{fn: f, execute: answer}
 			definitions = append(definitions, wasmtime.Definition{
 				Name: item.Name, Params: paramTypes(f), Result: f.Result,
-				Call: func(s *wasmtime.Store, args []abi.Value) (abi.Value, error) { return answer(s.Data.(*call), args) },
+				Call: func(s *wasmtime.Store, args []abi.Value) (abi.Value, error) { return s.Data.(*call).gate(op, args) },
 			})
 			imported.Funcs = append(imported.Funcs, ImportedFunc{Name: item.Name})
 		case wasmtime.ItemType:
@@ -78,20 +84,21 @@ func (l *linking) emptyWorld(instance wasmtime.Item) error {
 	return nil
 }
 
-type emptyFunc func(c *call, args []abi.Value) (abi.Value, error)
-
 // emptyAnswer chooses how the empty world answers a function: a known answer, the interface's own refusal, a handle that
-// leads nowhere, or a trap that names what is missing.
-func emptyAnswer(iface string, f *abi.Func) emptyFunc {
+// leads nowhere, or a trap that names what is missing. A known answer must be possible in the type that the component
+// declares.
+func emptyAnswer(iface string, f *abi.Func) (func(c *call, args []abi.Value) (abi.Value, error), error) {
 	whole := iface + "#" + f.Name
-	answer := answers[whole]
-	return func(c *call, args []abi.Value) (abi.Value, error) {
-		c.usage.Operations++
+	known := answered[whole] && f.Result != nil
+	if known && !constructible(f.Result) {
+		return nil, errors.New("its result holds a handle, which WASI's does not")
+	}
+	return func(c *call, _ []abi.Value) (abi.Value, error) {
 		switch {
 		case iface == "wasi:cli/exit":
 			return nil, &GuestError{abi.Failure{Name: "Exit", Message: "the guest ended itself with wasi:cli/exit"}}
-		case answer != nil && f.Result != nil:
-			return answer(f.Result), nil
+		case known:
+			return zero(f.Result), nil
 		case f.Result == nil && missing[iface] == "":
 			return nil, nil
 		}
@@ -105,7 +112,7 @@ func emptyAnswer(iface string, f *abi.Func) emptyFunc {
 			return nil, &TrapError{Reason: fmt.Sprintf("%s is not there: the empty WASI world has no %s; import stile:capability/%s and bind %q", whole, binding, binding, binding)}
 		}
 		return nil, &TrapError{Reason: whole + " is not there: the WASI world is empty"}
-	}
+	}, nil
 }
 
 // refuse makes the error value of a result type that says most nearly "not permitted".

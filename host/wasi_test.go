@@ -3,9 +3,12 @@ package host_test
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
@@ -73,9 +76,9 @@ const wasiImports = `
 
 // wasiComponent is an extension that, when it starts, calls functions of WASI in body. The extension itself is a component
 // inside, put in the place of an empty one.
-func wasiComponent(t *testing.T, lowered, imports, body string) []byte {
+func wasiComponent(t *testing.T, wasi, lowered, imports, body string) []byte {
 	t.Helper()
-	wasm, err := wasmtime.WAT("(component" + wasiImports + `
+	wasm, err := wasmtime.WAT("(component" + wasi + `
 	(import "stile:capability/env@0.1.0" (instance $stile-env (export "env" (type (sub resource)))))
 	(import "stile:capability/types@0.1.0" (instance $stile-types
 		(type $d (record (field "binding" string) (field "operation" string) (field "reason" string) (field "remedy" string)))
@@ -172,7 +175,7 @@ func TestEmptyWorld(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			component, err := h.Load(t.Context(), wasiComponent(t, c.lowered, c.imports, c.body))
+			component, err := h.Load(t.Context(), wasiComponent(t, wasiImports, c.lowered, c.imports, c.body))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,5 +194,66 @@ func TestEmptyWorld(t *testing.T) {
 				t.Errorf("got %v (trap %t), want %q", err, errors.As(err, &trap), c.want)
 			}
 		})
+	}
+}
+
+// TestStrangeWorlds loads and calls components whose WASI is not what WASI is.
+func TestStrangeWorlds(t *testing.T) {
+	h := newHost(t, host.Options{})
+	const none = `(core instance $w)`
+	for _, c := range []struct {
+		name, wasi, lowered string
+		want                string
+	}{
+		{
+			"a handle for an environment",
+			`(import "wasi:cli/environment@0.2.0" (instance (export "r" (type $r (sub resource))) (export "get-environment" (func (result (own $r))))))`, none,
+			"wasi:cli/environment@0.2.0#get-environment: its result holds a handle",
+		},
+		{
+			"a handle in an environment",
+			`(import "wasi:clocks/wall-clock@0.2.0" (instance (export "r" (type $r (sub resource)))
+				(type $t' (record (field "a" (own $r)))) (export "t" (type $t (eq $t'))) (export "now" (func (result $t)))))`, none,
+			"wasi:clocks/wall-clock@0.2.0#now: its result holds a handle",
+		},
+		{
+			"an env in WASI", "", `(alias export $stile-env "env" (type $stile-env-t))
+			(import "wasi:cli/environment@0.2.0" (instance (alias outer 1 $stile-env-t (type $e)) (export "env" (type (eq $e)))))` + none,
+			"component refused",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			component, err := h.Load(t.Context(), wasiComponent(t, c.wasi, c.lowered, "", ""))
+			if err == nil {
+				_, err = component.Call(t.Context(), "t", nil, nil)
+			}
+			var refused *host.LoadError
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %T %v, want %q", err, err, c.want)
+			}
+		})
+	}
+}
+
+// TestObserveEmptyWorld sees the functions of WASI too.
+func TestObserveEmptyWorld(t *testing.T) {
+	h := newHost(t, host.Options{})
+	c, err := h.Load(t.Context(), wasiComponent(t, wasiImports, `(core func $f (canon lower (func $clock "now"))) (core func $g (canon lower (func $random "get-random-u64")))
+		(core instance $w (export "f" (func $f)) (export "g" (func $g)))`,
+		`(import "w" "f" (func $f (result i64))) (import "w" "g" (func $g (result i64)))`, `(drop (call $f)) (drop (call $g))`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Tools(t.Context()); err == nil {
+		t.Error("describe did not need its start function")
+	}
+	var seen []string
+	approved := []abi.Definition{{Name: "t", InputSchema: "{}"}}
+	_, err = c.Do(t.Context(), host.Request{Tool: "t", Approved: approved, Observe: func(o host.Operation) {
+		seen = append(seen, fmt.Sprintf("%s#%s %t", o.Interface, o.Func, o.Err != nil))
+	}})
+	want := []string{"wasi:clocks/monotonic-clock@0.2.1#now false", "wasi:random/random@0.2.0#get-random-u64 true"}
+	if err == nil || !slices.Equal(seen, want) {
+		t.Errorf("saw %q, want %q", seen, want)
 	}
 }

@@ -83,8 +83,10 @@ var engineImports = []struct{ module, name, signature string }{
 	{"wasi_snapshot_preview1", "random_get", " (param i32 i32) (result i32)"},
 }
 
+type engineExport struct{ name, signature string }
+
 // engineExports is what the bindings call.
-var engineExports = []struct{ name, signature string }{
+var engineExports = []engineExport{
 	{"wasm_malloc", " (param i32) (result i32)"},
 	{"wasm_free", " (param i32)"},
 	{"JS_ToCStringLen2", " (param i32 i32 i64 i32) (result i32)"},

@@ -144,7 +144,7 @@ func TestValuesCrossBothWays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := h.AddModule(t.Context(), m.split.module)
+	engine, err := h.AddModule(t.Context(), m.split.shared)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
@@ -38,9 +40,8 @@ type Toolchain struct {
 	host   *host.Host
 	cache  *cache.Cache // nil when nothing is kept
 	images *imager
-	base   *baseImage
-	engine string // the name under which the host offers the engine
-	recipe string // digest of everything but the source that a component depends on
+	bases  [2]func() (*baseImage, error) // without and with the web APIs of the network
+	engine string                        // the name under which the host offers the engine
 }
 
 // New obtains the engine, offers it to the host and makes the base image, or takes all of that from the cache. Without a
@@ -67,19 +68,26 @@ func (t *Toolchain) prepare(ctx context.Context, o Options) error {
 	if t.images, err = newImager(ctx, e.wasm, t.cached, imageLimits{}); err != nil {
 		return err
 	}
-	if t.engine, err = t.host.AddModule(ctx, t.images.split.module); err != nil {
+	if t.engine, err = t.host.AddModule(ctx, t.images.split.shared); err != nil {
 		return fmt.Errorf("offer engine: %w", err)
 	}
-	prelude, err := preludeSource(e.modules)
-	if err != nil {
-		return err
+	for i, net := range []bool{false, true} {
+		t.bases[i] = sync.OnceValues(func() (*baseImage, error) {
+			prelude, err := preludeSource(e.modules, net)
+			if err != nil {
+				return nil, err
+			}
+			// The image serves later builds too, so it is not given up with this one.
+			return t.images.base(context.WithoutCancel(ctx), prelude)
+		})
 	}
-	if t.base, err = t.images.base(ctx, prelude); err != nil {
-		return err
-	}
-	t.recipe = digest([]byte(t.engine + digest(t.base.memory)))
-	return nil
+	_, err = t.bases[0]()
+	return err
 }
+
+// Engine returns the core module that components import, and the name they import it by, for hosts that run components
+// without building any: see [host.Host.AddModule].
+func (t *Toolchain) Engine() (name string, wasm []byte) { return t.engine, t.images.split.shared }
 
 // Close lets go of the cache. Components that were built live on.
 func (t *Toolchain) Close() error {
@@ -114,6 +122,9 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	if err != nil {
 		return nil, err
 	}
+	if s.Imports == nil && s.Bindings != nil {
+		s.Imports = slices.Sorted(maps.Values(s.Bindings))
+	}
 	world, err := t.world(s.Imports, b)
 	if err != nil {
 		return nil, err
@@ -122,11 +133,16 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	if err != nil {
 		return nil, fmt.Errorf("link: %w", err)
 	}
+	linkage.bindings = s.Bindings
 	descriptor, err := describe(linkage)
 	if err != nil {
 		return nil, fmt.Errorf("describe world: %w", err)
 	}
-	parts := [][]byte{[]byte(t.recipe), []byte(strconv.FormatBool(standalone)), descriptor, b.code, b.sourceMap}
+	base, err := t.base(linkage, b)
+	if err != nil {
+		return nil, err
+	}
+	parts := [][]byte{[]byte(t.engine), base.memory, []byte(strconv.FormatBool(standalone)), descriptor, b.code, b.sourceMap}
 	for _, f := range b.files {
 		parts = append(parts, []byte(f.path), f.sha256[:])
 	}
@@ -135,12 +151,12 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 		key.WriteString(digest(p))
 	}
 	return t.cached(ctx, "extension", digest([]byte(key.String())), func() ([]byte, error) {
-		return t.assemble(ctx, s, b, linkage, descriptor, standalone)
+		return t.assemble(ctx, s, b, base, linkage, descriptor, standalone)
 	})
 }
 
-func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, l *linkage, descriptor []byte, standalone bool) ([]byte, error) {
-	img, used, err := t.images.extension(ctx, t.base, descriptor, b.code, bundleName)
+func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, base *baseImage, l *linkage, descriptor []byte, standalone bool) ([]byte, error) {
+	img, used, err := t.images.extension(ctx, base, descriptor, b.code, bundleName)
 	if err != nil {
 		return nil, explainImage(err, b.sourceMap)
 	}
@@ -230,6 +246,21 @@ func explainImage(err error, sourceMap []byte) error {
 		return err
 	}
 }
+
+// base is the image that an extension starts from: the smaller one, unless it can reach what that lacks.
+func (t *Toolchain) base(l *linkage, b *bundled) (*baseImage, error) {
+	net := slices.ContainsFunc(netWords, b.Uses) ||
+		slices.ContainsFunc(l.imports, func(i *abi.Interface) bool {
+			return strings.HasPrefix(i.Name, "stile:capability/http@") && len(i.Funcs) > 0
+		})
+	if net {
+		return t.bases[1]()
+	}
+	return t.bases[0]()
+}
+
+// netWords are the globals that prelude/net.ts defines.
+var netWords = []string{"URL", "URLSearchParams", "Request", "Response", "fetch", "subtle"}
 
 // world is what the extension imports: of the interfaces wanted, or else of all, the functions whose names stand in the
 // code. Every imported function costs a quarter of a microsecond at each call, so none is imported for nothing.
@@ -345,6 +376,10 @@ var apis = map[string][]string{
 	"blob.writer.append-blob": {"createBlob"},
 	"blob.store.create":       {"createBlob"},
 	"blob.store.finish":       {"createBlob"},
+
+	"tools.toolbox.start":     {"call"},
+	"tools.pending.subscribe": {"call"},
+	"tools.pending.take":      {"call"},
 
 	"workspace.directory.write-bytes":  {"write"},
 	"workspace.directory.write-blob":   {"readBlob", "blob", "createBlob"},

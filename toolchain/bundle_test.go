@@ -12,7 +12,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/go-sourcemap/sourcemap"
+	"github.com/stilehost/stile/host"
 )
 
 // tree makes a source tree from names and contents.
@@ -316,16 +316,12 @@ func TestBundleSourceMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := sourcemap.Parse("", out.sourceMap)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for what, want := range map[string]string{"new Error": "node_modules/p/index.js:2:8", `fail("`: "src/main.ts:5:2"} {
+	for what, want := range map[string]string{"new Error": "[{ node_modules/p/index.js 2 9}]", `fail("`: "[{ src/main.ts 5 3}]"} {
 		at := strings.Index(string(out.code), what)
 		line := strings.Count(string(out.code[:at]), "\n")
 		column := at - strings.LastIndex(string(out.code[:at]), "\n") - 1
-		file, _, l, c, ok := m.Source(line+1, column)
-		if got := fmt.Sprintf("%s:%d:%d", file, l, c); !ok || got != want {
+		frames := host.MapStack(out.sourceMap, fmt.Sprintf("extension.js:%d:%d", line+1, column+1))
+		if got := fmt.Sprint(frames); got != want {
 			t.Errorf("%s: got %s, want %s", what, got, want)
 		}
 	}

@@ -13,6 +13,8 @@ type descriptor struct {
 	Resources []resourceInfo  `json:"resources"`
 	Imports   []interfaceInfo `json:"imports"`
 	Exports   []interfaceInfo `json:"exports"`
+	// Bindings are known names of the env, with their interfaces without versions.
+	Bindings map[string]string `json:"bindings"`
 	// Results is the size of the largest result of an import, in bytes.
 	Results uint32 `json:"results"`
 }
@@ -76,7 +78,13 @@ type describer struct {
 // describe gives the descriptor of a world, as JSON.
 func describe(l *linkage) ([]byte, error) {
 	d := &describer{types: map[string]int{}, resources: map[*abi.Resource]int{}}
-	d.out = descriptor{Types: []typeInfo{}, Resources: []resourceInfo{}, Imports: []interfaceInfo{}, Exports: []interfaceInfo{}}
+	d.out = descriptor{
+		Types: []typeInfo{}, Resources: []resourceInfo{}, Imports: []interfaceInfo{}, Exports: []interfaceInfo{},
+		Bindings: map[string]string{},
+	}
+	for name, iface := range l.bindings {
+		d.out.Bindings[name], _, _ = strings.Cut(iface, "@")
+	}
 	for i, r := range l.drops {
 		d.resources[r] = i
 		d.out.Resources = append(d.out.Resources, resourceInfo{pascal(r.Name), unversioned(r.Interface), opImport + len(l.calls) + i})

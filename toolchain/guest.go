@@ -83,10 +83,27 @@ func (g *guest) instantiate(memory []byte) error {
 // initialise starts the engine in a memory that it has not run in yet.
 func (g *guest) initialise() roots {
 	g.call("_initialize")
+	g.takeSpare()
 	g.call("qjs_init")
 	g.call("qjs_set_max_stack_size", int32(guestStack))
 	g.context, g.runtime = int32(g.call("qjs_get_context_ptr")), int32(g.call("qjs_get_runtime_ptr"))
 	return roots{Context: uint32(g.context), Runtime: uint32(g.runtime)}
+}
+
+// takeSpare gives the unused part of the stack to the engine's allocator, in one piece: the allocator takes it that what it
+// asks for in a row lies in a row. It is kept with the image.
+func (g *guest) takeSpare() {
+	spare := int(g.imager.split.sparePages())
+	if spare <= 2 || g.err != nil {
+		return
+	}
+	size := (spare - 2) * wasmPage
+	binary.LittleEndian.PutUint32(g.memory.UnsafeData(g.store)[spareWord:], 1)
+	taken := g.malloc(size)
+	binary.LittleEndian.PutUint32(g.memory.UnsafeData(g.store)[spareWord:], 0)
+	if g.err == nil && int(taken) < spare*wasmPage {
+		g.call("wasm_free", int32(taken))
+	}
 }
 
 // bind instantiates the bindings and connects them.
@@ -156,12 +173,15 @@ func (g *guest) explain(err error) error {
 	return err
 }
 
-// snapshot copies the memory.
+// snapshot copies the memory. Nothing is on the stack then; what ran has left there is cleared.
 func (g *guest) snapshot() []byte {
 	if g.err != nil {
 		return nil
 	}
-	return bytes.Clone(g.memory.UnsafeData(g.store))
+	memory := bytes.Clone(g.memory.UnsafeData(g.store))
+	split := g.imager.split
+	clear(memory[split.sparePages()*wasmPage : max(split.stackTop, split.sparePages()*wasmPage)])
+	return memory
 }
 
 func (g *guest) malloc(n int) uint32 {

@@ -150,7 +150,7 @@ type baseImage struct {
 }
 
 // baseVersion changes with what makeBase does, apart from what it is given.
-const baseVersion = "2"
+const baseVersion = "3"
 
 // base makes the base image: the engine after it has run the prelude, or loads it from the cache.
 func (m *imager) base(ctx context.Context, prelude string) (*baseImage, error) {
@@ -236,7 +236,7 @@ func (m *imager) makeBase(ctx context.Context, prelude string) (*baseImage, erro
 	g.free(name, len("host"))
 	// A null pointer would make a buffer of its own, so the buffer begins 8 bytes before address 0.
 	memory := g.call("JS_NewArrayBuffer", g.context, int32(-8), int32(aliased), int32(0), int32(0), int32(0), int32(0))
-	exports := g.callJS(g.evalCode(code), host, memory, int64(b.roots.Block))
+	exports := g.callJS(g.evalCode(code), host, memory, int64(b.roots.Block), int64(m.split.stackTop-guestStack))
 	function := func(name string) int64 { return g.property(exports, name) }
 	b.define, b.register, b.finish = function("define"), function("register"), function("finish")
 	g.store64(b.roots.Block+blockEnter, function("enter"))

@@ -24,7 +24,7 @@ func testImager(t testing.TB, limits imageLimits) *imager {
 
 func testBase(t testing.TB, m *imager) *baseImage {
 	t.Helper()
-	prelude, err := preludeSource(testEngine(t).modules)
+	prelude, err := preludeSource(testEngine(t).modules, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,10 +148,9 @@ func TestTopLevelUse(t *testing.T) {
 }
 
 func TestTopLevelFailures(t *testing.T) {
-	m := testImager(t, imageLimits{cpu: 300 * time.Millisecond})
-	base := testBase(t, m)
+	hurried, cramped := testImager(t, imageLimits{cpu: 300 * time.Millisecond}), testImager(t, imageLimits{memory: 8 << 20})
 	descriptor := testDescriptor(t, testLinkage(t, "env", "kv"))
-	cpu, memory := "the cpu limit of 300ms", "the memory limit of 64 MiB"
+	cpu, memory := "the cpu limit of 300ms", "the memory limit of 8 MiB"
 	for _, test := range []struct{ name, code, want string }{
 		{"throws", `throw new TypeError("no such thing");`, "TypeError: no such thing"},
 		{"throws text", `throw "text";`, "text"},
@@ -177,7 +176,11 @@ func TestTopLevelFailures(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			start := time.Now()
-			_, _, err := m.extension(t.Context(), base, descriptor, oneTool(test.code), "extension.js")
+			m := hurried
+			if test.want == memory {
+				m = cramped
+			}
+			_, _, err := m.extension(t.Context(), testBase(t, m), descriptor, oneTool(test.code), "extension.js")
 			var thrown *EvaluationError
 			var limit *LimitError
 			switch {

@@ -18,6 +18,8 @@ type linkage struct {
 	// calls are the imported functions and drops the resources that can be dropped. Numbered from opImport on, in this order.
 	calls []*abi.Func
 	drops []*abi.Resource
+	// bindings are names that the env of every call is known to have, with their interfaces.
+	bindings map[string]string
 }
 
 // declaration is a resource, or a type with a name.

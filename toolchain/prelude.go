@@ -17,18 +17,23 @@ var preludeFiles embed.FS
 // preludeEntry ties the files of the prelude together. What it exports is what [imager.makeBase] asks for.
 const preludeEntry = `
 import "./main";
+%s
 export { define, enter, finish, now, turn } from "./bindings";
 export { register } from "./extension";
 `
 
 // preludeSource bundles the prelude into the text of a function of (host, memory, block); see prelude/bindings.ts.
-// modules holds the folder node_modules with the packages that it imports.
-func preludeSource(modules fs.FS) (string, error) {
+// modules holds the folder node_modules with the packages that it imports. With net it has what prelude/net.ts adds.
+func preludeSource(modules fs.FS, net bool) (string, error) {
 	files, err := fs.Sub(preludeFiles, "prelude")
 	if err != nil {
 		return "", err
 	}
-	return bundlePrelude(files, modules, preludeEntry)
+	extra := ""
+	if net {
+		extra = `import "./net";`
+	}
+	return bundlePrelude(files, modules, fmt.Sprintf(preludeEntry, extra))
 }
 
 func bundlePrelude(files, modules fs.FS, entry string) (string, error) {
@@ -37,7 +42,7 @@ func bundlePrelude(files, modules fs.FS, entry string) (string, error) {
 		Bundle:           true,
 		Format:           api.FormatIIFE,
 		GlobalName:       "prelude",
-		Banner:           map[string]string{"js": "(function (host, memory, block) {"},
+		Banner:           map[string]string{"js": "(function (host, memory, block, stackLimit) {"},
 		Footer:           map[string]string{"js": "return prelude; })"},
 		Target:           api.ESNext,
 		Platform:         api.PlatformNeutral,

@@ -33,7 +33,11 @@ type resolution struct {
 }
 
 // refusedError is an import that is not looked for at all, whatever surrounds it.
-type refusedError struct{ reason string }
+type refusedError struct {
+	reason string
+	// notInTree says that there may be such a file, but not for an extension.
+	notInTree bool
+}
 
 func (e *refusedError) Error() string { return e.reason }
 
@@ -119,7 +123,7 @@ func refuse(specifier string) error {
 	default:
 		return nil
 	}
-	return &refusedError{reason}
+	return &refusedError{reason: reason}
 }
 
 // locate finds the file that a specifier names seen from a folder of a package.
@@ -164,7 +168,7 @@ func (r *resolver) locate(specifier, dir string, scope *packageJSON, require boo
 func (r *resolver) relative(dir, specifier string) (string, error) {
 	target := path.Join(dir, specifier)
 	if target == ".." || strings.HasPrefix(target, "../") {
-		return "", &refusedError{fmt.Sprintf("%q leaves the source tree: only files in the entry's folder and below can be imported", specifier)}
+		return "", &refusedError{reason: fmt.Sprintf("%q leaves the source tree: only files in the entry's folder and below can be imported", specifier)}
 	}
 	if !fs.ValidPath(target) {
 		return "", fmt.Errorf("%q is not a path", specifier)
@@ -192,7 +196,7 @@ func (r *resolver) inPackage(dir, sub string, require bool) (string, error) {
 	var found string
 	target := path.Join(dir, sub)
 	if sub != "." && target != dir && !strings.HasPrefix(target, dir+"/") {
-		return "", &refusedError{fmt.Sprintf("%q leaves its package", path.Base(dir)+strings.TrimPrefix(sub, "."))}
+		return "", &refusedError{reason: fmt.Sprintf("%q leaves its package", path.Base(dir)+strings.TrimPrefix(sub, "."))}
 	}
 	if sub != "." {
 		found, err = r.file(target)
@@ -281,6 +285,9 @@ const (
 
 // stat says what a name is. Errors other than absence, such as a link that leads out of the tree, are told.
 func (r *resolver) stat(name string) (fileKind, error) {
+	if hidden(name) {
+		return isMissing, hiddenError(name)
+	}
 	info, err := fs.Stat(r.files, name)
 	switch {
 	case err == nil && info.IsDir():
@@ -288,16 +295,36 @@ func (r *resolver) stat(name string) (fileKind, error) {
 	case err == nil && info.Mode().IsRegular():
 		return isFile, nil
 	case err == nil:
-		return isMissing, &refusedError{fmt.Sprintf("%q is neither a file nor a folder", name)}
+		return isMissing, &refusedError{reason: fmt.Sprintf("%q is neither a file nor a folder", name)}
 	case missing(err):
 		return isMissing, nil
 	}
-	return isMissing, &refusedError{fmt.Sprintf("%q cannot be used: %v", name, reason(err))}
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		return isMissing, refused
+	}
+	return isMissing, &refusedError{reason: fmt.Sprintf("%q cannot be used: %v", name, reason(err))}
 }
 
 // missing says whether an error means that there is no such file; a path through a file is one way of not existing.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(err.Error(), "not a directory")
+}
+
+// hidden says whether a path has a name that begins with a dot. Package managers have such names in node_modules.
+func hidden(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		switch {
+		case part == "node_modules":
+			return false
+		case part != "." && strings.HasPrefix(part, "."):
+			return true
+		}
+	}
+	return false
+}
+
+func hiddenError(name string) error {
+	return &refusedError{fmt.Sprintf("%q is hidden: no file or folder whose name begins with a dot can be imported, nor a link to one", name), true}
 }
 
 // reason is an error without the operation and path that the caller's text already gives.
@@ -334,7 +361,7 @@ func (r *resolver) packageAt(dir string) (*packageJSON, error) {
 	name := path.Join(dir, "package.json")
 	var p *packageJSON
 	kind, err := r.stat(name)
-	if err != nil {
+	if refused, ok := errors.AsType[*refusedError](err); err != nil && (!ok || !refused.notInTree) {
 		return nil, err
 	}
 	if kind == isFile {

@@ -7,35 +7,146 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Source is what an extension is built from.
 type Source struct {
-	// FS is the source tree. Imports are resolved inside it and nowhere else; packages stand in its node_modules.
+	// FS is the source tree. Imports are resolved inside it and nowhere else; packages stand in its node_modules. Names
+	// that begin with a dot are not looked for, except in node_modules.
 	FS fs.FS
 	// Entry is the module that exports the extension, a path in FS, e.g. "tool.ts".
 	Entry string
 	// Imports are the interfaces the component may import, by whole name, e.g. "stile:capability/kv@0.1.0". Nil means
-	// those of stile:capability and WIT whose use shows in the code.
+	// those of Bindings, or without any those known to the host whose use shows in the code.
 	Imports []string
+	// Bindings are names that the env of a call will have, with their interfaces, when they are known already, as from a
+	// manifest. They are no authority: they spare each call the question what it has.
+	Bindings map[string]string
 	// WIT holds the packages of an embedder's own interfaces, one package a text.
 	WIT []string
 }
 
 // Open returns the source whose entry is file. Its tree is the folder that file stands in: nothing outside that folder
-// is read, whatever links in it point to. The caller closes the tree when the source is built.
-func Open(file string) (Source, io.Closer, error) {
-	root, err := os.OpenRoot(filepath.Dir(file))
+// is read, whatever links in it point to, and nothing in it that is hidden, which is to say whose name, or that of a
+// folder above it, begins with a dot. Only in node_modules are such names like others.
+//
+// A folder that is there for more than the extension is not a tree: the user's home folder, a folder of keep, any folder
+// above one of these, and the folder for temporary files itself. Of such a folder, the tree has the entry and
+// node_modules only. The caller closes the tree when the source is built.
+func Open(file string, keep ...string) (Source, io.Closer, error) {
+	dir, err := filepath.Abs(filepath.Dir(file))
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
 	if err != nil {
 		return Source{}, nil, fmt.Errorf("open source: %w", err)
 	}
-	entry := filepath.Base(file)
-	info, err := root.Stat(entry)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return Source{}, nil, fmt.Errorf("open source: %w", err)
+	}
+	tree := &sourceTree{dir: dir, entry: filepath.Base(file), root: root}
+	info, err := tree.Stat(tree.entry)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a file", file)
+	}
+	if err == nil {
+		tree.shared, err = shared(root, dir, keep)
 	}
 	if err != nil {
 		return Source{}, nil, fmt.Errorf("open source: %w", errors.Join(err, root.Close()))
 	}
-	return Source{FS: root.FS(), Entry: entry}, root, nil
+	return Source{FS: tree, Entry: tree.entry}, root, nil
+}
+
+// sourceTree is the files of a folder that an extension may be made of.
+type sourceTree struct {
+	dir    string // absolute, without links
+	entry  string
+	root   *os.Root
+	shared bool // with more than the extension
+}
+
+func (t *sourceTree) Open(name string) (fs.File, error) {
+	if err := t.admit("open", name); err != nil {
+		return nil, err
+	}
+	return t.root.FS().Open(name)
+}
+
+// Stat implements [fs.StatFS].
+func (t *sourceTree) Stat(name string) (fs.FileInfo, error) {
+	if err := t.admit("stat", name); err != nil {
+		return nil, err
+	}
+	return fs.Stat(t.root.FS(), name)
+}
+
+// admit refuses a file that exists and is not in the tree. Both names of a file count, the one it is asked for by and the
+// one it has when all links are followed, so that no link is a way around.
+func (t *sourceTree) admit(operation, name string) error {
+	if _, err := fs.Stat(t.root.FS(), name); err != nil {
+		return err // it is missing, or a link leads out of the folder
+	}
+	target, err := filepath.EvalSymlinks(filepath.Join(t.dir, filepath.FromSlash(name)))
+	if err != nil {
+		return err
+	}
+	if target, err = filepath.Rel(t.dir, target); err != nil {
+		return err
+	}
+	target = filepath.ToSlash(target)
+	var refused error
+	switch {
+	case name != t.entry && hidden(name) || name != target && hidden(target):
+		refused = hiddenError(name)
+	case t.shared && name != t.entry && name != "." && (!below("node_modules", name) || !below("node_modules", target)):
+		refused = &refusedError{reason: fmt.Sprintf("%q is in %s, which is there for more than this extension, so only %s and node_modules are used: "+
+			"put the extension into a folder of its own", name, t.dir, t.entry), notInTree: true}
+	default:
+		return nil
+	}
+	return &fs.PathError{Op: operation, Path: name, Err: refused}
+}
+
+// shared says whether a folder holds more than an extension. Folders are compared as such and not by name, which links
+// and case can change.
+func shared(root *os.Root, dir string, keep []string) (bool, error) {
+	folder, err := root.Stat(".")
+	if err != nil {
+		return false, err
+	}
+	if info, err := os.Stat(os.TempDir()); err == nil && os.SameFile(info, folder) || filepath.Dir(dir) == dir {
+		return true, nil
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		keep = append(slices.Clone(keep), home)
+	}
+	return slices.ContainsFunc(keep, func(name string) bool {
+		name, err := filepath.Abs(name)
+		return err == nil && holds(folder, name)
+	}), nil
+}
+
+// below says whether name is the folder dir or in it.
+func below(dir, name string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
+
+// holds says whether folder is the one called name, which may be yet to be made, or above it, on the way of its name or
+// of where links in it lead.
+func holds(folder fs.FileInfo, name string) bool {
+	for {
+		if info, err := os.Stat(name); err == nil && os.SameFile(info, folder) {
+			return true
+		}
+		if target, err := filepath.EvalSymlinks(name); err == nil && target != name && holds(folder, target) {
+			return true
+		}
+		above := filepath.Dir(name)
+		if above == name {
+			return false
+		}
+		name = above
+	}
 }

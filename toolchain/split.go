@@ -1,6 +1,9 @@
 package toolchain
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // memoryLimitFunc is the name of the function that a backtrace ends in when the memory of a guest cannot grow any more.
 const memoryLimitFunc = "stile:limit-memory"
@@ -12,8 +15,12 @@ const maxEnginePages = 256
 type splitModule struct {
 	// module imports its memory as env.memory, has no data, and traps in memoryLimitFunc when the memory cannot grow.
 	module []byte
+	// shared is module with only the exports that bindings use. Each exported function costs every instance 32 bytes.
+	shared []byte
 	// memory is the content the engine starts with, whole pages.
 	memory []byte
+	// stackTop is the address below which the engine's stack lies, 0 if that is not known.
+	stackTop uint32
 	// slot is an index in the engine's function table that the engine leaves free.
 	slot uint32
 }
@@ -29,6 +36,7 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 		split     splitModule
 		functions uint32 // imported and defined
 		growType  uint32
+		exports   []byte
 		seen      uint16
 		out       []section
 	)
@@ -55,12 +63,19 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 			s.body, split.slot = addTableSlot(r)
 		case sectionMemory:
 			split.memory = readMemory(r)
+			for _, d := range sections {
+				if data := d.reader(); d.id == sectionData && r.err == nil {
+					applyData(data, split.memory)
+					r.err = data.err
+				}
+			}
+			split.stackTop = stackTop(split.memory)
+		case sectionExport:
+			exports = keepExports(r)
 		case sectionStart:
 			r.fail("a start function would run at every instantiation")
 		case sectionCode:
-			s.body = redirectGrow(r, functions)
-		case sectionData:
-			applyData(r, split.memory)
+			s.body = redirectGrow(r, functions, split.sparePages())
 		}
 		if r.err != nil {
 			return nil, r.err
@@ -79,7 +94,34 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 	out[i].body = appendUnsigned(out[i].body, uint64(len(split.memory)/wasmPage))
 	out = append(out, nameSection(functions, memoryLimitFunc))
 	split.module = writeSections(coreHeader, out)
+	for i := range out {
+		if out[i].id == sectionExport {
+			out[i].body = exports
+		}
+	}
+	split.shared = writeSections(coreHeader, out)
 	return &split, nil
+}
+
+// keepExports leaves the exports that bindings use.
+func keepExports(r *reader) []byte {
+	var body []byte
+	var kept uint64
+	for range r.count() {
+		start := r.pos
+		name := r.name()
+		kind := r.byte()
+		r.u32()
+		if r.err != nil {
+			return nil
+		}
+		used := kind == 1 || slices.ContainsFunc(engineExports, func(e engineExport) bool { return e.name == name })
+		if used {
+			kept++
+			body = append(body, r.bytes[start:r.pos]...)
+		}
+	}
+	return append(appendUnsigned(nil, kept), body...)
 }
 
 // addGrowType adds the type (i32) -> i32 and returns its index.
@@ -179,8 +221,24 @@ func applyData(r *reader, memory []byte) {
 	}
 }
 
+// stackPages is how much of the engine's stack is left to it: twice guestStack, beyond which scripts do not get.
+const stackPages = 2 * guestStack / wasmPage
+
+// stackTop is where the engine's stack begins, to grow down: below its data. It is 0 where that cannot be told.
+func stackTop(memory []byte) uint32 {
+	data := len(memory) - len(bytes.TrimLeft(memory, "\x00"))
+	if data == len(memory) || data/wasmPage > 63 {
+		return 0
+	}
+	return uint32(data / wasmPage * wasmPage)
+}
+
+// sparePages is the number of the page up to which the stack is never used. Each page of memory costs time when an instance
+// ends, so these are given to the heap.
+func (s *splitModule) sparePages() uint32 { return max(s.stackTop/wasmPage, stackPages) - stackPages }
+
 // redirectGrow replaces each memory.grow by a call of a function that it adds as the last one, with the index grow.
-func redirectGrow(r *reader, grow uint32) []byte {
+func redirectGrow(r *reader, grow, spare uint32) []byte {
 	call := appendUnsigned([]byte{0x10}, uint64(grow))
 	n := r.count()
 	out := appendUnsigned(make([]byte, 0, len(r.bytes)+64), uint64(n)+1)
@@ -208,18 +266,34 @@ func redirectGrow(r *reader, grow uint32) []byte {
 		}
 		out = appendBytes(out, append(body, code.bytes[copied:]...))
 	}
-	return appendBytes(out, growBody)
+	return appendBytes(out, growBody(spare))
 }
 
 const opMemoryGrow = 0x40
 
+// spareWord is the address of a word below the stack. While it is not zero it is the number of the next page of the stack
+// that memory is grown by, up to the spare ones.
+const spareWord = 16
+
 // growBody is memory.grow that traps when it fails, so that whoever sees the trap knows why, whatever the engine and the
-// code it runs would have made of the failure.
-var growBody = []byte{
-	1, 1, 0x7f, // one local of type i32
-	0x20, 0, opMemoryGrow, 0, 0x22, 1, // memory.grow(local 0), kept in local 1
-	0x41, 0x7f, 0x46, 0x04, 0x40, 0x00, 0x0b, // if it is -1: unreachable
-	0x20, 1, 0x0b,
+// code it runs would have made of the failure. It gives out spare pages of the stack while spareWord says so.
+func growBody(spare uint32) []byte {
+	body := []byte{1, 1, 0x7f} // one local of type i32
+	if spare > 1 {
+		body = append(body,
+			0x41, spareWord, 0x28, 2, 0, 0x22, 1, // the next page, kept in local 1
+			0x20, 0, 0x6a, 0x41, byte(spare), 0x4d, // if it and local 0 are at most spare
+			0x20, 0, 0x41, byte(spare), 0x49, // and local 0 is less than that
+			0x20, 1, 0x41, 0, 0x47, // and it is not 0
+			0x71, 0x71, 0x04, 0x40,
+			0x41, spareWord, 0x20, 1, 0x20, 0, 0x6a, 0x36, 2, 0, // go on after these
+			0x20, 1, 0x0f, // and return the first
+			0x0b)
+	}
+	return append(body,
+		0x20, 0, opMemoryGrow, 0, 0x22, 1, // memory.grow(local 0), kept in local 1
+		0x41, 0x7f, 0x46, 0x04, 0x40, 0x00, 0x0b, // if it is -1: unreachable
+		0x20, 1, 0x0b)
 }
 
 // instruction reads one instruction with its immediates and returns its first byte.

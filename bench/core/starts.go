@@ -103,10 +103,11 @@ func (b *bench) prepareNative(ctx context.Context, s *subject) error {
 	if err != nil {
 		return err
 	}
-	name, engine, err := sharedEngine(standalone)
+	_, whole, err := sharedEngine(standalone)
 	if err != nil {
 		return err
 	}
+	name, engine := s.tools.Engine()
 	if !bytes.Contains(component, []byte(name)) {
 		return fmt.Errorf("the component does not import %s", name)
 	}
@@ -118,7 +119,7 @@ func (b *bench) prepareNative(ctx context.Context, s *subject) error {
 	if err != nil {
 		return fmt.Errorf("make the prototype: %w", err)
 	}
-	for file, content := range map[string][]byte{"engine.wasm": engine, "component.wasm": component, "prototype.wasm": prototype} {
+	for file, content := range map[string][]byte{"engine.wasm": engine, "prototype-engine.wasm": whole, "component.wasm": component, "prototype.wasm": prototype} {
 		if err := os.WriteFile(filepath.Join(b.dir, file), content, 0o600); err != nil {
 			return err
 		}

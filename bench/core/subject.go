@@ -75,7 +75,7 @@ func source(name, id string) (toolchain.Source, error) {
 		return toolchain.Source{}, err
 	}
 	text = bytes.ReplaceAll(text, []byte("@id@"), []byte(id))
-	return toolchain.Source{FS: fstest.MapFS{name: {Data: text}}, Entry: name, Imports: []string{kv.Interface, clock.Interface}}, nil
+	return toolchain.Source{FS: fstest.MapFS{name: {Data: text}}, Entry: name, Bindings: map[string]string{"store": kv.Interface, "clock": clock.Interface}}, nil
 }
 
 func (s *subject) build(ctx context.Context, name string) (*host.Component, error) {

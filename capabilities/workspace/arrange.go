@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/stilehost/stile/abi"
@@ -14,7 +13,7 @@ func (d *Directory) MakeDirectory(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.writable("make-directory " + cmp.Or(full, "/")); err != nil {
+	if err := d.writable("make-directory " + d.shown(full)); err != nil {
 		return err
 	}
 	return d.update(ctx, func(t *tree) error {
@@ -51,7 +50,7 @@ func (d *Directory) transfer(
 	if err != nil {
 		return err
 	}
-	if err := d.writable(operation + " " + from + " to " + to); err != nil {
+	if err := d.writable(operation + " " + d.shown(from) + " to " + d.shown(to)); err != nil {
 		return err
 	}
 	return d.update(ctx, func(t *tree) error {
@@ -80,7 +79,7 @@ func (d *Directory) Remove(ctx context.Context, path string, recursive bool) err
 	if err != nil {
 		return err
 	}
-	if err := d.writable("remove " + full); err != nil {
+	if err := d.writable("remove " + d.shown(full)); err != nil {
 		return err
 	}
 	return d.update(ctx, func(t *tree) error {

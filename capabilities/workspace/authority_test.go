@@ -19,23 +19,24 @@ import (
 	"github.com/stilehost/stile/wit"
 )
 
-// mutators has one call of each method that changes something, with the operation its denial names on a handle on /notes.
+// mutators has one call of each method that changes something, with the operation that its denial names, whatever
+// directory the handle is on.
 var mutators = map[string]struct {
 	call      func(context.Context, *Directory) error
 	operation string
 }{
-	"Write":       {func(ctx context.Context, d *Directory) error { return d.Write(ctx, "a.md", "x") }, "write /notes/a.md"},
-	"WriteBytes":  {func(ctx context.Context, d *Directory) error { return d.WriteBytes(ctx, "/a.md", nil) }, "write /notes/a.md"},
-	"WriteBlob":   {func(ctx context.Context, d *Directory) error { return d.WriteBlob(ctx, "b/../a.md", blob.New("", nil)) }, "write /notes/a.md"},
-	"Append":      {func(ctx context.Context, d *Directory) error { return d.Append(ctx, "a.md", "x") }, "append /notes/a.md"},
-	"AppendBytes": {func(ctx context.Context, d *Directory) error { return d.AppendBytes(ctx, "a.md", nil) }, "append /notes/a.md"},
-	"Edit":        {func(ctx context.Context, d *Directory) error { return d.Edit(ctx, "a.md", nil) }, "edit /notes/a.md"},
+	"Write":       {func(ctx context.Context, d *Directory) error { return d.Write(ctx, "a.md", "x") }, "write /a.md"},
+	"WriteBytes":  {func(ctx context.Context, d *Directory) error { return d.WriteBytes(ctx, "/a.md", nil) }, "write /a.md"},
+	"WriteBlob":   {func(ctx context.Context, d *Directory) error { return d.WriteBlob(ctx, "b/../a.md", blob.New("", nil)) }, "write /a.md"},
+	"Append":      {func(ctx context.Context, d *Directory) error { return d.Append(ctx, "a.md", "x") }, "append /a.md"},
+	"AppendBytes": {func(ctx context.Context, d *Directory) error { return d.AppendBytes(ctx, "a.md", nil) }, "append /a.md"},
+	"Edit":        {func(ctx context.Context, d *Directory) error { return d.Edit(ctx, "a.md", nil) }, "edit /a.md"},
 	"MakeDirectory": {
-		func(ctx context.Context, d *Directory) error { return d.MakeDirectory(ctx, "x") }, "make-directory /notes/x",
+		func(ctx context.Context, d *Directory) error { return d.MakeDirectory(ctx, "x") }, "make-directory /x",
 	},
-	"Move":   {func(ctx context.Context, d *Directory) error { return d.Move(ctx, "a.md", "b") }, "move /notes/a.md to /notes/b"},
-	"Copy":   {func(ctx context.Context, d *Directory) error { return d.Copy(ctx, "a.md", "b") }, "copy /notes/a.md to /notes/b"},
-	"Remove": {func(ctx context.Context, d *Directory) error { return d.Remove(ctx, "a.md", true) }, "remove /notes/a.md"},
+	"Move":   {func(ctx context.Context, d *Directory) error { return d.Move(ctx, "a.md", "b") }, "move /a.md to /b"},
+	"Copy":   {func(ctx context.Context, d *Directory) error { return d.Copy(ctx, "a.md", "b") }, "copy /a.md to /b"},
+	"Remove": {func(ctx context.Context, d *Directory) error { return d.Remove(ctx, "a.md", true) }, "remove /a.md"},
 }
 
 // Every other method. A new one must be put in one of the two lists.
@@ -104,6 +105,7 @@ func TestReadOnly(t *testing.T) {
 				Operation: m.operation,
 				Reason:    "this handle can only read",
 				Grant:     `{"workspace":{"path":"/notes","access":"read-write"}}`,
+				Private:   true, // the holder does not know of /notes
 			}
 			if *denied.Denial != want {
 				t.Errorf("%s: %s: got %+v, want %+v", way, name, *denied.Denial, want)
@@ -136,10 +138,56 @@ func TestGrantIsJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(denied.Denial.Grant), &grant); err != nil {
 			t.Fatal(err)
 		}
-		if want := "/" + strings.TrimPrefix(path, "/"); grant.Workspace.Path != want || denied.Denial.Operation != "make-directory "+want {
+		if want := "/" + strings.TrimPrefix(path, "/"); grant.Workspace.Path != want || denied.Denial.Operation != "make-directory /" {
 			t.Errorf("%q: %q, %s", path, denied.Denial.Operation, denied.Denial.Grant)
 		}
 	}
+}
+
+// A guest learns nothing of what lies above its handle: neither from denials, but for the grant, which stays with the
+// host, nor from any other error.
+func TestErrorsAreRelative(t *testing.T) {
+	root := opened(t, Options{}).Workspace("w")
+	write(t, root, "secret/base/a.md/x", "a folder in the place of a file")
+	base, err := root.Sub("secret/base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(name string, err error) {
+		t.Helper()
+		var e *abi.Error
+		if !errors.As(err, &e) {
+			t.Errorf("%s: %v", name, err)
+			return
+		}
+		text := e.Error()
+		if e.Denial != nil {
+			text += e.Denial.Operation + e.Denial.Reason + e.Denial.Remedy
+		}
+		if strings.Contains(text, "secret") || strings.Contains(text, "base") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	ctx := t.Context()
+	for name, m := range mutators {
+		check(name+", read-only", m.call(ctx, base.AsReadOnly()))
+	}
+	for _, path := range []string{"a.md", "", "..", "a.md/../..", "gone", "gone/x", "a.md/x/y", "nul\x00", strings.Repeat("n", 300)} {
+		_, err := base.Read(ctx, path)
+		check("read "+path, err)
+	}
+	check("write", base.Write(ctx, "a.md", "x"))
+	check("write below a file", base.Write(ctx, "a.md/x/y", "x"))
+	check("append", base.Append(ctx, "a.md", "x"))
+	check("make-directory", base.MakeDirectory(ctx, "a.md/x"))
+	check("move", base.Move(ctx, "a.md", "a.md/b"))
+	check("move over", base.Move(ctx, "a.md/x", "a.md"))
+	check("copy", base.Copy(ctx, "gone", "b"))
+	check("remove", base.Remove(ctx, "a.md", false))
+	_, err = base.Subdirectory(ctx, "a.md/x")
+	check("subdirectory", err)
+	_, err = base.List(ctx, "a.md/x", 10, nil)
+	check("list", err)
 }
 
 func TestSubdirectoryStartsEmpty(t *testing.T) {

@@ -71,7 +71,8 @@ func (d *Directory) Subdirectory(ctx context.Context, path string) (*Directory, 
 // ReadOnly is the method `read-only`: see [Directory.AsReadOnly]. It does not fail.
 func (d *Directory) ReadOnly(context.Context) (*Directory, error) { return d.AsReadOnly(), nil }
 
-// writable returns the denial of an operation, e.g. "write /notes/a.md", on a handle that cannot change anything.
+// writable returns the denial of an operation, e.g. "write /a.md", on a handle that cannot change anything. The operation
+// names paths as the guest sees them; only the grant, which is private then, has the directory's own.
 func (d *Directory) writable(operation string) error {
 	if !d.readOnly {
 		return nil
@@ -93,6 +94,7 @@ func (d *Directory) writable(operation string) error {
 		Operation: operation,
 		Reason:    "this handle can only read",
 		Grant:     string(bytes.TrimSpace(line.Bytes())),
+		Private:   d.base != "",
 	})
 }
 

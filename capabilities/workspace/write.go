@@ -69,7 +69,7 @@ func (d *Directory) change(ctx context.Context, operation, path string, f func(t
 	if err != nil {
 		return err
 	}
-	if err := d.writable(operation + " " + full); err != nil {
+	if err := d.writable(operation + " " + d.shown(full)); err != nil {
 		return err
 	}
 	return d.update(ctx, func(t *tree) error { return f(t, full) })

@@ -17,9 +17,10 @@ type failure struct {
 	Message string `json:"message"`
 	// Denial is there when Kind is denied: the host's record, never the guest's word.
 	Denial *denial `json:"denial,omitempty"`
-	// Limit and Value name a limit and what it is set to.
-	Limit string `json:"limit,omitempty"`
-	Value string `json:"value,omitempty"`
+	// Limit and Value name a limit and what it is set to. Claimed is set when only the tool says that it reached it.
+	Limit   string `json:"limit,omitempty"`
+	Value   string `json:"value,omitempty"`
+	Claimed bool   `json:"claimed,omitempty"`
 	// Failure is the tool's own account, its stack mapped to the author's source.
 	Failure *abi.Failure `json:"failure,omitempty"`
 	// Problems are those of an input ([]abi.Problem) or of a source ([]toolchain.Problem).
@@ -105,7 +106,7 @@ func explain(err error) failure {
 		f.Kind, f.Denial = kindDenied, &denial{d.Binding, d.Operation, d.Reason, d.Remedy}
 		f.Message = fmt.Sprintf("denied: %s through %q: %s", d.Operation, d.Binding, d.Reason)
 	case errors.As(err, &limit):
-		f.Kind, f.Limit, f.Value = kindLimit, limit.Limit, limit.Value
+		f.Kind, f.Limit, f.Value, f.Claimed = kindLimit, limit.Limit, limit.Value, limit.Claimed
 	case errors.As(err, &guest):
 		f.Kind, f.Failure = kindFailed, &guest.Failure
 	case errors.As(err, &trap):

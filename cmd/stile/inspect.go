@@ -105,9 +105,9 @@ func (c *inspectCommand) component(ctx context.Context, n *session) ([]byte, err
 func imports(from []host.Import) []importedThing {
 	things := make([]importedThing, len(from))
 	for i, item := range from {
-		things[i] = importedThing{Name: item.Name, Kind: item.Kind, Functions: []importedFunction{}}
+		things[i] = importedThing{Name: abi.Printable(item.Name), Kind: item.Kind, Functions: []importedFunction{}}
 		for _, f := range item.Funcs {
-			things[i].Functions = append(things[i].Functions, importedFunction{f.Name, f.Handle})
+			things[i].Functions = append(things[i].Functions, importedFunction{abi.Printable(f.Name), abi.Printable(f.Handle)})
 		}
 	}
 	return things

@@ -179,7 +179,7 @@ func (n *session) withSource(ctx context.Context, file string, imports []string,
 			return usagef("there is no interface %s", name)
 		}
 	}
-	source, tree, err := toolchain.Open(file)
+	source, tree, err := toolchain.Open(file, n.home, n.cache)
 	if err != nil {
 		return err
 	}

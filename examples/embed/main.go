@@ -7,6 +7,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"path/filepath"
@@ -59,16 +60,17 @@ func (b Book) Search(_ context.Context, text string) []string {
 }
 
 func main() {
-	if err := run(context.Background(), os.Args[1:]); err != nil {
+	input := `{"name":"Ada"}`
+	if len(os.Args) > 1 {
+		input = os.Args[1]
+	}
+	if err := run(context.Background(), input, os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, args []string) error {
-	input := []byte(`{"name":"Ada"}`)
-	if len(args) > 0 {
-		input = []byte(args[0])
-	}
+// run calls the tool of lookup.ts and writes what it returns.
+func run(ctx context.Context, input string, out io.Writer) error {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return err
@@ -94,7 +96,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	phone := "+44 20 7946 0000"
-	output, err := component.Call(ctx, "mail_to", input, host.Env{
+	output, err := component.Call(ctx, "mail_to", []byte(input), host.Env{
 		"crm": Book{
 			"Ada Lovelace": {Name: "Ada Lovelace", Email: "ada@example.com", Phone: &phone},
 			"Alan Turing":  {Name: "Alan Turing", Email: "alan@example.com"},
@@ -103,6 +105,6 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(string(output))
-	return nil
+	_, err = fmt.Fprintf(out, "%s\n", output)
+	return err
 }

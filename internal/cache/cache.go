@@ -1,6 +1,7 @@
 // Package cache keeps what can be rebuilt: compiled native code, memory images, the engine. Content from it is later
 // mapped and run, so nothing is believed that does not carry a MAC made with a key only this user can read; whatever
-// does not verify is deleted and reported as missing. Any number of processes may use one folder at once.
+// does not verify is deleted and reported as missing. Any number of processes may use one folder at once, with one key or
+// with several: each key has entries of its own. What was not used for longest goes when the folder grows too large.
 package cache
 
 import (
@@ -27,15 +28,25 @@ import (
 // The folder holds
 //
 //	objects/<sha256 of content>       the content and nothing else, so that it can be mapped
-//	<kind>/<sha256 of key>            a record that binds kind and key to a content
-//	locks/<sha256 of kind and key>    an empty file, held by the process that builds the entry
+//	<kind>/<MAC of kind and key>      a record that binds kind and key to a content
+//	locks/<MAC of kind and key>       an empty file, held by the process that builds the entry
+//	locks/sweep                       an empty file, held by the process that makes room; its time is that of the last sweep
 //
-// A record is replaced in one step after its object is in place, so a reader never sees half an entry.
+// A record is replaced in one step after its object is in place, so a reader never sees half an entry. The times of
+// record and object say when the entry was last used.
 const (
 	objects    = "objects"
 	locks      = "locks"
 	recordSize = 8 + sha256.Size + sha256.Size // length, digest, MAC
 	lockRetry  = 5 * time.Millisecond
+
+	entryMAC = "stile cache entry"
+	nameMAC  = "stile cache name"
+
+	maxSize    = 2 << 30          // bytes of all objects
+	sweepEvery = time.Minute      // at most
+	minAge     = time.Hour        // what is younger is not removed
+	touchAfter = 10 * time.Minute // how old the time of an entry is before a use renews it
 )
 
 // A Cache is a folder of authenticated entries, each named by a kind and a key. It is safe for use by many goroutines.
@@ -45,6 +56,7 @@ type Cache struct {
 	root *os.Root
 	key  []byte
 	log  *slog.Logger
+	max  int64 // bytes of all objects
 }
 
 // Open opens the cache in dir with the MAC key in keyDir, file cache.key. Folders and key are made when they are
@@ -62,7 +74,7 @@ func Open(dir, keyDir string, log *slog.Logger) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
 	}
-	return &Cache{dir: dir, root: root, key: key, log: log}, nil
+	return &Cache{dir: dir, root: root, key: key, log: log, max: maxSize}, nil
 }
 
 // Close lets go of the folder. Files that File returned stay open.
@@ -90,7 +102,7 @@ func (c *Cache) Get(kind, key string) ([]byte, bool, error) {
 // File returns an entry's content as an open file, at its start. It was verified through this same descriptor, so map
 // it through the descriptor (/proc/self/fd, /dev/fd) and never by name. The caller closes it.
 func (c *Cache) File(kind, key string) (*os.File, bool, error) {
-	name, err := recordName(kind, key)
+	name, err := c.recordName(kind, key)
 	if err != nil {
 		return nil, false, err
 	}
@@ -101,11 +113,12 @@ func (c *Cache) File(kind, key string) (*os.File, bool, error) {
 	if err == nil {
 		var f *os.File
 		if f, err = c.openObject(kind, key, record); err == nil {
+			c.touch(f, name, objectName(record[8:recordSize-sha256.Size]))
 			return f, true, nil
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = &forgedError{"its content is gone", name}
+	if errors.Is(err, fs.ErrNotExist) { // a process made room
+		return nil, false, c.remove(name)
 	}
 	bad, ok := errors.AsType[*forgedError](err)
 	if !ok {
@@ -123,7 +136,7 @@ func (c *Cache) File(kind, key string) (*os.File, bool, error) {
 // Put keeps data under kind and key, replacing what was there. After an error (disk full, read-only folder) the entry
 // is what it was before or missing, and the caller goes on without the cache.
 func (c *Cache) Put(kind, key string, data []byte) error {
-	name, err := recordName(kind, key)
+	name, err := c.recordName(kind, key)
 	if err != nil {
 		return err
 	}
@@ -131,12 +144,15 @@ func (c *Cache) Put(kind, key string, data []byte) error {
 	record := make([]byte, 0, recordSize)
 	record = binary.BigEndian.AppendUint64(record, uint64(len(data)))
 	record = append(record, digest[:]...)
-	record = append(record, c.mac(kind, key, record)...)
+	record = append(record, c.mac(entryMAC, kind, key, record)...)
 	if err := replace(c.root, objectName(digest[:]), data, false); err != nil {
 		return fmt.Errorf("cache: keep %s: %w", kind, err)
 	}
 	if err := replace(c.root, name, record, false); err != nil {
 		return fmt.Errorf("cache: keep %s: %w", kind, err)
+	}
+	if err := c.sweep(); err != nil {
+		c.log.Warn("cache was not held to its size", "error", err)
 	}
 	return nil
 }
@@ -173,27 +189,52 @@ func (c *Cache) Do(ctx context.Context, kind, key string, build func() ([]byte, 
 }
 
 // lock holds an entry's lock file. Two open files of one process exclude each other too, so goroutines need no lock of
-// their own. The files are left in place: removing one that another process waits for would let both in.
+// their own.
 func (c *Cache) lock(ctx context.Context, kind, key string) (unlock func(), err error) {
 	if err := makeFolder(c.root, locks); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(kind + "\x00" + key))
-	l := flock.New(filepath.Join(c.dir, locks, hex.EncodeToString(sum[:])), flock.SetPermissions(0o600))
-	if _, err := l.TryLockContext(ctx, lockRetry); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return func() {
-		if err := l.Close(); err != nil {
-			c.log.Warn("cache lock was not released", "kind", kind, "error", err)
+	name := c.fileName(kind, key)
+	for {
+		l := c.lockFile(name)
+		if _, err := l.TryLockContext(ctx, lockRetry); err != nil {
+			return nil, errors.Join(err, l.Close())
 		}
-	}, nil
+		if c.current(l) {
+			return func() { c.unlock(l) }, nil
+		}
+		if err := l.Close(); err != nil { // whoever held it has removed the file: try with the next one
+			return nil, err
+		}
+	}
 }
 
-// mac authenticates a record: what it is called, and the length and digest of its content.
-func (c *Cache) mac(kind, key string, lengthAndDigest []byte) []byte {
+func (c *Cache) lockFile(name string) *flock.Flock {
+	return flock.New(filepath.Join(c.dir, locks, name), flock.SetPermissions(0o600))
+}
+
+// current says whether the file of a lock that is held still has its name. If not, the lock keeps nobody out.
+func (c *Cache) current(l *flock.Flock) bool {
+	held, err := l.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Lstat(l.Path())
+	return err == nil && os.SameFile(held, named)
+}
+
+// unlock removes the file of a lock, which must be held and current, and then releases it.
+func (c *Cache) unlock(l *flock.Flock) {
+	if err := errors.Join(os.Remove(l.Path()), l.Close()); err != nil {
+		c.log.Warn("cache lock was not released", "error", err)
+	}
+}
+
+// mac authenticates a record: what it is called, and the length and digest of its content. The purpose keeps this use of
+// the key apart from others.
+func (c *Cache) mac(purpose, kind, key string, lengthAndDigest []byte) []byte {
 	h := hmac.New(sha256.New, c.key)
-	for _, s := range []string{"stile cache entry", kind, key} {
+	for _, s := range []string{purpose, kind, key} {
 		_ = binary.Write(h, binary.BigEndian, uint64(len(s)))
 		h.Write([]byte(s))
 	}
@@ -221,8 +262,8 @@ func (c *Cache) readRecord(name string) ([]byte, error) {
 func (c *Cache) openObject(kind, key string, record []byte) (_ *os.File, err error) {
 	const macAt = recordSize - sha256.Size
 	length, digest := binary.BigEndian.Uint64(record), record[8:macAt]
-	name, _ := recordName(kind, key)
-	if !hmac.Equal(record[macAt:], c.mac(kind, key, record[:macAt])) {
+	name, _ := c.recordName(kind, key)
+	if !hmac.Equal(record[macAt:], c.mac(entryMAC, kind, key, record[:macAt])) {
 		return nil, &forgedError{"the MAC is not ours", name}
 	}
 	name = objectName(digest)
@@ -262,12 +303,16 @@ func (e *forgedError) Error() string { return e.reason }
 
 var kindPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 
-func recordName(kind, key string) (string, error) {
+func (c *Cache) recordName(kind, key string) (string, error) {
 	if !kindPattern.MatchString(kind) || kind == objects || kind == locks {
 		return "", fmt.Errorf("cache: %q is not a kind of entry", kind)
 	}
-	sum := sha256.Sum256([]byte(key))
-	return filepath.Join(kind, hex.EncodeToString(sum[:])), nil
+	return filepath.Join(kind, c.fileName(kind, key)), nil
+}
+
+// fileName names an entry so that those of different MAC keys never meet.
+func (c *Cache) fileName(kind, key string) string {
+	return hex.EncodeToString(c.mac(nameMAC, kind, key, nil))
 }
 
 func objectName(digest []byte) string { return filepath.Join(objects, hex.EncodeToString(digest)) }

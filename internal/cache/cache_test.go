@@ -55,7 +55,7 @@ func want(t *testing.T, c *Cache, kind, key, content string) {
 // files returns the names of an entry's record and object.
 func files(t *testing.T, c *Cache, kind, key string) (record, object string) {
 	t.Helper()
-	name, err := recordName(kind, key)
+	name, err := c.recordName(kind, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,9 +182,11 @@ func TestTampering(t *testing.T) {
 			_, other := files(t, c, "code", "b")
 			edit(t, other, func(b []byte) []byte { must(t, os.WriteFile(o, b, 0o600)); return b })
 		},
-		"forged with another key": func(t *testing.T, c *Cache, _, _ string) {
+		"forged with another key": func(t *testing.T, c *Cache, r, _ string) {
 			forger := open(t, c.dir, t.TempDir())
 			put(t, forger, "code", "a", "evil code")
+			other, _ := files(t, forger, "code", "a")
+			must(t, os.Rename(other, r))
 		},
 		"record is a link": func(t *testing.T, c *Cache, r, _ string) {
 			edit(t, r, func(b []byte) []byte { must(t, os.WriteFile(filepath.Join(c.dir, "moved"), b, 0o600)); return b })
@@ -217,6 +219,22 @@ func TestTampering(t *testing.T) {
 			put(t, c, "code", "a", "content of code a")
 			want(t, c, "code", "a", "content of code a")
 		})
+	}
+}
+
+// Homes with keys of their own may share a folder: neither sees, replaces or deletes what the other made.
+func TestTwoKeys(t *testing.T) {
+	dir := t.TempDir()
+	one, two := open(t, dir, t.TempDir()), open(t, dir, t.TempDir())
+	put(t, one, "code", "a", "of one")
+	want(t, two, "code", "a", "")
+	put(t, two, "code", "a", "of two")
+	put(t, two, "code", "b", "of one") // the same content
+	for range 2 {
+		want(t, one, "code", "a", "of one")
+		want(t, one, "code", "b", "")
+		want(t, two, "code", "a", "of two")
+		want(t, two, "code", "b", "of one")
 	}
 }
 

@@ -7,6 +7,8 @@ declare const host: (operation: number, ...operands: any[]) => any;
 declare const memory: ArrayBuffer;
 /** The address of the words that are shared with the bindings module. */
 declare const block: number;
+/** The address down to which scripts may use the stack. */
+declare const stackLimit: number;
 
 const UTF8 = 0, TEXT = 1, MALLOC = 2, FREE = 3, FREE_UTF8 = 4, BYTES = 5, TAKE_BYTES = 6;
 const SLOTS = 17, TIME = SLOTS * 8 + 16;
@@ -46,6 +48,8 @@ interface World {
   resources: { class: string; interface: string; drop: number }[];
   imports: { name: string; functions: FunctionInfo[] }[];
   exports: { name: string; functions: FunctionInfo[] }[];
+  /** Names that the env of a call is known to have, with their interfaces. */
+  bindings: Record<string, string>;
   /** Bytes that the largest result takes in memory. */
   results: number;
 }
@@ -108,11 +112,19 @@ export type ResourceClass = new (...args: any[]) => Raw;
 export interface RawInterface {
   functions: Record<string, (...args: any[]) => any>;
   resources: Record<string, ResourceClass>;
+  /** The class of what `get` returns. */
+  handle?: ResourceClass;
 }
 
 function wrong(expected: string, value: any): never {
   const type = value === null ? "null" : typeof value;
   throw new TypeError(`expected ${expected}, got ${type === "number" || type === "bigint" ? value : type}`);
+}
+
+/** Whether the stack was ever used up: what runs out leaves its traces around the limit, which are not cleared. */
+export function stackWasFull(): boolean {
+  for (let at = (stackLimit - 2048) >> 2; at < (stackLimit + 4096) >> 2; at++) if (i32[at] !== 0) return true;
+  return false;
 }
 
 // What was lowered into memory, to be freed: addresses of blocks, and negated ones of text.
@@ -447,6 +459,8 @@ function caller(info: FunctionInfo): (this: any, ...args: any[]) => any {
 
   return function (...args) {
     if (isBuilding) throw new Error(noCapability);
+    // A handle that is asked for on first use is asked for now, while the slots are free.
+    if (first) this[handle];
     const outer = nesting++ > 0 ? saveSlots() : undefined;
     const mark = holding;
     let at = 0;
@@ -562,6 +576,7 @@ export function building(): boolean {
 export function define(descriptor: string): void {
   // JSON gives floats, and what `host` takes are integers.
   world = JSON.parse(descriptor, (_, value) => (typeof value === "number" ? value | 0 : value));
+  world.bindings = Object.assign(create(null), world.bindings);
   used = 0;
   results = world.results > 0 ? host(MALLOC, world.results) : 0;
   const constructors: FunctionInfo[] = [];
@@ -576,6 +591,23 @@ export function define(descriptor: string): void {
   for (const e of world.exports) for (const f of e.functions) exported[exported.length] = exportOf(e.name, f);
 }
 
+/** A handle of an imported interface that is asked for when it is first used. */
+export function later(name: string, ask: () => Raw): Raw {
+  return create(interfaces.get(name)!.handle!.prototype, {
+    [handle]: {
+      get: () => ask()[handle],
+      set: (index: number) => {
+        ask()[handle] = index;
+      },
+    },
+  });
+}
+
+/** The interface of a name that the env of every call is known to have. */
+export function known(): Record<string, string> {
+  return world.bindings;
+}
+
 function rawInterface(name: string): RawInterface {
   let found = interfaces.get(name);
   if (!found) interfaces.set(name, (found = { functions: {}, resources: {} }));
@@ -585,8 +617,11 @@ function rawInterface(name: string): RawInterface {
 function defineFunction(target: RawInterface, info: FunctionInfo): void {
   if (info.kind === "constructor") return;
   const value = caller(info);
-  if (info.kind === "function") target.functions[info.name] = value;
-  else {
+  if (info.kind === "function") {
+    target.functions[info.name] = value;
+    const ok = info.name === "get" && info.result !== null ? world.types[info.result].cases?.[0].type : null;
+    if (typeof ok === "number") target.handle = classes[world.types[ok].resource!];
+  } else {
     const Class = classes[info.resource!];
     const object = info.kind === "method" ? Class.prototype : Class;
     defineProperty(object, info.name, { value, writable: true, configurable: true });
@@ -595,17 +630,15 @@ function defineFunction(target: RawInterface, info: FunctionInfo): void {
 
 function exportOf(name: string, info: FunctionInfo): Export {
   const { params, spilled, result, indirect } = info;
-  const inner = params.map((p) => codec(p.type));
+  const take = params.map((p) => (spilled === null ? codec(p.type).lift : codec(p.type).load));
   const offsets = spilled === null ? flatOffsets(params) : world.types[spilled].fields!.map((f) => f.offset);
-  const lift =
-    spilled === null
-      ? () => inner.map((c, i) => c.lift(block + offsets[i]))
-      : () => {
-          const base = i32[block >> 2];
-          const args = inner.map((c, i) => c.load(base + offsets[i]));
-          host(FREE, base);
-          return args;
-        };
+  const lift = () => {
+    const base = spilled === null ? block : i32[block >> 2];
+    const args = [];
+    for (let i = 0; i < take.length; i++) args[i] = take[i](base + offsets[i]);
+    if (spilled !== null) host(FREE, base);
+    return args;
+  };
   if (result === null) return { ...info, interface: name, lift };
   const { store, lower } = codec(result);
   const { size } = world.types[result];
@@ -637,14 +670,15 @@ export function wait(pollable: Raw): Promise<void> {
 export function enter(index: number): void {
   release(0);
   const call = (current = { export: exported[index], settled: false, failed: false, value: undefined });
-  const args = call.export.lift();
-  (async () => {
-    try {
-      settle(call, false, await implementations.get(call.export.interface)![call.export.name](...args));
-    } catch (error) {
-      settle(call, true, error);
-    }
-  })();
+  void serve(call, call.export.lift());
+}
+
+async function serve(call: typeof current, args: any[]): Promise<void> {
+  try {
+    settle(call, false, await implementations.get(call.export.interface)![call.export.name](...args));
+  } catch (error) {
+    settle(call, true, error);
+  }
 }
 
 /** Ends the call that is being served as if its handler had thrown, unless it has ended. */

@@ -3,16 +3,16 @@ import { blobs } from "./blobs";
 import { clock } from "./clock";
 import { logger } from "./console";
 import { generated } from "./generated";
-import { http } from "./http";
 import { kv } from "./kv";
 import { random } from "./random";
-import { bindings, handle, type Raw } from "./session";
+import { iface, known } from "./bindings";
+import { bindings, handle, kindOf, type Raw } from "./session";
 import { tools } from "./tools";
 import { workspace } from "./workspace";
 
-const sugar = new Map<string, (raw: Raw) => object>([
+/** What makes the object of a binding from its handle, by interface; generated() does it for the rest. */
+export const sugar = new Map<string, (raw: Raw) => object>([
   ["stile:capability/blob", blobs],
-  ["stile:capability/http", http],
   ["stile:capability/workspace", workspace],
   ["stile:capability/kv", kv],
   ["stile:capability/clock", clock],
@@ -24,32 +24,39 @@ const sugar = new Map<string, (raw: Raw) => object>([
 /** What looks at any object and takes undefined for an answer: promises and JSON. */
 const probes = new Set(["then", "toJSON"]);
 
-/** The bindings of the call as an object. Each is made when it is first used, and then kept in the proxy's target. */
-export function environment(): object {
-  return new Proxy(Object.create(null), handler);
-}
-
 type Made = Record<string, object>;
 
-function binding(made: Made, name: string): object {
-  return (made[name] ??= (sugar.get(bindings().get(name)!) ?? generated)(handle(name)));
+// The object of each binding, made when it is first used; those known from the build are made with the image.
+const made: Made = Object.create(null);
+
+function binding(name: string): object {
+  return (made[name] ??= (sugar.get(kindOf(name)!) ?? generated)(handle(name)));
+}
+
+/** Makes the objects of the bindings that are known from the build and imported. */
+export function prepare(): void {
+  for (const name of Object.keys(known())) if (iface(known()[name])?.handle) binding(name);
 }
 
 const handler: ProxyHandler<Made> = {
   get(made, name) {
     if (typeof name === "symbol") return undefined;
-    if (bindings().has(name)) return binding(made, name);
+    if (made[name]) return made[name];
+    if (kindOf(name)) return binding(name);
     if (probes.has(name)) return undefined;
     const names = [...bindings().keys()].join(", ") || "nothing";
     throw new TypeError(`env.${name} is not bound (bound: ${names}); add to the manifest: "bindings": { "${name}": { ... } }`);
   },
   has: (_, name) => typeof name === "string" && bindings().has(name),
   ownKeys: () => [...bindings().keys()],
-  getOwnPropertyDescriptor: (made, name) =>
+  getOwnPropertyDescriptor: (_, name) =>
     typeof name === "string" && bindings().has(name)
-      ? { get: () => binding(made, name), enumerable: true, configurable: true } // to list names makes no binding
+      ? { get: () => binding(name), enumerable: true, configurable: true } // to list names makes no binding
       : undefined,
   set: () => false,
   defineProperty: () => false,
   deleteProperty: () => false,
 };
+
+/** The bindings of a call as an object, the `env` of a tool's run. */
+export const environment: object = new Proxy(made, handler);

@@ -1,6 +1,6 @@
 // extension(): what an author declares, checked when the image is made, and the exports of stile:extension/tools.
 import { implement, WitError } from "./bindings";
-import { environment } from "./env";
+import { environment, prepare } from "./env";
 import { failure } from "./failure";
 import { toJson } from "./json";
 import { forget } from "./resources";
@@ -39,6 +39,7 @@ export function extension(definition: { tools: Record<string, any> }): object {
 export function register(exported: unknown): void {
   const made = typeof exported === "object" && exported !== null ? declared.get(exported) : undefined;
   if (!made) throw new TypeError('the entry file must have `export default extension({ tools: ... })`, with extension from "stile"');
+  prepare();
   implement("stile:extension/tools", {
     describe: () => [...made.values()].map(({ definition }) => definition),
     call: (name: string, input: string, env: Raw) => {
@@ -55,7 +56,7 @@ async function call(tools: Map<string, Tool>, name: string, input: string): Prom
   try {
     let value: unknown = parse(input);
     if (found.validate) value = await found.validate(value);
-    return toJson(await found.run(value, environment()));
+    return toJson(await found.run(value, environment));
   } catch (thrown) {
     throw failure(thrown);
   }

@@ -107,7 +107,7 @@ function showParts(object: any, name: string | undefined, state: State): string 
   }
   if (object instanceof Date) return withProperties(Number.isNaN(object.getTime()) ? "Invalid Date" : object.toISOString(), object, state);
   if (object instanceof RegExp) return withProperties(RegExp.prototype.toString.call(object), object, state);
-  if (object instanceof URL) return `URL ${quote(object.href)}`;
+  if (typeof URL === "function" && object instanceof URL) return `URL ${quote(object.href)}`;
   if (object instanceof Promise || object instanceof WeakMap || object instanceof WeakSet) return `${name} {}`;
   for (const primitive of [Number, String, Boolean, BigInt, Symbol])
     if (object instanceof primitive) return `[${primitive.name}: ${show(object.valueOf(), state)}]`;

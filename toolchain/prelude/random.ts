@@ -1,6 +1,5 @@
 // Math.random, crypto and the random binding.
 import { building, note } from "./bindings";
-import { digest } from "./digest";
 import { ask } from "./errors";
 import { define } from "./global";
 import { demand, type Raw } from "./session";
@@ -65,11 +64,14 @@ function randomUUID(): string {
   return value.toHex().replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
+/** The global `crypto`. */
+export const crypto: object = { getRandomValues, randomUUID };
+
 export function installRandom(): void {
   Object.defineProperty(Math, "random", {
     value: mathRandom,
     writable: true,
     configurable: true,
   });
-  define("crypto", { getRandomValues, randomUUID, subtle: { digest } });
+  define("crypto", crypto);
 }

@@ -1,5 +1,6 @@
 // The engine's own limits. Running into one is remembered, so that a call that catches the error and fails with another
 // is still reported as what it is.
+import { stackWasFull } from "./bindings";
 
 let met: string | undefined;
 let formatter: unknown;
@@ -15,7 +16,7 @@ export function exhaustion(thrown: unknown): string | undefined {
     const limit = limitOf(error);
     if (limit) return limit;
   }
-  return met;
+  return met ?? (stackWasFull() ? "stack: maximum call stack size exceeded" : undefined);
 }
 
 /** A thrown value and its causes. */
@@ -38,6 +39,7 @@ function limitOf(error: unknown): string | undefined {
     if (!Error.isError(error)) return undefined;
     const message = (error as Error).message;
     if (error instanceof InternalError && message === "out of memory") return "memory: out of memory";
+    if (error instanceof InternalError && message === "string too long") return "memory: string too long";
     if (error instanceof RangeError) {
       if (message === "invalid string length") return "memory: string too long";
       if (message === "Maximum call stack size exceeded") return "stack: maximum call stack size exceeded";
@@ -60,7 +62,7 @@ interface CallSite {
 
 /**
  * Sees every error as the engine makes it, through the hook that formats its stack. The engine cannot call the hook when
- * the stack itself is what ran out; such an error is known only by its message.
+ * the stack itself is what ran out; that is seen by its traces.
  */
 export function watchErrors(): void {
   const native = Object.getOwnPropertyDescriptor(Error, "prepareStackTrace")!;

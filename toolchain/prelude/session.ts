@@ -1,34 +1,46 @@
 // The call that is being served: its env, and the bindings that web APIs use.
-import { iface } from "./bindings";
+import { iface, known, later, type Raw } from "./bindings";
 import { ask, DeniedError, unbound } from "./errors";
 
-/** A raw handle: the methods of its WIT resource, all synchronous. */
-export type Raw = Record<string, (...args: any[]) => any>;
+export type { Raw };
 
 let env: Raw | undefined;
 let bound: Map<string, string> | undefined;
-let handles = new Map<string, Raw>();
+const handles = new Map<string, Raw>();
 
 /** Begins a call. */
 export function enter(raw: Raw): void {
   env = raw;
   bound = undefined;
-  handles = new Map();
+  if (handles.size) handles.clear();
 }
 
 /** The bindings of the call: name to interface, without its version. */
 export function bindings(): Map<string, string> {
   if (!env) throw new Error("capabilities are not available at top level; use them inside a tool's run");
-  return (bound ??= new Map(env.names().map(([name, kind]: [string, string]) => [name, kind.replace(/@.*/, "")])));
+  if (bound) return bound;
+  bound = new Map();
+  for (const [name, kind] of env.names()) bound.set(name, kind.slice(0, kind.lastIndexOf("@")));
+  return bound;
 }
 
-/** The handle of a binding. */
+/** The interface of a binding, undefined when there is none. A name known from the build needs no question. */
+export function kindOf(name: string): string | undefined {
+  return known()[name] ?? bindings().get(name);
+}
+
+/** The handle of a binding, which the host is asked for when it is first used. */
 export function handle(name: string): Raw {
-  const known = handles.get(name);
-  if (known) return known;
-  const kind = bindings().get(name)!;
-  const found = iface(kind);
-  if (!found) throw new TypeError(`env.${name}: this extension was built without the interface ${kind}`);
+  const kind = kindOf(name)!;
+  if (!iface(kind)?.handle) throw new TypeError(`env.${name}: this extension was built without the interface ${kind}`);
+  return later(kind, () => open(name, kind));
+}
+
+function open(name: string, kind: string): Raw {
+  const found = iface(kind)!;
+  const opened = handles.get(name);
+  if (opened) return opened;
+  if (!env) throw new Error("capabilities are not available at top level; use them inside a tool's run");
   const raw = ask(() => found.functions.get(env, name) as Raw);
   handles.set(name, raw);
   return raw;
@@ -44,7 +56,7 @@ export function ambient(kind: string): Raw | undefined {
   const whole = `stile:capability/${kind}`;
   if (!env || !iface(whole)) return undefined;
   const name = bindings().get(kind) === whole ? kind : [...bindings()].find(([, other]) => other === whole)?.[0];
-  return name === undefined ? undefined : handle(name);
+  return name === undefined ? undefined : open(name, whole);
 }
 
 /** The same for an operation that cannot do without. */

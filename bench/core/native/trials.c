@@ -107,7 +107,7 @@ static void prototype_start(void) {
   engine = new_engine(wasm_config_new(), 15, 7, 1000);
   linker = wasmtime_component_linker_new(engine);
   wasmtime_component_linker_instance_t *root = wasmtime_component_linker_root(linker);
-  wasmtime_module_t *m = module_in(engine, "engine.wasm");
+  wasmtime_module_t *m = module_in(engine, "prototype-engine.wasm");
   check("engine", wasmtime_component_linker_instance_add_module(root, "engine", 6, m));
   check("log", wasmtime_component_linker_instance_add_func(root, "log", 3, nothing, NULL, NULL));
   wasmtime_component_linker_instance_delete(root);

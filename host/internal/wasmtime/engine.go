@@ -20,7 +20,7 @@ import (
 )
 
 // Tick is how often a running guest looks whether it has been cancelled or has passed a limit.
-const Tick = 5 * time.Millisecond
+const Tick = C.STILE_TICK * time.Nanosecond
 
 // Pool sizes an [Engine]. All fields must be positive.
 type Pool struct {

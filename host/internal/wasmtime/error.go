@@ -10,8 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"unsafe"
+
+	"github.com/stilehost/stile/abi"
 )
 
 // Why a call was ended from outside the guest.
@@ -24,7 +27,8 @@ var (
 type TrapError struct {
 	// Reason is wasmtime's text for the trap, e.g. "out of bounds memory access".
 	Reason string
-	// Functions are the names of the functions on the guest's stack, innermost first; "" for one without a name.
+	// Functions are the names of at most 64 functions on the guest's stack, innermost first. They are the component's word,
+	// cut to 100 bytes and made printable; "" for one without a name.
 	Functions []string
 }
 
@@ -36,7 +40,26 @@ type PanicError struct {
 	Stack []byte
 }
 
+// NewPanicError makes the error of a value that was just recovered, with the stack of the panic.
+func NewPanicError(value any) *PanicError { return &PanicError{Value: value, Stack: debug.Stack()} }
+
 func (e *PanicError) Error() string { return fmt.Sprintf("panic in a host function: %v", e.Value) }
+
+// SizeError is a value of a host function, argument or result, that is larger than this package converts.
+type SizeError struct {
+	Type string
+	Size int
+	Max  int
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%d bytes in one %s, more than %d", e.Size, e.Type, e.Max)
+}
+
+// InstanceError is a component that cannot be instantiated: it does not fit its linker or the limits of its store.
+type InstanceError struct{ Reason string }
+
+func (e *InstanceError) Error() string { return e.Reason }
 
 // engineError is wasmtime's own text.
 type engineError string
@@ -62,19 +85,32 @@ func newError(text string) *C.wasmtime_error_t {
 
 var frame = regexp.MustCompile(`(?m)^\s+\d+:\s+0x[0-9a-f]+ - (?:[^!\n]*!)?(.*)$`)
 
-// parseError recognises what a guest did wrong by wasmtime's text, which is all that the C API gives for a component.
+const (
+	maxFrames    = 64
+	maxFrameName = 100
+)
+
+// parseError recognises what a guest did wrong by wasmtime's text, which is all that the C API gives for a component. The
+// names in a backtrace are the guest's and can look like anything, so the reason is read only from what follows them.
 func parseError(text string) error {
-	_, reason, trapped := strings.Cut(text, "wasm trap: ")
-	if !trapped && strings.HasPrefix(text, "error while executing at wasm backtrace:") {
-		_, reason, trapped = strings.Cut(text, "Caused by:\n")
+	const caused = "Caused by:\n"
+	reason, trapped := strings.CutPrefix(text, "error while executing at wasm backtrace:")
+	frames := ""
+	if i := strings.LastIndex(reason, caused); trapped && i >= 0 {
+		frames, reason = reason[:i], reason[i+len(caused):]
+	}
+	const prefix = "wasm trap: "
+	if i := strings.LastIndex(reason, prefix); i >= 0 {
+		trapped, reason = true, reason[i+len(prefix):]
 	}
 	if !trapped {
 		return engineError(strings.TrimSpace(text))
 	}
 	reason, _, _ = strings.Cut(strings.TrimSpace(reason), "\n")
 	trap := &TrapError{Reason: reason}
-	for _, m := range frame.FindAllStringSubmatch(text, 64) {
-		trap.Functions = append(trap.Functions, m[1])
+	for _, m := range frame.FindAllStringSubmatch(frames, maxFrames) {
+		name := strings.ToValidUTF8(m[1][:min(len(m[1]), maxFrameName)], "")
+		trap.Functions = append(trap.Functions, abi.Printable(name))
 	}
 	return trap
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"runtime"
 	"runtime/cgo"
-	"runtime/debug"
 	"sync"
 	"unsafe"
 
@@ -116,7 +115,7 @@ func goCall(handle, store C.uintptr_t, context *C.wasmtime_context_t, args *C.wa
 	if int(nargs) != len(f.params) || (nresults != 0) != (f.result != nil) {
 		return s.fail(errors.New("the guest's type of a host function is not the host's"))
 	}
-	x := crossing{store: s, linker: f.linker, context: context}
+	x := crossing{store: s, linker: f.linker, context: context, hosted: true}
 	values := make([]abi.Value, nargs)
 	for i, v := range unsafe.Slice(args, nargs) {
 		var err error
@@ -124,6 +123,7 @@ func goCall(handle, store C.uintptr_t, context *C.wasmtime_context_t, args *C.wa
 			return s.fail(err)
 		}
 	}
+	s.held = x.held
 	result, err := f.call(s, values)
 	if err != nil {
 		return s.fail(err)
@@ -159,5 +159,5 @@ func (s *Store) recovered(value any, e *C.wasmtime_error_t) *C.wasmtime_error_t 
 	if value == nil {
 		return e
 	}
-	return s.fail(&PanicError{Value: value, Stack: debug.Stack()})
+	return s.fail(NewPanicError(value))
 }

@@ -43,10 +43,18 @@ wasm_engine_t *stile_engine_new(stile_pool pool) {
   return wasm_engine_new_with_config(c);
 }
 
+// elapsed is the time since the running call began, at most a tick: it may have waited before its first.
+static uint64_t elapsed(const stile_state *s) {
+  uint64_t t = now(CLOCK_MONOTONIC) - s->wall_start;
+  return t < STILE_TICK ? t : STILE_TICK;
+}
+
 // on_epoch runs at every tick of the engine's epoch while the guest runs.
 static wasmtime_error_t *on_epoch(wasmtime_context_t *context, void *data, uint64_t *delta, wasmtime_update_deadline_kind_t *kind) {
   (void)context;
   stile_state *s = data;
+  // Thread time is a system call, so a call that ends before its first tick is not charged for it.
+  if (!s->cpu_start) s->cpu_start = now(CLOCK_THREAD_CPUTIME_ID) - elapsed(s);
   if (__atomic_load_n(s->waiting, __ATOMIC_RELAXED) > 0) goYield(s->handle);
   if (atomic_load_explicit(&s->cancelled, memory_order_relaxed))
     s->ended = STILE_CANCELLED;
@@ -67,11 +75,14 @@ wasmtime_store_t *stile_store_new(wasm_engine_t *engine, stile_state *state, int
 }
 
 static void begin(wasmtime_context_t *context, stile_state *state) {
-  state->cpu_start = now(CLOCK_THREAD_CPUTIME_ID);
+  state->wall_start = now(CLOCK_MONOTONIC);
+  state->cpu_start = 0;
   wasmtime_context_set_epoch_deadline(context, 1);
 }
 
-static void end(stile_state *state) { state->cpu_used += now(CLOCK_THREAD_CPUTIME_ID) - state->cpu_start; }
+static void end(stile_state *state) {
+  state->cpu_used += state->cpu_start ? now(CLOCK_THREAD_CPUTIME_ID) - state->cpu_start : elapsed(state);
+}
 
 wasmtime_error_t *stile_instantiate(wasmtime_component_linker_t *linker, wasmtime_context_t *context, wasmtime_component_t *component,
                                     stile_state *state, wasmtime_component_instance_t *instance) {

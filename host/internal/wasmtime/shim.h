@@ -8,6 +8,9 @@
 
 #include "layout.h"
 
+// How often the epoch advances while guests run, in nanoseconds.
+#define STILE_TICK 5000000
+
 // Why the epoch callback ended a call.
 enum { STILE_RUNNING = 0, STILE_CANCELLED = 1, STILE_CPU = 2 };
 
@@ -18,7 +21,8 @@ typedef struct {
   int ended;                 // one of the reasons above
   uint64_t cpu_limit;        // nanoseconds of thread time for the call
   uint64_t cpu_used;         // nanoseconds used by earlier calls on this store
-  uint64_t cpu_start;        // thread time when the running call began
+  uint64_t wall_start;       // CLOCK_MONOTONIC when the running call began
+  uint64_t cpu_start;        // thread time when the running call began; 0 until its first tick
   int32_t *waiting;          // how many stores wait for their turn; shared by all, may be NULL
 } stile_state;
 

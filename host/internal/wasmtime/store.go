@@ -49,6 +49,7 @@ type Store struct {
 	failure error
 	done    <-chan struct{}
 	turn    bool // whether this store has a turn to run
+	held    int  // bytes held for the arguments of the host function that runs
 
 	mu    sync.Mutex // guards state against Cancel during Close
 	state *C.stile_state
@@ -82,18 +83,33 @@ func (s *Store) pause() {
 	}
 }
 
-// resume takes the turn again; when the store is cancelled instead, the guest ends before it runs on.
-func (s *Store) resume() {
+// resume takes the turn again. It reports false when the store is cancelled instead: the guest must not run on, for
+// without a turn nothing advances the epoch that would end it.
+func (s *Store) resume() bool {
 	if s.turn = s.engine.enter(s.done); !s.turn {
 		C.stile_cancel(s.state)
 	}
+	return s.turn
 }
 
-// Blocking runs f, which may wait long, outside the turn of the guest that called it. Only host functions may call it.
-func (s *Store) Blocking(f func()) {
+// maxHeld is how much a guest that has no turn may have the host hold. Turns bound the rest.
+const maxHeld = 1 << 20
+
+// Blocking runs f, which may wait long, outside the turn of the guest that called it; a guest that passed large arguments
+// keeps its turn, as long as they are held. Only host functions may call it. They must return its error, ErrCancelled.
+func (s *Store) Blocking(f func()) (err error) {
+	if s.held > maxHeld {
+		f()
+		return nil
+	}
 	s.pause()
-	defer s.resume()
+	defer func() {
+		if !s.resume() {
+			err = ErrCancelled
+		}
+	}()
 	f()
+	return nil
 }
 
 // goYield lets others run: some wait, and this guest has had a whole tick.
@@ -115,7 +131,7 @@ func (s *Store) Cancel() {
 	}
 }
 
-// CPU returns the thread time used so far.
+// CPU returns the thread time used so far. Of calls that took less than a [Tick] it is the time they took.
 func (s *Store) CPU() time.Duration { return time.Duration(s.state.cpu_used) }
 
 // Close frees the store and its instance. Destructors of resources do not run. It is idempotent.
@@ -138,10 +154,13 @@ type Instance struct {
 	c      C.wasmtime_component_instance_t
 }
 
-// Instantiate starts a fresh instance.
+// Instantiate starts a fresh instance. An error is as of [Instance.Call], or an *InstanceError.
 func (s *Store) Instantiate(l *Linker, c *Component) (*Instance, error) {
 	i := &Instance{store: s, linker: l}
 	if err := s.run(func() *C.wasmtime_error_t { return C.stile_instantiate(l.c, s.context, c.c, s.state, &i.c) }); err != nil {
+		if text, ok := errors.AsType[engineError](err); ok {
+			err = &InstanceError{Reason: string(text)}
+		}
 		return nil, err
 	}
 	return i, nil

@@ -13,12 +13,25 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
+// What one value of a host function may have, as an argument or a result; at any depth.
+const (
+	MaxBytes = 256 << 10 // bytes of a list<u8>
+	MaxText  = 16 << 20  // bytes of a string argument
+)
+
 // crossing converts values between Go and the engine for one store and linker.
 type crossing struct {
 	store   *Store
 	linker  *Linker
 	context *C.wasmtime_context_t
+	// hosted is set for the values of host functions, which have limits; those of exports do not.
+	hosted bool
+	// held is about how many bytes the engine and this package hold for what was lifted.
+	held int
 }
+
+// heldElement is what one element of a list takes while it is converted.
+const heldElement = 70
 
 type cval = C.wasmtime_component_val_t
 
@@ -68,11 +81,16 @@ func (x *crossing) lift(t *abi.Type, v *cval) (abi.Value, error) {
 	case abi.KindF64:
 		return *of[float64](v), nil
 	case abi.KindString:
-		return text(of[C.wasm_name_t](v)), nil
+		n := of[C.wasm_name_t](v)
+		if x.hosted && n.size > MaxText {
+			return nil, &SizeError{"string", int(n.size), MaxText}
+		}
+		x.held += int(n.size)
+		return text(n), nil
 	case abi.KindList:
 		l := of[C.wasmtime_component_vallist_t](v)
 		if t.Elem.Kind == abi.KindU8 {
-			return liftBytes(unsafe.Slice(l.data, l.size))
+			return x.liftBytes(unsafe.Slice(l.data, l.size))
 		}
 		return x.liftAll(unsafe.Slice(l.data, l.size), func(int) *abi.Type { return t.Elem })
 	case abi.KindTuple:
@@ -128,6 +146,7 @@ func (x *crossing) lift(t *abi.Type, v *cval) (abi.Value, error) {
 }
 
 func (x *crossing) liftAll(values []cval, at func(int) *abi.Type) (abi.Value, error) {
+	x.held += heldElement * len(values)
 	out := make([]abi.Value, len(values))
 	for i := range values {
 		var err error
@@ -138,7 +157,11 @@ func (x *crossing) liftAll(values []cval, at func(int) *abi.Type) (abi.Value, er
 	return out, nil
 }
 
-func liftBytes(values []cval) (abi.Value, error) {
+func (x *crossing) liftBytes(values []cval) (abi.Value, error) {
+	if x.hosted && len(values) > MaxBytes {
+		return nil, &SizeError{"list<u8>", len(values), MaxBytes}
+	}
+	x.held += heldElement * len(values)
 	out := make([]byte, len(values))
 	for i := range values {
 		if values[i].kind != C.WASMTIME_COMPONENT_U8 {
@@ -272,6 +295,9 @@ func (x *crossing) lowerList(t *abi.Type, v abi.Value, out *cval) error {
 	case []byte:
 		if t.Elem.Kind != abi.KindU8 {
 			return fmt.Errorf("bytes do not fit a list of kind %d", t.Elem.Kind)
+		}
+		if x.hosted && len(v) > MaxBytes {
+			return &SizeError{"list<u8>", len(v), MaxBytes}
 		}
 		C.wasmtime_component_vallist_new_uninit(l, C.size_t(len(v)))
 		out.kind = C.WASMTIME_COMPONENT_LIST

@@ -264,6 +264,62 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// TestBlocking has a store that is cancelled while another has the only turn: it must not run on, for nothing might tick.
+func TestBlocking(t *testing.T) {
+	e := NewEngine(Pool{Instances: 1, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
+	t.Cleanup(e.Close)
+	done := make(chan struct{})
+	s := e.NewStore(Limits{Memory: 1 << 20, CPU: time.Minute, Done: done}, nil)
+	t.Cleanup(s.Close)
+	s.turn = e.enter(nil)
+	if err := s.Blocking(func() {}); err != nil || !s.turn {
+		t.Errorf("got %v, turn %t", err, s.turn)
+	}
+	if err := s.Blocking(func() {
+		e.enter(nil)
+		close(done)
+	}); !errors.Is(err, ErrCancelled) || s.turn {
+		t.Errorf("got %v, turn %t", err, s.turn)
+	}
+	e.leave()
+}
+
+// TestParseError reads wasmtime's text where the guest chose the names in the backtrace.
+func TestParseError(t *testing.T) {
+	const head = "error while executing at wasm backtrace:\n"
+	for _, c := range []struct {
+		name, text string
+		want       error
+	}{
+		{"an error", " no such export\n", engineError("no such export")},
+		{"no backtrace", "wasm trap: out of fuel", &TrapError{Reason: "out of fuel"}},
+		{
+			"a trap", head + "    0:     0x4b - m!f\n    1:     0x50 - <unknown>!<wasm function 6>\n\nCaused by:\n    wasm trap: unreachable\n",
+			&TrapError{Reason: "unreachable", Functions: []string{"f", "<wasm function 6>"}},
+		},
+		{
+			"an error of the ABI", head + "    0:     0x4b - m!f\n\nCaused by:\n    unknown handle index 7\n",
+			&TrapError{Reason: "unknown handle index 7", Functions: []string{"f"}},
+		},
+		{
+			"a name like a trap", head + "    0:     0x4b - m!wasm trap: x\n\nCaused by:\n    wasm trap: unreachable\n",
+			&TrapError{Reason: "unreachable", Functions: []string{"wasm trap: x"}},
+		},
+		{
+			"a name like a cause", head + "    0:     0x4b - m!a\nCaused by:\n    wasm trap: x\n\nCaused by:\n    wasm trap: unreachable\n",
+			&TrapError{Reason: "unreachable", Functions: []string{"a"}},
+		},
+		{
+			"a long name", head + "    0:     0x4b - m!" + strings.Repeat("é", 100) + "\n\nCaused by:\n    wasm trap: unreachable\n",
+			&TrapError{Reason: "unreachable", Functions: []string{strings.Repeat("é", 50)}},
+		},
+	} {
+		if got := parseError(c.text); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %#v, want %#v", c.name, got, c.want)
+		}
+	}
+}
+
 const holder = `(component
 	(import "r" (type $r (sub resource)))
 	(import "make" (func $make (result (own $r))))

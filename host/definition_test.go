@@ -1,0 +1,177 @@
+package host_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host"
+)
+
+// literal spells text for a data segment.
+func literal(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		fmt.Fprintf(&b, "\\%02x", c)
+	}
+	return b.String()
+}
+
+// describes is a guest whose tool has an input schema.
+func describes(schema string) guest {
+	return guest{
+		more:     fmt.Sprintf(`(data (i32.const 8192) "%s")`, literal(schema)),
+		describe: fmt.Sprintf(`(drop (memory.grow (i32.const 8))) (i32.store (i32.const 1128) (i32.const 8192)) (i32.store (i32.const 1132) (i32.const %d)) (i32.const 1104)`, len(schema)),
+	}
+}
+
+// doubling is a schema of a few kilobytes that holds 2 to the n times for one value.
+func doubling(n int) string {
+	var b strings.Builder
+	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
+	for i := range n {
+		fmt.Fprintf(&b, `"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	fmt.Fprintf(&b, `"d%d":{"type":"object"}}}`, n)
+	return b.String()
+}
+
+func nested(depth int) string {
+	return strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth)
+}
+
+// TestHostileSchemas holds inputs against schemas that would cost the host more than the guest may use.
+func TestHostileSchemas(t *testing.T) {
+	h := newHost(t, host.Options{})
+	const (
+		huge  = "a number of more than 400 characters or with an exponent beyond 400"
+		steps = "takes too many steps"
+	)
+	var manyPatterns []string
+	for i := range 100 {
+		manyPatterns = append(manyPatterns, fmt.Sprintf(`{"pattern":"(a|%d){500}"}`, i))
+	}
+	for _, c := range []struct{ name, schema, input, want string }{
+		{"a number too large to compare", `{"properties":{"n":{"minimum":1}}}`, `{"n":1e99999999}`, "/n: " + huge},
+		{"a number too small to compare", `{"properties":{"a~/":{"type":"integer"}}}`, `{"a~/":[1E-401]}`, "/a~0~1/0: " + huge},
+		{"an exponent without end", `{}`, `1e` + strings.Repeat("9", 100), huge},
+		{"a number of many digits", `{"type":"integer"}`, strings.Repeat("9", 401), huge},
+		{"the largest numbers", `{"maximum":1e400}`, `-9e+400`, ""},
+		{"a minimum too large", `{"minimum":1e99999999}`, `1`, "input schema: /minimum: " + huge},
+		{"a constant too large", `{"enum":[1,1e999999]}`, `1`, "input schema: /enum/1: " + huge},
+		{"a multiple of nothing", `{"multipleOf":0}`, `1`, "not valid against metaschema"},
+		{"doubling references", doubling(40), `{}`, "more than 10000 subschemas for one value"},
+		{"a few doubling references", doubling(10), `{}`, ""},
+		{"a circle", `{"allOf":[{"$ref":"#"},{"$ref":"#"}]}`, `{}`, "leads back to itself for the same value"},
+		{"a circle of two", `{"$ref":"#/$defs/a","$defs":{"a":{"not":{"$ref":"#/$defs/b"}},"b":{"if":{"$ref":"#/$defs/a"}}}}`, `{}`, "leads back to itself for the same value"},
+		{"a reference that depends on the caller", `{"$dynamicRef":"#"}`, `{}`, "use $ref"},
+		{"a recursive schema", `{"properties":{"a":{"anyOf":[{"type":"number"},{"$ref":"#"}]}}}`, nested(200), ""},
+		{"doubling at each level", `{"properties":{"a":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}`, nested(40), steps},
+		{"doubling in turns", `{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"a":{"$ref":"#/$defs/b"}},"additionalProperties":false,"anyOf":[{"properties":{"a":{"$ref":"#/$defs/b"}}}]},"b":{"oneOf":[{"$ref":"#/$defs/a"}]}}}`, nested(40), steps},
+		{"deep input", `{"properties":{"a":{"$ref":"#"}},"minProperties":2}`, nested(9000), steps},
+		{"a long enumeration of many", `{"items":{"enum":[` + strings.Repeat("1,", 10_000) + `2]}}`, "[" + strings.Repeat("3,", 10_000) + "3]", steps},
+		{"unique items", `{"uniqueItems":true}`, "[" + strings.Repeat(`"a",`, 100_000) + `"a"]`, steps},
+		{"a list of numbers of the largest size", `{"items":{"type":"number"}}`, "[" + strings.Repeat("1,", 499_999) + "1]", ""},
+		{"a pattern on a long string", `{"pattern":"(?:a?){90}b{90}"}`, `"` + strings.Repeat("a", 1_000_000) + `"`, steps},
+		{"a pattern of a million instructions", `{"pattern":"(?:` + strings.Repeat("ab", 1000) + `){1000}"}`, `{}`, "is not valid"},
+		{"many large patterns", `{"allOf":[` + strings.Join(manyPatterns, ",") + `]}`, `{}`, "is not valid"},
+		{"long patterns", `{"pattern":"` + strings.Repeat("[a-z]", 10_000) + `"}`, `{}`, "is not valid"},
+		{"a pattern in the input", `{"$schema":"http://json-schema.org/draft-07/schema#","format":"regex"}`, `"("`, ""},
+		{"too many subschemas", `{"allOf":[` + strings.Repeat("{},", 20_000) + `{}]}`, `{}`, "too many subschemas"},
+		{"long pointers", `{"properties":{"` + strings.Repeat("k", 100_000) + `":{"allOf":[` + strings.Repeat("{},", 1000) + `{}]}}}`, `{}`, "too many subschemas"},
+		{"a deep schema", strings.Repeat(`{"not":`, 1000) + "true" + strings.Repeat("}", 1000), `{}`, "nested too deep"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := describes(c.schema).load(t, h).Call(t.Context(), "t", []byte(c.input), nil)
+			if c.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %.300v, want %q", err, c.want)
+			}
+			if !errors.As(err, new(*host.InputError)) && !errors.As(err, new(*host.DefinitionError)) {
+				t.Errorf("got a %T", err)
+			}
+		})
+	}
+}
+
+// TestSchemasOfAllTools approves tools whose schemas are too much only together.
+func TestSchemasOfAllTools(t *testing.T) {
+	c := guest{}.load(t, newHost(t, host.Options{}))
+	var tools []abi.Definition
+	for i := range 6 {
+		schema := fmt.Sprintf(`{"description":"%d%s"}`, i, strings.Repeat("x", 200<<10))
+		tools = append(tools, abi.Definition{Name: fmt.Sprintf("t%d", i), InputSchema: schema, OutputSchema: &schema})
+	}
+	_, err := c.Do(t.Context(), host.Request{Tool: "t0", Approved: tools})
+	if !errors.As(err, new(*host.DefinitionError)) || !strings.Contains(err.Error(), "more than 1 MiB") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestDescribeWithinLimits calls a component that never answers what tools it has.
+func TestDescribeWithinLimits(t *testing.T) {
+	c := guest{describe: `(loop $l (br $l)) unreachable`}.load(t, newHost(t, host.Options{}))
+	_, err := c.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{CPU: 50 * time.Millisecond}})
+	var limit *host.LimitError
+	if !errors.As(err, &limit) || limit.Limit != "cpu" || limit.Value != "50ms" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestCompareWithApproved changes what was approved in one place at a time.
+func TestCompareWithApproved(t *testing.T) {
+	c := guest{}.load(t, newHost(t, host.Options{}))
+	now, err := c.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	output := `{}`
+	for _, test := range []struct {
+		name   string
+		change func(d *abi.Definition)
+		want   string
+	}{
+		{"nothing", func(*abi.Definition) {}, ""},
+		{"a description", func(d *abi.Definition) { d.Description += "\xff" }, "is not described as it was approved"},
+		{"a schema", func(d *abi.Definition) { d.InputSchema = `{"type":"object"}` }, "is not described as it was approved"},
+		{"a promise", func(d *abi.Definition) { d.OutputSchema = &output }, "is not described as it was approved"},
+		{"a hint", func(d *abi.Definition) { d.Annotations.ReadOnly = true }, "is not described as it was approved"},
+		{"a name", func(d *abi.Definition) { d.Name = "other" }, "was approved and is gone"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			approved := now[0]
+			test.change(&approved)
+			err := c.CheckTools(t.Context(), []abi.Definition{approved})
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+	if err := c.CheckTools(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "was not approved") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestApprovedSetsAreKept calls by approved definitions that change between calls; each call goes by its own.
+func TestApprovedSetsAreKept(t *testing.T) {
+	c := guest{}.load(t, newHost(t, host.Options{}))
+	for round := range 2 {
+		for i := range 20 {
+			approved := []abi.Definition{{Name: "t", InputSchema: fmt.Sprintf(`{"const":%d}`, i)}}
+			for _, input := range []int{i, i + 1} {
+				_, err := c.Do(t.Context(), host.Request{Tool: "t", Input: fmt.Append(nil, input), Approved: approved})
+				if (err == nil) != (input == i) {
+					t.Errorf("round %d, approved %d, input %d: %v", round, i, input, err)
+				}
+			}
+		}
+	}
+}

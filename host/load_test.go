@@ -1,0 +1,76 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/host/internal/wasmtime"
+)
+
+const loop = "loop i32.const 0 i32.load br_if 0 end "
+
+// TestSlowCode refuses code that takes long to compile, before it is compiled.
+func TestSlowCode(t *testing.T) {
+	h := newHost(t, host.Options{})
+	wide := strings.Repeat(" i32", 1000)
+	for _, c := range []struct{ name, code, want string }{
+		{"many locals", `(func (local` + strings.Repeat(" i32", 2001) + `))`, "more than 2000 locals"},
+		{"many locals in a long function", `(func (local` + strings.Repeat(" i32", 2000) + `)` + strings.Repeat("(drop (i32.const 1))", 5000) + `)`, "takes too long to compile"},
+		{"wide blocks", `(type $wide (func (param` + wide + `) (result` + wide + `)))` + `(func (drop (i32.const 1))` + strings.Repeat("(drop (i32.const 1))", 5000) + `)`, "takes too long to compile"},
+		{"a long function", `(func ` + strings.Repeat("(drop (i32.const 1))", 200_000) + `)`, "more than 512 KiB"},
+		{"many loops", `(func ` + strings.Repeat(loop, 3001) + `)`, "more than 3000 loops"},
+		{"many functions with many loops", strings.Repeat(`(func `+strings.Repeat(loop, 2000)+`)`, 9), "its code takes too long to compile"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			core := "(core module " + c.code + ")"
+			for _, text := range []string{core, "(component " + core + ")"} {
+				wasm, err := wasmtime.WAT("(component " + text + ")")
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = h.Load(t.Context(), wasm)
+				var refused *host.LoadError
+				if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %v, want %q", err, c.want)
+				}
+			}
+		})
+	}
+}
+
+// TestLoadEndsWithItsContext gives up on code that takes a second to compile. Close waits for it.
+func TestLoadEndsWithItsContext(t *testing.T) {
+	h := newHost(t, host.Options{})
+	wasm := componentize(t, guest{more: `(func ` + strings.Repeat(loop, 3000) + `)`}.core())
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := h.Load(ctx, wasm); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestInstructions loads a module with an instruction of every shape, which the count of loops must pass over.
+func TestInstructions(t *testing.T) {
+	h := newHost(t, host.Options{})
+	more := fmt.Sprintf(`
+		(table $t 4 4 funcref) (elem $e funcref (ref.func $all)) (data $d "x") (global $g (mut i64) (i64.const 0))
+		(func $all (param i32) (result i32) (local f32 f64 v128)
+			(block (loop (br_if 1 (i32.const 3))) (br_table 0 0 0 (i32.const 1)))
+			(block (result i32) (if (result i32) (i32.const 1) (then (i32.const 3)) (else (i32.const -3)))) drop
+			(local.set 1 (f32.const 3)) (local.set 2 (f64.const 3)) (global.set $g (i64.const -3333333333))
+			(drop (select (result i32) (i32.const 1) (i32.const 2) (i32.const 3)))
+			(drop (ref.is_null (ref.null func))) (drop (table.get $t (i32.const 0))) (drop (ref.func $all))
+			(table.init $e (i32.const 0) (i32.const 0) (i32.const 1)) (elem.drop $e) (drop (table.size $t))
+			(memory.init $d (i32.const 0) (i32.const 0) (i32.const 1)) (data.drop $d) (memory.copy (i32.const 0) (i32.const 0) (i32.const 0))
+			(drop (i32.trunc_sat_f32_s (local.get 1))) (drop (i64.load offset=3 align=1 (i32.const 3)))
+			(local.set 3 (v128.const i32x4 3 3 3 3)) (local.set 3 (i8x16.shuffle %s (local.get 3) (local.get 3)))
+			(local.set 3 (v128.load8_lane 3 (i32.const 3) (local.get 3))) (drop (i8x16.extract_lane_s 3 (local.get 3)))
+			(drop (v128.load32_zero (i32.const 3))) (drop (call_indirect (param i32) (result i32) (i32.const 3) (i32.const 0)))
+			(call $all (local.get 0)))`, strings.Repeat("3 ", 16))
+	guest{more: more}.load(t, h)
+}

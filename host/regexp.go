@@ -1,0 +1,68 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Bounds of the regular expressions in schemas. A compiled expression has about 200 bytes for each instruction; to parse
+// one takes up to 10 microseconds for each byte.
+const (
+	maxPatternText  = 32 * kib // of all of a component's
+	maxInstructions = 5_000    // of one
+	maxPatterns     = 50_000   // instructions of all of a component's
+)
+
+// pattern is a regular expression that is compiled when it is first used.
+type pattern struct {
+	text         string
+	instructions int
+	compiled     func() *regexp.Regexp
+}
+
+func (p *pattern) String() string            { return p.text }
+func (p *pattern) MatchString(s string) bool { return p.compiled().MatchString(s) }
+
+// pattern refuses an expression that would be large when compiled, such as one with a repetition in a repetition.
+func (c *compiler) pattern(text string) (jsonschema.Regexp, error) {
+	if p := c.patterns[text]; p != nil {
+		return p, nil
+	}
+	if c.patternText += len(text); c.patternText > maxPatternText {
+		return nil, errors.New("the patterns of all tools have more than " + size(maxPatternText))
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	n := instructions(tree)
+	if c.instructions += n; n > maxInstructions || c.instructions > maxPatterns {
+		return nil, fmt.Errorf("it makes %d instructions, more than %d, or more than %d with all others", n, maxInstructions, maxPatterns)
+	}
+	p := &pattern{text, n, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
+	c.patterns[text] = p
+	return p, nil
+}
+
+// instructions bounds the size of a compiled expression. A class of characters counts for the table it brings.
+func instructions(re *syntax.Regexp) int {
+	n := 2
+	for _, sub := range re.Sub {
+		n += instructions(sub)
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		return len(re.Rune) + n
+	case syntax.OpCharClass:
+		return len(re.Rune)/128 + n
+	case syntax.OpRepeat: // the parser allows 1,000 at most, nested ones multiplied
+		return n * max(re.Min+1, re.Max)
+	default:
+		return n
+	}
+}

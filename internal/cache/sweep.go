@@ -1,0 +1,142 @@
+package cache
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"time"
+)
+
+// touch says that an entry is used, by the times of its files. An entry that cannot be touched only goes earlier.
+func (c *Cache) touch(f *os.File, names ...string) {
+	now := time.Now()
+	if info, err := f.Stat(); err != nil || now.Sub(info.ModTime()) < touchAfter {
+		return
+	}
+	for _, name := range names {
+		_ = c.root.Chtimes(name, now, now)
+	}
+}
+
+// stored is a file of the cache.
+type stored struct {
+	name string
+	size int64
+	used time.Time
+}
+
+// sweep makes room when the objects are larger than c.max: of those older than an hour, the ones that were not used for
+// longest go, with all records and left-over files that are as old. It does nothing when a sweep was less than a minute
+// ago, in whichever process, or is under way.
+func (c *Cache) sweep() error {
+	now := time.Now()
+	if err := makeFolder(c.root, locks); err != nil {
+		return err
+	}
+	name := path.Join(locks, "sweep")
+	if info, err := c.root.Lstat(name); err == nil && now.Sub(info.ModTime()).Abs() < sweepEvery {
+		return nil
+	}
+	l := c.lockFile("sweep")
+	if held, err := l.TryLock(); !held || err != nil {
+		return errors.Join(err, l.Close())
+	}
+	err := c.root.Chtimes(name, now, now)
+	if err == nil {
+		err = c.makeRoom(now.Add(-minAge))
+	}
+	return errors.Join(err, l.Close())
+}
+
+// makeRoom removes what was last used before the given time, as far as it has to.
+func (c *Cache) makeRoom(before time.Time) error {
+	contents, err := c.stored(objects)
+	if err != nil {
+		return err
+	}
+	var size int64
+	for _, o := range contents {
+		size += o.size
+	}
+	slices.SortFunc(contents, func(a, b stored) int { return a.used.Compare(b.used) })
+	var last time.Time // use of what goes
+	n := 0
+	for ; n < len(contents) && size > c.max && contents[n].used.Before(before); n++ {
+		size -= contents[n].size
+		last = contents[n].used
+	}
+	folders, err := fs.ReadDir(c.root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		switch kind := folder.Name(); {
+		case kind == objects || !folder.IsDir():
+		case kind == locks:
+			err = errors.Join(err, c.removeLocks(before))
+		default:
+			err = errors.Join(err, c.removeRecords(kind, last))
+		}
+	}
+	for _, o := range contents[:n] {
+		err = errors.Join(err, c.remove(o.name))
+	}
+	return err
+}
+
+// removeRecords removes the records of a kind that were last used at a time or before.
+func (c *Cache) removeRecords(kind string, last time.Time) error {
+	records, err := c.stored(kind)
+	for _, r := range records {
+		if !r.used.After(last) {
+			err = errors.Join(err, c.remove(r.name))
+		}
+	}
+	return err
+}
+
+// removeLocks removes lock files from before a time that nobody holds. They are of processes that were killed.
+func (c *Cache) removeLocks(before time.Time) error {
+	files, err := c.stored(locks)
+	for _, f := range files {
+		if !f.used.Before(before) {
+			continue
+		}
+		l := c.lockFile(path.Base(f.name))
+		if held, _ := l.TryLock(); held && c.current(l) {
+			c.unlock(l)
+			continue
+		}
+		err = errors.Join(err, l.Close())
+	}
+	return err
+}
+
+// stored lists a folder of the cache. Files that go meanwhile are left out.
+func (c *Cache) stored(folder string) ([]stored, error) {
+	entries, err := fs.ReadDir(c.root.FS(), folder)
+	if err != nil {
+		return nil, err
+	}
+	files := make([]stored, 0, len(entries))
+	for _, e := range entries {
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, stored{path.Join(folder, e.Name()), info.Size(), info.ModTime()})
+	}
+	return files, nil
+}
+
+func (c *Cache) remove(name string) error {
+	if err := c.root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package cache
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// age makes files older than they are.
+func age(t *testing.T, by time.Duration, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		then := time.Now().Add(-by)
+		must(t, os.Chtimes(name, then, then))
+	}
+}
+
+// ageEntry says that an entry was last used a while ago.
+func ageEntry(t *testing.T, c *Cache, key string, by time.Duration) {
+	t.Helper()
+	record, object := files(t, c, "code", key)
+	age(t, by, record, object)
+}
+
+// sweepNow has the next Put sweep.
+func sweepNow(t *testing.T, c *Cache) {
+	t.Helper()
+	age(t, 2*sweepEvery, filepath.Join(c.dir, locks, "sweep"))
+}
+
+// count is how many files a folder of the cache has.
+func count(t *testing.T, c *Cache, folder string) int {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(c.dir, folder))
+	must(t, err)
+	return len(entries)
+}
+
+// content is 100 bytes that no other key has.
+func content(key string) string { return key + strings.Repeat("-", 100-len(key)) }
+
+func TestSweep(t *testing.T) {
+	c := open(t, t.TempDir(), t.TempDir())
+	c.max = 350
+	for i, key := range []string{"e", "b", "c", "a", "d"} {
+		put(t, c, "code", key, content(key))
+		ageEntry(t, c, key, time.Duration(10-i)*time.Hour)
+	}
+	want(t, c, "code", "e", content("e")) // is used, and so no longer the oldest
+	leftover := filepath.Join(c.dir, objects, "tmp-x")
+	must(t, os.WriteFile(leftover, nil, 0o600))
+	age(t, 20*time.Hour, leftover)
+
+	put(t, c, "code", "f", content("f")) // within a minute of the first Put
+	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
+		files(t, c, "code", key) // is there: a look at the entry would count as a use
+	}
+	sweepNow(t, c)
+	put(t, c, "code", "g", content("g")) // now 700 bytes: the four oldest go
+	for key, kept := range map[string]bool{"a": false, "b": false, "c": false, "d": false, "e": true, "f": true, "g": true} {
+		if kept {
+			want(t, c, "code", key, content(key))
+		} else {
+			want(t, c, "code", key, "")
+		}
+	}
+	if objects, records := count(t, c, objects), count(t, c, "code"); objects != 3 || records != 3 {
+		t.Errorf("%d objects and %d records are left", objects, records)
+	}
+	put(t, c, "code", "a", content("a"))
+	want(t, c, "code", "a", content("a"))
+}
+
+func TestSweepKeepsTheYoung(t *testing.T) {
+	c := open(t, t.TempDir(), t.TempDir())
+	c.max = 0
+	put(t, c, "code", "a", content("a"))
+	put(t, c, "code", "b", content("b"))
+	ageEntry(t, c, "a", 59*time.Minute)
+	ageEntry(t, c, "b", 61*time.Minute)
+	sweepNow(t, c)
+	put(t, c, "code", "c", content("c"))
+	want(t, c, "code", "a", content("a"))
+	want(t, c, "code", "b", "")
+	want(t, c, "code", "c", content("c"))
+}
+
+// What is below the limit stays, however old it is.
+func TestSweepKeepsWhatFits(t *testing.T) {
+	c := open(t, t.TempDir(), t.TempDir())
+	put(t, c, "code", "a", content("a"))
+	ageEntry(t, c, "a", 1000*time.Hour)
+	sweepNow(t, c)
+	put(t, c, "code", "b", content("b"))
+	want(t, c, "code", "a", content("a"))
+}
+
+// A sweep that is under way in another process is enough.
+func TestSweepIsOneAtATime(t *testing.T) {
+	c := open(t, t.TempDir(), t.TempDir())
+	c.max = 0
+	put(t, c, "code", "a", content("a"))
+	ageEntry(t, c, "a", 2*time.Hour)
+	sweepNow(t, c)
+	other := c.lockFile("sweep")
+	if held, err := other.TryLock(); !held || err != nil {
+		t.Fatal(held, err)
+	}
+	put(t, c, "code", "b", content("b"))
+	want(t, c, "code", "a", content("a"))
+	ageEntry(t, c, "a", 2*time.Hour)
+	must(t, other.Close())
+	put(t, c, "code", "b", content("b"))
+	want(t, c, "code", "a", "")
+}
+
+func TestLockFilesGo(t *testing.T) {
+	c := open(t, t.TempDir(), t.TempDir())
+	build := func() ([]byte, error) { return []byte("x"), nil }
+	for _, key := range []string{"a", "b", "c"} {
+		if _, err := c.Do(t.Context(), "code", key, build); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := count(t, c, locks); n != 1 { // sweep
+		t.Fatalf("%d lock files are left", n)
+	}
+	// One of a process that was killed, and one that is held.
+	left, held := filepath.Join(c.dir, locks, "left"), c.lockFile("held")
+	must(t, os.WriteFile(left, nil, 0o600))
+	if ok, err := held.TryLock(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	age(t, 2*time.Hour, left, held.Path())
+	sweepNow(t, c)
+	put(t, c, "code", "d", "x")
+	if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the lock file that nobody holds is left: %v", err)
+	}
+	if !c.current(held) {
+		t.Error("the lock file that is held was removed")
+	}
+	c.unlock(held)
+}
+
+// A lock whose file was removed while one waited for it keeps nobody out, so another is taken.
+func TestLockOfARemovedFile(t *testing.T) {
+	c := open(t, t.TempDir(), t.TempDir())
+	unlock, err := c.lock(t.Context(), "code", "a")
+	must(t, err)
+	name := c.fileName("code", "a")
+	waiting := c.lockFile(name)
+	if held, err := waiting.TryLock(); held || err != nil { // has the file open from here on
+		t.Fatal(held, err)
+	}
+	unlock()
+	unlock, err = c.lock(t.Context(), "code", "a")
+	must(t, err)
+	defer unlock()
+	if held, err := waiting.TryLock(); err != nil || held && c.current(waiting) {
+		t.Fatalf("two hold the lock: %v", err)
+	}
+	must(t, waiting.Close())
+}
