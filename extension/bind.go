@@ -40,14 +40,13 @@ func Merge(lists ...[]Binding) []Binding {
 	return all
 }
 
-// Interfaces lists the WIT interfaces of bindings, each once, in byte order.
-func Interfaces(bindings []Binding) []string {
-	var names []string
+// Known gives the WIT interface of each binding by name, as a toolchain is told of them.
+func Known(bindings []Binding) map[string]string {
+	known := make(map[string]string, len(bindings))
 	for _, b := range bindings {
-		names = append(names, b.Grant.Interface())
+		known[b.Name] = b.Grant.Interface()
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return known
 }
 
 // Own returns the manifest's bindings with the stores that are the extension's own: the workspace of its name, and for each

@@ -2,8 +2,8 @@ package extension
 
 import (
 	"errors"
+	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -21,10 +21,11 @@ func TestMerge(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	interfaces := []string{HTTP{}.Interface(), KV{}.Interface(), Console{}.Interface(), Random{}.Interface()}
-	slices.Sort(interfaces)
-	if got := Interfaces(got); !slices.Equal(got, interfaces) {
-		t.Errorf("got %v, want %v", got, interfaces)
+	known := map[string]string{
+		"api": HTTP{}.Interface(), "clock": Random{}.Interface(), "console": Console{}.Interface(), "notes": KV{}.Interface(), "random": Random{}.Interface(),
+	}
+	if got := Known(got); !maps.Equal(got, known) {
+		t.Errorf("got %v, want %v", got, known)
 	}
 }
 

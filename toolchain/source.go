@@ -24,8 +24,6 @@ type Source struct {
 	// Bindings are names that the env of a call will have, with their interfaces, when they are known already, as from a
 	// manifest. They are no authority: they spare each call the question what it has.
 	Bindings map[string]string
-	// WIT holds the packages of an embedder's own interfaces, one package a text.
-	WIT []string
 }
 
 // Open returns the source whose entry is file. Its tree is the folder that file stands in: nothing outside that folder

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/extension"
@@ -40,7 +39,7 @@ func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
 			return usagef("%s is the source itself", c.Output)
 		}
 	}
-	imports, err := c.imports()
+	w, err := c.wants()
 	if err != nil {
 		return err
 	}
@@ -53,7 +52,7 @@ func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	wasm, err := n.assemble(ctx, c.File, imports, c.Standalone)
+	wasm, err := n.assemble(ctx, c.File, w, c.Standalone)
 	if err != nil {
 		return err
 	}
@@ -72,22 +71,20 @@ func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
 	return err
 }
 
-// imports are the interfaces that are named, or nil for those the code uses. With a manifest the defaults are among them.
-func (c *buildCommand) imports() ([]string, error) {
-	var imports []string
+// wants are the bindings of the manifest, with the defaults, and the interfaces that are named.
+func (c *buildCommand) wants() (w wants, err error) {
 	if c.Manifest != "" {
 		m, err := readManifest(c.Manifest)
 		if err != nil {
-			return nil, err
+			return wants{}, err
 		}
-		imports = extension.Interfaces(extension.Merge(m.Bindings, extension.Defaults()))
+		w.bindings = extension.Merge(m.Bindings, extension.Defaults())
 	}
 	for _, name := range c.Import {
 		if !strings.Contains(name, ":") {
 			name = "stile:capability/" + name + "@0.1.0"
 		}
-		imports = append(imports, name)
+		w.imports = append(w.imports, name)
 	}
-	slices.Sort(imports)
-	return slices.Compact(imports), nil
+	return w, nil
 }

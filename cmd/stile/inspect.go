@@ -99,7 +99,7 @@ func (c *inspectCommand) component(ctx context.Context, n *session) ([]byte, err
 	if filepath.Ext(c.File) == ".wasm" {
 		return readFile(c.File, maxComponent)
 	}
-	return n.assemble(ctx, c.File, nil, false)
+	return n.assemble(ctx, c.File, wants{}, false)
 }
 
 func imports(from []host.Import) []importedThing {

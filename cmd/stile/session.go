@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/stilehost/stile/extension"
 
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/toolchain"
@@ -74,7 +77,6 @@ type session struct {
 // sessionOptions are what commands ask of a host.
 type sessionOptions struct {
 	memory int64    // of one call, if more than the default
-	wit    []string // an embedder's interfaces
 }
 
 func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, error) {
@@ -86,7 +88,7 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 		return nil, fmt.Errorf("make STILE_HOME: %w", err)
 	}
 	n := &session{
-		settings: where, wit: o.wit, progress: func(string) {},
+		settings: where, progress: func(string) {},
 		logger: slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	if s.interactive() {
@@ -125,8 +127,14 @@ func (n *session) toolchain(ctx context.Context) (*toolchain.Toolchain, error) {
 	return n.tools, nil
 }
 
-// load loads a component, or builds one from source that may import the given interfaces; nil means those it uses.
-func (n *session) load(ctx context.Context, file string, imports []string) (*host.Component, error) {
+// wants are the bindings that a component is built for, and interfaces beside theirs; none at all means those it uses.
+type wants struct {
+	bindings []extension.Binding
+	imports  []string
+}
+
+// load loads a component, or builds one from source.
+func (n *session) load(ctx context.Context, file string, w wants) (*host.Component, error) {
 	if filepath.Ext(file) == ".wasm" {
 		wasm, err := readFile(file, maxComponent)
 		if err != nil {
@@ -135,7 +143,7 @@ func (n *session) load(ctx context.Context, file string, imports []string) (*hos
 		return n.loadComponent(ctx, wasm)
 	}
 	var c *host.Component
-	err := n.withSource(ctx, file, imports, func(t *toolchain.Toolchain, source toolchain.Source) (err error) {
+	err := n.withSource(ctx, file, w, func(t *toolchain.Toolchain, source toolchain.Source) (err error) {
 		c, err = t.Build(ctx, source)
 		return err
 	})
@@ -156,9 +164,9 @@ func (n *session) loadComponent(ctx context.Context, wasm []byte) (*host.Compone
 }
 
 // assemble builds a component from source.
-func (n *session) assemble(ctx context.Context, file string, imports []string, standalone bool) ([]byte, error) {
+func (n *session) assemble(ctx context.Context, file string, w wants, standalone bool) ([]byte, error) {
 	var wasm []byte
-	err := n.withSource(ctx, file, imports, func(t *toolchain.Toolchain, source toolchain.Source) (err error) {
+	err := n.withSource(ctx, file, w, func(t *toolchain.Toolchain, source toolchain.Source) (err error) {
 		wasm, err = t.Assemble(ctx, source, standalone)
 		return err
 	})
@@ -166,7 +174,7 @@ func (n *session) assemble(ctx context.Context, file string, imports []string, s
 }
 
 // withSource opens a source for as long as use takes.
-func (n *session) withSource(ctx context.Context, file string, imports []string, use func(*toolchain.Toolchain, toolchain.Source) error) (err error) {
+func (n *session) withSource(ctx context.Context, file string, w wants, use func(*toolchain.Toolchain, toolchain.Source) error) (err error) {
 	info, err := os.Stat(file)
 	switch {
 	case err != nil:
@@ -174,7 +182,8 @@ func (n *session) withSource(ctx context.Context, file string, imports []string,
 	case !info.Mode().IsRegular():
 		return usagef("%s is not a file", file)
 	}
-	for _, name := range imports {
+	known := extension.Known(w.bindings)
+	for _, name := range slices.Concat(w.imports, slices.Sorted(maps.Values(known))) {
 		if n.host.WIT().Interface(name) == nil {
 			return usagef("there is no interface %s", name)
 		}
@@ -184,7 +193,12 @@ func (n *session) withSource(ctx context.Context, file string, imports []string,
 		return err
 	}
 	defer func() { err = errors.Join(err, tree.Close()) }()
-	source.Imports, source.WIT = imports, n.wit
+	if w.bindings != nil {
+		source.Bindings = known
+	}
+	if w.imports != nil {
+		source.Imports = slices.Concat(w.imports, slices.Sorted(maps.Values(known)))
+	}
 	t, err := n.toolchain(ctx)
 	if err != nil {
 		return err
