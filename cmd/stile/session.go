@@ -68,7 +68,6 @@ func folder(variable, base string, standard ...string) (string, error) {
 type session struct {
 	settings
 	host     *host.Host
-	wit      []string
 	tools    *toolchain.Toolchain
 	logger   *slog.Logger
 	progress func(message string)
@@ -77,6 +76,7 @@ type session struct {
 // sessionOptions are what commands ask of a host.
 type sessionOptions struct {
 	memory int64    // of one call, if more than the default
+	wit    []string // an embedder's interfaces
 }
 
 func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, error) {

@@ -90,7 +90,7 @@ func run(ctx context.Context, input string, out io.Writer) error {
 	component, err := tools.Build(ctx, toolchain.Source{
 		FS:      fstest.MapFS{"lookup.ts": {Data: lookup}},
 		Entry:   "lookup.ts",
-		Imports: []string{"acme:crm/contacts@1.0.0"},
+		Bindings: map[string]string{"crm": "acme:crm/contacts@1.0.0"},
 	})
 	if err != nil {
 		return err
