@@ -88,8 +88,8 @@ func run(ctx context.Context, input string, out io.Writer) error {
 	}
 	defer tools.Close()
 	component, err := tools.Build(ctx, toolchain.Source{
-		FS:      fstest.MapFS{"lookup.ts": {Data: lookup}},
-		Entry:   "lookup.ts",
+		FS:       fstest.MapFS{"lookup.ts": {Data: lookup}},
+		Entry:    "lookup.ts",
 		Bindings: map[string]string{"crm": "acme:crm/contacts@1.0.0"},
 	})
 	if err != nil {
