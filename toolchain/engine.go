@@ -118,7 +118,7 @@ func engineFromNPM(ctx context.Context, o engineOptions) (_ []byte, err error) {
 		return nil, &EngineError{"there is no room for the download", "Check the temporary folder.", err}
 	}
 	// What a user's npm settings could change about the result is set here; registry and proxy stay theirs.
-	cmd := exec.CommandContext(ctx, npm, "ci", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", "--no-bin-links",
+	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-bin-links",
 		"--no-update-notifier", "--no-progress", "--no-global", "--no-dry-run", "--no-engine-strict", "--install-strategy=hoisted", "--loglevel=error")
 	cmd.Dir = dir
 	cmd.WaitDelay = 5 * time.Second

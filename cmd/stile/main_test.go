@@ -16,7 +16,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/toolchain"
 )
 
 func TestMain(m *testing.M) {
@@ -25,10 +27,8 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script. All scripts share one cache, so that the engine is obtained and compiled once.
 func TestScripts(t *testing.T) {
-	if err := cachetest.Open(t).Close(); err != nil { // makes the key
-		t.Fatal(err)
-	}
 	dir, keyDir := cachetest.Dirs(t)
+	prepareCache(t, dir, keyDir)
 	key, err := os.ReadFile(filepath.Join(keyDir, "cache.key"))
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +38,10 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	npmCache, err := exec.CommandContext(t.Context(), "npm", "config", "get", "cache").Output()
+	if err != nil {
+		t.Fatalf("the tests need npm: %v", err)
+	}
+	npmConfig, err := exec.CommandContext(t.Context(), "npm", "config", "get", "userconfig").Output()
 	if err != nil {
 		t.Fatalf("the tests need npm: %v", err)
 	}
@@ -51,6 +55,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SHARED_CACHE", dir)
 			e.Setenv("STILE_BIN", filepath.Dir(stile)) // a PATH without anything else
 			e.Setenv("npm_config_cache", strings.TrimSpace(string(npmCache)))
+			// Scripts have no home folder, where these may come from.
+			e.Setenv("npm_config_userconfig", strings.TrimSpace(string(npmConfig)))
+			e.Setenv("NODE_EXTRA_CA_CERTS", os.Getenv("NODE_EXTRA_CA_CERTS"))
 			// Entries are authenticated with the key of their home, so all homes have the one of the shared cache.
 			if err := os.Mkdir(home, 0o700); err != nil {
 				return err
@@ -64,6 +71,22 @@ func TestScripts(t *testing.T) {
 			"exit": exit, "error": lastError, "json": validJSON, "unhex": unhex, "seed": seed, "forge": forge, "absent": absent,
 		},
 	})
+}
+
+// prepareCache obtains and compiles the engine before many scripts ask for it at once.
+func prepareCache(t *testing.T, dir, keyDir string) {
+	t.Helper()
+	h, err := host.New(t.Context(), host.Options{CacheDir: dir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := toolchain.New(t.Context(), h, toolchain.Options{CacheDir: dir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(tools.Close(), h.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // copyExamples copies the examples and the SDK that they refer to, without what npm installed.
