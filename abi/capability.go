@@ -2,6 +2,12 @@ package abi
 
 import "context"
 
+// The interfaces that a host implements itself.
+const (
+	EnvInterface  = "stile:capability/env@0.1.0"
+	PollInterface = "stile:capability/poll@0.1.0"
+)
+
 // Capability is a Go value that can be bound to a name in a call's env. Its methods implement, in Go, the methods of the
 // resource that the interface's `get` returns; [Implement] says how WIT names and types map to Go.
 //

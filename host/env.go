@@ -12,11 +12,6 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-const (
-	envInterface  = capabilityPackage + "env@0.1.0"
-	pollInterface = capabilityPackage + "poll@0.1.0"
-)
-
 // Env is the authority of one call: its capabilities by name. A nil Env is none at all.
 type Env map[string]abi.Capability
 

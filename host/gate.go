@@ -111,9 +111,9 @@ func (h *Host) operation(f *abi.Func) (*operation, error) {
 		}
 	}
 	switch {
-	case f.Interface.Name == envInterface:
+	case f.Interface.Name == abi.EnvInterface:
 		op.execute = envOperations[f.Name]
-	case f.Interface.Name == pollInterface:
+	case f.Interface.Name == abi.PollInterface:
 		op.execute = pollOperations[f.Name]
 	case f.Name == "get" && f.Resource == nil:
 		op.execute = func(c *call, args []abi.Value) (abi.Value, error) { return c.getBinding(f, args) }

@@ -107,8 +107,8 @@ func New(_ context.Context, o Options) (*Host, error) {
 	h := &Host{
 		options: o, known: known, log: o.Logger,
 		tools:     known.Interface(abi.ExtensionTools),
-		env:       known.Interface(envInterface).Resources[0],
-		pollable:  known.Interface(pollInterface).Resources[0],
+		env:       known.Interface(abi.EnvInterface).Resources[0],
+		pollable:  known.Interface(abi.PollInterface).Resources[0],
 		slots:     semaphore.NewWeighted(int64(o.Instances)),
 		compiling: semaphore.NewWeighted(2), validating: semaphore.NewWeighted(maxValidating),
 		modules: map[string]*wasmtime.Module{}, loaded: map[*Component]struct{}{},

@@ -49,13 +49,15 @@ func vector(b []byte) (content, rest []byte, err error) {
 	return b[k : uint64(k)+n], b[uint64(k)+n:], nil
 }
 
-// The custom section with the source map from the bundle to the author's files, and the bundle's name in stacks.
+// What a toolchain and the host agree on, so that stacks name the author's files.
 const (
-	sourceMapSection = "stile:source-map"
-	bundleName       = "extension.js"
+	// SourceMapSection is the custom section with the source map from the bundle to the author's files.
+	SourceMapSection = "stile:source-map"
+	// BundleName is what stacks call the bundle.
+	BundleName = "extension.js"
 )
 
-var bundlePosition = regexp.MustCompile(`\(?` + regexp.QuoteMeta(bundleName) + `:(\d+):(\d+)\)?`)
+var bundlePosition = regexp.MustCompile(`\(?` + regexp.QuoteMeta(BundleName) + `:(\d+):(\d+)\)?`)
 
 // Frame is a place in an author's source.
 type Frame struct {
@@ -95,7 +97,7 @@ func (m *sourceMap) frames(stack string) []Frame {
 // mapStack rewrites a stack for the author; without a source map it stays as it is.
 func (c *Component) mapStack(stack string) string {
 	c.stack.Do(func() {
-		if text := c.sections[sourceMapSection]; text != nil {
+		if text := c.sections[SourceMapSection]; text != nil {
 			// A map that cannot be read costs positions, not the error itself.
 			c.stack.sources, _ = readSourceMap(text)
 		}

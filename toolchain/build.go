@@ -142,7 +142,7 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	parts := [][]byte{[]byte(t.engine), base.memory, []byte(strconv.FormatBool(standalone)), descriptor, b.code, b.sourceMap}
+	parts := [][]byte{[]byte(t.engine), []byte(base.digest), []byte(strconv.FormatBool(standalone)), descriptor, b.code, b.sourceMap}
 	for _, f := range b.files {
 		parts = append(parts, []byte(f.path), f.sha256[:])
 	}
@@ -156,7 +156,7 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 }
 
 func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, base *baseImage, l *linkage, descriptor []byte, standalone bool) ([]byte, error) {
-	img, used, err := t.images.extension(ctx, base, descriptor, b.code, bundleName)
+	img, used, err := t.images.extension(ctx, base, descriptor, b.code, host.BundleName)
 	if err != nil {
 		return nil, explainImage(err, b.sourceMap)
 	}
@@ -171,7 +171,7 @@ func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, base *ba
 		return nil, fmt.Errorf("encode meta: %w", err)
 	}
 	a := &assembly{linkage: l, image: img, split: t.images.split, engine: t.engine, custom: []customContent{
-		{"stile:meta", meta}, {"stile:source-map", b.sourceMap}, {"stile:source", kept},
+		{"stile:meta", meta}, {host.SourceMapSection, b.sourceMap}, {"stile:source", kept},
 	}}
 	if standalone {
 		a.engine = ""
@@ -179,16 +179,13 @@ func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, base *ba
 	return a.assemble()
 }
 
-const (
-	// bundleName is what the engine calls the bundle in stacks; the host maps its positions back.
-	bundleName    = "extension.js"
-	formatVersion = 1
-)
+const formatVersion = 1
 
 // Meta is the content of the custom section "stile:meta", as JSON.
 type Meta struct {
 	Version int `json:"version"`
-	// Engine is the name of the core module that the component imports, or holds when it is standalone.
+	// Engine is the name of the core module that the component imports. A standalone one holds the same engine, with all that
+	// it exports.
 	Engine     string   `json:"engine"`
 	Standalone bool     `json:"standalone"`
 	Imports    []string `json:"imports"`
@@ -292,27 +289,22 @@ func (t *Toolchain) world(wanted []string, b *bundled) (*abi.World, error) {
 		}
 	}
 	if slices.ContainsFunc(w.Imports, waits) {
-		poll := *known.Interface(pollInterface)
+		poll := *known.Interface(abi.PollInterface)
 		poll.Funcs = slices.DeleteFunc(slices.Clone(poll.Funcs), func(f *abi.Func) bool { return f.Name != "poll" })
 		w.Imports = append(w.Imports, &poll)
 	}
 	return w, nil
 }
 
-const (
-	pollInterface = "stile:capability/poll@0.1.0"
-	envInterface  = "stile:capability/env@0.1.0"
-)
-
 // ambient are the interfaces behind web APIs, which code uses without naming a binding.
 var ambient = []string{
-	envInterface, "stile:capability/console@0.1.0", "stile:capability/clock@0.1.0", "stile:capability/random@0.1.0",
+	abi.EnvInterface, "stile:capability/console@0.1.0", "stile:capability/clock@0.1.0", "stile:capability/random@0.1.0",
 	"stile:capability/blob@0.1.0",
 }
 
 // prune keeps the functions of an interface that the code can reach; nil when it reaches none.
 func prune(i *abi.Interface, b *bundled) *abi.Interface {
-	if i.Name == pollInterface || i.Name == abi.ExtensionTools {
+	if i.Name == abi.PollInterface || i.Name == abi.ExtensionTools {
 		return nil
 	}
 	p := *i
@@ -389,6 +381,6 @@ var apis = map[string][]string{
 // waits reports whether something in an interface is waited for.
 func waits(i *abi.Interface) bool {
 	return slices.ContainsFunc(i.Funcs, func(f *abi.Func) bool {
-		return f.Result != nil && f.Result.Kind == abi.KindOwn && f.Result.Resource.Interface.Name == pollInterface
+		return f.Result != nil && f.Result.Kind == abi.KindOwn && f.Result.Resource.Interface.Name == abi.PollInterface
 	})
 }

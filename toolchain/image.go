@@ -145,6 +145,8 @@ type baseImage struct {
 	image
 	// define, register and finish are functions of the prelude, as JSValues.
 	define, register, finish int64
+	// digest is that of memory, which every build asks for.
+	digest string
 	// bindings are those of a world without imports and exports.
 	bindings *wasmtime.Module
 }
@@ -172,6 +174,7 @@ func (m *imager) base(ctx context.Context, prelude string) (*baseImage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read base image: %w", err)
 	}
+	b.digest = digest(b.memory)
 	b.bindings, err = m.compileBindings(b.roots)
 	return b, err
 }
