@@ -39,6 +39,28 @@ func Printable(s string) string {
 	return b.String()
 }
 
+// PrintableCut is [Printable] of what [Cut] keeps of s, with "..." after it where that is not all.
+func PrintableCut(s string, max int) string {
+	kept := Cut(s, max)
+	if len(kept) < len(s) {
+		return Printable(kept) + "..."
+	}
+	return Printable(s)
+}
+
+// Cut returns the first max bytes of s, or up to three fewer so as not to split a character.
+func Cut(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	for back := range utf8.UTFMax {
+		if back <= max && utf8.RuneStart(s[max-back]) {
+			return s[:max-back]
+		}
+	}
+	return s[:max]
+}
+
 // hidden reports whether a terminal or a reader could be misled by r.
 func hidden(r rune) bool {
 	if r < utf8.RuneSelf {

@@ -45,6 +45,31 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
+func TestPrintableCut(t *testing.T) {
+	tests := []struct {
+		name, in string
+		max      int
+		want     string
+	}{
+		{"short", "abc", 4, "abc"},
+		{"just fits", "abcd", 4, "abcd"},
+		{"long", "abcde", 4, "abcd..."},
+		{"between characters", "日本語", 6, "日本..."},
+		{"in a character", "日本語", 5, "日..."},
+		{"in the first character", "日本語", 2, "..."},
+		{"to nothing", "abc", 0, "..."},
+		{"escapes do not count", "\x1b\x1b\x1b", 2, `\x1b\x1b...`},
+		{"bytes that are not UTF-8 are shown", "a\xffbcd", 3, `a\xffb...`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := PrintableCut(tt.in, tt.max); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
 func FuzzPrintable(f *testing.F) {
 	f.Add("a\r\n\x1b\u202e\xff")
 	f.Fuzz(func(t *testing.T, s string) {
@@ -58,6 +83,17 @@ func FuzzPrintable(f *testing.F) {
 			t.Errorf("%d bytes grew to %d", len(s), len(p))
 		case Printable(p) != p:
 			t.Errorf("%q: a second pass changes it", p)
+		}
+	})
+}
+
+func FuzzCut(f *testing.F) {
+	f.Add("aé\x80日", 2)
+	f.Fuzz(func(t *testing.T, s string, n int) {
+		n = min(max(n, 0), 1<<20)
+		got := Cut(s, n)
+		if !strings.HasPrefix(s, got) || len(got) > n && len(s) > n || utf8.ValidString(s) && !utf8.ValidString(got) {
+			t.Errorf("Cut(%q, %d) = %q", s, n, got)
 		}
 	})
 }

@@ -328,9 +328,4 @@ func exhausted(text string, limits Limits) error {
 }
 
 // printable makes text of the guest's fit for a terminal and cuts it to at most n bytes.
-func printable(s string, n int) string {
-	if len(s) > n {
-		s = strings.ToValidUTF8(s[:n], "") + "..."
-	}
-	return abi.Printable(s)
-}
+func printable(s string, n int) string { return abi.PrintableCut(s, n) }

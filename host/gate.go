@@ -234,9 +234,7 @@ func (c *call) denied(binding string, err error) error {
 	d := *e.Denial
 	d.Binding = binding
 	for _, text := range []*string{&d.Operation, &d.Reason, &d.Remedy} {
-		if len(*text) > maxDenialText {
-			*text = strings.ToValidUTF8((*text)[:maxDenialText], "")
-		}
+		*text = abi.Cut(*text, maxDenialText)
 	}
 	if len(d.Grant) > maxDenialText {
 		d.Grant = "" // half a grant is none

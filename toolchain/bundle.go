@@ -13,10 +13,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/stilehost/stile/abi"
 )
 
 // BuildError says what is wrong with a source.
@@ -119,7 +120,7 @@ func bundle(ctx context.Context, source Source) (*bundled, error) {
 		return nil, &BuildError{[]Problem{{Text: fmt.Sprintf("the entry %q is not a path in the source tree", source.Entry)}}}
 	}
 	if !isCode(loaders[path.Ext(source.Entry)]) {
-		return nil, &BuildError{[]Problem{{File: printable(source.Entry), Text: "the entry is neither TypeScript nor JavaScript"}}}
+		return nil, &BuildError{[]Problem{{File: oneLine(source.Entry), Text: "the entry is neither TypeScript nor JavaScript"}}}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, maxBundleTime, errBundleTime)
 	defer cancel()
@@ -142,7 +143,7 @@ func bundle(ctx context.Context, source Source) (*bundled, error) {
 	}
 	switch err := context.Cause(ctx); {
 	case errors.Is(err, errBundleTime):
-		return nil, &BuildError{[]Problem{{File: printable(source.Entry), Text: err.Error()}}}
+		return nil, &BuildError{[]Problem{{File: oneLine(source.Entry), Text: err.Error()}}}
 	case err != nil:
 		return nil, fmt.Errorf("bundle: %w", err)
 	case len(result.Errors) > 0:
@@ -407,10 +408,10 @@ func (b *bundler) problems(messages []api.Message) []Problem {
 				p.Text = text
 			}
 			column := min(at.Column, len(at.LineText))
-			p.File, p.Line, p.Column = printable(file), at.Line, utf8.RuneCountInString(at.LineText[:column])+1
+			p.File, p.Line, p.Column = oneLine(file), at.Line, utf8.RuneCountInString(at.LineText[:column])+1
 			p.Snippet = snippet(at.LineText, p.Column)
 		}
-		p.Text = printable(strings.ReplaceAll(p.Text, `"`+inSource+":", `"`))
+		p.Text = oneLine(strings.ReplaceAll(p.Text, `"`+inSource+":", `"`))
 		problems = append(problems, p)
 	}
 	return problems
@@ -421,24 +422,12 @@ func snippet(line string, column int) string {
 	text := []rune(line)
 	at := min(column-1, len(text))
 	from := max(0, at-maxSnippet/2)
-	shown := []rune(printable(string(text[from:min(len(text), from+maxSnippet)])))
-	indent := 0
-	for indent < len(shown) && shown[indent] == ' ' {
-		indent++
-	}
-	indent = min(indent, at-from)
-	return string(shown[indent:]) + "\n" + strings.Repeat(" ", at-from-indent) + "^"
+	before := strings.TrimLeft(oneLine(string(text[from:at])), " ")
+	after := oneLine(string(text[at:min(len(text), from+maxSnippet)]))
+	return before + after + "\n" + strings.Repeat(" ", utf8.RuneCountInString(before)) + "^"
 }
 
-// printable replaces what could move the cursor of a terminal or reorder its text.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsPrint(r):
-			return r
-		case unicode.IsSpace(r):
-			return ' '
-		}
-		return unicode.ReplacementChar
-	}, s)
-}
+// oneLine makes text printable that stands in one line, so that a line feed or a tab in it is a space.
+func oneLine(s string) string { return abi.Printable(lineBreaks.Replace(s)) }
+
+var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ")

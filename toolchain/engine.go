@@ -155,7 +155,7 @@ func npmError(said string, err error) *EngineError {
 	}
 	const shown = 500
 	said = strings.TrimSpace(said)
-	said = printable(strings.ToValidUTF8(said[max(0, len(said)-shown):], ""))
+	said = oneLine(strings.ToValidUTF8(said[max(0, len(said)-shown):], ""))
 	return &EngineError{"npm failed", "Check that `npm ci` works on this machine. " + offlineRemedy, fmt.Errorf("%w: %s", err, said)}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
 )
@@ -83,9 +82,9 @@ func (l *Log) Log(_ context.Context, level Level, message string) {
 		l.dropped += uint64(len(message)) + 1
 		return
 	}
-	head := cut(message, l.left) // before cleaning, so that the limit bounds the work too
+	head := abi.Cut(message, l.left) // before cleaning, so that the limit bounds the work too
 	text := abi.Printable(head)
-	kept := cut(text, l.left)
+	kept := abi.Cut(text, l.left)
 	l.dropped += uint64(len(message) - len(head) + len(text) - len(kept))
 	l.left -= len(kept) + 1
 	l.console.log(level, kept)
@@ -100,17 +99,4 @@ func (l *Log) Close() error {
 	}
 	l.closed = true
 	return nil
-}
-
-// cut returns the first n bytes of s, or up to three fewer so as not to split a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for back := range utf8.UTFMax {
-		if back <= n && utf8.RuneStart(s[n-back]) {
-			return s[:n-back]
-		}
-	}
-	return s[:n]
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/wit"
@@ -130,15 +129,4 @@ func TestLevelNames(t *testing.T) {
 			t.Errorf("%d: %q, want %q", i, got, w)
 		}
 	}
-}
-
-func FuzzCut(f *testing.F) {
-	f.Add("aé\x80日", 2)
-	f.Fuzz(func(t *testing.T, s string, n int) {
-		n = min(max(n, 0), 1<<20)
-		got := cut(s, n)
-		if !strings.HasPrefix(s, got) || len(got) > n && len(s) > n || utf8.ValidString(s) && !utf8.ValidString(got) {
-			t.Errorf("cut(%q, %d) = %q", s, n, got)
-		}
-	})
 }

@@ -86,7 +86,7 @@ func version(ctx context.Context, program string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s --version: %w", program, err)
 	}
-	return abi.Printable(strings.TrimSpace(string(out[:min(len(out), 100)]))), nil
+	return abi.PrintableCut(strings.TrimSpace(string(out)), 100), nil
 }
 
 func (e *examination) disk() {

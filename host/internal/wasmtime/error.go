@@ -28,7 +28,7 @@ type TrapError struct {
 	// Reason is wasmtime's text for the trap, e.g. "out of bounds memory access".
 	Reason string
 	// Functions are the names of at most 64 functions on the guest's stack, innermost first. They are the component's word,
-	// cut to 100 bytes and made printable; "" for one without a name.
+	// cut to 100 bytes, shown by "...", and made printable; "" for one without a name.
 	Functions []string
 }
 
@@ -109,8 +109,7 @@ func parseError(text string) error {
 	reason, _, _ = strings.Cut(strings.TrimSpace(reason), "\n")
 	trap := &TrapError{Reason: reason}
 	for _, m := range frame.FindAllStringSubmatch(frames, maxFrames) {
-		name := strings.ToValidUTF8(m[1][:min(len(m[1]), maxFrameName)], "")
-		trap.Functions = append(trap.Functions, abi.Printable(name))
+		trap.Functions = append(trap.Functions, abi.PrintableCut(m[1], maxFrameName))
 	}
 	return trap
 }

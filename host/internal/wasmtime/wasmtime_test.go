@@ -311,7 +311,7 @@ func TestParseError(t *testing.T) {
 		},
 		{
 			"a long name", head + "    0:     0x4b - m!" + strings.Repeat("é", 100) + "\n\nCaused by:\n    wasm trap: unreachable\n",
-			&TrapError{Reason: "unreachable", Functions: []string{strings.Repeat("é", 50)}},
+			&TrapError{Reason: "unreachable", Functions: []string{strings.Repeat("é", 50) + "..."}},
 		},
 	} {
 		if got := parseError(c.text); !reflect.DeepEqual(got, c.want) {
