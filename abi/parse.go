@@ -187,6 +187,16 @@ func (p *parser) until(closing string) bool {
 	return p.err == nil && !p.accept(closing)
 }
 
+// block reads items in braces, each after its doc comment and gates.
+func (p *parser) block(item func(doc string)) {
+	p.expect("{")
+	for p.until("}") {
+		doc := p.token.doc
+		p.gates()
+		item(doc)
+	}
+}
+
 // list reads items between commas; the last comma may be left out.
 func (p *parser) list(opening, closing string, item func()) {
 	p.expect(opening)
@@ -297,12 +307,8 @@ func (p *parser) packages() []*packageTree {
 		if p.is("@") {
 			tree.name.version = p.version()
 		}
-		if p.accept("{") {
-			for p.until("}") {
-				doc := p.token.doc
-				p.gates()
-				p.packageItem(tree, doc)
-			}
+		if p.is("{") {
+			p.block(func(doc string) { p.packageItem(tree, doc) })
 		} else {
 			if len(packages) > 0 {
 				p.failAt(at, "a text has one `package` line, at its start; other packages are written `package namespace:name { ... }`")
@@ -367,10 +373,7 @@ func (p *parser) use() useTree {
 
 func (p *parser) interfaceTree(doc string) *interfaceTree {
 	tree := &interfaceTree{ident: p.ident(), doc: doc}
-	p.expect("{")
-	for p.until("}") {
-		doc := p.token.doc
-		p.gates()
+	p.block(func(doc string) {
 		switch {
 		case p.accept("use"):
 			tree.uses = append(tree.uses, p.use())
@@ -390,7 +393,7 @@ func (p *parser) interfaceTree(doc string) *interfaceTree {
 				p.unexpected("a function, a type, a resource or `use`")
 			}
 		}
-	}
+	})
 	return tree
 }
 
@@ -444,10 +447,8 @@ func (p *parser) resource(tree *interfaceTree, doc string) *typeDeclTree {
 	if p.accept(";") {
 		return decl
 	}
-	p.expect("{")
-	for p.until("}") {
-		fn := &funcTree{doc: p.token.doc, resource: decl.name}
-		p.gates()
+	p.block(func(doc string) {
+		fn := &funcTree{doc: doc, resource: decl.name}
 		if at := p.token.at; p.accept("constructor") {
 			fn.form, fn.ident = formConstructor, ident{"constructor", at}
 			p.signature(fn)
@@ -460,7 +461,7 @@ func (p *parser) resource(tree *interfaceTree, doc string) *typeDeclTree {
 			p.function(fn)
 		}
 		tree.funcs = append(tree.funcs, fn)
-	}
+	})
 	return decl
 }
 
@@ -574,10 +575,7 @@ func (p *parser) resultTypes(depth int) []*typeTree {
 
 func (p *parser) worldTree(doc string) *worldTree {
 	tree := &worldTree{ident: p.ident(), doc: doc}
-	p.expect("{")
-	for p.until("}") {
-		doc := p.token.doc
-		p.gates()
+	p.block(func(doc string) {
 		switch {
 		case p.accept("use"):
 			tree.uses = append(tree.uses, p.use())
@@ -592,7 +590,7 @@ func (p *parser) worldTree(doc string) *worldTree {
 		default:
 			p.unexpected("`import`, `export`, `include` or `use`")
 		}
-	}
+	})
 	return tree
 }
 
