@@ -90,15 +90,18 @@ func (l *linking) emptyWorld(instance wasmtime.Item) error {
 func emptyAnswer(iface string, f *abi.Func) (func(c *call, args []abi.Value) (abi.Value, error), error) {
 	whole := iface + "#" + f.Name
 	known := answered[whole] && f.Result != nil
-	if known && !constructible(f.Result) {
-		return nil, errors.New("its result holds a handle, which WASI's does not")
+	if known {
+		if _, ok := zero(f.Result); !ok {
+			return nil, errors.New("its result holds a handle, which WASI's does not")
+		}
 	}
 	return func(c *call, _ []abi.Value) (abi.Value, error) {
 		switch {
 		case iface == "wasi:cli/exit":
 			return nil, &GuestError{abi.Failure{Name: "Exit", Message: "the guest ended itself with wasi:cli/exit"}}
 		case known:
-			return zero(f.Result), nil
+			v, _ := zero(f.Result)
+			return v, nil
 		case f.Result == nil && missing[iface] == "":
 			return nil, nil
 		}
@@ -120,86 +123,54 @@ func refuse(t *abi.Type) (abi.Value, bool) {
 	if t == nil || t.Kind != abi.KindResult {
 		return nil, false
 	}
-	if t.Err == nil {
-		return abi.Variant{Case: 1}, true
-	}
-	if t.Err.Kind == abi.KindVariant || t.Err.Kind == abi.KindEnum {
+	if t.Err != nil && (t.Err.Kind == abi.KindVariant || t.Err.Kind == abi.KindEnum) {
 		for _, name := range refusals {
 			i := slices.IndexFunc(t.Err.Cases, func(c abi.Case) bool { return c.Name == name })
-			if i >= 0 && (t.Err.Cases[i].Type == nil || constructible(t.Err.Cases[i].Type)) {
-				return abi.Variant{Case: 1, Value: abi.Variant{Case: uint32(i), Value: zeroOrNil(t.Err.Cases[i].Type)}}, true
+			if i < 0 {
+				continue
+			}
+			if payload, ok := zero(t.Err.Cases[i].Type); ok {
+				return abi.Variant{Case: 1, Value: abi.Variant{Case: uint32(i), Value: payload}}, true
 			}
 		}
 	}
-	if !constructible(t.Err) {
-		return nil, false
-	}
-	return abi.Variant{Case: 1, Value: zero(t.Err)}, true
+	v, ok := zero(t.Err)
+	return abi.Variant{Case: 1, Value: v}, ok
 }
 
-// constructible reports whether zero can make a value: one without handles.
-func constructible(t *abi.Type) bool {
+// zero is the plainest value of a type: 0, false, empty, none, the first case; nil for no type. It fails for one that holds
+// a handle.
+func zero(t *abi.Type) (_ abi.Value, ok bool) {
+	if t == nil {
+		return nil, true
+	}
 	switch t.Kind {
 	case abi.KindOwn, abi.KindBorrow:
-		return false
-	case abi.KindRecord, abi.KindTuple:
-		return !slices.ContainsFunc(t.Fields, func(f abi.Field) bool { return !constructible(f.Type) })
-	case abi.KindVariant:
-		return t.Cases[0].Type == nil || constructible(t.Cases[0].Type)
-	case abi.KindResult:
-		return t.Ok == nil || constructible(t.Ok)
-	default:
-		return true
-	}
-}
-
-func zeroOrNil(t *abi.Type) abi.Value {
-	if t == nil {
-		return nil
-	}
-	return zero(t)
-}
-
-// zero is the plainest value of a type: 0, false, empty, none, the first case.
-func zero(t *abi.Type) abi.Value {
-	switch t.Kind {
-	case abi.KindBool:
-		return false
-	case abi.KindS8:
-		return int8(0)
-	case abi.KindU8:
-		return uint8(0)
-	case abi.KindS16:
-		return int16(0)
-	case abi.KindU16:
-		return uint16(0)
-	case abi.KindS32, abi.KindChar:
-		return int32(0)
-	case abi.KindU32, abi.KindFlags:
-		return uint32(0)
-	case abi.KindS64:
-		return int64(0)
-	case abi.KindU64:
-		return uint64(0)
-	case abi.KindF32:
-		return float32(0)
-	case abi.KindF64:
-		return float64(0)
-	case abi.KindString:
-		return ""
-	case abi.KindList:
-		return []abi.Value{}
+		return nil, false
 	case abi.KindRecord, abi.KindTuple:
 		fields := make([]abi.Value, len(t.Fields))
 		for i, f := range t.Fields {
-			fields[i] = zero(f.Type)
+			if fields[i], ok = zero(f.Type); !ok {
+				return nil, false
+			}
 		}
-		return fields
-	case abi.KindVariant, abi.KindEnum:
-		return abi.Variant{Value: zeroOrNil(t.Cases[0].Type)}
+		return fields, true
+	case abi.KindVariant:
+		v, ok := zero(t.Cases[0].Type)
+		return abi.Variant{Value: v}, ok
 	case abi.KindResult:
-		return abi.Variant{Value: zeroOrNil(t.Ok)}
+		v, ok := zero(t.Ok)
+		return abi.Variant{Value: v}, ok
 	default:
-		return abi.Variant{}
+		return zeros[t.Kind], true
 	}
+}
+
+// zeros are the plainest values of types that hold no others, or need not.
+var zeros = map[abi.Kind]abi.Value{
+	abi.KindBool: false, abi.KindChar: rune(0), abi.KindString: "", abi.KindFlags: uint32(0),
+	abi.KindS8: int8(0), abi.KindS16: int16(0), abi.KindS32: int32(0), abi.KindS64: int64(0),
+	abi.KindU8: uint8(0), abi.KindU16: uint16(0), abi.KindU32: uint32(0), abi.KindU64: uint64(0),
+	abi.KindF32: float32(0), abi.KindF64: float64(0),
+	abi.KindList: []abi.Value{}, abi.KindEnum: abi.Variant{}, abi.KindOption: abi.Variant{},
 }
