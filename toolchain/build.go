@@ -327,23 +327,29 @@ func prune(i *abi.Interface, b *bundled) *abi.Interface {
 
 // reaches reports whether a word in the code leads to a method: its own name, or that of an API over it.
 func reaches(i *abi.Interface, f *abi.Func, b *bundled) bool {
-	_, method, _ := strings.Cut(f.Name, ".")
-	whole, _, _ := strings.Cut(strings.TrimPrefix(i.Name, "stile:capability/"), "@")
-	if words, ok := apis[whole+"."+f.Resource.Name+"."+method]; ok {
+	name := apiName(i.Name, f.Name)
+	if words, ok := apis[name]; ok {
 		return slices.ContainsFunc(words, func(word string) bool { return word == always || b.Uses(word) })
 	}
-	return b.Uses(camel(method))
+	return b.Uses(camel(name[strings.LastIndexByte(name, '.')+1:]))
+}
+
+// apiName is what apis calls a method of an interface: "kv.bucket.get".
+func apiName(iface, method string) string {
+	iface, _, _ = strings.Cut(strings.TrimPrefix(iface, "stile:capability/"), "@")
+	return iface + "." + strings.TrimPrefix(method, "[method]")
 }
 
 // always marks what is imported without being named.
 const always = ""
 
-// apis are the words that lead to a method where they are not just its own name: what the prelude builds on it.
+// apis are the words that lead to a method where they are not just its own name: what the prelude builds on it. A test
+// compares them with what the prelude does.
 var apis = map[string][]string{
 	"env.env.names":  {always},
-	"env.env.subset": {"subset", "call"},
+	"env.env.subset": {"call"},
 
-	"console.console.log": {"console"},
+	"console.console.log": {"console", "trace", "debug", "log", "info", "warn", "error"},
 
 	"clock.clock.now":       {"Date", "now"},
 	"clock.clock.monotonic": {"monotonic", "performance", "setTimeout", "setInterval", "timeout", "console"},
@@ -360,7 +366,6 @@ var apis = map[string][]string{
 
 	"blob.blob.size":          {"fetch", "readBlob", "createBlob"},
 	"blob.blob.media-type":    {"readBlob"},
-	"blob.blob.digest":        {"digest"},
 	"blob.blob.text":          {"blob", "readBlob", "clone"},
 	"blob.blob.bytes":         {"fetch", "readBlob", "createBlob"},
 	"blob.writer.append":      {"createBlob"},

@@ -1,0 +1,203 @@
+package toolchain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
+	httpcap "github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/host"
+)
+
+// uses are code that reaches the host through the prelude, by what it shows: the methods of each binding, all of them, and
+// the web APIs. The names of the bindings lead to nothing by themselves.
+var uses = map[string]string{
+	"c.now":       `env.c.now()`,
+	"c.monotonic": `env.c.monotonic()`,
+	"c.sleep":     `await env.c.sleep(1)`,
+
+	"r.u64":   `env.r.u64()`,
+	"r.bytes": `env.r.bytes(3)`,
+
+	"l.trace": `env.l.trace("a")`,
+	"l.debug": `env.l.debug("a")`,
+	"l.log":   `env.l.log("a")`,
+	"l.info":  `env.l.info("a")`,
+	"l.warn":  `env.l.warn("a")`,
+	"l.error": `env.l.error("a")`,
+
+	"k.get":           `await env.k.get("a")`,
+	"k.set":           `await env.k.set("a", "1")`,
+	"k.delete":        `await env.k.delete("a")`,
+	"k.list":          `await env.k.list()`,
+	"k.increment":     `await env.k.increment("n")`,
+	"k.compareAndSet": `await env.k.compareAndSet("b", undefined, "c")`,
+
+	"s.createBlob":       `await env.s.createBlob(["a", new Uint8Array(1), await env.s.createBlob(["b"])])`,
+	"s.createBlob bytes": `await (await env.s.createBlob(["a"])).bytes()`,
+	"s.createBlob write": `await env.w.write("d", await env.s.createBlob(["a"]))`,
+
+	"w.read":          `await env.w.read("a")`,
+	"w.readLines":     `await env.w.readLines("a")`,
+	"w.readBytes":     `await env.w.readBytes("a")`,
+	"w.readBlob":      `await (await env.w.readBlob("a")).bytes()`,
+	"w.write":         `await env.w.write("d", "b")`,
+	"w.write bytes":   `await env.w.write("d", new Uint8Array(300_000))`,
+	"w.write blob":    `await env.w.write("d", await env.w.readBlob("a"))`,
+	"w.write fetched": `await env.w.write("d", await (await fetch(site + "/bytes")).blob())`,
+	"w.append":        `await env.w.append("d", "b")`,
+	"w.append bytes":  `await env.w.append("d", new Uint8Array(1))`,
+	"w.edit":          `await env.w.edit("a", [{ old: "b", new: "c" }])`,
+	"w.list":          `await env.w.list()`,
+	"w.stat":          `await env.w.stat("a")`,
+	"w.makeDirectory": `await env.w.makeDirectory("e/f")`,
+	"w.move":          `await env.w.move("a", "g")`,
+	"w.copy":          `await env.w.copy("a", "h")`,
+	"w.remove":        `await env.w.remove("a")`,
+	"w.subdirectory":  `env.w.subdirectory(".")`,
+	"w.readOnly":      `env.w.readOnly()`,
+
+	"network.fetch":       `await (await env.network.fetch(site + "/echo")).text()`,
+	"network.fetch bytes": `await (await env.network.fetch(site + "/bytes")).bytes()`,
+	"network.fetch text":  `await (await fetch(site + "/bytes")).text()`,
+	"network.fetch copy":  `await (await fetch(site + "/bytes")).clone().text()`,
+	"network.fetch blob":  `await (await (await fetch(site + "/echo")).blob()).text()`,
+	"network.narrow":      `env.network.narrow([])`,
+	"network.rules":       `env.network.rules()`,
+
+	"t.call":   `await env.t.call("a")`,
+	"t.search": `await env.t.search("a")`,
+
+	"Date":            `new Date()`,
+	"performance":     `performance.now()`,
+	"setTimeout":      `await new Promise((resolve) => setTimeout(resolve, 1))`,
+	"setInterval":     `await new Promise((resolve) => { const id = setInterval(() => { clearInterval(id); resolve(0); }, 1); })`,
+	"timeout":         `await new Promise((resolve) => AbortSignal.timeout(1).addEventListener("abort", resolve))`,
+	"Math.random":     `Math.random()`,
+	"getRandomValues": `crypto.getRandomValues(new Uint8Array(1))`,
+	"randomUUID":      `crypto.randomUUID()`,
+	"digest":          `await crypto.subtle.digest("SHA-1", new Uint8Array(1))`,
+	"console":         `console.log("a")`,
+	"console.time":    `console.time(); console.timeEnd()`,
+}
+
+// What the prelude makes of a word in the code is imported for that word: see apis.
+func TestWordsLeadToWhatIsUsed(t *testing.T) {
+	s := newScripts(t)
+	var code strings.Builder
+	code.WriteString(`import { extension } from "stile";
+const uses: Record<string, (env: any, site: string) => Promise<void>> = {`)
+	for name, use := range uses {
+		fmt.Fprintf(&code, "%q: async (env, site) => { %s },\n", name, use)
+	}
+	code.WriteString(`};
+const methods = (env: any) => Object.keys(env).flatMap((name) => Object.keys(env[name]).map((method) => name + "." + method));
+export default extension({ tools: {
+	use: { description: "Uses", run: ({ name, site }: any, env: any) => uses[name](env, site) },
+	methods: { description: "Lists", run: (_: any, env: any) => methods(env) },
+} });`)
+	c, err := s.toolchain.Build(t.Context(), Source{FS: fstest.MapFS{"uses.ts": {Data: []byte(code.String())}}, Entry: "uses.ts"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	rule, err := httpcap.ParseRule(s.site + "/**")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := host.Env{
+		"c": clock.System(), "r": random.System(), "l": console.To(func(console.Level, string) {}), "k": s.kv.Bucket("uses"),
+		"s": blob.NewStore(blob.StoreOptions{}), "network": httpcap.Allow(rule), "t": toolbox{},
+	}
+
+	workspace := s.workspace.Workspace("methods")
+	env["w"] = workspace
+	out, err := c.Call(t.Context(), "methods", nil, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var methods []string
+	if err := json.Unmarshal(out, &methods); err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range methods {
+		if uses[method] == "" {
+			t.Errorf("the prelude has a new method %s: add a use of it", method)
+		}
+	}
+
+	used := map[string]bool{} // pairs of a method and a word in the code that used it
+	for name, use := range uses {
+		t.Run(name, func(t *testing.T) {
+			words := map[string]bool{}
+			for _, w := range word.FindAllString(use, -1) {
+				words[w] = true
+			}
+			world, err := s.toolchain.world(nil, &bundled{words: func() map[string]bool { return words }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			workspace := s.workspace.Workspace(name)
+			if err := workspace.Write(t.Context(), "a", "b"); err != nil {
+				t.Fatal(err)
+			}
+			env := maps.Clone(env)
+			env["w"] = workspace
+			_, err = c.Do(t.Context(), host.Request{
+				Tool: "use", Input: fmt.Appendf(nil, `{"name": %q, "site": %q}`, name, s.site), Env: env,
+				Observe: func(o host.Operation) {
+					for w := range words {
+						used[apiName(o.Interface, o.Func)+" "+w] = true
+					}
+					if !slices.ContainsFunc(world.Imports, func(i *abi.Interface) bool {
+						return i.Name == o.Interface && slices.ContainsFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == o.Func })
+					}) {
+						t.Errorf("it calls %s of %s, which no word of it leads to", o.Func, o.Interface)
+					}
+				},
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for method, words := range apis {
+		if method == "blob.blob.text" {
+			continue // not of the prelude, which reads bytes; for the objects it makes of an embedder's handles
+		}
+		for _, w := range words {
+			if w != always && !used[method+" "+w] {
+				t.Errorf("%s is imported for the word %s, and no use of that calls it", method, w)
+			}
+		}
+	}
+}
+
+// toolbox implements the resource `toolbox` of stile:capability/tools.
+type toolbox struct{}
+
+type description struct{ Name, Description, InputSchema string }
+
+func (toolbox) Interface() string { return "stile:capability/tools@0.1.0" }
+
+func (toolbox) Search(context.Context, string, uint32) []description {
+	return []description{{"a", "A", "{}"}}
+}
+
+func (toolbox) Start(context.Context, string, string, any) (*pending, error) { return &pending{}, nil }
+
+type pending struct{}
+
+func (*pending) Subscribe(context.Context) abi.Pollable { return abi.Ready() }
+
+func (*pending) Take(context.Context) (string, error) { return "1", nil }
