@@ -17,20 +17,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/captest"
 	"github.com/stilehost/stile/wit"
 )
 
-func TestTypesFitContract(t *testing.T) {
-	resolved, err := abi.Parse(wit.Capability())
-	if err != nil {
-		t.Fatal(err)
-	}
-	types := map[string]reflect.Type{"blob": reflect.TypeFor[*Blob](), "writer": reflect.TypeFor[*Writer](), "store": reflect.TypeFor[*Store]()}
-	for _, resource := range resolved.Interface(Interface).Resources {
-		if _, err := abi.Implement(resource, types[resource.Name]); err != nil {
-			t.Error(err)
-		}
-	}
+func TestMatchesWIT(t *testing.T) {
+	captest.Implements(t, wit.Capability(), Interface, reflect.TypeFor[*Blob](), reflect.TypeFor[*Writer](), reflect.TypeFor[*Store]())
 }
 
 func TestBlob(t *testing.T) {

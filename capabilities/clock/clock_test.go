@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/captest"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -44,16 +45,8 @@ func subscribe(t *testing.T, r *Running, d time.Duration) abi.Pollable {
 	return p
 }
 
-// TestMatchesWIT checks every method against the resource it implements.
 func TestMatchesWIT(t *testing.T) {
-	contract, err := abi.Parse(wit.Capability())
-	if err != nil {
-		t.Fatal(err)
-	}
-	resource := contract.Interface(Interface).Resources[0]
-	if _, err := abi.Implement(resource, reflect.TypeFor[*Running]()); err != nil {
-		t.Error(err)
-	}
+	captest.Implements(t, wit.Capability(), Interface, reflect.TypeFor[*Running]())
 }
 
 func TestSystem(t *testing.T) {

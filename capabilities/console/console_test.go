@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/captest"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -38,16 +39,8 @@ func open(t *testing.T, c *Console) *Log {
 	return v.(*Log)
 }
 
-// TestMatchesWIT checks every method against the resource it implements.
 func TestMatchesWIT(t *testing.T) {
-	contract, err := abi.Parse(wit.Capability())
-	if err != nil {
-		t.Fatal(err)
-	}
-	resource := contract.Interface(Interface).Resources[0]
-	if _, err := abi.Implement(resource, reflect.TypeFor[*Log]()); err != nil {
-		t.Error(err)
-	}
+	captest.Implements(t, wit.Capability(), Interface, reflect.TypeFor[*Log]())
 }
 
 func TestLog(t *testing.T) {

@@ -25,22 +25,14 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/internal/captest"
 	"github.com/stilehost/stile/wit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestTypesFitContract(t *testing.T) {
-	resolved, err := abi.Parse(wit.Capability())
-	if err != nil {
-		t.Fatal(err)
-	}
-	types := map[string]reflect.Type{"client": reflect.TypeFor[*Client](), "exchange": reflect.TypeFor[*Exchange]()}
-	for _, resource := range resolved.Interface(Interface).Resources {
-		if _, err := abi.Implement(resource, types[resource.Name]); err != nil {
-			t.Error(err)
-		}
-	}
+func TestMatchesWIT(t *testing.T) {
+	captest.Implements(t, wit.Capability(), Interface, reflect.TypeFor[*Client](), reflect.TypeFor[*Exchange]())
 }
 
 // names is a resolver. Each name has answers that it gives one after the other, the last one from then on.

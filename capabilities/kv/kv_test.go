@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/captest"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -78,16 +79,8 @@ func all(t testing.TB, b *Bucket, prefix string, limit uint32) (keys []string, p
 	}
 }
 
-// TestMatchesWIT checks every method against the resource it implements.
 func TestMatchesWIT(t *testing.T) {
-	contract, err := abi.Parse(wit.Capability())
-	if err != nil {
-		t.Fatal(err)
-	}
-	resource := contract.Interface(Interface).Resources[0]
-	if _, err := abi.Implement(resource, reflect.TypeFor[*Bucket]()); err != nil {
-		t.Error(err)
-	}
+	captest.Implements(t, wit.Capability(), Interface, reflect.TypeFor[*Bucket]())
 }
 
 func TestValuesComeBackAsTheyAre(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/captest"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -35,16 +36,8 @@ func draw(t *testing.T, s *Sequence) (first uint64, b []byte, last uint64) {
 	return first, b, last
 }
 
-// TestMatchesWIT checks every method against the resource it implements.
 func TestMatchesWIT(t *testing.T) {
-	contract, err := abi.Parse(wit.Capability())
-	if err != nil {
-		t.Fatal(err)
-	}
-	resource := contract.Interface(Interface).Resources[0]
-	if _, err := abi.Implement(resource, reflect.TypeFor[*Sequence]()); err != nil {
-		t.Error(err)
-	}
+	captest.Implements(t, wit.Capability(), Interface, reflect.TypeFor[*Sequence]())
 }
 
 func TestSeededRepeats(t *testing.T) {

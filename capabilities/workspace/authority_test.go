@@ -16,6 +16,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/internal/captest"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -44,16 +45,8 @@ var readers = []string{
 	"AsReadOnly", "Interface", "List", "Read", "ReadBlob", "ReadBytes", "ReadLines", "ReadOnly", "Stat", "Sub", "Subdirectory",
 }
 
-// TestMatchesWIT checks every method against the resource it implements.
 func TestMatchesWIT(t *testing.T) {
-	contract, err := abi.Parse(wit.Capability())
-	if err != nil {
-		t.Fatal(err)
-	}
-	resource := contract.Interface(Interface).Resources[0]
-	if _, err := abi.Implement(resource, reflect.TypeFor[*Directory]()); err != nil {
-		t.Error(err)
-	}
+	captest.Implements(t, wit.Capability(), Interface, reflect.TypeFor[*Directory]())
 }
 
 func TestEveryMethodIsKnown(t *testing.T) {
