@@ -44,7 +44,7 @@ func addGetPut(r *resolver, i *interfaceScope) error {
 	if pkg.namespace == "stile" && (pkg.name == "capability" || pkg.name == "extension") {
 		return nil
 	}
-	if len(i.out.Resources) == 0 || i.hasFunc("get") {
+	if len(i.out.Resources) == 0 || slices.ContainsFunc(i.out.Funcs, func(f *Func) bool { return f.Name == "get" }) {
 		return nil
 	}
 	for _, name := range []string{"get", "put"} {
@@ -78,15 +78,6 @@ func addGetPut(r *resolver, i *interfaceScope) error {
 			Result: &Type{Kind: KindResult, Err: failure.typ},
 		})
 	return nil
-}
-
-func (i *interfaceScope) hasFunc(name string) bool {
-	for _, f := range i.out.Funcs {
-		if f.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // capabilityWord finds a name of an interface of stile:capability, which i then uses.

@@ -3,6 +3,7 @@ package abi
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -54,13 +55,7 @@ func matchFields(fields []goField, names []string, goType reflect.Type) ([]goFie
 	matched := make([]goField, len(names))
 	left := fields
 	for i, name := range names {
-		found := -1
-		for j, f := range left {
-			if f.name == name || f.name == "" && sameName(f.Name, name) {
-				found = j
-				break
-			}
-		}
+		found := slices.IndexFunc(left, func(f goField) bool { return f.name == name || f.name == "" && sameName(f.Name, name) })
 		if found < 0 {
 			return nil, (&ValueError{Want: "a field " + goName(name), Got: "none in " + goType.String()}).in(name)
 		}
@@ -167,12 +162,9 @@ func partsCodec(parts []part) *codec {
 	}
 }
 
-// maxFlags is how many labels the component model allows.
-const maxFlags = 32
-
 func (c *compiler) flagsCodec(t *Type, goType reflect.Type) (*codec, *ValueError) {
-	if len(t.Labels) > maxFlags {
-		return nil, &ValueError{Want: fmt.Sprintf("at most %d labels", maxFlags), Got: fmt.Sprint(len(t.Labels))}
+	if len(t.Labels) > maxLabels {
+		return nil, &ValueError{Want: fmt.Sprintf("at most %d labels", maxLabels), Got: fmt.Sprint(len(t.Labels))}
 	}
 	fields, misfit := matchFields(fieldsOf(goType), t.Labels, goType)
 	if misfit != nil {
