@@ -1,7 +1,6 @@
 package extension
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,12 +30,12 @@ func Merge(lists ...[]Binding) []Binding {
 	var all []Binding
 	for _, list := range lists {
 		for _, b := range list {
-			if !slices.ContainsFunc(all, func(other Binding) bool { return other.Name == b.Name }) {
+			if find(all, b.Name) < 0 {
 				all = append(all, b)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Binding) int { return cmp.Compare(a.Name, b.Name) })
+	sortBindings(all)
 	return all
 }
 

@@ -4,10 +4,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/workspace"
 )
 
 // Binding is one name in env and what it is asked to be bound to.
@@ -15,6 +22,16 @@ type Binding struct {
 	// Name is a lower-case word: a letter, then letters, digits and "_", at most 64 bytes.
 	Name  string
 	Grant Grant
+}
+
+// find is where the binding of this name stands, or -1.
+func find(bindings []Binding, name string) int {
+	return slices.IndexFunc(bindings, func(b Binding) bool { return b.Name == name })
+}
+
+// sortBindings puts bindings in byte order of their names.
+func sortBindings(bindings []Binding) {
+	slices.SortFunc(bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // Grant is what one binding may do: [HTTP], [Workspace], [KV], [Clock], [Random], [Console], [Blob] or [Custom].
@@ -74,25 +91,25 @@ type Custom struct {
 }
 
 // Interface implements [Grant].
-func (HTTP) Interface() string { return "stile:capability/http@0.1.0" }
+func (HTTP) Interface() string { return http.Interface }
 
 // Interface implements [Grant].
-func (Workspace) Interface() string { return "stile:capability/workspace@0.1.0" }
+func (Workspace) Interface() string { return workspace.Interface }
 
 // Interface implements [Grant].
-func (KV) Interface() string { return "stile:capability/kv@0.1.0" }
+func (KV) Interface() string { return kv.Interface }
 
 // Interface implements [Grant].
-func (Clock) Interface() string { return "stile:capability/clock@0.1.0" }
+func (Clock) Interface() string { return clock.Interface }
 
 // Interface implements [Grant].
-func (Random) Interface() string { return "stile:capability/random@0.1.0" }
+func (Random) Interface() string { return random.Interface }
 
 // Interface implements [Grant].
-func (Console) Interface() string { return "stile:capability/console@0.1.0" }
+func (Console) Interface() string { return console.Interface }
 
 // Interface implements [Grant].
-func (Blob) Interface() string { return "stile:capability/blob@0.1.0" }
+func (Blob) Interface() string { return blob.Interface }
 
 // Interface implements [Grant].
 func (c Custom) Interface() string { return c.Name }

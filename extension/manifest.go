@@ -139,7 +139,7 @@ func (r *reader) tools(n *node) []string {
 func (r *reader) bindings(short, long *node) []Binding {
 	var all []Binding
 	add := func(n *node, b Binding) {
-		if slices.ContainsFunc(all, func(other Binding) bool { return other.Name == b.Name }) {
+		if find(all, b.Name) >= 0 {
 			r.fail(n, "it under another name, or in one place only", "the binding %s is also made by permissions", quote(b.Name))
 		}
 		all = append(all, b)
@@ -163,7 +163,7 @@ func (r *reader) bindings(short, long *node) []Binding {
 	if len(all) > maxBindings {
 		r.fail(long, fmt.Sprintf("at most %d", maxBindings), "there are %d bindings", len(all))
 	}
-	slices.SortFunc(all, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
+	sortBindings(all)
 	return all
 }
 

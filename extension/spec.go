@@ -1,10 +1,8 @@
 package extension
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -42,7 +40,7 @@ func ParseSpecs(specs []string) ([]Binding, error) {
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(all, func(other Binding) bool { return other.Name == b.Name })
+		i := find(all, b.Name)
 		if i < 0 {
 			all = append(all, b)
 			continue
@@ -54,7 +52,7 @@ func ParseSpecs(specs []string) ([]Binding, error) {
 		}
 		all[i].Grant = HTTP{Rules: append(rules.Rules, more.Rules...)}
 	}
-	slices.SortFunc(all, func(a, b Binding) int { return cmp.Compare(a.Name, b.Name) })
+	sortBindings(all)
 	return all, nil
 }
 
