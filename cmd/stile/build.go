@@ -43,11 +43,7 @@ func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	wit, err := c.read()
-	if err != nil {
-		return err
-	}
-	n, err := openSession(ctx, s, sessionOptions{wit: wit})
+	n, err := c.openSession(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -56,11 +56,7 @@ type importedFunction struct {
 
 // Run implements the command.
 func (c *inspectCommand) Run(ctx context.Context, s *streams) (err error) {
-	wit, err := c.read()
-	if err != nil {
-		return err
-	}
-	n, err := openSession(ctx, s, sessionOptions{wit: wit})
+	n, err := c.openSession(ctx, s)
 	if err != nil {
 		return err
 	}

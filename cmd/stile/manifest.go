@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/stilehost/stile/extension"
@@ -24,6 +25,15 @@ func readManifest(file string) (*extension.Manifest, error) {
 // witFlag names an embedder's own interfaces.
 type witFlag struct {
 	WIT []string `name:"wit" sep:"none" placeholder:"FILE" help:"WIT package with interfaces of the program that embeds the host. Can be repeated."`
+}
+
+// openSession opens a host that knows the interfaces.
+func (w witFlag) openSession(ctx context.Context, s *streams) (*session, error) {
+	wit, err := w.read()
+	if err != nil {
+		return nil, err
+	}
+	return openSession(ctx, s, sessionOptions{wit: wit})
 }
 
 func (w witFlag) read() ([]string, error) {

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/extension"
-
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -183,7 +182,8 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 		return usagef("%s is not a file", file)
 	}
 	known := extension.Known(w.bindings)
-	for _, name := range slices.Concat(w.imports, slices.Sorted(maps.Values(known))) {
+	imports := slices.Concat(w.imports, slices.Sorted(maps.Values(known)))
+	for _, name := range imports {
 		if n.host.WIT().Interface(name) == nil {
 			return usagef("there is no interface %s", name)
 		}
@@ -197,7 +197,7 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 		source.Bindings = known
 	}
 	if w.imports != nil {
-		source.Imports = slices.Concat(w.imports, slices.Sorted(maps.Values(known)))
+		source.Imports = imports
 	}
 	t, err := n.toolchain(ctx)
 	if err != nil {

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/toolchain"
 	"github.com/stilehost/stile/wit"
 )
@@ -33,10 +36,7 @@ func (c *typesCommand) Run(_ context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	interfaces := make(map[string]string, len(m.Bindings))
-	for _, b := range m.Bindings {
-		interfaces[b.Name] = b.Grant.Interface()
-	}
+	interfaces := extension.Known(m.Bindings)
 	extra, err := c.embedded(interfaces)
 	if err != nil {
 		return err
@@ -62,17 +62,8 @@ func (c *typesCommand) embedded(bindings map[string]string) ([]*abi.Interface, e
 	if err != nil {
 		return nil, usagef("--wit: %w", err)
 	}
-	var extra []*abi.Interface
-	for _, i := range known.Interfaces() {
-		if strings.HasPrefix(i.Name, "stile:") {
-			continue
-		}
-		for _, name := range bindings {
-			if name == i.Name {
-				extra = append(extra, i)
-				break
-			}
-		}
-	}
-	return extra, nil
+	named := slices.Collect(maps.Values(bindings))
+	return slices.DeleteFunc(known.Interfaces(), func(i *abi.Interface) bool {
+		return strings.HasPrefix(i.Name, "stile:") || !slices.Contains(named, i.Name)
+	}), nil
 }
