@@ -2,6 +2,7 @@ package blob
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"hash"
@@ -42,15 +43,9 @@ type Builder struct {
 
 // NewBuilder returns an empty builder.
 func NewBuilder(o Options) *Builder {
-	if o.MediaType == "" {
-		o.MediaType = "application/octet-stream"
-	}
-	if o.Limit == 0 {
-		o.Limit = 16 << 20
-	}
-	if o.Memory == 0 {
-		o.Memory = 1 << 20
-	}
+	o.MediaType = cmp.Or(o.MediaType, "application/octet-stream")
+	o.Limit = cmp.Or(o.Limit, 16<<20)
+	o.Memory = cmp.Or(o.Memory, 1<<20)
 	return &Builder{options: o, hash: sha256.New()}
 }
 

@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -27,9 +28,7 @@ type Store struct {
 
 // NewStore returns a store.
 func NewStore(o StoreOptions) *Store {
-	if o.Limit == 0 {
-		o.Limit = 64 << 20
-	}
+	o.Limit = cmp.Or(o.Limit, 64<<20)
 	return &Store{options: o, quota: NewQuota("blob store", o.Limit)}
 }
 

@@ -5,6 +5,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -76,15 +77,9 @@ func New(o Options) (*Grant, error) {
 	if o.Resolver == nil {
 		o.Resolver = net.DefaultResolver
 	}
-	if o.Timeout == 0 {
-		o.Timeout = time.Minute
-	}
-	if o.Pending == 0 {
-		o.Pending = 64
-	}
-	if o.Held == 0 {
-		o.Held = 64 << 20
-	}
+	o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	o.Pending = cmp.Or(o.Pending, 64)
+	o.Held = cmp.Or(o.Held, 64<<20)
 	o.Forbidden = slices.Clone(o.Forbidden)
 	config := &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	g := &Grant{options: o}

@@ -2,6 +2,7 @@ package http
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -155,10 +156,7 @@ func (r Rule) String() string {
 }
 
 func (r Rule) origin() string {
-	scheme := r.Scheme
-	if scheme == "" {
-		scheme = "https"
-	}
+	scheme := cmp.Or(r.Scheme, "https")
 	if r.Port == 0 || r.Port == defaultPort(scheme) && r.Host != "*" {
 		return scheme + "://" + r.Host
 	}
@@ -221,21 +219,15 @@ func (r Rule) compile() (*compiled, error) {
 	if c.anyHost && (r.Scheme == "" || r.Port == 0) {
 		return nil, errors.New("the host * needs a scheme and a port")
 	}
-	if c.Scheme = strings.ToLower(r.Scheme); c.Scheme == "" {
-		c.Scheme = "https"
-	}
+	c.Scheme = cmp.Or(strings.ToLower(r.Scheme), "https")
 	if defaultPort(c.Scheme) == 0 {
 		return nil, fmt.Errorf("the scheme %q is not https or http", r.Scheme)
 	}
-	if r.Port == 0 {
-		c.Port = defaultPort(c.Scheme)
-	}
+	c.Port = cmp.Or(r.Port, defaultPort(c.Scheme))
 	if err := c.compileHost(); err != nil {
 		return nil, err
 	}
-	if r.Path == "" {
-		c.Path = "/**"
-	}
+	c.Path = cmp.Or(r.Path, "/**")
 	var err error
 	if c.path, err = parsePattern(c.Path); err != nil {
 		return nil, err
@@ -249,9 +241,7 @@ func (r Rule) compile() (*compiled, error) {
 	if c.MaxResponse < 0 || c.MaxResponse > maxMaxResponse {
 		return nil, fmt.Errorf("the response size %d is not a number up to %d", r.MaxResponse, int64(maxMaxResponse))
 	}
-	if c.MaxResponse == 0 {
-		c.MaxResponse = defaultMaxResponse
-	}
+	c.MaxResponse = cmp.Or(r.MaxResponse, defaultMaxResponse)
 	c.Addresses = slices.Clone(r.Addresses)
 	for i, prefix := range c.Addresses {
 		if !prefix.IsValid() {

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -54,9 +55,7 @@ func parseTarget(text string) (*target, error) {
 	if t.host, t.port, err = parseAuthority(authority); err != nil {
 		return nil, err
 	}
-	if t.port == 0 {
-		t.port = defaultPort(scheme)
-	}
+	t.port = cmp.Or(t.port, defaultPort(scheme))
 	if err := t.setPath(path); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/stilehost/stile/capabilities/internal/sqlite"
@@ -57,22 +58,15 @@ type Store struct {
 
 // Open opens the store in file and makes it if it is missing; its folder must exist. ctx bounds the opening only.
 func Open(ctx context.Context, file string, options Options) (*Store, error) {
-	options.KeyBytes = defaulted(options.KeyBytes, 1<<10)
-	options.ValueBytes = defaulted(options.ValueBytes, 1<<20)
-	options.BucketBytes = defaulted(options.BucketBytes, 64<<20)
-	options.Keys = defaulted(options.Keys, 100_000)
+	options.KeyBytes = cmp.Or(options.KeyBytes, 1<<10)
+	options.ValueBytes = cmp.Or(options.ValueBytes, 1<<20)
+	options.BucketBytes = cmp.Or(options.BucketBytes, 64<<20)
+	options.Keys = cmp.Or(options.Keys, 100_000)
 	db, err := sqlite.Open(ctx, file, schema)
 	if err != nil {
 		return nil, err
 	}
 	return &Store{db: db, options: options}, nil
-}
-
-func defaulted[N int | int64](n, standard N) N {
-	if n == 0 {
-		return standard
-	}
-	return n
 }
 
 // Close waits for operations under way and closes the file. It is idempotent; later operations answer

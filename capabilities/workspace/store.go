@@ -4,6 +4,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -76,14 +77,9 @@ type Store struct {
 
 // Open opens the store in file and makes it if it is missing; its folder must exist. ctx bounds the opening only.
 func Open(ctx context.Context, file string, options Options) (*Store, error) {
-	for _, limit := range []struct {
-		value    *int64
-		standard int64
-	}{{&options.Bytes, 1 << 30}, {&options.Files, 100_000}, {&options.BlobBytes, 1 << 30}} {
-		if *limit.value == 0 {
-			*limit.value = limit.standard
-		}
-	}
+	options.Bytes = cmp.Or(options.Bytes, 1<<30)
+	options.Files = cmp.Or(options.Files, 100_000)
+	options.BlobBytes = cmp.Or(options.BlobBytes, 1<<30)
 	if options.Now == nil {
 		options.Now = time.Now
 	}
