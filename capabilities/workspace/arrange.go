@@ -9,14 +9,7 @@ import (
 // MakeDirectory makes a directory and those above it, as far as they are missing. The error is [abi.ErrAlreadyExists]
 // when a file has the name.
 func (d *Directory) MakeDirectory(ctx context.Context, path string) error {
-	full, err := d.resolve("make-directory", path)
-	if err != nil {
-		return err
-	}
-	if err := d.writable("make-directory " + d.shown(full)); err != nil {
-		return err
-	}
-	return d.update(ctx, func(t *tree) error {
+	return d.change(ctx, d.resolve, "make-directory", path, func(t *tree, full string) error {
 		n, err := t.find(full)
 		if err == nil && n != nil && !n.isDirectory() {
 			err = abi.Errorf(abi.CodeAlreadyExists, "%s, as a file", d.shown(full))
@@ -75,14 +68,7 @@ func (d *Directory) transfer(
 // Remove deletes a file or a directory. A directory that is not empty needs recursive, else the error is
 // [abi.ErrInvalid].
 func (d *Directory) Remove(ctx context.Context, path string, recursive bool) error {
-	full, err := d.resolveEntry("remove", path)
-	if err != nil {
-		return err
-	}
-	if err := d.writable("remove " + d.shown(full)); err != nil {
-		return err
-	}
-	return d.update(ctx, func(t *tree) error {
+	return d.change(ctx, d.resolveEntry, "remove", path, func(t *tree, full string) error {
 		n, err := t.get(full)
 		if err != nil {
 			return err

@@ -24,7 +24,7 @@ func (d *Directory) Write(ctx context.Context, path, text string) error {
 	if err := checkText(text); err != nil {
 		return err
 	}
-	return d.change(ctx, "write", path, func(t *tree, full string) error {
+	return d.change(ctx, d.resolveFile, "write", path, func(t *tree, full string) error {
 		return t.put(full, int64(len(text)), strings.NewReader(text))
 	})
 }
@@ -34,14 +34,14 @@ func (d *Directory) WriteBytes(ctx context.Context, path string, data []byte) er
 	if err := checkBytes(data); err != nil {
 		return err
 	}
-	return d.change(ctx, "write", path, func(t *tree, full string) error {
+	return d.change(ctx, d.resolveFile, "write", path, func(t *tree, full string) error {
 		return t.put(full, int64(len(data)), bytes.NewReader(data))
 	})
 }
 
 // WriteBlob is Write for the content of a blob.
 func (d *Directory) WriteBlob(ctx context.Context, path string, source *blob.Blob) error {
-	return d.change(ctx, "write", path, func(t *tree, full string) error {
+	return d.change(ctx, d.resolveFile, "write", path, func(t *tree, full string) error {
 		return t.put(full, int64(source.Size(ctx)), source.Reader())
 	})
 }
@@ -52,7 +52,7 @@ func (d *Directory) Append(ctx context.Context, path, text string) error {
 	if err := checkText(text); err != nil {
 		return err
 	}
-	return d.change(ctx, "append", path, func(t *tree, full string) error { return t.extend(full, []byte(text)) })
+	return d.change(ctx, d.resolveFile, "append", path, func(t *tree, full string) error { return t.extend(full, []byte(text)) })
 }
 
 // AppendBytes is Append for at most 262,144 bytes of any kind.
@@ -60,12 +60,14 @@ func (d *Directory) AppendBytes(ctx context.Context, path string, data []byte) e
 	if err := checkBytes(data); err != nil {
 		return err
 	}
-	return d.change(ctx, "append", path, func(t *tree, full string) error { return t.extend(full, data) })
+	return d.change(ctx, d.resolveFile, "append", path, func(t *tree, full string) error { return t.extend(full, data) })
 }
 
-// change runs f on the resolved path of a file in a writing transaction.
-func (d *Directory) change(ctx context.Context, operation, path string, f func(t *tree, full string) error) error {
-	full, err := d.resolveFile(operation, path)
+// change runs f on a resolved path in a writing transaction.
+func (d *Directory) change(
+	ctx context.Context, resolve func(operation, path string) (string, error), operation, path string, f func(t *tree, full string) error,
+) error {
+	full, err := resolve(operation, path)
 	if err != nil {
 		return err
 	}
@@ -100,7 +102,7 @@ const maxReplacements = 1000
 // and no two may overlap; otherwise nothing changes and the error, [abi.ErrInvalid], says which replacement is at fault
 // and how often its text stands. The file must be UTF-8 text and stay within 16 MiB.
 func (d *Directory) Edit(ctx context.Context, path string, replacements []Replacement) error {
-	return d.change(ctx, "edit", path, func(t *tree, full string) error {
+	return d.change(ctx, d.resolveFile, "edit", path, func(t *tree, full string) error {
 		text, err := t.text(full)
 		if err != nil {
 			return err
