@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -23,6 +24,26 @@ func readFile(name string, limit int64) ([]byte, error) {
 		return nil, usagef("%s has more than %d bytes", name, limit)
 	}
 	return data, nil
+}
+
+// interruptible reads what may never end, like a terminal or a pipe. No read of these can be cancelled: when ctx ends, it is
+// left to the end of the process.
+func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	type outcome struct {
+		data []byte
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		data, err := read()
+		done <- outcome{data, err}
+	}()
+	select {
+	case o := <-done:
+		return o.data, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // writeFile writes a file in one step: afterwards it holds all of data, or what it held before. It replaces nothing but

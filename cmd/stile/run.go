@@ -54,7 +54,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	input, err := c.input(s.in, limits.Input)
+	input, err := interruptible(ctx, func() ([]byte, error) { return c.input(s.in, limits.Input) })
 	if err != nil {
 		return err
 	}
