@@ -49,6 +49,9 @@ func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, er
 // writeFile writes a file in one step: afterwards it holds all of data, or what it held before. It replaces nothing but
 // regular files.
 func writeFile(name string, data []byte) (err error) {
+	if name == "-" {
+		return usagef("output does not go to stdout; name the file to write, ./- if that is its name")
+	}
 	info, err := os.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -62,6 +65,9 @@ func writeFile(name string, data []byte) (err error) {
 	temporary := filepath.Join(filepath.Dir(name), ".stile-"+rand.Text())
 	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			at.Path = name // the temporary name would tell nobody anything
+		}
 		return &usageError{err}
 	}
 	defer func() {
