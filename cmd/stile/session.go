@@ -193,7 +193,7 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 	}
 	source, tree, err := toolchain.Open(file, n.home, n.cache)
 	if err != nil {
-		return err
+		return &usageError{err}
 	}
 	defer func() { err = errors.Join(err, tree.Close()) }()
 	if w.bindings != nil {
