@@ -24,6 +24,7 @@ func (e *SpecError) Error() string {
 const (
 	maxSpec = 16 << 10 // bytes
 
+	storeNames  = `a-z, 0-9, "_" and "-"`
 	exampleSpec = "NAME=KIND, like clock=clock or notes=workspace:my-notes,rw"
 	exampleHTTP = "NAME=http:https://api.example.com/repos/**,methods=GET+POST"
 )
@@ -117,7 +118,7 @@ func workspaceSpec(argument, options string) (Grant, *SpecError) {
 	store, path, _ := strings.Cut(argument, "/")
 	g := Workspace{Store: store, Path: "/" + path, Access: Read}
 	if !storeName.MatchString(store) {
-		return nil, &SpecError{Message: fmt.Sprintf("%s is not the name of a workspace", quote(store)), Instead: example}
+		return nil, &SpecError{Message: fmt.Sprintf("%s cannot name a workspace, %s can", quote(store), storeNames), Instead: example}
 	}
 	if problem := pathProblem(g.Path); problem != "" {
 		return nil, &SpecError{Message: fmt.Sprintf("the path %s %s", quote(g.Path), problem), Instead: example}
@@ -133,8 +134,12 @@ func workspaceSpec(argument, options string) (Grant, *SpecError) {
 }
 
 func kvSpec(argument, options string) (Grant, *SpecError) {
-	if options != "" || !storeName.MatchString(argument) {
-		return nil, &SpecError{Message: fmt.Sprintf("%s is not the name of a bucket", quote(argument)), Instead: "kv:NAME"}
+	const example = "kv:NAME"
+	switch {
+	case !storeName.MatchString(argument):
+		return nil, &SpecError{Message: fmt.Sprintf("%s cannot name a bucket, %s can", quote(argument), storeNames), Instead: example}
+	case options != "":
+		return nil, &SpecError{Message: fmt.Sprintf("a bucket has no option %s", quote(options)), Instead: example}
 	}
 	return KV{Store: argument}, nil
 }

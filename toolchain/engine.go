@@ -74,7 +74,7 @@ const (
 	maxEngineFile  = 8 << 20
 	maxEngineFiles = 10_000
 
-	offlineRemedy = "Without npm: run `npm ci --ignore-scripts` elsewhere beside the package-lock.json of Stile's toolchain/engine, bring that folder or a zip of it here, and name it in STILE_ENGINE"
+	offlineRemedy = "Without npm: run `npm ci --ignore-scripts` elsewhere beside the package-lock.json of Stile's toolchain/engine, bring that folder, or a zip file of what is in it, here, and name it in STILE_ENGINE"
 )
 
 // obtainEngine returns the engine, from the cache or through npm, and always with the pinned digest. Errors other than

@@ -47,6 +47,9 @@ func Open(file string, keep ...string) (Source, io.Closer, error) {
 	}
 	tree := &sourceTree{dir: dir, entry: filepath.Base(file), root: root}
 	info, err := tree.Stat(tree.entry)
+	if link, noLink := root.Lstat(tree.entry); err != nil && noLink == nil && link.Mode()&fs.ModeSymlink != 0 {
+		err = fmt.Errorf("%s is a link out of its folder, or to a hidden name: name the file that it leads to: %w", file, reason(err))
+	}
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a file", file)
 	}

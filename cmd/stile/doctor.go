@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/toolchain"
@@ -163,7 +164,11 @@ func (e *examination) engines(ctx context.Context, hasNPM bool) {
 	var obtain *toolchain.EngineError
 	switch err := probeToolchain(ctx, h, o); {
 	case errors.As(err, &obtain):
-		e.add("js engine", statusMissing, obtain.Remedy, "%s", obtain.Problem)
+		problem := obtain.Problem
+		if obtain.Err != nil {
+			problem += ": " + strings.Join(strings.Fields(abi.Printable(obtain.Err.Error())), " ") // npm says much, in lines
+		}
+		e.add("js engine", statusMissing, obtain.Remedy, "%s", problem)
 	case err != nil:
 		e.add("js engine", statusMissing, "Empty STILE_CACHE and try again.", "%v", err)
 	default:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -25,9 +26,32 @@ func readFile(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
+// interruptible reads what may never end, like a terminal or a pipe. No read of these can be cancelled: when ctx ends, it is
+// left to the end of the process.
+func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	type outcome struct {
+		data []byte
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		data, err := read()
+		done <- outcome{data, err}
+	}()
+	select {
+	case o := <-done:
+		return o.data, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // writeFile writes a file in one step: afterwards it holds all of data, or what it held before. It replaces nothing but
 // regular files.
 func writeFile(name string, data []byte) (err error) {
+	if name == "-" {
+		return usagef("output does not go to stdout; name the file to write, ./- if that is its name")
+	}
 	info, err := os.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -41,6 +65,9 @@ func writeFile(name string, data []byte) (err error) {
 	temporary := filepath.Join(filepath.Dir(name), ".stile-"+rand.Text())
 	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			at.Path = name // the temporary name would tell nobody anything
+		}
 		return &usageError{err}
 	}
 	defer func() {

@@ -65,7 +65,7 @@ func (c *inspectCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	component, err := n.loadComponent(ctx, wasm)
+	component, err := n.loadComponent(ctx, c.File, wasm)
 	if err != nil {
 		return err
 	}

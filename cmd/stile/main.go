@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,7 +35,7 @@ A command prints its result on stdout and everything else on stderr. When it fai
 
 0 success, 1 the tool failed, 2 usage, bad input or a source that does not build, 3 a denial, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
 
-STILE_HOME holds what is to be kept (default: stile in the XDG data folder), STILE_CACHE what can be rebuilt (default: stile in the XDG cache folder), and STILE_ENGINE names a file with the JavaScript engine, for machines without npm.`
+STILE_HOME holds what is to be kept (default: stile in the XDG data folder), STILE_CACHE what can be rebuilt (default: stile in the XDG cache folder), and STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm.`
 
 // streams are how a command talks.
 type streams struct {
@@ -65,11 +66,20 @@ func run(args []string, s *streams) int {
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		return s.report(usagef("%w; see stile --help", err))
+		return s.report(usagef("%w; see %s --help", err, closest(err)))
 	}
 	err = command.Run()
 	if err != nil && ctx.Err() != nil {
 		err = errInterrupted
 	}
 	return s.report(err)
+}
+
+// closest is as much of a command line that does not parse as names a command.
+func closest(err error) string {
+	var wrong *kong.ParseError
+	if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {
+		return wrong.Context.Selected().FullPath()
+	}
+	return "stile"
 }

@@ -314,13 +314,44 @@ func TestInterrupt(t *testing.T) {
 				}
 			}
 		}
+		wantInterrupted(t, stile.Wait(), last)
+	}
+}
+
+// TestInterruptInput interrupts a command whose input does not end.
+func TestInterruptInput(t *testing.T) {
+	for _, argument := range []string{"-", "@/dev/stdin"} {
+		stile := exec.CommandContext(t.Context(), "stile", "run", "none.ts", "none", "--input", argument)
+		var stderr strings.Builder
+		stile.Stderr = &stderr
+		stdin, err := stile.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stile.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// More than a pipe holds: when all is written, it is being read.
+		if _, err := stdin.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+		if err := stile.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
 		err = stile.Wait()
-		var status *exec.ExitError
-		if !errors.As(err, &status) || status.ExitCode() != 130 {
-			t.Errorf("%v: got %v, want exit code 130", signal, err)
-		}
-		if want := `{"error":{"kind":"interrupted","message":"interrupted"}}`; last != want {
-			t.Errorf("%v: the last line is %q, want %q", signal, last, want)
-		}
+		lines := strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n")
+		wantInterrupted(t, err, lines[len(lines)-1])
+	}
+}
+
+// wantInterrupted checks how an interrupted command ended, and the last line of its stderr.
+func wantInterrupted(t *testing.T, err error, last string) {
+	t.Helper()
+	var status *exec.ExitError
+	if !errors.As(err, &status) || status.ExitCode() != 130 {
+		t.Errorf("got %v, want exit code 130", err)
+	}
+	if want := `{"error":{"kind":"interrupted","message":"interrupted"}}`; last != want {
+		t.Errorf("the last line is %q, want %q", last, want)
 	}
 }

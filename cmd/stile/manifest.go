@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/wit"
 )
 
 // maxText is the most bytes of a manifest or a WIT file that are read.
@@ -29,13 +32,14 @@ type witFlag struct {
 
 // openSession opens a host that knows the interfaces.
 func (w witFlag) openSession(ctx context.Context, s *streams) (*session, error) {
-	wit, err := w.read()
+	texts, err := w.read()
 	if err != nil {
 		return nil, err
 	}
-	return openSession(ctx, s, sessionOptions{wit: wit})
+	return openSession(ctx, s, sessionOptions{wit: texts})
 }
 
+// read returns the texts, which are valid. What is wrong with one is said here, where its file is known.
 func (w witFlag) read() ([]string, error) {
 	var texts []string
 	for _, file := range w.WIT {
@@ -44,6 +48,18 @@ func (w witFlag) read() ([]string, error) {
 			return nil, err
 		}
 		texts = append(texts, string(text))
+	}
+	if texts == nil {
+		return nil, nil
+	}
+	ours := []string{wit.Capability(), wit.Extension()}
+	_, err := abi.ParseCapability(append(ours, texts...)...)
+	var wrong *abi.SyntaxError
+	switch {
+	case errors.As(err, &wrong) && wrong.Line > 0 && wrong.Text >= len(ours):
+		return nil, usagef("--wit %s: line %d, column %d: %s", w.WIT[wrong.Text-len(ours)], wrong.Line, wrong.Column, wrong.Message)
+	case err != nil:
+		return nil, usagef("--wit: %w", err)
 	}
 	return texts, nil
 }

@@ -30,7 +30,8 @@ func (*runCommand) Help() string {
 
     NAME=workspace:STORE[/path][,rw]     files, kept in STILE_HOME; read-only without rw
     NAME=kv:STORE                        values under keys, kept in STILE_HOME
-    NAME=http:URL-PATTERN[,option]...    requests; options: methods=GET+POST, headers=x-name, max-response=BYTES
+    NAME=http:URL-PATTERN[,option]...    requests; options: methods=GET+POST, headers=x-name, max-response=BYTES,
+                                         addresses=127.0.0.0/8 for hosts that are not public
     NAME=clock  NAME=random  NAME=console  NAME=blob
 
 An extension with a manifest keeps what it asks for under its own name: the workspace of its name, a bucket for each kv binding.
@@ -54,7 +55,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	input, err := c.input(s.in, limits.Input)
+	input, err := interruptible(ctx, func() ([]byte, error) { return c.input(s.in, limits.Input) })
 	if err != nil {
 		return err
 	}

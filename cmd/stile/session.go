@@ -139,7 +139,7 @@ func (n *session) load(ctx context.Context, file string, w wants) (*host.Compone
 		if err != nil {
 			return nil, err
 		}
-		return n.loadComponent(ctx, wasm)
+		return n.loadComponent(ctx, file, wasm)
 	}
 	var c *host.Component
 	err := n.withSource(ctx, file, w, func(t *toolchain.Toolchain, source toolchain.Source) (err error) {
@@ -149,17 +149,21 @@ func (n *session) load(ctx context.Context, file string, w wants) (*host.Compone
 	return c, err
 }
 
-// loadComponent loads a component. Only one that shares the engine with others needs the engine to be there.
-func (n *session) loadComponent(ctx context.Context, wasm []byte) (*host.Component, error) {
+// loadComponent loads what a file holds or was made of. Only a component that shares the engine with others needs the
+// engine to be there.
+func (n *session) loadComponent(ctx context.Context, file string, wasm []byte) (*host.Component, error) {
 	c, err := n.host.Load(ctx, wasm)
 	var refused *host.LoadError
-	if !errors.As(err, &refused) || !strings.HasPrefix(refused.Name, "engine-x") {
-		return c, err
+	if errors.As(err, &refused) && strings.HasPrefix(refused.Name, "engine-x") {
+		if _, err := n.toolchain(ctx); err != nil {
+			return nil, err
+		}
+		c, err = n.host.Load(ctx, wasm)
 	}
-	if _, err := n.toolchain(ctx); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return n.host.Load(ctx, wasm)
+	return c, nil
 }
 
 // assemble builds a component from source.
@@ -190,7 +194,7 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 	}
 	source, tree, err := toolchain.Open(file, n.home, n.cache)
 	if err != nil {
-		return err
+		return &usageError{err}
 	}
 	defer func() { err = errors.Join(err, tree.Close()) }()
 	if w.bindings != nil {

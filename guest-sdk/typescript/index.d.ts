@@ -36,7 +36,7 @@ export interface Tool<Input = InputSchema> {
   description: string;
   /** What the tool accepts; the host checks it before `run` is called. Without it any object is accepted. */
   input?: Input & InputSchema;
-  /** What the tool promises to return. */
+  /** What the tool promises to return, for whoever calls it; the host does not check it. */
   output?: InputSchema;
   annotations?: Annotations;
   /**
