@@ -77,8 +77,12 @@ func (t *Toolchain) prepare(ctx context.Context, o Options) error {
 			if err != nil {
 				return nil, err
 			}
+			l, err := baseLayout(net)
+			if err != nil {
+				return nil, err
+			}
 			// The image serves later builds too, so it is not given up with this one.
-			return t.images.base(context.WithoutCancel(ctx), prelude)
+			return t.images.base(context.WithoutCancel(ctx), prelude, l)
 		})
 	}
 	_, err = t.bases[0]()

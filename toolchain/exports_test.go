@@ -68,7 +68,7 @@ func TestExports(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := testImager(t, imageLimits{})
-	base, err := m.base(t.Context(), prelude)
+	base, err := m.base(t.Context(), prelude, layout{})
 	if err != nil {
 		t.Fatal(err)
 	}

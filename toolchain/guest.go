@@ -24,7 +24,10 @@ type guest struct {
 	engine  *wasmtime.Instance
 	context int32 // JSContext
 	runtime int32
-	err     error
+	// onAllocate, when not nil, is called before the engine allocates; arenas are those that layOut made.
+	onAllocate func(runtime, size uint32)
+	arenas     arenas
+	err        error
 }
 
 // newGuest starts an engine on a copy of memory. The caller closes it.
@@ -66,8 +69,13 @@ func (g *guest) instantiate(memory []byte) error {
 			return err
 		}
 	}
-	// The engine asks this now and then while a script runs, and ends the script if the answer is not 0.
+	// The engine asks this now and then while a script runs, and ends the script if the answer is not 0; and before it
+	// allocates, while laying says so.
 	err = g.linker.FuncWrap("env", "host_interrupt", func() int32 {
+		if g.onAllocate != nil {
+			g.onAllocate(g.load32(laying+4), g.load32(laying+8))
+			return 0
+		}
 		if g.ctx.Err() != nil {
 			return 1
 		}
@@ -80,10 +88,11 @@ func (g *guest) instantiate(memory []byte) error {
 	return err
 }
 
-// initialise starts the engine in a memory that it has not run in yet.
-func (g *guest) initialise() roots {
+// initialise starts the engine in a memory that it has not run in yet. Its blocks are laid out until endLayout.
+func (g *guest) initialise(l layout) roots {
 	g.call("_initialize")
 	g.takeSpare()
+	g.layOut(l)
 	g.call("qjs_init")
 	g.call("qjs_set_max_stack_size", int32(guestStack))
 	g.context, g.runtime = int32(g.call("qjs_get_context_ptr")), int32(g.call("qjs_get_runtime_ptr"))

@@ -77,7 +77,8 @@ const (
 type imager struct {
 	engine *wasmtime.Engine
 	split  *splitModule
-	digest string // of split
+	module []byte // the engine of split, that stops before it allocates
+	digest string // of module
 	// shared is the engine, first what is instantiated before it.
 	shared, first *wasmtime.Module
 	cache         cacheFunc
@@ -100,8 +101,11 @@ func newImager(ctx context.Context, wasm []byte, cache cacheFunc, limits imageLi
 	config.SetEpochInterruption(true)
 	config.SetMaxWasmStack(maxWasmStack)
 	m := &imager{engine: wasmtime.NewEngineWithConfig(config), split: split, cache: cache, limits: limits}
-	m.digest = digest(split.module)
 	m.ticks.engine = m.engine
+	if m.module, err = stopBeforeAllocations(split.module); err != nil {
+		return nil, fmt.Errorf("rewrite engine: %w", err)
+	}
+	m.digest = digest(m.module)
 	if m.shared, err = m.compileShared(ctx); err != nil {
 		return nil, fmt.Errorf("compile engine: %w", err)
 	}
@@ -115,7 +119,7 @@ func newImager(ctx context.Context, wasm []byte, cache cacheFunc, limits imageLi
 // compileShared compiles the engine, which takes most of a second, or loads it from the cache.
 func (m *imager) compileShared(ctx context.Context) (*wasmtime.Module, error) {
 	native, err := m.cache(ctx, "image-engine", m.digest, func() ([]byte, error) {
-		module, err := wasmtime.NewModule(m.engine, m.split.module)
+		module, err := wasmtime.NewModule(m.engine, m.module)
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +133,7 @@ func (m *imager) compileShared(ctx context.Context) (*wasmtime.Module, error) {
 		return module, nil
 	}
 	// Made by another version of wasmtime, or on another machine.
-	return wasmtime.NewModule(m.engine, m.split.module)
+	return wasmtime.NewModule(m.engine, m.module)
 }
 
 func (m *imager) compileText(text string) (*wasmtime.Module, error) {
@@ -145,6 +149,7 @@ type baseImage struct {
 	image
 	// define, register and finish are functions of the prelude, as JSValues.
 	define, register, finish int64
+	arenas                   arenas
 	// digest is that of memory, which every build asks for.
 	digest string
 	// bindings are those of a world without imports and exports.
@@ -152,16 +157,16 @@ type baseImage struct {
 }
 
 // baseVersion changes with what makeBase does, apart from what it is given.
-const baseVersion = "3"
+const baseVersion = "4"
 
 // base makes the base image: the engine after it has run the prelude, or loads it from the cache.
-func (m *imager) base(ctx context.Context, prelude string) (*baseImage, error) {
-	recipe, err := json.Marshal([]string{baseVersion, m.digest, imageText, bindingsCore, prelude})
+func (m *imager) base(ctx context.Context, prelude string, l layout) (*baseImage, error) {
+	recipe, err := json.Marshal([]any{baseVersion, m.digest, imageText, bindingsCore, prelude, l})
 	if err != nil {
 		return nil, fmt.Errorf("make base image: %w", err)
 	}
 	encoded, err := m.cache(ctx, "base-image", digest(recipe), func() ([]byte, error) {
-		b, err := m.makeBase(ctx, prelude)
+		b, err := m.makeBase(ctx, prelude, l)
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +194,7 @@ func (m *imager) compileBindings(at roots) (*wasmtime.Module, error) {
 
 // encode and decodeBase are the form in which a base image is cached: its addresses as JSON, a zero byte, its memory.
 func (b *baseImage) encode() ([]byte, error) {
-	header, err := json.Marshal(baseHeader{b.roots, b.define, b.register, b.finish})
+	header, err := json.Marshal(baseHeader{b.roots, b.define, b.register, b.finish, b.arenas})
 	if err != nil {
 		return nil, err
 	}
@@ -202,15 +207,16 @@ func decodeBase(encoded []byte) (*baseImage, error) {
 	if err := json.Unmarshal(header, &h); err != nil {
 		return nil, err
 	}
-	return &baseImage{image: image{h.Roots, memory}, define: h.Define, register: h.Register, finish: h.Finish}, nil
+	return &baseImage{image: image{h.Roots, memory}, define: h.Define, register: h.Register, finish: h.Finish, arenas: h.Arenas}, nil
 }
 
 type baseHeader struct {
 	Roots                    roots
 	Define, Register, Finish int64
+	Arenas                   arenas
 }
 
-func (m *imager) makeBase(ctx context.Context, prelude string) (*baseImage, error) {
+func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseImage, error) {
 	code, err := m.compilePrelude(ctx, prelude)
 	if err != nil {
 		return nil, err
@@ -221,7 +227,7 @@ func (m *imager) makeBase(ctx context.Context, prelude string) (*baseImage, erro
 	}
 	defer g.close()
 	b := &baseImage{}
-	b.roots = g.initialise()
+	b.roots = g.initialise(l)
 	b.roots.Block = g.malloc(blockSize)
 	g.write(b.roots.Block, make([]byte, blockSize))
 	if g.err != nil {
@@ -247,6 +253,8 @@ func (m *imager) makeBase(ctx context.Context, prelude string) (*baseImage, erro
 	g.store64(b.roots.Block+blockNow, function("now"))
 	g.runJobs()
 	g.call("JS_RunGC", g.runtime)
+	g.laidOut()
+	b.arenas = g.arenas
 	b.memory = g.snapshot()
 	return b, g.err
 }
@@ -259,7 +267,7 @@ func (m *imager) compilePrelude(ctx context.Context, prelude string) ([]byte, er
 		return nil, err
 	}
 	defer g.close()
-	g.initialise()
+	g.initialise(layout{})
 	code := g.compile(prelude, "prelude.js", evalScript, stripSource|stripDebug)
 	return code, g.err
 }
@@ -276,6 +284,7 @@ func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bun
 	}
 	defer g.close()
 	g.bind(base.bindings, base.roots)
+	g.arenas = base.arenas
 	g.call("qjs_set_interrupt_handler", int32(1))
 	world := g.newString(string(descriptor))
 	g.callJS(base.define, world)
@@ -289,6 +298,7 @@ func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bun
 	g.release(module)
 	g.call("JS_RunGC", g.runtime)
 	g.call("qjs_set_gc_threshold", int32(max(gcThreshold, 2*len(base.memory))))
+	g.offerAll(true)
 	memory := g.snapshot()
 	if g.err != nil {
 		return nil, report{}, g.err

@@ -28,7 +28,7 @@ func testBase(t testing.TB, m *imager) *baseImage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base, err := m.base(t.Context(), prelude)
+	base, err := m.base(t.Context(), prelude, layout{})
 	if err != nil {
 		t.Fatal(err)
 	}

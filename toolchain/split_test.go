@@ -173,8 +173,14 @@ func FuzzSplitEngine(f *testing.F) {
 		if err != nil && !errors.As(err, &wasmErr) {
 			t.Fatalf("%v", err)
 		}
-		if err == nil && len(split.memory) > maxEnginePages*wasmPage {
+		if err != nil {
+			return
+		}
+		if len(split.memory) > maxEnginePages*wasmPage {
 			t.Fatalf("memory of %d bytes", len(split.memory))
+		}
+		if _, err := stopBeforeAllocations(split.module); err != nil && !errors.As(err, &wasmErr) {
+			t.Fatalf("%v", err)
 		}
 	})
 }

@@ -1,0 +1,352 @@
+package toolchain
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/bytecodealliance/wasmtime-go/v44"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/kv"
+)
+
+// typical are calls as extensions get them. What they write to lies together in an image.
+const typical = `import { extension } from "stile";
+const input = { type: "object", properties: { key: { type: "string" }, n: { type: "number" } }, required: ["key"] } as const;
+export default extension({ tools: {
+	compute: {
+		description: "Computes",
+		input,
+		run: async ({ n }: any) => {
+			const area = Math.sqrt(n * n + 1);
+			return { area, list: [1, 2, 3].map((x) => x * n), text: "area " + area };
+		},
+	},
+	wait: {
+		description: "Uses what it is handed",
+		input,
+		run: async ({ key }: any, { store, clock }: any) => {
+			const kept = await store.get(key);
+			console.log("kept", kept);
+			await clock.sleep(1);
+			return { kept, at: clock.now() };
+		},
+	},
+} });`
+
+var typicalInputs = []struct{ tool, input string }{
+	{"compute", `{"key":"a key","n":4}`},
+	{"wait", `{"key":"another key","n":4}`},
+}
+
+// The layouts that are kept are those that these calls lead to.
+func TestLayout(t *testing.T) {
+	m := testImager(t, imageLimits{})
+	module, err := traceStores(m.module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.module, m.digest = module, digest(module)
+	if m.shared, err = m.compileShared(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var found struct {
+		Plain layout `json:"plain"`
+		Net   layout `json:"net"`
+	}
+	found.Plain, found.Net = observeCalls(t, m, false), observeCalls(t, m, true)
+	text, err := json.Marshal(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, '\n')
+	if *update {
+		if err := os.WriteFile("layout.json", text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if !bytes.Equal(text, layoutsText) {
+		t.Error("the prelude or the calls have changed: write layout.json anew with go test ./toolchain -run TestLayout -update")
+	}
+	t.Logf("plain: %d blocks are hot, of %v", len(found.Plain.Hot), found.Plain.Blocks)
+}
+
+// observeCalls makes a base image and an extension without any layout, and looks at what the calls write to.
+func observeCalls(t *testing.T, m *imager, net bool) layout {
+	t.Helper()
+	prelude, err := preludeSource(testEngine(t).modules, net)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ordinals := map[uint32]int{} // of the last allocation of each block
+	var count int
+	newArena := -1 // the size for which the engine made an arena
+	base, err := m.makeBase(t.Context(), prelude, layout{observe: func(g *guest, rt uint32, class int) {
+		if newArena >= 0 {
+			ordinals[g.load32(rt+runtimeArenas+8*uint32(newArena)+4)-arenaLink+arenaBlocks] = count - 1
+			newArena = -1
+		}
+		head := rt + uint32(runtimeFreeArenas) + 8*uint32(class)
+		if a := g.load32(head + 4); a == head {
+			newArena = class
+		} else {
+			ordinals[a+arenaBlocks+uint32(g.load16(a+arenaFirstFree))*arenaSizes[class]] = count
+		}
+		count++
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if base.bindings, err = m.compileBindings(base.roots); err != nil {
+		t.Fatal(err)
+	}
+
+	l := testLinkage(t, "env", "poll", "clock", "kv", "console", "random")
+	l.bindings = map[string]string{"store": kv.Interface, "clock": clock.Interface}
+	b, err := bundle(t.Context(), Source{FS: fstest.MapFS{"typical.ts": {Data: []byte(typical)}}, Entry: "typical.ts"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, _, err := m.extension(t.Context(), base, testDescriptor(t, l), b.code, "extension.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := blocksOf(img.memory, img.roots.Runtime)
+	hot := map[int]bool{}
+	found := layout{Blocks: make([]int, len(arenaSizes))}
+	var hotOf [len(arenaSizes)]int
+	for _, c := range typicalInputs {
+		memory := traceCall(t, m, l, img, c.tool, c.input)
+		var taken [len(arenaSizes)]int
+		for block, a := range blocksOf(memory, img.roots.Runtime) {
+			header, body := written(memory, block, 8), written(memory, block+8, arenaSizes[a.class]-8)
+			if ordinal, ok := ordinals[block]; ok && before[block].used && (header || body) {
+				if !hot[ordinal] {
+					hot[ordinal] = true
+					hotOf[a.class]++
+				}
+			} else if !before[block].used && body {
+				taken[a.class]++
+			}
+		}
+		for i, n := range taken {
+			found.Blocks[i] = max(found.Blocks[i], n)
+		}
+	}
+	for i, n := range hotOf {
+		found.Blocks[i] += n
+	}
+	found.Hot = slices.Sorted(maps.Keys(hot))
+	return found
+}
+
+type blockState struct {
+	class int
+	used  bool
+}
+
+// blocksOf lists the blocks of all arenas in a memory.
+func blocksOf(memory []byte, rt uint32) map[uint32]blockState {
+	word := func(p uint32) uint32 { return binary.LittleEndian.Uint32(memory[p:]) }
+	half := func(p uint32) uint32 { return uint32(binary.LittleEndian.Uint16(memory[p:])) }
+	blocks := map[uint32]blockState{}
+	for class, size := range arenaSizes {
+		head := rt + runtimeArenas + 8*uint32(class)
+		for link := word(head + 4); link != head; link = word(link + 4) {
+			a := link - arenaLink
+			for i := range half(a + arenaCount) {
+				blocks[a+arenaBlocks+i*size] = blockState{class, true}
+			}
+			for i := half(a + arenaFirstFree); i != 0xffff; {
+				block := a + arenaBlocks + i*size
+				blocks[block] = blockState{class, false}
+				i = half(block)
+			}
+		}
+	}
+	return blocks
+}
+
+// trace is where an engine that traceStores made marks what it writes to: a bit for each 8 bytes.
+const trace = 4096
+
+func written(memory []byte, p, n uint32) bool {
+	for at := p &^ 7; at < p+n; at += 8 {
+		if memory[trace+at>>6]>>(at>>3&7)&1 != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// traceCall calls a tool in a host whose answers are all zero, and returns the memory then.
+func traceCall(t *testing.T, m *imager, l *linkage, img *image, tool, input string) []byte {
+	t.Helper()
+	bindings, err := m.compileText(bindingsText(l, img.roots, m.split.slot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := m.newGuest(t.Context(), img.memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	if err := g.linker.DefineInstance(g.store, "engine", g.engine); err != nil {
+		t.Fatal(err)
+	}
+	handle := int32(1)
+	for i, c := range l.core() {
+		size := uint32(0) // of a result that is too large to be returned
+		if i < len(l.calls) && l.calls[i].Result != nil {
+			size = l.calls[i].Result.Size()
+		}
+		if err := g.linker.Define(g.store, "world", c.name, answerZero(g, c, size, &handle)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	instance, err := g.linker.Instantiate(g.store, bindings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, argument := g.text(tool), g.text(input)
+	clear(g.memory.UnsafeData(g.store)[trace:wasmPage])
+	result, err := instance.GetFunc(g.store, abi.ExtensionTools+"#call").
+		Call(g.store, name, int32(len(tool)), argument, int32(len(input)), int32(1))
+	if err != nil || g.err != nil {
+		t.Fatal(tool, err, g.err)
+	}
+	memory := g.snapshot()
+	if at := uint32(result.(int32)); memory[at] != 0 {
+		p, n := g.load32(at+16), g.load32(at+20) // the message
+		t.Fatalf("%s fails: %d %q", tool, g.load32(at+4), memory[p:][:min(n, 200)])
+	}
+	return memory
+}
+
+// answerZero answers success and zero: a handle is a new one, and poll says that the first is ready.
+func answerZero(g *guest, c coreImport, size uint32, handle *int32) *wasmtime.Func {
+	kinds := func(types []abi.CoreType) []*wasmtime.ValType {
+		var vs []*wasmtime.ValType
+		for _, t := range types {
+			kind := map[abi.CoreType]wasmtime.ValKind{
+				abi.CoreI32: wasmtime.KindI32, abi.CoreI64: wasmtime.KindI64, abi.CoreF32: wasmtime.KindF32, abi.CoreF64: wasmtime.KindF64,
+			}[t]
+			vs = append(vs, wasmtime.NewValType(kind))
+		}
+		return vs
+	}
+	ready := uint32(0)
+	return wasmtime.NewFunc(g.store, wasmtime.NewFuncType(kinds(c.params), kinds(c.results)), func(_ *wasmtime.Caller, args []wasmtime.Val) ([]wasmtime.Val, *wasmtime.Trap) {
+		switch {
+		case len(c.results) == 1 && c.results[0] == abi.CoreI64:
+			return []wasmtime.Val{wasmtime.ValI64(0)}, nil
+		case len(c.results) == 1:
+			*handle++
+			return []wasmtime.Val{wasmtime.ValI32(*handle)}, nil
+		case size == 0:
+			return nil, nil
+		}
+		at := uint32(args[len(args)-1].I32())
+		g.write(at, make([]byte, size))
+		switch {
+		case strings.HasSuffix(c.name, "#get"):
+			*handle++
+			g.store32(at+8, uint32(*handle)) // after the discriminant: the error has a u64
+		case strings.HasSuffix(c.name, "#poll"):
+			ready = g.malloc(4)
+			g.store32(ready, 0)
+			g.store32(at, ready)
+			g.store32(at+4, 1)
+		}
+		return nil, nil
+	})
+}
+
+// traceStores makes an engine mark what it writes to.
+func traceStores(module []byte) ([]byte, error) {
+	sections, err := readSections(module, coreHeader)
+	if err != nil {
+		return nil, err
+	}
+	const firstStore, lastStore = 0x36, 0x3e
+	valueTypes := [...]byte{0x7f, 0x7e, 0x7d, 0x7c, 0x7f, 0x7f, 0x7e, 0x7e, 0x7e}
+	var types, functions, imports uint32
+	for i, s := range sections {
+		r := s.reader()
+		switch s.id {
+		case sectionType:
+			types = r.count()
+			body := append(appendUnsigned(nil, uint64(types)+uint64(len(valueTypes))), r.rest()...)
+			for _, v := range valueTypes {
+				body = append(body, 0x60, 3, 0x7f, v, 0x7f, 0) // (address, value, offset)
+			}
+			sections[i].body = body
+		case sectionImport:
+			for range r.count() {
+				r.name()
+				r.name()
+				if r.byte() == 0 {
+					imports++
+					r.u32()
+				} else {
+					r.limits()
+				}
+			}
+		case sectionFunction:
+			functions = r.count()
+			body := append(appendUnsigned(nil, uint64(functions)+uint64(len(valueTypes))), r.rest()...)
+			for k := range valueTypes {
+				body = appendUnsigned(body, uint64(types)+uint64(k))
+			}
+			sections[i].body = body
+		case sectionCode:
+			n := r.count()
+			out := appendUnsigned(nil, uint64(n)+uint64(len(valueTypes)))
+			for range n {
+				code := &reader{bytes: r.take(r.u32())}
+				skipLocals(code)
+				var body []byte
+				copied := 0
+				for code.err == nil && code.pos < len(code.bytes) {
+					at := code.pos
+					if op := code.instruction(); op >= firstStore && op <= lastStore {
+						immediates := reader{bytes: code.bytes, pos: at + 1}
+						immediates.u32() // alignment
+						offset := immediates.u32()
+						body = append(body, code.bytes[copied:at]...)
+						body = appendSigned(append(body, 0x41), int64(int32(offset)))
+						body = appendUnsigned(append(body, 0x10), uint64(imports+functions)+uint64(op-firstStore))
+						copied = code.pos
+					}
+				}
+				if code.err != nil {
+					return nil, code.err
+				}
+				out = appendBytes(out, append(body, code.bytes[copied:]...))
+			}
+			for k := range valueTypes {
+				out = appendBytes(out, []byte{
+					0,
+					0x20, 0, 0x20, 2, 0x6a, 0x22, 0, 0x20, 1, firstStore + byte(k), 0, 0, // store at address + offset, kept in local 0
+					0x20, 0, 0x41, 6, 0x76, 0x22, 2, // the address of the mark, kept in local 2
+					0x20, 2, 0x2d, 0, 0x80, 0x20, // load8_u offset=trace
+					0x41, 1, 0x20, 0, 0x41, 3, 0x76, 0x41, 7, 0x71, 0x74, 0x72, // or 1 << (address >> 3 & 7)
+					0x3a, 0, 0x80, 0x20, // store8 offset=trace
+					0x0b,
+				})
+			}
+			sections[i].body = out
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+	}
+	return writeSections(coreHeader, sections), nil
+}
