@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -217,6 +218,34 @@ func TestErrorsAreBounded(t *testing.T) {
 	_, err = trapIn(`\1b[2J`).load(t, h).Call(t.Context(), "t", nil, nil)
 	if !errors.As(err, &trap) || trap.Functions[0] != `\x1b[2J` {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestMangledNames has guests trap in functions whose names are those of Rust and of C++. Written out, the last one would
+// fill the memory of the machine.
+func TestMangledNames(t *testing.T) {
+	h := newHost(t, host.Options{})
+	bomb := "_Z1f1AIiiE"
+	for i := range 12 { // each type has the one before it 16 times as its arguments
+		bomb += "1BI" + strings.Repeat("S"+strings.ToUpper(strconv.FormatInt(int64(2*i), 36))+"_", 16) + "E"
+	}
+	for name, want := range map[string]string{
+		"plain":                           "plain",
+		"_ZN3foo3bar17h0123456789abcdefE": "foo::bar",
+		"_ZN3foo3bar17h0123456789abcdef":  "_zN3foo3bar17h0123456789abcdef",
+		"_ZN3foo9E":                       "_zN3foo9E",
+		"_ZN3fooI3barEE":                  "_zN3fooI3barEE",
+		"_Z3fooi":                         "_z3fooi",
+		"___Z3fooi":                       "___z3fooi",
+		"_GLOBAL__I__Z3fooi":              "_GLOBAL__I__z3fooi",
+		"_ZN1aE" + bomb[4:]:               "_zN1aE1AIiiE",
+		bomb:                              "_z" + bomb[2:100],
+	} {
+		_, err := trapIn(name).load(t, h).Call(t.Context(), "t", nil, nil)
+		trap, ok := errors.AsType[*host.TrapError](err)
+		if !ok || !strings.HasPrefix(trap.Functions[0], want) {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 
