@@ -311,6 +311,11 @@ func TestNothingIsLostAtLimits(t *testing.T) {
 	for _, g := range []guest{
 		{uses: "open split", call: `(loop $l (drop (call $split (local.get $box))) (br $l)) unreachable`},
 		{uses: "open split give", call: `(call $give (local.get $env) (i32.const 1032) (i32.const 2) (call $split (local.get $box)) (i32.const 256)) unreachable`},
+		// Each goes into an env that is then dropped.
+		{uses: "open split give subset drop-env", call: `(loop $l (call $subset (local.get $env) (i32.const 0) (i32.const 0) (i32.const 256))
+			(local.set $i (i32.load (i32.const 260)))
+			(call $give (local.get $i) (i32.const 1032) (i32.const 2) (call $split (local.get $box)) (i32.const 256))
+			(call $drop-env (local.get $i)) (br $l)) unreachable`},
 	} {
 		counter := &counting{}
 		env := host.Env{"box": counter, "2": &box{}, "3": &box{}, "4": &box{}, "5": &box{}}
