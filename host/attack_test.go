@@ -321,7 +321,14 @@ func TestRefused(t *testing.T) {
 		{"garbage in a component", append(append([]byte{}, whole[:len(whole)/2]...), make([]byte, len(whole)/2)...), "component refused"},
 		{"100 MB", make([]byte, 100_000_000), "more than 4 MiB"},
 		{"no exports", wat(`(component)`), "stile:extension/tools@0.1.0: is not exported"},
-		{"10,000 exports", wat("(component (core module $m (func (export \"f\"))) (core instance $i (instantiate $m)) (func $f (canon lift (core func $i \"f\")))" + manyExports(10_000) + ")"), "is not exported"},
+		{"10,000 exports", wat("(component (core module $m (func (export \"f\"))) (core instance $i (instantiate $m)) (func $f (canon lift (core func $i \"f\")))" + manyTimes(10_000, `(export "f%d" (func $f))`) + ")"), "is not exported"},
+		{"2,000 resources", wat(`(component (import "wasi:a/b@0.2.0" (instance ` + manyTimes(2_000, `(export "r%d" (type (sub resource)))`) + `)))`), "more than 1000 resources"},
+		{"200,000 imports", wat(`(component (import "wasi:a/b@0.2.0" (instance (type $t (func)) ` + manyTimes(200_000, `(export "f%d" (func (type $t)))`) + `)))`), "more than 100000 parts"},
+		{
+			"a type of half a million parts",
+			wat(`(component (import "wasi:a/b@0.2.0" (instance (type (tuple u8 u8)) ` + manyTimes(17, `(type (tuple %[1]d %[1]d))`) + `(export "f" (func (result 17))))))`),
+			"more than 100000 parts",
+		},
 		{"a free function", wat(`(component (import "steal" (func)))`), "steal: a free function is authority without a handle"},
 		{"an unknown interface", wat(`(component (import "evil:x/y@1.0.0" (instance)))`), "evil:x/y@1.0.0: this host has no such import"},
 		{"another version", wat(`(component (import "stile:capability/kv@0.2.0" (instance)))`), "stile:capability/kv@0.2.0: this host has no such import"},
@@ -357,10 +364,10 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func manyExports(n int) string {
+func manyTimes(n int, text string) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "(export \"f%d\" (func $f))", i)
+		fmt.Fprintf(&b, text, i)
 	}
 	return b.String()
 }
