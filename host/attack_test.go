@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -220,6 +221,34 @@ func TestErrorsAreBounded(t *testing.T) {
 	}
 }
 
+// TestMangledNames has guests trap in functions whose names are those of Rust and of C++. Written out, the last one would
+// fill the memory of the machine.
+func TestMangledNames(t *testing.T) {
+	h := newHost(t, host.Options{})
+	bomb := "_Z1f1AIiiE"
+	for i := range 12 { // each type has the one before it 16 times as its arguments
+		bomb += "1BI" + strings.Repeat("S"+strings.ToUpper(strconv.FormatInt(int64(2*i), 36))+"_", 16) + "E"
+	}
+	for name, want := range map[string]string{
+		"plain":                           "plain",
+		"_ZN3foo3bar17h0123456789abcdefE": "foo::bar",
+		"_ZN3foo3bar17h0123456789abcdef":  "_zN3foo3bar17h0123456789abcdef",
+		"_ZN3foo9E":                       "_zN3foo9E",
+		"_ZN3fooI3barEE":                  "_zN3fooI3barEE",
+		"_Z3fooi":                         "_z3fooi",
+		"___Z3fooi":                       "___z3fooi",
+		"_GLOBAL__I__Z3fooi":              "_GLOBAL__I__z3fooi",
+		"_ZN1aE" + bomb[4:]:               "_zN1aE1AIiiE",
+		bomb:                              "_z" + bomb[2:100],
+	} {
+		_, err := trapIn(name).load(t, h).Call(t.Context(), "t", nil, nil)
+		trap, ok := errors.AsType[*host.TrapError](err)
+		if !ok || !strings.HasPrefix(trap.Functions[0], want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
 // TestManyDenials is denied 150 different things, each twice, and ends with the last.
 func TestManyDenials(t *testing.T) {
 	h := newHost(t, host.Options{})
@@ -292,7 +321,14 @@ func TestRefused(t *testing.T) {
 		{"garbage in a component", append(append([]byte{}, whole[:len(whole)/2]...), make([]byte, len(whole)/2)...), "component refused"},
 		{"100 MB", make([]byte, 100_000_000), "more than 4 MiB"},
 		{"no exports", wat(`(component)`), "stile:extension/tools@0.1.0: is not exported"},
-		{"10,000 exports", wat("(component (core module $m (func (export \"f\"))) (core instance $i (instantiate $m)) (func $f (canon lift (core func $i \"f\")))" + manyExports(10_000) + ")"), "is not exported"},
+		{"10,000 exports", wat("(component (core module $m (func (export \"f\"))) (core instance $i (instantiate $m)) (func $f (canon lift (core func $i \"f\")))" + manyTimes(10_000, `(export "f%d" (func $f))`) + ")"), "is not exported"},
+		{"2,000 resources", wat(`(component (import "wasi:a/b@0.2.0" (instance ` + manyTimes(2_000, `(export "r%d" (type (sub resource)))`) + `)))`), "more than 1000 resources"},
+		{"200,000 imports", wat(`(component (import "wasi:a/b@0.2.0" (instance (type $t (func)) ` + manyTimes(200_000, `(export "f%d" (func (type $t)))`) + `)))`), "more than 100000 parts"},
+		{
+			"a type of half a million parts",
+			wat(`(component (import "wasi:a/b@0.2.0" (instance (type (tuple u8 u8)) ` + manyTimes(17, `(type (tuple %[1]d %[1]d))`) + `(export "f" (func (result 17))))))`),
+			"more than 100000 parts",
+		},
 		{"a free function", wat(`(component (import "steal" (func)))`), "steal: a free function is authority without a handle"},
 		{"an unknown interface", wat(`(component (import "evil:x/y@1.0.0" (instance)))`), "evil:x/y@1.0.0: this host has no such import"},
 		{"another version", wat(`(component (import "stile:capability/kv@0.2.0" (instance)))`), "stile:capability/kv@0.2.0: this host has no such import"},
@@ -328,10 +364,10 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func manyExports(n int) string {
+func manyTimes(n int, text string) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "(export \"f%d\" (func $f))", i)
+		fmt.Fprintf(&b, text, i)
 	}
 	return b.String()
 }

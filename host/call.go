@@ -134,7 +134,7 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 func (c *call) end() error {
 	errs := []error{c.handles.sweep()}
 	for _, o := range slices.Backward(c.owned) {
-		errs = append(errs, o.Close())
+		errs = append(errs, closeValue(o))
 	}
 	return errors.Join(errs...)
 }

@@ -21,6 +21,7 @@ const (
 )
 
 // checkCode refuses a component whose code would take very long to compile. What is no WebAssembly it leaves to the engine.
+// It changes names of functions that the engine must not read, see unmangle.
 func checkCode(component []byte) error {
 	return checkComponent(component, 0, new(codeCost))
 }
@@ -46,10 +47,12 @@ func checkComponent(wasm []byte, depth int, total *codeCost) error {
 }
 
 func checkModule(wasm []byte, total *codeCost) error {
-	const types, code = 1, 10
+	const custom, types, code = 0, 1, 10
 	widest := 0
 	return sections(wasm, func(id byte, body []byte) (err error) {
 		switch id {
+		case custom:
+			unmangle(body)
 		case types:
 			widest, err = widestType(body)
 		case code:

@@ -305,12 +305,42 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
+// fragile is an Opener whose value cannot be closed.
+type fragile struct{ box }
+
+func (*fragile) Open(context.Context) (any, error) { return &broken{}, nil }
+
+type broken struct{ box }
+
+func (*broken) Split(context.Context) *broken { return &broken{} }
+func (*broken) Close() error                  { panic("cannot be closed") }
+
+// TestPanicInClose closes the rest after a value whose Close panics, and tells of the panic.
+func TestPanicInClose(t *testing.T) {
+	h := newHost(t, host.Options{})
+	counter := &counting{}
+	c := guest{uses: "open split", data: "two", call: `(drop (call $split (local.get $box)))
+		(call $open (local.get $env) (i32.const 2048) (i32.const 3) (i32.const 256)) ` + returns}.load(t, h)
+	_, err := c.Call(t.Context(), "t", nil, host.Env{"box": &fragile{}, "two": counter})
+	if err == nil || strings.Count(err.Error(), "cannot be closed") != 2 {
+		t.Errorf("got %v", err)
+	}
+	if counter.opened != 1 || counter.closed != 1 {
+		t.Errorf("opened %d, closed %d", counter.opened, counter.closed)
+	}
+}
+
 // TestNothingIsLostAtLimits has guests reach the limit of handles with what a capability just gave them.
 func TestNothingIsLostAtLimits(t *testing.T) {
 	h := newHost(t, host.Options{Limits: host.Limits{Handles: 5}})
 	for _, g := range []guest{
 		{uses: "open split", call: `(loop $l (drop (call $split (local.get $box))) (br $l)) unreachable`},
 		{uses: "open split give", call: `(call $give (local.get $env) (i32.const 1032) (i32.const 2) (call $split (local.get $box)) (i32.const 256)) unreachable`},
+		// Each goes into an env that is then dropped.
+		{uses: "open split give subset drop-env", call: `(loop $l (call $subset (local.get $env) (i32.const 0) (i32.const 0) (i32.const 256))
+			(local.set $i (i32.load (i32.const 260)))
+			(call $give (local.get $i) (i32.const 1032) (i32.const 2) (call $split (local.get $box)) (i32.const 256))
+			(call $drop-env (local.get $i)) (br $l)) unreachable`},
 	} {
 		counter := &counting{}
 		env := host.Env{"box": counter, "2": &box{}, "3": &box{}, "4": &box{}, "5": &box{}}

@@ -120,7 +120,8 @@ func (c *call) putBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(e) >= c.limits.Handles {
+	// What was put is closed at the end of the call, also when the env it was put into is dropped before.
+	if max(len(e), len(c.owned)) >= c.limits.Handles {
 		return nil, exceeded("handles", strconv.Itoa(c.limits.Handles))
 	}
 	c.handles.remove(args[2].(abi.Rep))

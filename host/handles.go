@@ -71,9 +71,19 @@ func (t *handles) sweep() error {
 
 func (h *handle) close() error {
 	if c, ok := h.value.(io.Closer); ok && !h.shared {
-		return c.Close()
+		return closeValue(c)
 	}
 	return nil
+}
+
+// closeValue makes a panic an error, so that what else a call has open is closed too.
+func closeValue(c io.Closer) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = wasmtime.NewPanicError(p)
+		}
+	}()
+	return c.Close()
 }
 
 // dropHandle is the destructor of every resource.

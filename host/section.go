@@ -49,6 +49,48 @@ func vector(b []byte) (content, rest []byte, err error) {
 	return b[k : uint64(k)+n], b[uint64(k)+n:], nil
 }
 
+// unmangle changes, in the names of a module, those that the engine would take for names of C++. It writes them out for the
+// backtrace of a trap, and 300 bytes of them can stand for terabytes.
+func unmangle(section []byte) {
+	const functions = 1
+	name, names, err := vector(section)
+	if err != nil || string(name) != "name" {
+		return
+	}
+	for r := (reader{rest: names}); len(r.rest) > 0; {
+		id := r.byte()
+		part := reader{rest: r.bytes(r.count())}
+		if id != functions {
+			continue
+		}
+		for left := part.number(); left > 0 && len(part.rest) > 0; left-- { // the engine, too, takes what there is
+			part.number()
+			if name := part.bytes(part.count()); !plainName(name) {
+				for i := bytes.Index(name, mangled); i >= 0; i = bytes.Index(name, mangled) {
+					name[i+1] = 'z'
+				}
+			}
+		}
+	}
+}
+
+var mangled = []byte("_Z")
+
+// plainName says whether a mangled name is only a path, such as _ZN4core5panic17h0123456789abcdefE, as those of Rust are.
+func plainName(name []byte) bool {
+	rest, ok := bytes.CutPrefix(name, []byte("_ZN"))
+	for ok && len(rest) > 1 {
+		n, digits := 0, 0
+		for ; digits < min(3, len(rest)) && '0' <= rest[digits] && rest[digits] <= '9'; digits++ {
+			n = 10*n + int(rest[digits]-'0')
+		}
+		if ok = digits > 0 && digits+n < len(rest); ok {
+			rest = rest[digits+n:]
+		}
+	}
+	return ok && string(rest) == "E"
+}
+
 // What a toolchain and the host agree on, so that stacks name the author's files.
 const (
 	// SourceMapSection is the custom section with the source map from the bundle to the author's files.

@@ -39,6 +39,9 @@ func TestMapStack(t *testing.T) {
 		{"six numbers", `{"version":3,"sources":["a.ts"],"mappings":"AAAAAA"}`, ""},
 		{"not base 64", `{"version":3,"sources":["a.ts"],"mappings":"AA A"}`, ""},
 		{"not JSON", `{`, ""},
+		{"a long root", `{"version":3,"sourceRoot":"` + strings.Repeat("a", 1<<20) + `","sources":["a.ts"],"mappings":"AAAA"}`, ""},
+		{"a long root for many files", `{"version":3,"sourceRoot":"` + strings.Repeat("a", 900) + `","sources":["a.ts"` + strings.Repeat(`,""`, 60_000) + `],"mappings":"AAAA"}`, ""},
+		{"a long path", `{"version":3,"sources":["` + strings.Repeat("a", 1<<20) + `"],"mappings":"AAAA"}`, ""},
 		{"more than 8 MiB", `{"version":3,"sources":["a.ts"],"mappings":"AAAA` + strings.Repeat(";", 8<<20) + `"}`, ""},
 		{"too many mappings", `{"version":3,"sources":["a.ts"],"mappings":"` + strings.Repeat("AAAA,", 1<<20) + `AAAA"}`, ""},
 	} {

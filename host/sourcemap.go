@@ -14,6 +14,7 @@ import (
 const (
 	maxSourceMap = 8 * mib
 	maxSources   = 1 << 16
+	maxSource    = kib // bytes of a file's path
 	maxMappings  = 1 << 20
 )
 
@@ -47,9 +48,16 @@ func readSourceMap(text []byte) (*sourceMap, error) {
 	if m.Version != 3 || m.Sections != nil || len(m.Sources) > maxSources {
 		return nil, errors.New("source map: not of version 3, in sections, or of too many files")
 	}
+	length := 0
 	for i, source := range m.Sources {
+		if len(m.SourceRoot)+len(source) > maxSource {
+			return nil, errors.New("source map: the path of a file has more than " + size(maxSource))
+		}
 		if m.SourceRoot != "" && !path.IsAbs(source) {
 			m.Sources[i] = path.Join(m.SourceRoot, source)
+		}
+		if length += len(m.Sources[i]); length > maxSourceMap {
+			return nil, errors.New("source map: the paths of all files have more than " + size(maxSourceMap))
 		}
 	}
 	mappings, err := readMappings(m.Mappings, len(m.Sources))

@@ -385,6 +385,9 @@ func TestBundleLimits(t *testing.T) {
 			"main.ts": `import t from "./t.txt"; import u from "./u.txt"; export default [t, u]`,
 			"t.txt":   strings.Repeat("x", 5<<20), "u.txt": strings.Repeat("x", 5<<20),
 		}, "larger than 8 MiB"},
+		"many targets": {mod(`import v from "p"; export default v`, map[string]string{
+			"package.json": `{"exports": ["x"` + strings.Repeat(`,"x"`, 200_000) + `]}`,
+		}), "the target is not a path in the package"},
 		"many files":    {many, "more than 4000 files"},
 		"many problems": {map[string]string{"main.ts": strings.Repeat("x y;\n", 100) + strings.Repeat("import './a';\n", 100)}, "Expected"},
 	}

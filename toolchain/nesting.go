@@ -19,6 +19,8 @@ const (
 	// As files are parsed at the same time, levels over usualNesting are also bounded for all files together.
 	usualNesting    = 200
 	maxExtraNesting = 60_000
+	// a, b, c is parsed without recursion and then walked with it, at 300 bytes for each comma.
+	commasOfLevel = 32
 )
 
 // nestingOf bounds from above how deep a recursive parser gets. Where that cannot be told, it is the number of tokens, and
@@ -75,7 +77,14 @@ type level struct {
 	after  tokenKind // what its closing bracket is
 	tokens int       // since the last comma or semicolon
 	kept   int       // tokens that those do not end: else, and < of type arguments
+	commas int       // since the last semicolon
+	array  bool      // its commas are between elements
+	// decorated is set from a decorator to the end of what it decorates, which may begin in a new line.
+	decorated bool
 }
+
+// depth is how many levels there are directly in this one.
+func (l *level) depth() int { return l.tokens + l.kept + l.commas/commasOfLevel }
 
 // tokenKind is what a token means for what follows it.
 type tokenKind int
@@ -91,10 +100,12 @@ const (
 var (
 	statementKeywords = []string{"if", "for", "while", "with"}
 	operatorKeywords  = []string{
-		"return", "typeof", "case", "in", "delete", "void", "throw", "new", "instanceof", "else", "do", "extends", "default",
+		"return", "typeof", "case", "in", "delete", "throw", "new", "instanceof", "else", "do", "extends", "default",
 	}
 	// contextualKeywords are names in some places, and in others go before what they belong to.
-	contextualKeywords = []string{"of", "yield", "await", "keyof", "readonly", "unique", "infer", "asserts"}
+	contextualKeywords = []string{
+		"of", "yield", "await", "void", "keyof", "readonly", "unique", "infer", "asserts", "is", "abstract", "class",
+	}
 	// goingOn go on with what stands before, also in a new line. Any other name there, or after a "}", begins something new.
 	goingOn = []string{"else", "while", "in", "instanceof", "of", "as", "satisfies", "extends", "catch", "finally", "from", "is"}
 )
@@ -109,7 +120,7 @@ func (n *nesting) token() bool {
 	switch {
 	case c >= '0' && c <= '9' || c == '.' && n.at+1 < len(n.text) && n.text[n.at+1] >= '0' && n.text[n.at+1] <= '9':
 		n.at++
-		for n.at < len(n.text) && (n.text[n.at] == '.' || isWord(n.text[n.at])) {
+		for n.at < len(n.text) && (n.text[n.at] == '.' || n.text[n.at] < utf8.RuneSelf && isWord(n.text[n.at])) {
 			n.at++
 		}
 		n.counts(operand)
@@ -128,7 +139,9 @@ func (n *nesting) token() bool {
 			n.open(c, operand)
 		}
 	case c == '[':
+		array := n.previous == operator
 		n.open(c, operand)
+		n.levels[len(n.levels)-1].array = array
 	case c == '{':
 		n.open(c, either)
 	case c == ')' || c == ']' || c == '}':
@@ -158,6 +171,14 @@ func (n *nesting) ends() {
 	l.tokens = 0
 }
 
+// endsAll forgets what commas do not end either, at a semicolon or where a line ends like with one.
+func (n *nesting) endsAll() {
+	n.ends()
+	l := &n.levels[len(n.levels)-1]
+	n.depth -= l.depth() - l.kept
+	l.commas, l.decorated = 0, false
+}
+
 // keeps makes the token just counted outlast commas and semicolons.
 func (n *nesting) keeps() {
 	l := &n.levels[len(n.levels)-1]
@@ -178,7 +199,7 @@ func (n *nesting) close(c byte) {
 		return
 	}
 	n.levels = n.levels[:len(n.levels)-1]
-	n.depth -= l.tokens + l.kept
+	n.depth -= l.depth()
 	n.previous, n.closed = l.after, c == '}'
 	n.at++
 	if n.levels[len(n.levels)-1].open == '`' {
@@ -195,7 +216,7 @@ func (n *nesting) template() {
 		case '`':
 			l := n.levels[len(n.levels)-1]
 			n.levels = n.levels[:len(n.levels)-1]
-			n.depth -= l.tokens + l.kept
+			n.depth -= l.depth()
 			n.previous, n.closed = operand, false
 			n.at++
 			return
@@ -231,6 +252,12 @@ func (n *nesting) quoted(quote byte) {
 func (n *nesting) slash() {
 	switch n.previous {
 	case operand:
+		// A statement such as "let x" or "debugger" may have ended with the line before. In a line without a second slash
+		// nothing but a division can follow.
+		if n.newline && n.slashes() > 1 {
+			n.unclear = n.slashOnLine()
+			return
+		}
 		n.at++
 		n.counts(operator)
 	case operator:
@@ -253,8 +280,21 @@ func (n *nesting) slash() {
 			}
 		}
 	case either, dot, head:
-		n.unclear = fmt.Sprintf("a slash as on line %d", bytes.Count(n.text[:n.at], []byte("\n"))+1)
+		n.unclear = n.slashOnLine()
 	}
+}
+
+func (n *nesting) slashOnLine() string {
+	return fmt.Sprintf("a slash as on line %d", bytes.Count(n.text[:n.at], []byte("\n"))+1)
+}
+
+// slashes counts the slashes in the rest of the line.
+func (n *nesting) slashes() int {
+	rest := n.text[n.at:]
+	if end := bytes.IndexAny(rest, lineEnds); end >= 0 {
+		rest = rest[:end]
+	}
+	return bytes.Count(rest, []byte("/"))
 }
 
 func (n *nesting) name() {
@@ -270,13 +310,15 @@ func (n *nesting) name() {
 		n.at++
 	}
 	name := string(n.text[start:min(n.at, start+16)])
-	if (n.closed || n.newline && n.previous == operand) && !slices.Contains(goingOn, name) {
-		n.ends()
-		if l := &n.levels[len(n.levels)-1]; n.closed {
+	l := &n.levels[len(n.levels)-1]
+	if (n.closed || n.newline && n.previous == operand && !l.decorated) && !slices.Contains(goingOn, name) {
+		n.endsAll()
+		if n.closed {
 			n.depth -= l.kept
 			l.kept = 0
 		}
 	}
+	l.decorated = l.decorated || name[0] == '@'
 	k := operand
 	if n.previous != dot {
 		switch {
@@ -302,8 +344,15 @@ func (n *nesting) punctuation(c byte) {
 	n.at++
 	n.counts(operator)
 	switch c {
-	case ',', ';':
+	case ',':
 		n.ends()
+		if l := &n.levels[len(n.levels)-1]; !l.array {
+			n.depth -= l.depth()
+			l.commas++
+			n.depth += l.depth()
+		}
+	case ';':
+		n.endsAll()
 	case '.':
 		n.previous = dot
 		if bytes.HasPrefix(rest, []byte("...")) {
@@ -365,7 +414,7 @@ func (n *nesting) skipSpace() {
 				n.unclear = "a comment that does not end"
 				return
 			}
-			n.newline = n.newline || bytes.ContainsAny(rest[:end+2], "\n\r\u2028\u2029")
+			n.newline = n.newline || bytes.ContainsAny(rest[:end+2], lineEnds)
 			n.at += end + 4
 		default:
 			return
@@ -373,9 +422,11 @@ func (n *nesting) skipSpace() {
 	}
 }
 
+const lineEnds = "\n\r\u2028\u2029"
+
 // line passes over the rest of a line.
 func (n *nesting) line() {
-	if end := bytes.IndexAny(n.text[n.at:], "\n\r\u2028\u2029"); end >= 0 {
+	if end := bytes.IndexAny(n.text[n.at:], lineEnds); end >= 0 {
 		n.at += end
 	} else {
 		n.at = len(n.text)

@@ -22,6 +22,9 @@ func TestNestingIsBounded(t *testing.T) {
 		"else lines": {"", "if(a){}\nelse\n", ";"}, "if lines": {"", "if(a)\n", ";"}, "label lines": {"", "a:\n", ";"}, "new lines": {"x = ", "new\n", "a"}, "as lines": {"x = a", "\nas a", ""}, "extends lines": {"let x: ", "{}\nextends\n{}?a:", "d"},
 		"type ?": {"let x: ", "a extends b?c:", "d"}, "type (": {"let x: ", "(a:", ""}, "class": {"x = ", "class extends ", "a"}, "object": {"x = ", "{a:", "1"},
 		"typeof": {"x = ", "typeof ", "a"}, "!(": {"x = ", "!(", ""}, "[,": {"x = ", "[1,", ""}, "(;": {"", "{;", ""}, "namespace": {"namespace ", "a.", "a {}"},
+		"class lines": {"x = ", "class\nA extends ", "B"}, "decorated class": {"x = ", "@a()\nclass extends ", "B"}, "decorated export": {"", "export @a.b\n", "class B {}"},
+		"abstract lines": {"let x: ", "abstract\nnew()=>", "a"}, "is lines": {"let x: (a) => ", "a is\n", "b"}, "assertion lines": {"let x: (a) => ", "asserts\na\nis\n", "b"},
+		",": {"", "a,", "b"}, "(,": {"x = (", "a,", "b)"}, "a[,": {"x = a[", "a,", "b]"}, "?.a,": {"x = a", "?.a,b", ""},
 		"tag": {"x = a", "``", ""}, "x!": {"x = a", "!", ""}, "case": {"", "switch(a){case a:", ""},
 	}
 	for name, nest := range nests {
@@ -57,6 +60,12 @@ func TestNestingIsBounded(t *testing.T) {
 		"after a byte order mark":    "\uFEFFx = " + deep,
 		"after a hashbang":           "#! '\nx = " + deep,
 		"after an escaped name":      `x = \u0061 / 1; "/"; x = ` + deep,
+		"after a debugger line":      "debugger\n/\"/; x = " + deep + `"`,
+		"after a declaration line":   "let y\n/\"/; x = " + deep + `"`,
+		"after an import line":       "import './y'\n/\"/; x = " + deep + `"`,
+		"after a type line":          "type y = z\n/\"/; x = " + deep + `"`,
+		"after an odd line":          "type y = 1\u2028/\"/; x = " + deep + `"`,
+		"after a type void":          "x = y as void / " + deep + "/",
 		"between line breaks":        strings.Repeat("x = \\\n(\n", n),
 		"with closing strings":       "x = " + strings.Repeat(`(")",`, n),
 		"with closing comments":      "x = " + strings.Repeat(`(/*)*/`, n),
@@ -71,6 +80,20 @@ func TestNestingIsBounded(t *testing.T) {
 			t.Fatalf("got %.200v", err)
 		}
 	})
+}
+
+// A list of data is no nesting, however long it is, nor is a division in a line of its own.
+func TestNestingOfLists(t *testing.T) {
+	for name, code := range map[string]string{
+		"an array":            "x = [" + strings.Repeat("1,", 1_000_000) + "]",
+		"a line of divisions": strings.Repeat("x = y\n  / z\n", 100_000),
+		"sequences":           strings.Repeat("a,b,c;", 100_000),
+		"decorated fields":    strings.Repeat("class A { @a() x = 1\n @b y = 2\n }\n", 10_000),
+	} {
+		if levels, unclear := nestingOf([]byte(code), api.LoaderTS); levels > usualNesting || unclear != "" {
+			t.Errorf("%s: %d levels, %s", name, levels, unclear)
+		}
+	}
 }
 
 func refusesNesting(t *testing.T, entry, code string) {

@@ -461,7 +461,9 @@ func choose(value any, conditions []string, star string, internal bool) (string,
 			if target != "" {
 				return target, nil
 			}
-			first = errors.Join(first, err)
+			if first == nil {
+				first = err
+			}
 		}
 		return "", first
 	case nil:

@@ -69,10 +69,30 @@ func (c *Component) Types() (Types, error) {
 	return t, nil
 }
 
+// Bounds of a component's types, with every part written out wherever it is used. A component that imports all of WASI has
+// 20 resources and a few thousand parts.
+const (
+	maxTypes     = 100_000
+	maxResources = 1_000 // to find one takes a call for each
+)
+
 // reader converts types, and gives each resource type one *abi.Resource.
 type reader struct {
 	engine    *Engine
 	resources []known
+	types     int // read so far
+}
+
+// count counts an item or a part of a type, and what it takes to read a list of n: the engine goes through it from its
+// start for each element.
+func (r *reader) count(n C.size_t) error {
+	if r.types += 1 + int(n*n/2000); r.types > maxTypes {
+		return fmt.Errorf("the component's types have more than %d parts", maxTypes)
+	}
+	if len(r.resources) > maxResources {
+		return fmt.Errorf("the component has more than %d resources", maxResources)
+	}
+	return nil
 }
 
 type known struct {
@@ -100,6 +120,9 @@ func (r *reader) resource(c *C.wasmtime_component_resource_type_t, iface, name s
 type nth func(n C.size_t, name **C.char, size *C.size_t, item *C.wasmtime_component_item_t) C.bool
 
 func (r *reader) items(count C.size_t, iface string, at nth) ([]Item, error) {
+	if err := r.count(count); err != nil {
+		return nil, err
+	}
 	items := make([]Item, 0, count)
 	for n := range count {
 		var name *C.char
@@ -121,7 +144,10 @@ func (r *reader) items(count C.size_t, iface string, at nth) ([]Item, error) {
 func (r *reader) item(name, iface string, c *C.wasmtime_component_item_t) (Item, error) {
 	item := Item{Name: name}
 	payload := unsafe.Pointer(&c.of)
-	var err error
+	err := r.count(0)
+	if err != nil {
+		return Item{}, err
+	}
 	switch c.kind {
 	case C.WASMTIME_COMPONENT_ITEM_COMPONENT_INSTANCE:
 		item.Kind = ItemInstance
@@ -191,6 +217,9 @@ var primitives = map[C.uint8_t]abi.Kind{
 }
 
 func (r *reader) valueType(c *C.wasmtime_component_valtype_t) (*abi.Type, error) {
+	if err := r.count(0); err != nil {
+		return nil, err
+	}
 	if kind, ok := primitives[c.kind]; ok {
 		return &abi.Type{Kind: kind}, nil
 	}
@@ -210,7 +239,11 @@ func (r *reader) valueType(c *C.wasmtime_component_valtype_t) (*abi.Type, error)
 	case C.WASMTIME_COMPONENT_VALTYPE_RECORD:
 		t := &abi.Type{Kind: abi.KindRecord}
 		record := *(**C.wasmtime_component_record_type_t)(payload)
-		for n := range C.wasmtime_component_record_type_field_count(record) {
+		count := C.wasmtime_component_record_type_field_count(record)
+		if err := r.count(count); err != nil {
+			return nil, err
+		}
+		for n := range count {
 			C.wasmtime_component_record_type_field_nth(record, n, &name, &size, &inner)
 			field := abi.Field{Name: C.GoStringN(name, C.int(size))}
 			var err error
@@ -223,7 +256,11 @@ func (r *reader) valueType(c *C.wasmtime_component_valtype_t) (*abi.Type, error)
 	case C.WASMTIME_COMPONENT_VALTYPE_TUPLE:
 		t := &abi.Type{Kind: abi.KindTuple}
 		tuple := *(**C.wasmtime_component_tuple_type_t)(payload)
-		for n := range C.wasmtime_component_tuple_type_types_count(tuple) {
+		count := C.wasmtime_component_tuple_type_types_count(tuple)
+		if err := r.count(count); err != nil {
+			return nil, err
+		}
+		for n := range count {
 			C.wasmtime_component_tuple_type_types_nth(tuple, n, &inner)
 			elem, err := r.take(&inner)
 			if err != nil {
@@ -235,7 +272,11 @@ func (r *reader) valueType(c *C.wasmtime_component_valtype_t) (*abi.Type, error)
 	case C.WASMTIME_COMPONENT_VALTYPE_VARIANT:
 		t := &abi.Type{Kind: abi.KindVariant}
 		variant := *(**C.wasmtime_component_variant_type_t)(payload)
-		for n := range C.wasmtime_component_variant_type_case_count(variant) {
+		count := C.wasmtime_component_variant_type_case_count(variant)
+		if err := r.count(count); err != nil {
+			return nil, err
+		}
+		for n := range count {
 			var has C.bool
 			C.wasmtime_component_variant_type_case_nth(variant, n, &name, &size, &has, &inner)
 			one := abi.Case{Name: C.GoStringN(name, C.int(size))}
@@ -251,7 +292,11 @@ func (r *reader) valueType(c *C.wasmtime_component_valtype_t) (*abi.Type, error)
 	case C.WASMTIME_COMPONENT_VALTYPE_ENUM:
 		t := &abi.Type{Kind: abi.KindEnum}
 		enum := *(**C.wasmtime_component_enum_type_t)(payload)
-		for n := range C.wasmtime_component_enum_type_names_count(enum) {
+		count := C.wasmtime_component_enum_type_names_count(enum)
+		if err := r.count(count); err != nil {
+			return nil, err
+		}
+		for n := range count {
 			C.wasmtime_component_enum_type_names_nth(enum, n, &name, &size)
 			t.Cases = append(t.Cases, abi.Case{Name: C.GoStringN(name, C.int(size))})
 		}
