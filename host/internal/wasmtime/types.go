@@ -73,7 +73,11 @@ func (c *Component) Types() (Types, error) {
 type reader struct {
 	engine    *Engine
 	resources []known
+	seen      C.size_t // items
 }
+
+// maxItems bounds what a component imports and exports: the C API looks for the nth from the first.
+const maxItems = 10_000
 
 type known struct {
 	c        *C.wasmtime_component_resource_type_t
@@ -100,6 +104,9 @@ func (r *reader) resource(c *C.wasmtime_component_resource_type_t, iface, name s
 type nth func(n C.size_t, name **C.char, size *C.size_t, item *C.wasmtime_component_item_t) C.bool
 
 func (r *reader) items(count C.size_t, iface string, at nth) ([]Item, error) {
+	if r.seen += count; r.seen > maxItems {
+		return nil, fmt.Errorf("more than %d items", maxItems)
+	}
 	items := make([]Item, 0, count)
 	for n := range count {
 		var name *C.char
