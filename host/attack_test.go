@@ -352,6 +352,7 @@ func TestRefused(t *testing.T) {
 		},
 		{"an engine that is not there", wat(`(component (import "engine-xab" (core module)))`), "engine-xab: the core module is not loaded"},
 		{"WASI of another time", wat(`(component (import "wasi:cli/environment@0.3.0" (instance)))`), "only WASI 0.2 is answered"},
+		{"four memories", wat(`(component (core module $m (memory 1))` + strings.Repeat("(core instance (instantiate $m))", 4) + ")"), "contains 4 Wasm linear memories, which exceeds the configured maximum of 1"},
 		{"a stream", wat(`(component (import "stile:capability/kv@0.1.0" (instance (export "get" (func async)))))`), "async"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

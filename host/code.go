@@ -5,45 +5,138 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"time"
 )
 
-// Bounds of the code of a component: to compile a function takes time and memory in proportion to its length times the
-// values it may hold at once. SpiderMonkey, the largest known guest, has functions of up to 172,000 bytes, 483 locals, a
-// product of 11 million and 400 loops, and 410 million in all. QuickJS has 37,000, 50, 3 million, 60 and 15 million.
+// Bounds of the code of a component. SpiderMonkey, the largest known guest, has 10 MiB in 20,000 functions of up to 172,000 bytes,
+// 483 locals, a product of 11 million, 400 loops and 120 uses of tables. QuickJS has 0.5 MiB in 1,700 functions.
 const (
-	maxBody     = 512 * kib
-	maxLocals   = 2_000
-	maxFunction = 24_000_000
-	maxCode     = 1_000_000_000
-	maxLoops    = 3_000      // of a function: its time grows with their square
-	maxSquares  = 32_000_000 // of the loops of all functions
-	maxNested   = 16         // components in one another
+	maxFunctions = 50_000 // each takes 6 KB of memory too
+	maxBody      = 256 * kib
+	maxLocals    = 2_000
+	maxFunction  = 24_000_000 // bytes times values
+	maxLoops     = 1_000      // of a function
+	maxTableUses = 2_000      // of a function
+	maxNested    = 16         // components in one another
 )
 
-// checkCode refuses a component whose code would take very long to compile. What is no WebAssembly it leaves to the engine.
-// It changes names of functions that the engine must not read, see unmangle.
-func checkCode(component []byte) error {
-	return checkComponent(component, 0, new(codeCost))
+// Bounds of the time to compile a component, as codeCost estimates it. A component with SpiderMonkey is 20 s and
+// takes 6, QuickJS is 1.1 s.
+const (
+	maxCompile  = 40 * time.Second
+	longCompile = 3 * time.Second
+)
+
+// checkCode refuses a component that would take very long to compile, and estimates how long the others take at most. What is no
+// WebAssembly it leaves to the engine. It changes names of functions that the engine must not read, see unmangle.
+func checkCode(component []byte) (time.Duration, error) {
+	var total codeCost
+	items, err := checkComponent(component, 0, &total)
+	return total.time + time.Duration(items)*time.Microsecond, err
 }
 
 // codeCost sums over all functions.
-type codeCost struct{ values, squares int }
+type codeCost struct {
+	functions int
+	time      time.Duration
+}
 
-func checkComponent(wasm []byte, depth int, total *codeCost) error {
-	const coreModule, component = 1, 4
+// add counts a function. What it takes was measured with functions full of the worst there is of each, on two cores: it grows with
+// the length, with the length times the values that may be held at once, and with the squares of length and loops.
+func (c *codeCost) add(length, values, loops, tableUses int) {
+	microseconds := 20 + length + length*values/32 + length*length/(128*kib) + 16*loops + loops*loops/2 + 40*tableUses
+	c.functions++
+	c.time += time.Duration(microseconds) * time.Microsecond
+}
+
+// checkComponent returns how many bytes of items there are in a component when each instance of those inside it has a copy: the
+// engine makes them when it compiles. Each instance in a component can be of the largest of those defined in it, and of no
+// other: they can neither be passed on nor reached from within. What joins two that have code is code that the engine makes
+// too, so only the outermost has any. Toolchains keep to all that.
+func checkComponent(wasm []byte, depth int, total *codeCost) (items int, err error) {
+	const (
+		custom        = 0
+		coreModule    = 1
+		coreInstances = 2
+		component     = 4
+		instances     = 5
+		aliases       = 6
+		canonical     = 8
+		imports       = 10
+	)
 	if depth > maxNested {
-		return errors.New("components nested too deep")
+		return 0, errors.New("components nested too deep")
 	}
-	return sections(wasm, func(id byte, body []byte) error {
+	copies, largest := 0, 0
+	err = sections(wasm, func(id byte, body []byte) error {
+		r := reader{rest: body}
 		switch id {
+		case custom:
+			return nil
 		case coreModule:
 			return checkModule(body, total)
 		case component:
-			return checkComponent(body, depth+1, total)
-		default:
-			return nil
+			inside, err := checkComponent(body, depth+1, total)
+			largest = max(largest, inside)
+			return err
+		case instances:
+			copies += r.count()
+		case aliases, imports:
+			if r.hasComponent(id == imports) {
+				return errors.New("it imports or aliases a component; those inside it can be used where they are defined")
+			}
+		case coreInstances, canonical:
+			if depth > 0 {
+				return errors.New("a component inside it has code; only the outermost can")
+			}
 		}
+		items += len(body)
+		return r.err("section " + strconv.Itoa(int(id)))
 	})
+	items += copies * (1 + largest)
+	if err == nil && time.Duration(items) > maxCompile/time.Microsecond {
+		err = errors.New("it has too many instances of components, which take too long to compile")
+	}
+	return items, err
+}
+
+// hasComponent looks for components among aliases or imports.
+func (r *reader) hasComponent(imports bool) (found bool) {
+	const core, component = 0, 4
+	for range r.count() {
+		if imports {
+			const plain, withInterface = 0, 1
+			if form := r.byte(); form != plain && form != withInterface {
+				r.failed = true
+			}
+			r.bytes(r.count()) // its name
+		}
+		sort := r.byte()
+		found = found || sort == component
+		switch {
+		case imports && sort == core: // a module
+			r.numbers(2)
+		case imports && (sort == 2 || sort == 3): // a value or type, which is given or equal to another
+			if r.byte() == 0 || sort == 2 {
+				r.numbers(1)
+			}
+		case imports:
+			r.numbers(1)
+		default:
+			if sort == core {
+				r.numbers(1)
+			}
+			const outer = 2
+			if r.byte() == outer {
+				r.numbers(2)
+			} else {
+				r.numbers(1)
+				r.bytes(r.count()) // its name
+			}
+		}
+	}
+	return found
 }
 
 func checkModule(wasm []byte, total *codeCost) error {
@@ -112,21 +205,24 @@ func checkBodies(section []byte, widest int, total *codeCost) error {
 				return fmt.Errorf("function %d of its module has more than %d locals", i, maxLocals)
 			}
 		}
-		loops, err := body.loops()
+		loops, tableUses, err := body.instructions()
 		if err != nil {
 			return err
 		}
-		cost := length * (locals + widest)
-		total.values += cost
-		total.squares += loops * loops
+		values := locals + widest
+		total.add(length, values, loops, tableUses)
 		switch {
 		case length > maxBody:
 			return fmt.Errorf("function %d of its module has more than %s", i, size(maxBody))
-		case cost > maxFunction:
-			return fmt.Errorf("function %d of its module has %d bytes and up to %d values at once, which takes too long to compile", i, length, locals+widest)
+		case length*values > maxFunction:
+			return fmt.Errorf("function %d of its module has %d bytes and up to %d values at once, which takes too long to compile", i, length, values)
 		case loops > maxLoops:
 			return fmt.Errorf("function %d of its module has more than %d loops", i, maxLoops)
-		case total.values > maxCode, total.squares > maxSquares:
+		case tableUses > maxTableUses:
+			return fmt.Errorf("function %d of its module uses tables more than %d times", i, maxTableUses)
+		case total.functions > maxFunctions:
+			return fmt.Errorf("more than %d functions", maxFunctions)
+		case total.time > maxCompile:
 			return errors.New("its code takes too long to compile")
 		}
 	}

@@ -43,7 +43,8 @@ type export struct {
 
 // Load compiles a component, or maps its compiled code from the cache, and links it. It refuses, with a *LoadError that
 // names the import, a component that imports anything but what this host knows, by full type: so loaded code holds no
-// authority; and one whose code would take very long to compile. wasm is not kept.
+// authority; and one whose code would take very long to compile. Two components compile at once, of which one may take more
+// than three seconds; the others wait in turn, until ctx ends. wasm is not kept.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	end, err := h.begin()
 	if err != nil {
@@ -83,8 +84,15 @@ func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.
 	ready := make(chan outcome)
 	h.calls.Go(func() { // Load is counted too, so the host is open
 		component, err := compiled(ctx, h, "component", key, h.engine.Map, func() (*wasmtime.Component, error) {
-			if err := checkCode(wasm); err != nil {
+			takes, err := checkCode(wasm)
+			if err != nil {
 				return nil, err
+			}
+			if takes > longCompile {
+				if err := h.longCompiling.Acquire(ctx, 1); err != nil {
+					return nil, err
+				}
+				defer h.longCompiling.Release(1)
 			}
 			if err := h.compiling.Acquire(ctx, 1); err != nil {
 				return nil, err

@@ -57,9 +57,9 @@ type Host struct {
 	pollable *abi.Resource
 	cache    *cache.Cache // nil when nothing is kept
 	slots    *semaphore.Weighted
-	// Two components compile at once, and validations of maxValidating steps go on.
-	compiling, validating *semaphore.Weighted
-	log                   *slog.Logger
+	// Two components compile at once, one of them may be long, and validations of maxValidating steps go on.
+	compiling, longCompiling, validating *semaphore.Weighted
+	log                                  *slog.Logger
 
 	implementations sync.Map // of implementationKey to *abi.Implementation
 
@@ -110,7 +110,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 		env:       known.Interface(abi.EnvInterface).Resources[0],
 		pollable:  known.Interface(abi.PollInterface).Resources[0],
 		slots:     semaphore.NewWeighted(int64(o.Instances)),
-		compiling: semaphore.NewWeighted(2), validating: semaphore.NewWeighted(maxValidating),
+		compiling: semaphore.NewWeighted(2), longCompiling: semaphore.NewWeighted(1), validating: semaphore.NewWeighted(maxValidating),
 		modules: map[string]*wasmtime.Module{}, loaded: map[*Component]struct{}{},
 	}
 	if o.CacheDir != "" && o.KeyDir != "" {

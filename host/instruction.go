@@ -2,20 +2,24 @@ package host
 
 import "fmt"
 
-// loops counts the loops in the body of a function, after its locals.
-func (r *reader) loops() (n int, err error) {
+// instructions counts the loops, and the uses of tables, in the body of a function, after its locals.
+func (r *reader) instructions() (loops, tables int, err error) {
 	for len(r.rest) > 0 {
 		op := r.byte()
 		switch {
 		case op == 0x03:
-			n++
+			loops++
 			r.numbers(1)
 		case op == 0x02, op == 0x04, // block, if
 			op == 0x08, op == 0x0c, op == 0x0d, op == 0x10, op == 0x12, op == 0x14, op == 0x15, // throw, branches, calls
-			op >= 0x20 && op <= 0x26, op == 0x3f, op == 0x40, // variables, tables, the size of memory
+			op >= 0x20 && op <= 0x24, op == 0x3f, op == 0x40, // variables, the size of memory
 			op == 0x41, op == 0x42, op == 0xd0, op == 0xd2, op == 0xd5, op == 0xd6: // constants, references
 			r.numbers(1)
+		case op == 0x25, op == 0x26: // elements of a table
+			tables++
+			r.numbers(1)
 		case op == 0x11, op == 0x13: // calls through a table
+			tables++
 			r.numbers(2)
 		case op == 0x0e: // br_table
 			r.numbers(r.count() + 1)
@@ -44,10 +48,10 @@ func (r *reader) loops() (n int, err error) {
 			r.vector(r.number())
 		case op <= 0x01, op == 0x05, op == 0x0a, op == 0x0b, op == 0x0f, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1, op == 0xd3, op == 0xd4:
 		default:
-			return 0, fmt.Errorf("instruction %#x is not supported", op)
+			return 0, 0, fmt.Errorf("instruction %#x is not supported", op)
 		}
 	}
-	return n, r.err("code")
+	return loops, tables, r.err("code")
 }
 
 // bulk passes over the operands of instructions on ranges of memories and tables.

@@ -22,9 +22,13 @@ func TestSlowCode(t *testing.T) {
 		{"many locals", `(func (local` + strings.Repeat(" i32", 2001) + `))`, "more than 2000 locals"},
 		{"many locals in a long function", `(func (local` + strings.Repeat(" i32", 2000) + `)` + strings.Repeat("(drop (i32.const 1))", 5000) + `)`, "takes too long to compile"},
 		{"wide blocks", `(type $wide (func (param` + wide + `) (result` + wide + `)))` + `(func (drop (i32.const 1))` + strings.Repeat("(drop (i32.const 1))", 5000) + `)`, "takes too long to compile"},
-		{"a long function", `(func ` + strings.Repeat("(drop (i32.const 1))", 200_000) + `)`, "more than 512 KiB"},
-		{"many loops", `(func ` + strings.Repeat(loop, 3001) + `)`, "more than 3000 loops"},
-		{"many functions with many loops", strings.Repeat(`(func `+strings.Repeat(loop, 2000)+`)`, 9), "its code takes too long to compile"},
+		{"a long function", `(func ` + strings.Repeat("(drop (i32.const 1))", 90_000) + `)`, "more than 256 KiB"},
+		{"many loops", `(func ` + strings.Repeat(loop, 1001) + `)`, "more than 1000 loops"},
+		{"many functions with many loops", strings.Repeat(`(func `+strings.Repeat(loop, 1000)+`)`, 80), "its code takes too long to compile"},
+		{"many uses of a table", `(table 1 funcref) (func ` + strings.Repeat("(drop (table.get 0 (i32.const 0)))", 2001) + `)`, "uses tables more than 2000 times"},
+		{"many calls through tables", `(table 1 funcref) (type $f (func))` + strings.Repeat(`(func `+strings.Repeat("(call_indirect (type $f) (i32.const 0))", 2000)+`)`, 500), "its code takes too long to compile"},
+		{"many functions", strings.Repeat(`(func)`, 50_001), "more than 50000 functions"},
+		{"much code", strings.Repeat(`(func (local`+strings.Repeat(" i32", 350)+`)`+strings.Repeat("(drop (i32.const 1))", 16_000)+`)`, 75), "its code takes too long to compile"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			core := "(core module " + c.code + ")"
@@ -43,10 +47,56 @@ func TestSlowCode(t *testing.T) {
 	}
 }
 
-// TestLoadEndsWithItsContext gives up on code that takes a second to compile. Close waits for it.
+// TestManyInstances refuses components of a kilobyte that have the engine make a million copies of something; it ends the process
+// when it must join too many.
+func TestManyInstances(t *testing.T) {
+	h := newHost(t, host.Options{})
+	var nested func(depth int, leaf string) string
+	nested = func(depth int, leaf string) string { // each level has two of the next, which is inside it
+		if depth == 0 {
+			return leaf
+		}
+		return "(component $c" + nested(depth-1, leaf) + ")(instance (instantiate $c))(instance (instantiate $c))"
+	}
+	reached := "(component $c0)"
+	for i := range 30 {
+		reached += fmt.Sprintf("(component $c%d (alias outer 1 $c%d (component $x)) (instance (instantiate $x)) (instance (instantiate $x)))", i+1, i)
+	}
+	const code = `(core module $m (func (export "f"))) (core instance $i (instantiate $m)) (func $f (canon lift (core func $i "f")))`
+	many := strings.Repeat("(instance (instantiate $c))", 20_000)
+	var functions strings.Builder
+	for i := range 10_001 {
+		fmt.Fprintf(&functions, `(export "f%d" (func))`, i)
+	}
+	for _, c := range []struct{ name, items, want string }{
+		{"in one another", nested(17, ""), "nested too deep"},
+		{"in one another, of much", nested(16, strings.Repeat("(type u8)", 1000)), "too many instances"},
+		{"reached from within", reached + "(instance (instantiate $c30))", "imports or aliases a component"},
+		{"passed on", `(component $c (import "c" (component $x)) (instance (instantiate $x)) (instance (instantiate $x)))`, "imports or aliases a component"},
+		{"out of an instance", `(component $c (import "i" (instance $i (export "c" (component)))) (alias export $i "c" (component $x)) (instance (instantiate $x)))`, "imports or aliases a component"},
+		{"with code", `(component $c ` + code + `)` + many, "only the outermost can"},
+		{"with a function of the engine", `(component $c (type $r (resource (rep i32))) (core func (canon resource.drop $r)))`, "only the outermost can"},
+		{"of much", `(component $c ` + strings.Repeat("(type u8)", 5_000) + `)` + many, "too many instances"},
+		{"of imports", `(import "i" (instance ` + functions.String() + `))`, "more than 100000 parts"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			wasm, err := wasmtime.WAT("(component " + c.items + ")")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = h.Load(t.Context(), wasm)
+			var refused *host.LoadError
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestLoadEndsWithItsContext gives up on code that takes half a second to compile. Close waits for it.
 func TestLoadEndsWithItsContext(t *testing.T) {
 	h := newHost(t, host.Options{})
-	wasm := componentize(t, guest{more: `(func ` + strings.Repeat(loop, 3000) + `)`}.core())
+	wasm := componentize(t, guest{more: `(func ` + strings.Repeat(loop, 1000) + `)`}.core())
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := h.Load(ctx, wasm); !errors.Is(err, context.DeadlineExceeded) {

@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -74,8 +73,52 @@ const wasiImports = `
 		(export "resolve-addresses" (func (param "network" (borrow $n)) (param "name" string) (result (result (own $s) (error $c)))))))
 `
 
-// wasiComponent is an extension that, when it starts, calls functions of WASI in body. The extension itself is a component
-// inside, put in the place of an empty one.
+// toolsTypes are the types of stile:extension/tools, each after those it refers to.
+var toolsTypes = [][2]string{
+	{"denial", `(record (field "binding" string) (field "operation" string) (field "reason" string) (field "remedy" string))`},
+	{"annotations", `(record (field "read-only" bool) (field "destructive" bool) (field "idempotent" bool) (field "open-world" bool))`},
+	{"definition", `(record (field "name" string) (field "description" string) (field "input-schema" string)
+		(field "output-schema" (option string)) (field "annotations" $annotations))`},
+	{"problem", `(record (field "path" string) (field "message" string))`},
+	{"failure", `(record (field "name" string) (field "message" string) (field "stack" string))`},
+	{"error", `(variant (case "unknown-tool" string) (case "invalid-input" (list $problem)) (case "denied" $denial)
+		(case "exhausted" string) (case "failed" $failure))`},
+}
+
+// exportTools exports two core functions of the instance $m as stile:extension/tools. As component toolchains do it, a component
+// inside gives the types their names.
+func exportTools() string {
+	const describe = `(result (list $definition))`
+	const call = `(param "tool" string) (param "input" string) (param "env" (own $env)) (result (result string (error $error)))`
+	of := func(where, text string) string { return strings.ReplaceAll(text, "$", "$"+where+"-") }
+	outer, with := `(alias export $stile-env "env" (type $t-env))`, `(with "env" (type $t-env))`
+	imported, exported := `(import "env" (type $i-env (sub resource)))`, `(export $e-env "env" (type $i-env))`
+	for _, t := range toolsTypes {
+		name, text := t[0], t[1]
+		if name == "denial" {
+			outer += `(alias export $stile-types "denial" (type $t-denial))`
+		} else {
+			outer += fmt.Sprintf("(type $t-%s %s)", name, of("t", text))
+		}
+		with += fmt.Sprintf("(with %q (type $t-%s))", name, name)
+		imported += fmt.Sprintf("(type $i-%[1]s' %[2]s) (import %[1]q (type $i-%[1]s (eq $i-%[1]s')))", name, of("i", text))
+		exported += fmt.Sprintf("(type $e-%[1]s' %[2]s) (export $e-%[1]s %[1]q (type $e-%[1]s'))", name, of("e", text))
+	}
+	return `
+	(component $shim ` + imported + `
+		(import "describe" (func $describe ` + of("i", describe) + `))
+		(import "call" (func $call ` + of("i", call) + `))
+		` + exported + `
+		(export "describe" (func $describe) (func ` + of("e", describe) + `))
+		(export "call" (func $call) (func ` + of("e", call) + `)))
+	` + outer + `
+	(func $t-describe ` + of("t", describe) + ` (canon lift (core func $m "stile:extension/tools@0.1.0#describe") (memory $memory)))
+	(func $t-call ` + of("t", call) + ` (canon lift (core func $m "stile:extension/tools@0.1.0#call")` + options + `))
+	(instance $exported (instantiate $shim ` + with + ` (with "describe" (func $t-describe)) (with "call" (func $t-call))))
+	(export "stile:extension/tools@0.1.0" (instance $exported))`
+}
+
+// wasiComponent is an extension that, when it starts, calls functions of WASI in body.
 func wasiComponent(t *testing.T, wasi, lowered, imports, body string) []byte {
 	t.Helper()
 	wasm, err := wasmtime.WAT("(component" + wasi + `
@@ -83,37 +126,18 @@ func wasiComponent(t *testing.T, wasi, lowered, imports, body string) []byte {
 	(import "stile:capability/types@0.1.0" (instance $stile-types
 		(type $d (record (field "binding" string) (field "operation" string) (field "reason" string) (field "remedy" string)))
 		(export "denial" (type (eq $d)))))
-	(component $tools)
-	(instance $t (instantiate $tools (with "stile:capability/env@0.1.0" (instance $stile-env)) (with "stile:capability/types@0.1.0" (instance $stile-types))))
-	(alias export $t "stile:extension/tools@0.1.0" (instance $exported))
-	(core module $mem (memory (export "memory") 1)
-		(global $next (mut i32) (i32.const 4096))
-		(func (export "realloc") (param i32 i32 i32 i32) (result i32) (global.get $next)
-			(global.set $next (i32.add (global.get $next) (i32.and (i32.add (local.get 3) (i32.const 15)) (i32.const -16))))))
-	(core instance $m (instantiate $mem))
+	(core ` + strings.Replace(guest{}.core(), "(module", "(module $tools", 1)[1:] + `
+	(core instance $m (instantiate $tools))
 	(alias core export $m "memory" (core memory $memory))
-	(alias core export $m "realloc" (core func $realloc))
+	(alias core export $m "cabi_realloc" (core func $realloc))
 	` + lowered + `
 	(core module $code (import "m" "memory" (memory 1)) ` + imports + ` (func $run ` + body + `) (start $run))
 	(core instance (instantiate $code (with "m" (instance $m)) (with "w" (instance $w))))
-	(export "stile:extension/tools@0.1.0" (instance $exported)))`)
+	` + exportTools() + ")")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const nested = 4 // the section of a nested component
-	inner := componentize(t, guest{}.core())
-	out := append([]byte{}, wasm[:8]...)
-	for rest := wasm[8:]; len(rest) > 0; {
-		id := rest[0]
-		n, k := binary.Uvarint(rest[1:])
-		content := rest[1+k : 1+k+int(n)]
-		rest = rest[1+k+int(n):]
-		if id == nested {
-			content = inner
-		}
-		out = append(binary.AppendUvarint(append(out, id), uint64(len(content))), content...)
-	}
-	return out
+	return wasm
 }
 
 const options = ` (memory $memory) (realloc $realloc)`

@@ -110,7 +110,7 @@ func (t *Toolchain) cached(ctx context.Context, kind, key string, build func() (
 }
 
 // Build makes a component of a source and loads it. Errors that the author can mend are a *BuildError, or a
-// *host.LimitError when code at the top level ran into a limit.
+// *host.LimitError when code at the top level ran into a limit. When other builds leave no room, it is a *BusyError.
 func (t *Toolchain) Build(ctx context.Context, s Source) (*host.Component, error) {
 	wasm, err := t.Assemble(ctx, s, false)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/evanw/esbuild/pkg/api"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
 )
@@ -60,6 +62,23 @@ func (e *BuildError) Error() string {
 	return b.String()
 }
 
+// BusyError is a build that waited for others until its context ended, or for 30 seconds. A hostile source can keep a build
+// at work for ever after it was given up: when every slot is lost so, only a new process builds again.
+type BusyError struct {
+	// Builds is how many are at work, as many as may be; those that were given up are among them.
+	Builds int
+	// Cause is why the wait ended.
+	Cause error
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("waiting for one of %d builds to end, some of them perhaps given up: %v", e.Builds, e.Cause)
+}
+
+// Unwrap returns why the wait ended.
+
+func (e *BusyError) Unwrap() error { return e.Cause }
+
 // bundled is a source as one ES module.
 type bundled struct {
 	code []byte
@@ -91,6 +110,14 @@ const (
 	maxBundleTime = 30 * time.Second
 )
 
+// esbuild cannot be stopped while it parses a file, and there are files of a hundred bytes that it parses for ever: it tries
+// types in two ways, and each way tries those in them in two ways. So a build has its slot until all its work has ended,
+// and half of the processors are never used by builds.
+var (
+	maxBuilds = max(1, runtime.GOMAXPROCS(0)/2)
+	building  = semaphore.NewWeighted(int64(maxBuilds))
+)
+
 var errBundleTime = fmt.Errorf("bundling takes longer than %v, the limit", maxBundleTime)
 
 // The namespaces of module names in the bundle. None is "file": a name in that one is a path on the machine's own disk.
@@ -114,7 +141,8 @@ var loaders = map[string]api.Loader{
 
 // bundle makes one ES module of a source, and fails with a *BuildError when the source is at fault. Names are resolved
 // in the source tree only, and neither a tsconfig.json nor the environment changes what comes out: the same source gives
-// the same bytes. It returns when ctx ends or bundling takes 30 seconds, even if esbuild is still at work on a file.
+// the same bytes. It returns when ctx ends or bundling takes 30 seconds, even if esbuild is still at work on a file. It
+// waits for other builds as long, and fails with a *BusyError when none of them has ended.
 func bundle(ctx context.Context, source Source) (*bundled, error) {
 	if !fs.ValidPath(source.Entry) {
 		return nil, &BuildError{[]Problem{{Text: fmt.Sprintf("the entry %q is not a path in the source tree", source.Entry)}}}
@@ -122,18 +150,27 @@ func bundle(ctx context.Context, source Source) (*bundled, error) {
 	if !isCode(loaders[path.Ext(source.Entry)]) {
 		return nil, &BuildError{[]Problem{{File: oneLine(source.Entry), Text: "the entry is neither TypeScript nor JavaScript"}}}
 	}
+	if err := waitForBuilds(ctx); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, maxBundleTime, errBundleTime)
 	defer cancel()
-	b := &bundler{ctx: ctx, source: source, files: make(map[string][sha256.Size]byte), unresolved: make(map[string]string)}
+	b := &bundler{
+		ctx: ctx, source: source, parsing: make(chan struct{}, 1),
+		files: make(map[string][sha256.Size]byte), unresolved: make(map[string]string),
+	}
 	b.resolver = resolver{files: source.FS, read: b.read, packages: make(map[string]*packageJSON)}
 	build, failure := api.Context(b.options())
 	if failure != nil {
+		building.Release(1)
 		return nil, fmt.Errorf("bundle: %w", failure)
 	}
 	done := make(chan api.BuildResult, 1)
 	go func() {
 		defer build.Dispose()
 		done <- build.Rebuild()
+		b.parses.Wait()
+		building.Release(1)
 	}()
 	var result api.BuildResult
 	select {
@@ -152,11 +189,28 @@ func bundle(ctx context.Context, source Source) (*bundled, error) {
 	return b.result(result.OutputFiles)
 }
 
+// waitForBuilds takes a slot of those for builds.
+func waitForBuilds(ctx context.Context) error {
+	if building.TryAcquire(1) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxBundleTime)
+	defer cancel()
+	if err := building.Acquire(ctx, 1); err != nil {
+		return &BusyError{maxBuilds, context.Cause(ctx)}
+	}
+	return nil
+}
+
 // bundler is the state of one build. esbuild calls it from many goroutines.
 type bundler struct {
 	ctx      context.Context
 	source   Source
 	resolver resolver
+
+	// parsing has room for one parse, and parses counts those that have not ended.
+	parsing chan struct{}
+	parses  sync.WaitGroup
 
 	mu    sync.Mutex
 	files map[string][sha256.Size]byte
@@ -261,7 +315,11 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	}
 	text := string(data)
 	if isCode(loader) {
-		if problems := computedImports(text, loader); len(problems) > 0 {
+		problems, err := b.computedImports(text, loader)
+		if err != nil {
+			return api.OnLoadResult{}, err
+		}
+		if len(problems) > 0 {
 			for i := range problems {
 				problems[i].Location.File = args.Path
 			}
@@ -302,10 +360,32 @@ var mayCompute = regexp.MustCompile(`\bimport[\s\v\x{80}-\x{10FFFF}]*[(/.]|requi
 
 // computedImports finds calls of import and require whose argument is not a string. They cannot be bundled, and when
 // bundling esbuild would search the machine's own disk for files that fit, so it must never see one.
-func computedImports(text string, loader api.Loader) []api.Message {
-	if !mayCompute.MatchString(text) {
-		return nil
+//
+// It parses all TypeScript, whose grammar can take esbuild for ever, before a build does: one file at a time, so that a build
+// that is given up keeps one processor and not all.
+func (b *bundler) computedImports(text string, loader api.Loader) ([]api.Message, error) {
+	if loader != api.LoaderTS && loader != api.LoaderTSX && !mayCompute.MatchString(text) {
+		return nil, nil
 	}
+	select {
+	case b.parsing <- struct{}{}:
+	case <-b.ctx.Done():
+		return nil, context.Cause(b.ctx)
+	}
+	parsed := make(chan []api.Message, 1)
+	b.parses.Go(func() {
+		parsed <- findComputedImports(text, loader)
+		<-b.parsing
+	})
+	select {
+	case found := <-parsed:
+		return found, nil
+	case <-b.ctx.Done():
+		return nil, context.Cause(b.ctx)
+	}
+}
+
+func findComputedImports(text string, loader api.Loader) []api.Message {
 	result := api.Transform(text, api.TransformOptions{
 		Loader: loader, TsconfigRaw: "{}", Target: api.ESNext, Format: api.FormatESModule, Define: defines, LogLevel: api.LogLevelSilent,
 		LogOverride: map[string]api.LogLevel{"unsupported-dynamic-import": api.LogLevelError, "unsupported-require-call": api.LogLevelError},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stilehost/stile/host"
 )
@@ -436,6 +437,63 @@ func TestBundleIsAbandoned(t *testing.T) {
 	}()
 	if _, err := bundle(ctx, Source{FS: source, Entry: "main.ts"}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
+	}
+}
+
+// A build that was given up counts until its work has ended, and those that wait for it give up too.
+func TestBuildsAreBounded(t *testing.T) {
+	plain := Source{FS: tree(map[string]string{"main.ts": "export default 1"}), Entry: "main.ts"}
+	released := make(chan struct{})
+	for range maxBuilds {
+		source := stuck{plain.FS, make(chan struct{}), released}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-source.asked
+			cancel()
+		}()
+		if _, err := bundle(ctx, Source{FS: source, Entry: "main.ts"}); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	var busy *BusyError
+	if _, err := bundle(ctx, plain); !errors.As(err, &busy) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	close(released)
+	if _, err := bundle(t.Context(), plain); err != nil {
+		t.Error(err)
+	}
+}
+
+// Real sources that esbuild parses for seconds, in 20 files at once, keep their slot and one processor after they were given up.
+func TestSlowSources(t *testing.T) {
+	for name, code := range map[string]string{
+		"arrow functions": "x = " + strings.Repeat("a?(b):c=>", 17) + "d",
+		"inferred types":  "type T = A extends " + strings.Repeat("[infer A extends ", 20) + "B" + strings.Repeat("?1:2]", 20) + "?1:2",
+	} {
+		files := map[string]string{}
+		for i := range 20 {
+			file := fmt.Sprintf("m%d.ts", i)
+			files[file] = code
+			files["main.ts"] += fmt.Sprintf("import './%s';", file)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_, err := bundle(ctx, Source{FS: tree(files), Entry: "main.ts"})
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if building.TryAcquire(int64(maxBuilds)) {
+			t.Errorf("%s: a build that was given up has no slot", name)
+			building.Release(int64(maxBuilds))
+		}
+		// It is free when the one file is parsed that was begun.
+		if err := building.Acquire(t.Context(), int64(maxBuilds)); err != nil {
+			t.Fatal(err)
+		}
+		building.Release(int64(maxBuilds))
 	}
 }
 

@@ -37,8 +37,15 @@ type Pool struct {
 	Running int
 }
 
-// coreInstances bounds the core instances of one component; those that toolchains make have fewer than ten.
-const coreInstances = 12
+// What one instance may have. The pool has as much for each of its instances, so that all of them fit whatever they have;
+// Compile refuses a component that needs more, and Instantiate one that gets more from the modules it imports. Toolchains
+// make components with one memory, up to three tables and, for languages that link dynamically, up to 20 core instances.
+const (
+	maxCoreInstances = 24
+	maxMemories      = 1
+	maxTables        = 4
+	maxTableElements = 100_000
+)
 
 // MaxStack is the native stack of a guest, in bytes. QuickJS reports its own stack overflow well before this.
 const MaxStack = 1 << 20
@@ -62,9 +69,9 @@ func NewEngine(p Pool) *Engine {
 		c: C.stile_engine_new(C.stile_pool{
 			instances:      C.uint32_t(p.Instances),
 			warm_slots:     C.uint32_t(p.WarmSlots),
-			core_instances: C.uint32_t(p.Instances * coreInstances),
-			memories:       C.uint32_t(p.Instances),
-			tables:         C.uint32_t(p.Instances * 4),
+			core_instances: maxCoreInstances,
+			memories:       maxMemories,
+			tables:         maxTables,
 			max_memory:     C.size_t(p.MaxMemory),
 			keep_resident:  C.size_t(p.KeepResident),
 			max_stack:      MaxStack,

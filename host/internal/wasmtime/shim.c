@@ -31,9 +31,12 @@ wasm_engine_t *stile_engine_new(stile_pool pool) {
   wasmtime_config_cranelift_nan_canonicalization_set(c, true);
   wasmtime_pooling_allocation_config_t *p = wasmtime_pooling_allocation_config_new();
   wasmtime_pooling_allocation_config_total_component_instances_set(p, pool.instances);
-  wasmtime_pooling_allocation_config_total_core_instances_set(p, pool.core_instances);
-  wasmtime_pooling_allocation_config_total_memories_set(p, pool.memories);
-  wasmtime_pooling_allocation_config_total_tables_set(p, pool.tables);
+  wasmtime_pooling_allocation_config_total_core_instances_set(p, pool.instances * pool.core_instances);
+  wasmtime_pooling_allocation_config_total_memories_set(p, pool.instances * pool.memories);
+  wasmtime_pooling_allocation_config_total_tables_set(p, pool.instances * pool.tables);
+  wasmtime_pooling_allocation_config_max_core_instances_per_component_set(p, pool.core_instances);
+  wasmtime_pooling_allocation_config_max_memories_per_component_set(p, pool.memories);
+  wasmtime_pooling_allocation_config_max_tables_per_component_set(p, pool.tables);
   wasmtime_pooling_allocation_config_max_memory_size_set(p, pool.max_memory);
   wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(p, pool.keep_resident);
   wasmtime_pooling_allocation_config_table_keep_resident_set(p, 65536);

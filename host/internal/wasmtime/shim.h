@@ -27,7 +27,8 @@ typedef struct {
 } stile_state;
 
 typedef struct {
-  uint32_t instances, warm_slots, core_instances, memories, tables;
+  uint32_t instances, warm_slots;
+  uint32_t core_instances, memories, tables;  // of one instance
   size_t max_memory, keep_resident, max_stack;
 } stile_pool;
 

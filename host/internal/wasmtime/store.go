@@ -30,12 +30,6 @@ type Limits struct {
 	Done <-chan struct{}
 }
 
-const (
-	maxTableElements = 100_000
-	maxTables        = 16
-	maxMemories      = 4
-)
-
 // Store holds one instance and everything that belongs to it. One goroutine at a time may use it, except that Cancel may
 // be called from any. Close frees it.
 type Store struct {
@@ -62,7 +56,7 @@ func (e *Engine) NewStore(limits Limits, data any) *Store {
 	s.state.handle = C.uintptr_t(s.handle)
 	s.state.cpu_limit = C.uint64_t(limits.CPU)
 	s.state.waiting = (*C.int32_t)(unsafe.Pointer(e.waiting))
-	s.c = C.stile_store_new(e.c, s.state, C.int64_t(limits.Memory), maxTableElements, 2*coreInstances, maxTables, maxMemories)
+	s.c = C.stile_store_new(e.c, s.state, C.int64_t(limits.Memory), maxTableElements, maxCoreInstances, maxTables, maxMemories)
 	s.context = C.wasmtime_store_context(s.c)
 	return s
 }

@@ -86,7 +86,7 @@ type reader struct {
 // count counts an item or a part of a type, and what it takes to read a list of n: the engine goes through it from its
 // start for each element.
 func (r *reader) count(n C.size_t) error {
-	if r.types += 1 + int(n*n/2000); r.types > maxTypes {
+	if r.types += 1 + int(n*n/1250); r.types > maxTypes {
 		return fmt.Errorf("the component's types have more than %d parts", maxTypes)
 	}
 	if len(r.resources) > maxResources {

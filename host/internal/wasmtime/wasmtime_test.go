@@ -404,3 +404,64 @@ func TestResources(t *testing.T) {
 		})
 	}
 }
+
+// TestShape fills the pool with instances that have all that one may have. Components that need more are refused; those that
+// get it from a module they import, when they start.
+func TestShape(t *testing.T) {
+	const instances = 3
+	e := NewEngine(Pool{Instances: instances, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: instances})
+	t.Cleanup(e.Close)
+	module, err := WAT("(module (table 1 funcref))")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := e.CompileModule(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	l := e.NewLinker()
+	t.Cleanup(l.Close)
+	if err := l.Module("m", m); err != nil {
+		t.Fatal(err)
+	}
+	fill := func(wat string) error {
+		wasm, err := WAT(wat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := e.Compile(wasm)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		for range instances {
+			s := e.NewStore(Limits{Memory: 1 << 20, CPU: time.Minute}, nil)
+			defer s.Close()
+			if _, err := s.Instantiate(l, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, c := range []struct {
+		module string
+		fits   int
+		want   string // of one more
+	}{
+		{"(core module $m (memory 1))", 1, "2 Wasm linear memories, which exceeds the configured maximum of 1"},
+		{"(core module $m (table 1 funcref))", 4, "5 tables, which exceeds the configured maximum of 4"},
+		{"(core module $m)", 24, "25 core module instances, which exceeds the configured maximum of 24"},
+		{`(import "m" (core module $m))`, 4, "table count too high at 5"},
+	} {
+		text := func(n int) string {
+			return "(component " + c.module + strings.Repeat("(core instance (instantiate $m))", n) + ")"
+		}
+		if err := fill(text(c.fits)); err != nil {
+			t.Errorf("%d of %s: %v", c.fits, c.module, err)
+		}
+		if err := fill(text(c.fits + 1)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d of %s: got %v, want %q", c.fits+1, c.module, err, c.want)
+		}
+	}
+}
