@@ -65,7 +65,7 @@ func TestManyInstances(t *testing.T) {
 	const code = `(core module $m (func (export "f"))) (core instance $i (instantiate $m)) (func $f (canon lift (core func $i "f")))`
 	many := strings.Repeat("(instance (instantiate $c))", 20_000)
 	var functions strings.Builder
-	for i := range 10_001 {
+	for i := range 12_000 {
 		fmt.Fprintf(&functions, `(export "f%d" (func))`, i)
 	}
 	for _, c := range []struct{ name, items, want string }{
