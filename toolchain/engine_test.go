@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -159,4 +160,36 @@ func TestEngineFromNPMFails(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// The engine's stack lies where it cannot grow into anything, and its allocator is where layOut takes it to be.
+func TestEngineIsLaidOut(t *testing.T) {
+	m := testImager(t, imageLimits{})
+	if want := uint32(1+stackPages) * wasmPage; m.split.stackTop != want || m.split.spareEnd*wasmPage <= want {
+		t.Errorf("stack below %#x, spare pages up to %d", m.split.stackTop, m.split.spareEnd)
+	}
+	l, err := baseLayout(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prelude, err := preludeSource(testEngine(t).modules, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := m.makeBase(t.Context(), prelude, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := 0
+	for i, a := range base.arenas {
+		if a != 0 {
+			used += int(binary.LittleEndian.Uint16(base.memory[a+arenaUsed:])) - 1
+			if got := base.memory[a+arenaSize]; int(got) != i {
+				t.Errorf("the arena at %#x is of size %d, want %d", a, got, i)
+			}
+		}
+	}
+	if used != len(l.Hot) {
+		t.Errorf("%d blocks lie together, want the %d hot ones", used, len(l.Hot))
+	}
 }

@@ -99,18 +99,18 @@ func (g *guest) initialise(l layout) roots {
 	return roots{Context: uint32(g.context), Runtime: uint32(g.runtime)}
 }
 
-// takeSpare gives the unused part of the stack to the engine's allocator, in one piece: the allocator takes it that what it
-// asks for in a row lies in a row. It is kept with the image.
+// takeSpare gives the spare pages to the engine's allocator, in one piece: the allocator takes it that what it asks for in a
+// row lies in a row. It is kept with the image.
 func (g *guest) takeSpare() {
-	spare := int(g.imager.split.sparePages())
-	if spare <= 2 || g.err != nil {
+	split := g.imager.split
+	first, end := split.stackTop/wasmPage, split.spareEnd
+	if end < first+3 || g.err != nil {
 		return
 	}
-	size := (spare - 2) * wasmPage
-	binary.LittleEndian.PutUint32(g.memory.UnsafeData(g.store)[spareWord:], 1)
-	taken := g.malloc(size)
-	binary.LittleEndian.PutUint32(g.memory.UnsafeData(g.store)[spareWord:], 0)
-	if g.err == nil && int(taken) < spare*wasmPage {
+	g.store32(spareWord, first)
+	taken := g.malloc(int(end-first-2) * wasmPage)
+	g.store32(spareWord, 0)
+	if g.err == nil && taken < end*wasmPage {
 		g.call("wasm_free", int32(taken))
 	}
 }
@@ -188,8 +188,9 @@ func (g *guest) snapshot() []byte {
 		return nil
 	}
 	memory := bytes.Clone(g.memory.UnsafeData(g.store))
-	split := g.imager.split
-	clear(memory[split.sparePages()*wasmPage : max(split.stackTop, split.sparePages()*wasmPage)])
+	if top := g.imager.split.stackTop; top > wasmPage {
+		clear(memory[wasmPage:top])
+	}
 	return memory
 }
 

@@ -118,7 +118,7 @@ func observeCalls(t *testing.T, m *imager, net bool) layout {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := blocksOf(img.memory, img.roots.Runtime)
+	inBase, before := blocksOf(base.memory, base.roots.Runtime), blocksOf(img.memory, img.roots.Runtime)
 	hot := map[int]bool{}
 	found := layout{Blocks: make([]int, len(arenaSizes))}
 	var hotOf [len(arenaSizes)]int
@@ -127,7 +127,7 @@ func observeCalls(t *testing.T, m *imager, net bool) layout {
 		var taken [len(arenaSizes)]int
 		for block, a := range blocksOf(memory, img.roots.Runtime) {
 			header, body := written(memory, block, 8), written(memory, block+8, arenaSizes[a.class]-8)
-			if ordinal, ok := ordinals[block]; ok && before[block].used && (header || body) {
+			if ordinal, ok := ordinals[block]; ok && inBase[block].used && before[block].used && (header || body) {
 				if !hot[ordinal] {
 					hot[ordinal] = true
 					hotOf[a.class]++

@@ -19,8 +19,9 @@ type splitModule struct {
 	shared []byte
 	// memory is the content the engine starts with, whole pages.
 	memory []byte
-	// stackTop is the address below which the engine's stack lies, 0 if that is not known.
-	stackTop uint32
+	// stackTop is the address below which the engine's stack lies, 0 if that is not known. The pages from there up to spareEnd
+	// are for the heap.
+	stackTop, spareEnd uint32
 	// slot is an index in the engine's function table that the engine leaves free.
 	slot uint32
 }
@@ -69,13 +70,15 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 					r.err = data.err
 				}
 			}
-			split.stackTop = stackTop(split.memory)
+			split.spareEnd = dataPage(split.memory)
+		case sectionGlobal:
+			s.body = split.moveStack(r)
 		case sectionExport:
 			exports = keepExports(r)
 		case sectionStart:
 			r.fail("a start function would run at every instantiation")
 		case sectionCode:
-			s.body = redirectGrow(r, functions, split.sparePages())
+			s.body = redirectGrow(r, functions, split.spareEnd)
 		}
 		if r.err != nil {
 			return nil, r.err
@@ -224,18 +227,27 @@ func applyData(r *reader, memory []byte) {
 // stackPages is how much of the engine's stack is left to it: twice guestStack, beyond which scripts do not get.
 const stackPages = 2 * guestStack / wasmPage
 
-// stackTop is where the engine's stack begins, to grow down: below its data. It is 0 where that cannot be told.
-func stackTop(memory []byte) uint32 {
+// dataPage is the first page that the data of an engine is on, at most 63. An engine's stack begins there, to grow down.
+func dataPage(memory []byte) uint32 {
 	data := len(memory) - len(bytes.TrimLeft(memory, "\x00"))
-	if data == len(memory) || data/wasmPage > 63 {
-		return 0
-	}
-	return uint32(data / wasmPage * wasmPage)
+	return uint32(min(data/wasmPage, 63))
 }
 
-// sparePages is the number of the page up to which the stack is never used. Each page of memory costs time when an instance
-// ends, so these are given to the heap.
-func (s *splitModule) sparePages() uint32 { return max(s.stackTop/wasmPage, stackPages) - stackPages }
+// moveStack puts the stack, which is larger than scripts can use, as low as it can be, and so makes the pages between it
+// and the data spare. Each page of memory costs time when an instance ends, and less below what an image holds. Beyond the
+// stack there is nothing then that it could grow into.
+func (s *splitModule) moveStack(r *reader) []byte {
+	const i32, mutable, constant, end = 0x7f, 1, 0x41, 0x0b
+	count, kind, mutability, op := r.count(), r.byte(), r.byte(), r.byte()
+	top := uint32(r.s32())
+	if r.byte() != end || count != 1 || kind != i32 || mutability != mutable || op != constant || r.pos != len(r.bytes) ||
+		top != s.spareEnd*wasmPage || s.spareEnd <= 1+stackPages {
+		s.spareEnd = 0
+		return r.bytes
+	}
+	s.stackTop = (1 + stackPages) * wasmPage
+	return append(appendSigned([]byte{1, i32, mutable, constant}, int64(s.stackTop)), end)
+}
 
 // redirectGrow replaces each memory.grow by a call of a function that it adds as the last one, with the index grow.
 func redirectGrow(r *reader, grow, spare uint32) []byte {
@@ -271,12 +283,12 @@ func redirectGrow(r *reader, grow, spare uint32) []byte {
 
 const opMemoryGrow = 0x40
 
-// spareWord is the address of a word below the stack. While it is not zero it is the number of the next page of the stack
-// that memory is grown by, up to the spare ones.
+// spareWord is the address of a word below the stack. While it is not zero it is the number of the next spare page that
+// memory is grown by.
 const spareWord = 16
 
 // growBody is memory.grow that traps when it fails, so that whoever sees the trap knows why, whatever the engine and the
-// code it runs would have made of the failure. It gives out spare pages of the stack while spareWord says so.
+// code it runs would have made of the failure. It gives out the pages up to spare while spareWord says so.
 func growBody(spare uint32) []byte {
 	body := []byte{1, 1, 0x7f} // one local of type i32
 	if spare > 1 {
