@@ -13,6 +13,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/secret"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -23,7 +24,7 @@ type doctorCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*doctorCommand) Help() string {
-	return `It tries what the other commands need: the WebAssembly engine, the JavaScript engine and how to obtain it, the folders and who may write to them, the databases, and what the machine has of disk and memory maps. The exit code is 5 when something needed is missing.
+	return `It tries what the other commands need: the WebAssembly engine, the JavaScript engine and how to obtain it, the folders and who may write to them, the secrets and where their key is, the databases, and what the machine has of disk and memory maps. The exit code is 5 when something needed is missing.
 
 Examples:
 
@@ -72,6 +73,7 @@ func (c *doctorCommand) Run(ctx context.Context, s *streams) error {
 	e.folder("home", e.home, "STILE_HOME")
 	e.folder("cache", e.cache, "STILE_CACHE")
 	e.key()
+	e.secrets(ctx)
 	hasNPM := e.npm(ctx)
 	e.engines(ctx, hasNPM)
 	e.databases(ctx)
@@ -124,6 +126,30 @@ func (e *examination) key() {
 		return
 	}
 	e.add("cache key", statusOK, "", "%s, readable by its owner only", filepath.Join(e.home, "cache.key"))
+}
+
+// secrets opens the store of secrets and every secret in it, and says where its key is.
+func (e *examination) secrets(ctx context.Context) {
+	const remedy = "Do what the detail says; stile secret set and remove work on one secret each."
+	store, err := openSecrets(ctx, e.settings, e.stderr)
+	if err != nil {
+		e.add("secrets", statusMissing, remedy, "%v", err)
+		return
+	}
+	defer func() { _ = store.Close() }() // it only forgets the key
+	entries, err := store.List(ctx)
+	place := map[secret.Place]string{
+		secret.PlaceKeyring: "in the keyring",
+		secret.PlaceFile:    "in " + filepath.Join(e.home, secret.KeyFile) + ", readable by its owner only",
+	}
+	switch where, ok := place[store.KeyPlace()]; {
+	case err != nil:
+		e.add("secrets", statusMissing, remedy, "%v", err)
+	case !ok:
+		e.add("secrets", statusOK, "", "none yet; stile secret set keeps one")
+	default:
+		e.add("secrets", statusOK, "", "%d, sound; their key is %s", len(entries), where)
+	}
 }
 
 // engines tries the WebAssembly engine with a component without imports, and the JavaScript engine with a tool, if it is

@@ -8,6 +8,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/secret"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -119,6 +120,8 @@ func explain(err error) failure {
 		f.Kind, f.Problems = kindBuild, build.Problems
 	case is[*host.LoadError](err), is[*host.DefinitionError](err), is[*extension.ToolsError](err):
 		f.Kind = kindBuild
+	case is[*secret.NameError](err), is[*secret.ValueError](err), errors.Is(err, secret.ErrNotFound):
+		f.Kind = kindUsage
 	case is[*usageError](err), is[*extension.SpecError](err), is[*extension.ManifestError](err), is[*extension.UnboundError](err):
 		f.Kind = kindUsage
 	}

@@ -25,6 +25,7 @@ type cli struct {
 	Build   buildCommand   `cmd:"" help:"Build a component from TypeScript or JavaScript."`
 	Inspect inspectCommand `cmd:"" help:"Show what a component imports, exports and offers, and that it holds no authority."`
 	Types   typesCommand   `cmd:"" help:"Write the TypeScript types of a manifest's bindings."`
+	Secret  secretCommand  `cmd:"" help:"Keep the credentials that tools use and never see."`
 	Doctor  doctorCommand  `cmd:"" help:"Say what this machine has, and what to do about what it lacks."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
@@ -35,7 +36,7 @@ A command prints its result on stdout and everything else on stderr. When it fai
 
 0 success, 1 the tool failed, 2 usage, bad input or a source that does not build, 3 a denial, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
 
-STILE_HOME holds what is to be kept (default: stile in the XDG data folder), STILE_CACHE what can be rebuilt (default: stile in the XDG cache folder), and STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm.`
+STILE_HOME holds what is to be kept (default: stile in the XDG data folder), STILE_CACHE what can be rebuilt (default: stile in the XDG cache folder), and STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_KEYRING=off keeps away from the keyring of the desktop session.`
 
 // streams are how a command talks.
 type streams struct {

@@ -53,6 +53,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("STILE_HOME", home)
 			e.Setenv("STILE_CACHE", dir)
 			e.Setenv("SHARED_CACHE", dir)
+			e.Setenv("STILE_KEYRING", "off")           // it would be the one of whoever runs the tests
 			e.Setenv("STILE_BIN", filepath.Dir(stile)) // a PATH without anything else
 			e.Setenv("npm_config_cache", strings.TrimSpace(string(npmCache)))
 			// Scripts have no home folder, where these may come from.

@@ -26,6 +26,8 @@ type settings struct {
 	home   string // what is to be kept
 	cache  string // what can be rebuilt
 	engine string // a file with the JavaScript engine; empty when npm obtains it
+	// keyring says that the keyring of the session may be used.
+	keyring bool
 }
 
 // readSettings makes all paths absolute, so that they mean the same whatever folder is the current one later.
@@ -44,7 +46,15 @@ func readSettings() (settings, error) {
 			return settings{}, fmt.Errorf("STILE_ENGINE: %w", err)
 		}
 	}
-	return settings{home, cache, engine}, nil
+	keyring := true
+	switch value := os.Getenv("STILE_KEYRING"); value {
+	case "", "on":
+	case "off":
+		keyring = false
+	default:
+		return settings{}, usagef("STILE_KEYRING is %q; write on or off", value)
+	}
+	return settings{home, cache, engine, keyring}, nil
 }
 
 // folder is the value of a variable, or else stile in an XDG base folder.

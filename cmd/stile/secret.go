@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"golang.org/x/term"
+
+	"github.com/stilehost/stile/secret"
+	"github.com/stilehost/stile/secret/keyring"
+)
+
+type secretCommand struct {
+	Set    secretSetCommand    `cmd:"" help:"Keep a value under a name."`
+	List   secretListCommand   `cmd:"" help:"List the names, and when each was set."`
+	Remove secretRemoveCommand `cmd:"" help:"Remove a secret."`
+}
+
+// Help implements kong.HelpProvider.
+func (*secretCommand) Help() string {
+	return `Secrets are kept encrypted in STILE_HOME. Their key is in the keyring of the desktop session, or where there is none, or STILE_KEYRING is off when the first secret is set, in a file beside them that only you can read. No command prints a value.
+
+Examples:
+
+    stile secret set github-token
+    stile secret list
+    stile secret remove github-token`
+}
+
+// openSecrets opens the store of STILE_HOME.
+func openSecrets(ctx context.Context, where settings, stderr io.Writer) (*secret.Store, error) {
+	o := secret.Options{Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	if where.keyring {
+		o.Keyring = keyring.System{}
+	}
+	return secret.Open(ctx, where.home, o)
+}
+
+// withSecrets opens the store for as long as use takes.
+func withSecrets(ctx context.Context, s *streams, use func(*secret.Store) error) (err error) {
+	where, err := readSettings()
+	if err != nil {
+		return err
+	}
+	store, err := openSecrets(ctx, where, s.err)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return use(store)
+}
+
+type secretSetCommand struct {
+	Name      string `arg:"" help:"Name of the secret: ASCII letters, digits, dots, dashes and underscores."`
+	ValueFile string `placeholder:"FILE" help:"File with the value. Default: stdin."`
+	// Value takes what does not belong on a command line, so that the error does not repeat it.
+	Value []string `arg:"" optional:"" hidden:""`
+}
+
+// Help implements kong.HelpProvider.
+func (*secretSetCommand) Help() string {
+	return `The value is never written on the command line, where other programs and the history of the shell see it. It comes from stdin, or from a file; at a terminal it is asked for and not shown. One line end after it does not count. A value has at most 16 KiB.
+
+Examples:
+
+    stile secret set github-token
+    pass show github | stile secret set github-token
+    stile secret set service-account --value-file account.json`
+}
+
+// Run implements the command.
+func (c *secretSetCommand) Run(ctx context.Context, s *streams) error {
+	if len(c.Value) > 0 {
+		return usagef("a value is not written on the command line, where other programs and the history of the shell see it: write only the name, and give the value on stdin or with --value-file")
+	}
+	if err := secret.CheckName(c.Name); err != nil { // before anybody types a value
+		return err
+	}
+	value, err := c.read(ctx, s)
+	if err != nil {
+		return err
+	}
+	return withSecrets(ctx, s, func(store *secret.Store) error { return store.Set(ctx, c.Name, value) })
+}
+
+// read reads the value without one line end after it.
+func (c *secretSetCommand) read(ctx context.Context, s *streams) (string, error) {
+	const most = secret.MaxValue + int64(len("\r\n"))
+	var (
+		value []byte
+		err   error
+	)
+	in, ok := s.in.(*os.File)
+	switch {
+	case c.ValueFile != "":
+		value, err = interruptible(ctx, func() ([]byte, error) { return readFile(c.ValueFile, most) })
+	case ok && isatty.IsTerminal(in.Fd()):
+		return ask(ctx, s, in, c.Name)
+	default:
+		// One byte more than fits is enough to be refused as too long.
+		value, err = interruptible(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(s.in, most+1)) })
+	}
+	if err != nil {
+		return "", err
+	}
+	value, ended := bytes.CutSuffix(value, []byte{'\n'})
+	if ended {
+		value = bytes.TrimSuffix(value, []byte{'\r'})
+	}
+	return string(value), nil
+}
+
+// maxTyped is the longest line that every terminal passes on whole. What is longer is cut without a word.
+const maxTyped = 1023
+
+// ask has a person type or paste the value, and does not show it.
+func ask(ctx context.Context, s *streams, terminal *os.File, name string) (string, error) {
+	fd := int(terminal.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", err
+	}
+	_, _ = fmt.Fprintf(s.err, "Value of %s (not shown): ", name)
+	value, err := interruptible(ctx, func() ([]byte, error) { return term.ReadPassword(fd) })
+	// An interrupted read has left the terminal without echo.
+	err = errors.Join(err, term.Restore(fd, before))
+	s.say("")
+	switch {
+	case err != nil:
+		return "", err
+	case len(value) >= maxTyped:
+		return "", usagef("a terminal may cut lines of %d bytes and more: give the value with --value-file, or through a pipe", maxTyped)
+	}
+	return string(value), nil
+}
+
+type secretListCommand struct {
+	JSON bool `name:"json" help:"Print as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*secretListCommand) Help() string {
+	return `It prints the name of each secret, and when it was first and last set. It prints no values.
+
+Examples:
+
+    stile secret list
+    stile secret list --json`
+}
+
+// Run implements the command.
+func (c *secretListCommand) Run(ctx context.Context, s *streams) error {
+	return withSecrets(ctx, s, func(store *secret.Store) error {
+		entries, err := store.List(ctx)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(s.out, append([]secret.Entry{}, entries...)) // a list, also when it is empty
+		}
+		rows := [][]string{{"NAME", "CREATED", "CHANGED"}}
+		for _, e := range entries {
+			rows = append(rows, []string{e.Name, e.Created.Format(time.RFC3339), e.Changed.Format(time.RFC3339)})
+		}
+		_, err = io.WriteString(s.out, table("", rows))
+		return err
+	})
+}
+
+type secretRemoveCommand struct {
+	Name string `arg:"" help:"Name of the secret."`
+}
+
+// Help implements kong.HelpProvider.
+func (*secretRemoveCommand) Help() string {
+	return `Example:
+
+    stile secret remove github-token`
+}
+
+// Run implements the command.
+func (c *secretRemoveCommand) Run(ctx context.Context, s *streams) error {
+	return withSecrets(ctx, s, func(store *secret.Store) error { return store.Remove(ctx, c.Name) })
+}

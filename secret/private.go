@@ -1,0 +1,96 @@
+package secret
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// openPrivate makes a folder when it is missing, and refuses one that anybody else can write to.
+func openPrivate(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	return private(dir, info, 0o022)
+}
+
+// private refuses a file that belongs to somebody else or grants others any of the forbidden permissions.
+func private(path string, info fs.FileInfo, forbidden fs.FileMode) error {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fmt.Errorf("%s: its owner cannot be told", path)
+	}
+	if me := os.Geteuid(); int(stat.Uid) != me {
+		return &AccessError{path, fmt.Sprintf("belongs to user %d and not to user %d, who runs this", stat.Uid, me), "choose another folder"}
+	}
+	if info.Mode().Perm()&forbidden != 0 {
+		return &AccessError{path, fmt.Sprintf("has mode %04o, which lets other users in", info.Mode().Perm()), "chmod go-rwx " + path}
+	}
+	return nil
+}
+
+// readPrivate reads a file of at most max bytes that is this user's alone; what is longer is cut one byte after. It
+// follows no link, and waits for nobody at a pipe.
+func readPrivate(path string, max int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	irregular := &AccessError{path, "is not a regular file", "move it away, and put what it should be in its place"}
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, irregular
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, irregular
+	}
+	if err := private(path, info, 0o077); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, max+1))
+}
+
+// replace puts data into a file in one step, for good: afterwards, and after a power failure, the file holds all of data
+// or what it held before. The caller holds the lock, so the temporary file of a process that was killed is nobody's.
+func replace(path string, data []byte) (err error) {
+	temporary := path + ".tmp"
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temporary) // the first error says more
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,265 @@
+package secret
+
+import (
+	"errors"
+	"io"
+)
+
+// Mark stands where a value was.
+const Mark = "[redacted]"
+
+// A Redactor takes values out of text: as they are, in base64 (also as a part of what was encoded, as in Basic
+// authorization), escaped for a URL and escaped for JSON. Every byte that is part of a value goes, also where values
+// overlap, and each run of such bytes becomes one Mark. Time and memory do not depend on what the text is.
+//
+// It is a net for accidents. It does not see a value that was cut, wrapped into lines, compressed, hashed, or escaped twice;
+// code that wants to send a value out finds a way. A value of a few bytes takes a lot of innocent text with it.
+//
+// It does not change, and any number of goroutines may share it. A nil Redactor knows no values.
+type Redactor struct {
+	nodes []node
+	root  [256]int32 // what follows the root
+}
+
+// node is a state of an Aho-Corasick automaton: the longest end of the text so far that a spelling begins with.
+type node struct {
+	child, sibling int32 // 0 is none
+	fail           int32 // the next shorter such end
+	depth          int32 // its length
+	match          int32 // length of the longest spelling that ends here; 0 is none
+	label          byte
+}
+
+// NewRedactor makes a redactor of values. Empty ones do not count.
+func NewRedactor(values ...string) *Redactor {
+	r := &Redactor{nodes: make([]node, 1)}
+	for _, value := range values {
+		for spelling := range spellings(value) {
+			r.add(spelling)
+		}
+	}
+	for n := r.nodes[0].child; n != 0; n = r.nodes[n].sibling {
+		r.root[r.nodes[n].label] = n
+	}
+	queue := []int32{0}
+	for len(queue) > 0 {
+		parent := queue[0]
+		queue = queue[1:]
+		for n := r.nodes[parent].child; n != 0; n = r.nodes[n].sibling {
+			at := &r.nodes[n]
+			if parent != 0 {
+				at.fail = r.next(r.nodes[parent].fail, at.label)
+			}
+			if at.match == 0 {
+				at.match = r.nodes[at.fail].match
+			}
+			queue = append(queue, n)
+		}
+	}
+	return r
+}
+
+func (r *Redactor) add(spelling string) {
+	at := int32(0)
+	for i := range len(spelling) {
+		n := r.child(at, spelling[i])
+		if n == 0 {
+			n = int32(len(r.nodes))
+			r.nodes = append(r.nodes, node{sibling: r.nodes[at].child, depth: int32(i + 1), label: spelling[i]})
+			r.nodes[at].child = n
+		}
+		at = n
+	}
+	r.nodes[at].match = r.nodes[at].depth
+}
+
+func (r *Redactor) child(at int32, b byte) int32 {
+	n := r.nodes[at].child
+	for n != 0 && r.nodes[n].label != b {
+		n = r.nodes[n].sibling
+	}
+	return n
+}
+
+// next is the state after one more byte.
+func (r *Redactor) next(at int32, b byte) int32 {
+	for ; at != 0; at = r.nodes[at].fail {
+		if n := r.child(at, b); n != 0 {
+			return n
+		}
+	}
+	return r.root[b]
+}
+
+// Redact returns text without the values.
+func (r *Redactor) Redact(text string) string {
+	if r == nil {
+		return text
+	}
+	s := scan{r: r}
+	s.feed([]byte(text))
+	s.end()
+	return string(s.out)
+}
+
+// Reader returns what from holds without the values. When from fails before its end, what may be the begin of a value is
+// left out. It is for one goroutine.
+func (r *Redactor) Reader(from io.Reader) io.Reader {
+	if r == nil {
+		return from
+	}
+	return &reader{scan: scan{r: r}, from: from, chunk: make([]byte, 32<<10)}
+}
+
+// Writer writes to what is written without the values. It holds back what may be the begin of one until that is decided;
+// Close writes that, and closes nothing. It is for one goroutine.
+func (r *Redactor) Writer(to io.Writer) io.WriteCloser {
+	if r == nil {
+		r = NewRedactor()
+	}
+	return &writer{scan: scan{r: r}, to: to}
+}
+
+// scan is one pass over a text.
+type scan struct {
+	r  *Redactor
+	at int32
+	// held is the text that is not decided yet: held[from:]. Positions below are those of held.
+	held []byte
+	from int
+	runs []run // of values in held, ascending and apart
+	// covered says that the last byte before from was part of a value.
+	covered bool
+	out     []byte
+}
+
+type run struct{ start, end int }
+
+func (s *scan) feed(text []byte) {
+	if s.from > len(s.held)/2 { // seldom enough that small chunks cost no more than large ones
+		s.held = append(s.held[:0], s.held[s.from:]...)
+		for i := range s.runs {
+			s.runs[i].start -= s.from
+			s.runs[i].end -= s.from
+		}
+		s.from = 0
+	}
+	i := len(s.held)
+	s.held = append(s.held, text...)
+	for ; i < len(s.held); i++ {
+		s.at = s.r.next(s.at, s.held[i])
+		if s.at == 0 {
+			continue
+		}
+		n := s.r.nodes[s.at]
+		if n.match > 0 {
+			s.cover(run{i + 1 - int(n.match), i + 1})
+		}
+	}
+	s.settle(len(s.held) - int(s.r.nodes[s.at].depth))
+}
+
+// cover adds a run that ends after all others, and joins those it touches.
+func (s *scan) cover(added run) {
+	for len(s.runs) > 0 {
+		last := s.runs[len(s.runs)-1]
+		if last.end < added.start {
+			break
+		}
+		added.start = min(added.start, last.start)
+		s.runs = s.runs[:len(s.runs)-1]
+	}
+	s.runs = append(s.runs, added)
+}
+
+// settle puts out all text before a position; no value that is still to be seen begins there.
+func (s *scan) settle(to int) {
+	done := 0
+	for _, r := range s.runs {
+		if r.start >= to {
+			break
+		}
+		s.plain(max(r.start, s.from))
+		if !s.covered {
+			s.out = append(s.out, Mark...)
+		}
+		s.covered = true
+		s.from = min(r.end, to)
+		if r.end <= to {
+			done++
+		}
+	}
+	s.runs = append(s.runs[:0], s.runs[done:]...)
+	s.plain(to)
+}
+
+// plain puts out text that is part of no value.
+func (s *scan) plain(to int) {
+	if to > s.from {
+		s.out = append(s.out, s.held[s.from:to]...)
+		s.from = to
+		s.covered = false
+	}
+}
+
+func (s *scan) end() {
+	s.settle(len(s.held))
+	s.at = 0
+}
+
+type reader struct {
+	scan
+	from  io.Reader
+	chunk []byte
+	err   error
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	for len(p) > 0 && len(r.out) == 0 && r.err == nil {
+		n, err := r.from.Read(r.chunk)
+		r.out = r.out[:0]
+		r.feed(r.chunk[:n])
+		if errors.Is(err, io.EOF) {
+			r.end()
+		}
+		r.err = err
+	}
+	n := copy(p, r.out)
+	r.out = r.out[n:]
+	if len(r.out) == 0 && n == 0 && len(p) > 0 {
+		return 0, r.err
+	}
+	return n, nil
+}
+
+type writer struct {
+	scan
+	to     io.Writer
+	closed bool
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	if w.closed {
+		return 0, errors.New("write after close")
+	}
+	w.feed(p)
+	return len(p), w.flush()
+}
+
+func (w *writer) Close() error {
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	w.end()
+	return w.flush()
+}
+
+func (w *writer) flush() error {
+	if len(w.out) == 0 {
+		return nil
+	}
+	_, err := w.to.Write(w.out)
+	w.out = w.out[:0]
+	return err
+}

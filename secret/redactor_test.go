@@ -1,0 +1,209 @@
+package secret
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"pgregory.net/rapid"
+)
+
+func TestRedactSpellings(t *testing.T) {
+	const value = "p/4 <s>\"w\\ö\U0001f511+r=d&\n%"
+	std, raw, web := base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding
+	quoted, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewRedactor(value, "")
+	for name, text := range map[string]string{
+		"exact":              value,
+		"base64":             std.EncodeToString([]byte(value)),
+		"base64 raw":         raw.EncodeToString([]byte(value)),
+		"base64 URL":         web.EncodeToString([]byte(value)),
+		"base64 in URL":      url.QueryEscape(std.EncodeToString([]byte(value))),
+		"query":              url.QueryEscape(value),
+		"path":               url.PathEscape(value),
+		"query in lower":     lowerEscapes(url.QueryEscape(value)),
+		"encodeURIComponent": "p%2F4%20%3Cs%3E%22w%5C%C3%B6%F0%9F%94%91%2Br%3Dd%26%0A%25",
+		"encodeURI":          "p/4%20%3Cs%3E%22w%5C%C3%B6%F0%9F%94%91+r=d&%0A%25",
+		"JSON from Go":       strings.Trim(string(quoted), `"`),
+		"JSON.stringify":     `p/4 <s>\"w\\ö` + "\U0001f511" + `+r=d&\n%`,
+		"JSON from Python":   `p/4 <s>\"w\\\u00f6\ud83d\udd11+r=d&\n%`,
+		"JSON from PHP":      `p\/4 <s>\"w\\\u00f6\ud83d\udd11+r=d&\n%`,
+	} {
+		if got, want := r.Redact("before "+text+" after"), "before "+Mark+" after"; got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestRedactInsideBase64 has the value as a part of what is encoded, at each place in a group.
+func TestRedactInsideBase64(t *testing.T) {
+	const value = "ghp_0123456789abcdef"
+	r := NewRedactor(value)
+	for _, user := range []string{"", "a", "ab", "abc", "abcd"} {
+		for _, after := range []string{"", "z", "zy", "zyx"} {
+			got := r.Redact("Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+value+after)))
+			before, rest, found := strings.Cut(strings.TrimPrefix(got, "Basic "), Mark)
+			if !found || len(before) > 8 || len(rest) > 8 {
+				t.Errorf("%q: %s", user, got)
+			}
+		}
+	}
+}
+
+func TestRedactOverlap(t *testing.T) {
+	for _, c := range []struct {
+		values     []string
+		text, want string
+	}{
+		{[]string{"abcd", "cdef"}, "xabcdefx", "x*x"},
+		{[]string{"abcd", "bc"}, "xabcx abcd", "xa*x *"},
+		{[]string{"abcdef", "cd"}, "abcdex", "ab*ex"},
+		{[]string{"ab"}, "abab ab", "* *"},
+		{[]string{"aaaa"}, "aaaaaaa aaa", "* aaa"},
+		{[]string{"abc"}, "ab", "ab"},
+		{nil, "abc", "abc"},
+	} {
+		if got := strings.ReplaceAll(NewRedactor(c.values...).Redact(c.text), Mark, "*"); got != c.want {
+			t.Errorf("%q without %q: got %q, want %q", c.text, c.values, got, c.want)
+		}
+	}
+	var none *Redactor
+	if got := none.Redact("abc"); got != "abc" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestReaderThatFails leaves out what may be the begin of a value.
+func TestReaderThatFails(t *testing.T) {
+	broken := errors.New("broken")
+	r := NewRedactor("secret-value").Reader(io.MultiReader(strings.NewReader("a secret-value, a secret-va"), iotest.ErrReader(broken)))
+	got, err := io.ReadAll(r)
+	if string(got) != "a "+Mark+", a " || !errors.Is(err, broken) {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// TestHostileText is text made to be slow: at each byte nearly the whole value matches.
+func TestHostileText(t *testing.T) {
+	r := NewRedactor(strings.Repeat("a", MaxValue-1) + "b")
+	text := strings.Repeat("a", 4<<20)
+	if got := r.Redact(text); got != text {
+		t.Error("the text was changed")
+	}
+	var out bytes.Buffer
+	w := r.Writer(&out)
+	for range 1 << 18 { // one byte at a time
+		if _, err := w.Write([]byte("a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil || out.Len() != 1<<18 {
+		t.Fatal(out.Len(), err)
+	}
+}
+
+// TestRedactProperty compares with a redactor that is slow and plain, through each way in and in chunks of any size.
+func TestRedactProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		letters := rapid.SampledFrom([]rune("ab<\"/ +%ö\n"))
+		values := rapid.SliceOfN(rapid.StringOfN(letters, 0, 6, -1), 0, 3).Draw(t, "values")
+		pieces := []string{"a", "b", "%", "\\u00", " ", "\xff"}
+		for _, v := range values {
+			for s := range spellings(v) {
+				pieces = append(pieces, s)
+			}
+		}
+		slices.Sort(pieces)
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 20).Draw(t, "text"), "")
+		same(t, values, text, func(most int) int { return rapid.IntRange(1, most).Draw(t, "chunk") })
+	})
+}
+
+func FuzzRedactor(f *testing.F) {
+	f.Add("token", "to-ken", "a token, dG9rZW4=, to-token", uint8(3))
+	f.Add("a\nb", "", `a\nb a%0Ab`, uint8(1))
+	f.Add("aa", "aaa", "aaaaabaa", uint8(2))
+	f.Fuzz(func(t *testing.T, first, second, text string, chunk uint8) {
+		if len(first)+len(second) > 64 || len(text) > 4096 {
+			return // the plain redactor is slow
+		}
+		same(t, []string{first, second}, text, func(most int) int { return min(int(chunk)+1, most) })
+	})
+}
+
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// same checks that Redact, Reader and Writer do what plainly does.
+func same(t failer, values []string, text string, chunk func(most int) int) {
+	t.Helper()
+	want := plainly(values, text)
+	r := NewRedactor(values...)
+	if got := r.Redact(text); got != want {
+		t.Fatalf("%q without %q: got %q, want %q", text, values, got, want)
+	}
+	var out bytes.Buffer
+	w := r.Writer(&out)
+	for rest := text; rest != ""; {
+		n := chunk(len(rest))
+		if _, err := w.Write([]byte(rest[:n])); err != nil {
+			t.Fatalf("%v", err)
+		}
+		rest = rest[n:]
+	}
+	if err := w.Close(); err != nil || out.String() != want {
+		t.Fatalf("%q without %q, in chunks: got %q, want %q, %v", text, values, out.String(), want, err)
+	}
+	got, err := io.ReadAll(iotest.OneByteReader(r.Reader(iotest.DataErrReader(iotest.HalfReader(strings.NewReader(text))))))
+	if err != nil || string(got) != want {
+		t.Fatalf("%q without %q, read: got %q, want %q, %v", text, values, got, want, err)
+	}
+}
+
+// plainly marks every byte that a spelling covers.
+func plainly(values []string, text string) string {
+	covered := make([]bool, len(text))
+	for _, v := range values {
+		for s := range spellings(v) {
+			for i := range len(text) {
+				if strings.HasPrefix(text[i:], s) {
+					for k := range len(s) {
+						covered[i+k] = true
+					}
+				}
+			}
+		}
+	}
+	var b strings.Builder
+	for i := range len(text) {
+		switch {
+		case !covered[i]:
+			b.WriteByte(text[i])
+		case i == 0 || !covered[i-1]:
+			b.WriteString(Mark)
+		}
+	}
+	return b.String()
+}
+
+func lowerEscapes(text string) string {
+	b := []byte(text)
+	for i := range b {
+		if b[i] == '%' {
+			copy(b[i:], bytes.ToLower(b[i:i+3]))
+		}
+	}
+	return string(b)
+}
