@@ -79,14 +79,14 @@ func (c *Client) start(q *request, timeout *uint32) (*Exchange, error) {
 func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 	response, q, err := c.follow(ctx, q)
 	if err != nil {
-		e.fail(explain(ctx, err))
+		e.fail(q.secrets.hush(explain(ctx, err)))
 		return
 	}
 	defer func() { _ = response.Body.Close() }()
 	decode := decodes(response)
 	head := Head{
 		Status: uint16(response.StatusCode), URL: q.target.String(), Redirected: q.from != "",
-		Headers: responseHeader(response.Header),
+		Headers: q.secrets.responseHeader(response.Header),
 	}
 	if err := e.held.Reserve(head.size()); err != nil {
 		e.fail(err)
@@ -96,11 +96,11 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 	e.head, e.headSize = head, head.size()
 	e.mu.Unlock()
 	close(e.headed)
-	body, err := c.read(response, decode, q.rule)
+	body, err := c.read(response, decode, q)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err != nil {
-		e.bodyErr = explain(ctx, err)
+		e.bodyErr = q.secrets.hush(explain(ctx, err))
 	}
 	e.body = body
 }
@@ -123,20 +123,15 @@ func (h Head) size() int64 {
 // maxRedirects is how many redirects one exchange follows.
 const maxRedirects = 10
 
-// follow sends q and goes where redirects lead, as far as q wants and rules allow. It returns the last request
-// with its response.
+// follow sends q and goes where redirects lead, as far as q wants and rules allow. It returns the last request, in any
+// case, with its response.
 func (c *Client) follow(ctx context.Context, q *request) (*nethttp.Response, *request, error) {
+	been := map[string]bool{}
 	for hops := 0; ; hops++ {
-		response, err := q.rule.transport.RoundTrip(q.http(ctx))
-		if refused, ok := errors.AsType[*refusedError](err); ok {
-			return nil, nil, q.refused(refused)
-		}
+		been[q.step()] = true
+		response, err := c.send(ctx, q)
 		if err != nil {
-			return nil, nil, err
-		}
-		if response.StatusCode == nethttp.StatusSwitchingProtocols {
-			_ = response.Body.Close()
-			return nil, nil, abi.Errorf(abi.CodeUnavailable, "the server switches to another protocol")
+			return nil, q, err
 		}
 		location := response.Header.Get("Location")
 		if !isRedirect(response.StatusCode) || location == "" || q.redirect == RedirectManual {
@@ -144,20 +139,51 @@ func (c *Client) follow(ctx context.Context, q *request) (*nethttp.Response, *re
 		}
 		_ = response.Body.Close()
 		if q.redirect == RedirectError {
-			return nil, nil, abi.Errorf(abi.CodeUnavailable, "%s redirects, and the request wants no redirect", q.target.withoutQuery())
+			return nil, q, abi.Errorf(abi.CodeUnavailable, "%s redirects, and the request wants no redirect", q.target.withoutQuery())
 		}
 		if hops == maxRedirects {
-			return nil, nil, abi.Errorf(abi.CodeUnavailable, "more than %d redirects", maxRedirects)
+			return nil, q, abi.Errorf(abi.CodeUnavailable, "more than %d redirects", maxRedirects)
 		}
-		to, err := q.target.resolve(text(location))
+		to, err := q.target.resolve(q.secrets.mask(text(location)))
+		if err == nil {
+			to, err = q.secrets.clean(to)
+		}
 		if err != nil {
-			return nil, nil, abi.Errorf(abi.CodeUnavailable, "%s redirects to a URL that is refused: %v", q.target.withoutQuery(), err)
+			return nil, q, abi.Errorf(abi.CodeUnavailable, "%s redirects to a URL that is refused: %v", q.target.withoutQuery(), err)
 		}
 		q = q.redirected(response.StatusCode, to)
+		if been[q.step()] {
+			return nil, q, abi.Errorf(abi.CodeUnavailable, "redirects lead in a loop, back to %s", q.target.withoutQuery())
+		}
 		if err := c.authorise(q); err != nil {
-			return nil, nil, err
+			return nil, q, err
 		}
 	}
+}
+
+// step is the same for two requests of an exchange that a server cannot tell apart: on the way headers only become fewer.
+func (q *request) step() string {
+	return fmt.Sprintf("%s %s %d %t", q.method, q.target, len(q.header), q.crossed)
+}
+
+// send sends q to one server.
+func (c *Client) send(ctx context.Context, q *request) (*nethttp.Response, error) {
+	sent := q.http(ctx)
+	if err := c.authenticate(ctx, q, sent); err != nil {
+		return nil, err
+	}
+	response, err := q.rule.transport.RoundTrip(sent)
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		return nil, q.refused(refused)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode == nethttp.StatusSwitchingProtocols {
+		_ = response.Body.Close()
+		return nil, abi.Errorf(abi.CodeUnavailable, "the server switches to another protocol")
+	}
+	return response, nil
 }
 
 func isRedirect(status int) bool {
@@ -197,11 +223,12 @@ func decodes(response *nethttp.Response) bool {
 }
 
 // read reads the body to its end.
-func (c *Client) read(response *nethttp.Response, decode bool, rule *compiled) (*blob.Blob, error) {
+func (c *Client) read(response *nethttp.Response, decode bool, q *request) (*blob.Blob, error) {
+	rule := q.rule
 	if !decode && response.ContentLength > rule.MaxResponse && response.Request.Method != "HEAD" {
 		return nil, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(response.ContentLength)}
 	}
-	kind := response.Header.Get("Content-Type")
+	kind := q.secrets.mask(response.Header.Get("Content-Type"))
 	if _, _, err := mime.ParseMediaType(kind); err != nil || !blob.ValidMediaType(kind) {
 		kind = ""
 	}
@@ -215,6 +242,9 @@ func (c *Client) read(response *nethttp.Response, decode bool, rule *compiled) (
 		if body, err = gunzip(body, rule.MaxResponse); err != nil {
 			return nil, err
 		}
+	}
+	if len(q.secrets) > 0 {
+		body = &maskReader{r: body, secrets: q.secrets}
 	}
 	if _, err := io.Copy(builder, body); err != nil {
 		return nil, err
@@ -249,7 +279,7 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 }
 
 // explain makes what the guest is told of a failure. It keeps quiet about what the host's network looks like.
-func explain(ctx context.Context, err error) error {
+func explain(ctx context.Context, err error) *abi.Error {
 	if known, ok := errors.AsType[*abi.Error](err); ok {
 		return known
 	}

@@ -545,12 +545,41 @@ func TestRedirectsEnd(t *testing.T) {
 	hops := 0
 	at := serve(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
 		hops++
-		nethttp.Redirect(w, r, r.URL.Path+"x", nethttp.StatusFound)
+		switch r.URL.Path {
+		case "/a":
+			nethttp.Redirect(w, r, "/b", nethttp.StatusFound)
+		case "/b":
+			nethttp.Redirect(w, r, "/x/../a", nethttp.StatusTemporaryRedirect)
+		case "/self":
+			nethttp.Redirect(w, r, "/self#fragment", nethttp.StatusPermanentRedirect)
+		case "/form":
+			if r.Method == "POST" {
+				nethttp.Redirect(w, r, "/form", nethttp.StatusSeeOther)
+			}
+		default:
+			nethttp.Redirect(w, r, r.URL.Path+"x", nethttp.StatusFound)
+		}
 	})
 	have := do(t, client(t, Options{Rules: []Rule{good(at)}}), get(at, "/"))
 	wantError(t, have.err, abi.ErrUnavailable, "more than 10 redirects")
 	if hops != maxRedirects+1 {
 		t.Fatal(hops)
+	}
+	for path, want := range map[string]int{"/a": 2, "/self": 1} {
+		hops = 0
+		have := do(t, client(t, Options{Rules: []Rule{good(at)}}), get(at, path))
+		wantError(t, have.err, abi.ErrUnavailable, fmt.Sprintf("redirects lead in a loop, back to http://good.example:%d%s", at, path))
+		if hops != want {
+			t.Fatal(path, hops)
+		}
+	}
+	// The same URL with another method is no loop.
+	form := good(at)
+	form.Methods = []string{"*"}
+	request := get(at, "/form")
+	request.Method = "POST"
+	if have := do(t, client(t, Options{Rules: []Rule{form}}), request); have.err != nil || have.head.Status != 200 {
+		t.Fatal(have)
 	}
 }
 

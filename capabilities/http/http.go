@@ -31,6 +31,8 @@ type Options struct {
 	Rules []Rule
 	// Resolver finds addresses. Default net.DefaultResolver.
 	Resolver Resolver
+	// Credentials has the secrets that rules name. Default none: then no rule may name one.
+	Credentials Credentials
 	// RootCAs are whose certificates servers need. Default the system's.
 	RootCAs *x509.CertPool
 	// Forbidden are Stile's own listeners, which no rule makes reachable. An unspecified address such as 0.0.0.0 stands
@@ -88,6 +90,9 @@ func New(o Options) (*Grant, error) {
 		c, err := rule.compile()
 		if err != nil {
 			return nil, fmt.Errorf("http: rule %d: %w", i+1, err)
+		}
+		if c.Credential != "" && o.Credentials == nil {
+			return nil, fmt.Errorf("http: rule %d: there is nothing to take the credential %s from", i+1, c.Credential)
 		}
 		c.policy = addressPolicy{named: c.host.addr, allowed: c.Addresses, forbidden: o.Forbidden}
 		c.transport = newTransport(&dialer{policy: c.policy, resolver: o.Resolver}, config)
