@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -114,8 +115,7 @@ type addressPolicy struct {
 	named netip.Addr
 	// allowed are ranges that the operator allows beyond public ones.
 	allowed []netip.Prefix
-	// forbidden are Stile's own listeners.
-	forbidden []netip.AddrPort
+	own     *Listeners
 }
 
 // refusedError says that an address may not be dialled.
@@ -135,7 +135,7 @@ func (p *addressPolicy) check(to netip.AddrPort) error {
 	switch {
 	case addr.IsUnspecified():
 		return &refusedError{what: "unspecified", own: true}
-	case p.isOwn(netip.AddrPortFrom(addr, to.Port())):
+	case p.own.has(netip.AddrPortFrom(addr, to.Port())):
 		return &refusedError{what: "one of Stile's own listeners", own: true}
 	case addr == p.named:
 		return nil
@@ -155,44 +155,27 @@ func (p *addressPolicy) checkRange(addr netip.Addr) error {
 	return nil
 }
 
-// isOwn reports whether one of Stile's listeners is reached at the address.
-func (p *addressPolicy) isOwn(to netip.AddrPort) bool {
-	for _, own := range p.forbidden {
-		if own.Port() != to.Port() {
-			continue
-		}
-		listening := own.Addr().Unmap().WithZone("")
-		if listening == to.Addr() || listening.IsUnspecified() && isLocal(to.Addr()) {
-			return true
-		}
-	}
-	return false
+// Timeouts bound the steps of one hop, within what the exchange has. A zero field means its default.
+type Timeouts struct {
+	// Dial is for the lookup of the name and all attempts to connect. Default 10 s.
+	Dial time.Duration
+	// TLS is for the handshake. Default 10 s.
+	TLS time.Duration
+	// Header is from the end of the request to the end of the response's header. Default 30 s.
+	Header time.Duration
+	// Stall is how long no byte of a response's body may come. Default 30 s.
+	Stall time.Duration
 }
 
-// isLocal reports whether addr is this machine. An unanswered question counts as yes.
-func isLocal(addr netip.Addr) bool {
-	if addr.IsLoopback() {
-		return true
+func (t Timeouts) orDefaults() Timeouts {
+	return Timeouts{
+		Dial: cmp.Or(t.Dial, 10*time.Second), TLS: cmp.Or(t.TLS, 10*time.Second),
+		Header: cmp.Or(t.Header, 30*time.Second), Stall: cmp.Or(t.Stall, 30*time.Second),
 	}
-	interfaces, err := net.InterfaceAddrs()
-	if err != nil {
-		return true
-	}
-	for _, i := range interfaces {
-		if prefix, err := netip.ParsePrefix(i.String()); err == nil && prefix.Addr().Unmap().WithZone("") == addr {
-			return true
-		}
-	}
-	return false
 }
 
-// Time limits of one hop, within that of the exchange.
-const (
-	dialTimeout   = 10 * time.Second
-	tlsTimeout    = 10 * time.Second
-	headerTimeout = 30 * time.Second
-	idleTimeout   = 30 * time.Second
-)
+// idleTimeout is how long a connection is kept that no exchange uses.
+const idleTimeout = 30 * time.Second
 
 // maxAddresses is how many addresses of one name are tried.
 const maxAddresses = 16
@@ -201,6 +184,7 @@ const maxAddresses = 16
 type dialer struct {
 	policy   addressPolicy
 	resolver Resolver
+	timeouts Timeouts
 }
 
 // exchangeKey is the context key of the context that ends with the exchange.
@@ -227,7 +211,7 @@ func withinExchange(ctx context.Context, limit time.Duration) (context.Context, 
 // dial connects to "host:port". A name is looked up once, all its addresses must be allowed, and these are what is dialled;
 // the address of each attempt is checked once more when the socket exists.
 func (d *dialer) dial(ctx context.Context, network, hostPort string) (net.Conn, error) {
-	ctx, cancel := withinExchange(ctx, dialTimeout)
+	ctx, cancel := withinExchange(ctx, d.timeouts.Dial)
 	defer cancel()
 	addresses, err := d.lookup(ctx, hostPort)
 	if err != nil {
@@ -306,7 +290,7 @@ func newTransport(d *dialer, config *tls.Config) *nethttp.Transport {
 		MaxIdleConns:           32,
 		MaxIdleConnsPerHost:    4,
 		IdleConnTimeout:        idleTimeout,
-		ResponseHeaderTimeout:  headerTimeout,
+		ResponseHeaderTimeout:  d.timeouts.Header,
 		MaxResponseHeaderBytes: maxResponseHeader,
 	}
 }
@@ -324,7 +308,7 @@ func (d *dialer) dialTLS(ctx context.Context, network, hostPort string, config *
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := withinExchange(ctx, tlsTimeout)
+	ctx, cancel := withinExchange(ctx, d.timeouts.TLS)
 	defer cancel()
 	secured := tls.Client(conn, config)
 	if err := secured.HandshakeContext(ctx); err != nil {

@@ -1,8 +1,6 @@
 package http
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +8,6 @@ import (
 	"mime"
 	"net"
 	nethttp "net/http"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -31,8 +28,8 @@ type Head struct {
 // Exchange is one request and its response: the resource `exchange`. It goes on by itself until the body is there, it
 // fails, it is closed, or the call ends. It is safe for concurrent use; who holds it closes it.
 type Exchange struct {
-	cancel context.CancelFunc
-	held   *blob.Quota
+	stop context.CancelCauseFunc
+	held *blob.Quota
 	// headed is closed when head or err is set, done when body or bodyErr is.
 	headed, done chan struct{}
 	head         Head
@@ -61,12 +58,14 @@ func (c *Client) start(q *request, timeout *uint32) (*Exchange, error) {
 	if timeout != nil {
 		limit = min(limit, time.Duration(*timeout)*time.Millisecond)
 	}
-	ctx, cancel := context.WithTimeout(c.call.ctx, limit)
-	e := &Exchange{cancel: cancel, held: c.call.held, headed: make(chan struct{}), done: make(chan struct{})}
+	ctx, stop := context.WithCancelCause(c.call.ctx)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	e := &Exchange{stop: stop, held: c.call.held, headed: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(e.done)
 		defer func() {
 			cancel()
+			stop(nil)
 			q.content.close()
 			c.call.held.Release(held)
 			<-c.call.pending
@@ -83,7 +82,8 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 		return
 	}
 	defer func() { _ = response.Body.Close() }()
-	decode := decodes(response)
+	response.Body = newStallReader(response.Body, c.grant.options.Timeouts.Stall, func() { e.stop(context.DeadlineExceeded) })
+	encoding := encodingOf(response)
 	head := Head{
 		Status: uint16(response.StatusCode), URL: q.target.String(), Redirected: q.from != "",
 		Headers: q.secrets.responseHeader(response.Header),
@@ -96,7 +96,7 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 	e.head, e.headSize = head, head.size()
 	e.mu.Unlock()
 	close(e.headed)
-	body, err := c.read(response, decode, q)
+	body, err := c.read(ctx, response, encoding, q)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err != nil {
@@ -207,41 +207,32 @@ func (t *target) resolve(reference string) (*target, error) {
 	return parseTarget(absolute.String())
 }
 
-// decodes reports whether the body has to be decompressed, and takes the headers that say so away.
-func decodes(response *nethttp.Response) bool {
-	switch strings.ToLower(response.Header.Get("Content-Encoding")) {
-	case "gzip", "x-gzip":
-	default:
-		return false
-	}
-	if response.Request.Header.Get("Accept-Encoding") == "" {
-		return false
-	}
-	response.Header.Del("Content-Encoding")
-	response.Header.Del("Content-Length")
-	return true
-}
-
 // read reads the body to its end.
-func (c *Client) read(response *nethttp.Response, decode bool, q *request) (*blob.Blob, error) {
-	rule := q.rule
-	if !decode && response.ContentLength > rule.MaxResponse && response.Request.Method != "HEAD" {
+func (c *Client) read(ctx context.Context, response *nethttp.Response, encoding string, q *request) (*blob.Blob, error) {
+	limit := q.rule.MaxResponse
+	if encoding == "" && response.ContentLength > limit && response.Request.Method != "HEAD" {
 		return nil, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(response.ContentLength)}
 	}
 	kind := q.secrets.mask(response.Header.Get("Content-Type"))
 	if _, _, err := mime.ParseMediaType(kind); err != nil || !blob.ValidMediaType(kind) {
 		kind = ""
 	}
-	builder := blob.NewBuilder(blob.Options{
-		MediaType: kind, Limit: rule.MaxResponse, Dir: c.grant.options.TempDir, Quota: c.call.held,
-	})
+	builder := blob.NewBuilder(blob.Options{MediaType: kind, Limit: limit, Dir: c.grant.options.TempDir, Quota: c.call.held})
 	defer func() { _ = builder.Close() }() // drops what did not become a blob
-	var body io.Reader = response.Body
-	if decode {
-		var err error
-		if body, err = gunzip(body, rule.MaxResponse); err != nil {
+	var body io.Reader = chargedReader{response.Body, c.call.received}
+	if encoding != "" {
+		select {
+		case c.call.decoding <- struct{}{}:
+			defer func() { <-c.call.decoding }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		decoded, err := decode(body, encoding, limit)
+		if err != nil {
 			return nil, err
 		}
+		defer func() { _ = decoded.Close() }()
+		body = chargedReader{decoded, c.call.received}
 	}
 	if len(q.secrets) > 0 {
 		body = &maskReader{r: body, secrets: q.secrets}
@@ -252,30 +243,23 @@ func (c *Client) read(response *nethttp.Response, decode bool, q *request) (*blo
 	return builder.Blob()
 }
 
-// gunzip decompresses what comes from body. Compressed bytes are limited too, because a stream of empty members never
-// comes to anything decoded.
-func gunzip(body io.Reader, limit int64) (io.Reader, error) {
-	compressed := bufio.NewReader(&limitedReader{body, limit + limit/8 + 64<<10, limit})
-	if _, err := compressed.Peek(1); errors.Is(err, io.EOF) {
-		return compressed, nil
-	}
-	return gzip.NewReader(compressed)
+// stallReader calls expire when a read takes too long.
+type stallReader struct {
+	io.ReadCloser
+	limit time.Duration
+	timer *time.Timer
 }
 
-// limitedReader fails, where io.LimitedReader would end.
-type limitedReader struct {
-	r    io.Reader
-	left int64
-	size int64 // what the error says
+func newStallReader(r io.ReadCloser, limit time.Duration, expire func()) stallReader {
+	s := stallReader{r, limit, time.AfterFunc(limit, expire)}
+	s.timer.Stop() // until something is read
+	return s
 }
 
-func (l *limitedReader) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(l.size)}
-	}
-	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
-	l.left -= int64(n)
-	return n, err
+func (s stallReader) Read(p []byte) (int, error) {
+	s.timer.Reset(s.limit)
+	defer s.timer.Stop()
+	return s.ReadCloser.Read(p)
 }
 
 // explain makes what the guest is told of a failure. It keeps quiet about what the host's network looks like.
@@ -285,7 +269,7 @@ func explain(ctx context.Context, err error) *abi.Error {
 	}
 	timeout, isNet := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(err, context.DeadlineExceeded), isNet && timeout.Timeout():
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded), errors.Is(err, context.DeadlineExceeded), isNet && timeout.Timeout():
 		return abi.ErrTimedOut
 	case ctx.Err() != nil:
 		return abi.Errorf(abi.CodeUnavailable, "the exchange was closed")
@@ -388,7 +372,7 @@ func wait(ctx context.Context, until <-chan struct{}) error {
 // Close ends the exchange if it still goes on and drops the body unless it was taken. When it returns, the exchange has
 // no goroutine any more. Closing again does nothing.
 func (e *Exchange) Close() error {
-	e.cancel()
+	e.stop(nil)
 	<-e.done
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -169,7 +169,7 @@ func (q *request) http(ctx context.Context) *nethttp.Request {
 		made.Header.Set("User-Agent", "stile")
 	}
 	if q.header["range"] == nil && q.method != "HEAD" {
-		made.Header.Set("Accept-Encoding", "gzip")
+		made.Header.Set("Accept-Encoding", encodings)
 	}
 	reader, size := q.content.open()
 	made.ContentLength = size
