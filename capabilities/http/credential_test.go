@@ -149,7 +149,7 @@ func TestCredentialIsNotEchoed(t *testing.T) {
 				if denied, ok := errors.AsType[*abi.Error](err); ok && denied.Denial != nil {
 					seen += fmt.Sprintf("%+v", *denied.Denial)
 				}
-				if body, err := exchange.Blob(t.Context()); err == nil {
+				if body, err := exchange.Blob(t.Context(), nil); err == nil {
 					data, _ := body.Bytes(t.Context(), 0, 1<<16)
 					seen += body.MediaType(t.Context()) + string(data)
 					_ = body.Close()

@@ -1,10 +1,12 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net"
 	nethttp "net/http"
@@ -30,15 +32,17 @@ type Head struct {
 type Exchange struct {
 	stop context.CancelCauseFunc
 	held *blob.Quota
-	// headed is closed when head or err is set, done when body or bodyErr is.
+	// headed is closed when head or err is set, done when the exchange is over.
 	headed, done chan struct{}
 	head         Head
 	err          error
 
 	mu       sync.Mutex
-	headRead bool
-	headSize int64      // charged to held until Close
-	body     *blob.Blob // nil before done and after it was taken
+	headSize int64         // charged to held until Close
+	arriving *blob.Builder // while the body comes
+	more     chan struct{} // closed when something arrives or the body ends; nil when nobody waits for it
+	ended    bool          // then body or bodyErr is set
+	body     *blob.Blob    // nil once it was taken
 	bodyErr  error
 }
 
@@ -96,18 +100,39 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 	e.head, e.headSize = head, head.size()
 	e.mu.Unlock()
 	close(e.headed)
-	body, err := c.read(ctx, response, encoding, q)
+	if err := e.receive(ctx, c, response, encoding, q); err != nil {
+		e.finish(q.secrets.hush(explain(ctx, err)))
+		return
+	}
+	e.finish(nil)
+}
+
+// finish ends the body: it is whole, or there is none because of err.
+func (e *Exchange) finish(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err != nil {
-		e.bodyErr = q.secrets.hush(explain(ctx, err))
+	if e.arriving != nil {
+		if err == nil {
+			e.body, err = e.arriving.Blob()
+		}
+		_ = e.arriving.Close() // drops what did not become a blob
 	}
-	e.body = body
+	e.arriving, e.ended, e.bodyErr = nil, true, err
+	e.arrived()
+}
+
+// arrived wakes who waits for more of the body. It needs e.mu.
+func (e *Exchange) arrived() {
+	if e.more != nil {
+		close(e.more)
+		e.more = nil
+	}
 }
 
 func (e *Exchange) fail(err error) {
 	e.err = err
 	close(e.headed)
+	e.finish(err)
 }
 
 // size is about how many bytes h takes, at most.
@@ -207,29 +232,30 @@ func (t *target) resolve(reference string) (*target, error) {
 	return parseTarget(absolute.String())
 }
 
-// read reads the body to its end.
-func (c *Client) read(ctx context.Context, response *nethttp.Response, encoding string, q *request) (*blob.Blob, error) {
+// receive reads the body to its end.
+func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Response, encoding string, q *request) error {
 	limit := q.rule.MaxResponse
 	if encoding == "" && response.ContentLength > limit && response.Request.Method != "HEAD" {
-		return nil, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(response.ContentLength)}
+		return &abi.Error{Code: abi.CodeTooLarge, Size: uint64(response.ContentLength)}
 	}
 	kind := q.secrets.mask(response.Header.Get("Content-Type"))
 	if _, _, err := mime.ParseMediaType(kind); err != nil || !blob.ValidMediaType(kind) {
 		kind = ""
 	}
-	builder := blob.NewBuilder(blob.Options{MediaType: kind, Limit: limit, Dir: c.grant.options.TempDir, Quota: c.call.held})
-	defer func() { _ = builder.Close() }() // drops what did not become a blob
+	e.mu.Lock()
+	e.arriving = blob.NewBuilder(blob.Options{MediaType: kind, Limit: limit, Dir: c.grant.options.TempDir, Quota: e.held})
+	e.mu.Unlock()
 	var body io.Reader = chargedReader{response.Body, c.call.received}
 	if encoding != "" {
 		select {
 		case c.call.decoding <- struct{}{}:
 			defer func() { <-c.call.decoding }()
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 		decoded, err := decode(body, encoding, limit)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer func() { _ = decoded.Close() }()
 		body = chargedReader{decoded, c.call.received}
@@ -237,10 +263,19 @@ func (c *Client) read(ctx context.Context, response *nethttp.Response, encoding 
 	if len(q.secrets) > 0 {
 		body = &maskReader{r: body, secrets: q.secrets}
 	}
-	if _, err := io.Copy(builder, body); err != nil {
-		return nil, err
-	}
-	return builder.Blob()
+	_, err := io.Copy(bodyWriter{e}, body)
+	return err
+}
+
+// bodyWriter keeps what arrives.
+type bodyWriter struct{ e *Exchange }
+
+func (w bodyWriter) Write(p []byte) (int, error) {
+	w.e.mu.Lock()
+	defer w.e.mu.Unlock()
+	n, err := w.e.arriving.Write(p)
+	w.e.arrived()
+	return n, err
 }
 
 // stallReader calls expire when a read takes too long.
@@ -292,15 +327,72 @@ func explain(ctx context.Context, err error) *abi.Error {
 	return abi.Errorf(abi.CodeUnavailable, "%v", err)
 }
 
-// Subscribe returns a pollable for what comes next: the head, and once Head was called with success, the whole body.
-// When it is ready, Head, Text and Blob answer without waiting, be it with an error.
-func (e *Exchange) Subscribe(context.Context) abi.Pollable {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.headRead {
+// Stage is the variant `stage`: how far an exchange has come. Body is set when Case says so.
+type Stage struct {
+	Case StageCase
+	Body *uint64
+}
+
+// StageCase is a case of [Stage].
+type StageCase uint8
+
+// The cases of the variant `stage`, in its order.
+const (
+	StageHead StageCase = iota
+	StageBody
+	StageWhole
+)
+
+// Subscribe returns a pollable that is ready when the exchange has come so far, or has failed. What belongs to the stage
+// then answers without waiting: Head, Blob of a part, or Text and Blob of the whole. For [StageBody], more than has
+// arrived counts as what has arrived.
+func (e *Exchange) Subscribe(_ context.Context, s Stage) abi.Pollable {
+	switch {
+	case s.Case == StageHead:
+		return e.headed
+	case s.Case != StageBody || s.Body == nil:
 		return e.done
 	}
-	return e.headed
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	data, ended, err := e.part(Part{*s.Body, 1})
+	if len(data) > 0 || ended || err != nil {
+		return abi.Ready()
+	}
+	return e.wakeUp()
+}
+
+// wakeUp returns what is closed when something arrives or the body ends. It needs e.mu.
+func (e *Exchange) wakeUp() <-chan struct{} {
+	if e.more == nil {
+		e.more = make(chan struct{})
+	}
+	return e.more
+}
+
+// Part is the record `part`: a place in a body.
+type Part struct {
+	Offset uint64
+	Len    uint32
+}
+
+// part returns what is there of a part, and whether the body ends before it has more. It needs e.mu.
+func (e *Exchange) part(p Part) (data []byte, ended bool, err error) {
+	n := int(min(p.Len, blob.MaxBytes))
+	switch {
+	case e.arriving != nil:
+		if p.Offset <= math.MaxInt64 {
+			data, err = e.arriving.Bytes(int64(p.Offset), n)
+		}
+		return data, false, err
+	case e.body != nil:
+		data, err = e.body.Bytes(context.Background(), p.Offset, uint32(n))
+		return data, true, err
+	}
+	if e.ended {
+		return nil, true, cmp.Or(e.bodyErr, error(errTaken))
+	}
+	return nil, false, nil
 }
 
 // Head returns the start of the response, and waits for it. It fails with what the exchange failed with: abi.ErrDenied
@@ -309,9 +401,6 @@ func (e *Exchange) Head(ctx context.Context) (Head, error) {
 	if err := wait(ctx, e.headed); err != nil {
 		return Head{}, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.headRead = true
 	return e.head, e.err
 }
 
@@ -326,8 +415,13 @@ func (e *Exchange) Text(ctx context.Context, max uint64) (string, error) {
 	return body.Text(ctx, max)
 }
 
-// Blob hands the whole body over, and waits for it; it can be taken once. The caller closes it. It fails as Text does.
-func (e *Exchange) Blob(ctx context.Context) (*blob.Blob, error) {
+// Blob hands the whole body over, and waits for it; it can be taken once. With a part it copies, waits for, at least one
+// byte from the offset on and at most 256 KiB; nothing is the end of the body. The caller closes the blob. It fails as Text
+// does.
+func (e *Exchange) Blob(ctx context.Context, part *Part) (*blob.Blob, error) {
+	if part != nil {
+		return e.blobOf(ctx, *part)
+	}
 	body, err := e.wholeBody(ctx)
 	if err != nil {
 		return nil, err
@@ -341,6 +435,37 @@ func (e *Exchange) Blob(ctx context.Context) (*blob.Blob, error) {
 	return body, nil
 }
 
+func (e *Exchange) blobOf(ctx context.Context, part Part) (*blob.Blob, error) {
+	if part.Len == 0 {
+		return nil, abi.Errorf(abi.CodeInvalid, "a part of no bytes")
+	}
+	for {
+		e.mu.Lock()
+		data, ended, err := e.part(part)
+		more := e.wakeUp()
+		e.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		if len(data) > 0 || ended {
+			return e.keep(data)
+		}
+		if err := wait(ctx, more); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// keep makes a blob that is charged as the body itself is.
+func (e *Exchange) keep(data []byte) (*blob.Blob, error) {
+	builder := blob.NewBuilder(blob.Options{Quota: e.held})
+	defer func() { _ = builder.Close() }() // drops what did not become a blob
+	if _, err := builder.Write(data); err != nil {
+		return nil, err
+	}
+	return builder.Blob()
+}
+
 var errTaken = abi.Errorf(abi.CodeInvalid, "the body was taken, or the exchange closed")
 
 func (e *Exchange) wholeBody(ctx context.Context) (*blob.Blob, error) {
@@ -350,8 +475,6 @@ func (e *Exchange) wholeBody(ctx context.Context) (*blob.Blob, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
-	case e.err != nil:
-		return nil, e.err
 	case e.bodyErr != nil:
 		return nil, e.bodyErr
 	case e.body == nil:

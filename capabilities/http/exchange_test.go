@@ -204,7 +204,7 @@ func TestExchange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = exchange.Close() }()
-	<-exchange.Subscribe(t.Context())
+	<-exchange.Subscribe(t.Context(), Stage{})
 	head, err := exchange.Head(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -221,18 +221,18 @@ func TestExchange(t *testing.T) {
 			t.Errorf("%s: have %q, want %q", name, values, want)
 		}
 	}
-	<-exchange.Subscribe(t.Context())
+	<-exchange.Subscribe(t.Context(), Stage{Case: StageWhole})
 	if text, err := exchange.Text(t.Context(), 6); err != nil || text != "héllo" {
 		t.Fatal(text, err)
 	}
 	if _, err := exchange.Text(t.Context(), 5); !errors.Is(err, abi.ErrTooLarge) {
 		t.Fatal(err)
 	}
-	body, err := exchange.Blob(t.Context())
+	body, err := exchange.Blob(t.Context(), nil)
 	if err != nil || body.Size(t.Context()) != 6 || body.MediaType(t.Context()) != "text/plain; charset=utf-8" {
 		t.Fatal(body, err)
 	}
-	if _, err := exchange.Blob(t.Context()); !errors.Is(err, abi.ErrInvalid) {
+	if _, err := exchange.Blob(t.Context(), nil); !errors.Is(err, abi.ErrInvalid) {
 		t.Fatal(err)
 	}
 	if _, err := exchange.Text(t.Context(), 6); !errors.Is(err, abi.ErrInvalid) {
@@ -263,11 +263,11 @@ func TestHeadComesBeforeBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = exchange.Close() }()
-	<-exchange.Subscribe(t.Context())
+	<-exchange.Subscribe(t.Context(), Stage{})
 	if _, err := exchange.Head(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	body := exchange.Subscribe(t.Context())
+	body := exchange.Subscribe(t.Context(), Stage{Case: StageWhole})
 	select {
 	case <-body:
 		t.Fatal("the body is ready before it was sent")
@@ -816,7 +816,7 @@ func TestBodyIsLimited(t *testing.T) {
 		if _, err := exchange.Text(t.Context(), 1<<40); !errors.Is(err, abi.ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := exchange.Blob(t.Context()); !errors.Is(err, abi.ErrTooLarge) {
+		if _, err := exchange.Blob(t.Context(), nil); !errors.Is(err, abi.ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
 		_ = exchange.Close()
