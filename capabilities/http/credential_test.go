@@ -241,6 +241,15 @@ func TestCredentialIsTheHosts(t *testing.T) {
 			}
 		}
 	}
+	// In slices of a byte a secret could be read and never seen.
+	request.Headers = []Header{{"Range", "bytes=0-0"}}
+	_, err := client(t, Options{Rules: []Rule{rule}, Credentials: vault{}}).Start(t.Context(), request)
+	wantDenied(t, err, "does not allow the header range")
+	named := rule
+	named.Headers = []string{"range"}
+	if !compile(t, named).allowsHeader("range") {
+		t.Error("a rule that names it does not allow Range")
+	}
 	for name, secret := range map[string]string{
 		"none": "", "short": "1234567", "line": "12345678\r\nHost: evil", "not ASCII": "12345678é", "space": "12345678 ", "long": strings.Repeat("a", maxSecret+1),
 	} {
@@ -318,9 +327,6 @@ func TestMaskReader(t *testing.T) {
 	r := &maskReader{r: io.MultiReader(strings.NewReader("event: 1\n\n12345"), iotest.ErrReader(errors.New("cut"))), secrets: secrets{[]byte("12345678")}}
 	data := make([]byte, 100)
 	if n, err := r.Read(data); string(data[:n]) != "event: 1\n\n" || err != nil {
-		t.Fatalf("%q, %v", data[:n], err)
-	}
-	if n, err := r.Read(data); string(data[:n]) != "12345" || err != nil {
 		t.Fatalf("%q, %v", data[:n], err)
 	}
 	if _, err := r.Read(data); err == nil || err.Error() != "cut" {

@@ -346,7 +346,7 @@ const (
 // Subscribe returns a pollable that is ready when the exchange has come so far, or has failed. What belongs to the stage
 // then answers without waiting: Head, Blob of a part, or Text and Blob of the whole. For [StageBody], more than has
 // arrived counts as what has arrived.
-func (e *Exchange) Subscribe(_ context.Context, s Stage) abi.Pollable {
+func (e *Exchange) Subscribe(ctx context.Context, s Stage) abi.Pollable {
 	switch {
 	case s.Case == StageHead:
 		return e.headed
@@ -355,7 +355,7 @@ func (e *Exchange) Subscribe(_ context.Context, s Stage) abi.Pollable {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	data, ended, err := e.part(Part{*s.Body, 1})
+	data, ended, err := e.part(ctx, Part{*s.Body, 1})
 	if len(data) > 0 || ended || err != nil {
 		return abi.Ready()
 	}
@@ -377,7 +377,7 @@ type Part struct {
 }
 
 // part returns what is there of a part, and whether the body ends before it has more. It needs e.mu.
-func (e *Exchange) part(p Part) (data []byte, ended bool, err error) {
+func (e *Exchange) part(ctx context.Context, p Part) (data []byte, ended bool, err error) {
 	n := int(min(p.Len, blob.MaxBytes))
 	switch {
 	case e.arriving != nil:
@@ -386,7 +386,7 @@ func (e *Exchange) part(p Part) (data []byte, ended bool, err error) {
 		}
 		return data, false, err
 	case e.body != nil:
-		data, err = e.body.Bytes(context.Background(), p.Offset, uint32(n))
+		data, err = e.body.Bytes(ctx, p.Offset, uint32(n))
 		return data, true, err
 	}
 	if e.ended {
@@ -441,7 +441,7 @@ func (e *Exchange) blobOf(ctx context.Context, part Part) (*blob.Blob, error) {
 	}
 	for {
 		e.mu.Lock()
-		data, ended, err := e.part(part)
+		data, ended, err := e.part(ctx, part)
 		more := e.wakeUp()
 		e.mu.Unlock()
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"html"
 	"io"
 	"net/url"
@@ -123,7 +124,8 @@ func (m *maskReader) fill() {
 	n, err := m.r.Read(m.data[start:cap(m.data)])
 	m.data, m.err = m.data[:start+n], err
 	ready := len(m.data)
-	if err == nil {
+	// Where a response is cut off, the beginning of a secret stays hidden; where it ends, it is none.
+	if !errors.Is(err, io.EOF) {
 		ready -= m.secrets.begun(m.data)
 	}
 	m.shown = slices.Clone(m.data[:ready])
