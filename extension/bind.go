@@ -106,6 +106,10 @@ const (
 // State turns bindings into capabilities and keeps what durable ones store in one folder. A file is opened when the first
 // binding needs it. It is safe for concurrent use; whoever made it closes it, after the calls that use its capabilities.
 type State struct {
+	// HTTP is what all http bindings have in common beyond their rules: credentials, listeners, limits. It is set before
+	// the first Env.
+	HTTP http.Options
+
 	dir string
 	log func(console.Level, string)
 
@@ -163,7 +167,9 @@ func (e *UnboundError) Error() string {
 }
 
 func (s *State) http(g HTTP) (*http.Grant, error) {
-	grant, err := http.New(http.Options{Rules: g.Rules})
+	options := s.HTTP
+	options.Rules = g.Rules
+	grant, err := http.New(options)
 	if err != nil {
 		return nil, err
 	}

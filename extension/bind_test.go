@@ -1,6 +1,7 @@
 package extension
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/console"
+	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/workspace"
 )
@@ -113,7 +115,19 @@ func TestStateEnv(t *testing.T) {
 	if _, err := s.Env(ctx, []Binding{{"crm", Custom{Name: "acme:crm/contacts@1.0.0"}}}); !errors.As(err, &unbound) {
 		t.Errorf("got %v, want an UnboundError", err)
 	}
+	secret := []Binding{{"api", HTTP{[]http.Rule{{Host: "example.com", Credential: "token"}}}}}
+	if _, err := s.Env(ctx, secret); err == nil {
+		t.Error("a credential comes from nowhere")
+	}
+	s.HTTP.Credentials = noCredentials{}
+	if _, err := s.Env(ctx, secret); err != nil {
+		t.Error(err)
+	}
 	if _, err := NewState(dir+"/none", nil).Env(ctx, []Binding{{"store", KV{Store: "k"}}}); err == nil {
 		t.Error("a folder that is not there is used")
 	}
 }
+
+type noCredentials struct{}
+
+func (noCredentials) Get(context.Context, string) (string, error) { return "", errors.New("none") }

@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 		{
 			"long form",
 			with(`"bindings": {
-				"github": {"http": [{"host": "api.github.com", "methods": ["GET", "POST"], "path": "/repos/**", "headers": ["x-id"]},
+				"github": {"http": [{"host": "api.github.com", "methods": ["GET", "POST"], "path": "/repos/**", "headers": ["x-id"], "credential": "github-token", "as": "header:x-key"},
 				                    {"scheme": "http", "host": "127.0.0.1", "port": 8080, "maxResponse": 1024}]},
 				"notes": {"workspace": {"path": "/notes", "access": "read-write"}},
 				"docs": {"workspace": {}},
@@ -51,7 +51,7 @@ func TestParse(t *testing.T) {
 				{"dice", Random{}},
 				{"docs", Workspace{Path: "/", Access: Read}},
 				{"github", HTTP{[]http.Rule{
-					{Host: "api.github.com", Methods: []string{"GET", "POST"}, Path: "/repos/**", Headers: []string{"x-id"}},
+					{Host: "api.github.com", Methods: []string{"GET", "POST"}, Path: "/repos/**", Headers: []string{"x-id"}, Credential: "github-token", As: "header:x-key"},
 					{Scheme: "http", Host: "127.0.0.1", Port: 8080, MaxResponse: 1024},
 				}}},
 				{"log", Console{}},
@@ -132,7 +132,10 @@ func TestParseRefuses(t *testing.T) {
 
 		{"a rule without host", with(`"bindings": {"a": {"http": [{"path": "/x"}]}}`), `line 2, column 29: bindings.a.http[0]: the field "host" is missing; write ` + exampleRule},
 		{"no rules", with(`"bindings": {"a": {"http": []}}`), `line 2, column 28: bindings.a.http: the list is empty; write [{"host": "api.example.com"}]`},
-		{"addresses", with(`"bindings": {"a": {"http": [{"host": "x.com", "addresses": ["10.0.0.0/8"]}]}}`), `line 2, column 47: bindings.a.http[0].addresses: there is no such field; write one of scheme, host, port, methods, path, headers, maxResponse`},
+		{"addresses", with(`"bindings": {"a": {"http": [{"host": "x.com", "addresses": ["10.0.0.0/8"]}]}}`), `line 2, column 47: bindings.a.http[0].addresses: there is no such field; write one of scheme, host, port, methods, path, headers, credential, as, maxResponse`},
+		{"a credential that is no name", with(`"bindings": {"a": {"http": [{"host": "x.com", "credential": "ghp_ABC"}]}}`), `line 2, column 61: bindings.a.http[0].credential: http rule: credential is not a name of a-z, 0-9, - and _; write the name of a secret, like "github-token"`},
+		{"a credential in an unknown place", with(`"bindings": {"a": {"http": [{"host": "x.com", "credential": "a", "as": "cookie"}]}}`), `line 2, column 72: bindings.a.http[0].as: http rule: as is not bearer, basic, header:NAME or query:NAME; write "bearer", "basic", "header:NAME" or "query:NAME", beside a credential`},
+		{"a credential for any host", with(`"bindings": {"a": {"http": [{"scheme": "https", "host": "*", "port": 443, "credential": "a"}]}}`), `line 2, column 29: bindings.a.http[0]: http rule: a credential needs a host that is named; write ` + exampleRule},
 		{"a rule with another scheme", with(`"bindings": {"a": {"http": [{"host": "x.com", "scheme": "file"}]}}`), `line 2, column 57: bindings.a.http[0].scheme: http rule: the scheme "file" is not https or http; write "https" or "http"`},
 		{"a rule with a large port", with(`"bindings": {"a": {"http": [{"host": "x.com", "port": 70000}]}}`), `line 2, column 55: bindings.a.http[0].port: http rule: port: json: cannot unmarshal number 70000 into Go value of type uint16; write a number from 1 to 65535`},
 		{"any host without port", with(`"bindings": {"a": {"http": [{"host": "*"}]}}`), `line 2, column 29: bindings.a.http[0]: http rule: the host * needs a scheme and a port; write ` + exampleRule},

@@ -15,6 +15,8 @@ var ruleFields = []struct{ name, example string }{
 	{"methods", `["GET", "POST"]`},
 	{"path", `a pattern like "/repos/**"`},
 	{"headers", `names of headers, like ["x-request-id"]`},
+	{"credential", `the name of a secret, like "github-token"`},
+	{"as", `"bearer", "basic", "header:NAME" or "query:NAME", beside a credential`},
 	{"maxResponse", "a number of bytes, like 1048576"},
 }
 
@@ -39,6 +41,9 @@ func (r *reader) rule(n *node) http.Rule {
 		if field := fields[f.name]; field != nil {
 			alone := map[string]any{"scheme": "https", "host": "example.com", "port": 443}
 			alone[f.name] = field.plain()
+			if f.name == "as" {
+				alone["credential"] = "a"
+			}
 			if _, err := decodeRule(alone); err != nil {
 				r.fail(field, f.example, "%s", err)
 			}

@@ -33,8 +33,10 @@ func TestParseSpecs(t *testing.T) {
 		},
 		{
 			"http",
-			[]string{"github=http:https://api.github.com/repos/**,methods=GET+POST"},
-			[]Binding{{"github", HTTP{[]http.Rule{{Scheme: "https", Host: "api.github.com", Path: "/repos/**", Methods: []string{"GET", "POST"}}}}}},
+			[]string{"github=http:https://api.github.com/repos/**,methods=GET+POST,credential=github-token,as=query:key"},
+			[]Binding{{"github", HTTP{[]http.Rule{{
+				Scheme: "https", Host: "api.github.com", Path: "/repos/**", Methods: []string{"GET", "POST"}, Credential: "github-token", As: "query:key",
+			}}}}},
 		},
 		{
 			"several rules",
@@ -84,7 +86,7 @@ func TestParseSpecsRefuses(t *testing.T) {
 		{[]string{"a=kv:x,rw"}, `binding "a=kv:x,rw": a bucket has no option "rw"; write kv:NAME`},
 		{[]string{"a=kv:a/b"}, `binding "a=kv:a/b": "a/b" cannot name a bucket, a-z, 0-9, "_" and "-" can; write kv:NAME`},
 		{[]string{"a=http"}, `binding "a=http": http rule "": it does not start with https:// or http://; write ` + exampleHTTP},
-		{[]string{"a=http:https://x.com,method=GET"}, `binding "a=http:https://x.com,method=GET": http rule "https://x.com,method=GET": unknown option "method"; the options are methods, headers, max-response and addresses; write ` + exampleHTTP},
+		{[]string{"a=http:https://x.com,method=GET"}, `binding "a=http:https://x.com,method=GET": http rule "https://x.com,method=GET": unknown option "method"; the options are methods, headers, credential, as, max-response and addresses; write ` + exampleHTTP},
 		{[]string{"a=kv:x", "a=kv:y"}, `binding "a=kv:y": the name "a" is taken by another binding; write another name`},
 		{[]string{"a=kv:x", "a=http:https://x.com"}, `binding "a=http:https://x.com": the name "a" is taken by another binding; write another name`},
 	}

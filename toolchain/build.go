@@ -261,7 +261,7 @@ func (t *Toolchain) base(l *linkage, b *bundled) (*baseImage, error) {
 }
 
 // netWords are the globals that prelude/net.ts defines.
-var netWords = []string{"URL", "URLSearchParams", "Request", "Response", "fetch", "subtle"}
+var netWords = []string{"URL", "URLSearchParams", "ReadableStream", "Request", "Response", "fetch", "subtle"}
 
 // world is what the extension imports: of the interfaces wanted, or else of all, the functions whose names stand in the
 // code. Every imported function costs a quarter of a microsecond at each call, so none is imported for nothing.

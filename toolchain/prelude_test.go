@@ -135,6 +135,18 @@ func site(t *testing.T) string {
 		w.Header().Set("Content-Type", "image/png")
 		_, _ = w.Write([]byte{0xff, 0x00, 0xef, 0x0a})
 	})
+	mux.HandleFunc("/events", func(w http.ResponseWriter, r *http.Request) {
+		for i := range 3 {
+			_, _ = fmt.Fprintf(w, "data: %d\n\n", i)
+			w.(http.Flusher).Flush()
+			if i == 1 && r.URL.Query().Has("hang") {
+				<-r.Context().Done()
+			}
+		}
+	})
+	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, strings.Repeat("large ", 100_000))
+	})
 	mux.Handle("/moved", http.RedirectHandler("/echo", http.StatusFound))
 	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	server := httptest.NewServer(mux)

@@ -72,6 +72,7 @@ var uses = map[string]string{
 	"network.fetch text":  `await (await fetch(site + "/bytes")).text()`,
 	"network.fetch copy":  `await (await fetch(site + "/bytes")).clone().text()`,
 	"network.fetch blob":  `await (await (await fetch(site + "/echo")).blob()).text()`,
+	"network.fetch body":  `for await (const piece of (await fetch(site + "/bytes")).body!) void piece`,
 	"network.narrow":      `env.network.narrow([])`,
 	"network.rules":       `env.network.rules()`,
 

@@ -348,3 +348,31 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// TestBuilderIsReadWhileWritten: in memory and in its file, what was written can be read, and not what was not.
+func TestBuilderIsReadWhileWritten(t *testing.T) {
+	b := NewBuilder(Options{Memory: 4, Dir: t.TempDir()})
+	defer func() { _ = b.Close() }()
+	for _, step := range []struct{ write, have string }{{"", ""}, {"abc", "bc"}, {"defg", "bcd"}} {
+		if _, err := b.Write([]byte(step.write)); err != nil {
+			t.Fatal(err)
+		}
+		data, err := b.Bytes(1, 3)
+		if err != nil || string(data) != step.have {
+			t.Fatalf("have %q, %v, want %q", data, err, step.have)
+		}
+	}
+	for _, offset := range []int64{-1, 7, 1 << 62} {
+		if data, err := b.Bytes(offset, 1); err != nil || len(data) != 0 {
+			t.Fatalf("at %d: %q, %v", offset, data, err)
+		}
+	}
+	made, err := b.Blob()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = made.Close() }()
+	if _, err := b.Bytes(0, 1); !errors.Is(err, abi.ErrInvalid) {
+		t.Fatal(err)
+	}
+}

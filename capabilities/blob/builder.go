@@ -91,6 +91,25 @@ func (b *Builder) keep(p []byte) error {
 	return fileError(err)
 }
 
+// Bytes returns a copy of n bytes from offset on of what was written so far: fewer at its end, none beyond.
+func (b *Builder) Bytes(offset int64, n int) ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done {
+		return nil, abi.Errorf(abi.CodeInvalid, "the writer is finished")
+	}
+	if offset < 0 || offset >= b.size {
+		return nil, nil
+	}
+	n = int(min(int64(n), b.size-offset))
+	if b.file == nil {
+		return bytes.Clone(b.memory.Bytes()[offset:][:n]), nil
+	}
+	data := make([]byte, n)
+	_, err := b.file.ReadAt(data, offset)
+	return data, fileError(err)
+}
+
 // Blob ends the writing and returns what was written. The caller closes it.
 func (b *Builder) Blob() (*Blob, error) {
 	b.mu.Lock()

@@ -116,12 +116,17 @@ func TestOwnListenersAreRefused(t *testing.T) {
 		{"[::]:7000", "127.0.0.1:7001", false},
 		{"[::1]:7000", "[::1]:7000", true},
 	} {
-		policy := &addressPolicy{
-			named: netip.MustParseAddrPort(test.dial).Addr(), allowed: everything, forbidden: []netip.AddrPort{netip.MustParseAddrPort(test.listener)},
-		}
+		own := &Listeners{}
+		remove := own.Add(netip.MustParseAddrPort(test.listener))
+		policy := &addressPolicy{named: netip.MustParseAddrPort(test.dial).Addr(), allowed: everything, own: own}
 		refused, _ := errors.AsType[*refusedError](policy.check(netip.MustParseAddrPort(test.dial)))
 		if (refused != nil) != test.refused || refused != nil && !refused.own {
 			t.Errorf("%s at %s: %v", test.dial, test.listener, refused)
+		}
+		remove()
+		remove()
+		if dialled := netip.MustParseAddrPort(test.dial); len(own.at) != 0 || own.has(dialled) {
+			t.Errorf("%s stays refused", dialled)
 		}
 	}
 }

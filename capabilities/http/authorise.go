@@ -114,7 +114,13 @@ func (c *compiled) allowsHost(t *target) bool {
 }
 
 func (c *compiled) allowsHeader(name string) bool {
-	return safeHeader(name) || slices.Contains(c.Headers, name) || slices.Contains(c.Headers, "*") && !namedHeader(name)
+	switch {
+	case slices.Contains(c.Headers, name):
+		return true
+	case c.Credential != "" && (name == c.placement.header || name == "range" || name == "if-range"):
+		return false // in slices of an echo, a secret is not recognised
+	}
+	return safeHeader(name) || slices.Contains(c.Headers, "*") && !namedHeader(name)
 }
 
 // maxListed is how many hosts a reason lists.
@@ -140,7 +146,7 @@ func (v verdict) reason(q *request) string {
 		what = "the header " + v.header
 	}
 	rule := v.rules[v.index].Rule
-	rule.Addresses = nil // the operator's business
+	rule.Addresses, rule.Credential = nil, "" // the operator's business
 	return fmt.Sprintf("the closest rule, %s, does not allow %s", rule, what)
 }
 
@@ -179,8 +185,10 @@ func (q *request) deny(reason, grant string) error {
 	if q.from != "" {
 		reason = "redirected by " + q.from + ": " + reason
 	}
-	return abi.Deny(abi.Denial{Operation: q.method + " " + q.target.withoutQuery(), Reason: reason, Grant: grant})
+	return abi.Deny(abi.Denial{Operation: q.operation(), Reason: reason, Grant: grant})
 }
+
+func (q *request) operation() string { return q.method + " " + q.target.withoutQuery() }
 
 // grantFor writes the narrowest grant that allows q.
 func grantFor(q *request) string {

@@ -238,7 +238,10 @@ func TestGrantIsRemedy(t *testing.T) {
 			t.Fatalf("%s does not allow it: %v", denied.Denial.Grant, err)
 		}
 		a, b := checked(t, request), checked(t, other)
-		same := a.target.withoutQuery() == b.target.withoutQuery() && len(a.header) >= len(b.header)
+		same := a.operation() == b.operation()
+		for name := range b.header {
+			same = same && (safeHeader(name) || a.header[name] != nil)
+		}
 		if !same && client.authorise(b) != nil && wider.authorise(checked(t, other)) == nil {
 			t.Fatalf("%s allows %+v too", denied.Denial.Grant, other)
 		}
@@ -247,7 +250,6 @@ func TestGrantIsRemedy(t *testing.T) {
 
 var (
 	hosts   = []string{"a.example", "b.a.example", "c.b.a.example", "example", "xa.example", "93.184.216.34", "127.0.0.1", "[2606:4700::1111]"}
-	paths   = []string{"/", "/a", "/a/", "/a/b", "/a%2Fb", "/a/b/c", "/a/../b", "/a*", "/b/a,c"}
 	headers = []string{"accept", "authorization", "x-a", "x-http-method-override"}
 )
 
@@ -259,18 +261,24 @@ func drawRules(t *rapid.T, label string) []Rule {
 			Host:    host.Draw(t, "host"),
 			Port:    rapid.SampledFrom([]uint16{443, 80, 8080}).Draw(t, "port"),
 			Methods: rapid.SliceOfN(rapid.SampledFrom([]string{"GET", "POST", "*"}), 0, 2).Draw(t, "methods"),
-			Path:    rapid.SampledFrom([]string{"", "/", "/a", "/a/**", "/*", "/**/b", "/*/b", "/a%2Fb", "/a%2A"}).Draw(t, "path"),
+			Path:    drawPath(t, "**", "*", "a*", "*b", "a%2Fb", "a%2A"),
 			Headers: rapid.SliceOfN(rapid.SampledFrom(append([]string{"*"}, headers...)), 0, 2).Draw(t, "headers"),
 		}
 	})
 	return rapid.SliceOfN(rule, 0, 4).Draw(t, label)
 }
 
+// drawPath joins a few segments: plain ones, or others.
+func drawPath(t *rapid.T, others ...string) string {
+	segment := rapid.SampledFrom(append([]string{"", "a", "b", "ab"}, others...))
+	return "/" + strings.Join(rapid.SliceOfN(segment, 0, 4).Draw(t, "path"), "/")
+}
+
 func drawRequest(t *rapid.T) Request {
 	request := Request{
 		Method: rapid.SampledFrom([]string{"GET", "POST", "DELETE"}).Draw(t, "method"),
 		URL: rapid.SampledFrom([]string{"https://", "http://"}).Draw(t, "scheme") + rapid.SampledFrom(hosts).Draw(t, "host") +
-			rapid.SampledFrom([]string{"", ":80", ":443", ":8080"}).Draw(t, "port") + rapid.SampledFrom(paths).Draw(t, "path"),
+			rapid.SampledFrom([]string{"", ":80", ":443", ":8080"}).Draw(t, "port") + drawPath(t, "..", "%2e%2E", ".", "a%2Fb", "a*", "b,c", "%61"),
 	}
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(headers), 0, 2, rapid.ID).Draw(t, "headers") {
 		request.Headers = append(request.Headers, Header{name, "1"})

@@ -1,16 +1,11 @@
 package http
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net"
-	nethttp "net/http"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -31,17 +26,19 @@ type Head struct {
 // Exchange is one request and its response: the resource `exchange`. It goes on by itself until the body is there, it
 // fails, it is closed, or the call ends. It is safe for concurrent use; who holds it closes it.
 type Exchange struct {
-	cancel context.CancelFunc
-	held   *blob.Quota
-	// headed is closed when head or err is set, done when body or bodyErr is.
+	stop context.CancelCauseFunc
+	held *blob.Quota
+	// headed is closed when head or err is set, done when the exchange is over.
 	headed, done chan struct{}
 	head         Head
 	err          error
 
 	mu       sync.Mutex
-	headRead bool
-	headSize int64      // charged to held until Close
-	body     *blob.Blob // nil before done and after it was taken
+	headSize int64         // charged to held until Close
+	arriving *blob.Builder // while the body comes
+	more     chan struct{} // closed when something arrives or the body ends; nil when nobody waits for it
+	ended    bool          // then body or bodyErr is set
+	body     *blob.Blob    // nil once it was taken
 	bodyErr  error
 }
 
@@ -61,12 +58,14 @@ func (c *Client) start(q *request, timeout *uint32) (*Exchange, error) {
 	if timeout != nil {
 		limit = min(limit, time.Duration(*timeout)*time.Millisecond)
 	}
-	ctx, cancel := context.WithTimeout(c.call.ctx, limit)
-	e := &Exchange{cancel: cancel, held: c.call.held, headed: make(chan struct{}), done: make(chan struct{})}
+	ctx, stop := context.WithCancelCause(c.call.ctx)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	e := &Exchange{stop: stop, held: c.call.held, headed: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(e.done)
 		defer func() {
 			cancel()
+			stop(nil)
 			q.content.close()
 			c.call.held.Release(held)
 			<-c.call.pending
@@ -79,14 +78,15 @@ func (c *Client) start(q *request, timeout *uint32) (*Exchange, error) {
 func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 	response, q, err := c.follow(ctx, q)
 	if err != nil {
-		e.fail(explain(ctx, err))
+		e.fail(q.secrets.hush(explain(ctx, err)))
 		return
 	}
 	defer func() { _ = response.Body.Close() }()
-	decode := decodes(response)
+	response.Body = newStallReader(response.Body, c.grant.options.Timeouts.Stall, func() { e.stop(context.DeadlineExceeded) })
+	encoding := encodingOf(response)
 	head := Head{
 		Status: uint16(response.StatusCode), URL: q.target.String(), Redirected: q.from != "",
-		Headers: responseHeader(response.Header),
+		Headers: q.secrets.responseHeader(response.Header),
 	}
 	if err := e.held.Reserve(head.size()); err != nil {
 		e.fail(err)
@@ -96,18 +96,17 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 	e.head, e.headSize = head, head.size()
 	e.mu.Unlock()
 	close(e.headed)
-	body, err := c.read(response, decode, q.rule)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err != nil {
-		e.bodyErr = explain(ctx, err)
+	if err := e.receive(ctx, c, response, encoding, q); err != nil {
+		e.finish(q.secrets.hush(explain(ctx, err)))
+		return
 	}
-	e.body = body
+	e.finish(nil)
 }
 
 func (e *Exchange) fail(err error) {
 	e.err = err
 	close(e.headed)
+	e.finish(err)
 }
 
 // size is about how many bytes h takes, at most.
@@ -120,142 +119,14 @@ func (h Head) size() int64 {
 	return int64(size)
 }
 
-// maxRedirects is how many redirects one exchange follows.
-const maxRedirects = 10
-
-// follow sends q and goes where redirects lead, as far as q wants and rules allow. It returns the last request
-// with its response.
-func (c *Client) follow(ctx context.Context, q *request) (*nethttp.Response, *request, error) {
-	for hops := 0; ; hops++ {
-		response, err := q.rule.transport.RoundTrip(q.http(ctx))
-		if refused, ok := errors.AsType[*refusedError](err); ok {
-			return nil, nil, q.refused(refused)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if response.StatusCode == nethttp.StatusSwitchingProtocols {
-			_ = response.Body.Close()
-			return nil, nil, abi.Errorf(abi.CodeUnavailable, "the server switches to another protocol")
-		}
-		location := response.Header.Get("Location")
-		if !isRedirect(response.StatusCode) || location == "" || q.redirect == RedirectManual {
-			return response, q, nil
-		}
-		_ = response.Body.Close()
-		if q.redirect == RedirectError {
-			return nil, nil, abi.Errorf(abi.CodeUnavailable, "%s redirects, and the request wants no redirect", q.target.withoutQuery())
-		}
-		if hops == maxRedirects {
-			return nil, nil, abi.Errorf(abi.CodeUnavailable, "more than %d redirects", maxRedirects)
-		}
-		to, err := q.target.resolve(text(location))
-		if err != nil {
-			return nil, nil, abi.Errorf(abi.CodeUnavailable, "%s redirects to a URL that is refused: %v", q.target.withoutQuery(), err)
-		}
-		q = q.redirected(response.StatusCode, to)
-		if err := c.authorise(q); err != nil {
-			return nil, nil, err
-		}
-	}
-}
-
-func isRedirect(status int) bool {
-	switch status {
-	case nethttp.StatusMovedPermanently, nethttp.StatusFound, nethttp.StatusSeeOther, nethttp.StatusTemporaryRedirect,
-		nethttp.StatusPermanentRedirect:
-		return true
-	}
-	return false
-}
-
-// resolve parses a reference, relative to t.
-func (t *target) resolve(reference string) (*target, error) {
-	if err := plain(reference); err != nil {
-		return nil, err
-	}
-	absolute, err := t.url().Parse(reference)
-	if err != nil {
-		return nil, errors.New("it is malformed")
-	}
-	return parseTarget(absolute.String())
-}
-
-// decodes reports whether the body has to be decompressed, and takes the headers that say so away.
-func decodes(response *nethttp.Response) bool {
-	switch strings.ToLower(response.Header.Get("Content-Encoding")) {
-	case "gzip", "x-gzip":
-	default:
-		return false
-	}
-	if response.Request.Header.Get("Accept-Encoding") == "" {
-		return false
-	}
-	response.Header.Del("Content-Encoding")
-	response.Header.Del("Content-Length")
-	return true
-}
-
-// read reads the body to its end.
-func (c *Client) read(response *nethttp.Response, decode bool, rule *compiled) (*blob.Blob, error) {
-	if !decode && response.ContentLength > rule.MaxResponse && response.Request.Method != "HEAD" {
-		return nil, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(response.ContentLength)}
-	}
-	kind := response.Header.Get("Content-Type")
-	if _, _, err := mime.ParseMediaType(kind); err != nil || !blob.ValidMediaType(kind) {
-		kind = ""
-	}
-	builder := blob.NewBuilder(blob.Options{
-		MediaType: kind, Limit: rule.MaxResponse, Dir: c.grant.options.TempDir, Quota: c.call.held,
-	})
-	defer func() { _ = builder.Close() }() // drops what did not become a blob
-	var body io.Reader = response.Body
-	if decode {
-		var err error
-		if body, err = gunzip(body, rule.MaxResponse); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := io.Copy(builder, body); err != nil {
-		return nil, err
-	}
-	return builder.Blob()
-}
-
-// gunzip decompresses what comes from body. Compressed bytes are limited too, because a stream of empty members never
-// comes to anything decoded.
-func gunzip(body io.Reader, limit int64) (io.Reader, error) {
-	compressed := bufio.NewReader(&limitedReader{body, limit + limit/8 + 64<<10, limit})
-	if _, err := compressed.Peek(1); errors.Is(err, io.EOF) {
-		return compressed, nil
-	}
-	return gzip.NewReader(compressed)
-}
-
-// limitedReader fails, where io.LimitedReader would end.
-type limitedReader struct {
-	r    io.Reader
-	left int64
-	size int64 // what the error says
-}
-
-func (l *limitedReader) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(l.size)}
-	}
-	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
-	l.left -= int64(n)
-	return n, err
-}
-
 // explain makes what the guest is told of a failure. It keeps quiet about what the host's network looks like.
-func explain(ctx context.Context, err error) error {
+func explain(ctx context.Context, err error) *abi.Error {
 	if known, ok := errors.AsType[*abi.Error](err); ok {
 		return known
 	}
 	timeout, isNet := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(err, context.DeadlineExceeded), isNet && timeout.Timeout():
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded), errors.Is(err, context.DeadlineExceeded), isNet && timeout.Timeout():
 		return abi.ErrTimedOut
 	case ctx.Err() != nil:
 		return abi.Errorf(abi.CodeUnavailable, "the exchange was closed")
@@ -278,15 +149,39 @@ func explain(ctx context.Context, err error) error {
 	return abi.Errorf(abi.CodeUnavailable, "%v", err)
 }
 
-// Subscribe returns a pollable for what comes next: the head, and once Head was called with success, the whole body.
-// When it is ready, Head, Text and Blob answer without waiting, be it with an error.
-func (e *Exchange) Subscribe(context.Context) abi.Pollable {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.headRead {
+// Stage is the variant `stage`: how far an exchange has come. Body is set when Case says so.
+type Stage struct {
+	Case StageCase
+	Body *uint64
+}
+
+// StageCase is a case of [Stage].
+type StageCase uint8
+
+// The cases of the variant `stage`, in its order.
+const (
+	StageHead StageCase = iota
+	StageBody
+	StageWhole
+)
+
+// Subscribe returns a pollable that is ready when the exchange has come so far, or has failed. What belongs to the stage
+// then answers without waiting: Head, Blob of a part, or Text and Blob of the whole. For [StageBody], more than has
+// arrived counts as what has arrived.
+func (e *Exchange) Subscribe(ctx context.Context, s Stage) abi.Pollable {
+	switch {
+	case s.Case == StageHead:
+		return e.headed
+	case s.Case != StageBody || s.Body == nil:
 		return e.done
 	}
-	return e.headed
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	data, ended, err := e.part(ctx, Part{*s.Body, 1})
+	if len(data) > 0 || ended || err != nil {
+		return abi.Ready()
+	}
+	return e.wakeUp()
 }
 
 // Head returns the start of the response, and waits for it. It fails with what the exchange failed with: abi.ErrDenied
@@ -295,55 +190,7 @@ func (e *Exchange) Head(ctx context.Context) (Head, error) {
 	if err := wait(ctx, e.headed); err != nil {
 		return Head{}, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.headRead = true
 	return e.head, e.err
-}
-
-// Text returns the whole body as text, and waits for it. Beyond the errors of Head and [blob.Blob.Text] it fails with
-// abi.ErrTooLarge when the body is larger than its rule allows, and with abi.ErrExhausted when it is larger than what the
-// host still holds for the call.
-func (e *Exchange) Text(ctx context.Context, max uint64) (string, error) {
-	body, err := e.wholeBody(ctx)
-	if err != nil {
-		return "", err
-	}
-	return body.Text(ctx, max)
-}
-
-// Blob hands the whole body over, and waits for it; it can be taken once. The caller closes it. It fails as Text does.
-func (e *Exchange) Blob(ctx context.Context) (*blob.Blob, error) {
-	body, err := e.wholeBody(ctx)
-	if err != nil {
-		return nil, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.body == nil {
-		return nil, errTaken
-	}
-	e.body = nil
-	return body, nil
-}
-
-var errTaken = abi.Errorf(abi.CodeInvalid, "the body was taken, or the exchange closed")
-
-func (e *Exchange) wholeBody(ctx context.Context) (*blob.Blob, error) {
-	if err := wait(ctx, e.done); err != nil {
-		return nil, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	switch {
-	case e.err != nil:
-		return nil, e.err
-	case e.bodyErr != nil:
-		return nil, e.bodyErr
-	case e.body == nil:
-		return nil, errTaken
-	}
-	return e.body, nil
 }
 
 func wait(ctx context.Context, until <-chan struct{}) error {
@@ -358,7 +205,7 @@ func wait(ctx context.Context, until <-chan struct{}) error {
 // Close ends the exchange if it still goes on and drops the body unless it was taken. When it returns, the exchange has
 // no goroutine any more. Closing again does nothing.
 func (e *Exchange) Close() error {
-	e.cancel()
+	e.stop(nil)
 	<-e.done
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -3,7 +3,6 @@ package http
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -205,7 +204,7 @@ func TestExchange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = exchange.Close() }()
-	<-exchange.Subscribe(t.Context())
+	<-exchange.Subscribe(t.Context(), Stage{})
 	head, err := exchange.Head(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -222,18 +221,18 @@ func TestExchange(t *testing.T) {
 			t.Errorf("%s: have %q, want %q", name, values, want)
 		}
 	}
-	<-exchange.Subscribe(t.Context())
+	<-exchange.Subscribe(t.Context(), Stage{Case: StageWhole})
 	if text, err := exchange.Text(t.Context(), 6); err != nil || text != "héllo" {
 		t.Fatal(text, err)
 	}
 	if _, err := exchange.Text(t.Context(), 5); !errors.Is(err, abi.ErrTooLarge) {
 		t.Fatal(err)
 	}
-	body, err := exchange.Blob(t.Context())
+	body, err := exchange.Blob(t.Context(), nil)
 	if err != nil || body.Size(t.Context()) != 6 || body.MediaType(t.Context()) != "text/plain; charset=utf-8" {
 		t.Fatal(body, err)
 	}
-	if _, err := exchange.Blob(t.Context()); !errors.Is(err, abi.ErrInvalid) {
+	if _, err := exchange.Blob(t.Context(), nil); !errors.Is(err, abi.ErrInvalid) {
 		t.Fatal(err)
 	}
 	if _, err := exchange.Text(t.Context(), 6); !errors.Is(err, abi.ErrInvalid) {
@@ -264,11 +263,11 @@ func TestHeadComesBeforeBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = exchange.Close() }()
-	<-exchange.Subscribe(t.Context())
+	<-exchange.Subscribe(t.Context(), Stage{})
 	if _, err := exchange.Head(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	body := exchange.Subscribe(t.Context())
+	body := exchange.Subscribe(t.Context(), Stage{Case: StageWhole})
 	select {
 	case <-body:
 		t.Fatal("the body is ready before it was sent")
@@ -545,12 +544,41 @@ func TestRedirectsEnd(t *testing.T) {
 	hops := 0
 	at := serve(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
 		hops++
-		nethttp.Redirect(w, r, r.URL.Path+"x", nethttp.StatusFound)
+		switch r.URL.Path {
+		case "/a":
+			nethttp.Redirect(w, r, "/b", nethttp.StatusFound)
+		case "/b":
+			nethttp.Redirect(w, r, "/x/../a", nethttp.StatusTemporaryRedirect)
+		case "/self":
+			nethttp.Redirect(w, r, "/self#fragment", nethttp.StatusPermanentRedirect)
+		case "/form":
+			if r.Method == "POST" {
+				nethttp.Redirect(w, r, "/form", nethttp.StatusSeeOther)
+			}
+		default:
+			nethttp.Redirect(w, r, r.URL.Path+"x", nethttp.StatusFound)
+		}
 	})
 	have := do(t, client(t, Options{Rules: []Rule{good(at)}}), get(at, "/"))
 	wantError(t, have.err, abi.ErrUnavailable, "more than 10 redirects")
 	if hops != maxRedirects+1 {
 		t.Fatal(hops)
+	}
+	for path, want := range map[string]int{"/a": 2, "/self": 1} {
+		hops = 0
+		have := do(t, client(t, Options{Rules: []Rule{good(at)}}), get(at, path))
+		wantError(t, have.err, abi.ErrUnavailable, fmt.Sprintf("redirects lead in a loop, back to http://good.example:%d%s", at, path))
+		if hops != want {
+			t.Fatal(path, hops)
+		}
+	}
+	// The same URL with another method is no loop.
+	form := good(at)
+	form.Methods = []string{"*"}
+	request := get(at, "/form")
+	request.Method = "POST"
+	if have := do(t, client(t, Options{Rules: []Rule{form}}), request); have.err != nil || have.head.Status != 200 {
+		t.Fatal(have)
 	}
 }
 
@@ -598,6 +626,36 @@ func TestPrivateHeadersStayWithOrigin(t *testing.T) {
 		if header.Get("Accept") != "text/plain" || header.Get("User-Agent") != "me" || header.Get("Referer") != "" {
 			t.Errorf("%s: %v", place, header)
 		}
+	}
+}
+
+// TestNamesOfThisMachine: whatever a name is called, what it resolves to is what counts.
+func TestNamesOfThisMachine(t *testing.T) {
+	at := serve(t, func(_ nethttp.ResponseWriter, r *nethttp.Request) { t.Errorf("%s was reached", r.Host) })
+	table := map[string]string{
+		"localhost": "127.0.0.1 ::1", "localhost.localdomain": "127.0.0.1", "ip6-localhost": "::1", "ip6-loopback": "::1", "a.localhost": "127.0.0.1",
+		"localtest.me": "127.0.0.1", "127.0.0.1.nip.io": "127.0.0.1", "host.docker.internal": "172.17.0.1", "metadata.google.internal": "169.254.169.254",
+		"xn--bcher-kva.example": "127.0.0.1", "mapped": "::ffff:127.0.0.1", "compatible": "::127.0.0.1", "nat64": "64:ff9b::7f00:1", "sixtofour": "2002:7f00:1::",
+		"siit": "::ffff:0:127.0.0.1", "wildcard": "0.0.0.0", "wildcard6": "::", "metadata6": "fd00:ec2::254", "zone": "fe80::1%lo",
+	}
+	everything := []Rule{{Scheme: "http", Host: "*", Port: at}}
+	spellings := []string{
+		"LOCALHOST", "localhost.", "LocalHost.LocalDomain.", "BÜCHER.example", "bu\u0308cher.example", "127.0.0.1", "127.0.0.1.", "１２７．0．0．1", "[::1]", "[0:0::0:1]",
+		"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::7f00:1]", "[64:ff9b::127.0.0.1]", "[2002:7f00:1::]", "[::]", "0.0.0.0", "169.254.169.254", "[fd00:ec2::254]",
+	}
+	for name := range table {
+		spellings = append(spellings, name)
+	}
+	c := client(t, Options{Rules: everything, Resolver: resolver(table)})
+	for _, name := range spellings {
+		have := do(t, c, Request{Method: "GET", URL: fmt.Sprintf("http://%s:%d/", name, at)})
+		if !errors.Is(have.err, abi.ErrDenied) {
+			t.Errorf("%s: %v", name, have.err)
+		}
+	}
+	for _, name := range []string{"2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.1", "127.0.1", "0", "0x0", "017700000001"} {
+		have := do(t, c, Request{Method: "GET", URL: fmt.Sprintf("http://%s:%d/", name, at)})
+		wantError(t, have.err, abi.ErrInvalid, "four decimal numbers")
 	}
 }
 
@@ -667,16 +725,38 @@ func TestAddressInRule(t *testing.T) {
 	// Known at once, before any network:
 	_, err := client(t, Options{Rules: []Rule{any}}).Start(t.Context(), Request{Method: "GET", URL: url})
 	wantDenied(t, err, "loopback")
-	_, err = client(t, Options{Rules: []Rule{named}, Forbidden: []netip.AddrPort{listener}}).Start(t.Context(), Request{Method: "GET", URL: url})
+	_, err = client(t, Options{Rules: []Rule{named}, Own: listening(listener)}).Start(t.Context(), Request{Method: "GET", URL: url})
 	wantDenied(t, err, "one of Stile's own listeners, which no rule can allow")
 	for _, own := range []string{listener.String(), fmt.Sprintf("[::]:%d", at), fmt.Sprintf("0.0.0.0:%d", at)} {
-		c := client(t, Options{Rules: []Rule{good(at)}, Forbidden: []netip.AddrPort{netip.MustParseAddrPort(own)}})
+		c := client(t, Options{Rules: []Rule{good(at)}, Own: listening(netip.MustParseAddrPort(own))})
 		wantDenied(t, do(t, c, get(at, "/")).err, "one of Stile's own listeners")
 	}
 }
 
+func listening(at netip.AddrPort) *Listeners {
+	l := &Listeners{}
+	l.Add(at)
+	return l
+}
+
+// TestListenerThatComesLater: a listener is refused from when it is there, by grants that were made before.
+func TestListenerThatComesLater(t *testing.T) {
+	at := serve(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) { w.Header().Set("Connection", "close") })
+	own := &Listeners{}
+	c := client(t, Options{Rules: []Rule{good(at)}, Own: own})
+	if have := do(t, c, get(at, "/")); have.err != nil {
+		t.Fatal(have.err)
+	}
+	remove := own.Add(netip.AddrPortFrom(netip.IPv6Unspecified(), at))
+	wantDenied(t, do(t, c, get(at, "/")).err, "one of Stile's own listeners, which no rule can allow")
+	remove()
+	if have := do(t, c, get(at, "/")); have.err != nil {
+		t.Fatal(have.err)
+	}
+}
+
 func TestBodyIsLimited(t *testing.T) {
-	bomb := compress(make([]byte, 64<<20))
+	bomb := packed["gzip"](make([]byte, 64<<20))
 	handlers := map[string]nethttp.HandlerFunc{
 		"endless": func(w nethttp.ResponseWriter, r *nethttp.Request) {
 			for r.Context().Err() == nil {
@@ -694,9 +774,26 @@ func TestBodyIsLimited(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(bomb)
 		},
+		"br bomb": func(w nethttp.ResponseWriter, _ *nethttp.Request) {
+			w.Header().Set("Content-Encoding", "br")
+			_, _ = w.Write(packed["br"](make([]byte, 64<<20)))
+		},
+		"zstd bomb": func(w nethttp.ResponseWriter, _ *nethttp.Request) {
+			w.Header().Set("Content-Encoding", "zstd")
+			_, _ = w.Write(packed["zstd"](make([]byte, 64<<20)))
+		},
+		"skippable frames": func(w nethttp.ResponseWriter, r *nethttp.Request) {
+			w.Header().Set("Content-Encoding", "zstd")
+			skippable := bytes.Repeat([]byte{0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0}, 1000)
+			for r.Context().Err() == nil {
+				if _, err := w.Write(skippable); err != nil {
+					return
+				}
+			}
+		},
 		"empty members": func(w nethttp.ResponseWriter, r *nethttp.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
-			empty := bytes.Repeat(compress(nil), 1000)
+			empty := bytes.Repeat(packed["gzip"](nil), 1000)
 			for r.Context().Err() == nil {
 				if _, err := w.Write(empty); err != nil {
 					return
@@ -719,71 +816,13 @@ func TestBodyIsLimited(t *testing.T) {
 		if _, err := exchange.Text(t.Context(), 1<<40); !errors.Is(err, abi.ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := exchange.Blob(t.Context()); !errors.Is(err, abi.ErrTooLarge) {
+		if _, err := exchange.Blob(t.Context(), nil); !errors.Is(err, abi.ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
 		_ = exchange.Close()
 	}
 	if err := c.call.held.Reserve(64 << 20); err != nil {
 		t.Fatal("what failed is still charged:", err)
-	}
-}
-
-func compress(data []byte) []byte {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, _ = w.Write(data)
-	_ = w.Close()
-	return out.Bytes()
-}
-
-func TestGzip(t *testing.T) {
-	bodies := map[string]struct {
-		body     []byte
-		encoding string
-		want     string
-		fails    bool
-	}{
-		"whole":     {compress([]byte("text")), "gzip", "text", false},
-		"members":   {append(compress([]byte("a")), compress([]byte("b"))...), "GZip", "ab", false},
-		"empty":     {nil, "gzip", "", false},
-		"cut":       {compress(bytes.Repeat([]byte("text"), 100))[:30], "gzip", "", true},
-		"garbage":   {[]byte("this is no gzip"), "gzip", "", true},
-		"trailing":  {append(compress([]byte("a")), "garbage garbage"...), "gzip", "", true},
-		"other":     {[]byte("raw"), "br", "raw", false},
-		"twice":     {[]byte("raw"), "gzip, gzip", "raw", false},
-		"unencoded": {[]byte("raw"), "", "raw", false},
-	}
-	at := serve(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
-		if (r.Header.Get("Accept-Encoding") == "gzip") == (r.Method == "HEAD" || r.Header.Get("Range") != "") {
-			t.Errorf("%s with Range %q has Accept-Encoding %q", r.Method, r.Header.Get("Range"), r.Header.Get("Accept-Encoding"))
-		}
-		test := bodies[r.FormValue("is")]
-		if test.encoding != "" {
-			w.Header().Set("Content-Encoding", test.encoding)
-		}
-		_, _ = w.Write(test.body)
-	})
-	c := client(t, Options{Rules: []Rule{good(at)}})
-	for name, test := range bodies {
-		have := do(t, c, get(at, "/?is="+name))
-		if test.fails {
-			wantError(t, have.err, abi.ErrUnavailable, "")
-			continue
-		}
-		decoded := strings.EqualFold(test.encoding, "gzip")
-		if have.err != nil || have.text != test.want || decoded != (have.header("content-encoding") == nil && have.header("content-length") == nil) && test.encoding != "" {
-			t.Errorf("%s: %+v", name, have)
-		}
-		request := get(at, "/?is="+name)
-		request.Headers = []Header{{"Range", "bytes=0-1000"}}
-		if have := do(t, c, request); have.err == nil && have.text != string(test.body) {
-			t.Errorf("%s with Range: %+v", name, have)
-		}
-		request.Headers, request.Method = nil, "HEAD"
-		if have := do(t, c, request); have.err != nil || have.text != "" {
-			t.Errorf("HEAD %s: %+v", name, have)
-		}
 	}
 }
 
@@ -853,6 +892,48 @@ func TestTimeLimits(t *testing.T) {
 			c = client(t, Options{Rules: []Rule{good(at), good(silent)}, Timeout: 100 * time.Millisecond})
 			wantError(t, do(t, c, request).err, abi.ErrTimedOut, "")
 			request.Timeout = new(uint32(0))
+			wantError(t, do(t, c, request).err, abi.ErrTimedOut, "")
+		})
+	}
+}
+
+// TestEachStepIsTimed: every step of a hop has an end of its own; the exchange's would come much later.
+func TestEachStepIsTimed(t *testing.T) {
+	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	const drip = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n"
+	at := serveRaw(t, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, drip)
+		_, _ = io.Copy(io.Discard, conn)
+	})
+	inBody := serveRaw(t, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, drip+"\r\nabc")
+		_, _ = io.Copy(io.Discard, conn)
+	})
+	packed := serveRaw(t, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, drip+"Content-Encoding: zstd\r\n\r\n\x28\xb5")
+		_, _ = io.Copy(io.Discard, conn)
+	})
+	tls := good(port(t, silent.Addr()))
+	tls.Scheme = "https"
+	const short = 50 * time.Millisecond
+	for name, test := range map[string]struct {
+		timeouts Timeouts
+		resolver Resolver
+		rule     Rule
+	}{
+		"dial":   {Timeouts{Dial: short}, &stuckResolver{asked: make(chan struct{}, 1)}, good(at)},
+		"TLS":    {Timeouts{TLS: short}, nil, tls},
+		"header": {Timeouts{Header: short}, nil, good(at)},
+		"body":   {Timeouts{Stall: short}, nil, good(inBody)},
+		"packed": {Timeouts{Stall: short}, nil, good(packed)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := client(t, Options{Rules: []Rule{test.rule}, Resolver: test.resolver, Timeouts: test.timeouts})
+			request := Request{Method: "GET", URL: test.rule.origin() + "/"}
 			wantError(t, do(t, c, request).err, abi.ErrTimedOut, "")
 		})
 	}

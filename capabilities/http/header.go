@@ -1,6 +1,7 @@
 package http
 
 import (
+	"bytes"
 	"fmt"
 	nethttp "net/http"
 	"slices"
@@ -84,19 +85,24 @@ func requestHeader(headers []Header) (header, error) {
 	return made, nil
 }
 
-// responseHeader is what a guest sees, in the order of names: without what is about the connection or has no valid name.
-func responseHeader(received nethttp.Header) []Header {
+// responseHeader is what a guest sees, in the order of names: without what is about the connection, has no valid name, or
+// has a secret in its name.
+func (s secrets) responseHeader(received nethttp.Header) []Header {
+	lower := make(secrets, len(s))
+	for i, form := range s {
+		lower[i] = bytes.ToLower(form)
+	}
 	var seen []Header
 	for name, values := range received {
 		switch name = strings.ToLower(name); name {
 		case "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade":
 			continue
 		}
-		if !httpguts.ValidHeaderFieldName(name) {
+		if !httpguts.ValidHeaderFieldName(name) || lower.mask(name) != name {
 			continue
 		}
 		for _, value := range values {
-			seen = append(seen, Header{name, text(value)})
+			seen = append(seen, Header{name, s.mask(text(value))})
 		}
 	}
 	slices.SortStableFunc(seen, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })

@@ -1,7 +1,7 @@
 // Package http implements the interface stile:capability/http over Go: requests that rules allow, and no others. A URL is
 // parsed once, and that value is authorised, dialled and sent; each redirect is authorised again, and the address of each
-// connection is checked when it is dialled. A response is read into the host, within limits, and reaches the guest as
-// text or as a blob.
+// connection is checked when it is dialled. Secrets are added on the way out and never reach the guest. A response is read
+// into the host, within limits, and reaches the guest as text, as a blob, or in parts while it comes.
 package http
 
 import (
@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"net"
 	nethttp "net/http"
-	"net/netip"
 	"runtime"
 	"slices"
 	"time"
@@ -31,18 +30,24 @@ type Options struct {
 	Rules []Rule
 	// Resolver finds addresses. Default net.DefaultResolver.
 	Resolver Resolver
+	// Credentials has the secrets that rules name. Default none: then no rule may name one.
+	Credentials Credentials
 	// RootCAs are whose certificates servers need. Default the system's.
 	RootCAs *x509.CertPool
-	// Forbidden are Stile's own listeners, which no rule makes reachable. An unspecified address such as 0.0.0.0 stands
-	// for every address of this machine.
-	Forbidden []netip.AddrPort
+	// Own are this program's listeners, which no rule makes reachable. Default none.
+	Own *Listeners
 	// Timeout is the most time one exchange takes, redirects and body included. Default 60 s.
 	Timeout time.Duration
+	// Timeouts bound the steps of each hop.
+	Timeouts Timeouts
 	// Pending is how many exchanges of one call may be in progress at a time. Default 64.
 	Pending int
 	// Held is how many bytes the host holds for one call at a time: contents of requests, heads and bodies of responses,
 	// and rules of narrowed clients. It also bounds a single response. Default 64 MiB.
 	Held int64
+	// Received is how many bytes of bodies one call takes in altogether: as they come, and once more decoded if they are
+	// compressed. It is what reading and decoding are charged to, which the host does beside the guest. Default 1 GiB.
+	Received int64
 	// TempDir is where response bodies above 1 MiB are kept. Default os.TempDir.
 	TempDir string
 }
@@ -71,7 +76,7 @@ func New(o Options) (*Grant, error) {
 	if len(o.Rules) > maxRules {
 		return nil, fmt.Errorf("http: more than %d rules", maxRules)
 	}
-	if o.Timeout < 0 || o.Pending < 0 || o.Held < 0 {
+	if min(o.Timeout, o.Timeouts.Dial, o.Timeouts.TLS, o.Timeouts.Header, o.Timeouts.Stall) < 0 || o.Pending < 0 || o.Held < 0 || o.Received < 0 {
 		return nil, errors.New("http: a limit is negative")
 	}
 	if o.Resolver == nil {
@@ -79,8 +84,9 @@ func New(o Options) (*Grant, error) {
 	}
 	o.Timeout = cmp.Or(o.Timeout, time.Minute)
 	o.Pending = cmp.Or(o.Pending, 64)
+	o.Timeouts = o.Timeouts.orDefaults()
 	o.Held = cmp.Or(o.Held, 64<<20)
-	o.Forbidden = slices.Clone(o.Forbidden)
+	o.Received = cmp.Or(o.Received, 1<<30)
 	config := &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	g := &Grant{options: o}
 	var transports []*nethttp.Transport
@@ -89,8 +95,11 @@ func New(o Options) (*Grant, error) {
 		if err != nil {
 			return nil, fmt.Errorf("http: rule %d: %w", i+1, err)
 		}
-		c.policy = addressPolicy{named: c.host.addr, allowed: c.Addresses, forbidden: o.Forbidden}
-		c.transport = newTransport(&dialer{policy: c.policy, resolver: o.Resolver}, config)
+		if c.Credential != "" && o.Credentials == nil {
+			return nil, fmt.Errorf("http: rule %d: there is nothing to take the credential %s from", i+1, c.Credential)
+		}
+		c.policy = addressPolicy{named: c.host.addr, allowed: c.Addresses, own: o.Own}
+		c.transport = newTransport(&dialer{policy: c.policy, resolver: o.Resolver, timeouts: o.Timeouts}, config)
 		transports = append(transports, c.transport)
 		g.rules = append(g.rules, c)
 	}
@@ -114,9 +123,11 @@ func (g *Grant) Open(ctx context.Context) (any, error) {
 		return nil, g.err
 	}
 	return &Client{grant: g, call: &call{
-		ctx:     ctx,
-		held:    blob.NewQuota("bytes held for http", g.options.Held),
-		pending: make(chan struct{}, g.options.Pending),
+		ctx:      ctx,
+		held:     blob.NewQuota("bytes held for http", g.options.Held),
+		received: blob.NewQuota("bytes received by http", g.options.Received),
+		pending:  make(chan struct{}, g.options.Pending),
+		decoding: make(chan struct{}, maxDecoding),
 	}}, nil
 }
 
@@ -129,10 +140,16 @@ func (g *Grant) CloseIdleConnections() {
 
 // call is what all clients of one call share.
 type call struct {
-	ctx     context.Context // ends with the call
-	held    *blob.Quota
-	pending chan struct{} // one element for each exchange in progress
+	ctx      context.Context // ends with the call
+	held     *blob.Quota
+	received *blob.Quota
+	pending  chan struct{} // one element for each exchange in progress
+	decoding chan struct{} // one element for each body that is being decompressed
 }
+
+// maxDecoding is how many bodies of a call are decompressed at a time. Each may need a window of 16 MiB, which nothing else
+// accounts for.
+const maxDecoding = 4
 
 // Client is what one call may do with a grant: the resource `client`. It is safe for concurrent use and needs no closing.
 type Client struct {

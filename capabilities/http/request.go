@@ -66,6 +66,10 @@ type request struct {
 	from string
 	// rule is the one that allows the request, once it is authorised.
 	rule *compiled
+	// crossed is set once a redirect has led to another origin.
+	crossed bool
+	// secrets are what was sent with the request, and with those that redirected to it.
+	secrets secrets
 }
 
 // newRequest checks everything that needs no rule.
@@ -165,7 +169,7 @@ func (q *request) http(ctx context.Context) *nethttp.Request {
 		made.Header.Set("User-Agent", "stile")
 	}
 	if q.header["range"] == nil && q.method != "HEAD" {
-		made.Header.Set("Accept-Encoding", "gzip")
+		made.Header.Set("Accept-Encoding", encodings)
 	}
 	reader, size := q.content.open()
 	made.ContentLength = size
@@ -193,6 +197,7 @@ func (q *request) redirected(status int, to *target) *request {
 		}
 	}
 	if to.origin() != q.target.origin() {
+		next.crossed = true
 		// What was meant for one server is not for another: authorization, cookies, keys in headers of their own.
 		for name := range next.header {
 			if !safeHeader(name) {

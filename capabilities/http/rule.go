@@ -36,6 +36,13 @@ type Rule struct {
 	// pass for another (X-HTTP-Method-Override, X-Original-URL, X-Forwarded-*, ...): these, Authorization and Cookie
 	// have to be named. Host and the headers of a connection can never be set. Default none.
 	Headers []string `json:"headers,omitempty"`
+	// Credential names a secret of Options.Credentials that the host adds to what it sends, and that the guest never sees.
+	// It needs a host other than "*", and https unless Host or Addresses names addresses that are not public. After a
+	// redirect to another origin it is not sent any more. Range has to be named in Headers then. Default none.
+	Credential string `json:"credential,omitempty"`
+	// As says how the credential is sent: "bearer", "basic" (the secret is USER:PASSWORD), "header:NAME" or "query:NAME". A
+	// header the guest cannot set then; a parameter takes the place of one the guest sent. Default "bearer".
+	As string `json:"as,omitempty"`
 	// MaxResponse is the most bytes of a response body, after decoding. At most 1 TiB; default 16 MiB.
 	MaxResponse int64 `json:"maxResponse,omitempty"`
 	// Addresses may be dialled though they are not public. Only the operator can set it: it has no JSON form.
@@ -57,7 +64,7 @@ const (
 var defaultMethods = []string{"GET", "HEAD"}
 
 // ParseRule parses the short form that the command line uses: a URL whose host and path are patterns, then options, as in
-// "https://api.github.com/repos/**,methods=GET+POST,headers=authorization,max-response=1048576" or
+// "https://api.github.com/repos/**,methods=GET+POST,credential=github-token,as=bearer,max-response=1048576" or
 // "http://*:8080/**,addresses=10.0.0.0/8+fd00::/8". Without a path it covers all paths. A comma in the path is written
 // %2C.
 func ParseRule(spec string) (Rule, error) {
@@ -111,6 +118,10 @@ func (r *Rule) setOption(option string) error {
 		r.Methods = append(r.Methods, values...)
 	case "headers":
 		r.Headers = append(r.Headers, values...)
+	case "credential":
+		r.Credential = value
+	case "as":
+		r.As = value
 	case "max-response":
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil {
@@ -126,7 +137,7 @@ func (r *Rule) setOption(option string) error {
 			r.Addresses = append(r.Addresses, prefix)
 		}
 	default:
-		return fmt.Errorf("unknown option %q; the options are methods, headers, max-response and addresses", name)
+		return fmt.Errorf("unknown option %q; the options are methods, headers, credential, as, max-response and addresses", name)
 	}
 	return nil
 }
@@ -144,6 +155,12 @@ func (r Rule) String() string {
 		list("methods", r.Methods)
 	}
 	list("headers", r.Headers)
+	if r.Credential != "" {
+		list("credential", []string{r.Credential})
+		if r.As != "" && r.As != "bearer" {
+			list("as", []string{r.As})
+		}
+	}
 	if r.MaxResponse != 0 && r.MaxResponse != defaultMaxResponse {
 		list("max-response", []string{strconv.FormatInt(r.MaxResponse, 10)})
 	}
@@ -168,7 +185,8 @@ func (r *Rule) UnmarshalJSON(data []byte) error {
 	var read Rule
 	fields := map[string]any{
 		"scheme": &read.Scheme, "host": &read.Host, "port": &read.Port, "methods": &read.Methods,
-		"path": &read.Path, "headers": &read.Headers, "maxResponse": &read.MaxResponse,
+		"path": &read.Path, "headers": &read.Headers,
+		"credential": &read.Credential, "as": &read.As, "maxResponse": &read.MaxResponse,
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
@@ -208,6 +226,7 @@ type compiled struct {
 	host                host
 	anyHost, subdomains bool
 	path                pattern
+	placement           placement // of the credential
 	// policy and transport are of a rule of a grant only; a rule that narrows has none.
 	policy    addressPolicy
 	transport *nethttp.Transport
@@ -249,7 +268,7 @@ func (r Rule) compile() (*compiled, error) {
 		}
 		c.Addresses[i] = prefix.Masked()
 	}
-	return c, nil
+	return c, c.compileCredential()
 }
 
 // size is about how many bytes c takes, at most.

@@ -10,6 +10,12 @@ import (
 
 func TestParseRule(t *testing.T) {
 	for spec, want := range map[string]Rule{
+		"https://a,credential=a-token": {
+			Scheme: "https", Host: "a", Port: 443, Methods: []string{"GET", "HEAD"}, Path: "/**", Credential: "a-token", As: "bearer", MaxResponse: 16 << 20,
+		},
+		"https://a,credential=a-token,as=header:X-Api-Key": {
+			Scheme: "https", Host: "a", Port: 443, Methods: []string{"GET", "HEAD"}, Path: "/**", Credential: "a-token", As: "header:X-Api-Key", MaxResponse: 16 << 20,
+		},
 		"https://api.github.com": {
 			Scheme: "https", Host: "api.github.com", Port: 443, Methods: []string{"GET", "HEAD"}, Path: "/**", MaxResponse: 16 << 20,
 		},
@@ -84,7 +90,7 @@ func TestRuleJSON(t *testing.T) {
 		`null`, `[]`, `"https://a"`, `{}`, `{"host":""}`, `{"host":null}`, `{"host":1}`, `{"host":"a","host":"b"}`, `{"Host":"a"}`, `{"host":"a","HOST":"b"}`,
 		`{"host":"a","hots":"b"}`, `{"host":"a","methods":[]}`, `{"host":"a","methods":null}`, `{"host":"a","methods":"GET"}`, `{"host":"a","methods":[ ]}`, `{"host":"a","port":0}`,
 		`{"host":"a","port":-1}`, `{"host":"a","port":65536}`, `{"host":"a","port":1.5}`, `{"host":"a","path":""}`, `{"host":"a","path":"a"}`, `{"host":"a","maxResponse":0}`,
-		`{"host":"a","maxResponse":-1}`, `{"host":"a","addresses":["10.0.0.0/8"]}`, `{"host":"*"}`, `{"host":"*","port":443}`, `{"host":"a","credential":"x"}`, `{"host":"a"`,
+		`{"host":"a","maxResponse":-1}`, `{"host":"a","addresses":["10.0.0.0/8"]}`, `{"host":"*"}`, `{"host":"*","port":443}`, `{"host":"a","credential":""}`, `{"host":"a","credential":"x","as":""}`, `{"host":"a"`,
 		`{"host":"a","scheme":"ftp"}`, `{"host":"a","headers":["host"]}`,
 	} {
 		before := Rule{Host: "untouched"}

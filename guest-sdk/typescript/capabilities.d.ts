@@ -105,6 +105,17 @@ export namespace Http {
     path: string;
     headers: Array<string>;
   }
+  /** How far an exchange has come. */
+  type Stage =
+    | { tag: "head" }
+    /** More of the body has arrived than this many bytes, or it has ended. */
+    | { tag: "body"; val: bigint }
+    /** The whole body has arrived. */
+    | { tag: "whole" };
+  interface Part {
+    offset: bigint;
+    len: number;
+  }
   interface Client {
     /** Starts a request and returns at once; a denial is already known here. */
     start(request: Request): Promise<Exchange>;
@@ -113,10 +124,16 @@ export namespace Http {
     rules(): Promise<Array<Rule>>;
   }
   interface Exchange {
-    subscribe(): Promise<void>;
+    /** Ready when the exchange has come so far, or has failed. */
+    subscribe(stage: Stage): Promise<void>;
     head(): Promise<Head>;
+    /** The whole body. */
     text(max: bigint): Promise<string>;
-    blob(): Promise<Blob.Blob>;
+    /**
+     * The whole body, once. With a part: what has arrived from its offset on, at most 262,144 bytes of it, and at least one
+     * unless the body has ended.
+     */
+    blob(part?: Part | undefined): Promise<Blob.Blob>;
   }
 }
 

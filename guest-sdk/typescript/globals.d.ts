@@ -3,12 +3,12 @@
  *
  *     { "compilerOptions": { "lib": ["ES2024"], "types": ["stile/globals"] } }
  *
- * Only what is declared here exists: no Intl, no streams, no modules of Node.js.
+ * Only what is declared here exists: no Intl, no streams but the bodies of requests and responses, no modules of Node.js.
  */
 export {};
 
 declare global {
-  type BodyInit = string | URLSearchParams | Blob | ArrayBuffer | ArrayBufferView;
+  type BodyInit = string | URLSearchParams | Blob | ArrayBuffer | ArrayBufferView | ReadableStream;
   type HeadersInit = Headers | Iterable<readonly [string, string]> | Record<string, string>;
 
   class URL {
@@ -92,7 +92,25 @@ declare global {
     [Symbol.iterator](): IterableIterator<[string, string]>;
   }
 
+  interface ReadableStreamReader {
+    /** The next bytes, as soon as some have arrived. */
+    read(): Promise<{ done: false; value: Uint8Array<ArrayBuffer> } | { done: true; value: undefined }>;
+    cancel(): Promise<void>;
+    releaseLock(): void;
+  }
+
+  /** The body of a response or request, piece by piece. As the body of another request it does not enter the extension. */
+  interface ReadableStream {
+    readonly locked: boolean;
+    getReader(): ReadableStreamReader;
+    cancel(): Promise<void>;
+    values(): AsyncGenerator<Uint8Array<ArrayBuffer>>;
+    [Symbol.asyncIterator](): AsyncGenerator<Uint8Array<ArrayBuffer>>;
+  }
+  var ReadableStream: { readonly prototype: ReadableStream };
+
   interface Body {
+    readonly body: ReadableStream | null;
     readonly bodyUsed: boolean;
     text(): Promise<string>;
     json(): Promise<any>;
@@ -107,7 +125,7 @@ declare global {
     body?: BodyInit | null;
     /** "follow" when absent; each step is authorised again. */
     redirect?: "follow" | "manual" | "error";
-    /** Gives the request up when it aborts. */
+    /** Gives the request and the body of its response up when it aborts. */
     signal?: AbortSignal | null;
   }
 

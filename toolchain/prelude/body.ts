@@ -1,24 +1,32 @@
 // What Request and Response have in common: content that is read once, and only when it is asked for.
-import { Blob, blobBytes, hostBlob } from "./blob";
+import { orAbort, type AbortSignal } from "./abort";
+import { wait } from "./bindings";
+import { Blob, blobBytes, hostBlob, piece } from "./blob";
 import { decode, encode, view } from "./encoding";
 import { ask, CapabilityError } from "./errors";
 import type { Raw } from "./session";
+import { isUsed, ReadableStream, type Source, stream } from "./stream";
 
 /** Content and the ways to look at it; each may be used again. */
 export interface Content {
   /** What an author gave; undefined for content that is on the host. */
   source: string | Uint8Array<ArrayBuffer> | Blob | undefined;
   type: string | undefined;
-  text(): string;
-  bytes(): Uint8Array<ArrayBuffer>;
-  blob(type: string): Blob;
+  text(): string | Promise<string>;
+  bytes(): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>;
+  blob(type: string): Blob | Promise<Blob>;
+  /** Missing where all is there from the start. */
+  pieces?(): Source;
+  /** Set once several bodies have this content. */
+  shared?: boolean;
 }
 
-export type BodyInit = string | URLSearchParams | Blob | ArrayBuffer | ArrayBufferView;
+export type BodyInit = string | URLSearchParams | Blob | ArrayBuffer | ArrayBufferView | ReadableStream;
 
 /** The content that an author gave. */
 export function given(body: BodyInit | null | undefined): Content | undefined {
   if (body === undefined || body === null) return undefined;
+  if (body instanceof ReadableStream) return Body.behind(body);
   if (body instanceof Blob) {
     const type = body.type || undefined;
     return { source: body, type, text: () => decode(blobBytes(body)), bytes: () => blobBytes(body), blob: () => body };
@@ -40,60 +48,124 @@ export function given(body: BodyInit | null | undefined): Content | undefined {
 const unlimited = 0xffff_ffff_ffff_ffffn;
 
 /** The content of an exchange: text crosses as text, bytes stay on the host until somebody looks. */
-export function received(exchange: Raw, type: string): Content {
+export function received(exchange: Raw, type: string, signal: AbortSignal): Content {
   let blob: Blob | undefined;
+  const until = (tag: string, val?: bigint) => {
+    signal.throwIfAborted();
+    return orAbort(wait(exchange.subscribe({ tag, val })), signal, () => exchange.drop());
+  };
   // An exchange gives its bytes away once.
-  const stored = () => (blob ??= ask(() => hostBlob(exchange.blob(), type)));
+  const stored = async () => {
+    if (!blob) await until("whole");
+    blob ??= ask(() => hostBlob(exchange.blob(), type));
+    exchange.drop();
+    return blob;
+  };
+  // What was read is not held on the host any longer.
+  const finish = (content: Content) => {
+    if (!content.shared) exchange.drop();
+  };
   return {
     source: undefined,
     type: undefined,
-    text: () => {
+    async text() {
+      if (!blob) await until("whole");
       if (blob) return decode(blobBytes(blob));
       try {
-        return ask(() => exchange.text(unlimited) as string).replace(/^\ufeff/, "");
+        const text: string = ask(() => exchange.text(unlimited));
+        finish(this);
+        return text.replace(/^\ufeff/, "");
       } catch (error) {
-        if (error instanceof CapabilityError && error.code === "invalid") return decode(blobBytes(stored()));
+        if (error instanceof CapabilityError && error.code === "invalid") return decode(blobBytes(await stored()));
         throw error;
       }
     },
-    bytes: () => blobBytes(stored()),
+    bytes: async () => blobBytes(await stored()),
     blob: stored,
+    pieces() {
+      let at = 0;
+      return {
+        next: async () => {
+          if (!blob) await until("body", BigInt(at));
+          const bytes = blob ? blobBytes(blob).slice(at, at + piece) : part(exchange, at);
+          at += bytes.length;
+          if (bytes.length) return bytes;
+          finish(this);
+          return undefined;
+        },
+        cancel: () => finish(this),
+      };
+    },
+  };
+}
+
+/** What has arrived from an offset on; nothing at the end. */
+function part(exchange: Raw, offset: number): Uint8Array<ArrayBuffer> {
+  return ask(() => {
+    const raw: Raw = exchange.blob({ offset: BigInt(offset), len: piece });
+    const bytes = raw.bytes(0n, piece);
+    raw.drop();
+    return bytes;
+  });
+}
+
+/** Bytes that are there, as a source. */
+function once(content: Content): Source {
+  let bytes: Content["bytes"] | undefined = content.bytes;
+  return {
+    next: async () => {
+      const all = (await bytes?.())?.slice();
+      bytes = undefined;
+      return all?.length ? all : undefined;
+    },
+    cancel: () => (bytes = undefined),
   };
 }
 
 export abstract class Body {
   #content: Content | undefined;
   #used = false;
+  #stream: ReadableStream | undefined;
 
   constructor(content: Content | undefined) {
     this.#content = content;
   }
   abstract get headers(): { get(name: string): string | null };
 
+  get body(): ReadableStream | null {
+    const content = this.#content;
+    if (!content) return null;
+    if (!this.#stream) {
+      this.#stream = stream(this.#used ? { next: async () => undefined, cancel() {} } : (content.pieces?.() ?? once(content)));
+      owners.set(this.#stream, this);
+    }
+    return this.#stream;
+  }
   get bodyUsed(): boolean {
-    return this.#used;
+    return this.#used || (this.#stream !== undefined && isUsed(this.#stream));
   }
   async text(): Promise<string> {
-    return this.#take()?.text() ?? "";
+    return (await this.#take()?.text()) ?? "";
   }
   async json(): Promise<unknown> {
     return JSON.parse(await this.text());
   }
   async bytes(): Promise<Uint8Array<ArrayBuffer>> {
-    return this.#take()?.bytes().slice() ?? new Uint8Array(0);
+    return (await this.#take()?.bytes())?.slice() ?? new Uint8Array(0);
   }
   async arrayBuffer(): Promise<ArrayBuffer> {
     return (await this.bytes()).buffer;
   }
   async blob(): Promise<Blob> {
     const type = this.headers.get("content-type") ?? "";
-    return this.#take()?.blob(type) ?? new Blob([], { type });
+    return (await this.#take()?.blob(type)) ?? new Blob([], { type });
   }
   #take(): Content | undefined {
     const content = this.#content;
     if (content) {
       Body.unused(this);
       this.#used = true;
+      this.#stream?.getReader(); // nobody else reads it now
     }
     return content;
   }
@@ -101,9 +173,16 @@ export abstract class Body {
   /** The content, for a copy of its owner. */
   static content(body: Body): Content | undefined {
     Body.unused(body);
+    if (body.#content) body.#content.shared = true;
     return body.#content;
   }
+  /** The content of which a body made the stream; it is read as its new owner wants it, and never again as a stream. */
+  static behind(stream: ReadableStream): Content {
+    return owners.get(stream)!.#take()!;
+  }
   private static unused(body: Body): void {
-    if (body.#used) throw new TypeError("the body was read already");
+    if (body.bodyUsed || body.#stream?.locked) throw new TypeError("the body was read already");
   }
 }
+
+const owners = new WeakMap<ReadableStream, Body>();

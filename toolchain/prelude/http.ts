@@ -33,28 +33,30 @@ function whole(rule: string | Rule) {
 
 async function send(client: Raw, request: Request): Promise<Response> {
   request.signal.throwIfAborted();
+  const content = await outgoing(Body.content(request));
+  request.signal.throwIfAborted();
   const exchange: Raw = ask(() =>
     client.start({
       method: request.method,
       url: request.url,
       headers: [...request.headers].map(([name, value]) => ({ name, value })),
-      content: outgoing(Body.content(request)),
+      content,
       redirect: request.redirect,
       timeout: undefined,
     }),
   );
-  await orAbort(wait(exchange.subscribe()), request.signal, () => exchange.drop());
-  return response(exchange);
+  await orAbort(wait(exchange.subscribe({ tag: "head" })), request.signal, () => exchange.drop());
+  return response(exchange, request.signal);
 }
 
 /** Text travels as text, a Blob of the host's as its handle, and other bytes as they are if they fit. */
-function outgoing(content: Content | undefined): { tag: string; val?: unknown } {
+async function outgoing(content: Content | undefined): Promise<{ tag: string; val?: unknown }> {
   if (!content) return { tag: "none" };
-  const source = content.source ?? content.blob("");
+  const source = content.source ?? (await content.blob(""));
   if (typeof source === "string") return { tag: "text", val: source };
   const handle = source instanceof Blob ? takeHandle(source) : undefined;
   if (handle) return { tag: "blob", val: handle };
-  const bytes = content.bytes();
+  const bytes = await content.bytes();
   if (bytes.length <= piece) return { tag: "bytes", val: bytes };
   throw new CapabilityError("too-large", `a body of ${bytes.length} bytes: at most ${piece}, or text, or a Blob of the host's, which a blob binding makes`);
 }

@@ -9,8 +9,9 @@ import { fetch, http } from "./http";
 import { crypto } from "./random";
 import { Request } from "./request";
 import { Response } from "./response";
+import { ReadableStream } from "./stream";
 
-install({ Request, Response, URL: UrlClass, URLSearchParams: UrlSearchParamsClass, fetch });
+install({ ReadableStream, Request, Response, URL: UrlClass, URLSearchParams: UrlSearchParamsClass, fetch });
 // The polyfill's private store, which it keeps in a closure as well.
 delete (globalThis as Record<string, unknown>)["__core-js_shared__"];
 

@@ -1,4 +1,5 @@
 // Response.
+import type { AbortSignal } from "./abort";
 import { Body, type BodyInit, type Content, given, received } from "./body";
 import { ask } from "./errors";
 import { Headers, type Init } from "./headers";
@@ -21,7 +22,7 @@ interface Answer {
 // Statuses that have no body.
 const empty = new Set([101, 103, 204, 205, 304]);
 
-let answered: (head: Answer, exchange: Raw) => Response;
+let answered: (head: Answer, exchange: Raw, signal: AbortSignal) => Response;
 
 export class Response extends Body {
   #status: number;
@@ -85,9 +86,9 @@ export class Response extends Body {
     return "Response";
   }
   static {
-    answered = (head, exchange) => {
+    answered = (head, exchange, signal) => {
       const headers = new Headers(head.headers.map(({ name, value }) => [name, value] as const));
-      const content = received(exchange, headers.get("content-type") ?? "");
+      const content = received(exchange, headers.get("content-type") ?? "", signal);
       const response = new Response(null, { headers }, content);
       response.#status = head.status;
       response.#url = head.url;
@@ -98,7 +99,7 @@ export class Response extends Body {
   }
 }
 
-/** The response that an exchange got. */
-export function response(exchange: Raw): Response {
-  return answered(ask(() => exchange.head()), exchange);
+/** The response that an exchange got. The signal ends its body, too. */
+export function response(exchange: Raw, signal: AbortSignal): Response {
+  return answered(ask(() => exchange.head()), exchange, signal);
 }

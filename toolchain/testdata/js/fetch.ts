@@ -1,6 +1,7 @@
 // bindings: network, clock
 // input.site is what `network` may reach with GET and POST: it answers /echo with the request as JSON {method, headers, body}, /bytes with the
-// four bytes ff 00 ef 0a as image/png, /moved with a redirect to /echo, and /slow never.
+// four bytes ff 00 ef 0a as image/png, /large with 600,000 bytes of text, /events with three events that each take 9 bytes, of which the last never comes
+// with ?hang, /moved with a redirect to /echo, and /slow never.
 import { equal, ok, rejects } from "./assert";
 
 export default async function ({ site }: any, env: any): Promise<void> {

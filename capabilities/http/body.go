@@ -1,0 +1,213 @@
+package http
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"math"
+	"mime"
+	nethttp "net/http"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+)
+
+// receive reads the body to its end.
+func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Response, encoding string, q *request) error {
+	limit := q.rule.MaxResponse
+	if encoding == "" && response.ContentLength > limit && response.Request.Method != "HEAD" {
+		return &abi.Error{Code: abi.CodeTooLarge, Size: uint64(response.ContentLength)}
+	}
+	kind := q.secrets.mask(response.Header.Get("Content-Type"))
+	if _, _, err := mime.ParseMediaType(kind); err != nil || !blob.ValidMediaType(kind) {
+		kind = ""
+	}
+	e.mu.Lock()
+	e.arriving = blob.NewBuilder(blob.Options{MediaType: kind, Limit: limit, Dir: c.grant.options.TempDir, Quota: e.held})
+	e.mu.Unlock()
+	var body io.Reader = chargedReader{response.Body, c.call.received}
+	if encoding != "" {
+		select {
+		case c.call.decoding <- struct{}{}:
+			defer func() { <-c.call.decoding }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		decoded, err := decode(body, encoding, limit)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = decoded.Close() }()
+		body = chargedReader{decoded, c.call.received}
+	}
+	if len(q.secrets) > 0 {
+		body = &maskReader{r: body, secrets: q.secrets}
+	}
+	_, err := io.Copy(bodyWriter{e}, body)
+	return err
+}
+
+// bodyWriter keeps what arrives.
+type bodyWriter struct{ e *Exchange }
+
+func (w bodyWriter) Write(p []byte) (int, error) {
+	w.e.mu.Lock()
+	defer w.e.mu.Unlock()
+	n, err := w.e.arriving.Write(p)
+	w.e.arrived()
+	return n, err
+}
+
+// finish ends the body: it is whole, or there is none because of err.
+func (e *Exchange) finish(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.arriving != nil {
+		if err == nil {
+			e.body, err = e.arriving.Blob()
+		}
+		_ = e.arriving.Close() // drops what did not become a blob
+	}
+	e.arriving, e.ended, e.bodyErr = nil, true, err
+	e.arrived()
+}
+
+// arrived wakes who waits for more of the body. It needs e.mu.
+func (e *Exchange) arrived() {
+	if e.more != nil {
+		close(e.more)
+		e.more = nil
+	}
+}
+
+// wakeUp returns what is closed when something arrives or the body ends. It needs e.mu.
+func (e *Exchange) wakeUp() <-chan struct{} {
+	if e.more == nil {
+		e.more = make(chan struct{})
+	}
+	return e.more
+}
+
+// stallReader calls expire when a read takes too long.
+type stallReader struct {
+	io.ReadCloser
+	limit time.Duration
+	timer *time.Timer
+}
+
+func newStallReader(r io.ReadCloser, limit time.Duration, expire func()) stallReader {
+	s := stallReader{r, limit, time.AfterFunc(limit, expire)}
+	s.timer.Stop() // until something is read
+	return s
+}
+
+func (s stallReader) Read(p []byte) (int, error) {
+	s.timer.Reset(s.limit)
+	defer s.timer.Stop()
+	return s.ReadCloser.Read(p)
+}
+
+// Part is the record `part`: a place in a body.
+type Part struct {
+	Offset uint64
+	Len    uint32
+}
+
+// part returns what is there of a part, and whether the body ends before it has more. It needs e.mu.
+func (e *Exchange) part(ctx context.Context, p Part) (data []byte, ended bool, err error) {
+	n := int(min(p.Len, blob.MaxBytes))
+	switch {
+	case e.arriving != nil:
+		if p.Offset <= math.MaxInt64 {
+			data, err = e.arriving.Bytes(int64(p.Offset), n)
+		}
+		return data, false, err
+	case e.body != nil:
+		data, err = e.body.Bytes(ctx, p.Offset, uint32(n))
+		return data, true, err
+	}
+	if e.ended {
+		return nil, true, cmp.Or(e.bodyErr, error(errTaken))
+	}
+	return nil, false, nil
+}
+
+// Text returns the whole body as text, and waits for it. Beyond the errors of Head and [blob.Blob.Text] it fails with
+// abi.ErrTooLarge when the body is larger than its rule allows, and with abi.ErrExhausted when it is larger than what the
+// host still holds for the call.
+func (e *Exchange) Text(ctx context.Context, max uint64) (string, error) {
+	body, err := e.wholeBody(ctx)
+	if err != nil {
+		return "", err
+	}
+	return body.Text(ctx, max)
+}
+
+// Blob hands the whole body over, and waits for it; it can be taken once. With a part it waits
+// for one byte from the offset on and copies what has arrived, at most 256 KiB; an empty blob is the end of the body. The
+// caller closes the blob. It fails as Text does.
+func (e *Exchange) Blob(ctx context.Context, part *Part) (*blob.Blob, error) {
+	if part != nil {
+		return e.blobOf(ctx, *part)
+	}
+	body, err := e.wholeBody(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.body == nil {
+		return nil, errTaken
+	}
+	e.body = nil
+	return body, nil
+}
+
+func (e *Exchange) blobOf(ctx context.Context, part Part) (*blob.Blob, error) {
+	if part.Len == 0 {
+		return nil, abi.Errorf(abi.CodeInvalid, "a part of no bytes")
+	}
+	for {
+		e.mu.Lock()
+		data, ended, err := e.part(ctx, part)
+		more := e.wakeUp()
+		e.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		if len(data) > 0 || ended {
+			return e.keep(data)
+		}
+		if err := wait(ctx, more); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// keep makes a blob that is charged as the body itself is.
+func (e *Exchange) keep(data []byte) (*blob.Blob, error) {
+	builder := blob.NewBuilder(blob.Options{Quota: e.held})
+	defer func() { _ = builder.Close() }() // drops what did not become a blob
+	if _, err := builder.Write(data); err != nil {
+		return nil, err
+	}
+	return builder.Blob()
+}
+
+var errTaken = abi.Errorf(abi.CodeInvalid, "the body was taken, or the exchange closed")
+
+func (e *Exchange) wholeBody(ctx context.Context) (*blob.Blob, error) {
+	if err := wait(ctx, e.done); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.bodyErr != nil:
+		return nil, e.bodyErr
+	case e.body == nil:
+		return nil, errTaken
+	}
+	return e.body, nil
+}

@@ -1,0 +1,142 @@
+package http
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	nethttp "net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// Credentials is where the secrets come from that rules name.
+type Credentials interface {
+	// Get returns the secret of a name. It is called for every hop whose rule names it, and must be safe for concurrent use.
+	// The text of an error goes nowhere: a guest and its denial learn that the credential cannot be had, and no more.
+	Get(ctx context.Context, name string) (string, error)
+}
+
+// What a credential may be.
+const (
+	// minSecret is the fewest bytes: what is shorter stands in responses by chance, so it could not be kept out of them.
+	minSecret = 8
+	maxSecret = 4 << 10
+)
+
+var (
+	credentialName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	parameterName  = regexp.MustCompile(`^[A-Za-z0-9_.~-]{1,64}$`)
+)
+
+// placement is where a credential goes: into a header or into the query.
+type placement struct {
+	header, parameter string
+	basic             bool
+}
+
+func parsePlacement(as string) (placement, error) {
+	kind, name, named := strings.Cut(as, ":")
+	switch {
+	case as == "bearer":
+		return placement{header: "authorization"}, nil
+	case as == "basic":
+		return placement{header: "authorization", basic: true}, nil
+	case kind == "header" && named:
+		name = strings.ToLower(name)
+		if !httpguts.ValidHeaderFieldName(name) || forbiddenHeader(name) || safeHeader(name) {
+			return placement{}, fmt.Errorf("the header %q cannot carry a credential", name)
+		}
+		return placement{header: name}, nil
+	case kind == "query" && named:
+		if !parameterName.MatchString(name) {
+			return placement{}, fmt.Errorf("the query parameter %q cannot carry a credential", name)
+		}
+		return placement{parameter: name}, nil
+	}
+	return placement{}, errors.New("as is not bearer, basic, header:NAME or query:NAME")
+}
+
+// compileCredential checks that the credential goes to one place, over a connection that nobody else reads, where the
+// guest cannot put anything.
+func (c *compiled) compileCredential() error {
+	if c.Credential == "" {
+		if c.As != "" {
+			return errors.New("as stands without a credential")
+		}
+		return nil
+	}
+	// The name is not shown: somebody may have written the secret itself.
+	if !credentialName.MatchString(c.Credential) {
+		return errors.New("credential is not a name of a-z, 0-9, - and _")
+	}
+	if c.As == "" {
+		c.As = "bearer"
+	}
+	var err error
+	if c.placement, err = parsePlacement(c.As); err != nil {
+		return err
+	}
+	switch private := len(c.Addresses) > 0 || c.host.addr.IsValid() && special(c.host.addr) != ""; {
+	case c.anyHost:
+		return errors.New("a credential needs a host that is named")
+	case c.Scheme != "https" && !private:
+		return errors.New("a credential needs https, except for an address that is not public")
+	case slices.Contains(c.Headers, c.placement.header):
+		return fmt.Errorf("the header %s is the credential's, so the guest cannot set it", c.placement.header)
+	}
+	return nil
+}
+
+// authenticate puts the credential of q's rule into what is sent, and remembers in q what has to be kept from the guest.
+func (c *Client) authenticate(ctx context.Context, q *request, sent *nethttp.Request) error {
+	name := q.rule.Credential
+	// Where a server sent the guest is not where the operator meant the secret to go, not even back at its own origin.
+	if name == "" || q.crossed {
+		return nil
+	}
+	value, err := c.grant.options.Credentials.Get(ctx, name)
+	if err != nil {
+		return abi.Deny(abi.Denial{
+			Operation: q.operation(), Reason: fmt.Sprintf("the rule wants the credential %s, which cannot be had", name),
+			Remedy: "stile secret set " + name,
+		})
+	}
+	if len(value) < minSecret || len(value) > maxSecret || !ascii(value) || !httpguts.ValidHeaderFieldValue(value) || strings.TrimSpace(value) != value {
+		return abi.Deny(abi.Denial{
+			Operation: q.operation(), Reason: fmt.Sprintf("the credential %s is not %d to %d printable ASCII characters", name, minSecret, maxSecret),
+			Remedy: "stile secret set " + name,
+		})
+	}
+	q.secrets = q.secrets.with(value)
+	switch at := q.rule.placement; {
+	case at.parameter != "":
+		sent.URL.RawQuery = withParameter(q.target.query, at.parameter, value)
+	case at.basic:
+		if _, password, ok := strings.Cut(value, ":"); ok {
+			q.secrets = q.secrets.with(password)
+		}
+		sent.Header.Set(at.header, "Basic "+base64.StdEncoding.EncodeToString([]byte(value)))
+	case q.rule.As == "bearer":
+		sent.Header.Set(at.header, "Bearer "+value)
+	default:
+		sent.Header.Set(at.header, value)
+	}
+	return nil
+}
+
+// withParameter sets a parameter of a query, in place of what has its name.
+func withParameter(query, name, value string) string {
+	kept := slices.DeleteFunc(strings.Split(query, "&"), func(part string) bool {
+		key, _, _ := strings.Cut(part, "=")
+		decoded, err := url.QueryUnescape(key)
+		return part == "" || err == nil && decoded == name
+	})
+	return strings.Join(append(kept, name+"="+url.QueryEscape(value)), "&")
+}

@@ -1,0 +1,108 @@
+package http
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	nethttp "net/http"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+)
+
+// encodings is what requests accept, where the host decodes the answer.
+const encodings = "gzip, br, zstd"
+
+// encodingOf returns the encoding that the body has to be decoded from, and takes the headers that say so away.
+func encodingOf(response *nethttp.Response) string {
+	encoding := strings.ToLower(response.Header.Get("Content-Encoding"))
+	switch encoding {
+	case "x-gzip":
+		encoding = "gzip"
+	case "gzip", "br", "zstd":
+	default:
+		return ""
+	}
+	if response.Request.Header.Get("Accept-Encoding") == "" {
+		return ""
+	}
+	response.Header.Del("Content-Encoding")
+	response.Header.Del("Content-Length")
+	return encoding
+}
+
+// maxWindow is how far back zstd may look, as RFC 9659 has it for HTTP. br never needs more than twice that.
+const maxWindow = 8 << 20
+
+// decode decompresses what comes from body. Compressed bytes are limited too, because a stream of empty pieces never comes
+// to anything decoded. Closing ends it and leaves body open.
+func decode(body io.Reader, encoding string, limit int64) (io.ReadCloser, error) {
+	compressed := bufio.NewReader(&limitedReader{body, limit + limit/8 + 64<<10, limit})
+	if _, err := compressed.Peek(1); errors.Is(err, io.EOF) {
+		return io.NopCloser(compressed), nil
+	}
+	switch encoding {
+	case "gzip":
+		return gzip.NewReader(compressed)
+	case "br":
+		return io.NopCloser(guarded{brotli.NewReader(compressed)}), nil
+	default:
+		decoder, err := zstd.NewReader(compressed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, err
+		}
+		return struct {
+			io.Reader
+			io.Closer
+		}{guarded{decoder}, decoder.IOReadCloser()}, nil
+	}
+}
+
+// guarded makes an error of a panic: decoders that others wrote read bytes that strangers chose, and one panic of a
+// goroutine is the end of the whole program.
+type guarded struct{ io.Reader }
+
+func (g guarded) Read(p []byte) (n int, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			n, err = 0, fmt.Errorf("the decoder failed: %v", r)
+		}
+	}()
+	return g.Reader.Read(p)
+}
+
+// limitedReader fails, where io.LimitedReader would end.
+type limitedReader struct {
+	r    io.Reader
+	left int64
+	size int64 // what the error says
+}
+
+func (l *limitedReader) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(l.size)}
+	}
+	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	return n, err
+}
+
+// chargedReader charges what it reads to the call, for good.
+type chargedReader struct {
+	r     io.Reader
+	quota *blob.Quota
+}
+
+func (c chargedReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if refused := c.quota.Reserve(int64(n)); refused != nil {
+		return 0, refused
+	}
+	return n, err
+}

@@ -1,0 +1,142 @@
+package http
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	nethttp "net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// packed compresses, by encoding.
+var packed = map[string]func([]byte) []byte{
+	"gzip": func(data []byte) []byte {
+		return written(data, func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })
+	},
+	"br": func(data []byte) []byte {
+		return written(data, func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) })
+	},
+	"zstd": func(data []byte) []byte {
+		return written(data, func(w io.Writer) io.WriteCloser {
+			encoder, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true))
+			return encoder
+		})
+	},
+}
+
+func written(data []byte, compress func(io.Writer) io.WriteCloser) []byte {
+	var out bytes.Buffer
+	w := compress(&out)
+	_, _ = w.Write(data)
+	_ = w.Close()
+	return out.Bytes()
+}
+
+func TestDecoding(t *testing.T) {
+	type response struct {
+		encoding string
+		body     []byte
+		want     string
+		fails    bool
+	}
+	bodies := map[string]response{
+		"members":         {"GZip", append(packed["gzip"]([]byte("a")), packed["gzip"]([]byte("b"))...), "ab", false},
+		"x-gzip":          {"x-gzip", packed["gzip"]([]byte("a")), "a", false},
+		"gzip trailing":   {"gzip", append(packed["gzip"]([]byte("a")), "garbage garbage"...), "", true},
+		"frames":          {"zstd", append(packed["zstd"]([]byte("a")), packed["zstd"]([]byte("b"))...), "ab", false},
+		"zstd window":     {"zstd", []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xf8, 0x03, 0x00, 0x00, 0x61}, "", true},
+		"other":           {"compress", []byte("raw"), "raw", false},
+		"encoded twice":   {"gzip, br", []byte("raw"), "raw", false},
+		"unencoded":       {"", []byte("raw"), "raw", false},
+		"identity":        {"identity", []byte("raw"), "raw", false},
+		"zstd dictionary": {"zstd", []byte{0x28, 0xb5, 0x2f, 0xfd, 0x21, 0x07, 0x01, 0x09, 0x00, 0x00, 0x61}, "", true},
+	}
+	for encoding, pack := range packed {
+		bodies[encoding+" whole"] = response{encoding, pack([]byte("text")), "text", false}
+		bodies[encoding+" empty"] = response{encoding, nil, "", false}
+		bodies[encoding+" of nothing"] = response{encoding, pack(nil), "", false}
+		cut := pack(bytes.Repeat([]byte("text, of which something is missing; "), 100))
+		bodies[encoding+" cut"] = response{encoding, cut[:len(cut)-6], "", true}
+		bodies[encoding+" garbage"] = response{encoding, []byte("this is something else"), "", true}
+	}
+	at := serve(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
+		if (r.Header.Get("Accept-Encoding") == "gzip, br, zstd") == (r.Method == "HEAD" || r.Header.Get("Range") != "") {
+			t.Errorf("%s with Range %q has Accept-Encoding %q", r.Method, r.Header.Get("Range"), r.Header.Get("Accept-Encoding"))
+		}
+		test := bodies[r.FormValue("is")]
+		if test.encoding != "" {
+			w.Header().Set("Content-Encoding", test.encoding)
+		}
+		_, _ = w.Write(test.body)
+	})
+	c := client(t, Options{Rules: []Rule{good(at)}})
+	for name, test := range bodies {
+		request := get(at, "/?is="+strings.ReplaceAll(name, " ", "+"))
+		have := do(t, c, request)
+		decoded := slices.Contains([]string{"gzip", "x-gzip", "br", "zstd"}, strings.ToLower(test.encoding))
+		switch {
+		case test.fails:
+			if !errors.Is(have.err, abi.ErrUnavailable) {
+				t.Errorf("%s: %+v", name, have)
+			}
+		case have.err != nil || have.text != test.want:
+			t.Errorf("%s: %+v", name, have)
+		case test.encoding != "" && decoded != (have.header("content-encoding") == nil && have.header("content-length") == nil):
+			t.Errorf("%s: %+v", name, have.head)
+		}
+		request.Headers = []Header{{"Range", "bytes=0-1000"}}
+		if have := do(t, c, request); have.err == nil && have.text != string(test.body) {
+			t.Errorf("%s with Range: %+v", name, have)
+		}
+		request.Headers, request.Method = nil, "HEAD"
+		if have := do(t, c, request); have.err != nil || have.text != "" {
+			t.Errorf("HEAD %s: %+v", name, have)
+		}
+	}
+}
+
+// TestReceivedIsCharged: what a call takes in is counted as it comes and decoded, over all its exchanges.
+func TestReceivedIsCharged(t *testing.T) {
+	body := packed["gzip"](make([]byte, 40_000))
+	at := serve(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(body)
+	})
+	c := client(t, Options{Rules: []Rule{good(at)}, Received: 100_000})
+	for range 2 {
+		if have := do(t, c, get(at, "/")); have.err != nil || len(have.text) != 40_000 {
+			t.Fatal(have.err)
+		}
+	}
+	wantError(t, do(t, c, get(at, "/")).err, abi.ErrExhausted, "bytes received by http: 100000")
+	if have := do(t, open(t, c.grant), get(at, "/")); have.err != nil {
+		t.Fatal("the next call starts with less:", have.err)
+	}
+}
+
+// FuzzDecode: whatever a server sends, decoding ends with bytes or an error, and within the limit.
+func FuzzDecode(f *testing.F) {
+	for encoding, pack := range packed {
+		f.Add(encoding, pack([]byte("some text, some text")))
+		f.Add(encoding, pack(make([]byte, 100_000)))
+	}
+	f.Fuzz(func(t *testing.T, encoding string, data []byte) {
+		if packed[encoding] == nil {
+			t.Skip()
+		}
+		r, err := decode(bytes.NewReader(data), encoding, 1000)
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(io.Discard, io.LimitReader(r, 1<<20))
+		_ = r.Close()
+	})
+}

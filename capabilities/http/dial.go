@@ -1,0 +1,182 @@
+package http
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	nethttp "net/http"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Resolver finds the addresses of a name. *net.Resolver is one.
+type Resolver interface {
+	// LookupNetIP is called with the network "ip" and an ASCII name, and must be safe for concurrent use.
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// Timeouts bound the steps of one hop, within what the exchange has. A zero field means its default.
+type Timeouts struct {
+	// Dial is for the lookup of the name and all attempts to connect. Default 10 s.
+	Dial time.Duration
+	// TLS is for the handshake. Default 10 s.
+	TLS time.Duration
+	// Header is from the end of the request to the end of the response's header. Default 30 s.
+	Header time.Duration
+	// Stall is how long no byte of a response's body may come. Default 30 s.
+	Stall time.Duration
+}
+
+func (t Timeouts) orDefaults() Timeouts {
+	return Timeouts{
+		Dial: cmp.Or(t.Dial, 10*time.Second), TLS: cmp.Or(t.TLS, 10*time.Second),
+		Header: cmp.Or(t.Header, 30*time.Second), Stall: cmp.Or(t.Stall, 30*time.Second),
+	}
+}
+
+// idleTimeout is how long a connection is kept that no exchange uses.
+const idleTimeout = 30 * time.Second
+
+// maxAddresses is how many addresses of one name are tried.
+const maxAddresses = 16
+
+// dialer connects to the addresses its policy allows.
+type dialer struct {
+	policy   addressPolicy
+	resolver Resolver
+	timeouts Timeouts
+}
+
+// exchangeKey is the context key of the context that ends with the exchange.
+type exchangeKey struct{}
+
+func withExchange(ctx context.Context) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, ctx)
+}
+
+// withinExchange limits ctx, which net/http gives the values but not the end of a request's context while it connects.
+func withinExchange(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	exchange, ok := ctx.Value(exchangeKey{}).(context.Context)
+	if !ok {
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(exchange, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// dial connects to "host:port". A name is looked up once, all its addresses must be allowed, and these are what is dialled;
+// the address of each attempt is checked once more when the socket exists.
+func (d *dialer) dial(ctx context.Context, network, hostPort string) (net.Conn, error) {
+	ctx, cancel := withinExchange(ctx, d.timeouts.Dial)
+	defer cancel()
+	addresses, err := d.lookup(ctx, hostPort)
+	if err != nil {
+		return nil, err
+	}
+	checked := net.Dialer{ControlContext: d.control}
+	var conn net.Conn
+	for i, to := range addresses {
+		deadline, _ := ctx.Deadline()
+		attempt, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addresses)-i))
+		conn, err = checked.DialContext(attempt, network, to.String())
+		cancel()
+		if err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+// control is net.Dialer.ControlContext: it sees the address of the socket that is about to connect.
+func (d *dialer) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	return d.policy.check(to)
+}
+
+func (d *dialer) lookup(ctx context.Context, hostPort string) ([]netip.AddrPort, error) {
+	name, port, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return nil, err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	found, err := d.addresses(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	addresses := make([]netip.AddrPort, len(found))
+	for i, addr := range found {
+		addresses[i] = netip.AddrPortFrom(addr.Unmap(), uint16(number))
+		if err := d.policy.check(addresses[i]); err != nil {
+			return nil, err
+		}
+	}
+	return addresses[:min(len(addresses), maxAddresses)], nil
+}
+
+func (d *dialer) addresses(ctx context.Context, name string) ([]netip.Addr, error) {
+	if addr, err := netip.ParseAddr(name); err == nil {
+		return []netip.Addr{addr}, nil
+	}
+	found, err := d.resolver.LookupNetIP(ctx, "ip", name)
+	if _, ok := errors.AsType[*net.DNSError](err); err != nil && !ok {
+		err = &net.DNSError{UnwrapErr: err, Err: "lookup failed", Name: name}
+	}
+	if err == nil && len(found) == 0 {
+		err = &net.DNSError{Err: "no address", Name: name, IsNotFound: true}
+	}
+	return found, err
+}
+
+// newTransport returns a connection pool for the requests of one rule. It follows no redirects, reads no proxy
+// variables, and decodes nothing.
+func newTransport(d *dialer, config *tls.Config) *nethttp.Transport {
+	return &nethttp.Transport{
+		DialContext: d.dial,
+		DialTLSContext: func(ctx context.Context, network, hostPort string) (net.Conn, error) {
+			return d.dialTLS(ctx, network, hostPort, config)
+		},
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           32,
+		MaxIdleConnsPerHost:    4,
+		IdleConnTimeout:        idleTimeout,
+		ResponseHeaderTimeout:  d.timeouts.Header,
+		MaxResponseHeaderBytes: maxResponseHeader,
+	}
+}
+
+const maxResponseHeader = 64 << 10
+
+// dialTLS does the handshake itself, so that it ends with the exchange.
+func (d *dialer) dialTLS(ctx context.Context, network, hostPort string, config *tls.Config) (net.Conn, error) {
+	conn, err := d.dial(ctx, network, hostPort)
+	if err != nil {
+		return nil, err
+	}
+	config = config.Clone()
+	config.ServerName, _, err = net.SplitHostPort(hostPort)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := withinExchange(ctx, d.timeouts.TLS)
+	defer cancel()
+	secured := tls.Client(conn, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secured, nil
+}

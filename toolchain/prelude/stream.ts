@@ -1,0 +1,116 @@
+// ReadableStream: the body of a response or request, read piece by piece as it comes.
+
+/** The next bytes each time, undefined at the end. */
+export interface Source {
+  next(): Promise<Uint8Array<ArrayBuffer> | undefined>;
+  /** Says that no more is wanted. */
+  cancel(): void;
+}
+
+// Lets this module make streams, and nobody else.
+const key = Symbol("ReadableStream");
+
+export interface Result {
+  done: boolean;
+  value: Uint8Array<ArrayBuffer> | undefined;
+}
+
+let release: (stream: ReadableStream) => void;
+let pull: (stream: ReadableStream) => Promise<Result>;
+let end: (stream: ReadableStream) => void;
+let usedOf: (stream: ReadableStream) => boolean;
+
+class ReadableStreamDefaultReader {
+  #stream: ReadableStream | undefined;
+
+  constructor(stream: ReadableStream, made: symbol) {
+    if (made !== key) throw new TypeError("a reader is made by getReader()");
+    this.#stream = stream;
+  }
+  async read(): Promise<Result> {
+    return pull(this.#held());
+  }
+  async cancel(): Promise<void> {
+    end(this.#held());
+  }
+  releaseLock(): void {
+    if (this.#stream) release(this.#stream);
+    this.#stream = undefined;
+  }
+  #held(): ReadableStream {
+    if (!this.#stream) throw new TypeError("the reader was released");
+    return this.#stream;
+  }
+}
+
+export class ReadableStream {
+  #source: Source | undefined;
+  #reader: ReadableStreamDefaultReader | undefined;
+  #used = false;
+  // Reads are answered one after the other.
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(source: Source, made?: symbol) {
+    if (made !== key) throw new TypeError("a ReadableStream is the body of a Response or Request");
+    this.#source = source;
+  }
+  get locked(): boolean {
+    return this.#reader !== undefined;
+  }
+  getReader(options?: { mode?: undefined }): ReadableStreamDefaultReader {
+    if (options?.mode !== undefined) throw new TypeError(`getReader: there is no mode ${options.mode}`);
+    this.#free();
+    return (this.#reader = new ReadableStreamDefaultReader(this, key));
+  }
+  async cancel(): Promise<void> {
+    this.#free();
+    end(this);
+  }
+  async *values(): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    const reader = this.getReader();
+    try {
+      for (let result = await reader.read(); !result.done; result = await reader.read()) yield result.value!;
+    } finally {
+      await reader.cancel();
+      reader.releaseLock();
+    }
+  }
+  [Symbol.asyncIterator](): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    return this.values();
+  }
+  get [Symbol.toStringTag](): string {
+    return "ReadableStream";
+  }
+  #free(): void {
+    if (this.#reader) throw new TypeError("the stream has a reader already");
+  }
+  async #next(): Promise<Result> {
+    const value = await this.#source?.next();
+    if (!value) this.#source = undefined;
+    return { done: !value, value };
+  }
+  static {
+    release = (stream) => (stream.#reader = undefined);
+    pull = (stream) => {
+      stream.#used = true;
+      const next = stream.#last.then(() => stream.#next());
+      stream.#last = next.catch(() => {});
+      return next;
+    };
+    end = (stream) => {
+      stream.#used = true;
+      stream.#source?.cancel();
+      stream.#source = undefined;
+    };
+    usedOf = (stream) => stream.#used;
+  }
+}
+
+export function stream(source: Source): ReadableStream {
+  return new ReadableStream(source, key);
+}
+
+/** Whether somebody has read from the stream. */
+export function isUsed(stream: ReadableStream): boolean {
+  return usedOf(stream);
+}
