@@ -153,9 +153,6 @@ func (s *Store) Get(ctx context.Context, name string) (string, error) {
 	return "", fmt.Errorf("secret %s: %w", name, ErrNotFound)
 }
 
-// Credential is Get, under the name by which capabilities ask for one.
-func (s *Store) Credential(ctx context.Context, name string) (string, error) { return s.Get(ctx, name) }
-
 // List returns what there is, by name. A damaged secret is an error that names it.
 func (s *Store) List(ctx context.Context) ([]Entry, error) {
 	c, key, err := s.load(ctx)

@@ -96,7 +96,7 @@ func TestStore(t *testing.T) {
 	if s.KeyPlace() != PlaceFile || other.KeyPlace() != PlaceFile {
 		t.Error(s.KeyPlace(), other.KeyPlace())
 	}
-	if got, err := other.Credential(ctx, "github"); err != nil || got != value {
+	if got, err := other.Get(ctx, "github"); err != nil || got != value {
 		t.Error(got, err)
 	}
 	must(t, other.Set(ctx, "github", "changed"))

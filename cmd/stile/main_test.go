@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +47,11 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the tests need npm: %v", err)
 	}
+	// The site says what it was sent, and what it knows of it.
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s, and it is %t that this is right", r.Header.Get("Authorization"), r.Header.Get("Authorization") == "Bearer canary-of-the-script")
+	}))
+	t.Cleanup(site.Close)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
@@ -55,6 +62,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SHARED_CACHE", dir)
 			e.Setenv("STILE_KEYRING", "off")           // it would be the one of whoever runs the tests
 			e.Setenv("STILE_BIN", filepath.Dir(stile)) // a PATH without anything else
+			e.Setenv("SITE", site.URL)
 			e.Setenv("npm_config_cache", strings.TrimSpace(string(npmCache)))
 			// Scripts have no home folder, where these may come from.
 			e.Setenv("npm_config_userconfig", strings.TrimSpace(string(npmConfig)))

@@ -31,7 +31,8 @@ func (*runCommand) Help() string {
     NAME=workspace:STORE[/path][,rw]     files, kept in STILE_HOME; read-only without rw
     NAME=kv:STORE                        values under keys, kept in STILE_HOME
     NAME=http:URL-PATTERN[,option]...    requests; options: methods=GET+POST, headers=x-name, max-response=BYTES,
-                                         addresses=127.0.0.0/8 for hosts that are not public
+                                         addresses=127.0.0.0/8 for hosts that are not public,
+                                         credential=SECRET,as=bearer|basic|header:NAME|query:NAME
     NAME=clock  NAME=random  NAME=console  NAME=blob
 
 An extension with a manifest keeps what it asks for under its own name: the workspace of its name, a bucket for each kv binding.
@@ -87,11 +88,14 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 
+	secrets := newCredentials(ctx, n, s.err)
+	defer func() { err = errors.Join(err, secrets.Close()) }()
 	state := extension.NewState(n.home, func(level console.Level, message string) {
 		// Indented, so that no line of a message looks like one of ours.
 		s.say("[%s] %s", level, strings.ReplaceAll(message, "\n", "\n    "))
 	})
 	defer func() { err = errors.Join(err, state.Close()) }()
+	state.HTTP.Credentials = secrets
 	env, err := state.Env(ctx, bindings)
 	if err != nil {
 		return err

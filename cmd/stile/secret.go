@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -41,6 +42,39 @@ func openSecrets(ctx context.Context, where settings, stderr io.Writer) (*secret
 		o.Keyring = keyring.System{}
 	}
 	return secret.Open(ctx, where.home, o)
+}
+
+// credentials are the secrets that rules name. Their store is opened when the first is needed.
+type credentials struct {
+	open  func() (*secret.Store, error)
+	store *secret.Store
+}
+
+func newCredentials(ctx context.Context, n *session, stderr io.Writer) *credentials {
+	c := &credentials{}
+	c.open = sync.OnceValues(func() (*secret.Store, error) {
+		var err error
+		c.store, err = openSecrets(ctx, n.settings, stderr)
+		return c.store, err
+	})
+	return c
+}
+
+// Get implements http.Credentials.
+func (c *credentials) Get(ctx context.Context, name string) (string, error) {
+	store, err := c.open()
+	if err != nil {
+		return "", err
+	}
+	return store.Get(ctx, name)
+}
+
+// Close is called once nothing asks any more.
+func (c *credentials) Close() error {
+	if c.store == nil {
+		return nil
+	}
+	return c.store.Close()
 }
 
 // withSecrets opens the store for as long as use takes.
