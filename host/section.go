@@ -148,8 +148,14 @@ func (c *Component) mapStack(stack string) string {
 		return stack
 	}
 	var b strings.Builder
-	for _, f := range c.stack.sources.frames(stack) {
-		fmt.Fprintf(&b, "    %s (%s:%d:%d)\n", f.Call, f.File, f.Line, f.Column)
+	for line := range strings.Lines(stack) {
+		frames := c.stack.sources.frames(line)
+		if len(frames) == 0 && !strings.HasPrefix(line, "    at ") {
+			b.WriteString(line) // what the error was caused by
+		}
+		for _, f := range frames {
+			fmt.Fprintf(&b, "    %s (%s:%d:%d)\n", f.Call, f.File, f.Line, f.Column)
+		}
 	}
 	return b.String()
 }
