@@ -53,7 +53,7 @@ const (
 // examination is one run of the doctor.
 type examination struct {
 	settings
-	stderr   io.Writer
+	streams  *streams
 	fetch    bool
 	findings []finding
 }
@@ -68,7 +68,7 @@ func (c *doctorCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	e := &examination{settings: where, stderr: s.err, fetch: c.Fetch}
+	e := &examination{settings: where, streams: s, fetch: c.Fetch}
 	e.folder("home", e.home, "STILE_HOME")
 	e.folder("cache", e.cache, "STILE_CACHE")
 	e.key()
@@ -115,7 +115,7 @@ func (e *examination) text() string {
 
 // key tries the key that authenticates the cache, and makes it like every command does.
 func (e *examination) key() {
-	c, err := cache.Open(e.cache, e.home, slog.New(slog.NewTextHandler(e.stderr, nil)))
+	c, err := cache.Open(e.cache, e.home, slog.New(&warnings{streams: e.streams, cache: e.cache}))
 	if err == nil {
 		err = c.Close()
 	}

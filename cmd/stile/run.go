@@ -66,7 +66,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	defer func() { err = errors.Join(err, n.Close()) }()
 
 	// Without their interfaces the defaults could not even be denied.
-	component, err := n.load(ctx, c.File, wants{bindings: extension.Merge(bindings, extension.Defaults())})
+	component, err := n.load(ctx, c.File, wants{manifest: c.Manifest, bindings: extension.Merge(bindings, extension.Defaults())})
 	if err != nil {
 		return err
 	}
