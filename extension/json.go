@@ -179,13 +179,13 @@ func (r *reader) str(n *node, example string) string {
 }
 
 func (n *node) what() string {
-	switch n.value.(type) {
+	switch v := n.value.(type) {
 	case string:
 		return "text"
 	case json.Number:
 		return "a number"
 	case bool:
-		return "true or false"
+		return strconv.FormatBool(v)
 	case []*node:
 		return "a list"
 	case []member:

@@ -111,12 +111,12 @@ func TestParseRefuses(t *testing.T) {
 
 		{"a permission mistyped", with(`"permissions": {"netwrk": []}`), `line 2, column 17: permissions.netwrk: there is no such field; write "network"`},
 		{"browser", with(`"permissions": {"browser": ["example.com"]}`), `line 2, column 17: permissions.browser: there is no such field; write one of network, workspace, kv, clock, random, console, blob`},
-		{"network true", with(`"permissions": {"network": true}`), `line 2, column 28: permissions.network: true or false where a list belongs; write ["api.example.com"]`},
+		{"network true", with(`"permissions": {"network": true}`), `line 2, column 28: permissions.network: true where a list belongs; write ["api.example.com"]`},
 		{"network with a URL", with(`"permissions": {"network": ["https://api.github.com/repos"]}`), `line 2, column 29: permissions.network[0]: "https://api.github.com/repos" is more than a host; write "api.github.com", or a rule with scheme and path in bindings`},
 		{"network with a star", with(`"permissions": {"network": ["*"]}`), `line 2, column 29: permissions.network[0]: the short form has no rule for every host; write in bindings {"network": {"http": [{"scheme": "https", "host": "*", "port": 443}]}}`},
 		{"network with a bad host", with(`"permissions": {"network": ["a b"]}`), `line 2, column 29: permissions.network[0]: http rule: the host "a b" is not a valid name; write a host, like "api.example.com" or "*.example.com"`},
 		{"workspace of another access", with(`"permissions": {"workspace": "write"}`), `line 2, column 30: permissions.workspace: "write" is not an access; write "read" or "read-write"`},
-		{"kv false", with(`"permissions": {"kv": false}`), `line 2, column 23: permissions.kv: true or false where true belongs; write true, or leave the field out`},
+		{"kv false", with(`"permissions": {"kv": false}`), `line 2, column 23: permissions.kv: false where true belongs; write true, or leave the field out`},
 
 		{"a name twice, in two forms", with(`"permissions": {"workspace": "read"}, "bindings": {"workspace": {"workspace": {"access": "read-write"}}}`), `line 2, column 65: bindings.workspace: the binding "workspace" is also made by permissions; write it under another name, or in one place only`},
 		{"a name in camel case", with(`"bindings": {"myNotes": {"kv": true}}`), `line 2, column 14: bindings.myNotes: "myNotes" is not of this form; write a lower-case name, like "notes"`},

@@ -18,7 +18,7 @@ import (
 // Request is one call of a tool.
 type Request struct {
 	Tool string
-	// Input is JSON; nil is `{}`.
+	// Input is JSON; an empty one is `{}`.
 	Input []byte
 	// Env is all the authority that the call has.
 	Env Env
@@ -73,6 +73,18 @@ func (h *Host) limits(r Request) Limits {
 	return l
 }
 
+// within returns a context that also ends with the wall clock's limit, which begins now, and with the host.
+func (h *Host) within(ctx context.Context, limits Limits) (_ context.Context, stop func()) {
+	ctx, finish := context.WithCancelCause(ctx)
+	wall := time.AfterFunc(limits.Wall, func() { finish(errWall) })
+	host := context.AfterFunc(h.closing, func() { finish(ErrClosed) })
+	return ctx, func() {
+		wall.Stop()
+		host()
+		finish(errDone)
+	}
+}
+
 // own has v closed at the end of the call, if it can be.
 func (c *call) own(v any) {
 	if closer, ok := v.(io.Closer); ok {
@@ -80,7 +92,8 @@ func (c *call) own(v any) {
 	}
 }
 
-// run calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments.
+// run calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments. ctx is that
+// of within.
 func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*call) ([]abi.Value, error)) (result abi.Value, usage Usage, err error) {
 	h := c.host
 	end, err := h.begin()
@@ -94,12 +107,6 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 	}
 	defer done()
 	limits := h.limits(r)
-
-	ctx, finish := context.WithCancelCause(ctx)
-	defer finish(errDone)
-	wall := time.AfterFunc(limits.Wall, func() { finish(errWall) })
-	defer wall.Stop()
-	defer context.AfterFunc(h.closing, func() { finish(ErrClosed) })() //nolint:contextcheck // the host's end, beside the caller's
 	if err := h.slots.Acquire(ctx, 1); err != nil {
 		return nil, Usage{}, explainEnd(ctx, limits, err)
 	}
@@ -164,7 +171,7 @@ func (c *call) explain(err error) error {
 		if strings.Contains(start.Reason, "exceeds memory limits") || strings.Contains(start.Reason, "memory minimum size") {
 			return exceeded("memory", size(c.limits.Memory))
 		}
-		return &LoadError{Reason: printable(start.Reason, 4*kib)}
+		return &LoadError{Reason: abi.PrintableCut(start.Reason, 4*kib)}
 	default:
 		return err
 	}
@@ -181,7 +188,7 @@ func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 	case trap.Reason == "call stack exhausted":
 		return exceeded("stack", size(wasmtime.MaxStack))
 	default:
-		return &TrapError{Reason: printable(trap.Reason, 4*kib), Functions: trap.Functions}
+		return &TrapError{Reason: abi.PrintableCut(trap.Reason, 4*kib), Functions: trap.Functions}
 	}
 }
 
@@ -208,17 +215,22 @@ func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env
 // Do is Call with all there is to say about a call.
 func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 	limits := c.host.limits(r)
-	if r.Input == nil {
+	if len(r.Input) == 0 {
 		r.Input = []byte("{}")
 	}
 	if len(r.Input) > limits.Input {
 		return Result{}, exceeded("input", size(int64(limits.Input)))
 	}
+	ctx, stop := c.host.within(ctx, limits)
+	defer stop()
 	set, err := c.definitions(ctx, r.Approved, r.Limits)
 	if err != nil {
 		return Result{}, err
 	}
 	if err := set.validate(ctx, c.host.validating, r.Tool, r.Input); err != nil {
+		if ctx.Err() != nil {
+			err = explainEnd(ctx, limits, err)
+		}
 		return Result{}, err
 	}
 	value, usage, err := c.run(ctx, r, c.call, func(in *call) ([]abi.Value, error) {
@@ -273,7 +285,7 @@ func (c *Component) failure(v abi.Value, known *definitionSet, denials []abi.Den
 	t := c.call.result.Err.Cases[outcome.Case].Type
 	switch outcome.Case {
 	case caseUnknownTool:
-		return &UnknownToolError{Tool: printable(outcome.Value.(string), 64), Known: known.names()}
+		return &UnknownToolError{Tool: abi.PrintableCut(outcome.Value.(string), 64), Known: known.names()}
 	case caseInvalidInput:
 		if list := outcome.Value.([]abi.Value); len(list) > maxProblems {
 			outcome.Value = list[:maxProblems]
@@ -283,7 +295,7 @@ func (c *Component) failure(v abi.Value, known *definitionSet, denials []abi.Den
 			return err
 		}
 		for i, p := range problems {
-			problems[i] = abi.Problem{Path: printable(p.Path, kib), Message: printable(p.Message, 4*kib)}
+			problems[i] = abi.Problem{Path: abi.PrintableCut(p.Path, kib), Message: abi.PrintableCut(p.Message, 4*kib)}
 		}
 		return &InputError{problems}
 	case caseDenied:
@@ -298,7 +310,7 @@ func (c *Component) failure(v abi.Value, known *definitionSet, denials []abi.Den
 		}
 		return &GuestError{abi.Failure{
 			Name:    "UnprovenDenial",
-			Message: "the tool claims a denial that this host did not make: " + printable(d.Operation+": "+d.Reason, 4*kib),
+			Message: "the tool claims a denial that this host did not make: " + abi.PrintableCut(d.Operation+": "+d.Reason, 4*kib),
 		}}
 	case caseExhausted:
 		return exhausted(outcome.Value.(string), limits)
@@ -308,13 +320,13 @@ func (c *Component) failure(v abi.Value, known *definitionSet, denials []abi.Den
 			return err
 		}
 		f.Stack = c.mapStack(f.Stack[:min(len(f.Stack), 16*kib)])
-		return &GuestError{abi.Failure{Name: printable(f.Name, 256), Message: printable(f.Message, 16*kib), Stack: printable(f.Stack, 16*kib)}}
+		return &GuestError{abi.Failure{Name: abi.PrintableCut(f.Name, 256), Message: abi.PrintableCut(f.Message, 16*kib), Stack: abi.PrintableCut(f.Stack, 16*kib)}}
 	}
 }
 
 // exhausted reads "limit: detail", which the guest's runtime reports when it ran out of something of its own.
 func exhausted(text string, limits Limits) error {
-	text = printable(text, kib)
+	text = abi.PrintableCut(text, kib)
 	limit, detail, _ := strings.Cut(text, ":")
 	e := &LimitError{Limit: limit, Detail: strings.TrimSpace(detail), Claimed: true}
 	switch limit {
@@ -326,6 +338,3 @@ func exhausted(text string, limits Limits) error {
 	}
 	return e
 }
-
-// printable makes text of the guest's fit for a terminal and cuts it to at most n bytes.
-func printable(s string, n int) string { return abi.PrintableCut(s, n) }

@@ -63,7 +63,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, &LoadError{Reason: printable(err.Error(), 4*kib)}
+		return nil, &LoadError{Reason: abi.PrintableCut(err.Error(), 4*kib)}
 	}
 	if err := c.connect(); err != nil {
 		c.free()
@@ -120,7 +120,7 @@ func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.
 func (c *Component) connect() error {
 	types, err := c.component.Types()
 	if err != nil {
-		return &LoadError{Reason: printable(err.Error(), 4*kib)}
+		return &LoadError{Reason: abi.PrintableCut(err.Error(), 4*kib)}
 	}
 	if c.linker, c.imports, err = c.host.link(types); err != nil {
 		return err

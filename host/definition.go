@@ -32,6 +32,8 @@ type definitionSet struct {
 // Tools asks the component, in an instance without any authority, what tools it has. The answer is the guest's word: it
 // is checked for form, and descriptions are made printable. It is asked once; later calls return the same.
 func (c *Component) Tools(ctx context.Context) ([]abi.Definition, error) {
+	ctx, stop := c.host.within(ctx, c.host.options.Limits)
+	defer stop()
 	set, err := c.definitions(ctx, nil, Limits{})
 	if err != nil {
 		return nil, err
@@ -42,6 +44,8 @@ func (c *Component) Tools(ctx context.Context) ([]abi.Definition, error) {
 // CheckTools compares what the component says of its tools now with what a person approved. A difference is a
 // *DefinitionError that names the first tool that differs.
 func (c *Component) CheckTools(ctx context.Context, approved []abi.Definition) error {
+	ctx, stop := c.host.within(ctx, c.host.options.Limits)
+	defer stop()
 	now, err := c.describeTools(ctx, Limits{})
 	if err != nil {
 		return err
@@ -146,7 +150,7 @@ func newDefinitionSet(definitions []abi.Definition) (set *definitionSet, err err
 	set = &definitionSet{definitions: slices.Clone(definitions), schemas: map[string]*schema{}}
 	compiler := compiler{schemas: map[string]*schema{}, patterns: map[string]*pattern{}}
 	for i, d := range set.definitions {
-		name := printable(d.Name, 64)
+		name := abi.PrintableCut(d.Name, 64)
 		refuse := func(reason string) error { return &DefinitionError{name, reason} }
 		if !toolName.MatchString(d.Name) {
 			return nil, refuse("its name must be letters, digits, '_', '.' or '-', at most 64, beginning with a letter")
@@ -160,12 +164,12 @@ func newDefinitionSet(definitions []abi.Definition) (set *definitionSet, err err
 		set.definitions[i].Description = abi.Printable(d.Description)
 		schema, err := compiler.compile(d.InputSchema)
 		if err != nil {
-			return nil, refuse("input schema: " + printable(err.Error(), 4*kib))
+			return nil, refuse("input schema: " + abi.PrintableCut(err.Error(), 4*kib))
 		}
 		set.schemas[d.Name] = schema
 		if d.OutputSchema != nil {
 			if _, err := compiler.compile(*d.OutputSchema); err != nil {
-				return nil, refuse("output schema: " + printable(err.Error(), 4*kib))
+				return nil, refuse("output schema: " + abi.PrintableCut(err.Error(), 4*kib))
 			}
 		}
 	}
@@ -184,7 +188,7 @@ func (s *definitionSet) names() []string {
 func (s *definitionSet) validate(ctx context.Context, slots *semaphore.Weighted, tool string, input []byte) error {
 	schema := s.schemas[tool]
 	if schema == nil {
-		return &UnknownToolError{printable(tool, 64), s.names()}
+		return &UnknownToolError{abi.PrintableCut(tool, 64), s.names()}
 	}
 	return schema.validate(ctx, slots, input)
 }

@@ -126,6 +126,43 @@ func TestDescribeWithinLimits(t *testing.T) {
 	}
 }
 
+// TestWallCountsTheCheckOfInput calls a tool while others keep the room for checks of input.
+func TestWallCountsTheCheckOfInput(t *testing.T) {
+	h := newHost(t, host.Options{})
+	c := guest{}.load(t, h)
+	defer h.Validating()()
+	_, err := c.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{Wall: 50 * time.Millisecond}})
+	var limit *host.LimitError
+	if !errors.As(err, &limit) || limit.Limit != "wall" || limit.Value != "50ms" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestWallCountsDescribe calls a tool that waits for ever, of a component that is slow to say what tools it has.
+func TestWallCountsDescribe(t *testing.T) {
+	slow := waiter
+	slow.more = `(global $n (mut i64) (i64.const 800000000))`
+	slow.describe = `(loop $l (global.set $n (i64.sub (global.get $n) (i64.const 1))) (br_if $l (i64.ne (global.get $n) (i64.const 0)))) (i32.const 1104)`
+	const wall = time.Second
+	c := slow.load(t, newHost(t, host.Options{}))
+	began := time.Now()
+	_, err := c.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &box{}}, Limits: host.Limits{Wall: wall, CPU: time.Minute}})
+	var limit *host.LimitError
+	if took := time.Since(began); !errors.As(err, &limit) || limit.Limit != "wall" || took > wall+wall/4 {
+		t.Errorf("got %v after %v", err, took)
+	}
+}
+
+// TestEmptyInput calls a tool with inputs without a byte.
+func TestEmptyInput(t *testing.T) {
+	c := guest{}.load(t, newHost(t, host.Options{}))
+	for _, input := range [][]byte{nil, {}} {
+		if out, err := c.Call(t.Context(), "t", input, nil); err != nil || string(out) != `"ok"` {
+			t.Errorf("%#v: got %s, %v", input, out, err)
+		}
+	}
+}
+
 // TestCompareWithApproved changes what was approved in one place at a time.
 func TestCompareWithApproved(t *testing.T) {
 	c := guest{}.load(t, newHost(t, host.Options{}))

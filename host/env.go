@@ -74,7 +74,7 @@ func (c *call) getBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	name := args[1].(string)
 	b := e[name]
 	if b == nil {
-		return c.errResult(f.Result, c.denied(printable(name, 256), abi.Deny(unbound(f.Interface.Name))))
+		return c.errResult(f.Result, c.denied(abi.PrintableCut(name, 256), abi.Deny(unbound(f.Interface.Name))))
 	}
 	if b.interfaceName != f.Interface.Name {
 		return c.errResult(f.Result, c.denied(name, abi.Deny(abi.Denial{
@@ -183,7 +183,7 @@ var envOperations = map[string]func(c *call, args []abi.Value) (abi.Value, error
 			name := v.(string)
 			b := e[name]
 			if b == nil {
-				return abi.Variant{Case: 1, Value: fmt.Sprintf("no binding named %q", printable(name, 256))}, nil
+				return abi.Variant{Case: 1, Value: fmt.Sprintf("no binding named %q", abi.PrintableCut(name, 256))}, nil
 			}
 			sub[name] = b
 		}

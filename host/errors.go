@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,8 +57,10 @@ type GuestError struct{ Failure abi.Failure }
 
 func (e *GuestError) Error() string {
 	text := e.Failure.Message
-	if e.Failure.Name != "" && e.Failure.Name != "Error" {
-		text = e.Failure.Name + ": " + text
+	if name := e.Failure.Name; text == "" {
+		text = cmp.Or(name, "Error")
+	} else if name != "" && name != "Error" {
+		text = name + ": " + text
 	}
 	return "tool failed: " + text
 }

@@ -60,6 +60,36 @@ func (t *handles) remove(rep abi.Rep) *handle {
 	return h
 }
 
+// forget removes the handles that a value of the empty world gives away. Nothing is behind them that could be closed.
+func (t *handles) forget(typ *abi.Type, v abi.Value) {
+	if typ == nil {
+		return
+	}
+	switch v := v.(type) {
+	case abi.Rep:
+		if typ.Kind == abi.KindOwn && t.open[v] != nil {
+			t.remove(v)
+		}
+	case []abi.Value:
+		for i, item := range v {
+			if typ.Kind == abi.KindList {
+				t.forget(typ.Elem, item)
+			} else {
+				t.forget(typ.Fields[i].Type, item)
+			}
+		}
+	case abi.Variant:
+		switch typ.Kind {
+		case abi.KindVariant:
+			t.forget(typ.Cases[v.Case].Type, v.Value)
+		case abi.KindResult:
+			t.forget([]*abi.Type{typ.Ok, typ.Err}[v.Case], v.Value)
+		default:
+			t.forget(typ.Elem, v.Value) // of an option
+		}
+	}
+}
+
 // sweep closes what the guest left open.
 func (t *handles) sweep() error {
 	var errs []error

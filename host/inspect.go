@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/stilehost/stile/abi"
 )
 
 // Exports lists the names of what the component exports, in its order.
@@ -19,7 +21,7 @@ func (c *Component) Exports() ([]string, error) {
 	}
 	names := make([]string, len(types.Exports))
 	for i, x := range types.Exports {
-		names[i] = printable(x.Name, kib)
+		names[i] = abi.PrintableCut(x.Name, kib)
 	}
 	return names, nil
 }

@@ -13,7 +13,8 @@ type Limits struct {
 	// calls them. It is looked at while the guest itself runs. The checks of input and output around the call, and what a
 	// capability does on threads of its own, are not counted. Default 5 s.
 	CPU time.Duration
-	// Wall is the whole duration of the call. Default 60 s.
+	// Wall is the whole duration of the call, waiting for its turn and for other calls to end included. What a component
+	// says of its tools, if it was not asked before, is a part of its first call. Default 60 s.
 	Wall time.Duration
 	// Input and Output are bytes of JSON. Default 1 MiB each.
 	Input, Output int

@@ -368,7 +368,7 @@ func (*meter) match(p jsonschema.Regexp, s string) int {
 func (s *schema) validate(ctx context.Context, slots *semaphore.Weighted, input []byte) (err error) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
 	if err != nil {
-		return &InputError{[]abi.Problem{{Message: printable("not JSON: "+err.Error(), kib)}}}
+		return &InputError{[]abi.Problem{{Message: abi.PrintableCut("not JSON: "+err.Error(), kib)}}}
 	}
 	if path, huge := hugeNumber(value); huge {
 		return &InputError{[]abi.Problem{{Path: pointer(path), Message: hugeNumberReason}}}
@@ -403,7 +403,7 @@ func problems(list []abi.Problem, e *jsonschema.ValidationError) []abi.Problem {
 		text := e.ErrorKind.LocalizedString(message.NewPrinter(language.English))
 		path := slices.Clone(e.InstanceLocation)
 		slices.Reverse(path)
-		return append(list, abi.Problem{Path: pointer(path), Message: printable(text, kib)})
+		return append(list, abi.Problem{Path: pointer(path), Message: abi.PrintableCut(text, kib)})
 	}
 	for _, cause := range e.Causes {
 		list = problems(list, cause)
@@ -417,5 +417,5 @@ func pointer(path []string) string {
 	for _, segment := range slices.Backward(path) {
 		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(segment))
 	}
-	return printable(b.String(), kib)
+	return abi.PrintableCut(b.String(), kib)
 }

@@ -10,6 +10,9 @@ import (
 	"strings"
 )
 
+// maxSections is how many custom sections of ours a component may have. Each is kept as long as the component.
+const maxSections = 64
+
 var sectionName = regexp.MustCompile(`^stile:[a-z-]+$`)
 
 // customSections copies the custom sections with names such as "stile:meta" at the top of a component.
@@ -23,7 +26,7 @@ func customSections(wasm []byte) (map[string][]byte, error) {
 	case string(wasm[:8]) != header:
 		return nil, errors.New("a component of another version of the binary format")
 	}
-	found := map[string][]byte{}
+	found, count := map[string][]byte{}, 0
 	err := sections(wasm, func(id byte, body []byte) error {
 		if id != 0 {
 			return nil
@@ -33,6 +36,9 @@ func customSections(wasm []byte) (map[string][]byte, error) {
 			return fmt.Errorf("custom section: %w", err)
 		}
 		if sectionName.Match(name) {
+			if count++; count > maxSections {
+				return fmt.Errorf("more than %d custom sections of the form stile:*", maxSections)
+			}
 			found[string(name)] = bytes.Clone(content)
 		}
 		return nil
@@ -148,8 +154,14 @@ func (c *Component) mapStack(stack string) string {
 		return stack
 	}
 	var b strings.Builder
-	for _, f := range c.stack.sources.frames(stack) {
-		fmt.Fprintf(&b, "    %s (%s:%d:%d)\n", f.Call, f.File, f.Line, f.Column)
+	for line := range strings.Lines(stack) {
+		frames := c.stack.sources.frames(line)
+		if len(frames) == 0 && !strings.HasPrefix(line, "    at ") {
+			b.WriteString(line) // what the error was caused by
+		}
+		for _, f := range frames {
+			fmt.Fprintf(&b, "    %s (%s:%d:%d)\n", f.Call, f.File, f.Line, f.Column)
+		}
 	}
 	return b.String()
 }

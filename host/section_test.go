@@ -93,6 +93,13 @@ func TestHostileSections(t *testing.T) {
 	if string(c.Section("stile:meta")) != "x" {
 		t.Error("the section stile:meta is missing")
 	}
+	for range 64 {
+		wasm = withSection(wasm, "stile:meta", "x")
+	}
+	var refused *host.LoadError
+	if _, err := h.Load(t.Context(), wasm); !errors.As(err, &refused) || !strings.Contains(err.Error(), "more than 64 custom sections") {
+		t.Errorf("got %v", err)
+	}
 	var failed *host.GuestError
 	if _, err = c.Call(t.Context(), "t", nil, nil); !errors.As(err, &failed) || failed.Failure.Stack != stack {
 		t.Errorf("got %v", err)

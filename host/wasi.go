@@ -62,11 +62,19 @@ func (l *linking) emptyWorld(instance wasmtime.Item) error {
 		case wasmtime.ItemFunc:
 			f := item.Func
 			f.Interface = &abi.Interface{Name: instance.Name}
+			if r := foreignResource(f); r != nil {
+				return &LoadError{instance.Name + "#" + item.Name, fmt.Sprintf("its type has a handle of %s/%s, and WASI's have handles of WASI only", r.Interface.Name, r.Name)}
+			}
 			answer, err := emptyAnswer(name, f)
 			if err != nil {
 				return &LoadError{instance.Name + "#" + item.Name, err.Error()}
 			}
-			op := &operation{fn: f, execute: answer}
+			op := &operation{fn: f, execute: func(c *call, args []abi.Value) (abi.Value, error) {
+				for i, p := range f.Params {
+					c.handles.forget(p.Type, args[i])
+				}
+				return answer(c, args)
+			}}
 			definitions = append(definitions, wasmtime.Definition{
 				Name: item.Name, Params: paramTypes(f), Result: f.Result,
 				Call: func(s *wasmtime.Store, args []abi.Value) (abi.Value, error) { return s.Data.(*call).gate(op, args) },
@@ -80,6 +88,38 @@ func (l *linking) emptyWorld(instance wasmtime.Item) error {
 	l.imports = append(l.imports, imported)
 	if err := l.linker.Instance(instance.Name, definitions); err != nil {
 		return &LoadError{instance.Name, err.Error()}
+	}
+	return nil
+}
+
+// foreignResource finds a resource in a function's type that is not WASI's; nil when there is none.
+func foreignResource(f *abi.Func) *abi.Resource {
+	var find func(t *abi.Type) *abi.Resource
+	find = func(t *abi.Type) *abi.Resource {
+		if t == nil {
+			return nil
+		}
+		if t.Resource != nil && !strings.HasPrefix(t.Resource.Interface.Name, "wasi:") {
+			return t.Resource
+		}
+		inner := []*abi.Type{t.Elem, t.Ok, t.Err}
+		for _, field := range t.Fields {
+			inner = append(inner, field.Type)
+		}
+		for _, c := range t.Cases {
+			inner = append(inner, c.Type)
+		}
+		for _, t := range inner {
+			if r := find(t); r != nil {
+				return r
+			}
+		}
+		return nil
+	}
+	for _, t := range append(paramTypes(f), f.Result) {
+		if r := find(t); r != nil {
+			return r
+		}
 	}
 	return nil
 }

@@ -245,6 +245,16 @@ func TestStrangeWorlds(t *testing.T) {
 			(import "wasi:cli/environment@0.2.0" (instance (alias outer 1 $stile-env-t (type $e)) (export "env" (type (eq $e)))))` + none,
 			"component refused",
 		},
+		{
+			"a function of WASI's that takes an env", "", `(alias export $stile-env "env" (type $stile-env-t))
+			(import "wasi:cli/take@0.2.0" (instance (alias outer 1 $stile-env-t (type $e)) (export "take" (func (param "env" (list (borrow $e)))))))` + none,
+			"wasi:cli/take@0.2.0#take: its type has a handle of stile:capability/env@0.1.0/env",
+		},
+		{
+			"a function of WASI's that makes an env", "", `(alias export $stile-env "env" (type $stile-env-t))
+			(import "wasi:cli/make@0.2.0" (instance (alias outer 1 $stile-env-t (type $e)) (export "make" (func (result (own $e))))))` + none,
+			"wasi:cli/make@0.2.0#make: its type has a handle of stile:capability/env@0.1.0/env",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			component, err := h.Load(t.Context(), wasiComponent(t, c.wasi, c.lowered, "", ""))
@@ -256,6 +266,27 @@ func TestStrangeWorlds(t *testing.T) {
 				t.Errorf("got %T %v, want %q", err, err, c.want)
 			}
 		})
+	}
+}
+
+// TestHandlesOfWASI gives handles away, by themselves and inside other values, more often than a call may have handles.
+func TestHandlesOfWASI(t *testing.T) {
+	const wasi = `(import "wasi:http/types@0.2.0" (instance $types
+		(export "r" (type $r (sub resource)))
+		(export "make" (func (result (own $r))))
+		(export "take" (func (param "a" (own $r)) (param "b" (option (own $r))) (param "c" (tuple (own $r) u8)) (param "d" (result (own $r) (error u8)))))))`
+	h := newHost(t, host.Options{Limits: host.Limits{Handles: 10}})
+	c, err := h.Load(t.Context(), wasiComponent(t, wasi, `(core func $make (canon lower (func $types "make"))) (core func $take (canon lower (func $types "take")))
+		(core instance $w (export "make" (func $make)) (export "take" (func $take)))`,
+		`(import "w" "make" (func $make (result i32))) (import "w" "take" (func $take (param i32 i32 i32 i32 i32 i32 i32)))`,
+		`(local $n i32) (loop $l
+			(call $take (call $make) (i32.const 1) (call $make) (call $make) (i32.const 0) (i32.const 0) (call $make))
+			(br_if $l (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 100))))`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Call(t.Context(), "t", nil, nil); err != nil {
+		t.Error(err)
 	}
 }
 

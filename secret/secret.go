@@ -34,7 +34,7 @@ const (
 	lockRetry = 5 * time.Millisecond
 )
 
-var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // CheckName returns a *NameError when a name cannot be one of a secret.
 func CheckName(name string) error {

@@ -17,14 +17,16 @@ type roots struct {
 // The block of memory through which the bindings module and prelude/bindings.ts talk, as offsets in bytes.
 // A slot holds one flat core value in its low bytes; slot 0 also holds a result.
 const (
-	blockSlots    = 0               // 16 parameters and the address of a result
-	blockLength   = 17 * 8          // out parameter of the engine
-	blockArgument = blockLength + 8 // JSValue
-	blockTime     = blockLength + 16
-	blockEnter    = blockLength + 24 // JSValue, 0 until it is known, like the next two
-	blockTurn     = blockLength + 32
-	blockNow      = blockLength + 40
-	blockSize     = blockLength + 48
+	blockSlots     = 0               // 16 parameters and the address of a result
+	blockLength    = 17 * 8          // out parameter of the engine
+	blockArgument  = blockLength + 8 // JSValue
+	blockTime      = blockLength + 16
+	blockEnter     = blockLength + 24 // JSValue, 0 until it is known, like the next three
+	blockTurn      = blockLength + 32
+	blockNow       = blockLength + 40
+	blockRejected  = blockLength + 48
+	blockRejection = blockLength + 56 // 3 JSValues
+	blockSize      = blockLength + 80
 )
 
 // opImport is the first argument with which the JavaScript function `host` calls the first import of the world.
@@ -38,15 +40,17 @@ const (
 )
 
 // imageText is the module that is instantiated before the engine. It holds the memory, supplies all that the engine imports,
-// and has a table for the two functions that need the engine, which the bindings fill. %s declares the memory.
+// and has a table for the three functions that need the engine, which the bindings fill. %s declares the memory.
 const imageText = `(module $image
   %s
   (type $time (func (result i64)))
   (type $realloc (func (param i32 i32 i32 i32) (result i32)))
-  (table (export "table") 2 funcref)
-  (elem (i32.const 0) func $unset_time $unset_realloc)
+  (type $rejected (func (param i32 i32 i32)))
+  (table (export "table") 3 funcref)
+  (elem (i32.const 0) func $unset_time $unset_realloc $unset_rejected)
   (func $unset_time (type $time) i64.const 0)
   (func $unset_realloc (type $realloc) unreachable)
+  (func $unset_rejected (type $rejected))
   (func (export "realloc") (type $realloc)
     (call_indirect (type $realloc) (local.get 0) (local.get 1) (local.get 2) (local.get 3) (i32.const 1)))
   (func (export "clock_time_get") (param i32 i64 i32) (result i32)
@@ -62,7 +66,8 @@ const imageText = `(module $image
   (func (export "host_call") (param i32 i32 i32 i32 i32) (result i32) unreachable)
   (func (export "host_get_timezone_offset") (param i32 i32) (result i32) i32.const 0)
   (func (export "host_interrupt") (result i32) i32.const 0)
-  (func (export "host_promise_rejection") (param i32 i32 i32))
+  (func (export "host_promise_rejection") (type $rejected)
+    (call_indirect (type $rejected) (local.get 0) (local.get 1) (local.get 2) (i32.const 2)))
   (func (export "host_module_normalize") (param i32 i32) (result i32) i32.const 0)
   (func (export "host_module_load") (param i32 i32) (result i32) i32.const 0))
 `
@@ -107,7 +112,7 @@ const bindingsCore = `
   (global $context i32 (i32.const %[1]d))
   (global $runtime i32 (i32.const %[2]d))
   (global $block i32 (i32.const %[3]d))
-  (elem (table $image) (i32.const 0) func $time $realloc)
+  (elem (table $image) (i32.const 0) func $time $realloc $rejected)
   (elem (table $engine) (i32.const %[4]d) func $host)
   (func $stile:limit-memory unreachable)
   (func $stile:uncaught-error unreachable)
@@ -198,6 +203,22 @@ const bindingsCore = `
         (return (i64.const 0))))
     (i64.trunc_sat_f64_s (f64.mul (f64.load offset=%[10]d (global.get $block)) (f64.const 1e6))))
 
+  ;; The engine says that a promise was rejected that nobody waits for, or that somebody does after all. What it passes are
+  ;; copies of the promise and the reason, in blocks to be freed.
+  (func $rejected (param $promise i32) (param $reason i32) (param $handled i32)
+    (if (i64.ne (i64.load offset=%[14]d (global.get $block)) (i64.const 0))
+      (then
+        (i64.store offset=%[15]d (global.get $block) (i64.load (local.get $promise)))
+        (i64.store offset=%[16]d (global.get $block) (i64.load (local.get $reason)))
+        (i64.store offset=%[17]d (global.get $block) (i64.extend_i32_u (local.get $handled)))
+        (if (call $is_exception (call $JS_Call (global.get $context) (i64.load offset=%[14]d (global.get $block))
+            (i64.const %[6]d) (i32.const 3) (i32.add (global.get $block) (i32.const %[15]d))))
+          (then (call $forget_exception)))))
+    (call $JS_FreeValue (global.get $context) (i64.load (local.get $promise)))
+    (call $JS_FreeValue (global.get $context) (i64.load (local.get $reason)))
+    (call $wasm_free (local.get $promise))
+    (call $wasm_free (local.get $reason)))
+
   ;; Calls an export: enter starts it, then jobs run and turn decides, until turn has put the result into slot 0.
   (func $run (param $export i32) (local $r i64)
     (i64.store offset=%[11]d (global.get $block) (i64.extend_i32_u (local.get $export)))
@@ -222,7 +243,7 @@ const bindingsCore = `
 func bindingsText(l *linkage, at roots, slot uint32) string {
 	var b strings.Builder
 	b.WriteString("(module $bindings\n  (type $time_type (func (result i64)))\n")
-	b.WriteString("  (import \"image\" \"memory\" (memory 1))\n  (import \"image\" \"table\" (table $image 2 funcref))\n")
+	b.WriteString("  (import \"image\" \"memory\" (memory 1))\n  (import \"image\" \"table\" (table $image 3 funcref))\n")
 	fmt.Fprintf(&b, "  (import \"engine\" \"__indirect_function_table\" (table $engine %d funcref))\n", slot+1)
 	for _, f := range engineExports {
 		fmt.Fprintf(&b, "  (import \"engine\" %q (func $%s%s))\n", f.name, f.name, f.signature)
@@ -231,7 +252,8 @@ func bindingsText(l *linkage, at roots, slot uint32) string {
 		fmt.Fprintf(&b, "  (import \"world\" %q (func $import%d%s))\n", c.name, i, signature(c.params, c.results))
 	}
 	fmt.Fprintf(&b, bindingsCore, at.Context, at.Runtime, at.Block, slot, opImport, jsUndefined, jsException,
-		blockLength, blockNow, blockTime, blockArgument, blockEnter, blockTurn)
+		blockLength, blockNow, blockTime, blockArgument, blockEnter, blockTurn,
+		blockRejected, blockRejection, blockRejection+8, blockRejection+16)
 	writeCall(&b, l.core())
 	for i, f := range l.exportFuncs() {
 		params, results := f.Core(false)

@@ -157,7 +157,7 @@ type baseImage struct {
 }
 
 // baseVersion changes with what makeBase does, apart from what it is given.
-const baseVersion = "4"
+const baseVersion = "5"
 
 // base makes the base image: the engine after it has run the prelude, or loads it from the cache.
 func (m *imager) base(ctx context.Context, prelude string, l layout) (*baseImage, error) {
@@ -251,6 +251,8 @@ func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseI
 	g.store64(b.roots.Block+blockEnter, function("enter"))
 	g.store64(b.roots.Block+blockTurn, function("turn"))
 	g.store64(b.roots.Block+blockNow, function("now"))
+	g.store64(b.roots.Block+blockRejected, function("rejected"))
+	g.call("qjs_set_promise_rejection_handler", int32(1))
 	g.runJobs()
 	g.call("JS_RunGC", g.runtime)
 	g.laidOut()

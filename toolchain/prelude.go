@@ -20,6 +20,7 @@ import "./main";
 %s
 export { define, enter, finish, now, turn } from "./bindings";
 export { register } from "./extension";
+export { rejected } from "./rejections";
 `
 
 // preludeSource bundles the prelude into the text of a function of (host, memory, block); see prelude/bindings.ts.

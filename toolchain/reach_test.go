@@ -90,6 +90,8 @@ var uses = map[string]string{
 	"digest":          `await crypto.subtle.digest("SHA-1", new Uint8Array(1))`,
 	"console":         `console.log("a")`,
 	"console.time":    `console.time(); console.timeEnd()`,
+	"async":           `void (async () => { throw 1; })()`,
+	"Promise":         `void Promise.reject(1)`,
 }
 
 // What the prelude makes of a word in the code is imported for that word: see apis.

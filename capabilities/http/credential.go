@@ -31,7 +31,7 @@ const (
 )
 
 var (
-	credentialName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	credentialName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 	parameterName  = regexp.MustCompile(`^[A-Za-z0-9_.~-]{1,64}$`)
 )
 

@@ -54,7 +54,7 @@ const (
 // examination is one run of the doctor.
 type examination struct {
 	settings
-	stderr   io.Writer
+	streams  *streams
 	fetch    bool
 	findings []finding
 }
@@ -69,7 +69,7 @@ func (c *doctorCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	e := &examination{settings: where, stderr: s.err, fetch: c.Fetch}
+	e := &examination{settings: where, streams: s, fetch: c.Fetch}
 	e.folder("home", e.home, "STILE_HOME")
 	e.folder("cache", e.cache, "STILE_CACHE")
 	e.key()
@@ -117,7 +117,7 @@ func (e *examination) text() string {
 
 // key tries the key that authenticates the cache, and makes it like every command does.
 func (e *examination) key() {
-	c, err := cache.Open(e.cache, e.home, slog.New(slog.NewTextHandler(e.stderr, nil)))
+	c, err := cache.Open(e.cache, e.home, slog.New(&warnings{streams: e.streams, cache: e.cache}))
 	if err == nil {
 		err = c.Close()
 	}
@@ -131,7 +131,7 @@ func (e *examination) key() {
 // secrets opens the store of secrets and every secret in it, and says where its key is.
 func (e *examination) secrets(ctx context.Context) {
 	const remedy = "Do what the detail says; stile secret set and remove work on one secret each."
-	store, err := openSecrets(ctx, e.settings, e.stderr)
+	store, err := openSecrets(ctx, e.settings, e.streams)
 	if err != nil {
 		e.add("secrets", statusMissing, remedy, "%v", err)
 		return

@@ -50,7 +50,7 @@ func (e *examination) folder(check, dir, variable string) {
 	case info.Mode().Perm()&0o022 != 0:
 		e.add(check, statusMissing, "chmod 700 "+dir, "%s has mode %04o, so others can write to it", dir, info.Mode().Perm())
 	case unix.Access(dir, unix.W_OK) != nil:
-		e.add(check, statusMissing, "chmod 700 "+dir, "%s cannot be written to", dir)
+		e.add(check, statusMissing, "chmod 700 "+dir+", or choose another folder with "+variable+".", "%s cannot be written to, so nothing new is kept", dir)
 	default:
 		e.add(check, statusOK, "", "%s, mode %04o", dir, info.Mode().Perm())
 	}

@@ -98,6 +98,7 @@ func explain(err error) failure {
 		input   *host.InputError
 		unknown *host.UnknownToolError
 		build   *toolchain.BuildError
+		busy    *toolchain.BusyError
 	)
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -116,6 +117,9 @@ func explain(err error) failure {
 		f.Kind, f.Problems = kindInput, input.Problems
 	case errors.As(err, &unknown):
 		f.Kind, f.Known = kindUsage, unknown.Known
+	case errors.As(err, &busy):
+		f.Kind, f.Limit, f.Value = kindLimit, "builds", fmt.Sprintf("%d builds", busy.Builds)
+		f.Message += "; try again when they have ended"
 	case errors.As(err, &build):
 		f.Kind, f.Problems = kindBuild, build.Problems
 	case is[*host.LoadError](err), is[*host.DefinitionError](err), is[*extension.ToolsError](err):

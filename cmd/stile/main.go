@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -65,15 +68,41 @@ func run(args []string, s *streams) int {
 	if err != nil {
 		return s.report(err)
 	}
-	command, err := parser.Parse(args)
+	command, err := parser.Parse(habits(args))
 	if err != nil {
-		return s.report(usagef("%w; see %s --help", err, closest(err)))
+		return s.report(misuse(err))
 	}
 	err = command.Run()
 	if err != nil && ctx.Err() != nil {
 		err = errInterrupted
 	}
 	return s.report(err)
+}
+
+// habits gives what people write out of habit its name here.
+func habits(args []string) []string {
+	switch {
+	case len(args) > 0 && args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	case len(args) == 1 && args[0] == "--version":
+		return []string{"version"}
+	default:
+		return args
+	}
+}
+
+// misuse says what is wrong with a command line in words of ours where the parser's are about the parser.
+func misuse(err error) error {
+	if is[*fs.PathError](err) { // help could not be written
+		return err
+	}
+	command, text := closest(err), err.Error()
+	text = strings.Replace(text, `expected string value but got "EOL" (<EOL>)`, "a value is missing", 1)
+	text = strings.Replace(text, `missing value, expecting "<arg>"`, "a value is missing", 1)
+	if name, ok := strings.CutPrefix(text, "unexpected argument "); ok && command == "stile" {
+		text = "there is no command " + name
+	}
+	return usagef("%s; see %s --help", text, command)
 }
 
 // closest is as much of a command line that does not parse as names a command.

@@ -67,7 +67,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	defer func() { err = errors.Join(err, n.Close()) }()
 
 	// Without their interfaces the defaults could not even be denied.
-	component, err := n.load(ctx, c.File, wants{bindings: extension.Merge(bindings, extension.Defaults())})
+	component, err := n.load(ctx, c.File, wants{manifest: c.Manifest, bindings: extension.Merge(bindings, extension.Defaults())})
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 
-	secrets := newCredentials(ctx, n, s.err)
+	secrets := newCredentials(ctx, n, s)
 	defer func() { err = errors.Join(err, secrets.Close()) }()
 	state := extension.NewState(n.home, func(level console.Level, message string) {
 		// Indented, so that no line of a message looks like one of ours.

@@ -36,8 +36,8 @@ Examples:
 }
 
 // openSecrets opens the store of STILE_HOME.
-func openSecrets(ctx context.Context, where settings, stderr io.Writer) (*secret.Store, error) {
-	o := secret.Options{Logger: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+func openSecrets(ctx context.Context, where settings, s *streams) (*secret.Store, error) {
+	o := secret.Options{Logger: slog.New(&warnings{streams: s, cache: where.cache})}
 	if where.keyring {
 		o.Keyring = keyring.System{}
 	}
@@ -50,11 +50,11 @@ type credentials struct {
 	store *secret.Store
 }
 
-func newCredentials(ctx context.Context, n *session, stderr io.Writer) *credentials {
+func newCredentials(ctx context.Context, n *session, s *streams) *credentials {
 	c := &credentials{}
 	c.open = sync.OnceValues(func() (*secret.Store, error) {
 		var err error
-		c.store, err = openSecrets(ctx, n.settings, stderr)
+		c.store, err = openSecrets(ctx, n.settings, s)
 		return c.store, err
 	})
 	return c
@@ -83,7 +83,7 @@ func withSecrets(ctx context.Context, s *streams, use func(*secret.Store) error)
 	if err != nil {
 		return err
 	}
-	store, err := openSecrets(ctx, where, s.err)
+	store, err := openSecrets(ctx, where, s)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func withSecrets(ctx context.Context, s *streams, use func(*secret.Store) error)
 }
 
 type secretSetCommand struct {
-	Name      string `arg:"" help:"Name of the secret: ASCII letters, digits, dots, dashes and underscores."`
+	Name      string `arg:"" help:"Name of the secret: a-z, 0-9, - and _."`
 	ValueFile string `placeholder:"FILE" help:"File with the value. Default: stdin."`
 	// Value takes what does not belong on a command line, so that the error does not repeat it.
 	Value []string `arg:"" optional:"" hidden:""`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -96,9 +97,12 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 	if err := os.MkdirAll(where.home, 0o700); err != nil {
 		return nil, fmt.Errorf("make STILE_HOME: %w", err)
 	}
+	if err := os.MkdirAll(where.cache, 0o700); err != nil {
+		return nil, fmt.Errorf("make STILE_CACHE: %w", err)
+	}
 	n := &session{
 		settings: where, progress: func(string) {},
-		logger: slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		logger: slog.New(&warnings{streams: s, cache: where.cache}),
 	}
 	if s.interactive() {
 		n.progress = func(message string) { s.say("%s", message) }
@@ -138,6 +142,7 @@ func (n *session) toolchain(ctx context.Context) (*toolchain.Toolchain, error) {
 
 // wants are the bindings that a component is built for, and interfaces beside theirs; none at all means those it uses.
 type wants struct {
+	manifest string // the file that asks for some of bindings
 	bindings []extension.Binding
 	imports  []string
 }
@@ -186,6 +191,17 @@ func (n *session) assemble(ctx context.Context, file string, w wants, standalone
 	return wasm, err
 }
 
+// isWasm says whether a file is WebAssembly, whatever its name.
+func isWasm(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false // who reads all of it says why
+	}
+	var magic [4]byte
+	_, err = io.ReadFull(f, magic[:])
+	return f.Close() == nil && err == nil && string(magic[:]) == "\x00asm"
+}
+
 // withSource opens a source for as long as use takes.
 func (n *session) withSource(ctx context.Context, file string, w wants, use func(*toolchain.Toolchain, toolchain.Source) error) (err error) {
 	info, err := os.Stat(file)
@@ -195,13 +211,21 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 	case !info.Mode().IsRegular():
 		return usagef("%s is not a file", file)
 	}
+	if isWasm(file) {
+		return usagef("%s is WebAssembly: give it a name that ends in .wasm", file)
+	}
 	known := extension.Known(w.bindings)
-	imports := slices.Concat(w.imports, slices.Sorted(maps.Values(known)))
-	for _, name := range imports {
-		if n.host.WIT().Interface(name) == nil {
-			return usagef("there is no interface %s", name)
+	for _, binding := range slices.Sorted(maps.Keys(known)) {
+		if n.host.WIT().Interface(known[binding]) == nil {
+			return usagef("%s: bindings.%s: there is no interface %s here: it is for a program that embeds Stile; stile build knows it by --wit", w.manifest, binding, known[binding])
 		}
 	}
+	for _, name := range w.imports {
+		if n.host.WIT().Interface(name) == nil {
+			return usagef("--import: there is no interface %s; --wit names the file of one that is an embedder's", name)
+		}
+	}
+	imports := slices.Concat(w.imports, slices.Sorted(maps.Values(known)))
 	source, tree, err := toolchain.Open(file, n.home, n.cache)
 	if err != nil {
 		return &usageError{err}

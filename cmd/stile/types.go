@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,7 @@ import (
 
 type typesCommand struct {
 	Manifest string `arg:"" help:"Manifest of the extension."`
-	Output   string `short:"o" placeholder:"FILE" help:"File to write. Default: stile-env.d.ts beside the manifest."`
+	Output   string `short:"o" placeholder:"FILE" help:"File to write, or - for stdout. Default: stile-env.d.ts beside the manifest."`
 	witFlag
 }
 
@@ -45,7 +46,12 @@ func (c *typesCommand) Run(_ context.Context, s *streams) error {
 	if output == "" {
 		output = filepath.Join(filepath.Dir(c.Manifest), "stile-env.d.ts")
 	}
-	if err := writeFile(output, []byte(toolchain.EnvTypes(interfaces, extra))); err != nil {
+	types := toolchain.EnvTypes(interfaces, extra)
+	if output == "-" {
+		_, err = io.WriteString(s.out, types)
+		return err
+	}
+	if err := writeFile(output, []byte(types)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(s.out, output)

@@ -16,7 +16,7 @@ export type { wit };
  *
  *     declare module "stile" { interface Env { notes: Workspace } }
  *
- * Using a name that is not bound throws a TypeError that names the manifest line to add.
+ * Using a name that is not bound throws a TypeError that says how to bind it.
  */
 export interface Env {}
 

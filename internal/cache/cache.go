@@ -72,7 +72,7 @@ func Open(dir, keyDir string, log *slog.Logger) (*Cache, error) {
 	}
 	root, err := openPrivate(dir)
 	if err != nil {
-		return nil, fmt.Errorf("cache: %w", err)
+		return nil, err
 	}
 	return &Cache{dir: dir, root: root, key: key, log: log, max: maxSize}, nil
 }

@@ -693,6 +693,13 @@ function settle(call: typeof current, failed: boolean, value: unknown): void {
   call.value = value;
 }
 
+let ended = () => {};
+
+/** Sets what is done when a call has ended, before its result is returned. It must not throw. */
+export function atEnd(act: () => void): void {
+  ended = act;
+}
+
 /** Called when no job is left: 1 when the call has ended and its result stands in slot 0, and 0 to go on. */
 export function turn(): number {
   if (!current.settled) {
@@ -702,6 +709,7 @@ export function turn(): number {
     }
     fail(stuck(current.export));
   }
+  ended();
   const { failed, value } = current;
   const { lower, result } = current.export;
   if (lower && world.types[result!].kind === "result") {

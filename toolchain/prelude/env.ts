@@ -45,7 +45,7 @@ const handler: ProxyHandler<Made> = {
     if (kindOf(name)) return binding(name);
     if (probes.has(name)) return undefined;
     const names = [...bindings().keys()].join(", ") || "nothing";
-    throw new TypeError(`env.${name} is not bound (bound: ${names}); add to the manifest: "bindings": { "${name}": { ... } }`);
+    throw new TypeError(`env.${name} is not bound (bound: ${names}); bind it with --bind ${name}=..., or in the manifest: "bindings": { "${name}": { ... } }`);
   },
   has: (_, name) => typeof name === "string" && bindings().has(name),
   ownKeys: () => [...bindings().keys()],

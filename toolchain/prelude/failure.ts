@@ -45,14 +45,30 @@ function isError(value: unknown): value is Error {
   return Error.isError(value) || isA(value, Error);
 }
 
-/** The stack, and those of the causes under their names. */
+/** The stack, and below it the causes and the errors of an AggregateError, each with its own. */
 function stacks(thrown: Error): string {
-  const [, ...rest] = causes(thrown);
-  const below = rest.filter(isError).map((cause) => {
+  const shown = new Set<unknown>([thrown]);
+  const below = (error: Error): string[] => [...causesOf(error)].flatMap((cause) => {
+    if (shown.has(cause) || shown.size >= 16) return [];
+    shown.add(cause);
+    if (!isError(cause)) return [`Caused by ${cut(inspect(cause), 1_000)}`];
     const message = field(cause, "message", 1_000);
-    return `Caused by ${field(cause, "name", 200) || "Error"}${message && `: ${message}`}\n${field(cause, "stack", 4_000)}`;
+    const title = `Caused by ${field(cause, "name", 200) || "Error"}${message && `: ${message}`}`;
+    return [title, field(cause, "stack", 4_000), ...below(cause)];
   });
-  return cut([field(thrown, "stack", 8_000), ...below].join(""), 16_000);
+  const parts = [field(thrown, "stack", 8_000), ...below(thrown)];
+  return cut(parts.map((part) => part.trimEnd()).filter(Boolean).join("\n"), 16_000);
+}
+
+/** What an error says it was caused by: its cause, and the first of its errors. */
+function* causesOf(error: Error): Generator<unknown> {
+  try {
+    const { cause, errors } = error as AggregateError;
+    if (cause !== undefined) yield cause;
+    if (Array.isArray(errors)) yield* errors.slice(0, 16);
+  } catch {
+    // A cause that cannot be read is not told of.
+  }
 }
 
 function field(error: Error, name: "name" | "message" | "stack", limit: number): string {

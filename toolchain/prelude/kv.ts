@@ -10,6 +10,7 @@ export function kv(raw: Raw) {
     delete: async (key: string) => ask(() => raw.delete(key)),
     list: async (prefix = "", options?: PageOptions) => ask(() => raw.list(prefix, ...page(options))),
     increment: async (key: string, delta = 1) => {
+      if (typeof delta !== "number") throw new TypeError(`increment: a number is wanted, not a ${typeof delta}`);
       if (!Number.isSafeInteger(delta)) throw new RangeError(`increment: ${delta} is not a safe integer`);
       const sum: bigint = ask(() => raw.increment(key, BigInt(delta)));
       const number = Number(sum);

@@ -176,22 +176,29 @@ func (i *Instance) Call(x *Export, params []*abi.Type, result *abi.Type, args ..
 			return nil, err
 		}
 	}
-	var out C.wasmtime_component_val_t
-	var results C.size_t
-	if result != nil {
-		results = 1
-	}
+	var value abi.Value
+	var failed error
 	if err := s.run(func() *C.wasmtime_error_t {
-		return C.stile_call(&i.c, s.context, x.c, s.state, unsafe.SliceData(values), C.size_t(len(values)), &out, results)
-	}); err != nil || result == nil {
+		var out C.wasmtime_component_val_t
+		var results C.size_t
+		if result != nil {
+			results = 1
+		}
+		e := C.stile_call(&i.c, s.context, x.c, s.state, unsafe.SliceData(values), C.size_t(len(values)), &out, results)
+		if e == nil && result != nil {
+			// Within the turn, for the engine holds many times what the guest returned.
+			value, failed = cross.lift(result, &out)
+			C.wasmtime_component_val_delete(&out)
+		}
+		return e
+	}); err != nil {
 		// What the engine itself finds wrong during a call is what the guest returned.
 		if text, ok := errors.AsType[engineError](err); ok {
 			err = &TrapError{Reason: string(text)}
 		}
 		return nil, err
 	}
-	defer C.wasmtime_component_val_delete(&out)
-	return cross.lift(result, &out)
+	return value, failed
 }
 
 // explain converts an error of the engine into what caused it.

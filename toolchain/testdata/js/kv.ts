@@ -8,6 +8,7 @@ export default async function (_: unknown, { kv }: any): Promise<void> {
   equal([await kv.delete("a"), await kv.delete("a")], [true, false]);
   equal([await kv.increment("n"), await kv.increment("n", 41), await kv.increment("n", -2)], [1, 42, 40]);
   await rejects(kv.increment("n", 1.5), { name: "RangeError" });
+  await rejects(kv.increment("n", 1n), { name: "TypeError", message: "a number is wanted, not a bigint" });
   equal(await kv.compareAndSet("c", undefined, "x"), true);
   equal(await kv.compareAndSet("c", "y", "z"), false);
   equal(await kv.compareAndSet("c", "x", undefined), true);

@@ -24,6 +24,7 @@ export default async function (_: unknown, env: any): Promise<void> {
   }
   await rejects(fetch("https://example.com/"), { name: "TypeError", message: '"network"' });
   throws(() => env.notes, { name: "TypeError", message: '"bindings": { "notes"' });
+  throws(() => env.notes, { name: "TypeError", message: "--bind notes=" });
   equal(await env, env, "an env can be awaited");
   equal(["notes" in env, Object.keys(env), JSON.stringify(env), `${Object.getPrototypeOf(env)}`], [false, [], "{}", "null"]);
   throws(() => {

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// warnings shows a person what the packages log, a line each. All of it is about the cache: that it cannot be used comes once
+// for each thing that is built, and is said once.
+type warnings struct {
+	streams  *streams
+	cache    string
+	unusable sync.Once
+}
+
+// Enabled implements [slog.Handler].
+func (*warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+// Handle implements [slog.Handler].
+func (w *warnings) Handle(_ context.Context, r slog.Record) error {
+	var details []string
+	var failed error
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok {
+			failed = err
+		}
+		details = append(details, a.Key+" "+a.Value.String())
+		return true
+	})
+	if errors.Is(failed, fs.ErrPermission) || errors.Is(failed, syscall.EROFS) {
+		w.unusable.Do(func() {
+			w.streams.say("stile: the cache %s cannot be used, so what is built is not kept: %v; see stile doctor", w.cache, failed)
+		})
+		return nil
+	}
+	w.streams.say("stile: %s", abi.Printable(r.Message+": "+strings.Join(details, ", ")))
+	return nil
+}
+
+// WithAttrs implements [slog.Handler]. Nothing calls it.
+func (w *warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
+
+// WithGroup implements [slog.Handler]. Nothing calls it.
+func (w *warnings) WithGroup(string) slog.Handler { return w }

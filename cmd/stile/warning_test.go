@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"syscall"
+	"testing"
+
+	"github.com/stilehost/stile/toolchain"
+)
+
+// TestWarnings logs what a cache that cannot be written to leads to, and one other thing.
+func TestWarnings(t *testing.T) {
+	var stderr bytes.Buffer
+	log := slog.New(&warnings{streams: &streams{err: &stderr}, cache: "/cache"})
+	for _, kind := range []string{"engine", "module"} {
+		log.Warn("cache entry is built without a lock", "kind", kind, "error", &fs.PathError{Op: "mkdirat", Path: "locks", Err: syscall.EROFS})
+	}
+	log.Warn("cache entry was not kept", "kind", "module", "error", fmt.Errorf("keep: %w", fs.ErrPermission))
+	log.Warn("cache entry does not verify and is deleted", "kind", "module", "reason", "the MAC is not ours")
+	log.Info("nothing of note")
+	want := "stile: the cache /cache cannot be used, so what is built is not kept: mkdirat locks: read-only file system; see stile doctor\n" +
+		"stile: cache entry does not verify and is deleted: kind module, reason the MAC is not ours\n"
+	if got := stderr.String(); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestBusy explains builds that leave no room for another.
+func TestBusy(t *testing.T) {
+	f := explain(fmt.Errorf("build: %w", &toolchain.BusyError{Builds: 2, Cause: context.DeadlineExceeded}))
+	if f.Kind != kindLimit || f.Limit != "builds" || f.Value != "2 builds" || exitCodes[f.Kind] != 4 {
+		t.Errorf("got %+v", f)
+	}
+	if f := explain(errors.New("something else")); f.Kind != kindHost {
+		t.Errorf("got %+v", f)
+	}
+}
