@@ -49,7 +49,7 @@ func TestScripts(t *testing.T) {
 	}
 	// The site says what it was sent, and what it knows of it.
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "%s, and it is %t that this is right", r.Header.Get("Authorization"), r.Header.Get("Authorization") == "Bearer canary-of-the-script")
+		_, _ = fmt.Fprintf(w, "%s, and it is %t that this is right", r.Header.Get("Authorization"), r.Header.Get("Authorization") == "Bearer canary-of-the-script")
 	}))
 	t.Cleanup(site.Close)
 	testscript.Run(t, testscript.Params{
