@@ -76,22 +76,7 @@ func TestExports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bindings, err := m.compileText(bindingsText(l, img.roots, m.split.slot))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := m.newGuest(t.Context(), img.memory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.close()
-	if err := g.linker.DefineInstance(g.store, "engine", g.engine); err != nil {
-		t.Fatal(err)
-	}
-	instance, err := g.linker.Instantiate(g.store, bindings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g, instance := startBindings(t, m, l, img, nil)
 	call := func(name string, args ...any) (any, error) {
 		return instance.GetFunc(g.store, "test:exports/all#"+name).Call(g.store, args...)
 	}
@@ -164,4 +149,38 @@ func TestExports(t *testing.T) {
 	if g.err != nil {
 		t.Error(g.err)
 	}
+}
+
+// startBindings starts an engine on a copy of an image, with the bindings of its world. define, when not nil, supplies what the
+// world imports.
+func startBindings(t testing.TB, m *imager, l *linkage, img *image, define func(*guest, coreImport, *abi.Func) *wasmtime.Func) (*guest, *wasmtime.Instance) {
+	t.Helper()
+	bindings, err := m.compileText(bindingsText(l, img.roots, m.split.slot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := m.newGuest(t.Context(), img.memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.close)
+	if err := g.linker.DefineInstance(g.store, "engine", g.engine); err != nil {
+		t.Fatal(err)
+	}
+	if define != nil {
+		for i, c := range l.core() {
+			var f *abi.Func // nil for a drop
+			if i < len(l.calls) {
+				f = l.calls[i]
+			}
+			if err := g.linker.Define(g.store, "world", c.name, define(g, c, f)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	instance, err := g.linker.Instantiate(g.store, bindings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, instance
 }

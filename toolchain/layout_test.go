@@ -189,32 +189,10 @@ func written(memory []byte, p, n uint32) bool {
 // traceCall calls a tool in a host whose answers are all zero, and returns the memory then.
 func traceCall(t *testing.T, m *imager, l *linkage, img *image, tool, input string) []byte {
 	t.Helper()
-	bindings, err := m.compileText(bindingsText(l, img.roots, m.split.slot))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := m.newGuest(t.Context(), img.memory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.close()
-	if err := g.linker.DefineInstance(g.store, "engine", g.engine); err != nil {
-		t.Fatal(err)
-	}
 	handle := int32(1)
-	for i, c := range l.core() {
-		size := uint32(0) // of a result that is too large to be returned
-		if i < len(l.calls) && l.calls[i].Result != nil {
-			size = l.calls[i].Result.Size()
-		}
-		if err := g.linker.Define(g.store, "world", c.name, answerZero(g, c, size, &handle)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	instance, err := g.linker.Instantiate(g.store, bindings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g, instance := startBindings(t, m, l, img, func(g *guest, c coreImport, f *abi.Func) *wasmtime.Func {
+		return answerZero(g, c, f, &handle)
+	})
 	name, argument := g.text(tool), g.text(input)
 	clear(g.memory.UnsafeData(g.store)[trace:wasmPage])
 	result, err := instance.GetFunc(g.store, abi.ExtensionTools+"#call").
@@ -231,7 +209,7 @@ func traceCall(t *testing.T, m *imager, l *linkage, img *image, tool, input stri
 }
 
 // answerZero answers success and zero: a handle is a new one, and poll says that the first is ready.
-func answerZero(g *guest, c coreImport, size uint32, handle *int32) *wasmtime.Func {
+func answerZero(g *guest, c coreImport, f *abi.Func, handle *int32) *wasmtime.Func {
 	kinds := func(types []abi.CoreType) []*wasmtime.ValType {
 		var vs []*wasmtime.ValType
 		for _, t := range types {
@@ -242,7 +220,10 @@ func answerZero(g *guest, c coreImport, size uint32, handle *int32) *wasmtime.Fu
 		}
 		return vs
 	}
-	ready := uint32(0)
+	size := uint32(0) // of a result that is too large to be returned
+	if f != nil && f.Result != nil {
+		size = f.Result.Size()
+	}
 	return wasmtime.NewFunc(g.store, wasmtime.NewFuncType(kinds(c.params), kinds(c.results)), func(_ *wasmtime.Caller, args []wasmtime.Val) ([]wasmtime.Val, *wasmtime.Trap) {
 		switch {
 		case len(c.results) == 1 && c.results[0] == abi.CoreI64:
@@ -260,7 +241,7 @@ func answerZero(g *guest, c coreImport, size uint32, handle *int32) *wasmtime.Fu
 			*handle++
 			g.store32(at+8, uint32(*handle)) // after the discriminant: the error has a u64
 		case strings.HasSuffix(c.name, "#poll"):
-			ready = g.malloc(4)
+			ready := g.malloc(4)
 			g.store32(ready, 0)
 			g.store32(at, ready)
 			g.store32(at+4, 1)
