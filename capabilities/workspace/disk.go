@@ -46,7 +46,7 @@ const temporary = ".stile-"
 func OpenDisk(directory string, options DiskOptions) (*Disk, error) {
 	root, err := os.OpenRoot(directory)
 	if err != nil {
-		return nil, err
+		return nil, &RefusedError{directory, err}
 	}
 	for _, refused := range options.Refuse {
 		if err = apart(root, directory, refused); err != nil {
@@ -63,11 +63,17 @@ func (v *Disk) Close() error { return v.root.Close() }
 // Directory returns the whole directory, with the right to change it.
 func (v *Disk) Directory() *Directory { return &Directory{volume: v, exact: true} }
 
-// RefusedError says that a directory cannot be opened because of what it is or has in it.
-type RefusedError struct{ Directory, Because string }
+// RefusedError says that a directory cannot be granted because of what it is.
+type RefusedError struct {
+	Directory string
+	Err       error
+}
 
 // Error implements error.
-func (e *RefusedError) Error() string { return e.Directory + " " + e.Because }
+func (e *RefusedError) Error() string { return fmt.Sprintf("directory %s: %v", e.Directory, e.Err) }
+
+// Unwrap gives the reason.
+func (e *RefusedError) Unwrap() error { return e.Err }
 
 // apart makes sure that an open directory is not a refused one, above it or below it, under whatever name.
 func apart(root *os.Root, directory, refused string) error {
@@ -80,7 +86,7 @@ func apart(root *os.Root, directory, refused string) error {
 		return err
 	}
 	if holds {
-		return &RefusedError{directory, fmt.Sprintf("is or holds %s, which is no guest's", refused)}
+		return &RefusedError{directory, fmt.Errorf("it is or holds %s, which is no guest's", refused)}
 	}
 	info, err := os.Stat(refused)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +97,7 @@ func apart(root *os.Root, directory, refused string) error {
 	}
 	lies, err := above(directory, info)
 	if err == nil && lies {
-		err = &RefusedError{directory, fmt.Sprintf("is in %s, which is no guest's", refused)}
+		err = &RefusedError{directory, fmt.Errorf("it is in %s, which is no guest's", refused)}
 	}
 	return err
 }

@@ -70,6 +70,25 @@ func (s *Store) Workspace(name string) *Directory {
 	return &Directory{volume: &stored{s, name}}
 }
 
+// Workspaces returns the names of the workspaces that are not empty, in byte order.
+func (s *Store) Workspaces(ctx context.Context) ([]string, error) {
+	var all []string
+	err := s.db.View(ctx, func(c *sqlite.Conn) error {
+		for row, err := range c.Rows(ctx, `SELECT workspace FROM usage WHERE files > 0 ORDER BY workspace`) {
+			var name string
+			if err == nil {
+				err = row.Scan(&name)
+			}
+			if err != nil {
+				return err
+			}
+			all = append(all, name)
+		}
+		return nil
+	})
+	return all, err
+}
+
 // Backup writes a copy of the whole store, as it is at one moment, to a file that must not exist. Others may go on writing.
 func (s *Store) Backup(ctx context.Context, file string) error { return s.db.Backup(ctx, file) }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/toolchain"
@@ -97,6 +98,8 @@ func explain(err error) failure {
 		input   *host.InputError
 		unknown *host.UnknownToolError
 		build   *toolchain.BuildError
+
+		operation *abi.Error
 	)
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -119,10 +122,26 @@ func explain(err error) failure {
 		f.Kind, f.Problems = kindBuild, build.Problems
 	case is[*host.LoadError](err), is[*host.DefinitionError](err), is[*extension.ToolsError](err):
 		f.Kind = kindBuild
-	case is[*usageError](err), is[*extension.SpecError](err), is[*extension.ManifestError](err), is[*extension.UnboundError](err):
+	case is[*workspace.RefusedError](err), is[*usageError](err), is[*extension.SpecError](err), is[*extension.ManifestError](err), is[*extension.UnboundError](err):
 		f.Kind = kindUsage
+	case errors.As(err, &operation):
+		f.Kind = operationKind(operation.Code)
 	}
 	return f
+}
+
+// operationKind sorts errors of operations on what STILE_HOME keeps.
+func operationKind(code abi.Code) kind {
+	switch code {
+	case abi.CodeNotFound, abi.CodeAlreadyExists, abi.CodeConflict:
+		return kindFailed
+	case abi.CodeInvalid, abi.CodeTooLarge, abi.CodeDenied: // a path out of the workspace is the user's own
+		return kindUsage
+	case abi.CodeExhausted:
+		return kindLimit
+	default:
+		return kindHost
+	}
 }
 
 // is reports whether err or what it wraps is a T.

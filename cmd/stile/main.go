@@ -25,6 +25,7 @@ type cli struct {
 	Build   buildCommand   `cmd:"" help:"Build a component from TypeScript or JavaScript."`
 	Inspect inspectCommand `cmd:"" help:"Show what a component imports, exports and offers, and that it holds no authority."`
 	Types   typesCommand   `cmd:"" help:"Write the TypeScript types of a manifest's bindings."`
+	WS      wsCommand      `cmd:"" name:"ws" help:"Look into workspaces, change them, and bring back what was."`
 	Doctor  doctorCommand  `cmd:"" help:"Say what this machine has, and what to do about what it lacks."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
