@@ -121,18 +121,19 @@ func report(subjects []subject, rows []row, out string) error {
 	for _, s := range subjects {
 		heads = append(heads, s.name)
 	}
-	text := strings.Join(heads, "\t") + "\t\n"
+	lines := []string{strings.Join(heads, "\t")}
 	for _, r := range rows {
-		text += r.Step
+		cells := []string{r.Step}
 		for i, s := range subjects {
-			text += fmt.Sprintf("\t%.0f", r.Milliseconds[s.name])
+			cell := fmt.Sprintf("%.0f", r.Milliseconds[s.name])
 			if i > 0 {
-				text += fmt.Sprintf(" (%.2f)", r.Ratio[s.name])
+				cell += fmt.Sprintf(" (%.2f)", r.Ratio[s.name])
 			}
+			cells = append(cells, cell)
 		}
-		text += "\t\n"
+		lines = append(lines, strings.Join(cells, "\t"))
 	}
-	if _, err := io.WriteString(t, text); err != nil {
+	if _, err := io.WriteString(t, strings.Join(lines, "\t\n")+"\t\n"); err != nil {
 		return err
 	}
 	if err := t.Flush(); err != nil || out == "" {

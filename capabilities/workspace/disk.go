@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 
 	"github.com/stilehost/stile/abi"
@@ -36,7 +35,7 @@ type DiskOptions struct {
 type Disk struct {
 	root  *os.Root
 	blob  blob.Options
-	write sync.Mutex // held by the one operation that changes something
+	write chan struct{} // full while an operation changes something
 }
 
 // temporary begins the names of files that are not finished.
@@ -54,7 +53,7 @@ func OpenDisk(directory string, options DiskOptions) (*Disk, error) {
 		}
 	}
 	quota := blob.NewQuota("blobs of the directory", cmp.Or(options.BlobBytes, 1<<30))
-	return &Disk{root: root, blob: blob.Options{Dir: options.BlobDir, Quota: quota}}, nil
+	return &Disk{root: root, blob: blob.Options{Dir: options.BlobDir, Quota: quota}, write: make(chan struct{}, 1)}, nil
 }
 
 // Close closes the directory; later operations fail. Blobs read before stay good.
@@ -147,8 +146,12 @@ func (v *Disk) view(ctx context.Context, base string, f func(files) error) error
 }
 
 func (v *Disk) update(ctx context.Context, base string, f func(files) error) error {
-	v.write.Lock()
-	defer v.write.Unlock()
+	select {
+	case v.write <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-v.write }()
 	return v.view(ctx, base, f)
 }
 

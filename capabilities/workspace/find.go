@@ -122,12 +122,11 @@ type walk struct {
 // that is set, and ends when visit returns errPageFull.
 func (w *walk) run(directory, after string, visit func(path string, e Entry) error) error {
 	w.visit = visit
-	at := ""
-	for _, name := range append([]string{""}, names(directory)...) { // a link on the way ends it, as it would below
-		if name != "" {
-			at += "/" + name
+	for end := range len(directory) + 1 { // a link on the way ends it, as it would below
+		if end < len(directory) && directory[end] != '/' {
+			continue
 		}
-		n, err := w.lookup(at)
+		n, err := w.lookup(directory[:end])
 		if err != nil || n == nil || !n.is(KindDirectory) {
 			return err
 		}

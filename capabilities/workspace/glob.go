@@ -62,7 +62,7 @@ func parseGlob(text string) (*glob, error) {
 		c, size := rest[0], 1
 		next := false
 		switch {
-		case begin && (strings.HasPrefix(rest, "**/")):
+		case begin && strings.HasPrefix(rest, "**/"):
 			re.WriteString(`(?:.*/)?`)
 			size, next = 3, true
 		case begin && rest == "**":

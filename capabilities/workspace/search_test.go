@@ -290,8 +290,16 @@ func testForgedCursors(t *testing.T, root *Directory) {
 		t.Fatal(err)
 	}
 	for _, p := range []place{
-		{path: "/../secret/s", line: 1, from: 1}, {path: "/../secret/a"}, {path: "/a", offset: -1, line: 1, from: 1}, {path: "/a/", line: 1, from: 1},
-		{path: "//a"}, {path: ""}, {path: "/"}, {path: "/a\x00"}, {path: "/a", line: 5, from: 1}, {path: "/a", line: -1, from: 1},
+		{path: "/../secret/s", line: 1, from: 1},
+		{path: "/../secret/a"},
+		{path: "/a", offset: -1, line: 1, from: 1},
+		{path: "/a/", line: 1, from: 1},
+		{path: "//a"},
+		{path: ""},
+		{path: "/"},
+		{path: "/a\x00"},
+		{path: "/a", line: 5, from: 1},
+		{path: "/a", line: -1, from: 1},
 		{path: "/" + strings.Repeat("a/", 3000) + "a"},
 	} {
 		_, err := d.Grep(t.Context(), "needle", Search{}, 10, p.cursor())
@@ -309,8 +317,12 @@ func testForgedCursors(t *testing.T, root *Directory) {
 	}
 	// What could be a cursor does no harm.
 	for _, p := range []place{
-		{path: "/a", offset: math.MaxInt64, line: 1, from: 1}, {path: "/a", offset: 3, line: math.MaxInt64, from: math.MaxInt64},
-		{path: "/b", line: 1, from: 1}, {path: "/zzz", line: 1, from: 1}, {path: "/a/b/c"}, {path: "/a", from: math.MaxInt64},
+		{path: "/a", offset: math.MaxInt64, line: 1, from: 1},
+		{path: "/a", offset: 3, line: math.MaxInt64, from: math.MaxInt64},
+		{path: "/b", line: 1, from: 1},
+		{path: "/zzz", line: 1, from: 1},
+		{path: "/a/b/c"},
+		{path: "/a", from: math.MaxInt64},
 	} {
 		page, err := d.Grep(t.Context(), "needle", Search{Context: 20}, 10, p.cursor())
 		if err != nil || strings.Contains(fmt.Sprint(page), "secret") {

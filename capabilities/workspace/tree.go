@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
@@ -143,8 +144,8 @@ func (t *tree) ensure() error {
 		}
 		missing = append(missing, full)
 	}
-	for i := len(missing) - 1; i >= 0; i-- {
-		if err := t.add(missing[i], directoryNode()); err != nil {
+	for _, full := range slices.Backward(missing) {
+		if err := t.add(full, directoryNode()); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
@@ -204,8 +205,8 @@ func (o *op) makeDirectories(place string) error {
 			return err
 		}
 	}
-	for i := len(missing) - 1; i >= 0; i-- {
-		if err := o.makeDirectory(missing[i]); err != nil {
+	for _, path := range slices.Backward(missing) {
+		if err := o.makeDirectory(path); err != nil {
 			return err
 		}
 	}
