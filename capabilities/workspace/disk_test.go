@@ -66,14 +66,17 @@ func attacks(ctx context.Context, d *Directory, path string) (seen string, errs 
 func TestLinksOutOfTheDirectory(t *testing.T) {
 	outside, inside := machine(t)
 	d := openedDisk(t, inside)
-	for link, target := range map[string]string{
+	links := map[string]string{
 		"absolute": filepath.Join(outside, "secret"), "relative": "../secret", "folder": "..", "root": "/", "proc": "/proc/self/root" + outside,
 		"twice": "relative", "around": "in/../../secret", "in/deep": "../../secret", "dangling": "../not-there", "cwd": "/proc/self/cwd",
-	} {
+	}
+	for link, target := range links {
 		name := filepath.Join(inside, link)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.Symlink(target, name)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for link := range links {
 		seen, errs := attacks(t.Context(), d, link)
 		if strings.Contains(seen, "secret") {
 			t.Errorf("%s: saw %s", link, seen)
@@ -253,6 +256,66 @@ func TestRenameRaces(t *testing.T) {
 	}
 	close(stop)
 	race.Wait()
+	unharmed(t, outside)
+	if info, err := os.Stat(filepath.Join(outside, "secret")); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+// The same at the one moment that counts: after the guest's path was looked at, and before it is used.
+func TestSwappedAfterTheLook(t *testing.T) {
+	outside, inside := machine(t)
+	d := openedDisk(t, inside)
+	write(t, d, "p/secret", "mine")
+	write(t, d, "p/q/x", "mine")
+	f := &folder{ctx: t.Context(), disk: d.volume.(*Disk), root: d.volume.(*Disk).root}
+	n, err := f.lookup("/p/secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := f.lookup("/p/q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub := &folder{ctx: t.Context(), disk: d.volume.(*Disk), base: "/p"}
+	if err := sub.descend(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.root.Close() }()
+	p := filepath.Join(inside, "p")
+	if err := errors.Join(os.Rename(p, filepath.Join(inside, "real")), os.Symlink("..", p)); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"extend": f.extend("/p/secret", n, []byte("x")), "put": f.put("/p/secret", n, 1, strings.NewReader("x")),
+		"put new": f.put("/p/new", nil, 1, strings.NewReader("x")), "make directory": f.makeDirectory("/p/new"),
+		"make link": f.makeLink("/p/new", "x"), "set mode": f.setMode("/p/secret", n, 0o777),
+		"move out": f.move(n, "/p/secret", "/stolen"), "move in": f.move(whole, "/real/q", "/p/new"),
+		"copy": f.copy(n, "/p/secret", "/stolen"), "copy in": f.copy(whole, "/real/q", "/p/new"),
+		"remove": f.remove(n, "/p/secret"), "remove all": f.remove(whole, "/p/granted"),
+	} {
+		if err == nil || strings.Contains(err.Error(), outside) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for piece, err := range f.content("/p/secret", n, 0) {
+		if err == nil {
+			t.Errorf("read %q", piece)
+		}
+	}
+	if entries, err := f.entries("/p", "", 10); err == nil {
+		t.Errorf("listed %v", entries)
+	}
+	// A handle that has opened its directory goes on in that one.
+	for piece, err := range sub.content("/secret", n, 0) {
+		if err != nil || string(piece) != "mine" {
+			t.Errorf("read %q, %v", piece, err)
+		}
+	}
+	late := &folder{ctx: t.Context(), disk: d.volume.(*Disk), base: "/p"}
+	if err := late.descend(); !errors.Is(err, abi.ErrInvalid) {
+		t.Errorf("a link in the place of the handle's directory: %v", err)
+	}
 	unharmed(t, outside)
 	if info, err := os.Stat(filepath.Join(outside, "secret")); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
