@@ -41,11 +41,11 @@ func (d *Directory) MakeLink(ctx context.Context, path, target string) error {
 		if target == "" {
 			return abi.Errorf(abi.CodeInvalid, "a link needs a target")
 		}
-		return o.makeLink(place, target)
+		return o.makeLink(place, d.normal(target))
 	})
 }
 
-// ReadLink returns the target of a link as it was given.
+// ReadLink returns the target of a link.
 func (d *Directory) ReadLink(ctx context.Context, path string) (string, error) {
 	var target string
 	err := d.inspect(ctx, d.resolve, "read-link", path, func(o *op, path string) error {
@@ -69,6 +69,9 @@ func (d *Directory) SetMode(ctx context.Context, path string, mode uint32) error
 			return abi.Errorf(abi.CodeInvalid, "mode %#o: permission bits are at most 0o777", mode)
 		}
 		place, n, err := o.get(path, true)
+		if err == nil && place == "" {
+			err = abi.Errorf(abi.CodeInvalid, "set-mode %s: this is the directory itself, not something in it", path)
+		}
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -311,9 +310,11 @@ func testNoOperationReachesOutside(t *testing.T, root *Directory) {
 			},
 			"search": func(t *rapid.T) {
 				found, err := d.Find(ctx, rapid.OneOf(path, rapid.Just("**")).Draw(t, "glob"), 1000, nil)
-				saw(strings.Join(found.Paths, " "), err)
+				saw(strings.Join(found.Paths, "\n"), err)
 				page, err := d.Grep(ctx, "s", Search{}, 1000, nil)
-				saw(fmt.Sprint(page.Matches), err)
+				for _, m := range page.Matches {
+					saw(m.Text, err)
+				}
 				saw(d.Diff(ctx, path.Draw(t, "before"), path.Draw(t, "after")))
 			},
 			"history": func(t *rapid.T) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
 )
 
 // machine is a directory with a secret next to the one that a guest gets.
@@ -202,6 +203,41 @@ func testLinks(t *testing.T, root *Directory) {
 	}
 	if read(t, root, "secret") != "a secret" {
 		t.Error("a link was followed to remove")
+	}
+}
+
+// Links to the directory itself, and through what is not there.
+func TestLinksToTheTop(t *testing.T) { onBoth(t, testLinksToTheTop) }
+
+func testLinksToTheTop(t *testing.T, d *Directory) {
+	ctx := t.Context()
+	write(t, d, "a/f", "content")
+	for link, target := range map[string]string{"here": ".", "a/top": "..", "odd": "missing/..", "child": "a/..", "down": "a/../a"} {
+		if err := d.MakeLink(ctx, link, target); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, link := range []string{"here", "a/top", "odd", "child"} {
+		expect(t, link, d.Write(ctx, link, "x"), abi.ErrInvalid, "is a directory")
+		expect(t, link, d.Append(ctx, link, "x"), abi.ErrInvalid, "is a directory")
+		expect(t, link, d.WriteBlob(ctx, link, blob.New("", nil)), abi.ErrInvalid, "is a directory")
+		expect(t, link, d.SetMode(ctx, link, 0o700), abi.ErrInvalid, "the directory itself")
+		_, err := d.History(ctx, link)
+		_, errRevision := d.ReadRevision(ctx, link, 1)
+		for _, err := range []error{err, errRevision, d.Restore(ctx, link, 1)} {
+			if !errors.Is(err, abi.ErrInvalid) && !errors.Is(err, abi.ErrUnavailable) {
+				t.Errorf("%s: %v", link, err)
+			}
+		}
+		if err := d.MakeDirectory(ctx, link); err != nil {
+			t.Errorf("%s: %v", link, err)
+		}
+		if got := read(t, d, link+"/a/f"); got != "content" {
+			t.Errorf("%s: %q", link, got)
+		}
+	}
+	if got := read(t, d, "down/f"); got != "content" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -60,7 +60,10 @@ func (d *Directory) History(ctx context.Context, path string) ([]Revision, error
 		if err != nil {
 			return err
 		}
-		place, _, err := o.locate(path, true)
+		place, n, err := o.locate(path, true)
+		if place == "" && err == nil { // a link to the directory itself
+			err = mismatch(path, n, "")
+		}
 		if err == nil {
 			all, err = a.revisions(place)
 		}
@@ -78,7 +81,10 @@ func (d *Directory) ReadRevision(ctx context.Context, path string, revision uint
 		if err != nil {
 			return err
 		}
-		place, _, err := o.locate(path, true)
+		place, n, err := o.locate(path, true)
+		if place == "" && err == nil { // a link to the directory itself
+			err = mismatch(path, n, "")
+		}
 		if err != nil {
 			return err
 		}

@@ -121,6 +121,8 @@ func (o *op) locate(path string, last bool) (place string, n *node, err error) {
 				return "", nil, o.outside(path)
 			}
 			place, _ = split(place)
+			n, err = o.lookup(place)
+			missing = n == nil
 			continue
 		}
 		at := place + "/" + name
