@@ -3,7 +3,7 @@ GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-embed test-types bench-core
+.PHONY: help build demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-embed test-types bench-core bench-workspace
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,3 +60,6 @@ test-types: ## check the types of the TypeScript examples, the SDK and the prelu
 
 bench-core: ## measure start, calls and memory; writes bench/out/core.json
 	go run ./bench/core -out bench/out/core.json
+
+bench-workspace: ## measure workspaces beside plain files; writes bench/out/workspace.json
+	go run ./bench/workspace -out bench/out/workspace.json

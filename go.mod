@@ -6,6 +6,7 @@ require (
 	code.dny.dev/ssrf v0.3.0
 	github.com/alecthomas/kong v1.17.0
 	github.com/andybalholm/brotli v1.2.8
+	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/bytecodealliance/wasmtime-go/v44 v44.0.0
 	github.com/creack/pty v1.1.24
 	github.com/evanw/esbuild v0.28.2

@@ -110,8 +110,9 @@ type State struct {
 	// the first Env.
 	HTTP http.Options
 
-	dir string
-	log func(console.Level, string)
+	dir     string
+	private []string
+	log     func(console.Level, string)
 
 	mu         sync.Mutex
 	closers    []func() error
@@ -120,9 +121,9 @@ type State struct {
 }
 
 // NewState returns a state in dir, which must exist and be writable by its owner only. log receives what console bindings
-// log; it must be safe for concurrent use.
-func NewState(dir string, log func(level console.Level, message string)) *State {
-	return &State{dir: dir, log: log}
+// log; it must be safe for concurrent use. private are folders that, like dir, no [Dir] may be, hold or lie in.
+func NewState(dir string, log func(level console.Level, message string), private ...string) *State {
+	return &State{dir: dir, log: log, private: append([]string{dir}, private...)}
 }
 
 // Env makes the capabilities of a call. ctx bounds the opening of files only. A [Custom] grant fails: its capability is
@@ -138,6 +139,8 @@ func (s *State) Env(ctx context.Context, bindings []Binding) (host.Env, error) {
 			env[b.Name], err = s.http(g)
 		case Workspace:
 			env[b.Name], err = s.workspace(ctx, g)
+		case Dir:
+			env[b.Name], err = s.directory(g)
 		case KV:
 			env[b.Name], err = s.bucket(ctx, g)
 		case Clock:
@@ -191,6 +194,19 @@ func (s *State) workspace(ctx context.Context, g Workspace) (*workspace.Director
 		d = d.AsReadOnly()
 	}
 	return d, err
+}
+
+func (s *State) directory(g Dir) (*workspace.Directory, error) {
+	disk, err := workspace.OpenDisk(g.Path, workspace.DiskOptions{Refuse: s.private})
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, disk.Close)
+	d := disk.Directory()
+	if g.Access != ReadWrite {
+		d = d.AsReadOnly()
+	}
+	return d, nil
 }
 
 func (s *State) bucket(ctx context.Context, g KV) (*kv.Bucket, error) {

@@ -34,7 +34,7 @@ func sortBindings(bindings []Binding) {
 	slices.SortFunc(bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Grant is what one binding may do: [HTTP], [Workspace], [KV], [Clock], [Random], [Console], [Blob] or [Custom].
+// Grant is what one binding may do: [HTTP], [Workspace], [Dir], [KV], [Clock], [Random], [Console], [Blob] or [Custom].
 type Grant interface {
 	// Interface names the WIT interface of the capability, e.g. "stile:capability/http@0.1.0".
 	Interface() string
@@ -60,6 +60,12 @@ type Workspace struct {
 	// Store names the workspace. It is empty in a manifest: an extension asks for its own.
 	Store string
 	// Path is the directory, absolute and clean; "/" is the whole workspace.
+	Path   string
+	Access Access
+}
+
+// Dir is a directory of the machine. Only a command line names one: a manifest cannot ask for it.
+type Dir struct {
 	Path   string
 	Access Access
 }
@@ -97,6 +103,9 @@ func (HTTP) Interface() string { return http.Interface }
 func (Workspace) Interface() string { return workspace.Interface }
 
 // Interface implements [Grant].
+func (Dir) Interface() string { return workspace.Interface }
+
+// Interface implements [Grant].
 func (KV) Interface() string { return kv.Interface }
 
 // Interface implements [Grant].
@@ -118,6 +127,14 @@ func (g HTTP) json() (string, any) { return "http", g.Rules }
 
 func (g Workspace) json() (string, any) {
 	return "workspace", struct {
+		Path   string `json:"path"`
+		Access Access `json:"access"`
+	}{g.Path, g.Access}
+}
+
+// json is what a person reads; [Parse] refuses it.
+func (g Dir) json() (string, any) {
+	return "dir", struct {
 		Path   string `json:"path"`
 		Access Access `json:"access"`
 	}{g.Path, g.Access}

@@ -3,6 +3,7 @@ package extension
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +29,9 @@ const (
 	exampleSpec = "NAME=KIND, like clock=clock or notes=workspace:my-notes,rw"
 	exampleHTTP = "NAME=http:https://api.example.com/repos/**,methods=GET+POST"
 )
+
+// specKinds are the kinds of a command line.
+var specKinds = append(slices.Clone(kinds), "dir")
 
 // storeName names a workspace or a bucket; it may become part of a file's name.
 var storeName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
@@ -62,10 +66,11 @@ func ParseSpecs(specs []string) ([]Binding, error) {
 //	github=http:https://api.github.com/repos/**,methods=GET+POST    and what http.ParseRule reads
 //	local=http:http://*:8080/**                                     any host on that port; addresses are still checked
 //	notes=workspace:NAME[/path][,rw]                                read-only without rw
+//	files=dir:PATH[,rw]                                             a directory of the machine, read-only without rw
 //	cache=kv:NAME
 //	clock=clock    random=random    console=console    blob=blob
 //
-// A comma in a URL is written %2C. An error is a *[SpecError].
+// A comma in a URL is written %2C; the path of a directory has none. An error is a *[SpecError].
 func ParseSpec(spec string) (Binding, error) {
 	fail := func(instead, format string, args ...any) (Binding, error) {
 		return Binding{}, &SpecError{spec, fmt.Sprintf(format, args...), instead}
@@ -90,6 +95,8 @@ func ParseSpec(spec string) (Binding, error) {
 		grant, err = httpSpec(argument, options)
 	case "workspace":
 		grant, err = workspaceSpec(argument, options)
+	case "dir":
+		grant, err = dirSpec(argument, options)
 	case "kv":
 		grant, err = kvSpec(argument, options)
 	case "clock", "random", "console", "blob":
@@ -97,11 +104,11 @@ func ParseSpec(spec string) (Binding, error) {
 			return fail(name+"="+kind, "%s takes neither an argument nor options", kind)
 		}
 		grant = switches[kind]
-	case "dir", "browser":
-		return fail("one of "+strings.Join(kinds, ", "), "%s is not in this version", kind)
+	case "browser":
+		return fail("one of "+strings.Join(specKinds, ", "), "%s is not in this version", kind)
 	default:
-		instead := "one of " + strings.Join(kinds, ", ")
-		if near := nearest(kind, kinds); near != "" {
+		instead := "one of " + strings.Join(specKinds, ", ")
+		if near := nearest(kind, specKinds); near != "" {
 			instead = near
 		}
 		return fail(instead, "there is no kind %s", quote(kind))
@@ -123,14 +130,29 @@ func workspaceSpec(argument, options string) (Grant, *SpecError) {
 	if problem := pathProblem(g.Path); problem != "" {
 		return nil, &SpecError{Message: fmt.Sprintf("the path %s %s", quote(g.Path), problem), Instead: example}
 	}
+	var err *SpecError
+	g.Access, err = access("workspace", options, example)
+	return g, err
+}
+
+func dirSpec(argument, options string) (Grant, *SpecError) {
+	const example = "dir:PATH[,rw]"
+	if argument == "" || len(argument) > maxPath || strings.ContainsRune(argument, 0) {
+		return nil, &SpecError{Message: "there is no path", Instead: example}
+	}
+	a, err := access("directory", options, example)
+	return Dir{Path: argument, Access: a}, err
+}
+
+func access(what, options, example string) (Access, *SpecError) {
 	switch options {
 	case "":
+		return Read, nil
 	case "rw":
-		g.Access = ReadWrite
+		return ReadWrite, nil
 	default:
-		return nil, &SpecError{Message: fmt.Sprintf("a workspace has no option %s", quote(options)), Instead: example}
+		return "", &SpecError{Message: fmt.Sprintf("a %s has no option %s", what, quote(options)), Instead: example}
 	}
-	return g, nil
 }
 
 func kvSpec(argument, options string) (Grant, *SpecError) {

@@ -38,6 +38,7 @@ func TestParseSpecs(t *testing.T) {
 				Scheme: "https", Host: "api.github.com", Path: "/repos/**", Methods: []string{"GET", "POST"}, Credential: "github-token", As: "query:key",
 			}}}}},
 		},
+		{"directories", []string{"a=dir:.", "b=dir:/tmp/x:y,rw"}, []Binding{{"a", Dir{".", Read}}, {"b", Dir{"/tmp/x:y", ReadWrite}}}},
 		{
 			"several rules",
 			[]string{"a=http:http://*:8080/**", "a=http:http://127.0.0.1:8080/ok/**", "a=http:https://[::1]:1,addresses=10.0.0.0/8"},
@@ -59,7 +60,7 @@ func TestParseSpecs(t *testing.T) {
 }
 
 func TestParseSpecsRefuses(t *testing.T) {
-	all := "one of http, workspace, kv, clock, random, console, blob"
+	all := "one of http, workspace, kv, clock, random, console, blob, dir"
 	tests := []struct {
 		specs []string
 		want  string
@@ -74,7 +75,10 @@ func TestParseSpecsRefuses(t *testing.T) {
 		{[]string{"a=\x1b[2J"}, `binding "a=\x1b[2J": there is no kind "\x1b[2J"; write ` + all},
 		{[]string{"a=clock:x"}, `binding "a=clock:x": clock takes neither an argument nor options; write a=clock`},
 		{[]string{"a=random,rw"}, `binding "a=random,rw": random takes neither an argument nor options; write a=random`},
-		{[]string{"a=dir:/tmp,rw"}, `binding "a=dir:/tmp,rw": dir is not in this version; write ` + all},
+		{[]string{"a=dir"}, `binding "a=dir": there is no path; write dir:PATH[,rw]`},
+		{[]string{"a=dir:"}, `binding "a=dir:": there is no path; write dir:PATH[,rw]`},
+		{[]string{"a=dir:/tmp,wr"}, `binding "a=dir:/tmp,wr": a directory has no option "wr"; write dir:PATH[,rw]`},
+		{[]string{"a=dir:/tmp,rw,rw"}, `binding "a=dir:/tmp,rw,rw": a directory has no option "rw,rw"; write dir:PATH[,rw]`},
 		{[]string{"a=browser:https://example.com/**"}, `binding "a=browser:https://example.com/**": browser is not in this version; write ` + all},
 		{[]string{"a=workspace"}, `binding "a=workspace": "" cannot name a workspace, a-z, 0-9, "_" and "-" can; write workspace:NAME[/path][,rw]`},
 		{[]string{"a=workspace:../x"}, `binding "a=workspace:../x": ".." cannot name a workspace, a-z, 0-9, "_" and "-" can; write workspace:NAME[/path][,rw]`},

@@ -369,10 +369,10 @@ var apis = map[string][]string{
 	"http.exchange.text":      {"fetch"},
 	"http.exchange.blob":      {"fetch"}, // also for text that is not UTF-8
 
-	"blob.blob.size":          {"fetch", "readBlob", "createBlob"},
-	"blob.blob.media-type":    {"readBlob"},
-	"blob.blob.text":          {"blob", "readBlob", "clone"},
-	"blob.blob.bytes":         {"fetch", "readBlob", "createBlob"},
+	"blob.blob.size":          {"fetch", "readBlob", "readRevision", "createBlob"},
+	"blob.blob.media-type":    {"readBlob", "readRevision"},
+	"blob.blob.text":          {"blob", "readBlob", "readRevision", "clone"},
+	"blob.blob.bytes":         {"fetch", "readBlob", "readRevision", "createBlob"},
 	"blob.writer.append":      {"createBlob"},
 	"blob.writer.append-text": {"createBlob"},
 	"blob.writer.append-blob": {"createBlob"},
@@ -384,7 +384,7 @@ var apis = map[string][]string{
 	"tools.pending.take":      {"call"},
 
 	"workspace.directory.write-bytes":  {"write"},
-	"workspace.directory.write-blob":   {"readBlob", "blob", "createBlob"},
+	"workspace.directory.write-blob":   {"readBlob", "readRevision", "blob", "createBlob"},
 	"workspace.directory.append-bytes": {"write", "append"},
 }
 

@@ -2,88 +2,146 @@ package workspace
 
 import (
 	"context"
+	"strings"
 
 	"github.com/stilehost/stile/abi"
 )
 
 // MakeDirectory makes a directory and those above it, as far as they are missing. The error is [abi.ErrAlreadyExists]
-// when a file has the name.
+// when something else has the name.
 func (d *Directory) MakeDirectory(ctx context.Context, path string) error {
-	return d.change(ctx, d.resolve, "make-directory", path, func(t *tree, full string) error {
-		n, err := t.find(full)
-		if err == nil && n != nil && !n.isDirectory() {
-			err = abi.Errorf(abi.CodeAlreadyExists, "%s, as a file", d.shown(full))
+	return d.change(ctx, d.resolve, "make-directory", path, func(o *op, path string) error {
+		place, n, err := o.locate(path, true)
+		if err == nil && n != nil && !n.is(KindDirectory) {
+			err = abi.Errorf(abi.CodeAlreadyExists, "%s, as a %s", shown(path), n.status.Kind)
 		}
 		if err != nil {
 			return err
 		}
-		return t.makeDirectories(full)
+		return o.makeDirectories(place)
 	})
 }
 
-// Move gives a file, or a directory with all that is in it, another path, and makes the directories above that. The
-// error is [abi.ErrAlreadyExists] when something has that path, and [abi.ErrInvalid] when it is inside source.
+// MakeLink makes a symbolic link, and the directories above it, as far as they are missing. The target is relative to the
+// directory of the link and need not exist; one outside d is answered with [abi.ErrDenied]. Where it leads is looked at
+// again whenever the link is followed. The error is [abi.ErrAlreadyExists] when something has the path.
+func (d *Directory) MakeLink(ctx context.Context, path, target string) error {
+	return d.change(ctx, d.resolveEntry, "make-link", path, func(o *op, path string) error {
+		if strings.HasPrefix(target, "/") {
+			return abi.Errorf(abi.CodeInvalid, "target %q: a link's target is relative to the directory of the link", target)
+		}
+		place, err := o.absent(path)
+		if err != nil {
+			return err
+		}
+		parent, _ := split(place)
+		if _, err := d.resolve("make-link "+shown(path)+" to", parent+"/"+target); err != nil {
+			return err
+		}
+		if target == "" {
+			return abi.Errorf(abi.CodeInvalid, "a link needs a target")
+		}
+		return o.makeLink(place, d.normal(target))
+	})
+}
+
+// ReadLink returns the target of a link.
+func (d *Directory) ReadLink(ctx context.Context, path string) (string, error) {
+	var target string
+	err := d.inspect(ctx, d.resolve, "read-link", path, func(o *op, path string) error {
+		_, n, err := o.get(path, false)
+		if err == nil && !n.is(KindLink) {
+			err = mismatch(path, n, "link")
+		}
+		if err == nil {
+			target = n.target
+		}
+		return err
+	})
+	return target, err
+}
+
+// SetMode sets the permission bits of a file or directory, at most 0o777. In a workspace they are kept and bind nobody; on
+// disk they are those of the system.
+func (d *Directory) SetMode(ctx context.Context, path string, mode uint32) error {
+	return d.change(ctx, d.resolveEntry, "set-mode", path, func(o *op, path string) error {
+		if mode > 0o777 {
+			return abi.Errorf(abi.CodeInvalid, "mode %#o: permission bits are at most 0o777", mode)
+		}
+		place, n, err := o.get(path, true)
+		if err == nil && place == "" {
+			err = abi.Errorf(abi.CodeInvalid, "set-mode %s: this is the directory itself, not something in it", path)
+		}
+		if err != nil {
+			return err
+		}
+		return o.setMode(place, n, mode)
+	})
+}
+
+// Move gives a file, a link, or a directory with all that is in it, another path, and makes the directories above that.
+// The error is [abi.ErrAlreadyExists] when something has that path, and [abi.ErrInvalid] when it is inside source.
 func (d *Directory) Move(ctx context.Context, source, target string) error {
-	return d.transfer(ctx, "move", source, target, (*tree).rename)
+	return d.transfer(ctx, "move", source, target, files.move)
 }
 
 // Copy is Move, but leaves the source where it is. The copies count as modified now.
 func (d *Directory) Copy(ctx context.Context, source, target string) error {
-	return d.transfer(ctx, "copy", source, target, (*tree).duplicate)
+	return d.transfer(ctx, "copy", source, target, files.copy)
 }
 
 func (d *Directory) transfer(
-	ctx context.Context, operation, source, target string, f func(t *tree, n *node, source, target string) error,
+	ctx context.Context, operation, source, target string, f func(all files, n *node, source, target string) error,
 ) error {
-	from, err := d.resolveEntry(operation, source)
+	source, err := d.resolveEntry(operation, source)
 	if err != nil {
 		return err
 	}
-	to, err := d.resolveEntry(operation, target)
+	target, err = d.resolveEntry(operation, target)
 	if err != nil {
 		return err
 	}
-	if err := d.writable(operation + " " + d.shown(from) + " to " + d.shown(to)); err != nil {
+	if err := d.writable(operation + " " + source + " to " + target); err != nil {
 		return err
 	}
-	return d.update(ctx, func(t *tree) error {
-		n, err := t.get(from)
+	return d.update(ctx, operation, func(o *op) error {
+		from, n, err := o.get(source, false)
 		if err != nil {
 			return err
 		}
-		if to == from || inside(to, from) {
-			return abi.Errorf(abi.CodeInvalid, "cannot %s %s into itself", operation, d.shown(from))
+		to, _, err := o.locate(target, false)
+		switch {
+		case err != nil:
+			return err
+		case to == from || inside(to, from):
+			return abi.Errorf(abi.CodeInvalid, "cannot %s %s into itself", operation, source)
+		case from == "":
+			return abi.Errorf(abi.CodeInvalid, "cannot %s the directory itself", operation)
 		}
-		if err := t.absent(to); err != nil {
+		if to, err = o.absent(target); err != nil {
 			return err
 		}
-		parent, _ := split(to)
-		if err := t.makeDirectories(parent); err != nil {
-			return err
-		}
-		return f(t, n, from, to)
+		return f(o.files, n, from, to)
 	})
 }
 
-// Remove deletes a file or a directory. A directory that is not empty needs recursive, else the error is
+// Remove deletes a file, a link or a directory. A directory that is not empty needs recursive, else the error is
 // [abi.ErrInvalid].
 func (d *Directory) Remove(ctx context.Context, path string, recursive bool) error {
-	return d.change(ctx, d.resolveEntry, "remove", path, func(t *tree, full string) error {
-		n, err := t.get(full)
+	return d.change(ctx, d.resolveEntry, "remove", path, func(o *op, path string) error {
+		place, n, err := o.get(path, false)
 		if err != nil {
 			return err
 		}
-		if n.isDirectory() && !recursive {
-			var filled bool
-			err := t.conn.Row(ctx, `SELECT EXISTS (SELECT 1 FROM node WHERE workspace = ? AND parent = ?)`,
-				d.workspace, full).Scan(&filled)
+		if n.is(KindDirectory) && !recursive {
+			below, err := o.entries(place, "", 1)
 			if err != nil {
 				return err
 			}
-			if filled {
-				return t.invalid(full, "is a directory that is not empty; it is removed only recursively")
+			if len(below) > 0 {
+				return invalid(path, "is a directory that is not empty; it is removed only recursively")
 			}
 		}
-		return t.remove(n, full)
+		return o.remove(n, place)
 	})
 }

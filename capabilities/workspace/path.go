@@ -18,9 +18,8 @@ const (
 	maxName = 255
 )
 
-// resolve turns what a guest wrote into a path from the root of the workspace: "" for the root itself, else "/a/b".
-// "." and ".." and repeated slashes are worked out in the text alone, which is exact because there are no symbolic
-// links. The result is d.base or below it.
+// resolve turns what a guest wrote into a path below d: "" for d itself, else "/a/b". "." and ".." and repeated slashes are
+// worked out in the text alone, before any link is followed.
 func (d *Directory) resolve(operation, path string) (string, error) {
 	if len(path) > maxPath {
 		return "", abi.Errorf(abi.CodeInvalid, "path: %d bytes; at most %d", len(path), maxPath)
@@ -33,7 +32,8 @@ func (d *Directory) resolve(operation, path string) (string, error) {
 		return "", abi.Errorf(abi.CodeInvalid, "path %q: the character %q", path, r)
 	}
 	var names []string
-	for name := range strings.SplitSeq(norm.NFC.String(path), "/") {
+	normal := d.normal(path)
+	for name := range strings.SplitSeq(normal, "/") {
 		switch name {
 		case "", ".":
 			continue
@@ -47,24 +47,24 @@ func (d *Directory) resolve(operation, path string) (string, error) {
 			names = names[:len(names)-1]
 			continue
 		}
-		if err := checkName(name); err != nil {
+		if err := d.checkName(name); err != nil {
 			return "", abi.Errorf(abi.CodeInvalid, "path %q: %v", path, err)
 		}
 		names = append(names, name)
 	}
-	full := d.base
-	if len(names) > 0 {
-		full += "/" + strings.Join(names, "/")
+	if len(names) == 0 {
+		return "", nil
 	}
-	if len(full) > maxPath {
-		return "", abi.Errorf(abi.CodeInvalid, "path: %d bytes from the root of the workspace; at most %d", len(full), maxPath)
+	normal = "/" + strings.Join(names, "/")
+	if size := len(d.base) + len(normal); size > maxPath {
+		return "", abi.Errorf(abi.CodeInvalid, "path: %d bytes from the root of the workspace; at most %d", size, maxPath)
 	}
-	return full, nil
+	return normal, nil
 }
 
 // resolveFile is resolve for a path that must name a file.
 func (d *Directory) resolveFile(operation, path string) (string, error) {
-	full, err := d.resolve(operation, path)
+	normal, err := d.resolve(operation, path)
 	if err != nil {
 		return "", err
 	}
@@ -72,16 +72,32 @@ func (d *Directory) resolveFile(operation, path string) (string, error) {
 	case "", ".", "..":
 		return "", abi.Errorf(abi.CodeInvalid, "path %q: names a directory, not a file", path)
 	}
-	return full, nil
+	return normal, nil
 }
 
 // resolveEntry is resolve for a path that must name an entry below d, and not d itself.
 func (d *Directory) resolveEntry(operation, path string) (string, error) {
-	full, err := d.resolve(operation, path)
-	if err == nil && full == d.base {
+	normal, err := d.resolve(operation, path)
+	if err == nil && normal == "" {
 		err = abi.Errorf(abi.CodeInvalid, "%s %q: this is the directory itself, not something in it", operation, path)
 	}
-	return full, err
+	return normal, err
+}
+
+// normal is text as it stands in paths.
+func (d *Directory) normal(text string) string {
+	if d.exact {
+		return text
+	}
+	return norm.NFC.String(text)
+}
+
+// checkName refuses names that are not a guest's.
+func (d *Directory) checkName(name string) error {
+	if d.exact && strings.HasPrefix(name, temporary) {
+		return fmt.Errorf("names that begin with %q are not a guest's", temporary)
+	}
+	return checkName(name)
 }
 
 // checkName refuses names that some disk would not keep apart or not keep at all.
@@ -101,18 +117,10 @@ func checkName(name string) error {
 }
 
 // split separates a path other than "" into its directory and its last name.
-func split(full string) (parent, name string) {
-	i := strings.LastIndexByte(full, '/')
-	return full[:i], full[i+1:]
+func split(path string) (parent, name string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:i], path[i+1:]
 }
 
-// shown is full as the holder of d would write it. What lies above d is not the holder's business.
-func (d *Directory) shown(full string) string {
-	if !inside(full, d.base) {
-		return "/"
-	}
-	return full[len(d.base):]
-}
-
-// inside reports whether full is below directory.
-func inside(full, directory string) bool { return strings.HasPrefix(full, directory+"/") }
+// inside reports whether path is below directory.
+func inside(path, directory string) bool { return strings.HasPrefix(path, directory+"/") }

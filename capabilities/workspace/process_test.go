@@ -9,32 +9,33 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/sqlite"
 )
 
 // TestMain also serves as the other processes of the tests below: STILE_TEST_ROLE says which.
 func TestMain(m *testing.M) {
-	var work func(*Directory) error
+	var work func(*Store) error
 	switch role := os.Getenv("STILE_TEST_ROLE"); role {
 	case "":
 		os.Exit(m.Run())
 	case "steps":
-		work = func(d *Directory) error {
-			for i := 0; ; i++ {
-				if err := step(context.Background(), d, i); err != nil {
-					return err
-				}
-				fmt.Println("done", i)
-			}
-		}
+		work = func(s *Store) error { return steps(s, os.Getenv("STILE_TEST_SEED")) }
+	case "full":
+		work = fill
 	default:
-		work = func(d *Directory) error { return appendLines(context.Background(), d, role) }
+		work = func(s *Store) error { return appendLines(context.Background(), s.Workspace("w"), role) }
 	}
-	s, err := Open(context.Background(), os.Getenv("STILE_TEST_FILE"), Options{})
+	s, err := Open(context.Background(), os.Getenv("STILE_TEST_FILE"), stepOptions)
 	if err == nil {
-		err = errors.Join(work(s.Workspace("w")), s.Close())
+		err = errors.Join(work(s), s.Close())
 	}
 	if err != nil {
 		panic(err)
@@ -49,33 +50,82 @@ func child(t *testing.T, role, file string) *exec.Cmd {
 	return cmd
 }
 
-// step changes a workspace in a way that depends on i and on what the steps before i left.
-func step(ctx context.Context, d *Directory, i int) error {
-	switch i % 7 {
-	case 0:
-		return d.Write(ctx, fmt.Sprintf("f/%d", i%21), strings.Repeat(fmt.Sprintf("%d ", i), 1+i*997%40_000))
-	case 1:
-		return d.Append(ctx, "log", fmt.Sprintf("%d\n", i))
-	case 2:
-		return d.Copy(ctx, "f", fmt.Sprintf("c%d", i%2))
-	case 3:
-		return d.Move(ctx, fmt.Sprintf("c%d", (i-1)%2), "m/n")
-	case 4:
-		return d.Edit(ctx, fmt.Sprintf("m/n/%d", (i-4)%21), nil)
-	case 5:
-		return d.Append(ctx, fmt.Sprintf("m/n/%d", (i-5)%21), strings.Repeat("tail", i%20_000))
-	default:
-		return d.Remove(ctx, "m", true)
+// stepOptions make revisions come and go.
+var stepOptions = Options{Revisions: 2, HistoryBytes: 1 << 20}
+
+// steps does random operations and says of each that it is done, until it is killed.
+func steps(s *Store, seed string) error {
+	n, err := strconv.ParseUint(seed, 10, 64)
+	if err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(n, 0))
+	for i := 0; ; i++ {
+		step(context.Background(), s.Workspace("w"), random)
+		fmt.Println("done", i)
 	}
 }
 
-// TestKill kills a process while it writes. Afterwards the workspace must be sound and stand exactly after the last
-// acknowledged step, or after the one that was under way.
+// step does one random operation, which may be refused: the same random numbers and state give the same.
+func step(ctx context.Context, d *Directory, random *rand.Rand) {
+	path := func() string { return fmt.Sprintf("%c/%c", 'a'+random.IntN(4), 'a'+random.IntN(6)) }
+	text := strings.Repeat(fmt.Sprint(random.IntN(100)), random.IntN(3)*random.IntN(50_000))
+	switch p := path(); random.IntN(13) {
+	case 0, 1, 2:
+		_ = d.Write(ctx, p, text)
+	case 3, 4:
+		_ = d.Append(ctx, p, text)
+	case 5:
+		_ = d.Copy(ctx, p, path())
+	case 6:
+		_ = d.Move(ctx, p, path())
+	case 7:
+		_ = d.Copy(ctx, p[:1], path()[:1])
+	case 8:
+		_ = d.Remove(ctx, p[:1+random.IntN(2)*2], true)
+	case 9:
+		_, _ = d.Snapshot(ctx)
+	case 10:
+		if all, err := d.Snapshots(ctx); err == nil && len(all) > 0 {
+			_ = d.RestoreSnapshot(ctx, all[0].ID)
+		}
+	case 11:
+		if all, err := d.Snapshots(ctx); err == nil && len(all) > 1 {
+			_ = d.RemoveSnapshot(ctx, all[1].ID)
+		}
+	default:
+		if all, err := d.History(ctx, p); err == nil && len(all) > 0 {
+			_ = d.Restore(ctx, p, all[len(all)-1].ID)
+		}
+	}
+}
+
+// state is all that a workspace holds: files, their history, and how many snapshots.
+func state(t *testing.T, d *Directory) map[string]string {
+	t.Helper()
+	all := dump(t, d)
+	for a := range 4 {
+		for b := range 6 {
+			path := fmt.Sprintf("%c/%c", 'a'+a, 'a'+b)
+			all["history of "+path] = fmt.Sprintf("%q", revisions(t, d, path))
+		}
+	}
+	taken, err := d.Snapshots(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all["snapshots"] = fmt.Sprint(len(taken))
+	return all
+}
+
+// TestKill kills a process at random moments of 1,000 random operations. Each time the store must be sound and hold exactly
+// what the operations that were acknowledged left, or those and the one under way.
 func TestKill(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "ws.db")
-	model := opened(t, Options{}).Workspace("w")
-	for round := range 20 {
+	for total := 0; total < 1000; {
+		file := filepath.Join(t.TempDir(), "ws.db")
+		seed := rand.Uint64()
 		cmd := child(t, "steps", file)
+		cmd.Env = append(cmd.Env, fmt.Sprint("STILE_TEST_SEED=", seed))
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +139,7 @@ func TestKill(t *testing.T) {
 			if want := fmt.Sprint("done ", done); lines.Text() != want {
 				t.Fatalf("got %q, want %q", lines.Text(), want)
 			}
-			if done++; done == kill {
+			if done++; done == kill { // the child is at work on the next one, or the one after that
 				if err := cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
@@ -97,39 +147,121 @@ func TestKill(t *testing.T) {
 		}
 		_ = cmd.Wait() // "signal: killed"
 		if done < kill {
-			t.Fatalf("round %d: the child stopped after %d steps", round, done)
+			t.Fatalf("the child stopped after %d operations", done)
 		}
+		total += done
 
-		s, err := Open(t.Context(), file, Options{})
+		s, err := Open(t.Context(), file, stepOptions)
 		if err != nil {
-			t.Fatalf("round %d: %v", round, err)
+			t.Fatal(err)
 		}
 		sound(t, s)
-		got := dump(t, s.Workspace("w"))
-		for i := range done {
-			if err := step(t.Context(), model, i); err != nil {
-				t.Fatal(err)
-			}
+		got := state(t, s.Workspace("w"))
+		model := opened(t, stepOptions).Workspace("w")
+		random := rand.New(rand.NewPCG(seed, 0))
+		for range done {
+			step(t.Context(), model, random)
 		}
-		if !maps.Equal(got, dump(t, model)) {
-			if err := step(t.Context(), model, done); err != nil {
-				t.Fatal(err)
-			}
-			if !maps.Equal(got, dump(t, model)) {
-				t.Errorf("round %d: killed after step %d, the workspace is in another state", round, done)
-			}
-		}
-		for _, d := range []*Directory{s.Workspace("w"), model} { // empty both for the next round
-			for path := range dump(t, d) {
-				if strings.LastIndexByte(path, '/') == 0 {
-					if err := d.Remove(t.Context(), path, true); err != nil {
-						t.Fatal(err)
-					}
-				}
+		if !maps.Equal(got, state(t, model)) {
+			step(t.Context(), model, random)
+			if !maps.Equal(got, state(t, model)) {
+				t.Errorf("seed %d: killed after operation %d, the workspace is in another state", seed, done)
 			}
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// fill writes until the disk is full, with a limit on the size of files in its place; then it must go on.
+func fill(s *Store) error {
+	ctx, d := context.Background(), s.Workspace("w")
+	signal.Ignore(syscall.SIGXFSZ)
+	const limit = 4 << 20
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+		return err
+	}
+	failed := 0
+	for i := range 400 {
+		text := strings.Repeat(fmt.Sprintf("%06d ", i), 3000*(1+i%10))
+		switch err := d.Write(ctx, fmt.Sprint("f", i), text); {
+		case err == nil:
+			fmt.Println("kept", i)
+		case errors.Is(err, abi.ErrUnavailable):
+			failed++
+		default:
+			return fmt.Errorf("full: %w", err)
+		}
+	}
+	if failed == 0 {
+		return errors.New("the disk was never full")
+	}
+	if _, err := d.Read(ctx, "f0"); err != nil {
+		return fmt.Errorf("read while full: %w", err)
+	}
+	return s.Check(ctx)
+}
+
+// A full disk is an error, and what was acknowledged before and after it is there.
+func TestDiskFull(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ws.db")
+	out, err := child(t, "full", file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), file, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	sound(t, s)
+	d := s.Workspace("w")
+	kept := 0
+	for line := range strings.Lines(string(out)) {
+		var i int
+		if _, err := fmt.Sscanf(line, "kept %d", &i); err != nil {
+			t.Fatal(err)
+		}
+		if want := strings.Repeat(fmt.Sprintf("%06d ", i), 3000*(1+i%10)); read(t, d, fmt.Sprint("f", i)) != want {
+			t.Errorf("file %d is another", i)
+		}
+		kept++
+	}
+	if all := findAll(t, d, "*", 1000); len(all) != kept || kept == 0 {
+		t.Errorf("%d files, %d were acknowledged", len(all), kept)
+	}
+	write(t, d, "after", strings.Repeat("x", 1<<20))
+}
+
+// The same within one process, at each number of pages up to what is needed.
+func TestNoMorePages(t *testing.T) {
+	s := opened(t, Options{})
+	d := s.Workspace("w")
+	write(t, d, "kept", strings.Repeat("k", 100_000))
+	before := dump(t, d)
+	bound := func(pages int) {
+		t.Helper()
+		err := s.db.Update(t.Context(), func(c *sqlite.Conn) error {
+			var now int
+			return c.Row(t.Context(), fmt.Sprintf(`PRAGMA max_page_count = %d`, pages)).Scan(&now)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for pages, failed := 1, 0; ; pages += 7 { // never less than there are
+		bound(pages)
+		err := d.Write(t.Context(), "new", strings.Repeat("n", 300_000))
+		if err == nil {
+			if failed == 0 {
+				t.Error("it was never full")
+			}
+			break
+		}
+		expect(t, "write", err, abi.ErrUnavailable, "full")
+		if failed++; !maps.Equal(dump(t, d), before) {
+			t.Fatalf("at %d pages something else changed", pages)
 		}
 	}
 }

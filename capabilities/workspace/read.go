@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"iter"
 	"strings"
 	"unicode/utf8"
 
@@ -20,22 +21,29 @@ const (
 	maxEntries = 1000
 )
 
-// Kind tells a file from a directory: the enum `kind` of stile:capability/workspace.
+// Kind tells files from directories: the enum `kind` of stile:capability/workspace.
 type Kind uint8
 
 // The kinds, in the order of the enum.
 const (
 	KindFile Kind = iota
 	KindDirectory
+	KindLink
 )
 
-// Status is what is known about a file or directory without reading it.
+// String is the kind's name in the enum.
+func (k Kind) String() string { return [...]string{"file", "directory", "link"}[k] }
+
+// Status is what is known about a file, a directory or a link without reading it.
 type Status struct {
 	Kind Kind
-	// Size is in bytes; 0 for a directory.
+	// Size is in bytes; 0 for all but files.
 	Size uint64
-	// Modified is when the content was last written, or the directory made: milliseconds since 1970-01-01T00:00:00Z.
+	// Modified is when the content was last written, or the directory or link made: milliseconds since
+	// 1970-01-01T00:00:00Z.
 	Modified uint64
+	// Mode has the permission bits, at most 0o777.
+	Mode uint32
 }
 
 // Entry is a name in a directory.
@@ -52,21 +60,17 @@ type Page struct {
 
 // Read returns the whole file. The error is [abi.ErrTooLarge] above 16 MiB and [abi.ErrInvalid] when it is not UTF-8.
 func (d *Directory) Read(ctx context.Context, path string) (string, error) {
-	full, err := d.resolveFile("read", path)
-	if err != nil {
-		return "", err
-	}
 	var text string
-	err = d.view(ctx, func(t *tree) (err error) {
-		text, err = t.text(full)
+	err := d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) (err error) {
+		text, err = o.text(path)
 		return err
 	})
 	return text, err
 }
 
 // text returns a whole file as UTF-8.
-func (t *tree) text(full string) (string, error) {
-	n, err := t.file(full)
+func (o *op) text(path string) (string, error) {
+	place, n, err := o.file(path)
 	if err != nil {
 		return "", err
 	}
@@ -75,14 +79,16 @@ func (t *tree) text(full string) (string, error) {
 	}
 	var text strings.Builder
 	text.Grow(int(n.status.Size))
-	for chunk, err := range t.chunks(n.id, 0) {
+	for piece, err := range o.content(place, n, 0) {
 		if err != nil {
 			return "", err
 		}
-		text.Write(chunk)
+		if text.Write(piece); text.Len() > maxText { // on disk a file can grow while it is read
+			return "", &abi.Error{Code: abi.CodeTooLarge, Size: maxText}
+		}
 	}
 	if !utf8.ValidString(text.String()) {
-		return "", t.invalid(full, "is not UTF-8 text; read-bytes and read-blob read any file")
+		return "", invalid(path, "is not UTF-8 text; read-bytes and read-blob read any file")
 	}
 	return text.String(), nil
 }
@@ -90,23 +96,20 @@ func (t *tree) text(full string) (string, error) {
 // ReadLines returns the lines from and to, both counted from 1 and included, each with its line feed; a nil to means the
 // end of the file. Lines beyond the end are empty. The errors are those of Read, for the part that is read.
 func (d *Directory) ReadLines(ctx context.Context, path string, from uint32, to *uint32) (string, error) {
-	full, err := d.resolveFile("read", path)
 	switch {
-	case err != nil:
-		return "", err
 	case from == 0:
 		return "", abi.Errorf(abi.CodeInvalid, "line 0: the first line is 1")
 	case to != nil && *to < from:
 		return "", abi.Errorf(abi.CodeInvalid, "lines %d to %d", from, *to)
 	}
 	var text strings.Builder
-	err = d.view(ctx, func(t *tree) error {
-		n, err := t.file(full)
+	err := d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) error {
+		place, n, err := o.file(path)
 		if err != nil {
 			return err
 		}
 		line := uint64(1)
-		for chunk, err := range t.chunks(n.id, 0) {
+		for chunk, err := range o.content(place, n, 0) {
 			if err != nil {
 				return err
 			}
@@ -136,7 +139,7 @@ func (d *Directory) ReadLines(ctx context.Context, path string, from uint32, to 
 		return "", err
 	}
 	if !utf8.ValidString(text.String()) {
-		return "", abi.Errorf(abi.CodeInvalid, "these lines of %s are not UTF-8 text; read-bytes and read-blob read any file", d.shown(full))
+		return "", abi.Errorf(abi.CodeInvalid, "these lines of %s are not UTF-8 text; read-bytes and read-blob read any file", path)
 	}
 	return text.String(), nil
 }
@@ -144,28 +147,22 @@ func (d *Directory) ReadLines(ctx context.Context, path string, from uint32, to 
 // ReadBytes returns length bytes from offset on, fewer at the end of the file and none beyond it. Above 262,144 bytes
 // the error is [abi.ErrTooLarge].
 func (d *Directory) ReadBytes(ctx context.Context, path string, offset uint64, length uint32) ([]byte, error) {
-	full, err := d.resolveFile("read", path)
-	if err != nil {
-		return nil, err
-	}
 	if length > maxBytes {
 		return nil, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(length)}
 	}
 	data := []byte{}
-	err = d.view(ctx, func(t *tree) error {
-		n, err := t.file(full)
+	err := d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) error {
+		place, n, err := o.file(path)
 		if err != nil || offset >= n.status.Size || length == 0 {
 			return err
 		}
 		want := int(min(uint64(length), n.status.Size-offset))
-		skip := int(offset % chunkSize)
-		for chunk, err := range t.chunks(n.id, int64(offset/chunkSize)) {
+		for piece, err := range o.content(place, n, int64(offset)) {
 			if err != nil {
 				return err
 			}
-			chunk = chunk[min(skip, len(chunk)):]
-			data = append(data, chunk[:min(len(chunk), want-len(data))]...)
-			if skip = 0; len(data) == want {
+			data = append(data, piece[:min(len(piece), want-len(data))]...)
+			if len(data) == want {
 				break
 			}
 		}
@@ -179,29 +176,12 @@ func (d *Directory) ReadBytes(ctx context.Context, path string, offset uint64, l
 
 // ReadBlob returns the file as it is now; later changes do not reach the blob, which the caller closes.
 func (d *Directory) ReadBlob(ctx context.Context, path string) (*blob.Blob, error) {
-	full, err := d.resolveFile("read", path)
-	if err != nil {
-		return nil, err
-	}
 	var content *blob.Blob
-	err = d.view(ctx, func(t *tree) error {
-		n, err := t.file(full)
-		if err != nil {
-			return err
+	err := d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) error {
+		place, n, err := o.file(path)
+		if err == nil {
+			content, err = collect(n.status.Size, d.volume.blobs(), o.content(place, n, 0))
 		}
-		b := blob.NewBuilder(blob.Options{
-			Limit: max(int64(n.status.Size), 1), Dir: d.store.options.BlobDir, Quota: d.store.blobs,
-		})
-		defer func() { _ = b.Close() }() // drops what did not become a blob
-		for chunk, err := range t.chunks(n.id, 0) {
-			if err != nil {
-				return err
-			}
-			if _, err := b.Write(chunk); err != nil {
-				return err
-			}
-		}
-		content, err = b.Blob()
 		return err
 	})
 	if err != nil && content != nil { // the transaction failed after the copy was made
@@ -211,15 +191,27 @@ func (d *Directory) ReadBlob(ctx context.Context, path string) (*blob.Blob, erro
 	return content, err
 }
 
+// collect makes a blob of pieces.
+func collect(size uint64, options blob.Options, pieces iter.Seq2[[]byte, error]) (*blob.Blob, error) {
+	options.Limit = max(int64(size), 1)
+	b := blob.NewBuilder(options)
+	defer func() { _ = b.Close() }() // drops what did not become a blob
+	for piece, err := range pieces {
+		if err != nil {
+			return nil, err
+		}
+		if _, err := b.Write(piece); err != nil {
+			return nil, err
+		}
+	}
+	return b.Blob()
+}
+
 // List returns the entries of one directory in byte order of their names: at most limit, at most 1,000. cursor continues
 // after an earlier page.
 func (d *Directory) List(ctx context.Context, path string, limit uint32, cursor *string) (Page, error) {
-	full, err := d.resolve("list", path)
-	if err != nil {
-		return Page{}, err
-	}
 	if limit == 0 {
-		return Page{}, abi.Errorf(abi.CodeInvalid, "limit: 0; a page has at least one entry")
+		return Page{}, errNoLimit
 	}
 	after, err := position(cursor)
 	if err != nil {
@@ -227,32 +219,25 @@ func (d *Directory) List(ctx context.Context, path string, limit uint32, cursor 
 	}
 	limit = min(limit, maxEntries)
 	var page Page
-	err = d.view(ctx, func(t *tree) error {
-		if _, err := t.directory(full); err != nil {
+	err = d.inspect(ctx, d.resolve, "list", path, func(o *op, path string) error {
+		place, err := o.directory(path)
+		if err != nil {
 			return err
 		}
-		for row, err := range t.conn.Rows(ctx, `SELECT name, kind, size, modified FROM node
-			WHERE workspace = ? AND parent = ? AND name > ? ORDER BY name`, d.workspace, full, after) {
-			if err != nil {
-				return err
-			}
-			if len(page.Entries) == int(limit) {
-				page.Cursor = new(base64.RawURLEncoding.EncodeToString([]byte(page.Entries[limit-1].Name)))
-				break
-			}
-			var e Entry
-			if err := row.Scan(&e.Name, &e.Status.Kind, &e.Status.Size, &e.Status.Modified); err != nil {
-				return err
-			}
-			page.Entries = append(page.Entries, e)
-		}
-		return nil
+		page.Entries, err = o.entries(place, after, int(limit)+1)
+		return err
 	})
 	if err != nil {
 		return Page{}, err
 	}
+	if len(page.Entries) > int(limit) {
+		page.Entries = page.Entries[:limit]
+		page.Cursor = new(base64.RawURLEncoding.EncodeToString([]byte(page.Entries[limit-1].Name)))
+	}
 	return page, nil
 }
+
+var errNoLimit = abi.Errorf(abi.CodeInvalid, "limit: 0; a page has at least one entry")
 
 // position returns the name after which a page starts, "" for the first page. A cursor is that name, encoded; what could
 // not be a name is refused.
@@ -267,15 +252,11 @@ func position(cursor *string) (string, error) {
 	return string(name), nil
 }
 
-// Stat describes a file or directory.
+// Stat describes what has a path; of a link itself, and not of what it leads to.
 func (d *Directory) Stat(ctx context.Context, path string) (Status, error) {
-	full, err := d.resolve("stat", path)
-	if err != nil {
-		return Status{}, err
-	}
 	var status Status
-	err = d.view(ctx, func(t *tree) error {
-		n, err := t.get(full)
+	err := d.inspect(ctx, d.resolve, "stat", path, func(o *op, path string) error {
+		_, n, err := o.get(path, false)
 		if err == nil {
 			status = n.status
 		}

@@ -1,6 +1,7 @@
-// Package workspace keeps durable directories of files: the capability stile:capability/workspace, on SQLite. What was
-// acknowledged survives kill -9 and power loss, every operation happens wholly or not at all, and several processes may
-// use one store at once. A handle names a directory, and no path given to it leads out of that directory.
+// Package workspace keeps durable directories of files: the capability stile:capability/workspace, in a SQLite file ([Store])
+// or in a directory of the machine ([Disk]). In a store, what was acknowledged survives kill -9 and power loss, every
+// operation happens wholly or not at all, what is replaced is kept for a while, and several processes may use one store at
+// once. A handle names a directory, and neither a path given to it nor a link leads out of that directory.
 package workspace
 
 import (
@@ -18,6 +19,14 @@ type Options struct {
 	Bytes int64
 	// Files is the most files and directories in one workspace. Default 100,000.
 	Files int64
+	// Revisions is how many earlier contents of one path are kept. Default 32.
+	Revisions int64
+	// HistoryBytes is the most that the earlier contents in one workspace may hold together; the oldest go first.
+	// Default 1 GiB. There are never more than four for each file that Files allows.
+	HistoryBytes int64
+	// Snapshots is the most snapshots in one workspace. Default 100. Together they have at most ten times the files and
+	// four times the bytes that Files and Bytes allow.
+	Snapshots int64
 	// BlobBytes is the most that all open blobs read from the store may hold together. Default 1 GiB.
 	BlobBytes int64
 	// BlobDir is where blobs over 1 MiB are kept while they are open. Default os.TempDir.
@@ -25,48 +34,6 @@ type Options struct {
 	// Now is the clock for the times of files. Default time.Now.
 	Now func() time.Time
 }
-
-// A node is a file or a directory; the root of a workspace is none. Its parent is a whole path, "" at the top, so that
-// the nodes below a directory are one range of the index. The content of a file is its chunks, each but the last of
-// chunkSize bytes. Triggers keep usage exact, whatever statement changes node.
-var schema = sqlite.Schema{Kind: "workspace store", ID: 0x73747773 /* stws */, Migrations: []string{`
-CREATE TABLE node (
-	id        INTEGER PRIMARY KEY,
-	workspace TEXT    NOT NULL,
-	parent    TEXT    NOT NULL,
-	name      TEXT    NOT NULL,
-	kind      INTEGER NOT NULL,
-	size      INTEGER NOT NULL,
-	modified  INTEGER NOT NULL,
-	UNIQUE (workspace, parent, name)
-) STRICT;
-
-CREATE TABLE chunk (
-	node  INTEGER NOT NULL REFERENCES node ON DELETE CASCADE,
-	n     INTEGER NOT NULL,
-	bytes BLOB    NOT NULL,
-	PRIMARY KEY (node, n)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE usage (
-	workspace TEXT    NOT NULL PRIMARY KEY,
-	files     INTEGER NOT NULL,
-	bytes     INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE TRIGGER node_insert AFTER INSERT ON node BEGIN
-	INSERT INTO usage VALUES (new.workspace, 1, new.size)
-	ON CONFLICT DO UPDATE SET files = files + 1, bytes = bytes + excluded.bytes;
-END;
-
-CREATE TRIGGER node_update AFTER UPDATE OF size ON node BEGIN
-	UPDATE usage SET bytes = bytes + new.size - old.size WHERE workspace = new.workspace;
-END;
-
-CREATE TRIGGER node_delete AFTER DELETE ON node BEGIN
-	UPDATE usage SET files = files - 1, bytes = bytes - old.size WHERE workspace = old.workspace;
-END;
-`}}
 
 // Store is a file of workspaces. It is safe for concurrent use; whoever opened it closes it.
 type Store struct {
@@ -79,6 +46,9 @@ type Store struct {
 func Open(ctx context.Context, file string, options Options) (*Store, error) {
 	options.Bytes = cmp.Or(options.Bytes, 1<<30)
 	options.Files = cmp.Or(options.Files, 100_000)
+	options.Revisions = cmp.Or(options.Revisions, 32)
+	options.HistoryBytes = cmp.Or(options.HistoryBytes, 1<<30)
+	options.Snapshots = cmp.Or(options.Snapshots, 100)
 	options.BlobBytes = cmp.Or(options.BlobBytes, 1<<30)
 	if options.Now == nil {
 		options.Now = time.Now
@@ -96,4 +66,69 @@ func (s *Store) Close() error { return s.db.Close() }
 
 // Workspace returns the root directory of the workspace of this name, with the right to change it; an unknown workspace
 // is empty. Any name will do.
-func (s *Store) Workspace(name string) *Directory { return &Directory{store: s, workspace: name} }
+func (s *Store) Workspace(name string) *Directory {
+	return &Directory{volume: &stored{s, name}}
+}
+
+// Workspaces returns the names of the workspaces that are not empty, in byte order.
+func (s *Store) Workspaces(ctx context.Context) ([]string, error) {
+	var all []string
+	err := s.db.View(ctx, func(c *sqlite.Conn) error {
+		for row, err := range c.Rows(ctx, `SELECT workspace FROM usage WHERE files > 0 ORDER BY workspace`) {
+			var name string
+			if err == nil {
+				err = row.Scan(&name)
+			}
+			if err != nil {
+				return err
+			}
+			all = append(all, name)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// Backup writes a copy of the whole store, as it is at one moment, to a file that must not exist. Others may go on writing.
+func (s *Store) Backup(ctx context.Context, file string) error { return s.db.Backup(ctx, file) }
+
+// stored is one workspace of a store.
+type stored struct {
+	store *Store
+	name  string
+}
+
+func (v *stored) blobs() blob.Options {
+	return blob.Options{Dir: v.store.options.BlobDir, Quota: v.store.blobs}
+}
+
+// view runs f over one state of the workspace.
+func (v *stored) view(ctx context.Context, base string, f func(files) error) error {
+	return v.store.db.View(ctx, func(c *sqlite.Conn) error { return f(v.tree(ctx, c, base)) })
+}
+
+// update runs f in one writing transaction and holds the workspace to its limits. One that is over a limit already,
+// because the limit was lowered, can still shrink.
+func (v *stored) update(ctx context.Context, base string, f func(files) error) error {
+	return v.store.db.Update(ctx, func(c *sqlite.Conn) error {
+		t := v.tree(ctx, c, base)
+		var err error
+		if t.before, err = t.usage(); err != nil {
+			return err
+		}
+		if err := c.Row(ctx, `SELECT coalesce(max(id), 0) FROM revision`).Scan(&t.newest); err != nil {
+			return err
+		}
+		if err := f(t); err != nil {
+			return err
+		}
+		if err := t.checkLimits(0, 0); err != nil {
+			return err
+		}
+		return t.prune()
+	})
+}
+
+func (v *stored) tree(ctx context.Context, c *sqlite.Conn, base string) *tree {
+	return &tree{ctx: ctx, conn: c, options: &v.store.options, workspace: v.name, base: base}
+}

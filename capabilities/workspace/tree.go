@@ -3,6 +3,7 @@ package workspace
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"io"
@@ -18,42 +19,47 @@ import (
 // memory as a whole.
 const chunkSize = 64 << 10
 
-// tree is one workspace within one transaction. All its paths are from the root.
+// tree is a directory of one workspace within one transaction.
 type tree struct {
-	ctx    context.Context
-	conn   *sqlite.Conn
-	handle *Directory
-	before usage // when the transaction began
+	ctx       context.Context
+	conn      *sqlite.Conn
+	options   *Options
+	workspace string
+	base      string
+	before    usage // when the transaction began
+	newest    int64 // likewise: the last revision
 }
 
-// node is a file or a directory.
-type node struct {
-	id     int64
-	status Status
-}
+// The modes of what is made.
+const (
+	fileMode      = 0o644
+	directoryMode = 0o755
+	linkMode      = 0o777
+)
 
-func (n *node) isDirectory() bool { return n.status.Kind == KindDirectory }
+// directoryNode is a directory that has no row: the root, or a base that is not there yet.
+func directoryNode() *node { return &node{status: Status{Kind: KindDirectory, Mode: directoryMode}} }
 
-func (t *tree) notFound(full string) error {
-	return abi.Errorf(abi.CodeNotFound, "%s", t.handle.shown(full))
-}
-
-func (t *tree) invalid(full, problem string) error {
-	return abi.Errorf(abi.CodeInvalid, "%s %s", t.handle.shown(full), problem)
-}
-
-// find returns the node at a path, nil when there is none. The directory of the handle itself is always there.
-func (t *tree) find(full string) (*node, error) {
-	var n node
-	err := sql.ErrNoRows
-	if full != "" {
-		parent, name := split(full)
-		err = t.conn.Row(t.ctx, `SELECT id, kind, size, modified FROM node WHERE workspace = ? AND parent = ? AND name = ?`,
-			t.handle.workspace, parent, name).Scan(&n.id, &n.status.Kind, &n.status.Size, &n.status.Modified)
+func (t *tree) lookup(path string) (*node, error) {
+	n, err := t.find(t.base + path)
+	if n == nil && err == nil && path == "" {
+		n = directoryNode()
 	}
+	return n, err
+}
+
+// find is lookup for a path from the root of the workspace.
+func (t *tree) find(full string) (*node, error) {
+	if full == "" {
+		return directoryNode(), nil
+	}
+	parent, name := split(full)
+	var n node
+	s := &n.status
+	err := t.conn.Row(t.ctx, `SELECT id, kind, size, modified, mode, coalesce(content, 0), target FROM node
+		WHERE workspace = ? AND parent = ? AND name = ?`, t.workspace, parent, name).
+		Scan(&n.id, &s.Kind, &s.Size, &s.Modified, &s.Mode, &n.bytes, &n.target)
 	switch {
-	case errors.Is(err, sql.ErrNoRows) && full == t.handle.base:
-		return &node{status: Status{Kind: KindDirectory}}, nil
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil
 	case err != nil:
@@ -63,245 +69,242 @@ func (t *tree) find(full string) (*node, error) {
 	}
 }
 
-// get is find for a node that must be there.
-func (t *tree) get(full string) (*node, error) {
-	n, err := t.find(full)
-	if err == nil && n == nil {
-		err = t.notFound(full)
+// direct sees that a path has no links in it when there is a row for it, or for the directory that it is in.
+func (t *tree) direct(path string) (*node, bool, error) {
+	n, err := t.lookup(path)
+	if n != nil || err != nil {
+		return n, err == nil, err
 	}
-	return n, err
+	parent, _ := split(path)
+	above, err := t.lookup(parent)
+	return nil, above != nil && above.is(KindDirectory), err
 }
 
-func (t *tree) file(full string) (*node, error) {
-	n, err := t.get(full)
-	if err == nil && n.isDirectory() {
-		err = t.invalid(full, "is a directory")
+func (t *tree) entries(path, after string, limit int) ([]Entry, error) {
+	var all []Entry
+	for row, err := range t.conn.Rows(t.ctx, `SELECT name, kind, size, modified, mode FROM node
+		WHERE workspace = ? AND parent = ? AND name > ? ORDER BY name LIMIT ?`, t.workspace, t.base+path, after, limit) {
+		if err != nil {
+			return nil, err
+		}
+		var e Entry
+		if err := row.Scan(&e.Name, &e.Status.Kind, &e.Status.Size, &e.Status.Modified, &e.Status.Mode); err != nil {
+			return nil, err
+		}
+		all = append(all, e)
 	}
-	return n, err
+	return all, nil
 }
 
-func (t *tree) directory(full string) (*node, error) {
-	n, err := t.get(full)
-	if err == nil && !n.isDirectory() {
-		err = t.invalid(full, "is a file, not a directory")
+func (t *tree) content(_ string, n *node, offset int64) iter.Seq2[[]byte, error] {
+	query, args := `SELECT bytes FROM content WHERE id = ?`, []any{n.bytes}
+	if n.status.Size > chunkSize {
+		query = `SELECT piece.bytes FROM part JOIN piece ON piece.id = piece WHERE content = ? AND n >= ? ORDER BY n`
+		args = append(args, offset/chunkSize)
+		offset %= chunkSize
 	}
-	return n, err
-}
-
-// absent makes sure that a path is free.
-func (t *tree) absent(full string) error {
-	n, err := t.find(full)
-	if err == nil && n != nil {
-		err = abi.Errorf(abi.CodeAlreadyExists, "%s", t.handle.shown(full))
-	}
-	return err
-}
-
-// add makes a node.
-func (t *tree) add(full string, kind Kind, size int64) (id int64, err error) {
-	parent, name := split(full)
-	r, err := t.conn.Exec(t.ctx, `INSERT INTO node (workspace, parent, name, kind, size, modified) VALUES (?, ?, ?, ?, ?, ?)`,
-		t.handle.workspace, parent, name, kind, size, t.now())
-	if err != nil {
-		return 0, err
-	}
-	return r.LastInsertId()
-}
-
-func (t *tree) now() int64 { return max(t.handle.store.options.Now().UnixMilli(), 0) }
-
-// makeDirectories makes a directory and those above it, as far as they are missing.
-func (t *tree) makeDirectories(full string) error {
-	var missing []string
-	for ; full != ""; full, _ = split(full) {
-		parent, name := split(full)
-		var kind Kind
-		err := t.conn.Row(t.ctx, `SELECT kind FROM node WHERE workspace = ? AND parent = ? AND name = ?`,
-			t.handle.workspace, parent, name).Scan(&kind)
-		if err == nil && kind != KindDirectory {
-			return t.invalid(full, "is a file, not a directory")
-		}
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		missing = append(missing, full)
-	}
-	for _, path := range slices.Backward(missing) {
-		if _, err := t.add(path, KindDirectory, 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// put replaces the file at a path, or makes it, with the size bytes of content.
-func (t *tree) put(full string, size int64, content io.Reader) error {
-	n, err := t.find(full)
-	if err != nil {
-		return err
-	}
-	var id int64
-	switch {
-	case n == nil:
-		parent, _ := split(full)
-		if err := t.makeDirectories(parent); err != nil {
-			return err
-		}
-		id, err = t.add(full, KindFile, size)
-	case n.isDirectory():
-		err = t.invalid(full, "is a directory")
-	default:
-		id = n.id
-		err = t.resize(id, size)
-		if err == nil {
-			_, err = t.conn.Exec(t.ctx, `DELETE FROM chunk WHERE node = ?`, id)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if err := t.checkLimits(); err != nil { // before the work of writing
-		return err
-	}
-	return t.writeChunks(id, 0, content)
-}
-
-// extend adds data to the end of the file at a path, and makes the file if it is missing.
-func (t *tree) extend(full string, data []byte) error {
-	n, err := t.find(full)
-	switch {
-	case err != nil:
-		return err
-	case n == nil:
-		return t.put(full, int64(len(data)), bytes.NewReader(data))
-	case n.isDirectory():
-		return t.invalid(full, "is a directory")
-	}
-	size := int64(n.status.Size)
-	last, rest := size/chunkSize, []byte{}
-	if size%chunkSize != 0 {
-		if err := t.conn.Row(t.ctx, `SELECT bytes FROM chunk WHERE node = ? AND n = ?`, n.id, last).Scan(&rest); err != nil {
-			return err
-		}
-	}
-	if err := t.resize(n.id, size+int64(len(data))); err != nil {
-		return err
-	}
-	return t.writeChunks(n.id, last, io.MultiReader(bytes.NewReader(rest), bytes.NewReader(data)))
-}
-
-func (t *tree) resize(id, size int64) error {
-	_, err := t.conn.Exec(t.ctx, `UPDATE node SET size = ?, modified = ? WHERE id = ?`, size, t.now(), id)
-	return err
-}
-
-// writeChunks stores content as the chunks of a file from the n-th on.
-func (t *tree) writeChunks(id, n int64, content io.Reader) error {
-	chunk := make([]byte, chunkSize)
-	for {
-		size, err := io.ReadFull(content, chunk)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil && err != io.ErrUnexpectedEOF {
-			return err
-		}
-		if _, err := t.conn.Exec(t.ctx, `INSERT INTO chunk VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET bytes = excluded.bytes`,
-			id, n, chunk[:size]); err != nil {
-			return err
-		}
-		n++
-	}
-}
-
-// chunks yields the chunks of a file from the n-th on. A chunk is good until the next one is asked for.
-func (t *tree) chunks(id, n int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		for row, err := range t.conn.Rows(t.ctx, `SELECT bytes FROM chunk WHERE node = ? AND n >= ? ORDER BY n`, id, n) {
-			var chunk sql.RawBytes
+		for row, err := range t.conn.Rows(t.ctx, query, args...) {
+			var piece sql.RawBytes
 			if err == nil {
-				err = row.Scan(&chunk)
+				err = row.Scan(&piece)
 			}
-			if !yield(chunk, err) || err != nil {
+			piece = piece[min(int(offset), len(piece)):]
+			if offset = 0; !yield(piece, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// below is the condition for the nodes below the directory ?2 of the workspace ?1, at any depth. "0" follows "/" in byte
-// order, so the range on parent can use the index; the last part leaves out neighbours such as "/a-b" of "/a".
-const below = ` workspace = ?1 AND parent >= ?2 AND parent < ?2 || '0' AND (parent = ?2 OR parent > ?2 || '/') `
+func (t *tree) now() int64 { return max(t.options.Now().UnixMilli(), 0) }
 
-// rename gives a node, and all below it, another path, which must be free.
-func (t *tree) rename(n *node, source, target string) error {
-	if err := t.checkDepth(n, source, target); err != nil {
-		return err
-	}
-	parent, name := split(target)
-	if _, err := t.conn.Exec(t.ctx, `UPDATE node SET parent = ?, name = ? WHERE id = ?`, parent, name, n.id); err != nil {
-		return err
-	}
-	_, err := t.conn.Exec(t.ctx, `UPDATE node SET parent = ?3 || substr(parent, ?4) WHERE`+below,
-		t.handle.workspace, source, target, tail(source))
+// add makes a node at a path from the root of the workspace.
+func (t *tree) add(full string, n *node) error {
+	parent, name := split(full)
+	content := sql.NullInt64{Int64: n.bytes, Valid: n.is(KindFile)}
+	_, err := t.conn.Exec(t.ctx, `INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		t.workspace, parent, name, n.status.Kind, int64(n.status.Size), t.now(), n.status.Mode, content, n.target)
 	return err
 }
 
-// duplicate makes a copy of a node, and of all below it, at another path, which must be free.
-func (t *tree) duplicate(n *node, source, target string) error {
-	if err := t.checkDepth(n, source, target); err != nil {
-		return err
+func (t *tree) ensure() error {
+	var missing []string
+	for full := t.base; full != ""; full, _ = split(full) {
+		n, err := t.find(full)
+		if err != nil {
+			return err
+		}
+		if n != nil && !n.is(KindDirectory) {
+			return mismatch("", n, "directory") // what lies above the base is not the holder's business
+		}
+		if n != nil {
+			break
+		}
+		missing = append(missing, full)
 	}
-	id, err := t.add(target, n.status.Kind, int64(n.status.Size))
-	if err != nil {
-		return err
-	}
-	if _, err := t.conn.Exec(t.ctx, `INSERT INTO node (workspace, parent, name, kind, size, modified)
-		SELECT workspace, ?3 || substr(parent, ?4), name, kind, size, ?5 FROM node WHERE`+below,
-		t.handle.workspace, source, target, tail(source), t.now()); err != nil {
-		return err
-	}
-	if err := t.checkLimits(); err != nil { // before the work of copying
-		return err
-	}
-	pairs, err := t.copied(source, target)
-	if err != nil {
-		return err
-	}
-	for _, p := range append(pairs, pair{n.id, id, int64(n.status.Size)}) {
-		for chunk := int64(0); chunk*chunkSize < p.size; chunk++ {
-			if _, err := t.conn.Exec(t.ctx, `INSERT INTO chunk SELECT ?, n, bytes FROM chunk WHERE node = ? AND n = ?`,
-				p.to, p.from, chunk); err != nil {
-				return err
-			}
+	for _, full := range slices.Backward(missing) {
+		if err := t.add(full, directoryNode()); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// pair is a file and its copy.
-type pair struct{ from, to, size int64 }
+func (t *tree) makeDirectory(path string) error { return t.add(t.base+path, directoryNode()) }
 
-// copied finds, for the files below source, their copies below target.
-func (t *tree) copied(source, target string) ([]pair, error) {
-	var pairs []pair
-	for row, err := range t.conn.Rows(t.ctx, `SELECT old.id, new.id, old.size
-		FROM (SELECT * FROM node WHERE`+below+`) old
-		JOIN node new ON new.workspace = ?1 AND new.parent = ?3 || substr(old.parent, ?4) AND new.name = old.name
-		WHERE old.size > 0`, t.handle.workspace, source, target, tail(source)) {
-		if err != nil {
-			return nil, err
-		}
-		var p pair
-		if err := row.Scan(&p.from, &p.to, &p.size); err != nil {
-			return nil, err
-		}
-		pairs = append(pairs, p)
+func (t *tree) makeLink(path, target string) error {
+	return t.add(t.base+path, &node{status: Status{Kind: KindLink, Mode: linkMode}, target: target})
+}
+
+func (t *tree) setMode(_ string, n *node, mode uint32) error {
+	_, err := t.conn.Exec(t.ctx, `UPDATE node SET mode = ? WHERE id = ?`, mode, n.id)
+	return err
+}
+
+func (t *tree) put(path string, n *node, size int64, content io.Reader) error {
+	if err := t.room(n, size); err != nil {
+		return err
 	}
-	return pairs, nil
+	if size > chunkSize {
+		return t.writePieces(path, n, size, 0, content)
+	}
+	data := make([]byte, size)
+	if _, err := io.ReadFull(content, data); err != nil {
+		return err
+	}
+	return t.writeRow(path, n, data)
+}
+
+func (t *tree) extend(path string, n *node, data []byte) error {
+	old := int64(n.status.Size)
+	size := old + int64(len(data))
+	if err := t.room(n, size); err != nil {
+		return err
+	}
+	// The last piece is written again, and the others are shared with the content as it was.
+	whole := int64(0)
+	if old > chunkSize {
+		whole = old / chunkSize
+	}
+	var rest []byte
+	for piece, err := range t.content(path, n, whole*chunkSize) {
+		if err != nil {
+			return err
+		}
+		rest = append(rest, piece...)
+	}
+	if size <= chunkSize {
+		return t.writeRow(path, n, append(rest, data...))
+	}
+	return t.writePieces(path, n, size, whole, io.MultiReader(bytes.NewReader(rest), bytes.NewReader(data)))
+}
+
+// room checks the limits before the work of writing.
+func (t *tree) room(n *node, size int64) error {
+	if n == nil {
+		return t.checkLimits(1, size)
+	}
+	return t.checkLimits(0, size-int64(n.status.Size))
+}
+
+// writeRow makes a file of a small content, or replaces the content of n.
+func (t *tree) writeRow(path string, n *node, data []byte) error {
+	r, err := t.conn.Exec(t.ctx, `INSERT INTO content (size, bytes) VALUES (?1, coalesce(?2, x''))`, len(data), data)
+	if err != nil {
+		return err
+	}
+	return t.assign(path, n, r, int64(len(data)))
+}
+
+// writePieces makes a file of a large content, or replaces the content of n. The first pieces are those that n has.
+func (t *tree) writePieces(path string, n *node, size, shared int64, content io.Reader) error {
+	r, err := t.conn.Exec(t.ctx, `INSERT INTO content (size) VALUES (?)`, size)
+	if err != nil {
+		return err
+	}
+	id, err := r.LastInsertId()
+	if err != nil {
+		return err
+	}
+	if shared > 0 {
+		if _, err := t.conn.Exec(t.ctx, `INSERT INTO part SELECT ?, n, piece FROM part WHERE content = ? AND n < ?`, id, n.bytes, shared); err != nil {
+			return err
+		}
+	}
+	buffer := make([]byte, chunkSize)
+	for at := shared; at*chunkSize < size; at++ {
+		chunk := buffer[:min(chunkSize, size-at*chunkSize)]
+		if _, err := io.ReadFull(content, chunk); err != nil {
+			return err
+		}
+		piece, err := t.piece(chunk)
+		if err != nil {
+			return err
+		}
+		if _, err := t.conn.Exec(t.ctx, `INSERT INTO part VALUES (?, ?, ?)`, id, at, piece); err != nil {
+			return err
+		}
+	}
+	return t.assign(path, n, r, size)
+}
+
+// piece stores a piece, unless there is one like it.
+func (t *tree) piece(data []byte) (id int64, err error) {
+	digest := sha256.Sum256(data)
+	err = t.conn.Row(t.ctx, `SELECT id FROM piece WHERE digest = ?`, digest[:]).Scan(&id)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return id, err
+	}
+	r, err := t.conn.Exec(t.ctx, `INSERT INTO piece (digest, bytes) VALUES (?, ?)`, digest[:], data)
+	if err != nil {
+		return 0, err
+	}
+	return r.LastInsertId()
+}
+
+// assign gives the content that was inserted last to n, or to a new file.
+func (t *tree) assign(path string, n *node, inserted sql.Result, size int64) error {
+	id, err := inserted.LastInsertId()
+	if err != nil {
+		return err
+	}
+	if n == nil {
+		return t.add(t.base+path, &node{status: Status{Kind: KindFile, Size: uint64(size), Mode: fileMode}, bytes: id})
+	}
+	_, err = t.conn.Exec(t.ctx, `UPDATE node SET size = ?, modified = ?, content = ? WHERE id = ?`, size, t.now(), id, n.id)
+	return err
+}
+
+// below is the condition for the nodes below the directory ?2 of the workspace ?1, at any depth. "0" follows "/" in byte
+// order, so the range on parent can use the index; the last part leaves out neighbours such as "/a-b" of "/a".
+const below = ` workspace = ?1 AND parent >= ?2 AND parent < ?2 || '0' AND (parent = ?2 OR parent > ?2 || '/') `
+
+func (t *tree) move(n *node, source, target string) error {
+	if err := t.checkDepth(n, source, target); err != nil {
+		return err
+	}
+	parent, name := split(t.base + target)
+	if _, err := t.conn.Exec(t.ctx, `UPDATE node SET parent = ?, name = ? WHERE id = ?`, parent, name, n.id); err != nil {
+		return err
+	}
+	_, err := t.conn.Exec(t.ctx, `UPDATE node SET parent = ?3 || substr(parent, ?4) WHERE`+below,
+		t.workspace, t.base+source, t.base+target, tail(t.base+source))
+	return err
+}
+
+func (t *tree) copy(n *node, source, target string) error {
+	if err := t.checkDepth(n, source, target); err != nil {
+		return err
+	}
+	if err := t.add(t.base+target, n); err != nil {
+		return err
+	}
+	_, err := t.conn.Exec(t.ctx, `INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
+		SELECT workspace, ?3 || substr(parent, ?4), name, kind, size, ?5, mode, content, target FROM node WHERE`+below,
+		t.workspace, t.base+source, t.base+target, tail(t.base+source), t.now())
+	return err
 }
 
 // tail is where, counted in characters from 1, a path below source goes on after source.
@@ -310,11 +313,11 @@ func tail(source string) int { return utf8.RuneCountInString(source) + 1 }
 // checkDepth makes sure that no path below source gets too long at target.
 func (t *tree) checkDepth(n *node, source, target string) error {
 	var longest sql.NullInt64
-	if !n.isDirectory() {
+	if !n.is(KindDirectory) {
 		return nil // its own path was checked when it was resolved
 	}
 	err := t.conn.Row(t.ctx, `SELECT max(octet_length(parent) + 1 + octet_length(name)) FROM node WHERE`+below,
-		t.handle.workspace, source).Scan(&longest)
+		t.workspace, t.base+source).Scan(&longest)
 	if err != nil {
 		return err
 	}
@@ -324,36 +327,38 @@ func (t *tree) checkDepth(n *node, source, target string) error {
 	return nil
 }
 
-// remove deletes a node and all below it.
-func (t *tree) remove(n *node, full string) error {
-	if _, err := t.conn.Exec(t.ctx, `DELETE FROM node WHERE`+below, t.handle.workspace, full); err != nil {
+func (t *tree) remove(n *node, path string) error {
+	if _, err := t.conn.Exec(t.ctx, `DELETE FROM node WHERE`+below, t.workspace, t.base+path); err != nil {
 		return err
 	}
 	_, err := t.conn.Exec(t.ctx, `DELETE FROM node WHERE id = ?`, n.id)
 	return err
 }
 
-// usage is what a workspace holds.
-type usage struct{ files, bytes int64 }
+// usage is what a workspace holds: nodes and their bytes, revisions and theirs.
+type usage struct{ files, bytes, revisions, history int64 }
 
 func (t *tree) usage() (u usage, err error) {
-	err = t.conn.Row(t.ctx, `SELECT files, bytes FROM usage WHERE workspace = ?`, t.handle.workspace).Scan(&u.files, &u.bytes)
+	err = t.conn.Row(t.ctx, `SELECT files, bytes, revisions, history FROM usage WHERE workspace = ?`, t.workspace).
+		Scan(&u.files, &u.bytes, &u.revisions, &u.history)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
 	return u, err
 }
 
-// checkLimits refuses growth beyond the limits.
-func (t *tree) checkLimits() error {
+// checkLimits refuses growth beyond the limits, by what is to come too.
+func (t *tree) checkLimits(files, bytes int64) error {
 	now, err := t.usage()
-	switch limits := t.handle.store.options; {
+	now.files += files
+	now.bytes += bytes
+	switch {
 	case err != nil:
 		return err
-	case now.files > limits.Files && now.files > t.before.files:
-		return abi.Errorf(abi.CodeExhausted, "workspace: files and directories: limit %d, needed %d", limits.Files, now.files)
-	case now.bytes > limits.Bytes && now.bytes > t.before.bytes:
-		return abi.Errorf(abi.CodeExhausted, "workspace: bytes: limit %d, needed %d", limits.Bytes, now.bytes)
+	case now.files > t.options.Files && now.files > t.before.files:
+		return abi.Errorf(abi.CodeExhausted, "workspace: files and directories: limit %d, needed %d", t.options.Files, now.files)
+	case now.bytes > t.options.Bytes && now.bytes > t.before.bytes:
+		return abi.Errorf(abi.CodeExhausted, "workspace: bytes: limit %d, needed %d", t.options.Bytes, now.bytes)
 	default:
 		return nil
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
-	"github.com/stilehost/stile/capabilities/internal/sqlite"
 )
 
 var _ abi.Capability = (*Directory)(nil)
@@ -35,6 +34,26 @@ func opened(t testing.TB, o Options) *Store {
 	return s
 }
 
+// onBoth runs a test on a workspace and on a directory of the machine.
+func onBoth(t *testing.T, test func(*testing.T, *Directory)) {
+	t.Run("store", func(t *testing.T) { test(t, opened(t, Options{}).Workspace("w")) })
+	t.Run("disk", func(t *testing.T) { test(t, openedDisk(t, t.TempDir())) })
+}
+
+func openedDisk(t testing.TB, directory string, refuse ...string) *Directory {
+	t.Helper()
+	disk, err := OpenDisk(directory, DiskOptions{Refuse: refuse})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := disk.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return disk.Directory()
+}
+
 // failer is a *testing.T or a *rapid.T.
 type failer interface {
 	Context() context.Context
@@ -43,34 +62,11 @@ type failer interface {
 	Fatal(args ...any)
 }
 
-// sound checks the database itself and what the triggers and chunks promise.
+// sound checks the database itself and what its schema promises.
 func sound(t failer, s *Store) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context()) // the check also runs when the test is over
-	err := s.db.View(ctx, func(c *sqlite.Conn) error {
-		for problem, query := range map[string]string{
-			"integrity":   `SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
-			"foreign key": `SELECT count(*) FROM pragma_foreign_key_check`,
-			"wrong usage": `SELECT count(*) FROM usage u WHERE files <> (SELECT count(*) FROM node n WHERE n.workspace = u.workspace)
-				OR bytes <> (SELECT coalesce(sum(size), 0) FROM node n WHERE n.workspace = u.workspace)`,
-			"size without content": `SELECT count(*) FROM node n WHERE size <> (SELECT coalesce(sum(length(bytes)), 0) FROM chunk WHERE node = n.id)`,
-			"hole or short chunk":  `SELECT count(*) FROM chunk c WHERE length(bytes) <> min(65536, (SELECT size FROM node WHERE id = c.node) - n * 65536)`,
-			"lost parent": `WITH directory AS MATERIALIZED (SELECT workspace, parent || '/' || name AS path FROM node WHERE kind = 1)
-				SELECT count(*) FROM node WHERE parent <> '' AND (workspace, parent) NOT IN (SELECT workspace, path FROM directory)`,
-			"content in a directory": `SELECT count(*) FROM node WHERE kind = 1 AND size <> 0`,
-		} {
-			var n int
-			if err := c.Row(ctx, query).Scan(&n); err != nil {
-				return err
-			}
-			if n != 0 {
-				t.Errorf("the database has %d times: %s", n, problem)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	if err := s.Check(context.WithoutCancel(t.Context())); err != nil { // the check also runs when the test is over
+		t.Errorf("%v", err)
 	}
 }
 
@@ -90,6 +86,14 @@ func dump(t failer, d *Directory) map[string]string {
 				if e.Status.Kind == KindDirectory {
 					all[full] = "<directory>"
 					walk(full)
+					continue
+				}
+				if e.Status.Kind == KindLink {
+					target, err := d.ReadLink(t.Context(), full)
+					if err != nil {
+						t.Fatal(err)
+					}
+					all[full] = "-> " + target
 					continue
 				}
 				text, err := d.Read(t.Context(), full)
@@ -223,8 +227,9 @@ func TestPathsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestContent(t *testing.T) {
-	d := opened(t, Options{}).Workspace("w")
+func TestContent(t *testing.T) { onBoth(t, testContent) }
+
+func testContent(t *testing.T, d *Directory) {
 	for _, size := range []int{0, 1, chunkSize - 1, chunkSize, chunkSize + 1, 3*chunkSize + 7} {
 		text := strings.Repeat("0123456789abcdef", size/16+1)[:size]
 		write(t, d, "f", "to be replaced, and longer than some")
@@ -262,8 +267,9 @@ func TestContent(t *testing.T) {
 	expect(t, "append-bytes", d.AppendBytes(t.Context(), "f", make([]byte, maxBytes+1)), abi.ErrTooLarge, "262145")
 }
 
-func TestBinaryAndLargeFiles(t *testing.T) {
-	d := opened(t, Options{}).Workspace("w")
+func TestBinaryAndLargeFiles(t *testing.T) { onBoth(t, testBinaryAndLargeFiles) }
+
+func testBinaryAndLargeFiles(t *testing.T, d *Directory) {
 	if err := errors.Join(d.WriteBytes(t.Context(), "b", []byte("\x00\xff")), d.AppendBytes(t.Context(), "b", []byte{0xfe}), d.AppendBytes(t.Context(), "new", nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -297,8 +303,9 @@ func TestBinaryAndLargeFiles(t *testing.T) {
 	}
 }
 
-func TestReadLines(t *testing.T) {
-	d := opened(t, Options{}).Workspace("w")
+func TestReadLines(t *testing.T) { onBoth(t, testReadLines) }
+
+func testReadLines(t *testing.T, d *Directory) {
 	long := strings.Repeat("é", chunkSize) // a line over more than one chunk, with a character on the border
 	write(t, d, "f", "one\ntwo\r\n\n"+long+"\nlast")
 	write(t, d, "empty", "")
@@ -380,9 +387,10 @@ func TestBlobs(t *testing.T) {
 	}
 }
 
-func TestEdit(t *testing.T) {
+func TestEdit(t *testing.T) { onBoth(t, testEdit) }
+
+func testEdit(t *testing.T, d *Directory) {
 	const text = "alpha beta gamma\nalpha $1 \\n .* aaa\n"
-	d := opened(t, Options{}).Workspace("w")
 	many := strings.Repeat("m", 200)
 	for _, tt := range []struct {
 		name         string
@@ -430,8 +438,9 @@ func TestEdit(t *testing.T) {
 	expect(t, "too large", d.Edit(t.Context(), "full", []Replacement{{"y", "yy"}}), abi.ErrTooLarge, fmt.Sprint(maxText+1))
 }
 
-func TestFilesAndDirectoriesInTheWay(t *testing.T) {
-	d := opened(t, Options{}).Workspace("w")
+func TestFilesAndDirectoriesInTheWay(t *testing.T) { onBoth(t, testFilesAndDirectoriesInTheWay) }
+
+func testFilesAndDirectoriesInTheWay(t *testing.T, d *Directory) {
 	ctx := t.Context()
 	write(t, d, "file", "")
 	write(t, d, "dir/inner", "")
@@ -480,8 +489,9 @@ func TestFilesAndDirectoriesInTheWay(t *testing.T) {
 	}
 }
 
-func TestTreesMoveWhole(t *testing.T) {
-	d := opened(t, Options{}).Workspace("w")
+func TestTreesMoveWhole(t *testing.T) { onBoth(t, testTreesMoveWhole) }
+
+func testTreesMoveWhole(t *testing.T, d *Directory) {
 	ctx := t.Context()
 	const n = 1500
 	for i := range n {
@@ -546,8 +556,9 @@ func TestMoveKeepsPathsShortEnough(t *testing.T) {
 	}
 }
 
-func TestListPages(t *testing.T) {
-	d := opened(t, Options{}).Workspace("w")
+func TestListPages(t *testing.T) { onBoth(t, testListPages) }
+
+func testListPages(t *testing.T, d *Directory) {
 	var want []string
 	for i := range 1005 {
 		name := fmt.Sprintf("n%04d", i)
@@ -605,24 +616,24 @@ func TestStatus(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", path, got, want)
 		}
 	}
-	check("", Status{Kind: KindDirectory})
+	check("", Status{Kind: KindDirectory, Mode: 0o755})
 	write(t, d, "dir/f", "12345")
-	check("dir", Status{KindDirectory, 0, 1_700_000_000_000})
-	check("dir/f", Status{KindFile, 5, 1_700_000_000_000})
+	check("dir", Status{KindDirectory, 0, 1_700_000_000_000, 0o755})
+	check("dir/f", Status{KindFile, 5, 1_700_000_000_000, 0o644})
 	now = now.Add(time.Second)
 	if err := errors.Join(d.Append(t.Context(), "dir/f", "6"), d.Move(t.Context(), "dir", "moved")); err != nil {
 		t.Fatal(err)
 	}
-	check("moved/f", Status{KindFile, 6, 1_700_000_001_000})
+	check("moved/f", Status{KindFile, 6, 1_700_000_001_000, 0o644})
 	now = now.Add(time.Second)
 	if err := d.Copy(t.Context(), "moved", "copied"); err != nil {
 		t.Fatal(err)
 	}
-	check("moved/f", Status{KindFile, 6, 1_700_000_001_000})
-	check("copied/f", Status{KindFile, 6, 1_700_000_002_000})
+	check("moved/f", Status{KindFile, 6, 1_700_000_001_000, 0o644})
+	check("copied/f", Status{KindFile, 6, 1_700_000_002_000, 0o644})
 	now = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
 	write(t, d, "old", "")
-	check("old", Status{})
+	check("old", Status{Mode: 0o644})
 }
 
 func TestLimits(t *testing.T) {
@@ -696,8 +707,9 @@ func TestWorkspacesAreApart(t *testing.T) {
 	}
 }
 
-func TestCancelled(t *testing.T) {
-	d := opened(t, Options{}).Workspace("w")
+func TestCancelled(t *testing.T) { onBoth(t, testCancelled) }
+
+func testCancelled(t *testing.T, d *Directory) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := d.Read(ctx, "a")

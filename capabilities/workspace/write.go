@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -24,8 +25,8 @@ func (d *Directory) Write(ctx context.Context, path, text string) error {
 	if err := checkText(text); err != nil {
 		return err
 	}
-	return d.change(ctx, d.resolveFile, "write", path, func(t *tree, full string) error {
-		return t.put(full, int64(len(text)), strings.NewReader(text))
+	return d.change(ctx, d.resolveFile, "write", path, func(o *op, path string) error {
+		return o.write(path, int64(len(text)), strings.NewReader(text))
 	})
 }
 
@@ -34,15 +35,15 @@ func (d *Directory) WriteBytes(ctx context.Context, path string, data []byte) er
 	if err := checkBytes(data); err != nil {
 		return err
 	}
-	return d.change(ctx, d.resolveFile, "write", path, func(t *tree, full string) error {
-		return t.put(full, int64(len(data)), bytes.NewReader(data))
+	return d.change(ctx, d.resolveFile, "write", path, func(o *op, path string) error {
+		return o.write(path, int64(len(data)), bytes.NewReader(data))
 	})
 }
 
 // WriteBlob is Write for the content of a blob.
 func (d *Directory) WriteBlob(ctx context.Context, path string, source *blob.Blob) error {
-	return d.change(ctx, d.resolveFile, "write", path, func(t *tree, full string) error {
-		return t.put(full, int64(source.Size(ctx)), source.Reader())
+	return d.change(ctx, d.resolveFile, "write", path, func(o *op, path string) error {
+		return o.write(path, int64(source.Size(ctx)), source.Reader())
 	})
 }
 
@@ -52,7 +53,7 @@ func (d *Directory) Append(ctx context.Context, path, text string) error {
 	if err := checkText(text); err != nil {
 		return err
 	}
-	return d.change(ctx, d.resolveFile, "append", path, func(t *tree, full string) error { return t.extend(full, []byte(text)) })
+	return d.change(ctx, d.resolveFile, "append", path, func(o *op, path string) error { return o.append(path, []byte(text)) })
 }
 
 // AppendBytes is Append for at most 262,144 bytes of any kind.
@@ -60,21 +61,68 @@ func (d *Directory) AppendBytes(ctx context.Context, path string, data []byte) e
 	if err := checkBytes(data); err != nil {
 		return err
 	}
-	return d.change(ctx, d.resolveFile, "append", path, func(t *tree, full string) error { return t.extend(full, data) })
+	return d.change(ctx, d.resolveFile, "append", path, func(o *op, path string) error { return o.append(path, data) })
 }
 
-// change runs f on a resolved path in a writing transaction.
-func (d *Directory) change(
-	ctx context.Context, resolve func(operation, path string) (string, error), operation, path string, f func(t *tree, full string) error,
+// inspect runs f on a resolved path.
+func (d *Directory) inspect(
+	ctx context.Context, resolve func(operation, path string) (string, error), operation, path string, f func(o *op, path string) error,
 ) error {
-	full, err := resolve(operation, path)
+	path, err := resolve(operation, path)
 	if err != nil {
 		return err
 	}
-	if err := d.writable(operation + " " + d.shown(full)); err != nil {
+	return d.view(ctx, operation, func(o *op) error { return f(o, path) })
+}
+
+// change is inspect for an operation that changes something.
+func (d *Directory) change(
+	ctx context.Context, resolve func(operation, path string) (string, error), operation, path string, f func(o *op, path string) error,
+) error {
+	path, err := resolve(operation, path)
+	if err != nil {
 		return err
 	}
-	return d.update(ctx, func(t *tree) error { return f(t, full) })
+	if err := d.writable(operation + " " + shown(path)); err != nil {
+		return err
+	}
+	return d.update(ctx, operation, func(o *op) error { return f(o, path) })
+}
+
+// write replaces the file at a path, or makes it, with the directories above it.
+func (o *op) write(path string, size int64, content io.Reader) error {
+	place, n, err := o.target(path)
+	if err != nil {
+		return err
+	}
+	return o.put(place, n, size, content)
+}
+
+func (o *op) append(path string, data []byte) error {
+	place, n, err := o.target(path)
+	switch {
+	case err != nil:
+		return err
+	case n == nil:
+		return o.put(place, nil, int64(len(data)), bytes.NewReader(data))
+	default:
+		return o.extend(place, n, data)
+	}
+}
+
+// target finds a file that is to be written, nil when it is to be made, and makes the directories above it.
+func (o *op) target(path string) (place string, n *node, err error) {
+	place, n, err = o.locate(path, true)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case n != nil && !n.is(KindFile):
+		return "", nil, mismatch(path, n, "")
+	case n == nil:
+		parent, _ := split(place)
+		err = o.makeDirectories(parent)
+	}
+	return place, n, err
 }
 
 func checkText(text string) error {
@@ -102,8 +150,8 @@ const maxReplacements = 1000
 // and no two may overlap; otherwise nothing changes and the error, [abi.ErrInvalid], says which replacement is at fault
 // and how often its text stands. The file must be UTF-8 text and stay within 16 MiB.
 func (d *Directory) Edit(ctx context.Context, path string, replacements []Replacement) error {
-	return d.change(ctx, d.resolveFile, "edit", path, func(t *tree, full string) error {
-		text, err := t.text(full)
+	return d.change(ctx, d.resolveFile, "edit", path, func(o *op, path string) error {
+		text, err := o.text(path)
 		if err != nil {
 			return err
 		}
@@ -111,7 +159,7 @@ func (d *Directory) Edit(ctx context.Context, path string, replacements []Replac
 		if err != nil {
 			return err
 		}
-		return t.put(full, int64(len(edited)), strings.NewReader(edited))
+		return o.write(path, int64(len(edited)), strings.NewReader(edited))
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/secret"
@@ -215,8 +217,11 @@ func (e *examination) databases(ctx context.Context) {
 			err = integrity(ctx, file)
 		}
 		name := filepath.Base(file)
+		if err == nil && name == extension.WorkspaceFile {
+			err = checkWorkspaces(ctx, file)
+		}
 		if err != nil {
-			e.add(name, statusMissing, "Restore it from a backup, or move it away to begin anew: "+file, "%v", err)
+			e.add(name, statusMissing, "Restore it from a backup, or move it away to begin anew: "+file, "%s", strings.Join(strings.Fields(err.Error()), " "))
 			continue
 		}
 		e.add(name, statusOK, "", "%d bytes, sound", info.Size())
@@ -224,4 +229,14 @@ func (e *examination) databases(ctx context.Context) {
 	if len(files) == 0 {
 		e.add("databases", statusOK, "", "none yet; a workspace or kv binding makes them")
 	}
+}
+
+// checkWorkspaces looks for what SQLite cannot know: sizes, contents and limits that do not fit.
+func checkWorkspaces(ctx context.Context, file string) (err error) {
+	store, err := workspace.Open(ctx, file, workspace.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return store.Check(ctx)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/secret"
@@ -99,6 +100,8 @@ func explain(err error) failure {
 		unknown *host.UnknownToolError
 		build   *toolchain.BuildError
 		busy    *toolchain.BusyError
+
+		operation *abi.Error
 	)
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -126,10 +129,26 @@ func explain(err error) failure {
 		f.Kind = kindBuild
 	case is[*secret.NameError](err), is[*secret.ValueError](err), errors.Is(err, secret.ErrNotFound):
 		f.Kind = kindUsage
-	case is[*usageError](err), is[*extension.SpecError](err), is[*extension.ManifestError](err), is[*extension.UnboundError](err):
+	case is[*workspace.RefusedError](err), is[*usageError](err), is[*extension.SpecError](err), is[*extension.ManifestError](err), is[*extension.UnboundError](err):
 		f.Kind = kindUsage
+	case errors.As(err, &operation):
+		f.Kind = operationKind(operation.Code)
 	}
 	return f
+}
+
+// operationKind sorts errors of operations on what STILE_HOME keeps.
+func operationKind(code abi.Code) kind {
+	switch code {
+	case abi.CodeNotFound, abi.CodeAlreadyExists, abi.CodeConflict:
+		return kindFailed
+	case abi.CodeInvalid, abi.CodeTooLarge, abi.CodeDenied: // a path out of the workspace is the user's own
+		return kindUsage
+	case abi.CodeExhausted:
+		return kindLimit
+	default:
+		return kindHost
+	}
 }
 
 // is reports whether err or what it wraps is a T.

@@ -29,6 +29,7 @@ type cli struct {
 	Inspect inspectCommand `cmd:"" help:"Show what a component imports, exports and offers, and that it holds no authority."`
 	Types   typesCommand   `cmd:"" help:"Write the TypeScript types of a manifest's bindings."`
 	Secret  secretCommand  `cmd:"" help:"Keep the credentials that tools use and never see."`
+	WS      wsCommand      `cmd:"" name:"ws" help:"Look into workspaces, change them, and bring back what was."`
 	Doctor  doctorCommand  `cmd:"" help:"Say what this machine has, and what to do about what it lacks."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

@@ -29,6 +29,7 @@ func (*runCommand) Help() string {
 	return `The tool can do what its bindings allow. A binding of --bind replaces one of the same name in the manifest.
 
     NAME=workspace:STORE[/path][,rw]     files, kept in STILE_HOME; read-only without rw
+    NAME=dir:PATH[,rw]                   a directory of this machine; read-only without rw, and never one with STILE_HOME in it
     NAME=kv:STORE                        values under keys, kept in STILE_HOME
     NAME=http:URL-PATTERN[,option]...    requests; options: methods=GET+POST, headers=x-name, max-response=BYTES,
                                          addresses=127.0.0.0/8 for hosts that are not public,
@@ -93,7 +94,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	state := extension.NewState(n.home, func(level console.Level, message string) {
 		// Indented, so that no line of a message looks like one of ours.
 		s.say("[%s] %s", level, strings.ReplaceAll(message, "\n", "\n    "))
-	})
+	}, n.cache)
 	defer func() { err = errors.Join(err, state.Close()) }()
 	state.HTTP.Credentials = secrets
 	env, err := state.Env(ctx, bindings)

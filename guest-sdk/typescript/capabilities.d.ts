@@ -188,15 +188,20 @@ export namespace Kv {
   }
 }
 
-/** A durable directory of files. Paths are UTF-8 with "/" between segments, relative to the handle's directory; none leaves it. */
+/**
+ * A durable directory of files. Paths are UTF-8 with "/" between segments, relative to the handle's directory; neither they nor
+ * links leave it.
+ */
 export namespace Workspace {
-  type Kind = "file" | "directory";
+  type Kind = "file" | "directory" | "link";
   interface Status {
     kind: Kind;
-    /** Bytes; 0 for a directory. */
+    /** Bytes; 0 for all but files. */
     size: bigint;
     /** Milliseconds since 1970-01-01T00:00:00Z. */
     modified: bigint;
+    /** Permission bits, at most 0o777. */
+    mode: number;
   }
   interface Entry {
     name: string;
@@ -210,6 +215,48 @@ export namespace Workspace {
   interface Replacement {
     old: string;
     new: string;
+  }
+  /** `cursor` is there when there may be more, even after a page without paths. */
+  interface Found {
+    paths: Array<string>;
+    cursor?: string | undefined;
+  }
+  interface Search {
+    /** Globs: a file must match one of `include`, if there are any, and none of `exclude`. */
+    include: Array<string>;
+    exclude: Array<string>;
+    /** How many lines before and after a match are shown, at most 20. */
+    context: number;
+  }
+  interface Match {
+    path: string;
+    /** From 1; `column` counts bytes. */
+    line: number;
+    column: number;
+    /** Without the end of the line; a part with the match, if there are more than 2,000 bytes. */
+    text: string;
+    before: Array<string>;
+    after: Array<string>;
+  }
+  interface Matches {
+    matches: Array<Match>;
+    /** Files of this page that were not searched whole: binary ones, and of lines over 16 KiB the rest. */
+    partial: number;
+    /** There when there may be more, even after a page without matches. */
+    cursor?: string | undefined;
+  }
+  /** An earlier content of a path; `modified` is when it was written. */
+  interface Revision {
+    id: bigint;
+    size: bigint;
+    modified: bigint;
+  }
+  /** `taken` is in milliseconds since 1970-01-01T00:00:00Z; `files` counts directories and links too. */
+  interface Snapshot {
+    id: bigint;
+    taken: bigint;
+    files: bigint;
+    bytes: bigint;
   }
   interface Directory {
     /** The whole file as UTF-8 text. */
@@ -231,13 +278,46 @@ export namespace Workspace {
     edit(path: string, replacements: Array<Replacement>): Promise<void>;
     /** Entries of one directory in byte order of names; at most 1,000 a page. */
     list(path: string, limit: number, cursor?: string | undefined): Promise<Page>;
+    /**
+     * Paths below this directory that match a glob, at most 1,000 a page. `*` and `?` stop at a slash, `**` between slashes
+     * does not, `[a-z]` and `{a,b}` choose; a glob without a slash matches the last name. Links are not followed. A call
+     * works for a while only: ask again with the cursor until there is none.
+     */
+    find(glob: string, limit: number, cursor?: string | undefined): Promise<Found>;
+    /**
+     * Lines that match a regular expression (RE2), at most 1,000 a page, by files in the order of `find`. Ask again likewise,
+     * with the same pattern and search.
+     */
+    grep(pattern: string, search: Search, limit: number, cursor?: string | undefined): Promise<Matches>;
+    /** A unified diff of two text files of at most 1 MiB; empty when they are the same. */
+    diff(before: string, after: string): Promise<string>;
+    /** Of a link: itself, and not what it leads to. */
     stat(path: string): Promise<Status>;
+    setMode(path: string, mode: number): Promise<void>;
+    /** `target` is relative to the link's directory; one outside the handle's is denied, now and when it is followed. */
+    makeLink(path: string, target: string): Promise<void>;
+    readLink(path: string): Promise<string>;
     /** With the directories above it; one that exists already is left as it is. */
     makeDirectory(path: string): Promise<void>;
     move(source: string, target: string): Promise<void>;
     copy(source: string, target: string): Promise<void>;
     /** `recursive` removes a directory with what is in it. */
     remove(path: string, recursive: boolean): Promise<void>;
+    /**
+     * What the path held before it was replaced, removed or moved away, the newest first. This, and all below, is
+     * `unavailable` for a directory on disk.
+     */
+    history(path: string): Promise<Array<Revision>>;
+    readRevision(path: string, revision: bigint): Promise<Blob.Blob>;
+    /** Writes an earlier content again. */
+    restore(path: string, revision: bigint): Promise<void>;
+    /** Keeps this directory as it is now; returns the snapshot's id. */
+    snapshot(): Promise<bigint>;
+    /** The newest first. */
+    snapshots(): Promise<Array<Snapshot>>;
+    /** Makes this directory what it was; what came later is removed, and kept in the history. */
+    restoreSnapshot(id: bigint): Promise<void>;
+    removeSnapshot(id: bigint): Promise<void>;
     /** A handle on a directory below this one. */
     subdirectory(path: string): Promise<Directory>;
     /** The same directory without the right to change it. */

@@ -61,7 +61,11 @@ export async function use(env: Env): Promise<void> {
   await env.notes.subdirectory("b").write("c", bytes);
   const { entries, cursor } = await env.notes.list("", { limit: 5 });
   same<Equal<typeof cursor, string | undefined>>();
-  same<Equal<(typeof entries)[0]["kind"], "file" | "directory">>();
+  same<Equal<(typeof entries)[0]["kind"], "file" | "directory" | "link">>();
+  const { matches } = await env.notes.grep(/a/i, { include: "*.md", context: 1, limit: 5 });
+  same<Equal<(typeof matches)[0]["before"], string[]>>();
+  const [revision] = await env.notes.history("a");
+  await env.notes.write("a", await env.notes.readRevision("a", revision!.id));
   await env.notes.edit("a", [{ old: "x", new: "y" }]);
   const response = await env.github.narrow(["api.github.com"]).fetch("https://api.github.com", { signal: AbortSignal.timeout(5) });
   same<Equal<typeof response, Response>>();

@@ -8,13 +8,39 @@ import type { Raw } from "./session";
 type Content = string | Uint8Array | ArrayBuffer | Blob;
 
 interface RawStatus {
-  kind: "file" | "directory";
+  kind: "file" | "directory" | "link";
   size: bigint;
   modified: bigint;
+  mode: number;
 }
 
-function status({ kind, size, modified }: RawStatus) {
-  return { kind, size: Number(size), modified: new Date(Number(modified)) };
+function status({ kind, size, modified, mode }: RawStatus) {
+  return { kind, size: Number(size), modified: new Date(Number(modified)), mode };
+}
+
+interface SearchOptions extends PageOptions {
+  include?: string | string[];
+  exclude?: string | string[];
+  context?: number;
+}
+
+function globs(given: string | string[] = []): string[] {
+  return typeof given === "string" ? [given] : [...given];
+}
+
+/** Asks for pages until there are `limit` items or no more: the host works for a while only at each call. */
+async function collect<Page extends { cursor?: string }>(
+  { limit = 1000, cursor }: PageOptions,
+  next: (limit: number, cursor: string | undefined) => Page,
+  add: (page: Page) => number,
+): Promise<string | undefined> {
+  for (let count = 0; ; ) {
+    const found = ask(() => next(limit - count, cursor));
+    count += add(found);
+    cursor = found.cursor;
+    if (cursor === undefined || count >= limit) return cursor;
+    await null;
+  }
 }
 
 export function workspace(raw: Raw): object {
@@ -32,6 +58,55 @@ export function workspace(raw: Raw): object {
       const { entries, cursor } = ask(() => raw.list(path, ...page(options)));
       return { entries: entries.map((entry: any) => ({ name: entry.name, ...status(entry.status) })), cursor };
     },
+    find: async (glob: string, options: PageOptions = {}) => {
+      const paths: string[] = [];
+      const cursor = await collect(
+        options,
+        (limit, cursor) => raw.find(glob, limit, cursor),
+        (found: any) => {
+          paths.push(...found.paths);
+          return found.paths.length;
+        },
+      );
+      return { paths, cursor };
+    },
+    grep: async (pattern: string | RegExp, { include, exclude, context = 0, ...options }: SearchOptions = {}) => {
+      const matches: object[] = [];
+      let partial = 0;
+      const search = { include: globs(include), exclude: globs(exclude), context };
+      const cursor = await collect(
+        options,
+        (limit, cursor) => raw.grep(expression(pattern), search, limit, cursor),
+        (found: any) => {
+          partial += found.partial;
+          matches.push(...found.matches);
+          return found.matches.length;
+        },
+      );
+      return { matches, partial, cursor };
+    },
+    diff: async (before: string, after: string) => ask(() => raw.diff(before, after)),
+    setMode: async (path: string, mode: number) => ask(() => raw.setMode(path, mode)),
+    makeLink: async (path: string, target: string) => ask(() => raw.makeLink(path, target)),
+    readLink: async (path: string) => ask(() => raw.readLink(path)),
+    history: async (path: string) =>
+      ask(() => raw.history(path)).map(({ id, size, modified }: any) => ({
+        id: Number(id),
+        size: Number(size),
+        modified: new Date(Number(modified)),
+      })),
+    readRevision: async (path: string, revision: number) => ask(() => hostBlob(raw.readRevision(path, BigInt(revision)))),
+    restore: async (path: string, revision: number) => ask(() => raw.restore(path, BigInt(revision))),
+    snapshot: async () => Number(ask(() => raw.snapshot())),
+    snapshots: async () =>
+      ask(() => raw.snapshots()).map(({ id, taken, files, bytes }: any) => ({
+        id: Number(id),
+        taken: new Date(Number(taken)),
+        files: Number(files),
+        bytes: Number(bytes),
+      })),
+    restoreSnapshot: async (id: number) => ask(() => raw.restoreSnapshot(BigInt(id))),
+    removeSnapshot: async (id: number) => ask(() => raw.removeSnapshot(BigInt(id))),
     stat: async (path: string) => status(ask(() => raw.stat(path))),
     makeDirectory: async (path: string) => ask(() => raw.makeDirectory(path)),
     move: async (source: string, target: string) => ask(() => raw.move(source, target)),
@@ -41,6 +116,13 @@ export function workspace(raw: Raw): object {
     subdirectory: (path: string) => workspace(ask(() => raw.subdirectory(path))),
     readOnly: () => workspace(ask(() => raw.readOnly())),
   };
+}
+
+/** The text of a pattern; of a RegExp with its flags, as RE2 spells them. */
+function expression(pattern: string | RegExp): string {
+  if (typeof pattern === "string") return pattern;
+  const flags = pattern.flags.replace(/[^ims]/g, "");
+  return flags ? `(?${flags})${pattern.source}` : pattern.source;
 }
 
 function readBytes(raw: Raw, path: string, offset: number, length: number): Uint8Array {

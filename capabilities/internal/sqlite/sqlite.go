@@ -194,6 +194,33 @@ func (db *DB) useWAL(ctx context.Context) error {
 	}
 }
 
+// Backup writes the newest committed state to a file that must not exist yet; the owner alone may read it. It is durable when
+// Backup returns nil; after an error it is gone. Transactions go on meanwhile.
+func (db *DB) Backup(ctx context.Context, file string) (err error) {
+	defer func() { err = db.failure(ctx, err) }()
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, f.Close())
+		if err != nil {
+			_ = os.Remove(file) // the first error says more
+		}
+	}()
+	if _, err := db.sql.ExecContext(ctx, `VACUUM INTO ?`, file); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
 // Close waits for the transactions under way, then closes the file. It is idempotent; what comes later fails.
 func (db *DB) Close() error {
 	var err error

@@ -38,6 +38,40 @@ export default async function (_: unknown, { workspace }: any): Promise<void> {
   const below = workspace.subdirectory("notes");
   ok((await below.read("a.txt")).startsWith("one"), "a subdirectory");
   await rejects(below.readOnly().write("a.txt", ""), { name: "DeniedError", code: "denied" });
+  await workspace.write("src/one.ts", "let a = 1;\nlet b = 2;\n");
+  await workspace.write("src/deep/two.ts", "const A = 3;\n");
+  equal(await workspace.find("*.ts"), { paths: ["src/deep/two.ts", "src/one.ts"], cursor: undefined });
+  const found = await workspace.find("src/**", { limit: 2 });
+  equal(found.paths, ["src/deep", "src/deep/two.ts"]);
+  equal((await workspace.find("src/**", { limit: 2, cursor: found.cursor })).paths, ["src/one.ts"]);
+  const { matches, partial } = await workspace.grep(/\ba =/i, { include: "**/*.ts", exclude: ["x*"], context: 1 });
+  equal(partial, 0);
+  equal(matches, [
+    { path: "src/deep/two.ts", line: 1, column: 7, text: "const A = 3;", before: [], after: [] },
+    { path: "src/one.ts", line: 1, column: 5, text: "let a = 1;", before: [], after: ["let b = 2;"] },
+  ]);
+  await rejects(workspace.grep("(?=a)"), { name: "CapabilityError", code: "invalid" });
+  await workspace.write("src/other.ts", "let a = 1;\nlet b = 3;\n");
+  equal(
+    await workspace.diff("src/one.ts", "src/other.ts"),
+    "--- a/src/one.ts\n+++ b/src/other.ts\n@@ -1,2 +1,2 @@\n let a = 1;\n-let b = 2;\n+let b = 3;\n",
+  );
+  await workspace.makeLink("src/link", "../blob");
+  equal([await workspace.read("src/link"), await workspace.readLink("src/link")], ["blob", "../blob"]);
+  await workspace.setMode("blob", 0o600);
+  equal([(await workspace.stat("blob")).mode, (await workspace.stat("src/link")).kind], [0o600, "link"]);
+  const taken = await workspace.snapshot();
+  await workspace.write("src/one.ts", "lost");
+  const [revision] = await workspace.history("src/one.ts");
+  equal([revision.size, revision.modified instanceof Date], [22, true]);
+  equal(await (await workspace.readRevision("src/one.ts", revision.id)).text(), "let a = 1;\nlet b = 2;\n");
+  await workspace.restore("src/one.ts", revision.id);
+  ok((await workspace.read("src/one.ts")).startsWith("let a"), "restored");
+  await workspace.remove("src", { recursive: true });
+  equal((await workspace.snapshots()).map((s: any) => [s.id, s.taken instanceof Date]), [[taken, true]]);
+  await workspace.restoreSnapshot(taken);
+  equal((await workspace.find("src/*")).paths.length, 4);
+  await workspace.removeSnapshot(taken);
   await workspace.remove("copy");
   await rejects(workspace.read("copy"), { name: "CapabilityError", code: "not-found", message: "copy" });
   await workspace.remove("notes", { recursive: true });

@@ -1,0 +1,188 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+)
+
+// DiskOptions configures a [Disk]. The zero value of a field means its default.
+type DiskOptions struct {
+	// Refuse are directories that must neither hold the opened one nor lie in it, such as those with keys of the host.
+	Refuse []string
+	// BlobBytes is the most that all open blobs read from the directory may hold together. Default 1 GiB.
+	BlobBytes int64
+	// BlobDir is where blobs over 1 MiB are kept while they are open. Default os.TempDir.
+	BlobDir string
+}
+
+// Disk is a directory of the machine. It is safe for concurrent use, and for use next to other programs: a file is replaced
+// in one step, so that nobody sees half of it, and is on the disk before the operation ends. What a guest does stays inside
+// whatever is renamed or linked meanwhile. Only what the system can do is done: there are no limits, history and snapshots,
+// an operation on many files can end in the middle, and an edit of a file that another program changes in that moment can
+// undo that change. Whoever opened it closes it.
+//
+// Devices, pipes and sockets are not in it, nor are names that a path could not have or that begin with ".stile-". A file that
+// has other names on the disk (hard links) can be read; a change gives the directory a file of its own.
+type Disk struct {
+	root  *os.Root
+	blob  blob.Options
+	write chan struct{} // full while an operation changes something
+}
+
+// temporary begins the names of files that are not finished.
+const temporary = ".stile-"
+
+// OpenDisk opens an existing directory.
+func OpenDisk(directory string, options DiskOptions) (*Disk, error) {
+	root, err := os.OpenRoot(directory)
+	if err != nil {
+		return nil, &RefusedError{directory, err}
+	}
+	for _, refused := range options.Refuse {
+		if err = apart(root, directory, refused); err != nil {
+			return nil, errors.Join(err, root.Close())
+		}
+	}
+	quota := blob.NewQuota("blobs of the directory", cmp.Or(options.BlobBytes, 1<<30))
+	return &Disk{root: root, blob: blob.Options{Dir: options.BlobDir, Quota: quota}, write: make(chan struct{}, 1)}, nil
+}
+
+// Close closes the directory; later operations fail. Blobs read before stay good.
+func (v *Disk) Close() error { return v.root.Close() }
+
+// Directory returns the whole directory, with the right to change it.
+func (v *Disk) Directory() *Directory { return &Directory{volume: v, exact: true} }
+
+// RefusedError says that a directory cannot be granted because of what it is.
+type RefusedError struct {
+	Directory string
+	Err       error
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return fmt.Sprintf("directory %s: %v", e.Directory, e.Err) }
+
+// Unwrap gives the reason.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// apart makes sure that an open directory is not a refused one, above it or below it, under whatever name.
+func apart(root *os.Root, directory, refused string) error {
+	opened, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	holds, err := above(refused, opened)
+	if err != nil {
+		return err
+	}
+	if holds {
+		return &RefusedError{directory, fmt.Errorf("it is or holds %s, which is no guest's", refused)}
+	}
+	info, err := os.Stat(refused)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	lies, err := above(directory, info)
+	if err == nil && lies {
+		err = &RefusedError{directory, fmt.Errorf("it is in %s, which is no guest's", refused)}
+	}
+	return err
+}
+
+// above reports whether a directory is the path or one above it. Of a path that is not there yet, it looks at what is.
+func above(path string, directory fs.FileInfo) (bool, error) {
+	path, err := filepath.Abs(path)
+	for err == nil {
+		var real string
+		if real, err = filepath.EvalSymlinks(path); err == nil {
+			path = real
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(path) {
+			break
+		}
+		path, err = filepath.Dir(path), nil
+	}
+	for err == nil {
+		var info fs.FileInfo
+		if info, err = os.Stat(path); err == nil && os.SameFile(info, directory) {
+			return true, nil
+		}
+		if path == filepath.Dir(path) {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	return false, err
+}
+
+func (v *Disk) blobs() blob.Options { return v.blob }
+
+func (v *Disk) view(ctx context.Context, base string, f func(files) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	all := &folder{ctx: ctx, disk: v, base: base}
+	if err := all.descend(); err != nil {
+		return err
+	}
+	err := f(all)
+	if all.root != nil && all.root != v.root {
+		err = errors.Join(err, all.root.Close())
+	}
+	return err
+}
+
+func (v *Disk) update(ctx context.Context, base string, f func(files) error) error {
+	select {
+	case v.write <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-v.write }()
+	return v.view(ctx, base, f)
+}
+
+// diskError says what a fault of the disk means for a guest, without names of the machine.
+func diskError(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var number syscall.Errno
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return notFound(path)
+	case errors.Is(err, fs.ErrExist):
+		return abi.Errorf(abi.CodeAlreadyExists, "%s", shown(path))
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.ENAMETOOLONG),
+		errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ELOOP):
+		errors.As(err, &number)
+		return invalid(path, "cannot be used so: "+number.Error())
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+		errors.As(err, &number)
+		return abi.Errorf(abi.CodeExhausted, "%s: %s", shown(path), number.Error())
+	case errors.As(err, &number):
+		return abi.Errorf(abi.CodeUnavailable, "%s: %s", shown(path), number.Error())
+	case is[*fs.PathError](err), is[*os.LinkError](err): // os.Root: it leads out now, so it has changed since it was looked at
+		return abi.Errorf(abi.CodeConflict, "%s changed meanwhile", shown(path))
+	default:
+		return err
+	}
+}
+
+func is[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
+}

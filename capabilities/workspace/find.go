@@ -1,0 +1,185 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+)
+
+const (
+	// slice is how long one call of Find or Grep works before it answers with what it has and a cursor.
+	slice = 20 * time.Millisecond
+	// leastWork is what a call does in any case: so many entries, or KiB.
+	leastWork = 256
+	// walkPage is how many entries are read at once.
+	walkPage = 4096
+)
+
+// Found is a part of what [Directory.Find] finds. Cursor is set when there may be more.
+type Found struct {
+	Paths  []string
+	Cursor *string
+}
+
+// Find returns the paths below d that match a glob, a directory before what is in it and names in byte order: at most
+// limit, at most 1,000. `*` and `?` stand for characters other than a slash, `**` between slashes for any number of
+// directories, `[a-z]` for a character, `{a,b}` for either; a glob without a slash matches the last name of a path.
+// Directories and links are found too; links are not followed. A call ends when it has worked for a while, maybe with no path,
+// and cursor continues after an earlier page. What is not changed meanwhile is found exactly once.
+func (d *Directory) Find(ctx context.Context, pattern string, limit uint32, cursor *string) (Found, error) {
+	g, err := parseGlob(d.normal(pattern))
+	if err != nil {
+		return Found{}, err
+	}
+	from, err := d.place("find", limit, cursor)
+	if err != nil {
+		return Found{}, err
+	}
+	limit = min(limit, maxEntries)
+	var found Found
+	err = d.view(ctx, "find", func(o *op) error {
+		w := walk{op: o, budget: d.budget()}
+		return w.run(g.prefix, from.path, func(path string, _ Entry) error {
+			if g.match(path) {
+				found.Paths = append(found.Paths, path[1:])
+			}
+			if len(found.Paths) == int(limit) || w.spent(1) {
+				found.Cursor = place{path: path}.cursor()
+				return errPageFull
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return Found{}, err
+	}
+	return found, nil
+}
+
+// place is where a page ended: behind a path, or in the file of that path, if line is set.
+type place struct {
+	path   string
+	offset int64 // of a line
+	line   int64 // its number, from 1
+	from   int64 // the number of the first line to be searched; those before it are context
+}
+
+func (p place) cursor() *string {
+	return new(base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %d %s", p.offset, p.line, p.from, p.path)))
+}
+
+// place checks a limit and reads a cursor. Both are a guest's word; what a cursor names is checked like any path.
+func (d *Directory) place(operation string, limit uint32, cursor *string) (place, error) {
+	if limit == 0 {
+		return place{}, errNoLimit
+	}
+	if cursor == nil {
+		return place{}, nil
+	}
+	var p place
+	if text, err := base64.RawURLEncoding.Strict().DecodeString(*cursor); err == nil && len(text) < 2*maxPath {
+		numbers, path, _ := strings.Cut(string(text), "/")
+		_, err := fmt.Sscanf(numbers, "%d %d %d ", &p.offset, &p.line, &p.from)
+		normal, denied := d.resolve(operation, path)
+		p.path = "/" + path
+		if err == nil && denied == nil && normal == p.path && p.offset >= 0 && p.line >= 0 && p.from >= p.line {
+			return p, nil
+		}
+	}
+	return place{}, abi.Errorf(abi.CodeInvalid, "cursor: not from an earlier page of this search")
+}
+
+// budget is how much one call works.
+type budget struct {
+	end  time.Time
+	work int
+}
+
+func (d *Directory) budget() budget { return budget{end: time.Now().Add(cmp.Or(d.slice, slice))} }
+
+// spent adds work and says whether it is enough.
+func (b *budget) spent(work int) bool {
+	b.work += work
+	return b.work >= leastWork && time.Now().After(b.end)
+}
+
+var errPageFull = errors.New("the page is full")
+
+// walk goes through a directory and all below it.
+type walk struct {
+	*op
+	budget
+	visit func(path string, e Entry) error
+}
+
+// run visits what is below a directory: a directory before what is in it, names in byte order. It begins behind a path, if
+// that is set, and ends when visit returns errPageFull.
+func (w *walk) run(directory, after string, visit func(path string, e Entry) error) error {
+	w.visit = visit
+	for end := range len(directory) + 1 { // a link on the way ends it, as it would below
+		if end < len(directory) && directory[end] != '/' {
+			continue
+		}
+		n, err := w.lookup(directory[:end])
+		if err != nil || n == nil || !n.is(KindDirectory) {
+			return err
+		}
+	}
+	var behind []string
+	if inside(after, directory) {
+		behind = names(after[len(directory):])
+	} else if after > directory {
+		return nil
+	}
+	if err := w.below(directory, behind); !errors.Is(err, errPageFull) {
+		return err
+	}
+	return nil
+}
+
+func (w *walk) below(directory string, after []string) error {
+	name := ""
+	if len(after) > 0 {
+		name = after[0]
+		n, err := w.lookup(directory + "/" + name)
+		if err == nil && n != nil && n.is(KindDirectory) {
+			err = w.below(directory+"/"+name, after[1:])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for {
+		page, err := w.entries(directory, name, walkPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			if err := w.ctx.Err(); err != nil {
+				return err
+			}
+			name = e.Name
+			path := directory + "/" + name
+			if w.base+len(path) > maxPath {
+				continue // on disk: no operation could name it
+			}
+			if err := w.visit(path, e); err != nil {
+				return err
+			}
+			if e.Status.Kind == KindDirectory {
+				if err := w.below(path, nil); err != nil {
+					return err
+				}
+			}
+		}
+		if len(page) < walkPage {
+			return nil
+		}
+	}
+}

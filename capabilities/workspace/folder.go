@@ -1,0 +1,435 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"slices"
+	"syscall"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// folder is a directory of a disk during one operation. root confines all that is done to it, whoever renames what.
+type folder struct {
+	ctx  context.Context
+	disk *Disk
+	base string
+	root *os.Root // nil while the base is missing
+}
+
+// descend opens the base. A link on the way to it is not followed: the base is what the handle was made for.
+func (f *folder) descend() error {
+	f.root = f.disk.root
+	for _, name := range names(f.base) {
+		above := f.root
+		info, err := above.Lstat(name)
+		f.root = nil
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			err = diskError("", err)
+		case !info.IsDir():
+			err = mismatch("", &node{status: status(info)}, "directory")
+		default:
+			if f.root, err = above.OpenRoot(name); err != nil {
+				err = diskError("", err)
+				break
+			}
+			var opened fs.FileInfo
+			if opened, err = f.root.Stat("."); err != nil || !os.SameFile(info, opened) {
+				err = errors.Join(abi.Errorf(abi.CodeConflict, "/ changed meanwhile"), f.root.Close())
+			}
+		}
+		if above != f.disk.root {
+			_ = above.Close() // nothing was written through it
+		}
+		if f.root == nil || err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// status describes what is no special file.
+func status(info fs.FileInfo) Status {
+	s := Status{Modified: uint64(max(info.ModTime().UnixMilli(), 0)), Mode: uint32(info.Mode().Perm())}
+	switch {
+	case info.IsDir():
+		s.Kind = KindDirectory
+	case info.Mode()&fs.ModeSymlink != 0:
+		s.Kind = KindLink
+	default:
+		s.Size = uint64(info.Size())
+	}
+	return s
+}
+
+// special reports whether a file is neither a file nor a directory nor a link.
+func special(mode fs.FileMode) bool { return mode.Type()&^(fs.ModeDir|fs.ModeSymlink) != 0 }
+
+// name is a path as os.Root has it.
+func name(path string) string {
+	if path == "" {
+		return "."
+	}
+	return path[1:]
+}
+
+func (f *folder) lookup(path string) (*node, error) {
+	if f.root == nil {
+		if path == "" {
+			return directoryNode(), nil
+		}
+		return nil, nil
+	}
+	info, err := f.root.Lstat(name(path))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, diskError(path, err)
+	}
+	if special(info.Mode()) {
+		return nil, invalid(path, "is neither a file nor a directory nor a link")
+	}
+	n := &node{status: status(info), file: info}
+	if n.is(KindLink) {
+		if n.target, err = f.root.Readlink(name(path)); err != nil {
+			return nil, diskError(path, err)
+		}
+	}
+	return n, nil
+}
+
+// direct cannot tell: the system follows links on the way.
+func (f *folder) direct(string) (*node, bool, error) { return nil, false, nil }
+
+func (f *folder) entries(path, after string, limit int) ([]Entry, error) {
+	if f.root == nil {
+		return nil, nil
+	}
+	directory, err := f.root.OpenRoot(name(path))
+	if err != nil {
+		return nil, diskError(path, err)
+	}
+	defer func() { _ = directory.Close() }() // only read
+	there, err := list(directory)
+	if err != nil {
+		return nil, diskError(path, err)
+	}
+	var all []Entry
+	handle := Directory{exact: true}
+	for _, name := range there {
+		if len(all) == limit {
+			break
+		}
+		if normal, err := handle.resolve("", name); name <= after || err != nil || normal != "/"+name {
+			continue
+		}
+		info, err := directory.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) { // gone meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, diskError(path, err)
+		}
+		if !special(info.Mode()) {
+			all = append(all, Entry{Name: name, Status: status(info)})
+		}
+	}
+	return all, nil
+}
+
+// list returns the names in a directory, sorted.
+func list(directory *os.Root) ([]string, error) {
+	file, err := directory.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	all, err := file.Readdirnames(-1)
+	slices.Sort(all)
+	return all, err
+}
+
+// open opens a file that was looked up, and makes sure that it is that one. A pipe that took its place does not block.
+func (f *folder) open(path string, n *node, flag int) (*os.File, error) {
+	file, err := f.root.OpenFile(name(path), flag|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, diskError(path, err)
+	}
+	info, err := file.Stat()
+	if err == nil && !os.SameFile(info, n.file.(fs.FileInfo)) {
+		err = abi.Errorf(abi.CodeConflict, "%s changed meanwhile", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func (f *folder) content(path string, n *node, offset int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		if offset > int64(n.status.Size) {
+			return
+		}
+		file, err := f.open(path, n, os.O_RDONLY)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer file.Close()
+		buffer := make([]byte, chunkSize)
+		for {
+			if err := f.ctx.Err(); err != nil {
+				yield(nil, err)
+				return
+			}
+			size, err := file.ReadAt(buffer, offset)
+			offset += int64(size)
+			if size > 0 && !yield(buffer[:size], nil) || errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(nil, diskError(path, err))
+				return
+			}
+		}
+	}
+}
+
+func (f *folder) ensure() error {
+	if f.root != nil {
+		return nil
+	}
+	if err := f.disk.root.MkdirAll(name(f.base), directoryMode); err != nil {
+		return diskError("", err)
+	}
+	return f.descend()
+}
+
+// within runs change in the directory of a path, with the last name, and has what it did written to the disk.
+func (f *folder) within(path string, change func(directory *os.Root, name string) error) error {
+	parent, last := split(path)
+	directory, err := f.root.OpenRoot(name(parent))
+	if err != nil {
+		return diskError(path, err)
+	}
+	defer func() { _ = directory.Close() }() // what was written is synced below
+	if err := change(directory, last); err != nil {
+		return diskError(path, err)
+	}
+	return diskError(path, syncDirectory(directory))
+}
+
+func syncDirectory(directory *os.Root) error {
+	file, err := directory.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// inOneStep fills a temporary name and then renames it, so that the path has all of it or nothing.
+func inOneStep(directory *os.Root, last string, fill func(name string) error) error {
+	name := temporary + rand.Text()
+	err := fill(name)
+	if err == nil {
+		err = directory.Rename(name, last)
+	}
+	if err != nil {
+		_ = directory.RemoveAll(name) // the first error says more
+	}
+	return err
+}
+
+func (f *folder) put(path string, n *node, size int64, content io.Reader) error {
+	mode := fs.FileMode(fileMode)
+	if n != nil {
+		mode = fs.FileMode(n.status.Mode)
+	}
+	return f.within(path, func(directory *os.Root, last string) error {
+		return inOneStep(directory, last, func(name string) error {
+			return f.fill(directory, name, mode, n != nil, io.LimitReader(content, size))
+		})
+	})
+}
+
+// fill makes a file. exact sets its mode whatever the process's mask is.
+func (f *folder) fill(directory *os.Root, name string, mode fs.FileMode, exact bool, content io.Reader) error {
+	file, err := directory.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	for err == nil {
+		if err = f.ctx.Err(); err == nil {
+			_, err = io.CopyN(file, content, 1<<20)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err == nil && exact {
+		err = file.Chmod(mode)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+func (f *folder) extend(path string, n *node, data []byte) error {
+	if links(n.file.(fs.FileInfo)) > 1 { // what has other names stays as it is under those
+		var old bytes.Buffer
+		for piece, err := range f.content(path, n, 0) {
+			if err != nil {
+				return err
+			}
+			if old.Write(piece); old.Len() > maxText {
+				return &abi.Error{Code: abi.CodeTooLarge, Size: n.status.Size}
+			}
+		}
+		old.Write(data)
+		return f.put(path, n, int64(old.Len()), &old)
+	}
+	file, err := f.open(path, n, os.O_WRONLY|os.O_APPEND)
+	if err != nil {
+		return err
+	}
+	size := int64(n.status.Size)
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err != nil {
+		_ = file.Truncate(size) // all or nothing, as far as the disk can
+	}
+	return diskError(path, errors.Join(err, file.Close()))
+}
+
+func links(info fs.FileInfo) uint64 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(s.Nlink) // its type differs between systems
+	}
+	return 1
+}
+
+func (f *folder) makeDirectory(path string) error {
+	return f.within(path, func(directory *os.Root, last string) error { return directory.Mkdir(last, directoryMode) })
+}
+
+func (f *folder) makeLink(path, target string) error {
+	return f.within(path, func(directory *os.Root, last string) error { return directory.Symlink(target, last) })
+}
+
+func (f *folder) setMode(path string, _ *node, mode uint32) error {
+	return f.within(path, func(directory *os.Root, last string) error { return directory.Chmod(last, fs.FileMode(mode)) })
+}
+
+func (f *folder) move(n *node, source, target string) error {
+	if n.is(KindDirectory) {
+		if err := f.shallow(source, len(f.base)+len(target)); err != nil {
+			return err
+		}
+	}
+	if err := f.root.Rename(name(source), name(target)); err != nil {
+		return diskError(target, err)
+	}
+	nothing := func(*os.Root, string) error { return nil }
+	return errors.Join(f.within(source, nothing), f.within(target, nothing))
+}
+
+// shallow makes sure that no path below a directory gets too long where the directory's has so many bytes.
+func (f *folder) shallow(path string, size int) error {
+	below, err := f.entries(path, "", 1<<30)
+	for _, e := range below {
+		if err == nil {
+			err = f.ctx.Err()
+		}
+		if longer := size + 1 + len(e.Name); err == nil && longer > maxPath {
+			err = abi.Errorf(abi.CodeInvalid, "a path below the target would have %d bytes; at most %d", longer, maxPath)
+		} else if err == nil && e.Status.Kind == KindDirectory {
+			err = f.shallow(path+"/"+e.Name, longer)
+		}
+	}
+	return err
+}
+
+func (f *folder) copy(n *node, source, target string) error {
+	if n.is(KindDirectory) {
+		if err := f.shallow(source, len(f.base)+len(target)); err != nil {
+			return err
+		}
+	}
+	return f.within(target, func(directory *os.Root, last string) error {
+		return inOneStep(directory, last, func(name string) error { return f.duplicate(n, source, directory, name) })
+	})
+}
+
+// duplicate copies a node with all that is below it into a directory.
+func (f *folder) duplicate(n *node, source string, directory *os.Root, name string) error {
+	if err := f.ctx.Err(); err != nil {
+		return err
+	}
+	switch n.status.Kind {
+	case KindLink:
+		return directory.Symlink(n.target, name)
+	case KindDirectory:
+		if err := directory.Mkdir(name, fs.FileMode(n.status.Mode)|0o700); err != nil {
+			return err
+		}
+		below, err := directory.OpenRoot(name)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = below.Close() }() // what was written is synced below
+		there, err := f.entries(source, "", 1<<30)
+		if err != nil {
+			return err
+		}
+		for _, e := range there {
+			at := source + "/" + e.Name
+			n, err := f.lookup(at)
+			if err == nil && n != nil {
+				err = f.duplicate(n, at, below, e.Name)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := directory.Chmod(name, fs.FileMode(n.status.Mode)); err != nil {
+			return err
+		}
+		return syncDirectory(below)
+	default:
+		file, err := f.open(source, n, os.O_RDONLY)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return f.fill(directory, name, fs.FileMode(n.status.Mode), true, file)
+	}
+}
+
+func (f *folder) remove(n *node, path string) error {
+	return f.within(path, func(directory *os.Root, last string) error {
+		if !n.is(KindDirectory) {
+			return directory.Remove(last)
+		}
+		// In one step for others, who may be looking.
+		name := temporary + rand.Text()
+		if err := directory.Rename(last, name); err != nil {
+			return err
+		}
+		return directory.RemoveAll(name)
+	})
+}

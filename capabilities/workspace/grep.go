@@ -1,0 +1,282 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/abi"
+)
+
+const (
+	// maxLine is how many bytes of a line are searched.
+	maxLine = 16 << 10
+	// maxShown is how many bytes of a line are shown.
+	maxShown = 2000
+	// maxContext is the most lines shown before a match, and after it.
+	maxContext = 20
+	// maxMatched is how many bytes of text fill a page.
+	maxMatched = 1 << 20
+	// maxProgram is the most instructions in a compiled regular expression. With maxLine it bounds the work for one line.
+	maxProgram = 1000
+)
+
+// Search says what [Directory.Grep] looks into and shows.
+type Search struct {
+	// Include and Exclude are globs as [Directory.Find] has them: a file must match one of Include, if there are any, and
+	// none of Exclude.
+	Include []string
+	Exclude []string
+	// Context is how many lines before and after a match are shown, at most 20.
+	Context uint32
+}
+
+// Match is a line that matches.
+type Match struct {
+	Path string
+	// Line counts from 1, and so does Column, the byte in the line where the first match begins.
+	Line   uint32
+	Column uint32
+	// Text is the line without its end. Of one over 2,000 bytes it is a part with the match, and bytes that are not UTF-8
+	// are replaced. Before and After are the lines around it.
+	Text   string
+	Before []string
+	After  []string
+}
+
+// Matches is a part of what [Directory.Grep] finds. Cursor is set when there may be more.
+type Matches struct {
+	Matches []Match
+	// Partial is how many files of this page were not searched whole: those with a NUL in their first 64 KiB, not at all,
+	// and of a line over 16 KiB only that much.
+	Partial uint32
+	Cursor  *string
+}
+
+// Grep returns the lines below d that match a regular expression (RE2), file by file in the order of [Directory.Find]: at most
+// limit, at most 1,000, and some 1 MiB of text. Links are not followed. A call ends when it has worked for a while, maybe
+// with no match, and cursor continues after an earlier page, whose other arguments must be the same.
+func (d *Directory) Grep(ctx context.Context, pattern string, search Search, limit uint32, cursor *string) (Matches, error) {
+	s, err := d.searcher(pattern, search, limit)
+	if err != nil {
+		return Matches{}, err
+	}
+	from, err := d.place("grep", limit, cursor)
+	if err != nil {
+		return Matches{}, err
+	}
+	err = d.view(ctx, "grep", func(o *op) error {
+		s.walk = walk{op: o, budget: d.budget()}
+		if from.from > 0 { // in the middle of a file
+			n, err := o.lookup(from.path)
+			if err == nil && n != nil && n.is(KindFile) {
+				err = s.file(from, n)
+			}
+			if errors.Is(err, errPageFull) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return s.run(s.prefix, from.path, s.entry)
+	})
+	if err != nil {
+		return Matches{}, err
+	}
+	return s.page, nil
+}
+
+type searcher struct {
+	walk
+	pattern          *regexp.Regexp
+	include, exclude globs
+	prefix           string
+	context, limit   int
+	page             Matches
+	text             int // bytes in page
+}
+
+func (d *Directory) searcher(pattern string, search Search, limit uint32) (*searcher, error) {
+	s := &searcher{context: int(search.Context), limit: int(min(limit, maxEntries))}
+	var err error
+	if s.include, err = d.globs(search.Include); err != nil {
+		return nil, err
+	}
+	if s.exclude, err = d.globs(search.Exclude); err != nil {
+		return nil, err
+	}
+	if len(s.include) == 1 {
+		s.prefix = s.include[0].prefix
+	}
+	if search.Context > maxContext {
+		return nil, abi.Errorf(abi.CodeInvalid, "context: %d lines; at most %d", search.Context, maxContext)
+	}
+	s.pattern, err = parsePattern(pattern)
+	return s, err
+}
+
+func parsePattern(text string) (*regexp.Regexp, error) {
+	if len(text) > maxPattern {
+		return nil, abi.Errorf(abi.CodeInvalid, "pattern: %d bytes; at most %d", len(text), maxPattern)
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, abi.Errorf(abi.CodeInvalid, "pattern: %v", err)
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, abi.Errorf(abi.CodeInvalid, "pattern: %v", err)
+	}
+	if len(program.Inst) > maxProgram {
+		return nil, abi.Errorf(abi.CodeInvalid, "pattern: it repeats too much: %d instructions; at most %d", len(program.Inst), maxProgram)
+	}
+	return regexp.Compile(text)
+}
+
+// entry searches a file that is met on the way.
+func (s *searcher) entry(path string, e Entry) error {
+	if e.Status.Kind == KindFile && (len(s.include) == 0 || s.include.match(path)) && !s.exclude.match(path) {
+		n, err := s.lookup(path)
+		if err != nil {
+			return err
+		}
+		if n != nil && n.is(KindFile) { // on disk it may have changed
+			if err := s.file(place{path: path, line: 1, from: 1}, n); err != nil {
+				return err
+			}
+		}
+	}
+	if s.spent(1) {
+		s.page.Cursor = place{path: path}.cursor()
+		return errPageFull
+	}
+	return nil
+}
+
+// line is one line of a file, and where it begins.
+type line struct {
+	place
+	text []byte
+	long bool
+}
+
+// file searches one file from a place on.
+func (s *searcher) file(from place, n *node) error {
+	now := line{place: from}
+	at := from.offset                     // where reading is; now.offset is where the line begins
+	before := make([]line, 0, maxContext) // the lines before now that could be context, of those that are known
+	full := false                         // no match is added any more, but the last ones get their lines after
+	partial := false
+	first := from.offset == 0
+	var resume place
+	open := len(s.page.Matches) // the first match that may want more lines after
+
+	end := func() error {
+		text := bytes.TrimSuffix(now.text, []byte{'\r'})
+		for i := open; i < len(s.page.Matches); i++ {
+			m := &s.page.Matches[i]
+			if len(m.After) == s.context {
+				open = i + 1
+				continue
+			}
+			m.After = append(m.After, s.show(text, 0))
+		}
+		if !full && now.line >= from.from {
+			if found := s.pattern.FindIndex(text); found != nil {
+				m := Match{Path: from.path[1:], Line: uint32(now.line), Column: uint32(found[0]) + 1, Text: s.show(text, found[0])}
+				for _, b := range before {
+					m.Before = append(m.Before, s.show(b.text, 0))
+				}
+				s.page.Matches = append(s.page.Matches, m)
+			}
+		}
+		if s.context > 0 {
+			if len(before) == s.context {
+				before = append(before[:0], before[1:]...)
+			}
+			before = append(before, line{place: now.place, text: bytes.Clone(text)})
+		}
+		partial = partial || now.long
+		now.line++
+		now.offset = at
+		if !full && (len(s.page.Matches) >= s.limit || s.text > maxMatched || now.line%64 == 0 && s.spent(0)) {
+			full = true
+			resume = place{path: from.path, offset: now.offset, line: now.line, from: max(now.line, from.from)}
+			if len(before) > 0 {
+				resume.offset, resume.line = before[0].offset, before[0].line
+			}
+		}
+		now.text, now.long = now.text[:0], false
+		if full && (open == len(s.page.Matches) || s.context == 0) {
+			return errPageFull
+		}
+		return s.ctx.Err()
+	}
+
+	err := func() error {
+		for piece, err := range s.content(from.path, n, from.offset) {
+			if err != nil {
+				return err
+			}
+			s.work += 1 + len(piece)>>10
+			if first && bytes.IndexByte(piece, 0) >= 0 {
+				partial = true
+				return nil
+			}
+			first = false
+			for len(piece) > 0 {
+				size := bytes.IndexByte(piece, '\n')
+				whole := size >= 0
+				if !whole {
+					size = len(piece)
+				}
+				room := maxLine - len(now.text)
+				now.text = append(now.text, piece[:min(size, room)]...)
+				now.long = now.long || size > room
+				at += int64(size)
+				if !whole {
+					break
+				}
+				at++
+				if err := end(); err != nil {
+					return err
+				}
+				piece = piece[size+1:]
+			}
+		}
+		if len(now.text) == 0 {
+			return nil
+		}
+		return end()
+	}()
+	if partial {
+		s.page.Partial++
+	}
+	switch {
+	case err != nil && !errors.Is(err, errPageFull):
+		return err
+	case full:
+		s.page.Cursor = resume.cursor()
+		return errPageFull
+	default:
+		return nil
+	}
+}
+
+// show makes a line fit to be shown, with what is at an offset.
+func (s *searcher) show(text []byte, at int) string {
+	if len(text) > maxShown {
+		start := max(0, min(at-maxShown/4, len(text)-maxShown))
+		for start > 0 && !utf8.RuneStart(text[start]) {
+			start--
+		}
+		text = text[start:min(start+maxShown, len(text))]
+	}
+	s.text += len(text)
+	return strings.ToValidUTF8(string(text), "\uFFFD")
+}

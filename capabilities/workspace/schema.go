@@ -1,0 +1,172 @@
+package workspace
+
+import "github.com/stilehost/stile/capabilities/internal/sqlite"
+
+// A node is a file, a directory or a link; the root of a workspace is none. Its parent is a whole path, "" at the top, so
+// that the nodes below a directory are one range of the index. A content never changes and is shared by whatever has it: a
+// node, its copies, revisions and snapshots. One of at most chunkSize bytes is a row; a larger one is made of pieces of
+// chunkSize bytes, the last one shorter, and equal pieces are stored once. Triggers keep usage exact, make a revision of
+// every content that a path loses, and delete contents and pieces that nothing has any more, whatever statement is run.
+var schema = sqlite.Schema{Kind: "workspace store", ID: 0x73747773 /* stws */, Migrations: []string{`
+CREATE TABLE node (
+	id        INTEGER PRIMARY KEY,
+	workspace TEXT    NOT NULL,
+	parent    TEXT    NOT NULL,
+	name      TEXT    NOT NULL,
+	kind      INTEGER NOT NULL,
+	size      INTEGER NOT NULL,
+	modified  INTEGER NOT NULL,
+	UNIQUE (workspace, parent, name)
+) STRICT;
+
+CREATE TABLE chunk (
+	node  INTEGER NOT NULL REFERENCES node ON DELETE CASCADE,
+	n     INTEGER NOT NULL,
+	bytes BLOB    NOT NULL,
+	PRIMARY KEY (node, n)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE usage (
+	workspace TEXT    NOT NULL PRIMARY KEY,
+	files     INTEGER NOT NULL,
+	bytes     INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER node_insert AFTER INSERT ON node BEGIN
+	INSERT INTO usage VALUES (new.workspace, 1, new.size)
+	ON CONFLICT DO UPDATE SET files = files + 1, bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER node_update AFTER UPDATE OF size ON node BEGIN
+	UPDATE usage SET bytes = bytes + new.size - old.size WHERE workspace = new.workspace;
+END;
+
+CREATE TRIGGER node_delete AFTER DELETE ON node BEGIN
+	UPDATE usage SET files = files - 1, bytes = bytes - old.size WHERE workspace = old.workspace;
+END;
+`, `
+CREATE TABLE content (
+	id    INTEGER PRIMARY KEY,
+	size  INTEGER NOT NULL,
+	bytes BLOB
+) STRICT;
+
+CREATE TABLE piece (
+	id     INTEGER PRIMARY KEY,
+	digest BLOB UNIQUE,
+	bytes  BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE part (
+	content INTEGER NOT NULL REFERENCES content,
+	n       INTEGER NOT NULL,
+	piece   INTEGER NOT NULL REFERENCES piece,
+	PRIMARY KEY (content, n)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX part_piece ON part (piece);
+
+INSERT INTO content SELECT id, size, CASE WHEN size <= 65536 THEN coalesce((SELECT bytes FROM chunk WHERE node = node.id), x'') END
+	FROM node WHERE kind = 0;
+INSERT INTO piece SELECT row_number() OVER (ORDER BY node, n), NULL, chunk.bytes
+	FROM chunk JOIN node ON node.id = node WHERE size > 65536 ORDER BY node, n;
+INSERT INTO part SELECT node, n, row_number() OVER (ORDER BY node, n)
+	FROM chunk JOIN node ON node.id = node WHERE size > 65536 ORDER BY node, n;
+DROP TABLE chunk;
+
+ALTER TABLE node ADD COLUMN mode INTEGER NOT NULL DEFAULT 420;
+ALTER TABLE node ADD COLUMN content INTEGER REFERENCES content;
+ALTER TABLE node ADD COLUMN target TEXT NOT NULL DEFAULT '';
+UPDATE node SET content = id WHERE kind = 0;
+UPDATE node SET mode = 493 WHERE kind = 1;
+CREATE INDEX node_content ON node (content) WHERE content IS NOT NULL;
+
+CREATE TABLE revision (
+	id        INTEGER PRIMARY KEY AUTOINCREMENT,
+	workspace TEXT    NOT NULL,
+	parent    TEXT    NOT NULL,
+	name      TEXT    NOT NULL,
+	n         INTEGER NOT NULL,
+	size      INTEGER NOT NULL,
+	modified  INTEGER NOT NULL,
+	mode      INTEGER NOT NULL,
+	content   INTEGER NOT NULL REFERENCES content,
+	UNIQUE (workspace, parent, name, n)
+) STRICT;
+CREATE INDEX revision_age ON revision (workspace, id);
+CREATE INDEX revision_content ON revision (content);
+
+CREATE TABLE snapshot (
+	id        INTEGER PRIMARY KEY AUTOINCREMENT,
+	workspace TEXT    NOT NULL,
+	base      TEXT    NOT NULL,
+	taken     INTEGER NOT NULL,
+	files     INTEGER NOT NULL,
+	bytes     INTEGER NOT NULL
+) STRICT;
+CREATE INDEX snapshot_base ON snapshot (workspace, base);
+
+CREATE TABLE kept (
+	snapshot INTEGER NOT NULL REFERENCES snapshot,
+	parent   TEXT    NOT NULL,
+	name     TEXT    NOT NULL,
+	kind     INTEGER NOT NULL,
+	size     INTEGER NOT NULL,
+	modified INTEGER NOT NULL,
+	mode     INTEGER NOT NULL,
+	content  INTEGER REFERENCES content,
+	target   TEXT    NOT NULL,
+	PRIMARY KEY (snapshot, parent, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX kept_content ON kept (content) WHERE content IS NOT NULL;
+
+ALTER TABLE usage ADD COLUMN revisions INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage ADD COLUMN history INTEGER NOT NULL DEFAULT 0;
+
+DROP TRIGGER node_insert;
+CREATE TRIGGER node_insert AFTER INSERT ON node BEGIN
+	INSERT INTO usage (workspace, files, bytes) VALUES (new.workspace, 1, new.size)
+	ON CONFLICT DO UPDATE SET files = files + 1, bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER node_lose AFTER UPDATE OF parent, name, content ON node
+	WHEN old.kind = 0 AND (old.parent, old.name, old.content) IS NOT (new.parent, new.name, new.content) BEGIN
+	INSERT INTO revision (workspace, parent, name, n, size, modified, mode, content)
+	SELECT old.workspace, old.parent, old.name, 1 + coalesce(max(n), 0), old.size, old.modified, old.mode, old.content
+	FROM revision WHERE workspace = old.workspace AND parent = old.parent AND name = old.name;
+END;
+
+CREATE TRIGGER node_gone AFTER DELETE ON node WHEN old.kind = 0 BEGIN
+	INSERT INTO revision (workspace, parent, name, n, size, modified, mode, content)
+	SELECT old.workspace, old.parent, old.name, 1 + coalesce(max(n), 0), old.size, old.modified, old.mode, old.content
+	FROM revision WHERE workspace = old.workspace AND parent = old.parent AND name = old.name;
+END;
+
+CREATE TRIGGER revision_insert AFTER INSERT ON revision BEGIN
+	UPDATE usage SET revisions = revisions + 1, history = history + new.size WHERE workspace = new.workspace;
+END;
+
+CREATE TRIGGER revision_delete AFTER DELETE ON revision BEGIN
+	UPDATE usage SET revisions = revisions - 1, history = history - old.size WHERE workspace = old.workspace;
+	DELETE FROM content WHERE id = old.content AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content);
+END;
+
+CREATE TRIGGER snapshot_delete BEFORE DELETE ON snapshot BEGIN
+	DELETE FROM kept WHERE snapshot = old.id;
+END;
+
+CREATE TRIGGER kept_delete AFTER DELETE ON kept WHEN old.content IS NOT NULL BEGIN
+	DELETE FROM content WHERE id = old.content AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content);
+END;
+
+CREATE TRIGGER content_delete BEFORE DELETE ON content BEGIN
+	DELETE FROM part WHERE content = old.id;
+END;
+
+CREATE TRIGGER part_delete AFTER DELETE ON part BEGIN
+	DELETE FROM piece WHERE id = old.piece AND NOT EXISTS (SELECT 1 FROM part WHERE piece = old.piece);
+END;
+`}}

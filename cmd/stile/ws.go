@@ -1,0 +1,421 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/extension"
+)
+
+type wsCommand struct {
+	Ls      wsLs      `cmd:"" help:"List a directory, or the workspaces there are."`
+	Cat     wsCat     `cmd:"" help:"Print a file."`
+	Put     wsPut     `cmd:"" help:"Write a file."`
+	Rm      wsRm      `cmd:"" help:"Remove a file or a directory."`
+	Mv      wsMv      `cmd:"" help:"Move a file or a directory."`
+	Grep    wsGrep    `cmd:"" help:"Search in files."`
+	Find    wsFind    `cmd:"" help:"Find paths."`
+	History wsHistory `cmd:"" help:"List what a file held before."`
+	Restore wsRestore `cmd:"" help:"Write again what a file held before."`
+	Backup  wsBackup  `cmd:"" help:"Copy all workspaces to a file, also while they are in use."`
+}
+
+// Help implements kong.HelpProvider.
+func (*wsCommand) Help() string {
+	return `Workspaces are kept in STILE_HOME. One is named as in --bind: NAME, or NAME/path for what is in it.
+
+The exit code is 1 for what is not there or is in the way, 2 for what cannot be asked, 4 when the workspace is full.
+
+Examples:
+
+    stile ws ls
+    stile ws ls notes/2026
+    stile ws cat notes/today.md
+    stile ws put notes/today.md < today.md
+    stile ws put notes/logo.png logo.png
+    stile ws mv notes/today.md archive/today.md
+    stile ws rm notes/archive --recursive
+    stile ws find '**/*.md' notes
+    stile ws grep -C 2 'TODO|FIXME' notes --include '*.ts'
+    stile ws history notes/today.md
+    stile ws restore notes/today.md 17
+    stile ws backup workspaces.db`
+}
+
+// address is a workspace and a path in it.
+type address struct {
+	Address string `arg:"" name:"workspace" help:"NAME or NAME/path."`
+}
+
+// open opens the root of the workspace, for as long as use takes.
+func (a address) open(ctx context.Context, use func(d *workspace.Directory, path string) error) error {
+	return withStore(ctx, func(s *workspace.Store) error {
+		name, path, _ := strings.Cut(a.Address, "/")
+		// The names that can be bound; an extension's own are among them.
+		if _, err := extension.ParseSpec("x=workspace:" + name); err != nil {
+			return usagef("%q is not the name of a workspace; write NAME or NAME/path", name)
+		}
+		return use(s.Workspace(name), path)
+	})
+}
+
+func withStore(ctx context.Context, use func(*workspace.Store) error) (err error) {
+	where, err := readSettings()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(where.home, 0o700); err != nil {
+		return fmt.Errorf("make STILE_HOME: %w", err)
+	}
+	store, err := workspace.Open(ctx, filepath.Join(where.home, extension.WorkspaceFile), workspace.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return use(store)
+}
+
+type asJSON struct {
+	JSON bool `name:"json" help:"Print as JSON."`
+}
+
+// wsEntry is an entry of a directory as JSON has it.
+type wsEntry struct {
+	Name     string    `json:"name"`
+	Kind     string    `json:"kind"`
+	Size     uint64    `json:"size"`
+	Mode     string    `json:"mode"`
+	Modified time.Time `json:"modified"`
+}
+
+func moment(milliseconds uint64) time.Time { return time.UnixMilli(int64(milliseconds)).UTC() }
+
+type wsLs struct {
+	Address string `arg:"" optional:"" name:"workspace" help:"NAME or NAME/path. Without it, the workspaces are listed."`
+	asJSON
+}
+
+// Run implements the command.
+func (c *wsLs) Run(ctx context.Context, s *streams) error {
+	if c.Address == "" {
+		return withStore(ctx, func(store *workspace.Store) error {
+			all, err := store.Workspaces(ctx)
+			if err != nil {
+				return err
+			}
+			if c.JSON {
+				return printJSON(s.out, map[string][]string{"workspaces": append([]string{}, all...)})
+			}
+			return s.lines(all)
+		})
+	}
+	return address{c.Address}.open(ctx, func(d *workspace.Directory, path string) error {
+		entries := []wsEntry{}
+		for cursor := (*string)(nil); ; {
+			page, err := d.List(ctx, path, 1000, cursor)
+			if err != nil {
+				return err
+			}
+			for _, e := range page.Entries {
+				entries = append(entries, wsEntry{
+					e.Name, e.Status.Kind.String(), e.Status.Size, fmt.Sprintf("%04o", e.Status.Mode), moment(e.Status.Modified),
+				})
+			}
+			if cursor = page.Cursor; cursor == nil {
+				break
+			}
+		}
+		if c.JSON {
+			return printJSON(s.out, map[string][]wsEntry{"entries": entries})
+		}
+		rows := make([][]string, len(entries))
+		for i, e := range entries {
+			rows[i] = []string{e.Kind, e.Mode, fmt.Sprint(e.Size), e.Modified.Format(time.RFC3339), abi.Printable(e.Name)}
+		}
+		_, err := io.WriteString(s.out, table("", rows))
+		return err
+	})
+}
+
+// lines prints each text on a line of its own, fit for a terminal.
+func (s *streams) lines(texts []string) error {
+	for _, text := range texts {
+		if _, err := fmt.Fprintln(s.out, abi.Printable(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type wsCat struct {
+	address
+	Revision uint64 `placeholder:"ID" help:"What the file held before; stile ws history has the ids."`
+}
+
+// Run implements the command.
+func (c *wsCat) Run(ctx context.Context, s *streams) error {
+	return c.open(ctx, func(d *workspace.Directory, path string) (err error) {
+		var content *blob.Blob
+		if c.Revision != 0 {
+			content, err = d.ReadRevision(ctx, path, c.Revision)
+		} else {
+			content, err = d.ReadBlob(ctx, path)
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, content.Close()) }()
+		if f, ok := s.out.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+			text, err := content.Text(ctx, 16<<20)
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(s.out, abi.Printable(text))
+			return err
+		}
+		_, err = io.Copy(s.out, content.Reader())
+		return err
+	})
+}
+
+// maxPut is the most bytes of one file: what a workspace holds.
+const maxPut = 1 << 30
+
+type wsPut struct {
+	address
+	File string `arg:"" optional:"" help:"File to read. Default: stdin."`
+}
+
+// Run implements the command.
+func (c *wsPut) Run(ctx context.Context, s *streams) error {
+	return c.open(ctx, func(d *workspace.Directory, path string) (err error) {
+		from := s.in
+		if c.File != "" && c.File != "-" {
+			f, err := os.Open(c.File)
+			if err != nil {
+				return &usageError{err}
+			}
+			defer f.Close()
+			from = f
+		}
+		b := blob.NewBuilder(blob.Options{Limit: maxPut})
+		defer func() { err = errors.Join(err, b.Close()) }()
+		if _, err := interruptible(ctx, func() ([]byte, error) { _, err := io.Copy(b, from); return nil, err }); err != nil {
+			return err
+		}
+		content, err := b.Blob()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, content.Close()) }()
+		return d.WriteBlob(ctx, path, content)
+	})
+}
+
+type wsRm struct {
+	address
+	Recursive bool `short:"r" help:"Remove a directory with what is in it."`
+}
+
+// Run implements the command.
+func (c *wsRm) Run(ctx context.Context) error {
+	return c.open(ctx, func(d *workspace.Directory, path string) error { return d.Remove(ctx, path, c.Recursive) })
+}
+
+type wsMv struct {
+	address
+	Target string `arg:"" help:"New path, in the same workspace."`
+}
+
+// Run implements the command.
+func (c *wsMv) Run(ctx context.Context) error {
+	return c.open(ctx, func(d *workspace.Directory, path string) error { return d.Move(ctx, path, c.Target) })
+}
+
+type wsGrep struct {
+	Pattern string `arg:"" help:"Regular expression (RE2)."`
+	address
+	Include []string `short:"i" sep:"none" placeholder:"GLOB" help:"Search only files that match. Can be repeated."`
+	Exclude []string `sep:"none" placeholder:"GLOB" help:"Leave out files that match. Can be repeated."`
+	Context uint32   `short:"C" placeholder:"LINES" help:"Show so many lines before and after, at most 20."`
+	asJSON
+}
+
+// Help implements kong.HelpProvider.
+func (*wsGrep) Help() string {
+	return `Each match is a line: path, number of the line, text. Lines around it have "-" where it has ":". No match is no failure.`
+}
+
+// wsMatch is a match as JSON has it.
+type wsMatch struct {
+	Path   string   `json:"path"`
+	Line   uint32   `json:"line"`
+	Column uint32   `json:"column"`
+	Text   string   `json:"text"`
+	Before []string `json:"before,omitempty"`
+	After  []string `json:"after,omitempty"`
+}
+
+// Run implements the command.
+func (c *wsGrep) Run(ctx context.Context, s *streams) error {
+	search := workspace.Search{Include: c.Include, Exclude: c.Exclude, Context: c.Context}
+	all := struct {
+		Matches []wsMatch `json:"matches"`
+		Partial uint32    `json:"partial"`
+	}{Matches: []wsMatch{}}
+	err := c.below(ctx, func(d *workspace.Directory) error {
+		for cursor := (*string)(nil); ; {
+			page, err := d.Grep(ctx, c.Pattern, search, 1000, cursor)
+			if err != nil {
+				return err
+			}
+			all.Partial += page.Partial
+			for _, m := range page.Matches {
+				if c.JSON {
+					all.Matches = append(all.Matches, wsMatch(m))
+				} else if err := s.lines(matchLines(m)); err != nil {
+					return err
+				}
+			}
+			if cursor = page.Cursor; cursor == nil {
+				return nil
+			}
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case c.JSON:
+		return printJSON(s.out, all)
+	case all.Partial > 0:
+		s.say("stile: %d files were not searched whole: binary ones, and the rest of very long lines", all.Partial)
+	}
+	return nil
+}
+
+func matchLines(m workspace.Match) []string {
+	var lines []string
+	for i, text := range m.Before {
+		lines = append(lines, fmt.Sprintf("%s-%d-%s", m.Path, int(m.Line)-len(m.Before)+i, text))
+	}
+	lines = append(lines, fmt.Sprintf("%s:%d:%s", m.Path, m.Line, m.Text))
+	for i, text := range m.After {
+		lines = append(lines, fmt.Sprintf("%s-%d-%s", m.Path, int(m.Line)+1+i, text))
+	}
+	return lines
+}
+
+// below is open for a directory.
+func (a address) below(ctx context.Context, use func(*workspace.Directory) error) error {
+	return a.open(ctx, func(d *workspace.Directory, path string) error {
+		if path != "" {
+			var err error
+			if d, err = d.Subdirectory(ctx, path); err != nil {
+				return err
+			}
+		}
+		return use(d)
+	})
+}
+
+type wsFind struct {
+	Glob string `arg:"" help:"Glob, like '*.md' for names or 'src/**/*.ts' for paths."`
+	address
+	asJSON
+}
+
+// Run implements the command.
+func (c *wsFind) Run(ctx context.Context, s *streams) error {
+	return c.below(ctx, func(d *workspace.Directory) error {
+		paths := []string{}
+		for cursor := (*string)(nil); ; {
+			page, err := d.Find(ctx, c.Glob, 1000, cursor)
+			if err != nil {
+				return err
+			}
+			paths = append(paths, page.Paths...)
+			if cursor = page.Cursor; cursor == nil {
+				break
+			}
+		}
+		if c.JSON {
+			return printJSON(s.out, map[string][]string{"paths": paths})
+		}
+		return s.lines(paths)
+	})
+}
+
+type wsHistory struct {
+	address
+	asJSON
+}
+
+// wsRevision is a revision as JSON has it.
+type wsRevision struct {
+	ID       uint64    `json:"id"`
+	Size     uint64    `json:"size"`
+	Modified time.Time `json:"modified"`
+}
+
+// Run implements the command.
+func (c *wsHistory) Run(ctx context.Context, s *streams) error {
+	return c.open(ctx, func(d *workspace.Directory, path string) error {
+		all, err := d.History(ctx, path)
+		if err != nil {
+			return err
+		}
+		revisions := make([]wsRevision, len(all))
+		rows := make([][]string, len(all))
+		for i, r := range all {
+			revisions[i] = wsRevision{r.ID, r.Size, moment(r.Modified)}
+			rows[i] = []string{fmt.Sprint(r.ID), fmt.Sprint(r.Size), revisions[i].Modified.Format(time.RFC3339)}
+		}
+		if c.JSON {
+			return printJSON(s.out, map[string][]wsRevision{"revisions": revisions})
+		}
+		_, err = io.WriteString(s.out, table("", rows))
+		return err
+	})
+}
+
+type wsRestore struct {
+	address
+	Revision uint64 `arg:"" help:"Id of the revision; stile ws history has them."`
+}
+
+// Run implements the command.
+func (c *wsRestore) Run(ctx context.Context) error {
+	return c.open(ctx, func(d *workspace.Directory, path string) error { return d.Restore(ctx, path, c.Revision) })
+}
+
+type wsBackup struct {
+	File string `arg:"" help:"File to write; it must not exist. To go back, put it into the place of workspace.db in STILE_HOME while nothing runs."`
+}
+
+// Run implements the command.
+func (c *wsBackup) Run(ctx context.Context) error {
+	file := cmp.Or(c.File, "-")
+	if file == "-" {
+		return usagef("a backup does not go to stdout; name the file to write, ./- if that is its name")
+	}
+	if _, err := os.Lstat(file); err == nil {
+		return usagef("%s exists; a backup replaces nothing", file)
+	}
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return err
+	}
+	return withStore(ctx, func(s *workspace.Store) error { return s.Backup(ctx, file) })
+}
