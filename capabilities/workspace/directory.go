@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/capabilities/internal/sqlite"
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
 // Interface is the WIT interface this package implements.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
-	"github.com/stilehost/stile/capabilities/internal/sqlite"
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
 var _ abi.Capability = (*Directory)(nil)
