@@ -8,6 +8,7 @@ require (
 	github.com/bytecodealliance/wasmtime-go/v44 v44.0.0
 	github.com/evanw/esbuild v0.28.2
 	github.com/gofrs/flock v0.13.1
+	github.com/klauspost/compress v1.20.3
 	github.com/mattn/go-isatty v0.0.24
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
