@@ -110,7 +110,7 @@ func measureThroughput(ctx context.Context, b *bench, s *subject) error {
 		for g := range goroutines {
 			running.Go(func() {
 				for time.Since(start) < window && errs[g] == nil {
-					errs[g] = coldCall(ctx, component, s.env)
+					errs[g] = coldCall(ctx, component, s.env, nil)
 					calls.Add(1)
 				}
 			})
