@@ -29,8 +29,10 @@ type Recording struct {
 	Component string
 	Tool      string
 	// Input is JSON; nil when Cut is "input".
-	Input  []byte
-	Limits Limits
+	Input []byte
+	// Bindings are the interfaces of the call's env by name.
+	Bindings map[string]string
+	Limits   Limits
 	// Started is when the call began, and Duration how long it took.
 	Started  time.Time
 	Duration time.Duration
@@ -243,6 +245,14 @@ func (r *record) end(ctx context.Context, c *Component, request Request, result 
 	out := &Recording{
 		Component: c.digest, Tool: printable(request.Tool, 256), Limits: r.host.limits(request), Started: r.started, Duration: time.Since(r.started),
 		Recorded: r.recorded, Operations: e.buf, Cut: r.cut, Usage: result.Usage, Outcome: outcome(ctx, err),
+	}
+	if len(request.Env) > 0 {
+		out.Bindings = make(map[string]string, len(request.Env))
+	}
+	for name, c := range request.Env {
+		if c != nil {
+			out.Bindings[name] = c.Interface()
+		}
 	}
 	out.Usage.Denials = slices.Clone(out.Usage.Denials)
 	for i, d := range out.Usage.Denials {

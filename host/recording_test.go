@@ -137,22 +137,26 @@ func TestReplayParts(t *testing.T) {
 	}{
 		{"as it was", guest{uses: "open fetch get", call: fetchOnce + getOnce + answer + ` (drop) (i32.const 128)`}, nil, nil},
 		{
-			"fewer", guest{uses: "open fetch", call: fetchOnce + answer},
+			"fewer",
+			guest{uses: "open fetch", call: fetchOnce + answer},
 			[]host.Difference{{3, "test:cap/box@1.0.0#[method]box.get(#2)", ""}},
 			[]host.Difference{{3, "test:cap/box@1.0.0#[method]box.get(#2)", ""}},
 		},
 		{
-			"more", guest{uses: "open fetch get", call: fetchOnce + getOnce + getOnce + answer},
+			"more",
+			guest{uses: "open fetch get", call: fetchOnce + getOnce + getOnce + answer},
 			[]host.Difference{{4, "", "test:cap/box@1.0.0#[method]box.get(#2)"}},
 			[]host.Difference{{4, "", "test:cap/box@1.0.0#[method]box.get(#2)"}},
 		},
 		{
-			"another order", guest{uses: "open fetch get", call: getOnce + fetchOnce + answer},
+			"another order",
+			guest{uses: "open fetch get", call: getOnce + fetchOnce + answer},
 			[]host.Difference{{2, "test:cap/box@1.0.0#[method]box.fetch(#2, 8)", "test:cap/box@1.0.0#[method]box.get(#2)"}},
 			nil,
 		},
 		{
-			"another argument", guest{uses: "open fetch get put", call: fetchOnce + `(call $put (local.get $box) (i32.const 2048) (i32.const 3) (i32.const 256)) (if (i32.eqz (i32.load8_u (i32.const 256))) (then unreachable)) ` + returns},
+			"another argument",
+			guest{uses: "open fetch get put", call: fetchOnce + `(call $put (local.get $box) (i32.const 2048) (i32.const 3) (i32.const 256)) (if (i32.eqz (i32.load8_u (i32.const 256))) (then unreachable)) ` + returns},
 			[]host.Difference{{3, "test:cap/box@1.0.0#[method]box.get(#2)", "test:cap/box@1.0.0#[method]box.put(#2, 3 bytes 0x000000)"}},
 			[]host.Difference{
 				{3, "", "test:cap/box@1.0.0#[method]box.put(#2, 3 bytes 0x000000)"},
@@ -161,7 +165,8 @@ func TestReplayParts(t *testing.T) {
 			},
 		},
 		{
-			"an operation that cannot be denied by a value", guest{uses: "open fetch get", call: fetchOnce + fetchOnce + getOnce + answer},
+			"an operation that cannot be denied by a value",
+			guest{uses: "open fetch get", call: fetchOnce + fetchOnce + getOnce + answer},
 			[]host.Difference{{3, "test:cap/box@1.0.0#[method]box.get(#2)", "test:cap/box@1.0.0#[method]box.fetch(#2, 8)"}},
 			[]host.Difference{
 				{3, "", "test:cap/box@1.0.0#[method]box.fetch(#2, 8)"},
@@ -171,12 +176,14 @@ func TestReplayParts(t *testing.T) {
 		},
 		{"another output", guest{uses: "open fetch get", call: fetchOnce + getOnce + returns}, []host.Difference{{0, "22", `"ok"`}}, []host.Difference{{0, "22", `"ok"`}}},
 		{
-			"another end", guest{uses: "open fetch get", call: fetchOnce + getOnce + "unreachable"},
+			"another end",
+			guest{uses: "open fetch get", call: fetchOnce + getOnce + "unreachable"},
 			[]host.Difference{{0, "ok", "trap: wasm `unreachable` instruction executed"}},
 			[]host.Difference{{0, "ok", "trap: wasm `unreachable` instruction executed"}},
 		},
 		{
-			"waits that were not recorded", guest{uses: "open fetch get poll never", call: fetchOnce + getOnce + answer + ` (drop) (call $poll (i32.const 0) (i32.const 0) (i32.const 256)) (i32.const 128)`},
+			"waits that were not recorded",
+			guest{uses: "open fetch get poll never", call: fetchOnce + getOnce + answer + ` (drop) (call $poll (i32.const 0) (i32.const 0) (i32.const 256)) (i32.const 128)`},
 			[]host.Difference{{4, "", "stile:capability/poll@0.1.0#poll([])"}},
 			nil,
 		},
@@ -229,9 +236,8 @@ func TestRecordingIsBounded(t *testing.T) {
 			}
 			for _, deny := range []bool{false, true} {
 				got, err := component.Replay(t.Context(), r, host.ReplayOptions{Deny: deny})
-				var refused *host.ReplayError
 				if c.cut == "input" {
-					if !errors.As(err, &refused) {
+					if _, refused := errors.AsType[*host.ReplayError](err); !refused {
 						t.Errorf("got %v", err)
 					}
 				} else if err != nil || got.Same || !got.Cut || got.Answered != r.Recorded || got.Differences != nil {

@@ -445,10 +445,10 @@ func appendText(b []byte, t *abi.Type, v abi.Value, max int) []byte {
 }
 
 func caseName(t *abi.Type, index uint32) string {
-	switch {
-	case t.Kind == abi.KindOption:
+	switch t.Kind {
+	case abi.KindOption:
 		return [...]string{"none", "some"}[index]
-	case t.Kind == abi.KindResult:
+	case abi.KindResult:
 		return [...]string{"ok", "err"}[index]
 	default:
 		return t.Cases[index].Name

@@ -36,7 +36,8 @@ type Comparison struct {
 	// Differences are at most 100, in the order in which they were found; DifferencesDropped counts the others.
 	Differences        []Difference
 	DifferencesDropped int
-	// Output and Outcome are the replay's.
+	// Output and Outcome are the replay's. Two kinds of outcome are of replays only: "parted" when it ended at the first
+	// difference, and "cut" when it ended because Cut is set.
 	Output  []byte
 	Outcome Outcome
 }
@@ -318,9 +319,14 @@ func (p *player) compare(ctx context.Context, result Result, err error) Comparis
 	for _, text := range []*string{&c.Outcome.Message, &c.Outcome.Stack, &c.Outcome.Detail} {
 		*text = string(e.without([]byte(*text)))
 	}
-	if ended := errors.Is(err, errParted) || errors.Is(err, errCut); !ended {
+	switch {
+	case errors.Is(err, errParted):
+		c.Outcome = Outcome{Kind: "parted", Message: "it ended at the first difference"}
+	case errors.Is(err, errCut):
+		c.Outcome = Outcome{Kind: "cut", Message: "it ended where the recording ends, which is not whole"}
+	default:
 		for i, o := range p.list {
-			if !p.used[i] && !c.Outcome.timed() && !(p.options.Deny && o.iface == abi.PollInterface) {
+			if waits := p.options.Deny && o.iface == abi.PollInterface; !p.used[i] && !waits && !c.Outcome.timed() {
 				p.differ(Difference{Operation: i + 1, Expected: o.call()})
 			}
 		}

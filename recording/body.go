@@ -16,27 +16,28 @@ const version = 1
 
 // header is what a body begins with; input, operations and output follow it as they are.
 type header struct {
-	Version      int          `json:"version"`
-	Component    string       `json:"component"`
-	Tool         string       `json:"tool"`
-	Limits       host.Limits  `json:"limits"`
-	Started      time.Time    `json:"started"`
-	Duration     int64        `json:"duration"`
-	Recorded     int          `json:"recorded"`
-	Cut          string       `json:"cut,omitempty"`
-	Redacted     bool         `json:"redacted,omitempty"`
-	OutputDigest string       `json:"outputDigest,omitempty"`
-	Outcome      host.Outcome `json:"outcome"`
-	CPU          int64        `json:"cpu"`
-	Operations   int          `json:"operations"`
-	Denials      []abi.Denial `json:"denials,omitempty"`
-	Dropped      int          `json:"denialsDropped,omitempty"`
-	HasInput     bool         `json:"hasInput"`
+	Version      int               `json:"version"`
+	Component    string            `json:"component"`
+	Tool         string            `json:"tool"`
+	Bindings     map[string]string `json:"bindings,omitempty"`
+	Limits       host.Limits       `json:"limits"`
+	Started      time.Time         `json:"started"`
+	Duration     int64             `json:"duration"`
+	Recorded     int               `json:"recorded"`
+	Cut          string            `json:"cut,omitempty"`
+	Redacted     bool              `json:"redacted,omitempty"`
+	OutputDigest string            `json:"outputDigest,omitempty"`
+	Outcome      host.Outcome      `json:"outcome"`
+	CPU          int64             `json:"cpu"`
+	Operations   int               `json:"operations"`
+	Denials      []abi.Denial      `json:"denials,omitempty"`
+	Dropped      int               `json:"denialsDropped,omitempty"`
+	HasInput     bool              `json:"hasInput"`
 }
 
 func encode(r *host.Recording) ([]byte, error) {
 	head, err := json.Marshal(header{
-		Version: version, Component: r.Component, Tool: r.Tool, Limits: r.Limits, Started: r.Started, Duration: int64(r.Duration),
+		Version: version, Component: r.Component, Tool: r.Tool, Bindings: r.Bindings, Limits: r.Limits, Started: r.Started, Duration: int64(r.Duration),
 		Recorded: r.Recorded, Cut: r.Cut, Redacted: r.Redacted, OutputDigest: r.OutputDigest, Outcome: r.Outcome,
 		CPU: int64(r.Usage.CPU), Operations: r.Usage.Operations, Denials: r.Usage.Denials, Dropped: r.Usage.DenialsDropped,
 		HasInput: r.Input != nil,
@@ -72,7 +73,7 @@ func decode(body []byte) (*host.Recording, error) {
 		return nil, errors.New("something follows its end")
 	}
 	r := &host.Recording{
-		Component: h.Component, Tool: h.Tool, Limits: h.Limits, Started: h.Started, Duration: time.Duration(h.Duration),
+		Component: h.Component, Tool: h.Tool, Bindings: h.Bindings, Limits: h.Limits, Started: h.Started, Duration: time.Duration(h.Duration),
 		Operations: parts[2], Recorded: h.Recorded, Cut: h.Cut, Redacted: h.Redacted, OutputDigest: h.OutputDigest, Outcome: h.Outcome,
 		Usage: host.Usage{CPU: time.Duration(h.CPU), Operations: h.Operations, Denials: h.Denials, DenialsDropped: h.Dropped},
 	}

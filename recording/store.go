@@ -54,6 +54,7 @@ CREATE TABLE call (
 	body       BLOB NOT NULL
 ) STRICT;
 CREATE INDEX call_component ON call (component);
+CREATE INDEX call_started ON call (started);
 
 CREATE TABLE component (
 	digest TEXT NOT NULL PRIMARY KEY, -- SHA-256 of the component, in hex
@@ -94,6 +95,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	written *sync.Cond
+	hurry   chan struct{} // has one when somebody waits for the writer
 	queue   []*host.Recording
 	waiting int   // recordings that are not written yet, in the queue or out of it
 	writing bool  // a goroutine writes what waits
@@ -114,7 +116,7 @@ func Open(ctx context.Context, file string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{options: o, room: semaphore.NewWeighted(o.QueueBytes)}
+	s := &Store{options: o, room: semaphore.NewWeighted(o.QueueBytes), hurry: make(chan struct{}, 1)}
 	s.written = sync.NewCond(&s.mu)
 	var err error
 	if s.encoder, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true)); err != nil {
@@ -142,9 +144,12 @@ func (s *Store) Close() error {
 // Record implements [host.Recorder]: it puts a recording into the queue.
 func (s *Store) Record(ctx context.Context, r *host.Recording) {
 	size := min(weight(r), s.options.QueueBytes)
-	if !s.room.TryAcquire(size) && s.room.Acquire(ctx, size) != nil {
-		s.drop(1, context.Cause(ctx))
-		return
+	if !s.room.TryAcquire(size) {
+		s.hasten()
+		if s.room.Acquire(ctx, size) != nil {
+			s.drop(1, context.Cause(ctx))
+			return
+		}
 	}
 	s.mu.Lock()
 	if s.closed {
@@ -157,14 +162,18 @@ func (s *Store) Record(ctx context.Context, r *host.Recording) {
 	s.waiting++
 	if !s.writing {
 		s.writing = true
-		go s.write()
+		go s.write() //nolint:contextcheck // the call that this one came with may be over before
 	}
 	s.mu.Unlock()
 }
 
 // weight is about what a recording holds of memory.
 func weight(r *host.Recording) int64 {
-	return int64(len(r.Input) + cap(r.Operations) + len(r.Output) + 1024)
+	size := 1024 + len(r.Input) + cap(r.Operations) + len(r.Output) + len(r.Outcome.Message) + len(r.Outcome.Stack)
+	for _, d := range r.Usage.Denials {
+		size += len(d.Operation) + len(d.Reason) + len(d.Remedy) + len(d.Grant)
+	}
+	return int64(size)
 }
 
 // drop counts recordings that are lost.
@@ -188,16 +197,36 @@ func (s *Store) Flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.waiting > 0 {
+		s.hasten()
 		s.written.Wait()
 	}
 }
 
-// maxBatch is how many recordings one transaction writes.
-const maxBatch = 1000
+func (s *Store) hasten() {
+	select {
+	case s.hurry <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	// maxBatch is how many recordings one transaction writes.
+	maxBatch = 1000
+	// linger is how long a recording waits for others: a transaction costs more than a hundred recordings.
+	linger = 20 * time.Millisecond
+)
 
 // write writes what waits until nothing does.
 func (s *Store) write() {
-	for {
+	for more := false; ; {
+		if !more {
+			timer := time.NewTimer(linger)
+			select {
+			case <-timer.C:
+			case <-s.hurry:
+				timer.Stop()
+			}
+		}
 		s.mu.Lock()
 		batch := s.queue
 		if len(batch) == 0 {
@@ -205,7 +234,7 @@ func (s *Store) write() {
 			s.mu.Unlock()
 			return
 		}
-		if len(batch) > maxBatch {
+		if more = len(batch) > maxBatch; more {
 			batch = batch[:maxBatch:maxBatch]
 		}
 		s.queue = s.queue[len(batch):]
@@ -270,7 +299,7 @@ func (s *Store) append(batch []*host.Recording) error {
 // forget deletes what the options do not keep. The newest recording stays, whatever its size.
 func (s *Store) forget(ctx context.Context, c *sqlite.Conn) error {
 	oldest := time.Now().Add(-s.options.MaxAge).UnixMilli()
-	if _, err := c.Exec(ctx, `DELETE FROM call WHERE id IN (SELECT id FROM call WHERE id < (SELECT max(id) FROM call) AND started < ? ORDER BY id LIMIT 1000)`, oldest); err != nil {
+	if _, err := c.Exec(ctx, `DELETE FROM call WHERE id IN (SELECT id FROM call WHERE id < (SELECT max(id) FROM call) AND started < ? ORDER BY started LIMIT 1000)`, oldest); err != nil {
 		return err
 	}
 	for {
