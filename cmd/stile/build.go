@@ -74,7 +74,7 @@ func (c *buildCommand) wants() (w wants, err error) {
 		if err != nil {
 			return wants{}, err
 		}
-		w.bindings = extension.Merge(m.Bindings, extension.Defaults())
+		w.bindings = extension.Known(extension.Merge(m.Bindings, extension.Defaults()))
 	}
 	for _, name := range c.Import {
 		if !strings.Contains(name, ":") {

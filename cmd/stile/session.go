@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -26,6 +25,7 @@ type settings struct {
 	home   string // what is to be kept
 	cache  string // what can be rebuilt
 	engine string // a file with the JavaScript engine; empty when npm obtains it
+	record retention
 }
 
 // readSettings makes all paths absolute, so that they mean the same whatever folder is the current one later.
@@ -44,7 +44,11 @@ func readSettings() (settings, error) {
 			return settings{}, fmt.Errorf("STILE_ENGINE: %w", err)
 		}
 	}
-	return settings{home, cache, engine}, nil
+	record, err := parseRetention(os.Getenv("STILE_RECORD"))
+	if err != nil {
+		return settings{}, usagef("STILE_RECORD: %w", err)
+	}
+	return settings{home, cache, engine, record}, nil
 }
 
 // folder is the value of a variable, or else stile in an XDG base folder.
@@ -128,25 +132,24 @@ func (n *session) toolchain(ctx context.Context) (*toolchain.Toolchain, error) {
 
 // wants are the bindings that a component is built for, and interfaces beside theirs; none at all means those it uses.
 type wants struct {
-	bindings []extension.Binding
+	bindings map[string]string // interfaces by name
 	imports  []string
 }
 
-// load loads a component, or builds one from source.
-func (n *session) load(ctx context.Context, file string, w wants) (*host.Component, error) {
+// load loads a component, or builds one from source. It returns the component's bytes too.
+func (n *session) load(ctx context.Context, file string, w wants) (*host.Component, []byte, error) {
+	var wasm []byte
+	var err error
 	if filepath.Ext(file) == ".wasm" {
-		wasm, err := readFile(file, maxComponent)
-		if err != nil {
-			return nil, err
-		}
-		return n.loadComponent(ctx, file, wasm)
+		wasm, err = readFile(file, maxComponent)
+	} else {
+		wasm, err = n.assemble(ctx, file, w, false)
 	}
-	var c *host.Component
-	err := n.withSource(ctx, file, w, func(t *toolchain.Toolchain, source toolchain.Source) (err error) {
-		c, err = t.Build(ctx, source)
-		return err
-	})
-	return c, err
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := n.loadComponent(ctx, file, wasm)
+	return c, wasm, err
 }
 
 // loadComponent loads what a file holds or was made of. Only a component that shares the engine with others needs the
@@ -185,8 +188,7 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 	case !info.Mode().IsRegular():
 		return usagef("%s is not a file", file)
 	}
-	known := extension.Known(w.bindings)
-	imports := slices.Concat(w.imports, slices.Sorted(maps.Values(known)))
+	imports := slices.Concat(w.imports, slices.Sorted(maps.Values(w.bindings)))
 	for _, name := range imports {
 		if n.host.WIT().Interface(name) == nil {
 			return usagef("there is no interface %s", name)
@@ -198,7 +200,7 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 	}
 	defer func() { err = errors.Join(err, tree.Close()) }()
 	if w.bindings != nil {
-		source.Bindings = known
+		source.Bindings = w.bindings
 	}
 	if w.imports != nil {
 		source.Imports = imports
