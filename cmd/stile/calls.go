@@ -62,20 +62,20 @@ type recorder struct {
 }
 
 func (n *session) recorder(ctx context.Context, s *streams, wasm []byte) recorder {
-	tell := func(err error) {
+	tell := func(what string, err error) {
 		if err != nil {
-			s.say("stile: this call is not recorded: %s", abi.Printable(err.Error()))
+			s.say("stile: %s: %s", what, abi.Printable(err.Error()))
 		}
 	}
 	o := n.record.options
 	o.Logger = n.logger
 	store, err := recording.Open(ctx, filepath.Join(n.home, callsFile), o)
 	if err != nil {
-		tell(err)
+		tell("this call is not recorded", err)
 		return recorder{close: func() {}}
 	}
-	tell(store.Keep(ctx, wasm))
-	return recorder{store, func() { tell(store.Close()) }}
+	tell("the component is not kept, so that a replay needs its file", store.Keep(ctx, wasm))
+	return recorder{store, func() { tell("close the recordings", store.Close()) }}
 }
 
 // openCalls opens the recordings to be read.
