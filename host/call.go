@@ -28,6 +28,11 @@ type Request struct {
 	Approved []abi.Definition
 	// Observe, when not nil, is shown every operation once, when it is over, on the goroutine of the call.
 	Observe func(Operation)
+	// Recorder takes the recording of this call. Default: Options.Recorder.
+	Recorder Recorder
+
+	record *record
+	replay *player
 }
 
 // Result is what a call gives back. Do returns its Usage also beside an error.
@@ -64,6 +69,8 @@ type call struct {
 	owned   []io.Closer // values opened for this call
 	usage   Usage
 	observe func(Operation)
+	record  *record // nil when nothing is recorded
+	replay  *player // answers in the place of capabilities; nil in an ordinary call
 }
 
 // limits are those of one call.
@@ -113,7 +120,7 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 	defer h.slots.Release(1)
 
 	in := &call{
-		host: h, ctx: ctx, limits: limits, observe: r.Observe,
+		host: h, ctx: ctx, limits: limits, observe: r.Observe, record: r.record, replay: r.replay,
 		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
 	}
 	in.store = h.engine.NewStore(wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Done: ctx.Done()}, in)
@@ -214,10 +221,30 @@ func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env
 
 // Do is Call with all there is to say about a call.
 func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
-	limits := c.host.limits(r)
 	if len(r.Input) == 0 {
 		r.Input = []byte("{}")
 	}
+	recorder := r.Recorder
+	if recorder == nil {
+		recorder = c.host.options.Recorder
+	}
+	if recorder == nil {
+		return c.do(ctx, r)
+	}
+	end, err := c.host.begin() // so that a host is closed once its calls are recorded
+	if err != nil {
+		return Result{}, err
+	}
+	defer end()
+	r.record = c.host.newRecord()
+	result, err := c.do(ctx, r)
+	r.record.end(ctx, c, r, result, err, recorder)
+	return result, err
+}
+
+// do makes a call that r says how to record or to replay.
+func (c *Component) do(ctx context.Context, r Request) (Result, error) {
+	limits := c.host.limits(r)
 	if len(r.Input) > limits.Input {
 		return Result{}, exceeded("input", size(int64(limits.Input)))
 	}
@@ -238,7 +265,11 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		rep, err := in.handles.add(&handle{resource: c.host.env, value: env})
+		h := &handle{resource: c.host.env, value: env}
+		if r.replay != nil {
+			h.value = recordedEnv
+		}
+		rep, err := in.handles.add(h)
 		return []abi.Value{r.Tool, string(r.Input), rep}, err
 	})
 	result := Result{Usage: usage}

@@ -110,13 +110,15 @@ type operation struct {
 	fn *abi.Func
 	// waits is set when the guest gives up its turn meanwhile.
 	waits bool
+	// outside is set when its answer comes from outside the call, so that it is recorded and, in a replay, not asked for.
+	outside bool
 	// execute does it, once the gate has let it pass.
 	execute func(c *call, args []abi.Value) (abi.Value, error)
 }
 
 // operation makes the gate's entry for a function. Nobody knows what those of an embedder's interface do, so they wait.
 func (h *Host) operation(f *abi.Func) (*operation, error) {
-	op := &operation{fn: f, waits: true}
+	op := &operation{fn: f, waits: true, outside: true}
 	if name, ok := strings.CutPrefix(f.Interface.Name, capabilityPackage); ok {
 		name, _, _ = strings.Cut(name, "@")
 		if op.waits, ok = waits[name+"#"+f.Name]; !ok {
@@ -162,16 +164,21 @@ type Operation struct {
 func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err error) {
 	c.usage.Operations++
 	var binding string
-	if c.observe != nil {
+	if recorded := c.record != nil && op.outside; recorded || c.observe != nil {
 		started := time.Now()
 		defer func() {
 			if p := recover(); p != nil {
 				err = wasmtime.NewPanicError(p)
 			}
-			c.observe(Operation{
-				Interface: op.fn.Interface.Name, Func: op.fn.Name, Binding: binding, Args: args, Result: result, Err: err,
-				Duration: time.Since(started),
-			})
+			if recorded {
+				c.record.operation(c, op, binding, args, result, err)
+			}
+			if c.observe != nil {
+				c.observe(Operation{
+					Interface: op.fn.Interface.Name, Func: op.fn.Name, Binding: binding, Args: args, Result: result, Err: err,
+					Duration: time.Since(started),
+				})
+			}
 		}()
 	}
 	if err := context.Cause(c.ctx); err != nil {
@@ -180,6 +187,9 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 	// The engine has checked that handles are the guest's own; here they must still be open and of the right kind.
 	if binding, err = c.authorise(op, args); err != nil {
 		return nil, err
+	}
+	if c.replay != nil && op.outside {
+		return c.replay.answer(c, op, binding, args)
 	}
 	if !op.waits {
 		return op.execute(c, args)

@@ -43,6 +43,18 @@ type Options struct {
 	// WIT is the text of the embedder's own capability interfaces, one package each. An interface that declares a resource
 	// but no `get` is given `get` and `put`.
 	WIT []string
+	// Recorder takes a recording of every call. Default: nothing is recorded, which costs nothing.
+	Recorder Recorder
+	// Redact, when not nil, returns texts and bytes without the secrets in them. Whatever a recording has from the guest, for
+	// the guest or from the caller passes it: one argument, answer or field at a time, also of a replay, to be compared. It
+	// must be safe for concurrent use and must not change what it is given. Values of headers that carry credentials are
+	// not kept in any case.
+	Redact func([]byte) []byte
+	// RecordBytes is the most that the operations and the output of a recording may have together, and the most that its
+	// input may have. Default 4 MiB.
+	RecordBytes int
+	// RecordMemory is what the recordings of live calls together may hold, beside 64 KiB for each. Default 256 MiB.
+	RecordMemory int64
 	// Logger receives what no caller is told of, such as a damaged cache entry. Default: nothing is logged.
 	Logger *slog.Logger
 }
@@ -59,6 +71,7 @@ type Host struct {
 	slots    *semaphore.Weighted
 	// Two components compile at once, one of them may be long, and validations of maxValidating steps go on.
 	compiling, longCompiling, validating *semaphore.Weighted
+	recording                            *semaphore.Weighted // bytes that recordings hold
 	log                                  *slog.Logger
 
 	implementations sync.Map // of implementationKey to *abi.Implementation
@@ -93,6 +106,8 @@ func New(_ context.Context, o Options) (*Host, error) {
 	fill(&o.Running, max(4, 2*runtime.GOMAXPROCS(0)))
 	fill(&o.MaxMemory, defaults.Memory)
 	fill(&o.MaxComponent, 64*mib)
+	fill(&o.RecordBytes, 4*mib)
+	fill(&o.RecordMemory, 256*mib)
 	o.Limits.Memory = min(o.Limits.Memory, o.MaxMemory)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -111,7 +126,8 @@ func New(_ context.Context, o Options) (*Host, error) {
 		pollable:  known.Interface(abi.PollInterface).Resources[0],
 		slots:     semaphore.NewWeighted(int64(o.Instances)),
 		compiling: semaphore.NewWeighted(2), longCompiling: semaphore.NewWeighted(1), validating: semaphore.NewWeighted(maxValidating),
-		modules: map[string]*wasmtime.Module{}, loaded: map[*Component]struct{}{},
+		recording: semaphore.NewWeighted(o.RecordMemory),
+		modules:   map[string]*wasmtime.Module{}, loaded: map[*Component]struct{}{},
 	}
 	if o.CacheDir != "" && o.KeyDir != "" {
 		if h.cache, err = cache.Open(o.CacheDir, o.KeyDir, o.Logger); err != nil {

@@ -171,13 +171,16 @@ export default extension({ tools: { test: { description: "Runs a script", run } 
 			c, env := s.build(t, file, "entry.ts", func(level console.Level, message string) {
 				logged = append(logged, [2]string{level.String(), message})
 			})
-			out, err := c.Call(t.Context(), "test", fmt.Appendf(nil, `{"site": %q}`, s.site), env)
+			var recorded recorder
+			result, err := c.Do(t.Context(), host.Request{Tool: "test", Input: fmt.Appendf(nil, `{"site": %q}`, s.site), Env: env, Recorder: &recorded})
+			out := result.Output
 			if failed, ok := errors.AsType[*host.GuestError](err); ok {
 				t.Fatalf("%s: %s\n%s", failed.Failure.Name, failed.Failure.Message, failed.Failure.Stack)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
+			recorded.replay(t, c)
 			if string(out) == "null" {
 				return
 			}

@@ -84,7 +84,7 @@ func measureGrowth(ctx context.Context, b *bench, s *subject) error {
 	}
 	sizeAfter := func(calls int) (float64, error) {
 		for range calls {
-			if err := coldCall(ctx, component, s.env); err != nil {
+			if err := coldCall(ctx, component, s.env, nil); err != nil {
 				return 0, err
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/recording"
 )
 
 const (
@@ -22,10 +23,11 @@ const (
 )
 
 // coldCall is a call in a fresh instance, from JSON to JSON, with two handles that are both used.
-func coldCall(ctx context.Context, c *host.Component, env host.Env) error {
-	out, err := c.Call(ctx, "haversine", []byte(haversine), env)
-	if err == nil && !bytes.HasPrefix(out, []byte(km)) {
-		err = fmt.Errorf("a wrong answer: %s", out)
+// A recorder, if there is one, takes its recording.
+func coldCall(ctx context.Context, c *host.Component, env host.Env, recorder host.Recorder) error {
+	result, err := c.Do(ctx, host.Request{Tool: "haversine", Input: []byte(haversine), Env: env, Recorder: recorder})
+	if err == nil && !bytes.HasPrefix(result.Output, []byte(km)) {
+		err = fmt.Errorf("a wrong answer: %s", result.Output)
 	}
 	return err
 }
@@ -57,8 +59,14 @@ func measureCold(ctx context.Context, b *bench, s *subject) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, prototype.close()) }()
-	call := func() error { return coldCall(ctx, component, s.env) }
-	var stile, result, whole series
+	calls, err := recording.Open(ctx, filepath.Join(b.dir, "calls.sqlite"), recording.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, calls.Close()) }()
+	call := func() error { return coldCall(ctx, component, s.env, nil) }
+	recordedCall := func() error { return coldCall(ctx, component, s.env, calls) }
+	var stile, recorded, written, result, whole series
 	for range b.rounds(60) {
 		// The first calls of a round find the caches full of the other's data.
 		if _, err := timed(20, time.Microsecond, call); err != nil {
@@ -69,6 +77,13 @@ func measureCold(ctx context.Context, b *bench, s *subject) (err error) {
 			return err
 		}
 		stile = append(stile, round)
+		if round, err = timed(100, time.Microsecond, recordedCall); err != nil {
+			return err
+		}
+		recorded = append(recorded, round)
+		start := time.Now()
+		calls.Flush()
+		written = append(written, []float64{microseconds(time.Since(start))})
 		if _, _, err := prototype.round(20); err != nil {
 			return err
 		}
@@ -79,6 +94,9 @@ func measureCold(ctx context.Context, b *bench, s *subject) (err error) {
 		result, whole = append(result, toResult), append(whole, toEnd)
 	}
 	b.add(row{Key: "cold_call_us", What: "cold call, two handles, instance dropped", Unit: "us"}.of(stile))
+	b.add(row{Key: "recorded_call_us", What: "the same, recorded", Unit: "us"}.of(recorded))
+	b.add(row{Key: "recorded_over_cold", What: "recorded cold call / cold call", AtMost: 1.1}.ratio(recorded, stile))
+	b.add(row{Key: "recorded_wait_us", What: "until the last of 100 recorded calls are on disk", Unit: "us"}.of(written))
 	b.add(row{Key: "prototype_call_us", What: "the same on the prototype, instance dropped", Unit: "us"}.of(whole))
 	b.add(row{Key: "prototype_result_us", What: "the same on the prototype, until the result", Unit: "us"}.of(result))
 	b.add(row{Key: "cold_over_prototype", What: "cold call / prototype, both with the drop", AtMost: 1.5}.ratio(stile, whole))

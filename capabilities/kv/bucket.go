@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/capabilities/internal/sqlite"
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
 // Interface is the WIT interface this package implements.

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/stilehost/stile/capabilities/internal/sqlite"
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
 // Options are the limits of each bucket of a store. The zero value of a field means its default.

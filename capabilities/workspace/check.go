@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/stilehost/stile/capabilities/internal/sqlite"
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
 // promises counts, for each promise of the schema, the places where it is broken.

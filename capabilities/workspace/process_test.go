@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/capabilities/internal/sqlite"
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
 // TestMain also serves as the other processes of the tests below: STILE_TEST_ROLE says which.

@@ -1,6 +1,6 @@
 package workspace
 
-import "github.com/stilehost/stile/capabilities/internal/sqlite"
+import "github.com/stilehost/stile/internal/sqlite"
 
 // A node is a file, a directory or a link; the root of a workspace is none. Its parent is a whole path, "" at the top, so
 // that the nodes below a directory are one range of the index. A content never changes and is shared by whatever has it: a

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/capabilities/blob"
-	"github.com/stilehost/stile/capabilities/internal/sqlite"
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
 // Options configures a store. The zero value of a field means its default.

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/capabilities/internal/sqlite"
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
 // chunkSize is how many bytes of a file one row holds: a file up to this size is one row, and a larger one is never in

@@ -74,7 +74,7 @@ func (c *buildCommand) wants() (w wants, err error) {
 		if err != nil {
 			return wants{}, err
 		}
-		w.manifest, w.bindings = c.Manifest, extension.Merge(m.Bindings, extension.Defaults())
+		w.manifest, w.bindings = c.Manifest, extension.Known(extension.Merge(m.Bindings, extension.Defaults()))
 	}
 	for _, name := range c.Import {
 		if !strings.Contains(name, ":") {

@@ -227,7 +227,7 @@ func (e *examination) databases(ctx context.Context) {
 		e.add(name, statusOK, "", "%d bytes, sound", info.Size())
 	}
 	if len(files) == 0 {
-		e.add("databases", statusOK, "", "none yet; a workspace or kv binding makes them")
+		e.add("databases", statusOK, "", "none yet; a recorded call, a workspace or a kv binding makes them")
 	}
 }
 

@@ -43,6 +43,7 @@ type kind string
 
 const (
 	kindFailed      kind = "failed"
+	kindDiffers     kind = "differs"
 	kindUsage       kind = "usage"
 	kindInput       kind = "input"
 	kindBuild       kind = "build"
@@ -53,7 +54,7 @@ const (
 )
 
 var exitCodes = map[kind]int{
-	kindFailed: 1, kindUsage: 2, kindInput: 2, kindBuild: 2, kindDenied: 3, kindLimit: 4, kindHost: 5, kindInterrupted: 130,
+	kindFailed: 1, kindDiffers: 1, kindUsage: 2, kindInput: 2, kindBuild: 2, kindDenied: 3, kindLimit: 4, kindHost: 5, kindInterrupted: 130,
 }
 
 var errInterrupted = errors.New("interrupted")
@@ -125,6 +126,10 @@ func explain(err error) failure {
 		f.Message += "; try again when they have ended"
 	case errors.As(err, &build):
 		f.Kind, f.Problems = kindBuild, build.Problems
+	case is[*differsError](err):
+		f.Kind = kindDiffers
+	case is[*host.ReplayError](err):
+		f.Kind = kindUsage
 	case is[*host.LoadError](err), is[*host.DefinitionError](err), is[*extension.ToolsError](err):
 		f.Kind = kindBuild
 	case is[*secret.NameError](err), is[*secret.ValueError](err), errors.Is(err, secret.ErrNotFound):

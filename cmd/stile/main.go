@@ -27,6 +27,7 @@ type cli struct {
 	Run     runCommand     `cmd:"" help:"Run a tool of an extension, or list its tools."`
 	Build   buildCommand   `cmd:"" help:"Build a component from TypeScript or JavaScript."`
 	Inspect inspectCommand `cmd:"" help:"Show what a component imports, exports and offers, and that it holds no authority."`
+	Calls   callsCommand   `cmd:"" help:"List recorded calls, show one, or replay one."`
 	Types   typesCommand   `cmd:"" help:"Write the TypeScript types of a manifest's bindings."`
 	Secret  secretCommand  `cmd:"" help:"Keep the credentials that tools use and never see."`
 	WS      wsCommand      `cmd:"" name:"ws" help:"Look into workspaces, change them, and bring back what was."`
@@ -38,9 +39,9 @@ const description = `Run tools that nobody has reviewed as WebAssembly component
 
 A command prints its result on stdout and everything else on stderr. When it fails, the last line of stderr is one JSON object, {"error": {"kind": ..., "message": ...}}, and the exit code says why:
 
-0 success, 1 the tool failed, 2 usage, bad input or a source that does not build, 3 a denial, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
+0 success, 1 the tool failed or a replay differs, 2 usage, bad input or a source that does not build, 3 a denial, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
 
-STILE_HOME holds what is to be kept (default: stile in the XDG data folder), STILE_CACHE what can be rebuilt (default: stile in the XDG cache folder), and STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_KEYRING=off keeps away from the keyring of the desktop session.`
+STILE_HOME holds what is to be kept (default: stile in the XDG data folder), STILE_CACHE what can be rebuilt (default: stile in the XDG cache folder), and STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_KEYRING=off keeps away from the keyring of the desktop session. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or a part of it, says how many are kept.`
 
 // streams are how a command talks.
 type streams struct {

@@ -21,6 +21,7 @@ type runCommand struct {
 	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings the tool gets. It is used only when it is named."`
 	NoDefaults bool     `help:"Do not bind console, clock and random."`
 	Limit      []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles or pending. Can be repeated."`
+	NoRecord   bool     `help:"Do not record the call. STILE_RECORD=off does the same for every call."`
 	JSON       bool     `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
 }
 
@@ -35,6 +36,8 @@ func (*runCommand) Help() string {
                                          addresses=127.0.0.0/8 for hosts that are not public,
                                          credential=SECRET,as=bearer|basic|header:NAME|query:NAME
     NAME=clock  NAME=random  NAME=console  NAME=blob
+
+The call is recorded in STILE_HOME, where stile calls lists, shows and replays it.
 
 An extension with a manifest keeps what it asks for under its own name: the workspace of its name, a bucket for each kv binding.
 
@@ -68,7 +71,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	defer func() { err = errors.Join(err, n.Close()) }()
 
 	// Without their interfaces the defaults could not even be denied.
-	component, err := n.load(ctx, c.File, wants{manifest: c.Manifest, bindings: extension.Merge(bindings, extension.Defaults())})
+	component, wasm, err := n.load(ctx, c.File, wants{manifest: c.Manifest, bindings: extension.Known(extension.Merge(bindings, extension.Defaults()))})
 	if err != nil {
 		return err
 	}
@@ -101,7 +104,13 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	result, err := component.Do(ctx, host.Request{Tool: c.Tool, Input: input, Env: env, Limits: limits})
+	request := host.Request{Tool: c.Tool, Input: input, Env: env, Limits: limits}
+	if !c.NoRecord && !n.record.off {
+		calls := n.recorder(ctx, s, wasm)
+		defer calls.close()
+		request.Recorder = calls.recorder
+	}
+	result, err := component.Do(ctx, request)
 	if err != nil {
 		return err
 	}

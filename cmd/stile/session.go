@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -29,6 +28,7 @@ type settings struct {
 	engine string // a file with the JavaScript engine; empty when npm obtains it
 	// keyring says that the keyring of the session may be used.
 	keyring bool
+	record  retention
 }
 
 // readSettings makes all paths absolute, so that they mean the same whatever folder is the current one later.
@@ -55,7 +55,11 @@ func readSettings() (settings, error) {
 	default:
 		return settings{}, usagef("STILE_KEYRING is %q; write on or off", value)
 	}
-	return settings{home, cache, engine, keyring}, nil
+	record, err := parseRetention(os.Getenv("STILE_RECORD"))
+	if err != nil {
+		return settings{}, usagef("STILE_RECORD: %w", err)
+	}
+	return settings{home, cache, engine, keyring, record}, nil
 }
 
 // folder is the value of a variable, or else stile in an XDG base folder.
@@ -142,26 +146,25 @@ func (n *session) toolchain(ctx context.Context) (*toolchain.Toolchain, error) {
 
 // wants are the bindings that a component is built for, and interfaces beside theirs; none at all means those it uses.
 type wants struct {
-	manifest string // the file that asks for some of bindings
-	bindings []extension.Binding
+	manifest string            // the file that asks for some of bindings
+	bindings map[string]string // interfaces by name
 	imports  []string
 }
 
-// load loads a component, or builds one from source.
-func (n *session) load(ctx context.Context, file string, w wants) (*host.Component, error) {
+// load loads a component, or builds one from source. It returns the component's bytes too.
+func (n *session) load(ctx context.Context, file string, w wants) (*host.Component, []byte, error) {
+	var wasm []byte
+	var err error
 	if filepath.Ext(file) == ".wasm" {
-		wasm, err := readFile(file, maxComponent)
-		if err != nil {
-			return nil, err
-		}
-		return n.loadComponent(ctx, file, wasm)
+		wasm, err = readFile(file, maxComponent)
+	} else {
+		wasm, err = n.assemble(ctx, file, w, false)
 	}
-	var c *host.Component
-	err := n.withSource(ctx, file, w, func(t *toolchain.Toolchain, source toolchain.Source) (err error) {
-		c, err = t.Build(ctx, source)
-		return err
-	})
-	return c, err
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := n.loadComponent(ctx, file, wasm)
+	return c, wasm, err
 }
 
 // loadComponent loads what a file holds or was made of. Only a component that shares the engine with others needs the
@@ -214,10 +217,9 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 	if isWasm(file) {
 		return usagef("%s is WebAssembly: give it a name that ends in .wasm", file)
 	}
-	known := extension.Known(w.bindings)
-	for _, binding := range slices.Sorted(maps.Keys(known)) {
-		if n.host.WIT().Interface(known[binding]) == nil {
-			return usagef("%s: bindings.%s: there is no interface %s here: it is for a program that embeds Stile; stile build knows it by --wit", w.manifest, binding, known[binding])
+	for _, binding := range slices.Sorted(maps.Keys(w.bindings)) {
+		if n.host.WIT().Interface(w.bindings[binding]) == nil {
+			return usagef("%s: bindings.%s: there is no interface %s here: it is for a program that embeds Stile; stile build knows it by --wit", w.manifest, binding, w.bindings[binding])
 		}
 	}
 	for _, name := range w.imports {
@@ -225,14 +227,14 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 			return usagef("--import: there is no interface %s; --wit names the file of one that is an embedder's", name)
 		}
 	}
-	imports := slices.Concat(w.imports, slices.Sorted(maps.Values(known)))
+	imports := slices.Concat(w.imports, slices.Sorted(maps.Values(w.bindings)))
 	source, tree, err := toolchain.Open(file, n.home, n.cache)
 	if err != nil {
 		return &usageError{err}
 	}
 	defer func() { err = errors.Join(err, tree.Close()) }()
 	if w.bindings != nil {
-		source.Bindings = known
+		source.Bindings = w.bindings
 	}
 	if w.imports != nil {
 		source.Imports = imports

@@ -1,4 +1,4 @@
-// Package sqlite keeps the state of durable capabilities in a SQLite file. What a committed transaction wrote survives
+// Package sqlite keeps durable state in a SQLite file. What a committed transaction wrote survives
 // kill -9 and power loss; several processes may use one file at once; a file of another kind or from a newer program is
 // refused. Nothing outside the file, and its -wal and -shm companions, is touched.
 package sqlite

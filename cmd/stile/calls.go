@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/recording"
+)
+
+// callsFile is where recordings are, in STILE_HOME.
+const callsFile = "calls.db"
+
+type callsCommand struct {
+	List   callsListCommand   `cmd:"" default:"withargs" help:"List recorded calls, the newest first."`
+	Show   callsShowCommand   `cmd:"" help:"Show all that a recording has."`
+	Replay callsReplayCommand `cmd:"" help:"Make a recorded call again from its recording, and say whether anything is different."`
+}
+
+// retention is what the environment says about recordings.
+type retention struct {
+	off     bool
+	options recording.Options
+}
+
+// parseRetention reads "off", or limits like "age=720h,calls=10000,bytes=256MiB".
+func parseRetention(text string) (r retention, err error) {
+	if text == "off" {
+		return retention{off: true}, nil
+	}
+	for pair := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(pair, "=")
+		switch name {
+		case "":
+		case "age":
+			r.options.MaxAge, err = parseDuration(value)
+		case "calls":
+			r.options.MaxCalls, err = parseCount(value)
+		case "bytes":
+			r.options.MaxBytes, err = parseSize(value)
+		default:
+			err = fmt.Errorf("%q is not off, age, calls or bytes", name)
+		}
+		if err != nil {
+			return retention{}, err
+		}
+	}
+	return r, nil
+}
+
+// recorder is where one call goes. A call that cannot be recorded is made all the same, and said so.
+type recorder struct {
+	recorder host.Recorder // nil when the recordings cannot be opened
+	close    func()
+}
+
+func (n *session) recorder(ctx context.Context, s *streams, wasm []byte) recorder {
+	tell := func(what string, err error) {
+		if err != nil {
+			s.say("stile: %s: %s", what, abi.Printable(err.Error()))
+		}
+	}
+	o := n.record.options
+	o.Logger = n.logger
+	store, err := recording.Open(ctx, filepath.Join(n.home, callsFile), o)
+	if err != nil {
+		tell("this call is not recorded", err)
+		return recorder{close: func() {}}
+	}
+	tell("the component is not kept, so that a replay needs its file", store.Keep(ctx, wasm))
+	return recorder{store, func() { tell("close the recordings", store.Close()) }}
+}
+
+// openCalls opens the recordings to be read.
+func openCalls(ctx context.Context) (settings, *recording.Store, error) {
+	where, err := readSettings()
+	if err != nil {
+		return settings{}, nil, err
+	}
+	if err := os.MkdirAll(where.home, 0o700); err != nil {
+		return settings{}, nil, fmt.Errorf("make STILE_HOME: %w", err)
+	}
+	store, err := recording.Open(ctx, filepath.Join(where.home, callsFile), where.record.options)
+	return where, store, err
+}
+
+// recorded returns one recording.
+func recorded(ctx context.Context, id int64) (r *host.Recording, store *recording.Store, err error) {
+	_, store, err = openCalls(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err = store.Get(ctx, id)
+	if errors.Is(err, recording.ErrNotFound) {
+		err = usagef("there is no recording %d; stile calls lists them", id)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	return r, store, nil
+}
+
+type callsListCommand struct {
+	Tool   string `placeholder:"NAME" help:"Calls of this tool only."`
+	Since  string `placeholder:"TIME" help:"Calls since then only: a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z."`
+	Failed bool   `help:"Calls that did not end well only."`
+	Limit  int    `placeholder:"N" default:"100" help:"The most that are listed. Default: ${default}."`
+	JSON   bool   `name:"json" help:"Print as JSON."`
+}
+
+// listedCall is a line of the list.
+type listedCall struct {
+	ID         int64     `json:"id"`
+	Started    time.Time `json:"started"`
+	Seconds    float64   `json:"seconds"`
+	Tool       string    `json:"tool"`
+	Outcome    string    `json:"outcome"`
+	Operations int       `json:"operations"`
+	Component  string    `json:"component"`
+	// Cut says why the recording is not whole.
+	Cut string `json:"cut,omitempty"`
+}
+
+// Run implements the command.
+func (c *callsListCommand) Run(ctx context.Context, s *streams) (err error) {
+	f := recording.Filter{Tool: c.Tool, Failed: c.Failed, Limit: c.Limit}
+	if f.Since, err = parseSince(c.Since, time.Now()); err != nil {
+		return err
+	}
+	_, store, err := openCalls(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	all, lost, err := store.List(ctx, f)
+	if err != nil {
+		return err
+	}
+	calls := make([]listedCall, len(all))
+	for i, one := range all {
+		calls[i] = listedCall{
+			one.ID, one.Started.UTC(), one.Duration.Seconds(), abi.Printable(one.Tool), abi.Printable(one.Outcome), one.Operations,
+			"sha256:" + abi.Printable(one.Component), abi.Printable(one.Cut),
+		}
+	}
+	if c.JSON {
+		return printJSON(s.out, struct {
+			Calls []listedCall `json:"calls"`
+			// NotRecorded is how many calls of that time could not be recorded.
+			NotRecorded int64 `json:"notRecorded"`
+		}{calls, lost})
+	}
+	if lost > 0 {
+		s.say("%d calls of that time could not be recorded", lost)
+	}
+	rows := [][]string{{"ID", "STARTED", "TOOL", "OUTCOME", "OPERATIONS", "TOOK"}}
+	for _, one := range calls {
+		outcome := one.Outcome
+		if one.Cut != "" {
+			outcome += ", not whole"
+		}
+		rows = append(rows, []string{
+			fmt.Sprint(one.ID), one.Started.Format(time.RFC3339), cell(one.Tool), cell(outcome), fmt.Sprint(one.Operations),
+			seconds(one.Seconds).String(),
+		})
+	}
+	_, err = io.WriteString(s.out, table("", rows))
+	return err
+}
+
+// cell makes text one cell of a table.
+func cell(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, usagef("--since %s: write a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z", text)
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/recording"
+)
+
+type callsReplayCommand struct {
+	ID       int64  `arg:"" help:"Number of the recording."`
+	With     string `placeholder:"FILE" help:"Replay with this extension, .ts, .js, .mjs or .wasm, in the place of the recorded one."`
+	LiveHTTP string `name:"live-http" enum:",deny" default:"" placeholder:"deny" help:"deny: answer what was recorded in whatever order, deny anything else, and go on. Without it, a replay ends at the first difference."`
+	JSON     bool   `name:"json" help:"Print as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*callsReplayCommand) Help() string {
+	return `The tool runs again and gets the recorded answers, time and randomness among them. Nothing outside is touched: no capability is opened, whatever the code asks for. When operations or output differ, the exit code is 1.
+
+Examples:
+
+    stile calls replay 12
+    stile calls replay 12 --with github.ts --live-http=deny --json`
+}
+
+// replay is what came of one.
+type replay struct {
+	ID        int64              `json:"id"`
+	Same      bool               `json:"same"`
+	Component string             `json:"component"`
+	Recorded  int                `json:"recorded"` // operations
+	Answered  int                `json:"answered"` // of those
+	Cut       bool               `json:"cut"`
+	Timed     bool               `json:"timed"`
+	Differs   []replayDifference `json:"differences"`
+	NotListed int                `json:"differencesNotListed,omitempty"`
+	Outcome   host.Outcome       `json:"outcome"`
+	Output    any                `json:"output,omitempty"`
+}
+
+type replayDifference struct {
+	// Operation is its number, counted from 1; 0 for the outcome.
+	Operation int    `json:"operation"`
+	Expected  string `json:"expected,omitempty"`
+	Got       string `json:"got,omitempty"`
+}
+
+// differsError is a replay in which something is different.
+type differsError struct{ text string }
+
+func (e *differsError) Error() string { return e.text }
+
+// Run implements the command.
+func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
+	r, store, err := recorded(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	n, err := openSession(ctx, s, sessionOptions{memory: min(max(r.Limits.Memory, 0), wasmMemory)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	component, err := c.component(ctx, n, store, r)
+	if err != nil {
+		return err
+	}
+	got, err := component.Replay(ctx, r, host.ReplayOptions{OtherComponent: c.With != "", Deny: c.LiveHTTP == "deny"})
+	if err != nil {
+		return fmt.Errorf("recording %d: %w", c.ID, err)
+	}
+	out := replay{
+		ID: c.ID, Same: got.Same, Component: "sha256:" + component.Digest(), Recorded: got.Recorded, Answered: got.Answered, Cut: got.Cut, Timed: got.Timed,
+		Differs: []replayDifference{}, NotListed: got.DifferencesDropped, Outcome: got.Outcome, Output: jsonOrText(got.Output),
+	}
+	for _, d := range got.Differences {
+		out.Differs = append(out.Differs, replayDifference(d))
+	}
+	if c.JSON {
+		err = printJSON(s.out, out)
+	} else {
+		_, err = io.WriteString(s.out, out.text())
+	}
+	if err != nil || got.Same {
+		return err
+	}
+	if got.Cut {
+		return &differsError{fmt.Sprintf("recording %d is not whole: it ends after %d operations, and so did the replay", c.ID, got.Recorded)}
+	}
+	return &differsError{fmt.Sprintf("the replay of %d differs", c.ID)}
+}
+
+// component is the recorded one, or that of --with, built for the recorded bindings.
+func (c *callsReplayCommand) component(ctx context.Context, n *session, store *recording.Store, r *host.Recording) (*host.Component, error) {
+	if c.With != "" {
+		bindings := extension.Known(extension.Defaults())
+		maps.Copy(bindings, r.Bindings)
+		component, _, err := n.load(ctx, c.With, wants{bindings: bindings})
+		return component, err
+	}
+	wasm, err := store.Component(ctx, r.Component)
+	if errors.Is(err, recording.ErrNotFound) {
+		return nil, usagef("the component of recording %d is not kept; name its file with --with", c.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return n.loadComponent(ctx, fmt.Sprintf("the component of recording %d", c.ID), wasm)
+}
+
+// text shows it to a person.
+func (p *replay) text() string {
+	var b strings.Builder
+	word := map[bool]string{true: "the same", false: "different"}[p.Same]
+	if p.Cut {
+		word = "not whole"
+	}
+	fmt.Fprintf(&b, "%s: %d of %d recorded operations were made, outcome %s\n", word, p.Answered, p.Recorded, cell(p.Outcome.String()))
+	if p.Timed {
+		b.WriteString("the recorded call was ended by a clock or from outside, so how it ended is not compared\n")
+	}
+	for _, d := range p.Differs {
+		at := "outcome"
+		if d.Operation > 0 {
+			at = fmt.Sprintf("operation %d", d.Operation)
+		}
+		expected, got := d.Expected, d.Got
+		if expected == "" {
+			expected = "nothing more"
+		}
+		if got == "" {
+			got = "nothing"
+		}
+		fmt.Fprintf(&b, "%s\n  expected  %s\n  got       %s\n", at, cell(expected), cell(got))
+	}
+	if p.NotListed > 0 {
+		fmt.Fprintf(&b, "and %d more\n", p.NotListed)
+	}
+	return b.String()
+}

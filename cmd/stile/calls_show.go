@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/wit"
+)
+
+type callsShowCommand struct {
+	ID   int64 `arg:"" help:"Number of the recording."`
+	JSON bool  `name:"json" help:"Print as JSON."`
+}
+
+// shownCall is all that a recording has.
+type shownCall struct {
+	listedCall
+	Result host.Outcome `json:"result"`
+	// Input and Output are the JSON itself, or text when they are not JSON.
+	Input        any               `json:"input"`
+	Output       any               `json:"output,omitempty"`
+	OutputDigest string            `json:"outputDigest,omitempty"`
+	Bindings     map[string]string `json:"bindings"`
+	Limits       map[string]string `json:"limits"`
+	CPUSeconds   float64           `json:"cpuSeconds"`
+	Denials      []denial          `json:"denials"`
+	Redacted     bool              `json:"redacted"`
+	// Recorded are the operations that the recording has.
+	Recorded []host.RecordedOperation `json:"recorded"`
+}
+
+// Run implements the command.
+func (c *callsShowCommand) Run(ctx context.Context, s *streams) (err error) {
+	r, store, err := recorded(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	known, err := abi.ParseCapability(wit.Capability(), wit.Extension())
+	if err != nil {
+		return err
+	}
+	operations, err := r.All(known)
+	if err != nil {
+		return fmt.Errorf("recording %d: %w", c.ID, err)
+	}
+	shown := shownCall{
+		listedCall: listedCall{
+			c.ID, r.Started.UTC(), r.Duration.Seconds(), abi.Printable(r.Tool), abi.Printable(r.Outcome.Kind), r.Usage.Operations,
+			"sha256:" + abi.Printable(r.Component), abi.Printable(r.Cut),
+		},
+		Result: r.Outcome, Input: jsonOrText(r.Input), Output: jsonOrText(r.Output), OutputDigest: r.OutputDigest, Bindings: r.Bindings,
+		Limits: limitsOf(r.Limits), CPUSeconds: r.Usage.CPU.Seconds(), Denials: []denial{}, Redacted: r.Redacted, Recorded: operations,
+	}
+	for _, d := range r.Usage.Denials {
+		shown.Denials = append(shown.Denials, denial{d.Binding, d.Operation, d.Reason, d.Remedy})
+	}
+	if c.JSON {
+		return printJSON(s.out, shown)
+	}
+	_, err = io.WriteString(s.out, shown.text())
+	return err
+}
+
+func jsonOrText(b []byte) any {
+	switch {
+	case b == nil:
+		return nil
+	case json.Valid(b):
+		return json.RawMessage(b)
+	default:
+		return string(b)
+	}
+}
+
+func limitsOf(l host.Limits) map[string]string {
+	return map[string]string{
+		"memory": fmt.Sprint(l.Memory), "cpu": l.CPU.String(), "wall": l.Wall.String(), "input": fmt.Sprint(l.Input), "output": fmt.Sprint(l.Output),
+		"handles": fmt.Sprint(l.Handles), "pending": fmt.Sprint(l.Pending),
+	}
+}
+
+// text shows a recording to a person.
+func (c *shownCall) text() string {
+	var b strings.Builder
+	value := func(v any) string {
+		text, err := encode(v, "")
+		if err != nil {
+			return abi.Printable(err.Error())
+		}
+		return string(text)
+	}
+	fmt.Fprintf(&b, "call %d: %s at %s, took %v (%v of processor time)\n", c.ID, cell(c.Tool), c.Started.Format(time.RFC3339),
+		seconds(c.Seconds), seconds(c.CPUSeconds))
+	fmt.Fprintf(&b, "component  %s\noutcome    %s\n", cell(c.Component), cell(c.Result.String()))
+	if c.Cut != "" {
+		fmt.Fprintf(&b, "not whole  it ends where it reached its bound (%s), and cannot be replayed beyond that\n", cell(c.Cut))
+	}
+	if c.Redacted {
+		b.WriteString("redacted   what must not be kept was replaced, and a replay gets the replacement\n")
+	}
+	fmt.Fprintf(&b, "input      %s\n", value(c.Input))
+	if c.Output != nil {
+		fmt.Fprintf(&b, "output     %s\n", value(c.Output))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Bindings)) {
+		fmt.Fprintf(&b, "binding    %s: %s\n", cell(abi.Printable(name)), cell(abi.Printable(c.Bindings[name])))
+	}
+	for _, d := range c.Denials {
+		fmt.Fprintf(&b, "denial     %s\n", cell(abi.Printable(fmt.Sprintf("%s through %q: %s", d.Operation, d.Binding, d.Reason))))
+	}
+	fmt.Fprintf(&b, "\n%d operations, %d of them recorded\n", c.Operations, len(c.Recorded))
+	for i, o := range c.Recorded {
+		fmt.Fprintf(&b, "%5d  %s\n", i+1, cell(o.String()))
+	}
+	return b.String()
+}
+
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Microsecond)
+}

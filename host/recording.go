@@ -1,0 +1,449 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// Recorder takes recordings of calls. It must be safe for concurrent use.
+type Recorder interface {
+	// Record takes the recording of a call that is over, before its Do returns; the recording is the recorder's from then
+	// on. It may wait for room until ctx, which is the call's, ends. No call fails because of its recorder, so what the
+	// recorder cannot keep, it has to tell by itself.
+	Record(ctx context.Context, r *Recording)
+}
+
+// Recording is all that a call depended on, and what came of it: [Component.Replay] makes the same call again from it.
+type Recording struct {
+	// Component is the digest of the component, its image included: see [Component.Digest].
+	Component string
+	Tool      string
+	// Input is JSON; nil when Cut is "input".
+	Input []byte
+	// Bindings are the interfaces of the call's env by name.
+	Bindings map[string]string
+	Limits   Limits
+	// Started is when the call began, and Duration how long it took.
+	Started  time.Time
+	Duration time.Duration
+	// Operations is what the call did with its capabilities and what it got for an answer, in a form that
+	// [Recording.Operation] reads. Recorded is how many are in it.
+	Operations []byte
+	Recorded   int
+	// Cut says why the recording is not whole: "bytes" when it reached Options.RecordBytes, "memory" when all recordings
+	// together reached Options.RecordMemory, "input" when the input alone is more than Options.RecordBytes. Operations has
+	// what came before. It is empty when the recording is whole.
+	Cut string
+	// Redacted is set when something was replaced that must not be kept. A replay gets the replacement.
+	Redacted bool
+	// Output is the result, if there is one, and OutputDigest its SHA-256 in hex where it would have made the recording
+	// too large.
+	Output       []byte
+	OutputDigest string
+	Outcome      Outcome
+	Usage        Usage
+}
+
+// Outcome is how a call ended, or an operation that ended its call.
+type Outcome struct {
+	// Kind is "ok", "failed" (the tool), "input", "unknown-tool", "denied", "limit", "trap", "load", "definition",
+	// "cancelled", "closed" (the host), or "fault" of the host, of which nothing more is kept.
+	Kind string `json:"kind"`
+	// Message is the error's text, printable. Of a denial it tells what the guest was told, and no private remedy.
+	Message string `json:"message,omitempty"`
+	// Stack is the tool's, for "failed".
+	Stack string `json:"stack,omitempty"`
+	// Limit, Value, Detail and Claimed are those of a [LimitError].
+	Limit   string `json:"limit,omitempty"`
+	Value   string `json:"value,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	Claimed bool   `json:"claimed,omitempty"`
+}
+
+// The kinds of outcome that are told apart here.
+const (
+	kindOK        = "ok"
+	kindLimit     = "limit"
+	kindTrap      = "trap"
+	kindCancelled = "cancelled"
+	kindClosed    = "closed"
+)
+
+// outcome is how a call ended with err, for ctx.
+func outcome(ctx context.Context, err error) Outcome {
+	var (
+		denied     *DeniedError
+		limit      *LimitError
+		guest      *GuestError
+		trap       *TrapError
+		input      *InputError
+		unknown    *UnknownToolError
+		load       *LoadError
+		definition *DefinitionError
+	)
+	switch {
+	case err == nil:
+		return Outcome{Kind: kindOK}
+	case errors.As(err, &denied):
+		return Outcome{Kind: "denied", Message: (&DeniedError{shared(denied.Denial)}).Error()}
+	case errors.As(err, &limit):
+		return Outcome{Kind: kindLimit, Message: limit.Error(), Limit: limit.Limit, Value: limit.Value, Detail: limit.Detail, Claimed: limit.Claimed}
+	case errors.As(err, &guest):
+		return Outcome{Kind: "failed", Message: guest.Error(), Stack: guest.Failure.Stack}
+	case errors.As(err, &trap):
+		return Outcome{Kind: kindTrap, Message: trap.Reason}
+	case errors.As(err, &input):
+		return Outcome{Kind: "input", Message: input.Error()}
+	case errors.As(err, &unknown):
+		return Outcome{Kind: "unknown-tool", Message: unknown.Error()}
+	case errors.As(err, &load):
+		return Outcome{Kind: "load", Message: load.Error()}
+	case errors.As(err, &definition):
+		return Outcome{Kind: "definition", Message: definition.Error()}
+	case errors.Is(err, ErrClosed):
+		return Outcome{Kind: kindClosed, Message: ErrClosed.Error()}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
+		return Outcome{Kind: kindCancelled, Message: "the caller gave the call up"}
+	default:
+		return Outcome{Kind: "fault", Message: "a fault of the host"} // whose text may name what nobody is to read
+	}
+}
+
+// err is an error that has this outcome.
+func (o Outcome) err() error {
+	switch o.Kind {
+	case kindLimit:
+		return &LimitError{Limit: o.Limit, Value: o.Value, Detail: o.Detail, Claimed: o.Claimed}
+	case kindTrap:
+		return &TrapError{Reason: o.Message}
+	case kindClosed:
+		return ErrClosed
+	case kindCancelled:
+		return context.Canceled
+	default:
+		return errRecordedFault
+	}
+}
+
+var errRecordedFault = errors.New("the recorded operation ended its call with a fault of the host")
+
+// timed reports whether the outcome depended on when it happened, which no recording can repeat.
+func (o Outcome) timed() bool {
+	return o.Kind == kindCancelled || o.Kind == kindClosed || o.Kind == kindLimit && slices.Contains([]string{"cpu", "wall", "engine"}, o.Limit)
+}
+
+// shared is a denial without what only the person may know.
+func shared(d abi.Denial) abi.Denial {
+	if d.Private {
+		d.Remedy, d.Grant = "", ""
+	}
+	return d
+}
+
+const (
+	// recordShare is what each recording may hold of the host's memory without asking.
+	recordShare = 64 * kib
+	// recordStart is what a recording has room for at first.
+	recordStart = kib
+)
+
+// record is the recording of a call that is at work.
+type record struct {
+	host    *Host
+	started time.Time
+	enc     encoder
+	// functions are those that operations so far have named; a later operation gives the index.
+	functions []*operation
+	recorded  int
+	cut       string
+	reserved  int64 // of the host's memory for recordings, beyond the share of each
+}
+
+func (h *Host) newRecord() *record {
+	return &record{
+		host: h, started: time.Now(),
+		enc: encoder{buf: make([]byte, 0, recordStart), max: h.options.RecordBytes, redact: h.options.Redact},
+	}
+}
+
+// The answer of an operation is a value, or the error that ended the call.
+const (
+	answerValue = iota
+	answerError
+)
+
+// operation adds an operation that is over. Once something has no room, nothing is added any more.
+func (r *record) operation(c *call, op *operation, binding string, args []abi.Value, result abi.Value, err error) {
+	if r.cut != "" {
+		return
+	}
+	e := &r.enc
+	start, known := len(e.buf), len(r.functions)
+	index := slices.Index(r.functions, op)
+	if index >= 0 {
+		e.number(uint64(index))
+	} else {
+		e.number(uint64(known))
+		put(e, appendString(appendString(nil, op.fn.Interface.Name), op.fn.Name))
+		r.functions = append(r.functions, op)
+	}
+	e.number(uint64(len(binding)))
+	put(e, binding)
+	e.arguments(op.fn.Params, args)
+	if err == nil {
+		e.byte(answerValue)
+		e.sized(func() { e.value(op.fn.Result, result) })
+	} else {
+		o := outcome(c.ctx, c.explain(err))
+		o.Message, o.Detail = string(e.without([]byte(o.Message))), string(e.without([]byte(o.Detail)))
+		text, _ := json.Marshal(o) // strings and a bool can be marshalled
+		e.byte(answerError)
+		e.sized(func() { put(e, text) })
+	}
+	switch {
+	case e.full:
+		r.cut = "bytes"
+	case !r.reserve():
+		r.cut = "memory"
+	default:
+		r.recorded++
+		return
+	}
+	e.buf, r.functions = e.buf[:start], r.functions[:known]
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(append(b, byte(len(s)>>8), byte(len(s))), s...)
+}
+
+// reserve makes sure that what the recording holds is accounted for.
+func (r *record) reserve() bool {
+	more := int64(cap(r.enc.buf)) - recordShare - r.reserved
+	if more <= 0 {
+		return true
+	}
+	if !r.host.recording.TryAcquire(more) {
+		return false
+	}
+	r.reserved += more
+	return true
+}
+
+// end hands the recording over. It is no longer the host's memory then.
+func (r *record) end(ctx context.Context, c *Component, request Request, result Result, err error, to Recorder) {
+	e, o := &r.enc, r.host.options
+	out := &Recording{
+		Component: c.digest, Tool: abi.PrintableCut(request.Tool, 256), Limits: r.host.limits(request), Started: r.started, Duration: time.Since(r.started),
+		Recorded: r.recorded, Operations: e.buf, Cut: r.cut, Usage: result.Usage, Outcome: outcome(ctx, err),
+	}
+	if len(request.Env) > 0 {
+		out.Bindings = make(map[string]string, len(request.Env))
+	}
+	for name, c := range request.Env {
+		if c != nil {
+			out.Bindings[name] = c.Interface()
+		}
+	}
+	out.Usage.Denials = slices.Clone(out.Usage.Denials)
+	for i, d := range out.Usage.Denials {
+		out.Usage.Denials[i] = e.denial(shared(d))
+	}
+	if len(request.Input) <= o.RecordBytes {
+		out.Input = bytes.Clone(e.without(request.Input)) // the caller's own
+	} else {
+		out.Operations, out.Recorded, out.Cut = nil, 0, "input"
+	}
+	for _, text := range []*string{&out.Outcome.Message, &out.Outcome.Stack, &out.Outcome.Detail} {
+		*text = string(e.without([]byte(*text)))
+	}
+	if err == nil {
+		out.keepOutput(e.without(result.Output), o.RecordBytes)
+	}
+	out.Redacted = e.altered
+	r.host.recording.Release(r.reserved)
+	to.Record(ctx, out)
+}
+
+// denial redacts what a denial says.
+func (e *encoder) denial(d abi.Denial) abi.Denial {
+	for _, text := range []*string{&d.Binding, &d.Operation, &d.Reason, &d.Remedy, &d.Grant} {
+		*text = string(e.without([]byte(*text)))
+	}
+	return d
+}
+
+// keepOutput keeps the output, or its digest when the recording would have more than max bytes with it.
+func (r *Recording) keepOutput(output []byte, max int) {
+	if len(r.Operations)+len(output) > max {
+		r.OutputDigest = sum(output)
+		return
+	}
+	r.Output = bytes.Clone(output) // the caller has the original
+}
+
+func sum(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:])
+}
+
+// DamagedError is a recording whose operations cannot be read.
+type DamagedError struct {
+	// Operation is the number of the operation, counted from 1, that cannot be read.
+	Operation int
+	Reason    string
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("the recording is damaged at operation %d: %s", e.Operation, e.Reason)
+}
+
+// RecordedOperation is one operation of a recording, as text for people: control and direction characters are escaped,
+// and what is long is cut.
+type RecordedOperation struct {
+	Interface string `json:"interface"`
+	Func      string `json:"function"`
+	Binding   string `json:"binding,omitempty"`
+	// Args is like `#2, "a key"`, or "sha256:..." of long ones.
+	Args string `json:"arguments"`
+	// Answer is like `ok(some("a value"))`. It is empty when the operation ended the call, which Error then tells.
+	Answer string   `json:"answer,omitempty"`
+	Error  *Outcome `json:"error,omitempty"`
+}
+
+// String is the operation in one line.
+func (o RecordedOperation) String() string {
+	text := o.Interface + "#" + o.Func + "(" + o.Args + ")"
+	if o.Error != nil {
+		return text + " ended the call: " + line(o.Error.Message)
+	}
+	if o.Answer != "" {
+		text += " = " + o.Answer
+	}
+	return text
+}
+
+// maxShown is how many bytes of arguments or an answer are shown.
+const maxShown = 200
+
+// All reads the recorded operations. known has the interfaces that they are of, such as those of [Host.WIT]; the values of
+// others are not shown. A *[DamagedError] comes with the operations before it.
+func (r *Recording) All(known *abi.Resolve) ([]RecordedOperation, error) {
+	list, err := r.parse(known)
+	shown := make([]RecordedOperation, len(list))
+	for i, o := range list {
+		shown[i] = o.shown()
+	}
+	return shown, err
+}
+
+// recordedOperation is one operation as it stands in the recording.
+type recordedOperation struct {
+	iface, name, binding string
+	fn                   *abi.Func // nil when the function is not known
+	args                 []byte    // with their kind
+	answer               []byte
+	outcome              *Outcome // when it ended the call
+}
+
+// line makes text of a recording fit for a terminal, in one line.
+func line(s string) string { return strings.Join(strings.Fields(abi.PrintableCut(s, 4*kib)), " ") }
+
+func (r *Recording) parse(known *abi.Resolve) ([]recordedOperation, error) {
+	d := &decoder{rest: r.Operations}
+	var functions, list []recordedOperation
+	name := func() string {
+		length := d.take(2)
+		if length == nil {
+			return ""
+		}
+		return line(string(d.take(uint64(length[0])<<8 | uint64(length[1]))))
+	}
+	for len(d.rest) > 0 && d.err == nil {
+		index := int(d.number(uint64(len(functions))))
+		if index == len(functions) {
+			f := recordedOperation{iface: name(), name: name()}
+			if i := known.Interface(f.iface); i != nil {
+				f.fn = funcNamed(i, f.name)
+			}
+			functions = append(functions, f)
+		}
+		o := functions[index]
+		o.binding = line(string(d.bytes()))
+		kind := d.number(argsDigest)
+		o.args = append([]byte{byte(kind)}, d.sized()...)
+		if answer := d.number(answerError); answer == answerValue {
+			o.answer = d.sized()
+		} else {
+			o.outcome = &Outcome{}
+			if err := json.Unmarshal(d.sized(), o.outcome); err != nil {
+				d.fail(errMalformed)
+			}
+		}
+		if d.err == nil {
+			list = append(list, o)
+		}
+	}
+	if d.err == nil && len(list) != r.Recorded {
+		d.err = fmt.Errorf("%d operations, not %d", len(list), r.Recorded)
+	}
+	if d.err != nil {
+		return list, &DamagedError{len(list) + 1, d.err.Error()}
+	}
+	return list, nil
+}
+
+// key is equal for operations that do the same.
+func (o recordedOperation) key() string { return o.iface + "#" + o.name + "\x00" + string(o.args) }
+
+func (o recordedOperation) shown() RecordedOperation {
+	s := RecordedOperation{Interface: o.iface, Func: o.name, Binding: o.binding, Args: "...", Answer: "...", Error: o.outcome}
+	if o.args[0] == argsDigest {
+		s.Args = fmt.Sprintf("sha256:%x", o.args[min(len(o.args), 9):])
+	}
+	if o.outcome != nil {
+		shown := *o.outcome
+		for _, text := range []*string{&shown.Kind, &shown.Message, &shown.Stack, &shown.Limit, &shown.Value, &shown.Detail} {
+			*text = abi.PrintableCut(*text, 4*kib)
+		}
+		s.Answer, s.Error = "", &shown
+	}
+	if o.fn == nil {
+		return s
+	}
+	if o.args[0] == argsWhole {
+		d := &decoder{rest: o.args[1:]}
+		var text []byte
+		for i, p := range o.fn.Params {
+			v := d.value(p.Type)
+			if d.err != nil {
+				text = append(text, "(damaged)"...)
+				break
+			}
+			if i > 0 {
+				text = append(text, ", "...)
+			}
+			text = appendText(text, p.Type, v, maxShown)
+		}
+		s.Args = abi.PrintableCut(string(text), maxShown)
+	}
+	if o.outcome == nil {
+		d := &decoder{rest: o.answer}
+		v := d.value(o.fn.Result)
+		if d.err != nil {
+			s.Answer = "(damaged)"
+		} else {
+			s.Answer = abi.PrintableCut(string(appendText(nil, o.fn.Result, v, maxShown)), maxShown)
+		}
+	}
+	return s
+}

@@ -1,0 +1,359 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// ReplayOptions say what a replay accepts.
+type ReplayOptions struct {
+	// OtherComponent accepts a component other than the recorded one, such as its next version.
+	OtherComponent bool
+	// Deny carries on where the operations differ: one that was recorded, anywhere, gets its answer, each recorded one once
+	// and in their order; anything else is denied. Without it a replay ends at the first difference.
+	Deny bool
+	// Limits override the recorded ones where they are not zero. Approved is as in [Request].
+	Limits   Limits
+	Approved []abi.Definition
+}
+
+// Comparison is what came of a replay.
+type Comparison struct {
+	// Same says that the replay made the recorded operations, with the same arguments and in the same order unless
+	// ReplayOptions.Deny is set, and ended in the same way, with the same output byte for byte.
+	Same bool
+	// Recorded is how many operations the recording has, and Answered how many of them the replay made.
+	Recorded, Answered int
+	// Cut is set when the replay came to the end of a recording that is not whole, and ended there.
+	Cut bool
+	// Timed is set when the recorded call was ended by a clock or from outside, so that how it ended is not compared.
+	Timed bool
+	// Differences are at most 100, in the order in which they were found; DifferencesDropped counts the others.
+	Differences        []Difference
+	DifferencesDropped int
+	// Output and Outcome are the replay's. Two kinds of outcome are of replays only: "parted" when it ended at the first
+	// difference, and "cut" when it ended because Cut is set.
+	Output  []byte
+	Outcome Outcome
+}
+
+// Difference is where a replay and its recording part.
+type Difference struct {
+	// Operation is its number, counted from 1: in the replay when something came, or else in the recording. It is 0 when
+	// the outcome or the output differs.
+	Operation int
+	// Expected is what was recorded and Got what came, as text for people; empty for nothing.
+	Expected, Got string
+}
+
+// ReplayError is a recording that cannot be replayed at all.
+type ReplayError struct{ Reason string }
+
+func (e *ReplayError) Error() string { return "the recording cannot be replayed: " + e.Reason }
+
+// maxDifferences is how many differences a comparison holds.
+const maxDifferences = 100
+
+// replayed is the value of a handle in a replay: the number that it has in the recording.
+type replayed abi.Rep
+
+// recordedEnv is the number of the env that a call is given: the first of its handles.
+const recordedEnv = replayed(1)
+
+// player answers the operations of a replay from a recording. Nothing else is asked: there are no capabilities in a replay.
+type player struct {
+	options   ReplayOptions
+	recording *Recording
+	redact    func([]byte) []byte
+	list      []recordedOperation
+	used      []bool           // of list
+	at        int              // in list, where the next is expected
+	made      int              // operations so far
+	byKey     map[string][]int // what is not used, when options.Deny is set
+	ready     map[abi.Rep]bool // pollables that were ready at some time, by their numbers
+	damaged   error
+	found     Comparison
+}
+
+// errParted ends a replay at its first difference, errCut at the end of a recording that is not whole.
+var (
+	errParted = errors.New("the replay and its recording part")
+	errCut    = errors.New("the recording is not whole")
+)
+
+// Replay makes a recorded call again, in a fresh instance, with the recorded answers: no capability is asked or opened. Its
+// errors are a *[ReplayError] or *[DamagedError] of a recording that cannot be used, the end of ctx, and [ErrClosed].
+func (c *Component) Replay(ctx context.Context, r *Recording, o ReplayOptions) (Comparison, error) {
+	switch {
+	case r.Component != c.digest && !o.OtherComponent:
+		return Comparison{}, &ReplayError{fmt.Sprintf("it is of the component %s, and this is %s", abi.PrintableCut(r.Component, 64), c.digest)}
+	case r.Input == nil:
+		return Comparison{}, &ReplayError{"its input is too large to have been kept"}
+	}
+	list, err := r.parse(c.host.known)
+	if err != nil {
+		return Comparison{}, err
+	}
+	p := &player{options: o, recording: r, redact: c.host.options.Redact, list: list, used: make([]bool, len(list))}
+	if o.Deny {
+		p.index()
+	}
+	result, err := c.do(ctx, Request{Tool: r.Tool, Input: r.Input, Limits: o.Limits.or(r.Limits), Approved: o.Approved, replay: p})
+	switch {
+	case ctx.Err() != nil:
+		return Comparison{}, ctx.Err()
+	case p.damaged != nil:
+		return Comparison{}, p.damaged
+	case c.host.closing.Err() != nil:
+		return Comparison{}, ErrClosed
+	}
+	return p.compare(ctx, result, err), nil
+}
+
+// index finds operations by what they do, and the pollables that were ready.
+func (p *player) index() {
+	p.byKey, p.ready = map[string][]int{}, map[abi.Rep]bool{}
+	for i, o := range p.list {
+		p.byKey[o.key()] = append(p.byKey[o.key()], i)
+		if o.iface != abi.PollInterface || o.fn == nil || o.outcome != nil || o.args[0] != argsWhole {
+			continue
+		}
+		args, answer := &decoder{rest: o.args[1:]}, &decoder{rest: o.answer}
+		given, answered := args.value(o.fn.Params[0].Type), answer.value(o.fn.Result)
+		if args.err != nil || answer.err != nil {
+			continue
+		}
+		switch answered := answered.(type) {
+		case []abi.Value: // poll
+			for _, at := range answered {
+				if list := given.([]abi.Value); int(at.(uint32)) < len(list) {
+					p.ready[list[at.(uint32)].(abi.Rep)] = true
+				}
+			}
+		case bool:
+			p.ready[given.(abi.Rep)] = answered || p.ready[given.(abi.Rep)]
+		default:
+			p.ready[given.(abi.Rep)] = true
+		}
+	}
+}
+
+// number is what the recording knows a handle of the replay by.
+func (p *player) number(c *call, rep abi.Rep) abi.Rep {
+	if h := c.handles.open[rep]; h != nil {
+		if n, ok := h.value.(replayed); ok {
+			return abi.Rep(n)
+		}
+	}
+	return 0
+}
+
+// answer is the gate's answer in a replay.
+func (p *player) answer(c *call, op *operation, binding string, args []abi.Value) (abi.Value, error) {
+	p.made++
+	var owned []abi.Rep
+	e := encoder{max: math.MaxInt, redact: p.redact, handle: func(t *abi.Type, rep abi.Rep) abi.Rep {
+		if t.Kind == abi.KindOwn {
+			owned = append(owned, rep)
+		}
+		return p.number(c, rep)
+	}}
+	e.arguments(op.fn.Params, args)
+	got := recordedOperation{iface: op.fn.Interface.Name, name: op.fn.Name, fn: op.fn, args: append(e.buf[:1:1], e.buf[5:]...)}
+	i := p.find(got)
+	if i < 0 {
+		return p.unrecorded(c, got, binding, args)
+	}
+	p.used[i], p.at = true, i+1
+	p.found.Answered++
+	// What was handed over is not the guest's any more, whatever came of it.
+	for _, rep := range owned {
+		if c.handles.open[rep] != nil {
+			c.handles.remove(rep)
+		}
+	}
+	o := p.list[i]
+	if o.outcome != nil {
+		return nil, o.outcome.err()
+	}
+	if op.fn.Resource == nil && op.fn.Name == "get" {
+		binding = args[1].(string)
+	}
+	d := &decoder{rest: o.answer, handle: func(t *abi.Type, n abi.Rep) (abi.Rep, error) {
+		return c.handles.add(&handle{resource: t.Resource, value: replayed(n), binding: binding})
+	}}
+	answer := d.value(op.fn.Result)
+	if d.err == nil && len(d.rest) > 0 {
+		d.err = errMalformed
+	}
+	if d.err != nil {
+		if !is[*LimitError](d.err) {
+			p.damaged = &DamagedError{i + 1, d.err.Error()}
+		}
+		return nil, d.err
+	}
+	c.denyAgain(op.fn.Result, answer)
+	return answer, nil
+}
+
+func is[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
+}
+
+// find returns the recorded operation that answers this one, or -1.
+func (p *player) find(got recordedOperation) int {
+	key := got.key()
+	if !p.options.Deny {
+		if p.at < len(p.list) && p.list[p.at].key() == key {
+			return p.at
+		}
+		return -1
+	}
+	left := p.byKey[key]
+	if len(left) == 0 {
+		return -1
+	}
+	p.byKey[key] = left[1:]
+	return left[0]
+}
+
+// denyAgain keeps a denial that is answered as this call's record of it, as the gate does.
+func (c *call) denyAgain(t *abi.Type, answer abi.Value) {
+	v, ok := answer.(abi.Variant)
+	if !ok || t.Kind != abi.KindResult || v.Case == 0 || t.Err == nil {
+		return
+	}
+	var e *abi.Error
+	if abi.Decode(t.Err, v.Value, &e, nil) == nil && e.Denial != nil {
+		c.usage.record(*e.Denial)
+	}
+}
+
+// unrecorded answers what the recording has no answer for.
+func (p *player) unrecorded(c *call, got recordedOperation, binding string, args []abi.Value) (abi.Value, error) {
+	waits := got.iface == abi.PollInterface
+	switch {
+	case p.recording.Cut != "" && (p.options.Deny || p.at == len(p.list)):
+		p.found.Cut = true
+		return nil, errCut
+	case p.options.Deny && waits:
+		return p.wait(c, got.fn, args[0]), nil
+	case p.options.Deny:
+		p.differ(Difference{Operation: p.made, Got: got.call()})
+		return c.deny(got.fn, binding)
+	case p.at < len(p.list):
+		p.differ(Difference{Operation: p.at + 1, Expected: p.list[p.at].call(), Got: got.call()})
+		return nil, errParted
+	case p.recording.Outcome.timed():
+		return nil, p.recording.Outcome.err()
+	default:
+		p.differ(Difference{Operation: p.made, Got: got.call()})
+		return nil, errParted
+	}
+}
+
+// wait answers a wait that was not recorded: what was ready once is ready, or else everything, since nothing will change.
+func (p *player) wait(c *call, f *abi.Func, arg abi.Value) abi.Value {
+	list, isPoll := arg.([]abi.Value)
+	if !isPoll {
+		if f.Result == nil {
+			return nil
+		}
+		return p.ready[p.number(c, arg.(abi.Rep))]
+	}
+	all, ready := []abi.Value{}, []abi.Value{}
+	for i, rep := range list {
+		all = append(all, uint32(i))
+		if p.ready[p.number(c, rep.(abi.Rep))] {
+			ready = append(ready, uint32(i))
+		}
+	}
+	if len(ready) == 0 {
+		return all
+	}
+	return ready
+}
+
+// deny refuses an operation that is not recorded: by an error of its type where it has one. Where it has not, the call ends,
+// unless the operation has no answer at all.
+func (c *call) deny(f *abi.Func, binding string) (abi.Value, error) {
+	d := abi.Denial{Binding: binding, Operation: f.Interface.Name + "#" + f.Name, Reason: "the recording has no such operation"}
+	switch t := f.Result; {
+	case t == nil:
+		return nil, nil
+	case t.Kind != abi.KindResult:
+	case t.Err == nil:
+		return abi.Variant{Case: 1}, nil
+	case t.Err.Kind == abi.KindString:
+		return abi.Variant{Case: 1, Value: "denied: " + d.Reason}, nil
+	default:
+		if v, err := c.errResult(t, abi.Deny(d)); err == nil {
+			c.usage.record(d)
+			return v, nil
+		}
+	}
+	c.usage.record(d)
+	return nil, &DeniedError{d}
+}
+
+func (p *player) differ(d Difference) {
+	if len(p.found.Differences) == maxDifferences {
+		p.found.DifferencesDropped++
+		return
+	}
+	p.found.Differences = append(p.found.Differences, d)
+}
+
+// compare says what came of the replay, which ended with result and err.
+func (p *player) compare(ctx context.Context, result Result, err error) Comparison {
+	c, was := &p.found, p.recording.Outcome
+	e := encoder{redact: p.redact}
+	c.Recorded, c.Timed = len(p.list), was.timed()
+	c.Output, c.Outcome = e.without(result.Output), outcome(ctx, err)
+	for _, text := range []*string{&c.Outcome.Message, &c.Outcome.Stack, &c.Outcome.Detail} {
+		*text = string(e.without([]byte(*text)))
+	}
+	switch {
+	case errors.Is(err, errParted):
+		c.Outcome = Outcome{Kind: "parted", Message: "it ended at the first difference"}
+	case errors.Is(err, errCut):
+		c.Outcome = Outcome{Kind: "cut", Message: "it ended where the recording ends, which is not whole"}
+	default:
+		for i, o := range p.list {
+			if waits := p.options.Deny && o.iface == abi.PollInterface; !p.used[i] && !waits && !c.Outcome.timed() {
+				p.differ(Difference{Operation: i + 1, Expected: o.call()})
+			}
+		}
+		switch same := bytes.Equal(c.Output, p.recording.Output); {
+		case c.Timed:
+		case c.Outcome != was:
+			p.differ(Difference{Expected: was.String(), Got: c.Outcome.String()})
+		case p.recording.OutputDigest != "" && sum(c.Output) != p.recording.OutputDigest:
+			p.differ(Difference{Expected: "an output of SHA-256 " + abi.PrintableCut(p.recording.OutputDigest, 64), Got: "one of SHA-256 " + sum(c.Output)})
+		case p.recording.OutputDigest == "" && !same:
+			p.differ(Difference{Expected: abi.PrintableCut(string(p.recording.Output), kib), Got: abi.PrintableCut(string(c.Output), kib)})
+		}
+	}
+	c.Same = len(c.Differences) == 0 && !c.Cut
+	return *c
+}
+
+// String is the outcome as text for people.
+func (o Outcome) String() string {
+	if o.Message == "" {
+		return abi.PrintableCut(o.Kind, 64)
+	}
+	return abi.PrintableCut(o.Kind+": "+o.Message, 4*kib)
+}
+
+// call is the operation without its answer.
+func (o recordedOperation) call() string {
+	s := o.shown()
+	return s.Interface + "#" + s.Func + "(" + s.Args + ")"
+}

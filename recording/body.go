@@ -1,0 +1,87 @@
+package recording
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host"
+)
+
+// version is that of the form of a body.
+const version = 1
+
+// header is what a body begins with; input, operations and output follow it as they are.
+type header struct {
+	Version      int               `json:"version"`
+	Component    string            `json:"component"`
+	Tool         string            `json:"tool"`
+	Bindings     map[string]string `json:"bindings,omitempty"`
+	Limits       host.Limits       `json:"limits"`
+	Started      time.Time         `json:"started"`
+	Duration     int64             `json:"duration"`
+	Recorded     int               `json:"recorded"`
+	Cut          string            `json:"cut,omitempty"`
+	Redacted     bool              `json:"redacted,omitempty"`
+	OutputDigest string            `json:"outputDigest,omitempty"`
+	Outcome      host.Outcome      `json:"outcome"`
+	CPU          int64             `json:"cpu"`
+	Operations   int               `json:"operations"`
+	Denials      []abi.Denial      `json:"denials,omitempty"`
+	Dropped      int               `json:"denialsDropped,omitempty"`
+	HasInput     bool              `json:"hasInput"`
+}
+
+func encode(r *host.Recording) ([]byte, error) {
+	head, err := json.Marshal(header{
+		Version: version, Component: r.Component, Tool: r.Tool, Bindings: r.Bindings, Limits: r.Limits, Started: r.Started, Duration: int64(r.Duration),
+		Recorded: r.Recorded, Cut: r.Cut, Redacted: r.Redacted, OutputDigest: r.OutputDigest, Outcome: r.Outcome,
+		CPU: int64(r.Usage.CPU), Operations: r.Usage.Operations, Denials: r.Usage.Denials, Dropped: r.Usage.DenialsDropped,
+		HasInput: r.Input != nil,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode a recording: %w", err)
+	}
+	body := make([]byte, 0, len(head)+len(r.Input)+len(r.Operations)+len(r.Output)+4*binary.MaxVarintLen64)
+	for _, part := range [][]byte{head, r.Input, r.Operations, r.Output} {
+		body = append(binary.AppendUvarint(body, uint64(len(part))), part...)
+	}
+	return body, nil
+}
+
+// decode reads bytes of unknown origin.
+func decode(body []byte) (*host.Recording, error) {
+	var parts [4][]byte
+	for i := range parts {
+		n, size := binary.Uvarint(body)
+		if size <= 0 || n > uint64(len(body)-size) {
+			return nil, errors.New("it ends early")
+		}
+		parts[i], body = body[size:][:n:n], body[size:][n:]
+	}
+	var h header
+	if err := json.Unmarshal(parts[0], &h); err != nil {
+		return nil, err
+	}
+	switch {
+	case h.Version != version:
+		return nil, fmt.Errorf("its form has version %d; this program knows %d", h.Version, version)
+	case len(body) > 0:
+		return nil, errors.New("something follows its end")
+	}
+	r := &host.Recording{
+		Component: h.Component, Tool: h.Tool, Bindings: h.Bindings, Limits: h.Limits, Started: h.Started, Duration: time.Duration(h.Duration),
+		Operations: parts[2], Recorded: h.Recorded, Cut: h.Cut, Redacted: h.Redacted, OutputDigest: h.OutputDigest, Outcome: h.Outcome,
+		Usage: host.Usage{CPU: time.Duration(h.CPU), Operations: h.Operations, Denials: h.Denials, DenialsDropped: h.Dropped},
+	}
+	if h.HasInput {
+		r.Input = parts[1]
+	}
+	if len(parts[3]) > 0 {
+		r.Output = parts[3]
+	}
+	return r, nil
+}

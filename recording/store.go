@@ -1,0 +1,413 @@
+// Package recording keeps recordings of calls, and the components they are of, in one database file: compressed, bounded
+// by age, number and bytes, for several processes at once. What was written survives kill -9. Writing is off the way of
+// the calls; a damaged recording is an error of its own and does not touch the others.
+package recording
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// Options say how much is kept. The zero value of a field means its default.
+type Options struct {
+	// MaxAge is how long a recording is kept. Default 30 days.
+	MaxAge time.Duration
+	// MaxCalls is how many recordings are kept. Default 10,000.
+	MaxCalls int64
+	// MaxBytes is how many bytes all recordings and components may have together, compressed. Default 256 MiB. When one of
+	// the three is exceeded, the oldest recordings go, and components with the last recording of them.
+	MaxBytes int64
+	// QueueBytes is what may wait to be written. A call whose recording finds no room waits for it; when its context ends
+	// meanwhile, the recording is dropped, and counted. Default 32 MiB.
+	QueueBytes int64
+	// Logger is told of recordings that could not be kept. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Triggers keep usage exact, whatever statement changes the tables.
+var schema = sqlite.Schema{Kind: "call recording", ID: 0x73747263 /* strc */, Migrations: []string{`
+CREATE TABLE call (
+	id         INTEGER PRIMARY KEY AUTOINCREMENT,
+	started    INTEGER NOT NULL, -- milliseconds since 1970
+	duration   INTEGER NOT NULL, -- nanoseconds
+	component  TEXT NOT NULL,
+	tool       TEXT NOT NULL,
+	outcome    TEXT NOT NULL,
+	operations INTEGER NOT NULL,
+	cut        TEXT NOT NULL,
+	digest     BLOB NOT NULL,    -- SHA-256 of body
+	body       BLOB NOT NULL
+) STRICT;
+CREATE INDEX call_component ON call (component);
+CREATE INDEX call_started ON call (started);
+
+CREATE TABLE component (
+	digest TEXT NOT NULL PRIMARY KEY, -- SHA-256 of the component, in hex
+	kept   INTEGER NOT NULL,          -- when, in milliseconds since 1970
+	body   BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE dropped (
+	at    INTEGER NOT NULL, -- milliseconds since 1970
+	calls INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE usage (calls INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;
+INSERT INTO usage VALUES (0, 0);
+
+CREATE TRIGGER call_insert AFTER INSERT ON call BEGIN
+	UPDATE usage SET calls = calls + 1, bytes = bytes + length(new.body);
+END;
+CREATE TRIGGER call_delete AFTER DELETE ON call BEGIN
+	UPDATE usage SET calls = calls - 1, bytes = bytes - length(old.body);
+	DELETE FROM component WHERE digest = old.component AND NOT EXISTS (SELECT 1 FROM call WHERE component = old.component);
+END;
+CREATE TRIGGER component_insert AFTER INSERT ON component BEGIN
+	UPDATE usage SET bytes = bytes + length(new.body);
+END;
+CREATE TRIGGER component_delete AFTER DELETE ON component BEGIN
+	UPDATE usage SET bytes = bytes - length(old.body);
+END;
+`}}
+
+// Store is a file of recordings. It is safe for concurrent use; whoever opened it closes it. It is a [host.Recorder].
+type Store struct {
+	db      *sqlite.DB
+	options Options
+	encoder *zstd.Encoder
+	decoder *zstd.Decoder
+	room    *semaphore.Weighted // of the queue, in bytes
+
+	mu      sync.Mutex
+	written *sync.Cond
+	hurry   chan struct{} // has one when somebody waits for the writer
+	queue   []*host.Recording
+	waiting int   // recordings that are not written yet, in the queue or out of it
+	writing bool  // a goroutine writes what waits
+	dropped int64 // not yet in the table of that name
+	total   int64 // dropped since Open
+	closed  bool
+}
+
+// maxBody bounds what a row may hold once it is decompressed.
+const maxBody = 256 << 20
+
+// Open opens the recordings in file and makes it if it is missing; its folder must exist. ctx bounds the opening only.
+func Open(ctx context.Context, file string, o Options) (*Store, error) {
+	o.MaxAge = cmp.Or(o.MaxAge, 30*24*time.Hour)
+	o.MaxCalls = cmp.Or(o.MaxCalls, 10_000)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 256<<20)
+	o.QueueBytes = cmp.Or(o.QueueBytes, 32<<20)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{options: o, room: semaphore.NewWeighted(o.QueueBytes), hurry: make(chan struct{}, 1)}
+	s.written = sync.NewCond(&s.mu)
+	var err error
+	if s.encoder, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true)); err != nil {
+		return nil, err
+	}
+	if s.decoder, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBody)); err != nil {
+		return nil, err
+	}
+	if s.db, err = sqlite.Open(ctx, file, schema); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close writes what waits, and closes the file. It is idempotent. Recordings that come later are dropped.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.Flush()
+	s.decoder.Close()
+	return errors.Join(s.encoder.Close(), s.db.Close())
+}
+
+// Record implements [host.Recorder]: it puts a recording into the queue.
+func (s *Store) Record(ctx context.Context, r *host.Recording) {
+	size := min(weight(r), s.options.QueueBytes)
+	if !s.room.TryAcquire(size) {
+		s.hasten()
+		if s.room.Acquire(ctx, size) != nil {
+			s.drop(1, context.Cause(ctx))
+			return
+		}
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		s.room.Release(size)
+		s.drop(1, errors.New("the recordings are closed"))
+		return
+	}
+	s.queue = append(s.queue, r)
+	s.waiting++
+	if !s.writing {
+		s.writing = true
+		go s.write() //nolint:contextcheck // the call that this one came with may be over before
+	}
+	s.mu.Unlock()
+}
+
+// weight is about what a recording holds of memory.
+func weight(r *host.Recording) int64 {
+	size := 1024 + len(r.Input) + cap(r.Operations) + len(r.Output) + len(r.Outcome.Message) + len(r.Outcome.Stack)
+	for _, d := range r.Usage.Denials {
+		size += len(d.Operation) + len(d.Reason) + len(d.Remedy) + len(d.Grant)
+	}
+	return int64(size)
+}
+
+// drop counts recordings that are lost.
+func (s *Store) drop(n int64, why error) {
+	s.mu.Lock()
+	s.dropped += n
+	s.total += n
+	s.mu.Unlock()
+	s.options.Logger.Warn("calls are not recorded", "calls", n, "error", why)
+}
+
+// Dropped is how many recordings were lost since Open, because there was no room or the disk failed.
+func (s *Store) Dropped() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.total
+}
+
+// Flush returns when nothing waits to be written.
+func (s *Store) Flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.waiting > 0 {
+		s.hasten()
+		s.written.Wait()
+	}
+}
+
+func (s *Store) hasten() {
+	select {
+	case s.hurry <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	// maxBatch is how many recordings one transaction writes.
+	maxBatch = 1000
+	// linger is how long a recording waits for others: a transaction costs more than a hundred recordings.
+	linger = 20 * time.Millisecond
+)
+
+// write writes what waits until nothing does.
+func (s *Store) write() {
+	for more := false; ; {
+		if !more {
+			timer := time.NewTimer(linger)
+			select {
+			case <-timer.C:
+			case <-s.hurry:
+				timer.Stop()
+			}
+		}
+		s.mu.Lock()
+		batch := s.queue
+		if len(batch) == 0 {
+			s.writing = false
+			s.mu.Unlock()
+			return
+		}
+		if more = len(batch) > maxBatch; more {
+			batch = batch[:maxBatch:maxBatch]
+		}
+		s.queue = s.queue[len(batch):]
+		s.mu.Unlock()
+		if err := s.append(batch); err != nil {
+			s.drop(int64(len(batch)), err)
+		}
+		for _, r := range batch {
+			s.room.Release(min(weight(r), s.options.QueueBytes))
+		}
+		s.mu.Lock()
+		s.waiting -= len(batch)
+		s.written.Broadcast()
+		s.mu.Unlock()
+	}
+}
+
+// append writes recordings in one transaction, in which the oldest go when there are too many.
+func (s *Store) append(batch []*host.Recording) error {
+	ctx := context.Background() // the calls are over
+	bodies := make([][]byte, len(batch))
+	for i, r := range batch {
+		body, err := encode(r)
+		if err == nil && len(body) > maxBody {
+			err = fmt.Errorf("a recording of %d bytes", len(body))
+		}
+		if err != nil {
+			s.drop(1, err)
+			continue
+		}
+		bodies[i] = s.encoder.EncodeAll(body, nil)
+	}
+	s.mu.Lock()
+	dropped := s.dropped
+	s.mu.Unlock()
+	err := s.db.Update(ctx, func(c *sqlite.Conn) error {
+		for i, r := range batch {
+			if bodies[i] == nil {
+				continue
+			}
+			digest := sha256.Sum256(bodies[i])
+			if _, err := c.Exec(ctx, `INSERT INTO call (started, duration, component, tool, outcome, operations, cut, digest, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+				r.Started.UnixMilli(), int64(r.Duration), r.Component, r.Tool, r.Outcome.Kind, r.Usage.Operations, r.Cut, digest[:], bodies[i]); err != nil {
+				return err
+			}
+		}
+		if dropped > 0 {
+			if _, err := c.Exec(ctx, `INSERT INTO dropped VALUES (?, ?)`, time.Now().UnixMilli(), dropped); err != nil {
+				return err
+			}
+		}
+		return s.forget(ctx, c)
+	})
+	if err == nil && dropped > 0 {
+		s.mu.Lock()
+		s.dropped -= dropped
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// forget deletes what the options do not keep. The newest recording stays, whatever its size.
+func (s *Store) forget(ctx context.Context, c *sqlite.Conn) error {
+	oldest := time.Now().Add(-s.options.MaxAge).UnixMilli()
+	if _, err := c.Exec(ctx, `DELETE FROM call WHERE id IN (SELECT id FROM call WHERE id < (SELECT max(id) FROM call) AND started < ? ORDER BY started LIMIT 1000)`, oldest); err != nil {
+		return err
+	}
+	for {
+		var calls, bytes int64
+		if err := c.Row(ctx, `SELECT calls, bytes FROM usage`).Scan(&calls, &bytes); err != nil {
+			return err
+		}
+		many := max(calls-s.options.MaxCalls, 0)
+		if bytes > s.options.MaxBytes {
+			many = max(many, calls/50+1)
+		}
+		if many = min(many, calls-1); many <= 0 {
+			break
+		}
+		if _, err := c.Exec(ctx, `DELETE FROM call WHERE id IN (SELECT id FROM call ORDER BY id LIMIT ?)`, many); err != nil {
+			return err
+		}
+	}
+	if _, err := c.Exec(ctx, `DELETE FROM component WHERE kept < ? AND NOT EXISTS (SELECT 1 FROM call WHERE call.component = component.digest)`,
+		time.Now().Add(-24*time.Hour).UnixMilli()); err != nil {
+		return err
+	}
+	_, err := c.Exec(ctx, `DELETE FROM dropped WHERE at < ?`, oldest)
+	return err
+}
+
+// Keep keeps a component, so that calls of it can be replayed without its file. It is forgotten with the last recording of
+// it; until there is one, it is kept for a day.
+func (s *Store) Keep(ctx context.Context, wasm []byte) error {
+	sum := sha256.Sum256(wasm)
+	digest := hex.EncodeToString(sum[:])
+	var known bool
+	if err := s.db.Read(ctx, func(c *sqlite.Conn) error {
+		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM component WHERE digest = ?)`, digest).Scan(&known)
+	}); err != nil || known {
+		return err
+	}
+	body := s.encoder.EncodeAll(wasm, nil)
+	return s.db.Update(ctx, func(c *sqlite.Conn) error {
+		_, err := c.Exec(ctx, `INSERT INTO component VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET kept = excluded.kept`, digest, time.Now().UnixMilli(), body)
+		return err
+	})
+}
+
+// ErrNotFound is what there is no recording of.
+var ErrNotFound = abi.ErrNotFound
+
+// DamagedError is a recording, or a component, that is not what was written.
+type DamagedError struct {
+	What   string // "recording 12", "component 0a..."
+	Reason string
+}
+
+func (e *DamagedError) Error() string { return e.What + " is damaged: " + e.Reason }
+
+// Component returns a component that was kept.
+func (s *Store) Component(ctx context.Context, digest string) ([]byte, error) {
+	var body []byte
+	err := s.db.Read(ctx, func(c *sqlite.Conn) error {
+		return c.Row(ctx, `SELECT body FROM component WHERE digest = ?`, digest).Scan(&body)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, abi.Errorf(abi.CodeNotFound, "component %s", abi.PrintableCut(digest, 64))
+	}
+	if err != nil {
+		return nil, err
+	}
+	wasm, err := s.decoder.DecodeAll(body, nil)
+	if err == nil {
+		if sum := sha256.Sum256(wasm); hex.EncodeToString(sum[:]) != digest {
+			err = errors.New("it has another digest")
+		}
+	}
+	if err != nil {
+		return nil, &DamagedError{"component " + abi.PrintableCut(digest, 64), abi.Printable(err.Error())}
+	}
+	return wasm, nil
+}
+
+// Get returns a recording. It is [ErrNotFound] or a *[DamagedError] when it cannot.
+func (s *Store) Get(ctx context.Context, id int64) (*host.Recording, error) {
+	var digest, body []byte
+	var row Summary
+	err := s.db.Read(ctx, func(c *sqlite.Conn) error {
+		return row.scan(c.Row(ctx, `SELECT `+columns+`, digest, body FROM call WHERE id = ?`, id), &digest, &body)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, abi.Errorf(abi.CodeNotFound, "recording %d", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	damaged := func(reason string) error {
+		return &DamagedError{fmt.Sprintf("recording %d", id), abi.Printable(reason)}
+	}
+	if sum := sha256.Sum256(body); string(sum[:]) != string(digest) {
+		return nil, damaged("it has another digest")
+	}
+	plain, err := s.decoder.DecodeAll(body, nil)
+	if err != nil {
+		return nil, damaged(err.Error())
+	}
+	r, err := decode(plain)
+	if err != nil {
+		return nil, damaged(err.Error())
+	}
+	if summary(r, id) != row {
+		return nil, damaged("its row says something else")
+	}
+	return r, nil
+}
