@@ -61,7 +61,10 @@ type call struct {
 	limits  Limits
 	store   *wasmtime.Store
 	handles handles
-	owned   []io.Closer // values opened for this call
+	owned   []owned // values opened for this call
+	leases  []*lease
+	lease   *lease  // of the operation at work
+	faults  []error // of closing what grants left open
 	usage   Usage
 	observe func(Operation)
 }
@@ -73,10 +76,16 @@ func (h *Host) limits(r Request) Limits {
 	return l
 }
 
+// owned is a value that is closed with its call, or when its grants are over.
+type owned struct {
+	io.Closer
+	lease *lease
+}
+
 // own has v closed at the end of the call, if it can be.
-func (c *call) own(v any) {
+func (c *call) own(v any, l *lease) {
 	if closer, ok := v.(io.Closer); ok {
-		c.owned = append(c.owned, closer)
+		c.owned = append(c.owned, owned{closer, l})
 	}
 }
 
@@ -132,10 +141,11 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 
 // end closes what the guest left open. Its errors are the host's.
 func (c *call) end() error {
-	errs := []error{c.handles.sweep()}
+	errs := append(c.faults, c.handles.sweep())
 	for _, o := range slices.Backward(c.owned) {
-		errs = append(errs, closeValue(o))
+		errs = append(errs, closeValue(o.Closer))
 	}
+	c.release()
 	return errors.Join(errs...)
 }
 
@@ -198,8 +208,8 @@ func explainEnd(ctx context.Context, limits Limits, otherwise error) error {
 }
 
 // Call runs a tool in a fresh instance, with env as its only authority, and returns its JSON result. Errors are
-// *DeniedError, *LimitError, *GuestError, *InputError, *UnknownToolError, *TrapError, *DefinitionError, ctx's error, a
-// *LoadError of a component that cannot be instantiated, or a fault of the host.
+// *DeniedError, *LimitError, *GuestError, *InputError, *UnknownToolError, *TrapError, *GrantError, *DefinitionError, ctx's
+// error, a *LoadError of a component that cannot be instantiated, or a fault of the host.
 func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env) ([]byte, error) {
 	r, err := c.Do(ctx, Request{Tool: tool, Input: input, Env: env})
 	return r.Output, err
