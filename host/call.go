@@ -18,6 +18,8 @@ import (
 // Request is one call of a tool.
 type Request struct {
 	Tool string
+	// Name is what errors call the call when other tools start it. Default: Tool.
+	Name string
 	// Input is JSON; nil is `{}`.
 	Input []byte
 	// Env is all the authority that the call has.
@@ -70,9 +72,13 @@ type call struct {
 }
 
 // limits are those of one call.
-func (h *Host) limits(r Request) Limits {
+func (h *Host) limits(r Request, outer *frame) Limits {
 	l := r.Limits.or(h.options.Limits)
 	l.Memory = min(l.Memory, h.options.MaxMemory)
+	if outer != nil {
+		l.Memory, l.CPU, l.Wall = min(l.Memory, outer.limits.Memory), min(l.CPU, outer.limits.CPU), min(l.Wall, outer.limits.Wall)
+		l.Nesting = min(l.Nesting, outer.limits.Nesting)
+	}
 	return l
 }
 
@@ -102,23 +108,27 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 		return nil, Usage{}, err
 	}
 	defer done()
-	limits := h.limits(r)
+	outer := frameOf(ctx)
+	limits := h.limits(r, outer)
 
 	ctx, finish := context.WithCancelCause(ctx)
 	defer finish(errDone)
 	wall := time.AfterFunc(limits.Wall, func() { finish(errWall) })
 	defer wall.Stop()
 	defer context.AfterFunc(h.closing, func() { finish(ErrClosed) })() //nolint:contextcheck // the host's end, beside the caller's
-	if err := h.slots.Acquire(ctx, 1); err != nil {
+	leave, err := h.enter(ctx, outer)
+	if err != nil {
 		return nil, Usage{}, explainEnd(ctx, limits, err)
 	}
-	defer h.slots.Release(1)
+	defer leave()
 
+	f := newFrame(c, r, limits, outer)
 	in := &call{
-		host: h, ctx: ctx, limits: limits, observe: r.Observe,
+		host: h, ctx: context.WithValue(ctx, frameKey{}, f), limits: limits, observe: r.Observe,
 		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
 	}
-	in.store = h.engine.NewStore(wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Done: ctx.Done()}, in)
+	in.store = h.engine.NewStore(wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Outer: outer.processor(), Done: ctx.Done()}, in)
+	f.budget = in.store.Budget()
 	defer context.AfterFunc(ctx, in.store.Cancel)()
 	defer func() {
 		in.usage.CPU = in.store.CPU()
@@ -208,8 +218,8 @@ func explainEnd(ctx context.Context, limits Limits, otherwise error) error {
 }
 
 // Call runs a tool in a fresh instance, with env as its only authority, and returns its JSON result. Errors are
-// *DeniedError, *LimitError, *GuestError, *InputError, *UnknownToolError, *TrapError, *GrantError, *DefinitionError, ctx's
-// error, a *LoadError of a component that cannot be instantiated, or a fault of the host.
+// *DeniedError, *LimitError, *GuestError, *InputError, *UnknownToolError, *TrapError, *GrantError, *DefinitionError,
+// *CycleError, ctx's error, a *LoadError of a component that cannot be instantiated, or a fault of the host.
 func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env) ([]byte, error) {
 	r, err := c.Do(ctx, Request{Tool: tool, Input: input, Env: env})
 	return r.Output, err
@@ -217,7 +227,11 @@ func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env
 
 // Do is Call with all there is to say about a call.
 func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
-	limits := c.host.limits(r)
+	outer := frameOf(ctx)
+	if err := outer.nest(c, r); err != nil {
+		return Result{}, err
+	}
+	limits := c.host.limits(r, outer)
 	if r.Input == nil {
 		r.Input = []byte("{}")
 	}

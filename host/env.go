@@ -48,12 +48,10 @@ func (c *call) open(b *binding, resource *abi.Resource) error {
 		return nil
 	}
 	b.value = b.capability
-	if o, ok := b.capability.(abi.Opener); ok {
-		ctx := c.ctx
-		if b.lease != nil {
-			ctx = b.lease.ctx
-		}
-		v, err := o.Open(ctx)
+	if d, ok := b.capability.(*delegated); ok {
+		b.value = d.value
+	} else if o, ok := b.capability.(abi.Opener); ok {
+		v, err := o.Open(c.under(b.lease))
 		if err != nil {
 			return fmt.Errorf("open binding %q: %w", b.name, err)
 		}
@@ -173,6 +171,28 @@ const maxBindingName = 64
 func bindable(name string) bool {
 	return name != "" && len(name) <= maxBindingName && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' })
 }
+
+// Capabilities implements [abi.Env].
+func (e environment) Capabilities() map[string]abi.Capability {
+	all := make(map[string]abi.Capability, len(e))
+	for name, b := range e {
+		all[name] = b.given
+		if b.given == nil {
+			all[name] = &delegated{interfaceName: b.interfaceName, value: b.value, grants: b.lease.granted()}
+		}
+	}
+	return all
+}
+
+// delegated is what the guest of another call put into an env. That call closes it.
+type delegated struct {
+	interfaceName string
+	value         any
+	grants        []*Grant
+}
+
+// Interface implements [abi.Capability].
+func (d *delegated) Interface() string { return d.interfaceName }
 
 func (c *call) environment(rep abi.Value) (environment, error) {
 	h, err := c.handles.find(rep.(abi.Rep), c.host.env)

@@ -286,11 +286,8 @@ func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%T does not implement %s", self.value, f.Name)
 	}
-	ctx, scope := c.ctx, scoped{c, self.binding, c.lease}
-	if c.lease != nil {
-		ctx = c.lease.ctx
-	}
-	result, err := m.Call(ctx, self.value, args[1:], scope)
+	scope := scoped{c, self.binding, c.lease}
+	result, err := m.Call(c.under(c.lease), self.value, args[1:], scope)
 	if err != nil {
 		// What it says may be no more than that its context ended.
 		if over := c.lease.over(); over != nil {

@@ -256,12 +256,27 @@ func (l *lease) Charge(bytes int64) error {
 	return nil
 }
 
+func (l *lease) granted() []*Grant {
+	if l == nil {
+		return nil
+	}
+	return l.grants
+}
+
 // over says why nothing can be done under the lease any more; nil while something can.
 func (l *lease) over() *abi.Error {
 	if l == nil {
 		return nil
 	}
 	return spend(l.grants, cost{})
+}
+
+// under is the context of what is done under a lease.
+func (c *call) under(l *lease) context.Context {
+	if l == nil {
+		return c.ctx
+	}
+	return l.ctx
 }
 
 // leaseOf returns the call's lease of these grants. There are at most as many as handles, so that a guest which mixes what it
@@ -380,8 +395,11 @@ func unwrap(capability abi.Capability) (abi.Capability, []*Grant, error) {
 		}
 		grants, capability = append(grants, g), g.capability
 	}
-	if capability == nil {
+	switch d, ok := capability.(*delegated); {
+	case capability == nil:
 		return nil, nil, errors.New("is nil")
+	case ok:
+		grants = append(grants, d.grants...)
 	}
 	return capability, union(grants), nil
 }
