@@ -57,10 +57,16 @@ func TestGrantsInTypeScript(t *testing.T) {
 		{"a subdirectory", `await env.files.makeDirectory("a"); const d = await env.files.subdirectory("a"); const ro = await d.readOnly();
 			console.log("revoke"); return caught(() => ro.list(""));`, revoked, host.GrantOptions{}},
 		{"a blob, in a capability of another grant", `const b = await env.blobs.createBlob(["x"]); console.log("revoke"); return caught(() => env.free.write("b", b));`, revoked, host.GrantOptions{}},
-		{"a budget that narrowing would escape", `const two = await (await env.files.subdirectory("a")).readOnly(); return caught(() => two.list(""));`,
-			`"exhausted: exhausted: operations: 2"`, host.GrantOptions{Operations: 2}},
-		{"bytes", `await env.values.set("k", "123"); await env.values.get("k"); return caught(() => env.values.set("k", "1234"));`,
-			`"exhausted: exhausted: bytes: 10"`, host.GrantOptions{Bytes: 10}},
+		{
+			"a budget that narrowing would escape", `const two = await (await env.files.subdirectory("a")).readOnly(); return caught(() => two.list(""));`,
+			`"exhausted: exhausted: operations: 2"`,
+			host.GrantOptions{Operations: 2},
+		},
+		{
+			"bytes", `await env.values.set("k", "123"); await env.values.get("k"); return caught(() => env.values.set("k", "1234"));`,
+			`"exhausted: exhausted: bytes: 10"`,
+			host.GrantOptions{Bytes: 10},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := s.workspace.Workspace("grants")
