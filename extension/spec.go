@@ -3,6 +3,7 @@ package extension
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +29,9 @@ const (
 	exampleSpec = "NAME=KIND, like clock=clock or notes=workspace:my-notes,rw"
 	exampleHTTP = "NAME=http:https://api.example.com/repos/**,methods=GET+POST"
 )
+
+// specKinds are the kinds of a command line: those of a manifest, and tools.
+var specKinds = append(slices.Clone(kinds), "tools")
 
 // storeName names a workspace or a bucket; it may become part of a file's name.
 var storeName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
@@ -64,6 +68,7 @@ func ParseSpecs(specs []string) ([]Binding, error) {
 //	notes=workspace:NAME[/path][,rw]                                read-only without rw
 //	cache=kv:NAME
 //	clock=clock    random=random    console=console    blob=blob
+//	helpers=tools:FILE[,FILE]...                                    the tools of other extensions
 //
 // A comma in a URL is written %2C. An error is a *[SpecError].
 func ParseSpec(spec string) (Binding, error) {
@@ -92,16 +97,18 @@ func ParseSpec(spec string) (Binding, error) {
 		grant, err = workspaceSpec(argument, options)
 	case "kv":
 		grant, err = kvSpec(argument, options)
+	case "tools":
+		grant, err = toolsSpec(argument, options)
 	case "clock", "random", "console", "blob":
 		if hasArgument || options != "" {
 			return fail(name+"="+kind, "%s takes neither an argument nor options", kind)
 		}
 		grant = switches[kind]
 	case "dir", "browser":
-		return fail("one of "+strings.Join(kinds, ", "), "%s is not in this version", kind)
+		return fail("one of "+strings.Join(specKinds, ", "), "%s is not in this version", kind)
 	default:
-		instead := "one of " + strings.Join(kinds, ", ")
-		if near := nearest(kind, kinds); near != "" {
+		instead := "one of " + strings.Join(specKinds, ", ")
+		if near := nearest(kind, specKinds); near != "" {
 			instead = near
 		}
 		return fail(instead, "there is no kind %s", quote(kind))
@@ -111,6 +118,17 @@ func ParseSpec(spec string) (Binding, error) {
 		return Binding{}, err
 	}
 	return Binding{Name: name, Grant: grant}, nil
+}
+
+func toolsSpec(argument, options string) (Grant, *SpecError) {
+	files := []string{argument}
+	if options != "" {
+		files = append(files, strings.Split(options, ",")...)
+	}
+	if slices.Contains(files, "") {
+		return nil, &SpecError{Message: "a file has no name", Instead: "tools:FILE[,FILE]..."}
+	}
+	return Tools{Files: files}, nil
 }
 
 func workspaceSpec(argument, options string) (Grant, *SpecError) {

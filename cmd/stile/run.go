@@ -20,7 +20,7 @@ type runCommand struct {
 	Bind       []string `sep:"none" placeholder:"NAME=SPEC" help:"What the tool gets as env.NAME. Can be repeated."`
 	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings the tool gets. It is used only when it is named."`
 	NoDefaults bool     `help:"Do not bind console, clock and random."`
-	Limit      []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles or pending. Can be repeated."`
+	Limit      []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles, pending or nesting. Can be repeated."`
 	JSON       bool     `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
 }
 
@@ -33,6 +33,8 @@ func (*runCommand) Help() string {
     NAME=http:URL-PATTERN[,option]...    requests; options: methods=GET+POST, headers=x-name, max-response=BYTES,
                                          addresses=127.0.0.0/8 for hosts that are not public
     NAME=clock  NAME=random  NAME=console  NAME=blob
+    NAME=tools:FILE[,FILE]...            the tools of other extensions: env.NAME.call("FILE_TOOL", input, { env: { ... } })
+                                         or env.NAME.FILE.TOOL(input), without the ending of FILE
 
 An extension with a manifest keeps what it asks for under its own name: the workspace of its name, a bucket for each kv binding.
 
@@ -92,7 +94,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 		s.say("[%s] %s", level, strings.ReplaceAll(message, "\n", "\n    "))
 	})
 	defer func() { err = errors.Join(err, state.Close()) }()
-	env, err := state.Env(ctx, bindings)
+	env, err := n.env(ctx, state, bindings)
 	if err != nil {
 		return err
 	}
