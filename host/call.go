@@ -41,7 +41,7 @@ type Result struct {
 
 // Usage is what a call used.
 type Usage struct {
-	// CPU is processor time, as [Limits] counts it.
+	// CPU is processor time, as [Limits] counts it, without that of tools it started.
 	CPU time.Duration
 	// Operations is how many imported functions were called.
 	Operations int
