@@ -191,7 +191,7 @@ func TestReceivers(t *testing.T) {
 
 func TestCallMisfits(t *testing.T) {
 	impl := implement(t, shelfResource(t), reflect.TypeFor[*shelf]())
-	revoked := &handles{err: &abi.Error{Code: abi.CodeRevoked}}
+	revoked := &handles{err: abi.Errorf(abi.CodeRevoked, "by the owner")}
 	tests := []struct {
 		method string
 		args   values
@@ -201,7 +201,7 @@ func TestCallMisfits(t *testing.T) {
 		{"open", nil, "[method]shelf.open: want 1 arguments, have 0"},
 		{"open", values{1}, "[method]shelf.open: name: want string, have int"},
 		{"put-all", values{values{values{}}, variant{}}, "[method]shelf.put-all: entries[0]: want 2 fields, have 0"},
-		{"lend", values{abi.Rep(9)}, "[method]shelf.lend: source: want borrow<file>: revoked"},
+		{"lend", values{abi.Rep(9)}, "[method]shelf.lend: source: want borrow<file>: revoked: by the owner"},
 	}
 	for _, test := range tests {
 		t.Run(test.method, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestCallMisfits(t *testing.T) {
 	equal(t, err, again)
 	value, err := method.Encode(nil, &abi.ValueError{Err: revoked.err}, nil)
 	equal(t, nil, err)
-	equal(t, abi.Value(variant{1, variant{Case: 1}}), value)
+	equal(t, abi.Value(variant{1, variant{1, "by the owner"}}), value)
 }
 
 func TestEncodeResultMisfits(t *testing.T) {

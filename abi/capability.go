@@ -22,8 +22,16 @@ type Capability interface {
 // Opener is a [Capability] that makes a value for each call that uses it. ctx ends with the call.
 type Opener interface {
 	Capability
-	// Open returns the value whose methods implement the resource for one call.
+	// Open returns the value whose methods implement the resource for one call. They must be safe for concurrent use too: a
+	// call can pass its handle to a tool that it starts.
 	Open(ctx context.Context) (any, error)
+}
+
+// Env is the Go value behind a handle of stile:capability/env, as a method gets it that takes one.
+type Env interface {
+	// Capabilities are its bindings, to bind them again in a call that is made for its holder. They keep the grants that they
+	// are bound through, and live as long as the call that the env is of.
+	Capabilities() map[string]Capability
 }
 
 // Pollable is a Go value for the resource `pollable` of stile:capability/poll: a channel that is closed when it is ready.

@@ -14,6 +14,7 @@ import (
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capabilities/workspace"
 )
 
@@ -34,7 +35,7 @@ func sortBindings(bindings []Binding) {
 	slices.SortFunc(bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Grant is what one binding may do: [HTTP], [Workspace], [Dir], [KV], [Clock], [Random], [Console], [Blob] or [Custom].
+// Grant is what one binding may do: [HTTP], [Workspace], [Dir], [KV], [Clock], [Random], [Console], [Blob], [Tools] or [Custom].
 type Grant interface {
 	// Interface names the WIT interface of the capability, e.g. "stile:capability/http@0.1.0".
 	Interface() string
@@ -88,6 +89,12 @@ type Console struct{}
 // Blob is a store in which bytes can be kept on the host for the length of a call.
 type Blob struct{}
 
+// Tools are the tools of other extensions. Only a command line can grant them; [State.Env] does not make them.
+type Tools struct {
+	// Files are sources or components.
+	Files []string
+}
+
 // Custom is a capability of the program that embeds the host.
 type Custom struct {
 	// Name is the whole name of the WIT interface, e.g. "acme:crm/contacts@1.0.0".
@@ -121,6 +128,9 @@ func (Console) Interface() string { return console.Interface }
 func (Blob) Interface() string { return blob.Interface }
 
 // Interface implements [Grant].
+func (Tools) Interface() string { return tools.Interface }
+
+// Interface implements [Grant].
 func (c Custom) Interface() string { return c.Name }
 
 func (g HTTP) json() (string, any) { return "http", g.Rules }
@@ -145,6 +155,7 @@ func (Clock) json() (string, any)   { return "clock", true }
 func (Random) json() (string, any)  { return "random", true }
 func (Console) json() (string, any) { return "console", true }
 func (Blob) json() (string, any)    { return "blob", true }
+func (g Tools) json() (string, any) { return "tools", g.Files }
 
 func (c Custom) json() (string, any) { return c.Name, c.Config }
 

@@ -30,8 +30,8 @@ const (
 	exampleHTTP = "NAME=http:https://api.example.com/repos/**,methods=GET+POST"
 )
 
-// specKinds are the kinds of a command line.
-var specKinds = append(slices.Clone(kinds), "dir")
+// specKinds are the kinds of a command line: those of a manifest, directories and tools.
+var specKinds = append(slices.Clone(kinds), "dir", "tools")
 
 // storeName names a workspace or a bucket; it may become part of a file's name.
 var storeName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
@@ -69,6 +69,7 @@ func ParseSpecs(specs []string) ([]Binding, error) {
 //	files=dir:PATH[,rw]                                             a directory of the machine, read-only without rw
 //	cache=kv:NAME
 //	clock=clock    random=random    console=console    blob=blob
+//	helpers=tools:FILE[,FILE]...                                    the tools of other extensions
 //
 // A comma in a URL is written %2C; the path of a directory has none. An error is a *[SpecError].
 func ParseSpec(spec string) (Binding, error) {
@@ -99,6 +100,8 @@ func ParseSpec(spec string) (Binding, error) {
 		grant, err = dirSpec(argument, options)
 	case "kv":
 		grant, err = kvSpec(argument, options)
+	case "tools":
+		grant, err = toolsSpec(argument, options)
 	case "clock", "random", "console", "blob":
 		if hasArgument || options != "" {
 			return fail(name+"="+kind, "%s takes neither an argument nor options", kind)
@@ -118,6 +121,17 @@ func ParseSpec(spec string) (Binding, error) {
 		return Binding{}, err
 	}
 	return Binding{Name: name, Grant: grant}, nil
+}
+
+func toolsSpec(argument, options string) (Grant, *SpecError) {
+	files := []string{argument}
+	if options != "" {
+		files = append(files, strings.Split(options, ",")...)
+	}
+	if slices.Contains(files, "") {
+		return nil, &SpecError{Message: "a file has no name", Instead: "tools:FILE[,FILE]..."}
+	}
+	return Tools{Files: files}, nil
 }
 
 func workspaceSpec(argument, options string) (Grant, *SpecError) {

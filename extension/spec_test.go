@@ -20,12 +20,13 @@ func TestParseSpecs(t *testing.T) {
 		{"none", nil, nil},
 		{
 			"each kind",
-			[]string{"time=clock", "notes=workspace:my-notes/a/b,rw", "docs=workspace:docs", "cache=kv:c1", "dice=random", "log=console", "bytes=blob"},
+			[]string{"help=tools:./a.ts,b.wasm", "time=clock", "notes=workspace:my-notes/a/b,rw", "docs=workspace:docs", "cache=kv:c1", "dice=random", "log=console", "bytes=blob"},
 			[]Binding{
 				{"bytes", Blob{}},
 				{"cache", KV{Store: "c1"}},
 				{"dice", Random{}},
 				{"docs", Workspace{Store: "docs", Path: "/", Access: Read}},
+				{"help", Tools{Files: []string{"./a.ts", "b.wasm"}}},
 				{"log", Console{}},
 				{"notes", Workspace{Store: "my-notes", Path: "/a/b", Access: ReadWrite}},
 				{"time", Clock{}},
@@ -60,7 +61,7 @@ func TestParseSpecs(t *testing.T) {
 }
 
 func TestParseSpecsRefuses(t *testing.T) {
-	all := "one of http, workspace, kv, clock, random, console, blob, dir"
+	all := "one of http, workspace, kv, clock, random, console, blob, dir, tools"
 	tests := []struct {
 		specs []string
 		want  string

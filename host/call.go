@@ -18,6 +18,8 @@ import (
 // Request is one call of a tool.
 type Request struct {
 	Tool string
+	// Name is what errors call the call when other tools start it. Default: Tool.
+	Name string
 	// Input is JSON; an empty one is `{}`.
 	Input []byte
 	// Env is all the authority that the call has.
@@ -44,7 +46,7 @@ type Result struct {
 
 // Usage is what a call used.
 type Usage struct {
-	// CPU is processor time, as [Limits] counts it.
+	// CPU is processor time, as [Limits] counts it, without that of tools it started.
 	CPU time.Duration
 	// Operations is how many imported functions were called.
 	Operations int
@@ -66,7 +68,10 @@ type call struct {
 	limits  Limits
 	store   *wasmtime.Store
 	handles handles
-	owned   []io.Closer // values opened for this call
+	owned   []owned // values opened for this call
+	leases  []*lease
+	lease   *lease  // of the operation at work
+	faults  []error // of closing what grants left open
 	usage   Usage
 	observe func(Operation)
 	record  *record // nil when nothing is recorded
@@ -74,9 +79,13 @@ type call struct {
 }
 
 // limits are those of one call.
-func (h *Host) limits(r Request) Limits {
+func (h *Host) limits(r Request, outer *frame) Limits {
 	l := r.Limits.or(h.options.Limits)
 	l.Memory = min(l.Memory, h.options.MaxMemory)
+	if outer != nil {
+		l.Memory, l.CPU, l.Wall = min(l.Memory, outer.limits.Memory), min(l.CPU, outer.limits.CPU), min(l.Wall, outer.limits.Wall)
+		l.Nesting = min(l.Nesting, outer.limits.Nesting)
+	}
 	return l
 }
 
@@ -92,10 +101,16 @@ func (h *Host) within(ctx context.Context, limits Limits) (_ context.Context, st
 	}
 }
 
+// owned is a value that is closed with its call, or when its grants are over.
+type owned struct {
+	io.Closer
+	lease *lease
+}
+
 // own has v closed at the end of the call, if it can be.
-func (c *call) own(v any) {
+func (c *call) own(v any, l *lease) {
 	if closer, ok := v.(io.Closer); ok {
-		c.owned = append(c.owned, closer)
+		c.owned = append(c.owned, owned{closer, l})
 	}
 }
 
@@ -113,17 +128,21 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 		return nil, Usage{}, err
 	}
 	defer done()
-	limits := h.limits(r)
-	if err := h.slots.Acquire(ctx, 1); err != nil {
+	outer := frameOf(ctx)
+	limits := h.limits(r, outer)
+	leave, err := h.enter(ctx, outer)
+	if err != nil {
 		return nil, Usage{}, explainEnd(ctx, limits, err)
 	}
-	defer h.slots.Release(1)
+	defer leave()
 
+	f := newFrame(c, r, limits, outer)
 	in := &call{
-		host: h, ctx: ctx, limits: limits, observe: r.Observe, record: r.record, replay: r.replay,
+		host: h, ctx: context.WithValue(ctx, frameKey{}, f), limits: limits, observe: r.Observe, record: r.record, replay: r.replay,
 		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
 	}
-	in.store = h.engine.NewStore(wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Done: ctx.Done()}, in)
+	in.store = h.engine.NewStore(wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Outer: outer.processor(), Done: ctx.Done()}, in)
+	f.budget = in.store.Budget()
 	defer context.AfterFunc(ctx, in.store.Cancel)()
 	defer func() {
 		in.usage.CPU = in.store.CPU()
@@ -146,10 +165,11 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 
 // end closes what the guest left open. Its errors are the host's.
 func (c *call) end() error {
-	errs := []error{c.handles.sweep()}
+	errs := append(c.faults, c.handles.sweep())
 	for _, o := range slices.Backward(c.owned) {
-		errs = append(errs, closeValue(o))
+		errs = append(errs, closeValue(o.Closer))
 	}
+	c.release()
 	return errors.Join(errs...)
 }
 
@@ -212,8 +232,8 @@ func explainEnd(ctx context.Context, limits Limits, otherwise error) error {
 }
 
 // Call runs a tool in a fresh instance, with env as its only authority, and returns its JSON result. Errors are
-// *DeniedError, *LimitError, *GuestError, *InputError, *UnknownToolError, *TrapError, *DefinitionError, ctx's error, a
-// *LoadError of a component that cannot be instantiated, or a fault of the host.
+// *DeniedError, *LimitError, *GuestError, *InputError, *UnknownToolError, *TrapError, *GrantError, *DefinitionError,
+// *CycleError, ctx's error, a *LoadError of a component that cannot be instantiated, or a fault of the host.
 func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env) ([]byte, error) {
 	r, err := c.Do(ctx, Request{Tool: tool, Input: input, Env: env})
 	return r.Output, err
@@ -244,7 +264,11 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 
 // do makes a call that r says how to record or to replay.
 func (c *Component) do(ctx context.Context, r Request) (Result, error) {
-	limits := c.host.limits(r)
+	outer := frameOf(ctx)
+	if err := outer.nest(c, r); err != nil {
+		return Result{}, err
+	}
+	limits := c.host.limits(r, outer)
 	if len(r.Input) > limits.Input {
 		return Result{}, exceeded("input", size(int64(limits.Input)))
 	}

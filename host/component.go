@@ -65,7 +65,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 		}
 		return nil, &LoadError{Reason: abi.PrintableCut(err.Error(), 4*kib)}
 	}
-	if err := c.connect(); err != nil {
+	if err := c.connect(); err != nil { //nolint:contextcheck // operations have the context of their call
 		c.free()
 		return nil, err
 	}

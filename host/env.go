@@ -19,7 +19,10 @@ type Env map[string]abi.Capability
 type binding struct {
 	name           string
 	interfaceName  string
-	capability     abi.Capability // nil when the guest put a handle there
+	given          abi.Capability // what the call was given; nil when the guest put a handle there
+	capability     abi.Capability // inside the grants of given
+	grants         []*Grant
+	lease          *lease // of the grants, once it was asked for
 	value          any
 	implementation *abi.Implementation
 }
@@ -30,10 +33,11 @@ type environment map[string]*binding
 func newEnvironment(env Env) (environment, error) {
 	e := make(environment, len(env))
 	for name, c := range env {
-		if c == nil {
-			return nil, fmt.Errorf("binding %q is nil", name)
+		capability, grants, err := unwrap(c)
+		if err != nil {
+			return nil, fmt.Errorf("binding %q %w", name, err)
 		}
-		e[name] = &binding{name: name, interfaceName: c.Interface(), capability: c}
+		e[name] = &binding{name: name, interfaceName: capability.Interface(), given: c, capability: capability, grants: grants}
 	}
 	return e, nil
 }
@@ -44,13 +48,15 @@ func (c *call) open(b *binding, resource *abi.Resource) error {
 		return nil
 	}
 	b.value = b.capability
-	if o, ok := b.capability.(abi.Opener); ok {
-		v, err := o.Open(c.ctx)
+	if d, ok := b.capability.(*delegated); ok {
+		b.value = d.value
+	} else if o, ok := b.capability.(abi.Opener); ok {
+		v, err := o.Open(c.under(b.lease))
 		if err != nil {
 			return fmt.Errorf("open binding %q: %w", b.name, err)
 		}
 		b.value = v
-		c.own(v)
+		c.own(v, b.lease)
 	}
 	var err error
 	b.implementation, err = c.host.implementation(resource, b.value)
@@ -82,10 +88,24 @@ func (c *call) getBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 		})))
 	}
 	resource := f.Result.Ok.Resource
-	if err := c.open(b, resource); err != nil {
+	if b.lease == nil && b.grants != nil {
+		if b.lease, err = c.leaseOf(b.grants); err != nil {
+			return nil, err
+		}
+	}
+	over := b.lease.over()
+	if over == nil {
+		if err = c.open(b, resource); err != nil {
+			over = b.lease.over()
+		}
+	}
+	switch {
+	case over != nil:
+		return c.errResult(f.Result, over)
+	case err != nil:
 		return nil, err
 	}
-	rep, err := c.handles.add(&handle{resource: resource, value: b.value, implementation: b.implementation, binding: name, shared: true})
+	rep, err := c.handles.add(&handle{resource: resource, value: b.value, implementation: b.implementation, binding: name, shared: true, lease: b.lease})
 	if err != nil {
 		return nil, err
 	}
@@ -139,9 +159,9 @@ func (c *call) putBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 		return c.errResult(f.Result, refused)
 	}
 	if !h.shared {
-		c.own(h.value)
+		c.own(h.value, h.lease)
 	}
-	e[name] = &binding{name: h.binding, interfaceName: f.Interface.Name, value: h.value, implementation: h.implementation}
+	e[name] = &binding{name: h.binding, interfaceName: f.Interface.Name, value: h.value, implementation: h.implementation, lease: h.lease}
 	return okResult(nil), nil
 }
 
@@ -151,6 +171,28 @@ const maxBindingName = 64
 func bindable(name string) bool {
 	return name != "" && len(name) <= maxBindingName && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' })
 }
+
+// Capabilities implements [abi.Env].
+func (e environment) Capabilities() map[string]abi.Capability {
+	all := make(map[string]abi.Capability, len(e))
+	for name, b := range e {
+		all[name] = b.given
+		if b.given == nil {
+			all[name] = &delegated{interfaceName: b.interfaceName, value: b.value, grants: b.lease.granted()}
+		}
+	}
+	return all
+}
+
+// delegated is what the guest of another call put into an env. That call closes it.
+type delegated struct {
+	interfaceName string
+	value         any
+	grants        []*Grant
+}
+
+// Interface implements [abi.Capability].
+func (d *delegated) Interface() string { return d.interfaceName }
 
 func (c *call) environment(rep abi.Value) (environment, error) {
 	h, err := c.handles.find(rep.(abi.Rep), c.host.env)
@@ -198,23 +240,18 @@ var envOperations = map[string]func(c *call, args []abi.Value) (abi.Value, error
 // pollOperations implement stile:capability/poll.
 var pollOperations = map[string]func(c *call, args []abi.Value) (abi.Value, error){
 	"[method]pollable.ready": func(c *call, args []abi.Value) (abi.Value, error) {
-		p, err := c.pollable(args[0])
+		h, err := c.pollable(args[0])
 		if err != nil {
 			return nil, err
 		}
-		select {
-		case <-p:
-			return true, nil
-		default:
-			return false, nil
-		}
+		return h.ready(), nil
 	},
 	"[method]pollable.block": func(c *call, args []abi.Value) (abi.Value, error) {
-		p, err := c.pollable(args[0])
+		h, err := c.pollable(args[0])
 		if err != nil {
 			return nil, err
 		}
-		_, err = wait(c.ctx, []abi.Pollable{p})
+		_, err = c.wait([]*handle{h})
 		return nil, err
 	},
 	"poll": func(c *call, args []abi.Value) (abi.Value, error) {
@@ -225,14 +262,14 @@ var pollOperations = map[string]func(c *call, args []abi.Value) (abi.Value, erro
 		if len(list) > c.limits.Pending {
 			return nil, exceeded("pending", strconv.Itoa(c.limits.Pending))
 		}
-		pollables := make([]abi.Pollable, len(list))
+		pollables := make([]*handle, len(list))
 		for i, v := range list {
 			var err error
 			if pollables[i], err = c.pollable(v); err != nil {
 				return nil, err
 			}
 		}
-		ready, err := wait(c.ctx, pollables)
+		ready, err := c.wait(pollables)
 		if err != nil {
 			return nil, err
 		}
@@ -240,31 +277,51 @@ var pollOperations = map[string]func(c *call, args []abi.Value) (abi.Value, erro
 	},
 }
 
-func (c *call) pollable(rep abi.Value) (abi.Pollable, error) {
-	h, err := c.handles.find(rep.(abi.Rep), c.host.pollable)
-	if err != nil {
-		return nil, err
+func (c *call) pollable(rep abi.Value) (*handle, error) {
+	return c.handles.find(rep.(abi.Rep), c.host.pollable)
+}
+
+// ready reports whether a pollable is: also when its grant is over, since then nothing else will come.
+func (h *handle) ready() bool {
+	select {
+	case <-h.value.(abi.Pollable):
+		return true
+	default:
+		return h.lease.over() != nil
 	}
-	return h.value.(abi.Pollable), nil
 }
 
 // wait returns the indices of those that are ready, once at least one is.
-func wait(ctx context.Context, pollables []abi.Pollable) ([]abi.Value, error) {
-	cases := make([]reflect.SelectCase, len(pollables)+1)
-	for i, p := range pollables {
-		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf((<-chan struct{})(p))}
+func (c *call) wait(pollables []*handle) ([]abi.Value, error) {
+	cases := make([]reflect.SelectCase, 0, len(pollables)+1)
+	on := func(ch <-chan struct{}) {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)})
 	}
-	cases[len(pollables)] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}
-	if chosen, _, _ := reflect.Select(cases); chosen == len(pollables) {
-		return nil, context.Cause(ctx)
-	}
-	ready := []abi.Value{}
-	for i, p := range pollables {
-		select {
-		case <-p:
-			ready = append(ready, uint32(i))
-		default:
+	on(c.ctx.Done())
+	var grants []*Grant
+	for _, h := range pollables {
+		on(h.value.(abi.Pollable))
+		if h.lease != nil && h.lease.over() == nil {
+			on(h.lease.ctx.Done())
+			grants = append(grants, h.lease.grants...)
 		}
 	}
-	return ready, nil
+	// A lease that is over by now has ended its context.
+	if grants = union(grants); spend(grants, cost{running: 1}) == nil {
+		defer leave(grants)
+	}
+	for {
+		ready := []abi.Value{}
+		for i, h := range pollables {
+			if h.ready() {
+				ready = append(ready, uint32(i))
+			}
+		}
+		if len(ready) > 0 {
+			return ready, nil
+		}
+		if reflect.Select(cases); c.ctx.Err() != nil {
+			return nil, context.Cause(c.ctx)
+		}
+	}
 }

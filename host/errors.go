@@ -28,7 +28,7 @@ func (e *DeniedError) Is(target error) bool { return target == error(abi.ErrDeni
 
 // LimitError is a call that exceeded a limit.
 type LimitError struct {
-	// Limit names it: memory, cpu, wall, stack, input, output, handles, pending, bytes, promise, engine.
+	// Limit names it: memory, cpu, wall, stack, input, output, handles, pending, nesting, bytes, promise, engine.
 	Limit string
 	// Value is the limit's value, as a person reads it; empty where none can be told.
 	Value string
@@ -51,6 +51,14 @@ func (e *LimitError) Error() string {
 
 // exceeded is the error of a limit that the host itself holds.
 func exceeded(limit, value string) *LimitError { return &LimitError{Limit: limit, Value: value} }
+
+// CycleError is a call that was refused because it is at work already, further out: tools that call each other.
+type CycleError struct {
+	// Chain are the names of the tools that called each other; the last is one of those before it.
+	Chain []string
+}
+
+func (e *CycleError) Error() string { return "tools call each other: " + strings.Join(e.Chain, " -> ") }
 
 // GuestError is the tool's own failure: the guest's word, made printable. Stack names the lines of the author's source.
 type GuestError struct{ Failure abi.Failure }

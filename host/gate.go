@@ -112,13 +112,15 @@ type operation struct {
 	waits bool
 	// outside is set when its answer comes from outside the call, so that it is recorded and, in a replay, not asked for.
 	outside bool
+	// polls is set for those of poll, which no grant refuses: what is over is ready.
+	polls bool
 	// execute does it, once the gate has let it pass.
 	execute func(c *call, args []abi.Value) (abi.Value, error)
 }
 
 // operation makes the gate's entry for a function. Nobody knows what those of an embedder's interface do, so they wait.
 func (h *Host) operation(f *abi.Func) (*operation, error) {
-	op := &operation{fn: f, waits: true, outside: true}
+	op := &operation{fn: f, waits: true, outside: true, polls: f.Interface.Name == abi.PollInterface}
 	if name, ok := strings.CutPrefix(f.Interface.Name, capabilityPackage); ok {
 		name, _, _ = strings.Cut(name, "@")
 		if op.waits, ok = waits[name+"#"+f.Name]; !ok {
@@ -185,11 +187,20 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 		return nil, err
 	}
 	// The engine has checked that handles are the guest's own; here they must still be open and of the right kind.
-	if binding, err = c.authorise(op, args); err != nil {
+	if binding, c.lease, err = c.authorise(op, args); err != nil {
 		return nil, err
 	}
 	if c.replay != nil && op.outside {
 		return c.replay.answer(c, op, binding, args)
+	}
+	if c.leases != nil {
+		c.closeOver()
+	}
+	if l := c.lease; l != nil {
+		if refused := spend(l.grants, op.cost()); refused != nil {
+			return c.refuse(op, binding, args, refused)
+		}
+		defer leave(l.grants)
 	}
 	if !op.waits {
 		return op.execute(c, args)
@@ -200,36 +211,92 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 	return result, err
 }
 
-// authorise checks that every handle among the arguments is open, and returns the binding of the first.
-func (c *call) authorise(op *operation, args []abi.Value) (binding string, err error) {
-	check := func(t *abi.Type, v abi.Value) error {
-		if t.Kind != abi.KindOwn && t.Kind != abi.KindBorrow {
+// cost is what a grant is charged for an operation.
+func (op *operation) cost() cost {
+	if op.fn.Resource == nil { // put
+		return cost{running: 1}
+	}
+	return cost{operations: 1, running: 1}
+}
+
+// authorise checks that every handle among the arguments is open, and returns the binding of the first and the grants of all.
+func (c *call) authorise(op *operation, args []abi.Value) (binding string, l *lease, err error) {
+	for i, p := range op.fn.Params {
+		err := eachHandle(p.Type, args[i], func(t *abi.Type, rep abi.Rep) error {
+			h, err := c.handles.find(rep, t.Resource)
+			if err != nil {
+				return fmt.Errorf("%s: %w", op.fn.Name, err)
+			}
+			if binding == "" {
+				binding = h.binding
+			}
+			if h.lease != nil && !op.polls {
+				l, err = c.mix(l, h.lease)
+			}
+			return err
+		})
+		if err != nil {
+			return "", nil, err
+		}
+	}
+	return binding, l, nil
+}
+
+// eachHandle visits the handles in a value of type t, until visit fails.
+func eachHandle(t *abi.Type, v abi.Value, visit func(*abi.Type, abi.Rep) error) error {
+	switch t.Kind {
+	case abi.KindOwn, abi.KindBorrow:
+		return visit(t, v.(abi.Rep))
+	case abi.KindList:
+		list, _ := v.([]abi.Value) // list<u8> is []byte
+		if len(list) == 0 || !holdsHandles(t.Elem) {
 			return nil
 		}
-		h, err := c.handles.find(v.(abi.Rep), t.Resource)
-		if err != nil {
-			return fmt.Errorf("%s: %w", op.fn.Name, err)
-		}
-		if binding == "" {
-			binding = h.binding
-		}
-		return nil
-	}
-	for i, p := range op.fn.Params {
-		if p.Type.Kind != abi.KindList {
-			err = check(p.Type, args[i])
-		} else if list, ok := args[i].([]abi.Value); ok {
-			for _, v := range list {
-				if err = check(p.Type.Elem, v); err != nil {
-					break
-				}
+		for _, e := range list {
+			if err := eachHandle(t.Elem, e, visit); err != nil {
+				return err
 			}
 		}
-		if err != nil {
-			return "", err
+	case abi.KindRecord, abi.KindTuple:
+		for i, f := range t.Fields {
+			if err := eachHandle(f.Type, v.([]abi.Value)[i], visit); err != nil {
+				return err
+			}
 		}
+	case abi.KindVariant, abi.KindOption, abi.KindResult:
+		variant := v.(abi.Variant)
+		if carried := payload(t, variant.Case); carried != nil {
+			return eachHandle(carried, variant.Value, visit)
+		}
+	default:
 	}
-	return binding, nil
+	return nil
+}
+
+// payload is the type that a case carries; nil when it carries nothing.
+func payload(t *abi.Type, at uint32) *abi.Type {
+	switch {
+	case t.Kind == abi.KindVariant:
+		return t.Cases[at].Type
+	case t.Kind == abi.KindResult && at == 0:
+		return t.Ok
+	case t.Kind == abi.KindResult:
+		return t.Err
+	case at == 1:
+		return t.Elem
+	default:
+		return nil
+	}
+}
+
+// holdsHandles reports whether a value of type t can have handles in it.
+func holdsHandles(t *abi.Type) bool {
+	if t == nil {
+		return false
+	}
+	return t.Kind == abi.KindOwn || t.Kind == abi.KindBorrow || holdsHandles(t.Elem) || holdsHandles(t.Ok) || holdsHandles(t.Err) ||
+		slices.ContainsFunc(t.Fields, func(f abi.Field) bool { return holdsHandles(f.Type) }) ||
+		slices.ContainsFunc(t.Cases, func(c abi.Case) bool { return holdsHandles(c.Type) })
 }
 
 // method calls the Go method behind a capability's method.
@@ -242,8 +309,14 @@ func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%T does not implement %s", self.value, f.Name)
 	}
-	scope := scoped{c, self.binding}
-	result, err := m.Call(c.ctx, self.value, args[1:], scope)
+	scope := scoped{c, self.binding, c.lease}
+	result, err := m.Call(c.under(c.lease), self.value, args[1:], scope)
+	if err != nil {
+		// What it says may be no more than that its context ended.
+		if over := c.lease.over(); over != nil {
+			err = over
+		}
+	}
 	err = c.denied(self.binding, err)
 	return m.Encode(result, err, scope)
 }

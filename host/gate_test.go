@@ -60,6 +60,35 @@ func TestEveryFunctionPassesTheGate(t *testing.T) {
 	}
 }
 
+// TestUngrantedCostsNothing holds the gate to no allocation for an operation whose handles are of no grant.
+func TestUngrantedCostsNothing(t *testing.T) {
+	known, err := abi.ParseCapability(wit.Capability(), wit.Extension())
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := known.Interface("stile:capability/kv@0.1.0").Funcs
+	f := set[slices.IndexFunc(set, func(f *abi.Func) bool { return f.Name == "[method]bucket.set" })]
+	op, err := (&Host{known: known}).operation(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &call{host: &Host{}, ctx: t.Context(), handles: handles{open: map[abi.Rep]*handle{}, limit: 1}}
+	rep, err := c.handles.add(&handle{resource: f.Resource})
+	if err != nil {
+		t.Fatal(err)
+	}
+	op.execute = func(*call, []abi.Value) (abi.Value, error) { return nil, nil }
+	op.waits = false // no store here
+	args := []abi.Value{rep, "key", "value"}
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := c.gate(op, args); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // TestDiffer finds every way in which two function types can differ.
 func TestDiffer(t *testing.T) {
 	parse := func(signature string) *abi.Func {

@@ -20,6 +20,9 @@ type handle struct {
 	binding string
 	// shared values outlive the handle: they belong to the env, which closes them.
 	shared bool
+	closed bool
+	// lease is of the grants that it depends on; nil when it depends on none.
+	lease *lease
 }
 
 // handles is the host's own table of a call's handles: the engine does not run destructors when a store is closed.
@@ -100,7 +103,8 @@ func (t *handles) sweep() error {
 }
 
 func (h *handle) close() error {
-	if c, ok := h.value.(io.Closer); ok && !h.shared {
+	if c, ok := h.value.(io.Closer); ok && !h.shared && !h.closed {
+		h.closed = true
 		return closeValue(c)
 	}
 	return nil
@@ -125,10 +129,12 @@ func dropHandle(s *wasmtime.Store, rep abi.Rep) error {
 	return c.handles.remove(rep).close()
 }
 
-// scoped gives a capability's method access to the handles of a call; what it returns belongs to the same binding.
+// scoped gives a capability's method access to the handles of a call; what it returns belongs to the same binding
+// and depends on the same grants.
 type scoped struct {
 	call    *call
 	binding string
+	lease   *lease
 }
 
 // Value implements abi.Handles.
@@ -153,7 +159,7 @@ func (s scoped) Take(rep abi.Rep, r *abi.Resource) (any, error) {
 // Add implements abi.Handles.
 func (s scoped) Add(r *abi.Resource, v any) (abi.Rep, error) {
 	c := s.call
-	h := &handle{resource: r, value: v, binding: s.binding}
+	h := &handle{resource: r, value: v, binding: s.binding, lease: s.lease}
 	var err error
 	if _, ok := v.(abi.Pollable); !ok {
 		h.implementation, err = c.host.implementation(r, v)

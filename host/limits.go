@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Limits bound one call. A zero field means its default.
+// Limits bound one call. A zero field means its default. A call that another one starts has at most the limits of that: its
+// processor time counts there too, and the wall clock is the same.
 type Limits struct {
 	// Memory is the most bytes each linear memory may have. Default 64 MiB; Options.MaxMemory caps it.
 	Memory int64
@@ -20,8 +21,11 @@ type Limits struct {
 	Input, Output int
 	// Handles is how many handles may be open at once. Default 1,000.
 	Handles int
-	// Pending is how many operations may be waited for at once. Default 64.
+	// Pending is how many operations may be waited for at once; and of the tools that a call starts and that these start, how
+	// many may be at work at once. Default 64.
 	Pending int
+	// Nesting is how deep a call may start calls of other tools that start others. Default 8.
+	Nesting int
 }
 
 const (
@@ -31,7 +35,7 @@ const (
 
 // defaults is the one place where the default of every limit stands.
 var defaults = Limits{
-	Memory: 64 * mib, CPU: 5 * time.Second, Wall: time.Minute, Input: mib, Output: mib, Handles: 1000, Pending: 64,
+	Memory: 64 * mib, CPU: 5 * time.Second, Wall: time.Minute, Input: mib, Output: mib, Handles: 1000, Pending: 64, Nesting: 8,
 }
 
 // or fills the zero fields of l from base.
@@ -43,6 +47,7 @@ func (l Limits) or(base Limits) Limits {
 	fill(&l.Output, base.Output)
 	fill(&l.Handles, base.Handles)
 	fill(&l.Pending, base.Pending)
+	fill(&l.Nesting, base.Nesting)
 	return l
 }
 

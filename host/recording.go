@@ -243,7 +243,7 @@ func (r *record) reserve() bool {
 func (r *record) end(ctx context.Context, c *Component, request Request, result Result, err error, to Recorder) {
 	e, o := &r.enc, r.host.options
 	out := &Recording{
-		Component: c.digest, Tool: abi.PrintableCut(request.Tool, 256), Limits: r.host.limits(request), Started: r.started, Duration: time.Since(r.started),
+		Component: c.digest, Tool: abi.PrintableCut(request.Tool, 256), Limits: r.host.limits(request, frameOf(ctx)), Started: r.started, Duration: time.Since(r.started),
 		Recorded: r.recorded, Operations: e.buf, Cut: r.cut, Usage: result.Usage, Outcome: outcome(ctx, err),
 	}
 	if len(request.Env) > 0 {

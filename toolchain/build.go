@@ -281,6 +281,10 @@ func (t *Toolchain) world(wanted []string, b *bundled) (*abi.World, error) {
 			candidates = append(candidates, known.Interface(name))
 		}
 	}
+	uses := b.Uses
+	if slices.Contains(wanted, toolsInterface) {
+		uses = func(word string) bool { return word == "call" || b.Uses(word) } // env.tools.extension.tool() does not name it
+	}
 	w := &abi.World{Name: "stile:extension/extension@0.1.0", Exports: []*abi.Interface{known.Interface(abi.ExtensionTools)}}
 	added := map[string]bool{}
 	for _, i := range candidates {
@@ -288,9 +292,12 @@ func (t *Toolchain) world(wanted []string, b *bundled) (*abi.World, error) {
 			continue
 		}
 		added[i.Name] = true
-		if pruned := prune(i, b); pruned != nil {
+		if pruned := prune(i, uses); pruned != nil {
 			w.Imports = append(w.Imports, pruned)
 		}
+	}
+	if slices.ContainsFunc(w.Imports, func(i *abi.Interface) bool { return i.Name == toolsInterface }) && uses("call") {
+		passOn(w.Imports, known)
 	}
 	if slices.ContainsFunc(w.Imports, waits) {
 		poll := *known.Interface(abi.PollInterface)
@@ -300,6 +307,22 @@ func (t *Toolchain) world(wanted []string, b *bundled) (*abi.World, error) {
 	return w, nil
 }
 
+const toolsInterface = "stile:capability/tools@0.1.0"
+
+// passOn adds `put` to interfaces that have `get`, since their handles can be passed on to tools.
+func passOn(imports []*abi.Interface, known *abi.Resolve) {
+	for _, i := range imports {
+		if !slices.ContainsFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == "get" }) {
+			continue
+		}
+		for _, f := range known.Interface(i.Name).Funcs {
+			if f.Name == "put" && f.Resource == nil {
+				i.Funcs = append(i.Funcs, f)
+			}
+		}
+	}
+}
+
 // ambient are the interfaces behind web APIs, which code uses without naming a binding.
 var ambient = []string{
 	abi.EnvInterface, "stile:capability/console@0.1.0", "stile:capability/clock@0.1.0", "stile:capability/random@0.1.0",
@@ -307,14 +330,14 @@ var ambient = []string{
 }
 
 // prune keeps the functions of an interface that the code can reach; nil when it reaches none.
-func prune(i *abi.Interface, b *bundled) *abi.Interface {
+func prune(i *abi.Interface, uses func(word string) bool) *abi.Interface {
 	if i.Name == abi.PollInterface || i.Name == abi.ExtensionTools {
 		return nil
 	}
 	p := *i
 	p.Funcs = nil
 	for _, f := range i.Funcs {
-		if f.Resource != nil && reaches(i, f, b) {
+		if f.Resource != nil && reaches(i, f, uses) {
 			p.Funcs = append(p.Funcs, f)
 		}
 	}
@@ -323,19 +346,19 @@ func prune(i *abi.Interface, b *bundled) *abi.Interface {
 	}
 	// A method is of use only with the handle that `get` gives. Blobs come from other interfaces, but for a store of them.
 	get := slices.IndexFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == "get" && f.Resource == nil })
-	if get >= 0 && (!strings.Contains(i.Name, "/blob@") || b.Uses("createBlob")) {
+	if get >= 0 && (!strings.Contains(i.Name, "/blob@") || uses("createBlob")) {
 		p.Funcs = append(p.Funcs, i.Funcs[get])
 	}
 	return &p
 }
 
 // reaches reports whether a word in the code leads to a method: its own name, or that of an API over it.
-func reaches(i *abi.Interface, f *abi.Func, b *bundled) bool {
+func reaches(i *abi.Interface, f *abi.Func, uses func(word string) bool) bool {
 	name := apiName(i.Name, f.Name)
 	if words, ok := apis[name]; ok {
-		return slices.ContainsFunc(words, func(word string) bool { return word == always || b.Uses(word) })
+		return slices.ContainsFunc(words, func(word string) bool { return word == always || uses(word) })
 	}
-	return b.Uses(camel(name[strings.LastIndexByte(name, '.')+1:]))
+	return uses(camel(name[strings.LastIndexByte(name, '.')+1:]))
 }
 
 // apiName is what apis calls a method of an interface: "kv.bucket.get".

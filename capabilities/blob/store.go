@@ -68,22 +68,31 @@ type Writer struct {
 }
 
 // Append adds at most [MaxBytes] bytes.
-func (w *Writer) Append(_ context.Context, data []byte) error {
+func (w *Writer) Append(ctx context.Context, data []byte) error {
 	if len(data) > MaxBytes {
 		return abi.Errorf(abi.CodeInvalid, "%d bytes in one call: at most %d", len(data), MaxBytes)
+	}
+	return w.write(ctx, data)
+}
+
+// AppendText adds text as UTF-8.
+func (w *Writer) AppendText(ctx context.Context, text string) error {
+	return w.write(ctx, []byte(text))
+}
+
+func (w *Writer) write(ctx context.Context, data []byte) error {
+	if err := abi.Charge(ctx, len(data)); err != nil {
+		return err
 	}
 	_, err := w.builder.Write(data)
 	return err
 }
 
-// AppendText adds text as UTF-8.
-func (w *Writer) AppendText(_ context.Context, text string) error {
-	_, err := w.builder.Write([]byte(text))
-	return err
-}
-
 // AppendBlob adds the content of source. It stops when ctx ends.
 func (w *Writer) AppendBlob(ctx context.Context, source *Blob) error {
+	if err := abi.Charge(ctx, int(source.size)); err != nil {
+		return err
+	}
 	reader := source.Reader()
 	for ctx.Err() == nil {
 		if _, err := io.CopyN(w.builder, reader, MaxBytes); errors.Is(err, io.EOF) {

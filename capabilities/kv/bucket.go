@@ -60,12 +60,21 @@ func (b *Bucket) Get(ctx context.Context, key string) (*string, error) {
 		value, err = b.value(context.WithoutCancel(ctx), c, key)
 		return err
 	})
-	return value, err
+	if err == nil && value != nil {
+		err = abi.Charge(ctx, len(*value))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return value, nil
 }
 
 // Set stores value under key.
 func (b *Bucket) Set(ctx context.Context, key, value string) error {
 	if err := cmp.Or(b.checkKey(key), b.checkValue(value)); err != nil {
+		return err
+	}
+	if err := abi.Charge(ctx, len(key)+len(value)); err != nil {
 		return err
 	}
 	return b.store.db.Update(ctx, func(c *sqlite.Conn) error { return b.put(ctx, c, key, value) })
@@ -100,9 +109,9 @@ func (b *Bucket) List(ctx context.Context, prefix string, limit uint32, cursor *
 	}
 	limit = min(limit, maxPage)
 	var page Page
+	size := 0
 	err = b.store.db.Read(ctx, func(c *sqlite.Conn) error {
 		// UTF-8 has no byte 0xff, so prefix + 0xff comes after every key that starts with prefix.
-		size := 0
 		for row, err := range c.Rows(ctx, `SELECT key, value FROM entry WHERE bucket = ? AND key >= ? AND key < ? ORDER BY key`,
 			b.name, []byte(from), []byte(prefix+"\xff")) {
 			if err != nil {
@@ -122,6 +131,9 @@ func (b *Bucket) List(ctx context.Context, prefix string, limit uint32, cursor *
 		}
 		return nil
 	})
+	if err == nil {
+		err = abi.Charge(ctx, size)
+	}
 	if err != nil {
 		return Page{}, err
 	}
@@ -163,7 +175,9 @@ func (b *Bucket) Increment(ctx context.Context, key string, delta int64) (int64,
 func (b *Bucket) CompareAndSet(ctx context.Context, key string, expected, value *string) (bool, error) {
 	err := b.checkKey(key)
 	if err == nil && value != nil {
-		err = b.checkValue(*value)
+		if err = b.checkValue(*value); err == nil {
+			err = abi.Charge(ctx, len(key)+len(*value))
+		}
 	}
 	if err != nil {
 		return false, err

@@ -17,7 +17,7 @@ const wasmMemory = 4 << 30
 // parseLimits reads NAME=VALUE pairs.
 func parseLimits(pairs []string) (host.Limits, error) {
 	var l host.Limits
-	names := "memory, cpu, wall, input, output, handles and pending"
+	names := "memory, cpu, wall, input, output, handles, pending and nesting"
 	for _, pair := range pairs {
 		name, value, _ := strings.Cut(pair, "=")
 		var err error
@@ -38,6 +38,8 @@ func parseLimits(pairs []string) (host.Limits, error) {
 			l.Handles, err = parseInt(value, parseCount)
 		case "pending":
 			l.Pending, err = parseInt(value, parseCount)
+		case "nesting":
+			l.Nesting, err = parseInt(value, parseCount)
 		default:
 			err = fmt.Errorf("there is no limit %q; there are %s", name, names)
 		}

@@ -20,7 +20,7 @@ type runCommand struct {
 	Bind       []string `sep:"none" placeholder:"NAME=SPEC" help:"What the tool gets as env.NAME. Can be repeated."`
 	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings the tool gets. It is used only when it is named."`
 	NoDefaults bool     `help:"Do not bind console, clock and random."`
-	Limit      []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles or pending. Can be repeated."`
+	Limit      []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles, pending or nesting. Can be repeated."`
 	NoRecord   bool     `help:"Do not record the call. STILE_RECORD=off does the same for every call."`
 	JSON       bool     `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
 }
@@ -36,6 +36,8 @@ func (*runCommand) Help() string {
                                          addresses=127.0.0.0/8 for hosts that are not public,
                                          credential=SECRET,as=bearer|basic|header:NAME|query:NAME
     NAME=clock  NAME=random  NAME=console  NAME=blob
+    NAME=tools:FILE[,FILE]...            the tools of other extensions: env.NAME.call("FILE_TOOL", input, { env: { ... } })
+                                         or env.NAME.FILE.TOOL(input), without the ending of FILE
 
 The call is recorded in STILE_HOME, where stile calls lists, shows and replays it.
 
@@ -100,7 +102,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	}, n.cache)
 	defer func() { err = errors.Join(err, state.Close()) }()
 	state.HTTP.Credentials = secrets
-	env, err := state.Env(ctx, bindings)
+	env, err := n.env(ctx, state, bindings)
 	if err != nil {
 		return err
 	}

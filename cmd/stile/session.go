@@ -112,7 +112,7 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 		n.progress = func(message string) { s.say("%s", message) }
 	}
 	n.host, err = host.New(ctx, host.Options{
-		Instances: 16, WarmInstances: 1, // one call at a time, and the tools it may call
+		Instances: 80, WarmInstances: 1, // one call at a time, and the tools it may call
 		MaxMemory: max(o.memory, maxMemory), MaxComponent: maxComponent,
 		CacheDir: where.cache, KeyDir: where.home, WIT: o.wit, Logger: n.logger,
 	})

@@ -14,7 +14,8 @@ export namespace Types {
   }
   type Error =
     | { tag: "denied"; val: Denial }
-    | { tag: "revoked" }
+    /** Why, in words of whoever took it back. */
+    | { tag: "revoked"; val: string }
     | { tag: "expired" }
     /** A budget or limit, named with its value. */
     | { tag: "exhausted"; val: string }

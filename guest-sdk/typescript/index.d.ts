@@ -268,8 +268,13 @@ export type Log = Pick<Console, "trace" | "debug" | "log" | "info" | "warn" | "e
 
 /** The binding of a `stile:capability/tools` interface: other tools. */
 export interface Tools {
-  /** Calls a tool by its whole name, `<extension>_<tool>`, with no bindings but its own. */
-  call(name: string, input?: unknown): Promise<any>;
+  /**
+   * Calls a tool by its whole name, `<extension>_<tool>`. It has its own bindings, and those passed in `env`: bindings of
+   * this call under their names or others, and what `narrow`, `subdirectory` and `readOnly` made of them, which is given away.
+   */
+  call(name: string, input?: unknown, options?: { env?: Record<string, object> }): Promise<any>;
   /** Tools whose name or description fits the query; at most 20 when `limit` is absent. */
   search(query: string, limit?: number): Promise<{ name: string; description: string; inputSchema: any }[]>;
+  /** `tools.github.list_issues(input)` is `tools.call("github_list_issues", input)`. */
+  readonly [extension: string]: any;
 }

@@ -6,7 +6,7 @@ import { generated } from "./generated";
 import { kv } from "./kv";
 import { random } from "./random";
 import { iface, known } from "./bindings";
-import { bindings, handle, kindOf, type Raw } from "./session";
+import { bindings, derived, handle, kindOf, pass, type Raw, select } from "./session";
 import { tools } from "./tools";
 import { workspace } from "./workspace";
 
@@ -30,12 +30,37 @@ type Made = Record<string, object>;
 const made: Made = Object.create(null);
 
 function binding(name: string): object {
-  return (made[name] ??= (sugar.get(kindOf(name)!) ?? generated)(handle(name)));
+  const kind = kindOf(name)!;
+  return (made[name] ??= iface(kind)?.handle ? (sugar.get(kind) ?? generated)(handle(name)) : unused(name, kind));
+}
+
+/** A binding of an interface that the extension was built without: all it can do is to be passed on. */
+function unused(name: string, kind: string): object {
+  return new Proxy({}, {
+    get(_, property) {
+      if (typeof property === "symbol" || probes.has(property)) return undefined;
+      throw new TypeError(`env.${name}: this extension was built without the interface ${kind}`);
+    },
+  });
 }
 
 /** Makes the objects of the bindings that are known from the build and imported. */
 export function prepare(): void {
   for (const name of Object.keys(known())) if (iface(known()[name])?.handle) binding(name);
+}
+
+/** An env of bindings, under their names or others, and of what was made of them; the handles of the latter are given away. */
+export function passed(env: Record<string, object>): Raw {
+  const entries = Object.entries(env);
+  const target = select(entries.filter(([name, object]) => made[name] === object).map(([name]) => name));
+  for (const [name, object] of entries) {
+    if (made[name] === object) continue;
+    const from = Object.keys(made).find((other) => made[other] === object);
+    const source = from === undefined ? derived(object) : { kind: kindOf(from)!, from };
+    if (!source) throw new TypeError(`env.${name}: only bindings can be passed on, and what narrow, subdirectory and readOnly make of them`);
+    pass(target, name, source);
+  }
+  return target;
 }
 
 const handler: ProxyHandler<Made> = {

@@ -10,7 +10,7 @@ export interface Denial {
 
 // What each case of the variant `error` of stile:capability/types says, with what came with it.
 const texts: Record<string, (value: any) => string> = {
-  revoked: () => "the grant was revoked",
+  revoked: (reason) => `the grant was revoked${reason && `: ${reason}`}`,
   expired: () => "the grant has expired",
   exhausted: (limit) => `exhausted: ${limit}`,
   "timed-out": () => "timed out",

@@ -6,7 +6,7 @@ import { Body, type Content } from "./body";
 import { ask, CapabilityError } from "./errors";
 import { Request, type RequestInit } from "./request";
 import { Response, response } from "./response";
-import { bindings, handle, type Raw } from "./session";
+import { bindings, derive, handle, type Raw } from "./session";
 
 interface Rule {
   scheme?: string;
@@ -20,7 +20,10 @@ interface Rule {
 export function http(client: Raw) {
   return {
     fetch: async (input: string | URL | Request, init?: RequestInit) => send(client, new Request(input, init)),
-    narrow: (rules: (string | Rule)[]) => http(ask(() => client.narrow([...rules].map(whole)))),
+    narrow: (rules: (string | Rule)[]) => {
+      const narrowed: Raw = ask(() => client.narrow([...rules].map(whole)));
+      return derive("stile:capability/http", narrowed, http(narrowed));
+    },
     rules: () => ask(() => client.rules()),
   };
 }

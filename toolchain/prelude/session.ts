@@ -32,7 +32,6 @@ export function kindOf(name: string): string | undefined {
 /** The handle of a binding, which the host is asked for when it is first used. */
 export function handle(name: string): Raw {
   const kind = kindOf(name)!;
-  if (!iface(kind)?.handle) throw new TypeError(`env.${name}: this extension was built without the interface ${kind}`);
   return later(kind, () => open(name, kind));
 }
 
@@ -46,9 +45,35 @@ function open(name: string, kind: string): Raw {
   return raw;
 }
 
-/** An env with no bindings, for a tool that needs none of ours. */
-export function nothing(): Raw {
-  return ask(() => env!.subset([]));
+/** An env with some of the bindings, for a tool that is called. */
+export function select(names: string[]): Raw {
+  return ask(() => env!.subset(names));
+}
+
+/** A handle that can be passed on: one that was made of others, or another one of a binding. */
+interface Source {
+  kind: string;
+  raw?: Raw;
+  from?: string;
+}
+
+const made = new WeakMap<object, Source>();
+
+/** Notes that an object stands for a handle that was made of others. */
+export function derive<T extends object>(kind: string, raw: Raw, object: T): T {
+  made.set(object, { kind, raw });
+  return object;
+}
+
+export function derived(object: object): Source | undefined {
+  return made.get(object);
+}
+
+/** Puts a handle into an env that is to be passed on. */
+export function pass(target: Raw, name: string, { kind, raw, from }: Source): void {
+  const put = iface(kind)?.functions.put;
+  if (!put) throw new TypeError(`env.${name}: this extension was built without the means to pass on what it does not use itself`);
+  ask(() => put(target, name, raw ?? iface(kind)!.functions.get(env, from)));
 }
 
 /** The handle that a web API uses: the binding named like the interface, or else the first of that interface. */

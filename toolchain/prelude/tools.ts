@@ -1,14 +1,23 @@
 // The sugar of stile:capability/tools.
 import { wait } from "./bindings";
+import { passed } from "./env";
 import { ask } from "./errors";
-import { nothing, type Raw } from "./session";
+import type { Raw } from "./session";
 
-export function tools(raw: Raw) {
-  return {
-    call: async (name: string, input: unknown = {}) => {
-      const pending: Raw = ask(() => raw.start(name, JSON.stringify(input), nothing()));
+interface CallOptions {
+  env?: Record<string, object>;
+}
+
+export function tools(raw: Raw): object {
+  const own: Record<string, unknown> = {
+    call: async (name: string, input: unknown = {}, { env = {} }: CallOptions = {}) => {
+      const pending: Raw = ask(() => raw.start(name, JSON.stringify(input), passed(env)));
       await wait(pending.subscribe());
-      return JSON.parse(ask(() => pending.take()));
+      try {
+        return JSON.parse(ask(() => pending.take()));
+      } finally {
+        pending.drop();
+      }
     },
     search: async (query: string, limit = 20) =>
       ask(() => raw.search(query, limit)).map(({ name, description, inputSchema }: any) => ({
@@ -17,4 +26,11 @@ export function tools(raw: Raw) {
         inputSchema: JSON.parse(inputSchema),
       })),
   };
+  const call = own.call as (name: string, ...rest: unknown[]) => unknown;
+  // tools.github.list_issues(input) is tools.call("github_list_issues", input).
+  const named = (make: (name: string) => unknown, own: object = {}) =>
+    new Proxy(own, {
+      get: (own: any, name) => own[name] ?? (typeof name === "symbol" || name === "then" || name === "toJSON" ? undefined : make(name)),
+    });
+  return named((extension) => named((tool) => (...rest: unknown[]) => call(`${extension}_${tool}`, ...rest)), own);
 }

@@ -3,7 +3,7 @@ import { Blob, blobBytes, blobHandle, hostBlob, piece } from "./blob";
 import { view } from "./encoding";
 import { ask } from "./errors";
 import { page, type PageOptions } from "./page";
-import type { Raw } from "./session";
+import { derive, type Raw } from "./session";
 
 type Content = string | Uint8Array | ArrayBuffer | Blob;
 
@@ -41,6 +41,10 @@ async function collect<Page extends { cursor?: string }>(
     if (cursor === undefined || count >= limit) return cursor;
     await null;
   }
+}
+
+function below(raw: Raw): object {
+  return derive("stile:capability/workspace", raw, workspace(raw));
 }
 
 export function workspace(raw: Raw): object {
@@ -113,8 +117,8 @@ export function workspace(raw: Raw): object {
     copy: async (source: string, target: string) => ask(() => raw.copy(source, target)),
     remove: async (path: string, { recursive = false }: { recursive?: boolean } = {}) =>
       ask(() => raw.remove(path, recursive)),
-    subdirectory: (path: string) => workspace(ask(() => raw.subdirectory(path))),
-    readOnly: () => workspace(ask(() => raw.readOnly())),
+    subdirectory: (path: string) => below(ask(() => raw.subdirectory(path))),
+    readOnly: () => below(ask(() => raw.readOnly())),
   };
 }
 

@@ -52,6 +52,15 @@ static uint64_t elapsed(const stile_state *s) {
   return t < STILE_TICK ? t : STILE_TICK;
 }
 
+// charge charges the budgets for the time that the store has used in all, and reports whether one of them is spent.
+static int charge(stile_state *s, uint64_t used) {
+  uint64_t more = used - s->cpu_charged;
+  int spent = 0;
+  s->cpu_charged = used;
+  for (stile_budget *b = s->budget; b; b = b->outer) spent |= __atomic_add_fetch(&b->used, more, __ATOMIC_RELAXED) >= b->limit;
+  return spent;
+}
+
 // on_epoch runs at every tick of the engine's epoch while the guest runs.
 static wasmtime_error_t *on_epoch(wasmtime_context_t *context, void *data, uint64_t *delta, wasmtime_update_deadline_kind_t *kind) {
   (void)context;
@@ -61,7 +70,7 @@ static wasmtime_error_t *on_epoch(wasmtime_context_t *context, void *data, uint6
   if (__atomic_load_n(s->waiting, __ATOMIC_RELAXED) > 0) goYield(s->handle);
   if (atomic_load_explicit(&s->cancelled, memory_order_relaxed))
     s->ended = STILE_CANCELLED;
-  else if (s->cpu_used + (now(CLOCK_THREAD_CPUTIME_ID) - s->cpu_start) >= s->cpu_limit)
+  else if (charge(s, s->cpu_used + (now(CLOCK_THREAD_CPUTIME_ID) - s->cpu_start)))
     s->ended = STILE_CPU;
   if (s->ended) return wasmtime_error_new("ended");
   *delta = 1;
@@ -85,6 +94,7 @@ static void begin(wasmtime_context_t *context, stile_state *state) {
 
 static void end(stile_state *state) {
   state->cpu_used += state->cpu_start ? now(CLOCK_THREAD_CPUTIME_ID) - state->cpu_start : elapsed(state);
+  charge(state, state->cpu_used);
 }
 
 wasmtime_error_t *stile_instantiate(wasmtime_component_linker_t *linker, wasmtime_context_t *context, wasmtime_component_t *component,

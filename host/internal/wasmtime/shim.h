@@ -14,13 +14,21 @@
 // Why the epoch callback ended a call.
 enum { STILE_RUNNING = 0, STILE_CANCELLED = 1, STILE_CPU = 2 };
 
+// stile_budget is processor time, in nanoseconds, that a store shares with the stores which its guest has others run. Theirs count
+// here too. Stores change `used` on their threads, so it is accessed atomically.
+typedef struct stile_budget {
+  struct stile_budget *outer;  // of the guest that had this one run; may be NULL
+  uint64_t limit, used;
+} stile_budget;
+
 // stile_state is the state of one store. Everything but `cancelled` belongs to the thread that runs the call.
 typedef struct {
   uintptr_t handle;          // cgo.Handle of the Go Store
   atomic_int cancelled;      // set by any thread
   int ended;                 // one of the reasons above
-  uint64_t cpu_limit;        // nanoseconds of thread time for the call
+  stile_budget *budget;      // of thread time for the call
   uint64_t cpu_used;         // nanoseconds used by earlier calls on this store
+  uint64_t cpu_charged;      // nanoseconds that the budgets were charged
   uint64_t wall_start;       // CLOCK_MONOTONIC when the running call began
   uint64_t cpu_start;        // thread time when the running call began; 0 until its first tick
   int32_t *waiting;          // how many stores wait for their turn; shared by all, may be NULL

@@ -11,6 +11,7 @@ import (
 	"runtime/cgo"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -26,6 +27,8 @@ type Limits struct {
 	Memory int64
 	// CPU is the thread time that instantiation and calls may use together.
 	CPU time.Duration
+	// Outer is the budget of the store whose guest has this one run; its thread time counts there too. It may be nil.
+	Outer *Budget
 	// Done ends the wait for a turn when it is closed; Cancel is still needed to end a running guest. It may be nil.
 	Done <-chan struct{}
 }
@@ -37,6 +40,7 @@ type Store struct {
 	Data any
 
 	engine  *Engine
+	budget  *Budget
 	c       *C.wasmtime_store_t
 	context *C.wasmtime_context_t
 	handle  cgo.Handle
@@ -54,7 +58,8 @@ func (e *Engine) NewStore(limits Limits, data any) *Store {
 	s := &Store{Data: data, engine: e, done: limits.Done, state: (*C.stile_state)(C.calloc(1, C.sizeof_stile_state))}
 	s.handle = cgo.NewHandle(s)
 	s.state.handle = C.uintptr_t(s.handle)
-	s.state.cpu_limit = C.uint64_t(limits.CPU)
+	s.budget = newBudget(limits.CPU, limits.Outer)
+	s.state.budget = s.budget.c
 	s.state.waiting = (*C.int32_t)(unsafe.Pointer(e.waiting))
 	s.c = C.stile_store_new(e.c, s.state, C.int64_t(limits.Memory), maxTableElements, maxCoreInstances, maxTables, maxMemories)
 	s.context = C.wasmtime_store_context(s.c)
@@ -139,6 +144,43 @@ func (s *Store) Close() {
 	s.handle.Delete()
 	C.free(unsafe.Pointer(s.state))
 	s.state = nil
+	s.budget.release()
+}
+
+// Budget is the thread time of a store, for the [Limits] of others. It may be kept when the store is closed.
+func (s *Store) Budget() *Budget { return s.budget }
+
+// Budget is thread time that several stores share. It is safe for concurrent use.
+type Budget struct {
+	c     *C.stile_budget
+	outer *Budget
+	users atomic.Int64 // the store that it is of and the budgets inside it; it is freed at 0
+}
+
+func newBudget(limit time.Duration, outer *Budget) *Budget {
+	b := &Budget{c: (*C.stile_budget)(C.calloc(1, C.sizeof_stile_budget))}
+	b.users.Store(1)
+	b.c.limit = C.uint64_t(limit)
+	if outer != nil && outer.retain() {
+		b.outer, b.c.outer = outer, outer.c
+	}
+	return b
+}
+
+// retain reports false when nobody uses the budget any more: what comes of a call that has ended ends by itself.
+func (b *Budget) retain() bool {
+	for n := b.users.Load(); n > 0; n = b.users.Load() {
+		if b.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Budget) release() {
+	for ; b != nil && b.users.Add(-1) == 0; b = b.outer {
+		C.free(unsafe.Pointer(b.c))
+	}
 }
 
 // Instance is a component's instance in one store, and valid as long as that.

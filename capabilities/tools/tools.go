@@ -1,0 +1,177 @@
+// Package tools lets a guest call other tools: it implements the interface stile:capability/tools over Go. A [Toolbox] finds
+// tools by name and has them run beside the guest; a [Call] is one of them at work. What a tool is, and what it may do, is
+// the business of whoever makes the toolbox: host.Callee is a tool of a component.
+package tools
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+)
+
+// Interface is the WIT interface this package implements.
+const Interface = "stile:capability/tools@0.1.0"
+
+// Func runs a tool. ctx ends with the call that started it; it has to return soon after. name is what the guest called the
+// tool by, input is text that should be JSON, and env what the guest passes on, to bind for the tool. The result is JSON. Of an
+// error, the guest learns what it learns of any capability's: the text of an *[abi.Error], and of others nothing.
+type Func func(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error)
+
+// Description is the record `description`: what a guest can find out about a tool.
+type Description struct {
+	// Name is what the tool is called by, "<extension>_<tool>".
+	Name        string
+	Description string
+	// InputSchema is JSON.
+	InputSchema string
+}
+
+// Options configures a [Toolbox].
+type Options struct {
+	// Resolve finds the tool of a name. It fails with abi.ErrNotFound, or with an *abi.Error that says why the tool cannot be
+	// called. It must be safe for concurrent use and not take long.
+	Resolve func(name string) (Func, error)
+	// Describe lists the tools for search, in the order in which they are found. It must be safe for concurrent use and not
+	// take long. Default: search finds nothing.
+	Describe func() []Description
+	// Held is how many bytes the host holds for one call at a time: inputs and results of the tools it started. Default 16 MiB.
+	Held int64
+}
+
+// Toolbox is the right to call some tools. It is an abi.Opener, so each call has the whole of Held to itself. It is
+// immutable, safe for concurrent use, and needs no closing; the calls that are made with it do.
+type Toolbox struct {
+	options Options
+	held    *blob.Quota
+}
+
+// New returns a toolbox.
+func New(o Options) (*Toolbox, error) {
+	if o.Resolve == nil {
+		return nil, errors.New("tools: without Resolve there is nothing to call")
+	}
+	if o.Describe == nil {
+		o.Describe = func() []Description { return nil }
+	}
+	o.Held = cmp.Or(o.Held, 16<<20)
+	return newToolbox(o), nil
+}
+
+func newToolbox(o Options) *Toolbox {
+	return &Toolbox{options: o, held: blob.NewQuota("bytes held for tools", o.Held)}
+}
+
+// Interface implements abi.Capability.
+func (t *Toolbox) Interface() string { return Interface }
+
+// Open implements abi.Opener: it returns a *Toolbox with the same options.
+func (t *Toolbox) Open(context.Context) (any, error) { return newToolbox(t.options), nil }
+
+// maxFound is the most that one search finds.
+const maxFound = 100
+
+// Search returns at most limit tools, and at most 100, whose name or description has every word of query in it, whatever the
+// case; an empty query fits all. Those that have all words in their name come first.
+func (t *Toolbox) Search(_ context.Context, query string, limit uint32) []Description {
+	words := strings.Fields(strings.ToLower(query))
+	var named, described []Description
+	for _, d := range t.options.Describe() {
+		name := strings.ToLower(d.Name)
+		if hasAll(name, words) {
+			named = append(named, d)
+		} else if hasAll(name+"\n"+strings.ToLower(d.Description), words) {
+			described = append(described, d)
+		}
+	}
+	found := append(named, described...)
+	return found[:min(len(found), maxFound, int(limit))]
+}
+
+func hasAll(text string, words []string) bool {
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// Start has a tool run, with env as what is passed on to it, and returns at once. It fails with abi.ErrNotFound when there is
+// no such tool, and with abi.ErrExhausted when the host holds too much for the call. What else goes wrong is what
+// [Call.Take] fails with. The tool ends with the call of the guest that started it.
+func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*Call, error) {
+	run, err := t.options.Resolve(tool)
+	if err != nil {
+		return nil, err
+	}
+	if err := abi.Charge(ctx, len(input)); err != nil {
+		return nil, err
+	}
+	if err := t.held.Reserve(int64(len(input))); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	c := &Call{held: t.held, cancel: cancel, done: make(chan struct{})}
+	capabilities := env.Capabilities() // here, because the guest goes on
+	go func() {
+		defer close(c.done)
+		defer cancel()
+		defer t.held.Release(int64(len(input)))
+		defer func() { c.panicked = recover() }() // for Take, on whose goroutine the host expects it
+		output, err := run(ctx, tool, []byte(input), capabilities)
+		if err == nil {
+			err = abi.Charge(ctx, len(output))
+		}
+		if err == nil {
+			err = t.held.Reserve(int64(len(output)))
+		}
+		if err != nil {
+			c.err = err
+			return
+		}
+		c.output = string(output)
+	}()
+	return c, nil
+}
+
+// Call is a tool at work: the resource `pending`. It is safe for concurrent use; who holds it closes it.
+type Call struct {
+	held   *blob.Quota
+	cancel context.CancelFunc
+	// done is closed when output, err or panicked is set.
+	done     chan struct{}
+	output   string
+	err      error
+	panicked any
+	closed   sync.Once
+}
+
+// Subscribe returns a pollable that is ready when Take answers without waiting.
+func (c *Call) Subscribe(context.Context) abi.Pollable { return c.done }
+
+// Take returns the result of the tool, JSON, and waits for it. It fails with what the tool failed with.
+func (c *Call) Take(ctx context.Context) (string, error) {
+	select {
+	case <-c.done:
+		if c.panicked != nil {
+			panic(c.panicked)
+		}
+		return c.output, c.err
+	case <-ctx.Done():
+		return "", fmt.Errorf("wait for the tool: %w", ctx.Err())
+	}
+}
+
+// Close ends the tool, if it still runs, and returns when it has. Closing again does nothing.
+func (c *Call) Close() error {
+	c.cancel()
+	<-c.done
+	c.closed.Do(func() { c.held.Release(int64(len(c.output))) })
+	return nil
+}

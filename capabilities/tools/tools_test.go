@@ -1,0 +1,188 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/wit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// env is what the host passes for a handle of an env.
+type env map[string]abi.Capability
+
+func (e env) Capabilities() map[string]abi.Capability { return e }
+
+// newBox returns an opened toolbox of one tool, "t".
+func newBox(t *testing.T, o Options, run Func) *Toolbox {
+	t.Helper()
+	o.Resolve = func(name string) (Func, error) {
+		if name != "t" {
+			return nil, abi.Errorf(abi.CodeNotFound, "tool %s", name)
+		}
+		return run, nil
+	}
+	box, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := box.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened.(*Toolbox)
+}
+
+func TestMatchesWIT(t *testing.T) {
+	known, err := abi.ParseCapability(wit.Capability())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, goType := range map[string]reflect.Type{"toolbox": reflect.TypeFor[*Toolbox](), "pending": reflect.TypeFor[*Call]()} {
+		for _, r := range known.Interface(Interface).Resources {
+			if r.Name != name {
+				continue
+			}
+			if _, err := abi.Implement(r, goType); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestSearch(t *testing.T) {
+	box := newBox(t, Options{Describe: func() []Description {
+		return []Description{{Name: "notes_find", Description: "Finds issues in notes"}, {Name: "github_list_issues", Description: "Lists them"}, {Name: "x", Description: "Issues"}}
+	}}, nil)
+	for _, c := range []struct {
+		query string
+		limit uint32
+		want  string
+	}{
+		{"issues", 9, "github_list_issues notes_find x"},
+		{"ISSUES  list", 9, "github_list_issues"},
+		{"", 2, "notes_find github_list_issues"},
+		{"issues", 0, ""},
+		{"none", 9, ""},
+	} {
+		var names []string
+		for _, d := range box.Search(t.Context(), c.query, c.limit) {
+			names = append(names, d.Name)
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%q: got %s, want %s", c.query, got, c.want)
+		}
+	}
+}
+
+func TestCalls(t *testing.T) {
+	passed := env{"a": nil}
+	box := newBox(t, Options{Held: 11}, func(_ context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error) {
+		switch string(input) {
+		case "fail":
+			return nil, errors.New("secret path")
+		case "big":
+			return make([]byte, 8), nil
+		}
+		if _, ok := env["a"]; !ok || name != "t" {
+			t.Errorf("got %s, %v", name, env)
+		}
+		return input, nil
+	})
+	if _, err := box.Start(t.Context(), "u", "1", passed); !errors.Is(err, abi.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := box.Start(t.Context(), "t", strings.Repeat("1", 12), passed); !errors.Is(err, abi.ErrExhausted) {
+		t.Errorf("got %v", err)
+	}
+	for _, c := range []struct{ input, want string }{{"1", "1"}, {"fail", "secret path"}, {"big", "\x00\x00\x00\x00\x00\x00\x00\x00"}, {"big", "\x00\x00\x00\x00\x00\x00\x00\x00"}} {
+		call, err := box.Start(t.Context(), "t", c.input, passed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-call.Subscribe(t.Context())
+		got, err := call.Take(t.Context())
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q", c.input, got)
+		}
+		for range 2 { // what is held is given back once
+			if err := call.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestClose ends a tool that would run for ever, and returns when it has ended.
+func TestClose(t *testing.T) {
+	ended := false
+	box := newBox(t, Options{}, func(ctx context.Context, _ string, _ []byte, _ map[string]abi.Capability) ([]byte, error) {
+		<-ctx.Done()
+		ended = true
+		return nil, ctx.Err()
+	})
+	call, err := box.Start(t.Context(), "t", "1", env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := call.Take(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if err := call.Close(); err != nil || !ended {
+		t.Errorf("got %v, ended: %v", err, ended)
+	}
+}
+
+// TestPanic has a tool's panic reach whoever takes its result, where the host recovers it.
+func TestPanic(t *testing.T) {
+	box := newBox(t, Options{}, func(context.Context, string, []byte, map[string]abi.Capability) ([]byte, error) { panic("a bug") })
+	call, err := box.Start(t.Context(), "t", "1", env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if p := recover(); p != "a bug" {
+			t.Errorf("got %v", p)
+		}
+		_ = call.Close()
+	}()
+	_, _ = call.Take(t.Context())
+}
+
+// meter lets n bytes pass.
+type meter struct{ left int64 }
+
+func (m *meter) Charge(n int64) error {
+	if n > m.left {
+		return abi.ErrExhausted
+	}
+	m.left -= n
+	return nil
+}
+
+func TestBytesAreCharged(t *testing.T) {
+	box := newBox(t, Options{}, func(_ context.Context, _ string, input []byte, _ map[string]abi.Capability) ([]byte, error) {
+		return input, nil
+	})
+	ctx := abi.WithMeter(t.Context(), &meter{left: 5})
+	call, err := box.Start(ctx, "t", "123", env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = call.Close() }()
+	if _, err := call.Take(ctx); !errors.Is(err, abi.ErrExhausted) {
+		t.Errorf("got %v", err)
+	}
+}

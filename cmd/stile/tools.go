@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
+)
+
+// env makes the capabilities of a call: those that state makes, and toolboxes of the extensions in files.
+func (n *session) env(ctx context.Context, state *extension.State, bindings []extension.Binding) (host.Env, error) {
+	toolboxes := map[string]extension.Tools{}
+	rest := slices.DeleteFunc(slices.Clone(bindings), func(b extension.Binding) bool {
+		g, ok := b.Grant.(extension.Tools)
+		if ok {
+			toolboxes[b.Name] = g
+		}
+		return ok
+	})
+	env, err := state.Env(ctx, rest)
+	if err != nil {
+		return nil, err
+	}
+	for name, g := range toolboxes {
+		if env[name], err = n.toolbox(ctx, state, g.Files); err != nil {
+			return nil, fmt.Errorf("bind %s: %w", name, err)
+		}
+	}
+	return env, nil
+}
+
+// toolbox offers the tools of extensions as "<extension>_<tool>", where the name of a file stands for the extension's. They have
+// the default bindings and what callers pass on.
+func (n *session) toolbox(ctx context.Context, state *extension.State, files []string) (*tools.Toolbox, error) {
+	callees := map[string]tools.Func{}
+	var found []tools.Description
+	for _, file := range files {
+		c, _, err := n.load(ctx, file, wants{})
+		if err != nil {
+			return nil, err
+		}
+		definitions, err := c.Tools(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		env, err := state.Env(ctx, extension.Defaults())
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range definitions {
+			name := extensionName(file) + "_" + d.Name
+			if callees[name] != nil {
+				return nil, usagef("%s: there is another tool %s", file, name)
+			}
+			callees[name] = host.Callee{Component: c, Tool: d.Name, Env: env}.Call
+			found = append(found, tools.Description{Name: name, Description: d.Description, InputSchema: d.InputSchema})
+		}
+	}
+	return tools.New(tools.Options{
+		Resolve: func(name string) (tools.Func, error) {
+			if call := callees[name]; call != nil {
+				return call, nil
+			}
+			var names []string
+			for _, d := range found {
+				names = append(names, d.Name)
+			}
+			return nil, abi.Errorf(abi.CodeNotFound, "tool %q; there are: %s", abi.PrintableCut(name, 64), strings.Join(names, ", "))
+		},
+		Describe: func() []tools.Description { return found },
+	})
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+func extensionName(file string) string {
+	base := filepath.Base(file)
+	return notInNames.ReplaceAllString(strings.ToLower(strings.TrimSuffix(base, filepath.Ext(base))), "_")
+}

@@ -1,0 +1,405 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// GrantOptions bound a [Grant]. A zero field is no bound.
+type GrantOptions struct {
+	// Expires is when the grant ends.
+	Expires time.Time
+	// Operations is how many operations may be made: calls of methods, of the capability and of what came of it. To get,
+	// pass on, drop or wait for a handle is none. One that fails counts too.
+	Operations int64
+	// Bytes is how much content operations may move, as the capabilities count it with [abi.Charge].
+	Bytes int64
+	// Time is how long operations may take together, waiting included. Two at once take it twice as fast.
+	Time time.Duration
+	// Clock tells the time. Default: the machine's.
+	Clock Clock
+}
+
+// Clock is where a [Grant] takes the time from. It is safe for concurrent use.
+type Clock interface {
+	Now() time.Time
+	// AfterFunc has f called once d has passed, on a goroutine of its own, unless stop is called before.
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	return time.AfterFunc(d, f).Stop
+}
+
+// Grant is a capability that can be taken back while calls use it, expire, or have a budget. All calls that are given it
+// share it, and so does what is derived from it: narrowed clients, subdirectories, exchanges, blobs, pollables, handles put
+// into another env, and the env of a tool that is called. When a grant wraps another, both hold; so do the grants of all
+// handles that an operation touches, also for what comes of it.
+//
+// Once a grant ended, the next operation fails with abi.ErrRevoked, abi.ErrExpired or abi.ErrExhausted; one that is at work
+// is cancelled, what is waited for counts as ready, and what is open of it is closed. It never works again. An operation
+// whose WIT result has no place for an error does nothing if it has no result at all, like `log`, and gives a pollable that
+// is ready, like `subscribe`; any other, like `now` or `size`, ends the call with a [GrantError], since whatever it
+// returned would be a lie.
+//
+// It is safe for concurrent use and needs no closing.
+type Grant struct {
+	capability abi.Capability
+	options    GrantOptions
+	id         uint64 // the order in which grants are locked
+
+	mu     sync.Mutex
+	ended  *abi.Error // why it is over
+	leases map[*lease]struct{}
+	used   GrantUsage
+	// running operations have used.Time counted up to since.
+	running int64
+	since   time.Time
+	stop    func() bool // of the timer; nil when there is none
+}
+
+// GrantUsage is what a grant was used for, by all calls. It never exceeds the bounds.
+type GrantUsage struct {
+	Operations, Bytes int64
+	Time              time.Duration
+	// Ended is why the grant is over: abi.ErrRevoked, abi.ErrExpired, or abi.ErrExhausted for its time. It is nil while
+	// operations are possible, and when there were as many operations or bytes as there may be.
+	Ended error
+}
+
+// GrantError is a call that ended with a grant, in an operation whose result has no place for an error. It wraps
+// abi.ErrRevoked, abi.ErrExpired or abi.ErrExhausted.
+type GrantError struct {
+	Binding, Func string
+	Err           error
+}
+
+func (e *GrantError) Error() string {
+	return fmt.Sprintf("%s through %q: %v", e.Func, e.Binding, e.Err)
+}
+
+// Unwrap returns why the grant is over.
+func (e *GrantError) Unwrap() error { return e.Err }
+
+var lastGrant atomic.Uint64
+
+// NewGrant returns a grant of a capability, or of another grant.
+func NewGrant(capability abi.Capability, o GrantOptions) *Grant {
+	if o.Clock == nil {
+		o.Clock = systemClock{}
+	}
+	return &Grant{capability: capability, options: o, id: lastGrant.Add(1), leases: map[*lease]struct{}{}}
+}
+
+// Interface implements [abi.Capability].
+func (g *Grant) Interface() string { return g.capability.Interface() }
+
+// Revoke ends the grant. When it returns no further operation begins, and those at work are cancelled. Guests are told the
+// reason. A grant that is over already stays what it is.
+func (g *Grant) Revoke(reason string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.look(g.options.Clock.Now())
+	g.end(&abi.Error{Code: abi.CodeRevoked, Detail: abi.PrintableCut(reason, kib)})
+}
+
+// Usage returns what was used so far.
+func (g *Grant) Usage() GrantUsage {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.look(g.options.Clock.Now())
+	used := g.used
+	if g.ended != nil {
+		used.Ended = g.ended
+	}
+	return used
+}
+
+// end makes the grant end, unless it has. The caller holds mu.
+func (g *Grant) end(why *abi.Error) {
+	if g.ended != nil {
+		return
+	}
+	g.ended = why
+	for l := range g.leases {
+		l.cancel(why)
+	}
+	g.arm()
+}
+
+// look counts time, and ends the grant if it is due. The caller holds mu.
+func (g *Grant) look(now time.Time) {
+	if g.running > 0 && g.ended == nil {
+		g.used.Time += time.Duration(g.running) * max(0, now.Sub(g.since))
+	}
+	g.since = now
+	switch o := g.options; {
+	case o.Time > 0 && g.used.Time >= o.Time:
+		g.used.Time = o.Time
+		g.end(abi.Errorf(abi.CodeExhausted, "time: %v", o.Time))
+	case !o.Expires.IsZero() && !now.Before(o.Expires):
+		g.end(abi.ErrExpired)
+	}
+}
+
+// arm has the timer look when the grant may be due, as long as calls use it. The caller holds mu.
+func (g *Grant) arm() {
+	if g.stop != nil {
+		g.stop()
+		g.stop = nil
+	}
+	var due []time.Duration
+	if !g.options.Expires.IsZero() {
+		due = append(due, g.options.Expires.Sub(g.since))
+	}
+	if n := time.Duration(g.running); g.options.Time > 0 && n > 0 {
+		due = append(due, (g.options.Time-g.used.Time+n-1)/n)
+	}
+	if g.ended != nil || len(g.leases) == 0 || due == nil {
+		return
+	}
+	g.stop = g.options.Clock.AfterFunc(slices.Min(due), func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.look(g.options.Clock.Now())
+		g.arm()
+	})
+}
+
+// cost is what an operation takes from a grant.
+type cost struct {
+	operations, bytes int64
+	running           int64 // 1 for an operation that begins
+}
+
+// refuses says why the grant does not bear a cost. The caller holds mu.
+func (g *Grant) refuses(c cost) *abi.Error {
+	g.look(g.options.Clock.Now())
+	switch o := g.options; {
+	case g.ended != nil:
+		return g.ended
+	case o.Operations > 0 && c.operations > o.Operations-g.used.Operations:
+		return abi.Errorf(abi.CodeExhausted, "operations: %d", o.Operations)
+	case o.Bytes > 0 && c.bytes > o.Bytes-g.used.Bytes:
+		return abi.Errorf(abi.CodeExhausted, "bytes: %d", o.Bytes)
+	}
+	return nil
+}
+
+// spend takes a cost from all of these grants, or from none when one refuses. They are in the order of their locks.
+func spend(grants []*Grant, c cost) *abi.Error {
+	for _, g := range grants {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+	}
+	for _, g := range grants {
+		if refused := g.refuses(c); refused != nil {
+			return refused
+		}
+	}
+	for _, g := range grants {
+		g.used.Operations += c.operations
+		g.used.Bytes += c.bytes
+		if g.running += c.running; c.running != 0 && g.options.Time > 0 {
+			g.arm()
+		}
+	}
+	return nil
+}
+
+// leave ends the time of an operation that began.
+func leave(grants []*Grant) {
+	for _, g := range grants {
+		g.mu.Lock()
+		g.look(g.options.Clock.Now())
+		if g.running--; g.options.Time > 0 {
+			g.arm()
+		}
+		g.mu.Unlock()
+	}
+}
+
+// union joins lists of grants, in the order of their locks.
+func union(lists ...[]*Grant) []*Grant {
+	all := slices.SortedFunc(slices.Values(slices.Concat(lists...)), func(a, b *Grant) int { return cmp.Compare(a.id, b.id) })
+	return slices.Compact(all)
+}
+
+// lease is the use that a call makes of some grants: what its handles of them share. A nil lease is of no grants.
+type lease struct {
+	grants []*Grant
+	// metered are charged for bytes: the grants, and those of the operation that this call was started by.
+	metered []*Grant
+	// ctx ends with the call, or with a grant. Operations get it.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	swept  bool // what was open of it is closed
+}
+
+// Charge implements [abi.Meter].
+func (l *lease) Charge(bytes int64) error {
+	if refused := spend(l.metered, cost{bytes: bytes}); refused != nil {
+		return refused
+	}
+	return nil
+}
+
+func (l *lease) granted() []*Grant {
+	if l == nil {
+		return nil
+	}
+	return l.grants
+}
+
+// over says why nothing can be done under the lease any more; nil while something can.
+func (l *lease) over() *abi.Error {
+	if l == nil {
+		return nil
+	}
+	return spend(l.grants, cost{})
+}
+
+// under is the context of what is done under a lease.
+func (c *call) under(l *lease) context.Context {
+	if l == nil {
+		return c.ctx
+	}
+	return l.ctx
+}
+
+// leaseOf returns the call's lease of these grants. There are at most as many as handles, so that a guest which mixes what it
+// has does not make them without end.
+func (c *call) leaseOf(grants []*Grant) (*lease, error) {
+	for _, l := range c.leases {
+		if slices.Equal(l.grants, grants) {
+			return l, nil
+		}
+	}
+	if len(c.leases) >= c.limits.Handles {
+		return nil, exceeded("handles", fmt.Sprint(c.limits.Handles))
+	}
+	l := &lease{grants: grants, metered: grants}
+	if outer, ok := abi.MeterOf(c.ctx).(*lease); ok {
+		l.metered = union(grants, outer.metered)
+	}
+	l.ctx, l.cancel = context.WithCancelCause(c.ctx)
+	l.ctx = abi.WithMeter(l.ctx, l)
+	c.leases = append(c.leases, l)
+	for _, g := range grants {
+		g.mu.Lock()
+		g.leases[l] = struct{}{}
+		g.look(g.options.Clock.Now())
+		if g.ended != nil {
+			l.cancel(g.ended)
+		}
+		g.arm()
+		g.mu.Unlock()
+	}
+	return l, nil
+}
+
+// mix returns the lease under which handles of two are used together.
+func (c *call) mix(a, b *lease) (*lease, error) {
+	switch {
+	case a == nil || a == b:
+		return b, nil
+	case b == nil:
+		return a, nil
+	}
+	return c.leaseOf(union(a.grants, b.grants))
+}
+
+// release ends the leases with their call.
+func (c *call) release() {
+	for _, l := range c.leases {
+		for _, g := range l.grants {
+			g.mu.Lock()
+			delete(g.leases, l)
+			if len(g.leases) == 0 {
+				g.arm()
+			}
+			g.mu.Unlock()
+		}
+		l.cancel(errDone)
+	}
+}
+
+// closeOver closes what is open of grants that are over. Values are closed on the goroutine of the call, as always: one that
+// spins without an operation holds them, though their contexts have ended.
+func (c *call) closeOver() {
+	for _, l := range c.leases {
+		if l.swept || l.ctx.Err() == nil {
+			continue
+		}
+		l.swept = true
+		for _, h := range c.handles.open {
+			if h.lease == l {
+				c.faults = append(c.faults, h.close())
+			}
+		}
+		c.owned = slices.DeleteFunc(c.owned, func(o owned) bool {
+			if o.lease == l {
+				c.faults = append(c.faults, closeValue(o.Closer))
+			}
+			return o.lease == l
+		})
+	}
+}
+
+// refuse answers an operation whose grant is over, as [Grant] says, and drops the handles that came with it.
+func (c *call) refuse(op *operation, binding string, args []abi.Value, why *abi.Error) (abi.Value, error) {
+	for i, p := range op.fn.Params {
+		_ = eachHandle(p.Type, args[i], func(t *abi.Type, rep abi.Rep) error {
+			if t.Kind == abi.KindOwn && c.handles.open[rep] != nil {
+				c.faults = append(c.faults, c.handles.remove(rep).close())
+			}
+			return nil
+		})
+	}
+	switch r := op.fn.Result; {
+	case r == nil:
+		return nil, nil
+	case r.Kind == abi.KindOwn && r.Resource == c.host.pollable:
+		return scoped{c, binding, nil}.Add(r.Resource, abi.Ready())
+	case r.Kind == abi.KindResult && r.Err == nil:
+		return abi.Variant{Case: 1}, nil
+	case r.Kind == abi.KindResult && r.Err.Kind == abi.KindString:
+		return abi.Variant{Case: 1, Value: why.Error()}, nil
+	case r.Kind == abi.KindResult:
+		if v, err := c.errResult(r, why); err == nil {
+			return v, nil
+		}
+	}
+	return nil, &GrantError{binding, op.fn.Name, why}
+}
+
+// unwrap returns the capability inside grants, and the grants.
+func unwrap(capability abi.Capability) (abi.Capability, []*Grant, error) {
+	var grants []*Grant
+	for {
+		g, ok := capability.(*Grant)
+		if !ok {
+			break
+		}
+		grants, capability = append(grants, g), g.capability
+	}
+	switch d, ok := capability.(*delegated); {
+	case capability == nil:
+		return nil, nil, errors.New("is nil")
+	case ok:
+		grants = append(grants, d.grants...)
+	}
+	return capability, union(grants), nil
+}

@@ -1,0 +1,180 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/wasmtime"
+)
+
+// frame is a call at work, in the context of its operations: what other calls that come of them are bounded by.
+type frame struct {
+	outer              *frame
+	digest, tool, name string
+	depth              int // how many frames are outside of it
+	limits             Limits
+	budget             *wasmtime.Budget
+	tree               *tree
+}
+
+// tree is a call with all calls that come of it.
+type tree struct {
+	inner   atomic.Int64 // calls that other calls started
+	pending int64        // how many they may be
+}
+
+type frameKey struct{}
+
+// frameOf returns the call that ctx is of; nil when it is of none.
+func frameOf(ctx context.Context) *frame {
+	f, _ := ctx.Value(frameKey{}).(*frame)
+	return f
+}
+
+func newFrame(c *Component, r Request, l Limits, outer *frame) *frame {
+	f := &frame{outer: outer, digest: c.digest, tool: r.Tool, name: r.name(), limits: l}
+	if outer == nil {
+		f.tree = &tree{pending: int64(l.Pending)}
+	} else {
+		f.depth, f.tree = outer.depth+1, outer.tree
+	}
+	return f
+}
+
+func (r Request) name() string {
+	if r.Name == "" {
+		return r.Tool
+	}
+	return r.Name
+}
+
+func (f *frame) processor() *wasmtime.Budget {
+	if f == nil {
+		return nil
+	}
+	return f.budget
+}
+
+// nest reports why a call cannot start another one.
+func (f *frame) nest(c *Component, r Request) error {
+	if f == nil {
+		return nil
+	}
+	chain, cycle := []string{r.name()}, false
+	for at := f; at != nil; at = at.outer {
+		chain = append(chain, at.name)
+		if at.digest == c.digest && at.tool == r.Tool {
+			cycle = true
+		}
+	}
+	slices.Reverse(chain)
+	switch {
+	case cycle:
+		return &CycleError{chain}
+	case f.depth >= f.limits.Nesting:
+		return exceeded("nesting", strconv.Itoa(f.limits.Nesting))
+	}
+	return nil
+}
+
+// enter waits until a call may be live. One that another started does not wait: that one is live meanwhile, and calls which
+// all wait for those they started would wait for ever.
+func (h *Host) enter(ctx context.Context, outer *frame) (leave func(), err error) {
+	if outer == nil {
+		if err := h.slots.Acquire(ctx, 1); err != nil {
+			return nil, err
+		}
+		return func() { h.slots.Release(1) }, nil
+	}
+	if t := outer.tree; t.inner.Add(1) > t.pending {
+		t.inner.Add(-1)
+		return nil, &LimitError{Limit: "pending", Value: strconv.FormatInt(t.pending, 10), Detail: "tools at work for one call"}
+	}
+	if !h.slots.TryAcquire(1) {
+		outer.tree.inner.Add(-1)
+		return nil, exceeded("engine", strconv.Itoa(h.options.Instances)+" instances")
+	}
+	return func() {
+		h.slots.Release(1)
+		outer.tree.inner.Add(-1)
+	}, nil
+}
+
+// Callee is a tool of a component that other tools may call, through capabilities/tools.
+type Callee struct {
+	Component *Component
+	Tool      string
+	// Env are the tool's own bindings. What a caller passes is added; it cannot replace one.
+	Env Env
+	// Limits and Approved are as in [Request].
+	Limits   Limits
+	Approved []abi.Definition
+}
+
+// Call runs the tool for a caller, whose context it is and whose limits hold too: all processor time counts there. name is
+// what the caller calls it by, and env what it passes on. Errors are for the caller's guest: of a denial, a limit, an input
+// or a failure it learns what the tool's own caller would. A failure is the tool's word.
+func (t Callee) Call(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error) {
+	whole := make(Env, len(t.Env)+len(env))
+	maps.Copy(whole, t.Env)
+	for binding, capability := range env {
+		if whole[binding] != nil {
+			return nil, abi.Errorf(abi.CodeAlreadyExists, "%s: the tool has a binding %q of its own", name, abi.Printable(binding))
+		}
+		whole[binding] = capability
+	}
+	r, err := t.Component.Do(ctx, Request{Tool: t.Tool, Name: name, Input: input, Env: whole, Limits: t.Limits, Approved: t.Approved})
+	if err != nil {
+		return nil, forCaller(name, err)
+	}
+	return r.Output, nil
+}
+
+// forCaller makes an error of a call what the guest that started it is told. It wraps err.
+func forCaller(name string, err error) error {
+	var (
+		denied  *DeniedError
+		limit   *LimitError
+		input   *InputError
+		unknown *UnknownToolError
+		cycle   *CycleError
+		guest   *GuestError
+		trap    *TrapError
+		ended   *GrantError
+		code    abi.Code
+	)
+	switch {
+	case errors.As(err, &denied):
+		d := denied.Denial
+		d.Operation = fmt.Sprintf("%s: %s through %q", name, d.Operation, d.Binding)
+		return &calleeError{abi.Deny(d), err}
+	case errors.As(err, &limit):
+		code = abi.CodeExhausted
+	case errors.As(err, &input), errors.As(err, &cycle):
+		code = abi.CodeInvalid
+	case errors.As(err, &unknown):
+		code = abi.CodeNotFound
+	case errors.As(err, &guest), errors.As(err, &trap), errors.As(err, &ended):
+		code = abi.CodeUnavailable
+	default:
+		return err
+	}
+	return &calleeError{abi.Errorf(code, "%s: %v", name, err), err}
+}
+
+// calleeError is an error as a guest sees it, and where it came from.
+type calleeError struct {
+	shown *abi.Error
+	cause error
+}
+
+func (e *calleeError) Error() string { return e.shown.Error() }
+
+// Unwrap returns what the guest is told first.
+func (e *calleeError) Unwrap() []error { return []error{e.shown, e.cause} }
