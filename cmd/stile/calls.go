@@ -69,7 +69,11 @@ func (n *session) recorder(ctx context.Context, s *streams, wasm []byte) recorde
 	}
 	o := n.record.options
 	o.Logger = n.logger
-	store, err := recording.Open(ctx, filepath.Join(n.home, callsFile), o)
+	var store *recording.Store
+	err := n.secrets.redactAll(ctx, n.home)
+	if err == nil {
+		store, err = recording.Open(ctx, filepath.Join(n.home, callsFile), o)
+	}
 	if err != nil {
 		tell("this call is not recorded", err)
 		return recorder{close: func() {}}

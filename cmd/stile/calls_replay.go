@@ -73,6 +73,11 @@ func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
+	if r.Redacted { // then what comes is compared without secrets too
+		if err := n.secrets.redactAll(ctx, n.home); err != nil {
+			return err
+		}
+	}
 	got, err := component.Replay(ctx, r, host.ReplayOptions{OtherComponent: c.With != "", Deny: c.LiveHTTP == "deny"})
 	if err != nil {
 		return fmt.Errorf("recording %d: %w", c.ID, err)

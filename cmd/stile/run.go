@@ -94,14 +94,12 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 
-	secrets := newCredentials(ctx, n, s)
-	defer func() { err = errors.Join(err, secrets.Close()) }()
 	state := extension.NewState(n.home, func(level console.Level, message string) {
 		// Indented, so that no line of a message looks like one of ours.
 		s.say("[%s] %s", level, strings.ReplaceAll(message, "\n", "\n    "))
 	}, n.cache)
 	defer func() { err = errors.Join(err, state.Close()) }()
-	state.HTTP.Credentials = secrets
+	state.HTTP.Credentials = n.secrets
 	env, err := n.env(ctx, state, bindings)
 	if err != nil {
 		return err

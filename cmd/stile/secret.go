@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -46,15 +48,16 @@ func openSecrets(ctx context.Context, where settings, s *streams) (*secret.Store
 
 // credentials are the secrets that rules name. Their store is opened when the first is needed.
 type credentials struct {
-	open  func() (*secret.Store, error)
-	store *secret.Store
+	open     func() (*secret.Store, error)
+	store    *secret.Store
+	redactor *secret.Redactor // of what was kept when redactAll was called
 }
 
-func newCredentials(ctx context.Context, n *session, s *streams) *credentials {
+func newCredentials(ctx context.Context, where settings, s *streams) *credentials {
 	c := &credentials{}
 	c.open = sync.OnceValues(func() (*secret.Store, error) {
 		var err error
-		c.store, err = openSecrets(ctx, n.settings, s)
+		c.store, err = openSecrets(ctx, where, s)
 		return c.store, err
 	})
 	return c
@@ -67,6 +70,44 @@ func (c *credentials) Get(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	return store.Get(ctx, name)
+}
+
+// minRedacted is the fewest bytes of a secret that is taken out of recordings: what is shorter is there by chance.
+const minRedacted = 8
+
+// redactAll has redact know all secrets.
+func (c *credentials) redactAll(ctx context.Context, home string) error {
+	if _, err := os.Lstat(filepath.Join(home, secret.File)); errors.Is(err, fs.ErrNotExist) {
+		return nil // so that no keyring is asked
+	}
+	store, err := c.open()
+	if err != nil {
+		return err
+	}
+	entries, err := store.List(ctx)
+	if err != nil {
+		return err
+	}
+	var values []string
+	for _, e := range entries {
+		value, err := store.Get(ctx, e.Name)
+		if err != nil {
+			return err
+		}
+		if len(value) >= minRedacted {
+			values = append(values, value)
+		}
+	}
+	c.redactor = secret.NewRedactor(values...)
+	return nil
+}
+
+// redact takes secrets out of what is recorded.
+func (c *credentials) redact(text []byte) []byte {
+	if c.redactor == nil {
+		return text
+	}
+	return []byte(c.redactor.Redact(string(text)))
 }
 
 // Close is called once nothing asks any more.

@@ -82,6 +82,7 @@ func folder(variable, base string, standard ...string) (string, error) {
 type session struct {
 	settings
 	host     *host.Host
+	secrets  *credentials
 	tools    *toolchain.Toolchain
 	logger   *slog.Logger
 	progress func(message string)
@@ -105,7 +106,7 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 		return nil, fmt.Errorf("make STILE_CACHE: %w", err)
 	}
 	n := &session{
-		settings: where, progress: func(string) {},
+		settings: where, secrets: newCredentials(ctx, where, s), progress: func(string) {},
 		logger: slog.New(&warnings{streams: s, cache: where.cache}),
 	}
 	if s.interactive() {
@@ -114,7 +115,7 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 	n.host, err = host.New(ctx, host.Options{
 		Instances: 80, WarmInstances: 1, // one call at a time, and the tools it may call
 		MaxMemory: max(o.memory, maxMemory), MaxComponent: maxComponent,
-		CacheDir: where.cache, KeyDir: where.home, WIT: o.wit, Logger: n.logger,
+		CacheDir: where.cache, KeyDir: where.home, WIT: o.wit, Logger: n.logger, Redact: n.secrets.redact,
 	})
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (n *session) Close() error {
 	if n.tools != nil {
 		err = n.tools.Close()
 	}
-	return errors.Join(err, n.host.Close())
+	return errors.Join(err, n.host.Close(), n.secrets.Close())
 }
 
 func (n *session) toolchain(ctx context.Context) (*toolchain.Toolchain, error) {
