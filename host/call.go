@@ -244,6 +244,10 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 	if len(r.Input) == 0 {
 		r.Input = []byte("{}")
 	}
+	// A call that its caller cannot make is not recorded: made by itself, it would run.
+	if err := frameOf(ctx).nest(c, r); err != nil {
+		return Result{}, err
+	}
 	recorder := r.Recorder
 	if recorder == nil {
 		recorder = c.host.options.Recorder
@@ -264,11 +268,7 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 
 // do makes a call that r says how to record or to replay.
 func (c *Component) do(ctx context.Context, r Request) (Result, error) {
-	outer := frameOf(ctx)
-	if err := outer.nest(c, r); err != nil {
-		return Result{}, err
-	}
-	limits := c.host.limits(r, outer)
+	limits := c.host.limits(r, frameOf(ctx))
 	if len(r.Input) > limits.Input {
 		return Result{}, exceeded("input", size(int64(limits.Input)))
 	}

@@ -56,8 +56,8 @@ type Recording struct {
 
 // Outcome is how a call ended, or an operation that ended its call.
 type Outcome struct {
-	// Kind is "ok", "failed" (the tool), "input", "unknown-tool", "denied", "limit", "trap", "load", "definition",
-	// "cancelled", "closed" (the host), or "fault" of the host, of which nothing more is kept.
+	// Kind is "ok", "failed" (the tool), "input", "unknown-tool", "denied", "limit", "trap", "grant" (a [GrantError]), "load",
+	// "definition", "cancelled", "closed" (the host), or "fault" of the host, of which nothing more is kept.
 	Kind string `json:"kind"`
 	// Message is the error's text, printable. Of a denial it tells what the guest was told, and no private remedy.
 	Message string `json:"message,omitempty"`
@@ -74,7 +74,6 @@ type Outcome struct {
 const (
 	kindOK        = "ok"
 	kindLimit     = "limit"
-	kindTrap      = "trap"
 	kindCancelled = "cancelled"
 	kindClosed    = "closed"
 )
@@ -90,10 +89,14 @@ func outcome(ctx context.Context, err error) Outcome {
 		unknown    *UnknownToolError
 		load       *LoadError
 		definition *DefinitionError
+		ended      *GrantError
+		recorded   *recordedError
 	)
 	switch {
 	case err == nil:
 		return Outcome{Kind: kindOK}
+	case errors.As(err, &recorded):
+		return recorded.Outcome
 	case errors.As(err, &denied):
 		return Outcome{Kind: "denied", Message: (&DeniedError{shared(denied.Denial)}).Error()}
 	case errors.As(err, &limit):
@@ -101,11 +104,13 @@ func outcome(ctx context.Context, err error) Outcome {
 	case errors.As(err, &guest):
 		return Outcome{Kind: "failed", Message: guest.Error(), Stack: guest.Failure.Stack}
 	case errors.As(err, &trap):
-		return Outcome{Kind: kindTrap, Message: trap.Reason}
+		return Outcome{Kind: "trap", Message: trap.Reason}
 	case errors.As(err, &input):
 		return Outcome{Kind: "input", Message: input.Error()}
 	case errors.As(err, &unknown):
 		return Outcome{Kind: "unknown-tool", Message: unknown.Error()}
+	case errors.As(err, &ended):
+		return Outcome{Kind: "grant", Message: ended.Error()}
 	case errors.As(err, &load):
 		return Outcome{Kind: "load", Message: load.Error()}
 	case errors.As(err, &definition):
@@ -122,20 +127,19 @@ func outcome(ctx context.Context, err error) Outcome {
 // err is an error that has this outcome.
 func (o Outcome) err() error {
 	switch o.Kind {
-	case kindLimit:
-		return &LimitError{Limit: o.Limit, Value: o.Value, Detail: o.Detail, Claimed: o.Claimed}
-	case kindTrap:
-		return &TrapError{Reason: o.Message}
 	case kindClosed:
 		return ErrClosed
 	case kindCancelled:
 		return context.Canceled
 	default:
-		return errRecordedFault
+		return &recordedError{o}
 	}
 }
 
-var errRecordedFault = errors.New("the recorded operation ended its call with a fault of the host")
+// recordedError ends a replay as the recorded operation ended its call.
+type recordedError struct{ Outcome }
+
+func (e *recordedError) Error() string { return e.String() }
 
 // timed reports whether the outcome depended on when it happened, which no recording can repeat.
 func (o Outcome) timed() bool {
@@ -197,15 +201,13 @@ func (r *record) operation(c *call, op *operation, binding string, args []abi.Va
 		put(e, appendString(appendString(nil, op.fn.Interface.Name), op.fn.Name))
 		r.functions = append(r.functions, op)
 	}
-	e.number(uint64(len(binding)))
-	put(e, binding)
+	e.text(binding)
 	e.arguments(op.fn.Params, args)
 	if err == nil {
 		e.byte(answerValue)
 		e.sized(func() { e.value(op.fn.Result, result) })
 	} else {
-		o := outcome(c.ctx, c.explain(err))
-		o.Message, o.Detail = string(e.without([]byte(o.Message))), string(e.without([]byte(o.Detail)))
+		o := e.outcome(outcome(c.ctx, c.explain(err)))
 		text, _ := json.Marshal(o) // strings and a bool can be marshalled
 		e.byte(answerError)
 		e.sized(func() { put(e, text) })
@@ -243,15 +245,15 @@ func (r *record) reserve() bool {
 func (r *record) end(ctx context.Context, c *Component, request Request, result Result, err error, to Recorder) {
 	e, o := &r.enc, r.host.options
 	out := &Recording{
-		Component: c.digest, Tool: abi.PrintableCut(request.Tool, 256), Limits: r.host.limits(request, frameOf(ctx)), Started: r.started, Duration: time.Since(r.started),
-		Recorded: r.recorded, Operations: e.buf, Cut: r.cut, Usage: result.Usage, Outcome: outcome(ctx, err),
+		Component: c.digest, Tool: string(e.without([]byte(abi.PrintableCut(request.Tool, 256)))), Limits: r.host.limits(request, frameOf(ctx)), Started: r.started, Duration: time.Since(r.started),
+		Recorded: r.recorded, Operations: e.buf, Cut: r.cut, Usage: result.Usage, Outcome: e.outcome(outcome(ctx, err)),
 	}
 	if len(request.Env) > 0 {
 		out.Bindings = make(map[string]string, len(request.Env))
 	}
 	for name, c := range request.Env {
 		if c != nil {
-			out.Bindings[name] = c.Interface()
+			out.Bindings[string(e.without([]byte(name)))] = c.Interface()
 		}
 	}
 	out.Usage.Denials = slices.Clone(out.Usage.Denials)
@@ -263,15 +265,20 @@ func (r *record) end(ctx context.Context, c *Component, request Request, result 
 	} else {
 		out.Operations, out.Recorded, out.Cut = nil, 0, "input"
 	}
-	for _, text := range []*string{&out.Outcome.Message, &out.Outcome.Stack, &out.Outcome.Detail} {
-		*text = string(e.without([]byte(*text)))
-	}
 	if err == nil {
 		out.keepOutput(e.without(result.Output), o.RecordBytes)
 	}
 	out.Redacted = e.altered
 	r.host.recording.Release(r.reserved)
 	to.Record(ctx, out)
+}
+
+// outcome redacts what an outcome says.
+func (e *encoder) outcome(o Outcome) Outcome {
+	for _, text := range []*string{&o.Message, &o.Stack, &o.Detail} {
+		*text = string(e.without([]byte(*text)))
+	}
+	return o
 }
 
 // denial redacts what a denial says.

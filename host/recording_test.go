@@ -566,3 +566,129 @@ func FuzzRecording(f *testing.F) {
 		}
 	})
 }
+
+// nester is a box whose operations make other calls.
+type nester struct {
+	box
+	nest func(context.Context) error
+}
+
+func (n *nester) Get(ctx context.Context) (string, error) { return "", n.nest(ctx) }
+
+// Fetch ends the call with the error, for its type has no place for one.
+func (n *nester) Fetch(ctx context.Context, _ uint32) ([]byte, error) { return nil, n.nest(ctx) }
+
+// newRevoker returns a grant that its operation `panic` revokes.
+func newRevoker() *host.Grant {
+	inside := newGranted()
+	g := host.NewGrant(inside, host.GrantOptions{})
+	inside.panics = func() { g.Revoke("by the test") }
+	return g
+}
+
+// TestRecordedGrants records and replays calls that grants refuse, and calls that they end.
+func TestRecordedGrants(t *testing.T) {
+	records := &kept{}
+	h := newHost(t, host.Options{Recorder: records})
+	revoke := `(call $panic (local.get $box)) `
+	for _, c := range []struct{ name, call, kind string }{
+		{"refused", revoke + put4 + code, "ok"},
+		{"refused, with a handle", revoke + `(call $give (local.get $env) (i32.const 2048) (i32.const 3) (local.get $box) (i32.const 256)) ` + code, "ok"},
+		{"not opened again", revoke + `(call $open (local.get $env) (i32.const 1032) (i32.const 3) (i32.const 256)) ` + code, "ok"},
+		{"a pollable", revoke + `(call $block (call $never (local.get $box))) ` + returns, "ok"},
+		{"nothing", revoke + revoke + returns, "ok"},
+		{"the end", revoke + `(call $fetch (local.get $box) (i32.const 4) (i32.const 256)) ` + returns, "grant"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			component := guest{uses: "open put give never block panic fetch", data: "two", call: c.call}.load(t, h)
+			result, err := component.Call(t.Context(), "t", nil, host.Env{"box": newRevoker()})
+			r := records.last(t)
+			if r.Outcome.Kind != c.kind || (c.kind == "ok") != (err == nil) || err != nil && r.Outcome.Message != err.Error() {
+				t.Errorf("recorded %+v of %s, %v", r.Outcome, result, err)
+			}
+			for _, deny := range []bool{false, true} {
+				got, err := component.Replay(t.Context(), r, host.ReplayOptions{Deny: deny})
+				if err != nil || !got.Same || got.Outcome != r.Outcome || got.Answered != r.Recorded {
+					t.Errorf("deny %v: %+v, %v", deny, got, err)
+				}
+			}
+		})
+	}
+}
+
+// TestRecordedNesting records and replays calls that other calls end.
+func TestRecordedNesting(t *testing.T) {
+	records := &kept{}
+	hide := func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "s3cret", "[gone]")) }
+	h := newHost(t, host.Options{Recorder: records, Redact: hide})
+	fails := guest{data: "s3cret", call: `(drop (call $error (i32.const 4))) (call $string (i32.const 2) (i32.const 2048) (i32.const 6)) (i32.const 128)`}
+	for _, c := range []struct {
+		name  string
+		inner guest
+		tool  string
+		kind  string
+	}{
+		{"a failure", fails, "t", "failed"},
+		{"a trap", guest{call: "unreachable"}, "t", "trap"},
+		{"a bad description", guest{describe: "unreachable"}, "t", "trap"},
+		{"no such tool", guest{}, "none", "unknown-tool"},
+		{"a denial", guest{uses: "open deny", data: "work    no rule", call: denyOnce + claimed}, "t", "denied"},
+		{"a grant", guest{uses: "open panic fetch", call: `(call $panic (local.get $box)) ` + fetchOnce + returns}, "t", "grant"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inner, outer := c.inner.load(t, h), guest{uses: "open fetch", call: fetchOnce + returns}.load(t, h)
+			_, err := outer.Call(t.Context(), "t", nil, host.Env{"box": &nester{nest: func(ctx context.Context) error {
+				_, err := inner.Do(ctx, host.Request{Tool: c.tool, Env: host.Env{"box": newRevoker()}})
+				return err
+			}}})
+			r := records.last(t)
+			if r.Outcome.Kind != c.kind {
+				t.Errorf("recorded %+v of %v", r.Outcome, err)
+			}
+			if all := string(r.Operations) + r.Outcome.Stack; strings.Contains(all, "s3cret") {
+				t.Errorf("it has a secret: %s", all)
+			}
+			if got, err := outer.Replay(t.Context(), r, host.ReplayOptions{}); err != nil || !got.Same {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestRecordedNamesKeepNoSecrets looks at the names of bindings: those that a tool passes on are the word of a guest.
+func TestRecordedNamesKeepNoSecrets(t *testing.T) {
+	records := &kept{}
+	hide := func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "s3cret", "[gone]")) }
+	h := newHost(t, host.Options{Recorder: records, Redact: hide})
+	c := guest{uses: "open get", data: "s3cret", call: `(call $open (local.get $env) (i32.const 2048) (i32.const 6) (i32.const 256))
+		(local.set $box (i32.load (i32.const 264))) ` + getOnce + returns}.load(t, h)
+	if _, err := c.Call(t.Context(), "t", nil, host.Env{"box": &box{}, "s3cret": &box{}}); err != nil {
+		t.Fatal(err)
+	}
+	r := records.last(t)
+	if _, known := r.Bindings["s3cret"]; known || strings.Contains(string(r.Operations), "s3cret") || !r.Redacted {
+		t.Errorf("it has a secret: %v, %q", r.Bindings, r.Operations)
+	}
+	if got, err := c.Replay(t.Context(), r, host.ReplayOptions{}); err != nil || !got.Same {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestRecordingOfRefusedNesting wants no recording of a call that its caller could not make: alone it would run.
+func TestRecordingOfRefusedNesting(t *testing.T) {
+	records := &kept{}
+	h := newHost(t, host.Options{Recorder: records})
+	c := guest{uses: "open get", call: getOnce + returns}.load(t, h)
+	var refused error
+	n := &nester{}
+	n.nest = func(ctx context.Context) error {
+		_, refused = c.Do(ctx, host.Request{Tool: "t", Env: host.Env{"box": n}})
+		return abi.Errorf(abi.CodeInvalid, "it is at work")
+	}
+	if _, err := c.Call(t.Context(), "t", nil, host.Env{"box": n}); err != nil {
+		t.Fatal(err)
+	}
+	if _, cycle := errors.AsType[*host.CycleError](refused); !cycle || len(records.list) != 1 {
+		t.Errorf("%v, %d recordings", refused, len(records.list))
+	}
+}

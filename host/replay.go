@@ -315,10 +315,7 @@ func (p *player) compare(ctx context.Context, result Result, err error) Comparis
 	c, was := &p.found, p.recording.Outcome
 	e := encoder{redact: p.redact}
 	c.Recorded, c.Timed = len(p.list), was.timed()
-	c.Output, c.Outcome = e.without(result.Output), outcome(ctx, err)
-	for _, text := range []*string{&c.Outcome.Message, &c.Outcome.Stack, &c.Outcome.Detail} {
-		*text = string(e.without([]byte(*text)))
-	}
+	c.Output, c.Outcome = e.without(result.Output), e.outcome(outcome(ctx, err))
 	switch {
 	case errors.Is(err, errParted):
 		c.Outcome = Outcome{Kind: "parted", Message: "it ended at the first difference"}
