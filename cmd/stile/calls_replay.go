@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/recording"
@@ -16,7 +17,7 @@ import (
 type callsReplayCommand struct {
 	ID       int64  `arg:"" help:"Number of the recording."`
 	With     string `placeholder:"FILE" help:"Replay with this extension, .ts, .js, .mjs or .wasm, in the place of the recorded one."`
-	LiveHTTP string `name:"live-http" enum:",deny" default:"" placeholder:"deny" help:"deny: answer what was recorded in whatever order, deny anything else, and go on. Without it, a replay ends at the first difference."`
+	LiveHTTP string `name:"live-http" placeholder:"deny" help:"deny: answer what was recorded in whatever order, deny anything else, and go on. Without it, a replay ends at the first difference."`
 	JSON     bool   `name:"json" help:"Print as JSON."`
 }
 
@@ -59,6 +60,9 @@ func (e *differsError) Error() string { return e.text }
 
 // Run implements the command.
 func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
+	if c.LiveHTTP != "" && c.LiveHTTP != "deny" {
+		return usagef("--live-http=%s: the only choice is deny; a replay sends no requests", abi.Printable(c.LiveHTTP))
+	}
 	r, store, err := recorded(ctx, c.ID)
 	if err != nil {
 		return err

@@ -77,7 +77,11 @@ func (s *streams) report(err error) int {
 		text += "\n" + strings.TrimRight(f.Failure.Stack, "\n")
 	}
 	if f.Denial != nil && f.Denial.Remedy != "" {
-		text += "\nThis line of the manifest would allow it:\n    " + f.Denial.Remedy
+		remedy := "This line of the manifest"
+		if strings.HasPrefix(f.Denial.Remedy, "stile ") {
+			remedy = "This command"
+		}
+		text += "\n" + remedy + " would allow it:\n    " + f.Denial.Remedy
 	}
 	s.say("%s", text)
 	line, err := encode(map[string]failure{"error": f}, "")

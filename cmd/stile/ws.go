@@ -34,7 +34,7 @@ type wsCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*wsCommand) Help() string {
-	return `Workspaces are kept in STILE_HOME. One is named as in --bind: NAME, or NAME/path for what is in it.
+	return `Workspaces are kept in STILE_HOME. One is named as in --bind: NAME, or NAME/path for what is in it. One that nothing was written to is empty, and not listed.
 
 The exit code is 1 for what is not there or is in the way, 2 for what cannot be asked, 4 when the workspace is full.
 
@@ -45,7 +45,7 @@ Examples:
     stile ws cat notes/today.md
     stile ws put notes/today.md < today.md
     stile ws put notes/logo.png logo.png
-    stile ws mv notes/today.md archive/today.md
+    stile ws mv notes/today.md notes/archive/today.md
     stile ws rm notes/archive --recursive
     stile ws find '**/*.md' notes
     stile ws grep -C 2 'TODO|FIXME' notes --include '*.ts'
@@ -236,18 +236,23 @@ func (c *wsRm) Run(ctx context.Context) error {
 
 type wsMv struct {
 	address
-	Target string `arg:"" help:"New path, in the same workspace."`
+	Target string `arg:"" help:"NAME/path to move it to, in the same workspace."`
 }
 
 // Run implements the command.
 func (c *wsMv) Run(ctx context.Context) error {
-	return c.open(ctx, func(d *workspace.Directory, path string) error { return d.Move(ctx, path, c.Target) })
+	from, _, _ := strings.Cut(c.Address, "/")
+	to, target, _ := strings.Cut(c.Target, "/")
+	if from != to {
+		return usagef("%q is not in the workspace %s, which a move does not leave; write %s/path", c.Target, from, from)
+	}
+	return c.open(ctx, func(d *workspace.Directory, path string) error { return d.Move(ctx, path, target) })
 }
 
 type wsGrep struct {
-	Pattern string `arg:"" help:"Regular expression (RE2)."`
+	Pattern string `arg:"" help:"Regular expression (RE2). (?i) before it is for both cases."`
 	address
-	Include []string `short:"i" sep:"none" placeholder:"GLOB" help:"Search only files that match. Can be repeated."`
+	Include []string `sep:"none" placeholder:"GLOB" help:"Search only files that match. Can be repeated."`
 	Exclude []string `sep:"none" placeholder:"GLOB" help:"Leave out files that match. Can be repeated."`
 	Context uint32   `short:"C" placeholder:"LINES" help:"Show so many lines before and after, at most 20."`
 	asJSON

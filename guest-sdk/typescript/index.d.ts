@@ -201,7 +201,6 @@ export interface Workspace
   /** Replaces the file, and makes the directories above it. Bytes beyond 256 KiB are written in several steps. */
   write(path: string, content: FileContent): Promise<void>;
   append(path: string, content: FileContent): Promise<void>;
-  /** Entries of one directory, in byte order of names; `cursor` is there when more follow. */
   /**
    * Paths that match a glob, 1,000 unless `limit` says otherwise: `*` and `?` stop at a slash, `**` between slashes does not,
    * `[a-z]` and `{a,b}` choose, and a glob without a slash matches the last name. `cursor` is there when there may be more.
@@ -223,6 +222,7 @@ export interface Workspace
   /** Makes the directory what it was. */
   restoreSnapshot(id: number): Promise<void>;
   removeSnapshot(id: number): Promise<void>;
+  /** Entries of one directory, in byte order of names; `cursor` is there when more follow. */
   list(path?: string, options?: PageOptions): Promise<{ entries: (FileStatus & { name: string })[]; cursor?: string }>;
   stat(path: string): Promise<FileStatus>;
   /** A directory that is not empty is removed only with `recursive`. */
