@@ -115,7 +115,7 @@ func (c *call) own(v any, l *lease) {
 }
 
 // run calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments. ctx is that
-// of within.
+// of within. There is a result beside an error when the error is of the dropping alone.
 func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*call) ([]abi.Value, error)) (result abi.Value, usage Usage, err error) {
 	h := c.host
 	end, err := h.begin()
@@ -297,12 +297,16 @@ func (c *Component) do(ctx context.Context, r Request) (Result, error) {
 		return []abi.Value{r.Tool, string(r.Input), rep}, err
 	})
 	result := Result{Usage: usage}
+	outcome, answered := value.(abi.Variant)
+	if answered && outcome.Case != 0 {
+		failure := c.failure(outcome.Value, set, usage.Denials, limits)
+		if err != nil {
+			failure = errors.Join(failure, err)
+		}
+		return result, failure
+	}
 	if err != nil {
 		return result, err
-	}
-	outcome := value.(abi.Variant)
-	if outcome.Case != 0 {
-		return result, c.failure(outcome.Value, set, usage.Denials, limits)
 	}
 	output := outcome.Value.(string)
 	if len(output) > limits.Output {

@@ -136,7 +136,8 @@ func (t Callee) Call(ctx context.Context, name string, input []byte, env map[str
 	return r.Output, nil
 }
 
-// forCaller makes an error of a call what the guest that started it is told. It wraps err.
+// forCaller makes an error of a call what the guest that started it is told. It wraps err, which may hold faults of the host
+// besides.
 func forCaller(name string, err error) error {
 	var (
 		denied  *DeniedError
@@ -147,25 +148,32 @@ func forCaller(name string, err error) error {
 		guest   *GuestError
 		trap    *TrapError
 		ended   *GrantError
-		code    abi.Code
 	)
+	tell := func(code abi.Code, how error) error {
+		return &calleeError{abi.Errorf(code, "%s: %v", name, how), err}
+	}
 	switch {
 	case errors.As(err, &denied):
 		d := denied.Denial
 		d.Operation = fmt.Sprintf("%s: %s through %q", name, d.Operation, d.Binding)
 		return &calleeError{abi.Deny(d), err}
 	case errors.As(err, &limit):
-		code = abi.CodeExhausted
-	case errors.As(err, &input), errors.As(err, &cycle):
-		code = abi.CodeInvalid
+		return tell(abi.CodeExhausted, limit)
+	case errors.As(err, &input):
+		return tell(abi.CodeInvalid, input)
+	case errors.As(err, &cycle):
+		return tell(abi.CodeInvalid, cycle)
 	case errors.As(err, &unknown):
-		code = abi.CodeNotFound
-	case errors.As(err, &guest), errors.As(err, &trap), errors.As(err, &ended):
-		code = abi.CodeUnavailable
+		return tell(abi.CodeNotFound, unknown)
+	case errors.As(err, &guest):
+		return tell(abi.CodeUnavailable, guest)
+	case errors.As(err, &trap):
+		return tell(abi.CodeUnavailable, trap)
+	case errors.As(err, &ended):
+		return tell(abi.CodeUnavailable, ended)
 	default:
 		return err
 	}
-	return &calleeError{abi.Errorf(code, "%s: %v", name, err), err}
 }
 
 // calleeError is an error as a guest sees it, and where it came from.

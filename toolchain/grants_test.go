@@ -34,6 +34,10 @@ func TestGrantsInTypeScript(t *testing.T) {
 	s := newScripts(t)
 	gone := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/moved" {
+			http.Redirect(w, r, "/", http.StatusFound)
+			return
+		}
 		_, _ = w.Write([]byte("begun"))
 		_ = http.NewResponseController(w).Flush()
 		if r.URL.Path == "/endless" {
@@ -66,6 +70,22 @@ func TestGrantsInTypeScript(t *testing.T) {
 			"bytes", `await env.values.set("k", "123"); await env.values.get("k"); return caught(() => env.values.set("k", "1234"));`,
 			`"exhausted: exhausted: bytes: 10"`,
 			host.GrantOptions{Bytes: 10},
+		},
+		{
+			"bytes of a file, in a subdirectory", `const d = await env.files.readOnly(); await env.files.write("five", "12345"); await d.read("five"); return caught(() => d.read("five"));`,
+			`"exhausted: exhausted: bytes: 10"`,
+			host.GrantOptions{Bytes: 10},
+		},
+		{
+			"exchanges that fail", `for (let i = 0; i < 1100; i++) await caught(() => env.api.fetch(input.site + "/moved", { redirect: "error" })); return "none is kept";`,
+			`"none is kept"`,
+			host.GrantOptions{},
+		},
+		{
+			"bytes of the network, by a narrowed client", `const n = await env.api.narrow([{ scheme: "http", host: "127.0.0.1", port: Number(input.site.split(":")[2]) }]);
+				await (await n.fetch(input.site + "/")).text(); return caught(() => n.fetch(input.site + "/?" + "x".repeat(900)));`,
+			`"exhausted: exhausted: bytes: 1000"`,
+			host.GrantOptions{Bytes: 1000},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

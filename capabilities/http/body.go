@@ -26,7 +26,7 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 	e.mu.Lock()
 	e.arriving = blob.NewBuilder(blob.Options{MediaType: kind, Limit: limit, Dir: c.grant.options.TempDir, Quota: e.held})
 	e.mu.Unlock()
-	var body io.Reader = chargedReader{response.Body, c.call.received}
+	var body io.Reader = chargedReader{meteredReader{ctx, response.Body}, c.call.received}
 	if encoding != "" {
 		select {
 		case c.call.decoding <- struct{}{}:
@@ -46,6 +46,20 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 	}
 	_, err := io.Copy(bodyWriter{e}, body)
 	return err
+}
+
+// meteredReader charges what it reads to the meter of the exchange.
+type meteredReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (m meteredReader) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if refused := abi.Charge(m.ctx, n); refused != nil {
+		return 0, refused
+	}
+	return n, err
 }
 
 // bodyWriter keeps what arrives.

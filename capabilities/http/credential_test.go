@@ -76,7 +76,7 @@ var echoes = map[string]func(string) string{
 	"html":    html.EscapeString,
 	"query":   url.QueryEscape,
 	"lower": func(s string) string {
-		return strings.ToLower(url.QueryEscape("x")) + percentEncoded.ReplaceAllStringFunc(url.QueryEscape(s), strings.ToLower)
+		return strings.ToLower(url.QueryEscape("x")) + encoded.ReplaceAllStringFunc(url.QueryEscape(s), strings.ToLower)
 	},
 	"path":   url.PathEscape,
 	"base64": func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },

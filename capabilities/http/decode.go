@@ -46,6 +46,8 @@ func decode(body io.Reader, encoding string, limit int64) (io.ReadCloser, error)
 	compressed := bufio.NewReader(&limitedReader{body, limit + limit/8 + 64<<10, limit})
 	if _, err := compressed.Peek(1); errors.Is(err, io.EOF) {
 		return io.NopCloser(compressed), nil
+	} else if err != nil {
+		return nil, err // a reader says it once
 	}
 	switch encoding {
 	case "gzip":

@@ -42,8 +42,8 @@ type Exchange struct {
 	bodyErr  error
 }
 
-// start runs q in a goroutine of its own, which owns the content from then on.
-func (c *Client) start(q *request, timeout *uint32) (*Exchange, error) {
+// start runs q in a goroutine of its own, which owns the content from then on. The meter is charged for what it moves.
+func (c *Client) start(q *request, timeout *uint32, meter abi.Meter) (*Exchange, error) {
 	held := q.content.held()
 	if err := c.call.held.Reserve(held); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (c *Client) start(q *request, timeout *uint32) (*Exchange, error) {
 			c.call.held.Release(held)
 			<-c.call.pending
 		}()
-		e.run(withExchange(ctx), c, q)
+		e.run(withExchange(abi.WithMeter(ctx, meter)), c, q)
 	}()
 	return e, nil
 }

@@ -26,6 +26,17 @@ const (
 	maxRequestHeaderBytes = 32 << 10
 )
 
+// sizeOf is the bytes of names and values.
+func sizeOf(headers map[string][]string) int {
+	size := 0
+	for name, values := range headers {
+		for _, value := range values {
+			size += len(name) + len(value)
+		}
+	}
+	return size
+}
+
 // safeHeader reports whether every rule lets a guest set the header. None of these says who asks, makes a server take
 // the request for another one, or carries anything to a place where the URL could not carry it.
 func safeHeader(name string) bool {

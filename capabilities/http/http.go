@@ -235,5 +235,5 @@ func (c *Client) Start(ctx context.Context, r Request) (_ *Exchange, err error) 
 	if err := c.authorise(q); err != nil {
 		return nil, err
 	}
-	return c.start(q, r.Timeout) //nolint:contextcheck // the exchange goes on until the call ends
+	return c.start(q, r.Timeout, abi.MeterOf(ctx)) //nolint:contextcheck // the exchange goes on until the call ends
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"html"
 	"io"
 	"net/url"
 	"regexp"
@@ -24,11 +23,20 @@ func (s secrets) with(value string) secrets {
 	quoted, _ := json.Marshal(value) // of a string, never fails
 	forms := []string{
 		value, url.QueryEscape(value), url.PathEscape(value), string(quoted[1 : len(quoted)-1]),
-		strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value), strings.NewReplacer(`\`, `\\`, `"`, `\"`, `/`, `\/`).Replace(value),
-		html.EscapeString(value), base64.RawStdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)),
+		base64.RawStdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)),
+	}
+	for _, spelling := range spellings {
+		forms = append(forms, spelling.Replace(value))
+	}
+	for _, plain := range []string{"/", "!'()*", "!'()*;,/?:@&=+$#"} { // Python; encodeURIComponent and encodeURI of JavaScript
+		var form strings.Builder
+		for _, c := range []byte(value) {
+			writeEncoded(&form, c, strings.IndexByte(plain, c) >= 0)
+		}
+		forms = append(forms, form.String())
 	}
 	for _, form := range slices.Clone(forms) {
-		forms = append(forms, percentEncoded.ReplaceAllStringFunc(form, strings.ToLower))
+		forms = append(forms, encoded.ReplaceAllStringFunc(form, strings.ToLower))
 	}
 	made := slices.Clone(s)
 	for _, form := range forms {
@@ -39,7 +47,27 @@ func (s secrets) with(value string) secrets {
 	return made
 }
 
-var percentEncoded = regexp.MustCompile(`%[0-9A-F]{2}`)
+var encoded = regexp.MustCompile(`%[0-9A-F]{2}|\\u[0-9A-F]{4}|&#x[0-9A-F]{2};`)
+
+// spellings are those of JSON and of HTML, as encoders differ in what they escape.
+var spellings = func() []*strings.Replacer {
+	all := []*strings.Replacer{
+		strings.NewReplacer(`\`, `\\`, `"`, `\"`),
+		strings.NewReplacer(`\`, `\\`, `"`, `\"`, `/`, `\/`),                                                                 // PHP
+		strings.NewReplacer(`\`, `\\`, `"`, `\"`, `<`, `\u003C`, `>`, `\u003E`, `&`, `\u0026`, `=`, `\u003D`, `'`, `\u0027`), // Gson
+		// System.Text.Json
+		strings.NewReplacer(`\`, `\\`, `"`, `\u0022`, `<`, `\u003C`, `>`, `\u003E`, `&`, `\u0026`, `+`, `\u002B`, `'`, `\u0027`, "`", `\u0060`),
+	}
+	for _, quote := range []string{"&#34;", "&quot;"} {
+		for _, apostrophe := range []string{"&#39;", "&#039;", "&#x27;", "&apos;", "'"} {
+			pairs := []string{"&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, quote, "'", apostrophe}
+			handlebars := append(slices.Clone(pairs), "=", "&#x3D;", "`", "&#x60;")
+			mustache := append(slices.Clone(handlebars), "/", "&#x2F;")
+			all = append(all, strings.NewReplacer(pairs...), strings.NewReplacer(handlebars...), strings.NewReplacer(mustache...))
+		}
+	}
+	return all
+}()
 
 // cover overwrites in shown, a copy of the start of data, every form that starts there. It returns where the last one ends
 // in data.

@@ -61,6 +61,9 @@ func (c *Client) send(ctx context.Context, q *request) (*nethttp.Response, error
 	if err := c.authenticate(ctx, q, sent); err != nil {
 		return nil, err
 	}
+	if err := abi.Charge(ctx, len(q.target.String())+sizeOf(q.header)+int(sent.ContentLength)); err != nil {
+		return nil, err
+	}
 	response, err := q.rule.transport.RoundTrip(sent)
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		return nil, q.refused(refused)
@@ -71,6 +74,10 @@ func (c *Client) send(ctx context.Context, q *request) (*nethttp.Response, error
 	if response.StatusCode == nethttp.StatusSwitchingProtocols {
 		_ = response.Body.Close()
 		return nil, abi.Errorf(abi.CodeUnavailable, "the server switches to another protocol")
+	}
+	if err := abi.Charge(ctx, sizeOf(response.Header)); err != nil {
+		_ = response.Body.Close()
+		return nil, err
 	}
 	return response, nil
 }

@@ -35,6 +35,9 @@ func unharmed(t *testing.T, outside string) {
 	if err != nil || string(data) != "a secret" {
 		t.Errorf("the secret is now %q, %v", data, err)
 	}
+	if info, err := os.Stat(filepath.Join(outside, "secret")); err != nil || info.Mode() != 0o644 {
+		t.Errorf("the mode of the secret is now %v, %v", info.Mode(), err)
+	}
 	entries, err := os.ReadDir(outside)
 	if err != nil || len(entries) != 2 {
 		t.Errorf("outside are %v, %v", entries, err)
@@ -368,6 +371,7 @@ func TestHardLinks(t *testing.T) {
 		"edit":   func(path string) error { return d.Edit(t.Context(), path, []Replacement{{"secret", "x"}}) },
 		"remove": func(path string) error { return d.Remove(t.Context(), path, false) },
 		"move":   func(path string) error { return d.Move(t.Context(), path, "elsewhere") },
+		"mode":   func(path string) error { return d.SetMode(t.Context(), path, 0o666) },
 	} {
 		if err := os.Link(filepath.Join(outside, "secret"), filepath.Join(inside, name)); err != nil {
 			t.Fatal(err)

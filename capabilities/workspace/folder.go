@@ -331,7 +331,16 @@ func (f *folder) makeLink(path, target string) error {
 	return f.within(path, func(directory *os.Root, last string) error { return directory.Symlink(target, last) })
 }
 
-func (f *folder) setMode(path string, _ *node, mode uint32) error {
+func (f *folder) setMode(path string, n *node, mode uint32) error {
+	if n.is(KindFile) && links(n.file.(fs.FileInfo)) > 1 { // what has other names stays as it is under those
+		file, err := f.open(path, n, os.O_RDONLY)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		own := &node{status: Status{Mode: mode}}
+		return f.put(path, own, int64(n.status.Size), file)
+	}
 	return f.within(path, func(directory *os.Root, last string) error { return directory.Chmod(last, fs.FileMode(mode)) })
 }
 

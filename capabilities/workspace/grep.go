@@ -85,6 +85,9 @@ func (d *Directory) Grep(ctx context.Context, pattern string, search Search, lim
 		}
 		return s.run(s.prefix, from.path, s.entry)
 	})
+	if err == nil {
+		err = abi.Charge(ctx, s.text)
+	}
 	if err != nil {
 		return Matches{}, err
 	}

@@ -90,7 +90,7 @@ func (d *Directory) ReadRevision(ctx context.Context, path string, revision uint
 		}
 		past, err := find(a, path, place, revision)
 		if err == nil {
-			content, err = collect(past.status.Size, d.volume.blobs(), a.content(place, past, 0))
+			content, err = collect(ctx, past.status.Size, d.volume.blobs(), a.content(place, past, 0))
 		}
 		return err
 	})

@@ -77,6 +77,9 @@ func (o *op) text(path string) (string, error) {
 	if n.status.Size > maxText {
 		return "", &abi.Error{Code: abi.CodeTooLarge, Size: n.status.Size}
 	}
+	if err := abi.Charge(o.ctx, int(n.status.Size)); err != nil {
+		return "", err
+	}
 	var text strings.Builder
 	text.Grow(int(n.status.Size))
 	for piece, err := range o.content(place, n, 0) {
@@ -129,11 +132,11 @@ func (d *Directory) ReadLines(ctx context.Context, path string, from uint32, to 
 				}
 				chunk = chunk[end:]
 				if to != nil && line > uint64(*to) {
-					return nil
+					return abi.Charge(ctx, text.Len())
 				}
 			}
 		}
-		return nil
+		return abi.Charge(ctx, text.Len())
 	})
 	if err != nil {
 		return "", err
@@ -157,6 +160,9 @@ func (d *Directory) ReadBytes(ctx context.Context, path string, offset uint64, l
 			return err
 		}
 		want := int(min(uint64(length), n.status.Size-offset))
+		if err := abi.Charge(ctx, want); err != nil {
+			return err
+		}
 		for piece, err := range o.content(place, n, int64(offset)) {
 			if err != nil {
 				return err
@@ -180,7 +186,7 @@ func (d *Directory) ReadBlob(ctx context.Context, path string) (*blob.Blob, erro
 	err := d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) error {
 		place, n, err := o.file(path)
 		if err == nil {
-			content, err = collect(n.status.Size, d.volume.blobs(), o.content(place, n, 0))
+			content, err = collect(ctx, n.status.Size, d.volume.blobs(), o.content(place, n, 0))
 		}
 		return err
 	})
@@ -192,7 +198,10 @@ func (d *Directory) ReadBlob(ctx context.Context, path string) (*blob.Blob, erro
 }
 
 // collect makes a blob of pieces.
-func collect(size uint64, options blob.Options, pieces iter.Seq2[[]byte, error]) (*blob.Blob, error) {
+func collect(ctx context.Context, size uint64, options blob.Options, pieces iter.Seq2[[]byte, error]) (*blob.Blob, error) {
+	if err := abi.Charge(ctx, int(size)); err != nil {
+		return nil, err
+	}
 	options.Limit = max(int64(size), 1)
 	b := blob.NewBuilder(options)
 	defer func() { _ = b.Close() }() // drops what did not become a blob

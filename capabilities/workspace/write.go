@@ -91,6 +91,9 @@ func (d *Directory) change(
 
 // write replaces the file at a path, or makes it, with the directories above it.
 func (o *op) write(path string, size int64, content io.Reader) error {
+	if err := abi.Charge(o.ctx, int(size)); err != nil {
+		return err
+	}
 	place, n, err := o.target(path)
 	if err != nil {
 		return err
@@ -99,6 +102,9 @@ func (o *op) write(path string, size int64, content io.Reader) error {
 }
 
 func (o *op) append(path string, data []byte) error {
+	if err := abi.Charge(o.ctx, len(data)); err != nil {
+		return err
+	}
 	place, n, err := o.target(path)
 	switch {
 	case err != nil:

@@ -101,5 +101,10 @@ export class Response extends Body {
 
 /** The response that an exchange got. The signal ends its body, too. */
 export function response(exchange: Raw, signal: AbortSignal): Response {
-  return answered(ask(() => exchange.head()), exchange, signal);
+  try {
+    return answered(ask(() => exchange.head()), exchange, signal);
+  } catch (error) {
+    exchange.drop();
+    throw error;
+  }
 }
