@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/bench/internal/measure"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/recording"
@@ -19,7 +20,7 @@ import (
 // measureSave times what happens between a save and a tool that can be called: bundle, image, component, compile, load.
 func measureSave(ctx context.Context, b *bench, s *subject) error {
 	const input = `{"today":"2026-03-01","invoices":[{"number":"7","customer":"Ada","date":"2026-01-30","currency":"EUR","lines":[{"description":"tea","quantity":3,"price":450}]}]}`
-	var saved, called series
+	var saved, called measure.Series
 	save := func() error {
 		id := fmt.Sprint(time.Now().UnixNano())
 		src, err := source("saved.ts", id)
@@ -70,7 +71,7 @@ func measureCapability(ctx context.Context, b *bench, s *subject) error {
 		return time.Since(start), err
 	}
 	bucket := s.store.Bucket("bench")
-	var guest, direct, difference series
+	var guest, direct, difference measure.Series
 	for range b.rounds(40) {
 		short, err := gets(few)
 		if err != nil {
@@ -126,7 +127,7 @@ func measureThroughput(ctx context.Context, b *bench, s *subject) (err error) {
 		calls.Flush() // what is recorded counts once it is on disk
 		return float64(made.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
 	}
-	var one, two, recorded series
+	var one, two, recorded measure.Series
 	for range b.rounds(10) {
 		alone, err := rate(1, nil)
 		if err != nil {
@@ -156,7 +157,7 @@ func measureEnd(ctx context.Context, b *bench, s *subject) error {
 		return err
 	}
 	const limit = 100 * time.Millisecond
-	var late series
+	var late measure.Series
 	worst := 0.0
 	for range b.rounds(50) {
 		start := time.Now()

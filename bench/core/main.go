@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/pprof"
+
+	"github.com/stilehost/stile/bench/internal/measure"
 )
 
 // bench is one run.
@@ -91,7 +93,7 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	m := describeMachine(ctx)
+	m := measure.DescribeMachine(ctx)
 	if b.quickjs, err = obtainEngine(ctx, packages); err != nil {
 		return fmt.Errorf("obtain the engine: %w", err)
 	}
@@ -119,7 +121,7 @@ func run(ctx context.Context) (err error) {
 			return fmt.Errorf("%s: %w", measurement.name, err)
 		}
 	}
-	m.LoadAfter = load()
+	m.LoadAfter = measure.Load()
 	if err := writeTable(os.Stdout, m, b.rows); err != nil {
 		return err
 	}

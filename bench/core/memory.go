@@ -3,32 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"runtime/debug"
-	"strings"
 
+	"github.com/stilehost/stile/bench/internal/measure"
 	"github.com/stilehost/stile/host"
 )
-
-// kib reads a field of a file that the kernel writes as "Field:   123 kB".
-func kib(file, field string) (float64, error) {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return 0, err
-	}
-	_, rest, ok := strings.Cut("\n"+string(content), "\n"+field+":")
-	var n float64
-	if _, err := fmt.Sscan(rest, &n); !ok || err != nil {
-		return 0, fmt.Errorf("%s has no %s", file, field)
-	}
-	return n, nil
-}
 
 // privateKiB is the memory that this process alone has written to. Go gives back first what it does not use.
 func privateKiB() (float64, error) {
 	debug.FreeOSMemory()
-	return kib("/proc/self/smaps_rollup", "Private_Dirty")
+	return measure.KiB("/proc/self/smaps_rollup", "Private_Dirty")
 }
 
 // measureMemory holds instances live inside a call and takes the slope of private memory over their number.
@@ -89,7 +73,7 @@ func measureGrowth(ctx context.Context, b *bench, s *subject) error {
 			}
 		}
 		debug.FreeOSMemory()
-		return kib("/proc/self/smaps_rollup", "Rss")
+		return measure.KiB("/proc/self/smaps_rollup", "Rss")
 	}
 	first, err := sizeAfter(1000)
 	if err != nil {

@@ -1,27 +1,25 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"text/tabwriter"
-	"time"
+
+	"github.com/stilehost/stile/bench/internal/measure"
 )
 
 // row is one line of the table. Key names it in the JSON.
 type row struct {
-	Key      string    `json:"key"`
-	What     string    `json:"what"`
-	Unit     string    `json:"unit,omitempty"` // none for a ratio
-	Value    float64   `json:"value"`          // a median where there is an interval
-	Interval *estimate `json:"interval,omitempty"`
-	P95      *float64  `json:"p95,omitempty"`
+	Key      string            `json:"key"`
+	What     string            `json:"what"`
+	Unit     string            `json:"unit,omitempty"` // none for a ratio
+	Value    float64           `json:"value"`          // a median where there is an interval
+	Interval *measure.Estimate `json:"interval,omitempty"`
+	P95      *float64          `json:"p95,omitempty"`
 	// AtMost and AtLeast are the target; zero is none.
 	AtMost  float64 `json:"at_most,omitempty"`
 	AtLeast float64 `json:"at_least,omitempty"`
@@ -29,15 +27,15 @@ type row struct {
 }
 
 // of fills in what a series says.
-func (r row) of(s series) row {
-	e, p95 := s.estimate(), s.p95()
+func (r row) of(s measure.Series) row {
+	e, p95 := s.Estimate(), s.P95()
 	r.Value, r.Interval, r.P95 = e.Median, &e, &p95
 	return r
 }
 
 // ratio fills in what two series that were measured in turns say.
-func (r row) ratio(s, base series) row {
-	e := s.over(base)
+func (r row) ratio(s, base measure.Series) row {
+	e := s.Over(base)
 	r.Value, r.Interval = e.Median, &e
 	return r
 }
@@ -64,49 +62,8 @@ func figure(v float64) string {
 	}
 }
 
-// machine is where and when the figures were taken.
-type machine struct {
-	Time       time.Time `json:"time"`
-	Revision   string    `json:"revision"`
-	System     string    `json:"system"`
-	CPU        string    `json:"cpu"`
-	Processors int       `json:"processors"`
-	MemoryMiB  int       `json:"memory_mib"`
-	Go         string    `json:"go"`
-	LoadBefore string    `json:"load_before"`
-	LoadAfter  string    `json:"load_after"`
-}
-
-func describeMachine(ctx context.Context) machine {
-	m := machine{
-		Time: time.Now().UTC().Truncate(time.Second), Processors: runtime.NumCPU(), Go: runtime.Version(),
-		System: runtime.GOOS + "/" + runtime.GOARCH, LoadBefore: load(),
-	}
-	if out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output(); err == nil {
-		m.Revision = strings.TrimSpace(string(out))
-	}
-	if total, err := kib("/proc/meminfo", "MemTotal"); err == nil {
-		m.MemoryMiB = int(total) / 1024
-	}
-	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		_, rest, _ := strings.Cut(string(info), "model name")
-		line, _, _ := strings.Cut(rest, "\n")
-		m.CPU = strings.Trim(line, "\t :")
-	}
-	return m
-}
-
-// load is the load average over one, five and fifteen minutes, where the kernel tells.
-func load() string {
-	content, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.Join(strings.Fields(string(content))[:3], " ")
-}
-
 // writeTable prints rows for a person.
-func writeTable(w io.Writer, m machine, rows []row) error {
+func writeTable(w io.Writer, m measure.Machine, rows []row) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %d processors (%s), %d MiB, %s; load average %s before, %s after\n\n", m.System, m.Processors, m.CPU, m.MemoryMiB, m.Go, m.LoadBefore, m.LoadAfter)
 	b.WriteString("what\tmedian\t95% interval\tp95\ttarget\t\n")
@@ -131,7 +88,7 @@ func writeTable(w io.Writer, m machine, rows []row) error {
 }
 
 // writeJSON writes the value of each row under its key, and everything else under "rows" and "machine".
-func writeJSON(file string, m machine, rows []row) error {
+func writeJSON(file string, m measure.Machine, rows []row) error {
 	document := map[string]any{"machine": m, "rows": rows}
 	for _, r := range rows {
 		document[r.Key] = r.Value

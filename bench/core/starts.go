@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/bench/internal/measure"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/recording"
 )
@@ -66,7 +67,7 @@ func measureCold(ctx context.Context, b *bench, s *subject) (err error) {
 	defer func() { err = errors.Join(err, calls.Close()) }()
 	call := func() error { return coldCall(ctx, component, s.env, nil) }
 	recordedCall := func() error { return coldCall(ctx, component, s.env, calls) }
-	var stile, recorded, written, result, whole series
+	var stile, recorded, written, result, whole measure.Series
 	for range b.rounds(60) {
 		// The first calls of a round find the caches full of the other's data.
 		if _, err := timed(20, time.Microsecond, call); err != nil {
@@ -162,7 +163,7 @@ func measureInstantiate(ctx context.Context, b *bench, s *subject) (err error) {
 	if out, err := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, "github.com/stilehost/stile/host").CombinedOutput(); err != nil {
 		return fmt.Errorf("compile the host's benchmark: %w\n%s", err, out)
 	}
-	var stile, c series
+	var stile, c measure.Series
 	for range b.rounds(20) {
 		median, err := b.hostInstantiate(ctx, binary, 300)
 		if err != nil {

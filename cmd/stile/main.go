@@ -16,6 +16,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
+
+	"github.com/stilehost/stile/bench"
 )
 
 func main() {
@@ -31,6 +33,7 @@ type cli struct {
 	Types   typesCommand   `cmd:"" help:"Write the TypeScript types of a manifest's bindings."`
 	Secret  secretCommand  `cmd:"" help:"Keep the credentials that tools use and never see."`
 	WS      wsCommand      `cmd:"" name:"ws" help:"Look into workspaces, change them, and bring back what was."`
+	Bench   benchCommand   `cmd:"" help:"Measure this host beside containers and other isolates."`
 	Doctor  doctorCommand  `cmd:"" help:"Say what this machine has, and what to do about what it lacks."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
@@ -65,7 +68,7 @@ func run(args []string, s *streams) int {
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second signal ends the process at once
 
-	parser, err := kong.New(&cli{}, kong.Name("stile"), kong.Description(description), kong.Writers(s.out, s.err), kong.Bind(s),
+	parser, err := kong.New(&cli{}, kong.Name("stile"), kong.Description(description), kong.Writers(s.out, s.err), kong.Bind(s), kong.Vars{"measurements": strings.Join(bench.Measurements, ", ")},
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}))
 	if err != nil {
 		return s.report(err)

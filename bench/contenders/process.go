@@ -1,0 +1,35 @@
+package contenders
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+
+	"github.com/stilehost/stile/bench"
+)
+
+// holdProcess starts a program that keeps isolates. It writes a line when they idle, and ends when its input does.
+func holdProcess(cmd *exec.Cmd) (bench.Held, error) {
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return bench.Held{}, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return bench.Held{}, err
+	}
+	if err := cmd.Start(); err != nil {
+		return bench.Held{}, err
+	}
+	release := func() error {
+		err := in.Close()
+		_, _ = io.Copy(io.Discard, out)
+		return errors.Join(err, cmd.Wait())
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		return bench.Held{}, errors.Join(fmt.Errorf("the isolates are not ready: %q: %w", line, err), release())
+	}
+	return bench.Held{Processes: []int{cmd.Process.Pid}, Release: release}, nil
+}

@@ -1,0 +1,96 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Machine is where and when the figures were taken.
+type Machine struct {
+	Time       time.Time `json:"time"`
+	Revision   string    `json:"revision"`
+	System     string    `json:"system"`
+	CPU        string    `json:"cpu"`
+	Processors int       `json:"processors"`
+	MemoryMiB  int       `json:"memory_mib"`
+	Go         string    `json:"go"`
+	LoadBefore string    `json:"load_before"`
+	LoadAfter  string    `json:"load_after"`
+}
+
+// DescribeMachine looks at this one.
+func DescribeMachine(ctx context.Context) Machine {
+	m := Machine{
+		Time: time.Now().UTC().Truncate(time.Second), Processors: runtime.NumCPU(), Go: runtime.Version(),
+		System: runtime.GOOS + "/" + runtime.GOARCH, LoadBefore: Load(),
+	}
+	if out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output(); err == nil {
+		m.Revision = strings.TrimSpace(string(out))
+	}
+	if total, err := KiB("/proc/meminfo", "MemTotal"); err == nil {
+		m.MemoryMiB = int(total) / 1024
+	}
+	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		_, rest, _ := strings.Cut(string(info), "model name")
+		line, _, _ := strings.Cut(rest, "\n")
+		m.CPU = strings.Trim(line, "\t :")
+	}
+	return m
+}
+
+// Load is the load average over one, five and fifteen minutes, where the kernel tells.
+func Load() string {
+	content, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Join(strings.Fields(string(content))[:3], " ")
+}
+
+// KiB reads a field of a file that the kernel writes as "Field:   123 kB".
+func KiB(file, field string) (float64, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	_, rest, ok := strings.Cut("\n"+string(content), "\n"+field+":")
+	var n float64
+	if _, err := fmt.Sscan(rest, &n); !ok || err != nil {
+		return 0, fmt.Errorf("%s has no %s", file, field)
+	}
+	return n, nil
+}
+
+// MemoryOf is the memory of a process, in KiB.
+type MemoryOf struct{ Private, Proportional float64 }
+
+// Memory is what a process alone has in memory, and that with its share of what it has with others.
+func Memory(pid int) (m MemoryOf, err error) {
+	file := fmt.Sprintf("/proc/%d/smaps_rollup", pid)
+	for field, to := range map[string]*float64{"Private_Dirty": &m.Private, "Private_Clean": &m.Private, "Pss": &m.Proportional} {
+		n, err := KiB(file, field)
+		if err != nil {
+			return m, err
+		}
+		*to += n
+	}
+	return m, nil
+}
+
+// BusyCPU is the time that the machine's processors have worked since it was started, in steps of 10 ms.
+func BusyCPU() (time.Duration, error) {
+	content, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	var user, nice, system, idle, iowait, irq, softirq, steal int64
+	if _, err := fmt.Sscanf(string(content), "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &iowait, &irq, &softirq, &steal); err != nil {
+		return 0, fmt.Errorf("read /proc/stat: %w", err)
+	}
+	return time.Duration(user+nice+system+irq+softirq) * 10 * time.Millisecond, nil
+}

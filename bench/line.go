@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/stilehost/stile/bench/internal/measure"
+)
+
+// Line is a line of lines.jsonl, in which one field is set. A run writes each as soon as it knows it.
+type Line struct {
+	Machine    *measure.Machine `json:"machine,omitempty"` // the first line, and the last
+	Contender  *Participant     `json:"contender,omitempty"`
+	Start      *StartRound      `json:"start,omitempty"`
+	Memory     *MemoryPoint     `json:"memory,omitempty"`
+	Throughput *ThroughputPoint `json:"throughput,omitempty"`
+	Cost       *CostPoint       `json:"cost,omitempty"`
+	Work       *WorkRound       `json:"work,omitempty"`
+	Parts      *PartsRound      `json:"parts,omitempty"`
+	Idle       *IdlePoint       `json:"idle,omitempty"`
+}
+
+// Participant is a contender and whether it takes part.
+type Participant struct {
+	Name     string `json:"name"`
+	Title    string `json:"title"`
+	Boundary string `json:"boundary"`
+	Limits   string `json:"limits"`
+	Level    Level  `json:"level"`
+	Task     Task   `json:"task"`
+	// Reason is why it does not take part; Install is what would help.
+	Reason  string `json:"reason,omitempty"`
+	Install string `json:"install,omitempty"`
+	// PrepareMS is how long preparing took.
+	PrepareMS float64 `json:"prepare_ms,omitempty"`
+}
+
+// StartRound is trials of one contender, one after the other.
+type StartRound struct {
+	Contender string `json:"contender"`
+	Task      Task   `json:"task"`
+	Level     Level  `json:"level"`
+	Round     int    `json:"round"`
+	// ResultUS is from handing over to the whole answer, EndUS until the isolate is gone.
+	ResultUS []float64 `json:"result_us"`
+	EndUS    []float64 `json:"end_us"`
+	// CPUUS is the processor time of the whole machine for each trial.
+	CPUUS float64 `json:"cpu_us"`
+}
+
+// MemoryPoint is what so many idle isolates take.
+type MemoryPoint struct {
+	Contender string `json:"contender"`
+	Live      int    `json:"live"`
+	// Processes is how many processes were counted.
+	Processes int `json:"processes"`
+	// PrivateKiB and ProportionalKiB are sums over the processes: of what each alone has, and with its share of what it has with
+	// others. DaemonKiB is the proportional size of daemons.
+	PrivateKiB      float64 `json:"private_kib"`
+	ProportionalKiB float64 `json:"proportional_kib"`
+	DaemonKiB       float64 `json:"daemon_kib,omitempty"`
+	// AvailableKiB is how much less memory the machine had available than before: with the kernel's share, and noise.
+	AvailableKiB float64 `json:"available_kib"`
+	// StartMS is how long it took until all were idle, EndMS until none was left.
+	StartMS float64 `json:"start_ms"`
+	EndMS   float64 `json:"end_ms"`
+}
+
+// ThroughputPoint is trials of one contender by callers at once.
+type ThroughputPoint struct {
+	Contender string `json:"contender"`
+	Callers   int    `json:"callers,omitempty"` // each begins when its last trial has ended
+	// Load is the share of the highest rate at which trials begin, whether others have ended or not; zero with Callers.
+	Load      float64 `json:"load,omitempty"`
+	PerSecond float64 `json:"per_second"`
+	// P50US, P95US and P99US are latencies from when a trial was due.
+	P50US float64 `json:"p50_us"`
+	P95US float64 `json:"p95_us"`
+	P99US float64 `json:"p99_us"`
+}
+
+// CostPoint is how long a cold call of this host takes when something grows.
+type CostPoint struct {
+	What   string           `json:"what"`
+	X      float64          `json:"x"`
+	Unit   string           `json:"unit"` // of X
+	CallUS measure.Estimate `json:"call_us"`
+	P95US  float64          `json:"p95_us"`
+	// Faults is page faults of a call, by the process's own count.
+	Faults float64 `json:"faults"`
+}
+
+// WorkRound is a computation inside an isolate.
+type WorkRound struct {
+	Contender string  `json:"contender"`
+	Work      string  `json:"work"`
+	Round     int     `json:"round"`
+	MS        float64 `json:"ms"`
+}
+
+// PartsRound is where the time of a cold call of this host goes, in microseconds for each call.
+type PartsRound struct {
+	Round int                `json:"round"`
+	US    map[string]float64 `json:"us"`
+}
+
+// IdlePoint is many agents of which few are active at once.
+type IdlePoint struct {
+	Contender string  `json:"contender"`
+	Agents    int     `json:"agents"`
+	Active    float64 `json:"active"` // share of them at any time
+	// MemoryMiB and CPU, in processors, are for all agents. Measured is how many agents they were measured with; more is extrapolated.
+	MemoryMiB float64 `json:"memory_mib"`
+	CPU       float64 `json:"cpu"`
+	Measured  int     `json:"measured"`
+}
+
+const linesFile = "lines.jsonl"
+
+// ReadLines reads what a run wrote into dir. A last line that is cut short, as by a run that was killed, is left out.
+func ReadLines(dir string) (lines []Line, err error) {
+	f, err := os.Open(filepath.Join(dir, linesFile))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	d := json.NewDecoder(bufio.NewReader(f))
+	for {
+		var l Line
+		switch err := d.Decode(&l); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return lines, nil
+		case err != nil:
+			return nil, fmt.Errorf("read %s: line %d: %w", f.Name(), len(lines)+1, err)
+		}
+		lines = append(lines, l)
+	}
+}

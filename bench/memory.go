@@ -1,0 +1,74 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/stilehost/stile/bench/internal/measure"
+)
+
+// measureMemory keeps isolates that idle, in growing numbers. What one takes is the slope.
+func (s *suite) measureMemory(ctx context.Context) error {
+	ready, err := s.prepare(ctx, Compute, true)
+	for i, r := range ready {
+		for _, n := range []int{20, 200, 1000, 10_000} {
+			limit := s.Size.Live
+			if r.contender.Own {
+				limit = s.Size.OwnLive
+			}
+			if n > limit || err != nil {
+				break
+			}
+			s.progress(fmt.Sprintf("memory of %d %s", n, r.contender.Name), i, len(ready))
+			var line *MemoryPoint
+			if line, err = s.memoryPoint(ctx, r, n); err == nil {
+				err = s.write(Line{Memory: line})
+			}
+		}
+	}
+	return errors.Join(err, closeAll(ready))
+}
+
+func (s *suite) memoryPoint(ctx context.Context, r *runner, n int) (_ *MemoryPoint, err error) {
+	line := &MemoryPoint{Contender: r.contender.Name, Live: n}
+	debug.FreeOSMemory()
+	before, err := measure.KiB("/proc/meminfo", "MemAvailable")
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	held, err := r.Runner.(Holder).Hold(ctx, n)
+	if err != nil {
+		return nil, fmt.Errorf("hold %d of %s: %w", n, r.contender.Name, err)
+	}
+	line.StartMS = us(time.Since(start)) / 1e3
+	defer func() {
+		start := time.Now()
+		err = errors.Join(err, held.Release())
+		line.EndMS = us(time.Since(start)) / 1e3
+	}()
+	after, err := measure.KiB("/proc/meminfo", "MemAvailable")
+	if err != nil {
+		return nil, err
+	}
+	line.AvailableKiB, line.Processes = before-after, len(held.Processes)
+	for _, pid := range held.Processes {
+		m, err := measure.Memory(pid)
+		if err != nil {
+			return nil, err
+		}
+		line.PrivateKiB += m.Private
+		line.ProportionalKiB += m.Proportional
+	}
+	for _, pid := range held.Daemons {
+		m, err := measure.Memory(pid)
+		if err != nil {
+			return nil, err
+		}
+		line.DaemonKiB += m.Proportional
+	}
+	return line, nil
+}

@@ -1,0 +1,80 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stilehost/stile/bench/internal/measure"
+)
+
+// measureStart times trials of all contenders in turns, in another order each round. Those that are quick have as many in a round
+// as make it last, and some before that do not count.
+func (s *suite) measureStart(ctx context.Context) error {
+	for _, task := range Tasks {
+		ready, err := s.prepare(ctx, task, false)
+		err = errors.Join(err, s.startTask(ctx, task, ready), closeAll(ready))
+		if err != nil {
+			return fmt.Errorf("%s: %w", task, err)
+		}
+	}
+	return nil
+}
+
+func (s *suite) startTask(ctx context.Context, task Task, ready []*runner) error {
+	for round := range s.Size.Rounds {
+		for i, at := range s.random.Perm(len(ready)) {
+			r := ready[at]
+			s.progress(fmt.Sprintf("start %s: %s", task, r.contender.Name), round*len(ready)+i, s.Size.Rounds*len(ready))
+			line, err := s.startRound(ctx, r)
+			if err != nil {
+				return fmt.Errorf("%s: %w", r.contender.Name, err)
+			}
+			line.Round = round
+			if err := s.write(Line{Start: line}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *suite) startRound(ctx context.Context, r *runner) (*StartRound, error) {
+	trials, warm := s.trials(r.typical)
+	line := &StartRound{Contender: r.contender.Name, Task: r.task, Level: r.contender.Level}
+	for range warm {
+		if _, _, err := r.trial(ctx); err != nil {
+			return nil, err
+		}
+	}
+	before, err := measure.BusyCPU()
+	if err != nil {
+		return nil, err
+	}
+	for range trials {
+		result, end, err := r.trial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		line.ResultUS = append(line.ResultUS, us(result))
+		line.EndUS = append(line.EndUS, us(end))
+	}
+	after, err := measure.BusyCPU()
+	line.CPUUS = us(after-before) / float64(trials)
+	return line, err
+}
+
+// trials is how many a round has of something that takes so long, and how many come before.
+func (s *suite) trials(typical time.Duration) (trials, warm int) {
+	class := 2
+	switch {
+	case typical < 2*time.Millisecond:
+		class, warm = 0, 20
+	case typical < 20*time.Millisecond:
+		class, warm = 1, 1
+	}
+	return max(1, s.Size.Trials[class]/s.Size.Rounds), warm
+}
+
+func us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Task is a piece of work that contenders are given.
+type Task string
+
+// The tasks.
+const (
+	// Compute reads JSON, takes distances along a route, changes a text and writes JSON: tool(input) in tool/compute.js.
+	Compute Task = "compute"
+	// File reads a file and writes it: tool(input, files) in tool/file.js, where files has read(name) and write(name, text) that
+	// return promises. The file `state` is there before the first trial, and holds [NoState].
+	File Task = "file"
+	// Hello is without JavaScript: the input comes back as {"hello": input}. tool/hello.c is such a program.
+	Hello Task = "hello"
+)
+
+// Tasks are all of them.
+var Tasks = []Task{Compute, File, Hello}
+
+// StoredID is the id in the code of all trials but those at [NewCode].
+const StoredID = "stored"
+
+// NoState is what the file of the task [File] holds at first.
+const NoState = "none"
+
+//go:embed tool
+var tools embed.FS
+
+// Source is the tool of a task, with an id in its code that its answers repeat.
+func Source(t Task, id string) string {
+	name := map[Task]string{Compute: "compute.js", File: "file.js", Hello: "hello.c"}[t]
+	text, err := tools.ReadFile("tool/" + name)
+	if err != nil {
+		panic(err) // a task without a tool
+	}
+	return strings.ReplaceAll(string(text), "@id@", id)
+}
+
+var route = [][2]float64{
+	{52.52, 13.405},
+	{48.8566, 2.3522},
+	{51.5074, -0.1278},
+	{40.4168, -3.7038},
+	{41.9028, 12.4964},
+	{48.2082, 16.3738},
+	{50.0755, 14.4378},
+	{52.2297, 21.0122},
+	{59.3293, 18.0686},
+	{60.1699, 24.9384},
+}
+
+const text = "the quick brown FOX jumps over the lazy dog"
+
+// trial makes a trial and what its answer has to be. was is what the file holds.
+func trial(t Task, id string, n int, was string) (Trial, []byte) {
+	source := Source(t, id)
+	switch t {
+	case Compute:
+		input, _ := json.Marshal(map[string]any{"n": n, "points": route, "text": text}) // numbers and strings can be marshalled
+		legs, total := legs()
+		want, _ := json.Marshal(map[string]any{"id": id, "n": n, "legs": legs, "total": total, "title": title(text)})
+		return Trial{source, input}, want
+	case File:
+		return Trial{source, fmt.Appendf(nil, `{"n":%d}`, n)}, fmt.Appendf(nil, `{"id":%q,"n":%d,"was":%q}`, id, n, was)
+	default:
+		return Trial{source, fmt.Appendf(nil, `{"n":%d}`, n)}, fmt.Appendf(nil, `{"hello":{"n":%d}}`, n)
+	}
+}
+
+func legs() (legs []int, total int) {
+	for i, to := range route[1:] {
+		from := route[i]
+		const rad = math.Pi / 180
+		dLat, dLon := (to[0]-from[0])*rad, (to[1]-from[1])*rad
+		a := math.Pow(math.Sin(dLat/2), 2) + math.Cos(from[0]*rad)*math.Cos(to[0]*rad)*math.Pow(math.Sin(dLon/2), 2)
+		leg := int(math.Round(2 * 6371 * math.Asin(math.Sqrt(a))))
+		legs, total = append(legs, leg), total+leg
+	}
+	return legs, total
+}
+
+func title(text string) string {
+	words := strings.Split(text, " ")
+	for i, w := range words {
+		words[i] = strings.ToUpper(w[:1]) + strings.ToLower(w[1:])
+	}
+	return strings.Join(words, " ")
+}
+
+// sameJSON compares two documents, whatever the order of their members.
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	first, _ := json.Marshal(x) // what was unmarshalled can be marshalled
+	second, _ := json.Marshal(y)
+	return bytes.Equal(first, second)
+}
+
+// HoldInput is an input of the task [Compute], for isolates that are kept.
+func HoldInput() []byte {
+	t, _ := trial(Compute, StoredID, 1, "")
+	return t.Input
+}

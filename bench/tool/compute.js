@@ -1,0 +1,27 @@
+const id = "@id@";
+
+const radius = 6371;
+const rad = Math.PI / 180;
+
+function distance([lat1, lon1], [lat2, lon2]) {
+  const dLat = (lat2 - lat1) * rad;
+  const dLon = (lon2 - lon1) * rad;
+  const a = Math.sin(dLat / 2) ** 2 + Math.cos(lat1 * rad) * Math.cos(lat2 * rad) * Math.sin(dLon / 2) ** 2;
+  return 2 * radius * Math.asin(Math.sqrt(a));
+}
+
+function title(text) {
+  return text
+    .split(" ")
+    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1).toLowerCase())
+    .join(" ");
+}
+
+function tool(input) {
+  const legs = [];
+  for (let i = 1; i < input.points.length; i++) {
+    legs.push(Math.round(distance(input.points[i - 1], input.points[i])));
+  }
+  const total = legs.reduce((sum, leg) => sum + leg, 0);
+  return { id, n: input.n, legs, total, title: title(input.text) };
+}

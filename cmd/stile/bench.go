@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/stilehost/stile/bench"
+	"github.com/stilehost/stile/bench/contenders"
+)
+
+type benchCommand struct {
+	Run  benchRunCommand  `cmd:"" help:"Measure what is installed here."`
+	Hold benchHoldCommand `cmd:"" hidden:"" help:"Keep instances until stdin ends."`
+}
+
+type benchRunCommand struct {
+	Out     string   `help:"Write to this folder." placeholder:"DIR" required:""`
+	Quick   bool     `help:"Take about a minute: does everything work?" xor:"size"`
+	Full    bool     `help:"Take about 15 minutes, for figures that can be shown. This is the default." xor:"size"`
+	Only    []string `help:"Run only these measurements: ${measurements}." placeholder:"NAME,..."`
+	With    []string `help:"Run only these contenders." placeholder:"NAME,..."`
+	Require []string `help:"Fail when one of these contenders is not available." placeholder:"NAME,..."`
+}
+
+// Help implements kong's help provider.
+func (benchRunCommand) Help() string {
+	return `Examples:
+
+  stile bench run --quick --out /tmp/bench
+  stile bench run --only start,throughput --with stile,node,crun-node --out /tmp/bench`
+}
+
+// Run implements a command.
+func (c *benchRunCommand) Run(ctx context.Context, s *streams) error {
+	set, err := readSettings()
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	chosen, err := chooseContenders(c.With)
+	if err != nil {
+		return err
+	}
+	size := bench.Full
+	if c.Quick {
+		size = bench.Quick
+	}
+	return bench.Run(ctx, bench.Options{
+		Contenders: chosen, Require: c.Require, Only: c.Only, Size: size, Dir: c.Out, Progress: benchProgress(s),
+		Workbench: bench.Workbench{Cache: filepath.Join(set.cache, "bench"), Self: self, Engine: set.engine},
+	})
+}
+
+// chooseContenders are those of the names, or all.
+func chooseContenders(names []string) ([]*bench.Contender, error) {
+	all := contenders.All()
+	if len(names) == 0 {
+		return all, nil
+	}
+	byName, known := map[string]*bench.Contender{}, []string{}
+	for _, c := range all {
+		byName[c.Name], known = c, append(known, c.Name)
+	}
+	var chosen []*bench.Contender
+	for _, name := range names {
+		c := byName[name]
+		if c == nil {
+			return nil, usagef("there is no contender %q; there are %s", name, strings.Join(known, ", "))
+		}
+		chosen = append(chosen, c)
+	}
+	return chosen, nil
+}
+
+// benchProgress shows a person how far a run is, and writes a line now and then for everybody else.
+func benchProgress(s *streams) func(what string, done, steps int) {
+	if !s.interactive() {
+		said := time.Time{}
+		return func(what string, done, steps int) {
+			if time.Since(said) > 10*time.Second {
+				said = time.Now()
+				s.say("%s (%d of %d)", what, done+1, steps)
+			}
+		}
+	}
+	bar := progressbar.NewOptions(1, progressbar.OptionSetWriter(s.err), progressbar.OptionSetWidth(20), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false))
+	return func(what string, done, steps int) {
+		bar.ChangeMax(steps)
+		bar.Describe(fmt.Sprintf("%-40.40s", what))
+		_ = bar.Set(done)
+	}
+}
+
+type benchHoldCommand struct {
+	N      int    `arg:""`
+	Dir    string `required:"" type:"existingdir" help:"Where the run works."`
+	Engine string `help:"Where the engine is."`
+}
+
+// Run implements a command.
+func (c *benchHoldCommand) Run(ctx context.Context, s *streams) error {
+	return contenders.HoldStile(ctx, &bench.Workbench{Dir: c.Dir, Engine: c.Engine}, c.N, s.in, s.out)
+}
