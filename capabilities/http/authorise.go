@@ -13,8 +13,21 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
+// maxCompared bounds what comparing the path of one request with the patterns of all rules takes, which a guest that narrows
+// could make minutes: bytes of the path times those of patterns.
+const maxCompared = 128 << 20
+
 // authorise sets q.rule to the rule of the grant that allows q, or says in a denial why none does.
 func (c *Client) authorise(q *request) error {
+	patterns := 0
+	for _, rules := range append(c.narrowed[:len(c.narrowed):len(c.narrowed)], c.grant.rules) {
+		for _, rule := range rules {
+			patterns += len(rule.Path)
+		}
+	}
+	if len(q.target.path)*patterns > maxCompared {
+		return abi.Errorf(abi.CodeExhausted, "a path of %d bytes to compare with patterns of %d bytes", len(q.target.path), patterns)
+	}
 	for _, rules := range c.narrowed {
 		if closest := closestTo(q, rules); closest.aspect != allowed {
 			return q.deny("the client was narrowed, and "+closest.reason(q), "")

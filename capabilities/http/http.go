@@ -221,7 +221,7 @@ func (c *Client) Rules(context.Context) []WitRule {
 // Start authorises a request and begins it; it does not wait for the network. A denial is known at once, except one that
 // only the answer of a resolver or a redirect brings: that is what the exchange fails with. It ends when ctx does. A blob in
 // the request is taken over in any case. Errors: abi.ErrDenied, abi.ErrInvalid for a malformed request, abi.ErrExhausted when
-// too many exchanges are in progress or too many bytes held.
+// too many exchanges are in progress, too many bytes held, or the path and the rules too long to compare.
 func (c *Client) Start(ctx context.Context, r Request) (_ *Exchange, err error) {
 	defer func() {
 		if err != nil {
