@@ -186,6 +186,8 @@ func (q *request) refused(err *refusedError) error {
 	switch {
 	case err.own:
 		return q.deny(fmt.Sprintf("%s is %s, which no rule can allow", host, err.what), "")
+	case err.public:
+		return q.deny(fmt.Sprintf("%s has a public address, where this rule sends nothing without https", host), "")
 	case host.addr.IsValid():
 		return q.deny(fmt.Sprintf("%s is in %s, which needs a rule that names this address", host, err.what), grantFor(q))
 	default:

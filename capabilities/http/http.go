@@ -98,7 +98,9 @@ func New(o Options) (*Grant, error) {
 		if c.Credential != "" && o.Credentials == nil {
 			return nil, fmt.Errorf("http: rule %d: there is nothing to take the credential %s from", i+1, c.Credential)
 		}
-		c.policy = addressPolicy{named: c.host.addr, allowed: c.Addresses, own: o.Own}
+		c.policy = addressPolicy{
+			named: c.host.addr, allowed: c.Addresses, private: c.Credential != "" && c.Scheme != "https", own: o.Own,
+		}
 		c.transport = newTransport(&dialer{policy: c.policy, resolver: o.Resolver, timeouts: o.Timeouts}, config)
 		transports = append(transports, c.transport)
 		g.rules = append(g.rules, c)
