@@ -353,8 +353,10 @@ func TestExpiredBeforeTheTimer(t *testing.T) {
 
 // TestGrantOfNothing refuses a grant without a capability.
 func TestGrantOfNothing(t *testing.T) {
-	h := newHost(t, host.Options{})
-	if _, err := (guest{}).load(t, h).Call(t.Context(), "t", nil, host.Env{"box": host.NewGrant(nil, host.GrantOptions{})}); err == nil {
-		t.Error("it was bound")
+	for _, o := range []host.Options{{}, {Recorder: &kept{}}} {
+		_, err := (guest{}).load(t, newHost(t, o)).Call(t.Context(), "t", nil, host.Env{"box": host.NewGrant(nil, host.GrantOptions{})})
+		if err == nil {
+			t.Error("it was bound")
+		}
 	}
 }

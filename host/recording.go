@@ -252,8 +252,8 @@ func (r *record) end(ctx context.Context, c *Component, request Request, result 
 		out.Bindings = make(map[string]string, len(request.Env))
 	}
 	for name, c := range request.Env {
-		if c != nil {
-			out.Bindings[string(e.without([]byte(name)))] = c.Interface()
+		if inside, _, err := unwrap(c); err == nil {
+			out.Bindings[string(e.without([]byte(name)))] = inside.Interface()
 		}
 	}
 	out.Usage.Denials = slices.Clone(out.Usage.Denials)

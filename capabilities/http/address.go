@@ -100,6 +100,8 @@ type addressPolicy struct {
 	named netip.Addr
 	// allowed are ranges that the operator allows beyond public ones.
 	allowed []netip.Prefix
+	// private refuses public addresses: a credential goes there without https.
+	private bool
 	own     *Listeners
 }
 
@@ -108,8 +110,8 @@ type refusedError struct {
 	// what is a range, or what else stands at the address. It does not hold the address: what a name of somebody's
 	// private network resolves to is no business of the guest.
 	what string
-	// own says that no rule can allow it.
-	own bool
+	// own says that no rule can allow it, and public that the rule is for addresses that are not.
+	own, public bool
 }
 
 func (e *refusedError) Error() string { return "refused address: " + e.what }
@@ -136,6 +138,9 @@ func (p *addressPolicy) checkRange(addr netip.Addr) error {
 	}
 	if v4, ok := translated(addr); ok {
 		return p.checkRange(v4)
+	}
+	if p.private && special(addr) == "" {
+		return &refusedError{what: "public", public: true}
 	}
 	return nil
 }

@@ -13,8 +13,21 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
+// maxCompared bounds what comparing the path of one request with the patterns of all rules takes, which a guest that narrows
+// could make minutes: bytes of the path times those of patterns.
+const maxCompared = 128 << 20
+
 // authorise sets q.rule to the rule of the grant that allows q, or says in a denial why none does.
 func (c *Client) authorise(q *request) error {
+	patterns := 0
+	for _, rules := range append(c.narrowed[:len(c.narrowed):len(c.narrowed)], c.grant.rules) {
+		for _, rule := range rules {
+			patterns += len(rule.Path)
+		}
+	}
+	if len(q.target.path)*patterns > maxCompared {
+		return abi.Errorf(abi.CodeExhausted, "a path of %d bytes to compare with patterns of %d bytes", len(q.target.path), patterns)
+	}
 	for _, rules := range c.narrowed {
 		if closest := closestTo(q, rules); closest.aspect != allowed {
 			return q.deny("the client was narrowed, and "+closest.reason(q), "")
@@ -173,6 +186,8 @@ func (q *request) refused(err *refusedError) error {
 	switch {
 	case err.own:
 		return q.deny(fmt.Sprintf("%s is %s, which no rule can allow", host, err.what), "")
+	case err.public:
+		return q.deny(fmt.Sprintf("%s has a public address, where this rule sends nothing without https", host), "")
 	case host.addr.IsValid():
 		return q.deny(fmt.Sprintf("%s is in %s, which needs a rule that names this address", host, err.what), grantFor(q))
 	default:

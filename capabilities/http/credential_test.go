@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	nethttp "net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -216,6 +217,32 @@ func TestCredentialStaysWithOrigin(t *testing.T) {
 	for path, want := range map[string]string{"/": "Bearer aaaaaaaaa", "/same": "Bearer aaaaaaaaa", "/away": "", "/back": ""} {
 		if have, ok := seen[path]; !ok || have != want {
 			t.Errorf("%s: %q", path, have)
+		}
+	}
+}
+
+// TestCredentialNeedsPrivacy has the name of a rule that allows http, since it is of a private network, stand for a public
+// address.
+func TestCredentialNeedsPrivacy(t *testing.T) {
+	for _, test := range []struct {
+		scheme, address, allowed string
+		dialled                  bool
+	}{
+		{"http", "127.0.0.1", "127.0.0.1/32", true},
+		{"http", "8.8.8.8", "127.0.0.1/32", false},
+		{"http", "8.8.8.8", "8.0.0.0/8", false},
+		{"http", "64:ff9b::808:808", "64:ff9b::/96", false},
+		{"https", "8.8.8.8", "127.0.0.1/32", true},
+	} {
+		rule := withCredential(80, "bearer")
+		rule.Scheme, rule.Addresses = test.scheme, []netip.Prefix{netip.MustParsePrefix(test.allowed)}
+		c := client(t, Options{Rules: []Rule{rule}, Credentials: vault{}})
+		err := c.grant.rules[0].policy.check(netip.AddrPortFrom(netip.MustParseAddr(test.address), 80))
+		if (err == nil) != test.dialled {
+			t.Errorf("%+v: %v", test, err)
+		}
+		if refused, ok := errors.AsType[*refusedError](err); ok {
+			wantDenied(t, checked(t, get(80, "/")).refused(refused), "good.example has a public address, where this rule sends nothing without https")
 		}
 	}
 }

@@ -24,7 +24,7 @@ type Head struct {
 }
 
 // Exchange is one request and its response: the resource `exchange`. It goes on by itself until the body is there, it
-// fails, it is closed, or the call ends. It is safe for concurrent use; who holds it closes it.
+// fails, it is closed, or the call or the context of its Start ends. It is safe for concurrent use; who holds it closes it.
 type Exchange struct {
 	stop context.CancelCauseFunc
 	held *blob.Quota
@@ -42,8 +42,9 @@ type Exchange struct {
 	bodyErr  error
 }
 
-// start runs q in a goroutine of its own, which owns the content from then on. The meter is charged for what it moves.
-func (c *Client) start(q *request, timeout *uint32, meter abi.Meter) (*Exchange, error) {
+// start runs q in a goroutine of its own, which owns the content from then on. It ends with the operation's context, which
+// may depend on more than the client does, such as on the grant of a blob that is sent; its meter is charged.
+func (c *Client) start(operation context.Context, q *request, timeout *uint32) (*Exchange, error) {
 	held := q.content.held()
 	if err := c.call.held.Reserve(held); err != nil {
 		return nil, err
@@ -60,17 +61,19 @@ func (c *Client) start(q *request, timeout *uint32, meter abi.Meter) (*Exchange,
 	}
 	ctx, stop := context.WithCancelCause(c.call.ctx)
 	ctx, cancel := context.WithTimeout(ctx, limit)
+	forget := context.AfterFunc(operation, func() { stop(context.Cause(operation)) })
 	e := &Exchange{stop: stop, held: c.call.held, headed: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(e.done)
 		defer func() {
+			forget()
 			cancel()
 			stop(nil)
 			q.content.close()
 			c.call.held.Release(held)
 			<-c.call.pending
 		}()
-		e.run(withExchange(abi.WithMeter(ctx, meter)), c, q)
+		e.run(withExchange(abi.WithMeter(ctx, abi.MeterOf(operation))), c, q)
 	}()
 	return e, nil
 }

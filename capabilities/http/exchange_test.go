@@ -942,7 +942,7 @@ func TestEachStepIsTimed(t *testing.T) {
 // TestCloseEndsEverything: an exchange that is closed, or whose call ends, leaves no goroutine and no connection.
 func TestCloseEndsEverything(t *testing.T) {
 	for _, test := range []struct{ name, path string }{{"before the head", "/"}, {"in the body", "/body"}} {
-		for _, how := range []string{"close", "call"} {
+		for _, how := range []string{"close", "call", "operation"} {
 			t.Run(test.name+" by "+how, func(t *testing.T) {
 				began, ended := make(chan struct{}), make(chan struct{})
 				at := serve(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
@@ -967,14 +967,19 @@ func TestCloseEndsEverything(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				exchange, err := opened.(*Client).Start(ctx, get(at, test.path))
+				operation, revoke := context.WithCancel(t.Context()) // a grant of something else that is used with the client
+				defer revoke()
+				exchange, err := opened.(*Client).Start(operation, get(at, test.path))
 				if err != nil {
 					t.Fatal(err)
 				}
 				<-began
-				if how == "call" {
+				switch how {
+				case "call":
 					cancel()
-				} else {
+				case "operation":
+					revoke()
+				default:
 					_ = exchange.Close()
 				}
 				<-ended

@@ -98,7 +98,9 @@ func New(o Options) (*Grant, error) {
 		if c.Credential != "" && o.Credentials == nil {
 			return nil, fmt.Errorf("http: rule %d: there is nothing to take the credential %s from", i+1, c.Credential)
 		}
-		c.policy = addressPolicy{named: c.host.addr, allowed: c.Addresses, own: o.Own}
+		c.policy = addressPolicy{
+			named: c.host.addr, allowed: c.Addresses, private: c.Credential != "" && c.Scheme != "https", own: o.Own,
+		}
 		c.transport = newTransport(&dialer{policy: c.policy, resolver: o.Resolver, timeouts: o.Timeouts}, config)
 		transports = append(transports, c.transport)
 		g.rules = append(g.rules, c)
@@ -219,9 +221,9 @@ func (c *Client) Rules(context.Context) []WitRule {
 }
 
 // Start authorises a request and begins it; it does not wait for the network. A denial is known at once, except one that
-// only the answer of a resolver or a redirect brings: that is what the exchange fails with. A blob in the request is taken
-// over in any case. Errors: abi.ErrDenied, abi.ErrInvalid for a malformed request, abi.ErrExhausted when too many
-// exchanges are in progress or too many bytes held.
+// only the answer of a resolver or a redirect brings: that is what the exchange fails with. It ends when ctx does. A blob in
+// the request is taken over in any case. Errors: abi.ErrDenied, abi.ErrInvalid for a malformed request, abi.ErrExhausted when
+// too many exchanges are in progress, too many bytes held, or the path and the rules too long to compare.
 func (c *Client) Start(ctx context.Context, r Request) (_ *Exchange, err error) {
 	defer func() {
 		if err != nil {
@@ -235,5 +237,5 @@ func (c *Client) Start(ctx context.Context, r Request) (_ *Exchange, err error) 
 	if err := c.authorise(q); err != nil {
 		return nil, err
 	}
-	return c.start(q, r.Timeout, abi.MeterOf(ctx)) //nolint:contextcheck // the exchange goes on until the call ends
+	return c.start(ctx, q, r.Timeout) //nolint:contextcheck // the exchange ends with the client's call too
 }

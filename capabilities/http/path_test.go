@@ -1,11 +1,15 @@
 package http
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/stilehost/stile/abi"
 )
 
 func TestPathMatches(t *testing.T) {
@@ -68,6 +72,30 @@ func TestMatchingIsQuick(t *testing.T) {
 	start := time.Now()
 	if p.matches(target) || time.Since(start) > time.Second {
 		t.Fatalf("matched in %v", time.Since(start))
+	}
+}
+
+// TestAuthorisingIsQuick has a guest narrow a client with rules that are slow to compare with its path.
+func TestAuthorisingIsQuick(t *testing.T) {
+	narrowed := openRules(t, []Rule{{Host: "e"}})
+	slow := WitRule{Host: "e", Path: "/**" + strings.Repeat("/*", 500) + "/b/**"}
+	rules := append(slices.Repeat([]WitRule{slow}, maxRules-1), WitRule{Host: "e"})
+	for {
+		next, err := narrowed.Narrow(t.Context(), rules)
+		if err != nil {
+			break // as much as a call may hold
+		}
+		narrowed = next
+	}
+	for _, test := range []struct {
+		segments int
+		want     error
+	}{{4000, abi.ErrExhausted}, {50, nil}} {
+		start := time.Now()
+		err := narrowed.authorise(checked(t, Request{Method: "GET", URL: "https://e" + strings.Repeat("/a", test.segments)}))
+		if !errors.Is(err, test.want) || time.Since(start) > 5*time.Second {
+			t.Errorf("%d segments: %v in %v", test.segments, err, time.Since(start))
+		}
 	}
 }
 

@@ -37,8 +37,9 @@ type Rule struct {
 	// have to be named. Host and the headers of a connection can never be set. Default none.
 	Headers []string `json:"headers,omitempty"`
 	// Credential names a secret of Options.Credentials that the host adds to what it sends, and that the guest never sees.
-	// It needs a host other than "*", and https unless Host or Addresses names addresses that are not public. After a
-	// redirect to another origin it is not sent any more. Range has to be named in Headers then. Default none.
+	// It needs a host other than "*", and https unless Host or Addresses names addresses that are not public: without https
+	// the rule allows no others. After a redirect to another origin it is not sent any more. Range has to be named in Headers
+	// then. Default none.
 	Credential string `json:"credential,omitempty"`
 	// As says how the credential is sent: "bearer", "basic" (the secret is USER:PASSWORD), "header:NAME" or "query:NAME". A
 	// header the guest cannot set then; a parameter takes the place of one the guest sent. Default "bearer".

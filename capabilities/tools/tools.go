@@ -73,12 +73,19 @@ func (t *Toolbox) Interface() string { return Interface }
 // Open implements abi.Opener: it returns a *Toolbox with the same options.
 func (t *Toolbox) Open(context.Context) (any, error) { return newToolbox(t.options), nil }
 
-// maxFound is the most that one search finds.
-const maxFound = 100
+const (
+	// maxFound is the most that one search finds.
+	maxFound = 100
+	// maxQuery is the most bytes of a query. Searching for all of a longer one would keep the host busy for a guest.
+	maxQuery = 1 << 10
+)
 
 // Search returns at most limit tools, and at most 100, whose name or description has every word of query in it, whatever the
-// case; an empty query fits all. Those that have all words in their name come first.
+// case; an empty query fits all, and one of more than 1 KiB none. Those that have all words in their name come first.
 func (t *Toolbox) Search(_ context.Context, query string, limit uint32) []Description {
+	if len(query) > maxQuery {
+		return nil
+	}
 	words := strings.Fields(strings.ToLower(query))
 	var named, described []Description
 	for _, d := range t.options.Describe() {

@@ -71,13 +71,15 @@ func TestSearch(t *testing.T) {
 		{"", 2, "notes_find github_list_issues"},
 		{"issues", 0, ""},
 		{"none", 9, ""},
+		{strings.Repeat("x ", 512), 9, "x"},
+		{strings.Repeat("x ", 5<<20), 9, ""}, // which would take seconds
 	} {
 		var names []string
 		for _, d := range box.Search(t.Context(), c.query, c.limit) {
 			names = append(names, d.Name)
 		}
 		if got := strings.Join(names, " "); got != c.want {
-			t.Errorf("%q: got %s, want %s", c.query, got, c.want)
+			t.Errorf("%.20q: got %s, want %s", c.query, got, c.want)
 		}
 	}
 }
