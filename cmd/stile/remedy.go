@@ -32,7 +32,7 @@ func (e *boundError) remedy(d abi.Denial) string {
 				return spec + ",rw"
 			}
 		case extension.HTTP:
-			return ruleSpec(b.Name, d.Remedy)
+			return e.ruleSpec(b.Name, d.Remedy)
 		}
 		return ""
 	}
@@ -42,8 +42,9 @@ func (e *boundError) remedy(d abi.Denial) string {
 // readOnlyReason is what a workspace and a directory say. Not every such denial has a line of manifest.
 const readOnlyReason = "this handle can only read"
 
-// ruleSpec makes a binding of the line of manifest that would allow a request.
-func ruleSpec(name, line string) string {
+// ruleSpec makes a binding of the line of manifest that would allow a request, with the addresses that the command line gave
+// the same host.
+func (e *boundError) ruleSpec(name, line string) string {
 	m, err := extension.Parse([]byte(`{"name": "x", "version": "1.0.0", "description": "x", "tools": ["x"], ` + line + `}`))
 	if err != nil || len(m.Bindings) != 1 || m.Bindings[0].Name != name {
 		return ""
@@ -51,6 +52,12 @@ func ruleSpec(name, line string) string {
 	asked, ok := m.Bindings[0].Grant.(extension.HTTP)
 	if !ok || len(asked.Rules) != 1 {
 		return ""
+	}
+	for _, given := range e.specs {
+		b, err := extension.ParseSpec(given)
+		if g, ok := b.Grant.(extension.HTTP); err == nil && ok && b.Name == name && g.Rules[0].Host == asked.Rules[0].Host {
+			asked.Rules[0].Addresses = g.Rules[0].Addresses
+		}
 	}
 	spec := name + "=http:" + asked.Rules[0].String()
 	if _, err := extension.ParseSpec(spec); err != nil || abi.Printable(spec) != spec {
