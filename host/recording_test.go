@@ -171,7 +171,7 @@ func TestReplayParts(t *testing.T) {
 			[]host.Difference{
 				{3, "", "test:cap/box@1.0.0#[method]box.fetch(#2, 8)"},
 				{3, "test:cap/box@1.0.0#[method]box.get(#2)", ""},
-				{0, "ok", `denied: denied: test:cap/box@1.0.0#[method]box.fetch through "box": the recording has no such operation`},
+				{0, "ok", `denied: test:cap/box@1.0.0#[method]box.fetch through "box": the recording has no such operation`},
 			},
 		},
 		{"another output", guest{uses: "open fetch get", call: fetchOnce + getOnce + returns}, []host.Difference{{0, "22", `"ok"`}}, []host.Difference{{0, "22", `"ok"`}}},

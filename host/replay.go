@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/stilehost/stile/abi"
 )
@@ -346,7 +347,7 @@ func (o Outcome) String() string {
 	if o.Message == "" {
 		return abi.PrintableCut(o.Kind, 64)
 	}
-	return abi.PrintableCut(o.Kind+": "+o.Message, 4*kib)
+	return abi.PrintableCut(o.Kind+": "+strings.TrimPrefix(o.Message, o.Kind+": "), 4*kib)
 }
 
 // call is the operation without its answer.

@@ -206,7 +206,11 @@ func (r *Rule) UnmarshalJSON(data []byte) error {
 			return fmt.Errorf("http rule: the field %q is unknown or there twice", name)
 		}
 		delete(fields, name.(string))
-		if err := decoder.Decode(field); err != nil {
+		err = decoder.Decode(field)
+		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+			return fmt.Errorf("http rule: %s: it cannot be of this kind: %s", name, wrong.Value)
+		}
+		if err != nil {
 			return fmt.Errorf("http rule: %s: %w", name, err)
 		}
 		if v := reflect.ValueOf(field).Elem(); v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0 {

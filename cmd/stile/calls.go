@@ -24,6 +24,19 @@ type callsCommand struct {
 	Replay callsReplayCommand `cmd:"" help:"Make a recorded call again from its recording, and say whether anything is different."`
 }
 
+// Help implements kong.HelpProvider.
+func (*callsCommand) Help() string {
+	return `stile run records its calls in STILE_HOME. Without another command they are listed.
+
+Examples:
+
+    stile calls --failed --since 24h
+    stile calls list --tool open_issue --limit 10 --json
+    stile calls show 12
+    stile calls replay 12
+    stile calls replay 12 --with github.ts --live-http=deny`
+}
+
 // retention is what the environment says about recordings.
 type retention struct {
 	off     bool

@@ -19,6 +19,8 @@ type failure struct {
 	Message string `json:"message"`
 	// Denial is there when Kind is denied: the host's record, never the guest's word.
 	Denial *denial `json:"denial,omitempty"`
+	// Bind is the NAME=SPEC of --bind that would allow what was denied, when the binding was given so.
+	Bind string `json:"bind,omitempty"`
 	// Limit and Value name a limit and what it is set to. Claimed is set when only the tool says that it reached it.
 	Limit   string `json:"limit,omitempty"`
 	Value   string `json:"value,omitempty"`
@@ -83,6 +85,9 @@ func (s *streams) report(err error) int {
 		}
 		text += "\n" + remedy + " would allow it:\n    " + f.Denial.Remedy
 	}
+	if f.Bind != "" {
+		text += "\nThis flag would allow it:\n    " + bindFlag(f.Bind)
+	}
 	s.say("%s", text)
 	line, err := encode(map[string]failure{"error": f}, "")
 	if err != nil {
@@ -114,6 +119,9 @@ func explain(err error) failure {
 	case errors.As(err, &denied):
 		d := denied.Denial
 		f.Kind, f.Denial = kindDenied, &denial{d.Binding, d.Operation, d.Reason, d.Remedy}
+		if bound := (*boundError)(nil); errors.As(err, &bound) {
+			f.Bind = bound.remedy(d)
+		}
 		f.Message = fmt.Sprintf("denied: %s through %q: %s", d.Operation, d.Binding, d.Reason)
 	case errors.As(err, &limit):
 		f.Kind, f.Limit, f.Value, f.Claimed = kindLimit, limit.Limit, limit.Value, limit.Claimed

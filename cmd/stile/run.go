@@ -112,7 +112,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	}
 	result, err := component.Do(ctx, request)
 	if err != nil {
-		return err
+		return &boundError{err, c.Bind}
 	}
 	_, err = fmt.Fprintf(s.out, "%s\n", escape(result.Output))
 	return err

@@ -67,6 +67,6 @@ async function outgoing(content: Content | undefined): Promise<{ tag: string; va
 /** The global fetch: the http binding named `network`, which the manifest's short form makes. */
 export async function fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
   if (bindings().get("network") !== "stile:capability/http")
-    throw new TypeError('fetch needs the http binding "network"; add to the manifest: "permissions": { "network": ["<host>"] }');
+    throw new TypeError('fetch needs the http binding "network"; bind it with --bind network=http:https://..., or in the manifest: "permissions": { "network": ["..."] }');
   return http(handle("network")).fetch(input, init);
 }
