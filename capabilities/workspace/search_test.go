@@ -79,6 +79,9 @@ func testFind(t *testing.T, d *Directory) {
 		"x/a\\*b":              "x/a*b",
 		"日*":                   "é/日本.ts",
 		"?":                    "x é",
+		"src[ -~]a.ts":         "", // a slash is no character of a name
+		"s[ -~]c[ -~]not/*":    "src-not/a.ts",
+		"é/[--本]本.ts":          "é/日本.ts",
 		"[é]":                  "é",
 		"src/up/**":            "", // not through a link
 		"nothing/here/**":      "",
