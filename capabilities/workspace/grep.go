@@ -275,8 +275,10 @@ func (s *searcher) file(from place, n *node) error {
 func (s *searcher) show(text []byte, at int) string {
 	if len(text) > maxShown {
 		start := max(0, min(at-maxShown/4, len(text)-maxShown))
-		for start > 0 && !utf8.RuneStart(text[start]) {
-			start--
+		for range utf8.UTFMax - 1 {
+			if start > 0 && !utf8.RuneStart(text[start]) {
+				start--
+			}
 		}
 		text = text[start:min(start+maxShown, len(text))]
 	}
