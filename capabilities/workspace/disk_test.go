@@ -456,6 +456,39 @@ func TestNamesOnDisk(t *testing.T) {
 	}
 }
 
+// What other programs remove while it is searched is not found, and the rest is.
+func TestRemovedWhileSearched(t *testing.T) {
+	inside := t.TempDir()
+	d := openedDisk(t, inside)
+	for _, path := range []string{"a/in", "b", "c"} {
+		write(t, d, path, "needle")
+	}
+	s, err := d.searcher("needle", Search{}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.view(t.Context(), "grep", func(o *op) error {
+		s.walk = walk{op: o, budget: d.budget()}
+		gone, err := o.lookup("/b")
+		if err != nil {
+			return err
+		}
+		return s.run("", "", func(path string, e Entry) error {
+			switch path {
+			case "/a":
+				return os.RemoveAll(filepath.Join(inside, "a"))
+			case "/b":
+				return errors.Join(os.Remove(filepath.Join(inside, "b")), s.file(place{path: path, line: 1, from: 1}, gone))
+			default:
+				return s.entry(path, e)
+			}
+		})
+	})
+	if err != nil || len(s.page.Matches) != 1 || s.page.Matches[0].Path != "c" {
+		t.Errorf("%+v, %v", s.page, err)
+	}
+}
+
 func TestDiskKeepsNoHistory(t *testing.T) {
 	d := openedDisk(t, t.TempDir())
 	write(t, d, "a", "")

@@ -261,6 +261,8 @@ func (s *searcher) file(from place, n *node) error {
 		s.page.Partial++
 	}
 	switch {
+	case errors.Is(err, abi.ErrNotFound): // on disk: gone meanwhile
+		return nil
 	case err != nil && !errors.Is(err, errPageFull):
 		return err
 	case full:
