@@ -195,6 +195,17 @@ func TestRetention(t *testing.T) {
 		if _, err := s.Component(t.Context(), digests["two"]); err != nil {
 			t.Error(err)
 		}
+		// One that is kept again is kept for another day.
+		if err := errors.Join(s.Keep(t.Context(), []byte("one")), s.db.Update(t.Context(), func(c *sqlite.Conn) error {
+			_, err := c.Exec(t.Context(), `UPDATE component SET kept = 0`)
+			return err
+		}), s.Keep(t.Context(), []byte("one"))); err != nil {
+			t.Fatal(err)
+		}
+		record(t, s, call(0))
+		if _, err := s.Component(t.Context(), digests["one"]); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -332,8 +332,9 @@ func (s *Store) Keep(ctx context.Context, wasm []byte) error {
 	sum := sha256.Sum256(wasm)
 	digest := hex.EncodeToString(sum[:])
 	var known bool
-	if err := s.db.Read(ctx, func(c *sqlite.Conn) error {
-		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM component WHERE digest = ?)`, digest).Scan(&known)
+	if err := s.db.Read(ctx, func(c *sqlite.Conn) error { // one that was kept some hours ago may be about to go
+		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM component WHERE digest = ? AND kept > ?)`, digest,
+			time.Now().Add(-time.Hour).UnixMilli()).Scan(&known)
 	}); err != nil || known {
 		return err
 	}

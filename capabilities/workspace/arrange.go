@@ -142,6 +142,6 @@ func (d *Directory) Remove(ctx context.Context, path string, recursive bool) err
 				return invalid(path, "is a directory that is not empty; it is removed only recursively")
 			}
 		}
-		return o.remove(n, place)
+		return o.remove(n, place, recursive)
 	})
 }

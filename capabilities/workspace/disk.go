@@ -164,12 +164,12 @@ func diskError(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return notFound(path)
-	case errors.Is(err, fs.ErrExist):
-		return abi.Errorf(abi.CodeAlreadyExists, "%s", shown(path))
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.ENAMETOOLONG),
 		errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ELOOP):
 		errors.As(err, &number)
 		return invalid(path, "cannot be used so: "+number.Error())
+	case errors.Is(err, fs.ErrExist): // for Go, what is not empty is this too
+		return abi.Errorf(abi.CodeAlreadyExists, "%s", shown(path))
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		errors.As(err, &number)
 		return abi.Errorf(abi.CodeExhausted, "%s: %s", shown(path), number.Error())

@@ -331,7 +331,7 @@ func TestSwappedAfterTheLook(t *testing.T) {
 		"make link": f.makeLink("/p/new", "x"), "set mode": f.setMode("/p/secret", n, 0o777),
 		"move out": f.move(n, "/p/secret", "/stolen"), "move in": f.move(whole, "/real/q", "/p/new"),
 		"copy": f.copy(n, "/p/secret", "/stolen"), "copy in": f.copy(whole, "/real/q", "/p/new"),
-		"remove": f.remove(n, "/p/secret"), "remove all": f.remove(whole, "/p/granted"),
+		"remove": f.remove(n, "/p/secret", false), "remove all": f.remove(whole, "/p/granted", true),
 	} {
 		if err == nil || strings.Contains(err.Error(), outside) {
 			t.Errorf("%s: %v", name, err)
@@ -442,6 +442,51 @@ func TestNamesOnDisk(t *testing.T) {
 		t.Errorf("listed %q", all)
 	}
 	expect(t, "a name of the host's", d.Write(t.Context(), ".stile-temporary", ""), abi.ErrInvalid, "not a guest's")
+
+	// A directory that only looks empty is not removed as an empty one.
+	for _, name := range []string{"ends.", " space", ".stile-temporary"} {
+		directory := filepath.Join(inside, "directory")
+		if err := errors.Join(os.Mkdir(directory, 0o755), os.WriteFile(filepath.Join(directory, name), nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, name, d.Remove(t.Context(), "directory", false), abi.ErrInvalid, "not empty")
+		if err := d.Remove(t.Context(), "directory", true); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What other programs remove while it is searched is not found, and the rest is.
+func TestRemovedWhileSearched(t *testing.T) {
+	inside := t.TempDir()
+	d := openedDisk(t, inside)
+	for _, path := range []string{"a/in", "b", "c"} {
+		write(t, d, path, "needle")
+	}
+	s, err := d.searcher("needle", Search{}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.view(t.Context(), "grep", func(o *op) error {
+		s.walk = walk{op: o, budget: d.budget()}
+		gone, err := o.lookup("/b")
+		if err != nil {
+			return err
+		}
+		return s.run("", "", func(path string, e Entry) error {
+			switch path {
+			case "/a":
+				return os.RemoveAll(filepath.Join(inside, "a"))
+			case "/b":
+				return errors.Join(os.Remove(filepath.Join(inside, "b")), s.file(place{path: path, line: 1, from: 1}, gone))
+			default:
+				return s.entry(path, e)
+			}
+		})
+	})
+	if err != nil || len(s.page.Matches) != 1 || s.page.Matches[0].Path != "c" {
+		t.Errorf("%+v, %v", s.page, err)
+	}
 }
 
 func TestDiskKeepsNoHistory(t *testing.T) {

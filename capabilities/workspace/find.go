@@ -157,6 +157,9 @@ func (w *walk) below(directory string, after []string) error {
 	}
 	for {
 		page, err := w.entries(directory, name, walkPage)
+		if errors.Is(err, abi.ErrNotFound) { // on disk: gone meanwhile
+			return nil
+		}
 		if err != nil {
 			return err
 		}

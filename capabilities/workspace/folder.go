@@ -429,10 +429,10 @@ func (f *folder) duplicate(n *node, source string, directory *os.Root, name stri
 	}
 }
 
-func (f *folder) remove(n *node, path string) error {
+func (f *folder) remove(n *node, path string, recursive bool) error {
 	return f.within(path, func(directory *os.Root, last string) error {
-		if !n.is(KindDirectory) {
-			return directory.Remove(last)
+		if !n.is(KindDirectory) || !recursive {
+			return directory.Remove(last) // the system knows of what no path can name
 		}
 		// In one step for others, who may be looking.
 		name := temporary + rand.Text()

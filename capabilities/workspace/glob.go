@@ -1,7 +1,10 @@
 package workspace
 
 import (
+	"fmt"
 	"regexp"
+	"regexp/syntax"
+	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
@@ -91,7 +94,11 @@ func parseGlob(text string) (*glob, error) {
 			if class[0] == '!' || class[0] == '^' {
 				class, not = class[1:], "^/"
 			}
-			re.WriteString("[" + not + strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `^`, `\^`, `/`, ``).Replace(class) + "]")
+			class = "[" + not + strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `^`, `\^`, `/`, ``).Replace(class) + "]"
+			if parsed, err := syntax.Parse(class, syntax.Perl); err == nil && not == "" && parsed.Op == syntax.OpCharClass {
+				class = withoutSlash(parsed.Rune) // a range may have one
+			}
+			re.WriteString(class)
 			size = end + 1
 		case c == '\\':
 			if len(rest) == 1 {
@@ -118,6 +125,20 @@ func parseGlob(text string) (*glob, error) {
 	}
 	g.pattern = pattern
 	return &g, nil
+}
+
+// withoutSlash is a class of the characters from the first to the second, from the third to the fourth and so on, but for a slash.
+func withoutSlash(ranges []rune) string {
+	var class strings.Builder
+	for pair := range slices.Chunk(ranges, 2) {
+		if from, to := pair[0], min(pair[1], '/'-1); from <= to {
+			fmt.Fprintf(&class, `\x{%x}-\x{%x}`, from, to)
+		}
+		if from, to := max(pair[0], '/'+1), pair[1]; from <= to {
+			fmt.Fprintf(&class, `\x{%x}-\x{%x}`, from, to)
+		}
+	}
+	return "[" + class.String() + "]"
 }
 
 // globs are patterns of which one must match.

@@ -261,6 +261,8 @@ func (s *searcher) file(from place, n *node) error {
 		s.page.Partial++
 	}
 	switch {
+	case errors.Is(err, abi.ErrNotFound): // on disk: gone meanwhile
+		return nil
 	case err != nil && !errors.Is(err, errPageFull):
 		return err
 	case full:
@@ -275,8 +277,10 @@ func (s *searcher) file(from place, n *node) error {
 func (s *searcher) show(text []byte, at int) string {
 	if len(text) > maxShown {
 		start := max(0, min(at-maxShown/4, len(text)-maxShown))
-		for start > 0 && !utf8.RuneStart(text[start]) {
-			start--
+		for range utf8.UTFMax - 1 {
+			if start > 0 && !utf8.RuneStart(text[start]) {
+				start--
+			}
 		}
 		text = text[start:min(start+maxShown, len(text))]
 	}

@@ -79,6 +79,9 @@ func testFind(t *testing.T, d *Directory) {
 		"x/a\\*b":              "x/a*b",
 		"日*":                   "é/日本.ts",
 		"?":                    "x é",
+		"src[ -~]a.ts":         "", // a slash is no character of a name
+		"s[ -~]c[ -~]not/*":    "src-not/a.ts",
+		"é/[--本]本.ts":          "é/日本.ts",
 		"[é]":                  "é",
 		"src/up/**":            "", // not through a link
 		"nothing/here/**":      "",
@@ -159,8 +162,10 @@ func testGrep(t *testing.T, d *Directory) {
 	write(t, d, "long", "before\n"+long+"\nafter\n")
 	write(t, d, "longer", strings.Repeat("x", maxLine)+"needle\nneedle\n")
 	big := strings.Repeat("nothing here\n", 100_000)
+	middle := strings.Repeat("\x80", 5000) // of characters, with no beginning
 	write(t, d, "z/big", big+"needle\n"+big)
 	if err := errors.Join(d.WriteBytes(t.Context(), "bin", []byte("needle\x00needle\n")), d.WriteBytes(t.Context(), "latin", []byte("caf\xe9 needle\n")),
+		d.WriteBytes(t.Context(), "middle", []byte(middle+"needle"+middle)),
 		d.MakeLink(t.Context(), "link", "a.txt"), d.MakeLink(t.Context(), "loop", ".")); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +177,7 @@ func testGrep(t *testing.T, d *Directory) {
 			t.Errorf("%+v", m)
 		}
 	}
-	want := []string{"a.txt:2:5", "a.txt:5:1", "b/c.txt:1:1", "b/d.md:1:1", "latin:1:6", "long:2:5001", "longer:2:1", "z/big:100001:1"}
+	want := []string{"a.txt:2:5", "a.txt:5:1", "b/c.txt:1:1", "b/d.md:1:1", "latin:1:6", "long:2:5001", "longer:2:1", "middle:1:5001", "z/big:100001:1"}
 	if !slices.Equal(got, want) || partial != 2 {
 		t.Errorf("got %q and %d partial, want %q and 2", got, partial, want)
 	}
@@ -389,4 +394,74 @@ func testDiff(t *testing.T, d *Directory) {
 	if got, err := d.Diff(t.Context(), "worst", "worst2"); err != nil || !regexp.MustCompile(`\A--- a/worst\n`).MatchString(got) {
 		t.Errorf("%v", err)
 	}
+}
+
+// A diff makes one text of the other when each hunk is taken at its word, as git apply does.
+func TestDiffApplies(t *testing.T) {
+	d := opened(t, Options{}).Workspace("w")
+	lines := rapid.SliceOfN(rapid.SampledFrom([]string{"a\n", "b\n", "c\n", "\n", "\r\n", "- é\n", "@@\n"}), 0, 60)
+	end := rapid.SampledFrom([]string{"", "end"})
+	rapid.Check(t, func(t *rapid.T) {
+		old := lines.Draw(t, "old")
+		var changed []string
+		for _, line := range old {
+			switch rapid.IntRange(0, 9).Draw(t, "change") {
+			case 0:
+			case 1:
+				changed = append(changed, "new\n", line)
+			default:
+				changed = append(changed, line)
+			}
+		}
+		before, after := strings.Join(old, "")+end.Draw(t, "end"), strings.Join(changed, "")+end.Draw(t, "new end")
+		if err := errors.Join(d.Write(t.Context(), "before", before), d.Write(t.Context(), "after it", after)); err != nil {
+			t.Fatal(err)
+		}
+		diff, err := d.Diff(t.Context(), "before", "after it")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := apply(t, before, diff); got != after {
+			t.Fatalf("%q becomes %q, not %q, by\n%s", before, got, after, diff)
+		}
+	})
+}
+
+// apply does what a diff says.
+func apply(t *rapid.T, text, diff string) string {
+	if diff == "" {
+		return text
+	}
+	body, ok := strings.CutPrefix(diff, "--- a/before\n+++ b/after it\t\n") // where the tab is missing, patch finds no file
+	if !ok {
+		t.Fatalf("got %q", diff)
+	}
+	old := strings.SplitAfter(text, "\n")
+	var made []string
+	read := 0
+	for line := range strings.Lines(strings.ReplaceAll(body, "\n\\ No newline at end of file\n", "")) {
+		switch line[0] {
+		case '@':
+			var from, lost, to, won int
+			if _, err := fmt.Sscanf(line, "@@ -%d,%d +%d,%d @@", &from, &lost, &to, &won); err != nil {
+				t.Fatal(err)
+			}
+			for ; read < from-1; read++ {
+				made = append(made, old[read])
+			}
+			if len(made) != max(to-1, 0) {
+				t.Fatalf("%q, where %d lines are made, in\n%s", line, len(made), diff)
+			}
+		case '+':
+			made = append(made, line[1:])
+		default:
+			if old[read] != line[1:] {
+				t.Fatalf("%q, where %q is, in\n%s", line, old[read], diff)
+			}
+			if read++; line[0] == ' ' {
+				made = append(made, line[1:])
+			}
+		}
+	}
+	return strings.Join(append(made, old[read:]...), "")
 }

@@ -327,7 +327,7 @@ func (t *tree) checkDepth(n *node, source, target string) error {
 	return nil
 }
 
-func (t *tree) remove(n *node, path string) error {
+func (t *tree) remove(n *node, path string, _ bool) error {
 	if _, err := t.conn.Exec(t.ctx, `DELETE FROM node WHERE`+below, t.workspace, t.base+path); err != nil {
 		return err
 	}

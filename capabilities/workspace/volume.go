@@ -43,8 +43,8 @@ type files interface {
 	// move and copy take a node with all that is below it to a path that is free.
 	move(n *node, source, target string) error
 	copy(n *node, source, target string) error
-	// remove deletes a node with all that is below it.
-	remove(n *node, path string) error
+	// remove deletes a node, and if recursive is set all that is below it.
+	remove(n *node, path string, recursive bool) error
 }
 
 // node is a file, a directory or a link.

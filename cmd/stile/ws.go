@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,7 +65,7 @@ func (a address) open(ctx context.Context, use func(d *workspace.Directory, path
 	return withStore(ctx, func(s *workspace.Store) error {
 		name, path, _ := strings.Cut(a.Address, "/")
 		// The names that can be bound; an extension's own are among them.
-		if _, err := extension.ParseSpec("x=workspace:" + name); err != nil {
+		if b, err := extension.ParseSpec("x=workspace:" + name); err != nil || b.Grant.(extension.Workspace).Store != name {
 			return usagef("%q is not the name of a workspace; write NAME or NAME/path", name)
 		}
 		return use(s.Workspace(name), path)
@@ -212,7 +213,11 @@ func (c *wsPut) Run(ctx context.Context, s *streams) error {
 		}
 		b := blob.NewBuilder(blob.Options{Limit: maxPut})
 		defer func() { err = errors.Join(err, b.Close()) }()
-		if _, err := interruptible(ctx, func() ([]byte, error) { _, err := io.Copy(b, from); return nil, err }); err != nil {
+		_, err = interruptible(ctx, func() ([]byte, error) { _, err := io.Copy(b, from); return nil, err })
+		if is[*fs.PathError](err) { // it cannot be read
+			return &usageError{err}
+		}
+		if err != nil {
 			return err
 		}
 		content, err := b.Blob()
@@ -422,5 +427,9 @@ func (c *wsBackup) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return withStore(ctx, func(s *workspace.Store) error { return s.Backup(ctx, file) })
+	err = withStore(ctx, func(s *workspace.Store) error { return s.Backup(ctx, file) })
+	if at, ok := errors.AsType[*fs.PathError](err); ok && at.Path == file && at.Op == "open" {
+		err = &usageError{err}
+	}
+	return err
 }

@@ -208,7 +208,11 @@ func (db *DB) Backup(ctx context.Context, file string) (err error) {
 			_ = os.Remove(file) // the first error says more
 		}
 	}()
-	if _, err := db.sql.ExecContext(ctx, `VACUUM INTO ?`, file); err != nil {
+	// In the place of a reader, so that Close waits; a reader itself may not write.
+	if err := db.Read(ctx, func(*Conn) error {
+		_, err := db.sql.ExecContext(ctx, `VACUUM INTO ?`, file)
+		return err
+	}); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {

@@ -285,6 +285,7 @@ func TestClose(t *testing.T) {
 	for name, err := range map[string]error{
 		"read":   db.Read(t.Context(), func(*Conn) error { return nil }),
 		"update": db.Update(t.Context(), func(*Conn) error { return nil }),
+		"backup": db.Backup(t.Context(), filepath.Join(t.TempDir(), "backup")),
 	} {
 		if !errors.Is(err, abi.ErrUnavailable) {
 			t.Errorf("%s after Close: %v", name, err)
