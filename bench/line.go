@@ -107,6 +107,9 @@ type WorkRound struct {
 type PartsRound struct {
 	Round int                `json:"round"`
 	US    map[string]float64 `json:"us"`
+	// Faults is pages that the kernel had to map for a call, SystemUS its processor time for one, both of the whole process.
+	Faults   float64 `json:"faults"`
+	SystemUS float64 `json:"system_us"`
 }
 
 // IdlePoint is many agents of which few are active at once.

@@ -11,7 +11,7 @@ import (
 )
 
 // measureMemory keeps isolates that idle, in growing numbers. What one takes is the slope.
-func (s *suite) measureMemory(ctx context.Context) error {
+func (s *Suite) measureMemory(ctx context.Context) error {
 	ready, err := s.prepare(ctx, Compute, true)
 	for i, r := range ready {
 		for _, n := range []int{20, 200, 1000, 10_000} {
@@ -22,17 +22,17 @@ func (s *suite) measureMemory(ctx context.Context) error {
 			if n > limit || err != nil {
 				break
 			}
-			s.progress(fmt.Sprintf("memory of %d %s", n, r.contender.Name), i, len(ready))
+			s.Tell(fmt.Sprintf("memory of %d %s", n, r.contender.Name), i, len(ready))
 			var line *MemoryPoint
 			if line, err = s.memoryPoint(ctx, r, n); err == nil {
-				err = s.write(Line{Memory: line})
+				err = s.Write(Line{Memory: line})
 			}
 		}
 	}
 	return errors.Join(err, closeAll(ready))
 }
 
-func (s *suite) memoryPoint(ctx context.Context, r *runner, n int) (_ *MemoryPoint, err error) {
+func (s *Suite) memoryPoint(ctx context.Context, r *runner, n int) (_ *MemoryPoint, err error) {
 	line := &MemoryPoint{Contender: r.contender.Name, Live: n}
 	debug.FreeOSMemory()
 	before, err := measure.KiB("/proc/meminfo", "MemAvailable")

@@ -29,6 +29,8 @@ type Options struct {
 	Dir string
 	// Workbench is where contenders work; Run makes and removes its Dir.
 	Workbench Workbench
+	// Own are measurements of this host alone, by name.
+	Own map[string]func(context.Context, *Suite) error
 	// Progress, when not nil, is told what is going on: done of so many steps.
 	Progress func(what string, done, steps int)
 }
@@ -53,16 +55,18 @@ var (
 // Measurements in the order in which they run. Those of memory come first.
 var Measurements = []string{"memory", "idle", "start", "parts", "throughput", "cost", "work"}
 
-// suite is one run.
-type suite struct {
+// Suite is a run, as measurements see it.
+type Suite struct {
 	Options
 	lines  *json.Encoder
 	random *rand.Rand
 }
 
-func (s *suite) write(l Line) error { return s.lines.Encode(l) }
+// Write keeps what a measurement learned.
+func (s *Suite) Write(l Line) error { return s.lines.Encode(l) }
 
-func (s *suite) progress(what string, done, steps int) {
+// Tell says what is going on: done of so many steps.
+func (s *Suite) Tell(what string, done, steps int) {
 	if s.Progress != nil {
 		s.Progress(what, done, steps)
 	}
@@ -98,9 +102,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Workbench.Log == nil {
 		o.Workbench.Log = io.Discard
 	}
-	s := &suite{Options: o, lines: json.NewEncoder(f), random: rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))}
+	s := &Suite{Options: o, lines: json.NewEncoder(f), random: rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))}
 	machine := measure.DescribeMachine(ctx)
-	if err := s.write(Line{Machine: &machine}); err != nil {
+	if err := s.Write(Line{Machine: &machine}); err != nil {
 		return err
 	}
 	for _, name := range Measurements {
@@ -112,10 +116,10 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 	}
 	machine.LoadAfter = measure.Load()
-	return s.write(Line{Machine: &machine})
+	return s.Write(Line{Machine: &machine})
 }
 
-func (s *suite) measure(ctx context.Context, name string) error {
+func (s *Suite) measure(ctx context.Context, name string) error {
 	switch name {
 	case "memory":
 		return s.measureMemory(ctx)
@@ -123,9 +127,11 @@ func (s *suite) measure(ctx context.Context, name string) error {
 		return s.measureStart(ctx)
 	case "throughput":
 		return s.measureThroughput(ctx)
-	default:
-		return nil
 	}
+	if own := s.Own[name]; own != nil {
+		return own(ctx, s)
+	}
+	return nil
 }
 
 // runner is a contender that is ready for a task.
@@ -139,12 +145,12 @@ type runner struct {
 }
 
 // prepare makes contenders ready for a task and has each answer once. Those that cannot are written down.
-func (s *suite) prepare(ctx context.Context, task Task, holders bool) (ready []*runner, err error) {
+func (s *Suite) prepare(ctx context.Context, task Task, holders bool) (ready []*runner, err error) {
 	for i, c := range s.Contenders {
 		if !c.does(task) {
 			continue
 		}
-		s.progress("prepare "+c.Name, i, len(s.Contenders))
+		s.Tell("prepare "+c.Name, i, len(s.Contenders))
 		p := Participant{Name: c.Name, Title: c.Title, Boundary: c.Boundary, Limits: c.Limits, Level: c.Level, Task: task}
 		start := time.Now()
 		r, err := s.prepareOne(ctx, c, task)
@@ -161,7 +167,7 @@ func (s *suite) prepare(ctx context.Context, task Task, holders bool) (ready []*
 				p.Reason, p.Install = u.Reason, u.Install
 			}
 		}
-		if err := s.write(Line{Contender: &p}); err != nil {
+		if err := s.Write(Line{Contender: &p}); err != nil {
 			return ready, err
 		}
 		if r == nil {
@@ -178,7 +184,7 @@ func (s *suite) prepare(ctx context.Context, task Task, holders bool) (ready []*
 	return ready, nil
 }
 
-func (s *suite) prepareOne(ctx context.Context, c *Contender, task Task) (*runner, error) {
+func (s *Suite) prepareOne(ctx context.Context, c *Contender, task Task) (*runner, error) {
 	preparing, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	made, err := c.Prepare(preparing, &s.Workbench, task)

@@ -11,7 +11,7 @@ import (
 
 // measureStart times trials of all contenders in turns, in another order each round. Those that are quick have as many in a round
 // as make it last, and some before that do not count.
-func (s *suite) measureStart(ctx context.Context) error {
+func (s *Suite) measureStart(ctx context.Context) error {
 	for _, task := range Tasks {
 		ready, err := s.prepare(ctx, task, false)
 		err = errors.Join(err, s.startTask(ctx, task, ready), closeAll(ready))
@@ -22,17 +22,17 @@ func (s *suite) measureStart(ctx context.Context) error {
 	return nil
 }
 
-func (s *suite) startTask(ctx context.Context, task Task, ready []*runner) error {
+func (s *Suite) startTask(ctx context.Context, task Task, ready []*runner) error {
 	for round := range s.Size.Rounds {
 		for i, at := range s.random.Perm(len(ready)) {
 			r := ready[at]
-			s.progress(fmt.Sprintf("start %s: %s", task, r.contender.Name), round*len(ready)+i, s.Size.Rounds*len(ready))
+			s.Tell(fmt.Sprintf("start %s: %s", task, r.contender.Name), round*len(ready)+i, s.Size.Rounds*len(ready))
 			line, err := s.startRound(ctx, r)
 			if err != nil {
 				return fmt.Errorf("%s: %w", r.contender.Name, err)
 			}
 			line.Round = round
-			if err := s.write(Line{Start: line}); err != nil {
+			if err := s.Write(Line{Start: line}); err != nil {
 				return err
 			}
 		}
@@ -40,7 +40,7 @@ func (s *suite) startTask(ctx context.Context, task Task, ready []*runner) error
 	return nil
 }
 
-func (s *suite) startRound(ctx context.Context, r *runner) (*StartRound, error) {
+func (s *Suite) startRound(ctx context.Context, r *runner) (*StartRound, error) {
 	trials, warm := s.trials(r.typical)
 	line := &StartRound{Contender: r.contender.Name, Task: r.task, Level: r.contender.Level}
 	for range warm {
@@ -66,7 +66,7 @@ func (s *suite) startRound(ctx context.Context, r *runner) (*StartRound, error) 
 }
 
 // trials is how many a round has of something that takes so long, and how many come before.
-func (s *suite) trials(typical time.Duration) (trials, warm int) {
+func (s *Suite) trials(typical time.Duration) (trials, warm int) {
 	class := 2
 	switch {
 	case typical < 2*time.Millisecond:

@@ -12,20 +12,20 @@ import (
 
 // measureThroughput counts trials by 1, 2, 4 and 16 callers at once, and then has trials begin at half and at nine tenths of the
 // highest rate of these, at random moments, as strangers would: what is late makes what comes after it wait.
-func (s *suite) measureThroughput(ctx context.Context) error {
+func (s *Suite) measureThroughput(ctx context.Context) error {
 	ready, err := s.prepare(ctx, Compute, false)
 	for i, r := range ready {
 		if err != nil {
 			break
 		}
 		err = s.throughputOf(ctx, r, func(what string) {
-			s.progress(fmt.Sprintf("throughput: %s, %s", r.contender.Name, what), i, len(ready))
+			s.Tell(fmt.Sprintf("throughput: %s, %s", r.contender.Name, what), i, len(ready))
 		})
 	}
 	return errors.Join(err, closeAll(ready))
 }
 
-func (s *suite) throughputOf(ctx context.Context, r *runner, progress func(string)) error {
+func (s *Suite) throughputOf(ctx context.Context, r *runner, progress func(string)) error {
 	highest := 0.0
 	for _, callers := range []int{1, 2, 4, 16} {
 		progress(fmt.Sprintf("%d callers", callers))
@@ -34,7 +34,7 @@ func (s *suite) throughputOf(ctx context.Context, r *runner, progress func(strin
 			return fmt.Errorf("%s, %d callers: %w", r.contender.Name, callers, err)
 		}
 		highest = max(highest, rate)
-		if err := s.write(Line{Throughput: point(r, took, ThroughputPoint{Callers: callers, PerSecond: rate})}); err != nil {
+		if err := s.Write(Line{Throughput: point(r, took, ThroughputPoint{Callers: callers, PerSecond: rate})}); err != nil {
 			return err
 		}
 	}
@@ -44,7 +44,7 @@ func (s *suite) throughputOf(ctx context.Context, r *runner, progress func(strin
 		if err != nil {
 			return fmt.Errorf("%s, at %.0f%%: %w", r.contender.Name, load*100, err)
 		}
-		if err := s.write(Line{Throughput: point(r, took, ThroughputPoint{Load: load, PerSecond: highest * load})}); err != nil {
+		if err := s.Write(Line{Throughput: point(r, took, ThroughputPoint{Load: load, PerSecond: highest * load})}); err != nil {
 			return err
 		}
 	}
@@ -58,10 +58,10 @@ func point(r *runner, took []float64, p ThroughputPoint) *ThroughputPoint {
 }
 
 // window is how long to measure something: long enough for some trials of what is slow.
-func (s *suite) window(r *runner) time.Duration { return max(s.Size.Window, 10*r.typical) }
+func (s *Suite) window(r *runner) time.Duration { return max(s.Size.Window, 10*r.typical) }
 
 // closedLoop has callers make one trial after the other. The rate is over the time until the last has ended.
-func (s *suite) closedLoop(ctx context.Context, r *runner, callers int) (took []float64, rate float64, err error) {
+func (s *Suite) closedLoop(ctx context.Context, r *runner, callers int) (took []float64, rate float64, err error) {
 	var mu sync.Mutex // of what r counts, took and err
 	var running sync.WaitGroup
 	start := time.Now()
@@ -87,7 +87,7 @@ func (s *suite) closedLoop(ctx context.Context, r *runner, callers int) (took []
 }
 
 // openLoop begins trials at a rate, each at its moment whatever became of others. Latencies are from that moment.
-func (s *suite) openLoop(ctx context.Context, r *runner, rate float64) (took []float64, err error) {
+func (s *Suite) openLoop(ctx context.Context, r *runner, rate float64) (took []float64, err error) {
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	start := time.Now()

@@ -42,6 +42,14 @@ type Result struct {
 	// Output is valid JSON.
 	Output []byte
 	Usage  Usage
+	Phases Phases
+}
+
+// Phases says where the time of a call went, by the wall clock. What is not in them is spent on the input and the output.
+type Phases struct {
+	// Open is from the start of the call, or from when an instance was free for it, to an empty store with arguments;
+	// Instantiate makes the instance; Run is the guest's time with that of its capabilities; Close drops all of it.
+	Open, Instantiate, Run, Close time.Duration
 }
 
 // Usage is what a call used.
@@ -116,26 +124,27 @@ func (c *call) own(v any, l *lease) {
 
 // run calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments. ctx is that
 // of within. There is a result beside an error when the error is of the dropping alone.
-func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*call) ([]abi.Value, error)) (result abi.Value, usage Usage, err error) {
+func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*call) ([]abi.Value, error)) (result abi.Value, made Result, err error) {
 	h := c.host
 	end, err := h.begin()
 	if err != nil {
-		return nil, Usage{}, err
+		return nil, Result{}, err
 	}
 	defer end()
-	done, err := c.use()
+	unuse, err := c.use()
 	if err != nil {
-		return nil, Usage{}, err
+		return nil, Result{}, err
 	}
-	defer done()
+	defer unuse()
 	outer := frameOf(ctx)
 	limits := h.limits(r, outer)
 	leave, err := h.enter(ctx, outer)
 	if err != nil {
-		return nil, Usage{}, explainEnd(ctx, limits, err)
+		return nil, Result{}, explainEnd(ctx, limits, err)
 	}
 	defer leave()
 
+	clock, phases := phaseClock{time.Now()}, Phases{}
 	f := newFrame(c, r, limits, outer)
 	in := &call{
 		host: h, ctx: context.WithValue(ctx, frameKey{}, f), limits: limits, observe: r.Observe, record: r.record, replay: r.replay,
@@ -146,21 +155,33 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 	defer context.AfterFunc(ctx, in.store.Cancel)()
 	defer func() {
 		in.usage.CPU = in.store.CPU()
-		usage = in.usage
+		clock.lap(&phases.Run)
 		in.store.Close()
 		if failed := in.end(); failed != nil {
 			err = errors.Join(err, failed)
 		}
+		clock.lap(&phases.Close)
+		made = Result{Usage: in.usage, Phases: phases}
 	}()
 	args, err := prepare(in)
+	clock.lap(&phases.Open)
 	if err != nil {
-		return nil, Usage{}, err
+		return nil, Result{}, err
 	}
 	instance, err := in.store.Instantiate(c.linker, c.component)
+	clock.lap(&phases.Instantiate)
 	if err == nil {
 		result, err = instance.Call(x.index, x.params, x.result, args...)
 	}
-	return result, Usage{}, in.explain(err)
+	return result, Result{}, in.explain(err)
+}
+
+// phaseClock tells how long ago it was asked last.
+type phaseClock struct{ last time.Time }
+
+func (p *phaseClock) lap(took *time.Duration) {
+	now := time.Now()
+	*took, p.last = now.Sub(p.last), now
 }
 
 // end closes what the guest left open. Its errors are the host's.
@@ -284,7 +305,7 @@ func (c *Component) do(ctx context.Context, r Request) (Result, error) {
 		}
 		return Result{}, err
 	}
-	value, usage, err := c.run(ctx, r, c.call, func(in *call) ([]abi.Value, error) {
+	value, result, err := c.run(ctx, r, c.call, func(in *call) ([]abi.Value, error) {
 		env, err := newEnvironment(r.Env)
 		if err != nil {
 			return nil, err
@@ -296,10 +317,9 @@ func (c *Component) do(ctx context.Context, r Request) (Result, error) {
 		rep, err := in.handles.add(h)
 		return []abi.Value{r.Tool, string(r.Input), rep}, err
 	})
-	result := Result{Usage: usage}
 	outcome, answered := value.(abi.Variant)
 	if answered && outcome.Case != 0 {
-		failure := c.failure(outcome.Value, set, usage.Denials, limits)
+		failure := c.failure(outcome.Value, set, result.Usage.Denials, limits)
 		if err != nil {
 			failure = errors.Join(failure, err)
 		}

@@ -98,6 +98,7 @@ export default extension({
   tools: {
     tool: { description: "Works", input, run: tool },
     hold: { description: "Works, then waits", input, run: async (input, env) => { tool(input); await env.clock.sleep(1e9); } },
+    active: { description: "Works and waits a little", input, run: async (input, env) => { tool(input); await env.clock.sleep(100); } },
   },
 });
 `,

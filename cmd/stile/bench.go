@@ -16,7 +16,9 @@ import (
 
 type benchCommand struct {
 	Run  benchRunCommand  `cmd:"" help:"Measure what is installed here."`
-	Hold benchHoldCommand `cmd:"" hidden:"" help:"Keep instances until stdin ends."`
+
+	Hold   benchHoldCommand   `cmd:"" hidden:"" help:"Keep instances until stdin ends."`
+	Agents benchAgentsCommand `cmd:"" hidden:"" help:"Have agents until stdin ends."`
 }
 
 type benchRunCommand struct {
@@ -55,7 +57,7 @@ func (c *benchRunCommand) Run(ctx context.Context, s *streams) error {
 		size = bench.Quick
 	}
 	return bench.Run(ctx, bench.Options{
-		Contenders: chosen, Require: c.Require, Only: c.Only, Size: size, Dir: c.Out, Progress: benchProgress(s),
+		Contenders: chosen, Own: contenders.Own, Require: c.Require, Only: c.Only, Size: size, Dir: c.Out, Progress: benchProgress(s),
 		Workbench: bench.Workbench{Cache: filepath.Join(set.cache, "bench"), Self: self, Engine: set.engine},
 	})
 }
@@ -100,13 +102,27 @@ func benchProgress(s *streams) func(what string, done, steps int) {
 	}
 }
 
-type benchHoldCommand struct {
+// benchServeCommand serves a run, which wants something in a process of its own, until stdin ends.
+type benchServeCommand struct {
 	N      int    `arg:""`
 	Dir    string `required:"" type:"existingdir" help:"Where the run works."`
 	Engine string `help:"Where the engine is."`
 }
 
+func (c *benchServeCommand) workbench() *bench.Workbench {
+	return &bench.Workbench{Dir: c.Dir, Engine: c.Engine}
+}
+
+type benchHoldCommand struct{ benchServeCommand }
+
 // Run implements a command.
 func (c *benchHoldCommand) Run(ctx context.Context, s *streams) error {
-	return contenders.HoldStile(ctx, &bench.Workbench{Dir: c.Dir, Engine: c.Engine}, c.N, s.in, s.out)
+	return contenders.HoldStile(ctx, c.workbench(), c.N, s.in, s.out)
+}
+
+type benchAgentsCommand struct{ benchServeCommand }
+
+// Run implements a command.
+func (c *benchAgentsCommand) Run(ctx context.Context, s *streams) error {
+	return contenders.ServeAgents(ctx, c.workbench(), c.N, s.in, s.out)
 }

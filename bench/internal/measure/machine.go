@@ -94,3 +94,21 @@ func BusyCPU() (time.Duration, error) {
 	}
 	return time.Duration(user+nice+system+irq+softirq) * 10 * time.Millisecond, nil
 }
+
+// CPU is the processor time that a process has used, in steps of 10 ms.
+func CPU(pid int) (time.Duration, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(content), ") ") // the name before it can have spaces
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("read the times of process %d: %q", pid, content)
+	}
+	var user, system int64
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+		return 0, fmt.Errorf("read the times of process %d: %w", pid, err)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond, nil
+}
