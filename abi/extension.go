@@ -3,6 +3,9 @@ package abi
 // ExtensionTools is the interface every extension exports.
 const ExtensionTools = "stile:extension/tools@0.1.0"
 
+// ExtensionEvaluator is the interface that a component exports which runs code that comes with a call.
+const ExtensionEvaluator = "stile:extension/evaluator@0.1.0"
+
 // Definition describes one tool: the record `definition` of stile:extension/tools.
 type Definition struct {
 	Name        string `json:"name"`

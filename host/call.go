@@ -18,6 +18,8 @@ import (
 // Request is one call of a tool.
 type Request struct {
 	Tool string
+	// Code, when not nil, is run in place of the component's own, which must export stile:extension/evaluator.
+	Code *Code
 	// Name is what errors call the call when other tools start it. Default: Tool.
 	Name string
 	// Input is JSON; an empty one is `{}`.
@@ -37,6 +39,28 @@ type Request struct {
 	replay *player
 }
 
+// Code is a program that comes with a call. A toolchain makes it of what its author wrote. It is no more trusted than a component.
+type Code struct {
+	// Text is an ES module, which stacks call [BundleName]. It is a part of the call's input as far as limits go.
+	Text string
+	// SourceMap, when not nil, returns the source map from Text to the author's files. It is asked when there is a stack to show.
+	SourceMap func() []byte
+}
+
+func (c *Code) text() string {
+	if c == nil {
+		return ""
+	}
+	return c.Text
+}
+
+func (c *Code) sourceMap() []byte {
+	if c == nil || c.SourceMap == nil {
+		return nil
+	}
+	return c.SourceMap()
+}
+
 // Result is what a call gives back. Do returns its Usage also beside an error.
 type Result struct {
 	// Output is valid JSON.
@@ -47,8 +71,8 @@ type Result struct {
 
 // Phases says where the time of a call went, by the wall clock. What is not in them is spent on the input and the output.
 type Phases struct {
-	// Open is from the start of the call, or from when an instance was free for it, to an empty store with arguments;
-	// Instantiate makes the instance; Run is the guest's time with that of its capabilities; Close drops all of it.
+	// Open is from the start of the call, or from when an instance was free for it, to an empty store; Instantiate makes the
+	// instance; Run is the guest's time with that of its capabilities; Close drops all of it.
 	Open, Instantiate, Run, Close time.Duration
 }
 
@@ -122,9 +146,9 @@ func (c *call) own(v any, l *lease) {
 	}
 }
 
-// run calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments. ctx is that
-// of within. There is a result beside an error when the error is of the dropping alone.
-func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*call) ([]abi.Value, error)) (result abi.Value, made Result, err error) {
+// run calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments and may call
+// other exports before. ctx is that of within. There is a result beside an error when the error is of the dropping alone.
+func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*call, *wasmtime.Instance) ([]abi.Value, error)) (result abi.Value, made Result, err error) {
 	h := c.host
 	end, err := h.begin()
 	if err != nil {
@@ -163,13 +187,13 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 		clock.lap(&phases.Close)
 		made = Result{Usage: in.usage, Phases: phases}
 	}()
-	args, err := prepare(in)
 	clock.lap(&phases.Open)
-	if err != nil {
-		return nil, Result{}, err
-	}
 	instance, err := in.store.Instantiate(c.linker, c.component)
 	clock.lap(&phases.Instantiate)
+	if err != nil {
+		return nil, Result{}, in.explain(err)
+	}
+	args, err := prepare(in, instance)
 	if err == nil {
 		result, err = instance.Call(x.index, x.params, x.result, args...)
 	}
@@ -182,6 +206,38 @@ type phaseClock struct{ last time.Time }
 func (p *phaseClock) lap(took *time.Duration) {
 	now := time.Now()
 	*took, p.last = now.Sub(p.last), now
+}
+
+// evaluated runs code at top level in an instance that holds no handle yet, and returns what the call goes by then.
+func (c *Component) evaluated(i *wasmtime.Instance, r Request, limits Limits) (*definitionSet, error) {
+	x := c.evaluate
+	if x.index == nil {
+		return nil, &LoadError{abi.ExtensionEvaluator, "is not exported, so the component runs no code but its own"}
+	}
+	value, err := i.Call(x.index, x.params, x.result, r.Code.Text)
+	if err != nil {
+		return nil, err
+	}
+	const caseExhausted = 0
+	if outcome := value.(abi.Variant); outcome.Case != 0 {
+		outcome = outcome.Value.(abi.Variant)
+		if outcome.Case == caseExhausted {
+			return nil, exhausted(outcome.Value.(string), limits)
+		}
+		var f abi.Failure
+		if err := abi.Decode(x.result.Err.Cases[outcome.Case].Type, outcome.Value, &f, nil); err != nil {
+			return nil, fmt.Errorf("decode the guest's error: %w", err)
+		}
+		return nil, &CodeError{c.told(r.Code, f), MapStack(r.Code.sourceMap(), f.Stack[:min(len(f.Stack), 16*kib)])}
+	}
+	if r.Approved != nil {
+		return c.approvedSet(r.Approved)
+	}
+	value, err = i.Call(c.describe.index, c.describe.params, c.describe.result)
+	if err != nil {
+		return nil, err
+	}
+	return c.readDefinitions(value)
 }
 
 // end closes what the guest left open. Its errors are the host's.
@@ -254,7 +310,7 @@ func explainEnd(ctx context.Context, limits Limits, otherwise error) error {
 
 // Call runs a tool in a fresh instance, with env as its only authority, and returns its JSON result. Errors are
 // *DeniedError, *LimitError, *GuestError, *InputError, *UnknownToolError, *TrapError, *GrantError, *DefinitionError,
-// *CycleError, ctx's error, a *LoadError of a component that cannot be instantiated, or a fault of the host.
+// *CycleError, of a request's code *CodeError, ctx's error, a *LoadError of a component that cannot be instantiated, or a fault of the host.
 func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env) ([]byte, error) {
 	r, err := c.Do(ctx, Request{Tool: tool, Input: input, Env: env})
 	return r.Output, err
@@ -290,22 +346,34 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 // do makes a call that r says how to record or to replay.
 func (c *Component) do(ctx context.Context, r Request) (Result, error) {
 	limits := c.host.limits(r, frameOf(ctx))
-	if len(r.Input) > limits.Input {
+	if len(r.Input)+len(r.Code.text()) > limits.Input {
 		return Result{}, exceeded("input", size(int64(limits.Input)))
 	}
 	ctx, stop := c.host.within(ctx, limits)
 	defer stop()
-	set, err := c.definitions(ctx, r.Approved, r.Limits)
-	if err != nil {
-		return Result{}, err
-	}
-	if err := set.validate(ctx, c.host.validating, r.Tool, r.Input); err != nil {
-		if ctx.Err() != nil {
-			err = explainEnd(ctx, limits, err)
+	var set *definitionSet
+	if r.Code == nil {
+		var err error
+		if set, err = c.definitions(ctx, r.Approved, r.Limits); err != nil {
+			return Result{}, err
 		}
-		return Result{}, err
+		if err := set.validate(ctx, c.host.validating, r.Tool, r.Input); err != nil {
+			if ctx.Err() != nil {
+				err = explainEnd(ctx, limits, err)
+			}
+			return Result{}, err
+		}
 	}
-	value, result, err := c.run(ctx, r, c.call, func(in *call) ([]abi.Value, error) {
+	value, result, err := c.run(ctx, r, c.call, func(in *call, i *wasmtime.Instance) ([]abi.Value, error) {
+		if r.Code != nil {
+			var err error
+			if set, err = c.evaluated(i, r, limits); err == nil {
+				err = set.validate(ctx, c.host.validating, r.Tool, r.Input)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
 		env, err := newEnvironment(r.Env)
 		if err != nil {
 			return nil, err
@@ -319,7 +387,7 @@ func (c *Component) do(ctx context.Context, r Request) (Result, error) {
 	})
 	outcome, answered := value.(abi.Variant)
 	if answered && outcome.Case != 0 {
-		failure := c.failure(outcome.Value, set, result.Usage.Denials, limits)
+		failure := c.failure(r.Code, outcome.Value, set, result.Usage.Denials, limits)
 		if err != nil {
 			failure = errors.Join(failure, err)
 		}
@@ -353,7 +421,7 @@ const maxProblems = 20
 
 // failure converts the guest's own account of why it failed, and bounds it. It is the guest's word: a denial must be in the
 // host's record.
-func (c *Component) failure(v abi.Value, known *definitionSet, denials []abi.Denial, limits Limits) error {
+func (c *Component) failure(code *Code, v abi.Value, known *definitionSet, denials []abi.Denial, limits Limits) error {
 	outcome := v.(abi.Variant)
 	decode := func(t *abi.Type, dst any) error {
 		if err := abi.Decode(t, outcome.Value, dst, nil); err != nil {
@@ -398,9 +466,14 @@ func (c *Component) failure(v abi.Value, known *definitionSet, denials []abi.Den
 		if err := decode(t, &f); err != nil {
 			return err
 		}
-		f.Stack = c.mapStack(f.Stack[:min(len(f.Stack), 16*kib)])
-		return &GuestError{abi.Failure{Name: abi.PrintableCut(f.Name, 256), Message: abi.PrintableCut(f.Message, 16*kib), Stack: abi.PrintableCut(f.Stack, 16*kib)}}
+		return &GuestError{c.told(code, f)}
 	}
+}
+
+// told is a guest's failure as it is shown to people.
+func (c *Component) told(code *Code, f abi.Failure) abi.Failure {
+	stack := c.mapStack(code, f.Stack[:min(len(f.Stack), 16*kib)])
+	return abi.Failure{Name: abi.PrintableCut(f.Name, 256), Message: abi.PrintableCut(f.Message, 16*kib), Stack: abi.PrintableCut(stack, 16*kib)}
 }
 
 // exhausted reads "limit: detail", which the guest's runtime reports when it ran out of something of its own.

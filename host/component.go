@@ -20,6 +20,7 @@ type Component struct {
 	sections  map[string][]byte
 
 	describe, call export
+	evaluate       export // has no index when the component runs no code but its own
 
 	mu       sync.Mutex
 	own      *definitionSet            // what the component says of itself, once it was asked
@@ -125,25 +126,31 @@ func (c *Component) connect() error {
 	if c.linker, c.imports, err = c.host.link(types); err != nil {
 		return err
 	}
-	var exported *wasmtime.Item
-	for i := range types.Exports {
-		if types.Exports[i].Name == abi.ExtensionTools && types.Exports[i].Kind == wasmtime.ItemInstance {
-			exported = &types.Exports[i]
+	exported := map[string]*wasmtime.Item{}
+	for i, x := range types.Exports {
+		if x.Kind == wasmtime.ItemInstance {
+			exported[x.Name] = &types.Exports[i]
 		}
 	}
-	if exported == nil {
+	tools := exported[abi.ExtensionTools]
+	if tools == nil {
 		return &LoadError{abi.ExtensionTools, "is not exported, so there is nothing to call"}
 	}
-	if c.describe, err = c.export(exported, "describe"); err != nil {
+	if c.describe, err = c.export(tools, "describe"); err != nil {
 		return err
 	}
-	c.call, err = c.export(exported, "call")
+	if c.call, err = c.export(tools, "call"); err != nil {
+		return err
+	}
+	if evaluator := exported[abi.ExtensionEvaluator]; evaluator != nil {
+		c.evaluate, err = c.export(evaluator, "evaluate")
+	}
 	return err
 }
 
 func (c *Component) export(instance *wasmtime.Item, name string) (export, error) {
-	whole := abi.ExtensionTools + "#" + name
-	want := funcNamed(c.host.tools, name)
+	whole := instance.Name + "#" + name
+	want := funcNamed(c.host.known.Interface(instance.Name), name)
 	for _, item := range instance.Items {
 		if item.Name != name || item.Kind != wasmtime.ItemFunc {
 			continue
@@ -151,7 +158,7 @@ func (c *Component) export(instance *wasmtime.Item, name string) (export, error)
 		if d := differ(want, item.Func); d != "" {
 			return export{}, &LoadError{whole, "its type is not the contract's: " + d}
 		}
-		if index := c.component.Export(abi.ExtensionTools, name); index != nil {
+		if index := c.component.Export(instance.Name, name); index != nil {
 			return export{index, paramTypes(want), want.Result}, nil
 		}
 	}
@@ -184,7 +191,7 @@ func (c *Component) free() {
 	c.mu.Unlock()
 	c.freed.Do(func() {
 		c.running.Wait()
-		for _, x := range []export{c.describe, c.call} {
+		for _, x := range []export{c.describe, c.call, c.evaluate} {
 			if x.index != nil {
 				x.index.Close()
 			}

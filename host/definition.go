@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
 const (
@@ -127,10 +128,15 @@ func (c *Component) approvedSet(approved []abi.Definition) (*definitionSet, erro
 }
 
 func (c *Component) describeTools(ctx context.Context, limits Limits) (*definitionSet, error) {
-	value, _, err := c.run(ctx, Request{Limits: limits}, c.describe, func(*call) ([]abi.Value, error) { return nil, nil })
+	value, _, err := c.run(ctx, Request{Limits: limits}, c.describe, func(*call, *wasmtime.Instance) ([]abi.Value, error) { return nil, nil })
 	if err != nil {
 		return nil, fmt.Errorf("describe: %w", err)
 	}
+	return c.readDefinitions(value)
+}
+
+// readDefinitions takes what describe returned.
+func (c *Component) readDefinitions(value abi.Value) (*definitionSet, error) {
 	var definitions []abi.Definition
 	if err := abi.Decode(c.describe.result, value, &definitions, nil); err != nil {
 		return nil, fmt.Errorf("decode definitions: %w", err)

@@ -63,15 +63,28 @@ func (e *CycleError) Error() string { return "tools call each other: " + strings
 // GuestError is the tool's own failure: the guest's word, made printable. Stack names the lines of the author's source.
 type GuestError struct{ Failure abi.Failure }
 
-func (e *GuestError) Error() string {
-	text := e.Failure.Message
-	if name := e.Failure.Name; text == "" {
-		text = cmp.Or(name, "Error")
-	} else if name != "" && name != "Error" {
-		text = name + ": " + text
+func (e *GuestError) Error() string { return "tool failed: " + thrown(e.Failure) }
+
+// thrown is a failure in one line.
+func thrown(f abi.Failure) string {
+	switch {
+	case f.Message == "":
+		return cmp.Or(f.Name, "Error")
+	case f.Name == "" || f.Name == "Error":
+		return f.Message
+	default:
+		return f.Name + ": " + f.Message
 	}
-	return "tool failed: " + text
 }
+
+// CodeError is code that came with a call and failed at top level, before its tool was called: the guest's word, as in GuestError.
+type CodeError struct {
+	Failure abi.Failure
+	// Frames are the places of the stack in the author's files, innermost first.
+	Frames []Frame
+}
+
+func (e *CodeError) Error() string { return "top-level code threw " + thrown(e.Failure) }
 
 // InputError is an input that does not fit the tool's schema, found by the host or by the tool itself.
 type InputError struct{ Problems []abi.Problem }

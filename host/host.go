@@ -64,7 +64,6 @@ type Host struct {
 	options  Options
 	engine   *wasmtime.Engine
 	known    *abi.Resolve
-	tools    *abi.Interface
 	env      *abi.Resource
 	pollable *abi.Resource
 	cache    *cache.Cache // nil when nothing is kept
@@ -121,7 +120,6 @@ func New(_ context.Context, o Options) (*Host, error) {
 	}
 	h := &Host{
 		options: o, known: known, log: o.Logger,
-		tools:     known.Interface(abi.ExtensionTools),
 		env:       known.Interface(abi.EnvInterface).Resources[0],
 		pollable:  known.Interface(abi.PollInterface).Resources[0],
 		slots:     semaphore.NewWeighted(int64(o.Instances)),

@@ -17,7 +17,8 @@ import (
 type frame struct {
 	outer              *frame
 	digest, tool, name string
-	depth              int // how many frames are outside of it
+	code               string // as in Code
+	depth              int    // how many frames are outside of it
 	limits             Limits
 	budget             *wasmtime.Budget
 	tree               *tree
@@ -38,7 +39,7 @@ func frameOf(ctx context.Context) *frame {
 }
 
 func newFrame(c *Component, r Request, l Limits, outer *frame) *frame {
-	f := &frame{outer: outer, digest: c.digest, tool: r.Tool, name: r.name(), limits: l}
+	f := &frame{outer: outer, digest: c.digest, tool: r.Tool, name: r.name(), code: r.Code.text(), limits: l}
 	if outer == nil {
 		f.tree = &tree{pending: int64(l.Pending)}
 	} else {
@@ -69,7 +70,7 @@ func (f *frame) nest(c *Component, r Request) error {
 	chain, cycle := []string{r.name()}, false
 	for at := f; at != nil; at = at.outer {
 		chain = append(chain, at.name)
-		if at.digest == c.digest && at.tool == r.Tool {
+		if at.digest == c.digest && at.tool == r.Tool && at.code == r.Code.text() {
 			cycle = true
 		}
 	}

@@ -28,6 +28,9 @@ type Recording struct {
 	// Component is the digest of the component, its image included: see [Component.Digest].
 	Component string
 	Tool      string
+	// Code is the text of the request's [Code], and SourceMap what it is mapped by, where Outcome has a stack.
+	Code      string
+	SourceMap []byte
 	// Input is JSON; nil when Cut is "input".
 	Input []byte
 	// Bindings are the interfaces of the call's env by name.
@@ -41,7 +44,7 @@ type Recording struct {
 	Operations []byte
 	Recorded   int
 	// Cut says why the recording is not whole: "bytes" when it reached Options.RecordBytes, "memory" when all recordings
-	// together reached Options.RecordMemory, "input" when the input alone is more than Options.RecordBytes. Operations has
+	// together reached Options.RecordMemory, "input" when input and code alone are more than Options.RecordBytes. Operations has
 	// what came before. It is empty when the recording is whole.
 	Cut string
 	// Redacted is set when something was replaced that must not be kept. A replay gets the replacement.
@@ -57,11 +60,11 @@ type Recording struct {
 // Outcome is how a call ended, or an operation that ended its call.
 type Outcome struct {
 	// Kind is "ok", "failed" (the tool), "input", "unknown-tool", "denied", "limit", "trap", "grant" (a [GrantError]), "load",
-	// "definition", "cancelled", "closed" (the host), or "fault" of the host, of which nothing more is kept.
+	// "definition", "code" (a [CodeError]), "cancelled", "closed" (the host), or "fault" of the host, of which nothing more is kept.
 	Kind string `json:"kind"`
 	// Message is the error's text, printable. Of a denial it tells what the guest was told, and no private remedy.
 	Message string `json:"message,omitempty"`
-	// Stack is the tool's, for "failed".
+	// Stack is the tool's, for "failed" and "code".
 	Stack string `json:"stack,omitempty"`
 	// Limit, Value, Detail and Claimed are those of a [LimitError].
 	Limit   string `json:"limit,omitempty"`
@@ -89,6 +92,7 @@ func outcome(ctx context.Context, err error) Outcome {
 		unknown    *UnknownToolError
 		load       *LoadError
 		definition *DefinitionError
+		code       *CodeError
 		ended      *GrantError
 		recorded   *recordedError
 	)
@@ -115,6 +119,8 @@ func outcome(ctx context.Context, err error) Outcome {
 		return Outcome{Kind: "load", Message: load.Error()}
 	case errors.As(err, &definition):
 		return Outcome{Kind: "definition", Message: definition.Error()}
+	case errors.As(err, &code):
+		return Outcome{Kind: "code", Message: code.Error(), Stack: code.Failure.Stack}
 	case errors.Is(err, ErrClosed):
 		return Outcome{Kind: kindClosed, Message: ErrClosed.Error()}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
@@ -260,8 +266,12 @@ func (r *record) end(ctx context.Context, c *Component, request Request, result 
 	for i, d := range out.Usage.Denials {
 		out.Usage.Denials[i] = e.denial(shared(d))
 	}
-	if len(request.Input) <= o.RecordBytes {
+	if len(request.Input)+len(request.Code.text()) <= o.RecordBytes {
 		out.Input = bytes.Clone(e.without(request.Input)) // the caller's own
+		out.Code = string(e.without([]byte(request.Code.text())))
+		if out.Outcome.Stack != "" {
+			out.SourceMap = request.Code.sourceMap()
+		}
 	} else {
 		out.Operations, out.Recorded, out.Cut = nil, 0, "input"
 	}

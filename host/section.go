@@ -142,20 +142,24 @@ func (m *sourceMap) frames(stack string) []Frame {
 	return frames
 }
 
-// mapStack rewrites a stack for the author; without a source map it stays as it is.
-func (c *Component) mapStack(stack string) string {
+// mapStack rewrites a stack for the author of the component or of code that came with the call; without a source map it stays as it is.
+func (c *Component) mapStack(code *Code, stack string) string {
 	c.stack.Do(func() {
 		if text := c.sections[SourceMapSection]; text != nil {
 			// A map that cannot be read costs positions, not the error itself.
 			c.stack.sources, _ = readSourceMap(text)
 		}
 	})
-	if c.stack.sources == nil {
+	sources := c.stack.sources
+	if code != nil {
+		sources, _ = readSourceMap(code.sourceMap()) // likewise
+	}
+	if sources == nil {
 		return stack
 	}
 	var b strings.Builder
 	for line := range strings.Lines(stack) {
-		frames := c.stack.sources.frames(line)
+		frames := sources.frames(line)
 		if len(frames) == 0 && !strings.HasPrefix(line, "    at ") {
 			b.WriteString(line) // what the error was caused by
 		}

@@ -33,6 +33,8 @@ type header struct {
 	Denials      []abi.Denial      `json:"denials,omitempty"`
 	Dropped      int               `json:"denialsDropped,omitempty"`
 	HasInput     bool              `json:"hasInput"`
+	Code         string            `json:"code,omitempty"`
+	SourceMap    []byte            `json:"sourceMap,omitempty"`
 }
 
 func encode(r *host.Recording) ([]byte, error) {
@@ -40,7 +42,7 @@ func encode(r *host.Recording) ([]byte, error) {
 		Version: version, Component: r.Component, Tool: r.Tool, Bindings: r.Bindings, Limits: r.Limits, Started: r.Started, Duration: int64(r.Duration),
 		Recorded: r.Recorded, Cut: r.Cut, Redacted: r.Redacted, OutputDigest: r.OutputDigest, Outcome: r.Outcome,
 		CPU: int64(r.Usage.CPU), Operations: r.Usage.Operations, Denials: r.Usage.Denials, Dropped: r.Usage.DenialsDropped,
-		HasInput: r.Input != nil,
+		HasInput: r.Input != nil, Code: r.Code, SourceMap: r.SourceMap,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode a recording: %w", err)
@@ -73,7 +75,7 @@ func decode(body []byte) (*host.Recording, error) {
 		return nil, errors.New("something follows its end")
 	}
 	r := &host.Recording{
-		Component: h.Component, Tool: h.Tool, Bindings: h.Bindings, Limits: h.Limits, Started: h.Started, Duration: time.Duration(h.Duration),
+		Component: h.Component, Tool: h.Tool, Code: h.Code, SourceMap: h.SourceMap, Bindings: h.Bindings, Limits: h.Limits, Started: h.Started, Duration: time.Duration(h.Duration),
 		Operations: parts[2], Recorded: h.Recorded, Cut: h.Cut, Redacted: h.Redacted, OutputDigest: h.OutputDigest, Outcome: h.Outcome,
 		Usage: host.Usage{CPU: time.Duration(h.CPU), Operations: h.Operations, Denials: h.Denials, DenialsDropped: h.Dropped},
 	}

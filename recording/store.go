@@ -169,7 +169,7 @@ func (s *Store) Record(ctx context.Context, r *host.Recording) {
 
 // weight is about what a recording holds of memory.
 func weight(r *host.Recording) int64 {
-	size := 1024 + len(r.Input) + cap(r.Operations) + len(r.Output) + len(r.Outcome.Message) + len(r.Outcome.Stack)
+	size := 1024 + len(r.Code) + len(r.SourceMap) + len(r.Input) + cap(r.Operations) + len(r.Output) + len(r.Outcome.Message) + len(r.Outcome.Stack)
 	for _, d := range r.Usage.Denials {
 		size += len(d.Operation) + len(d.Reason) + len(d.Remedy) + len(d.Grant)
 	}

@@ -102,6 +102,7 @@ var engineExports = []engineExport{
 	{"JS_Call", " (param i32 i64 i64 i32 i32) (result i64)"},
 	{"JS_FreeValue", " (param i32 i64)"},
 	{"JS_GetException", " (param i32) (result i64)"},
+	{"qjs_eval", " (param i32 i32 i32 i32) (result i32)"},
 	{"JS_IsJobPending", " (param i32) (result i32)"},
 	{"JS_ExecutePendingJob", " (param i32 i32) (result i32)"},
 }
@@ -126,8 +127,8 @@ const bindingsCore = `
         (return (i64.const %[6]d))))
     (local.set $a (i32.load offset=8 (local.get $argv)))
     (local.set $b (i32.load offset=16 (local.get $argv)))
-    (block $take_bytes (block $bytes (block $free_utf8 (block $free (block $malloc (block $text (block $utf8
-      (br_table $utf8 $text $malloc $free $free_utf8 $bytes $take_bytes (local.get $op)))
+    (block $evaluate (block $take_bytes (block $bytes (block $free_utf8 (block $free (block $malloc (block $text (block $utf8
+      (br_table $utf8 $text $malloc $free $free_utf8 $bytes $take_bytes $evaluate (local.get $op)))
     ;; (string, to address, to length) -> address
     (local.set $a (call $JS_ToCStringLen2 (global.get $context) (i32.add (global.get $block) (i32.const %[8]d))
       (i64.load offset=8 (local.get $argv)) (i32.const 0)))
@@ -154,7 +155,12 @@ const bindingsCore = `
     (return (i64.const %[6]d)))
     ;; (address, length) -> Uint8Array, and frees
     (call $JS_NewUint8ArrayCopy (global.get $context) (local.get $a) (local.get $b))
-    (if (local.get $b) (then (call $wasm_free (local.get $a)))))
+    (if (local.get $b) (then (call $wasm_free (local.get $a))))
+    (return))
+    ;; (address, length and address of the name of a module's text) -> a promise of its namespace, in a block to be freed
+    (local.set $a (call $qjs_eval (local.get $a) (local.get $b) (i32.load offset=24 (local.get $argv)) (i32.const 1)))
+    (i64.load (local.get $a))
+    (call $wasm_free (local.get $a)))
 
   (func $malloc (param $n i32) (result i32) (local $p i32)
     (local.set $p (call $wasm_malloc (local.get $n)))

@@ -129,18 +129,13 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	if s.Imports == nil && s.Bindings != nil {
 		s.Imports = slices.Sorted(maps.Values(s.Bindings))
 	}
-	world, err := t.world(s.Imports, b)
+	world, err := t.world(s.Imports, b.Uses)
 	if err != nil {
 		return nil, err
 	}
-	linkage, err := newLinkage(world)
+	linkage, descriptor, err := link(world, s.Bindings)
 	if err != nil {
-		return nil, fmt.Errorf("link: %w", err)
-	}
-	linkage.bindings = s.Bindings
-	descriptor, err := describe(linkage)
-	if err != nil {
-		return nil, fmt.Errorf("describe world: %w", err)
+		return nil, err
 	}
 	base, err := t.base(linkage, b)
 	if err != nil {
@@ -157,6 +152,18 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	return t.cached(ctx, "extension", digest([]byte(key.String())), func() ([]byte, error) {
 		return t.assemble(ctx, s, b, base, linkage, descriptor, standalone)
 	})
+}
+
+// link numbers the functions of a world, and describes it to the prelude.
+func link(world *abi.World, bindings map[string]string) (l *linkage, descriptor []byte, err error) {
+	if l, err = newLinkage(world); err != nil {
+		return nil, nil, fmt.Errorf("link: %w", err)
+	}
+	l.bindings = bindings
+	if descriptor, err = describe(l); err != nil {
+		return nil, nil, fmt.Errorf("describe world: %w", err)
+	}
+	return l, descriptor, nil
 }
 
 func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, base *baseImage, l *linkage, descriptor []byte, standalone bool) ([]byte, error) {
@@ -265,7 +272,7 @@ var netWords = []string{"URL", "URLSearchParams", "ReadableStream", "Request", "
 
 // world is what the extension imports: of the interfaces wanted, or else of all, the functions whose names stand in the
 // code. Every imported function costs a quarter of a microsecond at each call, so none is imported for nothing.
-func (t *Toolchain) world(wanted []string, b *bundled) (*abi.World, error) {
+func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.World, error) {
 	known := t.host.WIT()
 	candidates := known.Interfaces()
 	if wanted != nil {
@@ -281,9 +288,8 @@ func (t *Toolchain) world(wanted []string, b *bundled) (*abi.World, error) {
 			candidates = append(candidates, known.Interface(name))
 		}
 	}
-	uses := b.Uses
-	if slices.Contains(wanted, toolsInterface) {
-		uses = func(word string) bool { return word == "call" || b.Uses(word) } // env.tools.extension.tool() does not name it
+	if named := uses; slices.Contains(wanted, toolsInterface) {
+		uses = func(word string) bool { return word == "call" || named(word) } // env.tools.extension.tool() does not name it
 	}
 	w := &abi.World{Name: "stile:extension/extension@0.1.0", Exports: []*abi.Interface{known.Interface(abi.ExtensionTools)}}
 	added := map[string]bool{}
@@ -331,7 +337,7 @@ var ambient = []string{
 
 // prune keeps the functions of an interface that the code can reach; nil when it reaches none.
 func prune(i *abi.Interface, uses func(word string) bool) *abi.Interface {
-	if i.Name == abi.PollInterface || i.Name == abi.ExtensionTools {
+	if i.Name == abi.PollInterface || i.Name == abi.ExtensionTools || i.Name == abi.ExtensionEvaluator {
 		return nil
 	}
 	p := *i

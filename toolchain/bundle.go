@@ -127,7 +127,9 @@ const (
 	inEmpty  = "empty"
 )
 
-// sdk is the module "stile": what the prelude left for it.
+// sdkName is the module that extensions import: what the prelude left for it.
+const sdkName = "stile"
+
 const sdk = `const sdk = globalThis[Symbol.for("stile.sdk")];
 export const { extension, CapabilityError, DeniedError } = sdk;
 `
@@ -264,8 +266,8 @@ func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error)
 	if args.Kind == api.ResolveEntryPoint {
 		return api.OnResolveResult{Path: b.source.Entry, Namespace: inSource}, nil
 	}
-	if args.Path == "stile" {
-		return api.OnResolveResult{Path: "stile", Namespace: inSDK, SideEffects: api.SideEffectsFalse}, nil
+	if args.Path == sdkName {
+		return api.OnResolveResult{Path: sdkName, Namespace: inSDK, SideEffects: api.SideEffectsFalse}, nil
 	}
 	if args.Namespace != inSource {
 		return api.OnResolveResult{}, fmt.Errorf("%q: only files that are bundled can be named", args.Path)
@@ -325,12 +327,14 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 			}
 			return api.OnLoadResult{Errors: problems}, nil
 		}
-		// The last such comment counts, and one with this scheme makes esbuild read no source map of the author's, from
-		// wherever on the disk that might be.
-		text += "\n//# sourceMappingURL=stile:none"
+		text += noSourceMap
 	}
 	return api.OnLoadResult{Contents: &text, Loader: loader}, nil
 }
+
+// noSourceMap ends code. The last such comment counts, and one with this scheme makes esbuild read no source map of the
+// author's, from wherever on the disk that might be.
+const noSourceMap = "\n//# sourceMappingURL=stile:none"
 
 func isCode(loader api.Loader) bool {
 	return loader == api.LoaderTS || loader == api.LoaderTSX || loader == api.LoaderJS || loader == api.LoaderJSX
@@ -479,14 +483,25 @@ func (b *bundler) result(outputs []api.OutputFile) (*bundled, error) {
 }
 
 func (b *bundler) problems(messages []api.Message) []Problem {
+	for i, m := range messages {
+		if m.Location == nil {
+			continue
+		}
+		file := strings.TrimPrefix(m.Location.File, inSource+":")
+		if text, ok := b.unresolved[file+": "+m.Text]; ok {
+			messages[i].Text = text
+		}
+	}
+	return problemsOf(messages)
+}
+
+// problemsOf are the first of what esbuild found wrong.
+func problemsOf(messages []api.Message) []Problem {
 	var problems []Problem
 	for _, m := range messages[:min(len(messages), maxProblems)] {
 		p := Problem{Text: m.Text}
 		if at := m.Location; at != nil {
 			file := strings.TrimPrefix(at.File, inSource+":")
-			if text, ok := b.unresolved[file+": "+m.Text]; ok {
-				p.Text = text
-			}
 			column := min(at.Column, len(at.LineText))
 			p.File, p.Line, p.Column = oneLine(file), at.Line, utf8.RuneCountInString(at.LineText[:column])+1
 			p.Snippet = snippet(at.LineText, p.Column)

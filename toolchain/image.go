@@ -278,6 +278,9 @@ func (m *imager) compilePrelude(ctx context.Context, prelude string) ([]byte, er
 // run and its default export is registered. descriptor tells the prelude of the extension's world. name is what stacks
 // call the bundle. The same arguments give the same image.
 //
+// When name is sdkName nothing is registered and the image stays open: code that is evaluated later imports the module by
+// that name and registers its own.
+//
 // Errors that are the author's to mend are an [*EvaluationError] or a [*LimitError].
 func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string) (*image, report, error) {
 	g, err := m.newGuest(ctx, base.memory)
@@ -293,9 +296,12 @@ func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bun
 	g.release(world)
 	module := g.eval(string(bundle), name, evalModule)
 	namespace := g.settled(module)
-	g.callJS(base.register, g.property(namespace, "default"))
-	g.runJobs()
-	used := g.callJS(base.finish)
+	var used int64
+	if name != sdkName {
+		g.callJS(base.register, g.property(namespace, "default"))
+		g.runJobs()
+		used = g.callJS(base.finish)
+	}
 	g.call("qjs_set_interrupt_handler", int32(0))
 	g.release(module)
 	g.call("JS_RunGC", g.runtime)

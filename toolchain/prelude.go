@@ -18,7 +18,14 @@ var preludeFiles embed.FS
 const preludeEntry = `
 import "./main";
 %s
-export { define, enter, finish, now, turn } from "./bindings";
+import "./evaluator";
+import { define as learn } from "./bindings";
+import { prepare } from "./env";
+export function define(descriptor: string) {
+  learn(descriptor);
+  prepare();
+}
+export { enter, finish, now, turn } from "./bindings";
 export { register } from "./extension";
 export { rejected } from "./rejections";
 `

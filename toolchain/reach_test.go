@@ -161,7 +161,7 @@ export default extension({ tools: {
 			for _, w := range word.FindAllString(use, -1) {
 				words[w] = true
 			}
-			world, err := s.toolchain.world(nil, &bundled{words: func() map[string]bool { return words }})
+			world, err := s.toolchain.world(nil, func(word string) bool { return words[word] })
 			if err != nil {
 				t.Fatal(err)
 			}

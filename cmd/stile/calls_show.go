@@ -25,6 +25,8 @@ type callsShowCommand struct {
 type shownCall struct {
 	listedCall
 	Result host.Outcome `json:"result"`
+	// Code is the JavaScript that stile eval made of the file, when it made the call.
+	Code string `json:"code,omitempty"`
 	// Input and Output are the JSON itself, or text when they are not JSON.
 	Input        any               `json:"input"`
 	Output       any               `json:"output,omitempty"`
@@ -58,7 +60,7 @@ func (c *callsShowCommand) Run(ctx context.Context, s *streams) (err error) {
 			c.ID, r.Started.UTC(), r.Duration.Seconds(), abi.Printable(r.Tool), abi.Printable(r.Outcome.Kind), r.Usage.Operations,
 			"sha256:" + abi.Printable(r.Component), abi.Printable(r.Cut),
 		},
-		Result: r.Outcome, Input: jsonOrText(r.Input), Output: jsonOrText(r.Output), OutputDigest: r.OutputDigest, Bindings: r.Bindings,
+		Result: r.Outcome, Code: abi.Printable(r.Code), Input: jsonOrText(r.Input), Output: jsonOrText(r.Output), OutputDigest: r.OutputDigest, Bindings: r.Bindings,
 		Limits: limitsOf(r.Limits), CPUSeconds: r.Usage.CPU.Seconds(), Denials: []denial{}, Redacted: r.Redacted, Recorded: operations,
 	}
 	for _, d := range r.Usage.Denials {
@@ -107,6 +109,9 @@ func (c *shownCall) text() string {
 	}
 	if c.Redacted {
 		b.WriteString("redacted   what must not be kept was replaced, and a replay gets the replacement\n")
+	}
+	if c.Code != "" {
+		fmt.Fprintf(&b, "code       %d bytes that came with the call; --json has them\n", len(c.Code))
 	}
 	fmt.Fprintf(&b, "input      %s\n", value(c.Input))
 	if c.Output != nil {

@@ -27,6 +27,7 @@ func main() {
 // cli is the command line.
 type cli struct {
 	Run     runCommand     `cmd:"" help:"Run a tool of an extension, or list its tools."`
+	Eval    evalCommand    `cmd:"" help:"Run a tool of one file at once, without a build."`
 	Build   buildCommand   `cmd:"" help:"Build a component from TypeScript or JavaScript."`
 	Inspect inspectCommand `cmd:"" help:"Show what a component imports, exports and offers, and that it holds no authority."`
 	Calls   callsCommand   `cmd:"" help:"List recorded calls, show one, or replay one."`

@@ -14,15 +14,20 @@ import (
 )
 
 type runCommand struct {
-	File       string   `arg:"" help:"Extension: .ts, .js, .mjs or .wasm."`
-	Tool       string   `arg:"" optional:"" help:"Tool to call. Without it, the tools are listed."`
+	File string `arg:"" help:"Extension: .ts, .js, .mjs or .wasm."`
+	Tool string `arg:"" optional:"" help:"Tool to call. Without it, the tools are listed."`
+	callFlags
+	JSON bool `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
+}
+
+// callFlags are what a call of a tool can be given.
+type callFlags struct {
 	Input      string   `placeholder:"JSON" help:"Input of the tool: JSON, @FILE, or - for stdin. Default: {}."`
 	Bind       []string `sep:"none" placeholder:"NAME=SPEC" help:"What the tool gets as env.NAME. Can be repeated."`
 	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings the tool gets. It is used only when it is named."`
 	NoDefaults bool     `help:"Do not bind console, clock and random."`
 	Limit      []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles, pending or nesting. Can be repeated."`
 	NoRecord   bool     `help:"Do not record the call. STILE_RECORD=off does the same for every call."`
-	JSON       bool     `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
 }
 
 // Help implements kong.HelpProvider.
@@ -94,23 +99,29 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 
+	return c.call(ctx, s, n, wasm, bindings, host.Request{Tool: c.Tool, Input: input, Limits: limits}, component.Do)
+}
+
+// call makes a call with what bindings stand for, records it, and prints its result. wasm is the component that it runs in.
+func (c *callFlags) call(
+	ctx context.Context, s *streams, n *session, wasm []byte, bindings []extension.Binding, request host.Request,
+	do func(context.Context, host.Request) (host.Result, error),
+) (err error) {
 	state := extension.NewState(n.home, func(level console.Level, message string) {
 		// Indented, so that no line of a message looks like one of ours.
 		s.say("[%s] %s", level, strings.ReplaceAll(message, "\n", "\n    "))
 	}, n.cache)
 	defer func() { err = errors.Join(err, state.Close()) }()
 	state.HTTP.Credentials = n.secrets
-	env, err := n.env(ctx, state, bindings)
-	if err != nil {
+	if request.Env, err = n.env(ctx, state, bindings); err != nil {
 		return err
 	}
-	request := host.Request{Tool: c.Tool, Input: input, Env: env, Limits: limits}
 	if !c.NoRecord && !n.record.off {
 		calls := n.recorder(ctx, s, wasm)
 		defer calls.close()
 		request.Recorder = calls.recorder
 	}
-	result, err := component.Do(ctx, request)
+	result, err := do(ctx, request)
 	if err != nil {
 		return &boundError{err, c.Bind}
 	}
@@ -119,7 +130,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 }
 
 // bindings are those of the command line, then the manifest's, then the defaults.
-func (c *runCommand) bindings() (*extension.Manifest, []extension.Binding, error) {
+func (c *callFlags) bindings() (*extension.Manifest, []extension.Binding, error) {
 	given, err := extension.ParseSpecs(c.Bind)
 	if err != nil {
 		return nil, nil, err
@@ -139,7 +150,7 @@ func (c *runCommand) bindings() (*extension.Manifest, []extension.Binding, error
 }
 
 // input is the tool's input; nil when none is given. It reads little more than the limit, which the host enforces.
-func (c *runCommand) input(stdin io.Reader, limit int) ([]byte, error) {
+func (c *callFlags) input(stdin io.Reader, limit int) ([]byte, error) {
 	const most = 64 << 20
 	name, isFile := strings.CutPrefix(c.Input, "@")
 	switch {

@@ -17,6 +17,7 @@ import (
 )
 
 const (
+	maxEvaluated = 8 << 20  // bytes of a file that is evaluated; the toolchain takes less, and says so better
 	maxComponent = 64 << 20 // bytes of a component that is read
 	maxMemory    = 64 << 20 // bytes of a call's memory, unless --limit asks for more
 )

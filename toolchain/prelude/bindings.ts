@@ -10,7 +10,7 @@ declare const block: number;
 /** The address down to which scripts may use the stack. */
 declare const stackLimit: number;
 
-const UTF8 = 0, TEXT = 1, MALLOC = 2, FREE = 3, FREE_UTF8 = 4, BYTES = 5, TAKE_BYTES = 6;
+const UTF8 = 0, TEXT = 1, MALLOC = 2, FREE = 3, FREE_UTF8 = 4, BYTES = 5, TAKE_BYTES = 6, EVALUATE = 7;
 const SLOTS = 17, TIME = SLOTS * 8 + 16;
 
 const i8 = new Int8Array(memory, 8), u8 = new Uint8Array(memory, 8);
@@ -565,6 +565,18 @@ export function iface(name: string): RawInterface | undefined {
 /** Sets what an exported interface does. A handler may return a promise; a WitError that it throws is its error case. */
 export function implement(name: string, handlers: Record<string, (...args: any[]) => any>): void {
   implementations.set(name, handlers);
+}
+
+/** Evaluates a module, which stacks call `name`, and gives a promise of what it exports. */
+export function evaluate(code: string, name: string): Promise<Record<string, unknown>> {
+  const mark = holding;
+  try {
+    text.store(block, code);
+    text.store(block + 8, name);
+    return host(EVALUATE, i32[block >> 2], i32[(block + 4) >> 2], i32[(block + 8) >> 2]);
+  } finally {
+    release(mark);
+  }
 }
 
 /** Whether the image is being made, where no capability can be used. */

@@ -1,6 +1,6 @@
 // extension(): what an author declares, checked when the image is made, and the exports of stile:extension/tools.
-import { implement, WitError } from "./bindings";
-import { environment, prepare } from "./env";
+import { finish, implement, WitError } from "./bindings";
+import { environment } from "./env";
 import { failure } from "./failure";
 import { toJson } from "./json";
 import { forget } from "./resources";
@@ -39,10 +39,10 @@ export function extension(definition: { tools: Record<string, any> }): object {
 export function register(exported: unknown): void {
   const made = typeof exported === "object" && exported !== null ? declared.get(exported) : undefined;
   if (!made) throw new TypeError('the entry file must have `export default extension({ tools: ... })`, with extension from "stile"');
-  prepare();
   implement("stile:extension/tools", {
     describe: () => [...made.values()].map(({ definition }) => definition),
     call: (name: string, input: string, env: Raw) => {
+      finish(); // of code that came with the call
       forget();
       enter(env);
       return call(made, name, input);

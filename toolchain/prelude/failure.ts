@@ -14,6 +14,13 @@ export function failure(thrown: unknown): WitError {
   return new WitError({ tag: "failed", val: parts(thrown) });
 }
 
+/** The same for what code threw at top level, where nothing can be denied: the variant `error` of stile:extension/evaluator. */
+export function topLevelFailure(thrown: unknown): WitError {
+  if (isA(thrown, WitError)) return thrown;
+  const limit = exhaustion(thrown);
+  return new WitError(limit ? { tag: "exhausted", val: limit } : { tag: "failed", val: parts(thrown) });
+}
+
 /** Ends the call with an error that nobody waits for: one thrown by a timer or an event listener. */
 export function report(error: unknown): void {
   fail(failure(error));

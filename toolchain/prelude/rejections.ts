@@ -1,5 +1,5 @@
 // Promises that were rejected and that nobody waits for. An author is told of those that are left when a call ends.
-import { atEnd } from "./bindings";
+import { atEnd, building } from "./bindings";
 import { inspect } from "./inspect";
 import { ambient } from "./session";
 
@@ -15,7 +15,7 @@ export function rejected(promise: object, reason: unknown, handled: number): voi
 }
 
 atEnd(() => {
-  if (!left.size) return;
+  if (!left.size || building()) return;
   const reasons = [...left.values()].slice(0, told);
   left.clear();
   try {

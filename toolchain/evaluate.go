@@ -1,0 +1,211 @@
+package toolchain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host"
+)
+
+const (
+	maxTransform     = 256 << 10 // bytes of a source
+	maxTransformTime = 5 * time.Second
+)
+
+// Evaluator runs extensions that are not built: each call brings its source, which is evaluated in a fresh instance of one
+// component that all share. It is safe for concurrent use. Close it, or the host.
+type Evaluator struct {
+	component *host.Component
+	wasm      []byte
+}
+
+// Evaluator makes one for sources whose env has these bindings, names with their interfaces, as in [Source]. Without any,
+// sources can use all interfaces that the host knows.
+func (t *Toolchain) Evaluator(ctx context.Context, bindings map[string]string) (*Evaluator, error) {
+	wasm, err := t.assembleEvaluator(ctx, bindings)
+	if err != nil {
+		return nil, err
+	}
+	c, err := t.host.Load(ctx, wasm)
+	if err != nil {
+		return nil, err
+	}
+	return &Evaluator{c, wasm}, nil
+}
+
+func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]string) ([]byte, error) {
+	var wanted []string
+	if bindings != nil {
+		wanted = slices.Sorted(maps.Values(bindings))
+	}
+	world, err := t.world(wanted, func(string) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	world.Exports = append(world.Exports, t.host.WIT().Interface(abi.ExtensionEvaluator))
+	linkage, descriptor, err := link(world, bindings)
+	if err != nil {
+		return nil, err
+	}
+	base, err := t.bases[1]()
+	if err != nil {
+		return nil, err
+	}
+	key := digest([]byte(t.engine + base.digest + digest(descriptor) + digest([]byte(sdk))))
+	return t.cached(ctx, "evaluator", key, func() ([]byte, error) {
+		img, _, err := t.images.extension(ctx, base, descriptor, []byte(sdk), sdkName)
+		if err != nil {
+			return nil, err
+		}
+		meta, err := json.Marshal(Meta{Version: formatVersion, Engine: t.engine, Imports: importNames(linkage)})
+		if err != nil {
+			return nil, fmt.Errorf("encode meta: %w", err)
+		}
+		a := &assembly{linkage: linkage, image: img, split: t.images.split, engine: t.engine, custom: []customContent{{"stile:meta", meta}}}
+		return a.assemble()
+	})
+}
+
+// Component is what all calls run in. A recording of one names it, and it replays them.
+func (e *Evaluator) Component() *host.Component { return e.component }
+
+// Wasm returns the component as it was loaded.
+func (e *Evaluator) Wasm() []byte { return e.wasm }
+
+// Close waits for calls and frees the component.
+func (e *Evaluator) Close() error { return e.component.Close() }
+
+// Program is the text of one module.
+type Program struct {
+	// Name is what errors and stacks call it; its ending says what it is written in. Default: code.ts.
+	Name string
+	Text string
+}
+
+// Call runs a tool of a TypeScript module in a fresh instance, with env as its only authority, and returns its JSON result.
+// Errors are those of [Evaluator.Do].
+func (e *Evaluator) Call(ctx context.Context, text, tool string, input []byte, env host.Env) ([]byte, error) {
+	r, err := e.Do(ctx, Program{Text: text}, host.Request{Tool: tool, Input: input, Env: env})
+	return r.Output, err
+}
+
+// Do is Call with all there is to say about a call; r is without code. The module imports nothing but "stile", and what is
+// at its top level runs without any capability, as it would in a build. Errors that its author can mend are a *BuildError;
+// besides there are *BusyError and those of [host.Component.Do].
+func (e *Evaluator) Do(ctx context.Context, p Program, r host.Request) (host.Result, error) {
+	if p.Name == "" {
+		p.Name = "code.ts"
+	}
+	code, err := p.transform(ctx, api.SourceMapNone)
+	if err != nil {
+		return host.Result{}, err
+	}
+	// The source map takes a tenth of the whole way, so it is made when it is asked for.
+	r.Code = &host.Code{Text: string(code.Code), SourceMap: sync.OnceValue(func() []byte {
+		code, _ := p.transform(ctx, api.SourceMapExternal) // without it stacks have no lines
+		return code.Map
+	})}
+	result, err := e.component.Do(ctx, r)
+	return result, p.explain(err)
+}
+
+// transform makes JavaScript of a program. It returns when ctx ends or after maxTransformTime, even if esbuild is still at work;
+// it waits for builds as they wait for one another.
+func (p Program) transform(ctx context.Context, sourceMap api.SourceMap) (r api.TransformResult, err error) {
+	refuse := func(text string) error { return &BuildError{[]Problem{{File: oneLine(p.Name), Text: text}}} }
+	loader := loaders[path.Ext(p.Name)]
+	if !isCode(loader) {
+		return r, refuse("it is neither TypeScript nor JavaScript")
+	}
+	if len(p.Text) > maxTransform {
+		return r, refuse(fmt.Sprintf("it has more than %d KiB; build it with stile build", maxTransform>>10))
+	}
+	if levels, _ := nestingOf([]byte(p.Text), loader); levels > maxNesting {
+		return r, refuse(fmt.Sprintf("it is nested deeper than %d levels", maxNesting))
+	}
+	if err := waitForBuilds(ctx); err != nil {
+		return r, err
+	}
+	done := make(chan api.TransformResult, 1)
+	go func() {
+		defer building.Release(1)
+		done <- api.Transform(p.Text+noSourceMap, api.TransformOptions{
+			Loader: loader, Sourcefile: p.Name, Format: api.FormatESModule, Platform: api.PlatformNeutral, Target: api.ESNext,
+			Supported: map[string]bool{"decorators": false}, MinifyWhitespace: true, Banner: "//", LegalComments: api.LegalCommentsNone,
+			Sourcemap: sourceMap, SourcesContent: api.SourcesContentExclude, JSX: api.JSXAutomatic, LogLevel: api.LogLevelSilent,
+		})
+	}()
+	timeout := time.NewTimer(maxTransformTime)
+	defer timeout.Stop()
+	select {
+	case r = <-done:
+		if len(r.Errors) > 0 {
+			return r, &BuildError{problemsOf(r.Errors)}
+		}
+		return r, nil
+	case <-timeout.C:
+		return r, refuse(fmt.Sprintf("it takes longer than %v to parse, the limit", maxTransformTime))
+	case <-ctx.Done():
+		return r, context.Cause(ctx)
+	}
+}
+
+// notLoaded is what the engine says of an import that is not there.
+var notLoaded = regexp.MustCompile(`^could not load module '(.*)'$`)
+
+// explain shows the author's lines in what went wrong with an import or at the top level.
+func (p Program) explain(err error) error {
+	problem := Problem{File: oneLine(p.Name)}
+	var thrown *host.CodeError
+	var failed *host.GuestError
+	switch {
+	case errors.As(err, &thrown):
+		problem.Text = thrown.Error()
+		if len(thrown.Frames) > 0 {
+			at := thrown.Frames[0]
+			problem.Line, problem.Column = at.Line, at.Column
+		} else if line, column, name := p.imports(thrown.Failure.Message); line > 0 {
+			problem.Line, problem.Column, problem.Text = line, column, notBuilt(name)
+		}
+	case errors.As(err, &failed):
+		line, column, name := p.imports(failed.Failure.Message)
+		if line == 0 {
+			return err
+		}
+		problem.Line, problem.Column, problem.Text = line, column, notBuilt(name)
+	default:
+		return err
+	}
+	return &BuildError{[]Problem{problem}}
+}
+
+func notBuilt(name string) string {
+	return fmt.Sprintf("%q cannot be imported: code that is not built has nothing but %q; stile build makes a component with all that it imports", name, sdkName)
+}
+
+// imports finds the import that a message of the engine says is not there. The engine leaves out the ./ of a name.
+func (p Program) imports(message string) (line, column int, name string) {
+	said := notLoaded.FindStringSubmatch(message)
+	if said == nil {
+		return 0, 0, ""
+	}
+	at := regexp.MustCompile("\\b(?:from|import)\\s*\\(?\\s*[\"'`]((?:\\.\\.?/)*" + regexp.QuoteMeta(said[1]) + ")[\"'`]").FindStringSubmatchIndex(p.Text)
+	if at == nil {
+		return 0, 0, ""
+	}
+	before := p.Text[:at[2]-1]
+	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1, p.Text[at[2]:at[3]]
+}
