@@ -90,7 +90,7 @@ func whole(v float64) string {
 // document is Markdown that grows.
 type document struct{ strings.Builder }
 
-func (d *document) printf(format string, args ...any) { fmt.Fprintf(d, format, args...) }
+func (d *document) printf(format string, args ...any) { fmt.Fprintf(&d.Builder, format, args...) }
 
 // table writes rows, of which the first columns are text.
 func (d *document) table(text int, head []string, rows [][]string) {

@@ -66,7 +66,7 @@ func render(p *plot.Plot, legend *plot.Legend, height vg.Length) ([]byte, error)
 	svg := vgsvg.New(width, height)
 	all := draw.New(svg)
 	all.SetColor(color.White)
-	all.Fill(all.Rectangle.Path())
+	all.Fill(all.Path())
 	canvas := draw.Crop(all, 8, -16, 8, -8)
 	if legend != nil {
 		box := legend.Rectangle(canvas)

@@ -365,9 +365,15 @@ func (r *results) writeMachine(d *document) {
 		after = last.LoadAfter
 	}
 	d.table(2, []string{"machine", "at the time of the run"}, [][]string{
-		{"time", m.Time.UTC().Format("2006-01-02 15:04 UTC")}, {"revision", m.Revision}, {"system", m.System}, {"CPU", m.CPU},
-		{"processors", fmt.Sprint(m.Processors)}, {"memory", size(float64(m.MemoryMiB) * 1024)}, {"Go", m.Go},
-		{"load average before", m.LoadBefore}, {"load average after", after},
+		{"time", m.Time.UTC().Format("2006-01-02 15:04 UTC")},
+		{"revision", m.Revision},
+		{"system", m.System},
+		{"CPU", m.CPU},
+		{"processors", fmt.Sprint(m.Processors)},
+		{"memory", size(float64(m.MemoryMiB) * 1024)},
+		{"Go", m.Go},
+		{"load average before", m.LoadBefore},
+		{"load average after", after},
 	})
 	for i, other := range r.machines {
 		if differ(m, other) {

@@ -29,7 +29,8 @@ var targets = []target{
 	faster("start of new code (L0), evaluated, against workerd", "workerd", "stile-eval", NewCode, 5),
 	atMost("start of new code (L0), built", "stile-build", NewCode, 20_000),
 	{
-		"start (L1) against the C floor", "at most 1.5 x slower", "start", []string{"stile", "floor"},
+		"start (L1) against the C floor", "at most 1.5 x slower", "start",
+		[]string{"stile", "floor"},
 		func(r *results) *reached {
 			figure, ratio, ok := r.compareStarts("stile", "floor", NewIsolate)
 			if !ok {
@@ -39,7 +40,8 @@ var targets = []target{
 		},
 	},
 	{
-		"private memory of a live isolate against crun + node", "at least 40 x less", "memory", []string{"stile", "crun-node"},
+		"private memory of a live isolate against crun + node", "at least 40 x less", "memory",
+		[]string{"stile", "crun-node"},
 		func(r *results) *reached {
 			own, other := r.memory["stile"], r.memory["crun-node"]
 			if own == nil || other == nil {
@@ -54,7 +56,8 @@ var targets = []target{
 		},
 	},
 	{
-		"memory of 10,000 live TypeScript isolates", "at most 2,500 MB private", "memory", []string{"stile"},
+		"memory of 10,000 live TypeScript isolates", "at most 2,500 MB private", "memory",
+		[]string{"stile"},
 		func(r *results) *reached {
 			p := r.manyLive()
 			if p == nil {
@@ -65,7 +68,8 @@ var targets = []target{
 		},
 	},
 	{
-		"10,000 live TypeScript isolates, from start to end", "under 5 s", "memory", []string{"stile"},
+		"10,000 live TypeScript isolates, from start to end", "under 5 s", "memory",
+		[]string{"stile"},
 		func(r *results) *reached {
 			p := r.manyLive()
 			if p == nil {
@@ -76,7 +80,8 @@ var targets = []target{
 		},
 	},
 	{
-		"fresh TypeScript calls by one caller", "at least 10,000 a second", "throughput", []string{"stile"},
+		"fresh TypeScript calls by one caller", "at least 10,000 a second", "throughput",
+		[]string{"stile"},
 		func(r *results) *reached {
 			rate, ok := r.rate("stile", 1)
 			if !ok {
@@ -86,7 +91,8 @@ var targets = []target{
 		},
 	},
 	{
-		"fresh TypeScript calls by two callers", "at least 1.6 x those by one", "throughput", []string{"stile"},
+		"fresh TypeScript calls by two callers", "at least 1.6 x those by one", "throughput",
+		[]string{"stile"},
 		func(r *results) *reached {
 			one, ok := r.rate("stile", 1)
 			two, both := r.rate("stile", 2)
@@ -112,7 +118,8 @@ var targets = []target{
 // faster is a target of one contender's start against another's.
 func faster(what, slow, fast string, level Level, least float64) target {
 	return target{
-		what, "at least " + whole(least) + " x faster", "start", []string{fast, slow},
+		what, "at least " + whole(least) + " x faster", "start",
+		[]string{fast, slow},
 		func(r *results) *reached {
 			figure, ratio, ok := r.compareStarts(slow, fast, level)
 			if !ok {
@@ -125,7 +132,8 @@ func faster(what, slow, fast string, level Level, least float64) target {
 
 func atMost(what, name string, level Level, us float64) target {
 	return target{
-		what, fmt.Sprintf("at most %g ms", us/1e3), "start", []string{name},
+		what, fmt.Sprintf("at most %g ms", us/1e3), "start",
+		[]string{name},
 		func(r *results) *reached {
 			s := r.start(name, Compute, level)
 			if s == nil {
