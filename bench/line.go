@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,22 +126,42 @@ type IdlePoint struct {
 
 const linesFile = "lines.jsonl"
 
-// ReadLines reads what a run wrote into dir. A last line that is cut short, as by a run that was killed, is left out.
+// LineError is a line of lines.jsonl that cannot be read.
+type LineError struct {
+	File string
+	Line int
+	Err  error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("%s, line %d: %v", e.File, e.Line, e.Err) }
+
+func (e *LineError) Unwrap() error { return e.Err }
+
+// ReadLines reads what a run wrote into dir. A last line that is cut short, as by a run that was killed, is left out; any other that
+// cannot be read is a *LineError.
 func ReadLines(dir string) (lines []Line, err error) {
 	f, err := os.Open(filepath.Join(dir, linesFile))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	d := json.NewDecoder(bufio.NewReader(f))
-	for {
-		var l Line
-		switch err := d.Decode(&l); {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return lines, nil
-		case err != nil:
-			return nil, fmt.Errorf("read %s: line %d: %w", f.Name(), len(lines)+1, err)
+	r := bufio.NewReader(f)
+	for n := 1; ; n++ {
+		text, end := r.ReadBytes('\n')
+		if end != nil && !errors.Is(end, io.EOF) {
+			return nil, end
 		}
-		lines = append(lines, l)
+		if len(bytes.TrimSpace(text)) > 0 {
+			var l Line
+			switch err := json.Unmarshal(text, &l); {
+			case err == nil:
+				lines = append(lines, l)
+			case end == nil:
+				return nil, &LineError{f.Name(), n, err}
+			}
+		}
+		if end != nil {
+			return lines, nil
+		}
 	}
 }

@@ -15,10 +15,11 @@ import (
 )
 
 type benchCommand struct {
-	Run  benchRunCommand  `cmd:"" help:"Measure what is installed here."`
-
-	Hold   benchHoldCommand   `cmd:"" hidden:"" help:"Keep instances until stdin ends."`
-	Agents benchAgentsCommand `cmd:"" hidden:"" help:"Have agents until stdin ends."`
+	Run     benchRunCommand     `cmd:"" help:"Measure what is installed here."`
+	Report  benchReportCommand  `cmd:"" help:"Write tables and plots of what a run measured."`
+	Compare benchCompareCommand `cmd:"" help:"Say what changed from one run to another."`
+	Hold    benchHoldCommand    `cmd:"" hidden:"" help:"Keep instances until stdin ends."`
+	Agents  benchAgentsCommand  `cmd:"" hidden:"" help:"Have agents until stdin ends."`
 }
 
 type benchRunCommand struct {
@@ -56,10 +57,14 @@ func (c *benchRunCommand) Run(ctx context.Context, s *streams) error {
 	if c.Quick {
 		size = bench.Quick
 	}
-	return bench.Run(ctx, bench.Options{
+	err = bench.Run(ctx, bench.Options{
 		Contenders: chosen, Own: contenders.Own, Require: c.Require, Only: c.Only, Size: size, Dir: c.Out, Progress: benchProgress(s),
 		Workbench: bench.Workbench{Cache: filepath.Join(set.cache, "bench"), Self: self, Engine: set.engine},
 	})
+	if err != nil {
+		return err
+	}
+	return writeReport(s, c.Out)
 }
 
 // chooseContenders are those of the names, or all.

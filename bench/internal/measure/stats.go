@@ -54,6 +54,24 @@ func Median(observations []float64) Estimate {
 	return Estimate{Quantile(observations, 0.5), Quantile(medians, 0.025), Quantile(medians, 0.975)}
 }
 
+// Ratio is the ratio of the medians of observations that were not made in turns, with an interval by bootstrap of both.
+func Ratio(observations, base []float64) Estimate {
+	const resamples = 2000
+	random := rand.New(rand.NewPCG(1, 2))
+	resample := func(of []float64) float64 {
+		sample := make([]float64, len(of))
+		for k := range sample {
+			sample[k] = of[random.IntN(len(of))]
+		}
+		return Quantile(sample, 0.5)
+	}
+	ratios := make([]float64, resamples)
+	for i := range ratios {
+		ratios[i] = resample(observations) / resample(base)
+	}
+	return Estimate{Quantile(observations, 0.5) / Quantile(base, 0.5), Quantile(ratios, 0.025), Quantile(ratios, 0.975)}
+}
+
 // Quantile interpolates between the two nearest observations. There must be at least one.
 func Quantile(observations []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(observations))

@@ -40,3 +40,12 @@ func TestRatioCancelsDrift(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestRatioOfTwoRuns(t *testing.T) {
+	if got := Ratio([]float64{4, 4, 4}, []float64{2, 2, 2}); got != (Estimate{2, 2, 2}) {
+		t.Errorf("got %+v", got)
+	}
+	if got := Ratio([]float64{1, 2, 3, 4, 5}, []float64{5, 4, 3, 2, 1}); got.Median != 1 || got.Low >= 1 || got.High <= 1 {
+		t.Errorf("the interval of what is the same is %+v", got)
+	}
+}

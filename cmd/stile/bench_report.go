@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/stilehost/stile/bench"
+)
+
+type benchReportCommand struct {
+	Dir string `arg:"" help:"Folder that a run has written to." placeholder:"DIR"`
+}
+
+// Help implements kong's help provider.
+func (benchReportCommand) Help() string {
+	return `It writes report.md and plots into the folder, of what a run has written there, and prints the path of report.md. A run does so when it ends; this draws them again, also while one goes on.
+
+Examples:
+
+  stile bench report /tmp/bench`
+}
+
+// Run implements the command.
+func (c *benchReportCommand) Run(s *streams) error { return writeReport(s, c.Dir) }
+
+func writeReport(s *streams, dir string) error {
+	path, err := bench.Report(dir)
+	if err != nil {
+		return unreadable(err)
+	}
+	_, err = fmt.Fprintln(s.out, path)
+	return err
+}
+
+// unreadable says of what a run wrote that it cannot be used.
+func unreadable(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || is[*bench.LineError](err) {
+		return &usageError{err}
+	}
+	return err
+}
+
+type benchCompareCommand struct {
+	A    string `arg:"" help:"Folder of a run." placeholder:"A"`
+	B    string `arg:"" help:"Folder of a later one." placeholder:"B"`
+	JSON bool   `name:"json" help:"Print all figures as JSON."`
+}
+
+// Help implements kong's help provider.
+func (benchCompareCommand) Help() string {
+	return `A figure has changed when its ratio is beyond noise: by a bootstrap over the rounds of both runs and by more than 3%, or by more than 10% where there are no rounds. Run both on the same machine, with nothing else on it.
+
+Examples:
+
+  stile bench compare /tmp/before /tmp/after
+  stile bench compare /tmp/before /tmp/after --json | jq '.changes[] | select(.changed)'`
+}
+
+// Run implements the command.
+func (c *benchCompareCommand) Run(s *streams) error {
+	comparison, err := bench.Compare(c.A, c.B)
+	if err != nil {
+		return unreadable(err)
+	}
+	if c.JSON {
+		return printJSON(s.out, comparison)
+	}
+	_, err = io.WriteString(s.out, comparison.String())
+	return err
+}
