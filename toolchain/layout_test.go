@@ -25,9 +25,16 @@ export default extension({ tools: {
 	compute: {
 		description: "Computes",
 		input,
-		run: async ({ n }: any) => {
-			const area = Math.sqrt(n * n + 1);
-			return { area, list: [1, 2, 3].map((x) => x * n), text: "area " + area };
+		run: async ({ n, key }: any) => {
+			const area = Math.sqrt(n * n + 1) + Math.sin(n) * Math.cos(n) + Math.asin(Math.abs(n) / 10) + Math.min(n, 1) + Math.max(n, 2) + Math.floor(n);
+			const words = key.split(" ").map((w: string) => w.slice(0, 1).toUpperCase() + w.slice(1).toLowerCase()).filter((w: string) => w.trim());
+			const list = [];
+			for (const x of [1, 2, 3]) list.push(Math.round(x * n));
+			const total = list.reduce((sum, x) => sum + x, 0);
+			const parts = Object.entries({ a: 1, b: 2 }).map(([k, v]) => k.padEnd(3) + Number(String(v)).toFixed(1));
+			const sorted = [...list].sort((x, y) => y - x);
+			const at = words.indexOf("Key") + (key.includes("k") && key.startsWith("a") ? 1 : 0);
+			return { area, list, total, parts, sorted, at, keys: Object.keys({ n }), text: words.join(" ").replace("a", "b"), copy: JSON.parse(JSON.stringify({ list })) };
 		},
 	},
 	wait: {
@@ -43,7 +50,7 @@ export default extension({ tools: {
 } });`
 
 var typicalInputs = []struct{ tool, input string }{
-	{"compute", `{"key":"a key","n":4}`},
+	{"compute", `{"key":"a key and another","n":4,"points":[[1.5,2.25],[3,4]]}`},
 	{"wait", `{"key":"another key","n":4}`},
 }
 

@@ -1,6 +1,7 @@
 // What an extension's code finds when it starts: the web APIs that npm code expects, and the SDK behind "stile".
 import { AbortController, AbortSignal } from "./abort";
 import { Blob } from "./blob";
+import { makeBuiltins } from "./builtins";
 import { installClock } from "./clock";
 import { structuredClone } from "./clone";
 import { installConsole } from "./console";
@@ -31,6 +32,7 @@ install({
   structuredClone,
 });
 
+makeBuiltins();
 installClock();
 installConsole();
 installRandom();

@@ -1,0 +1,18 @@
+// The engine makes most of its built-in functions when they are first read. Read here, they are made once, in the image, and
+// not in each call.
+const seen = new Set<object>();
+
+function read(object: unknown): void {
+  if ((typeof object !== "object" && typeof object !== "function") || object === null || seen.has(object)) return;
+  seen.add(object);
+  for (const key of Reflect.ownKeys(object)) {
+    const property = Reflect.getOwnPropertyDescriptor(object, key);
+    if (property && "value" in property) read(property.value);
+  }
+}
+
+/** Has the engine make what code commonly uses. */
+export function makeBuiltins(): void {
+  for (const object of [Object, Array, String, Number, Boolean, Math, JSON, Map, Set, Promise, Date, RegExp, Error, Reflect, Symbol]) read(object);
+  seen.clear();
+}
