@@ -6,7 +6,7 @@ import "github.com/stilehost/stile/bench"
 // All returns every contender, available here or not.
 func All() []*bench.Contender {
 	return []*bench.Contender{
-		stile, stileBuild, stileHello, stileCLI,
+		stile, stileBuild, stileHello, stileCLI, floor, extism, componentizeJS, componentizeJSBuild,
 		helloProcess, nodeProcess, denoProcess, bunProcess, nodeVM, nodeWorker, denoWorker, bunWorker, isolatedVM, quickJS, workerd,
 	}
 }

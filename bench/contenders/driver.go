@@ -96,4 +96,6 @@ func (d *driver) request(ctx context.Context, t bench.Trial, keep uint32) (a ben
 	return a, fmt.Errorf("the process with the isolates: %w", err)
 }
 
-func (d *driver) Run(ctx context.Context, t bench.Trial) (bench.Answer, error) { return d.request(ctx, t, 0) }
+func (d *driver) Run(ctx context.Context, t bench.Trial) (bench.Answer, error) {
+	return d.request(ctx, t, 0)
+}

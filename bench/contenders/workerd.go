@@ -46,7 +46,9 @@ func startWorkerd(ctx context.Context, w *bench.Workbench, program string) (*wor
 		return nil, err
 	}
 	socket := filepath.Join(dir, "socket")
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
 	s := &workerdServer{client: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 100}}}
 	s.start = func(ctx context.Context) (*workerdServer, error) { return startWorkerd(ctx, w, program) }
 	s.cmd = w.Command(context.WithoutCancel(ctx), dir, program, "serve", "--experimental", "--socket-addr=http=unix:"+socket, "workerd.capnp")
@@ -80,7 +82,9 @@ func (s *workerdServer) ask(ctx context.Context, t bench.Trial, id string) (a be
 	return bench.Answer{Output: output}, errors.Join(err, response.Body.Close())
 }
 
-func (s *workerdServer) Run(ctx context.Context, t bench.Trial) (bench.Answer, error) { return s.ask(ctx, t, "") }
+func (s *workerdServer) Run(ctx context.Context, t bench.Trial) (bench.Answer, error) {
+	return s.ask(ctx, t, "")
+}
 
 func (s *workerdServer) Hold(ctx context.Context, n int) (bench.Held, error) {
 	other, err := s.start(ctx)
