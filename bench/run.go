@@ -123,6 +123,8 @@ func (s *suite) measure(ctx context.Context, name string) error {
 		return s.measureStart(ctx)
 	case "throughput":
 		return s.measureThroughput(ctx)
+	case "work":
+		return s.measureWork(ctx)
 	default:
 		return nil
 	}

@@ -37,13 +37,13 @@ func startDriver(w *bench.Workbench, cmd *exec.Cmd) (*driver, error) {
 	d := &driver{cmd: cmd, ended: make(chan struct{}), waiting: map[uint32]chan []byte{}}
 	d.cmd.Stderr = w.Log
 	out, err := d.cmd.StdoutPipe()
+	if err == nil {
+		d.in, err = d.cmd.StdinPipe()
+	}
+	if err == nil {
+		err = d.cmd.Start()
+	}
 	if err != nil {
-		return nil, err
-	}
-	if d.in, err = d.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if err := d.cmd.Start(); err != nil {
 		return nil, err
 	}
 	go d.read(out)

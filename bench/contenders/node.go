@@ -8,8 +8,11 @@ import (
 
 var nodeProcess = &bench.Contender{
 	Name: "node", Title: "Node.js process", Boundary: "none", Limits: "none",
-	Level: bench.NewIsolate, Tasks: []bench.Task{bench.Compute, bench.File},
-	Prepare: func(_ context.Context, w *bench.Workbench, task bench.Task) (bench.Runner, error) {
+	Level: bench.NewIsolate, Tasks: []bench.Task{bench.Compute, bench.File, bench.Work},
+	Prepare: func(ctx context.Context, w *bench.Workbench, task bench.Task) (bench.Runner, error) {
+		if task == bench.Work { // in a process that is there already, for its start varies more than short work takes
+			return onNode("node-vm.mjs", false, nil)(ctx, w, task)
+		}
 		node, err := findNode()
 		if err != nil {
 			return nil, err
@@ -17,6 +20,12 @@ var nodeProcess = &bench.Contender{
 		i := &interpreter{w: w, args: []string{node}, shell: nodeShell}
 		return i.prepare(task)
 	},
+}
+
+var nodeJitless = &bench.Contender{
+	Name: "node-jitless", Title: "Node.js without JIT", Boundary: "none", Limits: "none",
+	Level: bench.NewIsolate, Tasks: []bench.Task{bench.Work},
+	Prepare: onNode("node-vm.mjs", false, []string{"--jitless"}),
 }
 
 // nodeShell makes a tool a program for Node.js and Bun.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"github.com/stilehost/stile/bench"
 )
@@ -69,4 +70,15 @@ func holdEach(n int, hold func() (bench.Held, error)) (all bench.Held, err error
 		all.Processes, releases = append(all.Processes, one.Processes...), append(releases, one.Release)
 	}
 	return all, nil
+}
+
+// appears waits for a file that a program makes when it is ready.
+func appears(ctx context.Context, path string) (err error) {
+	for range 1000 {
+		if _, err = os.Stat(path); err == nil || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return err
 }

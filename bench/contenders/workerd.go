@@ -9,13 +9,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/stilehost/stile/bench"
 )
@@ -56,13 +54,7 @@ func startWorkerd(ctx context.Context, w *bench.Workbench, program string) (*wor
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	for range 1000 {
-		if _, err = os.Stat(socket); err == nil || ctx.Err() != nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if err != nil {
+	if err := appears(ctx, socket); err != nil {
 		return nil, errors.Join(fmt.Errorf("workerd does not listen: %w", err), s.Close())
 	}
 	return s, nil
