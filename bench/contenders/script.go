@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,10 +73,14 @@ func holdEach(n int, hold func() (bench.Held, error)) (all bench.Held, err error
 	return all, nil
 }
 
-// appears waits for a file that a program makes when it is ready.
-func appears(ctx context.Context, path string) (err error) {
+// listens waits until a program that was started does, on a socket.
+func listens(ctx context.Context, socket string) (err error) {
 	for range 1000 {
-		if _, err = os.Stat(path); err == nil || ctx.Err() != nil {
+		var c net.Conn
+		if c, err = (&net.Dialer{}).DialContext(ctx, "unix", socket); err == nil {
+			return c.Close()
+		}
+		if ctx.Err() != nil {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)

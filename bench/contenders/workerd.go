@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -18,8 +17,8 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// workerdServer loads code that comes in a request. A trial's time includes HTTP over a socket of this machine, about 300
-// microseconds. When an isolate is gone is not known; the collector ends it.
+// workerdServer loads code that comes in a request. A trial's time includes HTTP over a Unix socket. When an isolate is gone is
+// not known; the collector ends it.
 type workerdServer struct {
 	start  func(ctx context.Context) (*workerdServer, error) // another one
 	cmd    *exec.Cmd
@@ -54,8 +53,8 @@ func startWorkerd(ctx context.Context, w *bench.Workbench, program string) (*wor
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	if err := appears(ctx, socket); err != nil {
-		return nil, errors.Join(fmt.Errorf("workerd does not listen: %w", err), s.Close())
+	if err := listens(ctx, socket); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
