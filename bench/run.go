@@ -127,6 +127,8 @@ func (s *Suite) measure(ctx context.Context, name string) error {
 		return s.measureStart(ctx)
 	case "throughput":
 		return s.measureThroughput(ctx)
+	case "work":
+		return s.measureWork(ctx)
 	}
 	if own := s.Own[name]; own != nil {
 		return own(ctx, s)

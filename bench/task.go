@@ -21,9 +21,11 @@ const (
 	File Task = "file"
 	// Hello is without JavaScript: the input comes back as {"hello": input}. tool/hello.c is such a program.
 	Hello Task = "hello"
+	// Work is one of several computations, so many times: tool(input) in tool/work.js. Only the measurement of that name has it.
+	Work Task = "work"
 )
 
-// Tasks are all of them.
+// Tasks are those of which starts are measured.
 var Tasks = []Task{Compute, File, Hello}
 
 // StoredID is the id in the code of all trials but those at [NewCode].
@@ -37,7 +39,7 @@ var tools embed.FS
 
 // Source is the tool of a task, with an id in its code that its answers repeat.
 func Source(t Task, id string) string {
-	name := map[Task]string{Compute: "compute.js", File: "file.js", Hello: "hello.c"}[t]
+	name := map[Task]string{Compute: "compute.js", File: "file.js", Hello: "hello.c", Work: "work.js"}[t]
 	text, err := tools.ReadFile("tool/" + name)
 	if err != nil {
 		panic(err) // a task without a tool
@@ -71,6 +73,8 @@ func trial(t Task, id string, n int, was string) (Trial, []byte) {
 		return Trial{source, input}, want
 	case File:
 		return Trial{source, fmt.Appendf(nil, `{"n":%d}`, n)}, fmt.Appendf(nil, `{"id":%q,"n":%d,"was":%q}`, id, n, was)
+	case Work:
+		return Trial{source, fmt.Appendf(nil, `{"work":"fib","n":%d}`, n)}, fmt.Appendf(nil, `{"value":%d}`, 987*n)
 	default:
 		return Trial{source, fmt.Appendf(nil, `{"n":%d}`, n)}, fmt.Appendf(nil, `{"hello":{"n":%d}}`, n)
 	}

@@ -26,7 +26,7 @@ const (
 
 var stile = &bench.Contender{
 	Name: "stile", Title: "Stile, TypeScript", Boundary: stileBoundary, Limits: stileLimits,
-	Level: bench.NewIsolate, Tasks: []bench.Task{bench.Compute, bench.File}, Own: true,
+	Level: bench.NewIsolate, Tasks: []bench.Task{bench.Compute, bench.File, bench.Work}, Own: true,
 	Prepare: func(ctx context.Context, w *bench.Workbench, task bench.Task) (bench.Runner, error) {
 		o, err := openOurs(ctx, w, task, 0)
 		if err != nil {
@@ -102,6 +102,10 @@ export default extension({
   },
 });
 `,
+	bench.Work: `import { extension } from "stile";
+%s
+export default extension({ tools: { tool: { description: "Works", input: { type: "object" }, run: tool } } });
+`,
 	bench.File: `import { extension } from "stile";
 %s
 export default extension({
@@ -111,13 +115,14 @@ export default extension({
 }
 
 func (o *ours) source(tool string) toolchain.Source {
-	s := toolchain.Source{FS: fstest.MapFS{"tool.ts": {Data: fmt.Appendf(nil, extensions[o.task], tool)}}, Entry: "tool.ts"}
-	if o.task == bench.File {
-		s.Bindings = map[string]string{"files": workspace.Interface}
-	} else {
-		s.Bindings = map[string]string{"clock": clock.Interface}
-	}
-	return s
+	fsys := fstest.MapFS{"tool.ts": {Data: fmt.Appendf(nil, extensions[o.task], tool)}}
+	return toolchain.Source{FS: fsys, Entry: "tool.ts", Bindings: bindings[o.task]}
+}
+
+// bindings are what those extensions are given.
+var bindings = map[bench.Task]map[string]string{
+	bench.Compute: {"clock": clock.Interface},
+	bench.File:    {"files": workspace.Interface},
 }
 
 func (o *ours) Close() error {

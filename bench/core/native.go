@@ -3,44 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strings"
 )
-
-//go:embed native/trials.c
-var trialsSource []byte
-
-// compileTrials builds the C program against the headers and the library that the Go module wasmtime-go ships.
-func compileTrials(ctx context.Context, dir string) (program string, err error) {
-	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/bytecodealliance/wasmtime-go/v44").Output()
-	if err != nil {
-		return "", fmt.Errorf("find wasmtime-go: %w", err)
-	}
-	build := filepath.Join(strings.TrimSpace(string(module)), "build")
-	system := map[string]string{"darwin": "macos"}[runtime.GOOS]
-	if system == "" {
-		system = runtime.GOOS
-	}
-	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-	source := filepath.Join(dir, "trials.c")
-	program = filepath.Join(dir, "trials")
-	if err := os.WriteFile(source, trialsSource, 0o600); err != nil {
-		return "", err
-	}
-	out, err := exec.CommandContext(ctx, "cc", "-std=gnu11", "-O2", "-o", program, source, "-I", filepath.Join(build, "include"),
-		"-L", filepath.Join(build, system+"-"+machine), "-lwasmtime", "-lm", "-ldl", "-pthread").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("compile the C program: %w\n%s", err, out)
-	}
-	return program, nil
-}
 
 // native is a running C program.
 type native struct {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/bench/internal/measure"
+	"github.com/stilehost/stile/bench/internal/trials"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/recording"
 )
@@ -144,7 +145,7 @@ func (b *bench) prepareNative(ctx context.Context, s *subject) error {
 		}
 	}
 	b.engine = name
-	b.trials, err = compileTrials(ctx, b.dir)
+	b.trials, err = trials.Compile(ctx, b.dir)
 	return err
 }
 

@@ -4,8 +4,10 @@
 //                                 is there, and until the instance is dropped too
 //   trials instantiate DIR NAME   start an instance of DIR/component.wasm, which imports DIR/engine.wasm as NAME; two
 //                                 numbers a trial: until it is there, and until it is dropped
+//   trials serve DIR NAME         call the tool "tool" in a fresh instance of the same, for each request of bench/contenders;
+//                                 an answer begins with the nanoseconds until the result is there, eight bytes
 //
-// Each line of input is a number of trials; each trial answers with a line of nanoseconds.
+// For the first two, each line of input is a number of trials; each trial answers with a line of nanoseconds.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +132,7 @@ static void prototype_trial(uint64_t ns[2]) {
   check("instantiate", wasmtime_component_linker_instantiate(linker, context, component, &instance));
   wasmtime_component_func_t func;
   if (!wasmtime_component_instance_get_func(&instance, context, call_index, &func)) fail("no function call");
-  wasmtime_component_val_t args[2], result;
+  wasmtime_component_val_t args[2], result = {0};
   set_string(&args[0], "haversine");
   set_string(&args[1], "{\"lat1\":48.8566,\"lon1\":2.3522,\"lat2\":51.5074,\"lon2\":-0.1278}");
   check("call", wasmtime_component_func_call(&func, context, args, 2, &result, 1));
@@ -210,13 +212,18 @@ static void instantiate_start(const char *engine_name) {
   wasmtime_component_linker_instance_delete(root);
 }
 
-static void instantiate_trial(uint64_t ns[2]) {
-  uint64_t start = now();
+static wasmtime_store_t *new_store(void) {
   wasmtime_store_t *store = wasmtime_store_new(engine, NULL, NULL);
   wasmtime_store_limiter(store, 64 << 20, 100000, 24, 16, 4);
   wasmtime_store_epoch_deadline_callback(store, go_on, NULL, NULL);
+  wasmtime_context_set_epoch_deadline(wasmtime_store_context(store), 1);
+  return store;
+}
+
+static void instantiate_trial(uint64_t ns[2]) {
+  uint64_t start = now();
+  wasmtime_store_t *store = new_store();
   wasmtime_context_t *context = wasmtime_store_context(store);
-  wasmtime_context_set_epoch_deadline(context, 1);
   wasmtime_component_instance_t instance;
   check("instantiate", wasmtime_component_linker_instantiate(linker, context, component, &instance));
   ns[0] = now() - start;
@@ -224,8 +231,61 @@ static void instantiate_trial(uint64_t ns[2]) {
   ns[1] = now() - start;
 }
 
+// The call: the same instances, asked by frames that bench/contenders/driver.go describes.
+static void find_tools(void) {
+  static const char tools[] = "stile:extension/tools@0.1.0";
+  wasmtime_component_export_index_t *instance = wasmtime_component_get_export_index(component, NULL, tools, sizeof tools - 1);
+  if (!instance) fail("no tools");
+  call_index = wasmtime_component_get_export_index(component, instance, "call", 4);
+}
+
+static void answer(uint32_t id, uint64_t ns, const wasmtime_component_val_t *text) {
+  const uint32_t head[] = {id, (uint32_t)(sizeof ns + text->of.string.size)}, gone[] = {id, 0};
+  fwrite(head, sizeof head, 1, stdout);
+  fwrite(&ns, sizeof ns, 1, stdout);
+  fwrite(text->of.string.data, 1, text->of.string.size, stdout);
+  fwrite(gone, sizeof gone, 1, stdout);
+  fflush(stdout);
+}
+
+static void call_trial(uint32_t id, const char *input) {
+  uint64_t start = now();
+  wasmtime_store_t *store = new_store();
+  wasmtime_context_t *context = wasmtime_store_context(store);
+  wasmtime_component_instance_t instance;
+  check("instantiate", wasmtime_component_linker_instantiate(linker, context, component, &instance));
+  wasmtime_component_func_t func;
+  if (!wasmtime_component_instance_get_func(&instance, context, call_index, &func)) fail("no function call");
+  wasmtime_component_val_t args[3], result = {0};
+  set_string(&args[0], "tool");
+  set_string(&args[1], input);
+  wasmtime_component_resource_host_t *env = wasmtime_component_resource_host_new(true, 1, resource_number("env", 3));
+  args[2].kind = WASMTIME_COMPONENT_RESOURCE;
+  check("env", wasmtime_component_resource_host_to_any(context, env, &args[2].of.resource));
+  check("call", wasmtime_component_func_call(&func, context, args, 3, &result, 1));
+  uint64_t ns = now() - start;
+  if (!result.of.result.is_ok) fail("the tool failed");
+  for (int i = 0; i < 3; i++) wasmtime_component_val_delete(&args[i]);
+  wasmtime_component_resource_host_delete(env);
+  wasmtime_store_delete(store);
+  answer(id, ns, result.of.result.val);
+  wasmtime_component_val_delete(&result);
+}
+
+static void serve(void) {
+  find_tools();
+  uint32_t head[4]; // id, kept, lengths of source and input
+  static char source[1 << 16], input[1 << 16];
+  while (fread(head, sizeof head, 1, stdin) == 1) {
+    if (head[2] >= sizeof source || head[3] >= sizeof input) fail("too long");
+    if (fread(source, 1, head[2], stdin) != head[2] || fread(input, 1, head[3], stdin) != head[3]) fail("cut short");
+    input[head[3]] = 0;
+    call_trial(head[0], input);
+  }
+}
+
 int main(int argc, char **argv) {
-  if (argc < 3) fail("usage: trials prototype DIR | trials instantiate DIR NAME");
+  if (argc < 3) fail("usage: trials prototype DIR | trials instantiate DIR NAME | trials serve DIR NAME");
   directory = argv[2];
   void (*trial)(uint64_t[2]) = prototype_trial;
   if (!strcmp(argv[1], "prototype")) {
@@ -233,6 +293,10 @@ int main(int argc, char **argv) {
   } else if (argc > 3) {
     instantiate_start(argv[3]);
     trial = instantiate_trial;
+  }
+  if (!strcmp(argv[1], "serve")) {
+    serve();
+    return 0;
   }
   static uint64_t ns[100000][2];
   int count;

@@ -1,0 +1,26 @@
+;; An Extism plug-in that answers {"hello": input}. Memory is the host's; the plug-in asks for it by the byte.
+(module
+  (import "extism:host/env" "input_length" (func $input_length (result i64)))
+  (import "extism:host/env" "input_load_u8" (func $input (param i64) (result i32)))
+  (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
+  (import "extism:host/env" "store_u8" (func $store (param i64 i32)))
+  (import "extism:host/env" "output_set" (func $output (param i64 i64)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "{\22hello\22:")
+  (func (export "hello") (result i32) (local $length i64) (local $out i64) (local $i i64)
+    (local.set $length (call $input_length))
+    (local.set $out (call $alloc (i64.add (local.get $length) (i64.const 10))))
+    (block $headed (loop $next
+      (br_if $headed (i64.eq (local.get $i) (i64.const 9)))
+      (call $store (i64.add (local.get $out) (local.get $i)) (i32.load8_u (i32.wrap_i64 (local.get $i))))
+      (local.set $i (i64.add (local.get $i) (i64.const 1)))
+      (br $next)))
+    (local.set $i (i64.const 0))
+    (block $copied (loop $next
+      (br_if $copied (i64.eq (local.get $i) (local.get $length)))
+      (call $store (i64.add (i64.add (local.get $out) (i64.const 9)) (local.get $i)) (call $input (local.get $i)))
+      (local.set $i (i64.add (local.get $i) (i64.const 1)))
+      (br $next)))
+    (call $store (i64.add (i64.add (local.get $out) (i64.const 9)) (local.get $length)) (i32.const 125))
+    (call $output (local.get $out) (i64.add (local.get $length) (i64.const 10)))
+    (i32.const 0)))

@@ -1,0 +1,23 @@
+;; An extension in a page of text: its one tool "tool" answers {"hello": input}.
+(module
+  (memory (export "memory") 1)
+  (global $next (mut i32) (i32.const 4096))
+  (func $allocate (export "cabi_realloc") (param i32 i32 i32) (param $size i32) (result i32)
+    (global.get $next)
+    (global.set $next (i32.and (i32.add (i32.add (global.get $next) (local.get $size)) (i32.const 15)) (i32.const -16)))
+    (if (i32.gt_u (global.get $next) (i32.mul (memory.size) (i32.const 65536)))
+      (then (drop (memory.grow (i32.add (i32.shr_u (local.get $size) (i32.const 16)) (i32.const 1)))))))
+  (data (i32.const 0) "tool{}{\22hello\22:")
+  ;; a list of one definition at 64: name, description, input schema, no output schema, no annotations
+  (data (i32.const 32) "\40\00\00\00\01\00\00\00")
+  (data (i32.const 64) "\00\00\00\00\04\00\00\00\00\00\00\00\04\00\00\00\04\00\00\00\02\00\00\00")
+  (func (export "stile:extension/tools@0.1.0#describe") (result i32) (i32.const 32))
+  (func (export "stile:extension/tools@0.1.0#call") (param i32 i32) (param $input i32) (param $length i32) (param i32) (result i32)
+    (local $out i32)
+    (local.set $out (call $allocate (i32.const 0) (i32.const 0) (i32.const 1) (i32.add (local.get $length) (i32.const 10))))
+    (memory.copy (local.get $out) (i32.const 6) (i32.const 9))
+    (memory.copy (i32.add (local.get $out) (i32.const 9)) (local.get $input) (local.get $length))
+    (i32.store8 (i32.add (i32.add (local.get $out) (local.get $length)) (i32.const 9)) (i32.const 125))
+    (i32.store (i32.const 132) (local.get $out))
+    (i32.store (i32.const 136) (i32.add (local.get $length) (i32.const 10)))
+    (i32.const 128)))
