@@ -5,5 +5,5 @@ import "github.com/stilehost/stile/bench"
 
 // All returns every contender, available here or not.
 func All() []*bench.Contender {
-	return []*bench.Contender{stile, stileBuild}
+	return append([]*bench.Contender{stile, stileBuild}, containerised...)
 }
