@@ -73,7 +73,7 @@ func (c *containers) Hold(ctx context.Context, n int) (held bench.Held, err erro
 	}
 	daemons := c.daemons()
 	pids := slices.DeleteFunc(processesOf(c.mark()), func(pid int) bool { return slices.Contains(daemons, pid) })
-	return bench.Held{Processes: pids, Daemons: daemons, Release: release}, nil
+	return bench.Held{Processes: distinct(pids), Daemons: daemons, Release: release}, nil
 }
 
 // answered waits until all containers have written an answer.

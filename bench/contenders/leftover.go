@@ -33,6 +33,18 @@ func processesOf(mark string) (pids []int) {
 	return pids
 }
 
+// distinct leaves out processes that have their memory in common with another, as some of gVisor: it would count twice. That is so
+// when all their mappings are the same, at random addresses.
+func distinct(pids []int) []int {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(pids, func(pid int) bool {
+		maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+		again := len(maps) > 0 && seen[string(maps)]
+		seen[string(maps)] = true
+		return again
+	})
+}
+
 // cgroupsOf finds the cgroups which have a mark in their path, the inner ones first.
 func cgroupsOf(mark string) (paths []string) {
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
