@@ -71,6 +71,7 @@ func (e *containerdEngine) command(ctx context.Context, args ...string) *exec.Cm
 }
 
 func (e *containerdEngine) start(ctx context.Context, name string, p plan, more ...string) *exec.Cmd {
+	more = append(more, "--fifo-dir", filepath.Join(e.dir, "fifo"), "--runc-root", filepath.Join(e.dir, "runc"))
 	args := append([]string{"run", "--read-only", "--memory-limit", strconv.Itoa(containerMemory), "--cgroup", "/" + e.mark() + "/" + name}, more...)
 	if p.files != "" {
 		args = append(args, "--mount", "type=bind,src="+p.files+",dst="+filesDir+",options=rbind:rw")

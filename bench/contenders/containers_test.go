@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -81,7 +82,8 @@ func nothingLeft(t *testing.T, mark string) {
 	if pids := processesOf(mark); len(pids) > 0 {
 		t.Errorf("processes of %s are left: %v", mark, pids)
 	}
-	if paths := append(cgroupsOf(mark), mountsOf(mark)...); len(paths) > 0 {
-		t.Errorf("cgroups or mounts of %s are left: %v", mark, paths)
+	files, _ := filepath.Glob("/run/*/*/*/" + mark + "*") // the pattern is right
+	if paths := slices.Concat(cgroupsOf(mark), mountsOf(mark), files); len(paths) > 0 {
+		t.Errorf("cgroups, mounts or files of %s are left: %v", mark, paths)
 	}
 }
