@@ -204,6 +204,15 @@ func (s *Suite) prepareOne(ctx context.Context, c *Contender, task Task) (*runne
 	return r, nil
 }
 
+// Probe makes a contender ready for a task and checks its first answers.
+func Probe(ctx context.Context, w *Workbench, c *Contender, task Task) (Runner, error) {
+	r, err := (&Suite{Options: Options{Workbench: *w}}).prepareOne(ctx, c, task)
+	if err != nil {
+		return nil, err
+	}
+	return r.Runner, nil
+}
+
 func closeAll(ready []*runner) error {
 	var errs []error
 	for _, r := range ready {

@@ -47,20 +47,14 @@ func Source(t Task, id string) string {
 	return strings.ReplaceAll(string(text), "@id@", id)
 }
 
-var route = [][2]float64{
-	{52.52, 13.405},
-	{48.8566, 2.3522},
-	{51.5074, -0.1278},
-	{40.4168, -3.7038},
-	{41.9028, 12.4964},
-	{48.2082, 16.3738},
-	{50.0755, 14.4378},
-	{52.2297, 21.0122},
-	{59.3293, 18.0686},
-	{60.1699, 24.9384},
+type place struct {
+	Lat float64 `json:"lat"`
+	Lon float64 `json:"lon"`
 }
 
-const text = "the quick brown FOX jumps over the lazy dog"
+var route = []place{{52.52, 13.405}, {48.8566, 2.3522}, {51.5074, -0.1278}}
+
+const text = "the quick brown FOX"
 
 // trial makes a trial and what its answer has to be. was is what the file holds.
 func trial(t Task, id string, n int, was string) (Trial, []byte) {
@@ -84,8 +78,8 @@ func legs() (legs []int, total int) {
 	for i, to := range route[1:] {
 		from := route[i]
 		const rad = math.Pi / 180
-		dLat, dLon := (to[0]-from[0])*rad, (to[1]-from[1])*rad
-		a := math.Pow(math.Sin(dLat/2), 2) + math.Cos(from[0]*rad)*math.Cos(to[0]*rad)*math.Pow(math.Sin(dLon/2), 2)
+		dLat, dLon := (to.Lat-from.Lat)*rad, (to.Lon-from.Lon)*rad
+		a := math.Pow(math.Sin(dLat/2), 2) + math.Cos(from.Lat*rad)*math.Cos(to.Lat*rad)*math.Pow(math.Sin(dLon/2), 2)
 		leg := int(math.Round(2 * 6371 * math.Asin(math.Sqrt(a))))
 		legs, total = append(legs, leg), total+leg
 	}

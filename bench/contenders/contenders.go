@@ -5,8 +5,8 @@ import "github.com/stilehost/stile/bench"
 
 // All returns every contender, available here or not.
 func All() []*bench.Contender {
-	return []*bench.Contender{
-		stile, stileBuild, stileHello, stileCLI, floor, extism, componentizeJS, componentizeJSBuild,
+	return append([]*bench.Contender{
+		stile, stileEval, stileBuild, stileHello, stileCLI, floor, extism, componentizeJS, componentizeJSBuild,
 		helloProcess, nodeProcess, denoProcess, bunProcess, nodeJitless, nodeVM, nodeWorker, denoWorker, bunWorker, isolatedVM, quickJS, workerd,
-	}
+	}, containerised...)
 }

@@ -49,6 +49,22 @@ var stileBuild = &bench.Contender{
 	},
 }
 
+var stileEval = &bench.Contender{
+	Name: "stile-eval", Title: "Stile, evaluated", Boundary: stileBoundary, Limits: stileLimits,
+	Level: bench.NewCode, Tasks: []bench.Task{bench.Compute, bench.File},
+	Prepare: func(ctx context.Context, w *bench.Workbench, task bench.Task) (bench.Runner, error) {
+		o, err := openOurs(ctx, w, task, 0)
+		if err != nil {
+			return nil, err
+		}
+		e, err := o.tools.Evaluator(ctx, o.source("").Bindings)
+		if err != nil {
+			return nil, errors.Join(err, o.Close())
+		}
+		return &evaluator{o, e}, nil
+	},
+}
+
 // ours is this host as a program would embed it.
 type ours struct {
 	w     *bench.Workbench
@@ -157,6 +173,19 @@ func (s *stored) Run(ctx context.Context, t bench.Trial) (bench.Answer, error) {
 func (s *stored) Hold(ctx context.Context, n int) (bench.Held, error) {
 	return holdProcess(s.w.Command(ctx, "", s.w.Self, "bench", "hold", strconv.Itoa(n), "--dir", s.w.Dir, "--engine", s.w.Engine))
 }
+
+// evaluator calls sources without making components of them.
+type evaluator struct {
+	*ours
+	evaluator *toolchain.Evaluator
+}
+
+func (e *evaluator) Run(ctx context.Context, t bench.Trial) (bench.Answer, error) {
+	out, err := e.evaluator.Call(ctx, fmt.Sprintf(extensions[e.task], t.Source), "tool", t.Input, e.env)
+	return bench.Answer{Output: out}, err
+}
+
+func (e *evaluator) Close() error { return errors.Join(e.evaluator.Close(), e.ours.Close()) }
 
 // builder makes a component of every source and calls it.
 type builder struct{ *ours }
