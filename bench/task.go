@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -63,7 +64,7 @@ func trial(t Task, id string, n int, was string) (Trial, []byte) {
 	case Compute:
 		input, _ := json.Marshal(map[string]any{"n": n, "points": route, "text": text}) // numbers and strings can be marshalled
 		legs, total := legs()
-		want, _ := json.Marshal(map[string]any{"id": id, "n": n, "legs": legs, "total": total, "title": title(text)})
+		want, _ := json.Marshal(map[string]any{"id": id, "n": n, "legs": legs, "total": total, "text": reverse(text)})
 		return Trial{source, input}, want
 	case File:
 		return Trial{source, fmt.Appendf(nil, `{"n":%d}`, n)}, fmt.Appendf(nil, `{"id":%q,"n":%d,"was":%q}`, id, n, was)
@@ -86,11 +87,9 @@ func legs() (legs []int, total int) {
 	return legs, total
 }
 
-func title(text string) string {
-	words := strings.Split(text, " ")
-	for i, w := range words {
-		words[i] = strings.ToUpper(w[:1]) + strings.ToLower(w[1:])
-	}
+func reverse(text string) string {
+	words := strings.Split(strings.ToUpper(text), " ")
+	slices.Reverse(words)
 	return strings.Join(words, " ")
 }
 

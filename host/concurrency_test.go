@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -485,5 +486,24 @@ func TestFreshInstance(t *testing.T) {
 		if out, err := c.Call(t.Context(), "t", nil, nil); err != nil || string(out) != "1" {
 			t.Errorf("got %s, %v", out, err)
 		}
+	}
+}
+
+// TestInstancesNeedMaps asks for more live calls than the kernel has room for.
+func TestInstancesNeedMaps(t *testing.T) {
+	text, err := os.ReadFile("/proc/sys/vm/max_map_count")
+	if err != nil {
+		t.Skip("this kernel does not tell its limit")
+	}
+	var maps int
+	if _, err := fmt.Sscan(string(text), &maps); err != nil {
+		t.Fatal(err)
+	}
+	instances := maps/8 + 1
+	if instances > 16_000 {
+		t.Skip("its limit is above that of the address space")
+	}
+	if _, err := host.New(t.Context(), host.Options{Instances: instances}); err == nil || !strings.Contains(err.Error(), "sysctl -w vm.max_map_count=") {
+		t.Errorf("%d instances: %v", instances, err)
 	}
 }

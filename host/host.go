@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
@@ -28,7 +29,7 @@ type Options struct {
 	// Instances is how many calls may be live at once; more wait until one ends or their context does. Default 1,000.
 	Instances int
 	// WarmInstances is how many unused instance slots keep their memory resident, at up to 4 MiB each; they make starts
-	// three times faster. Default 64.
+	// three times faster. Slots keep to one component, so have as many as components are in use. Default 128.
 	WarmInstances int
 	// Running is how many guests may execute at once; more take turns of 5 ms. It bounds the memory the host needs to
 	// convert what guests pass, at up to 230 MiB each. Default twice GOMAXPROCS, at least 4.
@@ -91,6 +92,9 @@ type Host struct {
 const (
 	maxMemory    = 4 << 30
 	maxInstances = 16_000
+	// Live instances have eight maps each: memory, and the stacks of the thread that waits with them. Without one the engine ends
+	// the process.
+	mapsOfInstance, mapsOfProcess = 8, 5000
 )
 
 // keepResident is how much of a slot is reset in place when its instance ends. Images of ordinary extensions are below it;
@@ -101,7 +105,7 @@ const keepResident = 4 * mib
 func New(_ context.Context, o Options) (*Host, error) {
 	o.Limits = o.Limits.or(defaults)
 	fill(&o.Instances, 1000)
-	fill(&o.WarmInstances, 64)
+	fill(&o.WarmInstances, 128)
 	fill(&o.Running, max(4, 2*runtime.GOMAXPROCS(0)))
 	fill(&o.MaxMemory, defaults.Memory)
 	fill(&o.MaxComponent, 64*mib)
@@ -114,6 +118,11 @@ func New(_ context.Context, o Options) (*Host, error) {
 	if o.MaxMemory > maxMemory || o.Instances > maxInstances {
 		return nil, fmt.Errorf("host options: MaxMemory is at most %s and Instances %d: the address space holds no more", size(maxMemory), maxInstances)
 	}
+	if has, wants := wasmtime.Maps(), mapsOfProcess+mapsOfInstance*o.Instances; has > 0 && wants > has {
+		return nil, fmt.Errorf("host options: %d Instances need %d memory maps, and the kernel lets a process have %d; raise its limit: sysctl -w vm.max_map_count=%d",
+			o.Instances, wants, has, wants)
+	}
+	debug.SetMaxThreads(max(debug.SetMaxThreads(maxInstances), 2*o.Instances+1000)) // a call that waits keeps its thread
 	known, err := abi.ParseCapability(append([]string{wit.Capability(), wit.Extension()}, o.WIT...)...)
 	if err != nil {
 		return nil, fmt.Errorf("read WIT: %w", err)

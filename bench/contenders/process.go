@@ -2,6 +2,7 @@ package contenders
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,8 @@ func holdProcess(cmd *exec.Cmd) (bench.Held, error) {
 	if err != nil {
 		return bench.Held{}, err
 	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		return bench.Held{}, err
 	}
@@ -29,7 +32,8 @@ func holdProcess(cmd *exec.Cmd) (bench.Held, error) {
 		return errors.Join(err, cmd.Wait())
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		return bench.Held{}, errors.Join(fmt.Errorf("the isolates are not ready: %q: %w", line, err), release())
+		err = errors.Join(err, release())
+		return bench.Held{}, fmt.Errorf("the isolates are not ready: %w: %s%.2000s", err, line, stderr.String())
 	}
 	return bench.Held{Processes: []int{cmd.Process.Pid}, Release: release}, nil
 }

@@ -10,11 +10,8 @@ function distance(from, to) {
   return 2 * radius * Math.asin(Math.sqrt(a));
 }
 
-function title(text) {
-  return text
-    .split(" ")
-    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1).toLowerCase())
-    .join(" ");
+function reverse(text) {
+  return text.toUpperCase().split(" ").reverse().join(" ");
 }
 
 function tool(input) {
@@ -23,5 +20,5 @@ function tool(input) {
     legs.push(Math.round(distance(input.points[i - 1], input.points[i])));
   }
   const total = legs.reduce((sum, leg) => sum + leg, 0);
-  return { id, n: input.n, legs, total, title: title(input.text) };
+  return { id, n: input.n, legs, total, text: reverse(input.text) };
 }

@@ -50,6 +50,9 @@ const (
 // MaxStack is the native stack of a guest, in bytes. QuickJS reports its own stack overflow well before this.
 const MaxStack = 1 << 20
 
+// Maps is how many memory maps the kernel lets this process have; 0 where that is not known.
+func Maps() int { return int(C.stile_max_maps()) }
+
 // Engine compiles and runs components. It is safe for concurrent use. Close it after everything made with it.
 type Engine struct {
 	c      *C.wasm_engine_t

@@ -1,5 +1,6 @@
 #include "shim.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #ifdef __GLIBC__
@@ -60,6 +61,15 @@ wasm_engine_t *stile_engine_new(stile_pool pool) {
   wasmtime_pooling_allocation_strategy_set(c, p);
   wasmtime_pooling_allocation_config_delete(p);
   return wasm_engine_new_with_config(c);
+}
+
+long stile_max_maps(void) {
+  long maps = 0;
+  FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+  if (!f) return 0;
+  if (fscanf(f, "%ld", &maps) != 1) maps = 0;
+  fclose(f);
+  return maps;
 }
 
 // elapsed is the time since the running call began, at most a tick: it may have waited before its first.

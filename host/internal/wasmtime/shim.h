@@ -41,6 +41,7 @@ typedef struct {
 } stile_pool;
 
 wasm_engine_t *stile_engine_new(stile_pool pool);
+long stile_max_maps(void);
 wasmtime_store_t *stile_store_new(wasm_engine_t *engine, stile_state *state, int64_t memory, int64_t table_elements, int64_t instances,
                                   int64_t tables, int64_t memories);
 wasmtime_error_t *stile_instantiate(wasmtime_component_linker_t *linker, wasmtime_context_t *context, wasmtime_component_t *component,
