@@ -14,22 +14,29 @@ import (
 func (s *Suite) measureMemory(ctx context.Context) error {
 	ready, err := s.prepare(ctx, Compute, true)
 	for i, r := range ready {
+		var last *MemoryPoint
 		for _, n := range []int{20, 200, 1000, 10_000} {
 			limit := s.Size.Live
 			if r.contender.Own {
 				limit = s.Size.OwnLive
 			}
-			if n > limit || err != nil {
+			if n > limit || err != nil || last != nil && !last.bears(n) {
 				break
 			}
 			s.Tell(fmt.Sprintf("memory of %d %s", n, r.contender.Name), i, len(ready))
-			var line *MemoryPoint
-			if line, err = s.memoryPoint(ctx, r, n); err == nil {
-				err = s.Write(Line{Memory: line})
+			if last, err = s.memoryPoint(ctx, r, n); err == nil {
+				err = s.Write(Line{Memory: last})
 			}
 		}
 	}
 	return errors.Join(err, closeAll(ready))
+}
+
+// bears says whether the machine has memory for n, and whether they will be there in a minute or so.
+func (p *MemoryPoint) bears(n int) bool {
+	available, err := measure.KiB("/proc/meminfo", "MemAvailable")
+	times := float64(n) / float64(p.Live)
+	return err == nil && max(p.ProportionalKiB, p.AvailableKiB)*times < available*0.7 && p.StartMS*times < 90_000
 }
 
 func (s *Suite) memoryPoint(ctx context.Context, r *runner, n int) (_ *MemoryPoint, err error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"testing/fstest"
@@ -214,13 +215,17 @@ func HoldStile(ctx context.Context, w *bench.Workbench, n int, in io.Reader, out
 	calls, end := context.WithCancel(ctx)
 	defer end()
 	waiting, ended := make(chan struct{}, n), make(chan error, n)
-	for range n {
-		go func() {
-			_, err := component.Call(calls, "hold", bench.HoldInput(), host.Env{"clock": waitingClock{waiting}})
-			ended <- err
-		}()
-	}
-	for range n {
+	starting := 2 * runtime.GOMAXPROCS(0) // as many as can run; more would only get into each other's way
+	for i := range n + starting {
+		if i < n {
+			go func() {
+				_, err := component.Call(calls, "hold", bench.HoldInput(), host.Env{"clock": waitingClock{waiting}})
+				ended <- err
+			}()
+		}
+		if i < starting {
+			continue
+		}
 		select {
 		case <-waiting:
 		case err := <-ended:
