@@ -60,7 +60,7 @@ func measureIdle(ctx context.Context, s *bench.Suite) (err error) {
 
 // ServeAgents has n agents, says in a line on out when all have been called once in turn, and ends when in ends.
 func ServeAgents(ctx context.Context, w *bench.Workbench, n int, in io.Reader, out io.Writer) (err error) {
-	o, err := openOurs(ctx, w, bench.Compute, 0)
+	o, err := openOurs(ctx, w, waits, 0)
 	if err != nil {
 		return err
 	}

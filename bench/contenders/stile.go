@@ -106,30 +106,33 @@ func openOurs(ctx context.Context, w *bench.Workbench, task bench.Task, instance
 	return o, nil
 }
 
+const plain = `import { extension } from "stile";
+%s
+export default extension({ tools: { tool: { description: "Works", input: { type: "object" }, run: tool } } });
+`
+
 // extensions make a tool an extension.
 var extensions = map[bench.Task]string{
-	bench.Compute: `import { extension } from "stile";
+	bench.Compute: plain,
+	bench.Work:    plain,
+	bench.File: `import { extension } from "stile";
+%s
+export default extension({ tools: { tool: { description: "Works", input: { type: "object" }, run: (input, env) => tool(input, env.files) } } });
+`,
+	waits: `import { extension } from "stile";
 %s
 const input = { type: "object" };
 export default extension({
   tools: {
-    tool: { description: "Works", input, run: tool },
     hold: { description: "Works, then waits", input, run: async (input, env) => { tool(input); await env.clock.sleep(1e9); } },
-    active: { description: "Works and waits a little", input, run: async (input, env) => { tool(input); await env.clock.sleep(100); } },
+    active: { description: "Works, and waits a little", input, run: async (input, env) => { tool(input); await env.clock.sleep(100); } },
   },
 });
 `,
-	bench.Work: `import { extension } from "stile";
-%s
-export default extension({ tools: { tool: { description: "Works", input: { type: "object" }, run: tool } } });
-`,
-	bench.File: `import { extension } from "stile";
-%s
-export default extension({
-  tools: { tool: { description: "Works", input: { type: "object" }, run: (input, env) => tool(input, env.files) } },
-});
-`,
 }
+
+// waits is the tool of [bench.Compute] in isolates that are kept.
+const waits bench.Task = "waits"
 
 func (o *ours) source(tool string) toolchain.Source {
 	fsys := fstest.MapFS{"tool.ts": {Data: fmt.Appendf(nil, extensions[o.task], tool)}}
@@ -138,8 +141,9 @@ func (o *ours) source(tool string) toolchain.Source {
 
 // bindings are what those extensions are given.
 var bindings = map[bench.Task]map[string]string{
-	bench.Compute: {"clock": clock.Interface},
-	bench.File:    {"files": workspace.Interface},
+	bench.Compute: {}, bench.Work: {},
+	waits:      {"clock": clock.Interface},
+	bench.File: {"files": workspace.Interface},
 }
 
 func (o *ours) Close() error {
@@ -203,7 +207,7 @@ func (b builder) Run(ctx context.Context, t bench.Trial) (bench.Answer, error) {
 // HoldStile keeps n instances that have worked and now wait, says so in a line on out, and ends them when in ends.
 func HoldStile(ctx context.Context, w *bench.Workbench, n int, in io.Reader, out io.Writer) (err error) {
 	debug.SetMaxThreads(n + 10_000) // a call that waits keeps its thread
-	o, err := openOurs(ctx, w, bench.Compute, n+10)
+	o, err := openOurs(ctx, w, waits, n+10)
 	if err != nil {
 		return err
 	}
