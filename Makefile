@@ -3,7 +3,7 @@ GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-embed test-types bench-core bench-workspace
+.PHONY: help build demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-embed test-types test-bench bench bench-core bench-workspace
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,12 @@ test-embed: ## vet and test the example of a program that embeds Stile, a module
 test-types: ## check the types of the TypeScript examples, the SDK and the prelude
 	cd examples && npm ci --ignore-scripts --no-audit --no-fund
 	cd examples && npx --no-install tsc -p . && npx --no-install tsc -p embed && npx --no-install tsc -p ../toolchain/prelude
+
+test-bench: ## test the contenders of the benchmarks, as far as they are installed; takes minutes
+	STILE_TEST_CONTENDERS=1 go test -timeout 30m ./bench/contenders
+
+bench: build ## put this host beside containers and other isolates; writes bench/out/suite
+	bin/stile bench run --out bench/out/suite
 
 bench-core: ## measure start, calls and memory; writes bench/out/core.json
 	go run ./bench/core -out bench/out/core.json

@@ -215,6 +215,16 @@ func (r *results) writeIdle(d *document) {
 			r.title(p.Contender), humanize.Comma(int64(p.Agents)), digits(p.Active*100) + " %", size(p.MemoryMiB * 1024), digits(p.CPU), measured,
 		}), append(names, p.Contender)
 	}
+	for _, m := range r.memories() {
+		last := m.points[len(m.points)-1]
+		if kib, ok := m.slope(private); ok && sound(kib) && r.idle[0].Contender != m.contender {
+			rows = append(rows, []string{
+				r.title(m.contender) + ", kept alive", humanize.Comma(int64(r.idle[0].Agents)), "0 %", size(kib * float64(r.idle[0].Agents)), none,
+				humanize.Comma(int64(last.Live)) + ", extrapolated",
+			})
+		}
+	}
+	d.printf("\nAn agent of Stile that is not active is a row and shares its component; others are kept alive and idle, and their memory is that of one more times their number.\n")
 	d.table(1, []string{"contender", "agents", "active", "memory", "processors", "measured with"}, rows)
 	r.writeCommand(d, "idle", names...)
 }
@@ -327,6 +337,9 @@ func (r *results) writeParts(d *document) {
 		return
 	}
 	d.table(1, []string{"part", "median for a call", "95% interval"}, rows)
+	if len(r.faults) > 0 {
+		d.printf("\nThe kernel mapped %s pages for a call, and took %s of processor time.\n", digits(r.faults.series().Estimate().Median), duration(r.system.series().Estimate().Median))
+	}
 	r.writeCommand(d, "parts")
 }
 

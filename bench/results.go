@@ -89,13 +89,15 @@ type results struct {
 	costs       map[string][]CostPoint
 	work        map[workKey]rounds
 	parts       map[string]rounds
+	faults      rounds // of the parts
+	system      rounds
 	idle        []IdlePoint
 }
 
 func gather(lines []Line) *results {
 	r := &results{
 		taking: map[string]Participant{}, starts: map[startKey]*starts{}, memory: map[string]*memoryOf{}, throughput: map[string][]ThroughputPoint{},
-		costs: map[string][]CostPoint{}, work: map[workKey]rounds{}, parts: map[string]rounds{},
+		costs: map[string][]CostPoint{}, work: map[workKey]rounds{}, parts: map[string]rounds{}, faults: rounds{}, system: rounds{},
 	}
 	for _, l := range lines {
 		switch {
@@ -130,6 +132,8 @@ func gather(lines []Line) *results {
 				}
 				r.parts[part].add(l.Parts.Round, us)
 			}
+			r.faults.add(l.Parts.Round, l.Parts.Faults)
+			r.system.add(l.Parts.Round, l.Parts.SystemUS)
 		case l.Idle != nil:
 			r.idle = append(r.idle, *l.Idle)
 		}

@@ -1,8 +1,10 @@
 package toolchain
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -47,25 +49,71 @@ export default extension({
 });
 `
 
-// BenchmarkEvaluate is the way from source text to result, and each half of it. The metrics are medians.
-func BenchmarkEvaluate(b *testing.B) {
+// benched is a toolchain and a request for the tool above.
+func benched(b *testing.B) (*Toolchain, host.Request) {
+	b.Helper()
 	cacheDir, keyDir := cachetest.Dirs(b)
 	h, err := host.New(b.Context(), host.Options{CacheDir: cacheDir, KeyDir: keyDir})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = h.Close() }()
+	b.Cleanup(func() { _ = h.Close() })
 	t, err := New(b.Context(), h, Options{CacheDir: cacheDir, KeyDir: keyDir})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = t.Close() }()
+	b.Cleanup(func() { _ = t.Close() })
+	env := host.Env{"clock": clock.System(), "random": random.System(), "console": console.To(func(console.Level, string) {})}
+	return t, host.Request{Tool: "route", Input: []byte(`{"places":[{"lat":48.8566,"lon":2.3522},{"lat":51.5074,"lon":-0.1278}]}`), Env: env}
+}
+
+// BenchmarkBuild is the way from a source that was never seen to a component that can be called.
+func BenchmarkBuild(b *testing.B) {
+	t, _ := benched(b)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		text := route + fmt.Sprintf("\nexport const id = %d;\n", n)
+		c, err := t.Build(b.Context(), Source{FS: fstest.MapFS{"route.ts": {Data: []byte(text)}}, Entry: "route.ts", Bindings: map[string]string{}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkCall is a cold call of a component, and its parts as medians.
+func BenchmarkCall(b *testing.B) {
+	t, request := benched(b)
+	c, err := t.Build(b.Context(), Source{FS: fstest.MapFS{"route.ts": {Data: []byte(route)}}, Entry: "route.ts", Bindings: map[string]string{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	parts := map[string][]time.Duration{}
+	for b.Loop() {
+		r, err := c.Do(b.Context(), request)
+		if err != nil || string(r.Output) != "344" {
+			b.Fatalf("%s, %v", r.Output, err)
+		}
+		for name, d := range map[string]time.Duration{"open": r.Phases.Open, "instantiate": r.Phases.Instantiate, "run": r.Phases.Run, "close": r.Phases.Close} {
+			parts[name] = append(parts[name], d)
+		}
+	}
+	for name, took := range parts {
+		slices.Sort(took)
+		b.ReportMetric(float64(took[len(took)/2])/1e3, name+"-us")
+	}
+}
+
+// BenchmarkEvaluate is the way from source text to result, and each half of it. The metrics are medians.
+func BenchmarkEvaluate(b *testing.B) {
+	t, request := benched(b)
 	e, err := t.Evaluator(b.Context(), map[string]string{"clock": clock.Interface, "random": random.Interface, "console": console.Interface})
 	if err != nil {
 		b.Fatal(err)
 	}
-	env := host.Env{"clock": clock.System(), "random": random.System(), "console": console.To(func(console.Level, string) {})}
-	request := host.Request{Tool: "route", Input: []byte(`{"places":[{"lat":48.8566,"lon":2.3522},{"lat":51.5074,"lon":-0.1278}]}`), Env: env}
 	program := Program{Name: "code.ts", Text: route}
 	transformed, err := program.transform(b.Context(), api.SourceMapNone)
 	if err != nil {

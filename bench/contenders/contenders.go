@@ -7,6 +7,6 @@ import "github.com/stilehost/stile/bench"
 func All() []*bench.Contender {
 	return append([]*bench.Contender{
 		stile, stileEval, stileBuild, stileHello, stileCLI, floor, extism, componentizeJS, componentizeJSBuild,
-		helloProcess, nodeProcess, denoProcess, bunProcess, nodeJitless, nodeVM, nodeWorker, denoWorker, bunWorker, isolatedVM, quickJS, workerd,
+		helloProcess, nodeProcess, denoProcess, bunProcess, nodeJitless, nodeVM, nodeWorker, denoWorker, bunWorker, isolatedVM, quickJS, workerd, microVM,
 	}, containerised...)
 }

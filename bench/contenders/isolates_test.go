@@ -13,6 +13,16 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
+// TestMain runs tests of what is not ours only where STILE_TEST_CONTENDERS is set, as `make test-bench` does: they take minutes
+// and install what they test.
+func TestMain(m *testing.M) {
+	if os.Getenv("STILE_TEST_CONTENDERS") == "" {
+		fmt.Println("skipped: set STILE_TEST_CONTENDERS=1, or run make test-bench")
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // TestStarts has each contender answer for each of its tasks, in a run of one round; the run checks the answers. Only
 // componentize-js-build, which takes 20 seconds a trial, is left out.
 func TestStarts(t *testing.T) {
@@ -21,7 +31,7 @@ func TestStarts(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, c := range []*bench.Contender{
-		stileHello, stileCLI, floor, extism, componentizeJS, helloProcess, nodeProcess, denoProcess, bunProcess,
+		stile, stileEval, stileBuild, stileHello, stileCLI, floor, extism, componentizeJS, helloProcess, nodeProcess, denoProcess, bunProcess,
 		nodeVM, nodeWorker, denoWorker, bunWorker, isolatedVM, quickJS, workerd,
 	} {
 		t.Run(c.Name, func(t *testing.T) { run(t, c, self, "start") })

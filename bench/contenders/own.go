@@ -255,7 +255,7 @@ func (c *costs) bundle(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("a bundle of %d KiB: %w", kib, err)
 		}
-		defer component.Close()
+		defer func() { _ = component.Close() }()
 		variants = append(variants, variant{float64(kib), func() error { return call(ctx, component, id) }})
 	}
 	return c.compare("bundle", "KiB of source", variants)
@@ -283,7 +283,7 @@ func (c *costs) within(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	bucket := store.Bucket("bench")
 	if err := bucket.Set(ctx, "key", "value"); err != nil {
 		return err
@@ -294,7 +294,7 @@ func (c *costs) within(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer component.Close()
+	defer func() { _ = component.Close() }()
 	of := func(tool, member string, values ...int) (variants []variant) {
 		for _, x := range values {
 			input := fmt.Appendf(nil, `{%q:%d}`, member, x)

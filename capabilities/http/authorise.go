@@ -20,7 +20,7 @@ const maxCompared = 128 << 20
 // authorise sets q.rule to the rule of the grant that allows q, or says in a denial why none does.
 func (c *Client) authorise(q *request) error {
 	patterns := 0
-	for _, rules := range append(c.narrowed[:len(c.narrowed):len(c.narrowed)], c.grant.rules) {
+	for _, rules := range append(slices.Clip(c.narrowed), c.grant.rules) {
 		for _, rule := range rules {
 			patterns += len(rule.Path)
 		}

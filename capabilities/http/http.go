@@ -237,5 +237,5 @@ func (c *Client) Start(ctx context.Context, r Request) (_ *Exchange, err error) 
 	if err := c.authorise(q); err != nil {
 		return nil, err
 	}
-	return c.start(ctx, q, r.Timeout) //nolint:contextcheck // the exchange ends with the client's call too
+	return c.start(ctx, q, r.Timeout)
 }
