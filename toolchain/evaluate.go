@@ -133,8 +133,10 @@ func (p Program) transform(ctx context.Context, sourceMap api.SourceMap) (r api.
 	if len(p.Text) > maxTransform {
 		return r, refuse(fmt.Sprintf("it has more than %d KiB; build it with stile build", maxTransform>>10))
 	}
-	if levels, _ := nestingOf([]byte(p.Text), loader); levels > maxNesting {
-		return r, refuse(fmt.Sprintf("it is nested deeper than %d levels", maxNesting))
+	if len(p.Text) > maxNesting { // a level takes a byte at least
+		if levels, _ := nestingOf([]byte(p.Text), loader); levels > maxNesting {
+			return r, refuse(fmt.Sprintf("it is nested deeper than %d levels", maxNesting))
+		}
 	}
 	if err := waitForBuilds(ctx); err != nil {
 		return r, err
