@@ -1,0 +1,72 @@
+package extension
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Problem is one thing wrong with an extension, said so that its author, often a model, can mend it and try again.
+type Problem struct {
+	// File is a path in the source tree, or "manifest.json"; empty when no one file is meant.
+	File string `json:"file,omitempty"`
+	// Line and Column count from 1, columns in characters; 0 means that the whole file is meant.
+	Line   int `json:"line,omitempty"`
+	Column int `json:"column,omitempty"`
+	// Text says what is wrong, and Fix what to write instead, where that is known.
+	Text string `json:"text"`
+	Fix  string `json:"fix,omitempty"`
+	// Snippet is the line of the source, with a second line that points at the column.
+	Snippet string `json:"snippet,omitempty"`
+}
+
+// String is the problem as text for people, on several lines when it has a snippet.
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(p.File)
+		if p.Line > 0 {
+			fmt.Fprintf(&b, ":%d", p.Line)
+		}
+		if p.Column > 0 {
+			fmt.Fprintf(&b, ":%d", p.Column)
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(p.Text)
+	if p.Fix != "" {
+		fmt.Fprintf(&b, "; write %s", p.Fix)
+	}
+	if p.Snippet != "" {
+		b.WriteString("\n    " + strings.ReplaceAll(p.Snippet, "\n", "\n    "))
+	}
+	return b.String()
+}
+
+// Stage is a step on the way from a source to a tool that can be called.
+type Stage string
+
+// The stages, in their order.
+const (
+	StageValidate Stage = "validate" // manifest, names, sizes
+	StageResolve  Stage = "resolve"  // npm packages
+	StageBundle   Stage = "bundle"   // TypeScript to one module
+	StageImage    Stage = "image"    // top-level code, and what it says of its tools
+	StageReport   Stage = "report"   // what the code would like to do
+	StageTest     Stage = "test"     // the tests that it brings
+	StagePolicy   Stage = "policy"   // the operator's ceiling
+)
+
+// ProblemsError is an extension that did not pass a stage. What was active before stays as it was.
+type ProblemsError struct {
+	Stage    Stage
+	Problems []Problem // at least one
+}
+
+// Error implements error.
+func (e *ProblemsError) Error() string {
+	texts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		texts[i] = p.String()
+	}
+	return string(e.Stage) + ": " + strings.Join(texts, "\n")
+}
