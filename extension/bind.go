@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/extension/internal/jsonform"
 	"github.com/stilehost/stile/host"
 )
 
@@ -75,10 +76,10 @@ func (e *ToolsError) Error() string {
 	var b strings.Builder
 	b.WriteString("the tools of the manifest and of the code differ")
 	for _, name := range e.Missing {
-		fmt.Fprintf(&b, "; %s is in the manifest and not in the code", quote(name))
+		fmt.Fprintf(&b, "; %s is in the manifest and not in the code", jsonform.Quote(name))
 	}
 	for _, name := range e.Extra {
-		fmt.Fprintf(&b, "; %s is in the code and not in the manifest", quote(name))
+		fmt.Fprintf(&b, "; %s is in the code and not in the manifest", jsonform.Quote(name))
 	}
 	return b.String()
 }

@@ -115,7 +115,7 @@ func TestStateEnv(t *testing.T) {
 	if _, err := s.Env(ctx, []Binding{{"crm", Custom{Name: "acme:crm/contacts@1.0.0"}}}); !errors.As(err, &unbound) {
 		t.Errorf("got %v, want an UnboundError", err)
 	}
-	secret := []Binding{{"api", HTTP{[]http.Rule{{Host: "example.com", Credential: "token"}}}}}
+	secret := []Binding{{"api", HTTP{Rules: []http.Rule{{Host: "example.com", Credential: "token"}}}}}
 	if _, err := s.Env(ctx, secret); err == nil {
 		t.Error("a credential comes from nowhere")
 	}
