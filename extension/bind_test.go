@@ -43,7 +43,7 @@ func TestOwn(t *testing.T) {
 		{"b", KV{Store: "my-notes/b"}},
 		{"kv", KV{Store: "my-notes/kv"}},
 	}
-	if got := m.Own(); !reflect.DeepEqual(got, want) {
+	if got := m.Own(Scope{Kind: Shared}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if m.Bindings[0].Grant != (Workspace{Path: "/a", Access: Read}) {

@@ -46,7 +46,12 @@ type Grant interface {
 
 // HTTP is a client that may send the requests that at least one rule allows. A binding named "network" is also what the
 // global fetch uses.
-type HTTP struct{ Rules []http.Rule }
+type HTTP struct {
+	Rules []http.Rule
+	// Within are sets of rules each of which has to allow a request as well: ceilings of an operator, from [Limit]. A manifest
+	// has none.
+	Within [][]http.Rule
+}
 
 // Access says what may be done with a workspace.
 type Access string
@@ -134,7 +139,16 @@ func (Tools) Interface() string { return tools.Interface }
 // Interface implements [Grant].
 func (c Custom) Interface() string { return c.Name }
 
-func (g HTTP) json() (string, any) { return "http", g.Rules }
+// json is what [Parse] reads; with Within it is for people only.
+func (g HTTP) json() (string, any) {
+	if len(g.Within) == 0 {
+		return "http", g.Rules
+	}
+	return "http", struct {
+		Rules  []http.Rule   `json:"rules"`
+		Within [][]http.Rule `json:"within"`
+	}{g.Rules, g.Within}
+}
 
 func (g Workspace) json() (string, any) {
 	return "workspace", struct {

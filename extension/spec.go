@@ -35,8 +35,8 @@ const (
 // specKinds are the kinds of a command line: those of a manifest, directories and tools.
 var specKinds = append(slices.Clone(kinds), "dir", "tools")
 
-// storeName names a workspace or a bucket; it may become part of a file's name.
-var storeName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+// storeName names a workspace or a bucket, of an agent or a user where it starts with one; it may become part of a file's name.
+var storeName = regexp.MustCompile(`^((agent|user)\.` + ownerName + `\.)?` + ownerName + `$`)
 
 // ParseSpecs reads the bindings of a command line with [ParseSpec], in byte order of their names. Several http specs with
 // one name are the rules of one binding; any other name stands once. An error is a *[SpecError].
