@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -235,4 +236,25 @@ func marshal(t *testing.T, v any) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// FuzzDecode changes the manifest, which nothing protects until its digest is known: of all manifests that lead to the
+// parts of the sample, one is taken.
+func FuzzDecode(f *testing.F) {
+	a, err := sample().Artifact()
+	if err != nil {
+		f.Fatal(err)
+	}
+	good := a.Blobs[a.Manifest.Digest]
+	f.Add(good)
+	f.Add([]byte(`{"mediaType":"application/vnd.oci.image.manifest.v1+json","artifactType":"application/vnd.stile.extension.v1"}`))
+	f.Fuzz(func(t *testing.T, manifest []byte) {
+		p, err := pack.Decode(manifest, pack.Limits{}, func(d ocispec.Descriptor) ([]byte, error) { return a.Blobs[d.Digest], nil })
+		if _, ok := errors.AsType[*pack.PartError](err); err != nil && !ok {
+			t.Errorf("got %v", err)
+		}
+		if err == nil && (!bytes.Equal(manifest, good) || !equal(p, sample())) {
+			t.Errorf("%s was taken", manifest)
+		}
+	})
 }
