@@ -67,7 +67,7 @@ type Manager struct {
 	generation int64
 	releases   map[int64]*active  // by number
 	offers     map[string][]offer // by the full name of the tool
-	changed    chan struct{}     // closed when releases change
+	changed    chan struct{}      // closed when releases change
 }
 
 // Open opens the store in o.Dir, or makes it. Nothing is built or loaded: a tool's component is loaded when it is first called.

@@ -236,7 +236,9 @@ func stats(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name, too
 	}
 	if len(took) > 0 {
 		slices.Sort(took)
-		at := func(part float64) time.Duration { return time.Duration(took[int(part*float64(len(took)-1))]) * time.Microsecond }
+		at := func(part float64) time.Duration {
+			return time.Duration(took[int(part*float64(len(took)-1))]) * time.Microsecond
+		}
 		s.P50, s.P95 = at(0.5), at(0.95)
 	}
 	return s, nil
