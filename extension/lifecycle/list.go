@@ -109,6 +109,11 @@ func (m *Manager) Pending(ctx context.Context) ([]Release, error) {
 	return m.releasesWhere(ctx, "SELECT "+releaseColumns+" FROM release WHERE state = 'pending' ORDER BY id")
 }
 
+// Active lists the active releases of all scopes, by scope and name.
+func (m *Manager) Active(ctx context.Context) ([]Release, error) {
+	return m.releasesWhere(ctx, "SELECT "+releaseColumns+" FROM release WHERE state = 'active' ORDER BY scope, name")
+}
+
 // History lists all releases of an extension in a scope, the newest first.
 func (m *Manager) History(ctx context.Context, scope extension.Scope, name string) ([]Release, error) {
 	all, err := m.releasesWhere(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? ORDER BY id DESC", scope.String(), name)
