@@ -370,14 +370,7 @@ func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extensio
 }
 
 // cut is a text for the audit log.
-func cut(text string) string {
-	const most = 500
-	text = abi.Printable(text)
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
-}
+func cut(text string) string { return abi.PrintableCut(text, 500) }
 
 // mendable makes an *extension.ProblemsError of whatever the author of a source can mend.
 func mendable(stage extension.Stage, err error) error {

@@ -183,7 +183,9 @@ func (h *Handler) session(r *http.Request) (session, bool) {
 	return session{key, base64.RawURLEncoding.EncodeToString(mac.Sum(nil))}, true
 }
 
-func (h *Handler) signInPage(w http.ResponseWriter, _ *http.Request) { h.show(w, http.StatusOK, "sign-in.html", "") }
+func (h *Handler) signInPage(w http.ResponseWriter, _ *http.Request) {
+	h.show(w, http.StatusOK, "sign-in.html", "")
+}
 
 func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
