@@ -36,6 +36,9 @@ type Options struct {
 	Resolver Resolver
 	// Credentials has the secrets that rules name. Default none: then no rule may name one.
 	Credentials Credentials
+	// Transport, when not nil, answers requests that the rules allow, in the place of servers: no name is looked up and no
+	// connection made. It is for tests, and must be safe for concurrent use. Default none.
+	Transport nethttp.RoundTripper
 	// RootCAs are whose certificates servers need. Default the system's.
 	RootCAs *x509.CertPool
 	// Own are this program's listeners, which no rule makes reachable. Default none.
