@@ -69,9 +69,9 @@ func (m *Manager) Review(ctx context.Context, id int64) (review Review, err erro
 func Diff(before, after *Version) string {
 	var b strings.Builder
 	old, now := before.parts(), after.parts()
-	names := maps.Clone(old)
-	maps.Copy(names, now)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(old)), maps.Keys(now))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		was, is := old[name], now[name]
 		switch {
 		case bytes.Equal(was, is):

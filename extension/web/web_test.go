@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/stilehost/stile/capabilities/console"
@@ -122,7 +121,7 @@ func (s *site) do(method, path string, form url.Values, change func(*http.Reques
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"} {
+	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "same-origin"} {
 		if got := response.Header.Get(name); got != want {
 			s.t.Errorf("%s %s: %s is %q", method, path, name, got)
 		}
@@ -254,7 +253,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// A person approves and revokes in a real browser, in which no script runs.
+// A person approves and revokes in a real browser, in which no script runs: the policy of the pages allows none.
 func TestInChromium(t *testing.T) {
 	browser := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -279,34 +278,34 @@ func TestInChromium(t *testing.T) {
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
-	ctx, cancel = context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	var request, after, gone string
-	err := chromedp.Run(ctx,
-		emulation.SetScriptExecutionDisabled(true),
-		chromedp.Navigate(s.URL+"/"),
-		chromedp.SendKeys("#token", s.handler.Token(), chromedp.ByQuery),
-		chromedp.Click("button", chromedp.ByQuery),
-		chromedp.WaitVisible(fmt.Sprintf(`a[href="/requests/%d"]`, r.ID), chromedp.ByQuery),
-		chromedp.Click(fmt.Sprintf(`a[href="/requests/%d"]`, r.ID), chromedp.ByQuery),
-		chromedp.WaitVisible(`button[value=approve]`, chromedp.ByQuery),
-		chromedp.OuterHTML("main", &request, chromedp.ByQuery),
-		chromedp.Click(`button[value=approve]`, chromedp.ByQuery),
-		chromedp.WaitVisible(`button[aria-label="Revoke notes of agent:a"]`, chromedp.ByQuery),
-		chromedp.OuterHTML("main", &after, chromedp.ByQuery),
-		chromedp.Click(`button[aria-label="Revoke notes of agent:a"]`, chromedp.ByQuery),
-		chromedp.WaitNotPresent(`button[aria-label="Revoke notes of agent:a"]`, chromedp.ByQuery),
-		chromedp.OuterHTML("main", &gone, chromedp.ByQuery),
-	)
-	if err != nil {
-		t.Fatal(err)
+	late := time.AfterFunc(time.Minute, cancel)
+	defer late.Stop()
+	revoke := `button[aria-label="Revoke notes of agent:a"]`
+	open := fmt.Sprintf(`a[href="/requests/%d"]`, r.ID)
+	page := func(actions ...chromedp.Action[chromedp.Void]) string {
+		t.Helper()
+		if err := chromedp.Do(ctx, actions...); err != nil {
+			t.Fatal(err)
+		}
+		text, err := chromedp.Run(ctx, chromedp.OuterHTML("main"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
 	}
+	page(
+		chromedp.Navigate(s.URL+"/"), chromedp.SendKeys("#token", s.handler.Token()), chromedp.Click("button"), chromedp.WaitVisible(open),
+	)
+	request := page(chromedp.Click(open), chromedp.WaitVisible("button[value=approve]"))
 	for _, want := range []string{"Keeps notes", r.Digest, "agent:a"} {
 		if !strings.Contains(request, want) {
 			t.Errorf("the request does not show %q: %s", want, request)
 		}
 	}
-	if !strings.Contains(after, "user:tom") || !strings.Contains(gone, "No extension is active") {
-		t.Errorf("got %s\n%s", after, gone)
+	if after := page(chromedp.Click("button[value=approve]"), chromedp.WaitVisible(revoke)); !strings.Contains(after, "user:tom") {
+		t.Errorf("got %s", after)
+	}
+	if gone := page(chromedp.Click(revoke), chromedp.WaitNotPresent(revoke)); !strings.Contains(gone, "No extension is active") {
+		t.Errorf("got %s", gone)
 	}
 }
