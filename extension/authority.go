@@ -12,14 +12,30 @@ import (
 
 // Covers reports whether all that asked may do is possible under allowed as well. What it says yes to is so, and a person's
 // approval may rest on it; it says no when it is not sure. Names do not matter: each binding of asked has to be covered by
-// one of allowed. Stores are compared by name, so bindings of two manifests are compared before [Manifest.Own].
+// one of allowed. It is not sure about very many or very long rules. Stores are compared by name, so bindings of two manifests are compared before [Manifest.Own].
 func Covers(allowed, asked []Binding) bool {
+	if size(allowed)*size(asked) > maxSize {
+		return false
+	}
 	for _, b := range asked {
 		if !slices.ContainsFunc(allowed, func(a Binding) bool { return covers(a.Grant, b.Grant) }) {
 			return false
 		}
 	}
 	return true
+}
+
+// maxSize bounds what comparing two lists of bindings takes, by the product of the sizes of their rules.
+const maxSize = 32 << 20
+
+func size(bindings []Binding) int {
+	n := 0
+	for _, b := range bindings {
+		if g, ok := b.Grant.(HTTP); ok {
+			n += http.Size(slices.Concat(append(slices.Clip(g.Within), g.Rules)...))
+		}
+	}
+	return n
 }
 
 func covers(allowed, asked Grant) bool {

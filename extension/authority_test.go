@@ -83,6 +83,24 @@ func TestCovers(t *testing.T) {
 	}
 }
 
+// A hostile manifest does not keep its reader busy: nobody is sure about very many rules.
+func TestCoversTooMuch(t *testing.T) {
+	var many []Binding
+	for i := range 60 {
+		many = append(many, Binding{fmt.Sprintf("b%d", i), HTTP{Rules: slices.Repeat([]http.Rule{{Host: "a.com", Path: "/a"}}, 250)}})
+	}
+	if Covers(many, many) {
+		t.Error("15,000 rules are compared with as many")
+	}
+	if !Covers(many[:1], many[:1]) {
+		t.Error("250 rules are not compared")
+	}
+	granted, cut := Limit(many[:1], append([]Binding{{"z", HTTP{Rules: []http.Rule{{Host: "b.com"}}}}}, many[:5]...))
+	if len(granted) != 5 || len(cut) != 1 || cut[0].Binding != "z" {
+		t.Errorf("%d are granted, %d cut", len(granted), len(cut))
+	}
+}
+
 func TestDifference(t *testing.T) {
 	for _, tt := range []struct{ name, before, after, want string }{
 		{"nothing", `"a": {"kv": true}`, `"a": {"kv": true}`, ""},

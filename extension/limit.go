@@ -43,14 +43,8 @@ func (g HTTP) limit(ceiling []Binding) Grant {
 			limits = append(limits, c.Rules...)
 		}
 	}
-	limited, usable := HTTP{Within: g.Within}, false
-	for _, rule := range g.Rules {
-		meets := func(limit http.Rule) bool { return !http.Disjoint(rule, limit) }
-		if slices.ContainsFunc(limits, meets) {
-			limited.Rules = append(limited.Rules, rule)
-			usable = usable || slices.ContainsFunc(limits, func(limit http.Rule) bool { return meets(limit) && carries(limit, rule) })
-		}
-	}
+	rules, usable := http.Overlap(limits, g.Rules)
+	limited := HTTP{Rules: rules, Within: g.Within}
 	same := func(set []http.Rule) bool { return reflect.DeepEqual(set, limits) }
 	switch {
 	case !usable:
@@ -59,13 +53,6 @@ func (g HTTP) limit(ceiling []Binding) Grant {
 		limited.Within = append(slices.Clip(g.Within), limits)
 	}
 	return limited
-}
-
-// carries reports whether a rule of a ceiling lets a request have the credential of a rule.
-func carries(limit, rule http.Rule) bool {
-	a, errA := limit.Normal()
-	b, errB := rule.Normal()
-	return errA == nil && errB == nil && (b.Credential == "" || a.Credential == b.Credential && a.As == b.As)
 }
 
 // limit takes the widest access of those directories of the ceiling in which this one lies.

@@ -6,14 +6,17 @@ import (
 	"strings"
 )
 
+// maxCovered bounds what comparing two lists of rules takes, by the product of their sizes.
+const maxCovered = 32 << 20
+
 // Covers reports whether a grant of the rules allowed lets through all that a grant of the rules asked lets through, with
 // the same credentials, to no fewer addresses and with no smaller responses. What it says yes to is so. It says no when it
 // is not sure: where several rules of allowed would have to stand in for one of asked, where one list has a credential and
-// the other has none, when a rule is not valid, and when the patterns are too long to compare.
+// the other has none, when a rule is not valid, and when the lists are too long to compare.
 func Covers(allowed, asked []Rule) bool {
 	have, ok := compileAll(allowed)
 	want, valid := compileAll(asked)
-	if !ok || !valid || pathBytes(have)*pathBytes(want) > maxCompared {
+	if !ok || !valid || Size(allowed)*Size(asked) > maxCovered {
 		return false
 	}
 	taken := make([]bool, len(have)) // by rules of asked that come before, as what fits it fits one of them
@@ -42,11 +45,24 @@ func (c *compiled) covered(have []*compiled, taken []bool) bool {
 	return false
 }
 
-// Disjoint reports whether no request fits both rules. What it says yes to is so; it says no when it is not sure.
-func Disjoint(a, b Rule) bool {
-	ca, errA := a.compile()
-	cb, errB := b.compile()
-	return errA == nil && errB == nil && ca.disjoint(cb)
+// Overlap returns those rules that may fit a request which one of limits fits, in their order. usable says whether one of
+// them has no credential then, or one that the limit has too. It is empty when a rule is not valid.
+func Overlap(limits, rules []Rule) (kept []Rule, usable bool) {
+	have, ok := compileAll(limits)
+	want, valid := compileAll(rules)
+	if !ok || !valid {
+		return nil, false
+	}
+	for i, w := range want {
+		meets := slices.DeleteFunc(slices.Clone(have), w.disjoint)
+		if len(meets) > 0 {
+			kept = append(kept, rules[i])
+		}
+		usable = usable || slices.ContainsFunc(meets, func(h *compiled) bool {
+			return w.Credential == "" || w.Credential == h.Credential && w.As == h.As
+		})
+	}
+	return kept, usable
 }
 
 func compileAll(rules []Rule) ([]*compiled, bool) {
@@ -65,10 +81,12 @@ func compileAll(rules []Rule) ([]*compiled, bool) {
 	return all, true
 }
 
-func pathBytes(rules []*compiled) int {
+// Size is what rules add to the work of comparing them with others, in no particular unit. It grows with the length of paths.
+func Size(rules []Rule) int {
+	const each = 16
 	n := 0
 	for _, r := range rules {
-		n += len(r.Path)
+		n += each + len(r.Path)
 	}
 	return n
 }

@@ -37,6 +37,7 @@ func TestCovers(t *testing.T) {
 		{"another host", rules("https://a.com"), rules("https://b.com"), false},
 		{"a name in it", rules("https://*.a.com"), rules("https://b.a.com"), true},
 		{"names in it", rules("https://*.a.com"), rules("https://*.b.a.com"), true},
+		{"names that end alike", rules("https://*.a.com"), rules("https://*.ba.com"), false},
 		{"the same names", rules("https://*.a.com"), rules("https://*.a.com"), true},
 		{"wider names", rules("https://*.b.a.com"), rules("https://*.a.com"), false},
 		{"the apex", rules("https://*.a.com"), rules("https://a.com"), false},
@@ -53,6 +54,11 @@ func TestCovers(t *testing.T) {
 		{"addresses", rules("https://a.com,addresses=10.0.0.0/8"), rules("https://a.com,addresses=10.1.0.0/16"), true},
 		{"fewer addresses", rules("https://a.com,addresses=10.0.0.0/8"), rules("https://a.com"), true},
 		{"more addresses", rules("https://a.com,addresses=10.1.0.0/16"), rules("https://a.com,addresses=10.0.0.0/8"), false},
+		{"a longer range", rules("https://a.com,addresses=10.0.0.0/16"), rules("https://a.com,addresses=10.0.0.0/8"), false},
+		{
+			"an address that a rule before may not reach", // 10.0.0.1 would be given no more than 5 bytes, and asks for more
+			rules("https://*:443,max-response=5,addresses=10.0.0.0/8", "https://10.0.0.1"), rules("https://*:443,max-response=5", "https://10.0.0.1"), false,
+		},
 		{"all addresses", rules("https://a.com"), rules("https://a.com,addresses=0.0.0.0/0"), false},
 		{"methods", rules("https://a.com,methods=GET+POST"), rules("https://a.com,methods=post"), true},
 		{"more methods", rules("https://a.com"), rules("https://a.com,methods=GET+POST"), false},
@@ -64,6 +70,7 @@ func TestCovers(t *testing.T) {
 		{"a path of one segment", rules("https://a.com/a/*"), rules("https://a.com/a/b*c"), true},
 		{"a glob in a glob", rules("https://a.com/a*c*"), rules("https://a.com/ab*xc"), true},
 		{"a glob beside a glob", rules("https://a.com/a*c"), rules("https://a.com/a*"), false},
+		{"a glob for a word", rules("https://a.com/ab"), rules("https://a.com/a*b"), false},
 		{"an empty segment", rules("https://a.com/*"), rules("https://a.com/"), false},
 		{"a star that is a letter", rules("https://a.com/a%2A"), rules("https://a.com/a*"), false},
 		{"an encoded slash", rules("https://a.com/a/*"), rules("https://a.com/a%2Fb"), false},
@@ -151,13 +158,18 @@ func TestDisjoint(t *testing.T) {
 		{"https://a.com/**/a", "https://a.com/**/b", false}, // it is not sure
 	} {
 		a, b := rules(test.a)[0], rules(test.b)[0]
-		if Disjoint(a, b) != test.want || Disjoint(b, a) != test.want {
+		if disjoint(a, b) != test.want || disjoint(b, a) != test.want {
 			t.Errorf("%s and %s: want %v", a, b, test.want)
 		}
 	}
-	if Disjoint(Rule{Host: "a b"}, Rule{Host: "a.com"}) {
-		t.Error("a rule that is not valid is disjoint from all")
+	if kept, usable := Overlap(rules("https://a.com"), []Rule{{Host: "a.com"}, {Host: "a b"}}); kept != nil || usable {
+		t.Error("rules that are not valid overlap with others")
 	}
+}
+
+func disjoint(a, b Rule) bool {
+	kept, _ := Overlap([]Rule{a}, []Rule{b})
+	return kept == nil
 }
 
 func TestNormal(t *testing.T) {
@@ -213,7 +225,7 @@ func TestDisjointIsSound(t *testing.T) {
 		request := drawRequest(t)
 		for _, a := range all {
 			for _, b := range all {
-				if Disjoint(a, b) && decide(t, Options{Rules: []Rule{a}}, request) != nil && decide(t, Options{Rules: []Rule{b}}, request) != nil {
+				if disjoint(a, b) && decide(t, Options{Rules: []Rule{a}}, request) != nil && decide(t, Options{Rules: []Rule{b}}, request) != nil {
 					t.Fatalf("%+v is allowed by %s and by %s", request, a, b)
 				}
 			}
@@ -364,6 +376,19 @@ func TestWithin(t *testing.T) {
 				t.Fatalf("have %v", err)
 			}
 		})
+	}
+	private := rules("https://a.com,addresses=10.0.0.0/8,max-response=50")
+	for bound, want := range map[string]int64{
+		"https://a.com": -1, "https://a.com,addresses=10.0.0.0/16": -1, "https://*:443,addresses=0.0.0.0/0": 50,
+		"https://a.com,addresses=10.0.0.0/8,max-response=5": 5, "https://a.com,addresses=10.0.0.0/8,max-response=500": 50,
+	} {
+		have := int64(-1)
+		if q := decide(t, Options{Rules: private, Within: [][]Rule{rules(bound)}}, Request{Method: "GET", URL: "https://a.com/"}); q != nil {
+			have = q.maxResponse
+		}
+		if have != want {
+			t.Errorf("within %s a response has %d bytes, want %d", bound, have, want)
+		}
 	}
 	for _, bad := range [][]Rule{{{Host: "a b"}}, {{Host: "a.com", Credential: "A"}}, make([]Rule, maxRules+1)} {
 		if _, err := New(Options{Within: [][]Rule{bad}}); err == nil {
