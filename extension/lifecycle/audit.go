@@ -1,0 +1,153 @@
+package lifecycle
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// Entry is one line of the audit log: who did what to which bytes, and why that was allowed.
+type Entry struct {
+	// ID counts from 1 without gaps.
+	ID int64 `json:"id,omitzero"`
+	// At has milliseconds.
+	At time.Time `json:"at,omitzero"`
+	// Kind is "write", "refuse", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine", "import" or "call".
+	Kind string `json:"kind"`
+	// By is who did it: "agent:NAME", "user:NAME", "policy" or "host".
+	By string `json:"by"`
+	// Via is the way it came: "terminal", "web", "mcp", "elicitation:CLIENT".
+	Via       string `json:"via,omitempty"`
+	Scope     string `json:"scope,omitempty"`
+	Extension string `json:"extension,omitempty"`
+	// Release is the number of the request that was decided.
+	Release int64 `json:"release,omitempty"`
+	// Digest is that of the version.
+	Digest string `json:"digest,omitempty"`
+	// Line is the line of the policy that decided, e.g. "policy.json:12".
+	Line string `json:"line,omitempty"`
+	// Tool and Outcome are of a call.
+	Tool    string `json:"tool,omitempty"`
+	Outcome string `json:"outcome,omitempty"`
+	// Reason is what was said, made printable.
+	Reason string `json:"reason,omitempty"`
+}
+
+// entryText is what is stored of an entry and hashed: all but its number and its time, which have columns.
+func entryText(e Entry) ([]byte, error) {
+	e.ID, e.At = 0, time.Time{}
+	return json.Marshal(e)
+}
+
+// chain is the hash of an entry: over the hash before it, its number, its time and its text.
+func chain(before []byte, id, at int64, text []byte) []byte {
+	h := sha256.New()
+	h.Write(before)
+	_ = binary.Write(h, binary.BigEndian, []int64{id, at, int64(len(text))})
+	h.Write(text)
+	return h.Sum(nil)
+}
+
+// audit appends entries in the transaction of what they tell.
+func audit(ctx context.Context, c *sqlite.Conn, now time.Time, entries ...Entry) error {
+	var id int64
+	var hash []byte
+	if err := c.Row(ctx, "SELECT entries, hash FROM head").Scan(&id, &hash); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		text, err := entryText(e)
+		if err != nil {
+			return fmt.Errorf("encode an entry of the audit log: %w", err)
+		}
+		id++
+		at := now.UnixMilli()
+		hash = chain(hash, id, at, text)
+		if _, err := c.Exec(ctx, "INSERT INTO audit VALUES (?, ?, ?, ?)", id, at, string(text), hash); err != nil {
+			return err
+		}
+	}
+	_, err := c.Exec(ctx, "UPDATE head SET entries = ?, hash = ?", id, hash)
+	return err
+}
+
+// TamperedError is an audit log that is not the one that was written.
+type TamperedError struct {
+	// ID is the number of the first entry that is changed, missing or too many.
+	ID     int64
+	Reason string
+}
+
+// Error implements error.
+func (e *TamperedError) Error() string {
+	return fmt.Sprintf("the audit log was tampered with at entry %d: %s", e.ID, e.Reason)
+}
+
+// VerifyAudit reads the whole log and returns how many entries it has and the hash of the last one, in bytes. Who keeps that hash
+// elsewhere also sees when the whole file was replaced. An error that is a *[TamperedError] names the first entry that is wrong.
+func (m *Manager) VerifyAudit(ctx context.Context) (entries int64, last []byte, err error) {
+	err = m.db.View(ctx, func(c *sqlite.Conn) error {
+		last, entries = make([]byte, sha256.Size), 0
+		for row, err := range c.Rows(ctx, "SELECT id, at, entry, hash FROM audit ORDER BY id") {
+			if err != nil {
+				return err
+			}
+			var id, at int64
+			var text string
+			var hash []byte
+			if err := row.Scan(&id, &at, &text, &hash); err != nil {
+				return err
+			}
+			entries++
+			if id != entries {
+				return &TamperedError{entries, "it is missing"}
+			}
+			last = chain(last, id, at, []byte(text))
+			if string(last) != string(hash) {
+				return &TamperedError{id, "it was changed"}
+			}
+		}
+		var count int64
+		var hash []byte
+		if err := c.Row(ctx, "SELECT entries, hash FROM head").Scan(&count, &hash); err != nil {
+			return err
+		}
+		switch {
+		case count > entries:
+			return &TamperedError{entries + 1, "it is missing"}
+		case count < entries:
+			return &TamperedError{count + 1, "it was added"}
+		case string(hash) != string(last):
+			return &TamperedError{entries, "it is not the one that was written last"}
+		}
+		return nil
+	})
+	return entries, last, err
+}
+
+// Audit returns the newest entries, at most limit, the newest first. One that cannot be read has its number and nothing else.
+func (m *Manager) Audit(ctx context.Context, limit int) (entries []Entry, err error) {
+	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
+		for row, err := range c.Rows(ctx, "SELECT id, at, entry FROM audit ORDER BY id DESC LIMIT ?", limit) {
+			if err != nil {
+				return err
+			}
+			var id, at int64
+			var text string
+			if err := row.Scan(&id, &at, &text); err != nil {
+				return err
+			}
+			var e Entry
+			_ = json.Unmarshal([]byte(text), &e) // VerifyAudit tells of what was changed
+			e.ID, e.At = id, time.UnixMilli(at)
+			entries = append(entries, e)
+		}
+		return nil
+	})
+	return entries, err
+}

@@ -1,0 +1,234 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/console"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// Viewer is who looks for tools: it sees what is shared, its user's and its own. Either may be empty.
+type Viewer struct{ User, Agent string }
+
+// scopes are the viewer's, the narrowest first.
+func (v Viewer) scopes() []extension.Scope { return extension.Visible(v.User, v.Agent) }
+
+// Call is a call of a tool.
+type Call struct {
+	Viewer Viewer
+	// Tool is its full name: extension, "_", tool.
+	Tool  string
+	Input []byte
+	// Log receives what the tool logs. Default: what the state's console does with it.
+	Log func(level console.Level, message string)
+	// Limits override the host's defaults where they are not zero.
+	Limits host.Limits
+}
+
+// UnknownToolError is a call of a tool that nobody offers to this viewer.
+type UnknownToolError struct{ Tool string }
+
+// Error implements error.
+func (e *UnknownToolError) Error() string { return fmt.Sprintf("there is no tool %q", e.Tool) }
+
+// QuarantinedError is a call of an extension that could not be loaded.
+type QuarantinedError struct{ Extension, Reason string }
+
+// Error implements error.
+func (e *QuarantinedError) Error() string {
+	return fmt.Sprintf("the extension %s is in quarantine: %s; write it again or revoke it", e.Extension, e.Reason)
+}
+
+// BrokenError is a call of a tool that failed too often and rests.
+type BrokenError struct {
+	Tool     string
+	Failures int
+	Until    time.Time
+}
+
+// Error implements error.
+func (e *BrokenError) Error() string {
+	return fmt.Sprintf("the tool %s failed %d times in a row and rests until %s", e.Tool, e.Failures, e.Until.UTC().Format(time.RFC3339))
+}
+
+// offer is a tool of an active release under its full name.
+type offer struct {
+	release *active
+	tool    abi.Definition
+}
+
+// find is the offer of a tool in the narrowest scope that the viewer sees.
+func (m *Manager) find(v Viewer, tool string) (offer, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, scope := range v.scopes() {
+		for _, o := range m.offers[tool] {
+			if o.release.scope == scope {
+				return o, true
+			}
+		}
+	}
+	return offer{}, false
+}
+
+// Call calls a tool. Beside the errors of host.Component.Do there are *[UnknownToolError], *[RevokedError], *[QuarantinedError] and
+// *[BrokenError].
+func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
+	for {
+		o, ok := m.find(c.Viewer, c.Tool)
+		if !ok {
+			return host.Result{}, &UnknownToolError{abi.Printable(c.Tool)}
+		}
+		if o.release.begin() {
+			defer o.release.calls.Done()
+			return m.call(ctx, c, o)
+		}
+		// It ended meanwhile; the next look finds what came in its place, or nothing.
+		if err := ctx.Err(); err != nil {
+			return host.Result{}, context.Cause(ctx)
+		}
+	}
+}
+
+func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result, err error) {
+	a := o.release
+	b := a.breaker(o.tool.Name)
+	if err := b.check(m.options.Now(), c.Tool); err != nil {
+		return result, err
+	}
+	if reason := a.quarantined(); reason != "" {
+		return result, &QuarantinedError{a.manifest.Name, reason}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })()
+
+	component, done, err := m.load(ctx, a)
+	if err == nil {
+		defer done()
+		var env host.Env
+		if env, err = m.environment(ctx, a); err == nil {
+			result, err = m.run(ctx, c, o, component, env)
+			b.count(m.options.Now(), m.options.Policy.Limits, err)
+			return result, err
+		}
+	}
+	if ctx.Err() != nil {
+		return result, context.Cause(ctx)
+	}
+	return result, m.quarantine(ctx, a, err)
+}
+
+// run makes the call and writes down what came of it.
+func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Component, env host.Env) (host.Result, error) {
+	a := o.release
+	if c.Log != nil {
+		for _, b := range extension.Merge(a.manifest.Bindings, extension.Defaults()) {
+			if b.Grant == (extension.Console{}) {
+				env[b.Name] = console.To(c.Log)
+			}
+		}
+	}
+	request := host.Request{
+		Tool: o.tool.Name, Name: c.Tool, Input: c.Input, Env: env, Limits: c.Limits, Approved: a.tools, Recorder: m.options.Recorder,
+	}
+	if request.Limits.Nesting == 0 {
+		request.Limits.Nesting = m.options.Policy.Limits.Nesting
+	}
+	start := m.options.Now()
+	began := time.Now()
+	result, err := component.Do(ctx, request)
+	if revoked := (*RevokedError)(nil); err != nil && errors.As(context.Cause(ctx), &revoked) {
+		err = revoked
+	}
+	m.ledger.add(ctx, used{
+		scope: a.scope.String(), extension: a.manifest.Name, tool: o.tool.Name, digest: a.digest,
+		started: start, took: time.Since(began), outcome: outcome(err), message: message(err), by: c.Viewer,
+	})
+	return result, err
+}
+
+// quarantine has an extension that cannot be loaded leave the others alone. What may pass by itself is no reason.
+func (m *Manager) quarantine(ctx context.Context, a *active, why error) error {
+	var refused *host.LoadError
+	var damaged *DamagedError
+	var definition *host.DefinitionError
+	var unbound *extension.UnboundError
+	if !errors.As(why, &refused) && !errors.As(why, &damaged) && !errors.As(why, &definition) && !errors.As(why, &unbound) {
+		return why
+	}
+	reason := cut(why.Error())
+	a.mu.Lock()
+	a.quarantine = reason
+	a.mu.Unlock()
+	err := m.db.Update(ctx, func(c *sqlite.Conn) error {
+		if _, err := c.Exec(ctx, "UPDATE release SET quarantine = ? WHERE id = ?", reason, a.id); err != nil {
+			return err
+		}
+		e := Entry{Kind: "quarantine", By: "host", Scope: a.scope.String(), Extension: a.manifest.Name, Release: a.id, Digest: a.digest, Reason: reason}
+		if err := audit(ctx, c, m.options.Now(), e); err != nil {
+			return err
+		}
+		return changed(ctx, c)
+	})
+	if err != nil {
+		m.options.Logger.Warn("write down a quarantine", "extension", a.manifest.Name, "error", err)
+	}
+	return &QuarantinedError{a.manifest.Name, reason}
+}
+
+func (a *active) quarantined() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.quarantine
+}
+
+// Tool is a tool that a viewer can call.
+type Tool struct {
+	// Name is the full name; Definition has the tool's own.
+	Name       string
+	Definition abi.Definition
+	Extension  string
+	Scope      extension.Scope
+	Digest     string
+	// Bindings are what its extension may use.
+	Bindings []extension.Binding
+	// Shadows are the wider scopes that offer a tool of this name too.
+	Shadows []extension.Scope
+}
+
+// Tools lists what a viewer can call, in byte order of the names. Tools in quarantine are not among them.
+func (m *Manager) Tools(v Viewer) []Tool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	scopes := v.scopes()
+	var tools []Tool
+	for _, name := range slices.Sorted(maps.Keys(m.offers)) {
+		var found []offer
+		for _, scope := range scopes {
+			for _, o := range m.offers[name] {
+				if o.release.scope == scope && o.release.quarantined() == "" {
+					found = append(found, o)
+				}
+			}
+		}
+		if len(found) == 0 {
+			continue
+		}
+		a := found[0].release
+		t := Tool{Name: name, Definition: found[0].tool, Extension: a.manifest.Name, Scope: a.scope, Digest: a.digest, Bindings: a.manifest.Bindings}
+		for _, o := range found[1:] {
+			t.Shadows = append(t.Shadows, o.release.scope)
+		}
+		tools = append(tools, t)
+	}
+	return tools
+}

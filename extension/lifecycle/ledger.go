@@ -1,0 +1,208 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+const (
+	ledgerQueue = 1024
+	// ledgerPause is how long calls gather before they are written in one transaction. It is what kill -9 can lose.
+	ledgerPause = 50 * time.Millisecond
+	// keptCalls is how many calls of each tool are kept, from which its percentiles are.
+	keptCalls = 1000
+)
+
+// used is one call that is over.
+type used struct {
+	scope, extension, tool, digest string
+	started                        time.Time
+	took                           time.Duration
+	outcome, message               string
+	by                             Viewer
+}
+
+// ledger writes down calls beside the calls, many in one transaction.
+type ledger struct {
+	m     *Manager
+	queue chan used
+}
+
+func newLedger(m *Manager) *ledger { return &ledger{m, make(chan used, ledgerQueue)} }
+
+// add hands over a call. It waits when the queue is full, until ctx ends.
+func (l *ledger) add(ctx context.Context, u used) {
+	select {
+	case l.queue <- u:
+	default:
+		select {
+		case l.queue <- u:
+		case <-ctx.Done():
+			l.m.options.Logger.Warn("a call is not written down", "tool", u.tool)
+		}
+	}
+}
+
+// write writes what comes, until ctx ends and nothing is left.
+func (l *ledger) write(ctx context.Context) {
+	for {
+		var batch []used
+		select {
+		case u := <-l.queue:
+			batch = append(batch, u)
+			pause := time.NewTimer(ledgerPause)
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+				pause.Stop()
+			}
+		case <-ctx.Done():
+		}
+		for more := true; more && len(batch) < ledgerQueue; {
+			select {
+			case u := <-l.queue:
+				batch = append(batch, u)
+			default:
+				more = false
+			}
+		}
+		if len(batch) == 0 && ctx.Err() != nil {
+			return
+		}
+		if err := l.m.writeCalls(context.WithoutCancel(ctx), batch); err != nil {
+			l.m.options.Logger.Warn("calls are not written down", "calls", len(batch), "error", err)
+		}
+	}
+}
+
+func (m *Manager) writeCalls(ctx context.Context, batch []used) error {
+	return m.db.Update(ctx, func(c *sqlite.Conn) error {
+		entries := make([]Entry, len(batch))
+		for i, u := range batch {
+			const insert = "INSERT INTO call (scope, extension, tool, digest, started, duration, outcome, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+			result, err := c.Exec(ctx, insert, u.scope, u.extension, u.tool, u.digest, u.started.UnixMilli(), u.took.Microseconds(), u.outcome, u.message)
+			if err != nil {
+				return err
+			}
+			id, err := result.LastInsertId()
+			if err != nil {
+				return err
+			}
+			failed := 0
+			if u.outcome != "ok" {
+				failed = 1
+			}
+			const count = `INSERT INTO usage VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET
+				calls = calls + 1, failures = failures + ?4, last_used = max(last_used, ?5), last_error = CASE ?6 WHEN '' THEN last_error ELSE ?6 END`
+			if _, err := c.Exec(ctx, count, u.scope, u.extension, u.tool, failed, u.started.UnixMilli(), u.message); err != nil {
+				return err
+			}
+			const forget = `DELETE FROM call WHERE scope = ?1 AND extension = ?2 AND tool = ?3 AND id <=
+				(SELECT id FROM call WHERE scope = ?1 AND extension = ?2 AND tool = ?3 ORDER BY id DESC LIMIT 1 OFFSET ?4)`
+			if id%64 == 0 { // now and then is enough
+				if _, err := c.Exec(ctx, forget, u.scope, u.extension, u.tool, keptCalls); err != nil {
+					return err
+				}
+			}
+			entries[i] = Entry{Kind: "call", By: u.by.String(), Scope: u.scope, Extension: u.extension, Digest: u.digest, Tool: u.tool, Outcome: u.outcome}
+		}
+		return audit(ctx, c, m.options.Now(), entries...)
+	})
+}
+
+// String names the viewer as authors are named.
+func (v Viewer) String() string {
+	switch {
+	case v.Agent != "":
+		return "agent:" + v.Agent
+	case v.User != "":
+		return "user:" + v.User
+	default:
+		return ""
+	}
+}
+
+// outcome is how a call ended, in one word.
+func outcome(err error) string {
+	var failed *host.GuestError
+	var input *host.InputError
+	var denied *host.DeniedError
+	var limit *host.LimitError
+	var trap *host.TrapError
+	var grant *host.GrantError
+	var revoked *RevokedError
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.As(err, &failed):
+		return "failed"
+	case errors.As(err, &input):
+		return "input"
+	case errors.As(err, &denied):
+		return "denied"
+	case errors.As(err, &limit):
+		return "limit"
+	case errors.As(err, &trap):
+		return "trap"
+	case errors.As(err, &grant), errors.As(err, &revoked):
+		return "revoked"
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "cancelled"
+	default:
+		return "fault"
+	}
+}
+
+// message is what is kept of an error, in one short line.
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return cut(err.Error())
+}
+
+// breaker lets a tool rest that fails again and again.
+type breaker struct {
+	mu       sync.Mutex
+	failures int
+	until    time.Time
+}
+
+func (a *active) breaker(tool string) *breaker {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.breakers[tool] == nil {
+		a.breakers[tool] = &breaker{}
+	}
+	return a.breakers[tool]
+}
+
+func (b *breaker) check(now time.Time, tool string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Before(b.until) {
+		return &BrokenError{abi.Printable(tool), b.failures, b.until}
+	}
+	return nil
+}
+
+// count counts failures in a row: those of the tool, not those of its caller. After a rest one more failure is enough.
+func (b *breaker) count(now time.Time, limits policy.Limits, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch outcome(err) {
+	case "ok":
+		b.failures = 0
+	case "failed", "limit", "trap":
+		if b.failures++; b.failures >= limits.FailuresBeforeBreak {
+			b.until = now.Add(limits.BreakFor)
+		}
+	}
+}

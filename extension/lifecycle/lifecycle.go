@@ -1,0 +1,143 @@
+// Package lifecycle keeps extensions: it takes what an author wrote through every stage to a tool that can be called, asks a person
+// before an extension gets more authority than a policy allows, keeps every version, and calls the tools. All of it is in one
+// SQLite file, which several processes may use at once: each sees what the others change within a tenth of a second, also in
+// the midst of a call.
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/npm"
+	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// Options configure a Manager. All of Dir, Host, Toolchain and State are needed.
+type Options struct {
+	// Dir is the folder of the store, which must exist and be writable by its owner only.
+	Dir  string
+	Host *host.Host
+	// Toolchain returns the toolchain, which may take seconds when it is first asked for. It is not asked where nothing is built.
+	Toolchain func(context.Context) (*toolchain.Toolchain, error)
+	// State makes capabilities of bindings.
+	State *extension.State
+	// Policy is the operator's. Default: policy.Default().
+	Policy *policy.Policy
+	// Packages resolves npm packages. Default: an extension that imports any is refused.
+	Packages *npm.Client
+	// Recorder takes recordings of calls. Default: nothing is recorded.
+	Recorder Recorder
+	// Loaded is how many components are kept loaded; beyond it the one that was not called for longest is let go. Default 512.
+	Loaded int
+	// Now is the time. Default: time.Now.
+	Now func() time.Time
+	// Logger receives what no caller is told of. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Recorder takes recordings of calls and keeps the components that they ran in, as *recording.Store does.
+type Recorder interface {
+	host.Recorder
+	Keep(ctx context.Context, wasm []byte) error
+}
+
+// pollInterval is how long it takes at most until this process sees what another one changed.
+const pollInterval = 100 * time.Millisecond
+
+// Manager keeps extensions. It is safe for concurrent use; whoever made it closes it, before the host and the state.
+type Manager struct {
+	options Options
+	db      *sqlite.DB
+	ledger  *ledger
+
+	stop   context.CancelFunc
+	wait   sync.WaitGroup
+	loaded *loadedSet
+
+	mu         sync.RWMutex
+	generation int64
+	releases   map[int64]*active  // by number
+	offers     map[string][]offer // by the full name of the tool
+	changed    chan struct{}      // closed when releases change
+}
+
+// Open opens the store in o.Dir, or makes it. Nothing is built or loaded: a tool's component is loaded when it is first called.
+func Open(ctx context.Context, o Options) (*Manager, error) {
+	if o.Dir == "" || o.Host == nil || o.Toolchain == nil || o.State == nil {
+		return nil, errors.New("lifecycle: Dir, Host, Toolchain and State are needed")
+	}
+	o.Policy = cmp.Or(o.Policy, policy.Default())
+	o.Loaded = cmp.Or(o.Loaded, 512)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(o.Dir, File), schema)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		options: o, db: db, generation: -1, releases: map[int64]*active{}, changed: make(chan struct{}), loaded: newLoadedSet(o.Loaded),
+	}
+	m.ledger = newLedger(m)
+	if err := m.refresh(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	m.stop = stop
+	m.wait.Go(func() { m.watch(watching) })
+	m.wait.Go(func() { m.ledger.write(watching) })
+	return m, nil
+}
+
+// Close waits for the calls under way, writes what they used, and closes the store. Who cannot wait ends their contexts. It is
+// idempotent.
+func (m *Manager) Close() error {
+	m.mu.Lock()
+	releases := m.releases
+	m.releases = map[int64]*active{}
+	m.mu.Unlock()
+	for _, a := range releases {
+		a.retire(nil)
+		a.calls.Wait()
+	}
+	err := m.loaded.closeAll()
+	m.stop()
+	m.wait.Wait()
+	return errors.Join(err, m.db.Close())
+}
+
+// Changed returns a channel that is closed when the tools change, or what may be done with them: by this process or another.
+func (m *Manager) Changed() <-chan struct{} {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.changed
+}
+
+// Policy returns the operator's policy.
+func (m *Manager) Policy() *policy.Policy { return m.options.Policy }
+
+// watch looks for what other processes change.
+func (m *Manager) watch(ctx context.Context) {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := m.refresh(ctx); err != nil && ctx.Err() == nil {
+			m.options.Logger.Warn("look for changes of extensions", "error", err)
+		}
+	}
+}

@@ -1,0 +1,336 @@
+package lifecycle
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// Extension is what there is of a name in a scope.
+type Extension struct {
+	Scope       extension.Scope
+	Name        string
+	Description string
+	// Active and Pending are nil when there is none.
+	Active, Pending *Release
+	// Version is the version number of the active release, or else of the pending one.
+	Version string
+	Tools   []ToolState
+	// Problem says why the record cannot be read; then there is nothing but scope, name and releases.
+	Problem string
+}
+
+// ToolState is a tool and how it does.
+type ToolState struct {
+	// Name is the full name.
+	Name, Description string
+	Stats             Stats
+	// ShadowedBy is the narrower scope, of those the viewer sees, whose tool of this name is called instead; nil when it is this one.
+	ShadowedBy *extension.Scope
+}
+
+// List returns what a viewer sees, the narrowest scope first, then by name. What is broken is among it, with its reason.
+func (m *Manager) List(ctx context.Context, v Viewer) (list []Extension, err error) {
+	err = m.db.View(ctx, func(c *sqlite.Conn) error {
+		list = nil
+		narrower := map[string]extension.Scope{}
+		for _, scope := range v.scopes() {
+			all, err := m.listScope(ctx, c, scope, narrower)
+			if err != nil {
+				return err
+			}
+			list = append(list, all...)
+		}
+		return nil
+	})
+	return list, err
+}
+
+func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, scope extension.Scope, narrower map[string]extension.Scope) (list []Extension, err error) {
+	const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND state IN ('active', 'pending') ORDER BY name, state"
+	for row, err := range c.Rows(ctx, query, scope.String()) {
+		if err != nil {
+			return nil, err
+		}
+		r, err := scanRelease(row.Scan)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) == 0 || list[len(list)-1].Name != r.Name {
+			list = append(list, Extension{Scope: scope, Name: r.Name})
+		}
+		e := &list[len(list)-1]
+		if r.State == Active {
+			e.Active = &r
+		} else {
+			e.Pending = &r
+		}
+	}
+	for i := range list {
+		e := &list[i]
+		shown := e.Active
+		if shown == nil {
+			shown = e.Pending
+		}
+		version, err := loadVersion(ctx, c, shown.Digest)
+		if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
+			e.Problem = damaged.Error()
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		e.Version, e.Description = version.Manifest.Version, version.Manifest.Description
+		for _, t := range version.Tools {
+			s := ToolState{Name: extension.ToolName(e.Name, t.Name), Description: t.Description}
+			if s.Stats, err = stats(ctx, c, scope, e.Name, t.Name); err != nil {
+				return nil, err
+			}
+			if by, ok := narrower[s.Name]; ok {
+				s.ShadowedBy = &by
+			} else if e.Active != nil {
+				narrower[s.Name] = scope
+			}
+			e.Tools = append(e.Tools, s)
+		}
+	}
+	return list, nil
+}
+
+// Pending lists the releases that wait for a person, in all scopes, the oldest first.
+func (m *Manager) Pending(ctx context.Context) ([]Release, error) {
+	return m.releasesWhere(ctx, "SELECT "+releaseColumns+" FROM release WHERE state = 'pending' ORDER BY id")
+}
+
+// Active lists the active releases of all scopes, by scope and name.
+func (m *Manager) Active(ctx context.Context) ([]Release, error) {
+	return m.releasesWhere(ctx, "SELECT "+releaseColumns+" FROM release WHERE state = 'active' ORDER BY scope, name")
+}
+
+// History lists all releases of an extension in a scope, the newest first.
+func (m *Manager) History(ctx context.Context, scope extension.Scope, name string) ([]Release, error) {
+	all, err := m.releasesWhere(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? ORDER BY id DESC", scope.String(), name)
+	if err == nil && len(all) == 0 {
+		err = &NotFoundError{fmt.Sprintf("extension %s in scope %s", name, scope)}
+	}
+	return all, err
+}
+
+func (m *Manager) releasesWhere(ctx context.Context, query string, args ...any) (all []Release, err error) {
+	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
+		for row, err := range c.Rows(ctx, query, args...) {
+			if err != nil {
+				return err
+			}
+			r, err := scanRelease(row.Scan)
+			if err != nil {
+				return err
+			}
+			all = append(all, r)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// Release returns a release by its number.
+func (m *Manager) Release(ctx context.Context, id int64) (r Release, err error) {
+	err = m.db.Read(ctx, func(c *sqlite.Conn) error { r, err = releaseByID(ctx, c, id); return err })
+	return r, err
+}
+
+// Find returns the release of an extension in the narrowest scope that the viewer sees: the active one, or else the pending one.
+func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, err error) {
+	err = m.db.View(ctx, func(c *sqlite.Conn) error {
+		for _, state := range []State{Active, Pending} {
+			for _, scope := range v.scopes() {
+				if r, err = releaseIn(ctx, c, scope, name, state); err == nil {
+					return nil
+				} else if notFound := (*NotFoundError)(nil); !errors.As(err, &notFound) {
+					return err
+				}
+			}
+		}
+		return &NotFoundError{"extension " + name}
+	})
+	return r, err
+}
+
+// Version returns a version by its digest, or by the first characters of it, at least 6.
+func (m *Manager) Version(ctx context.Context, digest string) (v *Version, err error) {
+	err = m.db.View(ctx, func(c *sqlite.Conn) error {
+		if len(digest) < 64 {
+			if digest, err = wholeDigest(ctx, c, digest); err != nil {
+				return err
+			}
+		}
+		v, err = loadVersion(ctx, c, digest)
+		return err
+	})
+	return v, err
+}
+
+var digestStart = regexp.MustCompile(`^[0-9a-f]{6,63}$`)
+
+func wholeDigest(ctx context.Context, c *sqlite.Conn, start string) (digest string, err error) {
+	if !digestStart.MatchString(start) {
+		return "", &NotFoundError{fmt.Sprintf("version %q", start)}
+	}
+	var found sql.Null[string]
+	var count int
+	if err := c.Row(ctx, "SELECT count(*), max(digest) FROM version WHERE digest GLOB ? || '*'", start).Scan(&count, &found); err != nil {
+		return "", err
+	}
+	if count != 1 {
+		return "", &NotFoundError{fmt.Sprintf("single version that begins with %s: there are %d", start, count)}
+	}
+	return found.V, nil
+}
+
+// Stats is how a tool does.
+type Stats struct {
+	Calls, Failures int64
+	// P50 and P95 are of its last calls, at most 1,000.
+	P50, P95  time.Duration
+	LastUsed  time.Time // zero when it never was
+	LastError string
+}
+
+// ErrorRate is the part of the calls that failed, from 0 to 1.
+func (s Stats) ErrorRate() float64 {
+	if s.Calls == 0 {
+		return 0
+	}
+	return float64(s.Failures) / float64(s.Calls)
+}
+
+// Score is how good a tool is, from 0 to 100: the part of its calls that succeed, as if two more had been made of which one failed, so
+// that few calls say little.
+func (s Stats) Score() int {
+	return int(100 * float64(s.Calls-s.Failures+1) / float64(s.Calls+2))
+}
+
+func stats(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name, tool string) (s Stats, err error) {
+	var last int64
+	const query = "SELECT calls, failures, last_used, last_error FROM usage WHERE scope = ? AND extension = ? AND tool = ?"
+	switch err := c.Row(ctx, query, scope.String(), name, tool).Scan(&s.Calls, &s.Failures, &last, &s.LastError); {
+	case errors.Is(err, sql.ErrNoRows):
+		return s, nil
+	case err != nil:
+		return s, err
+	}
+	s.LastUsed = time.UnixMilli(last)
+	var took []int64
+	const calls = "SELECT duration FROM call WHERE scope = ? AND extension = ? AND tool = ? ORDER BY id DESC LIMIT ?"
+	for row, err := range c.Rows(ctx, calls, scope.String(), name, tool, keptCalls) {
+		if err != nil {
+			return s, err
+		}
+		var d int64
+		if err := row.Scan(&d); err != nil {
+			return s, err
+		}
+		took = append(took, d)
+	}
+	if len(took) > 0 {
+		slices.Sort(took)
+		at := func(part float64) time.Duration {
+			return time.Duration(took[int(part*float64(len(took)-1))]) * time.Microsecond
+		}
+		s.P50, s.P95 = at(0.5), at(0.95)
+	}
+	return s, nil
+}
+
+// Found is a tool that a search found.
+type Found struct {
+	Name, Description string
+	Extension         string
+	Scope             extension.Scope
+	// Rank is how well it fits: higher is better.
+	Rank float64
+}
+
+var words = regexp.MustCompile(`[\p{L}\p{N}]+`)
+
+// Search finds active tools by the words of a query, in names and descriptions, the best first: at most limit.
+func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int) (found []Found, err error) {
+	terms := words.FindAllString(strings.ToLower(query), 32)
+	if len(terms) == 0 {
+		return nil, nil
+	}
+	for i, t := range terms {
+		terms[i] = `"` + t + `"`
+	}
+	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
+		const search = `SELECT full_name, description, scope, name, -bm25(tool_text, 4.0, 1.0) FROM tool_text JOIN release ON release.id = tool_text.release
+			WHERE tool_text MATCH ? AND state = 'active' ORDER BY 5 DESC LIMIT 200`
+		for row, err := range c.Rows(ctx, search, strings.Join(terms, " OR ")) {
+			if err != nil {
+				return err
+			}
+			var f Found
+			var scope string
+			if err := row.Scan(&f.Name, &f.Description, &scope, &f.Extension, &f.Rank); err != nil {
+				return err
+			}
+			if f.Scope, err = extension.ParseScope(scope); err != nil {
+				return err
+			}
+			if slices.Contains(v.scopes(), f.Scope) && len(found) < limit {
+				found = append(found, f)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Prunable is an extension that could go, and why.
+type Prunable struct {
+	Release Release
+	Reason  string
+}
+
+// Prune lists the active extensions of a scope that nobody used for so long, or of whose calls, at least 20, most failed. It changes
+// nothing.
+func (m *Manager) Prune(ctx context.Context, scope extension.Scope, unused time.Duration) (all []Prunable, err error) {
+	now := m.options.Now()
+	err = m.db.View(ctx, func(c *sqlite.Conn) error {
+		all = nil
+		list, err := m.listScope(ctx, c, scope, map[string]extension.Scope{})
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			if e.Active == nil {
+				continue
+			}
+			last := e.Active.Decided
+			var calls, failures int64
+			for _, t := range e.Tools {
+				calls, failures = calls+t.Stats.Calls, failures+t.Stats.Failures
+				if t.Stats.LastUsed.After(last) {
+					last = t.Stats.LastUsed
+				}
+			}
+			switch {
+			case e.Problem != "":
+				all = append(all, Prunable{*e.Active, e.Problem})
+			case now.Sub(last) >= unused:
+				all = append(all, Prunable{*e.Active, fmt.Sprintf("not used since %s", last.UTC().Format(time.DateOnly))})
+			case calls >= 20 && failures*2 > calls:
+				all = append(all, Prunable{*e.Active, fmt.Sprintf("%d of %d calls failed", failures, calls)})
+			}
+		}
+		return nil
+	})
+	return all, err
+}

@@ -1,0 +1,115 @@
+package lifecycle
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/stilehost/stile/host"
+)
+
+// loadedSet is components that are loaded, up to a number, beyond which those go that were not used for longest.
+type loadedSet struct {
+	max int
+
+	mu     sync.Mutex
+	all    map[string]*loaded
+	order  *list.List // of *loaded, those used last at the front
+	errs   []error
+	closed bool
+}
+
+type loaded struct {
+	digest  string
+	element *list.Element
+	users   int
+	ready   chan struct{} // closed when component or err is there
+	// component and err are written before ready is closed.
+	component *host.Component
+	err       error
+}
+
+func newLoadedSet(size int) *loadedSet {
+	return &loadedSet{max: size, all: map[string]*loaded{}, order: list.New()}
+}
+
+// get returns the component, which load makes when it is not there; of all that ask at once one loads it. done lets go of it.
+func (s *loadedSet) get(ctx context.Context, digest string, load func() (*host.Component, error)) (c *host.Component, done func(), err error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, nil, host.ErrClosed
+	}
+	l := s.all[digest]
+	first := l == nil
+	if first {
+		l = &loaded{digest: digest, ready: make(chan struct{})}
+		l.element = s.order.PushFront(l)
+		s.all[digest] = l
+	} else {
+		s.order.MoveToFront(l.element)
+	}
+	l.users++
+	s.mu.Unlock()
+	if first {
+		if l.component, l.err = load(); l.err != nil {
+			s.mu.Lock()
+			s.order.Remove(l.element)
+			delete(s.all, digest) // the next one tries again
+			s.mu.Unlock()
+		}
+		close(l.ready)
+	}
+	select {
+	case <-l.ready:
+	case <-ctx.Done():
+		s.done(l)
+		return nil, nil, context.Cause(ctx)
+	}
+	if l.err != nil {
+		s.done(l)
+		// The one that loaded may have given up for a reason of its own.
+		if !first && ctx.Err() == nil && (errors.Is(l.err, context.Canceled) || errors.Is(l.err, context.DeadlineExceeded)) {
+			return s.get(ctx, digest, load)
+		}
+		return nil, nil, l.err
+	}
+	return l.component, func() { s.done(l) }, nil
+}
+
+// done lets go of what get returned, and of what is too much.
+func (s *loadedSet) done(l *loaded) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.users--
+	for e := s.order.Back(); e != nil && s.order.Len() > s.max; {
+		oldest, before := e.Value.(*loaded), e.Prev()
+		if oldest.users == 0 {
+			s.drop(oldest)
+		}
+		e = before
+	}
+}
+
+// drop closes a component that nobody uses.
+func (s *loadedSet) drop(l *loaded) {
+	s.order.Remove(l.element)
+	delete(s.all, l.digest)
+	if l.component != nil {
+		s.errs = append(s.errs, l.component.Close())
+	}
+}
+
+// closeAll closes all components, whose calls are over.
+func (s *loadedSet) closeAll() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, l := range s.all {
+		s.drop(l)
+	}
+	err := errors.Join(s.errs...)
+	s.errs = nil
+	return err
+}

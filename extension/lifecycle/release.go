@@ -1,0 +1,334 @@
+package lifecycle
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// Decision is what a person decides. No model may be who makes one.
+type Decision struct {
+	// Release is the number of what is decided, and Digest that of the version that the person was shown: another one is refused.
+	Release int64
+	Digest  string
+	// By is the person, e.g. "user:tom", and Via how it came: "terminal", "web" or "elicitation:CLIENT".
+	By, Via string
+	// Reason is what the person says about it; it may be empty.
+	Reason string
+}
+
+// NotFoundError is something that is not there: an extension, a version or a request.
+type NotFoundError struct{ What string }
+
+// Error implements error.
+func (e *NotFoundError) Error() string { return "there is no " + e.What }
+
+// StateError is a release that is not in the state that an action needs.
+type StateError struct {
+	Release int64
+	State   State
+	Needed  State
+}
+
+// Error implements error.
+func (e *StateError) Error() string {
+	return fmt.Sprintf("request %d is %s, and not %s any more", e.Release, e.State, e.Needed)
+}
+
+// DigestError is a decision about other bytes than those that the person saw.
+type DigestError struct{ Release int64 }
+
+// Error implements error.
+func (e *DigestError) Error() string {
+	return fmt.Sprintf("request %d is of another version than the one that was shown", e.Release)
+}
+
+const releaseColumns = `id, scope, name, digest, state, author, asked, decided, decider, line, reason, quarantine`
+
+// scanRelease reads releaseColumns.
+func scanRelease(scan func(...any) error) (r Release, err error) {
+	var scope string
+	var asked int64
+	var decided sql.NullInt64
+	if err := scan(&r.ID, &scope, &r.Name, &r.Digest, &r.State, &r.Author, &asked, &decided, &r.By, &r.Line, &r.Reason, &r.Quarantine); err != nil {
+		return r, err
+	}
+	r.Asked = time.UnixMilli(asked)
+	if decided.Valid {
+		r.Decided = time.UnixMilli(decided.Int64)
+	}
+	r.Scope, err = extension.ParseScope(scope)
+	return r, err
+}
+
+func releaseByID(ctx context.Context, c *sqlite.Conn, id int64) (Release, error) {
+	r, err := scanRelease(c.Row(ctx, "SELECT "+releaseColumns+" FROM release WHERE id = ?", id).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = &NotFoundError{fmt.Sprintf("request %d", id)}
+	}
+	return r, err
+}
+
+func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name string, state State) (Release, error) {
+	r, err := scanRelease(c.Row(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? AND state = ?", scope.String(), name, state).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = &NotFoundError{fmt.Sprintf("extension %s that is %s in scope %s", name, state, scope)}
+	}
+	return r, err
+}
+
+// commit stores what passed all stages, in one transaction with what the policy decided.
+func (b *build) commit(ctx context.Context) error {
+	v, d, now := b.version, b.draft, b.options.Now()
+	err := b.db.Update(ctx, func(c *sqlite.Conn) error {
+		if current, err := releaseIn(ctx, c, d.Scope, v.Manifest.Name, Active); err == nil && current.Digest == v.Digest {
+			b.written.Release, b.written.Unchanged = current, true
+			return nil
+		} else if notFound := (*NotFoundError)(nil); err != nil && !errors.As(err, &notFound) {
+			return err
+		}
+		if err := b.checkRoom(ctx, c, d.Scope, v.Manifest.Name); err != nil {
+			return err
+		}
+		if err := checkNames(ctx, c, v.Manifest); err != nil {
+			return err
+		}
+		if err := v.put(ctx, c, b.wasm); err != nil {
+			return err
+		}
+		r, err := b.ask(ctx, c, d, v, now)
+		if err != nil {
+			return err
+		}
+		if b.decision.Verdict == policy.Approved {
+			r, err = activate(ctx, c, r, v, Decision{By: "policy", Reason: b.decision.Reason}, b.decision.Line, now)
+		}
+		b.written.Release = r
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return b.refresh(ctx)
+}
+
+// ask makes a pending release. One that was pending is withdrawn, unless it is of the same version.
+func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, now time.Time) (r Release, err error) {
+	e := Entry{Kind: "write", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Extension: v.Manifest.Name, Digest: v.Digest}
+	if pending, err := releaseIn(ctx, c, d.Scope, v.Manifest.Name, Pending); err == nil {
+		if pending.Digest == v.Digest {
+			return pending, nil
+		}
+		if _, err := c.Exec(ctx, "UPDATE release SET state = ?, decided = ?, decider = ? WHERE id = ?", Withdrawn, now.UnixMilli(), d.Author, pending.ID); err != nil {
+			return r, err
+		}
+	}
+	result, err := c.Exec(ctx, "INSERT INTO release (scope, name, digest, state, author, asked) VALUES (?, ?, ?, ?, ?, ?)",
+		d.Scope.String(), v.Manifest.Name, v.Digest, Pending, d.Author, now.UnixMilli())
+	if err != nil {
+		return r, err
+	}
+	if e.Release, err = result.LastInsertId(); err != nil {
+		return r, err
+	}
+	for _, t := range v.Tools {
+		if _, err := c.Exec(ctx, "INSERT INTO tool VALUES (?, ?, ?)", e.Release, extension.ToolName(v.Manifest.Name, t.Name), t.Name); err != nil {
+			return r, err
+		}
+	}
+	if err := audit(ctx, c, now, e); err != nil {
+		return r, err
+	}
+	if err := changed(ctx, c); err != nil {
+		return r, err
+	}
+	return releaseByID(ctx, c, e.Release)
+}
+
+// activate puts a release in the place of the active one.
+func activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Decision, line string, now time.Time) (Release, error) {
+	at := now.UnixMilli()
+	for _, query := range []string{
+		"DELETE FROM tool_text WHERE release IN (SELECT id FROM release WHERE scope = ? AND name = ? AND state = 'active')",
+		"UPDATE release SET state = 'superseded' WHERE scope = ? AND name = ? AND state = 'active'",
+	} {
+		if _, err := c.Exec(ctx, query, r.Scope.String(), r.Name); err != nil {
+			return r, err
+		}
+	}
+	const query = "UPDATE release SET state = 'active', decided = ?, decider = ?, line = ?, reason = ? WHERE id = ?"
+	if _, err := c.Exec(ctx, query, at, d.By, line, d.Reason, r.ID); err != nil {
+		return r, err
+	}
+	for _, t := range v.Tools {
+		if _, err := c.Exec(ctx, "INSERT INTO tool_text VALUES (?, ?, ?)", extension.ToolName(r.Name, t.Name), t.Description+" "+v.Manifest.Description, r.ID); err != nil {
+			return r, err
+		}
+	}
+	e := Entry{Kind: "approve", By: d.By, Via: d.Via, Scope: r.Scope.String(), Extension: r.Name, Release: r.ID, Digest: r.Digest, Line: line, Reason: cut(d.Reason)}
+	if err := audit(ctx, c, now, e); err != nil {
+		return r, err
+	}
+	if err := changed(ctx, c); err != nil {
+		return r, err
+	}
+	return releaseByID(ctx, c, r.ID)
+}
+
+// Approve activates a pending release. It is for a person: nothing that a model can call may lead here.
+func (m *Manager) Approve(ctx context.Context, d Decision) (r Release, err error) {
+	return m.act(ctx, func(c *sqlite.Conn) (Release, error) {
+		r, err := m.pending(ctx, c, d)
+		if err != nil {
+			return r, err
+		}
+		v, err := loadVersion(ctx, c, r.Digest)
+		if err != nil {
+			return r, err
+		}
+		if granted := m.options.Policy.Decide(policy.Request{Scope: r.Scope, Asked: v.Manifest.Bindings}); granted.Verdict == policy.Refused {
+			return r, &PolicyError{granted.Reason, granted.Line}
+		}
+		return activate(ctx, c, r, v, d, "", m.options.Now())
+	})
+}
+
+// PolicyError is an approval that the operator's policy does not allow anybody.
+type PolicyError struct{ Reason, Line string }
+
+// Error implements error.
+func (e *PolicyError) Error() string {
+	return fmt.Sprintf("the policy does not allow this: %s (%s)", e.Reason, e.Line)
+}
+
+// Deny refuses a pending release.
+func (m *Manager) Deny(ctx context.Context, d Decision) (r Release, err error) {
+	return m.act(ctx, func(c *sqlite.Conn) (Release, error) {
+		r, err := m.pending(ctx, c, d)
+		if err != nil {
+			return r, err
+		}
+		return m.end(ctx, c, r, Denied, d, "deny")
+	})
+}
+
+// pending is the release that a decision is about, if it still waits and is of the version that was shown.
+func (m *Manager) pending(ctx context.Context, c *sqlite.Conn, d Decision) (Release, error) {
+	r, err := releaseByID(ctx, c, d.Release)
+	switch {
+	case err != nil:
+		return r, err
+	case r.State != Pending:
+		return r, &StateError{r.ID, r.State, Pending}
+	case r.Digest != d.Digest:
+		return r, &DigestError{r.ID}
+	}
+	return r, nil
+}
+
+// Revoke takes an active release back: calls under way end, and what their handles stand for is closed. A pending one of the
+// same extension is denied with it.
+func (m *Manager) Revoke(ctx context.Context, scope extension.Scope, name string, d Decision) (Release, error) {
+	return m.takeAway(ctx, scope, name, Revoked, d, "revoke")
+}
+
+// Remove is Revoke by the author of an extension. Its versions stay in the history.
+func (m *Manager) Remove(ctx context.Context, scope extension.Scope, name string, d Decision) (Release, error) {
+	return m.takeAway(ctx, scope, name, Removed, d, "remove")
+}
+
+func (m *Manager) takeAway(ctx context.Context, scope extension.Scope, name string, to State, d Decision, kind string) (Release, error) {
+	return m.act(ctx, func(c *sqlite.Conn) (gone Release, err error) {
+		found := false
+		for _, state := range []State{Pending, Active} {
+			r, err := releaseIn(ctx, c, scope, name, state)
+			if notFound := (*NotFoundError)(nil); errors.As(err, &notFound) {
+				continue
+			} else if err != nil {
+				return r, err
+			}
+			found = true
+			if gone, err = m.end(ctx, c, r, to, d, kind); err != nil {
+				return gone, err
+			}
+		}
+		if !found {
+			return gone, &NotFoundError{fmt.Sprintf("extension %s in scope %s", name, scope)}
+		}
+		return gone, nil
+	})
+}
+
+// end puts a release into a state that it never leaves.
+func (m *Manager) end(ctx context.Context, c *sqlite.Conn, r Release, to State, d Decision, kind string) (Release, error) {
+	now := m.options.Now()
+	if _, err := c.Exec(ctx, "DELETE FROM tool_text WHERE release = ?", r.ID); err != nil {
+		return r, err
+	}
+	const query = "UPDATE release SET state = ?, decided = ?, decider = ?, reason = ? WHERE id = ?"
+	if _, err := c.Exec(ctx, query, to, now.UnixMilli(), d.By, d.Reason, r.ID); err != nil {
+		return r, err
+	}
+	e := Entry{Kind: kind, By: d.By, Via: d.Via, Scope: r.Scope.String(), Extension: r.Name, Release: r.ID, Digest: r.Digest, Reason: cut(d.Reason)}
+	if err := audit(ctx, c, now, e); err != nil {
+		return r, err
+	}
+	if err := changed(ctx, c); err != nil {
+		return r, err
+	}
+	return releaseByID(ctx, c, r.ID)
+}
+
+// Rollback activates a version that was active before, and that nobody revoked. It is for a person.
+func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, digest string, d Decision) (Release, error) {
+	return m.act(ctx, func(c *sqlite.Conn) (Release, error) {
+		const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND digest = ? AND state = 'superseded' ORDER BY id DESC LIMIT 1"
+		before, err := scanRelease(c.Row(ctx, query, scope.String(), name, digest).Scan)
+		if errors.Is(err, sql.ErrNoRows) {
+			return before, &NotFoundError{fmt.Sprintf("version %s of %s that was active in scope %s", digest, name, scope)}
+		} else if err != nil {
+			return before, err
+		}
+		v, err := loadVersion(ctx, c, digest)
+		if err != nil {
+			return before, err
+		}
+		r, err := m.ask(ctx, c, Draft{Scope: scope, Author: d.By, Via: d.Via}, v, m.options.Now())
+		if err != nil {
+			return r, err
+		}
+		return activate(ctx, c, r, v, d, "", m.options.Now())
+	})
+}
+
+// Promote asks for the active version of an extension in a wider scope. A person approves it.
+func (m *Manager) Promote(ctx context.Context, from, to extension.Scope, name, author, via string) (Release, error) {
+	return m.act(ctx, func(c *sqlite.Conn) (Release, error) {
+		r, err := releaseIn(ctx, c, from, name, Active)
+		if err != nil {
+			return r, err
+		}
+		v, err := loadVersion(ctx, c, r.Digest)
+		if err != nil {
+			return r, err
+		}
+		if err := m.checkRoom(ctx, c, to, name); err != nil {
+			return r, err
+		}
+		return m.ask(ctx, c, Draft{Scope: to, Author: author, Via: via}, v, m.options.Now())
+	})
+}
+
+// act makes a change of releases, and has this process see it before it returns.
+func (m *Manager) act(ctx context.Context, do func(*sqlite.Conn) (Release, error)) (r Release, err error) {
+	if err := m.db.Update(ctx, func(c *sqlite.Conn) (err error) { r, err = do(c); return err }); err != nil {
+		return Release{}, err
+	}
+	return r, m.refresh(context.WithoutCancel(ctx))
+}

@@ -1,0 +1,105 @@
+package lifecycle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// Review is what a person looks at before a decision.
+type Review struct {
+	Release Release
+	Version *Version
+	// Before is the version that is active in the same scope; nil when there is none.
+	Before *Version
+	// Granted is what the extension would get: what it asks for, without what the operator's ceiling takes, which is Cut.
+	Granted []extension.Binding
+	Cut     []extension.Change
+	// Changes are how its authority differs from that of Before.
+	Changes []extension.Change
+	// Code is how source, manifest and packages differ from those of Before, as a unified diff; of a first version it is all of it.
+	Code string
+}
+
+// Review returns what a person looks at before a decision about a release.
+func (m *Manager) Review(ctx context.Context, id int64) (review Review, err error) {
+	err = m.db.View(ctx, func(c *sqlite.Conn) error {
+		r, err := releaseByID(ctx, c, id)
+		if err != nil {
+			return err
+		}
+		review = Review{Release: r}
+		if review.Version, err = loadVersion(ctx, c, r.Digest); err != nil {
+			return err
+		}
+		current, err := releaseIn(ctx, c, r.Scope, r.Name, Active)
+		if notFound := (*NotFoundError)(nil); errors.As(err, &notFound) || current.ID == r.ID {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		review.Before, err = loadVersion(ctx, c, current.Digest)
+		return err
+	})
+	if err != nil {
+		return Review{}, err
+	}
+	asked := review.Version.Manifest.Bindings
+	review.Granted, review.Cut = m.options.Policy.Limit(asked)
+	var before []extension.Binding
+	if review.Before != nil {
+		before = review.Before.Manifest.Bindings
+	}
+	review.Changes = extension.Difference(before, asked)
+	review.Code = Diff(review.Before, review.Version)
+	return review, nil
+}
+
+// Diff is how two versions differ in manifest, source and packages, as a unified diff, made printable. before may be nil.
+func Diff(before, after *Version) string {
+	var b strings.Builder
+	old, now := before.parts(), after.parts()
+	names := slices.AppendSeq(slices.Collect(maps.Keys(old)), maps.Keys(now))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		was, is := old[name], now[name]
+		switch {
+		case bytes.Equal(was, is):
+		case !utf8.Valid(was) || !utf8.Valid(is):
+			b.WriteString("Binary file " + name + " differs\n")
+		default:
+			b.WriteString(udiff.Unified("a/"+name, "b/"+name, string(was), string(is)))
+		}
+	}
+	return abi.Printable(b.String())
+}
+
+// parts are the files of a version, its manifest and what packages it has.
+func (v *Version) parts() map[string][]byte {
+	if v == nil {
+		return nil
+	}
+	parts := maps.Clone(v.Files)
+	if parts == nil {
+		parts = map[string][]byte{}
+	}
+	parts["manifest.json"] = v.manifest
+	var packages bytes.Buffer
+	for _, p := range v.Packages {
+		packages.WriteString(p.Name + " " + p.Version + " " + p.Integrity + "\n")
+	}
+	if packages.Len() > 0 {
+		parts["packages"] = packages.Bytes()
+	}
+	return parts
+}

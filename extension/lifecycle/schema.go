@@ -1,0 +1,145 @@
+package lifecycle
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// File is the name of the store in a folder of durable state.
+const File = "extensions.db"
+
+// A version is what was written, and never changes. A release is a version that somebody asked to activate in a scope, and what became
+// of that. Whatever changes which releases are active also changes generation, by which other processes notice.
+var schema = sqlite.Schema{Kind: "extension store", ID: 0x73746578 /* stex */, Migrations: []string{`
+CREATE TABLE object (
+	digest TEXT PRIMARY KEY,
+	data   BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE version (
+	digest     TEXT PRIMARY KEY,
+	name       TEXT NOT NULL,
+	component  TEXT NOT NULL REFERENCES object,
+	record     TEXT NOT NULL -- JSON, see the type record
+) STRICT;
+
+CREATE TABLE release (
+	id          INTEGER PRIMARY KEY AUTOINCREMENT,
+	scope       TEXT NOT NULL,
+	name        TEXT NOT NULL,
+	digest      TEXT NOT NULL REFERENCES version,
+	state       TEXT NOT NULL,
+	author      TEXT NOT NULL,
+	asked       INTEGER NOT NULL, -- Unix milliseconds, as all times
+	decided     INTEGER,
+	decider     TEXT NOT NULL DEFAULT '',
+	line        TEXT NOT NULL DEFAULT '',
+	reason      TEXT NOT NULL DEFAULT '',
+	quarantine  TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE INDEX release_name ON release (scope, name);
+CREATE INDEX release_digest ON release (digest);
+CREATE UNIQUE INDEX release_active ON release (scope, name) WHERE state = 'active';
+CREATE UNIQUE INDEX release_pending ON release (scope, name) WHERE state = 'pending';
+
+CREATE TABLE tool (
+	release     INTEGER NOT NULL REFERENCES release ON DELETE CASCADE,
+	full_name   TEXT NOT NULL,
+	name        TEXT NOT NULL,
+	PRIMARY KEY (release, full_name)
+) STRICT, WITHOUT ROWID;
+CREATE VIRTUAL TABLE tool_text USING fts5 (full_name, description, release UNINDEXED, tokenize = 'porter unicode61');
+
+CREATE TABLE call (
+	id        INTEGER PRIMARY KEY AUTOINCREMENT,
+	scope     TEXT NOT NULL,
+	extension TEXT NOT NULL,
+	tool      TEXT NOT NULL,
+	digest    TEXT NOT NULL,
+	started   INTEGER NOT NULL,
+	duration  INTEGER NOT NULL, -- microseconds
+	outcome   TEXT NOT NULL,
+	message   TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE INDEX call_tool ON call (scope, extension, tool, id);
+CREATE TABLE usage (
+	scope     TEXT NOT NULL,
+	extension TEXT NOT NULL,
+	tool      TEXT NOT NULL,
+	calls     INTEGER NOT NULL,
+	failures  INTEGER NOT NULL,
+	last_used INTEGER NOT NULL,
+	last_error TEXT NOT NULL DEFAULT '',
+	PRIMARY KEY (scope, extension, tool)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE audit (
+	id     INTEGER PRIMARY KEY,
+	at     INTEGER NOT NULL,
+	entry  TEXT NOT NULL, -- JSON
+	hash   BLOB NOT NULL
+) STRICT;
+CREATE TABLE head (
+	one        INTEGER PRIMARY KEY CHECK (one = 1),
+	generation INTEGER NOT NULL,
+	entries    INTEGER NOT NULL,
+	hash       BLOB NOT NULL
+) STRICT;
+INSERT INTO head VALUES (1, 0, 0, zeroblob(32));
+`}}
+
+// digestOf is the SHA-256 of data in hex.
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// putObject keeps data under its digest, which it returns.
+func putObject(ctx context.Context, c *sqlite.Conn, data []byte) (string, error) {
+	digest := digestOf(data)
+	_, err := c.Exec(ctx, "INSERT INTO object VALUES (?, ?) ON CONFLICT DO NOTHING", digest, data)
+	return digest, err
+}
+
+// object returns what has this digest, which it checks.
+func object(ctx context.Context, c *sqlite.Conn, digest string) ([]byte, error) {
+	var data []byte
+	switch err := c.Row(ctx, "SELECT data FROM object WHERE digest = ?", digest).Scan(&data); {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, &DamagedError{digest, "it is missing"}
+	case err != nil:
+		return nil, err
+	case digestOf(data) != digest:
+		return nil, &DamagedError{digest, "its content has another digest"}
+	}
+	return data, nil
+}
+
+// DamagedError is a part of the store that is not what was put there.
+type DamagedError struct {
+	// Digest names the part.
+	Digest string
+	Reason string
+}
+
+// Error implements error.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("the extension store is damaged: %s: %s", e.Digest, e.Reason)
+}
+
+// changed says to all processes that other releases are active now, or that something of them is different.
+func changed(ctx context.Context, c *sqlite.Conn) error {
+	_, err := c.Exec(ctx, "UPDATE head SET generation = generation + 1")
+	return err
+}
+
+func generation(ctx context.Context, c *sqlite.Conn) (n int64, err error) {
+	err = c.Row(ctx, "SELECT generation FROM head").Scan(&n)
+	return n, err
+}

@@ -1,0 +1,424 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"testing/fstest"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/inspect"
+	"github.com/stilehost/stile/extension/npm"
+	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/extension/trial"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/toolchain"
+)
+
+const (
+	maxFiles  = 500
+	maxSource = 8 << 20 // bytes of all files together
+)
+
+// Draft is what an author wrote.
+type Draft struct {
+	Scope extension.Scope
+	// Manifest is JSON, in the long or the short form.
+	Manifest []byte
+	// Files are the source by path.
+	Files map[string][]byte
+	// Entry is the module that exports the extension. Default: the only file, or else index, tool, or the extension's name with .ts, .tsx,
+	// .js or .mjs.
+	Entry string
+	// Author is who wrote it, in the form of a scope: "agent:claude" or "user:tom"; Via the way it came.
+	Author, Via string
+	// AllowFresh has npm packages accepted that are younger than the policy says. Only a person sets it.
+	AllowFresh bool
+	// Progress, when not nil, is told each stage as it begins.
+	Progress func(extension.Stage)
+}
+
+// Release is a version in a scope, and what became of it.
+type Release struct {
+	// ID is its number, by which a person approves it.
+	ID     int64
+	Scope  extension.Scope
+	Name   string
+	Digest string
+	State  State
+	Author string
+	Asked  time.Time
+	// Decided is when it was approved or refused; By who did, Line the line of the policy by which, Reason why.
+	Decided          time.Time
+	By, Line, Reason string
+	// Quarantine says why its tools cannot be called; empty when they can.
+	Quarantine string
+}
+
+// Written is what came of a draft that passed all stages.
+type Written struct {
+	Version *Version
+	Release Release
+	// Unchanged is set when this version was active already.
+	Unchanged bool
+	// Changes are how its authority differs from the version that is active, or from none.
+	Changes []extension.Change
+	// Cut is what the operator's ceiling takes from what it asks for.
+	Cut []extension.Change
+	// Tests are the results of the tests it brought.
+	Tests []trial.Result
+	// Took is how long each stage was at work.
+	Took map[extension.Stage]time.Duration
+}
+
+// Write takes a draft through all stages. At their end its release is active, when the policy approves it, or waits for a person. When
+// a stage fails nothing is changed, and the error is an *extension.ProblemsError, which its author can mend; a *[BudgetError]; or
+// that of ctx, of a toolchain that cannot be obtained, of a full disk.
+func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
+	b := &build{Manager: m, draft: d, written: &Written{Took: map[extension.Stage]time.Duration{}}}
+	author, err := extension.ParseScope(d.Author)
+	if err != nil {
+		return nil, fmt.Errorf("author: %w", err)
+	}
+	b.author = author
+	if err := m.checkBudget(ctx, d); err != nil {
+		return nil, err
+	}
+	for _, s := range []struct {
+		stage extension.Stage
+		do    func(context.Context) error
+	}{
+		{extension.StageValidate, b.validate}, {extension.StageResolve, b.resolve}, {extension.StageBundle, b.assemble}, {extension.StageImage, b.describe},
+		{extension.StageReport, b.report}, {extension.StageTest, b.test}, {extension.StagePolicy, b.decide},
+	} {
+		if d.Progress != nil {
+			d.Progress(s.stage)
+		}
+		start := time.Now()
+		err := s.do(ctx)
+		b.written.Took[s.stage] = time.Since(start)
+		if err != nil {
+			b.close()
+			return nil, m.refused(ctx, d, b, s.stage, err)
+		}
+	}
+	b.close()
+	return b.written, b.commit(ctx)
+}
+
+// build is a draft on its way through the stages.
+type build struct {
+	*Manager
+	draft   Draft
+	written *Written
+
+	author    extension.Scope
+	version   *Version
+	source    toolchain.Source
+	wasm      []byte
+	component *host.Component
+	before    *Version // the active one, if any
+	decision  policy.Decision
+}
+
+func (b *build) close() {
+	if b.component != nil {
+		if err := b.component.Close(); err != nil {
+			b.options.Logger.Warn("close a component that was built", "error", err)
+		}
+	}
+}
+
+// validate checks what can be checked before anything is built.
+func (b *build) validate(ctx context.Context) error {
+	m, err := extension.Parse(b.draft.Manifest)
+	if err != nil {
+		return err
+	}
+	v := &Version{
+		Manifest: m, manifest: slices.Clone(b.draft.Manifest), Files: maps.Clone(b.draft.Files), Entry: b.draft.Entry,
+		Created: b.options.Now(), Author: b.draft.Author,
+	}
+	b.version, b.written.Version = v, v
+	problems := checkFiles(v)
+	if len(problems) == 0 {
+		problems = inspect.Check(v.Source(), v.Entry, m.Tools)
+	}
+	if len(problems) > 0 {
+		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
+	}
+	return b.db.View(ctx, func(c *sqlite.Conn) error {
+		if err := checkNames(ctx, c, m); err != nil {
+			return err
+		}
+		r, err := releaseIn(ctx, c, b.draft.Scope, m.Name, Active)
+		if notFound := (*NotFoundError)(nil); errors.As(err, &notFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		b.before, err = loadVersion(ctx, c, r.Digest)
+		if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
+			return nil // what takes its place is like a first version
+		}
+		return err
+	})
+}
+
+// checkFiles checks the source tree and finds its entry.
+func checkFiles(v *Version) (problems []extension.Problem) {
+	total := 0
+	for name, data := range v.Files {
+		total += len(data)
+		if !fs.ValidPath(name) || name == "." || strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "\\") {
+			problems = append(problems, extension.Problem{File: abi.Printable(name), Text: "this is not the name of a source file", Fix: `a path like "tool.ts" or "src/parse.ts"`})
+		}
+	}
+	switch {
+	case len(v.Files) == 0:
+		return []extension.Problem{{Text: "there is no source file", Fix: `one with a default export, such as "tool.ts"`}}
+	case len(v.Files) > maxFiles:
+		return []extension.Problem{{Text: fmt.Sprintf("there are %d files; %d are allowed", len(v.Files), maxFiles), Fix: "less, and use packages"}}
+	case total > maxSource:
+		return []extension.Problem{{Text: fmt.Sprintf("the files have %d bytes; %d are allowed", total, maxSource), Fix: "less, and use packages"}}
+	}
+	if v.Entry == "" {
+		v.Entry = findEntry(v)
+	}
+	if _, ok := v.Files[v.Entry]; !ok {
+		problems = append(problems, extension.Problem{File: abi.Printable(v.Entry), Text: "there is no such file to begin with", Fix: `the path of the module with the default export as "entry"`})
+	}
+	return problems
+}
+
+func findEntry(v *Version) string {
+	names := slices.Sorted(maps.Keys(v.Files))
+	if len(names) == 1 {
+		return names[0]
+	}
+	for _, stem := range []string{"index", "tool", v.Manifest.Name, "src/index"} {
+		for _, ending := range []string{".ts", ".tsx", ".js", ".mjs"} {
+			if _, ok := v.Files[stem+ending]; ok {
+				return stem + ending
+			}
+		}
+	}
+	return "index.ts"
+}
+
+// resolve finds the npm packages.
+func (b *build) resolve(ctx context.Context) error {
+	source, err := b.sourceOf(ctx, b.version, b.before, b.draft.AllowFresh)
+	b.source = source
+	return err
+}
+
+// source is what a version is built from again.
+func (m *Manager) source(ctx context.Context, v *Version) (toolchain.Source, error) {
+	again := *v // packages and lockfile stay what they are
+	return m.sourceOf(ctx, &again, v, true)
+}
+
+// sourceOf derives what the source leaves to be derived, resolves packages, keeping those of before, and puts the tree together. It sets
+// the lockfile and the packages of v.
+func (m *Manager) sourceOf(ctx context.Context, v, before *Version, fresh bool) (toolchain.Source, error) {
+	tree := v.Source()
+	entry := v.Entry
+	derived, err := inspect.Derive(tree, entry)
+	if err != nil {
+		return toolchain.Source{}, err
+	}
+	if derived != nil {
+		entry = derived.Entry
+		tree[entry] = &fstest.MapFile{Data: []byte(derived.Text)}
+	}
+	bindings := extension.Known(extension.Merge(v.Manifest.Bindings, extension.Defaults()))
+	imports, err := npm.Imports(ctx, tree, entry)
+	if err != nil {
+		return toolchain.Source{}, err
+	}
+	if len(imports)+len(v.Manifest.Dependencies) > 0 {
+		if m.options.Packages == nil {
+			return toolchain.Source{}, &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{
+				{Text: "there are no npm packages here: " + strings.Join(imports, ", "), Fix: "it without packages"},
+			}}
+		}
+		request := npm.Request{Dependencies: v.Manifest.Dependencies, Imports: imports, AllowFresh: fresh}
+		if before != nil {
+			request.Lock = before.Lock
+		}
+		resolution, err := m.options.Packages.Resolve(ctx, request)
+		if err != nil {
+			return toolchain.Source{}, err
+		}
+		v.Lock, v.Packages = resolution.Lock, resolution.Packages
+		return toolchain.Source{FS: withPackages{tree, resolution.FS}, Entry: entry, Bindings: bindings}, nil
+	}
+	return toolchain.Source{FS: tree, Entry: entry, Bindings: bindings}, nil
+}
+
+// assemble makes the component. The bytes of equal sources are equal, so that what was built before comes from the cache.
+func (b *build) assemble(ctx context.Context) error {
+	for _, binding := range b.version.Manifest.Bindings {
+		if name := binding.Grant.Interface(); b.options.Host.WIT().Interface(name) == nil {
+			return &extension.ProblemsError{Stage: extension.StageBundle, Problems: []extension.Problem{
+				{File: extension.ManifestFile, Text: fmt.Sprintf("bindings.%s: there is no interface %s here", binding.Name, name), Fix: "the manifest without it"},
+			}}
+		}
+	}
+	tools, err := b.options.Toolchain(ctx)
+	if err != nil {
+		return err
+	}
+	b.wasm, err = tools.Assemble(ctx, b.source, false)
+	return err
+}
+
+// describe loads the component and asks it what tools it has.
+func (b *build) describe(ctx context.Context) (err error) {
+	if b.component, err = b.options.Host.Load(ctx, b.wasm); err != nil {
+		return err
+	}
+	v := b.version
+	v.Component = b.component.Digest()
+	if v.Tools, err = b.component.Tools(ctx); err != nil {
+		return err
+	}
+	v.identify()
+	names := make([]string, len(v.Tools))
+	for i, t := range v.Tools {
+		names[i] = t.Name
+	}
+	return v.Manifest.CheckTools(names)
+}
+
+// report says what the code would like to do.
+func (b *build) report(context.Context) error {
+	v := b.version
+	in := inspect.Input{FS: v.Source(), Entry: v.Entry, Bindings: v.Manifest.Bindings, Component: int64(len(b.wasm))}
+	for _, p := range v.Packages {
+		in.Packages = append(in.Packages, inspect.PackageInfo{Name: p.Name, Version: p.Version, License: p.License, Size: p.Size, Warnings: p.Warnings})
+	}
+	if b.before != nil {
+		in.Previous = &b.before.Report
+	}
+	v.Report = inspect.Inspect(in)
+	return nil
+}
+
+// test runs the tests that the manifest brings.
+func (b *build) test(ctx context.Context) (err error) {
+	b.written.Tests, err = b.trial(ctx, b.component, b.version)
+	if err != nil {
+		return err
+	}
+	var problems []extension.Problem
+	for _, r := range b.written.Tests {
+		if r.Problem != nil {
+			problems = append(problems, *r.Problem)
+		}
+	}
+	if len(problems) > 0 {
+		return &extension.ProblemsError{Stage: extension.StageTest, Problems: problems}
+	}
+	return nil
+}
+
+func (m *Manager) trial(ctx context.Context, c *host.Component, v *Version) ([]trial.Result, error) {
+	return trial.Run(ctx, trial.Request{
+		Component: c, Bindings: extension.Merge(v.Manifest.Bindings, extension.Defaults()), Tests: v.Manifest.Tests,
+	})
+}
+
+// decide asks the policy.
+func (b *build) decide(context.Context) error {
+	r := policy.Request{Scope: b.draft.Scope, Author: b.author, Asked: b.version.Manifest.Bindings}
+	if b.before != nil {
+		r.Approved = append([]extension.Binding{}, b.before.Manifest.Bindings...) // nil would say that none is active
+	}
+	b.written.Changes = extension.Difference(r.Approved, r.Asked)
+	b.decision = b.options.Policy.Decide(r)
+	b.written.Cut = b.decision.Cut
+	if b.decision.Verdict == policy.Refused {
+		return &extension.ProblemsError{Stage: extension.StagePolicy, Problems: []extension.Problem{
+			{File: extension.ManifestFile, Text: fmt.Sprintf("%s (%s)", b.decision.Reason, b.decision.Line), Fix: "a manifest that asks for less"},
+		}}
+	}
+	return nil
+}
+
+// refused writes down that a draft failed, and makes one error of all that its author can mend.
+func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extension.Stage, err error) error {
+	err = mendable(stage, err)
+	var problems *extension.ProblemsError
+	if !errors.As(err, &problems) {
+		return err
+	}
+	e := Entry{Kind: "refuse", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Reason: string(stage) + ": " + cut(problems.Problems[0].Text)}
+	if b.version != nil {
+		e.Extension, e.Digest = b.version.Manifest.Name, b.version.Digest
+	}
+	if err := m.db.Update(ctx, func(c *sqlite.Conn) error { return audit(ctx, c, m.options.Now(), e) }); err != nil {
+		m.options.Logger.Warn("write the audit log", "error", err)
+	}
+	return err
+}
+
+// cut is a text for the audit log.
+func cut(text string) string { return abi.PrintableCut(text, 500) }
+
+// mendable makes an *extension.ProblemsError of whatever the author of a source can mend.
+func mendable(stage extension.Stage, err error) error {
+	var already *extension.ProblemsError
+	var manifest *extension.ManifestError
+	var tools *extension.ToolsError
+	var built *toolchain.BuildError
+	var evaluated *toolchain.EvaluationError
+	var toolchainLimit *toolchain.LimitError
+	var limit *host.LimitError
+	var definition *host.DefinitionError
+	var refused *host.LoadError
+	var thrown *host.GuestError
+	var trap *host.TrapError
+	one := func(p extension.Problem) error {
+		return &extension.ProblemsError{Stage: stage, Problems: []extension.Problem{p}}
+	}
+	switch {
+	case errors.As(err, &already):
+		return err
+	case errors.As(err, &manifest):
+		return one(manifest.Problem())
+	case errors.As(err, &tools):
+		return one(extension.Problem{File: extension.ManifestFile, Text: tools.Error(), Fix: "the same names in both"})
+	case errors.As(err, &built):
+		problems := make([]extension.Problem, len(built.Problems))
+		for i, p := range built.Problems {
+			problems[i] = extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Snippet: p.Snippet}
+		}
+		return &extension.ProblemsError{Stage: stage, Problems: problems}
+	case errors.As(err, &evaluated), errors.As(err, &toolchainLimit), errors.As(err, &limit):
+		return one(extension.Problem{Text: err.Error(), Fix: "less at the top level: it runs once, when the extension is built, and without env"})
+	case errors.As(err, &definition), errors.As(err, &refused), errors.As(err, &thrown), errors.As(err, &trap):
+		return one(extension.Problem{Text: err.Error()})
+	default:
+		return err
+	}
+}
+
+// withPackages is a source tree with the npm packages in it.
+type withPackages struct{ source, packages fs.FS }
+
+// Open implements fs.FS.
+func (w withPackages) Open(name string) (fs.File, error) {
+	if name == "node_modules" || strings.HasPrefix(name, "node_modules/") {
+		return w.packages.Open(name)
+	}
+	return w.source.Open(name)
+}

@@ -1,0 +1,127 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+// show renders a page, whole or not at all.
+func (h *Handler) show(w http.ResponseWriter, status int, page string, data any) {
+	var b bytes.Buffer
+	if err := pages.ExecuteTemplate(&b, page, data); err != nil {
+		h.options.Logger.Error("render a page", "page", page, "error", err)
+		http.Error(w, "This page cannot be shown.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes())
+}
+
+// fail shows what went wrong.
+func (h *Handler) fail(w http.ResponseWriter, status int, message string) {
+	h.show(w, status, "problem.html", message)
+}
+
+// explain shows an error of the manager: what somebody else decided meanwhile is no fault.
+func (h *Handler) explain(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	switch {
+	case errors.As(err, new(*lifecycle.NotFoundError)):
+		status = http.StatusNotFound
+	case errors.As(err, new(*lifecycle.StateError)), errors.As(err, new(*lifecycle.DigestError)):
+		status = http.StatusConflict
+	case errors.As(err, new(*lifecycle.PolicyError)):
+		status = http.StatusForbidden
+	default:
+		h.options.Logger.Error("serve a page", "error", err)
+	}
+	h.fail(w, status, abi.Printable(err.Error()))
+}
+
+func (h *Handler) overview(w http.ResponseWriter, r *http.Request, s session) {
+	pending, err := h.options.Manager.Pending(r.Context())
+	if err != nil {
+		h.explain(w, err)
+		return
+	}
+	active, err := h.options.Manager.Active(r.Context())
+	if err != nil {
+		h.explain(w, err)
+		return
+	}
+	h.show(w, http.StatusOK, "overview.html", struct {
+		Session         session
+		Pending, Active []lifecycle.Release
+	}{s, pending, active})
+}
+
+// requestID is the number in the path; 0 when it is none.
+func requestID(r *http.Request) int64 {
+	id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
+	return id
+}
+
+func (h *Handler) request(w http.ResponseWriter, r *http.Request, s session) {
+	review, err := h.options.Manager.Review(r.Context(), requestID(r))
+	if err != nil {
+		h.explain(w, err)
+		return
+	}
+	var may []string
+	for _, b := range review.Granted {
+		may = append(may, extension.Describe(b)...)
+	}
+	h.show(w, http.StatusOK, "request.html", struct {
+		Session session
+		lifecycle.Review
+		May     []string
+		Report  string
+		Pending bool
+	}{s, review, may, review.Version.Report.Text(), review.Release.State == lifecycle.Pending})
+}
+
+func (h *Handler) decide(w http.ResponseWriter, r *http.Request, _ session) {
+	d := lifecycle.Decision{Release: requestID(r), Digest: r.PostForm.Get("digest"), By: h.options.Person, Via: "web", Reason: r.PostForm.Get("reason")}
+	var err error
+	switch r.PostForm.Get("decision") {
+	case "approve":
+		_, err = h.options.Manager.Approve(r.Context(), d)
+	case "deny":
+		_, err = h.options.Manager.Deny(r.Context(), d)
+	default:
+		h.fail(w, http.StatusBadRequest, "Approve or deny.")
+		return
+	}
+	if err != nil {
+		h.explain(w, err)
+		return
+	}
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+func (h *Handler) revoke(w http.ResponseWriter, r *http.Request, _ session) {
+	scope, err := extension.ParseScope(r.PostForm.Get("scope"))
+	if err != nil {
+		h.fail(w, http.StatusBadRequest, abi.Printable(err.Error()))
+		return
+	}
+	d := lifecycle.Decision{By: h.options.Person, Via: "web", Reason: r.PostForm.Get("reason")}
+	if _, err := h.options.Manager.Revoke(r.Context(), scope, r.PostForm.Get("name"), d); err != nil {
+		h.explain(w, err)
+		return
+	}
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// short is enough of a digest to compare it by eye.
+func short(digest string) string { return digest[:min(12, len(digest))] }
