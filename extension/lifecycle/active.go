@@ -247,7 +247,7 @@ func (m *Manager) rebuild(ctx context.Context, v *Version, wasm []byte) (*host.C
 		return nil, nil, err
 	}
 	component, err := m.options.Host.Load(ctx, wasm)
-	if err == nil || !isEngine(err) || len(v.Files) == 0 {
+	if err == nil || !isEngine(err) {
 		return component, wasm, err
 	}
 	source, err := m.source(ctx, v)
