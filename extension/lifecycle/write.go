@@ -265,7 +265,7 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, lock []byte, fresh b
 			return toolchain.Source{}, err
 		}
 		v.Lock, v.Packages = resolution.Lock, resolution.Packages
-		return toolchain.Source{FS: withPackages{tree, resolution.FS}, Entry: entry, Bindings: bindings}, nil
+		return toolchain.Source{FS: npm.Tree(tree, resolution.FS), Entry: entry, Bindings: bindings}, nil
 	}
 	return toolchain.Source{FS: tree, Entry: entry, Bindings: bindings}, nil
 }
@@ -416,15 +416,4 @@ func mendable(stage extension.Stage, err error) error {
 	default:
 		return err
 	}
-}
-
-// withPackages is a source tree with the npm packages in it.
-type withPackages struct{ source, packages fs.FS }
-
-// Open implements fs.FS.
-func (w withPackages) Open(name string) (fs.File, error) {
-	if name == "node_modules" || strings.HasPrefix(name, "node_modules/") {
-		return w.packages.Open(name)
-	}
-	return w.source.Open(name)
 }
