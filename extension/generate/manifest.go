@@ -11,30 +11,31 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/generate/internal/extract"
 )
 
 const (
 	manifestFile = "manifest.json"
 	sourceFile   = "tool.ts"
 
+	// wanted is what a reply is.
+	wanted = "the manifest in a ```json block and the whole file in a ```ts block, both complete"
+
 	maxDescription = 1000 // bytes of a manifest's
 	maxName        = 40   // bytes of a name that is made up
 )
 
-var (
-	extensionName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	toolName      = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
-)
+var extensionName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 // draft makes what is tried of a reply. Nothing in it is checked beyond what a request asks for: that is what trying is for.
 func (r *Request) draft(reply string) (Draft, *extension.ProblemsError) {
-	a, wrong := extract(reply)
-	if wrong != nil {
-		return Draft{}, problem(StageReply, *wrong)
+	a, err := extract.From(reply)
+	if err != nil {
+		return Draft{}, problem(StageReply, extension.Problem{Text: err.Error(), Fix: wanted})
 	}
-	d := Draft{Manifest: []byte(a.manifest), Source: a.source, File: sourceFile}
-	if a.manifest == "" {
-		tools := toolNames(a.source)
+	d := Draft{Manifest: []byte(a.Manifest), Source: a.Source, File: sourceFile}
+	if a.Manifest == "" {
+		tools := extract.ToolNames(a.Source)
 		if len(tools) == 0 {
 			return Draft{}, problem(StageReply, extension.Problem{
 				File: manifestFile, Text: "there is no manifest in the reply, and which tools there are does not show in the code", Fix: wanted,

@@ -1,28 +1,34 @@
-package generate
+// Package extract finds code in what a model says. It reads hostile text of any kind in time that grows with its length, takes
+// no prose for code, and does not judge the code.
+package extract
 
 import (
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strings"
-
-	"github.com/stilehost/stile/extension"
 )
 
-// answer is what a reply holds: the text of a manifest, empty when it brings none, and that of the one source file.
-type answer struct{ manifest, source string }
-
-// What is said to a model whose reply cannot be used.
-const (
-	noCode   = "there is no code in the reply that could be the file: a module that exports the extension"
-	onlyDiff = "the reply holds changes to a file where the file itself belongs"
-	wanted   = "the manifest in a ```json block and the whole file in a ```ts block, both complete"
+// Why a reply cannot be used, in words for the model.
+var (
+	ErrNoCode = errors.New("there is no code in the reply that could be the file: a module that exports the extension")
+	ErrDiff   = errors.New("the reply holds changes to a file where the file itself belongs")
 )
 
-// extract finds the manifest and the source in a reply, whatever they are wrapped in. It takes no prose for code: a source
-// is what stands in a block of its own or in JSON and imports or exports something; outside of blocks it must do both.
-func extract(reply string) (answer, *extension.Problem) {
+// Answer is what a reply holds.
+type Answer struct {
+	// Manifest is the text of a manifest, right or wrong; empty when the reply brings none.
+	Manifest string
+	// Source is the text of the one source file.
+	Source string
+}
+
+// From finds the manifest and the source in a reply, whatever they are wrapped in. A source is what stands in a block of its
+// own or in JSON and imports or exports something; outside of blocks it must do both. Without one, the error is [ErrNoCode]
+// or [ErrDiff].
+func From(reply string) (Answer, error) {
 	reply = withoutThoughts(reply)
-	var a answer
+	var a Answer
 	diff := false
 	best := 0
 	found, prose := blocks(reply)
@@ -31,7 +37,7 @@ func extract(reply string) (answer, *extension.Problem) {
 			return whole, nil
 		}
 		if isManifest(b.text) {
-			a.manifest = strings.TrimSpace(b.text)
+			a.Manifest = strings.TrimSpace(b.text)
 			continue
 		}
 		if isDiff(b) {
@@ -40,26 +46,26 @@ func extract(reply string) (answer, *extension.Problem) {
 		}
 		// Of several, the last that is as good as any counts: models correct themselves.
 		if r := rank(b.text); isCode(b.kind) && r > 0 && r >= best {
-			a.source, best = b.text, r
+			a.Source, best = b.text, r
 		}
 	}
 	if best == 0 {
 		if whole, ok := inJSON(prose); ok {
 			return whole, nil
 		}
-		a.source = bare(prose)
+		a.Source = bare(prose)
 	}
-	if o := string(object(prose)); a.manifest == "" && isManifest(o) {
-		a.manifest = o
+	if o := string(object(prose)); a.Manifest == "" && isManifest(o) {
+		a.Manifest = o
 	}
 	switch {
-	case strings.TrimSpace(a.source) != "":
-		a.source = strings.Trim(a.source, "\n") + "\n"
+	case strings.TrimSpace(a.Source) != "":
+		a.Source = strings.Trim(a.Source, "\n") + "\n"
 		return a, nil
 	case diff:
-		return a, &extension.Problem{Text: onlyDiff, Fix: wanted}
+		return a, ErrDiff
 	default:
-		return a, &extension.Problem{Text: noCode, Fix: wanted}
+		return a, ErrNoCode
 	}
 }
 
@@ -84,31 +90,31 @@ func object(text string) (found json.RawMessage) {
 var objectStart = regexp.MustCompile(`(?m)^[ \t]*\{`)
 
 // inJSON reads the answer of a model that puts all of it into one JSON object, with or without prose around it.
-func inJSON(text string) (answer, bool) {
+func inJSON(text string) (Answer, bool) {
 	var whole struct {
 		Manifest json.RawMessage `json:"manifest"`
 		Source   string          `json:"source"`
 		Code     string          `json:"code"`
 	}
 	if json.Unmarshal(object(text), &whole) != nil {
-		return answer{}, false
+		return Answer{}, false
 	}
-	a := answer{source: whole.Source, manifest: string(whole.Manifest)}
-	if a.source == "" {
-		a.source = whole.Code
+	a := Answer{Source: whole.Source, Manifest: string(whole.Manifest)}
+	if a.Source == "" {
+		a.Source = whole.Code
 	}
-	if a.manifest == "null" {
-		a.manifest = ""
+	if a.Manifest == "null" {
+		a.Manifest = ""
 	}
 	var quoted string
 	if json.Unmarshal(whole.Manifest, &quoted) == nil {
-		a.manifest = quoted
+		a.Manifest = quoted
 	}
 	// Models put fences into strings too.
-	if inner, _ := blocks(a.source); len(inner) == 1 && rank(inner[0].text) >= rank(a.source) {
-		a.source = inner[0].text
+	if inner, _ := blocks(a.Source); len(inner) == 1 && rank(inner[0].text) >= rank(a.Source) {
+		a.Source = inner[0].text
 	}
-	return a, rank(a.source) > 0
+	return a, rank(a.Source) > 0
 }
 
 // isManifest tells a manifest, right or wrong, from other JSON.

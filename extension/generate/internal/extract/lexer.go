@@ -1,6 +1,7 @@
-package generate
+package extract
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -161,9 +162,9 @@ func isWord(c byte) bool {
 // beforeValue are words after which a value begins, so that a slash there is a regular expression.
 var beforeValue = strings.Fields("return typeof case in of delete void throw new else do yield await instanceof default")
 
-// toolNames are the names under which a source declares its tools, the keys in `extension({ tools: { ... } })`; nil when
+// ToolNames are the names under which a source declares its tools, the keys in `extension({ tools: { ... } })`; nil when
 // they do not all show.
-func toolNames(source string) []string {
+func ToolNames(source string) []string {
 	var l lexer
 	var tokens []token
 	for line := range strings.Lines(source) {
@@ -200,6 +201,8 @@ func toolNames(source string) []string {
 	}
 	return nil
 }
+
+var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
 // declaration is where the first key of the tools stands, or -1.
 func declaration(tokens []token) int {

@@ -1,6 +1,8 @@
-package generate
+package extract
 
 import (
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +44,7 @@ export default extension({ tools: { greet: { description: text, run: () => text 
 `
 )
 
-func TestExtract(t *testing.T) {
+func TestFrom(t *testing.T) {
 	fence := func(kind, text string) string { return "```" + kind + "\n" + text + "```\n" }
 	both := fence("json", goodManifest+"\n") + "\n" + fence("ts", goodSource)
 	indented := "   " + strings.ReplaceAll(strings.TrimSuffix(both, "\n"), "\n", "\n   ")
@@ -98,40 +100,42 @@ func TestExtract(t *testing.T) {
 		{"empty source", `{"manifest": ` + goodManifest + `, "source": ""}`, "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, problem := extract(test.reply)
-			if got.manifest != test.manifest || got.source != test.source {
-				t.Errorf("got manifest\n%s\nand source\n%s", got.manifest, got.source)
+			got, err := From(test.reply)
+			if got.Manifest != test.manifest || got.Source != test.source {
+				t.Errorf("got manifest\n%s\nand source\n%s", got.Manifest, got.Source)
 			}
-			if (problem != nil) != (test.source == "") {
-				t.Errorf("problem is %v", problem)
+			if (err != nil) != (test.source == "") {
+				t.Errorf("error is %v", err)
 			}
-			if problem != nil && strings.Contains(test.name, "diff") != (problem.Text == onlyDiff) {
-				t.Errorf("problem is %v", problem)
+			if err != nil && strings.Contains(test.name, "diff") != (errors.Is(err, ErrDiff)) {
+				t.Errorf("error is %v", err)
 			}
 		})
 	}
 }
 
 func mustJSON(text string) []byte {
-	b, err := asJSON(text)
+	b, err := json.Marshal(text)
 	if err != nil {
 		panic(err)
 	}
-	return []byte(b)
+	return b
 }
 
-// TestExtractHostile has replies over which a parser that looks ahead for each of them does not come to an end.
-func TestExtractHostile(t *testing.T) {
+const attack = 256 << 10 // bytes
+
+// TestFromHostile has replies over which a parser that looks ahead for each of them does not come to an end.
+func TestFromHostile(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{
 		"```\n/*\n```\n", "```ts\n`\n", "<code>\n", "<code>\n```ts\n", "<code>\n```\n", "```\n```\n<code>\n", "{\n", "{\"source\":", "import ", "import {a,", "export default\n", "</think>\n",
 		"`", "${", "/", "~~~\n", "\"manifest\":{", "--- a\n", "@@ ", "import \"", "[", "(", " ```ts\n",
 	} {
-		if got, problem := extract(strings.Repeat(part, maxText/len(part))); problem == nil {
-			t.Errorf("%q: source of %d bytes", part, len(got.source))
+		if got, err := From(strings.Repeat(part, attack/len(part))); err == nil {
+			t.Errorf("%q: source of %d bytes", part, len(got.Source))
 		}
-		toolNames(strings.Repeat(part, maxText/len(part)))
-		toolNames("extension({ tools: {" + strings.Repeat(part, maxText/len(part)))
+		ToolNames(strings.Repeat(part, attack/len(part)))
+		ToolNames("extension({ tools: {" + strings.Repeat(part, attack/len(part)))
 	}
 }
 
@@ -154,30 +158,13 @@ func TestToolNames(t *testing.T) {
 		{`extension({ tools: {`, nil},
 		{``, nil},
 	} {
-		if got := toolNames(test.source); !slices.Equal(got, test.want) {
+		if got := ToolNames(test.source); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.source, got, test.want)
 		}
 	}
 }
 
-func TestNames(t *testing.T) {
-	for _, test := range []struct{ description, want string }{
-		{"Please make me a tool that converts kilometres to miles and back", "converts-kilometres-miles"},
-		{"GitHub: list the open issues!", "github-list-open"},
-		{"Größe ändern", "my-tool"},
-		{"2 numbers", "numbers"},
-		{"ビルド", "my-tool"},
-		{"a-b", "b"},
-		{strings.Repeat("x", 100), "my-tool"},
-	} {
-		got := nameFrom(test.description, "my__tool_")
-		if got != test.want || !extensionName.MatchString(got) {
-			t.Errorf("%q: %q, want %q", test.description, got, test.want)
-		}
-	}
-}
-
-func FuzzExtract(f *testing.F) {
+func FuzzFrom(f *testing.F) {
 	f.Add("```json\n" + goodManifest + "\n```\n```ts\n" + goodSource + "```\n")
 	f.Add("~~~ts\n" + tildes + "~~~\n")
 	f.Add("<think>x</think>\n<source>\n```\n" + trickySource + "\n```\n</source>")
@@ -185,23 +172,23 @@ func FuzzExtract(f *testing.F) {
 	f.Add("```diff\n@@ -1 +1 @@\n```")
 	f.Add("prose\n" + goodSource + "more prose.")
 	f.Fuzz(func(t *testing.T, reply string) {
-		got, problem := extract(reply)
-		if (problem == nil) != (strings.TrimSpace(got.source) != "") {
-			t.Fatalf("source %q with problem %v", got.source, problem)
+		got, err := From(reply)
+		if (err == nil) != (strings.TrimSpace(got.Source) != "") {
+			t.Fatalf("source %q with error %v", got.Source, err)
 		}
-		if problem != nil {
+		if err != nil {
 			return
 		}
-		if rank(got.source) == 0 {
-			t.Errorf("prose for code: %q", got.source)
+		if rank(got.Source) == 0 {
+			t.Errorf("prose for code: %q", got.Source)
 		}
-		if utf8.ValidString(reply) && len(got.source) > len(reply)+1 {
-			t.Errorf("source of %d bytes from a reply of %d", len(got.source), len(reply))
+		if utf8.ValidString(reply) && len(got.Source) > len(reply)+1 {
+			t.Errorf("source of %d bytes from a reply of %d", len(got.Source), len(reply))
 		}
-		toolNames(got.source)
+		ToolNames(got.Source)
 		// What was found is found again when it is wrapped as it was asked for.
-		if again, problem := extract("<source>\n" + got.source + "</source>\n"); problem != nil && !strings.Contains(got.source, "</") && !strings.Contains(got.source, "~~~") && !strings.Contains(got.source, "```") {
-			t.Errorf("source is lost: %q, then %q, %v", got.source, again.source, problem)
+		if again, err := From("<source>\n" + got.Source + "</source>\n"); err != nil && !strings.Contains(got.Source, "</") && !strings.Contains(got.Source, "~~~") && !strings.Contains(got.Source, "```") {
+			t.Errorf("source is lost: %q, then %q, %v", got.Source, again.Source, err)
 		}
 	})
 }
