@@ -107,7 +107,7 @@ func TestFrom(t *testing.T) {
 			if (err != nil) != (test.source == "") {
 				t.Errorf("error is %v", err)
 			}
-			if err != nil && strings.Contains(test.name, "diff") != (errors.Is(err, ErrDiff)) {
+			if err != nil && strings.Contains(test.name, "diff") != errors.Is(err, ErrDiff) {
 				t.Errorf("error is %v", err)
 			}
 		})
