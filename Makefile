@@ -3,7 +3,7 @@ GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-embed test-types test-bench bench bench-core bench-workspace
+.PHONY: help build demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-embed test-types test-bench bench bench-results bench-core bench-workspace
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,11 @@ test-bench: ## test the contenders of the benchmarks, as far as they are install
 
 bench: build ## put this host beside containers and other isolates; writes bench/out/suite
 	bin/stile bench run --out bench/out/suite
+
+bench-results: ## take bench/out/suite, the outcome of make bench, into bench/RESULTS.md
+	bin/stile bench report bench/out/suite
+	mkdir -p bench/results && rm -f bench/results/*.svg && cp bench/out/suite/*.svg bench/results/
+	sed 's/](\([a-z0-9-]*\.svg\))/](results\/\1)/' bench/out/suite/report.md > bench/RESULTS.md
 
 bench-core: ## measure start, calls and memory; writes bench/out/core.json
 	go run ./bench/core -out bench/out/core.json

@@ -23,7 +23,7 @@ type Capability interface {
 type Opener interface {
 	Capability
 	// Open returns the value whose methods implement the resource for one call. They must be safe for concurrent use too: a
-	// call can pass its handle to a tool that it starts.
+	// call can pass its handle to a tool that it starts. An error that [Deny] made is the guest's; any other ends the call.
 	Open(ctx context.Context) (any, error)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/extension/internal/jsonform"
 	"github.com/stilehost/stile/host"
 )
 
@@ -48,17 +49,18 @@ func Known(bindings []Binding) map[string]string {
 	return known
 }
 
-// Own returns the manifest's bindings with the stores that are the extension's own: the workspace of its name, and for each
-// kv binding a bucket of its own, which no binding of a command line can name.
-func (m *Manifest) Own() []Binding {
-	own := slices.Clone(m.Bindings)
+// Own returns the manifest's bindings with the stores that are the extension's own in a scope: the workspace of its name, and
+// for each kv binding a bucket of its own, which no binding of a command line can name. The stores of two scopes are never
+// the same, but for those of [Shared] and of the [Local] user, which have the plain name.
+func (m *Manifest) Own(scope Scope) []Binding {
+	own, store := slices.Clone(m.Bindings), scope.store()+m.Name
 	for i, b := range own {
 		switch g := b.Grant.(type) {
 		case Workspace:
-			g.Store = m.Name
+			g.Store = store
 			own[i].Grant = g
 		case KV:
-			own[i].Grant = KV{Store: m.Name + "/" + b.Name}
+			own[i].Grant = KV{Store: store + "/" + b.Name}
 		}
 	}
 	return own
@@ -75,10 +77,10 @@ func (e *ToolsError) Error() string {
 	var b strings.Builder
 	b.WriteString("the tools of the manifest and of the code differ")
 	for _, name := range e.Missing {
-		fmt.Fprintf(&b, "; %s is in the manifest and not in the code", quote(name))
+		fmt.Fprintf(&b, "; %s is in the manifest and not in the code", jsonform.Quote(name))
 	}
 	for _, name := range e.Extra {
-		fmt.Fprintf(&b, "; %s is in the code and not in the manifest", quote(name))
+		fmt.Fprintf(&b, "; %s is in the code and not in the manifest", jsonform.Quote(name))
 	}
 	return b.String()
 }
@@ -171,7 +173,7 @@ func (e *UnboundError) Error() string {
 
 func (s *State) http(g HTTP) (*http.Grant, error) {
 	options := s.HTTP
-	options.Rules = g.Rules
+	options.Rules, options.Within = g.Rules, slices.Concat(options.Within, g.Within)
 	grant, err := http.New(options)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func TestOwn(t *testing.T) {
 		{"b", KV{Store: "my-notes/b"}},
 		{"kv", KV{Store: "my-notes/kv"}},
 	}
-	if got := m.Own(); !reflect.DeepEqual(got, want) {
+	if got := m.Own(Scope{Kind: Shared}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if m.Bindings[0].Grant != (Workspace{Path: "/a", Access: Read}) {
@@ -115,7 +115,7 @@ func TestStateEnv(t *testing.T) {
 	if _, err := s.Env(ctx, []Binding{{"crm", Custom{Name: "acme:crm/contacts@1.0.0"}}}); !errors.As(err, &unbound) {
 		t.Errorf("got %v, want an UnboundError", err)
 	}
-	secret := []Binding{{"api", HTTP{[]http.Rule{{Host: "example.com", Credential: "token"}}}}}
+	secret := []Binding{{"api", HTTP{Rules: []http.Rule{{Host: "example.com", Credential: "token"}}}}}
 	if _, err := s.Env(ctx, secret); err == nil {
 		t.Error("a credential comes from nowhere")
 	}

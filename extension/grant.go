@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/extension/internal/jsonform"
 )
 
 // Binding is one name in env and what it is asked to be bound to.
@@ -45,7 +46,12 @@ type Grant interface {
 
 // HTTP is a client that may send the requests that at least one rule allows. A binding named "network" is also what the
 // global fetch uses.
-type HTTP struct{ Rules []http.Rule }
+type HTTP struct {
+	Rules []http.Rule
+	// Within are sets of rules each of which has to allow a request as well: ceilings of an operator, from [Limit]. A manifest
+	// has none.
+	Within [][]http.Rule
+}
 
 // Access says what may be done with a workspace.
 type Access string
@@ -133,7 +139,16 @@ func (Tools) Interface() string { return tools.Interface }
 // Interface implements [Grant].
 func (c Custom) Interface() string { return c.Name }
 
-func (g HTTP) json() (string, any) { return "http", g.Rules }
+// json is what [Parse] reads; with Within it is for people only.
+func (g HTTP) json() (string, any) {
+	if len(g.Within) == 0 {
+		return "http", g.Rules
+	}
+	return "http", struct {
+		Rules  []http.Rule   `json:"rules"`
+		Within [][]http.Rule `json:"within"`
+	}{g.Rules, g.Within}
+}
 
 func (g Workspace) json() (string, any) {
 	return "workspace", struct {
@@ -177,11 +192,11 @@ const (
 )
 
 // permission reads one field of the short form.
-func (r *reader) permission(name string, n *node) Grant {
+func (r *reader) permission(name string, n *jsonform.Node) Grant {
 	switch name {
 	case "network":
 		g := HTTP{}
-		for _, item := range r.items(n, maxRules, `["api.example.com"]`) {
+		for _, item := range r.Items(n, maxRules, `["api.example.com"]`) {
 			g.Rules = append(g.Rules, r.host(item))
 		}
 		return g
@@ -193,19 +208,19 @@ func (r *reader) permission(name string, n *node) Grant {
 }
 
 // grant reads the value of one binding in the long form: an object with the kind as its only field.
-func (r *reader) grant(n *node) Grant {
-	members := r.members(n, exampleGrant)
-	if r.err == nil && len(members) != 1 {
-		r.fail(n, exampleGrant, "a binding is one capability, and %d are named here", len(members))
+func (r *reader) grant(n *jsonform.Node) Grant {
+	members := r.Members(n, exampleGrant)
+	if r.Err == nil && len(members) != 1 {
+		r.Fail(n, exampleGrant, "a binding is one capability, and %d are named here", len(members))
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return nil
 	}
-	kind, value := members[0].key, members[0].value
+	kind, value := members[0].Key, members[0].Value
 	switch {
 	case kind == "http":
 		g := HTTP{}
-		for _, item := range r.items(value, maxRules, `[{"host": "api.example.com"}]`) {
+		for _, item := range r.Items(value, maxRules, `[{"host": "api.example.com"}]`) {
 			g.Rules = append(g.Rules, r.rule(item))
 		}
 		return g
@@ -216,25 +231,25 @@ func (r *reader) grant(n *node) Grant {
 	case strings.Contains(kind, ":"):
 		return r.custom(members[0])
 	default:
-		r.fields(n, exampleGrant, kinds)
+		r.Fields(n, exampleGrant, kinds)
 		return nil
 	}
 }
 
-func (r *reader) on(kind string, n *node) Grant {
-	if n.value != true && r.err == nil {
-		r.fail(n, "true, or leave the field out", "%s where true belongs", n.what())
+func (r *reader) on(kind string, n *jsonform.Node) Grant {
+	if n.Value != true && r.Err == nil {
+		r.Fail(n, "true, or leave the field out", "%s where true belongs", n.What())
 	}
 	return switches[kind]
 }
 
-func (r *reader) workspace(n *node) Grant {
+func (r *reader) workspace(n *jsonform.Node) Grant {
 	g := Workspace{Path: "/", Access: Read}
-	fields := r.fields(n, exampleWorkspace, []string{"path", "access"})
+	fields := r.Fields(n, exampleWorkspace, []string{"path", "access"})
 	if path := fields["path"]; path != nil {
-		g.Path = r.str(path, `"/notes"`)
-		if problem := pathProblem(g.Path); problem != "" && r.err == nil {
-			r.fail(path, `a path from the top of the workspace, like "/notes"`, "%s %s", quote(g.Path), problem)
+		g.Path = r.Text(path, `"/notes"`)
+		if problem := pathProblem(g.Path); problem != "" && r.Err == nil {
+			r.Fail(path, `a path from the top of the workspace, like "/notes"`, "%s %s", jsonform.Quote(g.Path), problem)
 		}
 	}
 	if access := fields["access"]; access != nil {
@@ -243,11 +258,11 @@ func (r *reader) workspace(n *node) Grant {
 	return g
 }
 
-func (r *reader) access(n *node) Access {
+func (r *reader) access(n *jsonform.Node) Access {
 	const example = `"read" or "read-write"`
-	a := Access(r.str(n, example))
-	if a != Read && a != ReadWrite && r.err == nil {
-		r.fail(n, example, "%s is not an access", quote(string(a)))
+	a := Access(r.Text(n, example))
+	if a != Read && a != ReadWrite && r.Err == nil {
+		r.Fail(n, example, "%s is not an access", jsonform.Quote(string(a)))
 	}
 	return a
 }
@@ -280,16 +295,16 @@ var interfaceName = func() *regexp.Regexp {
 	return regexp.MustCompile(`^` + word + `:` + word + `/` + word + `(@[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?)?$`)
 }()
 
-func (r *reader) custom(m member) Grant {
+func (r *reader) custom(m jsonform.Member) Grant {
 	switch {
-	case len(m.key) > 4*maxName, !interfaceName.MatchString(m.key):
-		r.failAt(m.offset, m.value.path, `"acme:crm/contacts@1.0.0"`, "this is not the name of a WIT interface")
-	case strings.HasPrefix(m.key, "stile:"), strings.HasPrefix(m.key, "wasi:"):
-		r.failAt(m.offset, m.value.path, "one of "+strings.Join(kinds, ", "), "stile: and wasi: are not an embedder's")
+	case len(m.Key) > 4*maxName, !interfaceName.MatchString(m.Key):
+		r.FailAt(m.Offset, m.Value.Path, `"acme:crm/contacts@1.0.0"`, "this is not the name of a WIT interface")
+	case strings.HasPrefix(m.Key, "stile:"), strings.HasPrefix(m.Key, "wasi:"):
+		r.FailAt(m.Offset, m.Value.Path, "one of "+strings.Join(kinds, ", "), "stile: and wasi: are not an embedder's")
 	}
-	r.members(m.value, "{}")
-	if r.err != nil {
+	r.Members(m.Value, "{}")
+	if r.Err != nil {
 		return nil
 	}
-	return Custom{Name: m.key, Config: encode(m.value.plain())}
+	return Custom{Name: m.Key, Config: encode(m.Value.Plain())}
 }

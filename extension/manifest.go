@@ -9,7 +9,12 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/stilehost/stile/extension/internal/jsonform"
 )
+
+// ManifestFile is where the manifest of an extension stands in its folder.
+const ManifestFile = "manifest.json"
 
 // Manifest says what an extension is, which tools it offers and which bindings it asks for. It grants nothing.
 type Manifest struct {
@@ -23,6 +28,11 @@ type Manifest struct {
 	Tools []string
 	// Bindings are what the extension asks for, in byte order of their names; the short form `permissions` is among them.
 	Bindings []Binding
+	// Dependencies are the npm packages that the code imports: names and ranges of versions, as in a package.json. Each is
+	// of the registry: no file, no address, no other name for it. It is nil when there are none.
+	Dependencies map[string]string
+	// Tests are calls that have to go as they say before the extension is active.
+	Tests []Test
 }
 
 // ManifestError is the first problem of a manifest.
@@ -46,6 +56,15 @@ func (e *ManifestError) Error() string {
 	return fmt.Sprintf("manifest line %d, column %d: %s%s; write %s", e.Line, e.Column, path, e.Message, e.Instead)
 }
 
+// Problem is the error as what an author mends.
+func (e *ManifestError) Problem() Problem {
+	text := e.Message
+	if e.Path != "" {
+		text = e.Path + ": " + text
+	}
+	return Problem{File: ManifestFile, Line: e.Line, Column: e.Column, Text: text, Fix: e.Instead}
+}
+
 const (
 	maxName        = 64
 	maxVersion     = 64
@@ -66,16 +85,27 @@ const exampleManifest = `{"name": "github", "version": "1.0.0", "description": "
 
 // Parse reads a manifest of at most 256 KiB, in the long form, the short form or both. An error is a *[ManifestError].
 func Parse(text []byte) (*Manifest, error) {
-	r := &reader{text: text}
-	root := r.parse()
-	if r.err != nil {
-		return nil, r.err
+	r := &reader{jsonform.New("manifest", text)}
+	m := r.manifest()
+	if r.Err != nil {
+		return nil, (*ManifestError)(r.Err)
 	}
-	fields := r.fields(root, exampleManifest,
-		[]string{"name", "version", "description", "tools", "permissions", "bindings"},
+	return m, nil
+}
+
+// reader reads the forms of this package.
+type reader struct{ *jsonform.Reader }
+
+func (r *reader) manifest() *Manifest {
+	root := r.Parse()
+	if r.Err != nil {
+		return nil
+	}
+	fields := r.Fields(root, exampleManifest,
+		[]string{"name", "version", "description", "tools", "permissions", "bindings", "dependencies", "tests"},
 		"name", "version", "description", "tools")
-	if r.err != nil {
-		return nil, r.err
+	if r.Err != nil {
+		return nil
 	}
 	m := &Manifest{
 		Name:        r.match(fields["name"], extensionName, maxName, `lower-case words with "-" between them, like "my-notes"`),
@@ -84,36 +114,50 @@ func Parse(text []byte) (*Manifest, error) {
 		Tools:       r.tools(fields["tools"]),
 		Bindings:    r.bindings(fields["permissions"], fields["bindings"]),
 	}
-	if r.err != nil {
-		return nil, r.err
+	if n := fields["dependencies"]; n != nil {
+		m.Dependencies = r.dependencies(n)
 	}
-	return m, nil
+	if n := fields["tests"]; n != nil {
+		m.Tests = r.tests(n, m)
+	}
+	return m
+}
+
+// ReadBindings reads the short form and the long form of bindings, either of which may be nil. It is for the files of an
+// operator, whose forms are those of a manifest.
+func ReadBindings(r *jsonform.Reader, permissions, bindings *jsonform.Node) []Binding {
+	return (&reader{r}).bindings(permissions, bindings)
 }
 
 // match reads text of a given form.
-func (r *reader) match(n *node, form *regexp.Regexp, limit int, example string) string {
-	s := r.str(n, example)
+func (r *reader) match(n *jsonform.Node, form *regexp.Regexp, limit int, example string) string {
+	s := r.Text(n, example)
 	switch {
-	case r.err != nil:
+	case r.Err != nil:
 	case len(s) > limit:
-		r.fail(n, fmt.Sprintf("at most %d bytes", limit), "%s has %d bytes", quote(s), len(s))
+		r.Fail(n, fmt.Sprintf("at most %d bytes", limit), "%s has %d bytes", jsonform.Quote(s), len(s))
 	case !form.MatchString(s):
-		r.fail(n, example, "%s is not of this form", quote(s))
+		r.Fail(n, example, "%s is not of this form", jsonform.Quote(s))
 	}
 	return s
 }
 
-func (r *reader) description(n *node) string {
-	s := r.str(n, "what the extension does, in one paragraph")
+func (r *reader) description(n *jsonform.Node) string {
+	return r.prose(n, "description", "what the extension does, in one paragraph", maxDescription)
+}
+
+// prose reads text for people.
+func (r *reader) prose(n *jsonform.Node, what, example string, limit int) string {
+	s := r.Text(n, example)
 	switch {
-	case r.err != nil:
+	case r.Err != nil:
 	case strings.TrimSpace(s) == "":
-		r.fail(n, "what the extension does, in one paragraph", "the description is empty")
-	case len(s) > maxDescription:
-		r.fail(n, fmt.Sprintf("at most %d bytes", maxDescription), "the description has %d bytes", len(s))
+		r.Fail(n, example, "the %s is empty", what)
+	case len(s) > limit:
+		r.Fail(n, fmt.Sprintf("at most %d bytes", limit), "the %s has %d bytes", what, len(s))
 	default:
 		if i := strings.IndexFunc(s, unseen); i >= 0 {
-			r.fail(n, "printable text", "the description holds the character %+q", []rune(s[i:])[0])
+			r.Fail(n, "printable text", "the %s holds the character %+q", what, []rune(s[i:])[0])
 		}
 	}
 	return s
@@ -122,12 +166,12 @@ func (r *reader) description(n *node) string {
 // unseen reports what makes text look other than it is: control characters, bidi overrides, zero-width characters.
 func unseen(c rune) bool { return !unicode.IsGraphic(c) }
 
-func (r *reader) tools(n *node) []string {
+func (r *reader) tools(n *jsonform.Node) []string {
 	var tools []string
-	for _, item := range r.items(n, maxTools, `["create_pr"]`) {
+	for _, item := range r.Items(n, maxTools, `["create_pr"]`) {
 		name := r.match(item, wordName, maxName, `a lower-case name, like "create_pr"`)
 		if slices.Contains(tools, name) {
-			r.fail(item, "each tool once", "the tool %s is here twice", quote(name))
+			r.Fail(item, "each tool once", "the tool %s is here twice", jsonform.Quote(name))
 		}
 		tools = append(tools, name)
 	}
@@ -136,16 +180,16 @@ func (r *reader) tools(n *node) []string {
 }
 
 // bindings reads the short form and the long form into one list.
-func (r *reader) bindings(short, long *node) []Binding {
+func (r *reader) bindings(short, long *jsonform.Node) []Binding {
 	var all []Binding
-	add := func(n *node, b Binding) {
+	add := func(n *jsonform.Node, b Binding) {
 		if find(all, b.Name) >= 0 {
-			r.fail(n, "it under another name, or in one place only", "the binding %s is also made by permissions", quote(b.Name))
+			r.Fail(n, "it under another name, or in one place only", "the binding %s is also made by permissions", jsonform.Quote(b.Name))
 		}
 		all = append(all, b)
 	}
 	if short != nil {
-		known := r.fields(short, `{"network": ["api.example.com"], "workspace": "read"}`, permissionNames)
+		known := r.Fields(short, `{"network": ["api.example.com"], "workspace": "read"}`, permissionNames)
 		for _, name := range permissionNames {
 			if n := known[name]; n != nil {
 				add(n, Binding{Name: name, Grant: r.permission(name, n)})
@@ -153,15 +197,17 @@ func (r *reader) bindings(short, long *node) []Binding {
 		}
 	}
 	if long != nil {
-		for _, m := range r.members(long, `{"notes": {"workspace": {"path": "/notes"}}}`) {
-			if problem := bindingNameProblem(m.key); problem != "" {
-				r.failAt(m.offset, m.value.path, `a lower-case name, like "notes"`, "%s %s", quote(m.key), problem)
-			}
-			add(m.value, Binding{Name: m.key, Grant: r.grant(m.value)})
+		members := r.Members(long, `{"notes": {"workspace": {"path": "/notes"}}}`)
+		if n := len(all) + len(members); n > maxBindings {
+			r.Fail(long, fmt.Sprintf("at most %d", maxBindings), "there are %d bindings", n)
+			return nil
 		}
-	}
-	if len(all) > maxBindings {
-		r.fail(long, fmt.Sprintf("at most %d", maxBindings), "there are %d bindings", len(all))
+		for _, m := range members {
+			if problem := bindingNameProblem(m.Key); problem != "" {
+				r.FailAt(m.Offset, m.Value.Path, `a lower-case name, like "notes"`, "%s %s", jsonform.Quote(m.Key), problem)
+			}
+			add(m.Value, Binding{Name: m.Key, Grant: r.grant(m.Value)})
+		}
 	}
 	sortBindings(all)
 	return all

@@ -17,54 +17,61 @@ func with(fields string) string {
 	return `{"name": "notes", "version": "1.0.0", "description": "Keeps notes", "tools": ["add"],` + "\n" + fields + "}"
 }
 
-func TestParse(t *testing.T) {
-	tests := []struct {
-		name, text string
-		want       []Binding
-	}{
-		{"nothing asked for", with(`"bindings": {}`), nil},
-		{
-			"short form",
-			with(`"permissions": {"network": ["api.github.com", "*.Example.com"], "workspace": "read-write", "kv": true, "clock": true}`),
-			[]Binding{
-				{"clock", Clock{}},
-				{"kv", KV{}},
-				{"network", HTTP{[]http.Rule{
-					{Host: "api.github.com", Methods: []string{"*"}},
-					{Host: "*.Example.com", Methods: []string{"*"}},
-				}}},
-				{"workspace", Workspace{Path: "/", Access: ReadWrite}},
-			},
+var valid = []struct {
+	name, text string
+	want       []Binding
+}{
+	{"nothing asked for", with(`"bindings": {}`), nil},
+	{
+		"short form",
+		with(`"permissions": {"network": ["api.github.com", "*.Example.com"], "workspace": "read-write", "kv": true, "clock": true}`),
+		[]Binding{
+			{"clock", Clock{}},
+			{"kv", KV{}},
+			{"network", HTTP{Rules: []http.Rule{
+				{Host: "api.github.com", Methods: []string{"*"}},
+				{Host: "*.Example.com", Methods: []string{"*"}},
+			}}},
+			{"workspace", Workspace{Path: "/", Access: ReadWrite}},
 		},
-		{
-			"long form",
-			with(`"bindings": {
+	},
+	{
+		"long form",
+		with(`"bindings": {
 				"github": {"http": [{"host": "api.github.com", "methods": ["GET", "POST"], "path": "/repos/**", "headers": ["x-id"], "credential": "github-token", "as": "header:x-key"},
 				                    {"scheme": "http", "host": "127.0.0.1", "port": 8080, "maxResponse": 1024}]},
 				"notes": {"workspace": {"path": "/notes", "access": "read-write"}},
 				"docs": {"workspace": {}},
 				"dice": {"random": true}, "log": {"console": true}, "bytes": {"blob": true},
 				"crm": {"acme:crm/contacts@1.0.0": {"b": 1.50, "a": ["<&>"]}}}`),
-			[]Binding{
-				{"bytes", Blob{}},
-				{"crm", Custom{"acme:crm/contacts@1.0.0", json.RawMessage(`{"a":["<&>"],"b":1.50}`)}},
-				{"dice", Random{}},
-				{"docs", Workspace{Path: "/", Access: Read}},
-				{"github", HTTP{[]http.Rule{
-					{Host: "api.github.com", Methods: []string{"GET", "POST"}, Path: "/repos/**", Headers: []string{"x-id"}, Credential: "github-token", As: "header:x-key"},
-					{Scheme: "http", Host: "127.0.0.1", Port: 8080, MaxResponse: 1024},
-				}}},
-				{"log", Console{}},
-				{"notes", Workspace{Path: "/notes", Access: ReadWrite}},
-			},
+		[]Binding{
+			{"bytes", Blob{}},
+			{"crm", Custom{"acme:crm/contacts@1.0.0", json.RawMessage(`{"a":["<&>"],"b":1.50}`)}},
+			{"dice", Random{}},
+			{"docs", Workspace{Path: "/", Access: Read}},
+			{"github", HTTP{Rules: []http.Rule{
+				{Host: "api.github.com", Methods: []string{"GET", "POST"}, Path: "/repos/**", Headers: []string{"x-id"}, Credential: "github-token", As: "header:x-key"},
+				{Scheme: "http", Host: "127.0.0.1", Port: 8080, MaxResponse: 1024},
+			}}},
+			{"log", Console{}},
+			{"notes", Workspace{Path: "/notes", Access: ReadWrite}},
 		},
-		{
-			"both forms",
-			with(`"permissions": {"workspace": "read"}, "bindings": {"cache": {"kv": true}}`),
-			[]Binding{{"cache", KV{}}, {"workspace", Workspace{Path: "/", Access: Read}}},
-		},
-	}
-	for _, tt := range tests {
+	},
+	{
+		"dependencies and tests",
+		with(`"permissions": {"kv": true}, "dependencies": {"zod": "^4.0.0", "@scope/a.b_c": "1.x || >=2.0.0-rc.1 <3 || 1.2.3 - 2"},
+				"tests": [{"tool": "add", "input": {"b": 1.0, "a": null}, "expect": null, "name": "adds", "env": {"kv": {"a": 1}}}, {"tool": "add", "input": 1, "error": "no\nsuch"}]`),
+		[]Binding{{"kv", KV{}}},
+	},
+	{
+		"both forms",
+		with(`"permissions": {"workspace": "read"}, "bindings": {"cache": {"kv": true}}`),
+		[]Binding{{"cache", KV{}}, {"workspace", Workspace{Path: "/", Access: Read}}},
+	},
+}
+
+func TestParse(t *testing.T) {
+	for _, tt := range valid {
 		t.Run(tt.name, func(t *testing.T) {
 			m, err := Parse([]byte(tt.text))
 			if err != nil {
@@ -80,71 +87,96 @@ func TestParse(t *testing.T) {
 	}
 }
 
+var refused = []struct{ name, text, want string }{
+	{"nothing", ``, `line 1, column 1: this is not JSON: unexpected end of JSON input; write one JSON object`},
+	{"cut off", `{"name":`, `line 1, column 8: this is not JSON: unexpected end of JSON input; write one JSON object`},
+	{"text after it", "{}\n {}", `line 2, column 2: this is not JSON: invalid character '{' after top-level value; write one JSON object`},
+	{"a comment", "{\n  // hi\n}", `line 2, column 3: this is not JSON: invalid character '/' looking for beginning of object key string; write one JSON object`},
+	{"a list", `[]`, `line 1, column 1: a list where an object belongs; write ` + exampleManifest},
+	{"not UTF-8", "{\"näme\xff\": 1}", `line 1, column 7: these bytes are not UTF-8; write UTF-8 text`},
+	{"too large", strings.Repeat(" ", 300_000), `line 1, column 262145: the manifest has 300000 bytes; write at most 262144 bytes`},
+	{"too deep", strings.Repeat("[", 5000) + strings.Repeat("]", 5000), `line 1, column 17: ` + strings.Repeat("[0]", 16) + `: values are nested too deep; write at most 16 levels`},
+	{"no version", `{"name": "a", "description": "d", "tools": ["t"]}`, `line 1, column 1: the field "version" is missing; write ` + exampleManifest},
+	{"a typing error", with(`"permisssions": {}`), `line 2, column 1: permisssions: there is no such field; write "permissions"`},
+	{"an unknown field", with(`"main": "x.ts"`), `line 2, column 1: main: there is no such field; write one of name, version, description, tools, permissions, bindings, dependencies, tests`},
+	{"a doubled field", with(`"tools": ["steal"]`), `line 2, column 1: tools: this field is here twice; write each field once`},
+	{"a doubled field, escaped", with(`"t\u006fols": ["steal"]`), `line 2, column 1: tools: this field is here twice; write each field once`},
+	{"a field that hides", with(`"a\u202eb": 1`), `line 2, column 1: ["a\u202eb"]: there is no such field; write one of name, version, description, tools, permissions, bindings, dependencies, tests`},
+
+	{"name in capitals", `{"name": "Notes", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "Notes" is not of this form; write lower-case words with "-" between them, like "my-notes"`},
+	{"name with escapes", `{"name": "a\u001b[2J", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "a\x1b[2J" is not of this form; write lower-case words with "-" between them, like "my-notes"`},
+	{"name too long", `{"name": "` + strings.Repeat("a", 65) + `", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "` + strings.Repeat("a", 65) + `" has 65 bytes; write at most 64 bytes`},
+	{"version of two numbers", `{"name": "a", "version": "1.0", "description": "d", "tools": ["t"]}`, `line 1, column 26: version: "1.0" is not of this form; write three numbers, like "1.2.0"`},
+	{"version with a zero", `{"name": "a", "version": "1.02.0", "description": "d", "tools": ["t"]}`, `line 1, column 26: version: "1.02.0" is not of this form; write three numbers, like "1.2.0"`},
+	{"version as a number", `{"name": "a", "version": 1, "description": "d", "tools": ["t"]}`, `line 1, column 26: version: a number where text belongs; write three numbers, like "1.2.0"`},
+	{"empty description", `{"name": "a", "version": "1.0.0", "description": " ", "tools": ["t"]}`, `line 1, column 50: description: the description is empty; write what the extension does, in one paragraph`},
+	{"description that hides", `{"name": "a", "version": "1.0.0", "description": "reads \u202e only", "tools": ["t"]}`, `line 1, column 50: description: the description holds the character '\u202e'; write printable text`},
+	{"no tools", `{"name": "a", "version": "1.0.0", "description": "d", "tools": []}`, `line 1, column 64: tools: the list is empty; write ["create_pr"]`},
+	{"a tool twice", `{"name": "a", "version": "1.0.0", "description": "d", "tools": ["t", "t"]}`, `line 1, column 70: tools[1]: the tool "t" is here twice; write each tool once`},
+	{"a tool in kebab", `{"name": "a", "version": "1.0.0", "description": "d", "tools": ["create-pr"]}`, `line 1, column 65: tools[0]: "create-pr" is not of this form; write a lower-case name, like "create_pr"`},
+
+	{"a permission mistyped", with(`"permissions": {"netwrk": []}`), `line 2, column 17: permissions.netwrk: there is no such field; write "network"`},
+	{"browser", with(`"permissions": {"browser": ["example.com"]}`), `line 2, column 17: permissions.browser: there is no such field; write one of network, workspace, kv, clock, random, console, blob`},
+	{"network true", with(`"permissions": {"network": true}`), `line 2, column 28: permissions.network: true where a list belongs; write ["api.example.com"]`},
+	{"network with a URL", with(`"permissions": {"network": ["https://api.github.com/repos"]}`), `line 2, column 29: permissions.network[0]: "https://api.github.com/repos" is more than a host; write "api.github.com", or a rule with scheme and path in bindings`},
+	{"network with a star", with(`"permissions": {"network": ["*"]}`), `line 2, column 29: permissions.network[0]: the short form has no rule for every host; write in bindings {"network": {"http": [{"scheme": "https", "host": "*", "port": 443}]}}`},
+	{"network with a bad host", with(`"permissions": {"network": ["a b"]}`), `line 2, column 29: permissions.network[0]: http rule: the host "a b" is not a valid name; write a host, like "api.example.com" or "*.example.com"`},
+	{"workspace of another access", with(`"permissions": {"workspace": "write"}`), `line 2, column 30: permissions.workspace: "write" is not an access; write "read" or "read-write"`},
+	{"kv false", with(`"permissions": {"kv": false}`), `line 2, column 23: permissions.kv: false where true belongs; write true, or leave the field out`},
+
+	{"a name twice, in two forms", with(`"permissions": {"workspace": "read"}, "bindings": {"workspace": {"workspace": {"access": "read-write"}}}`), `line 2, column 65: bindings.workspace: the binding "workspace" is also made by permissions; write it under another name, or in one place only`},
+	{"a name in camel case", with(`"bindings": {"myNotes": {"kv": true}}`), `line 2, column 14: bindings.myNotes: "myNotes" is not of this form; write a lower-case name, like "notes"`},
+	{"a prototype", with(`"bindings": {"__proto__": {"kv": true}}`), `line 2, column 14: bindings.__proto__: "__proto__" is not of this form; write a lower-case name, like "notes"`},
+	{"a promise", with(`"bindings": {"then": {"kv": true}}`), `line 2, column 14: bindings.then: "then" means something else in JavaScript; write a lower-case name, like "notes"`},
+	{"no capability", with(`"bindings": {"a": {}}`), `line 2, column 19: bindings.a: a binding is one capability, and 0 are named here; write ` + exampleGrant},
+	{"two capabilities", with(`"bindings": {"a": {"kv": true, "clock": true}}`), `line 2, column 19: bindings.a: a binding is one capability, and 2 are named here; write ` + exampleGrant},
+	{"a capability mistyped", with(`"bindings": {"a": {"htttp": []}}`), `line 2, column 20: bindings.a.htttp: there is no such field; write "http"`},
+	{"kv with options", with(`"bindings": {"a": {"kv": {}}}`), `line 2, column 26: bindings.a.kv: an object where true belongs; write true, or leave the field out`},
+	{"a path that climbs", with(`"bindings": {"a": {"workspace": {"path": "/a/../../b"}}}`), `line 2, column 42: bindings.a.workspace.path: "/a/../../b" holds the segment ".."; write a path from the top of the workspace, like "/notes"`},
+	{"a relative path", with(`"bindings": {"a": {"workspace": {"path": "notes"}}}`), `line 2, column 42: bindings.a.workspace.path: "notes" does not start with /; write a path from the top of the workspace, like "/notes"`},
+	{"a path with a zero", with(`"bindings": {"a": {"workspace": {"path": "/a\u0000"}}}`), `line 2, column 42: bindings.a.workspace.path: "/a\x00" holds a control character; write a path from the top of the workspace, like "/notes"`},
+
+	{"a rule without host", with(`"bindings": {"a": {"http": [{"path": "/x"}]}}`), `line 2, column 29: bindings.a.http[0]: the field "host" is missing; write ` + exampleRule},
+	{"no rules", with(`"bindings": {"a": {"http": []}}`), `line 2, column 28: bindings.a.http: the list is empty; write [{"host": "api.example.com"}]`},
+	{"addresses", with(`"bindings": {"a": {"http": [{"host": "x.com", "addresses": ["10.0.0.0/8"]}]}}`), `line 2, column 47: bindings.a.http[0].addresses: there is no such field; write one of scheme, host, port, methods, path, headers, credential, as, maxResponse`},
+	{"a credential that is no name", with(`"bindings": {"a": {"http": [{"host": "x.com", "credential": "ghp_ABC"}]}}`), `line 2, column 61: bindings.a.http[0].credential: http rule: credential is not a name of a-z, 0-9, - and _; write the name of a secret, like "github-token"`},
+	{"a credential in an unknown place", with(`"bindings": {"a": {"http": [{"host": "x.com", "credential": "a", "as": "cookie"}]}}`), `line 2, column 72: bindings.a.http[0].as: http rule: as is not bearer, basic, header:NAME or query:NAME; write "bearer", "basic", "header:NAME" or "query:NAME", beside a credential`},
+	{"a credential for any host", with(`"bindings": {"a": {"http": [{"scheme": "https", "host": "*", "port": 443, "credential": "a"}]}}`), `line 2, column 29: bindings.a.http[0]: http rule: a credential needs a host that is named; write ` + exampleRule},
+	{"a rule with another scheme", with(`"bindings": {"a": {"http": [{"host": "x.com", "scheme": "file"}]}}`), `line 2, column 57: bindings.a.http[0].scheme: http rule: the scheme "file" is not https or http; write "https" or "http"`},
+	{"a rule with a large port", with(`"bindings": {"a": {"http": [{"host": "x.com", "port": 70000}]}}`), `line 2, column 55: bindings.a.http[0].port: http rule: port: it cannot be of this kind: number 70000; write a number from 1 to 65535`},
+	{"any host without port", with(`"bindings": {"a": {"http": [{"host": "*"}]}}`), `line 2, column 29: bindings.a.http[0]: http rule: the host * needs a scheme and a port; write ` + exampleRule},
+
+	{"an interface of ours", with(`"bindings": {"a": {"stile:capability/kv@0.1.0": {}}}`), `line 2, column 20: bindings.a["stile:capability/kv@0.1.0"]: stile: and wasi: are not an embedder's; write one of http, workspace, kv, clock, random, console, blob`},
+	{"an interface misnamed", with(`"bindings": {"a": {"acme:crm": {}}}`), `line 2, column 20: bindings.a["acme:crm"]: this is not the name of a WIT interface; write "acme:crm/contacts@1.0.0"`},
+	{"a dependency in a list", with(`"dependencies": ["zod"]`), `line 2, column 17: dependencies: a list where an object belongs; write {"zod": "^4.0.0"}`},
+	{"a package in capitals", with(`"dependencies": {"Zod": "1"}`), `line 2, column 18: dependencies.Zod: "Zod" is not of this form; write the name of an npm package, like "zod" or "@scope/name"`},
+	{"a package that is a path", with(`"dependencies": {"../zod": "1"}`), `line 2, column 18: dependencies["../zod"]: "../zod" is not of this form; write the name of an npm package, like "zod" or "@scope/name"`},
+	{"a package in a scope that is a path", with(`"dependencies": {"@a/..": "1"}`), `line 2, column 18: dependencies["@a/.."]: "@a/.." is not of this form; write the name of an npm package, like "zod" or "@scope/name"`},
+	{"a package that is an option", with(`"dependencies": {"--registry": "1"}`), `line 2, column 18: dependencies["--registry"]: "--registry" is not of this form; write the name of an npm package, like "zod" or "@scope/name"`},
+	{"a package that is a folder", with(`"dependencies": {"node_modules": "1"}`), `line 2, column 18: dependencies.node_modules: "node_modules" is the name of no package; write the name of an npm package, like "zod" or "@scope/name"`},
+	{"a package with a Cyrillic letter", with(`"dependencies": {"zоd": "1"}`), `line 2, column 18: dependencies["zоd"]: "zоd" is not of this form; write the name of an npm package, like "zod" or "@scope/name"`},
+	{"a package with a long name", with(`"dependencies": {"` + strings.Repeat("a", 215) + `": "1"}`), `line 2, column 18: dependencies["` + strings.Repeat("a", 80) + `..."]: "` + strings.Repeat("a", 80) + `..." has 215 bytes; 214 are allowed; write the name of an npm package, like "zod" or "@scope/name"`},
+	{"a range that is a number", with(`"dependencies": {"zod": 1}`), `line 2, column 25: dependencies.zod: a number where text belongs; write a range of versions, like "^1.2.3"`},
+	{"a range that is long", with(`"dependencies": {"zod": "1` + strings.Repeat(" || 1", 60) + `"}`), `line 2, column 25: dependencies.zod: the range has 301 bytes; write at most 256 bytes`},
+
+	{"no tests", with(`"tests": []`), `line 2, column 10: tests: the list is empty; write [` + exampleTest + `]`},
+	{"a test of nothing", with(`"tests": [{"input": 1, "expect": 1}]`), `line 2, column 11: tests[0]: the field "tool" is missing; write ` + exampleTest},
+	{"a test of another tool", with(`"tests": [{"tool": "ad", "input": 1, "expect": 1}]`), `line 2, column 20: tests[0].tool: "ad" is not among the tools; write "add"`},
+	{"a test of no tool", with(`"tests": [{"tool": "remove", "input": 1, "expect": 1}]`), `line 2, column 20: tests[0].tool: "remove" is not among the tools; write one of tools`},
+	{"a test that expects nothing", with(`"tests": [{"tool": "add", "input": 1}]`), `line 2, column 11: tests[0]: a test has one of "expect" and "error"; write ` + exampleTest},
+	{"a test that expects two things", with(`"tests": [{"tool": "add", "input": 1, "expect": null, "error": "x"}]`), `line 2, column 11: tests[0]: a test has one of "expect" and "error"; write ` + exampleTest},
+	{"a test of any failure", with(`"tests": [{"tool": "add", "input": 1, "error": ""}]`), `line 2, column 48: tests[0].error: every message holds the empty text; write what the message holds`},
+	{"a test of a long failure", with(`"tests": [{"tool": "add", "input": 1, "error": "` + strings.Repeat("a", 1001) + `"}]`), `line 2, column 48: tests[0].error: the text has 1001 bytes; write at most 1000 bytes`},
+	{"a test with a name that hides", with(`"tests": [{"tool": "add", "input": 1, "expect": 1, "name": "a\u200bb"}]`), `line 2, column 60: tests[0].name: the name of the test holds the character '\u200b'; write printable text`},
+	{"a test with an empty name", with(`"tests": [{"tool": "add", "input": 1, "expect": 1, "name": ""}]`), `line 2, column 60: tests[0].name: the name of the test is empty; write "adds two numbers"`},
+	{"a test with a binding that is not there", with(`"permissions": {"kv": true}, "tests": [{"tool": "add", "input": 1, "expect": 1, "env": {"notes": 1}}]`), `line 2, column 89: tests[0].env.notes: there is no such field; write one of kv`},
+	{"a test with bindings where there are none", with(`"tests": [{"tool": "add", "input": 1, "expect": 1, "env": {"notes": 1}}]`), `line 2, column 59: tests[0].env: the manifest asks for no bindings, so the test answers for none; write "bindings" beside tests`},
+
+	{"an interface with a list", with(`"bindings": {"a": {"acme:crm/c": []}}`), `line 2, column 34: bindings.a["acme:crm/c"]: a list where an object belongs; write {}`},
+}
+
 func TestParseRefuses(t *testing.T) {
-	tests := []struct{ name, text, want string }{
-		{"nothing", ``, `line 1, column 1: this is not JSON: unexpected end of JSON input; write one JSON object`},
-		{"cut off", `{"name":`, `line 1, column 8: this is not JSON: unexpected end of JSON input; write one JSON object`},
-		{"text after it", "{}\n {}", `line 2, column 2: this is not JSON: invalid character '{' after top-level value; write one JSON object`},
-		{"a comment", "{\n  // hi\n}", `line 2, column 3: this is not JSON: invalid character '/' looking for beginning of object key string; write one JSON object`},
-		{"a list", `[]`, `line 1, column 1: a list where an object belongs; write ` + exampleManifest},
-		{"not UTF-8", "{\"näme\xff\": 1}", `line 1, column 7: these bytes are not UTF-8; write UTF-8 text`},
-		{"too large", strings.Repeat(" ", 300_000), `line 1, column 262145: the manifest has 300000 bytes; write at most 262144 bytes`},
-		{"too deep", strings.Repeat("[", 5000) + strings.Repeat("]", 5000), `line 1, column 17: ` + strings.Repeat("[0]", 16) + `: values are nested too deep; write at most 16 levels`},
-		{"no version", `{"name": "a", "description": "d", "tools": ["t"]}`, `line 1, column 1: the field "version" is missing; write ` + exampleManifest},
-		{"a typing error", with(`"permisssions": {}`), `line 2, column 1: permisssions: there is no such field; write "permissions"`},
-		{"an unknown field", with(`"main": "x.ts"`), `line 2, column 1: main: there is no such field; write one of name, version, description, tools, permissions, bindings`},
-		{"a doubled field", with(`"tools": ["steal"]`), `line 2, column 1: tools: this field is here twice; write each field once`},
-		{"a doubled field, escaped", with(`"t\u006fols": ["steal"]`), `line 2, column 1: tools: this field is here twice; write each field once`},
-		{"a field that hides", with(`"a\u202eb": 1`), `line 2, column 1: ["a\u202eb"]: there is no such field; write one of name, version, description, tools, permissions, bindings`},
-
-		{"name in capitals", `{"name": "Notes", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "Notes" is not of this form; write lower-case words with "-" between them, like "my-notes"`},
-		{"name with escapes", `{"name": "a\u001b[2J", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "a\x1b[2J" is not of this form; write lower-case words with "-" between them, like "my-notes"`},
-		{"name too long", `{"name": "` + strings.Repeat("a", 65) + `", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "` + strings.Repeat("a", 65) + `" has 65 bytes; write at most 64 bytes`},
-		{"version of two numbers", `{"name": "a", "version": "1.0", "description": "d", "tools": ["t"]}`, `line 1, column 26: version: "1.0" is not of this form; write three numbers, like "1.2.0"`},
-		{"version with a zero", `{"name": "a", "version": "1.02.0", "description": "d", "tools": ["t"]}`, `line 1, column 26: version: "1.02.0" is not of this form; write three numbers, like "1.2.0"`},
-		{"version as a number", `{"name": "a", "version": 1, "description": "d", "tools": ["t"]}`, `line 1, column 26: version: a number where text belongs; write three numbers, like "1.2.0"`},
-		{"empty description", `{"name": "a", "version": "1.0.0", "description": " ", "tools": ["t"]}`, `line 1, column 50: description: the description is empty; write what the extension does, in one paragraph`},
-		{"description that hides", `{"name": "a", "version": "1.0.0", "description": "reads \u202e only", "tools": ["t"]}`, `line 1, column 50: description: the description holds the character '\u202e'; write printable text`},
-		{"no tools", `{"name": "a", "version": "1.0.0", "description": "d", "tools": []}`, `line 1, column 64: tools: the list is empty; write ["create_pr"]`},
-		{"a tool twice", `{"name": "a", "version": "1.0.0", "description": "d", "tools": ["t", "t"]}`, `line 1, column 70: tools[1]: the tool "t" is here twice; write each tool once`},
-		{"a tool in kebab", `{"name": "a", "version": "1.0.0", "description": "d", "tools": ["create-pr"]}`, `line 1, column 65: tools[0]: "create-pr" is not of this form; write a lower-case name, like "create_pr"`},
-
-		{"a permission mistyped", with(`"permissions": {"netwrk": []}`), `line 2, column 17: permissions.netwrk: there is no such field; write "network"`},
-		{"browser", with(`"permissions": {"browser": ["example.com"]}`), `line 2, column 17: permissions.browser: there is no such field; write one of network, workspace, kv, clock, random, console, blob`},
-		{"network true", with(`"permissions": {"network": true}`), `line 2, column 28: permissions.network: true where a list belongs; write ["api.example.com"]`},
-		{"network with a URL", with(`"permissions": {"network": ["https://api.github.com/repos"]}`), `line 2, column 29: permissions.network[0]: "https://api.github.com/repos" is more than a host; write "api.github.com", or a rule with scheme and path in bindings`},
-		{"network with a star", with(`"permissions": {"network": ["*"]}`), `line 2, column 29: permissions.network[0]: the short form has no rule for every host; write in bindings {"network": {"http": [{"scheme": "https", "host": "*", "port": 443}]}}`},
-		{"network with a bad host", with(`"permissions": {"network": ["a b"]}`), `line 2, column 29: permissions.network[0]: http rule: the host "a b" is not a valid name; write a host, like "api.example.com" or "*.example.com"`},
-		{"workspace of another access", with(`"permissions": {"workspace": "write"}`), `line 2, column 30: permissions.workspace: "write" is not an access; write "read" or "read-write"`},
-		{"kv false", with(`"permissions": {"kv": false}`), `line 2, column 23: permissions.kv: false where true belongs; write true, or leave the field out`},
-
-		{"a name twice, in two forms", with(`"permissions": {"workspace": "read"}, "bindings": {"workspace": {"workspace": {"access": "read-write"}}}`), `line 2, column 65: bindings.workspace: the binding "workspace" is also made by permissions; write it under another name, or in one place only`},
-		{"a name in camel case", with(`"bindings": {"myNotes": {"kv": true}}`), `line 2, column 14: bindings.myNotes: "myNotes" is not of this form; write a lower-case name, like "notes"`},
-		{"a prototype", with(`"bindings": {"__proto__": {"kv": true}}`), `line 2, column 14: bindings.__proto__: "__proto__" is not of this form; write a lower-case name, like "notes"`},
-		{"a promise", with(`"bindings": {"then": {"kv": true}}`), `line 2, column 14: bindings.then: "then" means something else in JavaScript; write a lower-case name, like "notes"`},
-		{"no capability", with(`"bindings": {"a": {}}`), `line 2, column 19: bindings.a: a binding is one capability, and 0 are named here; write ` + exampleGrant},
-		{"two capabilities", with(`"bindings": {"a": {"kv": true, "clock": true}}`), `line 2, column 19: bindings.a: a binding is one capability, and 2 are named here; write ` + exampleGrant},
-		{"a capability mistyped", with(`"bindings": {"a": {"htttp": []}}`), `line 2, column 20: bindings.a.htttp: there is no such field; write "http"`},
-		{"kv with options", with(`"bindings": {"a": {"kv": {}}}`), `line 2, column 26: bindings.a.kv: an object where true belongs; write true, or leave the field out`},
-		{"a path that climbs", with(`"bindings": {"a": {"workspace": {"path": "/a/../../b"}}}`), `line 2, column 42: bindings.a.workspace.path: "/a/../../b" holds the segment ".."; write a path from the top of the workspace, like "/notes"`},
-		{"a relative path", with(`"bindings": {"a": {"workspace": {"path": "notes"}}}`), `line 2, column 42: bindings.a.workspace.path: "notes" does not start with /; write a path from the top of the workspace, like "/notes"`},
-		{"a path with a zero", with(`"bindings": {"a": {"workspace": {"path": "/a\u0000"}}}`), `line 2, column 42: bindings.a.workspace.path: "/a\x00" holds a control character; write a path from the top of the workspace, like "/notes"`},
-
-		{"a rule without host", with(`"bindings": {"a": {"http": [{"path": "/x"}]}}`), `line 2, column 29: bindings.a.http[0]: the field "host" is missing; write ` + exampleRule},
-		{"no rules", with(`"bindings": {"a": {"http": []}}`), `line 2, column 28: bindings.a.http: the list is empty; write [{"host": "api.example.com"}]`},
-		{"addresses", with(`"bindings": {"a": {"http": [{"host": "x.com", "addresses": ["10.0.0.0/8"]}]}}`), `line 2, column 47: bindings.a.http[0].addresses: there is no such field; write one of scheme, host, port, methods, path, headers, credential, as, maxResponse`},
-		{"a credential that is no name", with(`"bindings": {"a": {"http": [{"host": "x.com", "credential": "ghp_ABC"}]}}`), `line 2, column 61: bindings.a.http[0].credential: http rule: credential is not a name of a-z, 0-9, - and _; write the name of a secret, like "github-token"`},
-		{"a credential in an unknown place", with(`"bindings": {"a": {"http": [{"host": "x.com", "credential": "a", "as": "cookie"}]}}`), `line 2, column 72: bindings.a.http[0].as: http rule: as is not bearer, basic, header:NAME or query:NAME; write "bearer", "basic", "header:NAME" or "query:NAME", beside a credential`},
-		{"a credential for any host", with(`"bindings": {"a": {"http": [{"scheme": "https", "host": "*", "port": 443, "credential": "a"}]}}`), `line 2, column 29: bindings.a.http[0]: http rule: a credential needs a host that is named; write ` + exampleRule},
-		{"a rule with another scheme", with(`"bindings": {"a": {"http": [{"host": "x.com", "scheme": "file"}]}}`), `line 2, column 57: bindings.a.http[0].scheme: http rule: the scheme "file" is not https or http; write "https" or "http"`},
-		{"a rule with a large port", with(`"bindings": {"a": {"http": [{"host": "x.com", "port": 70000}]}}`), `line 2, column 55: bindings.a.http[0].port: http rule: port: it cannot be of this kind: number 70000; write a number from 1 to 65535`},
-		{"any host without port", with(`"bindings": {"a": {"http": [{"host": "*"}]}}`), `line 2, column 29: bindings.a.http[0]: http rule: the host * needs a scheme and a port; write ` + exampleRule},
-
-		{"an interface of ours", with(`"bindings": {"a": {"stile:capability/kv@0.1.0": {}}}`), `line 2, column 20: bindings.a["stile:capability/kv@0.1.0"]: stile: and wasi: are not an embedder's; write one of http, workspace, kv, clock, random, console, blob`},
-		{"an interface misnamed", with(`"bindings": {"a": {"acme:crm": {}}}`), `line 2, column 20: bindings.a["acme:crm"]: this is not the name of a WIT interface; write "acme:crm/contacts@1.0.0"`},
-		{"an interface with a list", with(`"bindings": {"a": {"acme:crm/c": []}}`), `line 2, column 34: bindings.a["acme:crm/c"]: a list where an object belongs; write {}`},
-	}
-	for _, tt := range tests {
+	for _, tt := range refused {
 		t.Run(tt.name, func(t *testing.T) {
 			m, err := Parse([]byte(tt.text))
 			var problem *ManifestError
@@ -167,6 +199,8 @@ func TestParseCounts(t *testing.T) {
 		return strings.Join(items, ",")
 	}
 	for name, text := range map[string]string{
+		"dependencies":             with(`"dependencies": {` + list(101, `"p%d": "1"`) + `}`),
+		"tests[100]":               with(`"tests": [` + list(101, `{"tool": "add", "input": %d, "expect": 1}`) + `]`),
 		"tools[256]":               `{"name": "a", "version": "1.0.0", "description": "d", "tools": [` + list(257, `"t%d"`) + `]}`,
 		"bindings":                 with(`"bindings": {` + list(65, `"b%d": {"kv": true}`) + `}`),
 		"bindings.a.http[256]":     with(`"bindings": {"a": {"http": [` + list(257, `{"host": "h%d.com"}`) + `]}}`),
@@ -185,7 +219,8 @@ func TestCanonical(t *testing.T) {
 		"bindings": {"network": {"http": [{"methods": ["*"], "host": "x.com"}]}, "kv": {"kv": true}}}`
 	want := `{"name":"a","version":"1.0.0-rc.1+x","description":"<d>","tools":["a","b"],` +
 		`"bindings":{"kv":{"kv":true},"network":{"http":[{"host":"x.com","methods":["*"]}]}}}`
-	for _, text := range []string{short, long, want} {
+	tested := strings.TrimSuffix(short, "}") + `, "dependencies": {}, "tests": [{"tool": "a", "input": 1, "expect": 1}]}`
+	for _, text := range []string{short, long, want, tested} {
 		m, err := Parse([]byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -196,9 +231,60 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
+// A dependency comes from the registry, whatever npm would make of other texts.
+func TestDependencies(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"1": true, "1.2": true, "1.2.3": true, "v1.2.3": true, "=1.2.3": true, "^1.2.3": true, "~1.2": true, ">=1 <2": true, ">= 1.2.3": true, "*": true,
+		"1.x": true, "1.2.X": true, "1.2.3-beta.1": true, "1.2.3+build": true, "^0.0.1 || ^1": true, "1||2": true, "1.2.3 - 2.3.4": true, "1.0.0-tgz": true,
+		"": false, " ": false, "latest": false, "next": false, "beta.tgz": false, "1.0.0-a.tgz": false, "1.0.0-a.TGZ": false, "1 || 2.0.0-a.tar.gz": false, "1.0.0+a.tar": false,
+		"file:../x": false, "link:../x": false, "./x": false, "/x": false, "~/x": false, `C:\x`: false, `..\x`: false, "npm:zod@1": false, "npm:1": false,
+		"workspace:*": false, "workspace:^1": false, "git+ssh://git@github.com/a/b": false, "git@github.com:a/b": false, "github:a/b": false, "a/b": false,
+		"a/b#semver:1": false, "https://example.com/a.tgz": false, "HTTP://example.com": false, "1 2\n3": false, "1\n": false, "01": false, "1.2.3.4": false,
+		">1 ||": false, "|| 1": false, "1, 2": false, "!=1": false, "=>1": false, "^": false, "\u0661": false, "1.2.3-": false, "$x": false, "${x}": false, "`x`": false, "1 -2": false,
+		"9999999999999999": false,
+	} {
+		quoted, _ := json.Marshal(text)
+		m, err := Parse([]byte(with(`"dependencies": {"zod": ` + string(quoted) + `}`)))
+		if (err == nil) != ok || ok && m.Dependencies["zod"] != text {
+			t.Errorf("%q: %v", text, err)
+		}
+		var problem *ManifestError
+		if err != nil && (!errors.As(err, &problem) || problem.Path != "dependencies.zod" || !strings.Contains(problem.Instead, "^1.2.3")) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestTests(t *testing.T) {
+	m, err := Parse([]byte(valid[3].text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Test{
+		{Name: "adds", Tool: "add", Input: json.RawMessage(`{"a":null,"b":1.0}`), Expect: json.RawMessage("null"), Env: map[string]json.RawMessage{"kv": json.RawMessage(`{"a":1}`)}},
+		{Tool: "add", Input: json.RawMessage("1"), Error: "no\nsuch"},
+	}
+	if !reflect.DeepEqual(m.Tests, want) {
+		t.Errorf("got %+v", m.Tests)
+	}
+	if got := string(m.Canonical()); !strings.HasSuffix(got, `"dependencies":{"@scope/a.b_c":"1.x || >=2.0.0-rc.1 <3 || 1.2.3 - 2","zod":"^4.0.0"}}`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestProblem(t *testing.T) {
+	_, err := Parse([]byte(with(`"permisssions": {}`)))
+	var problem *ManifestError
+	if !errors.As(err, &problem) || problem.Problem() != (Problem{File: "manifest.json", Line: 2, Column: 1, Text: "permisssions: there is no such field", Fix: `"permissions"`}) {
+		t.Errorf("got %+v", err)
+	}
+}
+
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(with(`"permissions": {"network": ["a.com"], "workspace": "read"}`)))
 	f.Add([]byte(with(`"bindings": {"a": {"http": [{"host": "*.b.com", "port": 1, "path": "/a*/**"}]}, "b": {"x:y/z": {"q": [1e400]}}}`)))
+	f.Add([]byte(with(`"dependencies": {"@a/b": "^1.2.3-a.b+c || 1 - 2"}, "tests": [{"tool": "add", "input": 1e9, "error": "x", "env": {}}]`)))
+	schema := compileSchema(f)
 	f.Add([]byte("{\"a\xff\": [[[[\"\\ud800\"]]]]}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := Parse(text)
@@ -209,6 +295,10 @@ func FuzzManifest(f *testing.F) {
 			}
 			return
 		}
+		if !accepts(t, schema, text) {
+			t.Fatalf("the schema refuses %s", text)
+		}
+		m.Tests = nil
 		again, err := Parse(m.Canonical())
 		if err != nil || !reflect.DeepEqual(m, again) || !bytes.Equal(m.Canonical(), again.Canonical()) {
 			t.Fatalf("%s\nagain %+v, %v", m.Canonical(), again, err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/extension/internal/jsonform"
 )
 
 // ruleFields are the fields of an http rule, each with an example of what to write.
@@ -24,43 +25,43 @@ const exampleRule = `{"host": "api.example.com", "methods": ["GET"], "path": "/r
 
 // rule reads one element of a binding's http. The http package decides what is valid; where it refuses the rule, the
 // fields are tried one by one to find the one at fault.
-func (r *reader) rule(n *node) http.Rule {
+func (r *reader) rule(n *jsonform.Node) http.Rule {
 	names := make([]string, len(ruleFields))
 	for i, f := range ruleFields {
 		names[i] = f.name
 	}
-	fields := r.fields(n, exampleRule, names, "host")
-	if r.err != nil {
+	fields := r.Fields(n, exampleRule, names, "host")
+	if r.Err != nil {
 		return http.Rule{}
 	}
-	rule, err := decodeRule(n.plain())
+	rule, err := decodeRule(n.Plain())
 	if err == nil {
 		return rule
 	}
 	for _, f := range ruleFields {
 		if field := fields[f.name]; field != nil {
 			alone := map[string]any{"scheme": "https", "host": "example.com", "port": 443}
-			alone[f.name] = field.plain()
+			alone[f.name] = field.Plain()
 			if f.name == "as" {
 				alone["credential"] = "a"
 			}
 			if _, err := decodeRule(alone); err != nil {
-				r.fail(field, f.example, "%s", err)
+				r.Fail(field, f.example, "%s", err)
 			}
 		}
 	}
-	r.fail(n, exampleRule, "%s", err)
+	r.Fail(n, exampleRule, "%s", err)
 	return rule
 }
 
 // host reads one element of the short form's network: https on the default port, with every method and path.
-func (r *reader) host(n *node) http.Rule {
-	host := r.str(n, `"api.example.com"`)
-	if r.err != nil {
+func (r *reader) host(n *jsonform.Node) http.Rule {
+	host := r.Text(n, `"api.example.com"`)
+	if r.Err != nil {
 		return http.Rule{}
 	}
 	if host == "*" {
-		r.fail(n, `in bindings {"network": {"http": [{"scheme": "https", "host": "*", "port": 443}]}}`, "the short form has no rule for every host")
+		r.Fail(n, `in bindings {"network": {"http": [{"scheme": "https", "host": "*", "port": 443}]}}`, "the short form has no rule for every host")
 	}
 	_, bare, hasScheme := strings.Cut(host, "://")
 	if !hasScheme {
@@ -68,11 +69,11 @@ func (r *reader) host(n *node) http.Rule {
 	}
 	bare, _, _ = strings.Cut(bare, "/")
 	if bare != host {
-		r.fail(n, quote(bare)+", or a rule with scheme and path in bindings", "%s is more than a host", quote(host))
+		r.Fail(n, jsonform.Quote(bare)+", or a rule with scheme and path in bindings", "%s is more than a host", jsonform.Quote(host))
 	}
 	rule, err := decodeRule(map[string]any{"host": host, "methods": []string{"*"}})
 	if err != nil {
-		r.fail(n, `a host, like "api.example.com" or "*.example.com"`, "%s", err)
+		r.Fail(n, `a host, like "api.example.com" or "*.example.com"`, "%s", err)
 	}
 	return rule
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/stilehost/stile/extension/internal/jsonform"
 )
 
 // SpecError is the problem of a binding given on a command line.
@@ -19,7 +21,7 @@ type SpecError struct {
 
 // Error implements error.
 func (e *SpecError) Error() string {
-	return fmt.Sprintf("binding %s: %s; write %s", quote(e.Spec), e.Message, e.Instead)
+	return fmt.Sprintf("binding %s: %s; write %s", jsonform.Quote(e.Spec), e.Message, e.Instead)
 }
 
 const (
@@ -33,8 +35,8 @@ const (
 // specKinds are the kinds of a command line: those of a manifest, directories and tools.
 var specKinds = append(slices.Clone(kinds), "dir", "tools")
 
-// storeName names a workspace or a bucket; it may become part of a file's name.
-var storeName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+// storeName names a workspace or a bucket, of an agent or a user where it starts with one; it may become part of a file's name.
+var storeName = regexp.MustCompile(`^((agent|user)\.` + ownerName + `\.)?` + ownerName + `$`)
 
 // ParseSpecs reads the bindings of a command line with [ParseSpec], in byte order of their names. Several http specs with
 // one name are the rules of one binding; any other name stands once. An error is a *[SpecError].
@@ -53,7 +55,7 @@ func ParseSpecs(specs []string) ([]Binding, error) {
 		more, isHTTP := b.Grant.(HTTP)
 		rules, wasHTTP := all[i].Grant.(HTTP)
 		if !isHTTP || !wasHTTP {
-			return nil, &SpecError{spec, fmt.Sprintf("the name %s is taken by another binding", quote(b.Name)), "another name"}
+			return nil, &SpecError{spec, fmt.Sprintf("the name %s is taken by another binding", jsonform.Quote(b.Name)), "another name"}
 		}
 		all[i].Grant = HTTP{Rules: append(rules.Rules, more.Rules...)}
 	}
@@ -84,7 +86,7 @@ func ParseSpec(spec string) (Binding, error) {
 		return fail(exampleSpec, `there is no "="`)
 	}
 	if problem := bindingNameProblem(name); problem != "" {
-		return fail(`a lower-case name, like "notes"`, "the name %s %s", quote(name), problem)
+		return fail(`a lower-case name, like "notes"`, "the name %s %s", jsonform.Quote(name), problem)
 	}
 	head, options, _ := strings.Cut(rest, ",")
 	kind, argument, hasArgument := strings.Cut(head, ":")
@@ -111,10 +113,10 @@ func ParseSpec(spec string) (Binding, error) {
 		return fail("one of "+strings.Join(specKinds, ", "), "%s is not in this version", kind)
 	default:
 		instead := "one of " + strings.Join(specKinds, ", ")
-		if near := nearest(kind, specKinds); near != "" {
+		if near := jsonform.Nearest(kind, specKinds); near != "" {
 			instead = near
 		}
-		return fail(instead, "there is no kind %s", quote(kind))
+		return fail(instead, "there is no kind %s", jsonform.Quote(kind))
 	}
 	if err != nil {
 		err.Spec = spec
@@ -139,10 +141,10 @@ func workspaceSpec(argument, options string) (Grant, *SpecError) {
 	store, path, _ := strings.Cut(argument, "/")
 	g := Workspace{Store: store, Path: "/" + path, Access: Read}
 	if !storeName.MatchString(store) {
-		return nil, &SpecError{Message: fmt.Sprintf("%s cannot name a workspace, %s can", quote(store), storeNames), Instead: example}
+		return nil, &SpecError{Message: fmt.Sprintf("%s cannot name a workspace, %s can", jsonform.Quote(store), storeNames), Instead: example}
 	}
 	if problem := pathProblem(g.Path); problem != "" {
-		return nil, &SpecError{Message: fmt.Sprintf("the path %s %s", quote(g.Path), problem), Instead: example}
+		return nil, &SpecError{Message: fmt.Sprintf("the path %s %s", jsonform.Quote(g.Path), problem), Instead: example}
 	}
 	var err *SpecError
 	g.Access, err = access("workspace", options, example)
@@ -165,7 +167,7 @@ func access(what, options, example string) (Access, *SpecError) {
 	case "rw":
 		return ReadWrite, nil
 	default:
-		return "", &SpecError{Message: fmt.Sprintf("a %s has no option %s", what, quote(options)), Instead: example}
+		return "", &SpecError{Message: fmt.Sprintf("a %s has no option %s", what, jsonform.Quote(options)), Instead: example}
 	}
 }
 
@@ -173,9 +175,9 @@ func kvSpec(argument, options string) (Grant, *SpecError) {
 	const example = "kv:NAME"
 	switch {
 	case !storeName.MatchString(argument):
-		return nil, &SpecError{Message: fmt.Sprintf("%s cannot name a bucket, %s can", quote(argument), storeNames), Instead: example}
+		return nil, &SpecError{Message: fmt.Sprintf("%s cannot name a bucket, %s can", jsonform.Quote(argument), storeNames), Instead: example}
 	case options != "":
-		return nil, &SpecError{Message: fmt.Sprintf("a bucket has no option %s", quote(options)), Instead: example}
+		return nil, &SpecError{Message: fmt.Sprintf("a bucket has no option %s", jsonform.Quote(options)), Instead: example}
 	}
 	return KV{Store: argument}, nil
 }

@@ -35,7 +35,7 @@ func TestParseSpecs(t *testing.T) {
 		{
 			"http",
 			[]string{"github=http:https://api.github.com/repos/**,methods=GET+POST,credential=github-token,as=query:key"},
-			[]Binding{{"github", HTTP{[]http.Rule{{
+			[]Binding{{"github", HTTP{Rules: []http.Rule{{
 				Scheme: "https", Host: "api.github.com", Path: "/repos/**", Methods: []string{"GET", "POST"}, Credential: "github-token", As: "query:key",
 			}}}}},
 		},
@@ -43,7 +43,7 @@ func TestParseSpecs(t *testing.T) {
 		{
 			"several rules",
 			[]string{"a=http:http://*:8080/**", "a=http:http://127.0.0.1:8080/ok/**", "a=http:https://[::1]:1,addresses=10.0.0.0/8"},
-			[]Binding{{"a", HTTP{[]http.Rule{
+			[]Binding{{"a", HTTP{Rules: []http.Rule{
 				{Scheme: "http", Host: "*", Port: 8080, Path: "/**"},
 				{Scheme: "http", Host: "127.0.0.1", Port: 8080, Path: "/ok/**"},
 				{Scheme: "https", Host: "[::1]", Port: 1, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},

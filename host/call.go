@@ -32,6 +32,9 @@ type Request struct {
 	Approved []abi.Definition
 	// Observe, when not nil, is shown every operation once, when it is over, on the goroutine of the call.
 	Observe func(Operation)
+	// Idle, when not nil, is called on the goroutine of the call when the guest waits and nothing that it waits for is ready,
+	// before the host waits too. When it returns true the host looks again. So a clock can move where it would have to pass.
+	Idle func() bool
 	// Recorder takes the recording of this call. Default: Options.Recorder.
 	Recorder Recorder
 
@@ -106,6 +109,7 @@ type call struct {
 	faults  []error // of closing what grants left open
 	usage   Usage
 	observe func(Operation)
+	idle    func() bool
 	record  *record // nil when nothing is recorded
 	replay  *player // answers in the place of capabilities; nil in an ordinary call
 }
@@ -171,7 +175,7 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 	clock, phases := phaseClock{time.Now()}, Phases{}
 	f := newFrame(c, r, limits, outer)
 	in := &call{
-		host: h, ctx: context.WithValue(ctx, frameKey{}, f), limits: limits, observe: r.Observe, record: r.record, replay: r.replay,
+		host: h, ctx: context.WithValue(ctx, frameKey{}, f), limits: limits, observe: r.Observe, idle: r.Idle, record: r.record, replay: r.replay,
 		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
 	}
 	in.store = h.engine.NewStore(wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Outer: outer.processor(), Done: ctx.Done()}, in)

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -102,6 +103,8 @@ func (c *call) getBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	switch {
 	case over != nil:
 		return c.errResult(f.Result, over)
+	case errors.Is(err, abi.ErrDenied):
+		return c.errResult(f.Result, c.denied(name, err))
 	case err != nil:
 		return nil, err
 	}
@@ -319,6 +322,9 @@ func (c *call) wait(pollables []*handle) ([]abi.Value, error) {
 		}
 		if len(ready) > 0 {
 			return ready, nil
+		}
+		if c.idle != nil && c.ctx.Err() == nil && c.idle() {
+			continue
 		}
 		if reflect.Select(cases); c.ctx.Err() != nil {
 			return nil, context.Cause(c.ctx)

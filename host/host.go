@@ -28,8 +28,9 @@ type Options struct {
 	Limits Limits
 	// Instances is how many calls may be live at once; more wait until one ends or their context does. Default 1,000.
 	Instances int
-	// WarmInstances is how many unused instance slots keep their memory resident, at up to 4 MiB each; they make starts
-	// three times faster. Slots keep to one component, so have as many as components are in use. Default 128.
+	// WarmInstances is how many unused instance slots stay with the component that used them last, which makes its starts three
+	// times faster. Have as many as components are in use. Every slot that was ever used keeps the memory that calls wrote to, at up to
+	// 4 MiB, until another component takes it. Default 128.
 	WarmInstances int
 	// Running is how many guests may execute at once; more take turns of 5 ms. It bounds the memory the host needs to
 	// convert what guests pass, at up to 230 MiB each. Default twice GOMAXPROCS, at least 4.

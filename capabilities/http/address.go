@@ -105,6 +105,10 @@ type addressPolicy struct {
 	own     *Listeners
 }
 
+func (c *compiled) addressPolicy(own *Listeners) addressPolicy {
+	return addressPolicy{named: c.host.addr, allowed: c.Addresses, private: c.Credential != "" && c.Scheme != "https", own: own}
+}
+
 // refusedError says that an address may not be dialled.
 type refusedError struct {
 	// what is a range, or what else stands at the address. It does not hold the address: what a name of somebody's

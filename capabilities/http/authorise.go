@@ -20,7 +20,7 @@ const maxCompared = 128 << 20
 // authorise sets q.rule to the rule of the grant that allows q, or says in a denial why none does.
 func (c *Client) authorise(q *request) error {
 	patterns := 0
-	for _, rules := range append(slices.Clip(c.narrowed), c.grant.rules) {
+	for _, rules := range slices.Concat(c.narrowed, c.grant.within, [][]*compiled{c.grant.rules}) {
 		for _, rule := range rules {
 			patterns += len(rule.Path)
 		}
@@ -38,19 +38,23 @@ func (c *Client) authorise(q *request) error {
 		if aspect, _ := rule.compare(q); aspect != allowed {
 			continue
 		}
-		q.rule = rule
-		addr := q.target.host.addr
-		if !addr.IsValid() {
-			return nil
-		}
-		if refused = rule.policy.check(netip.AddrPortFrom(addr, q.target.port)); refused == nil {
-			return nil
+		q.rule, q.maxResponse = rule, rule.MaxResponse
+		if refused = rule.checkAddress(q.target); refused == nil {
+			return q.bound(c.grant.within)
 		}
 	}
 	if refused, ok := errors.AsType[*refusedError](refused); ok {
 		return q.refused(refused)
 	}
 	return q.deny(closestTo(q, c.grant.rules).reason(q), grantFor(q))
+}
+
+// checkAddress returns a *refusedError when the target is an address that may not be dialled.
+func (c *compiled) checkAddress(t *target) error {
+	if !t.host.addr.IsValid() {
+		return nil
+	}
+	return c.policy.check(netip.AddrPortFrom(t.host.addr, t.port))
 }
 
 // aspect is a part of a request that a rule speaks about.

@@ -15,7 +15,7 @@ import (
 
 // receive reads the body to its end.
 func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Response, encoding string, q *request) error {
-	limit := q.rule.MaxResponse
+	limit := q.maxResponse
 	if encoding == "" && response.ContentLength > limit && response.Request.Method != "HEAD" {
 		return &abi.Error{Code: abi.CodeTooLarge, Size: uint64(response.ContentLength)}
 	}

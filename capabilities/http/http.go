@@ -28,10 +28,17 @@ const Interface = "stile:capability/http@0.1.0"
 type Options struct {
 	// Rules say what is allowed. At most 256.
 	Rules []Rule
+	// Within are sets of rules each of which has to allow a request as well, with the credential that Rules add to it and to
+	// the addresses that they may dial; a response is no larger than they say. A set without rules allows nothing. They are
+	// an operator's. Default none.
+	Within [][]Rule
 	// Resolver finds addresses. Default net.DefaultResolver.
 	Resolver Resolver
 	// Credentials has the secrets that rules name. Default none: then no rule may name one.
 	Credentials Credentials
+	// Transport, when not nil, answers requests that the rules allow, in the place of servers: no name is looked up and no
+	// connection made. It is for tests, and must be safe for concurrent use. Default none.
+	Transport nethttp.RoundTripper
 	// RootCAs are whose certificates servers need. Default the system's.
 	RootCAs *x509.CertPool
 	// Own are this program's listeners, which no rule makes reachable. Default none.
@@ -57,6 +64,7 @@ type Options struct {
 type Grant struct {
 	options Options
 	rules   []*compiled
+	within  [][]*compiled
 	// err is what Open fails with.
 	err error
 }
@@ -98,12 +106,17 @@ func New(o Options) (*Grant, error) {
 		if c.Credential != "" && o.Credentials == nil {
 			return nil, fmt.Errorf("http: rule %d: there is nothing to take the credential %s from", i+1, c.Credential)
 		}
-		c.policy = addressPolicy{
-			named: c.host.addr, allowed: c.Addresses, private: c.Credential != "" && c.Scheme != "https", own: o.Own,
-		}
+		c.policy = c.addressPolicy(o.Own)
 		c.transport = newTransport(&dialer{policy: c.policy, resolver: o.Resolver, timeouts: o.Timeouts}, config)
 		transports = append(transports, c.transport)
 		g.rules = append(g.rules, c)
+	}
+	for _, set := range o.Within {
+		bound, err := compileBound(set)
+		if err != nil {
+			return nil, err
+		}
+		g.within = append(g.within, bound)
 	}
 	// A grant made for one call is dropped without ceremony; its connections need not wait for their time-out.
 	runtime.AddCleanup(g, closeIdle, transports)
@@ -204,7 +217,7 @@ func (c *Client) Narrow(_ context.Context, rules []WitRule) (*Client, error) {
 }
 
 // Rules returns what c was last narrowed to, or else the rules of the grant, with defaults filled in. For a narrowed
-// client it is an upper bound: what stands above allows no more.
+// client it is an upper bound: what stands above allows no more, and neither does what Options.Within says.
 func (c *Client) Rules(context.Context) []WitRule {
 	set := c.grant.rules
 	if len(c.narrowed) > 0 {

@@ -64,7 +64,11 @@ func (c *Client) send(ctx context.Context, q *request) (*nethttp.Response, error
 	if err := abi.Charge(ctx, len(q.target.String())+sizeOf(q.header)+int(sent.ContentLength)); err != nil {
 		return nil, err
 	}
-	response, err := q.rule.transport.RoundTrip(sent)
+	var transport nethttp.RoundTripper = q.rule.transport
+	if c.grant.options.Transport != nil {
+		transport = c.grant.options.Transport
+	}
+	response, err := transport.RoundTrip(sent)
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		return nil, q.refused(refused)
 	}

@@ -66,6 +66,8 @@ type request struct {
 	from string
 	// rule is the one that allows the request, once it is authorised.
 	rule *compiled
+	// maxResponse is the most bytes of the response's body, once the request is authorised.
+	maxResponse int64
 	// crossed is set once a redirect has led to another origin.
 	crossed bool
 	// secrets are what was sent with the request, and with those that redirected to it.

@@ -181,6 +181,18 @@ func (r Rule) origin() string {
 	return scheme + "://" + r.Host + ":" + strconv.Itoa(int(r.Port))
 }
 
+// Normal returns r with its defaults filled in and its names as they are compared: hosts in lower case and punycode, methods
+// in upper case, headers in lower case. It is what to show to a person. It fails when r is not valid.
+func (r Rule) Normal() (Rule, error) {
+	c, err := r.compile()
+	if err != nil {
+		return Rule{}, err
+	}
+	normal := c.Rule
+	normal.Methods = slices.Clone(normal.Methods) // the defaults are shared
+	return normal, nil
+}
+
 // UnmarshalJSON reads the form of a manifest, strictly: what it accepts makes a valid rule.
 func (r *Rule) UnmarshalJSON(data []byte) error {
 	var read Rule
@@ -232,9 +244,11 @@ type compiled struct {
 	anyHost, subdomains bool
 	path                pattern
 	placement           placement // of the credential
-	// policy and transport are of a rule of a grant only; a rule that narrows has none.
+	// policy is of a rule of a grant or a bound, transport of one of a grant only; a rule that narrows has neither.
 	policy    addressPolicy
 	transport *nethttp.Transport
+	// carried is the credential that a rule of a bound lets a request have.
+	carried Rule
 }
 
 // compile validates r and fills in its defaults.

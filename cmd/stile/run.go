@@ -141,7 +141,7 @@ func (c *callFlags) bindings() (*extension.Manifest, []extension.Binding, error)
 		if manifest, err = readManifest(c.Manifest); err != nil {
 			return nil, nil, err
 		}
-		asked = manifest.Own()
+		asked = manifest.Own(extension.Scope{Kind: extension.Shared})
 	}
 	if !c.NoDefaults {
 		defaults = extension.Defaults()

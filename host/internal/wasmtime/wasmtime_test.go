@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -464,4 +467,35 @@ func TestShape(t *testing.T) {
 			t.Errorf("%d of %s: got %v, want %q", c.fits+1, c.module, err, c.want)
 		}
 	}
+}
+
+// TestOnlyWrittenPagesAreReset looks whether the engine asks the kernel which pages those are.
+func TestOnlyWrittenPagesAreReset(t *testing.T) {
+	if runtime.GOOS != "linux" || kernelBefore(t, 6, 7) {
+		t.Skip("this kernel does not tell")
+	}
+	newEngine(t)
+	files, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if target, err := os.Readlink(file); err == nil && strings.HasSuffix(target, "/pagemap") {
+			return
+		}
+	}
+	t.Error("the engine does not: the struct that shim.c writes to has changed")
+}
+
+func kernelBefore(t *testing.T, major, minor int) bool {
+	t.Helper()
+	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gotMajor, gotMinor int
+	if _, err := fmt.Sscanf(string(release), "%d.%d", &gotMajor, &gotMinor); err != nil {
+		t.Fatal(err)
+	}
+	return gotMajor < major || gotMajor == major && gotMinor < minor
 }

@@ -1,0 +1,222 @@
+package http
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// maxCovered bounds what comparing two lists of rules takes, by the product of their sizes.
+const maxCovered = 32 << 20
+
+// Covers reports whether a grant of the rules allowed lets through all that a grant of the rules asked lets through, with
+// the same credentials, to no fewer addresses and with no smaller responses. What it says yes to is so. It says no when it
+// is not sure: where several rules of allowed would have to stand in for one of asked, where one list has a credential and
+// the other has none, when a rule is not valid, and when the lists are too long to compare.
+func Covers(allowed, asked []Rule) bool {
+	have, ok := compileAll(allowed)
+	want, valid := compileAll(asked)
+	if !ok || !valid || Size(allowed)*Size(asked) > maxCovered {
+		return false
+	}
+	taken := make([]bool, len(have)) // by rules of asked that come before, as what fits it fits one of them
+	for _, w := range want {
+		if !w.covered(have, taken) {
+			return false
+		}
+		for j, h := range have {
+			taken[j] = taken[j] || h.inside(w) && h.addressesInside(w)
+		}
+	}
+	return true
+}
+
+// covered reports whether a rule of have decides about all that c decides about, and no more strictly. As the first rule that
+// fits decides, those before it have to be as generous, or to fit nothing that c decides about.
+func (c *compiled) covered(have []*compiled, taken []bool) bool {
+	for j, h := range have {
+		switch generous := c.decides(h); {
+		case generous && c.inside(h):
+			return true
+		case !generous && !taken[j] && !c.disjoint(h):
+			return false
+		}
+	}
+	return false
+}
+
+// Overlap returns those rules that may fit a request which one of limits fits, in their order. usable says whether one of
+// them has no credential then, or one that the limit has too. It is empty when a rule is not valid.
+func Overlap(limits, rules []Rule) (kept []Rule, usable bool) {
+	have, ok := compileAll(limits)
+	want, valid := compileAll(rules)
+	if !ok || !valid {
+		return nil, false
+	}
+	for i, w := range want {
+		meets := slices.DeleteFunc(slices.Clone(have), w.disjoint)
+		if len(meets) > 0 {
+			kept = append(kept, rules[i])
+		}
+		usable = usable || slices.ContainsFunc(meets, func(h *compiled) bool {
+			return w.Credential == "" || w.Credential == h.Credential && w.As == h.As
+		})
+	}
+	return kept, usable
+}
+
+func compileAll(rules []Rule) ([]*compiled, bool) {
+	if len(rules) > maxRules {
+		return nil, false
+	}
+	all := make([]*compiled, len(rules))
+	for i, r := range rules {
+		c, err := r.compile()
+		if err != nil {
+			return nil, false
+		}
+		c.policy = c.addressPolicy(nil)
+		all[i] = c
+	}
+	return all, true
+}
+
+// Size is what rules add to the work of comparing them with others, in no particular unit. It grows with the length of paths.
+func Size(rules []Rule) int {
+	const each = 16
+	n := 0
+	for _, r := range rules {
+		n += each + len(r.Path)
+	}
+	return n
+}
+
+// decides reports whether c decides about a request that it fits no more generously than other.
+func (c *compiled) decides(other *compiled) bool {
+	return c.Credential == other.Credential && c.As == other.As && c.MaxResponse <= other.MaxResponse && c.addressesInside(other)
+}
+
+func (c *compiled) addressesInside(other *compiled) bool {
+	return !slices.ContainsFunc(c.Addresses, func(p netip.Prefix) bool {
+		return !slices.ContainsFunc(other.Addresses, func(r netip.Prefix) bool { return r.Bits() <= p.Bits() && r.Contains(p.Addr()) })
+	})
+}
+
+// inside reports whether every request that c fits, other fits too.
+func (c *compiled) inside(other *compiled) bool {
+	return c.Scheme == other.Scheme && c.Port == other.Port && c.hostInside(other) && c.methodsInside(other) &&
+		c.headersInside(other) && c.path.inside(other.path)
+}
+
+func (c *compiled) hostInside(other *compiled) bool {
+	switch {
+	case c.anyHost:
+		return other.anyHost
+	case c.host.addr.IsValid():
+		// An address that is not public has to be named.
+		return (other.anyHost || !other.subdomains && c.host == other.host) && other.policy.check(netip.AddrPortFrom(c.host.addr, c.Port)) == nil
+	case other.anyHost:
+		return true
+	case other.subdomains && c.subdomains:
+		return strings.HasSuffix("."+c.host.name, "."+other.host.name)
+	case other.subdomains:
+		return strings.HasSuffix(c.host.name, "."+other.host.name)
+	default:
+		return !c.subdomains && c.host == other.host
+	}
+}
+
+func (c *compiled) methodsInside(other *compiled) bool {
+	return slices.Contains(other.Methods, "*") ||
+		!slices.ContainsFunc(c.Methods, func(m string) bool { return !slices.Contains(other.Methods, m) })
+}
+
+// headersInside compares what the rules name, and what a credential takes away from what needs no naming.
+func (c *compiled) headersInside(other *compiled) bool {
+	for _, name := range c.Headers {
+		if name == "*" && !slices.Contains(other.Headers, "*") || name != "*" && !other.allowsHeader(name) {
+			return false
+		}
+	}
+	if other.Credential == "" {
+		return true
+	}
+	for _, name := range []string{other.placement.header, "range", "if-range"} {
+		if c.allowsHeader(name) && !other.allowsHeader(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// disjoint reports whether no request fits both.
+func (c *compiled) disjoint(other *compiled) bool {
+	return c.Scheme != other.Scheme || c.Port != other.Port || c.hostDisjoint(other) || c.methodsDisjoint(other) ||
+		c.path.whole.disjoint(other.path.whole)
+}
+
+func (c *compiled) hostDisjoint(other *compiled) bool {
+	switch {
+	case c.anyHost || other.anyHost:
+		return false
+	case c.subdomains && other.subdomains:
+		return !strings.HasSuffix("."+c.host.name, "."+other.host.name) && !strings.HasSuffix("."+other.host.name, "."+c.host.name)
+	case c.subdomains:
+		return !strings.HasSuffix(other.host.name, "."+c.host.name)
+	case other.subdomains:
+		return !strings.HasSuffix(c.host.name, "."+other.host.name)
+	default:
+		return c.host != other.host
+	}
+}
+
+func (c *compiled) methodsDisjoint(other *compiled) bool {
+	return !slices.Contains(c.Methods, "*") && !slices.Contains(other.Methods, "*") &&
+		!slices.ContainsFunc(c.Methods, func(m string) bool { return slices.Contains(other.Methods, m) })
+}
+
+// inside reports whether every path that p matches, q matches too.
+func (p pattern) inside(q pattern) bool { return p.whole.inside(q.whole) && p.split.inside(q.split) }
+
+// inside holds p against q from their ends: all[j] says whether what is left of p at a place is inside what is left of q
+// from q[j] on.
+func (p segments) inside(q segments) bool {
+	all := make([]bool, len(q)+1)
+	all[len(q)] = true
+	for j := len(q) - 1; j >= 0; j-- {
+		all[j] = all[j+1] && q[j] == nil
+	}
+	for _, pieces := range slices.Backward(p) {
+		here := make([]bool, len(q)+1) // at the end of q nothing more fits
+		for j := len(q) - 1; j >= 0; j-- {
+			switch {
+			case pieces == nil:
+				here[j] = q[j] == nil && (all[j] || here[j+1])
+			case q[j] == nil:
+				here[j] = all[j] || here[j+1]
+			default:
+				here[j] = all[j+1] && segmentInside(pieces, q[j])
+			}
+		}
+		all = here
+	}
+	return all[0]
+}
+
+// segmentInside reports whether every segment that a matches, b matches. What is behind a "*" of a can only be matched by a
+// "*" of b, as a byte can that is in no text.
+func segmentInside(a, b []string) bool { return matchSegment(b, strings.Join(a, "\xff")) }
+
+// disjoint compares the segments before the first "**" of either.
+func (p segments) disjoint(q segments) bool {
+	both := min(len(p), len(q))
+	for i := range both {
+		switch a, b := p[i], q[i]; {
+		case a == nil || b == nil:
+			return false
+		case len(a) == 1 && !matchSegment(b, a[0]), len(b) == 1 && !matchSegment(a, b[0]):
+			return true
+		}
+	}
+	return slices.ContainsFunc(slices.Concat(p[both:], q[both:]), func(pieces []string) bool { return pieces != nil })
+}

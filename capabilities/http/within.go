@@ -1,0 +1,51 @@
+package http
+
+import (
+	"fmt"
+	"slices"
+)
+
+// compileBound compiles a set of Options.Within. A credential takes no header away from a request that is without it, so the
+// rules are compiled without theirs.
+func compileBound(rules []Rule) ([]*compiled, error) {
+	if len(rules) > maxRules {
+		return nil, fmt.Errorf("http: more than %d rules to stay within", maxRules)
+	}
+	set := make([]*compiled, len(rules))
+	for i, rule := range rules {
+		whole, err := rule.compile()
+		if err != nil {
+			return nil, fmt.Errorf("http: rule %d to stay within: %w", i+1, err)
+		}
+		bare := rule
+		bare.Credential, bare.As = "", ""
+		if set[i], err = bare.compile(); err != nil {
+			return nil, fmt.Errorf("http: rule %d to stay within: %w", i+1, err)
+		}
+		set[i].policy, set[i].carried = set[i].addressPolicy(nil), whole.Rule
+	}
+	return set, nil
+}
+
+// bound says in a denial which set does not allow q, whose rule is known.
+func (q *request) bound(within [][]*compiled) error {
+	for _, set := range within {
+		i := slices.IndexFunc(set, q.within)
+		if i < 0 {
+			reason := "the operator's rules go no further"
+			if closest := closestTo(q, set); closest.aspect != allowed {
+				reason = "the operator's rules go no further: " + closest.reason(q)
+			}
+			return q.deny(reason, "")
+		}
+		q.maxResponse = min(q.maxResponse, set[i].MaxResponse)
+	}
+	return nil
+}
+
+// within reports whether a rule of a bound allows q with the credential and to the addresses of its own rule.
+func (q *request) within(rule *compiled) bool {
+	aspect, _ := rule.compare(q)
+	carried := q.rule.Credential == "" || q.rule.Credential == rule.carried.Credential && q.rule.As == rule.carried.As
+	return aspect == allowed && carried && rule.checkAddress(q.target) == nil && q.rule.addressesInside(rule)
+}

@@ -1,0 +1,82 @@
+package extension
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/stilehost/stile/extension/internal/jsonform"
+)
+
+const (
+	maxDependencies = 100
+	maxPackageName  = 214 // bytes; npm's own limit
+	maxRange        = 256 // bytes
+)
+
+// packageName is the name of an npm package. It starts with a letter or a digit, so it is neither a path nor an option.
+var packageName = regexp.MustCompile(`^(@[a-z0-9][a-z0-9._~-]*/)?[a-z0-9][a-z0-9._~-]*$`)
+
+// versionRange is the grammar of npm's ranges, without tags, which move, and "".
+var versionRange = func() *regexp.Regexp {
+	const (
+		part       = `(0|[1-9][0-9]{0,14}|[xX*])`
+		identifier = `[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*`
+		partial    = `v?` + part + `(\.` + part + `(\.` + part + `(-` + identifier + `)?(\+` + identifier + `)?)?)?`
+		simple     = `([<>]=?|=|\^|~) *` + partial + `|` + partial
+		set        = `(` + partial + ` +- +` + partial + `|(` + simple + `)( +(` + simple + `))*)`
+	)
+	return regexp.MustCompile(`^` + set + `( *\|\| *` + set + `)*$`)
+}()
+
+// archiveName is what npm takes for the name of a file, though it may be a version too: 1.0.0-a.tgz.
+var archiveName = regexp.MustCompile(`(?i)\.(tgz|tar|tar\.gz)$`)
+
+func (r *reader) dependencies(n *jsonform.Node) map[string]string {
+	const example = `{"zod": "^4.0.0"}`
+	members := r.Members(n, example)
+	if len(members) > maxDependencies {
+		r.Fail(n, fmt.Sprintf("at most %d", maxDependencies), "there are %d dependencies", len(members))
+		return nil
+	}
+	if len(members) == 0 {
+		return nil
+	}
+	found := make(map[string]string, len(members))
+	for _, m := range members {
+		if problem := packageProblem(m.Key); problem != "" {
+			r.FailAt(m.Offset, m.Value.Path, `the name of an npm package, like "zod" or "@scope/name"`, "%s %s", jsonform.Quote(m.Key), problem)
+		}
+		found[m.Key] = r.versionRange(m.Value)
+	}
+	return found
+}
+
+// packageProblem says why a name is not one that the registry could have today, or nothing.
+func packageProblem(name string) string {
+	switch {
+	case len(name) > maxPackageName:
+		return fmt.Sprintf("has %d bytes; %d are allowed", len(name), maxPackageName)
+	case !packageName.MatchString(name):
+		return "is not of this form"
+	case name == "node_modules", name == "favicon.ico":
+		return "is the name of no package"
+	default:
+		return ""
+	}
+}
+
+func (r *reader) versionRange(n *jsonform.Node) string {
+	const example = `a range of versions, like "^1.2.3"`
+	s := r.Text(n, example)
+	switch {
+	case r.Err != nil:
+	case len(s) > maxRange:
+		r.Fail(n, fmt.Sprintf("at most %d bytes", maxRange), "the range has %d bytes", len(s))
+	case strings.ContainsAny(s, `:/\@`) || archiveName.MatchString(s):
+		r.Fail(n, example, "%s is not a range: a package comes from the registry under its own name, never from a file, an address or another name", jsonform.Quote(s))
+	case !versionRange.MatchString(s):
+		r.Fail(n, example, "%s is not a range of versions", jsonform.Quote(s))
+	}
+	return s
+}

@@ -1,0 +1,245 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/stilehost/stile/extension"
+)
+
+// The limits of an extension's own files, without node_modules. They are those of the toolchain, which has them for all
+// files of a bundle.
+const (
+	maxFiles  = 4000
+	maxSource = 8 << 20 // bytes
+)
+
+// Check finds what in the structure of an extension is certainly wrong, without running or bundling it: at most 20
+// problems, none of them a guess. manifestTools are the names of the tools in the manifest; nil leaves them out of it.
+// Where entry has no default export, what [Derive] refuses is among the problems.
+func Check(fsys fs.FS, entry string, manifestTools []string) []extension.Problem {
+	c := checker{manifest: manifestTools}
+	c.tree(fsys)
+	text, err := readFile(fsys, entry, maxSource)
+	switch {
+	case !isCode(entry):
+		c.add(extension.Problem{File: oneLine(entry), Text: "the entry is neither TypeScript nor JavaScript", Fix: `a file like "tool.ts"`})
+	case errors.Is(err, errTooLarge):
+		c.add(extension.Problem{File: oneLine(entry), Text: fmt.Sprintf("the file has more than %d MiB", maxSource>>20), Fix: "less"})
+	case err != nil:
+		c.add(unreadable(entry, err))
+	default:
+		c.entry(fsys, readModule(lex(entry, text, isJSX(entry))))
+	}
+	return c.problems[:min(len(c.problems), maxProblems)]
+}
+
+func isCode(name string) bool {
+	switch path.Ext(name) {
+	case ".js", ".mjs", ".cjs", ".jsx":
+		return true
+	default:
+		return isTypeScript(name)
+	}
+}
+
+func isJSX(name string) bool { return path.Ext(name) == ".tsx" || path.Ext(name) == ".jsx" }
+
+type checker struct {
+	manifest []string
+	problems []extension.Problem
+}
+
+func (c *checker) add(p extension.Problem) { c.problems = append(c.problems, p) }
+
+// tree checks how much there is.
+func (c *checker) tree(fsys fs.FS) {
+	files, size := 0, int64(0)
+	_ = fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil // what cannot be read is no part of a bundle either
+		case e.IsDir() && e.Name() == "node_modules":
+			return fs.SkipDir
+		case !e.Type().IsRegular():
+			return nil
+		}
+		files++
+		if info, err := e.Info(); err == nil {
+			size += info.Size()
+		}
+		if files > maxFiles || size > maxSource {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if files > maxFiles {
+		c.add(extension.Problem{Text: fmt.Sprintf("the extension has more than %d files", maxFiles), Fix: "fewer files"})
+	}
+	if size > maxSource {
+		c.add(extension.Problem{Text: fmt.Sprintf("the files of the extension have more than %d MiB", maxSource>>20), Fix: "less, without what it does not import"})
+	}
+}
+
+// entry checks what the entry exports, as far as its tokens are certain.
+func (c *checker) entry(fsys fs.FS, m *module) {
+	if m.brackets > maxBrackets {
+		c.add(extension.Problem{File: oneLine(m.name), Text: fmt.Sprintf("brackets nest deeper than %d levels", maxBrackets), Fix: "flatter code"})
+		return
+	}
+	certain := m.defaults
+	if m.unclear != "" {
+		certain = slices.DeleteFunc(slices.Clone(certain), func(i int) bool { return m.offset(i) >= m.unclearAt })
+	}
+	switch {
+	case len(m.defaults) == 0:
+		c.derived(fsys, m)
+	case len(certain) > 1:
+		c.add(*m.problemAt(certain[1], "a second default export", "one default export"))
+	case len(certain) == 1:
+		c.shape(m, certain[0])
+	}
+}
+
+// derived checks an entry that exports functions.
+func (c *checker) derived(fsys fs.FS, m *module) {
+	d, err := Derive(fsys, m.name)
+	if failed, ok := errors.AsType[*extension.ProblemsError](err); ok {
+		c.problems = append(c.problems, failed.Problems...)
+		return
+	}
+	if d == nil {
+		return
+	}
+	names := map[string]int{}
+	for i, t := range d.Tools {
+		names[t.Name] = i
+	}
+	c.names(m, names, func(name string) *extension.Problem {
+		at := slices.IndexFunc(m.exports, func(e export) bool { return toolName(e.name) == name })
+		return m.problemAt(m.exports[at].named(), "the function is the tool "+quote(name)+", which the manifest does not name", quote(name)+" among the tools of the manifest")
+	}, 0)
+}
+
+// shape checks a default export whose form can be seen.
+func (c *checker) shape(m *module, i int) {
+	const fix = `export default extension({ tools: { ... } }), with extension from "stile"`
+	value := i + 2
+	wrong := ""
+	switch {
+	case !m.is(i, "export"):
+		return // in a list
+	case m.is(value, "function"), m.is(value, "async") && m.is(value+1, "function"):
+		wrong = "a function"
+	case m.is(value, "class"):
+		wrong = "a class"
+	case m.is(value, "{") && (m.newline(m.next(value)) || m.is(m.next(value), ";")):
+		wrong = "an object that extension() has not made"
+	case m.kindOf(value, quoted), m.kindOf(value, number):
+		wrong = "a plain value"
+	}
+	if wrong != "" {
+		c.add(*m.problemAt(value, "the default export is "+wrong, fix))
+		return
+	}
+	if sdk := m.imports[m.at(value)]; sdk.name != "extension" || sdk.from != "stile" || !m.is(value+1, "(") || !m.is(value+2, "{") {
+		return
+	}
+	if m.unclear != "" && m.offset(m.next(value+1)-1) >= m.unclearAt {
+		return
+	}
+	fields, ok := m.properties(value + 2)
+	at := slices.IndexFunc(fields, func(p propertyAt) bool { return p.name == "tools" })
+	if !ok || at < 0 || !m.is(fields[at].value, "{") || m.next(fields[at].value) != fields[at].end {
+		return
+	}
+	tools, ok := m.properties(fields[at].value)
+	if !ok {
+		return
+	}
+	if len(tools) == 0 {
+		c.add(*m.problemAt(fields[at].at, "an extension has at least one tool", "tools: { name: { description, run } }"))
+		return
+	}
+	names := map[string]int{}
+	for _, t := range tools {
+		if !wellNamed.MatchString(t.name) {
+			c.add(*m.problemAt(t.at, badToolName(t.name), badName))
+		} else if _, again := names[t.name]; again {
+			c.add(*m.problemAt(t.at, "the tool "+quote(t.name)+" is here twice", "each tool once"))
+		}
+		names[t.name] = t.at
+	}
+	c.names(m, names, func(name string) *extension.Problem {
+		return m.problemAt(names[name], "the manifest does not name the tool "+quote(name), quote(name)+" among the tools of the manifest")
+	}, fields[at].at)
+}
+
+// names compares the tools of the code with those of the manifest.
+func (c *checker) names(m *module, code map[string]int, extra func(name string) *extension.Problem, at int) {
+	if c.manifest == nil {
+		return
+	}
+	var names []string
+	for name := range code {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !slices.Contains(c.manifest, name) && wellNamed.MatchString(name) {
+			c.add(*extra(name))
+		}
+	}
+	for _, name := range c.manifest {
+		if !slices.Contains(names, name) {
+			c.add(*m.problemAt(at, "the manifest names the tool "+quote(name)+", which is not in the code", "it here, or a manifest without it"))
+		}
+	}
+}
+
+// propertyAt is a property of an object that is written out: its name, and the tokens of its value.
+type propertyAt struct {
+	name           string
+	at, value, end int
+}
+
+// properties reads the object that token open begins; not ok when its names cannot be told without running it.
+func (m *module) properties(open int) (list []propertyAt, ok bool) {
+	end := m.match(open)
+	if end >= len(m.tokens) {
+		return nil, false
+	}
+	for i := open + 1; i < end; i++ {
+		if m.is(i, "async") && (m.isName(i+1) || m.kindOf(i+1, quoted)) {
+			i++
+		}
+		p := propertyAt{at: i, value: i + 1}
+		name, isText := m.value(i)
+		switch {
+		case m.kindOf(i, quoted) && isText:
+			p.name = name
+		case m.isName(i):
+			p.name = m.at(i)
+		default:
+			return nil, false
+		}
+		switch m.at(i + 1) {
+		case ":":
+			p.value = i + 2
+		case "(", ",", "}":
+		default:
+			return nil, false
+		}
+		for i++; i < end && !m.is(i, ","); i = m.next(i) {
+			if m.is(i, "<") {
+				return nil, false // a comma may be between type arguments
+			}
+		}
+		p.end = i
+		list = append(list, p)
+	}
+	return list, true
+}

@@ -1,0 +1,370 @@
+// Package inspect says of an extension's TypeScript what can be said before anything runs: which tools plain functions
+// make, what in the structure is certainly wrong, and what the code would like to do. It reads tokens and a small part of
+// the grammar, and where that leaves a doubt it says so and derives nothing. Nothing it says protects; the sandbox does.
+package inspect
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+)
+
+// Derived is an entry module made for one that exports plain functions.
+type Derived struct {
+	// Entry is the path of the made module, beside the one it was made for: "tool.tools.ts" for "tool.ts". A toolchain builds
+	// it when the source tree has Text there.
+	Entry string
+	// Text is TypeScript. The same files give the same text.
+	Text []byte
+	// Tools are what it declares, in the order of the functions.
+	Tools []abi.Definition
+}
+
+const (
+	maxTools      = 256 // those of a manifest
+	maxParameters = 64
+	maxProblems   = 20
+	// maxSchemas is the host's limit for the schemas of all tools, in bytes.
+	maxSchemas = 1 << 20
+)
+
+// Derive makes a module that offers the functions which entry exports as tools, one a function, in the order of their
+// declarations. It returns nil when entry has a default export, since then it says itself what its tools are.
+//
+// A tool has the function's name in snake case, its doc comment as description, and an input of its parameters by name; a
+// function whose only parameter is a pattern such as {a, b} takes the whole input. A last parameter that is named env, or
+// of the type Env, gets the bindings. What cannot be derived with certainty is an *[extension.ProblemsError] of
+// [extension.StageValidate]. Types of results that JSON Schema cannot say are left out.
+func Derive(fsys fs.FS, entry string) (*Derived, error) {
+	f := newFiles(fsys)
+	m, err := f.module(entry)
+	if err != nil {
+		return nil, refuse(unreadable(entry, err))
+	}
+	if len(m.defaults) > 0 {
+		return nil, nil
+	}
+	if p := m.doubtful(); p != nil {
+		return nil, refuse(*p)
+	}
+	if len(m.refused) > 0 {
+		return nil, refuse(m.refused...)
+	}
+	d := &deriver{files: f, parser: &parser{module: m}, names: map[string]string{}}
+	d.derive()
+	name := strings.TrimSuffix(entry, path.Ext(entry)) + ".tools.ts"
+	if _, err := fs.Stat(fsys, name); err == nil {
+		d.problems = append(d.problems, extension.Problem{File: oneLine(name), Text: "this is the name of the module that is made for " + quote(entry), Fix: "another name"})
+	}
+	if len(d.problems) > 0 {
+		return nil, refuse(d.problems...)
+	}
+	return &Derived{name, d.module(entry), d.definitions()}, nil
+}
+
+func refuse(problems ...extension.Problem) error {
+	return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems[:min(len(problems), maxProblems)]}
+}
+
+func unreadable(name string, err error) extension.Problem {
+	p := extension.Problem{File: oneLine(name), Text: "the file cannot be read", Fix: "the path of a TypeScript file of the extension"}
+	switch {
+	case errors.Is(err, errTooLarge):
+		p.Text, p.Fix = fmt.Sprintf("the file has more than %d bytes", maxDerived), "less, or data in a JSON file that it imports"
+	case errors.Is(err, fs.ErrNotExist):
+		p.Text = "there is no such file"
+	}
+	return p
+}
+
+// deriver makes tools of the functions of one module.
+type deriver struct {
+	*parser
+	files    *files
+	tools    []tool
+	names    map[string]string // functions by the names of their tools
+	schemas  int               // bytes
+	problems []extension.Problem
+}
+
+// tool is a function with what is said of it.
+type tool struct {
+	name, function string
+	description    string
+	input, output  string // JSON; output is empty when there is none
+	arguments      []string
+}
+
+func (d *deriver) derive() {
+	functions := 0
+	for _, e := range d.exports {
+		f := d.function(e)
+		switch {
+		case d.parser.problem != nil:
+			d.problems = append(d.problems, *d.parser.problem)
+		case f == nil:
+			continue
+		default:
+			d.add(f)
+		}
+		if functions++; functions > maxTools || len(d.problems) >= maxProblems {
+			break
+		}
+	}
+	switch {
+	case functions == 0:
+		d.refuse(len(d.tokens), "the file has no default export, and exports no function", "export default extension({ tools: { ... } }), or "+fixFunction)
+	case functions > maxTools:
+		d.refuse(0, fmt.Sprintf("more than %d functions are exported", maxTools), "fewer, in several extensions")
+	}
+}
+
+func (d *deriver) refuse(i int, text, fix string) {
+	d.problems = append(d.problems, *d.problemAt(i, text, fix))
+}
+
+// add makes a tool of a function.
+func (d *deriver) add(f *function) {
+	t := tool{name: toolName(f.name), function: f.name}
+	switch other := d.names[t.name]; {
+	case !wellNamed.MatchString(t.name):
+		d.refuse(f.named(), badToolName(f.name), badName)
+		return
+	case other != "":
+		d.refuse(f.named(), fmt.Sprintf("%s and %s are both the tool %s", quote(other), quote(f.name), quote(t.name)), "names that differ in more than case")
+		return
+	case len(f.parameters) > maxParameters:
+		d.refuse(f.named(), fmt.Sprintf("%s has more than %d parameters", quote(f.name), maxParameters), "one parameter with properties")
+		return
+	}
+	d.names[t.name] = f.name
+	about := f.module.doc(d.docs[f.at])
+	if about.problem != nil {
+		d.problems = append(d.problems, *about.problem)
+		return
+	}
+	if t.description = about.text; t.description == "" {
+		t.description = signature(f)
+	}
+	c := &converter{files: d.files, input: true, recursive: map[*declaration]string{}}
+	input := d.input(c, f, about, &t)
+	if c.problem != nil {
+		d.problems = append(d.problems, *c.problem)
+		return
+	}
+	input.defs = c.defs
+	t.input = jsonText(input.document())
+	t.output = d.output(f, about)
+	d.schemas += len(t.input) + len(t.output)
+	if levels(t.input) > maxTypeDepth || d.schemas > maxSchemas {
+		d.refuse(f.named(), "the schema of "+quote(f.name)+" is too large, or too deep for the host", "simpler types")
+		return
+	}
+	d.tools = append(d.tools, t)
+}
+
+// signature describes a function that has no comment.
+func signature(f *function) string {
+	var names []string
+	for _, p := range f.parameters {
+		if !isEnv(p) {
+			names = append(names, p.name)
+		}
+	}
+	return f.name + "(" + strings.Join(names, ", ") + ")"
+}
+
+// isEnv says whether a parameter gets the bindings.
+func isEnv(p parameter) bool {
+	return p.name == envName || p.typ != nil && p.typ.kind == named && p.typ.name == "Env" && p.typ.parts == nil
+}
+
+// input is the schema of a function's parameters. It also says which arguments the function is called with.
+func (d *deriver) input(c *converter, f *function, about doc, t *tool) *schema {
+	s := &schema{types: []string{"object"}, isObject: true, closed: true}
+	parameters := f.parameters
+	if n := len(parameters); n > 0 && isEnv(parameters[n-1]) {
+		last := parameters[n-1]
+		if last.typ != nil && !envTypes(last.typ) || last.rest {
+			return c.fail(d.typeAt(last), quote(envName)+" is the bindings of a call, and this has another type", "another name for the parameter, or no type")
+		}
+		parameters = parameters[:n-1]
+		defer func() { t.arguments = append(t.arguments, envName) }()
+	}
+	if len(parameters) == 1 && parameters[0].name == "" && !parameters[0].rest && parameters[0].typ != nil {
+		t.arguments = []string{"input"}
+		return d.wholeInput(c, parameters[0])
+	}
+	for _, p := range parameters {
+		at := d.typeAt(p)
+		switch {
+		case p.name == "":
+			return c.fail(at, "a pattern has no name that the input could have", "a name for each parameter, or the pattern as the only parameter with a type")
+		case isEnv(p):
+			return c.fail(at, quote(p.name)+" is not the last parameter", "it at the end")
+		case p.typ == nil:
+			return c.fail(at, quote(p.name)+" has no type", p.name+": Type")
+		case strings.Contains(p.name, `\`) || nameProblem(p.name) != "":
+			return c.fail(at, "the parameter "+quote(p.name)+" "+nameProblem(p.name), "another name")
+		case slices.ContainsFunc(s.properties, func(other property) bool { return other.name == p.name }):
+			return c.fail(at, "two parameters are named "+quote(p.name), "different names")
+		}
+		part := c.within(p.typ)
+		if p.rest {
+			c.listElement(p.typ)
+			t.arguments = append(t.arguments, "...(input."+p.name+" ?? [])")
+		} else {
+			t.arguments = append(t.arguments, "input."+p.name)
+		}
+		optional := p.optional || p.rest || part.undefined
+		part.undefined = false
+		if text := about.parameters[p.name]; text != "" {
+			part.description = text
+		}
+		part.value = p.value
+		s.properties = append(s.properties, property{p.name, part, !optional})
+	}
+	return s
+}
+
+// typeAt is a type for messages about a parameter.
+func (d *deriver) typeAt(p parameter) *typ { return &typ{module: d.parser.module, at: p.at} }
+
+// envTypes says whether a parameter named env may be the bindings: a type that is plainly a value's would be a mistake.
+func envTypes(t *typ) bool {
+	switch t.kind {
+	case other:
+		return true
+	case named:
+		return t.name == "any" || t.name == "Env" || t.name == "Pick" || !strings.Contains(" string number boolean null true false Array ReadonlyArray undefined unknown ", " "+t.name+" ") && instead[t.name] == ""
+	case intersection:
+		return true
+	default:
+		return false
+	}
+}
+
+// wholeInput is the schema of a parameter that takes the whole input.
+func (d *deriver) wholeInput(c *converter, p parameter) *schema {
+	s := c.convert(p.typ)
+	if s.ref != "" {
+		return c.fail(p.typ, "an input that holds itself", "a property of its own for what repeats")
+	}
+	if !s.isObject || len(s.types) != 1 || s.undefined {
+		return c.fail(p.typ, "the input of a tool is an object", "{ name: Type }")
+	}
+	return s
+}
+
+// output is the schema of a function's result, or nothing when there is none.
+func (d *deriver) output(f *function, about doc) string {
+	t := f.result
+	if t == nil {
+		return ""
+	}
+	c := &converter{files: d.files, recursive: map[*declaration]string{}}
+	if t.kind == named && t.name == "Promise" && len(t.parts) == 1 && c.declaration(&typ{module: t.module, at: t.at}, t.name) == nil {
+		t = t.parts[0]
+	}
+	s := c.convert(t)
+	if c.problem != nil || s.undefined {
+		return ""
+	}
+	if s.defs = c.defs; about.returns != "" {
+		s.description = about.returns
+	}
+	text := jsonText(s.document())
+	if levels(text) > maxTypeDepth {
+		return ""
+	}
+	return text
+}
+
+// levels is how deep JSON nests.
+func levels(text string) int {
+	d := json.NewDecoder(strings.NewReader(text))
+	depth, most := 0, 0
+	for {
+		switch token, err := d.Token(); {
+		case err != nil:
+			return most
+		case token == json.Delim('{') || token == json.Delim('['):
+			depth++
+			most = max(most, depth)
+		case token == json.Delim('}') || token == json.Delim(']'):
+			depth--
+		}
+	}
+}
+
+var wellNamed = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+
+// badToolName says why a name is none of a tool, with the character that is not what it looks like.
+func badToolName(name string) string {
+	why := quote(name) + " cannot be the name of a tool"
+	if i := strings.IndexFunc(name, func(r rune) bool { return r >= unicode.MaxASCII }); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(name[i:])
+		why += fmt.Sprintf(", because of the character %+q", r)
+	}
+	return why
+}
+
+const badName = "a name of a-z, 0-9 and _, a letter first, at most 64"
+
+// toolName is a name in snake case: createPR and parseURLPath are create_pr and parse_url_path.
+func toolName(name string) string {
+	var b strings.Builder
+	runes := []rune(name)
+	for i, r := range runes {
+		if unicode.IsUpper(r) && r < unicode.MaxASCII {
+			startsWord := i+1 < len(runes) && unicode.IsLower(runes[i+1])
+			if i > 0 && (unicode.IsLower(runes[i-1]) || unicode.IsDigit(runes[i-1]) || unicode.IsUpper(runes[i-1]) && startsWord) {
+				b.WriteByte('_')
+			}
+			r = unicode.ToLower(r)
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// module is the text of the made module.
+func (d *deriver) module(entry string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "// Made for %s: the functions that it exports, as tools.\n", jsonText(oneLine(entry)))
+	b.WriteString("import { extension } from \"stile\";\nimport {")
+	for _, t := range d.tools {
+		fmt.Fprintf(&b, " %s as call_%s,", t.function, t.name)
+	}
+	fmt.Fprintf(&b, " } from %s;\n\nexport default extension({\n  tools: {\n", jsonText("./"+path.Base(entry)))
+	for _, t := range d.tools {
+		fmt.Fprintf(&b, "    %s: {\n      description: %s,\n      input: %s,\n", t.name, jsonText(t.description), t.input)
+		if t.output != "" {
+			fmt.Fprintf(&b, "      output: %s,\n", t.output)
+		}
+		fmt.Fprintf(&b, "      run: (input: any, env: any) => call_%s(%s),\n    },\n", t.name, strings.Join(t.arguments, ", "))
+	}
+	b.WriteString("  },\n});\n")
+	return []byte(b.String())
+}
+
+func (d *deriver) definitions() []abi.Definition {
+	list := make([]abi.Definition, len(d.tools))
+	for i, t := range d.tools {
+		list[i] = abi.Definition{Name: t.name, Description: t.description, InputSchema: t.input}
+		if t.output != "" {
+			list[i].OutputSchema = &t.output
+		}
+	}
+	return list
+}

@@ -1,0 +1,244 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/stilehost/stile/extension"
+)
+
+// maxDerived is the largest file that tools are derived from. Of other files the toolchain's limit holds.
+const maxDerived = 1 << 20
+
+// files are the modules that types are looked up in, each read once.
+type files struct {
+	fsys    fs.FS
+	modules map[string]*module
+	types   map[*declaration]*typ
+	enums   map[*declaration][]enumValue
+}
+
+type enumValue struct {
+	name  string
+	value any
+}
+
+func newFiles(fsys fs.FS) *files {
+	return &files{fsys, map[string]*module{}, map[*declaration]*typ{}, map[*declaration][]enumValue{}}
+}
+
+var errTooLarge = errors.New("the file is too large")
+
+// readFile reads a file of at most limit bytes.
+func readFile(fsys fs.FS, name string, limit int64) (string, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", errors.Join(err, fs.ErrInvalid)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = errTooLarge
+	}
+	return string(text), err
+}
+
+// module reads a file.
+func (f *files) module(name string) (*module, error) {
+	if m := f.modules[name]; m != nil {
+		return m, nil
+	}
+	text, err := readFile(f.fsys, name, maxDerived)
+	if err != nil {
+		return nil, err
+	}
+	m := readModule(lex(name, text, strings.HasSuffix(name, "x")))
+	f.modules[name] = m
+	return m, nil
+}
+
+// doubtful is the problem of a file that cannot be told in one way only; nil when it can.
+func (m *module) doubtful() *extension.Problem {
+	if m.unclear == "" {
+		return nil
+	}
+	p := m.problem(m.unclearAt, "from here on this file can be read in more than one way, because of "+m.unclear, "it in another way, or a default export with the schemas of the tools")
+	return &p
+}
+
+// lookup finds what the first part of a type's name is declared as; nil when this file neither declares nor imports it.
+func (f *files) lookup(t *typ, name string) (*declaration, *extension.Problem) {
+	d := t.module.types[name]
+	if i, ok := t.module.imports[name]; ok && d == nil {
+		var problem *extension.Problem
+		if d, problem = f.imported(t, i); problem != nil {
+			return nil, problem
+		}
+	}
+	if d == nil {
+		return nil, nil
+	}
+	switch {
+	case d.again:
+		return nil, t.module.problemAt(t.at, quote(name)+" is declared more than once", "one declaration")
+	case d.kind == "class":
+		return nil, t.module.problemAt(t.at, quote(name)+" is a class, and JSON has none", "an interface")
+	case d.generic:
+		return nil, t.module.problemAt(t.at, quote(name)+" has type parameters", "a type without them")
+	}
+	return d, nil
+}
+
+// extensionsOfTypes are what the name of a file in an import may leave out.
+var extensionsOfTypes = []string{"", ".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".mjs", ".cjs", ".jsx", ".json", "/index.ts", "/index.tsx", "/index.d.ts", "/index.js"}
+
+// imported finds the declaration behind an import. It is certain only when one file alone can be meant.
+func (f *files) imported(t *typ, i imported) (*declaration, *extension.Problem) {
+	m := t.module
+	refuse := func(text, fix string) (*declaration, *extension.Problem) { return nil, m.problemAt(i.at, text, fix) }
+	if !strings.HasPrefix(i.from, "./") && !strings.HasPrefix(i.from, "../") {
+		return refuse("the types of the package "+quote(i.from)+" are not read", "an interface of your own")
+	}
+	if i.name == "*" || i.name == "default" {
+		return refuse("a type that is not imported by its name", `import type { Name } from `+quote(i.from))
+	}
+	target := path.Join(path.Dir(m.name), i.from)
+	bases := []string{target}
+	for _, twin := range [][2]string{{".js", ".ts"}, {".js", ".tsx"}, {".mjs", ".mts"}, {".cjs", ".cts"}, {".jsx", ".tsx"}} {
+		if base, ok := strings.CutSuffix(target, twin[0]); ok {
+			bases = append(bases, base+twin[1])
+		}
+	}
+	var found []string
+	for n, base := range bases {
+		for _, ending := range extensionsOfTypes {
+			if n > 0 && ending != "" || !fs.ValidPath(base+ending) {
+				continue
+			}
+			if info, err := fs.Stat(f.fsys, base+ending); err == nil && info.Mode().IsRegular() {
+				found = append(found, base+ending)
+			}
+		}
+	}
+	if len(found) != 1 {
+		return refuse(fmt.Sprintf("%s may be %d files", quote(i.from), len(found)), "the name of one file of the extension, with its ending")
+	}
+	other, err := f.module(found[0])
+	switch {
+	case err != nil:
+		return refuse(fmt.Sprintf("%s cannot be read: %v", quote(found[0]), err), "the type in this file")
+	case !isTypeScript(found[0]):
+		return refuse(quote(found[0])+" is not TypeScript", "the type in this file")
+	case other.unclear != "":
+		return nil, other.doubtful()
+	}
+	d := other.types[other.exported[i.name]]
+	if d == nil {
+		return refuse(fmt.Sprintf("%s declares and exports no type %s", quote(found[0]), quote(i.name)), "the file that declares it")
+	}
+	return d, nil
+}
+
+func isTypeScript(name string) bool {
+	switch path.Ext(name) {
+	case ".ts", ".mts", ".cts", ".tsx":
+		return true
+	default:
+		return false
+	}
+}
+
+// declared parses the type that a declaration gives a name to.
+func (f *files) declared(d *declaration) (*typ, *extension.Problem) {
+	if t := f.types[d]; t != nil {
+		return t, nil
+	}
+	p := parser{module: d.module, i: d.at + 1}
+	var t *typ
+	if d.kind == "type" {
+		p.expect("=")
+		t = p.parseType()
+		if !p.newline(p.i) && !p.is(p.i, ";") {
+			p.fail(p.i, "this cannot be read as a part of the type", fixType)
+		}
+	} else {
+		var parents []*typ
+		if p.accept("extends") {
+			parents = append(parents, p.parseType())
+			for p.accept(",") {
+				parents = append(parents, p.parseType())
+			}
+		}
+		if !p.is(p.i, "{") {
+			p.expect("{")
+			return nil, p.problem
+		}
+		t = p.objectType()
+		t.parts = parents
+	}
+	if p.problem == nil {
+		f.types[d] = t
+	}
+	return t, p.problem
+}
+
+// enum reads the members of an enum, whose values must be written out or counted.
+func (f *files) enum(d *declaration) ([]enumValue, *extension.Problem) {
+	if list := f.enums[d]; list != nil {
+		return list, nil
+	}
+	var list []enumValue
+	p := parser{module: d.module, i: d.at + 1}
+	if d.module.is(d.at-2, "declare") || d.module.is(d.at-3, "declare") {
+		p.fail(d.at, "an enum that is declared, and not defined", "enum without declare")
+	}
+	p.expect("{")
+	if p.problem != nil {
+		return nil, p.problem
+	}
+	end := p.match(p.i - 1)
+	next, counts := 0.0, true
+	for p.problem == nil && p.i < end {
+		at := p.i
+		name, ok := p.value(at)
+		if p.isName(at) {
+			name, ok = p.at(at), true
+		}
+		p.i++
+		v := enumValue{name, nil}
+		switch {
+		case !ok:
+			p.fail(at, "this cannot be read as a member of an enum", `NAME = "value"`)
+		case p.accept("="):
+			if t := p.primary(); t.kind == literal {
+				v.value = t.value
+			} else {
+				p.fail(at, "the value of "+quote(name)+" is computed", "a string or number")
+			}
+		case counts:
+			v.value = next
+		default:
+			p.fail(at, quote(name)+" has no value", quote(name)+` = "value"`)
+		}
+		n, isNumber := v.value.(float64)
+		next, counts = n+1, isNumber
+		list = append(list, v)
+		if p.i < end {
+			p.expect(",")
+		}
+	}
+	if p.problem == nil && len(list) == 0 {
+		p.fail(d.at, "an enum without members", fixType)
+	}
+	if p.problem == nil {
+		f.enums[d] = list
+	}
+	return list, p.problem
+}

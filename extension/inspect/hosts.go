@@ -1,0 +1,83 @@
+package inspect
+
+import (
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+)
+
+const maxHosts = 100 // in one string
+
+// hostsIn finds the hosts in a string: those of URLs, and the string itself where it looks like a host, perhaps with a path.
+// "*" in it stands for what is computed.
+func hostsIn(text string) []string {
+	var hosts []string
+	rest := text
+	for len(hosts) < maxHosts {
+		before, after, found := strings.Cut(rest, "://")
+		if !found {
+			break
+		}
+		rest = after
+		if len(before) == 0 || !isWord(before[len(before)-1]) {
+			continue
+		}
+		end := strings.IndexFunc(after, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/?#\\\"'`<>|^{}", r) })
+		if end < 0 {
+			end = len(after)
+		}
+		authority := after[:end]
+		authority = authority[strings.LastIndexByte(authority, '@')+1:]
+		if host := strings.ToLower(strings.Trim(authority, ".,;()")); host != "" && len(host) <= 253 && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	if host := strings.ToLower(bareHost(text)); hosts == nil && host != "" {
+		hosts = append(hosts, host)
+	}
+	return hosts
+}
+
+var bare = regexp.MustCompile(`^(?:[A-Za-z0-9_*-]+\.)*[A-Za-z0-9_*-]+$`)
+
+// wellKnown are endings under which a name of two parts is more likely a host than something else.
+var wellKnown = set("com org net io dev app ai co gov edu eu uk de")
+
+// fileEndings are also endings of hosts.
+var fileEndings = set("md py sh rs pl ps zip mov so cc")
+
+// bareHost is the host with which text begins, when text has no scheme and is nothing but a host and a path.
+func bareHost(text string) string {
+	if len(text) > 2048 || strings.ContainsAny(text, " \t\n") {
+		return ""
+	}
+	authority, _, hasPath := strings.Cut(strings.TrimPrefix(text, "//"), "/")
+	host := hostOnly(authority)
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil && strings.ContainsAny(host, ".[") || host == "localhost" {
+		return authority
+	}
+	if !bare.MatchString(host) || len(host) > 253 {
+		return ""
+	}
+	parts := strings.Split(strings.ToLower(host), ".")
+	last := parts[len(parts)-1]
+	suffix, known := publicsuffix.PublicSuffix(strings.ToLower(host))
+	switch {
+	case len(parts) < 2 || !known && !strings.Contains(suffix, ".") || suffix == strings.ToLower(host):
+		return ""
+	case !hasPath && authority == host && (fileEndings[last] || len(parts) == 2 && !wellKnown[last]):
+		return ""
+	}
+	return authority
+}
+
+// hostOnly leaves out the port.
+func hostOnly(authority string) string {
+	if i := strings.LastIndexByte(authority, ':'); i >= 0 && !strings.HasSuffix(authority, "]") && strings.Count(authority, ":") == 1+strings.Count(authority[:max(0, strings.IndexByte(authority, ']'))], ":") {
+		return authority[:i]
+	}
+	return authority
+}

@@ -1,0 +1,318 @@
+package inspect
+
+import (
+	"strings"
+
+	"github.com/stilehost/stile/extension"
+)
+
+// module is what a file declares and exports, read from its tokens outside of all brackets: there `export` and `import` are
+// never anything else, and the words before a declaration are told from names by what follows them in their line.
+type module struct {
+	*source
+	// defaults are the tokens of the default exports.
+	defaults []int
+	exports  []export
+	// refused are exports of which it cannot be told what they are.
+	refused []extension.Problem
+
+	types     map[string]*declaration
+	imports   map[string]imported
+	functions map[string][]int  // by name, the token `function` of each declaration
+	constants map[string]int    // by name, the token of the name
+	exported  map[string]string // what types are exported as, and their names in the file
+}
+
+// export is a value that is exported under a name.
+type export struct {
+	name string
+	at   int // the token where it is exported, which has its doc comment
+	// function is the token `function`, or else constant that of a constant's name; -1.
+	function, constant int
+}
+
+// named is the token of the name under which it is declared.
+func (e export) named() int {
+	if e.constant >= 0 {
+		return e.constant
+	}
+	return e.function + 1
+}
+
+// declaration is a type that is declared in a file.
+type declaration struct {
+	module  *module
+	name    string
+	at      int // the token of its name
+	kind    string
+	generic bool
+	again   bool // it is declared more than once
+}
+
+// imported is a name that stands for an export of another file.
+type imported struct {
+	name string // "default" and "*" among them
+	from string
+	at   int
+}
+
+// readModule reads tokens as a module.
+func readModule(s *source) *module {
+	m := &module{
+		source: s, types: map[string]*declaration{}, imports: map[string]imported{}, functions: map[string][]int{},
+		constants: map[string]int{}, exported: map[string]string{},
+	}
+	var lists []int
+	for i := 0; i < len(s.tokens); i = s.next(i) {
+		if !s.isName(i) || s.member(i) {
+			continue
+		}
+		switch s.at(i) {
+		case "export":
+			if s.is(i+1, "{") {
+				lists = append(lists, i)
+			} else {
+				m.export(i)
+			}
+		case "import":
+			m.importClause(i)
+		case "type", "interface", "enum", "class":
+			m.declare(i)
+		case "declare":
+			// Where types are added to those of other files, what a name stands for is not known from its declaration.
+			name, isFile := s.value(i + 2)
+			if s.is(i+1, "global") || s.is(i+1, "module") && isFile && name != "stile" {
+				s.doubt("types that are added to others", s.offset(i))
+			}
+		case "function":
+			if m.begins(i) {
+				name := i + 1
+				if s.is(name, "*") {
+					name++
+				}
+				m.functions[s.at(name)] = append(m.functions[s.at(name)], i)
+			}
+		case "const":
+			if s.isName(i + 1) {
+				m.constants[s.at(i+1)] = i + 1
+			}
+		}
+	}
+	for _, i := range lists {
+		m.exportList(i)
+	}
+	return m
+}
+
+// begins says whether a declaration can begin at token i: `function` in an expression is none.
+func (m *module) begins(i int) bool {
+	if m.is(i-1, "async") {
+		i--
+	}
+	switch before := m.at(i - 1); before {
+	case "", ";", "}", "export", "default", "declare":
+		return true
+	default:
+		return m.newline(i) && (!m.kindOf(i-1, mark) || before == ")" || before == "]" || before == ">")
+	}
+}
+
+// declare notes the type that is declared at token i, if one is.
+func (m *module) declare(i int) {
+	name, after := i+1, m.at(i+2)
+	if !m.isName(name) || m.newline(name) && m.at(i) != "class" && m.at(i) != "enum" {
+		return
+	}
+	switch m.at(i) {
+	case "type":
+		if after != "=" && after != "<" {
+			return
+		}
+	case "interface":
+		if after != "{" && after != "<" && after != "extends" {
+			return
+		}
+	case "class":
+		if m.at(name) == "extends" || m.at(name) == "implements" {
+			return
+		}
+	}
+	d := &declaration{m, m.at(name), name, m.at(i), after == "<", m.types[m.at(name)] != nil}
+	m.types[d.name] = d
+	if m.is(i-1, "export") || (m.is(i-1, "declare") || m.is(i-1, "const")) && m.is(i-2, "export") {
+		m.exported[d.name] = d.name
+	}
+}
+
+func (m *module) refuse(i int, text, fix string) {
+	m.refused = append(m.refused, *m.problemAt(i, text, fix))
+}
+
+const fixFunction = "export function name(parameter: Type): Result { ... }"
+
+// export reads an export other than a list.
+func (m *module) export(i int) {
+	next := i + 1
+	switch m.at(next) {
+	case "default":
+		m.defaults = append(m.defaults, i)
+	case "type", "interface", "enum", "class", "abstract", "namespace", "module", "@":
+		// None of these is a function.
+	case "as":
+		if !m.is(next+1, "namespace") {
+			m.refuse(i, "what this exports cannot be told", fixFunction)
+		}
+	case "*":
+		if m.is(next+1, "as") && m.is(next+2, "default") {
+			m.defaults = append(m.defaults, i)
+			return
+		}
+		m.refuse(i, "what this exports cannot be told from this file", "a function here that calls the one of the other file")
+	case "=":
+		m.refuse(i, "export = is not of ES modules", fixFunction)
+	case "declare":
+		if n := m.at(next + 1); n == "function" || n == "const" || n == "let" || n == "var" {
+			m.refuse(i, "this is declared, and not defined", fixFunction)
+		}
+	case "async", "function":
+		if m.is(next, "async") {
+			next++
+		}
+		name := next + 1
+		if m.is(name, "*") {
+			name++
+		}
+		if !m.is(next, "function") || !m.isName(name) {
+			m.refuse(i, "what this exports cannot be told", fixFunction)
+			return
+		}
+		m.exports = append(m.exports, export{m.at(name), i, next, -1})
+	case "const":
+		if m.is(next+1, "enum") {
+			return
+		}
+		if !m.isName(next + 1) {
+			m.refuse(next+1, "what this exports cannot be told", fixFunction)
+			return
+		}
+		m.exports = append(m.exports, export{m.at(next + 1), i, -1, next + 1})
+		if other := m.another(next + 2); other > 0 {
+			m.refuse(other, "a second constant in one export", "an export for each")
+		}
+	case "let", "var":
+		m.refuse(next, "what can change cannot be a tool", "export function, or export const")
+	default:
+		m.refuse(i, "what this exports cannot be told", fixFunction)
+	}
+}
+
+// another finds a further constant in the declaration that token i is in; 0 when there is none. It may find one where
+// there is none, among type arguments.
+func (m *module) another(i int) int {
+	for first := i; i < len(m.tokens) && !m.is(i, ";"); i = m.next(i) {
+		if i > first && m.newline(i) && !m.kindOf(i, mark) && (!m.kindOf(i-1, mark) || strings.Contains(")]}", m.at(i-1))) {
+			return 0
+		}
+		if m.is(i, ",") && m.isName(i+1) && (m.is(i+2, "=") || m.is(i+2, ":")) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// exportList reads export { a, b as c }, also with from, once all declarations are known.
+func (m *module) exportList(i int) {
+	end := m.match(i + 1)
+	from := m.is(end+1, "from")
+	for at := i + 2; at < end; at++ {
+		isType := m.is(at, "type") && m.isName(at+1) && !m.is(at+1, "as")
+		if isType {
+			at++
+		}
+		local := at
+		if m.is(at+1, "as") {
+			at += 2
+		}
+		name, ok := m.value(at)
+		if m.isName(at) {
+			name, ok = m.at(at), true
+		}
+		at++
+		if at < end && !m.is(at, ",") || at > end || !ok {
+			m.refuse(local, "this list of exports cannot be read", fixFunction)
+			return
+		}
+		m.exportName(local, name, isType, from)
+	}
+}
+
+func (m *module) exportName(i int, name string, isType, from bool) {
+	local := m.at(i)
+	functions, constant := m.functions[local], m.constants[local]
+	switch {
+	case name == "default":
+		m.defaults = append(m.defaults, i)
+	case from && isType:
+	case from:
+		m.refuse(i, "what this exports cannot be told from this file", "a function here that calls the one of the other file")
+	case isType:
+		m.exported[name] = local
+	case len(functions) > 0:
+		at := functions[0]
+		if m.is(at-1, "async") {
+			at--
+		}
+		m.exports = append(m.exports, export{name, at, functions[0], -1})
+	case constant > 0:
+		m.exports = append(m.exports, export{name, constant - 1, -1, constant})
+	case m.types[local] != nil:
+		m.exported[name] = local
+	default:
+		m.refuse(i, "what "+quote(local)+" is cannot be told from this file", fixFunction)
+	}
+}
+
+// importClause reads import a, { b, type c as d } from "file".
+func (m *module) importClause(i int) {
+	at := i + 1
+	if m.is(at, "type") && !m.is(at+1, "from") && !m.is(at+1, ",") {
+		at++
+	}
+	names := map[string]imported{}
+	if m.isName(at) {
+		names[m.at(at)] = imported{"default", "", at}
+		at++
+		if m.is(at, ",") {
+			at++
+		}
+	}
+	switch {
+	case m.is(at, "*") && m.is(at+1, "as"):
+		names[m.at(at+2)] = imported{"*", "", at + 2}
+		at += 3
+	case m.is(at, "{"):
+		end := m.match(at)
+		for at++; at < end; at++ {
+			if m.is(at, "type") && m.isName(at+1) && !m.is(at+1, "as") {
+				at++
+			}
+			name := m.at(at)
+			if m.is(at+1, "as") {
+				at += 2
+			}
+			names[m.at(at)] = imported{name, "", at}
+			if at++; at < end && !m.is(at, ",") {
+				return
+			}
+		}
+		at = end + 1
+	}
+	from, ok := m.value(at + 1)
+	if !m.is(at, "from") || !ok {
+		return
+	}
+	for name, n := range names {
+		n.from = from
+		m.imports[name] = n
+	}
+}

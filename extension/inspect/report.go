@@ -1,0 +1,337 @@
+package inspect
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+)
+
+// Input is what a report is made of.
+type Input struct {
+	// FS is the source tree, with packages in its node_modules, and Entry the module that exports the extension.
+	FS    fs.FS
+	Entry string
+	// Bindings are those that the manifest asks for.
+	Bindings []extension.Binding
+	Packages []PackageInfo
+	// Component is the size of what was built, in bytes; 0 when nothing was.
+	Component int64
+	// Previous is the report of the version before; nil when there is none.
+	Previous *Report
+}
+
+// PackageInfo is an npm package that the extension brings.
+type PackageInfo struct {
+	Name     string   `json:"name"`
+	Version  string   `json:"version"`
+	License  string   `json:"license,omitempty"`
+	Size     int64    `json:"size"` // bytes
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Report is what the code of an extension would like to do, for the person who approves it. It informs and protects
+// nothing: code can be written so that no report sees what it does. The same input gives the same report. All text in it
+// is printable.
+type Report struct {
+	Entry string `json:"entry"`
+	// Files and Size, in bytes, are of the extension's own files; the others are of those in node_modules that are code.
+	Files         int   `json:"files"`
+	Size          int64 `json:"size"`
+	PackageFiles  int   `json:"packageFiles"`
+	PackageSize   int64 `json:"packageSize"`
+	ComponentSize int64 `json:"componentSize"`
+
+	// BindingsUsed are those of the manifest that the extension's own files name, or that a global such as fetch stands for;
+	// the manifest asks for BindingsUnused and nothing names them. UndeclaredBindings are named and not asked for.
+	BindingsUsed       []Use    `json:"bindingsUsed,omitempty"`
+	BindingsUnused     []string `json:"bindingsUnused,omitempty"`
+	UndeclaredBindings []Use    `json:"undeclaredBindings,omitempty"`
+	// EnvElsewhere are places where env goes on as a whole or a binding's name is computed: uses may be missing above.
+	EnvElsewhere []Place `json:"envElsewhere,omitempty"`
+
+	// Hosts are those in strings, in byte order.
+	Hosts []Host `json:"hosts,omitempty"`
+	// Eval are places where code may be made of text, or loaded later.
+	Eval []Sign `json:"eval,omitempty"`
+	// Obfuscation are signs of code that is meant not to be read.
+	Obfuscation []Sign `json:"obfuscation,omitempty"`
+	// Unread are files that are not read for certain, from a place on.
+	Unread []Sign `json:"unread,omitempty"`
+	// Omitted is how many places are not listed, since there are too many.
+	Omitted int `json:"omitted,omitempty"`
+
+	Packages []PackageInfo   `json:"packages,omitempty"`
+	New      []PackageChange `json:"newPackages,omitempty"`
+	Changed  []PackageChange `json:"changedPackages,omitempty"`
+	Gone     []PackageChange `json:"gonePackages,omitempty"`
+}
+
+// Use is a name, and the first places where it is used.
+type Use struct {
+	Name   string  `json:"name"`
+	Places []Place `json:"places"`
+}
+
+// Host is a host in a string. "*" stands for what is computed.
+type Host struct {
+	Name string `json:"name"`
+	// Covered says that a rule of an http binding names the host; methods and paths are not compared.
+	Covered bool    `json:"covered"`
+	Places  []Place `json:"places"`
+}
+
+// Sign is something to look at.
+type Sign struct {
+	Place
+	What string `json:"what"`
+}
+
+// PackageChange is what became of a package since the version before. Versions are empty where it is not there.
+type PackageChange struct {
+	Name string `json:"name"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+}
+
+const (
+	maxSigns  = 200 // of a kind in a report
+	maxPlaces = 10  // of a name
+	// maxInFile is how many signs of a kind a file can have, so that none hides those of others.
+	maxInFile = 20
+	// maxRead is how much code is read, in bytes.
+	maxRead = 256 << 20
+)
+
+// Inspect makes a report. It reads files as tokens and runs nothing. What it cannot read is in the report.
+func Inspect(in Input) Report {
+	c := &collector{
+		report: Report{Entry: oneLine(in.Entry), ComponentSize: in.Component},
+		env:    map[string][]Place{}, hosts: map[string][]Place{}, globals: map[string][]Place{},
+	}
+	own, packages := codeFiles(in.FS)
+	for _, list := range [][]codeFile{own, packages} {
+		for _, f := range list {
+			c.file(in.FS, f)
+		}
+	}
+	c.bindings(in.Bindings)
+	for _, name := range slices.Sorted(maps.Keys(c.hosts)) {
+		c.report.Hosts = append(c.report.Hosts, Host{name, covered(name, in.Bindings), c.hosts[name]})
+	}
+	c.report.Packages = printable(in.Packages)
+	if in.Previous != nil {
+		c.packages(in.Previous.Packages)
+	}
+	return c.report
+}
+
+// codeFile is a file to look into. Only its size counts when it is not read.
+type codeFile struct {
+	name  string
+	size  int64
+	inner bool // in node_modules
+	read  bool
+}
+
+// codeFiles lists the extension's own files, and the code of packages, in byte order of their paths.
+func codeFiles(fsys fs.FS) (own, packages []codeFile) {
+	_ = fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return nil // what cannot be listed cannot be bundled
+		}
+		f := codeFile{name: name, inner: strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "/node_modules/")}
+		if info, err := e.Info(); err == nil {
+			f.size = info.Size()
+		}
+		base := path.Base(name)
+		types := strings.HasSuffix(base, ".d.ts") || strings.HasSuffix(base, ".d.mts") || strings.HasSuffix(base, ".d.cts")
+		f.read = isCode(name) && !types
+		switch {
+		case f.inner && f.read:
+			packages = append(packages, f)
+		case !f.inner:
+			f.read = f.read || path.Ext(name) == ".json" && base != "package.json" && base != "package-lock.json" && base != "tsconfig.json"
+			own = append(own, f)
+		}
+		return nil
+	})
+	return own, packages
+}
+
+// collector gathers what is found.
+type collector struct {
+	report              Report
+	read                int64
+	env, hosts, globals map[string][]Place
+	inFile              map[*[]Sign]int
+}
+
+func (c *collector) file(fsys fs.FS, f codeFile) {
+	if f.inner {
+		c.report.PackageFiles++
+		c.report.PackageSize += f.size
+	} else {
+		c.report.Files++
+		c.report.Size += f.size
+	}
+	if !f.read {
+		return
+	}
+	c.inFile = map[*[]Sign]int{}
+	text, err := readFile(fsys, f.name, maxSource)
+	c.read += int64(len(text))
+	switch {
+	case errors.Is(err, errTooLarge):
+		c.sign(&c.report.Unread, Place{File: oneLine(f.name)}, "larger than 8 MiB")
+		return
+	case err != nil:
+		c.sign(&c.report.Unread, Place{File: oneLine(f.name)}, "cannot be read")
+		return
+	case c.read > maxRead:
+		c.sign(&c.report.Unread, Place{File: oneLine(f.name)}, "beyond the 256 MiB that are read")
+		return
+	}
+	s := lex(f.name, text, isJSX(f.name))
+	if s.unclear != "" {
+		c.sign(&c.report.Unread, s.place(s.unclearAt), "from here on the code may be read wrongly, because of "+s.unclear)
+	}
+	c.scan(s, f.inner)
+}
+
+// sign adds to one of the report's lists.
+func (c *collector) sign(list *[]Sign, at Place, what string) {
+	if c.room(list) {
+		*list = append(*list, Sign{at, oneLine(what)})
+	}
+}
+
+// room says whether a list can have one more sign of this file, and counts it.
+func (c *collector) room(list *[]Sign) bool {
+	c.inFile[list]++
+	if c.inFile[list] > maxInFile || len(*list) >= maxSigns {
+		c.report.Omitted++
+		return false
+	}
+	return true
+}
+
+// use adds a place of a name.
+func (c *collector) use(uses map[string][]Place, name string, s *source, offset int) {
+	name = oneLine(abi.PrintableCut(name, 253))
+	if len(uses[name]) >= maxPlaces || len(uses) >= maxSigns && uses[name] == nil {
+		c.report.Omitted++
+		return
+	}
+	uses[name] = append(uses[name], s.place(offset))
+}
+
+// bindings compares what is used with what the manifest asks for.
+func (c *collector) bindings(asked []extension.Binding) {
+	used := maps.Clone(c.env)
+	for _, name := range slices.Sorted(maps.Keys(c.globals)) {
+		for _, b := range asked {
+			// A global stands for the first binding of its interface, and fetch for the one named network.
+			if b.Grant.Interface() == name && (name != httpInterface || b.Name == "network") {
+				used[b.Name] = append(slices.Clone(used[b.Name]), c.globals[name]...)
+				break
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		use := Use{name, used[name][:min(len(used[name]), maxPlaces)]}
+		if slices.ContainsFunc(asked, func(b extension.Binding) bool { return b.Name == name }) {
+			c.report.BindingsUsed = append(c.report.BindingsUsed, use)
+		} else {
+			c.report.UndeclaredBindings = append(c.report.UndeclaredBindings, use)
+		}
+	}
+	for _, b := range asked {
+		if used[b.Name] == nil {
+			c.report.BindingsUnused = append(c.report.BindingsUnused, oneLine(b.Name))
+		}
+	}
+	slices.Sort(c.report.BindingsUnused)
+}
+
+// covered says whether a rule of an http binding names a host.
+func covered(name string, bindings []extension.Binding) bool {
+	name = hostOnly(name)
+	for _, b := range bindings {
+		g, ok := b.Grant.(extension.HTTP)
+		if !ok {
+			continue
+		}
+		for _, r := range g.Rules {
+			host := strings.ToLower(r.Host)
+			below, wildcard := strings.CutPrefix(host, "*.")
+			if host == "*" || host == name || wildcard && strings.HasSuffix(name, "."+below) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// packages compares with the packages of the version before.
+func (c *collector) packages(before []PackageInfo) {
+	was, is := versions(before), versions(c.report.Packages)
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		from, known := was[name]
+		switch change := (PackageChange{name, from, is[name]}); {
+		case !known:
+			c.report.New = append(c.report.New, change)
+		case change.From != change.To:
+			c.report.Changed = append(c.report.Changed, change)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		if _, kept := is[name]; !kept {
+			c.report.Gone = append(c.report.Gone, PackageChange{name, was[name], ""})
+		}
+	}
+}
+
+// versions are the versions of each package, of which there can be several.
+func versions(list []PackageInfo) map[string]string {
+	all := map[string][]string{}
+	for _, p := range list {
+		all[p.Name] = append(all[p.Name], p.Version)
+	}
+	joined := map[string]string{}
+	for name, list := range all {
+		slices.Sort(list)
+		joined[name] = strings.Join(slices.Compact(list), ", ")
+	}
+	return joined
+}
+
+// printable copies a list of packages, sorted, with printable text.
+func printable(list []PackageInfo) []PackageInfo {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]PackageInfo, len(list))
+	for i, p := range list {
+		cut := func(s string) string { return oneLine(abi.PrintableCut(s, 256)) }
+		out[i] = PackageInfo{cut(p.Name), cut(p.Version), cut(p.License), p.Size, nil}
+		for n, w := range p.Warnings {
+			if n == maxInFile {
+				out[i].Warnings = append(out[i].Warnings, fmt.Sprintf("%d more", len(p.Warnings)-n))
+				break
+			}
+			out[i].Warnings = append(out[i].Warnings, cut(w))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b PackageInfo) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Version, b.Version))
+	})
+	return out
+}

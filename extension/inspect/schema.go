@@ -1,0 +1,222 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// schema is JSON Schema, as far as types say it.
+type schema struct {
+	ref         string
+	types       []string
+	values      []any // enum
+	anyOf       []*schema
+	properties  []property // of an object
+	isObject    bool
+	additional  *schema // nil: see closed
+	closed      bool    // no other properties
+	items       *schema // of an array; false when prefix is all there is
+	prefix      []*schema
+	min         int // of items
+	description string
+	value       any // default
+	defs        []property
+
+	// undefined says that a property of this may be absent.
+	undefined bool
+}
+
+type property struct {
+	name     string
+	schema   *schema
+	required bool
+}
+
+// ordered is a JSON object whose members keep their order.
+type ordered []pair
+
+type pair struct {
+	key   string
+	value any
+}
+
+func (o *ordered) add(key string, value any) { *o = append(*o, pair{key, value}) }
+
+// MarshalJSON implements json.Marshaler.
+func (o ordered) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, p := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(jsonText(p.key) + ":" + jsonText(p.value))
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// jsonText is the JSON of a value that has one.
+func jsonText(v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // only of values made here
+	return string(bytes.TrimSuffix(b.Bytes(), []byte{'\n'}))
+}
+
+// document is the schema as it is written.
+func (s *schema) document() ordered {
+	o := ordered{}
+	if s.description != "" {
+		o.add("description", s.description)
+	}
+	if s.ref != "" {
+		o.add("$ref", s.ref)
+	}
+	switch len(s.types) {
+	case 0:
+	case 1:
+		o.add("type", s.types[0])
+	default:
+		o.add("type", s.types)
+	}
+	if s.values != nil {
+		o.add("enum", s.values)
+	}
+	if s.anyOf != nil {
+		o.add("anyOf", documents(s.anyOf))
+	}
+	if s.isObject {
+		s.objectDocument(&o)
+	}
+	if s.prefix != nil {
+		o.add("prefixItems", documents(s.prefix))
+	}
+	if s.items != nil {
+		o.add("items", s.items.document())
+	} else if slices.Contains(s.types, "array") {
+		o.add("items", false)
+	}
+	if s.min > 0 {
+		o.add("minItems", s.min)
+	}
+	if s.value != nil {
+		o.add("default", s.value)
+	}
+	if s.defs != nil {
+		o.add("$defs", propertyDocuments(s.defs))
+	}
+	return o
+}
+
+func (s *schema) objectDocument(o *ordered) {
+	var required []string
+	for _, p := range s.properties {
+		if p.required {
+			required = append(required, p.name)
+		}
+	}
+	if s.properties != nil || s.additional == nil {
+		o.add("properties", propertyDocuments(s.properties))
+	}
+	if required != nil {
+		o.add("required", required)
+	}
+	switch {
+	case s.additional != nil:
+		o.add("additionalProperties", s.additional.document())
+	case s.closed:
+		o.add("additionalProperties", false)
+	}
+}
+
+func documents(list []*schema) []ordered {
+	out := make([]ordered, len(list))
+	for i, s := range list {
+		out[i] = s.document()
+	}
+	return out
+}
+
+func propertyDocuments(list []property) ordered {
+	o := ordered{}
+	for _, p := range list {
+		o.add(p.name, p.schema.document())
+	}
+	return o
+}
+
+// simple says whether a schema says no more than the types of values.
+func (s *schema) simple() bool {
+	return s.types != nil && s.values == nil && !s.isObject && s.items == nil && s.prefix == nil && s.description == "" && !slices.Contains(s.types, "array")
+}
+
+// either is the schema of values of which one of these is true.
+func either(list []*schema) *schema {
+	var types, values, rest []*schema
+	all := &schema{}
+	for _, s := range list {
+		all.undefined = all.undefined || s.undefined
+		switch {
+		case s.simple():
+			types = append(types, s)
+		case s.values != nil:
+			values = append(values, s)
+		case s.anyOf != nil && s.description == "":
+			rest = append(rest, s.anyOf...)
+		default:
+			rest = append(rest, s)
+		}
+	}
+	if len(types) > 0 {
+		one := &schema{}
+		for _, s := range types {
+			for _, t := range s.types {
+				if !slices.Contains(one.types, t) {
+					one.types = append(one.types, t)
+				}
+			}
+		}
+		rest = append([]*schema{one}, rest...)
+	}
+	if len(values) > 0 {
+		one, seen := &schema{}, map[any]bool{}
+		for _, s := range values {
+			for _, v := range s.values {
+				if !seen[v] {
+					seen[v] = true
+					one.values = append(one.values, v)
+				}
+			}
+		}
+		one.types = typesOf(one.values)
+		rest = append([]*schema{one}, rest...)
+	}
+	if len(rest) == 1 {
+		one := *rest[0]
+		one.undefined = all.undefined
+		return &one
+	}
+	all.anyOf = rest
+	return all
+}
+
+// typesOf are the types of literals.
+func typesOf(values []any) []string {
+	var types []string
+	for _, v := range values {
+		t := "number"
+		switch v.(type) {
+		case string:
+			t = "string"
+		case bool:
+			t = "boolean"
+		}
+		if !slices.Contains(types, t) {
+			types = append(types, t)
+		}
+	}
+	return types
+}

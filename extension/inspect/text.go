@@ -1,0 +1,118 @@
+package inspect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// Text is the report for a terminal, on several lines. What there is none of is left out, except what was looked for in
+// vain and a person asks about first: bindings, hosts and eval.
+func (r Report) Text() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("%s: %s, %s", r.Entry, english.Plural(r.Files, "file", ""), humanize.IBytes(uint64(max(0, r.Size))))
+	if r.PackageFiles > 0 {
+		line("packages: %s of code, %s", english.Plural(r.PackageFiles, "file", ""), humanize.IBytes(uint64(max(0, r.PackageSize))))
+	}
+	if r.ComponentSize > 0 {
+		line("component: %s", humanize.IBytes(uint64(r.ComponentSize)))
+	}
+	uses(line, "bindings used", r.BindingsUsed)
+	if len(r.BindingsUnused) > 0 {
+		line("bindings asked for and not used: %s", strings.Join(r.BindingsUnused, ", "))
+	}
+	if len(r.UndeclaredBindings) > 0 {
+		uses(line, "bindings used and not asked for", r.UndeclaredBindings)
+	}
+	if len(r.EnvElsewhere) > 0 {
+		line("env goes on as a whole, or is asked for a computed name, so that uses may be missing: %s", places(r.EnvElsewhere))
+	}
+	if len(r.Hosts) == 0 {
+		line("hosts in strings: none")
+	}
+	for _, h := range r.Hosts {
+		rule := ", which no http binding names"
+		if h.Covered {
+			rule = ""
+		}
+		line("host %s%s: %s", h.Name, rule, places(h.Places))
+	}
+	if len(r.Eval) == 0 {
+		line("code made of text: none seen")
+	}
+	signs(line, "code made of text", r.Eval)
+	signs(line, "hard to read", r.Obfuscation)
+	signs(line, "not read", r.Unread)
+	if r.Omitted > 0 {
+		line("%d more places are not listed", r.Omitted)
+	}
+	for _, p := range r.Packages {
+		line("package %s %s, %s, %s", p.Name, p.Version, licence(p.License), humanize.IBytes(uint64(max(0, p.Size))))
+		for _, w := range p.Warnings {
+			line("  warning: %s", w)
+		}
+	}
+	changes(line, "new", r.New)
+	changes(line, "changed", r.Changed)
+	changes(line, "gone", r.Gone)
+	return abi.Printable(b.String())
+}
+
+func licence(name string) string {
+	if name == "" {
+		return "no licence named"
+	}
+	return name
+}
+
+func uses(line func(string, ...any), what string, list []Use) {
+	if len(list) == 0 {
+		line("%s: none", what)
+		return
+	}
+	line("%s:", what)
+	for _, u := range list {
+		line("  %s: %s", u.Name, places(u.Places))
+	}
+}
+
+func signs(line func(string, ...any), what string, list []Sign) {
+	for _, s := range list {
+		line("%s: %s: %s", what, s.Place, s.What)
+	}
+}
+
+func changes(line func(string, ...any), what string, list []PackageChange) {
+	for _, c := range list {
+		from := c.From
+		if c.From != "" && c.To != "" {
+			from += " -> "
+		}
+		line("%s package: %s %s", what, c.Name, from+c.To)
+	}
+}
+
+// String is file:line:column.
+func (p Place) String() string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
+func places(list []Place) string {
+	const most = 5
+	texts := make([]string, 0, most)
+	for _, p := range list[:min(len(list), most)] {
+		texts = append(texts, p.String())
+	}
+	if len(list) > most {
+		texts = append(texts, "...")
+	}
+	return strings.Join(texts, ", ")
+}

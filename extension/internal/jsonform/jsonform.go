@@ -1,0 +1,322 @@
+// Package jsonform reads small JSON files that people and models write, strictly: fields that are unknown or doubled are
+// refused, and each problem has its place in the text and says what to write instead.
+package jsonform
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// What a text may be.
+const (
+	maxText  = 256 << 10 // bytes
+	maxDepth = 16        // values nested in each other
+)
+
+// Error is the first problem of a text.
+type Error struct {
+	// Path leads to the value, e.g. "bindings.github.http[0].path"; empty for the whole.
+	Path string
+	// Line and Column count from 1; a column is a character.
+	Line, Column int
+	// Message says what is wrong.
+	Message string
+	// Instead is what to write.
+	Instead string
+}
+
+// Node is a JSON value that knows where it stands. Its value is a string, json.Number, bool, nil, []*Node or []Member.
+type Node struct {
+	Offset int
+	Path   string
+	Value  any
+}
+
+// Member is a field of an object.
+type Member struct {
+	Key    string
+	Offset int // of the key
+	Value  *Node
+}
+
+// Reader takes a text apart. The first problem stays in Err; every method after it returns zero values, so that the code
+// that walks a text reads like the text. One goroutine uses it.
+type Reader struct {
+	// Err is the first problem, or nil.
+	Err *Error
+
+	what string
+	text []byte
+	dec  *json.Decoder
+}
+
+// New returns a reader of text. what names the text in problems, e.g. "manifest".
+func New(what string, text []byte) *Reader { return &Reader{what: what, text: text} }
+
+// Parse reads the whole text as one JSON value, refusing duplicate keys and deep nesting.
+func (r *Reader) Parse() *Node {
+	switch {
+	case len(r.text) > maxText:
+		r.FailAt(maxText, "", fmt.Sprintf("at most %d bytes", maxText), "the %s has %d bytes", r.what, len(r.text))
+	case !utf8.Valid(r.text):
+		r.FailAt(invalidByte(r.text), "", "UTF-8 text", "these bytes are not UTF-8")
+	default:
+		var raw json.RawMessage
+		var syntax *json.SyntaxError
+		if err := json.Unmarshal(r.text, &raw); errors.As(err, &syntax) {
+			r.FailAt(int(syntax.Offset)-1, "", "one JSON object", "this is not JSON: %s", syntax)
+		}
+	}
+	if r.Err != nil {
+		return nil
+	}
+	r.dec = json.NewDecoder(bytes.NewReader(r.text))
+	r.dec.UseNumber()
+	return r.next("", 1)
+}
+
+// next reads one value. The text is known to be JSON, so no token fails.
+func (r *Reader) next(path string, depth int) *Node {
+	n := &Node{Offset: r.start(), Path: path}
+	if depth > maxDepth {
+		r.Fail(n, fmt.Sprintf("at most %d levels", maxDepth), "values are nested too deep")
+		return n
+	}
+	token, _ := r.dec.Token()
+	switch token {
+	case json.Delim('['):
+		items := []*Node{}
+		for r.Err == nil && r.dec.More() {
+			items = append(items, r.next(fmt.Sprintf("%s[%d]", path, len(items)), depth+1))
+		}
+		n.Value = items
+	case json.Delim('{'):
+		members := []Member{}
+		seen := map[string]bool{}
+		for r.Err == nil && r.dec.More() {
+			at := r.start()
+			token, _ := r.dec.Token()
+			key, _ := token.(string)
+			below := join(path, key)
+			if seen[key] {
+				r.FailAt(at, below, "each field once", "this field is here twice")
+			}
+			seen[key] = true
+			members = append(members, Member{key, at, r.next(below, depth+1)})
+		}
+		n.Value = members
+	default:
+		n.Value = token
+		return n
+	}
+	if r.Err == nil {
+		_, _ = r.dec.Token() // the closing bracket
+	}
+	return n
+}
+
+// start is the offset of the next token.
+func (r *Reader) start() int {
+	rest := r.text[r.dec.InputOffset():]
+	return len(r.text) - len(bytes.TrimLeft(rest, " \t\r\n,:"))
+}
+
+// Fail records a problem with n. instead says what to write.
+func (r *Reader) Fail(n *Node, instead, format string, args ...any) {
+	r.FailAt(n.Offset, n.Path, instead, format, args...)
+}
+
+// FailAt is Fail for what stands at an offset.
+func (r *Reader) FailAt(offset int, path, instead, format string, args ...any) {
+	if r.Err != nil {
+		return
+	}
+	before := r.text[:min(max(offset, 0), len(r.text))]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	r.Err = &Error{
+		Path:    path,
+		Line:    r.Line(offset),
+		Column:  utf8.RuneCount(before[start:]) + 1,
+		Message: fmt.Sprintf(format, args...),
+		Instead: instead,
+	}
+}
+
+// Line is the line, counted from 1, of what stands at an offset.
+func (r *Reader) Line(offset int) int {
+	return bytes.Count(r.text[:min(max(offset, 0), len(r.text))], []byte{'\n'}) + 1
+}
+
+// Fields returns the members of an object by name. Every name must be known; those in need must be there.
+func (r *Reader) Fields(n *Node, example string, known []string, need ...string) map[string]*Node {
+	found := map[string]*Node{}
+	for _, m := range r.Members(n, example) {
+		if !slices.Contains(known, m.Key) {
+			instead := "one of " + strings.Join(known, ", ")
+			if near := Nearest(m.Key, known); near != "" {
+				instead = Quote(near)
+			}
+			r.FailAt(m.Offset, m.Value.Path, instead, "there is no such field")
+		}
+		found[m.Key] = m.Value
+	}
+	for _, name := range need {
+		if found[name] == nil && r.Err == nil {
+			r.Fail(n, example, "the field %s is missing", Quote(name))
+		}
+	}
+	return found
+}
+
+// Members returns the fields of an object, in the order of the text.
+func (r *Reader) Members(n *Node, example string) []Member {
+	members, ok := n.Value.([]Member)
+	if !ok && r.Err == nil {
+		r.Fail(n, example, "%s where an object belongs", n.What())
+	}
+	if r.Err != nil {
+		return nil
+	}
+	return members
+}
+
+// Items returns the elements of an array that has at least one and at most limit.
+func (r *Reader) Items(n *Node, limit int, example string) []*Node {
+	items, ok := n.Value.([]*Node)
+	switch {
+	case r.Err != nil:
+	case !ok:
+		r.Fail(n, example, "%s where a list belongs", n.What())
+	case len(items) == 0:
+		r.Fail(n, example, "the list is empty")
+	case len(items) > limit:
+		r.Fail(items[limit], fmt.Sprintf("at most %d", limit), "the list has %d elements", len(items))
+	}
+	if r.Err != nil {
+		return nil
+	}
+	return items
+}
+
+// Text returns text.
+func (r *Reader) Text(n *Node, example string) string {
+	s, ok := n.Value.(string)
+	if !ok && r.Err == nil {
+		r.Fail(n, example, "%s where text belongs", n.What())
+	}
+	return s
+}
+
+// What says what kind of value n is, e.g. "a list".
+func (n *Node) What() string {
+	switch v := n.Value.(type) {
+	case string:
+		return "text"
+	case json.Number:
+		return "a number"
+	case bool:
+		return strconv.FormatBool(v)
+	case []*Node:
+		return "a list"
+	case []Member:
+		return "an object"
+	default:
+		return "null"
+	}
+}
+
+// Plain gives the value as encoding/json would decode it.
+func (n *Node) Plain() any {
+	switch v := n.Value.(type) {
+	case []*Node:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = item.Plain()
+		}
+		return list
+	case []Member:
+		object := make(map[string]any, len(v))
+		for _, m := range v {
+			object[m.Key] = m.Value.Plain()
+		}
+		return object
+	default:
+		return v
+	}
+}
+
+// join is the path of a field: a.b, or a["b c"] where b is not a plain word.
+func join(path, key string) string {
+	switch {
+	case !plainWord.MatchString(key):
+		return path + "[" + Quote(key) + "]"
+	case path == "":
+		return key
+	default:
+		return path + "." + key
+	}
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
+
+// Quote shows text from a stranger: short, and with everything escaped that a terminal would act on.
+func Quote(s string) string {
+	const most = 80
+	if utf8.RuneCountInString(s) > most {
+		s = string([]rune(s)[:most]) + "..."
+	}
+	return strconv.Quote(s)
+}
+
+func invalidByte(text []byte) int {
+	for i := 0; i < len(text); {
+		c, size := utf8.DecodeRune(text[i:])
+		if c == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return len(text)
+}
+
+// Nearest returns the known name that is at most a third of its letters away from name, or nothing.
+func Nearest(name string, known []string) string {
+	best, least := "", 1<<30
+	for _, k := range known {
+		if len(name) > 2*len(k)+2 {
+			continue
+		}
+		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least && d <= (len(k)+2)/3 {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to insert, remove or replace to turn a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

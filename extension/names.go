@@ -1,0 +1,56 @@
+package extension
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxToolName is the most bytes of a name that MCP clients take.
+const maxToolName = 64
+
+// Reserved reports whether a name of a registered tool is Stile's own: one of its built-in tools, or like one.
+func Reserved(tool string) bool {
+	return slices.ContainsFunc([]string{"extension", "stile", "code"}, func(own string) bool {
+		return tool == own || strings.HasPrefix(tool, own+"_")
+	})
+}
+
+// ToolName is the name under which a tool of an extension is registered: EXTENSION_TOOL, with "_" for "-". It is in lower
+// case and of a-z, 0-9 and "_", as every other character becomes a "_". [Manifest.CheckNames] says whether it can be used.
+func ToolName(extension, tool string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
+			return c
+		case c >= 'A' && c <= 'Z':
+			return c - 'A' + 'a'
+		default:
+			return '_'
+		}
+	}, extension+"_"+tool)
+}
+
+// CheckNames says which tools of the manifest cannot be registered: names that are too long, Stile's own, or taken. taken
+// gives the extension that holds a name, or ""; what m.Name holds itself is free.
+func (m *Manifest) CheckNames(taken func(tool string) (extension string)) []Problem {
+	var problems []Problem
+	add := func(fix, format string, args ...any) {
+		problems = append(problems, Problem{File: ManifestFile, Text: fmt.Sprintf(format, args...), Fix: fix})
+	}
+	for _, tool := range m.Tools {
+		name := ToolName(m.Name, tool)
+		holder := taken(name)
+		switch {
+		case !extensionName.MatchString(m.Name), !wordName.MatchString(tool):
+			add("names of a-z and 0-9", "the tool %+q of %+q cannot be registered", tool, m.Name)
+		case len(name) > maxToolName:
+			add("a shorter name", "the tool %s would be called %s, which has %d bytes; %d are allowed", tool, name, len(name), maxToolName)
+		case Reserved(name):
+			add("another name for the extension", "the tool %s would be called %s, and names like this are Stile's own", tool, name)
+		case holder != "" && holder != m.Name:
+			add("another name", "the tool %s would be called %s, which a tool of the extension %+q is called already", tool, name, holder)
+		}
+	}
+	return problems
+}

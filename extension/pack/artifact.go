@@ -1,0 +1,224 @@
+package pack
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// The types of an extension and of a signature as OCI artifacts. A signature has the extension as its subject.
+const (
+	ArtifactType  = "application/vnd.stile.extension.v1"
+	SignatureType = "application/vnd.stile.signature.v1"
+)
+
+const (
+	configMediaType   = "application/vnd.stile.extension.config.v1+json"
+	sourceMediaType   = "application/vnd.stile.extension.source.v1.tar"
+	envelopeMediaType = "application/vnd.dsse.envelope.v1+json"
+)
+
+// Artifact is a pack and its signatures in the form of the OCI image specification, which files and registries share.
+// The config is the description whose digest names the pack; the layers are the source and the other parts. One pack has
+// one artifact, byte for byte.
+type Artifact struct {
+	// Manifest leads to the manifest of the pack.
+	Manifest ocispec.Descriptor
+	// Signatures lead to the manifests of the signatures.
+	Signatures []ocispec.Descriptor
+	// Blobs are all contents, manifests among them.
+	Blobs map[digest.Digest][]byte
+}
+
+// Artifact returns the pack as an artifact. An error is a *[PartError] that says what no pack may have.
+func (p *Pack) Artifact(signatures ...Signature) (*Artifact, error) {
+	config, err := p.describe()
+	if err != nil {
+		return nil, err
+	}
+	source, err := writeTar(p.Files)
+	if err != nil {
+		return nil, &PartError{"source", err}
+	}
+	a := &Artifact{Blobs: map[digest.Digest][]byte{}}
+	layers := []ocispec.Descriptor{a.add(sourceMediaType, source)}
+	for _, part := range parts {
+		if b := *part.bytes(p); len(b) > 0 {
+			layers = append(layers, a.add(part.mediaType, b))
+		}
+	}
+	if a.Manifest, err = a.addManifest(ArtifactType, a.add(configMediaType, config), layers, nil); err != nil {
+		return nil, err
+	}
+	subject := ocispec.Descriptor{MediaType: a.Manifest.MediaType, Digest: a.Manifest.Digest, Size: a.Manifest.Size}
+	for _, s := range signatures {
+		if len(s) > maxSignature {
+			return nil, &PartError{"signature", tooLarge(int64(len(s)), maxSignature)}
+		}
+		// Some registries list what refers to a manifest by the type of its config.
+		d, err := a.addManifest(SignatureType, a.add(SignatureType, ocispec.DescriptorEmptyJSON.Data),
+			[]ocispec.Descriptor{a.add(envelopeMediaType, s)}, &subject)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(a.Signatures, func(other ocispec.Descriptor) bool { return other.Digest == d.Digest }) {
+			a.Signatures = append(a.Signatures, d)
+		}
+	}
+	return a, nil
+}
+
+func (a *Artifact) add(mediaType string, b []byte) ocispec.Descriptor {
+	d := ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(b), Size: int64(len(b))}
+	a.Blobs[d.Digest] = b
+	return d
+}
+
+func (a *Artifact) addManifest(artifactType string, config ocispec.Descriptor, layers []ocispec.Descriptor, subject *ocispec.Descriptor) (ocispec.Descriptor, error) {
+	b, err := json.Marshal(ocispec.Manifest{
+		Versioned:    specs.Versioned{SchemaVersion: 2},
+		MediaType:    ocispec.MediaTypeImageManifest,
+		ArtifactType: artifactType,
+		Config:       config,
+		Layers:       layers,
+		Subject:      subject,
+	})
+	if err != nil {
+		return ocispec.Descriptor{}, fmt.Errorf("write the manifest of an artifact: %w", err)
+	}
+	d := a.add(ocispec.MediaTypeImageManifest, b)
+	d.ArtifactType = artifactType
+	return d, nil
+}
+
+// Fetch gets the bytes of a blob, at most one byte more than the descriptor says. They are checked by who calls it.
+type Fetch func(ocispec.Descriptor) ([]byte, error)
+
+// Decode puts the pack together to which an OCI manifest leads. Each blob is held to its digest and its size, and the
+// whole to what [Pack.Artifact] makes of it, so that manifest is the only one of this pack. An error is a *[PartError].
+func Decode(manifest []byte, limits Limits, fetch Fetch) (*Pack, error) {
+	limits = limits.WithDefaults()
+	m, err := parseManifest("artifact", manifest, ArtifactType)
+	if err != nil {
+		return nil, err
+	}
+	if m.Config.MediaType != configMediaType {
+		return nil, &PartError{"config", unknownType(m.Config.MediaType)}
+	}
+	p := &Pack{}
+	var config description
+	b, err := fetch.verified("config", m.Config, limits.Part)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b, &config); err != nil {
+		return nil, &PartError{"config", fmt.Errorf("%w: %w", ErrFormat, err)}
+	}
+	p.Entry, p.Engine = config.Entry, config.Engine
+	for _, layer := range m.Layers {
+		if err := p.addLayer(layer, limits, fetch); err != nil {
+			return nil, err
+		}
+	}
+	if p.Files == nil {
+		return nil, &PartError{"source", ErrMissing}
+	}
+	same, err := p.Artifact()
+	switch {
+	case err != nil:
+		return nil, err
+	case same.Blobs[m.Config.Digest] == nil:
+		return nil, &PartError{"config", fmt.Errorf("%w: it describes other parts than these", ErrFormat)}
+	case same.Manifest.Digest != digest.FromBytes(manifest):
+		return nil, &PartError{"artifact", fmt.Errorf("%w: it says more than where the parts are, or says it in another way", ErrFormat)}
+	default:
+		return p, nil
+	}
+}
+
+func (p *Pack) addLayer(layer ocispec.Descriptor, limits Limits, fetch Fetch) error {
+	if layer.MediaType == sourceMediaType {
+		if p.Files != nil {
+			return &PartError{"source", ErrDuplicate}
+		}
+		b, err := fetch.verified("source", layer, limits.archive())
+		if err != nil {
+			return err
+		}
+		p.Files, err = readSource(b, limits)
+		return err
+	}
+	i := slices.IndexFunc(parts, func(part part) bool { return part.mediaType == layer.MediaType })
+	if i < 0 {
+		return &PartError{"artifact", fmt.Errorf("a layer is %w", unknownType(layer.MediaType))}
+	}
+	part := parts[i]
+	field := part.bytes(p)
+	if *field != nil {
+		return &PartError{part.name, ErrDuplicate}
+	}
+	b, err := fetch.verified(part.name, layer, part.limit(limits))
+	*field = b
+	return err
+}
+
+// DecodeSignature returns the signature to which an OCI manifest leads, when its subject is the manifest of a pack with
+// this digest. That it is by anybody, or of that pack, is for [Verify] to say. An error is a *[PartError].
+func DecodeSignature(manifest []byte, subject digest.Digest, fetch Fetch) (Signature, error) {
+	m, err := parseManifest("signature", manifest, SignatureType)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.Subject == nil || m.Subject.Digest != subject:
+		return nil, &PartError{"signature", ErrOtherPack}
+	case len(m.Layers) != 1 || m.Layers[0].MediaType != envelopeMediaType:
+		return nil, &PartError{"signature", fmt.Errorf("%w: one layer of %s belongs here", ErrFormat, envelopeMediaType)}
+	}
+	return fetch.verified("signature", m.Layers[0], maxSignature)
+}
+
+// parseManifest reads an OCI manifest of one type of artifact.
+func parseManifest(part string, b []byte, artifactType string) (*ocispec.Manifest, error) {
+	if len(b) > maxManifest {
+		return nil, &PartError{part, tooLarge(int64(len(b)), maxManifest)}
+	}
+	var m ocispec.Manifest
+	switch err := json.Unmarshal(b, &m); {
+	case err != nil:
+		return nil, &PartError{part, fmt.Errorf("%w: %w", ErrFormat, err)}
+	case m.MediaType != ocispec.MediaTypeImageManifest:
+		return nil, &PartError{part, unknownType(m.MediaType)}
+	case m.ArtifactType != artifactType:
+		return nil, &PartError{part, unknownType(m.ArtifactType)}
+	}
+	return &m, nil
+}
+
+// verified fetches a blob, having looked at what it says of itself, and holds it to that.
+func (fetch Fetch) verified(part string, d ocispec.Descriptor, limit int64) ([]byte, error) {
+	switch {
+	case d.Digest.Validate() != nil || d.Digest.Algorithm() != digest.SHA256:
+		return nil, &PartError{part, fmt.Errorf("%w: %s is not a SHA-256 digest", ErrFormat, quote(d.Digest.String()))}
+	case d.Size > limit:
+		return nil, &PartError{part, tooLarge(d.Size, limit)}
+	}
+	b, err := fetch(ocispec.Descriptor{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size})
+	switch {
+	case err != nil:
+		return nil, &PartError{part, err}
+	case int64(len(b)) != d.Size || digest.FromBytes(b) != d.Digest:
+		return nil, &PartError{part, ErrDigest}
+	default:
+		return b, nil
+	}
+}
+
+func tooLarge(size, limit int64) error {
+	return fmt.Errorf("%w: %d bytes, and %d are allowed", ErrTooLarge, size, limit)
+}
+
+func unknownType(mediaType string) error { return fmt.Errorf("%w: %s", ErrMediaType, quote(mediaType)) }

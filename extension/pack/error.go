@@ -1,0 +1,37 @@
+package pack
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// PartError is a pack that cannot be used, and which part of it is to blame.
+type PartError struct {
+	// Part is "manifest", "component", "lock", "sbom", "definitions", "source", "config", "entry", "engine", `file "a.ts"`,
+	// "artifact" (the OCI manifest that lists the parts), "signature" or, of a file, its entry or "layout". It is printable.
+	Part string
+	// Err is, or wraps, one of the errors below, or the error of a reader.
+	Err error
+}
+
+// What may be wrong with a part.
+var (
+	ErrMissing   = errors.New("missing")
+	ErrDuplicate = errors.New("there twice")
+	ErrTooLarge  = errors.New("too large")
+	ErrDigest    = errors.New("its bytes are not those of its digest")
+	ErrMediaType = errors.New("of a type that is not known here")
+	ErrName      = errors.New("not a name that is allowed")
+	ErrFormat    = errors.New("not in the form that Stile writes")
+)
+
+// Error implements error.
+func (e *PartError) Error() string { return "extension pack: " + e.Part + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *PartError) Unwrap() error { return e.Err }
+
+// quote shows text from a stranger: short, and with everything escaped that a terminal would act on.
+func quote(s string) string { return strconv.Quote(abi.Cut(s, 100)) }

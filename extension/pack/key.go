@@ -1,0 +1,61 @@
+package pack
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// Keys are those of crypto/ed25519, which makes them too. Where they are kept is the caller's business; these are the
+// forms that openssl and others read: PKCS #8 and PKIX, in PEM.
+const (
+	privatePEM = "PRIVATE KEY"
+	publicPEM  = "PUBLIC KEY"
+)
+
+// EncodePrivateKey returns a private key as PEM (PKCS #8), not encrypted.
+func EncodePrivateKey(key ed25519.PrivateKey) ([]byte, error) {
+	b, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("write a private key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: privatePEM, Bytes: b}), nil
+}
+
+// EncodePublicKey returns a public key as PEM (PKIX).
+func EncodePublicKey(key ed25519.PublicKey) ([]byte, error) {
+	b, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("write a public key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: publicPEM, Bytes: b}), nil
+}
+
+// ParsePrivateKey reads what [EncodePrivateKey] wrote, or openssl genpkey -algorithm ed25519. Errors hold nothing of it.
+func ParsePrivateKey(text []byte) (ed25519.PrivateKey, error) {
+	return parseKey[ed25519.PrivateKey](text, privatePEM, x509.ParsePKCS8PrivateKey)
+}
+
+// ParsePublicKey reads what [EncodePublicKey] wrote, or openssl pkey -pubout.
+func ParsePublicKey(text []byte) (ed25519.PublicKey, error) {
+	return parseKey[ed25519.PublicKey](text, publicPEM, x509.ParsePKIXPublicKey)
+}
+
+func parseKey[K any](text []byte, kind string, parse func([]byte) (any, error)) (K, error) {
+	var none K
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != kind {
+		return none, fmt.Errorf("read a key: there is no %s in PEM", kind)
+	}
+	key, err := parse(block.Bytes)
+	if err != nil {
+		return none, errors.New("read a key: the PEM holds none")
+	}
+	k, ok := key.(K)
+	if !ok {
+		return none, fmt.Errorf("read a key: it is not an Ed25519 %s", kind)
+	}
+	return k, nil
+}

@@ -1,0 +1,54 @@
+package pack
+
+// Limits bound what is read. A field that is 0 has its default.
+type Limits struct {
+	// Component is the most bytes of a component. Default 64 MiB.
+	Component int64
+	// Source is the most bytes of all files together. Default 8 MiB.
+	Source int64
+	// Files is the most files of the source. Default 2,000.
+	Files int
+	// Part is the most bytes of each other part. Default 4 MiB.
+	Part int64
+	// Signatures is the most signatures of a pack. Default 16.
+	Signatures int
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+
+	maxManifest  = 64 * kib // bytes of an OCI manifest or index
+	maxSignature = 16 * kib // bytes of a signature
+	tarOverhead  = 4 * kib  // bytes that a file has in an archive beside its content, long name and padding included
+)
+
+// WithDefaults returns the limits with no field 0.
+func (l Limits) WithDefaults() Limits {
+	orDefault(&l.Component, 64*mib)
+	orDefault(&l.Source, 8*mib)
+	orDefault(&l.Files, 2000)
+	orDefault(&l.Part, 4*mib)
+	orDefault(&l.Signatures, 16)
+	return l
+}
+
+func orDefault[T int | int64](field *T, value T) {
+	if *field == 0 {
+		*field = value
+	}
+}
+
+// archive is the most bytes of the source as an archive.
+func (l Limits) archive() int64 { return l.Source + int64(l.Files+1)*tarOverhead }
+
+// entries and total bound a whole file: its entries, and the bytes in them.
+func (l Limits) entries() int { return 16 + len(parts) + 2*l.Signatures }
+
+func (l Limits) total() int64 {
+	all := l.archive() + l.Part + 2*maxManifest // source, config, artifact, index
+	for _, part := range parts {
+		all += part.limit(l)
+	}
+	return all + int64(l.Signatures)*(maxManifest+maxSignature)
+}

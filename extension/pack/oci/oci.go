@@ -1,0 +1,106 @@
+// Package oci keeps extension packs in OCI registries: one artifact a pack, as a file of package pack has it, with each
+// signature as a referrer. A registry is believed in nothing: what it serves is bounded and held to its digest, also when
+// it comes from a cache, and credentials stay with the registry that they are for. Embedders that want no registry do not
+// import it.
+package oci
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"oras.land/oras-go/v2/registry"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension/pack"
+)
+
+// Options say how a registry is spoken to. The zero value speaks https, without credentials, within the default limits.
+type Options struct {
+	// Username and Password are for the registry of the reference and its token service, and are sent to no other host.
+	Username, Password string
+	// RootCAs are the authorities whose certificates are believed. Nil means those of the system.
+	RootCAs *x509.CertPool
+	// PlainHTTP speaks http instead of https. Only loopback addresses are dialled then.
+	PlainHTTP bool
+	// Limits bound what is pulled.
+	Limits pack.Limits
+	// Cache keeps blobs between pulls. Nil means that there is none.
+	Cache Cache
+}
+
+// Cache keeps contents by kind and key. What it returns is checked like what comes from a registry, and an error means
+// that the registry is asked; so a cache need not be trusted. It is used by one goroutine at a time.
+type Cache interface {
+	Get(kind, key string) (content []byte, found bool, err error)
+	Put(kind, key string, content []byte) error
+}
+
+// Error is a push or a pull that failed.
+type Error struct {
+	Op, Ref string // Op is "push" or "pull"
+	// Err wraps a *[pack.PartError] for what is wrong with a pack, oras's errdef.ErrNotFound or *errcode.ErrorResponse for what the
+	// registry answered, one of the errors below, or the error of the context or the network.
+	Err error
+}
+
+// What this package refuses to do.
+var (
+	ErrReference = errors.New("a reference is REGISTRY/NAME:TAG or REGISTRY/NAME@sha256:DIGEST")
+	ErrAddress   = errors.New("the address is not one that may be dialled")
+	ErrScheme    = errors.New("the registry leads to another scheme")
+)
+
+// Error implements error. It is printable, though a registry may have written part of it.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s %s: %s", e.Op, abi.PrintableCut(e.Ref, maxMessage), abi.PrintableCut(e.Err.Error(), maxMessage))
+}
+
+const maxMessage = 1000 // bytes
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+const maxPages = 100 // of a list of referrers
+
+// client speaks to one repository, for one push or pull.
+type client struct {
+	*remote.Repository
+	*transport
+	opts Options
+}
+
+func connect(ref string, opts Options) (*client, error) {
+	r, err := registry.ParseReference(ref)
+	if err != nil || r.Reference == "" {
+		return nil, errors.Join(ErrReference, err)
+	}
+	opts.Limits = opts.Limits.WithDefaults()
+	t := newTransport(r.Host(), opts)
+	return &client{
+		Repository: &remote.Repository{
+			Client: &auth.Client{
+				Client: &http.Client{Transport: t},
+				Credential: func(_ context.Context, host string) (auth.Credential, error) {
+					if host != r.Host() {
+						return auth.EmptyCredential, nil
+					}
+					return auth.Credential{Username: opts.Username, Password: opts.Password}, nil
+				},
+				Cache:  auth.NewCache(),
+				Header: http.Header{"User-Agent": {"stile"}},
+			},
+			Reference: r,
+			PlainHTTP: opts.PlainHTTP,
+			// Not every registry lets one delete what is no longer needed.
+			SkipReferrersGC:      true,
+			ReferrerListMaxPages: maxPages,
+		},
+		transport: t,
+		opts:      opts,
+	}, nil
+}

@@ -1,0 +1,160 @@
+package oci
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/stilehost/stile/extension/pack"
+)
+
+// Pulled is a pack that came out of a registry.
+type Pulled struct {
+	Pack *pack.Pack
+	// Signatures are not verified: see [pack.Verify].
+	Signatures []pack.Signature
+	// Digest is that of the manifest, to pull the same again: a tag may lead elsewhere by then.
+	Digest string
+}
+
+// Pull gets the pack that ref names by tag or by digest, with its signatures. A tag is looked up once; all else is got by
+// digest and held to it, whether it comes from the registry or the cache. It ends with ctx. An error is an *[Error].
+func Pull(ctx context.Context, ref string, opts Options) (*Pulled, error) {
+	p, err := pull(ctx, ref, opts)
+	if err != nil {
+		return nil, &Error{"pull", ref, err}
+	}
+	return p, nil
+}
+
+func pull(ctx context.Context, ref string, opts Options) (*Pulled, error) {
+	c, err := connect(ref, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	manifest, err := c.root(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := pack.Decode(manifest, c.opts.Limits, func(d ocispec.Descriptor) ([]byte, error) { return c.blob(ctx, d) })
+	if err != nil {
+		return nil, err
+	}
+	subject := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromBytes(manifest), Size: int64(len(manifest))}
+	signatures, err := c.signatures(ctx, subject)
+	if err != nil {
+		return nil, err
+	}
+	return &Pulled{Pack: p, Signatures: signatures, Digest: subject.Digest.String()}, nil
+}
+
+// maxManifest is the most bytes of a manifest that are read; package pack allows fewer.
+const maxManifest = 1 << 20
+
+// root gets the manifest that the reference names.
+func (c *client) root(ctx context.Context) ([]byte, error) {
+	if d, err := c.Reference.Digest(); err == nil {
+		return c.manifest(ctx, d)
+	}
+	return c.fetch(ctx, c.Reference.Reference)
+}
+
+// manifest gets a manifest by its digest.
+func (c *client) manifest(ctx context.Context, d digest.Digest) ([]byte, error) {
+	if err := d.Validate(); err != nil {
+		return nil, &pack.PartError{Part: "artifact", Err: fmt.Errorf("%w: %w", pack.ErrFormat, err)}
+	}
+	if b := c.cached(d); b != nil {
+		return b, nil
+	}
+	b, err := c.fetch(ctx, d.String())
+	if err != nil {
+		return nil, err
+	}
+	if d.Algorithm().FromBytes(b) != d {
+		return nil, &pack.PartError{Part: "artifact", Err: pack.ErrDigest}
+	}
+	c.keep(d, b)
+	return b, nil
+}
+
+func (c *client) fetch(ctx context.Context, reference string) ([]byte, error) {
+	_, body, err := c.Manifests().FetchReference(ctx, reference)
+	if err != nil {
+		return nil, err
+	}
+	return read(body, maxManifest)
+}
+
+// blob gets a blob, of which package pack has admitted the size and will check the digest.
+func (c *client) blob(ctx context.Context, d ocispec.Descriptor) ([]byte, error) {
+	if b := c.cached(d.Digest); b != nil {
+		return b, nil
+	}
+	body, err := c.Blobs().Fetch(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	b, err := read(body, d.Size)
+	if err == nil && digest.FromBytes(b) == d.Digest {
+		c.keep(d.Digest, b)
+	}
+	return b, err
+}
+
+// read reads at most one byte more than size.
+func read(body io.ReadCloser, size int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(body, size+1))
+	if closing := body.Close(); err == nil {
+		err = closing
+	}
+	return b, err
+}
+
+// signatures gets the signatures that refer to a manifest. Registries without the referrers API have a tag for them.
+func (c *client) signatures(ctx context.Context, subject ocispec.Descriptor) ([]pack.Signature, error) {
+	var all []pack.Signature
+	err := c.Referrers(ctx, subject, pack.SignatureType, func(referrers []ocispec.Descriptor) error {
+		if len(all)+len(referrers) > c.opts.Limits.Signatures {
+			return &pack.PartError{Part: "signature", Err: fmt.Errorf("%w: more than %d", pack.ErrTooLarge, c.opts.Limits.Signatures)}
+		}
+		for _, d := range referrers {
+			manifest, err := c.manifest(ctx, d.Digest)
+			if err != nil {
+				return err
+			}
+			s, err := pack.DecodeSignature(manifest, subject.Digest, func(d ocispec.Descriptor) ([]byte, error) { return c.blob(ctx, d) })
+			if err != nil {
+				return err
+			}
+			all = append(all, s)
+		}
+		return nil
+	})
+	return all, err
+}
+
+const cacheKind = "oci"
+
+// cached returns what the cache has under a digest, when it is that.
+func (c *client) cached(d digest.Digest) []byte {
+	if c.opts.Cache == nil {
+		return nil
+	}
+	b, ok, err := c.opts.Cache.Get(cacheKind, d.String())
+	if !ok || err != nil || d.Algorithm().FromBytes(b) != d {
+		return nil
+	}
+	return b
+}
+
+// keep puts into the cache what has the digest. A cache that fails costs the next pull time and nothing else.
+func (c *client) keep(d digest.Digest, b []byte) {
+	if c.opts.Cache != nil {
+		_ = c.opts.Cache.Put(cacheKind, d.String(), b)
+	}
+}

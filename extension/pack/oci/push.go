@@ -1,0 +1,68 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/errdef"
+
+	"github.com/stilehost/stile/extension/pack"
+)
+
+// Push puts a pack and its signatures into a registry, under the tag or the digest of ref, and returns the digest of its
+// manifest, which is to be pulled by. The tag is set last. What the registry has already is not sent again; signatures that
+// it has stay. An error is an *[Error].
+func Push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signature, opts Options) (string, error) {
+	d, err := push(ctx, ref, p, signatures, opts)
+	if err != nil {
+		return "", &Error{"push", ref, err}
+	}
+	return d.String(), nil
+}
+
+func push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signature, opts Options) (digest.Digest, error) {
+	a, err := p.Artifact(signatures...)
+	if err != nil {
+		return "", err
+	}
+	c, err := connect(ref, opts)
+	if err != nil {
+		return "", err
+	}
+	defer c.close()
+	if d, err := c.Reference.Digest(); err == nil && d != a.Manifest.Digest {
+		return "", fmt.Errorf("%w: the digest of the pack's manifest is %s", ErrReference, a.Manifest.Digest)
+	}
+	for _, root := range append([]ocispec.Descriptor{a.Manifest}, a.Signatures...) {
+		if err := oras.CopyGraph(ctx, blobs(a.Blobs), c.Repository, root, oras.DefaultCopyGraphOptions); err != nil {
+			return "", err
+		}
+	}
+	if c.Reference.ValidateReferenceAsDigest() != nil {
+		if err := c.PushReference(ctx, a.Manifest, bytes.NewReader(a.Blobs[a.Manifest.Digest]), c.Reference.Reference); err != nil {
+			return "", err
+		}
+	}
+	return a.Manifest.Digest, nil
+}
+
+// blobs are the contents of an artifact, as oras reads them.
+type blobs map[digest.Digest][]byte
+
+func (b blobs) Exists(_ context.Context, d ocispec.Descriptor) (bool, error) {
+	_, ok := b[d.Digest]
+	return ok, nil
+}
+
+func (b blobs) Fetch(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
+	content, ok := b[d.Digest]
+	if !ok {
+		return nil, errdef.ErrNotFound
+	}
+	return io.NopCloser(bytes.NewReader(content)), nil
+}

@@ -1,0 +1,147 @@
+// Package pack makes one file, or one artifact in a registry, of a version of an extension: its component, manifest and
+// source with all that the next host needs to look at it, to build it again and to know who signed it. A pack is named by
+// the digest of its parts, whatever container it came in. What is read is a stranger's until its digest or a signature
+// says more: everything is bounded, checked before it is used, and stays in memory.
+package pack
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"unicode"
+
+	"github.com/opencontainers/go-digest"
+)
+
+// Pack is one version of an extension. It is not changed once its digest is known. The parts are bytes that nobody here
+// looks into: who loads an extension reads its manifest as if a stranger had sent it. Any number of goroutines may read it.
+type Pack struct {
+	// Manifest is the extension's manifest, as its author wrote it.
+	Manifest []byte
+	// Files are the source tree: slash-separated paths, as [fs.ValidPath] has them, and contents.
+	Files map[string][]byte
+	// Entry is the path among Files of the module that exports the extension.
+	Entry string
+	// Component is the WebAssembly component that was built of the rest.
+	Component []byte
+	// Engine names the engine that Component imports; empty for one that imports none.
+	Engine string
+	// Lock is the lockfile of its packages, SBOM the bill of materials, Definitions what the tools said of themselves.
+	// Each may be empty, which is the same as absent.
+	Lock, SBOM, Definitions []byte
+}
+
+// part is a part of a pack that is bytes: one layer of the artifact.
+type part struct {
+	name      string // in descriptions and errors
+	mediaType string
+	required  bool
+	bytes     func(*Pack) *[]byte
+	limit     func(Limits) int64
+}
+
+// parts are in the order of the layers. Before them stands the source, which is a tar archive.
+var parts = []part{
+	{"manifest", "application/vnd.stile.extension.manifest.v1+json", true, func(p *Pack) *[]byte { return &p.Manifest }, partLimit},
+	{"component", "application/wasm", true, func(p *Pack) *[]byte { return &p.Component }, func(l Limits) int64 { return l.Component }},
+	{"lock", "application/vnd.stile.extension.lock.v1+json", false, func(p *Pack) *[]byte { return &p.Lock }, partLimit},
+	{"sbom", "application/vnd.cyclonedx+json", false, func(p *Pack) *[]byte { return &p.SBOM }, partLimit},
+	{"definitions", "application/vnd.stile.extension.definitions.v1+json", false, func(p *Pack) *[]byte { return &p.Definitions }, partLimit},
+}
+
+func partLimit(l Limits) int64 { return l.Part }
+
+// description is what the digest of a pack covers, and the config of its artifact.
+type description struct {
+	Type   string                   `json:"type"` // ArtifactType
+	Entry  string                   `json:"entry"`
+	Engine string                   `json:"engine,omitempty"`
+	Parts  map[string]digest.Digest `json:"parts"` // by their names; what is empty is left out
+	Files  map[string]digest.Digest `json:"files"`
+}
+
+// Digest names the pack: "sha256:" and the SHA-256, in hexadecimal, of the description of its parts. The description is
+// JSON without spaces, its fields in this order and the names in an object in byte order:
+//
+//	{"type":"application/vnd.stile.extension.v1","entry":"tool.ts","engine":"...",
+//	 "parts":{"component":"sha256:...","definitions":"sha256:...","lock":"sha256:...","manifest":"sha256:...","sbom":"sha256:..."},
+//	 "files":{"tool.ts":"sha256:..."}}
+//
+// What is empty is left out of parts, and so is an empty engine. In text, <, > and & are written as \u003c, \u003e and \u0026.
+// An error is a *[PartError] that says what no pack may have.
+func (p *Pack) Digest() (string, error) {
+	b, err := p.describe()
+	if err != nil {
+		return "", err
+	}
+	return digest.FromBytes(b).String(), nil
+}
+
+func (p *Pack) describe() ([]byte, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	d := description{
+		Type: ArtifactType, Entry: p.Entry, Engine: p.Engine,
+		Parts: map[string]digest.Digest{}, Files: make(map[string]digest.Digest, len(p.Files)),
+	}
+	for _, part := range parts {
+		if b := *part.bytes(p); len(b) > 0 {
+			d.Parts[part.name] = digest.FromBytes(b)
+		}
+	}
+	for name, b := range p.Files {
+		d.Files[name] = digest.FromBytes(b)
+	}
+	return json.Marshal(d)
+}
+
+const (
+	maxPath   = 512 // bytes
+	maxEngine = 256 // bytes
+)
+
+// check refuses what would make two packs of one description, or a tree that no folder can hold.
+func (p *Pack) check() error {
+	for _, part := range parts {
+		if part.required && len(*part.bytes(p)) == 0 {
+			return &PartError{part.name, ErrMissing}
+		}
+	}
+	for name := range p.Files {
+		if err := checkPath(name); err != nil {
+			return &PartError{"file " + quote(name), err}
+		}
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if _, ok := p.Files[dir]; ok {
+				return &PartError{"file " + quote(dir), fmt.Errorf("%w: it is a folder too", ErrName)}
+			}
+		}
+	}
+	if _, ok := p.Files[p.Entry]; !ok {
+		return &PartError{"entry", fmt.Errorf("%w: there is no file %s", ErrMissing, quote(p.Entry))}
+	}
+	if len(p.Engine) > maxEngine || !plain(p.Engine) {
+		return &PartError{"engine", fmt.Errorf("%w: %s", ErrName, quote(p.Engine))}
+	}
+	return nil
+}
+
+// checkPath admits what is one path on every system, and looks like the path that it is.
+func checkPath(name string) error {
+	switch {
+	case len(name) > maxPath:
+		return fmt.Errorf("%w: it has %d bytes, and %d are allowed", ErrName, len(name), maxPath)
+	case !fs.ValidPath(name) || name == "." || strings.ContainsAny(name, `\:`) || !plain(name):
+		return fmt.Errorf("%w: write a path with slashes, without . and .. and without characters that cannot be seen", ErrName)
+	default:
+		return nil
+	}
+}
+
+// plain reports whether s is UTF-8 that shows what it is.
+func plain(s string) bool {
+	return strings.ToValidUTF8(s, "") == s && strings.IndexFunc(s, func(c rune) bool { return !unicode.IsGraphic(c) }) < 0
+}

@@ -1,0 +1,105 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stilehost/stile/extension"
+)
+
+// Request is an extension that is to become active in a scope.
+type Request struct {
+	// Scope is where. It is wider than Author for a promotion.
+	Scope extension.Scope
+	// Author is the scope of whoever wants it: an agent or a user.
+	Author extension.Scope
+	// Asked is what the manifest asks for, before [extension.Manifest.Own].
+	Asked []extension.Binding
+	// Approved is what the version asks for that is active in Scope; nil when none is.
+	Approved []extension.Binding
+}
+
+// Verdict is the outcome of a decision.
+type Verdict string
+
+// The verdicts.
+const (
+	// Approved needs no person.
+	Approved Verdict = "approved"
+	// Pending needs a person.
+	Pending Verdict = "pending"
+	// Refused is what no person can approve under this policy.
+	Refused Verdict = "refused"
+)
+
+// Decision is what the policy says about a request.
+type Decision struct {
+	Verdict Verdict
+	// Line is what of the policy decides, "policy.json:12", or "default".
+	Line string
+	// Reason says why, in one printable sentence.
+	Reason string
+	// Granted is what of the request the ceiling lets through, and Cut what it takes away.
+	Granted []extension.Binding
+	Cut     []extension.Change
+}
+
+// Decide says whether a request needs a person. What is approved beforehand is compared with all that is asked for, whatever
+// a ceiling takes away: a ceiling that rises later approves nothing. A request is refused when the ceiling leaves nothing of
+// one of its bindings, as code does not work without what it was written for.
+func (p *Policy) Decide(r Request) Decision {
+	d := Decision{}
+	d.Granted, d.Cut = p.Limit(r.Asked)
+	var gone []string
+	for _, c := range d.Cut {
+		if c.What == extension.Removed {
+			gone = append(gone, c.Binding)
+		}
+	}
+	if len(gone) > 0 {
+		return d.with(Refused, p.Ceiling.Line, "the ceiling leaves nothing of %s; ask for less", bindings(gone))
+	}
+	asked := slices.DeleteFunc(slices.Clone(r.Asked), extension.Binding.Harmless)
+	if p.Updates == Same && r.Approved != nil && extension.Covers(r.Approved, asked) {
+		return d.with(Approved, p.updatesLine, "it asks for no more than the version that is active")
+	}
+	for _, a := range p.Approve {
+		if a.holdsIn(r.Scope, r.Author) && extension.Covers(a.Bindings, asked) {
+			return d.with(Approved, a.Line, "it asks for no more than what is approved beforehand in %s", r.Scope)
+		}
+	}
+	if len(asked) == 0 {
+		return d.with(Pending, 0, "nothing is approved beforehand in %s", r.Scope)
+	}
+	var names []string
+	for _, b := range asked {
+		names = append(names, b.Name)
+	}
+	return d.with(Pending, 0, "nothing in the policy approves %s in %s", bindings(names), r.Scope)
+}
+
+func (d Decision) with(v Verdict, line int, reason string, args ...any) Decision {
+	d.Verdict, d.Line, d.Reason = v, "default", fmt.Sprintf(reason, args...)
+	if line > 0 {
+		d.Line = fmt.Sprintf("%s:%d", File, line)
+	}
+	return d
+}
+
+func bindings(names []string) string {
+	if len(names) == 1 {
+		return "the binding " + names[0]
+	}
+	return "the bindings " + strings.Join(names, ", ")
+}
+
+// holdsIn reports whether the approval is for extensions in a scope that somebody puts there.
+func (a Approval) holdsIn(scope, author extension.Scope) bool {
+	return slices.ContainsFunc(a.Scopes, func(s Scopes) bool {
+		if s == Own {
+			return scope == author && (scope.Kind == extension.Agent || scope.Kind == extension.User)
+		}
+		return string(s) == string(scope.Kind)
+	})
+}

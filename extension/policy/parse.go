@@ -1,0 +1,206 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/internal/jsonform"
+)
+
+// ParseError is the first problem of a policy.
+type ParseError struct {
+	// Path leads to the value, e.g. "approve[0].scopes"; empty for the policy itself.
+	Path string
+	// Line and Column count from 1; a column is a character.
+	Line, Column int
+	// Message says what is wrong.
+	Message string
+	// Instead is what to write.
+	Instead string
+}
+
+// Error implements error.
+func (e *ParseError) Error() string {
+	var path string
+	if e.Path != "" {
+		path = e.Path + ": "
+	}
+	return fmt.Sprintf("policy line %d, column %d: %s%s; write %s", e.Line, e.Column, path, e.Message, e.Instead)
+}
+
+const (
+	maxApprovals = 100
+	maxPersons   = 100
+	maxPerson    = 128 // bytes
+	maxRules     = 256 // of a ceiling; it is what a client compares with
+
+	examplePolicy   = `{"ceiling": {"permissions": {"workspace": "read"}}}`
+	exampleBindings = `{"permissions": {"workspace": "read"}}`
+	exampleLimits   = `{"buildsPerHour": 60}`
+)
+
+// Parse reads a policy of at most 256 KiB. An error is a *[ParseError].
+func Parse(text []byte) (*Policy, error) {
+	r := reader{jsonform.New("policy", text)}
+	p := r.policy()
+	if r.Err != nil {
+		return nil, (*ParseError)(r.Err)
+	}
+	return p, nil
+}
+
+type reader struct{ *jsonform.Reader }
+
+func (r reader) policy() *Policy {
+	p := Default()
+	root := r.Parse()
+	if r.Err != nil {
+		return nil
+	}
+	fields := r.Fields(root, examplePolicy, []string{"ceiling", "approve", "updates", "persons", "limits"})
+	if n := fields["ceiling"]; n != nil {
+		p.Ceiling = r.ceiling(n)
+	}
+	if n := fields["approve"]; n != nil {
+		p.Approve = nil
+		for _, item := range r.list(n, maxApprovals, "["+exampleBindings+"]") {
+			p.Approve = append(p.Approve, r.approval(item))
+		}
+	}
+	if n := fields["updates"]; n != nil {
+		p.Updates, p.updatesLine = one(r, n, Ask, Same), r.Line(n.Offset)
+	}
+	if n := fields["persons"]; n != nil {
+		for _, item := range r.list(n, maxPersons, `["my-editor"]`) {
+			p.Persons = append(p.Persons, r.person(item))
+		}
+	}
+	if n := fields["limits"]; n != nil {
+		r.limits(n, &p.Limits)
+	}
+	return p
+}
+
+// list is Items for a list that may be empty.
+func (r reader) list(n *jsonform.Node, limit int, example string) []*jsonform.Node {
+	if items, ok := n.Value.([]*jsonform.Node); ok && len(items) == 0 {
+		return nil
+	}
+	return r.Items(n, limit, example)
+}
+
+func (r reader) ceiling(n *jsonform.Node) *Ceiling {
+	fields := r.Fields(n, exampleBindings, []string{"permissions", "bindings"})
+	c := &Ceiling{Bindings: extension.ReadBindings(r.Reader, fields["permissions"], fields["bindings"]), Line: r.Line(n.Offset)}
+	rules := 0
+	for _, b := range c.Bindings {
+		if g, ok := b.Grant.(extension.HTTP); ok {
+			rules += len(g.Rules)
+		}
+	}
+	if rules > maxRules && r.Err == nil {
+		r.Fail(n, fmt.Sprintf("at most %d", maxRules), "the ceiling has %d http rules", rules)
+	}
+	return c
+}
+
+func (r reader) approval(n *jsonform.Node) Approval {
+	fields := r.Fields(n, exampleBindings, []string{"scopes", "permissions", "bindings"})
+	a := Approval{Scopes: []Scopes{Own}, Line: r.Line(n.Offset)}
+	if scopes := fields["scopes"]; scopes != nil {
+		a.Scopes = nil
+		for _, item := range r.Items(scopes, 4, `["own"]`) {
+			s := one(r, item, Own, Agents, Users, Everybody)
+			if slices.Contains(a.Scopes, s) && r.Err == nil {
+				r.Fail(item, "each scope once", "the scope %s is here twice", jsonform.Quote(string(s)))
+			}
+			a.Scopes = append(a.Scopes, s)
+		}
+	}
+	a.Bindings = extension.ReadBindings(r.Reader, fields["permissions"], fields["bindings"])
+	return a
+}
+
+// one reads one of a few words.
+func one[T ~string](r reader, n *jsonform.Node, words ...T) T {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = strconv.Quote(string(word))
+	}
+	instead := "one of " + strings.Join(quoted, ", ")
+	s := T(r.Text(n, instead))
+	if r.Err == nil && !slices.Contains(words, s) {
+		r.Fail(n, instead, "%s is none of these words", jsonform.Quote(string(s)))
+	}
+	return s
+}
+
+func (r reader) person(n *jsonform.Node) string {
+	const example = `the name that an MCP client gives itself, like "my-editor"`
+	s := r.Text(n, example)
+	switch {
+	case r.Err != nil:
+	case s == "":
+		r.Fail(n, example, "the name is empty")
+	case len(s) > maxPerson:
+		r.Fail(n, fmt.Sprintf("at most %d bytes", maxPerson), "the name has %d bytes", len(s))
+	default:
+		for _, c := range s {
+			if !unicode.IsGraphic(c) {
+				r.Fail(n, "printable text", "the name holds the character %+q", c)
+			}
+		}
+	}
+	return s
+}
+
+func (r reader) limits(n *jsonform.Node, l *Limits) {
+	counts := []struct {
+		name string
+		most int
+		to   *int
+	}{
+		{"extensionsPerScope", 10_000, &l.ExtensionsPerScope},
+		{"buildsPerHour", 100_000, &l.BuildsPerHour},
+		{"nesting", 64, &l.Nesting},
+		{"failuresBeforeBreak", 10_000, &l.FailuresBeforeBreak},
+	}
+	known := []string{"breakFor"}
+	for _, c := range counts {
+		known = append(known, c.name)
+	}
+	fields := r.Fields(n, exampleLimits, known)
+	for _, c := range counts {
+		if field := fields[c.name]; field != nil {
+			*c.to = r.count(field, c.most)
+		}
+	}
+	if field := fields["breakFor"]; field != nil {
+		l.BreakFor = r.duration(field)
+	}
+}
+
+func (r reader) count(n *jsonform.Node, most int) int {
+	number, ok := n.Value.(json.Number)
+	count, err := strconv.Atoi(string(number))
+	if (!ok || err != nil || count < 1 || count > most) && r.Err == nil {
+		r.Fail(n, fmt.Sprintf("a whole number from 1 to %d", most), "this is not a number of this size")
+	}
+	return count
+}
+
+func (r reader) duration(n *jsonform.Node) time.Duration {
+	const example = `a time from "1s" to "24h", like "5m"`
+	s := r.Text(n, example)
+	d, err := time.ParseDuration(s)
+	if (err != nil || d < time.Second || d > 24*time.Hour) && r.Err == nil {
+		r.Fail(n, example, "%s is not a time of this length", jsonform.Quote(s))
+	}
+	return d
+}

@@ -1,0 +1,77 @@
+package extension
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// onlyParse are the cases that the schema lets through, as no schema can say them or would be worth the reading.
+var onlyParse = []string{
+	"a doubled field", "a doubled field, escaped", // JSON as such has them
+	"description that hides", "a test with a name that hides", // characters
+	"network with a bad host", "a path that climbs", "a path with a zero", // the insides of hosts and paths
+	"a name twice, in two forms", "a test of another tool", "a test of no tool", // what has to fit together
+	"a test with a binding that is not there", "a test with bindings where there are none",
+	"a credential for any host",
+}
+
+func compileSchema(t testing.TB) *jsonschema.Schema {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile("manifest.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// accepts reports whether a text is JSON that the schema accepts.
+func accepts(t testing.TB, schema *jsonschema.Schema, text []byte) bool {
+	t.Helper()
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	return err == nil && schema.Validate(value) == nil
+}
+
+// TestSchema: what Parse accepts, the schema accepts; what the schema refuses, Parse refuses.
+func TestSchema(t *testing.T) {
+	schema := compileSchema(t)
+	for _, tt := range valid {
+		if !accepts(t, schema, []byte(tt.text)) {
+			t.Errorf("it refuses %q", tt.name)
+		}
+	}
+	for _, tt := range refused {
+		if got := accepts(t, schema, []byte(tt.text)); got != slices.Contains(onlyParse, tt.name) {
+			t.Errorf("it accepts %q: %v", tt.name, got)
+		}
+	}
+	var examples []string
+	for _, pattern := range []string{"../examples/*.json", "../examples/embed/*.json"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples = append(examples, files...)
+	}
+	manifests := 0
+	for _, file := range examples {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(text, []byte(`"tools"`)) {
+			continue // a package.json, a tsconfig.json
+		}
+		manifests++
+		if _, err := Parse(text); err != nil || !accepts(t, schema, text) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if manifests == 0 {
+		t.Error("there are no examples")
+	}
+}

@@ -1,0 +1,112 @@
+package extension
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/stilehost/stile/extension/internal/jsonform"
+)
+
+// ScopeKind says for whom an extension is there.
+type ScopeKind string
+
+// The kinds, from narrow to wide.
+const (
+	Agent  ScopeKind = "agent"
+	User   ScopeKind = "user"
+	Shared ScopeKind = "shared"
+)
+
+// Local is the owner of what belongs to the one person at this machine.
+const Local = "local"
+
+// Scope is for whom an extension is there: one agent, one user or everybody. The zero value is no scope. It can be compared.
+type Scope struct {
+	Kind ScopeKind
+	// Owner is the agent or the user, of a-z, 0-9, "_" and "-", at most 64 bytes; empty for Shared.
+	Owner string
+}
+
+const ownerName = `[a-z0-9][a-z0-9_-]{0,63}`
+
+var scopeText = regexp.MustCompile(`^(shared|(user|agent):` + ownerName + `)$`)
+
+// ScopeError says that a text is no scope.
+type ScopeError struct{ Text string }
+
+// Error implements error.
+func (e *ScopeError) Error() string {
+	return fmt.Sprintf(`%s is not a scope; write "shared", "user:NAME" or "agent:NAME", with a name of a-z, 0-9, "_" and "-"`, jsonform.Quote(e.Text))
+}
+
+// ParseScope reads the form of [Scope.String]. An error is a *[ScopeError].
+func ParseScope(text string) (Scope, error) {
+	if !scopeText.MatchString(text) {
+		return Scope{}, &ScopeError{text}
+	}
+	kind, owner, _ := strings.Cut(text, ":")
+	return Scope{ScopeKind(kind), owner}, nil
+}
+
+// String is "shared", "user:tom" or "agent:claude".
+func (s Scope) String() string {
+	if s.Kind == Shared {
+		return string(s.Kind)
+	}
+	return string(s.Kind) + ":" + s.Owner
+}
+
+// MarshalText implements encoding.TextMarshaler. It fails for what [ParseScope] does not read.
+func (s Scope) MarshalText() ([]byte, error) {
+	_, err := ParseScope(s.String())
+	return []byte(s.String()), err
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler with [ParseScope].
+func (s *Scope) UnmarshalText(text []byte) error {
+	var err error
+	*s, err = ParseScope(string(text))
+	return err
+}
+
+// Compare orders scopes from narrow to wide, and those of a kind by their owners.
+func (s Scope) Compare(other Scope) int {
+	return cmp.Or(cmp.Compare(s.Kind.width(), other.Kind.width()), cmp.Compare(s.Owner, other.Owner))
+}
+
+// Narrower reports whether s is for fewer than other: a tool in s hides one of the same name in other.
+func (s Scope) Narrower(other Scope) bool { return s.Kind.width() < other.Kind.width() }
+
+func (k ScopeKind) width() int {
+	switch k {
+	case Agent:
+		return 0
+	case User:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// Visible are the scopes that an agent of a user sees, the narrowest first. Either name may be empty: then there is no such
+// scope.
+func Visible(user, agent string) []Scope {
+	var all []Scope
+	if agent != "" {
+		all = append(all, Scope{Agent, agent})
+	}
+	if user != "" {
+		all = append(all, Scope{User, user})
+	}
+	return append(all, Scope{Kind: Shared})
+}
+
+// store is what the names of a scope's stores start with. No extension's name has a ".".
+func (s Scope) store() string {
+	if s.Kind == Shared || s == (Scope{User, Local}) {
+		return ""
+	}
+	return string(s.Kind) + "." + s.Owner + "."
+}

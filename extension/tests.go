@@ -1,0 +1,99 @@
+package extension
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/stilehost/stile/extension/internal/jsonform"
+)
+
+// Test is a call that an extension brings with it, and what is to come of it.
+type Test struct {
+	// Name says what is tested, at most 200 bytes; it may be empty.
+	Name string
+	// Tool is one of the manifest's.
+	Tool string
+	// Input is JSON.
+	Input json.RawMessage
+	// Expect is the JSON result; nil when the call is to fail, and JSON's null is not nil.
+	Expect json.RawMessage
+	// Error is text that the message of the failure holds; empty when there is a result.
+	Error string
+	// Env says by the names of bindings what they are to answer. It is nil when nothing is said.
+	Env map[string]json.RawMessage
+}
+
+const (
+	maxTests     = 100
+	maxTestName  = 200
+	maxTestError = 1000
+
+	exampleTest = `{"tool": "add", "input": {"a": 1}, "expect": 2}`
+)
+
+// tests reads what follows the tools and bindings of m.
+func (r *reader) tests(n *jsonform.Node, m *Manifest) []Test {
+	var tests []Test
+	for _, item := range r.Items(n, maxTests, "["+exampleTest+"]") {
+		tests = append(tests, r.test(item, m))
+	}
+	return tests
+}
+
+func (r *reader) test(n *jsonform.Node, m *Manifest) Test {
+	fields := r.Fields(n, exampleTest, []string{"name", "tool", "input", "expect", "error", "env"}, "tool", "input")
+	if r.Err != nil {
+		return Test{}
+	}
+	t := Test{Tool: r.Text(fields["tool"], `"add"`), Input: encode(fields["input"].Plain())}
+	if r.Err == nil && !slices.Contains(m.Tools, t.Tool) {
+		instead := "one of tools"
+		if near := jsonform.Nearest(t.Tool, m.Tools); near != "" {
+			instead = jsonform.Quote(near)
+		}
+		r.Fail(fields["tool"], instead, "%s is not among the tools", jsonform.Quote(t.Tool))
+	}
+	if name := fields["name"]; name != nil {
+		t.Name = r.prose(name, "name of the test", `"adds two numbers"`, maxTestName)
+	}
+	switch expect, failure := fields["expect"], fields["error"]; {
+	case (expect == nil) == (failure == nil):
+		r.Fail(n, exampleTest, `a test has one of "expect" and "error"`)
+	case expect != nil:
+		t.Expect = encode(expect.Plain())
+	default:
+		t.Error = r.failure(failure)
+	}
+	if env := fields["env"]; env != nil {
+		t.Env = r.testEnv(env, m)
+	}
+	return t
+}
+
+func (r *reader) failure(n *jsonform.Node) string {
+	s := r.Text(n, `"not found"`)
+	switch {
+	case r.Err != nil:
+	case s == "":
+		r.Fail(n, "what the message holds", "every message holds the empty text")
+	case len(s) > maxTestError:
+		r.Fail(n, fmt.Sprintf("at most %d bytes", maxTestError), "the text has %d bytes", len(s))
+	}
+	return s
+}
+
+func (r *reader) testEnv(n *jsonform.Node, m *Manifest) map[string]json.RawMessage {
+	env := map[string]json.RawMessage{}
+	names := make([]string, len(m.Bindings))
+	for i, b := range m.Bindings {
+		names[i] = b.Name
+	}
+	if len(names) == 0 {
+		r.Fail(n, `"bindings" beside tests`, "the manifest asks for no bindings, so the test answers for none")
+	}
+	for name, value := range r.Fields(n, `{"notes": {}}`, names) {
+		env[name] = encode(value.Plain())
+	}
+	return env
+}

@@ -1,0 +1,92 @@
+package trial
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/clock"
+)
+
+// start is what a clock shows when a test begins, unless the test says otherwise.
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// maxWaits is how many waits may be pending, as for the clock of the machine.
+const maxWaits = 1024
+
+// virtualClock is a clock whose time passes only while the guest waits for it, and then at once. All clock bindings of a
+// test are this one. It is safe for concurrent use.
+type virtualClock struct {
+	mu    sync.Mutex
+	start time.Time
+	now   time.Duration // since start
+	waits []wait
+}
+
+// wait is closed when it is due.
+type wait struct {
+	due   time.Duration
+	ready chan struct{}
+}
+
+// Interface implements [abi.Capability].
+func (*virtualClock) Interface() string { return clock.Interface }
+
+// time is what the clock shows.
+func (c *virtualClock) time() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.start.Add(c.now)
+}
+
+// Now implements the method `now`.
+func (c *virtualClock) Now(context.Context) uint64 { return uint64(max(c.time().UnixMilli(), 0)) }
+
+// Monotonic implements the method `monotonic`.
+func (c *virtualClock) Monotonic(context.Context) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return uint64(c.now)
+}
+
+// Subscribe implements the method `subscribe`. What is due in 292 years or more never comes.
+func (c *virtualClock) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ready := make(chan struct{})
+	switch {
+	case nanoseconds == 0:
+		return abi.Ready(), nil
+	case nanoseconds > uint64(math.MaxInt64-c.now):
+		return ready, nil
+	case len(c.waits) >= maxWaits:
+		return nil, abi.Errorf(abi.CodeExhausted, "clock timers: limit %d pending in one call", maxWaits)
+	}
+	c.waits = append(c.waits, wait{c.now + time.Duration(nanoseconds), ready})
+	return ready, nil
+}
+
+// move goes on to when the next wait is due, and reports whether there was one. It is the call's Idle.
+func (c *virtualClock) move() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waits) == 0 {
+		return false
+	}
+	for i, w := range c.waits {
+		if i == 0 || w.due < c.now {
+			c.now = w.due
+		}
+	}
+	c.waits = slices.DeleteFunc(c.waits, func(w wait) bool {
+		if w.due > c.now {
+			return false
+		}
+		close(w.ready)
+		return true
+	})
+	return true
+}

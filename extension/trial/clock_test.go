@@ -1,0 +1,54 @@
+package trial
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+)
+
+func isReady(p abi.Pollable) bool {
+	select {
+	case <-p:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestClock(t *testing.T) {
+	c := &virtualClock{start: start}
+	subscribe := func(d uint64) abi.Pollable {
+		t.Helper()
+		p, err := c.Subscribe(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if c.move() || c.Monotonic(t.Context()) != 0 || !isReady(subscribe(0)) {
+		t.Error("time passes by itself")
+	}
+	never := subscribe(math.MaxUint64)
+	late, early, same := subscribe(uint64(2*time.Hour)), subscribe(uint64(time.Hour)), subscribe(uint64(time.Hour))
+	if isReady(early) || !c.move() || !isReady(early) || !isReady(same) || isReady(late) {
+		t.Error("waits do not end in their order")
+	}
+	if got := time.Duration(c.Monotonic(t.Context())); got != time.Hour || c.Now(t.Context()) != uint64(start.Add(time.Hour).UnixMilli()) {
+		t.Errorf("the time is %s", got)
+	}
+	if after := subscribe(math.MaxInt64); isReady(after) {
+		t.Error("what is due after the end of time is ready")
+	}
+	if !c.move() || !isReady(late) || c.move() || isReady(never) {
+		t.Error("the last wait does not end, or one that never does")
+	}
+	for range maxWaits {
+		subscribe(1)
+	}
+	if _, err := c.Subscribe(t.Context(), 1); !errors.Is(err, abi.ErrExhausted) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,185 @@
+package trial
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+)
+
+const (
+	maxValue = 200 // bytes that are shown of a value
+	maxPath  = 300 // and of the path to it
+)
+
+// difference is the first place where two JSON values are not the same.
+type difference struct {
+	// at leads there from the inside out: names of fields and, as int, places in lists.
+	at             []any
+	expected, came any
+}
+
+// absent stands for a field or an element that is not there; nil is JSON's null.
+type absent struct{}
+
+// String is one line, and short whatever the values are.
+func (d *difference) String() string {
+	var path strings.Builder
+	path.WriteString("result")
+	for _, step := range slices.Backward(d.at) {
+		if path.Len() > maxPath {
+			path.WriteString("...")
+			break
+		}
+		switch step := step.(type) {
+		case string:
+			if plainWord.MatchString(step) {
+				path.WriteString("." + step)
+			} else {
+				path.WriteString("[" + quoted(step) + "]")
+			}
+		case int:
+			fmt.Fprintf(&path, "[%d]", step)
+		}
+	}
+	return fmt.Sprintf("%s: expected %s, got %s", path.String(), shown(d.expected), shown(d.came))
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
+
+// quoted shows a name that somebody chose: short, and on one line.
+func quoted(name string) string { return abi.Printable(strconv.Quote(abi.Cut(name, 80))) }
+
+func shown(v any) string {
+	if v == any(absent{}) {
+		return "nothing"
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return "a value that cannot be shown"
+	}
+	return abi.PrintableCut(strings.TrimSpace(text.String()), maxValue)
+}
+
+// compare returns the first difference of two JSON texts, nil when they say the same: numbers count by their value, and the
+// order of fields does not count. An error is of a text that is not JSON.
+func compare(expected, came []byte) (*difference, error) {
+	a, err := decode(expected)
+	if err != nil {
+		return nil, err
+	}
+	b, err := decode(came)
+	if err != nil {
+		return nil, err
+	}
+	return differ(a, b), nil
+}
+
+func decode(text []byte) (v any, err error) {
+	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil { // a decoder is content with the first of several values
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return v, decoder.Decode(&v)
+}
+
+func differ(expected, came any) *difference {
+	same := false
+	switch a := expected.(type) {
+	case map[string]any:
+		if b, ok := came.(map[string]any); ok {
+			return differObjects(a, b)
+		}
+	case []any:
+		if b, ok := came.([]any); ok {
+			return differLists(a, b)
+		}
+	case json.Number:
+		b, ok := came.(json.Number)
+		same = ok && sameNumber(a.String(), b.String())
+	case string:
+		b, ok := came.(string)
+		same = ok && a == b
+	case bool:
+		b, ok := came.(bool)
+		same = ok && a == b
+	default:
+		same = came == nil
+	}
+	if same {
+		return nil
+	}
+	return &difference{nil, expected, came}
+}
+
+func differObjects(a, b map[string]any) *difference {
+	names := maps.Clone(a)
+	maps.Copy(names, b)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		expected, wanted := a[name]
+		came, there := b[name]
+		switch {
+		case !wanted:
+			return &difference{[]any{name}, absent{}, came}
+		case !there:
+			return &difference{[]any{name}, expected, absent{}}
+		}
+		if d := differ(expected, came); d != nil {
+			d.at = append(d.at, name)
+			return d
+		}
+	}
+	return nil
+}
+
+func differLists(a, b []any) *difference {
+	for i := range max(len(a), len(b)) {
+		switch {
+		case i >= len(a):
+			return &difference{[]any{i}, absent{}, b[i]}
+		case i >= len(b):
+			return &difference{[]any{i}, a[i], absent{}}
+		}
+		if d := differ(a[i], b[i]); d != nil {
+			d.at = append(d.at, i)
+			return d
+		}
+	}
+	return nil
+}
+
+// sameNumber compares JSON numbers exactly, without writing them out: 1e999999999 would be a gigabyte.
+func sameNumber(a, b string) bool {
+	digitsA, exponentA := decimal(a)
+	digitsB, exponentB := decimal(b)
+	return digitsA == digitsB && (digitsA == "" || exponentA.Cmp(exponentB) == 0)
+}
+
+// decimal takes a JSON number apart: it is 0.DIGITS times ten to the exponent. A minus stands before the digits, and 0 has
+// none.
+func decimal(number string) (digits string, exponent *big.Int) {
+	number, negative := strings.CutPrefix(strings.ToLower(number), "-")
+	mantissa, power, _ := strings.Cut(number, "e")
+	exponent, ok := new(big.Int).SetString(power, 10)
+	if !ok { // there is none
+		exponent = new(big.Int)
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	significant := strings.TrimLeft(whole+fraction, "0")
+	exponent.Add(exponent, big.NewInt(int64(len(significant)-len(fraction))))
+	digits = strings.TrimRight(significant, "0")
+	if negative && digits != "" {
+		digits = "-" + digits
+	}
+	return digits, exponent
+}

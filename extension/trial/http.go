@@ -1,0 +1,219 @@
+package trial
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	nethttp "net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/extension"
+)
+
+const exampleAnswers = `{"GET https://api.example.com/x": {"status": 200, "json": {}}}`
+
+// answer is a response of a stubbed server: JSON or text, or neither.
+type answer struct {
+	Status  int               `json:"status"` // default 200
+	Headers map[string]string `json:"headers"`
+	JSON    json.RawMessage   `json:"json"`
+	Text    *string           `json:"text"`
+}
+
+// answers are given one after the other to successive requests, or, if there is one by itself, to all.
+type answers struct {
+	list   []answer
+	always bool
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (a *answers) UnmarshalJSON(raw []byte) error {
+	if bytes.HasPrefix(raw, []byte("[")) {
+		return strict(raw, &a.list)
+	}
+	*a = answers{make([]answer, 1), true}
+	return strict(raw, &a.list[0])
+}
+
+// http makes a client that sends what the grant's rules allow to servers that the test stands for.
+func (e *environment) http(binding string, g extension.HTTP, raw json.RawMessage) (abi.Capability, error) {
+	stubs, err := members[answers](e, raw, exampleAnswers)
+	if err != nil {
+		return nil, err
+	}
+	t := &transport{e: e, binding: binding, stubs: map[string]answers{}, used: map[string]int{}}
+	for name, stub := range stubs {
+		key, err := requestKey(name)
+		if _, twice := t.stubs[key]; err == nil && twice {
+			err = errors.New("this request is here twice")
+		}
+		for _, a := range stub.list {
+			err = cmp.Or(err, a.check())
+		}
+		if err != nil {
+			return nil, e.wrong(fmt.Sprintf("[%s]: %v", quoted(name), err), exampleAnswers)
+		}
+		t.stubs[key] = stub
+	}
+	made, err := http.New(http.Options{Rules: g.Rules, Credentials: credentials{}, Transport: t})
+	if err != nil {
+		return nil, err
+	}
+	return grant{made}, nil
+}
+
+// check says why no server answers so.
+func (a answer) check() error {
+	if a.Status != 0 && (a.Status < 200 || a.Status > 599) {
+		return fmt.Errorf("the status %d is not in 200 to 599", a.Status)
+	}
+	if a.JSON != nil && a.Text != nil {
+		return errors.New("json and text are both here")
+	}
+	for name, value := range a.Headers {
+		switch strings.ToLower(name) {
+		case "connection", "content-encoding", "content-length", "transfer-encoding":
+			return fmt.Errorf("the header %s is made by the connection", name)
+		}
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return fmt.Errorf("no server can send the header %s", quoted(name))
+		}
+	}
+	return nil
+}
+
+// response is the answer as net/http reads one.
+func (a answer) response(r *nethttp.Request) *nethttp.Response {
+	made := &nethttp.Response{
+		StatusCode: cmp.Or(a.Status, nethttp.StatusOK), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: nethttp.Header{}, Body: nethttp.NoBody, Request: r,
+	}
+	kind, body := "", []byte(a.JSON)
+	switch {
+	case a.JSON != nil:
+		kind = "application/json"
+	case a.Text != nil:
+		kind, body = "text/plain;charset=utf-8", []byte(*a.Text)
+	}
+	if kind != "" {
+		made.Header.Set("Content-Type", kind)
+	}
+	for name, value := range a.Headers {
+		made.Header.Set(name, value)
+	}
+	if r.Method != nethttp.MethodHead && made.StatusCode != nethttp.StatusNoContent && made.StatusCode != nethttp.StatusNotModified {
+		made.Body, made.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	return made
+}
+
+// transport stands for the servers of one binding. No socket is made. It is safe for concurrent use.
+type transport struct {
+	e       *environment
+	binding string
+	stubs   map[string]answers
+
+	mu   sync.Mutex
+	used map[string]int
+}
+
+// RoundTrip implements [nethttp.RoundTripper].
+func (t *transport) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
+	if r.Body != nil {
+		_ = r.Body.Close() // nobody reads it
+	}
+	key := r.Method + " " + normalURL(r.URL)
+	t.mu.Lock()
+	n := t.used[key]
+	t.used[key]++
+	t.mu.Unlock()
+	stub := t.stubs[key]
+	if stub.always {
+		n = 0
+	}
+	if n < len(stub.list) {
+		return stub.list[n].response(r), nil
+	}
+	what := abi.Cut(key, maxPath)
+	if len(stub.list) > 0 {
+		what = fmt.Sprintf("request %d of %s", n+1, what)
+	}
+	return nil, t.e.unanswered(t.binding, what, strconv.Quote(abi.Cut(key, 2<<10))+`: {"status": 200, "json": {}}`)
+}
+
+// requestKey is what requests of a stub's name are found by.
+func requestKey(name string) (string, error) {
+	method, text, _ := strings.Cut(name, " ")
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || method == "" || strings.ToUpper(method) != method {
+		return "", errors.New("this is not a request")
+	}
+	return method + " " + normalURL(u), nil
+}
+
+// normalURL is a URL without what does not count, and without the credential that the host has put into the query.
+func normalURL(u *url.URL) string {
+	n := *u
+	n.Fragment, n.RawFragment, n.ForceQuery, n.Host = "", "", false, strings.ToLower(n.Host)
+	n.Path = cmp.Or(n.Path, "/")
+	if port := map[string]string{"https": ":443", "http": ":80"}[n.Scheme]; port != "" {
+		n.Host = strings.TrimSuffix(n.Host, port)
+	}
+	n.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(n.RawQuery, "&"), func(part string) bool {
+		_, value, _ := strings.Cut(part, "=")
+		return strings.HasPrefix(value, secretPrefix)
+	}), "&")
+	return n.String()
+}
+
+const secretPrefix = "stile-test-credential-"
+
+// credentials has a secret for every name, which opens nothing.
+type credentials struct{}
+
+// Get implements [http.Credentials].
+func (credentials) Get(_ context.Context, name string) (string, error) {
+	return secretPrefix + name, nil
+}
+
+// grant opens clients whose exchanges are over when they have been started: nothing is at work beside the guest, so that
+// what comes first is always the same.
+type grant struct{ *http.Grant }
+
+// Open implements [abi.Opener].
+func (g grant) Open(ctx context.Context) (any, error) {
+	c, err := g.Grant.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return client{c.(*http.Client)}, nil
+}
+
+type client struct{ *http.Client }
+
+// Start implements the method `start`.
+func (c client) Start(ctx context.Context, r http.Request) (*http.Exchange, error) {
+	e, err := c.Client.Start(ctx, r)
+	if err == nil {
+		until(ctx, e.Subscribe(ctx, http.Stage{Case: http.StageWhole}))
+	}
+	return e, err
+}
+
+// Narrow implements the method `narrow`.
+func (c client) Narrow(ctx context.Context, rules []http.WitRule) (client, error) {
+	narrowed, err := c.Client.Narrow(ctx, rules)
+	return client{narrowed}, err
+}

@@ -1,0 +1,137 @@
+package trial
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
+)
+
+// maxText is how many bytes are shown of a tool's error.
+const maxText = 1000
+
+func problem(t extension.Test, text string) *extension.Problem {
+	return &extension.Problem{Text: fmt.Sprintf("test %s of %s: %s", quoted(t.Name), quoted(t.Tool), text)}
+}
+
+// inManifest is a problem of the test itself.
+func inManifest(t extension.Test, m *mistake) *extension.Problem {
+	p := problem(t, m.text)
+	p.File, p.Fix = "manifest.json", m.fix
+	return p
+}
+
+// judge says what is wrong with how a test's call ended: nil when it is as the test has it. An error is not of the tool.
+func (e *environment) judge(t extension.Test, output []byte, ended error) (*extension.Problem, error) {
+	failure := failureOf(ended)
+	switch {
+	case ended != nil && failure == nil:
+		return nil, ended
+	case len(e.missing) > 0:
+		return inManifest(t, e.lacking()), nil
+	case failure != nil && (t.Error == "" || !failure.expected):
+		p := problem(t, failure.text)
+		p.File, p.Line, p.Column, p.Fix = failure.file, failure.line, failure.column, failure.fix
+		return p, nil
+	case failure != nil && !strings.Contains(failure.text, t.Error):
+		p := problem(t, fmt.Sprintf("expected an error with %s, got: %s", quoted(t.Error), failure.text))
+		p.File, p.Line, p.Column = failure.file, failure.line, failure.column
+		return p, nil
+	case failure != nil:
+		return nil, nil
+	case t.Error != "":
+		came, err := decode(output)
+		return problem(t, fmt.Sprintf("expected an error with %s, got the result %s", quoted(t.Error), shown(came))), err
+	}
+	d, err := compare(t.Expect, output)
+	if err != nil || d == nil {
+		return nil, err
+	}
+	return problem(t, d.String()), nil
+}
+
+// lacking is the mistake of a test that foresees less than the tool asks for.
+func (e *environment) lacking() *mistake {
+	first := e.missing[0]
+	var what, lines []string
+	for _, m := range e.missing {
+		if m.binding == first.binding && m.line != "" {
+			lines = append(lines, m.line)
+		}
+		what = append(what, m.what)
+	}
+	return &mistake{
+		abi.PrintableCut("it gives no answer for "+strings.Join(what, ", "), maxText),
+		abi.PrintableCut(fmt.Sprintf(`"env": {%q: {%s}}`, first.binding, strings.Join(lines, ", ")), 4*maxText),
+	}
+}
+
+// failure is what a tool's call failed with, by its own fault.
+type failure struct {
+	text, fix string
+	// expected is set for what a test can expect: what a tool's caller is told, unlike that it was stopped.
+	expected     bool
+	file         string
+	line, column int
+}
+
+// failureOf returns nil for success and for what is not the tool's fault.
+func failureOf(err error) *failure {
+	if guest, ok := errors.AsType[*host.GuestError](err); ok {
+		f := &failure{text: strings.TrimPrefix(guest.Error(), "tool failed: "), expected: true}
+		f.place(guest.Failure.Stack)
+		return f.short()
+	}
+	if denied, ok := errors.AsType[*host.DeniedError](err); ok {
+		f := &failure{expected: true, fix: abi.PrintableCut(denied.Denial.Remedy, maxText)}
+		d := *denied
+		d.Denial.Remedy = "" // which is the fix
+		f.text = d.Error()
+		return f.short()
+	}
+	if limit, ok := errors.AsType[*host.LimitError](err); ok && limit.Limit != "engine" { // that one is of all calls
+		return (&failure{text: limit.Error()}).short()
+	}
+	if input, ok := errors.AsType[*host.InputError](err); ok {
+		return (&failure{text: input.Error(), expected: true}).short()
+	}
+	for _, is := range []func(error) bool{is[*host.UnknownToolError], is[*host.TrapError], is[*host.DefinitionError], is[*host.LoadError]} {
+		if is(err) {
+			return (&failure{text: err.Error()}).short()
+		}
+	}
+	return nil
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+func (f *failure) short() *failure {
+	f.text = abi.PrintableCut(f.text, maxText)
+	return f
+}
+
+// frame is a line of a stack that the host has mapped to the author's files.
+var frame = regexp.MustCompile(`(?m)^    at .*\(([^()\n]+):(\d{1,9}):(\d{1,9})\)$`)
+
+// place finds where it was thrown: in the author's own code, if there is any of it on the stack.
+func (f *failure) place(stack string) {
+	for _, m := range frame.FindAllStringSubmatch(stack, -1) {
+		packaged := strings.Contains(m[1], "node_modules/")
+		if f.file == "" || !packaged {
+			f.file = m[1]
+			f.line, _ = strconv.Atoi(m[2]) // of nine digits
+			f.column, _ = strconv.Atoi(m[3])
+		}
+		if !packaged {
+			return
+		}
+	}
+}

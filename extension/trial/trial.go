@@ -1,0 +1,102 @@
+// Package trial runs the tests that an extension brings, before anybody approves it. Each runs in a fresh instance, whose
+// bindings are the real ones of the manifest as far as rules and limits go, and behind them has nothing but the answers that
+// the test gives: no network, no file of a person, no time of this machine. What a test does not foresee is denied, and said.
+package trial
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
+)
+
+const (
+	// MaxTests is how many tests are run of an extension.
+	MaxTests = 100
+	// defaultWall is how long a test may take, and together how many times that all of them may.
+	defaultWall = 10 * time.Second
+	together    = 6
+)
+
+// Request is what is tested.
+type Request struct {
+	// Component is the extension. It stays open.
+	Component *host.Component
+	// Bindings are those that calls of the extension will have. Only what is here can be given answers.
+	Bindings []extension.Binding
+	Tests    []extension.Test
+	// Limits are those of each test; zero fields have the defaults of the host, and Wall 10 s. All tests together take at
+	// most six times Wall.
+	Limits host.Limits
+}
+
+// Result is what came of a test.
+type Result struct {
+	Name, Tool string
+	Passed     bool
+	// Problem is why the test did not pass; nil when it did.
+	Problem *extension.Problem
+	// Log is what the tool logged, at most 16 KiB in 500 lines.
+	Log      []string
+	Duration time.Duration
+	Usage    host.Usage
+}
+
+// Run runs tests one after the other, and goes on after one that fails. There is a result for each, in their order; when there
+// are more than [MaxTests], one more result says so. Errors are faults of the host and the end of ctx; the tests before have their
+// results.
+func Run(ctx context.Context, r Request) ([]Result, error) {
+	r.Limits.Wall = cmp.Or(r.Limits.Wall, defaultWall)
+	end := time.Now().Add(together * r.Limits.Wall)
+	var results []Result
+	for i, test := range r.Tests {
+		if i == MaxTests {
+			problem := inManifest(test, &mistake{fmt.Sprintf("tests: there are %d", len(r.Tests)), fmt.Sprintf("at most %d", MaxTests)})
+			return append(results, Result{Name: test.Name, Tool: test.Tool, Problem: problem}), nil
+		}
+		result, err := run(ctx, r, i, end)
+		if err != nil {
+			return results, fmt.Errorf("test %s: %w", quoted(test.Name), err)
+		}
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+// run runs one test, which has to be over at end.
+func run(ctx context.Context, r Request, i int, end time.Time) (result Result, err error) {
+	test, began := r.Tests[i], time.Now()
+	left := end.Sub(began)
+	result = Result{Name: test.Name, Tool: test.Tool}
+	if left <= 0 {
+		result.Problem = problem(test, fmt.Sprintf("it was not run: the tests before took all of the %s that they have together", together*r.Limits.Wall))
+		return result, nil
+	}
+	r.Limits.Wall = min(r.Limits.Wall, left)
+
+	e := &environment{clock: &virtualClock{start: start}}
+	defer func() {
+		err = errors.Join(err, e.files.close())
+		result.Log, result.Passed, result.Duration = e.log, result.Problem == nil && err == nil, time.Since(began)
+	}()
+	at := fmt.Sprintf("tests[%d]", i)
+	env, err := e.bind(ctx, at, r.Bindings, test.Env)
+	if err == nil && (test.Expect == nil) == (test.Error == "") {
+		err = &mistake{at + ": a test says what to expect or which error, one of them", `"expect": {} or "error": "what it says"`}
+	}
+	if wrong, ok := errors.AsType[*mistake](err); ok {
+		result.Problem = inManifest(test, wrong)
+		return result, nil
+	}
+	if err != nil {
+		return result, err
+	}
+	made, err := r.Component.Do(ctx, host.Request{Tool: test.Tool, Input: test.Input, Env: env, Limits: r.Limits, Idle: e.clock.move})
+	result.Usage = made.Usage
+	result.Problem, err = e.judge(test, made.Output, err)
+	return result, err
+}

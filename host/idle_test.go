@@ -1,0 +1,82 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host"
+)
+
+// promised is a box whose pollable is ready when the channel is closed.
+type promised struct {
+	box
+	ready chan struct{}
+}
+
+func (w *promised) Never(context.Context) abi.Pollable { return w.ready }
+
+// TestIdle has a guest wait for what only happens because it waits.
+func TestIdle(t *testing.T) {
+	h := newHost(t, host.Options{})
+	c := guest{uses: "open never block", call: `(call $block (call $never (local.get $box))) ` + returns}.load(t, h)
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, test := range []struct {
+		name string
+		// idle is told how often it was called before.
+		idle  func(n int, ready chan struct{}) bool
+		calls int
+		want  error
+	}{
+		{"is ready at once", func(_ int, ready chan struct{}) bool { close(ready); return true }, 1, nil},
+		{"is ready in the end", func(n int, ready chan struct{}) bool {
+			if n == 2 {
+				close(ready)
+			}
+			return true
+		}, 3, nil},
+		{"is ready though it does not say so", func(_ int, ready chan struct{}) bool { close(ready); return false }, 1, nil},
+		{"cannot help", func(int, chan struct{}) bool { return false }, 1, &host.LimitError{Limit: "wall", Value: "50ms"}},
+		{"goes on for ever", func(n int, _ chan struct{}) bool {
+			if n == 5 {
+				cancel()
+			}
+			return true
+		}, 6, context.Canceled},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			calls, ready := 0, make(chan struct{})
+			_, err := c.Do(ctx, host.Request{
+				Tool: "t", Env: host.Env{"box": &promised{ready: ready}}, Limits: host.Limits{Wall: 50 * time.Millisecond},
+				Idle: func() bool { calls++; return test.idle(calls-1, ready) },
+			})
+			if limit, ok := errors.AsType[*host.LimitError](err); ok && test.want != nil && limit.Error() == test.want.Error() {
+				err = test.want
+			}
+			if !errors.Is(err, test.want) || calls != test.calls {
+				t.Errorf("%d calls of %d; got %v, want %v", calls, test.calls, err, test.want)
+			}
+		})
+	}
+}
+
+// refuser is an Opener that denies itself.
+type refuser struct{ box }
+
+func (*refuser) Open(context.Context) (any, error) {
+	return nil, abi.Deny(abi.Denial{Operation: "use it", Reason: "not today"})
+}
+
+// TestDeniedAtOpen has a guest that is denied a binding and carries on.
+func TestDeniedAtOpen(t *testing.T) {
+	h := newHost(t, host.Options{})
+	c := guest{uses: "open", data: "two", call: `(call $open (local.get $env) (i32.const 2048) (i32.const 3) (i32.const 256))
+		(if (i32.ne (i32.load8_u (i32.const 256)) (i32.const 1)) (then unreachable))
+		(if (i32.ne (i32.load8_u (i32.const 264)) (i32.const 0)) (then unreachable)) ` + returns}.load(t, h)
+	r, err := c.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &box{}, "two": &refuser{}}})
+	if err != nil || len(r.Usage.Denials) != 1 || r.Usage.Denials[0] != (abi.Denial{Binding: "two", Operation: "use it", Reason: "not today"}) {
+		t.Errorf("got %+v, %v", r.Usage.Denials, err)
+	}
+}
