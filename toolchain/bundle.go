@@ -124,6 +124,7 @@ var errBundleTime = fmt.Errorf("bundling takes longer than %v, the limit", maxBu
 const (
 	inSource = "source"
 	inSDK    = "stile"
+	inNode   = "node"
 	inEmpty  = "empty"
 )
 
@@ -146,22 +147,37 @@ var loaders = map[string]api.Loader{
 // the same bytes. It returns when ctx ends or bundling takes 30 seconds, even if esbuild is still at work on a file. It
 // waits for other builds as long, and fails with a *BusyError when none of them has ended.
 func bundle(ctx context.Context, source Source) (*bundled, error) {
-	if !fs.ValidPath(source.Entry) {
-		return nil, &BuildError{[]Problem{{Text: fmt.Sprintf("the entry %q is not a path in the source tree", source.Entry)}}}
+	b := newBundler(source)
+	outputs, err := b.run(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if !isCode(loaders[path.Ext(source.Entry)]) {
-		return nil, &BuildError{[]Problem{{File: oneLine(source.Entry), Text: "the entry is neither TypeScript nor JavaScript"}}}
+	return b.result(outputs)
+}
+
+func newBundler(source Source) *bundler {
+	b := &bundler{
+		source: source, parsing: make(chan struct{}, 1), files: make(map[string][sha256.Size]byte), unresolved: make(map[string]string),
+	}
+	b.resolver = resolver{files: source.FS, read: b.read, packages: make(map[string]*packageJSON)}
+	return b
+}
+
+// run is what [bundle] promises; it is called once.
+func (b *bundler) run(ctx context.Context) ([]api.OutputFile, error) {
+	entry := b.source.Entry
+	if !fs.ValidPath(entry) {
+		return nil, &BuildError{[]Problem{{Text: fmt.Sprintf("the entry %q is not a path in the source tree", entry)}}}
+	}
+	if !isCode(loaders[path.Ext(entry)]) {
+		return nil, &BuildError{[]Problem{{File: oneLine(entry), Text: "the entry is neither TypeScript nor JavaScript"}}}
 	}
 	if err := waitForBuilds(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, maxBundleTime, errBundleTime)
 	defer cancel()
-	b := &bundler{
-		ctx: ctx, source: source, parsing: make(chan struct{}, 1),
-		files: make(map[string][sha256.Size]byte), unresolved: make(map[string]string),
-	}
-	b.resolver = resolver{files: source.FS, read: b.read, packages: make(map[string]*packageJSON)}
+	b.ctx = ctx
 	build, failure := api.Context(b.options())
 	if failure != nil {
 		building.Release(1)
@@ -182,13 +198,13 @@ func bundle(ctx context.Context, source Source) (*bundled, error) {
 	}
 	switch err := context.Cause(ctx); {
 	case errors.Is(err, errBundleTime):
-		return nil, &BuildError{[]Problem{{File: oneLine(source.Entry), Text: err.Error()}}}
+		return nil, &BuildError{[]Problem{{File: oneLine(entry), Text: err.Error()}}}
 	case err != nil:
 		return nil, fmt.Errorf("bundle: %w", err)
 	case len(result.Errors) > 0:
 		return nil, &BuildError{b.problems(result.Errors)}
 	}
-	return b.result(result.OutputFiles)
+	return result.OutputFiles, nil
 }
 
 // waitForBuilds takes a slot of those for builds.
@@ -221,13 +237,16 @@ type bundler struct {
 	extraNesting int
 	// unresolved holds why a require failed, by file and esbuild's own words for it.
 	unresolved map[string]string
+	// imported holds the packages that the source's own files import, when those are looked for; nil in a build.
+	imported map[string]bool
 }
 
 func (b *bundler) options() api.BuildOptions {
 	return api.BuildOptions{
 		Bundle:            true,
-		EntryPoints:       []string{"entry"}, // stands for source.Entry, see resolve
-		AbsWorkingDir:     "/stile",          // need not exist: only relative output names are made with it
+		EntryPoints:       []string{"entry"}, // stands for source.Entry, see onResolve
+		Inject:            []string{"process"},
+		AbsWorkingDir:     "/stile", // need not exist: only relative output names are made with it
 		Outfile:           "/stile/bundle.js",
 		Format:            api.FormatESModule,
 		Platform:          api.PlatformNeutral,
@@ -248,8 +267,19 @@ func (b *bundler) options() api.BuildOptions {
 	}
 }
 
-// defines are what packages ask of an environment at build time.
-var defines = map[string]string{"process.env.NODE_ENV": `"production"`, "global": "globalThis"}
+// defines are what packages ask of an environment at build time, without asking first whether there is a process at all.
+// Nothing else of one is there: where they do ask, they are told so.
+var defines = map[string]string{
+	"global": "globalThis", "process.env.NODE_ENV": `"production"`, "process.env.NODE_DEBUG": "undefined", "process.env.READABLE_STREAM": "undefined",
+	"process.platform": `"browser"`, "process.browser": "true", "process.version": `""`,
+	"process.stdout": "undefined", "process.stderr": "undefined", "process.emitWarning": "undefined",
+}
+
+// process is what of node's packages call, and the same: where it is not called, it is not in the bundle.
+const process = `const cwd = () => "/";
+const nextTick = (f, ...args) => queueMicrotask(() => f(...args));
+export { cwd as "process.cwd", nextTick as "process.nextTick" };
+`
 
 func (b *bundler) setup(build api.PluginBuild) {
 	build.OnResolve(api.OnResolveOptions{Filter: ".*"}, b.onResolve)
@@ -263,6 +293,9 @@ func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error)
 	if err := context.Cause(b.ctx); err != nil {
 		return api.OnResolveResult{}, err
 	}
+	if args.Kind == api.ResolveEntryPoint && path.Base(args.Path) == "process" {
+		return api.OnResolveResult{Path: "process", Namespace: inNode, SideEffects: api.SideEffectsFalse}, nil
+	}
 	if args.Kind == api.ResolveEntryPoint {
 		return api.OnResolveResult{Path: b.source.Entry, Namespace: inSource}, nil
 	}
@@ -273,6 +306,9 @@ func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error)
 		return api.OnResolveResult{}, fmt.Errorf("%q: only files that are bundled can be named", args.Path)
 	}
 	found, err := b.resolver.resolve(args.Path, args.Importer, args.Kind == api.ResolveJSRequireCall)
+	if b.noteImport(args.Path, args.Importer) && err != nil {
+		return api.OnResolveResult{Path: args.Path, External: true}, nil
+	}
 	if err != nil {
 		if _, refused := errors.AsType[*refusedError](err); refused || args.Kind != api.ResolveJSRequireCall {
 			return api.OnResolveResult{}, err
@@ -296,6 +332,9 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	switch args.Namespace {
 	case inSDK:
 		text := sdk
+		return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, nil
+	case inNode:
+		text := process
 		return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, nil
 	case inEmpty:
 		text := ""
@@ -327,7 +366,7 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 			}
 			return api.OnLoadResult{Errors: problems}, nil
 		}
-		text += noSourceMap
+		text += additions[args.Path] + noSourceMap
 	}
 	return api.OnLoadResult{Contents: &text, Loader: loader}, nil
 }

@@ -23,6 +23,7 @@ type resolver struct {
 
 	mu       sync.Mutex
 	packages map[string]*packageJSON // by folder; nil when it has none
+	builtins map[string]bool         // those of node that were asked for and have a shim
 }
 
 // resolution is the answer to an import.
@@ -72,6 +73,7 @@ func (r *resolver) resolve(specifier, importer string, require bool) (resolution
 			specifier, importer = replacement, path.Join(scope.dir, "package.json")
 		}
 	}
+	r.noteBuiltin(specifier, scope)
 	found, err := r.locate(specifier, path.Dir(importer), scope, require)
 	if err != nil {
 		return resolution{}, err
@@ -110,7 +112,10 @@ func refuse(specifier string) error {
 		reason = fmt.Sprintf("a name of %d bytes cannot be imported: %d is the limit", len(specifier), maxSpecifier)
 	case strings.ContainsFunc(specifier, unicode.IsControl) || strings.ContainsRune(specifier, unicode.ReplacementChar):
 		reason = fmt.Sprintf("%q has characters that no file name has", specifier)
-	case strings.HasPrefix(specifier, "node:"):
+	case strings.HasPrefix(specifier, nodePrefix):
+		if _, ok := shims[strings.TrimPrefix(specifier, nodePrefix)]; ok {
+			return nil
+		}
 		reason = builtinReason(specifier)
 	case strings.HasPrefix(specifier, "stile/"):
 		reason = fmt.Sprintf("%q does not exist: everything is exported by \"stile\" itself", specifier)
@@ -136,6 +141,8 @@ func (r *resolver) locate(specifier, dir string, scope *packageJSON, require boo
 			return "", fmt.Errorf("%q: no package.json of this file has \"imports\"", specifier)
 		}
 		return r.mapped(scope, scope.imports, specifier, require)
+	case strings.HasPrefix(specifier, nodePrefix):
+		return r.shim(specifier, require)
 	}
 	name, sub, ok := splitPackage(specifier)
 	if !ok {
@@ -159,7 +166,7 @@ func (r *resolver) locate(specifier, dir string, scope *packageJSON, require boo
 		dir = path.Dir(dir)
 	}
 	if _, ok := builtins[name]; ok {
-		return "", errors.New(builtinReason(specifier))
+		return r.shim(specifier, require)
 	}
 	return "", fmt.Errorf("package %q is not in node_modules; a file beside this one is %q", name, "./"+specifier)
 }
@@ -509,6 +516,8 @@ type packageJSON struct {
 	browserMain string
 	// sideEffects match the files that must not be dropped; nil when it may be any.
 	sideEffects []*regexp.Regexp
+	// dependencies are the names of the packages that it asks for.
+	dependencies map[string]bool
 }
 
 func parsePackage(dir string, text []byte) (*packageJSON, error) {
@@ -520,7 +529,7 @@ func parsePackage(dir string, text []byte) (*packageJSON, error) {
 	if !ok {
 		return nil, errors.New("it is not a JSON object")
 	}
-	p := &packageJSON{dir: dir}
+	p := &packageJSON{dir: dir, dependencies: make(map[string]bool)}
 	for _, m := range fields {
 		text, _ := m.value.(string)
 		switch m.key {
@@ -534,6 +543,11 @@ func parsePackage(dir string, text []byte) (*packageJSON, error) {
 			p.exports = m.value
 		case "imports":
 			p.imports, _ = m.value.(object)
+		case "dependencies", "peerDependencies", "optionalDependencies":
+			packages, _ := m.value.(object)
+			for _, d := range packages {
+				p.dependencies[d.key] = true
+			}
 		case "browser":
 			p.browserMain = text
 			replacements, _ := m.value.(object)
@@ -678,37 +692,4 @@ func orderedValue(d *json.Decoder, depth int) (any, error) {
 		return members, err
 	}
 	return token, nil
-}
-
-var builtins = builtinRemedies()
-
-// builtinRemedies says what to use instead of each module that is built into node.
-func builtinRemedies() map[string]string {
-	remedies := make(map[string]string)
-	for remedy, names := range map[string]string{
-		"files are a capability: use a workspace binding, such as env.files.read(path)":        "fs",
-		"network access is a capability: use an http binding, such as env.api.fetch(url)":      "http https http2 net tls dgram dns inspector",
-		"an extension starts no processes or threads: call another tool through env.tools":     "child_process cluster worker_threads repl",
-		"there is no process or machine to ask: pass what is needed as the tool's input":       "process os v8 vm wasi perf_hooks trace_events diagnostics_channel module tty readline domain async_hooks constants sys",
-		"use the globals crypto.subtle.digest and crypto.getRandomValues, or an npm package":   "crypto",
-		"use the globals URL and URLSearchParams":                                              "url querystring",
-		"use the globals setTimeout and clearTimeout":                                          "timers",
-		"use Uint8Array, TextEncoder, atob and btoa, or the npm package buffer":                "buffer string_decoder",
-		"add an npm package of that kind that does not need node, or write the few lines used": "path util events assert stream punycode zlib console test sqlite sea",
-	} {
-		for name := range strings.FieldsSeq(names) {
-			remedies[name] = remedy
-		}
-	}
-	return remedies
-}
-
-func builtinReason(specifier string) string {
-	name := strings.TrimPrefix(specifier, "node:")
-	base, _, _ := strings.Cut(name, "/")
-	remedy, ok := builtins[base]
-	if !ok {
-		remedy = "an extension does not run in node"
-	}
-	return fmt.Sprintf("%q is built into node and not available here: %s", specifier, remedy)
 }

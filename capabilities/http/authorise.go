@@ -147,24 +147,32 @@ func (v verdict) reason(q *request) string {
 	if v.index < 0 {
 		return "there are no rules"
 	}
-	what := ""
-	switch v.aspect {
-	case ofHost:
-		return "no rule names the host " + q.target.host.String() + "; the rules name " + v.hosts()
-	case ofScheme:
-		what = "the scheme " + q.target.scheme
-	case ofPort:
-		what = fmt.Sprintf("the port %d", q.target.port)
-	case ofPath:
-		what = "the path " + q.target.path
-	case ofMethod:
-		what = "the method " + q.method
-	default:
-		what = "the header " + v.header
+	if v.aspect == ofHost {
+		return "no rule names " + v.refused(q) + "; the rules name " + v.hosts()
 	}
 	rule := v.rules[v.index].Rule
 	rule.Addresses, rule.Credential = nil, "" // the operator's business
-	return fmt.Sprintf("the closest rule, %s, does not allow %s", rule, what)
+	return fmt.Sprintf("the closest rule, %s, does not allow %s", rule, v.refused(q))
+}
+
+// refused is what of q is not allowed.
+func (v verdict) refused(q *request) string {
+	switch v.aspect {
+	case ofHost:
+		return "the host " + q.target.host.String()
+	case ofScheme:
+		return "the scheme " + q.target.scheme
+	case ofPort:
+		return fmt.Sprintf("the port %d", q.target.port)
+	case ofPath:
+		return "the path " + q.target.path
+	case ofMethod:
+		return "the method " + q.method
+	case ofHeader:
+		return "the header " + v.header
+	default:
+		return "the credential or the address of this request"
+	}
 }
 
 func (v verdict) hosts() string {

@@ -340,30 +340,30 @@ func TestWithin(t *testing.T) {
 		want   string
 	}{
 		{"none", nil, Request{Method: "POST", URL: "https://a.com/x"}, ""},
-		{"an empty set", [][]Rule{{}}, Request{Method: "GET", URL: "https://a.com/"}, "the operator's rules go no further: there are no rules"},
+		{"an empty set", [][]Rule{{}}, Request{Method: "GET", URL: "https://a.com/"}, "the operator's rules do not allow the host a.com"},
 		{"all of it", [][]Rule{rules("https://a.com,methods=*,credential=t")}, Request{Method: "POST", URL: "https://a.com/x"}, ""},
 		{
 			"a method",
 			[][]Rule{rules("https://a.com,credential=t")},
 			Request{Method: "POST", URL: "https://a.com/x"},
-			"the operator's rules go no further: the closest rule, https://a.com/**, does not allow the method POST",
+			"the operator's rules do not allow the method POST",
 		},
-		{"a credential", [][]Rule{rules("https://a.com,methods=*")}, Request{Method: "GET", URL: "https://a.com/x"}, "the operator's rules go no further"},
-		{"another credential", [][]Rule{rules("https://a.com,methods=*,credential=u")}, Request{Method: "GET", URL: "https://a.com/x"}, "the operator's rules go no further"},
+		{"a credential", [][]Rule{rules("https://a.com,methods=*")}, Request{Method: "GET", URL: "https://a.com/x"}, "the operator's rules do not allow the credential or the address of this request"},
+		{"another credential", [][]Rule{rules("https://a.com,methods=*,credential=u")}, Request{Method: "GET", URL: "https://a.com/x"}, "the operator's rules do not allow the credential or the address of this request"},
 		{
 			"a credential in another place",
 			[][]Rule{rules("https://a.com,methods=*,credential=t,as=basic")},
 			Request{Method: "GET", URL: "https://a.com/x"},
-			"the operator's rules go no further",
+			"the operator's rules do not allow the credential or the address of this request",
 		},
 		{"a credential that is not used", [][]Rule{rules("https://b.com,credential=t")}, Request{Method: "GET", URL: "https://b.com/", Headers: []Header{{"Range", "bytes=0-1"}}}, ""},
-		{"loopback below any host", [][]Rule{rules("https://*:443,methods=*")}, Request{Method: "GET", URL: "https://127.0.0.1/"}, "the operator's rules go no further"},
+		{"loopback below any host", [][]Rule{rules("https://*:443,methods=*")}, Request{Method: "GET", URL: "https://127.0.0.1/"}, "the operator's rules do not allow the credential or the address of this request"},
 		{"loopback", [][]Rule{rules("https://127.0.0.1")}, Request{Method: "GET", URL: "https://127.0.0.1/"}, ""},
 		{
 			"two sets",
 			[][]Rule{rules("https://b.com,methods=*"), rules("https://b.com/x")},
 			Request{Method: "GET", URL: "https://b.com/y"},
-			"the operator's rules go no further: the closest rule, https://b.com/x, does not allow the path /y",
+			"the operator's rules do not allow the path /y",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -372,7 +372,7 @@ func TestWithin(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = open(t, grant).authorise(checked(t, test.r))
-			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			if (err == nil) != (test.want == "") || err != nil && !strings.HasSuffix(err.Error(), test.want) {
 				t.Fatalf("have %v", err)
 			}
 		})

@@ -27,16 +27,13 @@ func compileBound(rules []Rule) ([]*compiled, error) {
 	return set, nil
 }
 
-// bound says in a denial which set does not allow q, whose rule is known.
+// bound says in a denial what of q a set does not allow; the rule of q is known. Those of the set are no business of the
+// guest: they may be about other extensions.
 func (q *request) bound(within [][]*compiled) error {
 	for _, set := range within {
 		i := slices.IndexFunc(set, q.within)
 		if i < 0 {
-			reason := "the operator's rules go no further"
-			if closest := closestTo(q, set); closest.aspect != allowed {
-				reason = "the operator's rules go no further: " + closest.reason(q)
-			}
-			return q.deny(reason, "")
+			return q.deny("the operator's rules do not allow "+closestTo(q, set).refused(q), "")
 		}
 		q.maxResponse = min(q.maxResponse, set[i].MaxResponse)
 	}

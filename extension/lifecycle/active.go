@@ -219,12 +219,16 @@ func (m *Manager) load(ctx context.Context, a *active) (*host.Component, func(),
 		}
 		component, err := m.options.Host.Load(ctx, wasm)
 		if err != nil && isEngine(err) {
-			if component, wasm, err = m.rebuild(ctx, v, wasm); err != nil {
-				return nil, err
-			}
+			component, wasm, err = m.rebuild(ctx, v, wasm)
 		}
 		if err != nil {
 			return nil, err
+		}
+		if err := component.CheckTools(ctx, v.Tools); err != nil {
+			return nil, errors.Join(err, component.Close())
+		}
+		if component.Digest() != v.Component {
+			m.keepRebuilt(ctx, v, component.Digest(), wasm)
 		}
 		if m.options.Recorder != nil {
 			if err := m.options.Recorder.Keep(ctx, wasm); err != nil {
@@ -235,8 +239,8 @@ func (m *Manager) load(ctx context.Context, a *active) (*host.Component, func(),
 	})
 }
 
-// rebuild is for the day after an upgrade: the engine that a component imports may be obtained first, or be another one than the
-// one it was built for. Its tools are still the approved ones, or calls fail.
+// rebuild is for the day after an upgrade: the engine that a component imports has to be obtained first, or is another one than the
+// one it was built for.
 func (m *Manager) rebuild(ctx context.Context, v *Version, wasm []byte) (*host.Component, []byte, error) {
 	tools, err := m.options.Toolchain(ctx)
 	if err != nil {
@@ -256,20 +260,21 @@ func (m *Manager) rebuild(ctx context.Context, v *Version, wasm []byte) (*host.C
 	if component, err = m.options.Host.Load(ctx, wasm); err != nil {
 		return nil, nil, err
 	}
-	if err := component.CheckTools(ctx, v.Tools); err != nil {
-		return nil, nil, errors.Join(err, component.Close())
-	}
-	err = m.db.Update(ctx, func(c *sqlite.Conn) error {
+	return component, wasm, nil
+}
+
+// keepRebuilt spares the next process what this one built again.
+func (m *Manager) keepRebuilt(ctx context.Context, v *Version, digest string, wasm []byte) {
+	err := m.db.Update(ctx, func(c *sqlite.Conn) error {
 		if _, err := putObject(ctx, c, wasm); err != nil {
 			return err
 		}
-		_, err := c.Exec(ctx, "UPDATE version SET component = ? WHERE digest = ?", component.Digest(), v.Digest)
+		_, err := c.Exec(ctx, "UPDATE version SET component = ? WHERE digest = ?", digest, v.Digest)
 		return err
 	})
 	if err != nil {
 		m.options.Logger.Warn("keep a component that was built again", "extension", v.Manifest.Name, "error", err)
 	}
-	return component, wasm, nil
 }
 
 // isEngine says whether a component was refused for the shared engine that it imports.

@@ -23,7 +23,7 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("the limit of %d %s is reached", e.Limit, e.Budget)
 }
 
-// checkBudget counts what the author wrote in the last hour, what was refused included.
+// checkBudget counts what was written in the scope in the last hour, what was refused included.
 func (m *Manager) checkBudget(ctx context.Context, d Draft) error {
 	limit := m.options.Policy.Limits.BuildsPerHour
 	if limit == 0 {
@@ -31,8 +31,8 @@ func (m *Manager) checkBudget(ctx context.Context, d Draft) error {
 	}
 	var builds int
 	err := m.db.Read(ctx, func(c *sqlite.Conn) error {
-		const query = "SELECT count(*) FROM audit WHERE at > ? AND entry->>'kind' IN ('write', 'refuse') AND entry->>'by' = ?"
-		return c.Row(ctx, query, m.options.Now().Add(-time.Hour).UnixMilli(), d.Author).Scan(&builds)
+		const query = "SELECT count(*) FROM audit WHERE at > ? AND entry->>'kind' IN ('write', 'refuse') AND entry->>'scope' = ?"
+		return c.Row(ctx, query, m.options.Now().Add(-time.Hour).UnixMilli(), d.Scope.String()).Scan(&builds)
 	})
 	if err == nil && builds >= limit {
 		err = &BudgetError{"builds an hour", limit}
@@ -55,23 +55,19 @@ func (m *Manager) checkRoom(ctx context.Context, c *sqlite.Conn, scope extension
 	return err
 }
 
-// checkCollisions refuses tools whose full names another extension has, in any scope: only a tool of an extension of the same name may
-// take the place of one in a wider scope.
-func checkCollisions(ctx context.Context, c *sqlite.Conn, manifest *extension.Manifest) error {
-	var problems []extension.Problem
-	for _, tool := range manifest.Tools {
-		full := extension.ToolName(manifest.Name, tool)
+// checkNames refuses tools that cannot be registered, among them those whose full names another extension has, in any scope: only a tool
+// of an extension of the same name may take the place of one in a wider scope.
+func checkNames(ctx context.Context, c *sqlite.Conn, manifest *extension.Manifest) error {
+	var failed error
+	problems := manifest.CheckNames(func(full string) (holder string) {
 		const query = `SELECT name FROM release WHERE id IN (SELECT release FROM tool WHERE full_name = ?) AND state IN ('active', 'pending') AND name != ? LIMIT 1`
-		var other string
-		switch err := c.Row(ctx, query, full, manifest.Name).Scan(&other); {
-		case errors.Is(err, sql.ErrNoRows):
-		case err != nil:
-			return err
-		default:
-			problems = append(problems, extension.Problem{
-				File: "manifest.json", Text: fmt.Sprintf("the tool %s would be called %s, as one of the extension %s is", tool, full, other), Fix: "another name",
-			})
+		if err := c.Row(ctx, query, full, manifest.Name).Scan(&holder); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			failed = err
 		}
+		return holder
+	})
+	if failed != nil {
+		return failed
 	}
 	if len(problems) > 0 {
 		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}

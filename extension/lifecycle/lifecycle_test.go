@@ -213,7 +213,9 @@ func TestLife(t *testing.T) {
 // What asks for more waits for a person, who decides about the bytes that were shown; an update that asks for more waits while the
 // old version serves.
 func TestApproval(t *testing.T) {
-	m := newHome(t).open()
+	h := newHome(t)
+	h.policyOf(`{"updates": "same"}`)
+	m := h.open()
 	w := write(t, m, draft("notes", "1", `{"kv": true}`))
 	if w.Release.State != Pending || len(w.Changes) == 0 {
 		t.Fatalf("got %+v, %v", w.Release, w.Changes)

@@ -96,7 +96,7 @@ func (b *build) commit(ctx context.Context) error {
 		if err := b.checkRoom(ctx, c, d.Scope, v.Manifest.Name); err != nil {
 			return err
 		}
-		if err := checkCollisions(ctx, c, v.Manifest); err != nil {
+		if err := checkNames(ctx, c, v.Manifest); err != nil {
 			return err
 		}
 		if err := v.put(ctx, c, b.wasm); err != nil {
@@ -192,7 +192,7 @@ func (m *Manager) Approve(ctx context.Context, d Decision) (r Release, err error
 		if err != nil {
 			return r, err
 		}
-		if granted := m.options.Policy.Decide(policy.Request{Scope: r.Scope, Author: r.Author, Asked: v.Manifest.Bindings}); granted.Verdict == policy.Refused {
+		if granted := m.options.Policy.Decide(policy.Request{Scope: r.Scope, Asked: v.Manifest.Bindings}); granted.Verdict == policy.Refused {
 			return r, &PolicyError{granted.Reason, granted.Line}
 		}
 		return activate(ctx, c, r, v, d, "", m.options.Now())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/sqlite"
 )
@@ -64,13 +65,13 @@ func (m *Manager) Review(ctx context.Context, id int64) (review Review, err erro
 	return review, nil
 }
 
-// Diff is how two versions differ in manifest, source and packages, as a unified diff. before may be nil.
+// Diff is how two versions differ in manifest, source and packages, as a unified diff, made printable. before may be nil.
 func Diff(before, after *Version) string {
 	var b strings.Builder
 	old, now := before.parts(), after.parts()
-	names := maps.Clone(old)
-	maps.Copy(names, now)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(old)), maps.Keys(now))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		was, is := old[name], now[name]
 		switch {
 		case bytes.Equal(was, is):
@@ -80,7 +81,7 @@ func Diff(before, after *Version) string {
 			b.WriteString(udiff.Unified("a/"+name, "b/"+name, string(was), string(is)))
 		}
 	}
-	return b.String()
+	return abi.Printable(b.String())
 }
 
 // parts are the files of a version, its manifest and what packages it has.

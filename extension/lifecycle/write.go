@@ -37,7 +37,7 @@ type Draft struct {
 	// Entry is the module that exports the extension. Default: the only file, or else index, tool, or the extension's name with .ts, .tsx,
 	// .js or .mjs.
 	Entry string
-	// Author is who wrote it, e.g. "agent:claude" or "user:tom"; Via the way it came.
+	// Author is who wrote it, in the form of a scope: "agent:claude" or "user:tom"; Via the way it came.
 	Author, Via string
 	// AllowFresh has npm packages accepted that are younger than the policy says. Only a person sets it.
 	AllowFresh bool
@@ -83,6 +83,11 @@ type Written struct {
 // that of ctx, of a toolchain that cannot be obtained, of a full disk.
 func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 	b := &build{Manager: m, draft: d, written: &Written{Took: map[extension.Stage]time.Duration{}}}
+	author, err := extension.ParseScope(d.Author)
+	if err != nil {
+		return nil, fmt.Errorf("author: %w", err)
+	}
+	b.author = author
 	if err := m.checkBudget(ctx, d); err != nil {
 		return nil, err
 	}
@@ -114,6 +119,7 @@ type build struct {
 	draft   Draft
 	written *Written
 
+	author    extension.Scope
 	version   *Version
 	source    toolchain.Source
 	wasm      []byte
@@ -145,16 +151,11 @@ func (b *build) validate(ctx context.Context) error {
 	if len(problems) == 0 {
 		problems = inspect.Check(v.Source(), v.Entry, m.Tools)
 	}
-	for _, tool := range m.Tools {
-		if err := extension.CheckToolName(m.Name, tool); err != nil {
-			problems = append(problems, extension.Problem{File: "manifest.json", Text: err.Error(), Fix: "another name"})
-		}
-	}
 	if len(problems) > 0 {
 		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
 	}
 	return b.db.View(ctx, func(c *sqlite.Conn) error {
-		if err := checkCollisions(ctx, c, m); err != nil {
+		if err := checkNames(ctx, c, m); err != nil {
 			return err
 		}
 		r, err := releaseIn(ctx, c, b.draft.Scope, m.Name, Active)
@@ -164,6 +165,9 @@ func (b *build) validate(ctx context.Context) error {
 			return err
 		}
 		b.before, err = loadVersion(ctx, c, r.Digest)
+		if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
+			return nil // what takes its place is like a first version
+		}
 		return err
 	})
 }
@@ -236,7 +240,7 @@ func (m *Manager) sourceOf(ctx context.Context, v, before *Version, fresh bool) 
 		tree[entry] = &fstest.MapFile{Data: []byte(derived.Text)}
 	}
 	bindings := extension.Known(extension.Merge(v.Manifest.Bindings, extension.Defaults()))
-	imports, err := npm.Imports(tree, entry)
+	imports, err := npm.Imports(ctx, tree, entry)
 	if err != nil {
 		return toolchain.Source{}, err
 	}
@@ -265,7 +269,7 @@ func (b *build) assemble(ctx context.Context) error {
 	for _, binding := range b.version.Manifest.Bindings {
 		if name := binding.Grant.Interface(); b.options.Host.WIT().Interface(name) == nil {
 			return &extension.ProblemsError{Stage: extension.StageBundle, Problems: []extension.Problem{
-				{File: "manifest.json", Text: fmt.Sprintf("bindings.%s: there is no interface %s here", binding.Name, name), Fix: "the manifest without it"},
+				{File: extension.ManifestFile, Text: fmt.Sprintf("bindings.%s: there is no interface %s here", binding.Name, name), Fix: "the manifest without it"},
 			}}
 		}
 	}
@@ -298,7 +302,7 @@ func (b *build) describe(ctx context.Context) (err error) {
 // report says what the code would like to do.
 func (b *build) report(context.Context) error {
 	v := b.version
-	in := inspect.Input{FS: v.Source(), Entry: v.Entry, Bindings: v.Manifest.Bindings, Component: len(b.wasm)}
+	in := inspect.Input{FS: v.Source(), Entry: v.Entry, Bindings: v.Manifest.Bindings, Component: int64(len(b.wasm))}
 	for _, p := range v.Packages {
 		in.Packages = append(in.Packages, inspect.PackageInfo{Name: p.Name, Version: p.Version, License: p.License, Size: p.Size, Warnings: p.Warnings})
 	}
@@ -335,18 +339,16 @@ func (m *Manager) trial(ctx context.Context, c *host.Component, v *Version) ([]t
 
 // decide asks the policy.
 func (b *build) decide(context.Context) error {
-	r := policy.Request{Scope: b.draft.Scope, Author: b.draft.Author, Asked: b.version.Manifest.Bindings}
-	var before []extension.Binding
+	r := policy.Request{Scope: b.draft.Scope, Author: b.author, Asked: b.version.Manifest.Bindings}
 	if b.before != nil {
-		before = b.before.Manifest.Bindings
-		r.Approved, r.Update = before, true
+		r.Approved = append([]extension.Binding{}, b.before.Manifest.Bindings...) // nil would say that none is active
 	}
-	b.written.Changes = extension.Difference(before, b.version.Manifest.Bindings)
-	_, b.written.Cut = b.options.Policy.Limit(b.version.Manifest.Bindings)
+	b.written.Changes = extension.Difference(r.Approved, r.Asked)
 	b.decision = b.options.Policy.Decide(r)
+	b.written.Cut = b.decision.Cut
 	if b.decision.Verdict == policy.Refused {
 		return &extension.ProblemsError{Stage: extension.StagePolicy, Problems: []extension.Problem{
-			{File: "manifest.json", Text: fmt.Sprintf("%s (%s)", b.decision.Reason, b.decision.Line), Fix: "a manifest that asks for less"},
+			{File: extension.ManifestFile, Text: fmt.Sprintf("%s (%s)", b.decision.Reason, b.decision.Line), Fix: "a manifest that asks for less"},
 		}}
 	}
 	return nil
@@ -370,14 +372,7 @@ func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extensio
 }
 
 // cut is a text for the audit log.
-func cut(text string) string {
-	const most = 500
-	text = abi.Printable(text)
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
-}
+func cut(text string) string { return abi.PrintableCut(text, 500) }
 
 // mendable makes an *extension.ProblemsError of whatever the author of a source can mend.
 func mendable(stage extension.Stage, err error) error {
@@ -399,13 +394,9 @@ func mendable(stage extension.Stage, err error) error {
 	case errors.As(err, &already):
 		return err
 	case errors.As(err, &manifest):
-		text := manifest.Message
-		if manifest.Path != "" {
-			text = manifest.Path + ": " + text
-		}
-		return one(extension.Problem{File: "manifest.json", Line: manifest.Line, Column: manifest.Column, Text: text, Fix: manifest.Instead})
+		return one(manifest.Problem())
 	case errors.As(err, &tools):
-		return one(extension.Problem{File: "manifest.json", Text: tools.Error(), Fix: "the same names in both"})
+		return one(extension.Problem{File: extension.ManifestFile, Text: tools.Error(), Fix: "the same names in both"})
 	case errors.As(err, &built):
 		problems := make([]extension.Problem, len(built.Problems))
 		for i, p := range built.Problems {

@@ -103,7 +103,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Referrer-Policy", "same-origin") // with no-referrer, forms would come from the origin "null"
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")
@@ -183,7 +183,9 @@ func (h *Handler) session(r *http.Request) (session, bool) {
 	return session{key, base64.RawURLEncoding.EncodeToString(mac.Sum(nil))}, true
 }
 
-func (h *Handler) signInPage(w http.ResponseWriter, _ *http.Request) { h.show(w, http.StatusOK, "sign-in.html", "") }
+func (h *Handler) signInPage(w http.ResponseWriter, _ *http.Request) {
+	h.show(w, http.StatusOK, "sign-in.html", "")
+}
 
 func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {

@@ -1,0 +1,72 @@
+package npm
+
+import (
+	_ "embed"
+	"strings"
+	"sync"
+)
+
+// popularNames are the packages that are downloaded most, one a line: those whose names others are made to look like.
+//
+//go:embed popular.txt
+var popularNames string
+
+// popular finds popular names by themselves and by their skeletons.
+var popular = sync.OnceValue(func() (p struct {
+	names     map[string]bool
+	skeletons map[string]string
+},
+) {
+	p.names, p.skeletons = make(map[string]bool), make(map[string]string)
+	for name := range strings.FieldsSeq(popularNames) {
+		p.names[name] = true
+		p.skeletons[skeleton(name)] = name
+	}
+	return p
+})
+
+// closeName is a popular name that another one could be taken for, or nothing.
+func closeName(name string) string {
+	const short = 3 // shorter names are close to each other by chance
+	p := popular()
+	if p.names[name] {
+		return ""
+	}
+	if other, ok := p.skeletons[skeleton(name)]; ok && len(name) >= short {
+		return other
+	}
+	closest := ""
+	for other := range p.names {
+		if len(other) >= short && oneEdit(name, other) && (closest == "" || other < closest) {
+			closest = other
+		}
+	}
+	if scope, bare, ok := strings.Cut(name, "/"); ok && closest == "" && len(bare) >= short && p.names[bare] && !p.names[scope] {
+		return bare
+	}
+	return closest
+}
+
+// skeleton is what of a name is left without what is added to make another: separators, a scope's signs, "js" and "node".
+func skeleton(name string) string {
+	s := strings.NewReplacer("@", "", "/", "", "-", "", "_", "", ".", "").Replace(name)
+	for _, end := range []string{"js", "node"} {
+		s = strings.TrimSuffix(strings.TrimPrefix(s, end), end)
+	}
+	if s == "" {
+		return name
+	}
+	return s
+}
+
+// oneEdit reports whether one letter added, left out or changed, or two neighbours swapped, makes a of b: a
+// Damerau-Levenshtein distance of 1.
+func oneEdit(a, b string) bool {
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return len(a)+len(b) == 1 || len(a) == 1 && len(b) == 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
+}

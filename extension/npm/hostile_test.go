@@ -1,0 +1,431 @@
+package npm
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/extension"
+)
+
+// hostileRegistry serves what an attacker publishes, to the real npm client.
+type hostileRegistry struct {
+	*httptest.Server
+	key *ecdsa.PrivateKey
+
+	mu       sync.Mutex
+	packages map[string]map[string]version // by name and version
+	asked    []string
+}
+
+// version is one version of a package.
+type version struct {
+	fields  map[string]any // of its package.json
+	files   []tar.Header   // with their content in PAXRecords["content"]
+	age     time.Duration  // default a year; below 0 the registry does not say
+	sign    string         // "good" or "bad"
+	archive []byte         // made by publish
+}
+
+func newRegistry(t *testing.T) *hostileRegistry {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &hostileRegistry{key: key, packages: map[string]map[string]version{}}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func file(name, content string) tar.Header {
+	return tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(content)), PAXRecords: map[string]string{"content": content}}
+}
+
+func (r *hostileRegistry) publish(t *testing.T, name, number string, v version) {
+	t.Helper()
+	fields := map[string]any{"name": name, "version": number, "license": "MIT"}
+	maps.Copy(fields, v.fields)
+	manifest, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	z := gzip.NewWriter(&archive)
+	w := tar.NewWriter(z)
+	for _, h := range append([]tar.Header{file("package/package.json", string(manifest))}, v.files...) {
+		content := h.PAXRecords["content"]
+		h.PAXRecords = nil
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	v.archive, v.fields = archive.Bytes(), fields
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.packages[name] == nil {
+		r.packages[name] = map[string]version{}
+	}
+	r.packages[name][number] = v
+}
+
+func integrity(archive []byte) string {
+	sum := sha512.Sum512(archive)
+	return "sha512-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// ServeHTTP implements http.Handler: /<name> and /<name>/-/<version>.tgz.
+func (r *hostileRegistry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = append(r.asked, q.Method+" "+q.URL.Path)
+	name, number, isArchive := strings.Cut(strings.TrimPrefix(q.URL.Path, "/"), "/-/")
+	versions, ok := r.packages[name]
+	if !ok || q.Method != http.MethodGet {
+		http.Error(w, `{"error":"not found"}`, http.StatusNotFound)
+		return
+	}
+	if isArchive {
+		_, _ = w.Write(versions[strings.TrimSuffix(number, ".tgz")].archive)
+		return
+	}
+	document := map[string]any{"name": name, "versions": map[string]any{}, "time": map[string]string{}}
+	latest := ""
+	for number, v := range versions {
+		latest = max(latest, number)
+		sum := integrity(v.archive)
+		dist := map[string]any{"tarball": r.URL + "/" + name + "/-/" + number + ".tgz", "integrity": sum}
+		if v.sign != "" {
+			signed := name + "@" + number + ":" + sum
+			if v.sign == "bad" {
+				signed = name + "@" + number + ":" + someDigest
+			}
+			digest := sha256.Sum256([]byte(signed))
+			sig, _ := ecdsa.SignASN1(rand.Reader, r.key, digest[:])
+			dist["signatures"] = []map[string]string{{"keyid": "SHA256:test", "sig": base64.StdEncoding.EncodeToString(sig)}}
+		}
+		fields := maps.Clone(v.fields)
+		fields["dist"] = dist
+		if served, ok := fields["served"].(map[string]any); ok { // what the registry says and the archive does not
+			maps.Copy(fields, served)
+		}
+		document["versions"].(map[string]any)[number] = fields
+		age := v.age
+		if age == 0 {
+			age = 365 * 24 * time.Hour
+		}
+		if age > 0 {
+			document["time"].(map[string]string)[number] = time.Now().Add(-age).UTC().Format(time.RFC3339)
+		}
+	}
+	document["dist-tags"] = map[string]string{"latest": latest}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(document)
+}
+
+// client uses the registry, with an npm cache and a temporary folder of its own.
+func (r *hostileRegistry) client(t *testing.T, o Options) *Client {
+	t.Helper()
+	o.CacheDir, o.KeyDir = filepath.Join(t.TempDir(), "cache"), filepath.Join(t.TempDir(), "home")
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	settings := "registry=" + r.URL + "/\nfetch-retries=0\n"
+	c.npmrc = &settings
+	c.keys["SHA256:test"] = &r.key.PublicKey
+	return c
+}
+
+func resolve(t *testing.T, c *Client, dependencies map[string]string) (*Resolution, error) {
+	t.Helper()
+	return c.Resolve(t.Context(), Request{Dependencies: dependencies})
+}
+
+func problems(t *testing.T, err error) string {
+	t.Helper()
+	bad, ok := errors.AsType[*extension.ProblemsError](err)
+	if !ok {
+		t.Fatalf("got %T %v, want problems", err, err)
+	}
+	for _, p := range bad.Problems {
+		if p.Fix == "" || strings.ContainsAny(p.Text, "\x1b\u202e") {
+			t.Errorf("problem %+v", p)
+		}
+	}
+	return bad.Error()
+}
+
+// One resolution of packages that try everything an archive and a package.json can try.
+func TestHostilePackages(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	outside := t.TempDir()
+	marker := filepath.Join(outside, "marker")
+	run := "echo ran > " + marker
+	scripts := map[string]any{}
+	for _, event := range []string{"preinstall", "install", "postinstall", "prepare", "prepublish", "preprepare", "postprepare", "dependencies"} {
+		scripts[event] = run
+	}
+	r.publish(t, "scripted", "1.0.0", version{fields: map[string]any{"scripts": scripts, "hasInstallScript": true, "bin": map[string]string{"npm": "x.js", "node": "x.js"}, "gypfile": true}, files: []tar.Header{
+		file("package/x.js", "module.exports = 1"), file("package/binding.gyp", "{}"), file("package/.npmrc", "ignore-scripts=false"), file("package/x.d.ts", "export {}"),
+		file("package/LICENSE.md", "free"), file("package/x.js.map", "{}"),
+	}})
+	r.publish(t, "climber", "1.0.0", version{files: []tar.Header{
+		file("package/../../../../../../../.."+marker, "climbed"), file(marker, "absolute"), file("package/../victim/index.js", "stolen"), file("../victim/index.js", "stolen"),
+		{Name: "package/link", Typeflag: tar.TypeSymlink, Linkname: outside, Mode: 0o777},
+		file("package/link/marker", "through a link"),
+		{Name: "package/passwd", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd", Mode: 0o777},
+		{Name: "package/hard", Typeflag: tar.TypeLink, Linkname: "/etc/passwd", Mode: 0o777},
+		{Name: "package/hard2", Typeflag: tar.TypeLink, Linkname: "package/package.json", Mode: 0o777},
+		{Name: "package/fifo", Typeflag: tar.TypeFifo, Mode: 0o777},
+		file("package/index.js", "module.exports = 2"),
+	}})
+	r.publish(t, "victim", "1.0.0", version{files: []tar.Header{file("package/index.js", "module.exports = 'own'")}})
+	r.publish(t, "liar", "1.0.0", version{fields: map[string]any{
+		"served": map[string]any{"name": "liar", "version": "1.0.0", "license": "Proprietary", "deprecated": "use\nanother\x1b[31m"}, "name": "lodash", "version": "9.9.9",
+	}, files: []tar.Header{file("package/index.js", "")}})
+	r.publish(t, "optional", "1.0.0", version{fields: map[string]any{"optionalDependencies": map[string]string{"native": "1.0.0"}}, files: []tar.Header{file("package/index.js", "")}})
+	r.publish(t, "native", "1.0.0", version{fields: map[string]any{"scripts": scripts}, files: []tar.Header{file("package/index.js", "")}})
+
+	c := r.client(t, Options{})
+	res, err := resolve(t, c, map[string]string{"scripted": "*", "climber": "1", "victim": "^1.0.0", "liar": "1.x", "optional": "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(outside); err != nil || len(left) > 0 {
+		t.Errorf("something was written outside: %v %v", left, err)
+	}
+	files := map[string]string{}
+	if err := fs.WalkDir(res.FS, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(res.FS, name)
+		files[name] = string(content)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := files["node_modules/victim/index.js"]; got != "module.exports = 'own'" {
+		t.Errorf("the victim's file is %q", got)
+	}
+	for name, content := range files {
+		if strings.Contains(content, "root:") || strings.Contains(name, ".bin") || strings.Contains(name, "native") || strings.HasSuffix(name, ".d.ts") || strings.HasSuffix(name, ".map") {
+			t.Errorf("%s is there: %.40q", name, content)
+		}
+	}
+	if files["node_modules/scripted/LICENSE.md"] != "free" || files["node_modules/climber/index.js"] == "" {
+		t.Errorf("files are missing: %v", sortedKeys(files))
+	}
+	if strings.Contains(string(res.Lock), r.URL) || strings.Contains(string(res.Lock), "resolved") {
+		t.Errorf("the lock names the registry: %s", res.Lock)
+	}
+	said := map[string]string{}
+	for _, p := range res.Packages {
+		said[p.Name] = strings.Join(p.Warnings, " ")
+		if p.Version != "1.0.0" || !p.Direct || p.Signature != SignatureNotOffered || p.Published.IsZero() || p.Size == 0 || !isSHA512(p.Integrity) {
+			t.Errorf("%+v", p)
+		}
+	}
+	if len(said) != 5 || !strings.Contains(said["scripted"], "script") || !strings.Contains(said["liar"], `calls it "lodash@9.9.9"`) || !strings.Contains(said["liar"], `use another\x1b`) {
+		t.Errorf("said %q", said)
+	}
+
+	// The same lock gives the same files, with the registry gone; from the cache, or from npm's.
+	r.mu.Lock()
+	clear(r.packages)
+	r.mu.Unlock()
+	again, err := c.Resolve(t.Context(), Request{Dependencies: map[string]string{"scripted": "*", "climber": "1", "victim": "^1.0.0", "liar": "1.x", "optional": "1"}, Lock: res.Lock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(again.Lock) != string(res.Lock) || len(again.Packages) != len(res.Packages) {
+		t.Error("another lock came back")
+	}
+	for name, content := range files {
+		if got, err := fs.ReadFile(again.FS, name); err != nil || string(got) != content {
+			t.Errorf("%s differs: %v", name, err)
+		}
+	}
+}
+
+// Each package asks for something that is not of the registry, is not what was locked, or is too much.
+func TestRefusedPackages(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	index := []tar.Header{file("package/index.js", "module.exports = 1")}
+	for name, spec := range map[string]string{
+		"wants-git": "git+ssh://git@127.0.0.1:1/q.git", "wants-url": r.URL + "/evil.tgz", "wants-file": "file:../q", "wants-missing": "^9.9.9",
+	} {
+		r.publish(t, name, "1.0.0", version{fields: map[string]any{"dependencies": map[string]string{"q": spec}}, files: index})
+	}
+	r.publish(t, "q", "1.0.0", version{files: index})
+	r.publish(t, "bundles", "1.0.0", version{
+		fields: map[string]any{"dependencies": map[string]string{"q": "*"}, "bundleDependencies": []string{"q"}},
+		files:  append(index, file("package/node_modules/q/package.json", `{"name":"q","version":"1.0.0"}`), file("package/node_modules/q/index.js", "evil")),
+	})
+	r.publish(t, "smuggles", "1.0.0", version{files: append(index, file(`package/a\..\..\q\index.js`, "evil"))})
+	r.publish(t, "fresh", "1.0.0", version{files: index, age: time.Hour})
+	r.publish(t, "timeless", "1.0.0", version{files: index, age: -1})
+	r.publish(t, "forged", "1.0.0", version{files: index, sign: "bad"})
+	r.publish(t, "many-files", "1.0.0", version{files: append(index, many("package/f", 60)...)})
+	r.publish(t, "big", "1.0.0", version{files: append(index, file("package/big.js", strings.Repeat("x", 70<<10)))})
+	for i := range 6 {
+		r.publish(t, fmt.Sprintf("chain%d", i), "1.0.0", version{fields: map[string]any{"dependencies": map[string]string{fmt.Sprintf("chain%d", i+1): "*"}}, files: index})
+	}
+	r.publish(t, "chain6", "1.0.0", version{files: index})
+
+	c := r.client(t, Options{MaxFiles: 50, MaxBytes: 64 << 10, MaxPackages: 5})
+	// Older versions of npm fetch what a URL names before it is refused.
+	refuses, err := exec.CommandContext(t.Context(), "npm", "config", "get", "allow-remote").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, path := range r.asked {
+			if strings.Contains(path, "evil") && strings.HasPrefix(string(refuses), "all") {
+				t.Errorf("asked for %s", path)
+			}
+		}
+	})
+	for name, want := range map[string]string{
+		"wants-git": "registry", "wants-url": "registry", "wants-file": "registry",
+		"wants-missing": "q@^9.9.9", "nowhere": `"nowhere" is not in the registry`, "bundles": "brings", "fresh": "old enough", "timeless": "does not say when",
+		"many-files": "more than 50 files", "big": "more than 64 KiB", "chain0": "7 packages",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := resolve(t, c, map[string]string{name: "*"})
+			if err == nil {
+				t.Fatal("resolved")
+			}
+			if got := problems(t, err); !strings.Contains(got, want) {
+				t.Errorf("got %s, want %q", got, want)
+			}
+		})
+	}
+	t.Run("forged", func(t *testing.T) {
+		t.Parallel()
+		_, err := resolve(t, c, map[string]string{"forged": "*"})
+		if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "signature of forged@1.0.0") || bad.Remedy == "" {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("smuggles", func(t *testing.T) {
+		t.Parallel()
+		res, err := resolve(t, c, map[string]string{"smuggles": "*", "q": "*"})
+		if err != nil {
+			problems(t, err)
+			return
+		}
+		if got, _ := fs.ReadFile(res.FS, "node_modules/q/index.js"); string(got) != "module.exports = 1" {
+			t.Errorf("a file was replaced by %q", got)
+		}
+	})
+	t.Run("tampered", func(t *testing.T) {
+		t.Parallel()
+		res, err := resolve(t, c, map[string]string{"q": "*"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock := []byte(strings.Replace(string(res.Lock), res.Packages[0].Integrity, someDigest, 1))
+		_, err = c.Resolve(t.Context(), Request{Dependencies: map[string]string{"q": "*"}, Lock: lock})
+		if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "another digest") || bad.Remedy == "" {
+			t.Errorf("got %v", err)
+		}
+		lock = []byte(strings.Replace(string(res.Lock), `"version": "1.0.0"`, `"version": "1.0.1"`, 1))
+		if _, err = c.Resolve(t.Context(), Request{Dependencies: map[string]string{"q": "*"}, Lock: lock}); err == nil {
+			t.Error("a version that there is not was restored")
+		}
+	})
+}
+
+func many(name string, n int) []tar.Header {
+	var all []tar.Header
+	for i := range n {
+		all = append(all, file(fmt.Sprintf("%s%d.js", name, i), "1"))
+	}
+	return all
+}
+
+// Versions that are too young are passed over, what is locked stays, and a signature is told of.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	index := []tar.Header{file("package/index.js", "")}
+	r.publish(t, "p", "1.0.0", version{files: index, sign: "good"})
+	r.publish(t, "p", "1.1.0", version{files: index, sign: "good", age: 100 * time.Hour})
+	r.publish(t, "p", "1.2.0", version{files: index, sign: "good", age: 10 * time.Hour})
+	r.publish(t, "q", "1.0.0", version{files: index})
+	c := r.client(t, Options{})
+	want := func(what string, request Request, versions string) *Resolution {
+		t.Helper()
+		res, err := c.Resolve(t.Context(), request)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		var got []string
+		for _, p := range res.Packages {
+			got = append(got, p.Name+"@"+p.Version+" "+p.Signature)
+		}
+		if strings.Join(got, ", ") != versions {
+			t.Errorf("%s: got %q, want %q", what, got, versions)
+		}
+		return res
+	}
+	old := want("an old one", Request{Dependencies: map[string]string{"p": "1.0.x"}}, "p@1.0.0 verified")
+	want("the newest that is old enough", Request{Imports: []string{"p/sub"}}, "p@1.1.0 verified")
+	fresh := want("the newest of all", Request{Imports: []string{"p"}, AllowFresh: true}, "p@1.2.0 verified")
+	kept := want("what is locked stays", Request{Dependencies: map[string]string{"p": "^1.0.0"}, Lock: old.Lock}, "p@1.0.0 verified")
+	both := want("one more", Request{Dependencies: map[string]string{"p": "^1.0.0", "q": "1"}, Lock: kept.Lock}, "p@1.0.0 verified, q@1.0.0 not offered")
+	if len(both.Packages[1].Warnings) != 1 || !strings.Contains(both.Packages[1].Warnings[0], "not signed") {
+		t.Errorf("warnings %q", both.Packages[1].Warnings)
+	}
+	_, err := c.Resolve(t.Context(), Request{Imports: []string{"p"}, Lock: fresh.Lock})
+	if got := problems(t, err); !strings.Contains(got, "p@1.2.0 was published 10 hours ago; 72 are asked for") {
+		t.Errorf("a lock with a fresh version: %s", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Resolve(ctx, Request{Imports: []string{"q"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	r.Close()
+	_, err = c.Resolve(t.Context(), Request{Dependencies: map[string]string{"new": "1"}})
+	if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "did not reach its registry") || bad.Remedy == "" {
+		t.Errorf("no registry: %v", err)
+	}
+}

@@ -1,0 +1,86 @@
+package npm
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// Imports returns what the files of a source tree import that are reached from entry: packages, perhaps with a path in them,
+// and modules built into node, in byte order. Types are not imports. A source that cannot be parsed is an
+// *extension.ProblemsError; the limits and other errors are those of [toolchain.FindImports].
+func Imports(ctx context.Context, fsys fs.FS, entry string) ([]string, error) {
+	found, err := toolchain.FindImports(ctx, toolchain.Source{FS: fsys, Entry: entry})
+	if bad, ok := errors.AsType[*toolchain.BuildError](err); ok {
+		problems := make([]extension.Problem, len(bad.Problems))
+		for i, p := range bad.Problems {
+			problems[i] = extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Snippet: p.Snippet}
+		}
+		return nil, &extension.ProblemsError{Stage: extension.StageBundle, Problems: problems}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found.Packages, nil
+}
+
+// entryName is the module that stands for an extension that imports some modules. No package is called so.
+const entryName = "imports.js"
+
+// addShims returns what is asked for with the shims that the modules need, seen from the packages in a tree. What else is
+// wrong with those packages is left for the build, which may not reach it.
+func addShims(ctx context.Context, asked map[string]string, modules []string, packages fs.FS) (map[string]string, error) {
+	if len(modules) == 0 {
+		return asked, nil
+	}
+	var code bytes.Buffer
+	for i, specifier := range modules {
+		_, _ = fmt.Fprintf(&code, "export * as m%d from %s;\n", i, encode(specifier))
+	}
+	source, err := withFile(packages, entryName, code.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	found, err := toolchain.FindImports(ctx, toolchain.Source{FS: source, Entry: entryName})
+	if _, bad := errors.AsType[*toolchain.BuildError](err); err != nil && !bad {
+		return nil, err
+	}
+	needed := maps.Clone(asked)
+	for _, name := range found.Builtins {
+		shim, _ := toolchain.Builtin(name)
+		if _, ok := needed[shim.Package]; !ok {
+			needed[shim.Package] = shim.Range
+		}
+	}
+	return needed, nil
+}
+
+// treeWithFile is a tree and one more file.
+type treeWithFile struct {
+	fs.FS
+	name string
+	file fs.FS
+}
+
+func withFile(tree fs.FS, name string, content []byte) (fs.FS, error) {
+	archive, err := writeZip(func(w *zip.Writer) error { return addFile(w, name, content) })
+	if err != nil {
+		return nil, err
+	}
+	file, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	return treeWithFile{tree, name, file}, err
+}
+
+func (t treeWithFile) Open(name string) (fs.File, error) {
+	if name == t.name {
+		return t.file.Open(name)
+	}
+	return t.FS.Open(name)
+}

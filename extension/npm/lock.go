@@ -1,0 +1,199 @@
+package npm
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stilehost/stile/extension"
+)
+
+const (
+	projectName = "extension"
+	lockName    = "package-lock.json"
+	maxLock     = 8 << 20 // bytes
+)
+
+// LockError is a lockfile that is not one of ours, or was changed since. Without it, versions are chosen anew.
+type LockError struct {
+	Problem string
+}
+
+// Error implements error.
+func (e *LockError) Error() string {
+	return "the lockfile of the npm packages is not to be used: " + e.Problem + "; resolve without it"
+}
+
+// lockfile is what matters of a package-lock.json. npm is given this and never the text that it was read from, so that both
+// see the same.
+type lockfile struct {
+	Name            string               `json:"name"`
+	LockfileVersion int                  `json:"lockfileVersion"`
+	Requires        bool                 `json:"requires"`
+	Packages        map[string]lockEntry `json:"packages"` // by path; the extension itself is ""
+}
+
+type lockEntry struct {
+	Name         string `json:"name,omitempty"` // where the path has another
+	Version      string `json:"version,omitempty"`
+	Integrity    string `json:"integrity,omitempty"`
+	Resolved     string `json:"resolved,omitempty"`
+	Link         bool   `json:"link,omitempty"`
+	InBundle     bool   `json:"inBundle,omitempty"`
+	Shrinkwrap   bool   `json:"hasShrinkwrap,omitempty"`
+	Optional     bool   `json:"optional,omitempty"`
+	Peer         bool   `json:"peer,omitempty"`
+	HasScript    bool   `json:"hasInstallScript,omitempty"`
+	Deprecated   string `json:"deprecated,omitempty"`
+	Dependencies specs  `json:"dependencies,omitempty"`
+
+	OptionalDependencies specs           `json:"optionalDependencies,omitempty"`
+	PeerDependencies     specs           `json:"peerDependencies,omitempty"`
+	PeerMeta             json.RawMessage `json:"peerDependenciesMeta,omitempty"`
+	Engines              json.RawMessage `json:"engines,omitempty"`
+	OS                   json.RawMessage `json:"os,omitempty"`
+	CPU                  json.RawMessage `json:"cpu,omitempty"`
+}
+
+type specs map[string]string
+
+// parseLock reads and checks a lockfile. None at all is one without packages.
+func parseLock(text []byte, maxPackages int) (*lockfile, error) {
+	l := &lockfile{}
+	if len(text) == 0 {
+		return l, nil
+	}
+	if len(text) > maxLock {
+		return nil, &LockError{fmt.Sprintf("it has %d bytes; %d are allowed", len(text), maxLock)}
+	}
+	if err := json.Unmarshal(text, l); err != nil {
+		return nil, &LockError{err.Error()}
+	}
+	if l.LockfileVersion != 3 {
+		return nil, &LockError{fmt.Sprintf("its version is %d, not 3", l.LockfileVersion)}
+	}
+	if l.wanted() == nil {
+		return nil, &LockError{"it does not say which packages are asked for"}
+	}
+	return l, l.check(maxPackages)
+}
+
+func (l *lockfile) encode() []byte { return encode(l) }
+
+// wanted are the packages that the extension asks for.
+func (l *lockfile) wanted() map[string]string { return l.Packages[""].Dependencies }
+
+// installed are the paths of the packages that are fetched, in byte order: all but the optional ones, which are most often
+// native code for one kind of machine.
+func (l *lockfile) installed() []string {
+	return slices.DeleteFunc(sortedKeys(l.Packages), func(at string) bool { return at == "" || l.Packages[at].Optional })
+}
+
+var (
+	lockPath    = regexp.MustCompile(`^(node_modules/(@[^/]+/)?[^/@][^/]*)(/node_modules/(@[^/]+/)?[^/@][^/]*)*$`)
+	versionForm = regexp.MustCompile(`^[0-9]{1,16}\.[0-9]{1,16}\.[0-9]{1,16}(-[0-9A-Za-z.-]{1,128})?(\+[0-9A-Za-z.-]{1,128})?$`)
+)
+
+// check refuses what is not a package of the registry with a digest, and more packages than allowed.
+func (l *lockfile) check(maxPackages int) error {
+	paths := l.installed()
+	if len(paths) > maxPackages {
+		return tooLarge(fmt.Sprintf("there are %d packages with all that they need", len(paths)), fmt.Sprintf("%d", maxPackages))
+	}
+	for _, name := range sortedKeys(l.wanted()) {
+		if text, _ := specProblem(name, l.wanted()[name]); text != "" {
+			return &LockError{text}
+		}
+		if e, ok := l.Packages["node_modules/"+name]; !ok || e.Name != "" && e.Name != name {
+			return &LockError{"it has no package " + quote(name)}
+		}
+	}
+	var problems []extension.Problem
+	var wrong error
+	for _, at := range paths {
+		e, name := l.Packages[at], l.nameAt(at)
+		switch unnamed := nameProblem(name); {
+		case !lockPath.MatchString(at):
+			wrong = &LockError{quote(at) + " is not the folder of a package"}
+		case unnamed != "":
+			wrong = &LockError{quote(name) + " " + unnamed}
+		case e.problem() != "":
+			problems = append(problems, extension.Problem{File: manifestFile, Text: name + " " + e.problem(), Fix: "another package that does the same"})
+		case !versionForm.MatchString(e.Version):
+			wrong = &LockError{fmt.Sprintf("%s: %s is not a version", name, quote(e.Version))}
+		}
+	}
+	if len(problems) > 0 {
+		return &extension.ProblemsError{Stage: extension.StageResolve, Problems: problems}
+	}
+	return wrong
+}
+
+// nameAt is the name of the package at a path.
+func (l *lockfile) nameAt(at string) string {
+	if name := l.Packages[at].Name; name != "" {
+		return name
+	}
+	parts := strings.Split(at, "node_modules/")
+	return parts[len(parts)-1]
+}
+
+// problem says why a package is none of the registry's, or nothing. A package can ask for others from anywhere.
+func (e *lockEntry) problem() string {
+	switch {
+	case e.Link:
+		return "is a link to a folder"
+	case e.InBundle:
+		return "is what another package brings in its archive, and not what the registry has"
+	case e.Shrinkwrap:
+		return "brings a lockfile of its own"
+	case e.Resolved != "": // npm leaves it out for packages of the registry
+		return "is not a package of the registry"
+	case !isSHA512(e.Integrity):
+		return "has no SHA-512 digest in the registry"
+	}
+	for _, list := range []specs{e.Dependencies, e.PeerDependencies} {
+		for _, name := range sortedKeys(list) {
+			spec := list[name]
+			if strings.ContainsAny(spec, ":/") && !isAlias(spec) {
+				return fmt.Sprintf("asks for %s, which is not a package of the registry", quote(name+"@"+spec))
+			}
+		}
+	}
+	return ""
+}
+
+// isAlias says whether a range is of another package of the registry, as in "npm:name@^1.0.0". Packages have such ones.
+func isAlias(spec string) bool {
+	rest, ok := strings.CutPrefix(spec, "npm:")
+	if !ok {
+		return false
+	}
+	at := strings.LastIndex(rest, "@")
+	return at > 0 && nameProblem(rest[:at]) == "" && !strings.ContainsAny(rest[at:], ":/")
+}
+
+func isSHA512(integrity string) bool {
+	digest, ok := strings.CutPrefix(integrity, "sha512-")
+	sum, err := base64.StdEncoding.DecodeString(digest)
+	return ok && err == nil && len(sum) == 64
+}
+
+// versions are all versions in the lock, in byte order.
+func (l *lockfile) versions() []string {
+	found := make(map[string]bool)
+	for _, at := range l.installed() {
+		found[l.Packages[at].Version] = true
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func tooLarge(what, limit string) error {
+	return &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{{
+		File: manifestFile, Text: what + "; " + limit + " are allowed", Fix: "fewer or smaller packages",
+	}}}
+}

@@ -1,0 +1,307 @@
+// Package npm resolves the npm packages of an extension with the npm client of the machine, and believes nothing that comes
+// back. Only packages of the registry come in, by name and semver range, compared with their digests and old enough;
+// nothing of theirs runs. The same lockfile gives the same files, without the network where they were seen before.
+package npm
+
+import (
+	"archive/zip"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// Options are how packages are resolved. The zero value works.
+type Options struct {
+	// CacheDir is where packages, and what is known of them, are kept; KeyDir holds the key that authenticates them. They may
+	// be those of a toolchain. Default: nothing is kept, and each Resolve asks the registry.
+	CacheDir, KeyDir string
+	// NPM is the npm client, of npm 10 or newer. Default: the one on PATH.
+	NPM string
+	// MinAge is how long a version must have been published before it is used. Default: 72 hours.
+	MinAge time.Duration
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+	// MaxPackages limits the packages of one extension. Default: 300.
+	MaxPackages int
+	// MaxFiles and MaxBytes limit the files of all its packages. Default: 20,000 and 64 MiB.
+	MaxFiles int
+	MaxBytes int64
+	// Progress is told, in a few words, before npm runs. Default: nobody is told.
+	Progress func(message string)
+	// Logger receives what no caller is told of. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Client resolves packages. It is safe for concurrent use. Whoever made it closes it.
+type Client struct {
+	o     Options
+	cache *cache.Cache // nil when nothing is kept
+	keys  map[string]*ecdsa.PublicKey
+
+	mu    sync.Mutex
+	npmrc *string // nil until npm has said where it is
+}
+
+// New makes a client. npm is looked for when it is first needed.
+func New(o Options) (*Client, error) {
+	o.NPM = cmp.Or(o.NPM, "npm")
+	o.MinAge = cmp.Or(o.MinAge, 72*time.Hour)
+	o.MaxPackages = cmp.Or(o.MaxPackages, 300)
+	o.MaxFiles = cmp.Or(o.MaxFiles, 20_000)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 64<<20)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	keys, err := parseKeys(registryKeys)
+	if err != nil {
+		return nil, fmt.Errorf("registry keys: %w", err)
+	}
+	c := &Client{o: o, keys: keys}
+	if o.CacheDir != "" && o.KeyDir != "" {
+		if c.cache, err = cache.Open(o.CacheDir, o.KeyDir, o.Logger); err != nil {
+			return nil, fmt.Errorf("open cache: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// Close lets go of the cache. Resolutions live on.
+func (c *Client) Close() error {
+	if c.cache == nil {
+		return nil
+	}
+	return c.cache.Close()
+}
+
+// Request is what an extension needs.
+type Request struct {
+	// Dependencies are semver ranges by the names of packages, from the manifest.
+	Dependencies map[string]string
+	// Imports are what the code imports, as [Imports] returns it. Packages that Dependencies does not name are taken at their
+	// newest version that is old enough, and shims are added for the modules of node's that have one; others of node's are
+	// left for the build to report, which knows the line.
+	Imports []string
+	// Lock is the lockfile of the version before: what it holds and still satisfies the request stays as it is. May be nil.
+	Lock []byte
+	// AllowFresh is a person's word that versions younger than MinAge may be used.
+	AllowFresh bool
+}
+
+// Resolution is the packages of an extension, checked. Without any, FS is empty and Lock is nil.
+type Resolution struct {
+	// FS holds the folder node_modules. It is in memory, and safe for concurrent use.
+	FS fs.FS
+	// Lock is a package-lock.json that names no registry.
+	Lock []byte
+	// Packages are in byte order of name and version.
+	Packages []Package
+}
+
+// Package is one package of an extension. What others wrote in it is printable.
+type Package struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Integrity is the SHA-512 of the package's archive, "sha512-<base64>".
+	Integrity string `json:"integrity"`
+	// License is what its package.json says, usually an SPDX expression; empty when that says nothing.
+	License string `json:"license,omitempty"`
+	// Size is the bytes of its files in FS.
+	Size int64 `json:"size"`
+	// Published is the zero time when the registry does not say.
+	Published time.Time `json:"published,omitzero"`
+	// Signature is one of the constants of this package.
+	Signature string `json:"signature"`
+	// Direct says that the extension itself asks for it.
+	Direct bool `json:"direct,omitempty"`
+	// Warnings are for the person who approves, in whole sentences.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// What is known of the registry's signature of a package's name, version and integrity. One that is wrong is no package.
+const (
+	SignatureVerified   = "verified"
+	SignatureNotOffered = "not offered" // by this registry
+	SignatureUnknownKey = "unknown key" // none of those that this version of Stile knows
+)
+
+// Resolve finds the packages of an extension. Errors that its author can mend are an *extension.ProblemsError; others are a
+// *ClientError or a *LockError, or the end of ctx.
+func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
+	wanted, modules, err := wantedPackages(r)
+	if err != nil {
+		return nil, err
+	}
+	if len(wanted) == 0 {
+		return &Resolution{FS: &zip.Reader{}}, nil
+	}
+	asked := maps.Clone(wanted)
+	lock, err := parseLock(r.Lock, c.o.MaxPackages)
+	if err != nil {
+		return nil, err
+	}
+	// The shims that packages need are known when the packages are there. Those that were needed before are taken to be needed
+	// still, so that nothing is asked of the registry when that is so.
+	for _, shim := range toolchain.Shims() {
+		if _, ok := wanted[shim.Package]; !ok && lock.wanted()[shim.Package] == shim.Range {
+			wanted[shim.Package] = shim.Range
+		}
+	}
+	for range maxRounds {
+		if !maps.Equal(wanted, lock.wanted()) {
+			if lock, err = c.lock(ctx, wanted, lock, r.AllowFresh); err != nil {
+				return nil, err
+			}
+		}
+		res, err := c.restore(ctx, lock, r.AllowFresh)
+		if err != nil {
+			return nil, err
+		}
+		needed, err := addShims(ctx, asked, modules, res.FS)
+		if err != nil {
+			return nil, err
+		}
+		if maps.Equal(needed, wanted) {
+			for i := range res.Packages {
+				p := &res.Packages[i]
+				_, byItself := asked[p.Name]
+				p.Direct = p.Direct && byItself
+			}
+			return res, nil
+		}
+		wanted = needed
+	}
+	return nil, errors.New("resolve npm packages: the shims that packages need do not come to an end")
+}
+
+// maxRounds is more than there are shims, each of which may be found to need another one.
+const maxRounds = 12
+
+// restore returns the packages of a lock, from the cache or through npm.
+func (c *Client) restore(ctx context.Context, lock *lockfile, allowFresh bool) (*Resolution, error) {
+	text := lock.encode()
+	build := func() ([]byte, error) { return c.install(ctx, lock) }
+	var archive []byte
+	var err error
+	if c.cache == nil {
+		archive, err = build()
+	} else {
+		key := fmt.Sprintf("%d files, %d bytes, sha256 %x", c.o.MaxFiles, c.o.MaxBytes, sha256.Sum256(text))
+		archive, err = c.cache.Do(ctx, "npm-packages", key, build)
+	}
+	if err != nil {
+		return nil, err
+	}
+	tree, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		return nil, fmt.Errorf("open npm packages: %w", err)
+	}
+	list, err := fs.ReadFile(tree, listName)
+	if err != nil {
+		return nil, fmt.Errorf("open npm packages: %w", err)
+	}
+	res := &Resolution{FS: tree, Lock: text}
+	if err := json.Unmarshal(list, &res.Packages); err != nil {
+		return nil, fmt.Errorf("open npm packages: %w", err)
+	}
+	if allowFresh {
+		return res, nil
+	}
+	return res, c.tooFresh(res.Packages)
+}
+
+// lock has npm choose versions.
+func (c *Client) lock(ctx context.Context, wanted map[string]string, before *lockfile, allowFresh bool) (_ *lockfile, err error) {
+	c.o.Progress("choosing versions of npm packages: " + strings.Join(sortedKeys(wanted), ", "))
+	w, err := c.workplace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.remove()) }()
+	args := []string{"install", "--package-lock-only"}
+	if !allowFresh {
+		args = append(args, "--before="+c.o.Now().Add(-c.o.MinAge).UTC().Format(time.RFC3339))
+	}
+	if err := w.write("package.json", packageJSON(wanted)); err != nil {
+		return nil, err
+	}
+	if len(before.Packages) > 0 {
+		if err := w.write(lockName, before.encode()); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := w.run(ctx, args...); err != nil {
+		return nil, err
+	}
+	text, err := w.read(lockName, maxLock)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := parseLock(text, c.o.MaxPackages)
+	if err == nil && !maps.Equal(lock.wanted(), wanted) {
+		err = &LockError{"npm wrote one for other packages"}
+	}
+	return lock, err
+}
+
+// install has npm fetch what is locked, and packs what is needed of it with the list of packages.
+func (c *Client) install(ctx context.Context, lock *lockfile) (_ []byte, err error) {
+	c.o.Progress(fmt.Sprintf("fetching %d npm packages", len(lock.installed())))
+	w, err := c.workplace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.remove()) }()
+	packages, err := c.describe(ctx, w, lock)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.write("package.json", packageJSON(lock.wanted())); err != nil {
+		return nil, err
+	}
+	if err := w.write(lockName, lock.encode()); err != nil {
+		return nil, err
+	}
+	if err := c.runWatched(ctx, w, "ci", "--prefer-offline"); err != nil {
+		return nil, err
+	}
+	return c.pack(w, packages)
+}
+
+func packageJSON(wanted map[string]string) []byte {
+	return encode(map[string]any{"name": projectName, "private": true, "dependencies": wanted})
+}
+
+func encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	_ = e.Encode(v) // nothing here can be refused
+	return b.Bytes()
+}
+
+// npmCache is the folder of npm's own cache.
+func (c *Client) npmCache(w *workplace) string {
+	if c.cache == nil {
+		return w.path("cache")
+	}
+	return filepath.Join(c.o.CacheDir, "npm_cache") // no kind of entry of ours has such a name
+}

@@ -1,0 +1,164 @@
+package npm
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Without anything to resolve, npm is not run: there is none.
+func TestNothingToResolve(t *testing.T) {
+	c, err := New(Options{NPM: "no-such-npm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []Request{{}, {Imports: []string{"fs", "node:net"}}, {Lock: []byte(lockText("", ""))}} {
+		res, err := c.Resolve(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entries, err := fs.ReadDir(res.FS, "."); err != nil || len(entries) > 0 || res.Lock != nil || res.Packages != nil {
+			t.Errorf("%v %v %+v", entries, err, res)
+		}
+	}
+	_, err = c.Resolve(t.Context(), Request{Imports: []string{"zod"}})
+	if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(err.Error(), "npm is not on this machine") || bad.Remedy == "" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// npm is given the user's registry, login and proxy, and nothing else of theirs.
+func TestSettings(t *testing.T) {
+	home := t.TempDir()
+	rc := filepath.Join(home, ".npmrc")
+	if err := os.WriteFile(rc, []byte(`; a comment
+registry = https://registry.example.com/
+@scope:registry=https://scope.example.com/
+//registry.example.com/:_authToken = ${TEST_NPM_TOKEN}
+//scope.example.com/:_password=${TEST_NPM_NONE?}x
+https-proxy=http://proxy.example.com:8080
+cafile=/etc/ca.pem
+ignore-scripts=false
+script-shell=/tmp/evil
+node-options=--require=/tmp/evil.js
+prefix=/tmp/evil
+git=/tmp/evil
+before=2001-01-01
+tag=evil
+allow-git=all
+registry-evil=1
+init-module=/tmp/evil
+[section]
+proxy=http://evil.example.com
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("NPM_CONFIG_USERCONFIG", rc)
+	t.Setenv("TEST_NPM_TOKEN", "a token\nscript-shell=/tmp/evil")
+	got, err := readSettings(t.Context(), "npm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"registry = https://registry.example.com/\n", "@scope:registry=https://scope.example.com/\n", "_authToken = a tokenscript-shell=/tmp/evil\n",
+		":_password=x\n", "https-proxy=http://proxy.example.com:8080\n", "cafile=/etc/ca.pem\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("lacks %q", want)
+		}
+	}
+	for line := range strings.Lines(got) {
+		if strings.Contains(line, "evil") && !strings.Contains(line, "_authToken") || strings.Contains(line, "ignore-scripts") || strings.Contains(line, "before") {
+			t.Errorf("has %q", line)
+		}
+	}
+	env := strings.Join(environment([]string{
+		"PATH=/bin", "HOME=/root", "NODE_OPTIONS=--require=/tmp/evil.js", "npm_config_script_shell=/tmp/evil", "NPM_CONFIG_REGISTRY=https://example.com", "npm_config_prefix=/tmp/evil",
+		"npm_config_ignore_scripts=false", "HTTPS_PROXY=http://proxy", "no_proxy=localhost", "AWS_SECRET_ACCESS_KEY=evil", "GIT_SSH_COMMAND=evil", "npm_config_//example.com/:_authToken=t",
+		"npm_config_registry_evil=1", "LD_PRELOAD=evil", "NODE_EXTRA_CA_CERTS=/ca", "npm_config_userconfig=/tmp/evil",
+	}), " ")
+	if want := "PATH=/bin NPM_CONFIG_REGISTRY=https://example.com HTTPS_PROXY=http://proxy no_proxy=localhost npm_config_//example.com/:_authToken=t NODE_EXTRA_CA_CERTS=/ca"; env != want {
+		t.Errorf("the environment is %s", env)
+	}
+}
+
+// What npm says is told apart, whatever version says it.
+func TestExplain(t *testing.T) {
+	failed := errors.New("exit status 1")
+	for name, test := range map[string]struct{ out, said, want string }{
+		"offline":          {"", "npm error code EAI_AGAIN\nnpm error ...", "did not reach its registry (EAI_AGAIN)"},
+		"refused":          {`{"error": {"code": "E401", "summary": "no"}}`, "", "refused this machine"},
+		"not there":        {`{"error": {"code": "E404", "summary": "Not Found", "detail": "'nopkg@*' is not in this registry."}}`, "", `"nopkg" is not in the registry`},
+		"not there, silly": {`{"error": {"code": "E404", "summary": "Not Found"}}`, "", `a package is not in the registry`},
+		"no version":       {`{"error": {"code": "ETARGET", "summary": "No matching version found for p@^9."}}`, "", "p@^9.; write a range"},
+		"too young":        {`{"error": {"code": "ETARGET", "summary": "No matching version found for p@^9 with a date before 1/1/2026."}}`, "", "only a person can allow fresh ones"},
+		"peers":            {`{"error": {"code": "ERESOLVE", "summary": "unable to resolve"}}`, "", "do not go together"},
+		"other":            {"", "npm error weird \x1b[31m", `exit status 1: npm error weird \x1b[31m`},
+		"silent":           {"", "", "npm failed"},
+	} {
+		if err := explain([]byte(test.out), test.said, failed); !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %q, want %q", name, err, test.want)
+		}
+	}
+}
+
+func TestCloseName(t *testing.T) {
+	for name, want := range map[string]string{
+		"lodahs": "lodash", "loadsh": "lodash", "lodashs": "lodash", "lodas": "lodash", "l0dash": "lodash", "lodash-js": "lodash", "lodashjs": "lodash", "lodash.js": "lodash", "node-lodash": "lodash",
+		"lo-dash": "lodash", "@evil/lodash": "lodash", "zodd": "zod", "zood": "zod", "axois": "axios", "cross-env.js": "cross-env", "crossenv": "cross-env", "babel-code-frame": "@babel/code-frame",
+		"lodash": "", "zod": "", "axios": "", "date-fns": "", "yaml": "", "my-own-package": "", "stile-helpers": "", "@acme/billing-client": "",
+	} {
+		if got := closeName(name); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func FuzzSettings(f *testing.F) {
+	f.Add("registry=https://a\n//a/:_auth=${X}\n[x]\nproxy=1", "v\nprefix=/x")
+	f.Fuzz(func(t *testing.T, text, value string) {
+		for line := range strings.Lines(filterSettings(text, func(string) (string, bool) { return value, true })) {
+			if !takenOver.MatchString(line) {
+				t.Fatalf("%q", line)
+			}
+		}
+	})
+}
+
+// What npm unpacks is watched, so that an archive of a few bytes does not fill the disk before it is looked at.
+func TestUnpackingIsWatched(t *testing.T) {
+	for name, forever := range map[string]string{
+		"bytes": "while :; do head -c 1000000 /dev/zero >>bomb; done",
+		"files": "i=0; while :; do i=$((i+1)); : >$i; done",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			npm := filepath.Join(t.TempDir(), "npm")
+			if err := os.WriteFile(npm, []byte("#!/bin/sh\n"+forever+"\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			c, err := New(Options{NPM: npm, MaxFiles: 100, MaxBytes: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.npmrc = new(string)
+			w, err := c.workplace(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = c.runWatched(t.Context(), w, "ci")
+			if got := problems(t, err); !strings.Contains(got, "with types and documents") {
+				t.Errorf("got %s", got)
+			}
+			if err := w.remove(); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(w.dir); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the folder is still there: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,188 @@
+package npm
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+)
+
+// listName is where the archive of a lock's packages has the list of them.
+const listName = "node_modules/.packages.json"
+
+// pack makes the archive of what npm unpacked: what code can need of it, and the list of packages.
+func (c *Client) pack(w *workplace, packages []located) ([]byte, error) {
+	files, err := fs.Sub(w.root.FS(), projectDir)
+	if err != nil {
+		return nil, err
+	}
+	owner := make(map[string]*located, len(packages))
+	for i := range packages {
+		owner[packages[i].at] = &packages[i]
+	}
+	count, left := 0, c.o.MaxBytes
+	return writeZip(func(z *zip.Writer) error {
+		err := fs.WalkDir(files, "node_modules", func(name string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return &ClientError{"what npm installed cannot be read", "Try again.", err}
+			}
+			if entry.IsDir() || name == "node_modules/.package-lock.json" {
+				return nil
+			}
+			p := ownerOf(name, owner)
+			if p == nil || !entry.Type().IsRegular() || !plainName(name) {
+				return badFile(name)
+			}
+			if !needed(name) {
+				return nil
+			}
+			data, err := readAtMost(files, name, left)
+			if err != nil {
+				return &ClientError{"what npm installed cannot be read", "Try again.", err}
+			}
+			if count++; count > c.o.MaxFiles {
+				return tooLarge(fmt.Sprintf("the packages have more than %d files", c.o.MaxFiles), fmt.Sprint(c.o.MaxFiles))
+			}
+			if left -= int64(len(data)); left < 0 {
+				return tooLarge(fmt.Sprintf("the packages have more than %d KiB", c.o.MaxBytes>>10), fmt.Sprintf("%d KiB", c.o.MaxBytes>>10))
+			}
+			p.Size += int64(len(data))
+			if name == p.at+"/package.json" {
+				p.readManifest(data)
+			}
+			return addFile(z, name, data)
+		})
+		if err != nil {
+			return err
+		}
+		for _, p := range packages {
+			if p.Size == 0 {
+				return &ClientError{"npm did not install " + p.Name, "Try again.", nil}
+			}
+		}
+		return addFile(z, listName, encode(list(packages)))
+	})
+}
+
+// list names each package once, wherever it lies.
+func list(packages []located) []Package {
+	all := make([]Package, 0, len(packages))
+	for _, p := range slices.SortedStableFunc(slices.Values(packages), func(a, b located) int { return byName(a.Package, b.Package) }) {
+		if n := len(all); n > 0 && byName(all[n-1], p.Package) == 0 {
+			all[n-1].Size += p.Size
+			all[n-1].Direct = all[n-1].Direct || p.Direct
+			continue
+		}
+		all = append(all, p.Package)
+	}
+	return all
+}
+
+// ownerOf is the package that a file belongs to.
+func ownerOf(name string, owner map[string]*located) *located {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if p, ok := owner[dir]; ok {
+			return p
+		}
+	}
+	return nil
+}
+
+// plainName admits names that mean the same to everything that reads the archive.
+func plainName(name string) bool {
+	return fs.ValidPath(name) && utf8.ValidString(name) && !strings.ContainsAny(name, `\:`) && !strings.ContainsFunc(name, unicode.IsControl)
+}
+
+func badFile(name string) error {
+	return &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{{
+		File: manifestFile, Text: fmt.Sprintf("a package has %s, which is not a plain file of it", quote(name)), Fix: "another package that does the same",
+	}}}
+}
+
+// needed leaves out types, maps and documents; licences stay.
+func needed(name string) bool {
+	base := strings.ToLower(path.Base(name))
+	for _, suffix := range []string{".map", ".d.ts", ".d.mts", ".d.cts", ".flow", ".md", ".markdown", ".tsbuildinfo"} {
+		if strings.HasSuffix(base, suffix) {
+			return strings.HasPrefix(base, "licen")
+		}
+	}
+	return true
+}
+
+// readManifest takes the licence from a package's package.json, and says where it calls itself something else.
+func (p *located) readManifest(text []byte) {
+	var m struct {
+		Name, Version string
+		License       any
+		Licenses      any
+	}
+	_ = json.Unmarshal(bytes.TrimPrefix(text, []byte("\uFEFF")), &m) // what is no JSON says nothing
+	if m.Name != p.Name || m.Version != p.Version {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("Its package.json calls it %s.", quote(m.Name+"@"+m.Version)))
+	}
+	p.License = abi.PrintableCut(licence(m.License), 200)
+	if p.License == "" {
+		p.License = abi.PrintableCut(licence(m.Licenses), 200)
+	}
+}
+
+// licence reads the three forms that there are: a text, {"type": text} and a list of those.
+func licence(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strings.Join(strings.Fields(v), " ")
+	case map[string]any:
+		return licence(v["type"])
+	case []any:
+		var all []string
+		for _, one := range v {
+			if text := licence(one); text != "" {
+				all = append(all, text)
+			}
+		}
+		return strings.Join(all, " OR ")
+	}
+	return ""
+}
+
+// readAtMost reads a file, or one byte more than limit of it.
+func readAtMost(files fs.FS, name string, limit int64) ([]byte, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, limit+1))
+}
+
+func writeZip(add func(w *zip.Writer) error) ([]byte, error) {
+	var archive bytes.Buffer
+	w := zip.NewWriter(&archive)
+	if err := add(w); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return archive.Bytes(), nil
+}
+
+func addFile(w *zip.Writer, name string, content []byte) error {
+	f, err := w.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return err
+}

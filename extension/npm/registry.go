@@ -1,0 +1,215 @@
+package npm
+
+import (
+	"cmp"
+	"context"
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"crypto/x509"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+)
+
+// registryKeys are the public keys of npm's own registry, a line "<key id> <key>" each. A mirror passes signatures on, so
+// these are compared with whatever registry is set up, and what that one calls its keys does not count. `npm audit
+// signatures` does the same with keys from Sigstore, which a machine with a mirror only does not reach.
+//
+//go:embed keys.txt
+var registryKeys string
+
+func parseKeys(text string) (map[string]*ecdsa.PublicKey, error) {
+	keys := make(map[string]*ecdsa.PublicKey)
+	for line := range strings.Lines(text) {
+		id, encoded, _ := strings.Cut(strings.TrimSpace(line), " ")
+		der, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			return nil, err
+		}
+		parsed, err := x509.ParsePKIXPublicKey(der)
+		if err != nil {
+			return nil, err
+		}
+		key, ok := parsed.(*ecdsa.PublicKey)
+		if !ok {
+			return nil, fmt.Errorf("%s is not an ECDSA key", id)
+		}
+		keys[id] = key
+	}
+	return keys, nil
+}
+
+// metadata is what the registry says of a version.
+type metadata struct {
+	Version string            `json:"version"`
+	Time    map[string]string `json:"time"` // of all versions, by version
+	Dist    struct {
+		Signatures oneOrMany[signature] `json:"signatures"`
+	} `json:"dist"`
+}
+
+type signature struct {
+	KeyID string `json:"keyid"`
+	Sig   string `json:"sig"`
+}
+
+// oneOrMany is a list, which `npm view` writes without the brackets when it has one element.
+type oneOrMany[T any] []T
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *oneOrMany[T]) UnmarshalJSON(text []byte) error {
+	var many []T
+	if err := json.Unmarshal(text, &many); err == nil {
+		*l = many
+		return nil
+	}
+	var one T
+	if err := json.Unmarshal(text, &one); err != nil {
+		return err
+	}
+	*l = oneOrMany[T]{one}
+	return nil
+}
+
+// located is a package and its folder in the tree.
+type located struct {
+	Package
+	at string
+}
+
+// describe asks the registry about all packages of a lock, in one run of npm: they are made up as the workspaces of a
+// project, for each of which `npm view` tells of all the versions that are named. An error is a signature that is wrong.
+func (c *Client) describe(ctx context.Context, w *workplace, lock *lockfile) ([]located, error) {
+	var names []string
+	for _, at := range lock.installed() {
+		names = append(names, lock.nameAt(at))
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	err := w.root.MkdirAll(viewDir+"/w", 0o700)
+	write := func(name string, v any) {
+		if err == nil {
+			err = w.root.WriteFile(viewDir+"/"+name, encode(v), 0o600)
+		}
+	}
+	write("package.json", map[string]any{"name": projectName, "private": true, "workspaces": []string{"w/*"}})
+	for i, name := range names {
+		if err == nil {
+			err = w.root.Mkdir(fmt.Sprintf("%s/w/%d", viewDir, i), 0o700)
+		}
+		write(fmt.Sprintf("w/%d/package.json", i), map[string]any{"name": name})
+	}
+	if err != nil {
+		return nil, noRoom(err)
+	}
+	spec := "@=" + strings.Join(lock.versions(), "||=")
+	out, err := w.run(ctx, "view", "."+spec, "version", "time", "dist", "--workspaces")
+	if err != nil {
+		return nil, err
+	}
+	var answers map[string]oneOrMany[metadata]
+	if err := json.Unmarshal(out, &answers); err != nil {
+		return nil, &ClientError{"npm said of the packages what is not understood", "Check that npm 10 or newer is on this machine.", err}
+	}
+	for key, answer := range answers { // npm 11 has the versions in its keys, npm 10 has not
+		answers[strings.TrimSuffix(key, spec)] = answer
+	}
+	return c.combine(lock, answers)
+}
+
+// combine joins what the lock and the registry say.
+func (c *Client) combine(lock *lockfile, answers map[string]oneOrMany[metadata]) ([]located, error) {
+	var all []located
+	for _, at := range lock.installed() {
+		e := lock.Packages[at]
+		p := located{Package{Name: lock.nameAt(at), Version: e.Version, Integrity: e.Integrity, Signature: SignatureNotOffered}, at}
+		for _, m := range answers[p.Name] {
+			if m.Version != e.Version {
+				continue
+			}
+			p.Published, _ = time.Parse(time.RFC3339, m.Time[e.Version]) // the zero time is one that is not known
+			var err error
+			if p.Signature, err = c.verify(p.Package, m.Dist.Signatures); err != nil {
+				return nil, err
+			}
+		}
+		_, asked := lock.wanted()[p.Name]
+		p.Direct = asked && at == "node_modules/"+p.Name
+		p.Warnings = warnings(p.Name, e)
+		all = append(all, p)
+	}
+	anySigned := slices.ContainsFunc(all, func(p located) bool { return p.Signature != SignatureNotOffered })
+	for i := range all {
+		if anySigned && all[i].Signature == SignatureNotOffered {
+			all[i].Warnings = append(all[i].Warnings, "It is not signed, and others of this registry are.")
+		}
+	}
+	return all, nil
+}
+
+func warnings(name string, e lockEntry) []string {
+	var all []string
+	if popular := closeName(name); popular != "" {
+		all = append(all, fmt.Sprintf("Its name is close to that of the popular package %s.", popular))
+	}
+	if e.Deprecated != "" {
+		all = append(all, "It is deprecated: "+abi.PrintableCut(strings.ReplaceAll(e.Deprecated, "\n", " "), 300))
+	}
+	if e.HasScript {
+		all = append(all, "It has a script for when it is installed, which was not run.")
+	}
+	return all
+}
+
+// verify checks what a registry signs, <name>@<version>:<integrity>. One good signature is enough, and one that is wrong
+// is an error.
+func (c *Client) verify(p Package, signatures []signature) (string, error) {
+	if len(signatures) == 0 {
+		return SignatureNotOffered, nil
+	}
+	result := SignatureUnknownKey
+	digest := sha256.Sum256([]byte(p.Name + "@" + p.Version + ":" + p.Integrity))
+	for _, s := range signatures {
+		key, ok := c.keys[s.KeyID]
+		if !ok {
+			continue
+		}
+		sig, err := base64.StdEncoding.DecodeString(s.Sig)
+		if err != nil || !ecdsa.VerifyASN1(key, digest[:], sig) {
+			return "", &ClientError{fmt.Sprintf("the registry's signature of %s@%s does not fit what it serves", p.Name, p.Version), "Somebody may have changed the package on its way: check the registry that npm is set up with, and where the lockfile comes from.", err}
+		}
+		result = SignatureVerified
+	}
+	return result, nil
+}
+
+// tooFresh refuses versions that were published too short a time ago, or nobody knows when.
+func (c *Client) tooFresh(packages []Package) error {
+	var problems []extension.Problem
+	for _, p := range packages {
+		age := c.o.Now().Sub(p.Published)
+		if !p.Published.IsZero() && age >= c.o.MinAge {
+			continue
+		}
+		text := fmt.Sprintf("%s@%s was published %.0f hours ago; %.0f are asked for", p.Name, p.Version, max(0, age.Hours()), c.o.MinAge.Hours())
+		if p.Published.IsZero() {
+			text = fmt.Sprintf("%s@%s: the registry does not say when it was published", p.Name, p.Version)
+		}
+		problems = append(problems, extension.Problem{File: manifestFile, Text: text, Fix: "an older version; only a person can allow fresh ones"})
+	}
+	if len(problems) > 0 {
+		return &extension.ProblemsError{Stage: extension.StageResolve, Problems: problems}
+	}
+	return nil
+}
+
+func byName(a, b Package) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+}

@@ -1,0 +1,279 @@
+package npm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+)
+
+// ClientError says why the npm client could not do its work, and what to do about it. It is nothing that the author of an
+// extension can mend.
+type ClientError struct {
+	Problem string // e.g. "npm is not on this machine"
+	Remedy  string
+	Err     error // may be nil
+}
+
+// Error implements error.
+func (e *ClientError) Error() string {
+	text := "resolve npm packages: " + e.Problem
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text + ". " + e.Remedy
+}
+
+// Unwrap returns Err.
+func (e *ClientError) Unwrap() error { return e.Err }
+
+// workplace is a folder for one run of npm, with a home and settings of its own.
+type workplace struct {
+	c    *Client
+	dir  string
+	root *os.Root
+}
+
+const (
+	projectDir = "project"
+	viewDir    = "view"
+)
+
+func (c *Client) workplace(ctx context.Context) (*workplace, error) {
+	inherited, err := c.settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "stile-npm-")
+	if err != nil {
+		return nil, noRoom(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, noRoom(errors.Join(err, os.RemoveAll(dir)))
+	}
+	w := &workplace{c, dir, root}
+	for _, name := range []string{projectDir, "home", "tmp"} {
+		err = errors.Join(err, root.Mkdir(name, 0o700))
+	}
+	if err == nil {
+		err = root.WriteFile("npmrc", []byte(inherited+ourSettings), 0o600)
+	}
+	if err != nil {
+		return nil, noRoom(errors.Join(err, w.remove()))
+	}
+	return w, nil
+}
+
+func noRoom(err error) error {
+	return &ClientError{"there is no room for npm to work in", "Check the temporary folder.", err}
+}
+
+func (w *workplace) remove() error { return errors.Join(w.root.Close(), os.RemoveAll(w.dir)) }
+
+func (w *workplace) path(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }
+
+// write makes a file of the project.
+func (w *workplace) write(name string, content []byte) error {
+	if err := w.root.WriteFile(projectDir+"/"+name, content, 0o600); err != nil {
+		return noRoom(err)
+	}
+	return nil
+}
+
+// read returns a file of the project.
+func (w *workplace) read(name string, limit int64) ([]byte, error) {
+	f, err := w.root.Open(projectDir + "/" + name)
+	if err != nil {
+		return nil, &ClientError{"npm did not write " + name, "Check that npm 10 or newer is on this machine.", err}
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		return nil, tooLarge(fmt.Sprintf("%s has more than %d MiB", name, limit>>20), "fewer packages")
+	}
+	return text, err
+}
+
+// maxOutput is what npm may write, which for a few hundred packages with thousands of versions is megabytes.
+const maxOutput = 64 << 20
+
+// run runs npm in the project, or in the folder for `npm view`, and returns what it wrote: JSON.
+func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
+	npm, err := findNPM(w.c.o.NPM)
+	if err != nil {
+		return nil, err
+	}
+	folder := projectDir
+	if args[0] == "view" {
+		folder = viewDir
+	}
+	// With a prefix npm looks for no project in the folders above.
+	args = append(args, "--json", "--prefix="+w.path(folder), "--userconfig="+w.path("npmrc"), "--globalconfig="+w.path("home/none"), "--cache="+w.c.npmCache(w))
+	cmd := exec.CommandContext(ctx, npm, args...)
+	cmd.Dir = w.path(folder)
+	cmd.Env = append(environment(os.Environ()), "HOME="+w.path("home"), "USERPROFILE="+w.path("home"), "TMPDIR="+w.path("tmp"))
+	cmd.WaitDelay = 5 * time.Second
+	out, said := &capped{left: maxOutput}, &capped{left: 64 << 10}
+	cmd.Stdout, cmd.Stderr = out, said
+	err = cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("resolve npm packages: %w", context.Cause(ctx))
+	case out.left < 0:
+		return nil, tooLarge("npm wrote more than 64 MiB about the packages", "fewer")
+	case err != nil:
+		return out.Bytes(), explain(out.Bytes(), said.String(), err)
+	}
+	return out.Bytes(), nil
+}
+
+func findNPM(name string) (string, error) {
+	npm, err := exec.LookPath(name)
+	if err != nil {
+		return "", &ClientError{"npm is not on this machine", "Install Node.js 20 or newer, which has it.", err}
+	}
+	return npm, nil
+}
+
+// capped keeps the first bytes that are written to it; left is below 0 when there were more.
+type capped struct {
+	bytes.Buffer
+	left int
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	if c.left >= 0 {
+		c.Buffer.Write(p[:min(len(p), c.left)])
+		c.left -= len(p)
+	}
+	return len(p), nil
+}
+
+var notThere = regexp.MustCompile(`'([^'\n]{1,300})' (is not in this registry|could not be found)`)
+
+// explain tells a failure from what npm said. Where the author asked for what cannot be had, it is an
+// *extension.ProblemsError.
+func explain(out []byte, said string, err error) error {
+	var answer struct {
+		Error struct{ Code, Summary, Detail string }
+	}
+	_ = json.Unmarshal(out, &answer) // npm that fails early writes none
+	code, text := answer.Error.Code, strings.TrimSpace(answer.Error.Summary+"\n"+answer.Error.Detail)
+	if code == "" {
+		code, text = codeWord.FindString(said+string(out)), said
+	}
+	authors := func(text, fix string) error {
+		return &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{{File: manifestFile, Text: text, Fix: fix}}}
+	}
+	first, _, _ := strings.Cut(text, "\n")
+	first = abi.PrintableCut(first, 300)
+	if strings.Contains(text, "git error") { // npm 10 tries, and there is no git for it
+		code = "EALLOWGIT"
+	}
+	switch code {
+	case "E404":
+		what := "a package"
+		if m := notThere.FindStringSubmatch(text); m != nil {
+			what = quote(strings.TrimSuffix(m[1], "@*"))
+		}
+		return authors(what+" is not in the registry", "the name of a package that is there")
+	case "ENOVERSIONS":
+		return authors(first+" that are old enough", "another package, or wait; only a person can allow fresh versions")
+	case "ETARGET":
+		fix := "a range of versions that there are"
+		if strings.Contains(first, "with a date before") {
+			fix = "an older range, or wait until the version is old enough; only a person can allow fresh ones"
+		}
+		return authors(first, fix)
+	case "ERESOLVE":
+		return authors("packages ask for versions of another that do not go together: "+first, "ranges that go together")
+	case "EBADPLATFORM":
+		return authors("a package is not for this machine: "+first, "a package that is JavaScript only")
+	case "EALLOWGIT", "EALLOWREMOTE", "EALLOWFILE", "EALLOWDIRECTORY":
+		return authors("a package asks for one that is not of the registry, or brings its own: "+first, "another package that does the same")
+	case "EINTEGRITY":
+		return &ClientError{"the registry served a package with another digest than the lockfile has, which was refused", "Check the registry that npm is set up with, and where the lockfile comes from.", err}
+	case "EUSAGE":
+		return &LockError{"npm finds that it does not fit what is asked for"}
+	case "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "EHOSTUNREACH", "ENOTCACHED", "ERR_SOCKET_TIMEOUT":
+		return &ClientError{"npm did not reach its registry (" + code + ")", "Connect this machine, or check npm's registry and proxy settings.", err}
+	case "E401", "E403", "ENEEDAUTH":
+		return &ClientError{"the registry refused this machine (" + code + ")", "Check npm's login for that registry.", err}
+	}
+	return &ClientError{"npm failed", "Check that npm 10 or newer works on this machine.", fmt.Errorf("%w: %s", err, abi.PrintableCut(strings.TrimSpace(text), 500))}
+}
+
+var codeWord = regexp.MustCompile(`\bE[A-Z0-9_]{3,30}\b`)
+
+// watchEvery is how often the size of what npm unpacks is looked at, and onDisk how many times more than what is kept it may
+// be: types, maps and documents are left out later.
+const (
+	watchEvery = 100 * time.Millisecond
+	onDisk     = 4
+)
+
+// runWatched runs npm in the project, and ends it when it unpacks too much.
+func (c *Client) runWatched(ctx context.Context, w *workplace, args ...string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watched := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(watched)
+		tick := time.NewTicker(watchEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				if err := c.measure(w); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		}
+	}()
+	_, err := w.run(ctx, args...)
+	close(done)
+	<-watched
+	if problem, ok := errors.AsType[*extension.ProblemsError](context.Cause(ctx)); ok {
+		return problem
+	}
+	return err
+}
+
+// measure fails when the project is larger than packages can be.
+func (c *Client) measure(w *workplace) error {
+	var size int64
+	files := 0
+	maxSize, maxFiles := onDisk*c.o.MaxBytes, onDisk*c.o.MaxFiles
+	return fs.WalkDir(w.root.FS(), projectDir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // npm moves folders about
+		}
+		if info, err := entry.Info(); err == nil {
+			size += info.Size()
+		}
+		if files++; files > maxFiles {
+			return tooLarge(fmt.Sprintf("the packages have more than %d files with types and documents", maxFiles), fmt.Sprint(c.o.MaxFiles))
+		}
+		if size > maxSize {
+			return tooLarge(fmt.Sprintf("the packages have more than %d MiB with types and documents", maxSize>>20), fmt.Sprintf("%d MiB", c.o.MaxBytes>>20))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,134 @@
+package npm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ourSettings are what an npmrc says beside what is taken over of the user's: where the registry is, how to log in there and
+// how to get there. Some are not known to older versions of npm, which the check of the lockfile makes up for.
+const ourSettings = `
+ignore-scripts=true
+allow-git=none
+allow-remote=none
+allow-file=none
+allow-directory=none
+git=/git-is-not-used
+audit=false
+fund=false
+update-notifier=false
+progress=false
+loglevel=error
+logs-max=0
+package-lock=true
+lockfile-version=3
+omit-lockfile-registry-resolved=true
+install-strategy=hoisted
+bin-links=false
+engine-strict=false
+omit[]=dev
+omit[]=optional
+`
+
+// takenOver are the settings of npm that come from the user, as they stand in a file or, with npm_config_ before them, in
+// the environment.
+var (
+	takenOver     = regexp.MustCompile(`^(registry|@[^:=\s]+:registry|//[^=\s]+|proxy|https-proxy|http-proxy|noproxy|cafile|ca(\[\])?|cert|key)\s*=`)
+	takenVariable = regexp.MustCompile(`(?i)^(npm_config_(registry|@[^=]+:registry|//[^=]+|proxy|https_proxy|http_proxy|noproxy|cafile|ca|cert|key)|(https?|no|all)_proxy|` +
+		`path|systemroot|node_extra_ca_certs|ssl_cert_(file|dir))$`)
+	reference = regexp.MustCompile(`\$\{[^}]+\}`)
+)
+
+const maxSettings = 1 << 20 // bytes
+
+// settings returns what is taken over of the user's and the machine's npmrc, wherever npm has them. It asks npm until that
+// has answered once.
+func (c *Client) settings(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.npmrc == nil {
+		text, err := readSettings(ctx, c.o.NPM)
+		if err != nil {
+			return "", err
+		}
+		c.npmrc = &text
+	}
+	return *c.npmrc, nil
+}
+
+func readSettings(ctx context.Context, name string) (_ string, err error) {
+	npm, err := findNPM(name)
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "stile-npm-") // so that no project's settings count
+	if err != nil {
+		return "", noRoom(err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	cmd := exec.CommandContext(ctx, npm, "config", "ls", "--json", "--no-workspaces", "--loglevel=error")
+	cmd.Dir = dir
+	cmd.WaitDelay = 5 * time.Second
+	out := &capped{left: maxSettings}
+	cmd.Stdout = out
+	var files struct{ Globalconfig, Userconfig string }
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("resolve npm packages: %w", context.Cause(ctx))
+	}
+	if err == nil {
+		err = json.Unmarshal(out.Bytes(), &files)
+	}
+	if err != nil {
+		return "", &ClientError{"npm does not say where its settings are", "Check that `npm config ls --json` works on this machine.", err}
+	}
+	var text strings.Builder
+	for _, file := range []string{files.Globalconfig, files.Userconfig} { // the user's count for more
+		content, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || len(content) > maxSettings {
+			return "", &ClientError{"npm's settings in " + file + " cannot be read", "Check that file.", err}
+		}
+		text.WriteString(filterSettings(string(content), os.LookupEnv))
+	}
+	return text.String(), nil
+}
+
+// filterSettings keeps the lines of an npmrc that are taken over, with the environment variables that they name.
+func filterSettings(text string, variable func(name string) (string, bool)) string {
+	var kept strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") { // what follows belongs to something else
+			break
+		}
+		if !takenOver.MatchString(line) {
+			continue
+		}
+		line = reference.ReplaceAllStringFunc(line, func(all string) string {
+			value, ok := variable(strings.TrimRight(all[2:len(all)-1], "?"))
+			if !ok && !strings.HasSuffix(all, "?}") {
+				return all
+			}
+			return strings.NewReplacer("\r", "", "\n", "").Replace(value)
+		})
+		kept.WriteString(line + "\n")
+	}
+	return kept.String()
+}
+
+// environment returns what npm gets of the environment.
+func environment(all []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return !takenVariable.MatchString(name)
+	})
+}

@@ -1,0 +1,311 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/stilehost/stile/capabilities/console"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/toolchain"
+)
+
+var (
+	own    = extension.Scope{Kind: extension.Agent, Owner: "a"}
+	viewer = lifecycle.Viewer{Agent: "a"}
+)
+
+// site is the pages over a real manager.
+type site struct {
+	*httptest.Server
+	t       *testing.T
+	handler *Handler
+	manager *lifecycle.Manager
+	client  *http.Client
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	cacheDir, keyDir := cachetest.Dirs(t)
+	h, err := host.New(t.Context(), host.Options{CacheDir: cacheDir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := toolchain.New(t.Context(), h, toolchain.Options{CacheDir: cacheDir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	state := extension.NewState(dir, func(console.Level, string) {})
+	m, err := lifecycle.Open(t.Context(), lifecycle.Options{
+		Dir: dir, Host: h, State: state, Toolchain: func(context.Context) (*toolchain.Toolchain, error) { return tools, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(nil)
+	handler := New(Options{Manager: m, Hosts: Hosts(server.Listener.Addr()), Person: "user:tom"})
+	server.Config.Handler = handler
+	server.Start()
+	t.Cleanup(func() {
+		server.Close()
+		for _, c := range []io.Closer{m, state, tools, h} {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &site{server, t, handler, m, &http.Client{Jar: jar}}
+}
+
+// asks has an agent write an extension that needs a person.
+func (s *site) asks(name, description string) lifecycle.Release {
+	s.t.Helper()
+	w, err := s.manager.Write(s.t.Context(), lifecycle.Draft{
+		Scope: own, Author: "agent:a",
+		Manifest: fmt.Appendf(nil, `{"name": %q, "version": "1.0.0", "description": %q, "tools": ["get"], "permissions": {"kv": true}}`, name, description),
+		Files: map[string][]byte{"tool.ts": []byte(`import { extension } from "stile";
+export default extension({ tools: { get: { description: "Gets", input: { type: "object" }, run: () => 1 } } });`)},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if w.Release.State != lifecycle.Pending {
+		s.t.Fatalf("it is %s", w.Release.State)
+	}
+	return w.Release
+}
+
+// do makes a request and returns status and body.
+func (s *site) do(method, path string, form url.Values, change func(*http.Request)) (int, string) {
+	s.t.Helper()
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if change != nil {
+		change(r)
+	}
+	response, err := s.client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "same-origin"} {
+		if got := response.Header.Get(name); got != want {
+			s.t.Errorf("%s %s: %s is %q", method, path, name, got)
+		}
+	}
+	if csp := response.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") {
+		s.t.Errorf("%s %s: the policy is %q", method, path, csp)
+	}
+	if strings.Contains(string(text), s.handler.Token()) {
+		s.t.Errorf("%s %s: the page has the operator token", method, path)
+	}
+	return response.StatusCode, string(text)
+}
+
+func (s *site) signIn() {
+	s.t.Helper()
+	if status, text := s.do("POST", "/sign-in", url.Values{"token": {s.handler.Token()}}, nil); status != http.StatusOK || !strings.Contains(text, "Waiting for you") {
+		s.t.Fatalf("sign in: %d %s", status, text)
+	}
+}
+
+var formField = regexp.MustCompile(`name="form" value="([^"]+)"`)
+
+// form is the value that the forms of the session carry.
+func (s *site) form() string {
+	s.t.Helper()
+	_, text := s.do("GET", "/", nil, nil)
+	found := formField.FindStringSubmatch(text)
+	if found == nil {
+		s.t.Fatalf("the page has no form: %s", text)
+	}
+	return found[1]
+}
+
+// Nothing that is not the person, on the page that was shown, decides anything.
+func TestAttacks(t *testing.T) {
+	s := newSite(t)
+	r := s.asks("notes", "Keeps notes")
+	path := fmt.Sprintf("/requests/%d", r.ID)
+	decision := func(form string) url.Values {
+		return url.Values{"form": {form}, "digest": {r.Digest}, "decision": {"approve"}}
+	}
+
+	for _, target := range []string{"/", path} {
+		if status, text := s.do("GET", target, nil, nil); status != http.StatusOK || !strings.Contains(text, "Operator token") || strings.Contains(text, "notes") {
+			t.Errorf("%s without a session: %d %s", target, status, text)
+		}
+	}
+	if status, _ := s.do("POST", path, decision("x"), nil); status != http.StatusUnauthorized {
+		t.Errorf("a decision without a session: %d", status)
+	}
+	s.signIn()
+	form := s.form()
+	for _, c := range []struct {
+		name   string
+		form   url.Values
+		change func(*http.Request)
+		status int
+	}{
+		{"no form", url.Values{"digest": {r.Digest}, "decision": {"approve"}}, nil, http.StatusForbidden},
+		{"another form", decision("AAAA"), nil, http.StatusForbidden},
+		{"form in the query only", url.Values{"digest": {r.Digest}, "decision": {"approve"}}, func(r *http.Request) { r.URL.RawQuery = "form=" + url.QueryEscape(form) }, http.StatusForbidden},
+		{"another origin", decision(form), func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, http.StatusForbidden},
+		{"null origin", decision(form), func(r *http.Request) { r.Header.Set("Origin", "null") }, http.StatusForbidden},
+		{"another port", decision(form), func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:1") }, http.StatusForbidden},
+		{"another site", decision(form), func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden},
+		{"same site", decision(form), func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, http.StatusForbidden},
+		{"rebound name", decision(form), func(r *http.Request) { r.Host = "evil.example" }, http.StatusMisdirectedRequest},
+		{"no digest", url.Values{"form": {form}, "decision": {"approve"}}, nil, http.StatusConflict},
+		{"another digest", url.Values{"form": {form}, "decision": {"approve"}, "digest": {strings.Repeat("0", 64)}}, nil, http.StatusConflict},
+		{"no decision", url.Values{"form": {form}, "digest": {r.Digest}}, nil, http.StatusBadRequest},
+		{"large", url.Values{"form": {form}, "digest": {r.Digest}, "decision": {"approve"}, "reason": {strings.Repeat("x", 1<<20)}}, nil, http.StatusBadRequest},
+	} {
+		if status, text := s.do("POST", path, c.form, c.change); status != c.status {
+			t.Errorf("%s: got %d, want %d\n%s", c.name, status, c.status, text)
+		}
+	}
+	if status, _ := s.do("GET", path+"?decision=approve&digest="+r.Digest+"&form="+url.QueryEscape(form), nil, nil); status != http.StatusOK {
+		t.Errorf("got %d", status)
+	}
+	for _, target := range []string{"/requests/0", "/requests/x", "/requests/99999999999999999999"} {
+		if status, _ := s.do("GET", target, nil, nil); status != http.StatusNotFound {
+			t.Errorf("%s: got %d", target, status)
+		}
+	}
+	if now, err := s.manager.Release(t.Context(), r.ID); err != nil || now.State != lifecycle.Pending {
+		t.Fatalf("it was decided: %+v, %v", now, err)
+	}
+	if status, _ := s.do("POST", path, decision(form), func(r *http.Request) { r.Header.Set("Origin", s.URL) }); status != http.StatusOK {
+		t.Errorf("the person's decision: %d", status)
+	}
+	if status, _ := s.do("POST", path, decision(form), nil); status != http.StatusConflict {
+		t.Errorf("a second decision: %d", status)
+	}
+	if status, _ := s.do("POST", "/sign-out", url.Values{"form": {form}}, nil); status != http.StatusOK {
+		t.Errorf("sign out: %d", status)
+	}
+	if status, _ := s.do("POST", "/revoke", url.Values{"form": {form}, "scope": {"agent:a"}, "name": {"notes"}}, nil); status != http.StatusUnauthorized {
+		t.Errorf("a decision after the end of the session: %d", status)
+	}
+	if r, err := s.manager.Call(t.Context(), lifecycle.Call{Viewer: viewer, Tool: "notes_get"}); err != nil || string(r.Output) != "1" {
+		t.Errorf("got %s, %v", r.Output, err)
+	}
+}
+
+// A token cannot be guessed by trying.
+func TestTokenIsNotTried(t *testing.T) {
+	s := newSite(t)
+	for i := range maxWrong + 1 {
+		status, _ := s.do("POST", "/sign-in", url.Values{"token": {fmt.Sprint("wrong", i)}}, nil)
+		if want := http.StatusUnauthorized; i < maxWrong && status != want {
+			t.Errorf("attempt %d: got %d, want %d", i, status, want)
+		} else if i == maxWrong && status != http.StatusTooManyRequests {
+			t.Errorf("attempt %d: got %d", i, status)
+		}
+	}
+	if status, _ := s.do("POST", "/sign-in", url.Values{"token": {s.handler.Token()}}, nil); status != http.StatusTooManyRequests {
+		t.Errorf("the right token at once after so many wrong ones: %d", status)
+	}
+}
+
+// What an author wrote is text on the page, whatever it is.
+func TestHostileText(t *testing.T) {
+	s := newSite(t)
+	r := s.asks("notes", `</p><script>alert(1)</script><img src=x onerror=alert(1)> {{.Session}}`)
+	s.signIn()
+	_, text := s.do("GET", fmt.Sprintf("/requests/%d", r.ID), nil, nil)
+	if strings.Contains(text, "<script") || strings.Contains(text, "<img") || !strings.Contains(text, "&lt;script&gt;") || !strings.Contains(text, "{{.Session}}") {
+		t.Errorf("got %s", text)
+	}
+}
+
+// A person approves and revokes in a real browser, in which no script runs: the policy of the pages allows none.
+func TestInChromium(t *testing.T) {
+	browser := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			browser = path
+			break
+		}
+	}
+	if browser == "" {
+		if os.Getenv("CI") != "" {
+			t.Fatal("there is no Chromium")
+		}
+		t.Skip("there is no Chromium: apt-get install chromium")
+	}
+	s := newSite(t)
+	r := s.asks("notes", "Keeps notes")
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser))
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	defer cancel()
+	ctx, cancel = chromedp.NewContext(ctx)
+	defer cancel()
+	late := time.AfterFunc(time.Minute, cancel)
+	defer late.Stop()
+	revoke := `button[aria-label="Revoke notes of agent:a"]`
+	open := fmt.Sprintf(`a[href="/requests/%d"]`, r.ID)
+	page := func(actions ...chromedp.Action[chromedp.Void]) string {
+		t.Helper()
+		if err := chromedp.Do(ctx, actions...); err != nil {
+			t.Fatal(err)
+		}
+		text, err := chromedp.Run(ctx, chromedp.OuterHTML("main"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	page(
+		chromedp.Navigate(s.URL+"/"), chromedp.SendKeys("#token", s.handler.Token()), chromedp.Click("button"), chromedp.WaitVisible(open),
+	)
+	request := page(chromedp.Click(open), chromedp.WaitVisible("button[value=approve]"))
+	for _, want := range []string{"Keeps notes", r.Digest, "agent:a"} {
+		if !strings.Contains(request, want) {
+			t.Errorf("the request does not show %q: %s", want, request)
+		}
+	}
+	if after := page(chromedp.Click("button[value=approve]"), chromedp.WaitVisible(revoke)); !strings.Contains(after, "user:tom") {
+		t.Errorf("got %s", after)
+	}
+	if gone := page(chromedp.Click(revoke), chromedp.WaitNotPresent(revoke)); !strings.Contains(gone, "No extension is active") {
+		t.Errorf("got %s", gone)
+	}
+}
