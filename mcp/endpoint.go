@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -11,9 +12,12 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
-const instructions = `Stile runs tools that you write yourself, in a sandbox that can reach nothing but what an extension's manifest asks for and a person approved.
+const (
+	instructions = `Stile runs tools that you write yourself, in a sandbox that can reach nothing but what an extension's manifest asks for and a person approved.
 Before you write a tool, look for one with extension_list. Write one with extension_write; when it is active, it is in the list of tools at once. ` +
-	`When it is pending, a person has to approve it, outside of your reach: say so, and go on with something else. For a computation that is needed once, use code_run.`
+		`When it is pending, a person has to approve it, outside of your reach: say so, and go on with something else.`
+	codeInstructions = " For a computation that is needed once, use code_run."
+)
 
 // endpoint is the SDK's server for one viewer, whose tools it keeps in step with the manager's.
 type endpoint struct {
@@ -30,9 +34,13 @@ type endpoint struct {
 
 func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
 	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, offered: map[string]string{}}
+	guide := instructions
+	if o.Evaluator != nil {
+		guide += codeInstructions
+	}
 	e.sdk = sdk.NewServer(&sdk.Implementation{Name: "stile", Title: "Stile", Version: o.Version}, &sdk.ServerOptions{
-		Instructions: instructions,
-		Logger:       o.Logger,
+		Instructions: guide,
+		Logger:       slog.New(warnings{o.Logger.Handler()}),
 		PageSize:     o.PageSize,
 		Capabilities: &sdk.ServerCapabilities{
 			Logging:   &sdk.LoggingCapabilities{}, //nolint:staticcheck // clients of the versions before 2026-07-28 have it
@@ -49,6 +57,14 @@ func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
 	e.addCode()
 	e.sync()
 	return e
+}
+
+// warnings leaves out what the SDK tells of every session.
+type warnings struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
 }
 
 // own is the scope that the viewer writes into and removes from.
@@ -105,14 +121,17 @@ func (e *endpoint) sync() {
 	e.seen = changed
 	offered := map[string]string{}
 	for _, t := range e.options.Manager.Tools(e.viewer) {
+		if extension.Reserved(t.Name) {
+			continue // it cannot have been written, and would take the place of a tool of ours
+		}
 		version := t.Scope.String() + " " + t.Digest
 		if e.offered[t.Name] != version {
-			tool, err := toolOf(t)
-			if err != nil {
+			if tool, err := toolOf(t); err == nil {
+				e.sdk.AddTool(tool, e.caller(tool))
+			} else {
 				e.options.Logger.Warn("a tool cannot be offered", "tool", t.Name, "error", err)
-				continue
+				e.sdk.RemoveTools(t.Name) // of the version before
 			}
-			e.sdk.AddTool(tool, e.caller(tool))
 		}
 		offered[t.Name] = version
 	}

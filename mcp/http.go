@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -85,7 +86,7 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 		}
 		return e.sdk
 	}, &sdk.StreamableHTTPOptions{
-		Logger: s.options.Logger, SessionTimeout: o.Idle, MaxRequestBodyBytes: o.MaxBody,
+		Logger: slog.New(warnings{s.options.Logger.Handler()}), SessionTimeout: o.Idle, MaxRequestBodyBytes: o.MaxBody,
 		DisableLocalhostProtection: true, // ServeHTTP is stricter
 	})
 	h.authorised = auth.RequireBearerToken(h.verify, &auth.RequireBearerTokenOptions{Scopes: []string{tokenScope}, AllowMissingExpiration: true})(http.HandlerFunc(h.serve))

@@ -49,6 +49,12 @@ func add[In, Out any](e *endpoint, name, title, description string, h hints, do 
 		}
 		defer done()
 		r.builtin = true
+		if len(call.Params.Arguments) > 0 { // the SDK has checked them, and gives them in an order and a spelling of its own
+			in = *new(In)
+			if err := json.Unmarshal(call.Params.Arguments, &in); err != nil {
+				return nil, nil, err
+			}
+		}
 		result, err := do(r, ctx, in)
 		if err != nil {
 			result, err = r.fail(err, host.Usage{})

@@ -254,7 +254,15 @@ func texts(changes []extension.Change) []string {
 func testsOf(results []trial.Result) []testOutput {
 	var all []testOutput
 	for _, t := range results {
-		all = append(all, testOutput{abi.Printable(t.Name), t.Tool, t.Passed, t.Problem, t.Log, milliseconds(t.Duration)})
+		all = append(all, testOutput{abi.Printable(t.Name), t.Tool, t.Passed, t.Problem, printed(t.Log), milliseconds(t.Duration)})
+	}
+	return all
+}
+
+func printed(lines []string) []string {
+	var all []string
+	for _, line := range lines {
+		all = append(all, abi.Printable(line))
 	}
 	return all
 }

@@ -97,6 +97,22 @@ func TestWriteFiles(t *testing.T) {
 	}
 }
 
+// A manifest is kept as it was sent, but for lines, so that problems have places and nothing in it is doubled.
+func TestManifestIsKept(t *testing.T) {
+	h := newHome(t, preApproved)
+	c := h.client()
+	const source = `import { extension } from "stile"; export default extension({ tools: { get: { description: "d", run: () => 1 } } });`
+	w := does[writeOutput](c, "extension_write", object{"source": source, "manifest": json.RawMessage(`{"name":"kept","description":"a < b","version":"1.0.0","tools":["get"]}`)})
+	s := does[sourceOutput](c, "extension_source", object{"extension": "kept", "version": w.Digest})
+	if s.Manifest != "{\n  \"name\": \"kept\",\n  \"description\": \"a < b\",\n  \"version\": \"1.0.0\",\n  \"tools\": [\n    \"get\"\n  ]\n}" {
+		t.Errorf("got %s", s.Manifest)
+	}
+	f := failed(t, c.tool("extension_write", object{"source": source, "manifest": json.RawMessage(`{"name":"kept","version":"1.0.0","description":"d","tools":["get"],"name":"else"}`)}))
+	if len(f.Problems) != 1 || f.Problems[0].Line != 8 {
+		t.Errorf("a doubled field is taken, or has no place: %+v", f)
+	}
+}
+
 // The stages are told to whoever asks for progress.
 func TestProgress(t *testing.T) {
 	h := newHome(t, preApproved)
