@@ -163,6 +163,34 @@ func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, e
 	return r, err
 }
 
+// FindVersion returns the last release of a version of an extension in the narrowest scope that the viewer sees and that ever had it,
+// whatever became of it. The version is named by its digest, or by the first characters of it, at least 6.
+func (m *Manager) FindVersion(ctx context.Context, v Viewer, name, digest string) (Release, error) {
+	if !digestStart.MatchString(digest) && len(digest) != 64 {
+		return Release{}, &NotFoundError{fmt.Sprintf("version %q", digest)}
+	}
+	for _, scope := range v.scopes() {
+		var found []Release
+		all, err := m.releasesWhere(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? ORDER BY id DESC", scope.String(), name)
+		if err != nil {
+			return Release{}, err
+		}
+		for _, r := range all {
+			if strings.HasPrefix(r.Digest, digest) && (len(found) == 0 || r.Digest != found[0].Digest) {
+				found = append(found, r)
+			}
+		}
+		switch len(found) {
+		case 0:
+		case 1:
+			return found[0], nil
+		default:
+			return Release{}, &NotFoundError{fmt.Sprintf("single version of %s that begins with %s", name, digest)}
+		}
+	}
+	return Release{}, &NotFoundError{fmt.Sprintf("version %q of the extension %s", digest, name)}
+}
+
 // Version returns a version by its digest, or by the first characters of it, at least 6.
 func (m *Manager) Version(ctx context.Context, digest string) (v *Version, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {

@@ -1,0 +1,27 @@
+package lifecycle
+
+import (
+	"context"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/trial"
+)
+
+// Test runs tests against a version that is kept, in the sandbox; without any, those of its manifest. It changes nothing. An error is
+// a fault of the host, or the end of ctx: what tests say is in the results.
+func (m *Manager) Test(ctx context.Context, digest string, tests ...extension.Test) ([]trial.Result, error) {
+	v, err := m.Version(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	component, done, err := m.load(ctx, &active{digest: v.Digest, manifest: v.Manifest})
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	again := *v.Manifest
+	if len(tests) > 0 {
+		again.Tests = tests
+	}
+	return m.trial(ctx, component, &Version{Manifest: &again})
+}

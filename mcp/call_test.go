@@ -1,0 +1,319 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+// failed is the structured part of a tool's error.
+func failed(t *testing.T, r *sdk.CallToolResult) (f failure) {
+	t.Helper()
+	if !r.IsError {
+		t.Fatalf("it did not fail: %s", text(r))
+	}
+	data, err := json.Marshal(r.StructuredContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var envelope struct{ Error failure }
+	if err := json.Unmarshal(data, &envelope); err != nil {
+		t.Fatalf("%v in %s", err, data)
+	}
+	return envelope.Error
+}
+
+// A tool that fails says what its author, often a model, needs to know.
+func TestFailures(t *testing.T) {
+	h := newHome(t, preApproved).with(func(o *Options) { o.Limits.CPU = 500 * time.Millisecond })
+	c := h.client()
+	const source = `import { extension } from "stile";
+const input = { type: "object", properties: { n: { type: "number" } } };
+export default extension({ tools: {
+  thrown: { description: "d", input, run: async () => {
+    throw new RangeError("too far\u202e\u0000");
+  } },
+  secret: { description: "d", input, run: (_: any, env: any) => env.github.fetch("https://api.github.com/") },
+  caught: { description: "d", input, run: async (_: any, env: any) => { console.log("trying"); try { await env.kv.get("x".repeat(100_000)) } catch {} throw new Error("gave up") } },
+  outside: { description: "d", input, run: (_: any, env: any) => env.api.fetch("https://other.example.test/", { method: "POST" }) },
+  spin: { description: "d", input, run: () => { for (;;); } },
+  large: { description: "d", input, run: () => "x".repeat(2_000_000) },
+} });`
+	w := does[writeOutput](c, "extension_write", object{"source": source, "manifest": object{
+		"name": "bad", "version": "1.0.0", "description": "d", "tools": []string{"thrown", "secret", "caught", "outside", "spin", "large"},
+		"permissions": object{"kv": true}, "bindings": object{"api": object{"http": []object{{"host": "api.example.test"}}}},
+	}})
+	h.approve(w.Release, w.Digest)
+	for _, f := range []struct {
+		tool      string
+		arguments any
+		kind      string
+		says      []string // in the text
+	}{
+		{"thrown", nil, "failed", []string{`RangeError: too far\u202e\x00`, "tool.ts:5:"}},
+		{"secret", nil, "failed", []string{"env.github is not bound", "tool.ts:7:"}},
+		{"caught", nil, "failed", []string{"gave up", "It logged:\n    info: trying"}},
+		{"outside", nil, "denied", []string{"POST https://other.example.test/", "env.api", "in the manifest", `"other.example.test"`}},
+		{"spin", nil, "limit", []string{"limit reached: cpu (500ms)"}},
+		{"large", nil, "limit", []string{"limit reached: output (1 MiB)"}},
+		{"thrown", object{"n": "x"}, "input", []string{"/n: got string, want number"}},
+	} {
+		t.Run(f.tool+" "+f.kind, func(t *testing.T) {
+			r := c.tool("bad_"+f.tool, f.arguments)
+			if got := failed(t, r); got.Kind != f.kind {
+				t.Errorf("got kind %s", got.Kind)
+			}
+			for _, want := range f.says {
+				if !strings.Contains(text(r), want) {
+					t.Errorf("it does not say %q:\n%s", want, text(r))
+				}
+			}
+			if f.kind == "denied" && failed(t, r).Denied[0].Permission == "" {
+				t.Error("it does not say which permission is needed")
+			}
+		})
+	}
+	if got := failed(t, c.tool("bad_thrown", nil)); !strings.HasPrefix(got.At, "tool.ts:5:") {
+		t.Errorf("it failed at %q", got.At)
+	}
+}
+
+// A tool that fails again and again rests, and says so.
+func TestRests(t *testing.T) {
+	h := newHome(t, `{"limits": {"failuresBeforeBreak": 2}}`)
+	c := h.client()
+	does[writeOutput](c, "extension_write", draft("bad", `(() => { throw new Error("no") })()`, nil))
+	for range 2 {
+		c.tool("bad_get", nil)
+	}
+	if got := failed(t, c.tool("bad_get", nil)); got.Kind != "resting" || !strings.Contains(got.Message, "rests until") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+const waiting = `import { extension } from "stile";
+const input = { type: "object" };
+export default extension({ tools: {
+  wait: { description: "Waits", input, run: async () => { console.log("here"); await new Promise((done) => setTimeout(done, 60_000)); } },
+  spin: { description: "Spins", input, run: () => { console.log("here"); for (;;); } },
+} });`
+
+// writeWaiting writes tools that do not end, each of which logs that it began.
+func writeWaiting(c *client) {
+	does[writeOutput](c, "extension_write", object{"source": waiting, "manifest": object{"name": "slow", "version": "1.0.0", "description": "d", "tools": []string{"wait", "spin"}}})
+}
+
+// outcome is how the last call of a tool ended by the audit log, once it did.
+func (h *home) outcome(tool string) string {
+	h.t.Helper()
+	late := time.After(20 * time.Second)
+	for tick := time.Tick(5 * time.Millisecond); ; {
+		entries, err := h.manager.Audit(h.t.Context(), 100)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.Kind == "call" && e.Tool == tool {
+				return e.Outcome
+			}
+		}
+		select {
+		case <-tick:
+		case <-late:
+			h.t.Fatal("the call never ended")
+		}
+	}
+}
+
+// A call that a client cancels, or leaves, ends its instance.
+func TestCancel(t *testing.T) {
+	for _, tool := range []string{"wait", "spin"} {
+		for _, how := range []string{"cancelled", "left"} {
+			t.Run(tool+" "+how, func(t *testing.T) {
+				h := newHome(t, preApproved)
+				c := h.client()
+				writeWaiting(c)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() {
+					p := &sdk.CallToolParams{Name: "slow_" + tool}
+					p.Meta = wantsLog()
+					_, err := c.CallTool(ctx, p)
+					ended <- err
+				}()
+				soon(t, c.logs, "its beginning")
+				if how == "left" {
+					go func() { _ = c.Close() }()
+				}
+				cancel()
+				if err := soon(t, ended, "the end of the call"); !errors.Is(err, context.Canceled) {
+					t.Errorf("got %v", err)
+				}
+				if got := h.outcome(tool); got != "cancelled" {
+					t.Errorf("it ended as %s", got)
+				}
+			})
+		}
+	}
+}
+
+// A session has only so many calls under way, and the next one is told.
+func TestTooManyCalls(t *testing.T) {
+	h := newHome(t, preApproved)
+	c := h.client()
+	writeWaiting(c)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s := func() *session {
+		for e := range h.server.endpoints {
+			for _, s := range h.server.endpoints[e].sessions {
+				return s
+			}
+		}
+		return nil
+	}()
+	for range maxCalls {
+		s.calls <- struct{}{} // as calls under way hold them
+	}
+	r, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "slow_wait"})
+	if err != nil || !strings.Contains(text(r), "too many calls") {
+		t.Errorf("got %v, %v", r, err)
+	}
+	if r, err = c.CallTool(ctx, &sdk.CallToolParams{Name: "extension_list"}); err != nil || !strings.Contains(text(r), "too many calls") {
+		t.Errorf("got %v, %v", r, err)
+	}
+}
+
+// Concurrent calls and writes of several clients neither mix up nor lose anything.
+func TestConcurrent(t *testing.T) {
+	h := newHome(t, preApproved)
+	const writers, versions = 4, 3
+	done := make(chan error, writers)
+	clients := make([]*client, writers)
+	for i := range clients {
+		clients[i] = h.client()
+	}
+	for i, c := range clients {
+		go func() {
+			for v := range versions {
+				want := fmt.Sprint(100*i + v)
+				w, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "extension_write", Arguments: draft(fmt.Sprintf("one%d", i), want, nil)})
+				if err == nil && !w.IsError {
+					w, err = c.CallTool(t.Context(), &sdk.CallToolParams{Name: fmt.Sprintf("one%d_get", i)})
+				}
+				if err == nil && text(w) != want {
+					err = fmt.Errorf("got %s, want %s", text(w), want)
+				}
+				if err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range clients {
+		if err := soon(t, done, "the end of a client"); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range clients {
+		if !clients[0].offers(fmt.Sprintf("one%d_get", i)) {
+			t.Errorf("one%d_get is not there", i)
+		}
+	}
+}
+
+// Many tools that come at once are one change of the list, which comes in pages.
+func TestList(t *testing.T) {
+	h := newHome(t, `{}`).with(func(o *Options) { o.PageSize = 7 })
+	c, other := h.client(), h.person(lifecycle.Viewer{Agent: "bob"}, "test", nil)
+	values := object{}
+	for i := range 30 {
+		values[fmt.Sprintf("t%02d", i)] = "1"
+	}
+	does[writeOutput](c, "extension_write", tools("many", nil, values))
+	soon(t, c.changes, "a word of the new tools")
+	names := c.tools()
+	if len(names) != 30+len(builtin) || !slices.IsSorted(names) {
+		t.Errorf("got %d tools: %v", len(names), names)
+	}
+	first, err := c.ListTools(t.Context(), nil)
+	if err != nil || len(first.Tools) != 7 || first.NextCursor == "" {
+		t.Errorf("got a page of %d, %v", len(first.Tools), err)
+	}
+	if _, err := c.ListTools(t.Context(), &sdk.ListToolsParams{Cursor: "forged"}); err == nil {
+		t.Error("a forged cursor is taken")
+	}
+	if other.offers("many_t00") {
+		t.Error("another agent has its tools")
+	}
+	does[removeOutput](c, "extension_remove", object{"extension": "many"})
+	soon(t, c.changes, "a word of the tools that are gone")
+	if names := c.tools(); len(names) != len(builtin) {
+		t.Errorf("got %v", names)
+	}
+	if n := len(c.changes); n > 0 {
+		t.Errorf("there were %d changes too many", n)
+	}
+	if n := len(other.changes); n > 0 {
+		t.Errorf("another agent is told of %d changes", n)
+	}
+}
+
+var builtin = []string{"code_run", "extension_list", "extension_remove", "extension_source", "extension_stats", "extension_test", "extension_write"}
+
+// Nothing that a model can call approves, whatever it is given.
+func TestNoToolApproves(t *testing.T) {
+	h := newHome(t, `{}`)
+	c := h.client()
+	d := draft("greedy", "1", object{"network": []string{"api.example.test"}})
+	w := does[writeOutput](c, "extension_write", d)
+	if got := c.tools(); !slices.Equal(got, builtin) {
+		t.Fatalf("the tools are %v", got)
+	}
+	for _, tool := range builtin {
+		for _, scope := range []string{"", "agent", "user", "shared", "agent:alice", "user:tom"} {
+			for _, more := range []object{
+				{},
+				d,
+				{"extension": "greedy"},
+				{"code": "return 1"},
+				{"description": "greedy"},
+				{"approve": true, "release": w.Release, "digest": w.Digest, "state": "active", "by": "user:tom", "via": "terminal"},
+				{"extension": "greedy", "version": w.Digest, "tests": []object{{"tool": "get", "input": object{}, "expect": 1}}},
+			} {
+				if tool == "extension_remove" && more["extension"] != nil {
+					continue // it may take back what it asked for
+				}
+				arguments := object{"scope": scope}
+				maps.Copy(arguments, more)
+				c.tool(tool, arguments)
+				c.tool(tool, more)
+			}
+		}
+	}
+	active, err := h.manager.Active(t.Context())
+	if err != nil || len(active) > 0 {
+		t.Errorf("active are %v, %v", active, err)
+	}
+	pending, err := h.manager.Pending(t.Context())
+	if err != nil || !slices.ContainsFunc(pending, func(r lifecycle.Release) bool { return r.ID == w.Release }) {
+		t.Errorf("pending are %v, %v", pending, err)
+	}
+	if !slices.ContainsFunc(pending, func(r lifecycle.Release) bool { return r.Scope.Kind == extension.Shared }) {
+		t.Error("what is to be shared does not wait for a person")
+	}
+}

@@ -1,0 +1,94 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/toolchain"
+)
+
+func TestCodeRun(t *testing.T) {
+	h := newHome(t, `{}`).with(func(o *Options) { o.Limits.CPU = 500 * time.Millisecond })
+	c := h.client()
+	for _, run := range []struct {
+		name, code string
+		input      any
+		result     string
+	}{
+		{"a number", "return 6 * 7;", nil, "42"},
+		{"types and input", "const ns: number[] = input.ns;\nreturn ns.reduce((a: number, b: number) => a + b, 0);", object{"ns": []int{1, 2, 3}}, "6"},
+		{"no input", "return input;", nil, "<nil>"},
+		{"a list as input", "return input.length;", []int{1, 2}, "2"},
+		{"await", "await new Promise((done) => setTimeout(done, 1)); return typeof Date.now();", nil, "number"},
+		{"no return", "1 + 1;", nil, "<nil>"},
+		{"a comment at the end", "return 1; // one", nil, "1"},
+		{"nothing of another call", "globalThis.left = (globalThis.left ?? 0) + 1; return globalThis.left;", nil, "1"},
+		{"again", "globalThis.left = (globalThis.left ?? 0) + 1; return globalThis.left;", nil, "1"},
+	} {
+		t.Run(run.name, func(t *testing.T) {
+			arguments := object{"code": run.code}
+			if run.input != nil {
+				arguments["input"] = run.input
+			}
+			if got := does[codeOutput](c, "code_run", arguments); fmt.Sprint(got.Result) != run.result {
+				t.Errorf("got %v", got.Result)
+			}
+		})
+	}
+	if got := does[codeOutput](c, "code_run", object{"code": `console.log("a", 1); console.error("b"); return 1;`}); strings.Join(got.Logs, "|") != "info: a 1|error: b" {
+		t.Errorf("got %q", got.Logs)
+	}
+	for _, run := range []struct {
+		name, code, kind string
+		says             []string
+	}{
+		{"syntax", "const a = 1;\nlet b = = 2;", "source", []string{"code.ts:2:9"}},
+		{"an end that is missing", "if (true) {\nreturn 1;", "source", []string{"code.ts:2:"}},
+		{"thrown", "const f = () => {\n  throw new TypeError('no');\n};\nf();", "failed", []string{"TypeError: no", "code.ts:2:13", "code.ts:4:1"}},
+		{"an import", `const { z } = await import("zod");`, "source", []string{"cannot be imported"}},
+		{"the network", `return (await fetch("https://example.com")).status;`, "failed", []string{"fetch"}},
+		{"a loop", `for (;;);`, "limit", []string{"cpu (500ms)"}},
+		{"nothing", " ", "input", []string{"there is no code"}},
+		{"out of its body", "} } } }); throw new Error('out'); ({ a: () => { void { b: { c: 1", "source", []string{"code.ts:1:"}},
+		{"its log", "console.log('here'); throw new Error('no');", "failed", []string{"It logged:\n    info: here"}},
+	} {
+		t.Run(run.name, func(t *testing.T) {
+			r := c.tool("code_run", object{"code": run.code})
+			if f := failed(t, r); f.Kind != run.kind {
+				t.Errorf("got %+v", f)
+			}
+			for _, want := range run.says {
+				if !strings.Contains(text(r), want) {
+					t.Errorf("it does not say %q:\n%s", want, text(r))
+				}
+			}
+		})
+	}
+	h.with(func(o *Options) {
+		o.Evaluator = func(context.Context) (*toolchain.Evaluator, error) {
+			return nil, fmt.Errorf("open /home/tom/secret: no such file")
+		}
+	})
+	if r := h.client().tool("code_run", object{"code": "return 1"}); failed(t, r).Kind != "host" || strings.Contains(text(r), "/home") {
+		t.Errorf("a fault of the host is told: %s", text(r))
+	}
+	if h.with(func(o *Options) { o.Evaluator = nil }).client().offers("code_run") {
+		t.Error("it is there though nothing runs it")
+	}
+}
+
+// Logs are shown from their end, in bounds.
+func TestLogs(t *testing.T) {
+	var l logs
+	for i := range 10_000 {
+		l.add(fmt.Sprint("line ", i))
+	}
+	l.add(strings.Repeat("x", 1<<20))
+	last := l.last()
+	if n := len(strings.Join(last, "\n")); n > maxLogs+4 || last[0] != "..." {
+		t.Errorf("got %d bytes in %d lines", n, len(last))
+	}
+}

@@ -1,0 +1,148 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+const (
+	instructions = `Stile runs tools that you write yourself, in a sandbox that can reach nothing but what an extension's manifest asks for and a person approved.
+Before you write a tool, look for one with extension_list. Write one with extension_write; when it is active, it is in the list of tools at once. ` +
+		`When it is pending, a person has to approve it, outside of your reach: say so, and go on with something else.`
+	codeInstructions = " For a computation that is needed once, use code_run."
+)
+
+// endpoint is the SDK's server for one viewer, whose tools it keeps in step with the manager's.
+type endpoint struct {
+	options Options
+	viewer  lifecycle.Viewer
+	sdk     *sdk.Server
+	wait    sync.WaitGroup // of what looks after sessions
+
+	mu       sync.Mutex
+	sessions map[*sdk.ServerSession]*session
+	seen     <-chan struct{}   // what Manager.Changed returned when the tools were looked at last
+	offered  map[string]string // which version each tool is of, by name
+}
+
+func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
+	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, offered: map[string]string{}}
+	guide := instructions
+	if o.Evaluator != nil {
+		guide += codeInstructions
+	}
+	e.sdk = sdk.NewServer(&sdk.Implementation{Name: "stile", Title: "Stile", Version: o.Version}, &sdk.ServerOptions{
+		Instructions: guide,
+		Logger:       slog.New(warnings{o.Logger.Handler()}),
+		PageSize:     o.PageSize,
+		Capabilities: &sdk.ServerCapabilities{
+			Logging:   &sdk.LoggingCapabilities{}, //nolint:staticcheck // clients of the versions before 2026-07-28 have it
+			Tools:     &sdk.ToolCapabilities{ListChanged: true},
+			Resources: &sdk.ResourceCapabilities{},
+		},
+		// What one viewer sees is not for others.
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
+	})
+	e.sdk.AddReceivingMiddleware(e.receive)
+	e.addResources()
+	e.addWriting()
+	e.addKeeping()
+	e.addCode()
+	e.sync()
+	return e
+}
+
+// warnings leaves out what the SDK tells of every session.
+type warnings struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
+}
+
+// own is the scope that the viewer writes into and removes from.
+func (e *endpoint) own() extension.Scope {
+	return extension.Scope{Kind: extension.Agent, Owner: e.viewer.Agent}
+}
+
+// scope is the scope that a model means by a word.
+func (e *endpoint) scope(word string) (extension.Scope, error) {
+	switch word {
+	case "", "agent":
+		return e.own(), nil
+	case "user":
+		if e.viewer.User == "" {
+			return extension.Scope{}, mistake("there is no user here; leave scope out")
+		}
+		return extension.Scope{Kind: extension.User, Owner: e.viewer.User}, nil
+	case "shared":
+		return extension.Scope{Kind: extension.Shared}, nil
+	default:
+		return extension.Scope{}, mistake(fmt.Sprintf("%q is no scope; there are agent, user and shared", word))
+	}
+}
+
+// receive has every answer go by the tools that there are now, and a call end with whoever waits for it.
+func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+		connection, ok := r.GetSession().(*sdk.ServerSession)
+		if !ok {
+			return next(ctx, method, r)
+		}
+		switch method {
+		case "tools/list":
+			e.sync()
+		case "tools/call":
+			e.sync()
+			var cancel context.CancelFunc
+			ctx, cancel = e.session(connection, r.GetExtra()).within(ctx, r.GetExtra())
+			defer cancel()
+		}
+		return next(ctx, method, r)
+	}
+}
+
+// sync adds and removes tools where those of the manager have changed since the last time. The SDK tells the clients, of many
+// changes at once.
+func (e *endpoint) sync() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	changed := e.options.Manager.Changed() // asked before the tools, so that no change is missed
+	if changed == e.seen {
+		return
+	}
+	e.seen = changed
+	offered := map[string]string{}
+	for _, t := range e.options.Manager.Tools(e.viewer) {
+		if extension.Reserved(t.Name) {
+			continue // it cannot have been written, and would take the place of a tool of ours
+		}
+		version := t.Scope.String() + " " + t.Digest
+		if e.offered[t.Name] != version {
+			if tool, err := toolOf(t); err == nil {
+				e.sdk.AddTool(tool, e.caller(tool))
+			} else {
+				e.options.Logger.Warn("a tool cannot be offered", "tool", t.Name, "error", err)
+				e.sdk.RemoveTools(t.Name) // of the version before
+			}
+		}
+		offered[t.Name] = version
+	}
+	var gone []string
+	for name := range e.offered {
+		if _, ok := offered[name]; !ok {
+			gone = append(gone, name)
+		}
+	}
+	if len(gone) > 0 {
+		e.sdk.RemoveTools(gone...)
+	}
+	e.offered = offered
+}

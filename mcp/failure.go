@@ -1,0 +1,168 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// mistake is a call that the model can make better.
+type mistake string
+
+// Error implements error.
+func (m mistake) Error() string { return string(m) }
+
+// failure is what a model is told of a call that failed.
+type failure struct {
+	// Kind is what to go by: "failed", "denied", "limit", "input", "source", "refused", "revoked", "resting", "trap", "cancelled" or
+	// "host".
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+	// At is the line of the author's source where it failed, and Stack all of them.
+	At    string `json:"at,omitempty"`
+	Stack string `json:"stack,omitempty"`
+	// Denied is what the sandbox refused, by the host's own record.
+	Denied []denial `json:"denied,omitempty"`
+	// Stage is where a draft failed, Problems is what is wrong with a source or an input.
+	Stage    string              `json:"stage,omitempty"`
+	Problems []extension.Problem `json:"problems,omitempty"`
+	Limit    string              `json:"limit,omitempty"`
+	Value    string              `json:"value,omitempty"`
+	// Logs are the last lines that the tool logged.
+	Logs []string `json:"logs,omitempty"`
+}
+
+type denial struct {
+	Binding   string `json:"binding"`
+	Operation string `json:"operation"`
+	Reason    string `json:"reason"`
+	// Permission is the line of the manifest that would allow it.
+	Permission string `json:"permission,omitempty"`
+}
+
+func denied(d abi.Denial) denial {
+	shown := denial{Binding: d.Binding, Operation: d.Operation, Reason: d.Reason}
+	if !d.Private {
+		shown.Permission = d.Remedy
+	}
+	return shown
+}
+
+var frame = regexp.MustCompile(`\(?([^\s()]+:\d+:\d+)\)?`)
+
+// explain sorts an error into one of the kinds. ok is false for a fault of the host, whose text is not for a model.
+func explain(err error, usage host.Usage) (f failure, ok bool) {
+	f.Message = abi.PrintableCut(err.Error(), maxMessage)
+	for _, d := range usage.Denials {
+		f.Denied = append(f.Denied, denied(d))
+	}
+	var (
+		mistaken mistake
+		refused  *host.DeniedError
+		limit    *host.LimitError
+		guest    *host.GuestError
+		input    *host.InputError
+		busy     *toolchain.BusyError
+		build    *toolchain.BuildError
+		problems *extension.ProblemsError
+		manifest *extension.ManifestError
+		budget   *lifecycle.BudgetError
+	)
+	switch {
+	case errors.As(err, &refused):
+		f.Kind = "denied"
+		if len(f.Denied) == 0 {
+			f.Denied = []denial{denied(refused.Denial)}
+		}
+		f.Message = fmt.Sprintf("denied: %s through %q: %s", refused.Denial.Operation, refused.Denial.Binding, refused.Denial.Reason)
+	case errors.As(err, &limit):
+		f.Kind, f.Limit, f.Value = "limit", limit.Limit, limit.Value
+	case errors.As(err, &guest):
+		f.Kind, f.Stack = "failed", strings.TrimRight(guest.Failure.Stack, "\n")
+		if at := frame.FindStringSubmatch(f.Stack); at != nil {
+			f.At = at[1]
+		}
+	case errors.As(err, &input):
+		f.Kind = "input"
+		for _, p := range input.Problems {
+			f.Problems = append(f.Problems, extension.Problem{File: p.Path, Text: p.Message})
+		}
+	case errors.As(err, &problems):
+		f.Kind, f.Stage, f.Problems = "source", string(problems.Stage), problems.Problems
+	case errors.As(err, &build):
+		f.Kind = "source"
+		for _, p := range build.Problems {
+			f.Problems = append(f.Problems, extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Snippet: p.Snippet})
+		}
+	case errors.As(err, &manifest):
+		f.Kind = "source"
+		f.Problems = []extension.Problem{{File: "manifest.json", Line: manifest.Line, Column: manifest.Column, Text: manifest.Path + ": " + manifest.Message, Fix: manifest.Instead}}
+	case errors.As(err, &budget), errors.As(err, &busy):
+		f.Kind = "limit"
+	case errors.As(err, new(*lifecycle.RevokedError)), errors.Is(err, abi.ErrRevoked):
+		f.Kind = "revoked"
+	case errors.As(err, new(*lifecycle.BrokenError)), errors.As(err, new(*lifecycle.QuarantinedError)):
+		f.Kind = "resting"
+	case errors.As(err, new(*host.TrapError)):
+		f.Kind = "trap"
+	case errors.As(err, new(*host.GrantError)), errors.As(err, new(*lifecycle.StateError)), errors.As(err, new(*lifecycle.PolicyError)), errors.As(err, new(*lifecycle.DigestError)):
+		f.Kind = "refused"
+	case errors.As(err, &mistaken), errors.As(err, new(*lifecycle.NotFoundError)), errors.As(err, new(*lifecycle.UnknownToolError)), errors.As(err, new(*host.UnknownToolError)):
+		f.Kind = "input"
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		f.Kind = "cancelled"
+	default:
+		return failure{Kind: "host", Message: "the host itself failed, which is no fault of the tool; its log says more"}, false
+	}
+	return f, true
+}
+
+const maxMessage = 8 << 10 // bytes of a message
+
+// text is what a model reads.
+func (f failure) text() string {
+	var b strings.Builder
+	if len(f.Problems) == 0 {
+		b.WriteString(f.Message)
+	} else if f.Stage != "" {
+		fmt.Fprintf(&b, "It did not pass the stage %q, and nothing is changed. Mend this and write it again:", f.Stage)
+	} else {
+		b.WriteString("This is wrong:")
+	}
+	for _, p := range f.Problems {
+		b.WriteString("\n" + p.String())
+	}
+	if f.Stack != "" {
+		b.WriteString("\n" + f.Stack)
+	}
+	for _, d := range f.Denied {
+		fmt.Fprintf(&b, "\nThe sandbox refused %s through env.%s: %s.", d.Operation, d.Binding, strings.TrimRight(d.Reason, "."))
+		if d.Permission != "" {
+			b.WriteString(" This in the manifest would ask a person to permit it:\n    " + d.Permission)
+		}
+	}
+	if len(f.Logs) > 0 {
+		b.WriteString("\nIt logged:\n    " + strings.Join(f.Logs, "\n    "))
+	}
+	return b.String()
+}
+
+// result is a failure as a tool's error. A tool that promises the form of its results has it in words only: clients hold
+// structured content to the promise, errors too.
+func (f failure) result(promises bool) *sdk.CallToolResult {
+	r := &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: f.text()}}}
+	if !promises {
+		r.StructuredContent = map[string]failure{"error": f}
+	}
+	return r
+}

@@ -1,0 +1,246 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+// HTTPOptions configure a handler. Holder is needed.
+type HTTPOptions struct {
+	// Holder says who sends a bearer token. It is asked at each request, must be safe for concurrent use, and takes no longer for one
+	// guess than for another. [Tokens] makes one.
+	Holder func(token string) (v lifecycle.Viewer, ok bool)
+	// Hosts are the values of Host that are answered, with port. A name that was made to point here is not among them. Default:
+	// localhost and the loopback addresses, with any port.
+	Hosts []string
+	// Origins are the sites whose pages may send requests, e.g. "https://app.example.com". Default: only what is served under the
+	// same host itself. A client that is no browser sends no Origin and is not asked for one.
+	Origins []string
+	// MaxBody is the most bytes of a request. Default 16 MiB.
+	MaxBody int64
+	// Idle is how long a session is kept of which nothing is heard. Default one hour.
+	Idle time.Duration
+	// MaxSessions is how many sessions a token may have at once. Default 64.
+	MaxSessions int
+}
+
+const (
+	// A body has to arrive, and a message to be taken, within these.
+	readTime  = 30 * time.Second
+	writeTime = 30 * time.Second
+)
+
+// minToken is the fewest characters of a token: 128 bits in base64.
+const minToken = 22
+
+// Tokens returns an [HTTPOptions.Holder] of tokens that are known beforehand, at least 22 characters each. It keeps hashes of them.
+func Tokens(tokens map[string]lifecycle.Viewer) (func(token string) (lifecycle.Viewer, bool), error) {
+	type holder struct {
+		hash   [sha256.Size]byte
+		viewer lifecycle.Viewer
+	}
+	var holders []holder
+	for token, viewer := range tokens {
+		if len(token) < minToken {
+			return nil, fmt.Errorf("mcp: a token has fewer than %d characters", minToken)
+		}
+		holders = append(holders, holder{sha256.Sum256([]byte(token)), viewer})
+	}
+	return func(token string) (v lifecycle.Viewer, ok bool) {
+		hash := sha256.Sum256([]byte(token))
+		for _, h := range holders { // all of them, whichever it is
+			if subtle.ConstantTimeCompare(hash[:], h.hash[:]) == 1 {
+				v, ok = h.viewer, true
+			}
+		}
+		return v, ok
+	}, nil
+}
+
+// Handler returns a handler that speaks streamable HTTP at every path. It is for a server of its own, whose listener is on a loopback
+// address or behind TLS, and which bounds the time for headers.
+func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
+	o.defaults()
+	h := &httpHandler{server: s, options: o}
+	if o.Holder == nil {
+		return nil, errors.New("mcp: Holder is needed")
+	}
+	h.streamable = sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
+		e, err := h.endpoint(r)
+		if err != nil {
+			return nil
+		}
+		return e.sdk
+	}, &sdk.StreamableHTTPOptions{
+		Logger: slog.New(warnings{s.options.Logger.Handler()}), SessionTimeout: o.Idle, MaxRequestBodyBytes: o.MaxBody,
+		DisableLocalhostProtection: true, // ServeHTTP is stricter
+	})
+	h.authorised = auth.RequireBearerToken(h.verify, &auth.RequireBearerTokenOptions{Scopes: []string{tokenScope}, AllowMissingExpiration: true})(http.HandlerFunc(h.serve))
+	return h, nil
+}
+
+func (o *HTTPOptions) defaults() {
+	if o.MaxBody == 0 {
+		o.MaxBody = 16 << 20
+	}
+	if o.Idle == 0 {
+		o.Idle = time.Hour
+	}
+	if o.MaxSessions == 0 {
+		o.MaxSessions = 64
+	}
+	o.Hosts, o.Origins = slices.Clone(o.Hosts), slices.Clone(o.Origins)
+}
+
+type httpHandler struct {
+	server     *Server
+	options    HTTPOptions
+	streamable http.Handler
+	authorised http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	if !h.isHost(r.Host) {
+		http.Error(w, "not served under this name", http.StatusMisdirectedRequest)
+		return
+	}
+	if !h.isOrigin(r) {
+		http.Error(w, "not for pages of another site", http.StatusForbidden)
+		return
+	}
+	h.authorised.ServeHTTP(w, r)
+}
+
+func (h *httpHandler) isHost(host string) bool {
+	if len(h.options.Hosts) > 0 {
+		return slices.Contains(h.options.Hosts, host)
+	}
+	name := host
+	if n, _, err := net.SplitHostPort(host); err == nil {
+		name = n
+	}
+	return slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, name)
+}
+
+// isOrigin goes by a Host that was checked.
+func (h *httpHandler) isOrigin(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return true
+	}
+	scheme := "http://"
+	if r.TLS != nil {
+		scheme = "https://"
+	}
+	return len(origins) == 1 && (origins[0] == scheme+r.Host || slices.Contains(h.options.Origins, origins[0]))
+}
+
+const (
+	tokenScope = "stile" // what a token is for; 401 names it
+	holderKey  = "holder"
+	contextKey = "context"
+)
+
+// verify finds who holds a token.
+func (h *httpHandler) verify(_ context.Context, token string, r *http.Request) (*auth.TokenInfo, error) {
+	viewer, ok := h.options.Holder(token)
+	if !ok {
+		return nil, auth.ErrInvalidToken
+	}
+	hash := sha256.Sum256([]byte(token))
+	return &auth.TokenInfo{
+		Scopes: []string{tokenScope},
+		UserID: hex.EncodeToString(hash[:]), // to which the SDK binds sessions
+		Extra:  map[string]any{holderKey: viewer, contextKey: r.Context()},
+	}, nil
+}
+
+// requestContext is the context of the HTTP request that brought a message; nil when none did.
+func requestContext(extra *sdk.RequestExtra) context.Context {
+	if extra == nil || extra.TokenInfo == nil {
+		return nil
+	}
+	ctx, _ := extra.TokenInfo.Extra[contextKey].(context.Context)
+	return ctx
+}
+
+// endpoint is that of whoever holds the token of a request.
+func (h *httpHandler) endpoint(r *http.Request) (*endpoint, error) {
+	viewer, ok := auth.TokenInfoFromContext(r.Context()).Extra[holderKey].(lifecycle.Viewer)
+	if !ok {
+		return nil, auth.ErrInvalidToken
+	}
+	return h.server.endpoint(viewer)
+}
+
+// serve serves a request with a token.
+func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
+	e, err := h.endpoint(r)
+	if err != nil {
+		if !errors.Is(err, ErrClosed) {
+			h.server.options.Logger.Error("serve the holder of a token", "error", err)
+		}
+		http.Error(w, "not served", http.StatusServiceUnavailable)
+		return
+	}
+	id := r.Header.Get("Mcp-Session-Id")
+	control := http.NewResponseController(w)
+	switch {
+	case r.Method == http.MethodPost && id == "" && e.connections() >= h.options.MaxSessions:
+		http.Error(w, "too many sessions", http.StatusTooManyRequests)
+		return
+	case r.Method == http.MethodPost:
+		_ = control.SetReadDeadline(time.Now().Add(readTime)) // net/http lifts it when the body is read
+	case r.Method == http.MethodDelete:
+		// The SDK waits for the calls under way, so they end first.
+		if s := e.find(id, auth.TokenInfoFromContext(r.Context()).UserID); s != nil {
+			s.end()
+		}
+	}
+	h.streamable.ServeHTTP(&patientWriter{w, control}, r)
+}
+
+// patientWriter gives a client some time to take what is written, however long the stream is.
+type patientWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// Unwrap is for http.ResponseController.
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Write implements http.ResponseWriter.
+func (w *patientWriter) Write(p []byte) (n int, err error) {
+	w.limited(func() { n, err = w.ResponseWriter.Write(p) })
+	return n, err
+}
+
+// FlushError is for http.ResponseController.
+func (w *patientWriter) FlushError() (err error) {
+	w.limited(func() { err = w.control.Flush() })
+	return err
+}
+
+// limited lifts the limit afterwards: between writes a stream of HTTP/2 would end with it.
+func (w *patientWriter) limited(do func()) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(writeTime)) // a writer without deadlines has no slow client
+	do()
+	_ = w.control.SetWriteDeadline(time.Time{})
+}

@@ -1,0 +1,378 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	nethttp "net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+const (
+	aliceToken = "alice-0123456789abcdef0123"
+	bobToken   = "bob---0123456789abcdef0123"
+	// Of holders that cannot be served.
+	namelessToken = "none--0123456789abcdef0123"
+	oddToken      = "odd---0123456789abcdef0123"
+)
+
+// web is a server over HTTP.
+type web struct {
+	*httptest.Server
+	t *testing.T
+}
+
+func (h *home) web(o HTTPOptions) *web {
+	h.t.Helper()
+	holder, err := Tokens(map[string]lifecycle.Viewer{aliceToken: alice, bobToken: {Agent: "bob"}, namelessToken: {User: "tom"}, oddToken: {Agent: "a", User: "../b"}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	o.Holder = holder
+	handler, err := h.server.Handler(o)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	s := httptest.NewServer(handler)
+	h.t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return &web{s, h.t}
+}
+
+// bearer sends a token with every request.
+type bearer struct {
+	token string
+	next  nethttp.RoundTripper
+}
+
+func (b bearer) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.next.RoundTrip(r)
+}
+
+func (w *web) client(token, name string, ask func(*sdk.ElicitParams) *sdk.ElicitResult) *client {
+	w.t.Helper()
+	transport := &nethttp.Transport{}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	c := connect(w.t, &sdk.StreamableClientTransport{Endpoint: w.URL, HTTPClient: &nethttp.Client{Transport: bearer{token, transport}}}, name, ask)
+	w.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// send sends a request with these headers, and returns status, headers and body.
+func (w *web) send(method, body string, headers ...string) (int, nethttp.Header, string) {
+	w.t.Helper()
+	r, err := nethttp.NewRequestWithContext(w.t.Context(), method, w.URL, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+			continue
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := w.Client().Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return response.StatusCode, response.Header, string(data)
+}
+
+const (
+	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
+	list       = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+)
+
+// Whoever has no token, or comes by a name or from a page that is not meant, gets nowhere.
+func TestDoors(t *testing.T) {
+	h := newHome(t, `{}`)
+	w := h.web(HTTPOptions{Origins: []string{"https://app.example.com"}, MaxBody: 1 << 20})
+	auth := []string{"Authorization", "Bearer " + aliceToken}
+	for _, c := range []struct {
+		name, method, body string
+		headers            []string
+		status             int
+	}{
+		{"a token", "POST", initialize, auth, 200},
+		{"no token", "POST", initialize, nil, 401},
+		{"the token of no agent", "POST", initialize, []string{"Authorization", "Bearer " + namelessToken}, 503},
+		{"the token of a user with a path for a name", "POST", initialize, []string{"Authorization", "Bearer " + oddToken}, 503},
+		{"another token", "POST", initialize, []string{"Authorization", "Bearer " + strings.Repeat("x", 26)}, 401},
+		{"an empty token", "POST", initialize, []string{"Authorization", "Bearer "}, 401},
+		{"a part of a token", "POST", initialize, []string{"Authorization", "Bearer " + aliceToken[:25]}, 401},
+		{"a password", "POST", initialize, []string{"Authorization", "Basic " + aliceToken}, 401},
+		{"no token for a stream", "GET", "", nil, 401},
+		{"no token to delete", "DELETE", "", nil, 401},
+		{"a name that was made to point here", "POST", initialize, append([]string{"Host", "evil.example.com"}, auth...), 421},
+		{"the same with a port", "POST", initialize, append([]string{"Host", "evil.example.com:80"}, auth...), 421},
+		{"localhost", "POST", initialize, append([]string{"Host", "localhost:1234"}, auth...), 200},
+		{"a page of another site", "POST", initialize, append([]string{"Origin", "https://evil.example.com"}, auth...), 403},
+		{"a page of another port", "POST", initialize, append([]string{"Origin", "http://127.0.0.1:1"}, auth...), 403},
+		{"a page without a site", "POST", initialize, append([]string{"Origin", "null"}, auth...), 403},
+		{"a page that is meant", "POST", initialize, append([]string{"Origin", "https://app.example.com"}, auth...), 200},
+		{"its own page", "POST", initialize, append([]string{"Origin", w.URL}, auth...), 200},
+		{"a session that was invented", "POST", list, append([]string{"Mcp-Session-Id", strings.Repeat("A", 26)}, auth...), 404},
+		{"no session", "GET", "", auth, 400},
+		{"a large body", "POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"x":"` + strings.Repeat("x", 2<<20) + `"}}`, auth, 413},
+		{"a deep body", "POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":` + strings.Repeat("[", 500_000), auth, 400},
+		{"a body that is no JSON", "POST", "{", auth, 400},
+		{"a form", "POST", initialize, append([]string{"Content-Type", "application/x-www-form-urlencoded"}, auth...), 415},
+		{"another method", "PUT", "", auth, 405},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			status, header, body := w.send(c.method, c.body, c.headers...)
+			if status != c.status {
+				t.Errorf("got %d %s, want %d", status, body, c.status)
+			}
+			if want := `Bearer scope="stile"`; status == 401 && header.Get("WWW-Authenticate") != want {
+				t.Errorf("WWW-Authenticate is %q", header.Get("WWW-Authenticate"))
+			}
+			if header.Get("Access-Control-Allow-Origin") != "" {
+				t.Error("pages may read it")
+			}
+		})
+	}
+}
+
+// A session is of one token, whoever knows its number; it has an end, and there are only so many.
+func TestSessions(t *testing.T) {
+	h := newHome(t, `{}`)
+	w := h.web(HTTPOptions{MaxSessions: 2})
+	open := func() (int, string) {
+		status, header, _ := w.send("POST", initialize, "Authorization", "Bearer "+aliceToken)
+		return status, header.Get("Mcp-Session-Id")
+	}
+	_, id := open()
+	with := func(token string) []string {
+		return []string{"Authorization", "Bearer " + token, "Mcp-Session-Id", id}
+	}
+	if status, _, body := w.send("POST", list, with(aliceToken)...); status != 200 || !strings.Contains(body, "extension_write") {
+		t.Errorf("its own session: %d %s", status, body)
+	}
+	for _, method := range []string{"POST", "GET", "DELETE"} {
+		if status, _, body := w.send(method, list, with(bobToken)...); status != 403 && status != 404 {
+			t.Errorf("another token: %s gives %d %s", method, status, body)
+		}
+	}
+	if status, _, _ := w.send("POST", list, with(aliceToken)...); status != 200 {
+		t.Errorf("another token ended it: %d", status)
+	}
+	if status, _ := open(); status != 200 {
+		t.Errorf("a second session: %d", status)
+	}
+	if status, _ := open(); status != 429 {
+		t.Errorf("a third session: %d", status)
+	}
+	if status, _, _ := w.send("DELETE", "", with(aliceToken)...); status != 204 {
+		t.Errorf("it cannot be ended: %d", status)
+	}
+	if status, _, _ := w.send("POST", list, with(aliceToken)...); status != 404 {
+		t.Errorf("it is there after its end: %d", status)
+	}
+	if status, _ := open(); status != 200 {
+		t.Errorf("a session in its place: %d", status)
+	}
+}
+
+// Over HTTP too what an agent writes is there at once, and for this agent only.
+func TestOverHTTP(t *testing.T) {
+	h := newHome(t, preApproved)
+	w := h.web(HTTPOptions{})
+	a, b := w.client(aliceToken, "test", nil), w.client(bobToken, "test", nil)
+	does[writeOutput](a, "extension_write", draft("answer", "42", nil))
+	a.says("answer_get", "42")
+	soon(t, a.changes, "a word of the new tool")
+	if b.offers("answer_get") {
+		t.Error("another agent has it")
+	}
+	if _, err := b.CallTool(t.Context(), &sdk.CallToolParams{Name: "answer_get"}); err == nil {
+		t.Error("another agent calls it")
+	}
+}
+
+// A call ends when its client cancels it, breaks the connection off, or ends the session.
+func TestEndsOverHTTP(t *testing.T) {
+	for _, tool := range []string{"wait", "spin"} {
+		for _, how := range []string{"cancelled", "broken off", "session ended"} {
+			t.Run(tool+" "+how, func(t *testing.T) {
+				h := newHome(t, preApproved)
+				w := h.web(HTTPOptions{})
+				writeWaiting(w.client(aliceToken, "test", nil))
+				_, header, _ := w.send("POST", initialize, "Authorization", "Bearer "+aliceToken)
+				id := []string{"Authorization", "Bearer " + aliceToken, "Mcp-Session-Id", header.Get("Mcp-Session-Id")}
+				w.send("POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, id...)
+				w.send("POST", `{"jsonrpc":"2.0","id":3,"method":"logging/setLevel","params":{"level":"debug"}}`, id...)
+				ctx, breakOff := context.WithCancel(t.Context())
+				defer breakOff()
+				r, err := nethttp.NewRequestWithContext(ctx, "POST", w.URL, strings.NewReader(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"slow_`+tool+`"}}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header = nethttp.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Authorization": {id[1]}, "Mcp-Session-Id": {id[3]}}
+				response, err := w.Client().Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = response.Body.Close() }()
+				if _, err := response.Body.Read(make([]byte, 1)); err != nil { // its log: it is at work
+					t.Fatal(err)
+				}
+				switch how {
+				case "cancelled":
+					w.send("POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`, id...)
+				case "broken off":
+					breakOff()
+				default:
+					if status, _, body := w.send("DELETE", "", id...); status != 204 {
+						t.Errorf("got %d %s", status, body)
+					}
+				}
+				if got := h.outcome(tool); got != "cancelled" {
+					t.Errorf("it ended as %s", got)
+				}
+			})
+		}
+	}
+}
+
+// A client that takes nothing holds up neither the others nor the end.
+func TestSlowClient(t *testing.T) {
+	h := newHome(t, preApproved)
+	here, there := net.Pipe()
+	served := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { served <- h.server.Serve(ctx, alice, &sdk.IOTransport{Reader: here, Writer: here}) }()
+	if _, err := fmt.Fprintf(there, "%s\n%s\n", initialize, list); err != nil {
+		t.Fatal(err)
+	}
+	c := h.client()
+	does[writeOutput](c, "extension_write", draft("answer", "42", nil))
+	c.says("answer_get", "42")
+	if !c.offers("answer_get") {
+		t.Error("it is not there")
+	}
+	cancel()
+	if err := soon(t, served, "the end"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	_ = there.Close() // it holds the SDK's writer, which knows no end of its own
+}
+
+// Over pipes, as with stdin and stdout: what is no message ends the session and nothing else.
+func TestStdio(t *testing.T) {
+	h := newHome(t, preApproved)
+	for _, c := range []struct{ name, send string }{
+		{"nothing", ""},
+		{"no JSON", "hello\n"},
+		{"deep JSON", strings.Repeat("[", 1<<20)},
+		{"a deep message", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"code_run","arguments":` + strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000) + "}}\n"},
+		{"a long line", strings.Repeat("x", 20<<20)},
+		{"a message of no kind", "{}\n"},
+		{"an answer nobody asked for", `{"jsonrpc":"2.0","id":77,"result":{}}` + "\n"},
+		{"a call before the beginning", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"extension_list"}}` + "\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in, toServer := io.Pipe()
+			fromServer, out := io.Pipe()
+			served := make(chan error, 1)
+			go func() {
+				served <- h.server.Serve(t.Context(), alice, &sdk.IOTransport{Reader: in, Writer: out})
+				_ = in.Close()
+			}()
+			go func() { _, _ = io.Copy(io.Discard, fromServer) }()
+			_, _ = io.WriteString(toServer, c.send)
+			_ = toServer.Close()
+			_ = soon(t, served, "the end") // that it says what was wrong is the SDK's
+		})
+	}
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- h.server.Serve(t.Context(), alice, &sdk.IOTransport{Reader: in, Writer: out}) }()
+	c := connect(t, &sdk.IOTransport{Reader: fromServer, Writer: toServer}, "test", nil)
+	does[writeOutput](c, "extension_write", draft("answer", "42", nil))
+	c.says("answer_get", "42")
+	_ = c.Close()
+	if err := soon(t, served, "the end"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server is told at once of what it cannot be made of.
+func TestOptions(t *testing.T) {
+	h := newHome(t, `{}`)
+	if _, err := New(Options{}); err == nil {
+		t.Error("a server without a manager")
+	}
+	if _, err := h.server.Handler(HTTPOptions{}); err == nil {
+		t.Error("a handler for nobody")
+	}
+	if _, err := Tokens(map[string]lifecycle.Viewer{"short": alice}); err == nil {
+		t.Error("a token that can be guessed is taken")
+	}
+	web := h.web(HTTPOptions{Hosts: []string{"stile.example.com"}})
+	if status, _, _ := web.send("POST", initialize, "Authorization", "Bearer "+aliceToken); status != 421 {
+		t.Errorf("another host is served: %d", status)
+	}
+	if status, _, _ := web.send("POST", initialize, "Authorization", "Bearer "+aliceToken, "Host", "stile.example.com"); status != 200 {
+		t.Errorf("its host is not served: %d", status)
+	}
+	if err := h.server.Close(); err != nil {
+		t.Error(err)
+	}
+	if status, _, _ := web.send("POST", initialize, "Authorization", "Bearer "+aliceToken, "Host", "stile.example.com"); status != 503 {
+		t.Errorf("a closed server serves: %d", status)
+	}
+	here, _ := sdk.NewInMemoryTransports()
+	if err := h.server.Serve(t.Context(), alice, here); !errors.Is(err, ErrClosed) {
+		t.Errorf("a closed server serves: %v", err)
+	}
+}
+
+// A stream to a client that takes nothing ends.
+func TestPatientWriter(t *testing.T) {
+	var deadlines []time.Time
+	w := &deadlineWriter{httptest.NewRecorder(), &deadlines}
+	p := &patientWriter{w, nethttp.NewResponseController(w)}
+	before := time.Now()
+	if _, err := p.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := nethttp.NewResponseController(p).Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if len(deadlines) != 4 || deadlines[0].Sub(before) < writeTime || !deadlines[1].IsZero() || deadlines[2].Sub(before) < writeTime || !deadlines[3].IsZero() {
+		t.Errorf("got %v", deadlines)
+	}
+}
+
+type deadlineWriter struct {
+	*httptest.ResponseRecorder
+	deadlines *[]time.Time
+}
+
+func (w *deadlineWriter) SetWriteDeadline(d time.Time) error {
+	*w.deadlines = append(*w.deadlines, d)
+	return nil
+}

@@ -1,0 +1,211 @@
+// Package mcp serves extensions to agents over the Model Context Protocol: the tools by which an agent writes tools, and then the
+// tools that it wrote, each in the list as soon as it is active. Nothing that a model can call approves anything; a client asks its
+// person where the operator's policy says that a person is there.
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// ErrClosed is what Serve fails with when the server is closed.
+var ErrClosed = errors.New("mcp: the server is closed")
+
+// Options configure a Server. Manager is needed.
+type Options struct {
+	Manager *lifecycle.Manager
+	// Evaluator runs the code of code_run; it is made for the bindings of extension.Defaults. It is asked for at every call, and may
+	// take seconds at the first. Default: there is no code_run.
+	Evaluator func(context.Context) (*toolchain.Evaluator, error)
+	// Generate has a model write an extension and takes it through all stages, as lifecycle.Manager.Write does. Default: there is no
+	// extension_generate. The text of an error is shown to the model.
+	Generate func(context.Context, GenerateRequest) (Generated, error)
+	// Limits are those of each call and of code_run where they are not zero. Default: the host's.
+	Limits host.Limits
+	// MaxOutput is the most bytes of JSON that a result shows. Of more a part is shown, and the whole is a resource of the session.
+	// Default 32 KiB.
+	MaxOutput int
+	// PageSize is the most tools of one answer to tools/list. Default 200.
+	PageSize int
+	// Version is what the server says its version is. Default "dev".
+	Version string
+	// Logger receives faults, which a model is only told of. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// GenerateRequest is what extension_generate asks for.
+type GenerateRequest struct {
+	Description string
+	// New says that something is to be written whatever exists.
+	New   bool
+	Scope extension.Scope
+	// Author is who asks, as in lifecycle.Draft; Via is "mcp".
+	Author, Via string
+	// Progress is told what happens, in a few words. It is never nil.
+	Progress func(text string)
+}
+
+// Generated is what came of a GenerateRequest: what was written, or else what exists and seems to do it.
+type Generated struct {
+	Written  *lifecycle.Written
+	Existing []lifecycle.Found
+}
+
+// Server serves a manager's extensions. It is safe for concurrent use; whoever made it closes it, before the manager.
+type Server struct {
+	options Options
+	stop    context.CancelFunc
+	wait    sync.WaitGroup
+
+	mu        sync.Mutex
+	closed    bool
+	endpoints map[lifecycle.Viewer]*endpoint
+}
+
+// New returns a server, which serves nobody yet.
+func New(o Options) (*Server, error) {
+	if o.Manager == nil {
+		return nil, errors.New("mcp: Manager is needed")
+	}
+	o.MaxOutput = cmp.Or(o.MaxOutput, 32<<10)
+	o.PageSize = cmp.Or(o.PageSize, 200)
+	o.Version = cmp.Or(o.Version, "dev")
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Server{options: o, stop: stop, endpoints: map[lifecycle.Viewer]*endpoint{}}
+	s.wait.Go(func() { s.watch(ctx) })
+	return s, nil
+}
+
+// closeTime is how long a client may take to read what is sent to it when a session is closed.
+const closeTime = time.Second
+
+// Serve serves one client over a transport, such as an *mcp.StdioTransport of the SDK, until the client leaves, which is no error, or
+// ctx ends, or the server is closed. Calls under way end with it. A client that takes nothing is waited for no longer than a second.
+func (s *Server) Serve(ctx context.Context, v lifecycle.Viewer, t sdk.Transport) error {
+	e, err := s.endpoint(v)
+	if err != nil {
+		return err
+	}
+	connection, err := e.sdk.Connect(ctx, t, nil)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	own := e.session(connection, nil)
+	over := make(chan error, 1)
+	go func() { over <- connection.Wait() }()
+	select {
+	case err = <-over:
+	case <-ctx.Done():
+		within(closeTime, own.close)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case s.closed:
+		return ErrClosed
+	case errors.Is(err, io.ErrClosedPipe): // the client left while it was written to
+		return nil
+	default:
+		return err
+	}
+}
+
+// Close ends all sessions and the calls under way. It waits a second at most for clients that take nothing. It is idempotent.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	endpoints := s.endpoints
+	s.endpoints = nil
+	s.mu.Unlock()
+	s.stop()
+	s.wait.Wait()
+	within(closeTime, func() {
+		var wait sync.WaitGroup
+		for _, e := range endpoints {
+			for connection := range e.sdk.Sessions() {
+				wait.Go(e.session(connection, nil).close)
+			}
+		}
+		wait.Wait()
+		for _, e := range endpoints {
+			e.wait.Wait()
+		}
+	})
+	return nil
+}
+
+// within does something, and goes on without it when it takes longer.
+func within(most time.Duration, do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	timeout := time.NewTimer(most)
+	defer timeout.Stop()
+	select {
+	case <-done:
+	case <-timeout.C:
+	}
+}
+
+// endpoint is what a viewer is served by.
+func (s *Server) endpoint(v lifecycle.Viewer) (*endpoint, error) {
+	// What is written here has an author, and a scope of its own.
+	if _, err := extension.ParseScope(extension.Scope{Kind: extension.Agent, Owner: v.Agent}.String()); err != nil {
+		return nil, fmt.Errorf("name of the agent: %w", err)
+	}
+	if v.User != "" {
+		if _, err := extension.ParseScope(extension.Scope{Kind: extension.User, Owner: v.User}.String()); err != nil {
+			return nil, fmt.Errorf("name of the user: %w", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	e := s.endpoints[v]
+	if e == nil {
+		e = newEndpoint(s.options, v)
+		s.endpoints[v] = e
+	}
+	return e, nil
+}
+
+// watch has every session told when tools come or go.
+func (s *Server) watch(ctx context.Context) {
+	for {
+		changed := s.options.Manager.Changed()
+		s.mu.Lock()
+		endpoints := make([]*endpoint, 0, len(s.endpoints))
+		for _, e := range s.endpoints {
+			endpoints = append(endpoints, e)
+		}
+		s.mu.Unlock()
+		for _, e := range endpoints {
+			e.sync()
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

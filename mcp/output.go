@@ -1,0 +1,61 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const outputURI = "stile://output/"
+
+// reply shows the output of a call, or what there is room for with a link to the whole.
+func (r *request) reply(output []byte) (*sdk.CallToolResult, error) {
+	if len(output) <= r.options.MaxOutput && !deep(output) {
+		result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(output)}}}
+		structure(result, output)
+		return result, nil
+	}
+	promises := !r.builtin && r.tool.OutputSchema != nil
+	kept := cutJSON(output, r.options.MaxOutput, !r.builtin)
+	note := fmt.Sprintf("This is a part of the result, which has %d bytes; at most %d are shown.", len(output), r.options.MaxOutput)
+	result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(kept)}}}
+	if name := r.session.kept.put(output, len(output)); name != "" {
+		note += fmt.Sprintf(" All of it can be read as the resource %s for %s.", outputURI+name, keepFor)
+		size := int64(len(output))
+		result.Content = append(result.Content, &sdk.ResourceLink{
+			URI: outputURI + name, Name: "output", Title: "All of the result of " + r.tool.Name, MIMEType: "application/json", Size: &size,
+		})
+	}
+	if promises {
+		// A part does not keep the promise of the whole, and clients refuse a result that does not.
+		result.IsError = true
+	} else {
+		structure(result, kept)
+	}
+	result.Content = append(result.Content, &sdk.TextContent{Text: note})
+	return result, nil
+}
+
+// structure adds JSON as structured content, which is an object for clients before 2026-07-28.
+func structure(result *sdk.CallToolResult, output []byte) {
+	if strings.HasPrefix(strings.TrimLeft(string(output[:min(len(output), 16)]), " \t\r\n"), "{") {
+		result.StructuredContent = json.RawMessage(output)
+	}
+}
+
+// addResources offers the outputs that had no room. Only the session that made a call can read its output.
+func (e *endpoint) addResources() {
+	e.sdk.AddResourceTemplate(&sdk.ResourceTemplate{
+		URITemplate: outputURI + "{name}", Name: "output", Title: "Output of a call", MIMEType: "application/json",
+		Description: "All of an output that was too large for a result. Its link is in that result; it is there for a few minutes.",
+	}, func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		output, ok := e.session(r.Session, r.Extra).kept.get(strings.TrimPrefix(r.Params.URI, outputURI), false)
+		if !ok {
+			return nil, sdk.ResourceNotFoundError(r.Params.URI)
+		}
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, MIMEType: "application/json", Text: string(output)}}}, nil
+	})
+}

@@ -1,0 +1,64 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/host"
+)
+
+// hints are what a client may show of one of Stile's own tools.
+type hints struct{ readOnly, destructive, open bool }
+
+// manifestText is a JSON object, or the text of one, as models send both.
+type manifestText struct{ json.RawMessage }
+
+// schemas are what the schemas of Go's types do not say.
+var schemas = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+	reflect.TypeFor[json.RawMessage](): {},
+	reflect.TypeFor[manifestText]():    {Types: []string{"object", "string"}},
+}}
+
+// schemaOf is the schema of a type of ours.
+func schemaOf[T any]() *jsonschema.Schema {
+	s, err := jsonschema.For[T](schemas)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// add adds one of Stile's own tools. Its input and output have the schemas of In and Out.
+func add[In, Out any](e *endpoint, name, title, description string, h hints, do func(*request, context.Context, In) (*sdk.CallToolResult, error)) {
+	output := schemaOf[Out]()
+	// A part of an output, and an error, are of this form too.
+	output.Required, output.AdditionalProperties = nil, nil
+	tool := &sdk.Tool{
+		Name: name, Title: title, Description: description, InputSchema: schemaOf[In](), OutputSchema: output,
+		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: h.readOnly, DestructiveHint: &h.destructive, OpenWorldHint: &h.open},
+	}
+	sdk.AddTool(e.sdk, tool, func(ctx context.Context, call *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
+		r, done, err := e.begin(call, tool)
+		if err != nil {
+			f, _ := explain(err, host.Usage{})
+			return f.result(false), nil, nil
+		}
+		defer done()
+		r.builtin = true
+		if len(call.Params.Arguments) > 0 { // the SDK has checked them, and gives them in an order and a spelling of its own
+			in = *new(In)
+			if err := json.Unmarshal(call.Params.Arguments, &in); err != nil {
+				return nil, nil, err
+			}
+		}
+		result, err := do(r, ctx, in)
+		if err != nil {
+			result, err = r.fail(err, host.Usage{})
+		}
+		return result, nil, err
+	})
+}

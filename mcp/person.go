@@ -1,0 +1,120 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+// question is what a person is asked: whether this may be. It is bound to the release and the digest that are shown.
+type question struct {
+	out    writeOutput
+	grants []extension.Binding // what it would get
+}
+
+const (
+	questionName = "approve"
+	// From this version of the protocol on, a server asks by an answer, and the client calls again with what its person said.
+	askByAnswer = "2026-07-28"
+)
+
+// person is the name of the client, when the operator's policy says that a person sits at it and it can ask; or else empty.
+func (r *request) person() string {
+	client, can := r.call.ClientInfo(), r.call.ClientCapabilities()
+	if client == nil || can == nil || can.Elicitation == nil || can.Elicitation.Form == nil && can.Elicitation.URL != nil {
+		return ""
+	}
+	if !r.options.Manager.Policy().Person(client.Name) {
+		return ""
+	}
+	return client.Name
+}
+
+// ask has the client ask its person, if it is one that does; otherwise the request waits.
+func (r *request) ask(ctx context.Context, q question) (*sdk.CallToolResult, error) {
+	if r.person() == "" {
+		return r.answer(q.out)
+	}
+	params := q.params(r.viewer)
+	if r.call.ProtocolVersion() >= askByAnswer {
+		return &sdk.CallToolResult{
+			InputRequests: sdk.InputRequestMap{questionName: params},
+			RequestState:  r.session.asking.put(q, 1),
+		}, nil
+	}
+	asking, cancel := context.WithTimeout(ctx, keepFor)
+	defer cancel()
+	said, err := r.call.Session.Elicit(asking, params)
+	if err != nil {
+		q.out.Message = "Your user could not be asked. " + q.out.Message
+		r.options.Logger.Warn("ask a person", "error", err)
+		return r.answer(q.out)
+	}
+	return r.decide(ctx, q, said)
+}
+
+// answered is the result of a call that comes again with what a person said; nil when this is another call. The state that the
+// client brings names a question of this session that nobody answered yet, or nothing.
+func (r *request) answered(ctx context.Context) (*sdk.CallToolResult, error) {
+	if r.call.Params.RequestState == "" && len(r.call.Params.InputResponses) == 0 {
+		return nil, nil
+	}
+	q, ok := r.session.asking.get(r.call.Params.RequestState, true)
+	if !ok {
+		return nil, mistake("this question was answered already, or never asked")
+	}
+	said, _ := r.call.Params.InputResponses[questionName].(*sdk.ElicitResult)
+	return r.decide(ctx, q, said)
+}
+
+// decide does what a person said. Whoever calls has made sure that a person was asked.
+func (r *request) decide(ctx context.Context, q question, said *sdk.ElicitResult) (*sdk.CallToolResult, error) {
+	client := r.person()
+	if client == "" || said == nil || said.Action != "accept" || said.Content[questionName] != true {
+		q.out.Message = "Your user did not approve it now. " + q.out.Message
+		return r.answer(q.out)
+	}
+	release, err := r.options.Manager.Approve(ctx, lifecycle.Decision{
+		Release: q.out.Release, Digest: q.out.Digest, By: "user:" + cmp.Or(r.viewer.User, extension.Local), Via: "elicitation:" + client,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.sync()
+	q.out.State = string(release.State)
+	q.out.say()
+	return r.answer(q.out)
+}
+
+// params are the question as the person reads it.
+func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The agent %s asks to use the extension %s %s (%s), which it wrote.\n", v.Agent, q.out.Extension, q.out.Version, q.out.Scope)
+	for _, t := range q.out.Tools {
+		fmt.Fprintf(&b, "Tool %s: %s\n", t.Name, abi.PrintableCut(strings.ReplaceAll(t.Description, "\n", " "), 200))
+	}
+	for _, g := range q.grants {
+		for _, line := range extension.Describe(g) {
+			fmt.Fprintf(&b, "It %s (env.%s).\n", line, g.Name)
+		}
+	}
+	if len(q.out.Changes) > 0 {
+		b.WriteString("What is different from before:\n" + strings.Join(q.out.Changes, "\n") + "\n")
+	}
+	fmt.Fprintf(&b, "Request %d, version %s. `stile ext show %d` shows the code.", q.out.Release, q.out.Digest[:min(12, len(q.out.Digest))], q.out.Release)
+	return &sdk.ElicitParams{
+		Mode:    "form",
+		Message: abi.PrintableCut(b.String(), maxMessage),
+		RequestedSchema: map[string]any{
+			"type": "object", "required": []string{questionName},
+			"properties": map[string]any{questionName: map[string]any{"type": "boolean", "title": "Let it use this", "default": false}},
+		},
+	}
+}

@@ -1,0 +1,132 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/console"
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/host"
+)
+
+// request is one tools/call.
+type request struct {
+	*endpoint
+	session *session
+	call    *sdk.CallToolRequest
+	tool    *sdk.Tool
+	builtin bool // the tool is one of Stile's own
+	logs    logs
+}
+
+// begin takes a call in, unless the session has too many under way. done lets go of it.
+func (e *endpoint) begin(call *sdk.CallToolRequest, tool *sdk.Tool) (r *request, done func(), err error) {
+	s := e.session(call.Session, call.Extra)
+	select {
+	case s.calls <- struct{}{}:
+		return &request{endpoint: e, session: s, call: call, tool: tool}, func() { <-s.calls }, nil
+	default:
+		return nil, nil, mistake("too many calls are under way; wait for some of them")
+	}
+}
+
+// caller calls a registered tool.
+func (e *endpoint) caller(tool *sdk.Tool) sdk.ToolHandler {
+	return func(ctx context.Context, call *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		r, done, err := e.begin(call, tool)
+		if err != nil {
+			f, _ := explain(err, host.Usage{})
+			return f.result(tool.OutputSchema != nil), nil
+		}
+		defer done()
+		result, err := e.options.Manager.Call(ctx, lifecycle.Call{
+			Viewer: e.viewer, Tool: tool.Name, Input: call.Params.Arguments, Log: r.log(ctx), Limits: e.options.Limits,
+		})
+		if err != nil {
+			return r.fail(err, result.Usage)
+		}
+		return r.reply(result.Output)
+	}
+}
+
+// fail tells of a failure. A call that was taken back has no answer.
+func (r *request) fail(err error, usage host.Usage) (*sdk.CallToolResult, error) {
+	f, ok := explain(err, usage)
+	if !ok {
+		r.options.Logger.Error("a call over MCP", "tool", r.tool.Name, "error", err)
+	}
+	if f.Kind == "cancelled" {
+		return nil, errors.New(f.Message)
+	}
+	f.Logs = r.logs.last()
+	return f.result(!r.builtin && r.tool.OutputSchema != nil), nil
+}
+
+// log takes what a tool logs: it is sent to a client that wants it, and its end is shown when the call fails.
+func (r *request) log(ctx context.Context) func(console.Level, string) {
+	return func(level console.Level, message string) {
+		message = abi.Printable(message)
+		r.logs.add(level.String() + ": " + message)
+		_ = r.call.Session.Log(ctx, &sdk.LoggingMessageParams{Level: levels[level], Logger: r.tool.Name, Data: message}) //nolint:staticcheck // as in newEndpoint; a client that is gone reads no log
+	}
+}
+
+// levels are the levels of RFC 5424 by those of a console.
+var levels = map[console.Level]sdk.LoggingLevel{ //nolint:staticcheck // as in newEndpoint
+	console.Trace: "debug", console.Debug: "debug", console.Info: "info", console.Warn: "warning", console.Error: "error",
+}
+
+// progress tells how far a call is, of total steps, to a client that wants to know.
+func (r *request) progress(ctx context.Context, step, total int, text string) {
+	token := r.call.Params.GetProgressToken()
+	if token == nil {
+		return
+	}
+	_ = r.call.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ // a client that is gone needs none
+		ProgressToken: token, Progress: float64(step), Total: float64(total), Message: abi.PrintableCut(text, 500),
+	})
+}
+
+// logs keeps the last lines of a log.
+type logs struct {
+	mu    sync.Mutex
+	lines []string
+	bytes int
+	cut   bool
+}
+
+const maxLogs = 4 << 10 // bytes of a log that are shown
+
+func (l *logs) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line = abi.Cut(line, maxLogs)
+	l.lines, l.bytes = append(l.lines, line), l.bytes+len(line)+1
+	for l.bytes > maxLogs && len(l.lines) > 1 {
+		l.bytes -= len(l.lines[0]) + 1
+		l.lines, l.cut = l.lines[1:], true
+	}
+}
+
+func (l *logs) last() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut {
+		return append([]string{"..."}, l.lines...)
+	}
+	return l.lines
+}
+
+// answer is the answer of one of Stile's own tools.
+func (r *request) answer(value any) (*sdk.CallToolResult, error) {
+	output, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return r.reply(output)
+}

@@ -1,0 +1,95 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxCalls is how many calls of a session may be under way.
+const maxCalls = 64
+
+var (
+	errSessionOver = fmt.Errorf("the session is over: %w", context.Canceled)
+	errClientGone  = fmt.Errorf("the client is gone: %w", context.Canceled)
+)
+
+// session is what there is of one client beside the SDK's session.
+type session struct {
+	sdk    *sdk.ServerSession
+	ctx    context.Context // ends with the session
+	end    context.CancelFunc
+	calls  chan struct{} // holds one for each call under way
+	owner  string        // hash of the token that it came with over HTTP
+	kept   *shelf[[]byte]
+	asking *shelf[question]
+}
+
+// session returns what belongs to a session of the SDK.
+func (e *endpoint) session(connection *sdk.ServerSession, extra *sdk.RequestExtra) *session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.sessions[connection]
+	if s == nil {
+		s = &session{sdk: connection, calls: make(chan struct{}, maxCalls), kept: newShelf[[]byte](maxKept), asking: newShelf[question](maxAsking)}
+		if extra != nil && extra.TokenInfo != nil {
+			s.owner = extra.TokenInfo.UserID
+		}
+		s.ctx, s.end = context.WithCancel(context.Background())
+		e.sessions[connection] = s
+		e.wait.Go(func() {
+			_ = connection.Wait() // why it ended is for whoever serves it
+			s.end()
+			e.mu.Lock()
+			delete(e.sessions, connection)
+			e.mu.Unlock()
+		})
+	}
+	return s
+}
+
+// close ends the calls under way, for which the SDK would wait, and then the session.
+func (s *session) close() {
+	s.end()
+	_ = s.sdk.Close() // the connection may be gone already
+}
+
+// find returns the session of an owner that has this number, if it made any call.
+func (e *endpoint) find(id, owner string) *session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for connection, s := range e.sessions {
+		if connection.ID() == id && s.owner == owner {
+			return s
+		}
+	}
+	return nil
+}
+
+// connections counts the sessions of the SDK.
+func (e *endpoint) connections() (n int) {
+	for range e.sdk.Sessions() {
+		n++
+	}
+	return n
+}
+
+// within returns the context of a call: it ends when the client cancels the call or leaves, with the session, and with the HTTP request
+// that asked for it, since nobody else can receive its result. Whatever ends it is context.Canceled.
+func (s *session) within(call context.Context, extra *sdk.RequestExtra) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(call))
+	stops := []func() bool{
+		context.AfterFunc(call, func() { cancel(nil) }),
+		context.AfterFunc(s.ctx, func() { cancel(errSessionOver) }),
+	}
+	if request := requestContext(extra); request != nil {
+		stops = append(stops, context.AfterFunc(request, func() { cancel(errClientGone) }))
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel(nil)
+	}
+}

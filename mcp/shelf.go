@@ -1,0 +1,71 @@
+package mcp
+
+import (
+	"crypto/rand"
+	"sync"
+	"time"
+)
+
+const (
+	// Outputs and questions are there for so long.
+	keepFor   = 10 * time.Minute
+	maxKept   = 16 << 20 // bytes of outputs of a session
+	maxAsking = 16       // questions of a session
+)
+
+// shelf keeps things under names that nobody can guess, the latest of them: as many as have room, and none for longer than keepFor.
+type shelf[T any] struct {
+	room int
+
+	mu    sync.Mutex
+	items []item[T] // the oldest first
+	used  int
+}
+
+type item[T any] struct {
+	name  string
+	value T
+	size  int
+	until time.Time
+}
+
+func newShelf[T any](room int) *shelf[T] { return &shelf[T]{room: room} }
+
+// put returns the name of what is put there, or "" when it is larger than the shelf.
+func (s *shelf[T]) put(value T, size int) string {
+	if size > s.room {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for len(s.items) > 0 && (s.used+size > s.room || now.After(s.items[0].until)) {
+		s.used -= s.items[0].size
+		s.items[0] = item[T]{} // let it go
+		s.items = s.items[1:]
+	}
+	name := rand.Text()
+	s.items = append(s.items, item[T]{name, value, size, now.Add(keepFor)})
+	s.used += size
+	return name
+}
+
+// get returns what has this name; with take it is gone afterwards.
+func (s *shelf[T]) get(name string, take bool) (value T, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, found := range s.items {
+		if found.name != name {
+			continue
+		}
+		if time.Now().After(found.until) {
+			return value, false
+		}
+		if take {
+			s.used -= found.size
+			s.items = append(s.items[:i], s.items[i+1:]...)
+		}
+		return found.value, true
+	}
+	return value, false
+}

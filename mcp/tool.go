@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+// maxSchemaDepth is how deep a schema that is shown nests; the host allows no more either.
+const maxSchemaDepth = 128
+
+// toolOf is how a client sees a tool. What its author wrote shows all its characters.
+func toolOf(t lifecycle.Tool) (*sdk.Tool, error) {
+	tool := &sdk.Tool{
+		Name: t.Name, Description: abi.Printable(t.Definition.Description), Annotations: annotations(t),
+		Meta: sdk.Meta{"stile/extension": t.Extension, "stile/scope": t.Scope.String(), "stile/digest": t.Digest},
+	}
+	schema, err := readSchema(t.Definition.InputSchema)
+	if err != nil {
+		return nil, err
+	}
+	if schema == true {
+		schema = map[string]any{}
+	}
+	input, ok := schema.(map[string]any)
+	if !ok || !admitsObject(input["type"]) {
+		return nil, errors.New("its input is not an object")
+	}
+	input["type"] = "object" // the protocol demands that it is said
+	tool.InputSchema = input
+	if t.Definition.OutputSchema != nil {
+		schema, err := readSchema(*t.Definition.OutputSchema)
+		if err != nil {
+			return nil, err
+		}
+		// Clients before 2026-07-28 refuse a whole list of tools for one with another result than an object.
+		if output, ok := schema.(map[string]any); ok && output["type"] == "object" {
+			tool.OutputSchema = output
+		}
+	}
+	return tool, nil
+}
+
+// admitsObject says of the type of a schema whether an object can be of it.
+func admitsObject(typ any) bool {
+	several, _ := typ.([]any)
+	return typ == nil || typ == "object" || slices.Contains(several, any("object"))
+}
+
+// readSchema reads a schema as it can be shown.
+func readSchema(text string) (any, error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var schema any
+	if err := d.Decode(&schema); err != nil {
+		return nil, err
+	}
+	return printable(schema, 0)
+}
+
+// printable has every text in a schema show all its characters, and takes out what would have a client send headers.
+func printable(value any, depth int) (any, error) {
+	if depth > maxSchemaDepth {
+		return nil, errors.New("its schema is nested too deep")
+	}
+	var err error
+	switch v := value.(type) {
+	case string:
+		return abi.Printable(v), nil
+	case []any:
+		for i := range v {
+			if v[i], err = printable(v[i], depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return v, nil
+	case map[string]any:
+		made := make(map[string]any, len(v))
+		for key, field := range v {
+			if key == "x-mcp-header" {
+				continue
+			}
+			if made[abi.Printable(key)], err = printable(field, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return made, nil
+	default:
+		return v, nil
+	}
+}
+
+// annotations say what a tool may do by the bindings that it has. What its author says of it is believed where it claims no less.
+func annotations(t lifecycle.Tool) *sdk.ToolAnnotations {
+	changes, open := false, false
+	for _, b := range t.Bindings {
+		c, o := reach(b.Grant)
+		changes, open = changes || c, open || o
+	}
+	return &sdk.ToolAnnotations{
+		ReadOnlyHint: !changes, DestructiveHint: &changes, OpenWorldHint: &open,
+		IdempotentHint: !changes || t.Definition.Annotations.Idempotent,
+	}
+}
+
+// reach says of a grant whether it can change something, and whether it reaches beyond this machine.
+func reach(g extension.Grant) (changes, open bool) {
+	switch g := g.(type) {
+	case extension.HTTP:
+		for _, rule := range g.Rules {
+			for _, method := range rule.Methods {
+				changes = changes || method != "GET" && method != "HEAD" && method != "OPTIONS"
+			}
+		}
+		return changes, true
+	case extension.Workspace:
+		return g.Access != extension.Read, false
+	case extension.Dir:
+		return g.Access != extension.Read, false
+	case extension.KV:
+		return true, false
+	case extension.Clock, extension.Random, extension.Console, extension.Blob:
+		return false, false
+	default: // the capabilities of an embedder, and tools
+		return true, true
+	}
+}

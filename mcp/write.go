@@ -1,0 +1,270 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/extension/trial"
+	"github.com/stilehost/stile/host"
+)
+
+const writeDescription = `Writes an extension: one or several tools in TypeScript, which run in a sandbox. It is checked, built and tested; then its tools are in the list, as EXTENSION_TOOL, or it waits for a person when it asks for more than the operator's policy approves by itself. An extension of the same name is updated; when anything fails, what was there stays.
+
+manifest, e.g.: {"name": "weather", "version": "1.0.0", "description": "Forecasts", "tools": ["forecast"], "permissions": {"network": ["api.example.com"]}, "tests": [{"tool": "forecast", "input": {"city": "Rome"}, "expect": {"celsius": 21}, "env": {...}}]}
+permissions, each only if it is needed: "network": [hosts], "workspace": "read" | "read-write", "kv": true. Narrower ones go into "bindings". "dependencies": {"zod": "^4.0.0"} are npm packages.
+
+source is one module, e.g.:
+import { extension } from "stile";
+export default extension({ tools: { forecast: {
+  description: "Forecast for a city",
+  input: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+  run: async ({ city }, env) => { const r = await fetch("https://api.example.com/?q=" + encodeURIComponent(city)); return await r.json(); },
+} } });
+Plain exported functions are tools too: export async function forecast(city: string) { ... }
+Through env: env.kv.get/set/delete/list, env.workspace.read/write/list/edit/grep; console.log, Date and Math.random work. There is no other access: no files, processes or network beyond the permissions.`
+
+type writeInput struct {
+	Manifest manifestText      `json:"manifest" jsonschema:"the manifest: a JSON object"`
+	Source   string            `json:"source,omitempty" jsonschema:"the TypeScript source, when it is one file"`
+	Files    map[string]string `json:"files,omitempty" jsonschema:"the sources by path, when there are several; in place of source"`
+	Entry    string            `json:"entry,omitempty" jsonschema:"the path in files of the module with the default export; default index.ts or the like"`
+	Scope    string            `json:"scope,omitempty" jsonschema:"for whom it is: agent (you, the default), user, or shared; of the latter a person decides"`
+}
+
+type generateInput struct {
+	Description string `json:"description" jsonschema:"what the tools are to do, with inputs, results and the services to use"`
+	New         bool   `json:"new,omitempty" jsonschema:"write another one though there are tools that seem to do it"`
+	Scope       string `json:"scope,omitempty" jsonschema:"for whom it is: agent (you, the default), user, or shared; of the latter a person decides"`
+}
+
+// writeOutput is what came of a draft.
+type writeOutput struct {
+	State     string `json:"state" jsonschema:"active: the tools can be called; pending: a person has to approve it first; existing: nothing was written, as these tools seem to do it"`
+	Message   string `json:"message"`
+	Extension string `json:"extension,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Scope     string `json:"scope,omitempty"`
+	Release   int64  `json:"release,omitempty" jsonschema:"the number by which a person approves it"`
+	Digest    string `json:"digest,omitempty"`
+	// Unchanged is set when this version was active already.
+	Unchanged bool         `json:"unchanged,omitempty"`
+	Tools     []toolOutput `json:"tools"`
+	Tests     []testOutput `json:"tests,omitempty"`
+	// Uses is what it may use, by the names in env; Changes how that differs from before, Cut what the operator allows nobody.
+	Uses    map[string]any `json:"uses,omitempty" jsonschema:"what it may use, by the names in env"`
+	Changes []string       `json:"changes,omitempty" jsonschema:"how what it may use differs from the version before"`
+	Cut     []string       `json:"cut,omitempty" jsonschema:"what it asks for and does not get, as the operator allows it nobody"`
+	// TookMS is how long each stage took.
+	TookMS map[string]float64 `json:"took_ms,omitempty" jsonschema:"how long each stage took, in milliseconds"`
+}
+
+type toolOutput struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+type testOutput struct {
+	Name    string             `json:"name,omitempty"`
+	Tool    string             `json:"tool"`
+	Passed  bool               `json:"passed"`
+	Problem *extension.Problem `json:"problem,omitempty"`
+	Logs    []string           `json:"logs,omitempty"`
+	TookMS  float64            `json:"took_ms"`
+}
+
+// stages is in how many steps a draft is written.
+var stages = []extension.Stage{
+	extension.StageValidate, extension.StageResolve, extension.StageBundle, extension.StageImage, extension.StageReport, extension.StageTest, extension.StagePolicy,
+}
+
+func (e *endpoint) addWriting() {
+	add[writeInput, writeOutput](e, "extension_write", "Write an extension", writeDescription, hints{}, func(r *request, ctx context.Context, in writeInput) (*sdk.CallToolResult, error) {
+		if result, err := r.answered(ctx); result != nil || err != nil {
+			return result, err
+		}
+		draft, err := r.draft(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		written, err := e.options.Manager.Write(ctx, draft)
+		if err != nil {
+			return nil, err
+		}
+		return r.written(ctx, written)
+	})
+	if e.options.Generate == nil {
+		return
+	}
+	const description = "Has a model write an extension from a description, mends it until it is built and passes its tests, and writes it as extension_write does. " +
+		"It takes a while; when you can write the source yourself, extension_write is faster."
+	add[generateInput, writeOutput](e, "extension_generate", "Generate an extension", description, hints{open: true}, func(r *request, ctx context.Context, in generateInput) (*sdk.CallToolResult, error) {
+		if result, err := r.answered(ctx); result != nil || err != nil {
+			return result, err
+		}
+		scope, err := e.scope(in.Scope)
+		if err != nil {
+			return nil, err
+		}
+		step := 0
+		made, err := e.options.Generate(ctx, GenerateRequest{
+			Description: in.Description, New: in.New, Scope: scope, Author: e.viewer.String(), Via: via,
+			Progress: func(text string) { step++; r.progress(ctx, step, 0, text) },
+		})
+		if err != nil {
+			return r.ungenerated(err)
+		}
+		if made.Written == nil {
+			return r.existing(made.Existing)
+		}
+		return r.written(ctx, made.Written)
+	})
+}
+
+// ungenerated tells why nothing was generated. What a generator says is for who asked it.
+func (r *request) ungenerated(err error) (*sdk.CallToolResult, error) {
+	if _, ok := explain(err, host.Usage{}); ok {
+		return nil, err
+	}
+	f := failure{Kind: "failed", Message: abi.PrintableCut(err.Error(), maxMessage)}
+	return f.result(false), nil
+}
+
+// existing offers what there is.
+func (r *request) existing(found []lifecycle.Found) (*sdk.CallToolResult, error) {
+	out := writeOutput{State: "existing", Tools: []toolOutput{}, Message: "These tools seem to do it already. If none does, call this again with new."}
+	for _, f := range found {
+		out.Tools = append(out.Tools, toolOutput{f.Name, abi.Printable(f.Description)})
+	}
+	return r.answer(out)
+}
+
+// via is how the audit log names what came over MCP.
+const via = "mcp"
+
+func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, error) {
+	scope, err := r.scope(in.Scope)
+	if err != nil {
+		return lifecycle.Draft{}, err
+	}
+	d := lifecycle.Draft{Scope: scope, Entry: in.Entry, Author: r.viewer.String(), Via: via, Files: map[string][]byte{}}
+	if d.Manifest, err = readManifest(in.Manifest.RawMessage); err != nil {
+		return d, err
+	}
+	switch {
+	case in.Source != "" && len(in.Files) > 0:
+		return d, mistake("there are both source and files; give one of them")
+	case in.Source != "":
+		d.Files["tool.ts"] = []byte(in.Source)
+	default:
+		for name, text := range in.Files {
+			d.Files[name] = []byte(text)
+		}
+	}
+	d.Progress = func(stage extension.Stage) { r.progress(ctx, slices.Index(stages, stage), len(stages), string(stage)) }
+	return d, nil
+}
+
+// readManifest takes a manifest as an object, or as the text of one, and breaks it into lines, so that problems have places.
+func readManifest(raw json.RawMessage) ([]byte, error) {
+	if text := ""; json.Unmarshal(raw, &text) == nil {
+		return []byte(text), nil
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", "  "); err != nil {
+		return nil, mistake("manifest is a JSON object")
+	}
+	return b.Bytes(), nil
+}
+
+// written tells what came of a draft. When it waits for a person, and the client is one that asks its person, it does.
+func (r *request) written(ctx context.Context, w *lifecycle.Written) (*sdk.CallToolResult, error) {
+	r.sync() // the next list of tools has it
+	out := &writeOutput{
+		State: string(w.Release.State), Extension: w.Release.Name, Version: w.Version.Manifest.Version, Scope: w.Release.Scope.String(),
+		Release: w.Release.ID, Digest: w.Release.Digest, Unchanged: w.Unchanged, Tools: []toolOutput{}, TookMS: map[string]float64{},
+		Changes: texts(w.Changes), Cut: texts(w.Cut), Tests: testsOf(w.Tests),
+	}
+	for _, t := range w.Version.Tools {
+		out.Tools = append(out.Tools, toolOutput{extension.ToolName(w.Release.Name, t.Name), abi.Printable(t.Description)})
+	}
+	for stage, took := range w.Took {
+		out.TookMS[string(stage)] = milliseconds(took)
+	}
+	granted, _ := r.options.Manager.Policy().Limit(w.Version.Manifest.Bindings)
+	var err error
+	if out.Uses, err = uses(granted); err != nil {
+		return nil, err
+	}
+	out.say()
+	if w.Release.State == lifecycle.Pending {
+		return r.ask(ctx, question{*out, granted})
+	}
+	return r.answer(out)
+}
+
+// say says what to do next.
+func (o *writeOutput) say() {
+	names := make([]string, len(o.Tools))
+	for i, t := range o.Tools {
+		names[i] = t.Name
+	}
+	if o.State == string(lifecycle.Active) {
+		o.Message = strings.Join(names, ", ") + " can be called now."
+		return
+	}
+	o.Message = fmt.Sprintf("It is built and waits for a person, as it asks for more than the policy approves by itself. Tell your user to decide about request %d, with `stile ext approve %d` or on the page of `stile serve`; "+
+		"no tool that you can call approves it. A version that is active already serves meanwhile.", o.Release, o.Release)
+}
+
+// uses shows bindings as a manifest has them.
+func uses(bindings []extension.Binding) (map[string]any, error) {
+	shown := map[string]any{}
+	for _, b := range bindings {
+		text, err := json.Marshal(b)
+		if err != nil {
+			return nil, fmt.Errorf("encode a binding: %w", err)
+		}
+		var value any
+		if err := json.Unmarshal(text, &value); err != nil {
+			return nil, fmt.Errorf("decode a binding: %w", err)
+		}
+		shown[b.Name] = value
+	}
+	return shown, nil
+}
+
+func texts(changes []extension.Change) []string {
+	var all []string
+	for _, c := range changes {
+		all = append(all, abi.Printable(c.String()))
+	}
+	return all
+}
+
+func testsOf(results []trial.Result) []testOutput {
+	var all []testOutput
+	for _, t := range results {
+		all = append(all, testOutput{abi.Printable(t.Name), t.Tool, t.Passed, t.Problem, printed(t.Log), milliseconds(t.Duration)})
+	}
+	return all
+}
+
+func printed(lines []string) []string {
+	var all []string
+	for _, line := range lines {
+		all = append(all, abi.Printable(line))
+	}
+	return all
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
