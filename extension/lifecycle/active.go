@@ -91,6 +91,9 @@ func (m *Manager) refresh(ctx context.Context) error {
 func (m *Manager) reload(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.closed {
+		return nil
+	}
 	var now int64
 	releases := map[int64]*active{}
 	ended := map[int64]error{}
