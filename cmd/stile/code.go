@@ -34,7 +34,7 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
 	if (c.File == "") == (c.Code == "") {
 		return usagef("write a file, or the code with -e")
 	}
-	if c.File == "-" && c.callFlags.Input == "-" {
+	if c.File == "-" && c.Input == "-" {
 		return usagef("stdin is either the code or its input")
 	}
 	limits, err := parseLimits(c.Limit)

@@ -89,14 +89,19 @@ func (f scopeFlag) viewer(where settings) (v lifecycle.Viewer, err error) {
 	if err != nil {
 		return v, err
 	}
-	switch scope.Kind {
-	case extension.User:
-		v.User = scope.Owner
-	case extension.Agent:
-		v.Agent = scope.Owner
+	v = viewerOf(scope)
+	if v.Agent != "" {
 		v.User, err = where.owner()
 	}
 	return v, err
+}
+
+// viewerOf sees a scope and what is shared.
+func viewerOf(scope extension.Scope) lifecycle.Viewer {
+	if scope.Kind == extension.Agent {
+		return lifecycle.Viewer{Agent: scope.Owner}
+	}
+	return lifecycle.Viewer{User: scope.Owner} // of what is shared there is no owner
 }
 
 // owner is the person's name as scopes have it.

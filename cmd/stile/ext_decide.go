@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
@@ -92,20 +91,6 @@ func (e *extensions) waiting(ctx context.Context, request string, flag scopeFlag
 	}
 	if err == nil {
 		err = &lifecycle.NotFoundError{What: fmt.Sprintf("request for %s that waits in scope %s; stile ext list shows what waits", line(request, 64), scope)}
-	}
-	return r, err
-}
-
-// isActive is the active release of an extension.
-func (e *extensions) isActive(ctx context.Context, scope extension.Scope, name string) (r lifecycle.Release, err error) {
-	all, err := e.History(ctx, scope, name)
-	for _, r := range all {
-		if r.State == lifecycle.Active {
-			return r, err
-		}
-	}
-	if err == nil {
-		err = &lifecycle.NotFoundError{What: fmt.Sprintf("extension %s that is active in scope %s", name, scope)}
 	}
 	return r, err
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
 type extList struct {
 	scopeFlag
+	All  bool `help:"List the extensions of all scopes."`
 	JSON bool `name:"json" help:"Print as JSON."`
 }
 
@@ -22,17 +25,14 @@ Examples:
 
     stile ext list
     stile ext list --scope agent:claude
+    stile ext list --all
     stile ext list --json`
 }
 
 // Run implements the command.
 func (c *extList) Run(ctx context.Context, s *streams) error {
 	return withExtensions(ctx, s, func(e *extensions) error {
-		viewer, err := c.viewer(e.settings)
-		if err != nil {
-			return err
-		}
-		all, err := e.List(ctx, viewer)
+		all, err := c.list(ctx, e)
 		if err != nil {
 			return err
 		}
@@ -66,6 +66,39 @@ func (c *extList) Run(ctx context.Context, s *streams) error {
 		_, err = io.WriteString(s.out, text)
 		return err
 	})
+}
+
+// list lists what the scope sees, or everything.
+func (c *extList) list(ctx context.Context, e *extensions) ([]lifecycle.Extension, error) {
+	if !c.All {
+		viewer, err := c.viewer(e.settings)
+		if err != nil {
+			return nil, err
+		}
+		return e.List(ctx, viewer)
+	}
+	active, err := e.Active(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pending, err := e.Pending(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var scopes []extension.Scope
+	for _, r := range append(active, pending...) {
+		scopes = append(scopes, r.Scope)
+	}
+	slices.SortFunc(scopes, extension.Scope.Compare)
+	var all []lifecycle.Extension
+	for _, scope := range slices.Compact(scopes) {
+		seen, err := e.List(ctx, viewerOf(scope))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, slices.DeleteFunc(seen, func(one lifecycle.Extension) bool { return one.Scope != scope })...)
+	}
+	return all, nil
 }
 
 // stateText says how an extension is, in a few words.

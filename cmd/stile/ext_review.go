@@ -195,14 +195,7 @@ func (c *extShow) Run(ctx context.Context, s *streams) error {
 
 // toolStates are the tools of a release, if it is active or pending.
 func (e *extensions) toolStates(ctx context.Context, r lifecycle.Release) ([]lifecycle.ToolState, error) {
-	v := lifecycle.Viewer{}
-	switch r.Scope.Kind {
-	case extension.User:
-		v.User = r.Scope.Owner
-	case extension.Agent:
-		v.Agent = r.Scope.Owner
-	}
-	all, err := e.List(ctx, v)
+	all, err := e.List(ctx, viewerOf(r.Scope))
 	for _, one := range all {
 		if one.Scope == r.Scope && one.Name == r.Name {
 			return one.Tools, err

@@ -114,12 +114,12 @@ func (e *extensions) generateForAgents(ctx context.Context, f modelFlags) (func(
 		draft := lifecycle.Draft{
 			Scope: r.Scope, Author: r.Author, Via: r.Via, Progress: func(stage extension.Stage) { r.Progress(stages[stage]) },
 		}
-		v := lifecycle.Viewer{}
-		if agent, ok := strings.CutPrefix(r.Author, "agent:"); ok {
-			v.Agent = agent
+		author, err := extension.ParseScope(r.Author)
+		if err != nil {
+			return mcp.Generated{}, err
 		}
 		g := &generate.Generator{Model: model}
-		made, err := e.generate(ctx, g, v, generate.Request{Description: r.Description, New: r.New}, draft)
+		made, err := e.generate(ctx, g, viewerOf(author), generate.Request{Description: r.Description, New: r.New}, draft)
 		return mcp.Generated{Written: made.written, Existing: made.exists}, err
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/mcp"
 )
@@ -66,13 +67,22 @@ func serving(ctx context.Context, s *streams, agent, user string) (v lifecycle.V
 			return v, nil, err
 		}
 	}
-	for _, scope := range []scopeFlag{{"agent:" + agent}, {"user:" + v.User}} {
-		if _, err := scope.scope(where); err != nil {
-			return v, nil, err
-		}
+	if err := checkViewer(v); err != nil {
+		return v, nil, err
 	}
 	e, err = openExtensions(context.WithoutCancel(ctx), s, sessionOptions{many: true})
 	return v, e, err
+}
+
+// checkViewer checks names that somebody gave.
+func checkViewer(v lifecycle.Viewer) error {
+	if _, err := extension.ParseScope("agent:" + v.Agent); err != nil {
+		return usagef("name of the agent: %w", err)
+	}
+	if _, err := extension.ParseScope("user:" + v.User); err != nil {
+		return usagef("name of the user: %w", err)
+	}
+	return nil
 }
 
 // newServer makes a server of the store. It is closed before the store.
@@ -81,7 +91,7 @@ func (e *extensions) newServer(ctx context.Context, f modelFlags) (*mcp.Server, 
 	if err != nil {
 		return nil, err
 	}
-	return mcp.New(mcp.Options{
+	return mcp.New(mcp.Options{ //nolint:contextcheck // it lives until it is closed
 		Manager: e.Manager, Evaluator: e.evaluator, Generate: generate, Version: readVersions().Stile, Logger: e.logger,
 	})
 }

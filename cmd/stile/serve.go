@@ -80,7 +80,7 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return &usageError{err}
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }() // the server may have closed it
 	at := listener.Addr().(*net.TCPAddr).AddrPort()
 	e.own.Add(at)
 	if c.AddressFile != "" {

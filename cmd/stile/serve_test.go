@@ -3,6 +3,14 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -10,6 +18,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -133,7 +142,10 @@ func (h *home) eventually(is func() bool) {
 func (h *home) serve(args ...string) (server *exec.Cmd, address string, stderr *bufio.Reader) {
 	h.t.Helper()
 	file := filepath.Join(h.t.TempDir(), "address")
-	server = h.command(append([]string{"serve", "--listen", "127.0.0.1:0", "--address-file", file}, args...)...)
+	if len(args) == 0 {
+		args = []string{"--listen", "127.0.0.1:0"}
+	}
+	server = h.command(append([]string{"serve", "--address-file", file}, args...)...)
 	pipe, err := server.StderrPipe()
 	if err != nil {
 		h.t.Fatal(err)
@@ -297,4 +309,80 @@ func TestServeOperatorToken(t *testing.T) {
 	if err := server.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestServeTLS serves over TLS under the names of the certificate, and no others.
+func TestServeTLS(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.stile("ext", "add", h.extension("quick", "1.0.0", "return 42"))
+	token := strings.TrimSpace(h.stile("serve", "token", "add", "claude"))
+	cert, key, roots := certificate(t, "agents.example.test")
+	server, address, _ := h.serve("--listen", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, "127.0.0.1:"+port)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	named := &http.Client{Transport: bearer{token, transport}}
+	says(t, connect(t, &sdk.StreamableClientTransport{Endpoint: "https://agents.example.test:" + port + "/mcp", HTTPClient: named, MaxRetries: -1}), "quick_get", "42")
+	for _, path := range []string{"/mcp", "/"} {
+		r, err := http.NewRequestWithContext(h.ctx, http.MethodGet, "https://agents.example.test:"+port+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "evil.example.test"
+		response, err := named.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("%s under another name: status %d", path, response.StatusCode)
+		}
+	}
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// certificate writes a certificate for a name that signs itself.
+func certificate(t *testing.T, name string) (cert, key string, roots *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots = x509.NewCertPool()
+	roots.AddCert(parsed)
+	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
+	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: encoded}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key, roots
 }

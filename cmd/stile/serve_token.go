@@ -17,7 +17,6 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
@@ -94,9 +93,7 @@ func readTokens(file string) ([]token, error) {
 		return nil, usagef("%s: %w", file, err)
 	}
 	for _, t := range kept.Tokens {
-		_, agent := extension.ParseScope("agent:" + t.Name)
-		_, user := extension.ParseScope("user:" + t.User)
-		if err := errors.Join(agent, user); err != nil {
+		if err := checkViewer(lifecycle.Viewer{User: t.User, Agent: t.Name}); err != nil {
 			return nil, usagef("%s: %w", file, err)
 		}
 	}
@@ -153,10 +150,8 @@ func (c *tokenAdd) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 	}
-	for _, scope := range []scopeFlag{{"agent:" + c.Name}, {"user:" + c.User}} {
-		if _, err := scope.scope(where); err != nil {
-			return err
-		}
+	if err := checkViewer(lifecycle.Viewer{User: c.User, Agent: c.Name}); err != nil {
+		return err
 	}
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails
