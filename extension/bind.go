@@ -111,6 +111,9 @@ type State struct {
 	// HTTP is what all http bindings have in common beyond their rules: credentials, listeners, limits. It is set before
 	// the first Env.
 	HTTP http.Options
+	// Hosts are addresses that the operator gives hosts: rules that name one exactly may dial them, public or not. It is set
+	// before the first Env.
+	Hosts Hosts
 
 	dir     string
 	private []string
@@ -173,7 +176,11 @@ func (e *UnboundError) Error() string {
 
 func (s *State) http(g HTTP) (*http.Grant, error) {
 	options := s.HTTP
-	options.Rules, options.Within = g.Rules, slices.Concat(options.Within, g.Within)
+	options.Resolver = s.Hosts.resolver(options.Resolver)
+	options.Rules, options.Within = s.Hosts.allow(g.Rules), slices.Clone(options.Within)
+	for _, set := range g.Within {
+		options.Within = append(options.Within, s.Hosts.allow(set))
+	}
 	grant, err := http.New(options)
 	if err != nil {
 		return nil, err

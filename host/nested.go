@@ -132,14 +132,14 @@ func (t Callee) Call(ctx context.Context, name string, input []byte, env map[str
 	}
 	r, err := t.Component.Do(ctx, Request{Tool: t.Tool, Name: name, Input: input, Env: whole, Limits: t.Limits, Approved: t.Approved})
 	if err != nil {
-		return nil, forCaller(name, err)
+		return nil, ForCaller(name, err)
 	}
 	return r.Output, nil
 }
 
-// forCaller makes an error of a call what the guest that started it is told. It wraps err, which may hold faults of the host
-// besides.
-func forCaller(name string, err error) error {
+// ForCaller makes an error of a call what the guest that started it, by this name, is told. It wraps err, which may hold faults
+// of the host besides.
+func ForCaller(name string, err error) error {
 	var (
 		denied  *DeniedError
 		limit   *LimitError

@@ -93,6 +93,8 @@ type Program struct {
 	// Name is what errors and stacks call it; its ending says what it is written in. Default: code.ts.
 	Name string
 	Text string
+
+	above int // lines of Text that are not the author's
 }
 
 // Call runs a tool of a TypeScript module in a fresh instance, with env as its only authority, and returns its JSON result.
@@ -111,15 +113,16 @@ func (e *Evaluator) Do(ctx context.Context, p Program, r host.Request) (host.Res
 	}
 	code, err := p.transform(ctx, api.SourceMapNone)
 	if err != nil {
-		return host.Result{}, err
+		return host.Result{}, p.lower(err)
 	}
 	// The source map takes a tenth of the whole way, so it is made when it is asked for.
 	r.Code = &host.Code{Text: string(code.Code), SourceMap: sync.OnceValue(func() []byte {
 		code, _ := p.transform(ctx, api.SourceMapExternal) // without it stacks have no lines
 		return code.Map
 	})}
+	r.Input = p.wrap(r.Input)
 	result, err := e.component.Do(ctx, r)
-	return result, p.explain(err)
+	return result, p.lower(p.explain(err))
 }
 
 // transform makes JavaScript of a program. It returns when ctx ends or after maxTransformTime, even if esbuild is still at work;

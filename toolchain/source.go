@@ -34,32 +34,53 @@ type Source struct {
 // above one of these, and the folder for temporary files itself. Of such a folder, the tree has the entry and
 // node_modules only. The caller closes the tree when the source is built.
 func Open(file string, keep ...string) (Source, io.Closer, error) {
-	dir, err := filepath.Abs(filepath.Dir(file))
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
+	tree, err := openTree(filepath.Dir(file), filepath.Base(file), keep)
 	if err != nil {
 		return Source{}, nil, fmt.Errorf("open source: %w", err)
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return Source{}, nil, fmt.Errorf("open source: %w", err)
-	}
-	tree := &sourceTree{dir: dir, entry: filepath.Base(file), root: root}
 	info, err := tree.Stat(tree.entry)
-	if link, noLink := root.Lstat(tree.entry); err != nil && noLink == nil && link.Mode()&fs.ModeSymlink != 0 {
+	if link, noLink := tree.root.Lstat(tree.entry); err != nil && noLink == nil && link.Mode()&fs.ModeSymlink != 0 {
 		err = fmt.Errorf("%s is a link out of its folder, or to a hidden name: name the file that it leads to: %w", file, reason(err))
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a file", file)
 	}
-	if err == nil {
-		tree.shared, err = shared(root, dir, keep)
+	if err != nil {
+		return Source{}, nil, fmt.Errorf("open source: %w", errors.Join(err, tree.root.Close()))
+	}
+	return Source{FS: tree, Entry: tree.entry}, tree.root, nil
+}
+
+// OpenFolder returns all that a folder has for an extension, as [Open] has it. A folder that is there for more is refused.
+// The caller closes the tree.
+func OpenFolder(dir string, keep ...string) (fs.FS, io.Closer, error) {
+	tree, err := openTree(dir, "", keep)
+	if err == nil && tree.shared {
+		err = errors.Join(fmt.Errorf("%s is there for more than an extension: put the extension into a folder of its own", dir), tree.root.Close())
 	}
 	if err != nil {
-		return Source{}, nil, fmt.Errorf("open source: %w", errors.Join(err, root.Close()))
+		return nil, nil, fmt.Errorf("open source: %w", err)
 	}
-	return Source{FS: tree, Entry: tree.entry}, root, nil
+	return tree, tree.root, nil
+}
+
+func openTree(dir, entry string, keep []string) (*sourceTree, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	tree := &sourceTree{dir: dir, entry: entry, root: root}
+	if tree.shared, err = shared(root, dir, keep); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return tree, nil
 }
 
 // sourceTree is the files of a folder that an extension may be made of.

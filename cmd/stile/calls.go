@@ -74,12 +74,17 @@ type recorder struct {
 	close    func()
 }
 
+// recorder opens the recordings for calls in one component.
 func (n *session) recorder(ctx context.Context, s *streams, wasm []byte) recorder {
-	tell := func(what string, err error) {
-		if err != nil {
-			s.say("stile: %s: %s", what, abi.Printable(err.Error()))
-		}
+	r, store := n.openRecorder(ctx, s)
+	if store != nil {
+		s.tell("the component is not kept, so that a replay needs its file", store.Keep(ctx, wasm))
 	}
+	return r
+}
+
+// openRecorder opens the recordings. There is no store when that fails.
+func (n *session) openRecorder(ctx context.Context, s *streams) (recorder, *recording.Store) {
 	o := n.record.options
 	o.Logger = n.logger
 	var store *recording.Store
@@ -88,11 +93,17 @@ func (n *session) recorder(ctx context.Context, s *streams, wasm []byte) recorde
 		store, err = recording.Open(ctx, filepath.Join(n.home, callsFile), o)
 	}
 	if err != nil {
-		tell("this call is not recorded", err)
-		return recorder{close: func() {}}
+		s.tell("this call is not recorded", err)
+		return recorder{close: func() {}}, nil
 	}
-	tell("the component is not kept, so that a replay needs its file", store.Keep(ctx, wasm))
-	return recorder{store, func() { tell("close the recordings", store.Close()) }}
+	return recorder{store, func() { s.tell("close the recordings", store.Close()) }}, store
+}
+
+// tell says what went wrong beside the result.
+func (s *streams) tell(what string, err error) {
+	if err != nil {
+		s.say("stile: %s: %s", what, abi.Printable(err.Error()))
+	}
 }
 
 // openCalls opens the recordings to be read.

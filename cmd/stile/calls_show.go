@@ -25,7 +25,7 @@ type callsShowCommand struct {
 type shownCall struct {
 	listedCall
 	Result host.Outcome `json:"result"`
-	// Code is the JavaScript that stile eval made of the file, when it made the call.
+	// Code is the JavaScript that stile code ran, when it made the call.
 	Code string `json:"code,omitempty"`
 	// Input and Output are the JSON itself, or text when they are not JSON.
 	Input        any               `json:"input"`

@@ -26,7 +26,7 @@ type doctorCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*doctorCommand) Help() string {
-	return `It tries what the other commands need: the WebAssembly engine, the JavaScript engine and how to obtain it, the folders and who may write to them, the secrets and where their key is, the databases, and what the machine has of disk and memory maps. The exit code is 5 when something needed is missing.
+	return `It tries what the other commands need: the WebAssembly engine, the JavaScript engine and how to obtain it, the folders and who may write to them, the secrets and where their key is, the databases, policy.json, the extensions and their audit log, and what the machine has of disk and memory maps. The exit code is 5 when something needed is missing.
 
 Examples:
 
@@ -79,6 +79,8 @@ func (c *doctorCommand) Run(ctx context.Context, s *streams) error {
 	hasNPM := e.npm(ctx)
 	e.engines(ctx, hasNPM)
 	e.databases(ctx)
+	e.policy()
+	e.extensions(ctx)
 	e.disk()
 	e.maps()
 	if err := ctx.Err(); err != nil {

@@ -27,7 +27,9 @@ type failure struct {
 	Claimed bool   `json:"claimed,omitempty"`
 	// Failure is the tool's own account, its stack mapped to the author's source.
 	Failure *abi.Failure `json:"failure,omitempty"`
-	// Problems are those of an input ([]abi.Problem) or of a source ([]toolchain.Problem).
+	// Stage is the one that an extension did not pass.
+	Stage extension.Stage `json:"stage,omitempty"`
+	// Problems are those of an input ([]abi.Problem), of a source ([]toolchain.Problem) or of an extension ([]extension.Problem).
 	Problems any `json:"problems,omitempty"`
 	// Known are the tools there are, when one was asked for that is not.
 	Known []string `json:"known,omitempty"`
@@ -51,12 +53,13 @@ const (
 	kindBuild       kind = "build"
 	kindDenied      kind = "denied"
 	kindLimit       kind = "limit"
+	kindTampered    kind = "tampered"
 	kindHost        kind = "host"
 	kindInterrupted kind = "interrupted"
 )
 
 var exitCodes = map[kind]int{
-	kindFailed: 1, kindDiffers: 1, kindUsage: 2, kindInput: 2, kindBuild: 2, kindDenied: 3, kindLimit: 4, kindHost: 5, kindInterrupted: 130,
+	kindFailed: 1, kindDiffers: 1, kindTampered: 1, kindUsage: 2, kindInput: 2, kindBuild: 2, kindDenied: 3, kindLimit: 4, kindHost: 5, kindInterrupted: 130,
 }
 
 var errInterrupted = errors.New("interrupted")
@@ -116,6 +119,7 @@ func explain(err error) failure {
 	switch {
 	case errors.Is(err, errInterrupted):
 		f.Kind = kindInterrupted
+	case f.explainExtension(err):
 	case errors.As(err, &denied):
 		d := denied.Denial
 		f.Kind, f.Denial = kindDenied, &denial{d.Binding, d.Operation, d.Reason, d.Remedy}

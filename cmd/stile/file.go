@@ -48,7 +48,12 @@ func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, er
 
 // writeFile writes a file in one step: afterwards it holds all of data, or what it held before. It replaces nothing but
 // regular files.
-func writeFile(name string, data []byte) (err error) {
+func writeFile(name string, data []byte) error { return replaceFile(name, data, 0o666) }
+
+// writePrivate is writeFile for what its owner alone may read.
+func writePrivate(name string, data []byte) error { return replaceFile(name, data, 0o600) }
+
+func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
 	if name == "-" {
 		return usagef("output does not go to stdout; name the file to write, ./- if that is its name")
 	}
@@ -63,7 +68,7 @@ func writeFile(name string, data []byte) (err error) {
 		return usagef("%s is not a regular file and is not replaced", name)
 	}
 	temporary := filepath.Join(filepath.Dir(name), ".stile-"+rand.Text())
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		if at, ok := errors.AsType[*fs.PathError](err); ok {
 			at.Path = name // the temporary name would tell nobody anything

@@ -27,9 +27,13 @@ func main() {
 // cli is the command line.
 type cli struct {
 	Run     runCommand     `cmd:"" help:"Run a tool of an extension, or list its tools."`
-	Eval    evalCommand    `cmd:"" help:"Run a tool of one file at once, without a build."`
+	Code    codeCommand    `cmd:"" help:"Run code once, which can call the tools of extensions."`
 	Build   buildCommand   `cmd:"" help:"Build a component from TypeScript or JavaScript."`
 	Inspect inspectCommand `cmd:"" help:"Show what a component imports, exports and offers, and that it holds no authority."`
+	Ext     extCommand     `cmd:"" help:"Keep extensions: add, approve, call, revoke."`
+	MCP     mcpCommand     `cmd:"" name:"mcp" help:"Serve an agent over stdin and stdout."`
+	Serve   serveCommand   `cmd:"" help:"Serve agents over HTTP, and the pages on which a person decides."`
+	Audit   auditCommand   `cmd:"" help:"List what was built, decided and called, and check that nobody changed the log."`
 	Calls   callsCommand   `cmd:"" help:"List recorded calls, show one, or replay one."`
 	Types   typesCommand   `cmd:"" help:"Write the TypeScript types of a manifest's bindings."`
 	Secret  secretCommand  `cmd:"" help:"Keep the credentials that tools use and never see."`
@@ -45,7 +49,7 @@ A command prints its result on stdout and everything else on stderr. When it fai
 
 0 success, 1 the tool failed or a replay differs, 2 usage, bad input or a source that does not build, 3 a denial, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
 
-STILE_HOME holds what is to be kept (default: stile in the XDG data folder), STILE_CACHE what can be rebuilt (default: stile in the XDG cache folder), and STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_KEYRING=off keeps away from the keyring of the desktop session. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or a part of it, says how many are kept.`
+STILE_HOME holds what is to be kept (default: stile in the XDG data folder), STILE_CACHE what can be rebuilt (default: stile in the XDG cache folder), and STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_USER is your name in scopes and in the audit log (default: that of the operating system). STILE_KEYRING=off keeps away from the keyring of the desktop session. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or a part of it, says how many are kept.`
 
 // streams are how a command talks.
 type streams struct {

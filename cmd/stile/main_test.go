@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -52,6 +54,8 @@ func TestScripts(t *testing.T) {
 		_, _ = fmt.Fprintf(w, "%s, and it is %t that this is right", r.Header.Get("Authorization"), r.Header.Get("Authorization") == "Bearer canary-of-the-script")
 	}))
 	t.Cleanup(site.Close)
+	model := httptest.NewServer(http.HandlerFunc(answerAsModel))
+	t.Cleanup(model.Close)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
@@ -60,9 +64,13 @@ func TestScripts(t *testing.T) {
 			e.Setenv("STILE_HOME", home)
 			e.Setenv("STILE_CACHE", dir)
 			e.Setenv("SHARED_CACHE", dir)
+			e.Setenv("STILE_USER", "tom")
+			e.Setenv("ESC", "\x1b")
 			e.Setenv("STILE_KEYRING", "off")           // it would be the one of whoever runs the tests
 			e.Setenv("STILE_BIN", filepath.Dir(stile)) // a PATH without anything else
 			e.Setenv("SITE", site.URL)
+			e.Setenv("SITE_PORT", site.URL[strings.LastIndexByte(site.URL, ':')+1:])
+			e.Setenv("MODEL", model.URL)
 			e.Setenv("npm_config_cache", strings.TrimSpace(string(npmCache)))
 			// Scripts have no home folder, where these may come from.
 			e.Setenv("npm_config_userconfig", strings.TrimSpace(string(npmConfig)))
@@ -78,6 +86,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exit": exit, "error": lastError, "json": validJSON, "unhex": unhex, "seed": seed, "forge": forge, "absent": absent,
+			"value": value, "sql": sqlCommand,
 		},
 	})
 }
@@ -181,6 +190,31 @@ func validJSON(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s is %q, not %q", path, got, want)
 		}
 	}
+}
+
+// value VARIABLE FILE PATH: sets a variable to the text at a path of the JSON value in a file (or stdout).
+func value(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: value VARIABLE FILE PATH")
+	}
+	var object any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &object))
+	text := at(object, args[2])
+	if text == "" {
+		ts.Fatalf("%s has nothing at %s", args[1], args[2])
+	}
+	ts.Setenv(args[0], text)
+}
+
+// sql FILE STATEMENT: changes a database as somebody does who can write the file.
+func sqlCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sql FILE STATEMENT")
+	}
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = db.ExecContext(context.Background(), args[1])
+	ts.Check(errors.Join(err, db.Close()))
 }
 
 // at is the text of the value at a path like a.0.b, or "" when there is none.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 )
@@ -102,20 +102,21 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	return c.call(ctx, s, n, wasm, bindings, host.Request{Tool: c.Tool, Input: input, Limits: limits}, component.Do)
 }
 
-// call makes a call with what bindings stand for, records it, and prints its result. wasm is the component that it runs in.
+// call makes a call with what bindings stand for beside the env of the request, records it, and prints its result. wasm is the
+// component that it runs in.
 func (c *callFlags) call(
 	ctx context.Context, s *streams, n *session, wasm []byte, bindings []extension.Binding, request host.Request,
 	do func(context.Context, host.Request) (host.Result, error),
 ) (err error) {
-	state := extension.NewState(n.home, func(level console.Level, message string) {
-		// Indented, so that no line of a message looks like one of ours.
-		s.say("[%s] %s", level, strings.ReplaceAll(message, "\n", "\n    "))
-	}, n.cache)
+	state := extension.NewState(n.home, s.log, n.cache)
 	defer func() { err = errors.Join(err, state.Close()) }()
 	state.HTTP.Credentials = n.secrets
-	if request.Env, err = n.env(ctx, state, bindings); err != nil {
+	env, err := n.env(ctx, state, bindings)
+	if err != nil {
 		return err
 	}
+	maps.Copy(env, request.Env)
+	request.Env = env
 	if !c.NoRecord && !n.record.off {
 		calls := n.recorder(ctx, s, wasm)
 		defer calls.close()

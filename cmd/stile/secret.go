@@ -8,9 +8,12 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -48,9 +51,12 @@ func openSecrets(ctx context.Context, where settings, s *streams) (*secret.Store
 
 // credentials are the secrets that rules name. Their store is opened when the first is needed.
 type credentials struct {
-	open     func() (*secret.Store, error)
-	store    *secret.Store
-	redactor *secret.Redactor // of what was kept when redactAll was called
+	open  func() (*secret.Store, error)
+	store *secret.Store
+
+	mu       sync.Mutex
+	values   map[string]bool // what redactor takes out; nil before redactAll
+	redactor atomic.Pointer[secret.Redactor]
 }
 
 func newCredentials(ctx context.Context, where settings, s *streams) *credentials {
@@ -69,14 +75,36 @@ func (c *credentials) Get(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return store.Get(ctx, name)
+	value, err := store.Get(ctx, name)
+	if err == nil {
+		c.know(value) // it may be newer than this process
+	}
+	return value, err
+}
+
+// know adds values to what is taken out of recordings, if anything is.
+func (c *credentials) know(values ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := len(c.values)
+	for _, value := range values {
+		if c.values != nil && len(value) >= minRedacted {
+			c.values[value] = true
+		}
+	}
+	if len(c.values) > known {
+		c.redactor.Store(secret.NewRedactor(slices.Collect(maps.Keys(c.values))...))
+	}
 }
 
 // minRedacted is the fewest bytes of a secret that is taken out of recordings: what is shorter is there by chance.
 const minRedacted = 8
 
-// redactAll has redact know all secrets.
+// redactAll has redact know all secrets, and those that are set later once they are used.
 func (c *credentials) redactAll(ctx context.Context, home string) error {
+	c.mu.Lock()
+	c.values = map[string]bool{}
+	c.mu.Unlock()
 	if _, err := os.Lstat(filepath.Join(home, secret.File)); errors.Is(err, fs.ErrNotExist) {
 		return nil // so that no keyring is asked
 	}
@@ -94,20 +122,19 @@ func (c *credentials) redactAll(ctx context.Context, home string) error {
 		if err != nil {
 			return err
 		}
-		if len(value) >= minRedacted {
-			values = append(values, value)
-		}
+		values = append(values, value)
 	}
-	c.redactor = secret.NewRedactor(values...)
+	c.know(values...)
 	return nil
 }
 
 // redact takes secrets out of what is recorded.
 func (c *credentials) redact(text []byte) []byte {
-	if c.redactor == nil {
+	redactor := c.redactor.Load()
+	if redactor == nil {
 		return text
 	}
-	return []byte(c.redactor.Redact(string(text)))
+	return []byte(redactor.Redact(string(text)))
 }
 
 // Close is called once nothing asks any more.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/toolchain"
@@ -30,6 +31,7 @@ type settings struct {
 	// keyring says that the keyring of the session may be used.
 	keyring bool
 	record  retention
+	user    string // the person; empty for the one of the operating system
 }
 
 // readSettings makes all paths absolute, so that they mean the same whatever folder is the current one later.
@@ -60,7 +62,7 @@ func readSettings() (settings, error) {
 	if err != nil {
 		return settings{}, usagef("STILE_RECORD: %w", err)
 	}
-	return settings{home, cache, engine, keyring, record}, nil
+	return settings{home, cache, engine, keyring, record, os.Getenv("STILE_USER")}, nil
 }
 
 // folder is the value of a variable, or else stile in an XDG base folder.
@@ -84,15 +86,18 @@ type session struct {
 	settings
 	host     *host.Host
 	secrets  *credentials
-	tools    *toolchain.Toolchain
 	logger   *slog.Logger
 	progress func(message string)
+
+	mu    sync.Mutex
+	tools *toolchain.Toolchain
 }
 
 // sessionOptions are what commands ask of a host.
 type sessionOptions struct {
 	memory int64    // of one call, if more than the default
 	wit    []string // an embedder's interfaces
+	many   bool     // calls at once, and not one
 }
 
 func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, error) {
@@ -113,11 +118,15 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 	if s.interactive() {
 		n.progress = func(message string) { s.say("%s", message) }
 	}
-	n.host, err = host.New(ctx, host.Options{
+	options := host.Options{
 		Instances: 80, WarmInstances: 1, // one call at a time, and the tools it may call
 		MaxMemory: max(o.memory, maxMemory), MaxComponent: maxComponent,
 		CacheDir: where.cache, KeyDir: where.home, WIT: o.wit, Logger: n.logger, Redact: n.secrets.redact,
-	})
+	}
+	if o.many {
+		options.Instances, options.WarmInstances = 0, 0 // the host's defaults
+	}
+	n.host, err = host.New(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +142,10 @@ func (n *session) Close() error {
 	return errors.Join(err, n.host.Close(), n.secrets.Close())
 }
 
+// toolchain may be called by several goroutines.
 func (n *session) toolchain(ctx context.Context) (*toolchain.Toolchain, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if n.tools == nil {
 		t, err := toolchain.New(ctx, n.host, toolchain.Options{
 			CacheDir: n.cache, KeyDir: n.home, Engine: n.engine, Progress: n.progress, Logger: n.logger,

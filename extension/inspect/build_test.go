@@ -102,7 +102,7 @@ export { counted as extension };
 export const scale = { km: 1, miles: 0.621371 };
 export interface Place { latitude: number; longitude: number; name?: string }`)},
 	}, "src/tool.ts")
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	for _, tt := range []struct{ tool, input, want string }{
 		{"haversine", `{"lat1":48.8566,"lon1":2.3522,"lat2":51.5074,"lon2":-0.1278}`, `344`},
 		{"haversine", `{"lat1":48.8566,"lon1":2.3522,"lat2":51.5074,"lon2":-0.1278,"unit":"miles"}`, `213`},
@@ -170,9 +170,11 @@ func types(depth int) *rapid.Generator[written] {
 			written{"{ readonly x: " + a.text + "; } & { 'y-z': " + b.text + "; }", []any{pair}, []any{without, with("x", one(a.bad)), with("w", 1.0)}},
 			written{"Partial<{ x: " + a.text + ", 'y-z': " + b.text + " }>", []any{map[string]any{}, pair}, []any{with("x", one(a.bad))}},
 			written{"Omit<{ /** is kept; // ] */ x: " + a.text + ", 'y-z': " + b.text + " }, 'y-z'>", []any{without}, []any{pair, map[string]any{}}},
-			written{"{ k: 'l'; x: " + a.text + " } | { k: 'r'; 'y-z': " + b.text + " }",
+			written{
+				"{ k: 'l'; x: " + a.text + " } | { k: 'r'; 'y-z': " + b.text + " }",
 				[]any{map[string]any{"k": "l", "x": one(a.good)}, map[string]any{"k": "r", "y-z": one(b.good)}},
-				[]any{map[string]any{"k": "l", "x": one(a.bad)}, map[string]any{"k": "r"}, map[string]any{"k": "o"}}},
+				[]any{map[string]any{"k": "l", "x": one(a.bad)}, map[string]any{"k": "r"}, map[string]any{"k": "o"}},
+			},
 		)).Draw(t, "type")
 	})
 }
@@ -236,4 +238,42 @@ func argument(t *testing.T, i int, value any) []byte {
 		t.Fatal(err)
 	}
 	return text
+}
+
+// What Check refuses is refused by a build too, and what a build accepts it does not refuse.
+func TestCheckAgreesWithBuild(t *testing.T) {
+	chain := newToolchain(t)
+	const start = `import { extension } from "stile"; `
+	const tool = `{ description: "d", run: (x) => x }`
+	for _, tt := range []struct {
+		text  string
+		right bool
+	}{
+		{start + `export default extension({ tools: { a: ` + tool + `, "b": ` + tool + `, async c() {}, ...{} } })`, false}, // for c, which no token tells
+		{start + `export default extension({ tools: { a: ` + tool + `, "b": ` + tool + ` } })`, true},
+		{`import { extension as e } from "stile"; const x = e({ tools: { a: ` + tool + ` } }); export { x as default }`, true},
+		{`const { extension } = require("stile"); module.exports = extension({ tools: { a: ` + tool + ` } })`, true},
+		{start + `const y = { z: extension({ tools: { a: ` + tool + ` } }) }; export default { ...y }.z`, true},
+		{start + `export default extension({ tools: { createPr: ` + tool + ` } })`, false},
+		{start + "export default extension({ tools: { h\u0430: " + tool + ` } })`, false},
+		{start + `export default extension({ tools: {} })`, false},
+		{`export default { tools: { a: ` + tool + ` } }`, false},
+		{`export default function a() {}`, false},
+		{`export default class {}`, false},
+		{`export default "export default"`, false},
+		{start + `export default extension({ tools: { a: ` + tool + " } });\nexport default 1", false},
+		{`const a = 1`, false},
+		{`// export default extension({})`, false},
+		{`x(` + strings.Repeat("(", 16_000) + strings.Repeat(")", 16_000) + `)`, false},
+	} {
+		files := fstest.MapFS{"a.ts": {Data: []byte(tt.text)}}
+		c, err := chain.Build(t.Context(), toolchain.Source{FS: files, Entry: "a.ts"})
+		if err == nil {
+			_ = c.Close()
+		}
+		problems := inspect.Check(files, "a.ts", nil)
+		if (err == nil) != tt.right || tt.right && problems != nil || !tt.right && problems == nil && !strings.Contains(tt.text, "...{}") {
+			t.Errorf("%.300s\nbuild: %.300v\ncheck: %.300v", tt.text, err, problems)
+		}
+	}
 }

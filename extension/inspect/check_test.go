@@ -49,6 +49,7 @@ func TestCheck(t *testing.T) {
 		{"a class", "export default class {}", nil, []string{`a.ts:1:16: the default export is a class`}},
 		{"an object with a method", "export default { a() {} }.a()", nil, nil},
 		{"nothing", "const a = 1", nil, []string{`a.ts:1:12: the file has no default export, and exports no function`}},
+		{"CommonJS", `const { extension } = require("stile"); module.exports = extension({ tools: {} })`, []string{"a"}, nil},
 		{"functions", "export function a(x: string) {}\nexport const addNote = () => 1", []string{"a", "b"}, []string{
 			`a.ts:2:14: the function is the tool "add_note", which the manifest does not name`, `a.ts:1:1: the manifest names the tool "b"`,
 		}},

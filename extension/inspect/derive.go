@@ -39,7 +39,8 @@ const (
 )
 
 // Derive makes a module that offers the functions which entry exports as tools, one a function, in the order of their
-// declarations. It returns nil when entry has a default export, since then it says itself what its tools are.
+// declarations. It returns nil when entry has a default export: then it says itself what its tools are, and nothing is added
+// to them, also no schema to a tool without one, since that would change the file that a person reads.
 //
 // A tool has the function's name in snake case, its doc comment as description, and an input of its parameters by name; a
 // function whose only parameter is a pattern such as {a, b} takes the whole input. A last parameter that is named env, or
@@ -47,12 +48,15 @@ const (
 // [extension.StageValidate]. Types of results that JSON Schema cannot say are left out.
 func Derive(fsys fs.FS, entry string) (*Derived, error) {
 	f := newFiles(fsys)
-	m, err := f.module(entry)
+	m, err := f.read(entry, maxSource)
+	switch {
+	case err == nil && len(m.defaults) > 0:
+		return nil, nil
+	case err == nil && len(m.text) > maxDerived:
+		err = errTooLarge
+	}
 	if err != nil {
 		return nil, refuse(unreadable(entry, err))
-	}
-	if len(m.defaults) > 0 {
-		return nil, nil
 	}
 	if p := m.doubtful(); p != nil {
 		return nil, refuse(*p)
@@ -110,8 +114,8 @@ func (d *deriver) derive() {
 	for _, e := range d.exports {
 		f := d.function(e)
 		switch {
-		case d.parser.problem != nil:
-			d.problems = append(d.problems, *d.parser.problem)
+		case d.problem != nil:
+			d.problems = append(d.problems, *d.problem)
 		case f == nil:
 			continue
 		default:

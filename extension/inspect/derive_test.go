@@ -71,7 +71,7 @@ g | g(b) | ` + closed(`"b":{"anyOf":[{"type":["string","number"],"enum":["x","y"
 			`f | f() | ` + closed(`"a":{"type":"string"},"b":{"type":"number"}`, `"a"`) + ` |  | input, env`,
 		},
 		{
-			"env", `export function f(a: string, env) {} export const g = (e: Env) => 1; export function h(env: { kv: { get(k: string): Promise<string> } }) {}`,
+			"env", `import { type Env } from "stile"; export function f(a: string, env) {} export const g = (e: Env) => 1; export function h(env: { kv: { get(k: string): Promise<string> } }) {}`,
 			`f | f(a) | ` + closed(`"a":{"type":"string"}`, `"a"`) + " |  | input.a, env\ng | g() | " + closed(``, ``) + " |  | env\nh | h() | " + closed(``, ``) + ` |  | env`,
 		},
 		{
@@ -156,6 +156,8 @@ func TestDeriveDefault(t *testing.T) {
 	for _, text := range []string{
 		"export default 1", "export { a as default }", "export { a as 'default' }", "export * as default from './x'", "export default function f(a: any) {}\nexport function g(a) {}",
 		"x = {} / 1; export default 1",
+		"module.exports = require('stile').extension({})", "(function () { exports.default = 1 })()",
+		"export default 1 //" + strings.Repeat(" ", 2*maxDerived),
 	} {
 		if d, err := Derive(tree("a.ts", text), "a.ts"); d != nil || err != nil {
 			t.Errorf("%s: %v, %v", text, d, err)
@@ -300,6 +302,9 @@ func TestDeriveRefuses(t *testing.T) {
 		{"export function f(a: " + strings.Repeat("(", 20_000) + "string" + strings.Repeat(")", 20_000) + ") {}", `a.ts:1:86: a type nested deeper than 64 levels`},
 		{"export function f(a: " + strings.Repeat("string | ", 60_000) + "string) {}", `a.ts:1:9013: with this type the schema`},
 		{"export function f(a: " + strings.Repeat("Array<", 20_000) + ") {}", `a.ts:1:`},
+		{"export function f(a: " + strings.Repeat("readonly ", 50_000) + "string, b: " + strings.Repeat("keyof ", 50_000) + "a) {}", `a.ts:1:450033: JSON has no values of this type: it is a type made with keyof`},
+		{strings.Repeat("export const a = (b: x) => y ", 30_000), `a.ts:1:22: "x" is not declared`},
+		{"export function f(a: " + strings.Repeat("x.", 300_000) + "y) {}", `a.ts:1:22: "x.x.x`},
 		{"export function f(" + strings.Repeat("a: string, ", 65) + ") {}", `a.ts:1:17: "f" has more than 64 parameters`},
 		{many.String(), `a.ts:1:1: more than 256 functions are exported`},
 		{"export function h\u0430versine(a: string) {}", `a.ts:1:17: "hаversine" cannot be the name of a tool, because of the character '\u0430'`},
@@ -357,8 +362,8 @@ func TestToolName(t *testing.T) {
 // Emoji and scripts that need joiners may be in comments; what hides between other letters may not.
 func TestUnseen(t *testing.T) {
 	for text, want := range map[string]bool{
-		"⚠️ careful": false, "👩‍❤️‍👨": false, "می‌خواهم": false, "naïve\r\n\t": false, "日本": false,
-		"a‍b": true, "\u2066": true, "\u00ad": true, "\u3164": true, "\u2800": true, "a\rb": true, "\xff": true, "\U000E0100": true, "👩‍‍": true,
+		"⚠\ufe0f careful": false, "👩\u200d❤\ufe0f\u200d👨": false, "می\u200cخواهم": false, "naïve\r\n\t": false, "日本": false,
+		"a\u200db": true, "\u2066": true, "\u00ad": true, "\u3164": true, "\u2800": true, "a\rb": true, "\xff": true, "\U000E0100": true, "👩\u200d\u200d": true,
 	} {
 		if _, _, found := unseen(text); found != want {
 			t.Errorf("%+q: %v", text, found)

@@ -20,6 +20,13 @@ type files struct {
 	modules map[string]*module
 	types   map[*declaration]*typ
 	enums   map[*declaration][]enumValue
+	imports map[reference]*declaration
+}
+
+// reference is an import of a module.
+type reference struct {
+	module *module
+	imported
 }
 
 type enumValue struct {
@@ -28,7 +35,7 @@ type enumValue struct {
 }
 
 func newFiles(fsys fs.FS) *files {
-	return &files{fsys, map[string]*module{}, map[*declaration]*typ{}, map[*declaration][]enumValue{}}
+	return &files{fsys, map[string]*module{}, map[*declaration]*typ{}, map[*declaration][]enumValue{}, map[reference]*declaration{}}
 }
 
 var errTooLarge = errors.New("the file is too large")
@@ -39,7 +46,7 @@ func readFile(fsys fs.FS, name string, limit int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return "", errors.Join(err, fs.ErrInvalid)
 	}
@@ -50,16 +57,16 @@ func readFile(fsys fs.FS, name string, limit int64) (string, error) {
 	return string(text), err
 }
 
-// module reads a file.
-func (f *files) module(name string) (*module, error) {
+// read reads a file of at most limit bytes as a module.
+func (f *files) read(name string, limit int64) (*module, error) {
 	if m := f.modules[name]; m != nil {
 		return m, nil
 	}
-	text, err := readFile(f.fsys, name, maxDerived)
+	text, err := readFile(f.fsys, name, limit)
 	if err != nil {
 		return nil, err
 	}
-	m := readModule(lex(name, text, strings.HasSuffix(name, "x")))
+	m := readModule(lex(name, text, isJSX(name)))
 	f.modules[name] = m
 	return m, nil
 }
@@ -102,6 +109,9 @@ var extensionsOfTypes = []string{"", ".ts", ".tsx", ".mts", ".cts", ".d.ts", ".j
 // imported finds the declaration behind an import. It is certain only when one file alone can be meant.
 func (f *files) imported(t *typ, i imported) (*declaration, *extension.Problem) {
 	m := t.module
+	if d := f.imports[reference{m, i}]; d != nil {
+		return d, nil
+	}
 	refuse := func(text, fix string) (*declaration, *extension.Problem) { return nil, m.problemAt(i.at, text, fix) }
 	if !strings.HasPrefix(i.from, "./") && !strings.HasPrefix(i.from, "../") {
 		return refuse("the types of the package "+quote(i.from)+" are not read", "an interface of your own")
@@ -130,7 +140,7 @@ func (f *files) imported(t *typ, i imported) (*declaration, *extension.Problem) 
 	if len(found) != 1 {
 		return refuse(fmt.Sprintf("%s may be %d files", quote(i.from), len(found)), "the name of one file of the extension, with its ending")
 	}
-	other, err := f.module(found[0])
+	other, err := f.read(found[0], maxDerived)
 	switch {
 	case err != nil:
 		return refuse(fmt.Sprintf("%s cannot be read: %v", quote(found[0]), err), "the type in this file")
@@ -143,6 +153,7 @@ func (f *files) imported(t *typ, i imported) (*declaration, *extension.Problem) 
 	if d == nil {
 		return refuse(fmt.Sprintf("%s declares and exports no type %s", quote(found[0]), quote(i.name)), "the file that declares it")
 	}
+	f.imports[reference{m, i}] = d
 	return d, nil
 }
 

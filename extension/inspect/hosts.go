@@ -31,7 +31,7 @@ func hostsIn(text string) []string {
 		}
 		authority := after[:end]
 		authority = authority[strings.LastIndexByte(authority, '@')+1:]
-		if host := strings.ToLower(strings.Trim(authority, ".,;()")); host != "" && len(host) <= 253 && !slices.Contains(hosts, host) {
+		if host := strings.ToLower(strings.Trim(authority, ".,;()")); len(host) <= 253 && ofURL.MatchString(host) && !slices.Contains(hosts, host) {
 			hosts = append(hosts, host)
 		}
 	}
@@ -40,6 +40,9 @@ func hostsIn(text string) []string {
 	}
 	return hosts
 }
+
+// ofURL is an authority as it can be connected to, and not a pattern of one.
+var ofURL = regexp.MustCompile(`^(?:\[[0-9a-f:.*]+\]|[\pL\pM\pN_*.-]+)(?::[0-9*]+)?$`)
 
 var bare = regexp.MustCompile(`^(?:[A-Za-z0-9_*-]+\.)*[A-Za-z0-9_*-]+$`)
 
@@ -56,7 +59,8 @@ func bareHost(text string) string {
 	}
 	authority, _, hasPath := strings.Cut(strings.TrimPrefix(text, "//"), "/")
 	host := hostOnly(authority)
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil && strings.ContainsAny(host, ".[") || host == "localhost" {
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	if err == nil && (address.Is4() || host[0] == '[') || host == "localhost" {
 		return authority
 	}
 	if !bare.MatchString(host) || len(host) > 253 {
@@ -76,8 +80,9 @@ func bareHost(text string) string {
 
 // hostOnly leaves out the port.
 func hostOnly(authority string) string {
-	if i := strings.LastIndexByte(authority, ':'); i >= 0 && !strings.HasSuffix(authority, "]") && strings.Count(authority, ":") == 1+strings.Count(authority[:max(0, strings.IndexByte(authority, ']'))], ":") {
-		return authority[:i]
+	i := strings.LastIndexByte(authority, ':')
+	if i < 0 || strings.HasSuffix(authority, "]") {
+		return authority
 	}
-	return authority
+	return authority[:i]
 }

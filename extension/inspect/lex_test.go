@@ -185,13 +185,11 @@ func disagreement(text string) string {
 	if isDefault := len(m.defaults) > 0; isDefault != slices.Contains(theirs, "default") && !strings.Contains(text, "interface") {
 		return fmt.Sprintf("default: %v, and %q", isDefault, theirs)
 	}
+	p := parser{module: m}
 	for _, e := range m.exports {
-		if !slices.Contains(theirs, e.name) && (e.constant >= 0 || len(m.functions[m.at(e.function+1)]) > 1) {
+		if f := p.function(e); f != nil && p.problem == nil && !slices.Contains(theirs, e.name) {
 			return fmt.Sprintf("%q is not in %q", e.name, theirs)
 		}
-	}
-	if len(m.refused) == 0 && len(m.exports) > len(theirs) {
-		return fmt.Sprintf("%d exports, and %q", len(m.exports), theirs)
 	}
 	return ""
 }

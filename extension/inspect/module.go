@@ -63,18 +63,21 @@ func readModule(s *source) *module {
 		constants: map[string]int{}, exported: map[string]string{},
 	}
 	var lists []int
+	isModule := false // and not CommonJS
 	for i := 0; i < len(s.tokens); i = s.next(i) {
 		if !s.isName(i) || s.member(i) {
 			continue
 		}
 		switch s.at(i) {
 		case "export":
+			isModule = true
 			if s.is(i+1, "{") {
 				lists = append(lists, i)
 			} else {
 				m.export(i)
 			}
 		case "import":
+			isModule = isModule || !s.is(i+1, "(")
 			m.importClause(i)
 		case "type", "interface", "enum", "class":
 			m.declare(i)
@@ -101,7 +104,20 @@ func readModule(s *source) *module {
 	for _, i := range lists {
 		m.exportList(i)
 	}
+	if !isModule {
+		m.commonJS()
+	}
 	return m
+}
+
+// commonJS takes the first use of `exports` for a default export, which it is to the bundler.
+func (m *module) commonJS() {
+	for i := range m.tokens {
+		if m.is(i, "exports") {
+			m.defaults = append(m.defaults, i)
+			return
+		}
+	}
 }
 
 // begins says whether a declaration can begin at token i: `function` in an expression is none.
@@ -209,7 +225,7 @@ func (m *module) export(i int) {
 // another finds a further constant in the declaration that token i is in; 0 when there is none. It may find one where
 // there is none, among type arguments.
 func (m *module) another(i int) int {
-	for first := i; i < len(m.tokens) && !m.is(i, ";"); i = m.next(i) {
+	for first := i; i < len(m.tokens) && !m.is(i, ";") && !m.is(i, "export"); i = m.next(i) {
 		if i > first && m.newline(i) && !m.kindOf(i, mark) && (!m.kindOf(i-1, mark) || strings.Contains(")]}", m.at(i-1))) {
 			return 0
 		}

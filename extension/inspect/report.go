@@ -16,7 +16,8 @@ import (
 
 // Input is what a report is made of.
 type Input struct {
-	// FS is the source tree, with packages in its node_modules, and Entry the module that exports the extension.
+	// FS is the source tree, with packages in its node_modules, and Entry the module that exports the extension. All its code
+	// is read: of files that are in no bundle, tests of packages for one, a report tells nothing when FS has not got them.
 	FS    fs.FS
 	Entry string
 	// Bindings are those that the manifest asks for.

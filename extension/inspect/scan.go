@@ -51,6 +51,7 @@ func (c *collector) scan(s *source, inner bool) {
 			v.string(i)
 		case template:
 			v.template(i)
+		default:
 		}
 		if s.opens(i) {
 			v.open = append(v.open, i)

@@ -1,6 +1,10 @@
 package inspect
 
-import "github.com/stilehost/stile/extension"
+import (
+	"strings"
+
+	"github.com/stilehost/stile/extension"
+)
 
 // typeKind is the form of a type.
 type typeKind uint8
@@ -152,16 +156,18 @@ func (p *parser) functionType() *typ {
 	return p.other(at, "a function")
 }
 
+// prefixes stand before a type and make another of it.
+var prefixes = set("keyof unique infer asserts")
+
 // postfix reads a type and the brackets behind it.
 func (p *parser) postfix() *typ {
 	at := p.i
-	switch {
-	case p.accept("readonly"):
-		return p.postfix()
-	case (p.is(at, "keyof") || p.is(at, "unique") || p.is(at, "infer") || p.is(at, "asserts")) && (p.isName(at+1) || p.is(at+1, "(") || p.is(at+1, "{") || p.is(at+1, "[")):
+	for p.accept("readonly") {
+	}
+	made := ""
+	for p.isName(p.i) && prefixes[p.at(p.i)] && (p.isName(p.i+1) || p.is(p.i+1, "(") || p.is(p.i+1, "{") || p.is(p.i+1, "[")) {
+		made = p.at(p.i)
 		p.i++
-		p.postfix()
-		return p.other(at, "a type made with "+p.at(at))
 	}
 	t := p.primary()
 	for p.problem == nil && p.is(p.i, "[") && !p.newline(p.i) {
@@ -174,6 +180,9 @@ func (p *parser) postfix() *typ {
 			t = p.other(at, "a type taken from another by index")
 		}
 		p.i = p.match(p.i) + 1
+	}
+	if made != "" {
+		return p.other(at, "a type made with "+made)
 	}
 	return t
 }
@@ -240,11 +249,12 @@ func (p *parser) primary() *typ {
 
 // qualified reads a name with dots.
 func (p *parser) qualified() string {
-	name := p.at(p.i)
+	var name strings.Builder
+	name.WriteString(p.at(p.i))
 	for p.i++; p.is(p.i, ".") && p.isName(p.i+1); p.i += 2 {
-		name += "." + p.at(p.i+1)
+		name.WriteString("." + p.at(p.i+1))
 	}
-	return name
+	return name.String()
 }
 
 // typeArguments reads <A, B>. Each > is a token, so that >> ends two lists.

@@ -91,6 +91,9 @@ func (m *Manager) refresh(ctx context.Context) error {
 func (m *Manager) reload(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.closed {
+		return nil
+	}
 	var now int64
 	releases := map[int64]*active{}
 	ended := map[int64]error{}
@@ -247,7 +250,7 @@ func (m *Manager) rebuild(ctx context.Context, v *Version, wasm []byte) (*host.C
 		return nil, nil, err
 	}
 	component, err := m.options.Host.Load(ctx, wasm)
-	if err == nil || !isEngine(err) || len(v.Files) == 0 {
+	if err == nil || !isEngine(err) {
 		return component, wasm, err
 	}
 	source, err := m.source(ctx, v)

@@ -109,7 +109,7 @@ func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })()
+	defer context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })() //nolint:contextcheck // it is the release's, which ends the call's
 
 	component, done, err := m.load(ctx, a)
 	if err == nil {

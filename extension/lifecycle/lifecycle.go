@@ -68,6 +68,7 @@ type Manager struct {
 	releases   map[int64]*active  // by number
 	offers     map[string][]offer // by the full name of the tool
 	changed    chan struct{}      // closed when releases change
+	closed     bool
 }
 
 // Open opens the store in o.Dir, or makes it. Nothing is built or loaded: a tool's component is loaded when it is first called.
@@ -104,7 +105,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 func (m *Manager) Close() error {
 	m.mu.Lock()
 	releases := m.releases
-	m.releases = map[int64]*active{}
+	m.releases, m.offers, m.closed = map[int64]*active{}, nil, true
 	m.mu.Unlock()
 	for _, a := range releases {
 		a.retire(nil)

@@ -20,7 +20,7 @@ import (
 
 // home is a folder of durable state and what managers of it are made with.
 type home struct {
-	t       *testing.T
+	t       testing.TB
 	options Options
 }
 
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func newHome(t *testing.T) *home {
+func newHome(t testing.TB) *home {
 	t.Helper()
 	shared.Lock()
 	defer shared.Unlock()

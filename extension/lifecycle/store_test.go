@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -400,6 +403,44 @@ func TestReview(t *testing.T) {
 		t.Fatalf("got %+v, %v", second, err)
 	}
 	if _, err := m.Review(t.Context(), 99); !errors.As(err, new(*NotFoundError)) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Packages come from the registry, and stay what they are when the source changes; a plain function is a tool.
+func TestPackagesAndFunctions(t *testing.T) {
+	h := newHome(t)
+	cacheDir, keyDir := cachetest.Dirs(t)
+	packages, err := npm.New(npm.Options{CacheDir: cacheDir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = packages.Close() })
+	h.options.Packages = packages
+	m := h.open()
+	d := tool("shapes", "area", `import { z } from "zod";
+/** The area of a rectangle.
+ * @param width how wide it is */
+export function area(width: number, height: number = 2): number { return z.number().parse(width) * height; }
+`, "")
+	w := write(t, m, d)
+	if len(w.Version.Lock) == 0 || len(w.Version.Packages) != 1 || w.Version.Packages[0].Name != "zod" || !w.Version.Packages[0].Direct {
+		t.Fatalf("got %+v", w.Version.Packages)
+	}
+	r, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "shapes_area", Input: []byte(`{"width": 3}`)})
+	if err != nil || string(r.Output) != "6" {
+		t.Errorf("got %s, %v", r.Output, err)
+	}
+	if _, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "shapes_area", Input: []byte(`{"width": "3"}`)}); !errors.As(err, new(*host.InputError)) {
+		t.Errorf("got %v", err)
+	}
+	d.Files["tool.ts"] = append(d.Files["tool.ts"], "// again"...)
+	if again := write(t, m, d); !bytes.Equal(again.Version.Lock, w.Version.Lock) || again.Unchanged {
+		t.Errorf("the packages are others: %s", again.Version.Lock)
+	}
+	d.Files["tool.ts"] = []byte(`import "node:fs"; export function area(): number { return 1; }`)
+	problems := (*extension.ProblemsError)(nil)
+	if _, err := m.Write(t.Context(), d); !errors.As(err, &problems) || problems.Problems[0].Line != 1 {
 		t.Errorf("got %v", err)
 	}
 }

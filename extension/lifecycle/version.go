@@ -23,13 +23,12 @@ import (
 
 // Version is what was written once, and never changes. Nothing of it may be changed.
 type Version struct {
-	// Digest names the version: SHA-256, in hex, of manifest, files, entry and lockfile; for one that came without source also of
-	// its component.
+	// Digest names the version: SHA-256, in hex, of manifest, files, entry and lockfile.
 	Digest   string
 	Manifest *extension.Manifest
 	// Tools are what the code says of its tools. Calls keep to these definitions.
 	Tools []abi.Definition
-	// Files is the source; empty when only the component is there.
+	// Files is the source.
 	Files map[string][]byte
 	Entry string
 	// Lock is the package-lock.json of its packages; empty without packages.
@@ -60,7 +59,7 @@ type record struct {
 // identify gives a version its digest. A part is preceded by its length, so that no two versions have the same text.
 func (v *Version) identify() {
 	h := sha256.New()
-	part := func(data []byte) { fmt.Fprintf(h, "%d:%s", len(data), data) }
+	part := func(data []byte) { _, _ = fmt.Fprintf(h, "%d:%s", len(data), data) }
 	part([]byte("stile extension 1"))
 	part(v.manifest)
 	part([]byte(v.Entry))
@@ -69,9 +68,6 @@ func (v *Version) identify() {
 		part(v.Files[name])
 	}
 	part(v.Lock)
-	if len(v.Files) == 0 {
-		part([]byte(v.Component))
-	}
 	v.Digest = hex.EncodeToString(h.Sum(nil))
 }
 

@@ -43,6 +43,8 @@ type Draft struct {
 	AllowFresh bool
 	// Progress, when not nil, is told each stage as it begins.
 	Progress func(extension.Stage)
+
+	lock []byte // of a pack
 }
 
 // Release is a version in a scope, and what became of it.
@@ -95,8 +97,13 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 		stage extension.Stage
 		do    func(context.Context) error
 	}{
-		{extension.StageValidate, b.validate}, {extension.StageResolve, b.resolve}, {extension.StageBundle, b.assemble}, {extension.StageImage, b.describe},
-		{extension.StageReport, b.report}, {extension.StageTest, b.test}, {extension.StagePolicy, b.decide},
+		{extension.StageValidate, b.validate},
+		{extension.StageResolve, b.resolve},
+		{extension.StageBundle, b.assemble},
+		{extension.StageImage, b.describe},
+		{extension.StageReport, b.report},
+		{extension.StageTest, b.test},
+		{extension.StagePolicy, b.decide},
 	} {
 		if d.Progress != nil {
 			d.Progress(s.stage)
@@ -214,21 +221,24 @@ func findEntry(v *Version) string {
 }
 
 // resolve finds the npm packages.
-func (b *build) resolve(ctx context.Context) error {
-	source, err := b.sourceOf(ctx, b.version, b.before, b.draft.AllowFresh)
-	b.source = source
+func (b *build) resolve(ctx context.Context) (err error) {
+	lock := b.draft.lock
+	if lock == nil && b.before != nil {
+		lock = b.before.Lock
+	}
+	b.source, err = b.sourceOf(ctx, b.version, lock, b.draft.AllowFresh)
 	return err
 }
 
 // source is what a version is built from again.
 func (m *Manager) source(ctx context.Context, v *Version) (toolchain.Source, error) {
 	again := *v // packages and lockfile stay what they are
-	return m.sourceOf(ctx, &again, v, true)
+	return m.sourceOf(ctx, &again, v.Lock, true)
 }
 
-// sourceOf derives what the source leaves to be derived, resolves packages, keeping those of before, and puts the tree together. It sets
-// the lockfile and the packages of v.
-func (m *Manager) sourceOf(ctx context.Context, v, before *Version, fresh bool) (toolchain.Source, error) {
+// sourceOf derives what the source leaves to be derived, resolves packages, keeping those of a lockfile, and puts the tree together. It
+// sets the lockfile and the packages of v.
+func (m *Manager) sourceOf(ctx context.Context, v *Version, lock []byte, fresh bool) (toolchain.Source, error) {
 	tree := v.Source()
 	entry := v.Entry
 	derived, err := inspect.Derive(tree, entry)
@@ -250,16 +260,12 @@ func (m *Manager) sourceOf(ctx context.Context, v, before *Version, fresh bool) 
 				{Text: "there are no npm packages here: " + strings.Join(imports, ", "), Fix: "it without packages"},
 			}}
 		}
-		request := npm.Request{Dependencies: v.Manifest.Dependencies, Imports: imports, AllowFresh: fresh}
-		if before != nil {
-			request.Lock = before.Lock
-		}
-		resolution, err := m.options.Packages.Resolve(ctx, request)
+		resolution, err := m.options.Packages.Resolve(ctx, npm.Request{Dependencies: v.Manifest.Dependencies, Imports: imports, Lock: lock, AllowFresh: fresh})
 		if err != nil {
 			return toolchain.Source{}, err
 		}
 		v.Lock, v.Packages = resolution.Lock, resolution.Packages
-		return toolchain.Source{FS: withPackages{tree, resolution.FS}, Entry: entry, Bindings: bindings}, nil
+		return toolchain.Source{FS: npm.Tree(tree, resolution.FS), Entry: entry, Bindings: bindings}, nil
 	}
 	return toolchain.Source{FS: tree, Entry: entry, Bindings: bindings}, nil
 }
@@ -410,15 +416,4 @@ func mendable(stage extension.Stage, err error) error {
 	default:
 		return err
 	}
-}
-
-// withPackages is a source tree with the npm packages in it.
-type withPackages struct{ source, packages fs.FS }
-
-// Open implements fs.FS.
-func (w withPackages) Open(name string) (fs.File, error) {
-	if name == "node_modules" || strings.HasPrefix(name, "node_modules/") {
-		return w.packages.Open(name)
-	}
-	return w.source.Open(name)
 }

@@ -264,11 +264,13 @@ func TestHostilePackages(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 
-	// The same lock gives the same files, with the registry gone; from the cache, or from npm's.
-	r.mu.Lock()
-	clear(r.packages)
-	r.mu.Unlock()
-	again, err := c.Resolve(t.Context(), Request{Dependencies: map[string]string{"scripted": "*", "climber": "1", "victim": "^1.0.0", "liar": "1.x", "optional": "1"}, Lock: res.Lock})
+	// The same lock gives the same files, with the registry and npm gone.
+	offline, err := New(Options{CacheDir: c.o.CacheDir, KeyDir: c.o.KeyDir, NPM: "no-such-npm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = offline.Close() }()
+	again, err := offline.Resolve(t.Context(), Request{Dependencies: map[string]string{"scripted": "*", "climber": "1", "victim": "^1.0.0", "liar": "1.x", "optional": "1"}, Lock: res.Lock})
 	if err != nil {
 		t.Fatal(err)
 	}

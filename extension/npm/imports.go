@@ -17,7 +17,7 @@ import (
 // and modules built into node, in byte order. Types are not imports. A source that cannot be parsed is an
 // *extension.ProblemsError; the limits and other errors are those of [toolchain.FindImports].
 func Imports(ctx context.Context, fsys fs.FS, entry string) ([]string, error) {
-	found, err := toolchain.FindImports(ctx, toolchain.Source{FS: fsys, Entry: entry})
+	found, err := toolchain.FindImports(ctx, toolchain.Source{FS: Tree(fsys, &zip.Reader{}), Entry: entry})
 	if bad, ok := errors.AsType[*toolchain.BuildError](err); ok {
 		problems := make([]extension.Problem, len(bad.Problems))
 		for i, p := range bad.Problems {
@@ -31,24 +31,28 @@ func Imports(ctx context.Context, fsys fs.FS, entry string) ([]string, error) {
 	return found.Packages, nil
 }
 
-// entryName is the module that stands for an extension that imports some modules. No package is called so.
+// entryName is the module that stands for an extension that imports some others.
 const entryName = "imports.js"
 
-// addShims returns what is asked for with the shims that the modules need, seen from the packages in a tree. What else is
+// addShims returns what is asked for with the shims that what is imported needs, seen from the packages in a tree. What else is
 // wrong with those packages is left for the build, which may not reach it.
-func addShims(ctx context.Context, asked map[string]string, modules []string, packages fs.FS) (map[string]string, error) {
-	if len(modules) == 0 {
+func addShims(ctx context.Context, asked map[string]string, imported []string, packages fs.FS) (map[string]string, error) {
+	if len(imported) == 0 {
 		return asked, nil
 	}
 	var code bytes.Buffer
-	for i, specifier := range modules {
+	for i, specifier := range imported {
 		_, _ = fmt.Fprintf(&code, "export * as m%d from %s;\n", i, encode(specifier))
 	}
-	source, err := withFile(packages, entryName, code.Bytes())
+	archive, err := writeZip(func(w *zip.Writer) error { return addFile(w, entryName, code.Bytes()) })
 	if err != nil {
 		return nil, err
 	}
-	found, err := toolchain.FindImports(ctx, toolchain.Source{FS: source, Entry: entryName})
+	source, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		return nil, err
+	}
+	found, err := toolchain.FindImports(ctx, toolchain.Source{FS: Tree(source, packages), Entry: entryName})
 	if _, bad := errors.AsType[*toolchain.BuildError](err); err != nil && !bad {
 		return nil, err
 	}
@@ -60,27 +64,4 @@ func addShims(ctx context.Context, asked map[string]string, modules []string, pa
 		}
 	}
 	return needed, nil
-}
-
-// treeWithFile is a tree and one more file.
-type treeWithFile struct {
-	fs.FS
-	name string
-	file fs.FS
-}
-
-func withFile(tree fs.FS, name string, content []byte) (fs.FS, error) {
-	archive, err := writeZip(func(w *zip.Writer) error { return addFile(w, name, content) })
-	if err != nil {
-		return nil, err
-	}
-	file, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
-	return treeWithFile{tree, name, file}, err
-}
-
-func (t treeWithFile) Open(name string) (fs.File, error) {
-	if name == t.name {
-		return t.file.Open(name)
-	}
-	return t.FS.Open(name)
 }

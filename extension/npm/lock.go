@@ -76,7 +76,7 @@ func parseLock(text []byte, maxPackages int) (*lockfile, error) {
 	if l.LockfileVersion != 3 {
 		return nil, &LockError{fmt.Sprintf("its version is %d, not 3", l.LockfileVersion)}
 	}
-	if l.wanted() == nil {
+	if len(l.wanted()) == 0 {
 		return nil, &LockError{"it does not say which packages are asked for"}
 	}
 	return l, l.check(maxPackages)

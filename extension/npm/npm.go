@@ -105,9 +105,10 @@ type Request struct {
 	AllowFresh bool
 }
 
-// Resolution is the packages of an extension, checked. Without any, FS is empty and Lock is nil.
+// Resolution is the packages of an extension, checked. Without any, FS is empty and Lock is nil. Optional dependencies of
+// packages are left out: most are native code.
 type Resolution struct {
-	// FS holds the folder node_modules. It is in memory, and safe for concurrent use.
+	// FS holds the folder node_modules, for [Tree]. It is in memory, and safe for concurrent use.
 	FS fs.FS
 	// Lock is a package-lock.json that names no registry.
 	Lock []byte
@@ -145,7 +146,7 @@ const (
 // Resolve finds the packages of an extension. Errors that its author can mend are an *extension.ProblemsError; others are a
 // *ClientError or a *LockError, or the end of ctx.
 func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
-	wanted, modules, err := wantedPackages(r)
+	wanted, imported, err := wantedPackages(r)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
 		if err != nil {
 			return nil, err
 		}
-		needed, err := addShims(ctx, asked, modules, res.FS)
+		needed, err := addShims(ctx, asked, imported, res.FS)
 		if err != nil {
 			return nil, err
 		}

@@ -92,6 +92,8 @@ func TestExplain(t *testing.T) {
 		"offline":          {"", "npm error code EAI_AGAIN\nnpm error ...", "did not reach its registry (EAI_AGAIN)"},
 		"refused":          {`{"error": {"code": "E401", "summary": "no"}}`, "", "refused this machine"},
 		"not there":        {`{"error": {"code": "E404", "summary": "Not Found", "detail": "'nopkg@*' is not in this registry."}}`, "", `"nopkg" is not in the registry`},
+		"nearly there":     {`{"error": {"code": "E404", "detail": "The requested resource '@x/lodahs@^1' could not be found or"}}`, "", `"@x/lodahs" is not in the registry`},
+		"a slip":           {`{"error": {"code": "E404", "detail": "The requested resource 'lodahs@*' could not be found or"}}`, "", `write "lodash"`},
 		"not there, silly": {`{"error": {"code": "E404", "summary": "Not Found"}}`, "", `a package is not in the registry`},
 		"no version":       {`{"error": {"code": "ETARGET", "summary": "No matching version found for p@^9."}}`, "", "p@^9.; write a range"},
 		"too young":        {`{"error": {"code": "ETARGET", "summary": "No matching version found for p@^9 with a date before 1/1/2026."}}`, "", "only a person can allow fresh ones"},

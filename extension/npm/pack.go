@@ -32,7 +32,7 @@ func (c *Client) pack(w *workplace, packages []located) ([]byte, error) {
 	}
 	count, left := 0, c.o.MaxBytes
 	return writeZip(func(z *zip.Writer) error {
-		err := fs.WalkDir(files, "node_modules", func(name string, entry fs.DirEntry, err error) error {
+		err := fs.WalkDir(files, modules, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return &ClientError{"what npm installed cannot be read", "Try again.", err}
 			}
@@ -134,6 +134,9 @@ func (p *located) readManifest(text []byte) {
 	p.License = abi.PrintableCut(licence(m.License), 200)
 	if p.License == "" {
 		p.License = abi.PrintableCut(licence(m.Licenses), 200)
+	}
+	if p.License == "" {
+		p.Warnings = append(p.Warnings, "It names no licence.")
 	}
 }
 

@@ -2,6 +2,7 @@ package npm
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/toolchain"
@@ -128,10 +130,7 @@ export default extension({ tools: { t: { description: "test", run: async () => {
 	})
 	for _, p := range realPackages {
 		t.Run(p.name, func(t *testing.T) {
-			source, err := withFile(res.FS, "tool.ts", sources[p.name])
-			if err != nil {
-				t.Fatal(err)
-			}
+			source := Tree(fstest.MapFS{"tool.ts": {Data: sources[p.name]}}, res.FS)
 			component, err := chain.Build(t.Context(), toolchain.Source{FS: source, Entry: "tool.ts"})
 			if err != nil {
 				t.Fatal(err)
@@ -167,5 +166,22 @@ func TestNewestVersion(t *testing.T) {
 	}
 	if len(res.Packages) != 1 || res.Packages[0].Name != "ms" || time.Since(res.Packages[0].Published) < 72*time.Hour || res.Packages[0].License != "MIT" {
 		t.Errorf("got %+v", res.Packages)
+	}
+}
+
+func TestImports(t *testing.T) {
+	files := fstest.MapFS{
+		"tool.ts":                 {Data: []byte(`import { z } from "zod/v4"; import "./lib/a"; import type { T } from "types"; export default z as T`)},
+		"lib/a.ts":                {Data: []byte(`import "node:path"; import "p"; import "stile"`)},
+		"node_modules/p/index.js": {Data: []byte(`import "/etc/passwd"`)},
+	}
+	if got, err := Imports(t.Context(), files, "tool.ts"); err != nil || strings.Join(got, " ") != "node:path p zod/v4" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	files["lib/a.ts"].Data = []byte("\n  let x = ;")
+	_, err := Imports(t.Context(), files, "tool.ts")
+	bad, ok := errors.AsType[*extension.ProblemsError](err)
+	if !ok || bad.Stage != extension.StageBundle || bad.Problems[0].File != "lib/a.ts" || bad.Problems[0].Line != 2 || bad.Problems[0].Snippet == "" {
+		t.Errorf("got %v", err)
 	}
 }

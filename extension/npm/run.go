@@ -102,7 +102,7 @@ func (w *workplace) read(name string, limit int64) ([]byte, error) {
 	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(text)) > limit {
-		return nil, tooLarge(fmt.Sprintf("%s has more than %d MiB", name, limit>>20), "fewer packages")
+		return nil, tooLarge(fmt.Sprintf("%s has more than %d MiB", name, limit>>20), fmt.Sprintf("%d MiB", limit>>20))
 	}
 	return text, err
 }
@@ -133,7 +133,7 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("resolve npm packages: %w", context.Cause(ctx))
 	case out.left < 0:
-		return nil, tooLarge("npm wrote more than 64 MiB about the packages", "fewer")
+		return nil, tooLarge("npm wrote more than 64 MiB about the packages", "64 MiB")
 	case err != nil:
 		return out.Bytes(), explain(out.Bytes(), said.String(), err)
 	}
@@ -162,7 +162,7 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-var notThere = regexp.MustCompile(`'([^'\n]{1,300})' (is not in this registry|could not be found)`)
+var notThere = regexp.MustCompile(`'([^'\n]{1,300}@[^'\n]{0,300})' (is not in this registry|could not be found)`)
 
 // explain tells a failure from what npm said. Where the author asked for what cannot be had, it is an
 // *extension.ProblemsError.
@@ -185,11 +185,15 @@ func explain(out []byte, said string, err error) error {
 	}
 	switch code {
 	case "E404":
-		what := "a package"
+		what, fix := "a package", "the name of a package that is there"
 		if m := notThere.FindStringSubmatch(text); m != nil {
-			what = quote(strings.TrimSuffix(m[1], "@*"))
+			name := m[1][:max(0, strings.LastIndex(m[1], "@"))]
+			what = quote(name)
+			if near := closeName(name); near != "" {
+				fix = quote(near) + ", if that is what is meant"
+			}
 		}
-		return authors(what+" is not in the registry", "the name of a package that is there")
+		return authors(what+" is not in the registry", fix)
 	case "ENOVERSIONS":
 		return authors(first+" that are old enough", "another package, or wait; only a person can allow fresh versions")
 	case "ETARGET":

@@ -79,7 +79,7 @@ func specProblem(name, spec string) (text, fix string) {
 }
 
 // wantedPackages are the packages that an extension asks for by itself, and the modules that it imports from them.
-func wantedPackages(r Request) (wanted map[string]string, modules []string, err error) {
+func wantedPackages(r Request) (wanted map[string]string, imported []string, err error) {
 	wanted = make(map[string]string)
 	var problems []extension.Problem
 	for _, name := range sortedKeys(r.Dependencies) {
@@ -96,7 +96,7 @@ func wantedPackages(r Request) (wanted map[string]string, modules []string, err 
 			if _, named := wanted[shim.Package]; shim.Package != "" && !named {
 				wanted[shim.Package] = shim.Range
 			}
-			modules = append(modules, specifier)
+			imported = append(imported, specifier)
 			continue
 		}
 		if problem := nameProblem(name); problem != "" {
@@ -106,12 +106,12 @@ func wantedPackages(r Request) (wanted map[string]string, modules []string, err 
 		if _, named := wanted[name]; !named {
 			wanted[name] = "*"
 		}
-		modules = append(modules, specifier)
+		imported = append(imported, specifier)
 	}
 	if len(problems) > 0 {
 		return nil, nil, &extension.ProblemsError{Stage: extension.StageResolve, Problems: problems}
 	}
-	return wanted, modules, nil
+	return wanted, imported, nil
 }
 
 // nameOf is the name of the package in an import: "@scope/name/path" is of "@scope/name".

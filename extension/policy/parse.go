@@ -63,7 +63,7 @@ func (r reader) policy() *Policy {
 	if r.Err != nil {
 		return nil
 	}
-	fields := r.Fields(root, examplePolicy, []string{"ceiling", "approve", "updates", "persons", "limits"})
+	fields := r.Fields(root, examplePolicy, []string{"ceiling", "approve", "updates", "persons", "limits", "hosts"})
 	if n := fields["ceiling"]; n != nil {
 		p.Ceiling = r.ceiling(n)
 	}
@@ -83,6 +83,9 @@ func (r reader) policy() *Policy {
 	}
 	if n := fields["limits"]; n != nil {
 		r.limits(n, &p.Limits)
+	}
+	if n := fields["hosts"]; n != nil {
+		p.Hosts = r.hosts(n)
 	}
 	return p
 }

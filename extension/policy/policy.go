@@ -12,7 +12,8 @@
 //	  ],
 //	  "updates": "same",
 //	  "persons": ["my-editor"],
-//	  "limits": { "extensionsPerScope": 100, "buildsPerHour": 60, "nesting": 8, "failuresBeforeBreak": 5, "breakFor": "5m" }
+//	  "limits": { "extensionsPerScope": 100, "buildsPerHour": 60, "nesting": 8, "failuresBeforeBreak": 5, "breakFor": "5m" },
+//	  "hosts": { "api.example.test": "127.0.0.1" }
 //	}
 //
 // Every field may be left out; the fields of [Policy] say what that means. Bindings are written as in a manifest, short or
@@ -47,6 +48,9 @@ type Policy struct {
 	Persons []string
 	// Limits bound what extensions take.
 	Limits Limits
+	// Hosts are addresses of hosts, in place of what a resolver says. Rules that name such a host exactly may dial them, public or
+	// not. Default none.
+	Hosts extension.Hosts
 
 	updatesLine int
 }

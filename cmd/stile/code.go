@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/toolchain"
+)
+
+type codeCommand struct {
+	File string `arg:"" optional:"" help:"File with the code: .ts or .js. - is stdin."`
+	Code string `short:"e" placeholder:"CODE" help:"The code itself."`
+	scopeFlag
+	callFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*codeCommand) Help() string {
+	return `The code is the body of an async function that is given input, env and tools; what it returns is the result. It can compute, call the tools of the extensions that the scope sees, and do what --bind allows, as in stile run. Nothing is built or kept: the code runs in an instance of its own, once. It imports nothing.
+
+Examples:
+
+    stile code -e 'return [3, 1, 2].sort()'
+    stile code -e 'return (await tools.github.list_issues({ repo: "stilehost/stile" })).length'
+    stile code count.ts --input '{"path": "/"}' --bind files=dir:.
+    stile code - < count.ts`
+}
+
+// Run implements the command.
+func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
+	if (c.File == "") == (c.Code == "") {
+		return usagef("write a file, or the code with -e")
+	}
+	if c.File == "-" && c.Input == "-" {
+		return usagef("stdin is either the code or its input")
+	}
+	limits, err := parseLimits(c.Limit)
+	if err != nil {
+		return err
+	}
+	_, bindings, err := c.bindings()
+	if err != nil {
+		return err
+	}
+	program, err := c.program(ctx, s)
+	if err != nil {
+		return err
+	}
+	input, err := interruptible(ctx, func() ([]byte, error) { return c.input(s.in, limits.Input) })
+	if err != nil {
+		return err
+	}
+	e, err := openExtensions(ctx, s, sessionOptions{memory: limits.Memory})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	viewer, err := c.viewer(e.settings)
+	if err != nil {
+		return err
+	}
+	known := extension.Known(extension.Merge(bindings, extension.Defaults()))
+	env := host.Env{}
+	if known["tools"] == "" { // --bind may have tools of its own
+		toolbox, err := e.Toolbox(viewer)
+		if err != nil {
+			return err
+		}
+		env["tools"], known["tools"] = toolbox, toolbox.Interface()
+	}
+	t, err := e.toolchain(ctx)
+	if err != nil {
+		return err
+	}
+	evaluator, err := t.Evaluator(ctx, known)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, evaluator.Close()) }()
+	request := host.Request{Tool: toolchain.BodyTool, Input: input, Limits: limits, Env: env}
+	return c.call(ctx, s, e.session, evaluator.Wasm(), bindings, request,
+		func(ctx context.Context, r host.Request) (host.Result, error) {
+			return evaluator.Do(ctx, program, r)
+		})
+}
+
+// program is the code that was given.
+func (c *codeCommand) program(ctx context.Context, s *streams) (toolchain.Program, error) {
+	if c.Code != "" {
+		return toolchain.Body(toolchain.Program{Name: "code.ts", Text: c.Code}), nil
+	}
+	name, text := "stdin.ts", []byte(nil)
+	text, err := interruptible(ctx, func() ([]byte, error) {
+		if c.File == "-" {
+			return (&callFlags{Input: "-"}).input(s.in, maxEvaluated)
+		}
+		return readFile(c.File, maxEvaluated)
+	})
+	if err != nil {
+		return toolchain.Program{}, err
+	}
+	if c.File != "-" {
+		if isWasm(c.File) {
+			return toolchain.Program{}, usagef("%s is WebAssembly: stile run runs it", c.File)
+		}
+		name = filepath.Base(c.File)
+	}
+	return toolchain.Body(toolchain.Program{Name: name, Text: string(text)}), nil
+}

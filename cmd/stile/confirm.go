@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+)
+
+// person is a terminal with somebody at it.
+type person struct {
+	in  *os.File
+	out io.Writer
+}
+
+// person returns who can be asked: there is nobody unless what is typed comes from a terminal, and what is asked reaches one.
+func (s *streams) person() (person, bool) {
+	in, ok := s.in.(*os.File)
+	if !ok || !isatty.IsTerminal(in.Fd()) {
+		return person{}, false
+	}
+	if s.interactive() {
+		return person{in, s.err}, true
+	}
+	// It stays open until the process ends.
+	out, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0)
+	return person{in, out}, err == nil
+}
+
+// confirm asks a question to which nothing but y and yes is a yes.
+func (p person) confirm(ctx context.Context, question string) (bool, error) {
+	if _, err := fmt.Fprintf(p.out, "%s [y/N] ", question); err != nil {
+		return false, err
+	}
+	line, err := interruptible(ctx, func() ([]byte, error) {
+		line, err := bufio.NewReader(io.LimitReader(p.in, maxTyped)).ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return line, err
+	})
+	if err != nil {
+		return false, err
+	}
+	answer := strings.ToLower(strings.TrimSpace(string(line)))
+	return answer == "y" || answer == "yes", nil
+}

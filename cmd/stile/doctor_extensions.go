@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/extension/policy"
+)
+
+// policy reads the operator's policy.
+func (e *examination) policy() {
+	file := filepath.Join(e.home, policy.File)
+	_, err := readPolicy(e.settings)
+	info, missing := os.Stat(file)
+	switch {
+	case err != nil:
+		e.add("policy", statusMissing, "Mend it; until then no command works with extensions.", "%v", err)
+	case errors.Is(missing, fs.ErrNotExist):
+		e.add("policy", statusOK, "", "there is no %s, so the defaults hold", policy.File)
+	case missing == nil && info.Mode().Perm()&0o022 != 0:
+		e.add("policy", statusMissing, "chmod 600 "+file, "%s has mode %04o, so others can write to it", file, info.Mode().Perm())
+	default:
+		e.add("policy", statusOK, "", "%s is valid", file)
+	}
+}
+
+// extensions opens the store, reads every version that is active or waits, and checks the audit log.
+func (e *examination) extensions(ctx context.Context) {
+	if _, err := os.Stat(filepath.Join(e.home, lifecycle.File)); errors.Is(err, fs.ErrNotExist) {
+		e.add("extensions", statusOK, "", "none yet; stile ext add keeps one")
+		return
+	}
+	err := withExtensions(ctx, e.streams, func(store *extensions) error { return e.store(ctx, store) })
+	if err != nil {
+		e.add("extensions", statusMissing, "See the findings about policy and databases.", "%s", oneLine(err))
+	}
+}
+
+func (e *examination) store(ctx context.Context, store *extensions) error {
+	active, err := store.Active(ctx)
+	if err != nil {
+		return err
+	}
+	pending, err := store.Pending(ctx)
+	if err != nil {
+		return err
+	}
+	sound := true
+	for _, r := range append(active, pending...) {
+		check := fmt.Sprintf("extension %s in %s", r.Name, r.Scope)
+		if _, err := store.Version(ctx, r.Digest); err != nil {
+			sound = false
+			e.add(check, statusMissing, "Add it again, or revoke it.", "%s", oneLine(err))
+		} else if r.Quarantine != "" {
+			sound = false
+			e.add(check, statusWarning, "Add it again, or revoke it.", "in quarantine: %s", line(r.Quarantine, 500))
+		}
+	}
+	if sound {
+		e.add("extensions", statusOK, "", "%d active, %d waiting for approval, sound", len(active), len(pending))
+	}
+	count, last, err := store.VerifyAudit(ctx)
+	switch {
+	case is[*lifecycle.TamperedError](err):
+		e.add("audit log", statusMissing, "Compare it with a backup: stile audit list shows the entry.", "%s", oneLine(err))
+	case err != nil:
+		return err
+	default:
+		e.add("audit log", statusOK, "", "%d entries, sound; the last has the hash %x", count, last[:6])
+	}
+	return nil
+}
+
+// oneLine is an error without its line breaks.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// What a folder may have. The lifecycle has limits of its own for what an extension may be.
+const (
+	maxDraftFiles   = 500
+	maxDraftBytes   = 8 << 20
+	maxDraftEntries = 10_000 // files and folders that are looked at
+)
+
+// manifestName is the file in which a manifest is looked for.
+const manifestName = "manifest.json"
+
+// readDraft reads an extension from one source file, or from all files of a folder but hidden ones and those in node_modules.
+// Nothing outside the folder is read, wherever links lead, and keep are folders that are none. Without the name of a
+// manifest it is manifest.json beside the file or in the folder.
+func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, err error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return d, &usageError{err}
+	}
+	dir := filepath.Dir(name)
+	if info.IsDir() {
+		dir = name
+		d.Files, err = readFolder(dir, manifest, keep)
+	} else {
+		d.Files, d.Entry, err = readSource(name, keep)
+	}
+	if err != nil {
+		return d, err
+	}
+	if manifest == "" {
+		manifest = filepath.Join(dir, manifestName)
+		if _, err := os.Lstat(manifest); errors.Is(err, fs.ErrNotExist) {
+			return d, usagef("%s has no %s; --manifest names another", dir, manifestName)
+		}
+	}
+	d.Manifest, err = readFile(manifest, maxText)
+	return d, err
+}
+
+// readSource reads one file.
+func readSource(name string, keep []string) (files map[string][]byte, entry string, err error) {
+	if isWasm(name) {
+		return nil, "", usagef("%s is WebAssembly: an extension is added with its source; stile ext import takes what stile ext export wrote", name)
+	}
+	source, tree, err := toolchain.Open(name, keep...)
+	if err != nil {
+		return nil, "", &usageError{err}
+	}
+	defer func() { err = errors.Join(err, tree.Close()) }()
+	data, err := readBounded(source.FS, source.Entry, maxDraftBytes)
+	if err != nil {
+		return nil, "", &usageError{err}
+	}
+	return map[string][]byte{source.Entry: data}, source.Entry, nil
+}
+
+// readFolder reads the files of a folder; manifest is not one of them.
+func readFolder(dir, manifest string, keep []string) (files map[string][]byte, err error) {
+	skip, err := os.Stat(manifest)
+	if manifest == "" {
+		skip, err = nil, nil
+	}
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	tree, closer, err := toolchain.OpenFolder(dir, keep...)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	files = map[string][]byte{}
+	entries, room := 0, int64(maxDraftBytes)
+	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		if entries++; err == nil && entries > maxDraftEntries {
+			err = fmt.Errorf("%s holds more than %d files and folders: put the extension into a folder of its own", dir, maxDraftEntries)
+		}
+		switch base := path.Base(name); {
+		case err != nil:
+			return err
+		case name != "." && strings.HasPrefix(base, "."), entry.IsDir() && base == "node_modules":
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case entry.IsDir():
+			return nil
+		case skip == nil && name == manifestName:
+			return nil
+		}
+		info, err := fs.Stat(tree, name)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: no link may lead out of the folder, or to a hidden name", err)
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("%s is not a file", filepath.Join(dir, name))
+		case skip != nil && os.SameFile(info, skip):
+			return nil
+		case len(files) == maxDraftFiles:
+			return fmt.Errorf("%s holds more than %d files", dir, maxDraftFiles)
+		}
+		files[name], err = readBounded(tree, name, room)
+		room -= int64(len(files[name]))
+		return err
+	})
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return files, nil
+}
+
+// readBounded reads a file of at most limit bytes.
+func readBounded(tree fs.FS, name string, limit int64) (data []byte, err error) {
+	f, err := tree.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	data, err = io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s: the files of an extension have at most %d bytes together", name, maxDraftBytes)
+	}
+	return data, err
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/stilehost/stile/capabilities/console"
+	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/extension/npm"
+	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// terminal is how people decide who sit at one, for the audit log.
+const terminal = "terminal"
+
+type extCommand struct {
+	Add      extAdd      `cmd:"" help:"Add an extension, or a new version of one, from its source."`
+	List     extList     `cmd:"" help:"List extensions, and what waits for approval."`
+	Show     extShow     `cmd:"" help:"Show one extension: its tools, its authority, how it does."`
+	Source   extSource   `cmd:"" help:"Print the source of a version."`
+	Diff     extDiff     `cmd:"" help:"Compare two versions in authority, packages and code."`
+	Test     extTest     `cmd:"" help:"Run the tests that a version brings."`
+	Approve  extApprove  `cmd:"" help:"Approve what waits, after a look at what it may do."`
+	Deny     extDeny     `cmd:"" help:"Refuse what waits."`
+	Revoke   extRevoke   `cmd:"" help:"Take an extension back, also from calls under way."`
+	Remove   extRemove   `cmd:"" help:"Take away an extension of your own."`
+	History  extHistory  `cmd:"" help:"List the versions there were, and who decided what."`
+	Rollback extRollback `cmd:"" help:"Go back to a version that was active before."`
+	Promote  extPromote  `cmd:"" help:"Ask for an extension in a wider scope."`
+	Call     extCall     `cmd:"" help:"Call a tool of an extension."`
+	Generate extGenerate `cmd:"" help:"Have a model write an extension."`
+	SBOM     extSBOM     `cmd:"" name:"sbom" help:"Print the npm packages of a version, as CycloneDX."`
+	Export   extExport   `cmd:"" help:"Write a version to a file."`
+	Import   extImport   `cmd:"" help:"Add an extension from such a file."`
+	Search   extSearch   `cmd:"" help:"Find tools by words."`
+	Prune    extPrune    `cmd:"" help:"Remove extensions that nobody uses, and those that fail."`
+}
+
+// Help implements kong.HelpProvider.
+func (*extCommand) Help() string {
+	return `An extension is kept with all its versions in STILE_HOME. A new version goes through validation, packages, build, report and tests; then a person approves what it may do, unless policy.json in STILE_HOME does. Its tools are called EXTENSION_TOOL.
+
+A scope says for whom an extension is there: agent:NAME, user (that is you: STILE_USER, or the user of the operating system) or shared. Of tools with one name the narrowest scope's is called.
+
+Examples:
+
+    stile ext add github/
+    stile ext list
+    stile ext call github_list_issues --input '{"repo": "stilehost/stile"}'
+    stile ext approve 12
+    stile ext revoke github`
+}
+
+// scopeFlag says for whom an extension is there.
+type scopeFlag struct {
+	Scope string `default:"user" placeholder:"SCOPE" help:"user, shared or agent:NAME. Default: ${default}, which is you."`
+}
+
+// scope reads the flag.
+func (f scopeFlag) scope(where settings) (extension.Scope, error) {
+	text := f.Scope
+	if text == "user" {
+		owner, err := where.owner()
+		if err != nil {
+			return extension.Scope{}, err
+		}
+		text = "user:" + owner
+	}
+	scope, err := extension.ParseScope(text)
+	if err != nil {
+		err = usagef("--scope: %w", err)
+	}
+	return scope, err
+}
+
+// viewer is who sees a scope: an agent sees its user's and what is shared too.
+func (f scopeFlag) viewer(where settings) (v lifecycle.Viewer, err error) {
+	scope, err := f.scope(where)
+	if err != nil {
+		return v, err
+	}
+	v = viewerOf(scope)
+	if v.Agent != "" {
+		v.User, err = where.owner()
+	}
+	return v, err
+}
+
+// viewerOf sees a scope and what is shared.
+func viewerOf(scope extension.Scope) lifecycle.Viewer {
+	if scope.Kind == extension.Agent {
+		return lifecycle.Viewer{Agent: scope.Owner}
+	}
+	return lifecycle.Viewer{User: scope.Owner} // of what is shared there is no owner
+}
+
+// owner is the person's name as scopes have it.
+func (w settings) owner() (string, error) {
+	name := w.user
+	if name == "" {
+		u, err := user.Current()
+		if err != nil {
+			return "", fmt.Errorf("find out who you are: %w; set STILE_USER", err)
+		}
+		// Two people do not share a STILE_HOME, so that it does not matter when two names become one.
+		name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(u.Username), "_"), "_")
+	}
+	if _, err := extension.ParseScope("user:" + name); err != nil {
+		return "", usagef("you are %q, which names no scope: set STILE_USER to a name of a-z, 0-9, _ and -", name)
+	}
+	return name, nil
+}
+
+// author is the person as authors are named.
+func (w settings) author() (string, error) {
+	owner, err := w.owner()
+	return "user:" + owner, err
+}
+
+// extensions is the open store of extensions, with what their calls need.
+type extensions struct {
+	*session
+	*lifecycle.Manager
+	state *extension.State
+	calls recorder
+	npm   *npm.Client
+	// own are the listeners of this process, which no tool reaches.
+	own       http.Listeners
+	making    sync.Mutex
+	evaluated *toolchain.Evaluator
+}
+
+// openExtensions opens the store. What tools log goes to stderr.
+func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *extensions, err error) {
+	where, err := readSettings()
+	if err != nil {
+		return nil, err
+	}
+	rules, err := readPolicy(where)
+	if err != nil {
+		return nil, err
+	}
+	n, err := openSession(ctx, s, o)
+	if err != nil {
+		return nil, err
+	}
+	e = &extensions{session: n, calls: recorder{close: func() {}}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Close())
+		}
+	}()
+	e.state = extension.NewState(n.home, s.log, n.cache)
+	e.state.HTTP.Credentials, e.state.HTTP.Own = n.secrets, &e.own
+	e.state.Hosts = rules.Hosts
+	if e.npm, err = npm.New(npm.Options{CacheDir: n.cache, KeyDir: n.home, Progress: n.progress, Logger: n.logger}); err != nil {
+		return nil, err
+	}
+	options := lifecycle.Options{
+		Dir: n.home, Host: n.host, Toolchain: n.toolchain, State: e.state, Policy: rules, Packages: e.npm, Logger: n.logger,
+	}
+	if !n.record.off {
+		var store lifecycle.Recorder
+		if e.calls, store = n.openRecorder(ctx, s); e.calls.recorder != nil {
+			options.Recorder = store
+		}
+	}
+	e.Manager, err = lifecycle.Open(ctx, options)
+	return e, err
+}
+
+// readPolicy reads the operator's policy, if there is one.
+func readPolicy(where settings) (*policy.Policy, error) {
+	file := filepath.Join(where.home, policy.File)
+	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+		return policy.Default(), nil
+	}
+	text, err := readFile(file, maxText)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := policy.Parse(text)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", file, err)
+	}
+	return rules, err
+}
+
+// evaluator runs code that is no extension. It is made when it is first needed.
+func (e *extensions) evaluator(ctx context.Context) (*toolchain.Evaluator, error) {
+	e.making.Lock()
+	defer e.making.Unlock()
+	if e.evaluated != nil {
+		return e.evaluated, nil
+	}
+	t, err := e.toolchain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.evaluated, err = t.Evaluator(ctx, extension.Known(extension.Defaults()))
+	return e.evaluated, err
+}
+
+// Close waits for calls under way.
+func (e *extensions) Close() error {
+	var errs []error
+	if e.Manager != nil {
+		errs = append(errs, e.Manager.Close())
+	}
+	e.calls.close()
+	if e.evaluated != nil {
+		errs = append(errs, e.evaluated.Close())
+	}
+	if e.npm != nil {
+		errs = append(errs, e.npm.Close())
+	}
+	return errors.Join(append(errs, e.state.Close(), e.session.Close())...)
+}
+
+// withExtensions opens the store for as long as use takes.
+func withExtensions(ctx context.Context, s *streams, use func(*extensions) error) (err error) {
+	e, err := openExtensions(ctx, s, sessionOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	return use(e)
+}
+
+// log shows what a tool logs, indented, so that no line of a message looks like one of ours.
+func (s *streams) log(level console.Level, message string) {
+	s.say("[%s] %s", level, strings.ReplaceAll(message, "\n", "\n    "))
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/inspect"
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/extension/npm"
+	"github.com/stilehost/stile/extension/trial"
+)
+
+// addFlags are what a version is added with, wherever it comes from.
+type addFlags struct {
+	scopeFlag
+	AllowFresh bool `help:"Accept npm packages that are younger than three days."`
+	NoApprove  bool `help:"Do not ask; the version waits for approval."`
+	Code       bool `help:"Show the code too when asking."`
+	decisionFlags
+}
+
+// fill says in a draft who adds it, and where.
+func (f addFlags) fill(e *extensions, d *lifecycle.Draft) (err error) {
+	if d.Scope, err = f.scope(e.settings); err != nil {
+		return err
+	}
+	d.Author, err = e.author()
+	d.Via, d.AllowFresh = terminal, f.AllowFresh
+	d.Progress = func(stage extension.Stage) { e.progress(stages[stage]) }
+	return err
+}
+
+// stages are what a person is told while they last.
+var stages = map[extension.Stage]string{
+	extension.StageValidate: "Checking the manifest and the source ...",
+	extension.StageResolve:  "Resolving npm packages ...",
+	extension.StageBundle:   "Building ...",
+	extension.StageImage:    "Running top-level code ...",
+	extension.StageReport:   "Looking through the code ...",
+	extension.StageTest:     "Running its tests ...",
+	extension.StagePolicy:   "Asking the policy ...",
+}
+
+// finish asks the person at the terminal to approve what waits, and prints the result.
+func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *lifecycle.Written) error {
+	if _, ok := s.person(); ok && !f.NoApprove && w.Release.State == lifecycle.Pending {
+		r, err := e.approve(ctx, s, w.Release, f.decisionFlags, false, f.Code)
+		switch {
+		case is[*notApprovedError](err): // it was added all the same
+		case err != nil:
+			return err
+		default:
+			w.Release = r
+		}
+	}
+	if f.JSON {
+		return printJSON(s.out, writtenOf(w))
+	}
+	_, err := io.WriteString(s.out, testsText(w.Tests)+releaseText(w.Release)+"\n")
+	return err
+}
+
+type extAdd struct {
+	Path     string `arg:"" help:"Source file, or folder with the source."`
+	Manifest string `placeholder:"FILE" help:"Manifest. Default: manifest.json in the folder, or beside the file."`
+	addFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*extAdd) Help() string {
+	return `The version goes through all stages: manifest, npm packages, build, report, and the tests that it brings. When one fails nothing is changed. Then policy.json approves it, or you are asked, at a terminal; without one it waits for stile ext approve.
+
+Of a folder all files are taken but hidden ones and node_modules: packages come from the manifest's dependencies. No link may lead out of it. A source file is taken alone, without what is beside it.
+
+Examples:
+
+    stile ext add github/
+    stile ext add distance.ts --manifest distance.json
+    stile ext add github/ --scope shared --no-approve --json`
+}
+
+// Run implements the command.
+func (c *extAdd) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		d, err := readDraft(c.Path, c.Manifest, e.home, e.cache)
+		if err != nil {
+			return err
+		}
+		if err := c.fill(e, &d); err != nil {
+			return err
+		}
+		w, err := e.Write(ctx, d)
+		if err != nil {
+			return err
+		}
+		return c.finish(ctx, s, e, w)
+	})
+}
+
+type writtenJSON struct {
+	Release   releaseJSON                 `json:"release"`
+	Version   string                      `json:"version"`
+	Unchanged bool                        `json:"unchanged"`
+	Tools     []tool                      `json:"tools"`
+	Changes   []extension.Change          `json:"changes"`
+	Cut       []extension.Change          `json:"cut"`
+	Tests     []testJSON                  `json:"tests"`
+	Packages  []npm.Package               `json:"packages"`
+	Report    inspect.Report              `json:"report"`
+	Seconds   map[extension.Stage]float64 `json:"seconds"`
+}
+
+func writtenOf(w *lifecycle.Written) writtenJSON {
+	j := writtenJSON{
+		releaseOf(w.Release), w.Version.Manifest.Version, w.Unchanged, toolsOf(w.Version.Tools),
+		append([]extension.Change{}, w.Changes...), append([]extension.Change{}, w.Cut...), testsOf(w.Tests), append([]npm.Package{}, w.Version.Packages...), w.Version.Report,
+		map[extension.Stage]float64{},
+	}
+	for stage, took := range w.Took {
+		j.Seconds[stage] = took.Seconds()
+	}
+	return j
+}
+
+type testJSON struct {
+	Name    string             `json:"name"`
+	Tool    string             `json:"tool"`
+	Passed  bool               `json:"passed"`
+	Problem *extension.Problem `json:"problem,omitempty"`
+	Log     []string           `json:"log,omitempty"`
+	Seconds float64            `json:"seconds"`
+}
+
+func testsOf(results []trial.Result) []testJSON {
+	tests := make([]testJSON, len(results))
+	for i, r := range results {
+		tests[i] = testJSON{r.Name, r.Tool, r.Passed, r.Problem, r.Log, r.Duration.Seconds()}
+	}
+	return tests
+}
+
+func testsText(results []trial.Result) string {
+	var b strings.Builder
+	for _, r := range results {
+		outcome := "ok"
+		if !r.Passed {
+			outcome = "failed"
+		}
+		fmt.Fprintf(&b, "%-6s  %s  %s\n", outcome, r.Tool, line(r.Name, 200))
+		if r.Problem != nil {
+			b.WriteString(indented(r.Problem.String()))
+		}
+	}
+	return b.String()
+}
+
+type extTest struct {
+	chosenVersion
+	JSON bool `name:"json" help:"Print as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*extTest) Help() string {
+	return `Each test of the manifest is one call, with nothing behind its bindings but the answers that the test gives. The exit code is 1 when one fails.
+
+Examples:
+
+    stile ext test github
+    stile ext test 12 --json`
+}
+
+// failedTestsError is a version whose tests do not all pass.
+type failedTestsError struct {
+	failed, all int
+	problems    []extension.Problem
+}
+
+func (e *failedTestsError) Error() string {
+	return fmt.Sprintf("%d of %d tests failed", e.failed, e.all)
+}
+
+// Run implements the command.
+func (c *extTest) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		v, err := c.version(ctx, e)
+		if err != nil {
+			return err
+		}
+		results, err := e.Test(ctx, v.Digest)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			err = printJSON(s.out, map[string][]testJSON{"tests": testsOf(results)})
+		} else {
+			_, err = io.WriteString(s.out, testsText(results))
+		}
+		failed := &failedTestsError{all: len(results)}
+		for _, r := range results {
+			if !r.Passed {
+				failed.failed++
+			}
+			if r.Problem != nil {
+				failed.problems = append(failed.problems, *r.Problem)
+			}
+		}
+		if err == nil && failed.failed > 0 {
+			err = failed
+		}
+		return err
+	})
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+type extCall struct {
+	Tool string `arg:"" help:"Tool to call: EXTENSION_TOOL."`
+	scopeFlag
+	Input string   `placeholder:"JSON" help:"Input of the tool: JSON, @FILE, or - for stdin. Default: {}."`
+	Limit []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles, pending or nesting. Can be repeated."`
+}
+
+// Help implements kong.HelpProvider.
+func (*extCall) Help() string {
+	return `The tool has the bindings that were approved. The call is recorded, where stile calls finds it, and written to the audit log.
+
+Examples:
+
+    stile ext call github_list_issues --input '{"repo": "stilehost/stile"}'
+    stile ext call notes_add --scope agent:claude --input @note.json`
+}
+
+// Run implements the command.
+func (c *extCall) Run(ctx context.Context, s *streams) (err error) {
+	limits, err := parseLimits(c.Limit)
+	if err != nil {
+		return err
+	}
+	input, err := interruptible(ctx, func() ([]byte, error) { return (&callFlags{Input: c.Input}).input(s.in, limits.Input) })
+	if err != nil {
+		return err
+	}
+	e, err := openExtensions(ctx, s, sessionOptions{memory: limits.Memory})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	viewer, err := c.viewer(e.settings)
+	if err != nil {
+		return err
+	}
+	result, err := e.Call(ctx, lifecycle.Call{Viewer: viewer, Tool: c.Tool, Input: input, Limits: limits})
+	if is[*lifecycle.UnknownToolError](err) {
+		unknown := &unknownError{error: err}
+		for _, t := range e.Tools(viewer) {
+			unknown.known = append(unknown.known, t.Name)
+		}
+		return unknown
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.out, "%s\n", escape(result.Output))
+	return err
+}
+
+// unknownError is a call of a tool that is not there, with those that are.
+type unknownError struct {
+	error
+	known []string
+}
+
+func (e *unknownError) Unwrap() error { return e.error }

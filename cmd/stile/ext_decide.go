@@ -1,0 +1,372 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+// decisionFlags are what a person says about a decision.
+type decisionFlags struct {
+	Reason string `placeholder:"TEXT" help:"What to write down about it."`
+	JSON   bool   `name:"json" help:"Print as JSON."`
+}
+
+// decision is the person's. asked says that the person answered at a terminal.
+func (f decisionFlags) decision(where settings, r lifecycle.Release, asked bool) (lifecycle.Decision, error) {
+	by, err := where.author()
+	via := terminal
+	if !asked {
+		via = "command"
+	}
+	return lifecycle.Decision{Release: r.ID, Digest: r.Digest, By: by, Via: via, Reason: f.Reason}, err
+}
+
+// print prints what became of a release.
+func (f decisionFlags) print(s *streams, r lifecycle.Release) error {
+	if f.JSON {
+		return printJSON(s.out, releaseOf(r))
+	}
+	_, err := fmt.Fprintln(s.out, releaseText(r))
+	return err
+}
+
+func releaseText(r lifecycle.Release) string {
+	text := fmt.Sprintf("%s %s is %s in %s", r.Name, shortDigest(r.Digest), r.State, r.Scope)
+	if r.State == lifecycle.Pending {
+		text += fmt.Sprintf(": stile ext approve %d", r.ID)
+	}
+	if r.Line != "" {
+		text += ", approved by " + r.Line
+	}
+	return text
+}
+
+// notApprovedError is a question that a person did not answer with yes.
+type notApprovedError struct{ what string }
+
+func (e *notApprovedError) Error() string { return e.what + " was not approved; nothing is changed" }
+
+// asks has a person say yes, or else ends the command.
+func (s *streams) asks(ctx context.Context, show func() (string, error), question, otherwise string) error {
+	p, ok := s.person()
+	if !ok {
+		return usagef("there is no terminal to ask at: %s", otherwise)
+	}
+	text, err := show()
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(p.out, text); err != nil {
+		return err
+	}
+	yes, err := p.confirm(ctx, question)
+	if err == nil && !yes {
+		err = &notApprovedError{strings.TrimSuffix(question, "?")}
+	}
+	return err
+}
+
+// waiting is the release that waits in a scope, by the number of the request or the name of the extension.
+func (e *extensions) waiting(ctx context.Context, request string, flag scopeFlag) (r lifecycle.Release, err error) {
+	if id, err := strconv.ParseInt(request, 10, 64); err == nil {
+		r, err = e.Release(ctx, id)
+		if err == nil && r.State != lifecycle.Pending {
+			err = &lifecycle.StateError{Release: r.ID, State: r.State, Needed: lifecycle.Pending}
+		}
+		return r, err
+	}
+	scope, err := flag.scope(e.settings)
+	if err != nil {
+		return r, err
+	}
+	all, err := e.Pending(ctx)
+	for _, r := range all {
+		if r.Scope == scope && r.Name == request {
+			return r, err
+		}
+	}
+	if err == nil {
+		err = &lifecycle.NotFoundError{What: fmt.Sprintf("request for %s that waits in scope %s; stile ext list shows what waits", line(request, 64), scope)}
+	}
+	return r, err
+}
+
+type extApprove struct {
+	Request string `arg:"" help:"Number of the request, or name of the extension."`
+	scopeFlag
+	Yes    bool   `help:"Do not ask. It takes --digest."`
+	Digest string `placeholder:"DIGEST" help:"Approve this version and no other: the whole digest."`
+	Code   bool   `help:"Show the difference in code too."`
+	decisionFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*extApprove) Help() string {
+	return `It shows what the version may do, what of that is new, what policy.json cuts, what the code looks like it would do, and its packages; then it asks, at a terminal only. A script gives --yes with --digest, so that no other bytes are approved than those it knows.
+
+Examples:
+
+    stile ext approve 12
+    stile ext approve github --scope shared --code
+    stile ext approve 12 --yes --digest "$(stile ext show 12 --json | jq -r .release.digest)"`
+}
+
+// Run implements the command.
+func (c *extApprove) Run(ctx context.Context, s *streams) error {
+	if c.Yes && c.Digest == "" {
+		return usagef("--yes approves nothing but the version that --digest names")
+	}
+	return withExtensions(ctx, s, func(e *extensions) error {
+		r, err := e.waiting(ctx, c.Request, c.scopeFlag)
+		if err != nil {
+			return err
+		}
+		if c.Digest != "" && c.Digest != r.Digest {
+			return &lifecycle.DigestError{Release: r.ID}
+		}
+		if r, err = e.approve(ctx, s, r, c.decisionFlags, c.Yes, c.Code); err != nil {
+			return err
+		}
+		return c.print(s, r)
+	})
+}
+
+// approve shows a person a release, asks, and approves what was shown.
+func (e *extensions) approve(ctx context.Context, s *streams, r lifecycle.Release, f decisionFlags, yes, code bool) (lifecycle.Release, error) {
+	if !yes {
+		show := func() (string, error) { return e.reviewText(ctx, r, code) }
+		question := fmt.Sprintf("Approve %s %s in %s?", r.Name, shortDigest(r.Digest), r.Scope)
+		if err := s.asks(ctx, show, question, "a person approves, or a script with --yes and --digest"); err != nil {
+			return r, err
+		}
+	}
+	d, err := f.decision(e.settings, r, !yes)
+	if err != nil {
+		return r, err
+	}
+	return e.Approve(ctx, d)
+}
+
+type extDeny struct {
+	Request string `arg:"" help:"Number of the request, or name of the extension."`
+	scopeFlag
+	decisionFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*extDeny) Help() string {
+	return `What is active stays so. The author sees the reason.
+
+Examples:
+
+    stile ext deny 12 --reason "ask for one repository only"`
+}
+
+// Run implements the command.
+func (c *extDeny) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		r, err := e.waiting(ctx, c.Request, c.scopeFlag)
+		if err != nil {
+			return err
+		}
+		d, err := c.decision(e.settings, r, false)
+		if err != nil {
+			return err
+		}
+		if r, err = e.Deny(ctx, d); err != nil {
+			return err
+		}
+		return c.print(s, r)
+	})
+}
+
+type extRevoke struct {
+	Name string `arg:"" help:"Name of the extension."`
+	scopeFlag
+	Yes bool `help:"Do not ask."`
+	decisionFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*extRevoke) Help() string {
+	return `Calls under way end, in other processes too, and what their handles stand for is closed. What waits for approval under this name is refused. The versions stay in the history, but no rollback brings a revoked one back.
+
+Examples:
+
+    stile ext revoke github --reason "sends too much"
+    stile ext revoke github --scope agent:claude --yes`
+}
+
+// Run implements the command.
+func (c *extRevoke) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		scope, err := c.scope(e.settings)
+		if err != nil {
+			return err
+		}
+		if _, err := e.History(ctx, scope, c.Name); err != nil {
+			return err
+		}
+		if !c.Yes {
+			question := fmt.Sprintf("Revoke %s in %s, and end its calls?", c.Name, scope)
+			if err := s.asks(ctx, func() (string, error) { return "", nil }, question, "--yes revokes without a question"); err != nil {
+				return err
+			}
+		}
+		d, err := c.decision(e.settings, lifecycle.Release{}, !c.Yes)
+		if err != nil {
+			return err
+		}
+		r, err := e.Revoke(ctx, scope, c.Name, d)
+		if err != nil {
+			return err
+		}
+		return c.print(s, r)
+	})
+}
+
+type extRemove struct {
+	Name string `arg:"" help:"Name of the extension."`
+	scopeFlag
+	decisionFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*extRemove) Help() string {
+	return `Its tools are gone, and calls under way end. The versions stay in the history.
+
+Examples:
+
+    stile ext remove github`
+}
+
+// Run implements the command.
+func (c *extRemove) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		scope, err := c.scope(e.settings)
+		if err != nil {
+			return err
+		}
+		d, err := c.decision(e.settings, lifecycle.Release{}, false)
+		if err != nil {
+			return err
+		}
+		r, err := e.Remove(ctx, scope, c.Name, d)
+		if err != nil {
+			return err
+		}
+		return c.print(s, r)
+	})
+}
+
+type extRollback struct {
+	Name   string `arg:"" help:"Name of the extension."`
+	Digest string `arg:"" optional:"" help:"Version to go back to, by its whole digest. Default: the one before the active one."`
+	scopeFlag
+	Yes  bool `help:"Do not ask. It takes the digest."`
+	Code bool `help:"Show the difference in code too."`
+	decisionFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*extRollback) Help() string {
+	return `It goes back to a version that was active before and that nobody revoked. It shows what that version may do and what is different to the active one, and asks; --yes with the digest answers.
+
+Examples:
+
+    stile ext rollback github
+    stile ext history github`
+}
+
+// Run implements the command.
+func (c *extRollback) Run(ctx context.Context, s *streams) error {
+	if c.Yes && c.Digest == "" {
+		return usagef("--yes goes back to nothing but the version whose digest is given")
+	}
+	return withExtensions(ctx, s, func(e *extensions) error {
+		scope, err := c.scope(e.settings)
+		if err != nil {
+			return err
+		}
+		all, err := e.History(ctx, scope, c.Name)
+		if err != nil {
+			return err
+		}
+		r, ok := superseded(all, c.Digest)
+		if !ok {
+			return &lifecycle.NotFoundError{What: fmt.Sprintf("version of %s to go back to in scope %s; stile ext history lists them", c.Name, scope)}
+		}
+		if !c.Yes {
+			show := func() (string, error) { return e.reviewText(ctx, r, c.Code) }
+			question := fmt.Sprintf("Go back to %s %s in %s?", r.Name, shortDigest(r.Digest), r.Scope)
+			if err := s.asks(ctx, show, question, "--yes goes back without a question, to the version whose digest is given"); err != nil {
+				return err
+			}
+		}
+		d, err := c.decision(e.settings, r, !c.Yes)
+		if err != nil {
+			return err
+		}
+		if r, err = e.Rollback(ctx, scope, c.Name, r.Digest, d); err != nil {
+			return err
+		}
+		return c.print(s, r)
+	})
+}
+
+// superseded is the newest of the releases that another took the place of: of this digest, if there is one.
+func superseded(all []lifecycle.Release, digest string) (lifecycle.Release, bool) {
+	for _, r := range all {
+		if r.State == lifecycle.Superseded && (digest == "" || r.Digest == digest) {
+			return r, true
+		}
+	}
+	return lifecycle.Release{}, false
+}
+
+type extPromote struct {
+	Name string `arg:"" help:"Name of the extension."`
+	To   string `required:"" placeholder:"SCOPE" help:"The wider scope: user or shared."`
+	scopeFlag
+	decisionFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*extPromote) Help() string {
+	return `It asks for the active version in another scope. A person approves it there, as any other version.
+
+Examples:
+
+    stile ext promote github --scope agent:claude --to user
+    stile ext promote github --to shared`
+}
+
+// Run implements the command.
+func (c *extPromote) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		from, err := c.scope(e.settings)
+		if err != nil {
+			return err
+		}
+		to, err := scopeFlag{c.To}.scope(e.settings)
+		if err != nil {
+			return err
+		}
+		if !from.Narrower(to) {
+			return usagef("%s is not wider than %s", to, from)
+		}
+		author, err := e.author()
+		if err != nil {
+			return err
+		}
+		r, err := e.Promote(ctx, from, to, c.Name, author, terminal)
+		if err != nil {
+			return err
+		}
+		return c.print(s, r)
+	})
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+// The forms of what stile ext prints as JSON. Scripts depend on them.
+
+type releaseJSON struct {
+	Request int64           `json:"request"`
+	Scope   extension.Scope `json:"scope"`
+	Name    string          `json:"name"`
+	Digest  string          `json:"digest"`
+	State   lifecycle.State `json:"state"`
+	Author  string          `json:"author"`
+	Asked   time.Time       `json:"asked"`
+	Decided time.Time       `json:"decided,omitzero"`
+	// By is who decided, Policy the line that did.
+	By         string `json:"by,omitempty"`
+	Policy     string `json:"policy,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+	Quarantine string `json:"quarantine,omitempty"`
+}
+
+func releaseOf(r lifecycle.Release) releaseJSON {
+	decided := r.Decided
+	if !decided.IsZero() {
+		decided = decided.UTC()
+	}
+	return releaseJSON{r.ID, r.Scope, r.Name, r.Digest, r.State, r.Author, r.Asked.UTC(), decided, r.By, r.Line, r.Reason, r.Quarantine}
+}
+
+func releasesOf(all []lifecycle.Release) []releaseJSON {
+	list := make([]releaseJSON, len(all))
+	for i, r := range all {
+		list[i] = releaseOf(r)
+	}
+	return list
+}
+
+type extensionJSON struct {
+	Scope       extension.Scope `json:"scope"`
+	Name        string          `json:"name"`
+	Version     string          `json:"version"`
+	Description string          `json:"description"`
+	Active      *releaseJSON    `json:"active"`
+	Pending     *releaseJSON    `json:"pending"`
+	Tools       []toolStateJSON `json:"tools"`
+	Problem     string          `json:"problem,omitempty"`
+}
+
+type toolStateJSON struct {
+	Name        string           `json:"name"`
+	Description string           `json:"description"`
+	Calls       int64            `json:"calls"`
+	Failures    int64            `json:"failures"`
+	P50         float64          `json:"p50Seconds"`
+	P95         float64          `json:"p95Seconds"`
+	LastUsed    time.Time        `json:"lastUsed,omitzero"`
+	LastError   string           `json:"lastError,omitempty"`
+	Score       int              `json:"score"`
+	ShadowedBy  *extension.Scope `json:"shadowedBy,omitempty"`
+}
+
+func extensionOf(e lifecycle.Extension) extensionJSON {
+	one := extensionJSON{Scope: e.Scope, Name: e.Name, Version: e.Version, Description: e.Description, Tools: []toolStateJSON{}, Problem: e.Problem}
+	for from, to := range map[*lifecycle.Release]**releaseJSON{e.Active: &one.Active, e.Pending: &one.Pending} {
+		if from != nil {
+			r := releaseOf(*from)
+			*to = &r
+		}
+	}
+	for _, t := range e.Tools {
+		last := t.Stats.LastUsed
+		if !last.IsZero() {
+			last = last.UTC()
+		}
+		one.Tools = append(one.Tools, toolStateJSON{
+			t.Name, t.Description, t.Stats.Calls, t.Stats.Failures, t.Stats.P50.Seconds(), t.Stats.P95.Seconds(), last, t.Stats.LastError,
+			t.Stats.Score(), t.ShadowedBy,
+		})
+	}
+	return one
+}
+
+// shortDigest is as much of a digest as tells versions apart to the eye. Nothing is approved by it.
+func shortDigest(digest string) string { return digest[:min(12, len(digest))] }
+
+// line makes a stranger's text one printable line of at most so many bytes.
+func line(text string, most int) string { return cell(abi.PrintableCut(text, most)) }

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+type extList struct {
+	scopeFlag
+	All  bool `help:"List the extensions of all scopes."`
+	JSON bool `name:"json" help:"Print as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*extList) Help() string {
+	return `It lists what the scope sees: its own extensions and those of wider scopes. What waits for approval is listed for all scopes.
+
+Examples:
+
+    stile ext list
+    stile ext list --scope agent:claude
+    stile ext list --all
+    stile ext list --json`
+}
+
+// Run implements the command.
+func (c *extList) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		all, err := c.list(ctx, e)
+		if err != nil {
+			return err
+		}
+		pending, err := e.Pending(ctx)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			list := make([]extensionJSON, len(all))
+			for i, one := range all {
+				list[i] = extensionOf(one)
+			}
+			return printJSON(s.out, struct {
+				Extensions []extensionJSON `json:"extensions"`
+				// Pending waits for a person, in all scopes.
+				Pending []releaseJSON `json:"pending"`
+			}{list, releasesOf(pending)})
+		}
+		rows := [][]string{{"EXTENSION", "VERSION", "SCOPE", "STATE", "TOOLS", "DESCRIPTION"}}
+		for _, one := range all {
+			rows = append(rows, []string{one.Name, one.Version, one.Scope.String(), stateText(one), fmt.Sprint(len(one.Tools)), line(one.Description, 60)})
+		}
+		text := table("", rows)
+		if len(pending) > 0 {
+			rows = [][]string{{"REQUEST", "EXTENSION", "SCOPE", "DIGEST", "BY", "ASKED"}}
+			for _, r := range pending {
+				rows = append(rows, []string{fmt.Sprint(r.ID), r.Name, r.Scope.String(), shortDigest(r.Digest), line(r.Author, 60), r.Asked.UTC().Format(time.RFC3339)})
+			}
+			text += "\nWaiting for approval:\n" + table("", rows)
+		}
+		_, err = io.WriteString(s.out, text)
+		return err
+	})
+}
+
+// list lists what the scope sees, or everything.
+func (c *extList) list(ctx context.Context, e *extensions) ([]lifecycle.Extension, error) {
+	if !c.All {
+		viewer, err := c.viewer(e.settings)
+		if err != nil {
+			return nil, err
+		}
+		return e.List(ctx, viewer)
+	}
+	active, err := e.Active(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pending, err := e.Pending(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var scopes []extension.Scope
+	for _, r := range append(active, pending...) {
+		scopes = append(scopes, r.Scope)
+	}
+	slices.SortFunc(scopes, extension.Scope.Compare)
+	var all []lifecycle.Extension
+	for _, scope := range slices.Compact(scopes) {
+		seen, err := e.List(ctx, viewerOf(scope))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, slices.DeleteFunc(seen, func(one lifecycle.Extension) bool { return one.Scope != scope })...)
+	}
+	return all, nil
+}
+
+// stateText says how an extension is, in a few words.
+func stateText(e lifecycle.Extension) string {
+	switch {
+	case e.Problem != "":
+		return "broken: " + line(e.Problem, 200)
+	case e.Active == nil:
+		return "waits for approval"
+	case e.Active.Quarantine != "":
+		return "in quarantine: " + line(e.Active.Quarantine, 200)
+	case e.Pending != nil:
+		return "active, another version waits"
+	default:
+		return "active"
+	}
+}
+
+type extHistory struct {
+	Name string `arg:"" help:"Name of the extension."`
+	scopeFlag
+	JSON bool `name:"json" help:"Print as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*extHistory) Help() string {
+	return `It lists each time that a version was asked for in the scope, the newest first, with who decided what.
+
+Examples:
+
+    stile ext history github
+    stile ext history github --scope shared --json`
+}
+
+// Run implements the command.
+func (c *extHistory) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		scope, err := c.scope(e.settings)
+		if err != nil {
+			return err
+		}
+		all, err := e.History(ctx, scope, c.Name)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(s.out, map[string][]releaseJSON{"releases": releasesOf(all)})
+		}
+		rows := [][]string{{"REQUEST", "DIGEST", "STATE", "ASKED", "BY", "DECIDED BY", "REASON"}}
+		for _, r := range all {
+			by := r.By
+			if r.Line != "" {
+				by += " " + r.Line
+			}
+			rows = append(rows, []string{
+				fmt.Sprint(r.ID), shortDigest(r.Digest), string(r.State), r.Asked.UTC().Format(time.RFC3339), line(r.Author, 60), line(by, 100), line(r.Reason, 200),
+			})
+		}
+		_, err = io.WriteString(s.out, table("", rows))
+		return err
+	})
+}

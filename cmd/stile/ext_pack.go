@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/extension/npm"
+	"github.com/stilehost/stile/extension/pack"
+)
+
+// maxKey is the most bytes of a file with a key.
+const maxKey = 64 << 10
+
+type extSBOM struct{ chosenVersion }
+
+// Help implements kong.HelpProvider.
+func (*extSBOM) Help() string {
+	return `It prints the npm packages of a version as CycloneDX 1.6, in JSON, with their licences and digests.
+
+Examples:
+
+    stile ext sbom github > github.cdx.json`
+}
+
+// Run implements the command.
+func (c *extSBOM) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		v, err := c.version(ctx, e)
+		if err != nil {
+			return err
+		}
+		text, err := npm.SBOM(v.Manifest.Name, v.Manifest.Version, v.Packages)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(s.out, "%s\n", escape(bytes.TrimRight(text, "\n")))
+		return err
+	})
+}
+
+type extExport struct {
+	chosenVersion
+	Output string `short:"o" required:"" placeholder:"FILE" help:"File to write."`
+	Sign   string `placeholder:"KEY" help:"File with an Ed25519 private key, in PEM, to sign with: openssl genpkey -algorithm ed25519 makes one."`
+	As     string `placeholder:"NAME" help:"Who signs, such as a mail address. Default: user:NAME."`
+	JSON   bool   `name:"json" help:"Print as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*extExport) Help() string {
+	return `The file holds manifest, source, lockfile, component and bill of materials, and the signature if there is one. It is an OCI image layout, so that registry tools read it too.
+
+Examples:
+
+    stile ext export github -o github.stile
+    stile ext export github -o github.stile --sign key.pem --as tom@example.com`
+}
+
+// Run implements the command.
+func (c *extExport) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		v, err := c.version(ctx, e)
+		if err != nil {
+			return err
+		}
+		p, err := e.Export(ctx, v.Digest)
+		if err != nil {
+			return err
+		}
+		digest, err := p.Digest()
+		if err != nil {
+			return err
+		}
+		var signatures []pack.Signature
+		if c.Sign != "" {
+			signature, err := c.sign(e.settings, digest)
+			if err != nil {
+				return err
+			}
+			signatures = append(signatures, signature)
+		}
+		var file bytes.Buffer
+		if err := pack.Write(&file, p, signatures...); err != nil {
+			return err
+		}
+		if err := writeFile(c.Output, file.Bytes()); err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(s.out, struct {
+				File   string `json:"file"`
+				Size   int    `json:"size"`
+				Digest string `json:"digest"`
+				Signed bool   `json:"signed"`
+			}{c.Output, file.Len(), digest, c.Sign != ""})
+		}
+		_, err = fmt.Fprintf(s.out, "%s: %d bytes, %s\n", c.Output, file.Len(), digest)
+		return err
+	})
+}
+
+func (c *extExport) sign(where settings, digest string) (pack.Signature, error) {
+	text, err := readFile(c.Sign, maxKey)
+	if err != nil {
+		return nil, err
+	}
+	key, err := pack.ParsePrivateKey(text)
+	if err != nil {
+		return nil, usagef("--sign %s: %w", c.Sign, err)
+	}
+	if c.As == "" {
+		if c.As, err = where.author(); err != nil {
+			return nil, err
+		}
+	}
+	signature, err := pack.Sign(key, digest, c.As, time.Now())
+	if err != nil {
+		err = usagef("--as: %w", err)
+	}
+	return signature, err
+}
+
+type extImport struct {
+	File  string   `arg:"" help:"File that stile ext export wrote."`
+	Trust []string `sep:"none" placeholder:"KEY" help:"File with an Ed25519 public key, in PEM. What none of these keys signed is refused. Can be repeated."`
+	addFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*extImport) Help() string {
+	return `What is imported goes through the same stages as what is added, and is built here from its source; then it is approved like any other version. A signature by a key of --trust says who made the file, and grants nothing.
+
+Examples:
+
+    stile ext import github.stile
+    stile ext import github.stile --trust tom.pem --scope shared`
+}
+
+// untrustedError is a pack that none of the keys that are trusted signed.
+type untrustedError struct{ error }
+
+func (e *untrustedError) Unwrap() error { return e.error }
+
+// Run implements the command.
+func (c *extImport) Run(ctx context.Context, s *streams) error {
+	p, err := c.read(s)
+	if err != nil {
+		return err
+	}
+	return withExtensions(ctx, s, func(e *extensions) error {
+		var d lifecycle.Draft
+		if err := c.fill(e, &d); err != nil {
+			return err
+		}
+		w, err := e.Import(ctx, p, d)
+		if err != nil {
+			return err
+		}
+		return c.finish(ctx, s, e, w)
+	})
+}
+
+// read reads the file, and says who signed it.
+func (c *extImport) read(s *streams) (*pack.Pack, error) {
+	var trusted []ed25519.PublicKey
+	for _, file := range c.Trust {
+		text, err := readFile(file, maxKey)
+		if err != nil {
+			return nil, err
+		}
+		key, err := pack.ParsePublicKey(text)
+		if err != nil {
+			return nil, usagef("--trust %s: %w", file, err)
+		}
+		trusted = append(trusted, key)
+	}
+	f, err := os.Open(c.File)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	p, signatures, err := pack.Read(f, pack.Limits{})
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, usagef("%s: %w", c.File, err)
+	}
+	if len(trusted) == 0 {
+		s.say("stile: nobody's signature was asked for: --trust names whose")
+		return p, nil
+	}
+	signer, err := pack.Verify(p, signatures, trusted)
+	if err != nil {
+		return nil, &untrustedError{fmt.Errorf("%s has no signature of a trusted key: %w", c.File, err)}
+	}
+	s.say("stile: signed by %s on %s", abi.Printable(signer.Who), signer.When.UTC().Format(time.RFC3339))
+	return p, nil
+}

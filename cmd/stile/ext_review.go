@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/inspect"
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/extension/npm"
+)
+
+// reviewText is what a person looks at before a decision. Whatever an author chose of it is indented or on one line, so that
+// none of it looks like a line of ours.
+func (e *extensions) reviewText(ctx context.Context, r lifecycle.Release, code bool) (string, error) {
+	review, err := e.Review(ctx, r.ID)
+	if err != nil {
+		return "", err
+	}
+	text := versionText(review)
+	if code {
+		text += section("Code", indented(review.Code))
+	}
+	return text + "\n", nil
+}
+
+func versionText(r lifecycle.Review) string {
+	v := r.Version
+	rows := [][]string{
+		{"extension", r.Release.Name + " " + v.Manifest.Version},
+		{"does", line(v.Manifest.Description, 1000)},
+		{"scope", r.Release.Scope.String()},
+		{"request", fmt.Sprintf("%d, %s, by %s on %s", r.Release.ID, r.Release.State, line(r.Release.Author, 80), r.Release.Asked.UTC().Format(time.RFC3339))},
+		{"digest", r.Release.Digest},
+	}
+	if r.Before != nil {
+		rows = append(rows, []string{"active", r.Before.Manifest.Version + " " + shortDigest(r.Before.Digest)})
+	}
+	if r.Release.Quarantine != "" {
+		rows = append(rows, []string{"quarantine", line(r.Release.Quarantine, 500)})
+	}
+	var b strings.Builder
+	b.WriteString(table("", rows))
+	b.WriteString(section("It may", may(r.Granted)))
+	if r.Before != nil {
+		changes := changesText(r.Changes)
+		if changes == "" {
+			changes = "    nothing: it asks for the same authority\n"
+		}
+		b.WriteString(section("New against the active version", changes))
+	}
+	if len(r.Cut) > 0 {
+		b.WriteString(section("policy.json takes away", changesText(r.Cut)))
+	}
+	var tools [][]string
+	for _, t := range v.Tools {
+		tools = append(tools, []string{extension.ToolName(r.Release.Name, t.Name), line(t.Description, 200)})
+	}
+	b.WriteString(section("Tools", table("    ", tools)))
+	b.WriteString(section("What the code would like to do", indented(v.Report.Text())))
+	if len(v.Packages) > 0 {
+		var packages [][]string
+		for _, p := range v.Packages {
+			license := p.License
+			if license == "" {
+				license = "no licence named"
+			}
+			packages = append(packages, []string{line(p.Name, 220), line(p.Version, 80), line(license, 80), line(strings.Join(p.Warnings, " "), 500)})
+		}
+		b.WriteString(section("Packages", table("    ", packages)))
+	}
+	return b.String()
+}
+
+// may says in plain words what bindings allow.
+func may(bindings []extension.Binding) string {
+	if len(bindings) == 0 {
+		return "    compute, and nothing else\n"
+	}
+	var rows [][]string
+	for _, b := range bindings {
+		name := b.Name
+		for _, text := range extension.Describe(b) {
+			rows = append(rows, []string{name, text})
+			name = ""
+		}
+	}
+	return table("    ", rows)
+}
+
+func changesText(changes []extension.Change) string {
+	var b strings.Builder
+	for _, c := range changes {
+		fmt.Fprintf(&b, "    %s (%s)\n", c.Binding, c.What)
+		for _, text := range c.Lines {
+			b.WriteString("      " + cell(text) + "\n")
+		}
+	}
+	return b.String()
+}
+
+func section(title, text string) string { return "\n" + title + ":\n" + text }
+
+// indented is a stranger's text on lines of its own.
+func indented(text string) string {
+	text = strings.TrimRight(abi.Printable(text), "\n")
+	if text == "" {
+		return "    nothing\n"
+	}
+	return "    " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
+}
+
+// chosen is a version of an extension.
+type chosen struct {
+	Name string `arg:"" help:"Name of the extension, or number of a request."`
+	scopeFlag
+}
+
+// release finds it: the active one of a name, or else the one that waits.
+func (c chosen) release(ctx context.Context, e *extensions) (lifecycle.Release, error) {
+	if id, err := strconv.ParseInt(c.Name, 10, 64); err == nil {
+		return e.Release(ctx, id)
+	}
+	viewer, err := c.viewer(e.settings)
+	if err != nil {
+		return lifecycle.Release{}, err
+	}
+	return e.Find(ctx, viewer, c.Name)
+}
+
+// chosenVersion is one of any age.
+type chosenVersion struct {
+	chosen
+	Digest string `placeholder:"DIGEST" help:"Another version, by the first characters of its digest, at least 6."`
+}
+
+func (c chosenVersion) version(ctx context.Context, e *extensions) (*lifecycle.Version, error) {
+	r, err := c.release(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if c.Digest == "" {
+		return e.Version(ctx, r.Digest)
+	}
+	v, err := e.Version(ctx, c.Digest)
+	if err == nil && v.Manifest.Name != r.Name {
+		err = &lifecycle.NotFoundError{What: fmt.Sprintf("version %s of %s", shortDigest(v.Digest), r.Name)}
+	}
+	return v, err
+}
+
+type extShow struct {
+	chosen
+	JSON bool `name:"json" help:"Print as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*extShow) Help() string {
+	return `It shows what the version may do, its tools and how they do, the report on its code, and its packages. For a request it also shows what is new.
+
+Examples:
+
+    stile ext show github
+    stile ext show 12
+    stile ext show github --json`
+}
+
+// Run implements the command.
+func (c *extShow) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		r, err := c.release(ctx, e)
+		if err != nil {
+			return err
+		}
+		review, err := e.Review(ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		tools, err := e.toolStates(ctx, r)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(s.out, reviewOf(review, tools))
+		}
+		_, err = io.WriteString(s.out, versionText(review)+section("How it does", statsText("    ", tools)))
+		return err
+	})
+}
+
+// toolStates are the tools of a release, if it is active or pending.
+func (e *extensions) toolStates(ctx context.Context, r lifecycle.Release) ([]lifecycle.ToolState, error) {
+	all, err := e.List(ctx, viewerOf(r.Scope))
+	for _, one := range all {
+		if one.Scope == r.Scope && one.Name == r.Name {
+			return one.Tools, err
+		}
+	}
+	return nil, err
+}
+
+func statsText(indent string, tools []lifecycle.ToolState) string {
+	rows := [][]string{{"TOOL", "CALLS", "FAILED", "P50", "P95", "SCORE", "LAST USED"}}
+	for _, t := range tools {
+		last := "never"
+		if !t.Stats.LastUsed.IsZero() {
+			last = t.Stats.LastUsed.UTC().Format(time.RFC3339)
+		}
+		rows = append(rows, []string{
+			t.Name, fmt.Sprint(t.Stats.Calls), fmt.Sprint(t.Stats.Failures), t.Stats.P50.String(), t.Stats.P95.String(), fmt.Sprint(t.Stats.Score()), last,
+		})
+	}
+	return table(indent, rows)
+}
+
+// reviewJSON is a release with all that stile ext show and diff say of it.
+type reviewJSON struct {
+	Release     releaseJSON        `json:"release"`
+	Version     string             `json:"version"`
+	Description string             `json:"description"`
+	May         []string           `json:"may"`
+	Changes     []extension.Change `json:"changes"`
+	Cut         []extension.Change `json:"cut"`
+	Tools       []tool             `json:"tools"`
+	States      []toolStateJSON    `json:"states"`
+	Packages    []npm.Package      `json:"packages"`
+	Report      inspect.Report     `json:"report"`
+	Component   string             `json:"component"`
+	Active      string             `json:"active,omitempty"`
+}
+
+func reviewOf(r lifecycle.Review, states []lifecycle.ToolState) reviewJSON {
+	j := reviewJSON{
+		Release: releaseOf(r.Release), Version: r.Version.Manifest.Version, Description: r.Version.Manifest.Description, May: []string{},
+		Changes: append([]extension.Change{}, r.Changes...), Cut: append([]extension.Change{}, r.Cut...), Tools: toolsOf(r.Version.Tools),
+		States: extensionOf(lifecycle.Extension{Tools: states}).Tools, Packages: append([]npm.Package{}, r.Version.Packages...), Report: r.Version.Report, Component: r.Version.Component,
+	}
+	for _, b := range r.Granted {
+		j.May = append(j.May, extension.Describe(b)...)
+	}
+	if r.Before != nil {
+		j.Active = r.Before.Digest
+	}
+	return j
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+type extSearch struct {
+	Words []string `arg:"" help:"Words of names and descriptions."`
+	scopeFlag
+	Limit int  `placeholder:"N" default:"20" help:"The most that are listed. Default: ${default}."`
+	JSON  bool `name:"json" help:"Print as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*extSearch) Help() string {
+	return `It finds tools that can be called, the best first.
+
+Examples:
+
+    stile ext search open issue
+    stile ext search weather --json`
+}
+
+// Run implements the command.
+func (c *extSearch) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		viewer, err := c.viewer(e.settings)
+		if err != nil {
+			return err
+		}
+		found, err := e.Search(ctx, viewer, strings.Join(c.Words, " "), c.Limit)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(s.out, map[string][]foundJSON{"tools": foundOf(found)})
+		}
+		_, err = io.WriteString(s.out, foundText(found))
+		return err
+	})
+}
+
+type foundJSON struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Extension   string          `json:"extension"`
+	Scope       extension.Scope `json:"scope"`
+}
+
+func foundOf(found []lifecycle.Found) []foundJSON {
+	list := make([]foundJSON, len(found))
+	for i, f := range found {
+		list[i] = foundJSON{f.Name, f.Description, f.Extension, f.Scope}
+	}
+	return list
+}
+
+func foundText(found []lifecycle.Found) string {
+	rows := make([][]string, len(found))
+	for i, f := range found {
+		rows[i] = []string{f.Name, f.Scope.String(), line(f.Description, 100)}
+	}
+	return table("", rows)
+}
+
+type extPrune struct {
+	scopeFlag
+	Unused time.Duration `default:"720h" placeholder:"DURATION" help:"Not used for so long. Default: ${default}."`
+	DryRun bool          `help:"Remove nothing, and say what would be."`
+	Yes    bool          `help:"Do not ask."`
+	JSON   bool          `name:"json" help:"Print as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*extPrune) Help() string {
+	return `An extension goes when no tool of it was called for long, or when most of at least 20 calls failed. Its versions stay in the history.
+
+Examples:
+
+    stile ext prune --dry-run
+    stile ext prune --scope agent:claude --unused 168h --yes`
+}
+
+// Run implements the command.
+func (c *extPrune) Run(ctx context.Context, s *streams) error {
+	if c.Unused < 0 {
+		return usagef("--unused is negative")
+	}
+	return withExtensions(ctx, s, func(e *extensions) error {
+		scope, err := c.scope(e.settings)
+		if err != nil {
+			return err
+		}
+		all, err := e.Prune(ctx, scope, c.Unused)
+		if err != nil {
+			return err
+		}
+		type prunable struct {
+			releaseJSON
+			Why string `json:"why"`
+		}
+		list := make([]prunable, len(all))
+		rows := make([][]string, len(all))
+		for i, p := range all {
+			list[i] = prunable{releaseOf(p.Release), p.Reason}
+			rows[i] = []string{p.Release.Name, p.Release.Scope.String(), line(p.Reason, 200)}
+		}
+		text := table("", rows)
+		if !c.DryRun && len(all) > 0 {
+			if err := c.remove(ctx, s, e, all, text); err != nil {
+				return err
+			}
+		}
+		if c.JSON {
+			return printJSON(s.out, map[string]any{"pruned": list, "dryRun": c.DryRun})
+		}
+		_, err = io.WriteString(s.out, text)
+		return err
+	})
+}
+
+func (c *extPrune) remove(ctx context.Context, s *streams, e *extensions, all []lifecycle.Prunable, text string) error {
+	if !c.Yes {
+		show := func() (string, error) { return text, nil }
+		if err := s.asks(ctx, show, "Remove these?", "--yes removes without a question, --dry-run only lists"); err != nil {
+			return err
+		}
+	}
+	by, err := e.author()
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		d := lifecycle.Decision{By: by, Via: terminal, Reason: "pruned: " + p.Reason}
+		if _, err := e.Remove(ctx, p.Release.Scope, p.Release.Name, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mattn/go-isatty"
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+type extSource struct {
+	chosenVersion
+	File string `arg:"" optional:"" help:"File to print. Default: the only one; of several, their names are listed."`
+}
+
+// Help implements kong.HelpProvider.
+func (*extSource) Help() string {
+	return `manifest.json is among the files.
+
+Examples:
+
+    stile ext source github
+    stile ext source github src/issues.ts
+    stile ext source 12 manifest.json
+    stile ext source github tool.ts --digest 3f2a91`
+}
+
+// Run implements the command.
+func (c *extSource) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		v, err := c.version(ctx, e)
+		if err != nil {
+			return err
+		}
+		files := maps.Clone(v.Files)
+		names := slices.Sorted(maps.Keys(files))
+		if c.File == "" && len(names) == 1 {
+			c.File = names[0]
+		}
+		files[manifestName] = v.ManifestText()
+		if c.File == "" {
+			return s.lines(slices.Sorted(maps.Keys(files)))
+		}
+		data, ok := files[c.File]
+		if !ok {
+			return usagef("%s has no file %s", c.Name, line(c.File, 200))
+		}
+		if f, terminal := s.out.(*os.File); terminal && isatty.IsTerminal(f.Fd()) {
+			if !utf8.Valid(data) {
+				return usagef("%s is not text; redirect it into a file", line(c.File, 200))
+			}
+			data = []byte(abi.Printable(string(data)))
+		}
+		_, err = s.out.Write(data)
+		return err
+	})
+}
+
+type extDiff struct {
+	Name string `arg:"" help:"Name of the extension, or number of a request."`
+	scopeFlag
+	From string `placeholder:"DIGEST" help:"Version to compare with. Default: the active one."`
+	To   string `placeholder:"DIGEST" help:"Version to look at. Default: the one that waits."`
+	JSON bool   `name:"json" help:"Print as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*extDiff) Help() string {
+	return `It compares authority, manifest, source and packages. Lines of authority begin with "+" for what is new and "-" for what is gone.
+
+Examples:
+
+    stile ext diff github
+    stile ext diff 12
+    stile ext diff github --from 3f2a91 --to 90bb12`
+}
+
+// Run implements the command.
+func (c *extDiff) Run(ctx context.Context, s *streams) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		before, after, err := c.versions(ctx, e)
+		if err != nil {
+			return err
+		}
+		var was []extension.Binding
+		from := ""
+		if before != nil {
+			was, from = before.Manifest.Bindings, before.Digest
+		}
+		changes := extension.Difference(was, after.Manifest.Bindings)
+		code := lifecycle.Diff(before, after)
+		if c.JSON {
+			return printJSON(s.out, struct {
+				From    string             `json:"from,omitempty"`
+				To      string             `json:"to"`
+				Changes []extension.Change `json:"changes"`
+				Code    string             `json:"code"`
+			}{from, after.Digest, append([]extension.Change{}, changes...), code})
+		}
+		authority := changesText(changes)
+		if authority == "" {
+			authority = "    the same\n"
+		}
+		_, err = io.WriteString(s.out, strings.TrimPrefix(section("Authority", authority), "\n")+section("Code", indented(code)))
+		return err
+	})
+}
+
+func (c *extDiff) versions(ctx context.Context, e *extensions) (before, after *lifecycle.Version, err error) {
+	r, err := chosen{c.Name, c.scopeFlag}.release(ctx, e)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := e.History(ctx, r.Scope, r.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	to, from := c.To, c.From
+	for _, one := range all {
+		switch {
+		case one.State == lifecycle.Pending && to == "" && r.State == lifecycle.Active:
+			r = one
+		case one.State == lifecycle.Active && from == "":
+			from = one.Digest
+		}
+	}
+	if to == "" {
+		to = r.Digest
+	}
+	if c.From == "" && from == to { // there is nothing newer than the active one
+		older, _ := superseded(all, "")
+		from = older.Digest
+	}
+	named := chosenVersion{chosen: chosen{c.Name, c.scopeFlag}, Digest: to}
+	if after, err = named.version(ctx, e); err != nil || from == "" {
+		return nil, after, err
+	}
+	named.Digest = from
+	before, err = named.version(ctx, e)
+	return before, after, err
+}

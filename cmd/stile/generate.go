@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/generate"
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/mcp"
+	"github.com/stilehost/stile/secret"
+)
+
+// modelFlags say which model writes extensions.
+type modelFlags struct {
+	Model    string `env:"STILE_MODEL" placeholder:"PROTOCOL:NAME" help:"Model that writes extensions: anthropic:NAME or openai:NAME, for one that speaks that protocol. Default: STILE_MODEL."`
+	ModelURL string `env:"STILE_MODEL_URL" name:"model-url" placeholder:"URL" help:"Where the model is, e.g. http://127.0.0.1:11434/v1. Default: STILE_MODEL_URL, or the vendor's own address."`
+	ModelKey string `env:"STILE_MODEL_KEY" name:"model-key" placeholder:"SECRET" help:"Name of the secret that holds the key of the model; stile secret set keeps one. Default: STILE_MODEL_KEY, or no key."`
+}
+
+// model returns the model that the flags name.
+func (f modelFlags) model(ctx context.Context, n *session) (generate.Model, error) {
+	protocol, name, ok := strings.Cut(f.Model, ":")
+	o := generate.ModelOptions{BaseURL: f.ModelURL, Model: name}
+	if f.ModelKey != "" {
+		var err error
+		if o.Key, err = n.secrets.Get(ctx, f.ModelKey); errors.Is(err, secret.ErrNotFound) {
+			return nil, usagef("--model-key: %w; stile secret set %s keeps it", err, f.ModelKey)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case ok && protocol == "anthropic":
+		return generate.Anthropic(o)
+	case ok && protocol == "openai":
+		return generate.OpenAI(o)
+	default:
+		return nil, usagef("--model %s: write anthropic:NAME or openai:NAME", f.Model)
+	}
+}
+
+// generated is what came of a description.
+type generated struct {
+	written *lifecycle.Written
+	// exists are tools that seem to do it already.
+	exists []lifecycle.Found
+	result generate.Result
+}
+
+// generate has a model write an extension and takes it through all stages. draft has all but manifest and files, and r all but what
+// the store knows.
+func (e *extensions) generate(ctx context.Context, g *generate.Generator, v lifecycle.Viewer, r generate.Request, draft lifecycle.Draft) (made generated, err error) {
+	var found []lifecycle.Found
+	r.Existing = func(ctx context.Context, description string) ([]generate.Existing, error) {
+		if found, err = e.Search(ctx, v, description, 10); err != nil {
+			return nil, err
+		}
+		existing := make([]generate.Existing, len(found))
+		for i, f := range found {
+			existing[i] = generate.Existing{Name: f.Name, Description: f.Description, Score: fit(description, f.Name+" "+f.Description)}
+		}
+		return existing, nil
+	}
+	r.Bindings = extension.Defaults()
+	for _, a := range e.Policy().Approve {
+		r.Bindings = extension.Merge(r.Bindings, a.Bindings)
+	}
+	made.result, err = g.Generate(ctx, r, func(ctx context.Context, d generate.Draft) (err error) {
+		draft.Manifest, draft.Files, draft.Entry = d.Manifest, map[string][]byte{d.File: []byte(d.Source)}, d.File
+		made.written, err = e.Write(ctx, draft)
+		return err
+	})
+	for _, offer := range made.result.Offer {
+		i := slices.IndexFunc(found, func(f lifecycle.Found) bool { return f.Name == offer.Name })
+		made.exists = append(made.exists, found[i])
+	}
+	return made, err
+}
+
+var longWords = regexp.MustCompile(`[\p{L}\p{N}]{4,}`)
+
+// fit is the part of the words of a description that a text has, from 0 to 1. Short words say little.
+func fit(description, text string) float64 {
+	text = strings.ToLower(text)
+	words := map[string]bool{}
+	for _, word := range longWords.FindAllString(strings.ToLower(description), -1) {
+		words[word] = strings.Contains(text, word)
+	}
+	there := 0
+	for _, is := range words {
+		if is {
+			there++
+		}
+	}
+	return float64(there) / float64(max(len(words), 1))
+}
+
+// generateForAgents is generate for a server of agents; nil when no model is named.
+func (e *extensions) generateForAgents(ctx context.Context, f modelFlags) (func(context.Context, mcp.GenerateRequest) (mcp.Generated, error), error) {
+	if f.Model == "" {
+		return nil, nil
+	}
+	model, err := f.model(ctx, e.session)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, r mcp.GenerateRequest) (mcp.Generated, error) {
+		draft := lifecycle.Draft{
+			Scope: r.Scope, Author: r.Author, Via: r.Via, Progress: func(stage extension.Stage) { r.Progress(stages[stage]) },
+		}
+		author, err := extension.ParseScope(r.Author)
+		if err != nil {
+			return mcp.Generated{}, err
+		}
+		g := &generate.Generator{Model: model}
+		made, err := e.generate(ctx, g, viewerOf(author), generate.Request{Description: r.Description, New: r.New}, draft)
+		return mcp.Generated{Written: made.written, Existing: made.exists}, err
+	}, nil
+}
+
+type extGenerate struct {
+	Description string `arg:"" help:"What the extension does, in any words. - is stdin."`
+	Name        string `placeholder:"NAME" help:"Name of the extension. Default: the model's choice."`
+	New         bool   `help:"Have another one written, whatever exists."`
+	Rounds      int    `placeholder:"N" help:"How many times the model may try, at most. Default: 4."`
+	Tokens      int    `placeholder:"N" help:"The most tokens of all tries. Default: 200000."`
+	modelFlags
+	addFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*extGenerate) Help() string {
+	return `A model writes the extension, which then goes through the same stages as what you add. What is wrong with it is shown to the model, which tries again. What exists already and seems to do it is offered instead; --new writes another.
+
+The description goes to the model's server, with the problems of each try. Its key comes from the secret that --model-key names, and goes nowhere else.
+
+Examples:
+
+    stile ext generate 'convert between units of length' --model anthropic:claude-sonnet-4-5 --model-key anthropic-key
+    stile ext generate - --model openai:qwen3-coder --model-url http://127.0.0.1:11434/v1 < wish.txt`
+}
+
+// Run implements the command.
+func (c *extGenerate) Run(ctx context.Context, s *streams) error {
+	if c.Model == "" {
+		return usagef("no model is named: write --model, or set STILE_MODEL")
+	}
+	if c.Rounds < 0 || c.Tokens < 0 {
+		return usagef("--rounds and --tokens are not negative")
+	}
+	if c.Description == "-" {
+		text, err := interruptible(ctx, func() ([]byte, error) { return (&callFlags{Input: "-"}).input(s.in, 0) })
+		if err != nil {
+			return err
+		}
+		c.Description = string(text)
+	}
+	return withExtensions(ctx, s, func(e *extensions) error {
+		model, err := c.model(ctx, e.session)
+		if err != nil {
+			return err
+		}
+		viewer, err := c.viewer(e.settings)
+		if err != nil {
+			return err
+		}
+		var draft lifecycle.Draft
+		if err := c.fill(e, &draft); err != nil {
+			return err
+		}
+		g := &generate.Generator{Model: model, Options: generate.Options{Rounds: c.Rounds, Tokens: c.Tokens}}
+		if s.interactive() {
+			g.Options.OnText = func(_ int, piece string) { _, _ = io.WriteString(s.err, abi.Printable(piece)) }
+		}
+		made, err := e.generate(ctx, g, viewer, generate.Request{Description: c.Description, Name: c.Name, New: c.New}, draft)
+		for i, round := range made.result.Rounds {
+			if len(round.Problems) > 0 {
+				s.say("stile: try %d did not pass: %s", i+1, abi.Printable((&extension.ProblemsError{Stage: round.Stage, Problems: round.Problems}).Error()))
+			}
+		}
+		switch {
+		case err != nil:
+			return err
+		case made.written != nil:
+			return c.finish(ctx, s, e, made.written)
+		default:
+			return printOffers(s, made.exists, c.JSON)
+		}
+	})
+}
+
+// printOffers prints what exists and seems to do what is wanted.
+func printOffers(s *streams, exists []lifecycle.Found, asJSON bool) error {
+	if asJSON {
+		return printJSON(s.out, map[string][]foundJSON{"exists": foundOf(exists)})
+	}
+	s.say("stile: these exist already, and nothing was written; --new writes another")
+	_, err := io.WriteString(s.out, foundText(exists))
+	return err
+}

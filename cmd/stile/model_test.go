@@ -1,0 +1,31 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// answerAsModel speaks the chat completions protocol, for whoever has the key. Its first try does not build.
+func answerAsModel(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.Header.Get("Authorization") != "Bearer canary-of-the-model" {
+		http.Error(w, `{"error":{"message":"no such key"}}`, http.StatusUnauthorized)
+		return
+	}
+	body = bytes.ReplaceAll(body, []byte(" "), nil)
+	run := "("
+	if bytes.Contains(body, []byte(`"role":"assistant"`)) {
+		run = "n * 2"
+	}
+	reply := "```json\n{\"name\": \"doubler\", \"version\": \"1.0.0\", \"description\": \"Doubles numbers\", \"tools\": [\"double\"]}\n```\n```ts\n" +
+		`import { extension } from "stile";` + "\n" +
+		`export default extension({ tools: { double: { description: "Doubles a number", input: { type: "object", properties: { n: { type: "number" } } }, run: async ({ n }: any) => ` +
+		run + " } } });\n```\n"
+	content, _ := json.Marshal(reply) // a string
+	w.Header().Set("Content-Type", "text/event-stream")
+	const chunk = `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":`
+	_, _ = fmt.Fprintf(w, chunk+`{"content":%s},"finish_reason":null}]}`+"\n\n"+chunk+`{},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n", content)
+}

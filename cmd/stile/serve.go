@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/extension/web"
+	"github.com/stilehost/stile/mcp"
+)
+
+type serveCommand struct {
+	Run   serveRun   `cmd:"" default:"withargs" help:"Serve agents over HTTP, and the pages on which a person decides."`
+	Token serveToken `cmd:"" help:"Keep the tokens of agents."`
+}
+
+type serveRun struct {
+	Listen      string   `default:"127.0.0.1:7340" placeholder:"ADDRESS:PORT" help:"Where to listen. Beyond this machine only with TLS. Default: ${default}."`
+	AddressFile string   `placeholder:"FILE" help:"File to write the address to, once it is listened at; useful with port 0."`
+	Host        []string `sep:"none" placeholder:"NAME" help:"Name under which it is reached, such as that of a proxy. Can be repeated. Default: those of the certificate."`
+	TLSCert     string   `name:"tls-cert" placeholder:"FILE" help:"Certificate, in PEM."`
+	TLSKey      string   `name:"tls-key" placeholder:"FILE" help:"Key of the certificate, in PEM."`
+	tokenFlag
+	modelFlags
+	Drain time.Duration `default:"30s" placeholder:"DURATION" help:"How long calls under way may go on when the process is asked to end. Default: ${default}."`
+}
+
+// Help implements kong.HelpProvider.
+func (*serveRun) Help() string {
+	return `Agents speak the Model Context Protocol (streamable HTTP) at /mcp, each with a token of stile serve token. At / are the pages on which a person approves, denies and revokes; they ask for an operator token, which is shown at start, on a terminal only, and which no agent is told.
+
+Asked to end (SIGTERM, ^C), it takes no further calls and waits for those under way. Asked again, it ends at once.
+
+Examples:
+
+    stile serve
+    stile serve --listen 127.0.0.1:0 --address-file address
+    stile serve --listen 0.0.0.0:7340 --tls-cert cert.pem --tls-key key.pem`
+}
+
+// Run implements the command.
+func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
+	config, err := c.tls()
+	if err != nil {
+		return err
+	}
+	if err := checkListen(c.Listen, config != nil); err != nil {
+		return err
+	}
+	file, where, err := c.file()
+	if err != nil {
+		return err
+	}
+	if _, err := readTokens(file); err != nil {
+		return err
+	}
+	person, err := where.author()
+	if err != nil {
+		return err
+	}
+	e, err := openExtensions(context.WithoutCancel(ctx), s, sessionOptions{many: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	server, err := e.newServer(ctx, c.modelFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return &usageError{err}
+	}
+	defer func() { _ = listener.Close() }() // the server may have closed it
+	at := listener.Addr().(*net.TCPAddr).AddrPort()
+	e.own.Add(at)
+	if c.AddressFile != "" {
+		if err := writeFile(c.AddressFile, []byte(at.String()+"\n")); err != nil {
+			return err
+		}
+	}
+	scheme, certificate := "http", (*x509.Certificate)(nil)
+	if config != nil {
+		scheme, certificate, listener = "https", config.Certificates[0].Leaf, tls.NewListener(listener, config)
+	}
+	hosts := c.hosts(at, certificate)
+	pages := web.New(web.Options{Manager: e.Manager, Hosts: hosts, Person: person, TLS: config != nil, Logger: e.logger})
+	agents, err := server.Handler(mcp.HTTPOptions{Hosts: hosts, Holder: func(token string) (lifecycle.Viewer, bool) {
+		tokens, err := readTokens(file) // at each request, so that what is taken back is taken back at once
+		if err != nil {
+			e.logger.Error("read the tokens", "error", err)
+		}
+		return holder(tokens, token)
+	}})
+	if err != nil {
+		return err
+	}
+	gate := &gate{}
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", gate.handler(agents))
+	mux.Handle("/", pages)
+	h := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(e.logger.Handler(), slog.LevelDebug), // what strangers send is not told
+	}
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(listener) }()
+	s.say("stile: agents at %s://%s/mcp, pages at %s://%s/", scheme, at, scheme, at)
+	if s.interactive() {
+		s.say("stile: the operator token of the pages is %s", pages.Token())
+	}
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	s.say("stile: waiting up to %v for %d requests under way", c.Drain, gate.running())
+	gate.drain(c.Drain)
+	err = server.Close() // sessions, with what is still under way
+	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if h.Shutdown(shutdown) != nil {
+		err = errors.Join(err, h.Close())
+	}
+	return err
+}
+
+// tls reads the certificate; nil when there is none.
+func (c *serveRun) tls() (*tls.Config, error) {
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return nil, usagef("--tls-cert and --tls-key go together")
+	}
+	if c.TLSCert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
+}
+
+// checkListen refuses to send tokens over a network in the clear.
+func checkListen(address string, secure bool) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return usagef("--listen %s: %w", address, err)
+	}
+	ip, err := netip.ParseAddr(host)
+	if secure || host == "localhost" || err == nil && ip.IsLoopback() {
+		return nil
+	}
+	return usagef("--listen %s is not an address of this machine alone: that takes --tls-cert and --tls-key", address)
+}
+
+// hosts are the values of Host that are answered: the address, and the names that were given or else those of the certificate.
+func (c *serveRun) hosts(at netip.AddrPort, certificate *x509.Certificate) []string {
+	names := c.Host
+	if len(names) == 0 && certificate != nil {
+		names = certificate.DNSNames
+		for _, ip := range certificate.IPAddresses {
+			names = append(names, ip.String())
+		}
+	}
+	hosts := web.Hosts(net.TCPAddrFromAddrPort(at))
+	for _, name := range names {
+		hosts = append(hosts, name, net.JoinHostPort(name, strconv.Itoa(int(at.Port()))))
+	}
+	return hosts
+}

@@ -1,0 +1,388 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// connect connects a client.
+func connect(t *testing.T, transport sdk.Transport) *sdk.ClientSession {
+	t.Helper()
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), transport, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() }) // the server may be gone
+	return session
+}
+
+// text is what a tool returned.
+func text(r *sdk.CallToolResult) string {
+	var b strings.Builder
+	for _, c := range r.Content {
+		if c, ok := c.(*sdk.TextContent); ok {
+			b.WriteString(c.Text)
+		}
+	}
+	return b.String()
+}
+
+// says calls a tool and checks what it returns.
+func says(t *testing.T, session *sdk.ClientSession, tool, want string) {
+	t.Helper()
+	r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: tool})
+	if err != nil || r.IsError || text(r) != want {
+		t.Fatalf("%s: got %+v, %v, want %s", tool, r, err, want)
+	}
+}
+
+// bearer sends a token with each request.
+type bearer struct {
+	token string
+	next  http.RoundTripper
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.next.RoundTrip(r)
+}
+
+// client is one of its own for each test, so that no connection outlives it.
+func client(t *testing.T, token string) *http.Client {
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: bearer{token, transport}}
+}
+
+// answer is what became of a call.
+type answer struct {
+	text string
+	err  error
+}
+
+// call begins a call, and returns where its answer comes.
+func call(ctx context.Context, session *sdk.ClientSession, tool string) <-chan answer {
+	answers := make(chan answer, 1)
+	go func() {
+		r, err := session.CallTool(ctx, &sdk.CallToolParams{Name: tool})
+		if err != nil {
+			answers <- answer{err: err}
+			return
+		}
+		answers <- answer{text: text(r)}
+	}()
+	return answers
+}
+
+// TestMCP serves a client on stdin and stdout; asked to end in the midst of a call, it lets the call end.
+func TestMCP(t *testing.T) {
+	t.Parallel()
+	h, site := newHome(t), newSite(t)
+	h.stile("ext", "add", h.extension("quick", "1.0.0", "return 42"))
+	h.stile("ext", "add", h.fetches("slow", site.address))
+	h.approveAll()
+	server := h.command("mcp", "--agent", "claude")
+	session := connect(t, &sdk.CommandTransport{Command: server})
+	says(t, session, "quick_get", "42")
+	// Another process changes a tool and adds one.
+	h.stile("ext", "add", h.extension("quick", "1.1.0", "return 44"))
+	h.stile("ext", "add", h.extension("later", "1.0.0", "return 43"))
+	h.eventually(func() bool { return (<-call(h.ctx, session, "quick_get")).text == "44" })
+	h.eventually(func() bool { return (<-call(h.ctx, session, "later_get")).text == "43" })
+
+	answers := call(h.ctx, session, "slow_get")
+	<-site.asked
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(func() bool { return (<-call(h.ctx, session, "quick_get")).err != nil })
+	site.answer()
+	if a := <-answers; a.err != nil || a.text != "200" {
+		t.Errorf("got %+v", a)
+	}
+	_ = session.Wait() // the server ends, in whatever way the client sees it
+	_ = session.Close()
+	if code := server.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	h.stile("audit", "verify")
+}
+
+// eventually waits for what another process does.
+func (h *home) eventually(is func() bool) {
+	h.t.Helper()
+	for !is() {
+		if h.ctx.Err() != nil {
+			h.t.Fatal(h.ctx.Err())
+		}
+	}
+}
+
+// serve starts a server and returns its address, once it listens.
+func (h *home) serve(args ...string) (server *exec.Cmd, address string, stderr *bufio.Reader) {
+	h.t.Helper()
+	file := filepath.Join(h.t.TempDir(), "address")
+	if len(args) == 0 {
+		args = []string{"--listen", "127.0.0.1:0"}
+	}
+	server = h.command(append([]string{"serve", "--address-file", file}, args...)...)
+	pipe, err := server.StderrPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	stderr = bufio.NewReader(pipe)
+	line, err := stderr.ReadString('\n')
+	if err != nil || !strings.Contains(line, "/mcp") {
+		h.t.Fatalf("it does not listen: %q, %v", line, err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return server, strings.TrimSpace(string(text)), stderr
+}
+
+// TestServe serves agents with tokens, and nobody else; asked to end, it takes no more calls and lets those under way end.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	h, site := newHome(t), newSite(t)
+	h.stile("ext", "add", h.extension("quick", "1.0.0", "return 42"))
+	h.stile("ext", "add", h.fetches("slow", site.address))
+	h.approveAll()
+	token := strings.TrimSpace(h.stile("serve", "token", "add", "claude"))
+	server, address, stderr := h.serve()
+	endpoint := "http://" + address + "/mcp"
+	for name, change := range map[string]func(*http.Request){
+		"without a token":    func(r *http.Request) { r.Header.Del("Authorization") },
+		"with another token": func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token[:len(token)-1]+"x") },
+		"with the hash":      func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+hashToken(token)) },
+		"another host":       func(r *http.Request) { r.Host = "evil.example" },
+		"another origin":     func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{
+			"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+		}
+		change(r)
+		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode < 400 {
+			t.Errorf("%s: status %d", name, response.StatusCode)
+		}
+	}
+	session := connect(t, &sdk.StreamableClientTransport{Endpoint: endpoint, HTTPClient: client(t, token), MaxRetries: -1})
+	says(t, session, "quick_get", "42")
+
+	// A token that is made meanwhile is good, and one that is taken back is not.
+	second := strings.TrimSpace(h.stile("serve", "token", "add", "other"))
+	other := connect(t, &sdk.StreamableClientTransport{Endpoint: endpoint, HTTPClient: client(t, second), MaxRetries: -1})
+	says(t, other, "quick_get", "42")
+	h.stile("serve", "token", "remove", "other")
+	if r, err := other.CallTool(t.Context(), &sdk.CallToolParams{Name: "quick_get"}); err == nil {
+		t.Errorf("a token that was taken back got %+v", r)
+	}
+
+	answers := call(h.ctx, session, "slow_get")
+	<-site.asked
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for { // until it says so
+		line, err := stderr.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(line, "waiting up to 30s for 1 requests") {
+			break
+		}
+	}
+	h.eventually(func() bool { return (<-call(h.ctx, session, "quick_get")).err != nil })
+	site.answer()
+	if a := <-answers; a.err != nil || a.text != "200" {
+		t.Errorf("the call under way: %+v", a)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("got %v, want exit code 0", err)
+	}
+	h.stile("audit", "verify")
+	data, err := os.ReadFile(filepath.Join(h.dir, tokensName))
+	if err != nil || strings.Contains(string(data), token) {
+		t.Errorf("the file of tokens holds one: %s, %v", data, err)
+	}
+}
+
+// TestServeOwnListener has a tool send a request to the server that it runs in, which its manifest names and a person approved.
+func TestServeOwnListener(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	token := strings.TrimSpace(h.stile("serve", "token", "add", "claude"))
+	server, address, _ := h.serve()
+	h.stile("ext", "add", h.fetches("own", address))
+	h.approveAll()
+	session := connect(t, &sdk.StreamableClientTransport{Endpoint: "http://" + address + "/mcp", HTTPClient: client(t, token), MaxRetries: -1})
+	var got answer
+	h.eventually(func() bool { got = <-call(h.ctx, session, "own_get"); return got.err == nil })
+	if !strings.Contains(got.text, "listen") {
+		t.Errorf("got %s", got.text)
+	}
+	if out, err := h.command("ext", "call", "own_get").Output(); err != nil || strings.TrimSpace(string(out)) != "200" {
+		t.Errorf("the same from another process: %s, %v", out, err) // so that the rule is what would allow it
+	}
+	if err := server.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServeOperatorToken shows the operator token on a terminal, and nowhere else.
+func TestServeOperatorToken(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	person, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := h.command("serve", "--listen", "127.0.0.1:0")
+	server.Stderr = terminal
+	server.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(person)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(line, "the operator token of the pages is ") {
+			break
+		}
+	}
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Error(err)
+	}
+	server, _, stderr := h.serve()
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for line, err := stderr.ReadString('\n'); err == nil; line, err = stderr.ReadString('\n') {
+		if strings.Contains(line, "operator token") {
+			t.Errorf("it says %q to what is no terminal", line)
+		}
+	}
+	if err := server.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServeTLS serves over TLS under the names of the certificate, and no others.
+func TestServeTLS(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.stile("ext", "add", h.extension("quick", "1.0.0", "return 42"))
+	token := strings.TrimSpace(h.stile("serve", "token", "add", "claude"))
+	cert, key, roots := certificate(t, "agents.example.test")
+	server, address, _ := h.serve("--listen", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, "127.0.0.1:"+port)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	named := &http.Client{Transport: bearer{token, transport}}
+	says(t, connect(t, &sdk.StreamableClientTransport{Endpoint: "https://agents.example.test:" + port + "/mcp", HTTPClient: named, MaxRetries: -1}), "quick_get", "42")
+	for _, path := range []string{"/mcp", "/"} {
+		r, err := http.NewRequestWithContext(h.ctx, http.MethodGet, "https://agents.example.test:"+port+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "evil.example.test"
+		response, err := named.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("%s under another name: status %d", path, response.StatusCode)
+		}
+	}
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// certificate writes a certificate for a name that signs itself.
+func certificate(t *testing.T, name string) (cert, key string, roots *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots = x509.NewCertPool()
+	roots.AddCert(parsed)
+	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
+	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: encoded}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key, roots
+}

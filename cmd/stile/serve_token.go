@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+// tokensName is the file of the tokens in STILE_HOME.
+const tokensName = "tokens.json"
+
+type serveToken struct {
+	Add    tokenAdd    `cmd:"" help:"Make a token for an agent, and print it."`
+	List   tokenList   `cmd:"" help:"List who has a token."`
+	Remove tokenRemove `cmd:"" help:"Take a token back."`
+}
+
+// Help implements kong.HelpProvider.
+func (*serveToken) Help() string {
+	return `Whoever sends a token to stile serve is the agent of its name. Only a hash of it is kept, in a file that its owner alone can read, so it is printed once and never again. What is taken back is not accepted from then on.
+
+Examples:
+
+    stile serve token add claude
+    stile serve token list
+    stile serve token remove claude`
+}
+
+// tokenFlag names the file of the tokens.
+type tokenFlag struct {
+	TokenFile string `placeholder:"FILE" help:"File with the hashes of tokens. Default: tokens.json in STILE_HOME."`
+}
+
+func (f tokenFlag) file() (string, settings, error) {
+	where, err := readSettings()
+	if err != nil {
+		return "", where, err
+	}
+	if f.TokenFile != "" {
+		return f.TokenFile, where, nil
+	}
+	return filepath.Join(where.home, tokensName), where, os.MkdirAll(where.home, 0o700)
+}
+
+// token is what is kept of a token.
+type token struct {
+	// Name is the agent's, User its user's.
+	Name string `json:"name"`
+	User string `json:"user"`
+	// SHA256 is the hash of the token, in hex. A token has 256 random bits, so that it needs no slow hash.
+	SHA256  string    `json:"sha256"`
+	Created time.Time `json:"created"`
+}
+
+func hashToken(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// readTokens reads a file of tokens; where there is none there are none. Others must not be able to write it, or they would be agents.
+func readTokens(file string) ([]token, error) {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, &usageError{err}
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, usagef("%s has mode %04o: others can read or write it; chmod 600 %s", file, info.Mode().Perm(), file)
+	}
+	text, err := readFile(file, maxText)
+	if err != nil {
+		return nil, err
+	}
+	var kept struct {
+		Tokens []token `json:"tokens"`
+	}
+	if err := json.Unmarshal(text, &kept); err != nil {
+		return nil, usagef("%s: %w", file, err)
+	}
+	for _, t := range kept.Tokens {
+		if err := checkViewer(lifecycle.Viewer{User: t.User, Agent: t.Name}); err != nil {
+			return nil, usagef("%s: %w", file, err)
+		}
+	}
+	return kept.Tokens, nil
+}
+
+// changeTokens writes what change makes of the tokens, in one step, while no other process does.
+func changeTokens(ctx context.Context, file string, change func([]token) ([]token, error)) (err error) {
+	lock := flock.New(file+".lock", flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, 50*time.Millisecond); err != nil {
+		return fmt.Errorf("lock %s: %w", file, err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	tokens, err := readTokens(file)
+	if err != nil {
+		return err
+	}
+	if tokens, err = change(tokens); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(map[string][]token{"tokens": tokens}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writePrivate(file, text)
+}
+
+// holder is who sends a token, if anybody who has one does.
+func holder(tokens []token, text string) (lifecycle.Viewer, bool) {
+	hash := hashToken(text)
+	for _, t := range tokens {
+		if t.SHA256 == hash { // a hash tells nothing of how near a guess was
+			return lifecycle.Viewer{User: t.User, Agent: t.Name}, true
+		}
+	}
+	return lifecycle.Viewer{}, false
+}
+
+type tokenAdd struct {
+	Name string `arg:"" help:"Name of the agent: a-z, 0-9, _ and -."`
+	User string `placeholder:"NAME" help:"Name of its user. Default: STILE_USER, or the user of the operating system."`
+	tokenFlag
+	JSON bool `name:"json" help:"Print as JSON."`
+}
+
+// Run implements the command.
+func (c *tokenAdd) Run(ctx context.Context, s *streams) error {
+	file, where, err := c.file()
+	if err != nil {
+		return err
+	}
+	if c.User == "" {
+		if c.User, err = where.owner(); err != nil {
+			return err
+		}
+	}
+	if err := checkViewer(lifecycle.Viewer{User: c.User, Agent: c.Name}); err != nil {
+		return err
+	}
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // it never fails
+	text := "stile_" + hex.EncodeToString(secret)
+	err = changeTokens(ctx, file, func(tokens []token) ([]token, error) {
+		if slices.ContainsFunc(tokens, func(t token) bool { return t.Name == c.Name }) {
+			return nil, usagef("%s has a token; stile serve token remove %s takes it back", c.Name, c.Name)
+		}
+		return append(tokens, token{c.Name, c.User, hashToken(text), time.Now().UTC().Truncate(time.Second)}), nil
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(s.out, map[string]string{"name": c.Name, "user": c.User, "token": text})
+	}
+	_, err = fmt.Fprintln(s.out, text)
+	return err
+}
+
+type tokenList struct {
+	tokenFlag
+	JSON bool `name:"json" help:"Print as JSON."`
+}
+
+// Run implements the command.
+func (c *tokenList) Run(s *streams) error {
+	file, _, err := c.file()
+	if err != nil {
+		return err
+	}
+	tokens, err := readTokens(file)
+	if err != nil {
+		return err
+	}
+	type shown struct {
+		Name    string    `json:"name"`
+		User    string    `json:"user"`
+		Created time.Time `json:"created"`
+	}
+	list, rows := []shown{}, [][]string{{"AGENT", "USER", "CREATED"}}
+	for _, t := range tokens {
+		list = append(list, shown{t.Name, t.User, t.Created})
+		rows = append(rows, []string{t.Name, t.User, t.Created.Format(time.RFC3339)})
+	}
+	if c.JSON {
+		return printJSON(s.out, map[string][]shown{"tokens": list})
+	}
+	_, err = io.WriteString(s.out, table("", rows))
+	return err
+}
+
+type tokenRemove struct {
+	Name string `arg:"" help:"Name of the agent."`
+	tokenFlag
+}
+
+// Run implements the command.
+func (c *tokenRemove) Run(ctx context.Context) error {
+	file, _, err := c.file()
+	if err != nil {
+		return err
+	}
+	return changeTokens(ctx, file, func(tokens []token) ([]token, error) {
+		rest := slices.DeleteFunc(slices.Clone(tokens), func(t token) bool { return t.Name == c.Name })
+		if len(rest) == len(tokens) {
+			return nil, usagef("%s has no token", line(c.Name, 64))
+		}
+		return rest, nil
+	})
+}

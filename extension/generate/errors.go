@@ -1,0 +1,99 @@
+package generate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// Why a generation stopped before its end; see [UnfinishedError].
+var (
+	ErrRounds = errors.New("no more rounds")
+	ErrBudget = errors.New("no more tokens")
+)
+
+// UnfinishedError is a generation that used up its rounds or tokens before a draft passed. errors.Is tells which by
+// [ErrRounds] and [ErrBudget], and errors.As finds the problems as a *[extension.ProblemsError].
+type UnfinishedError struct {
+	// Reason is ErrRounds or ErrBudget.
+	Reason error
+	// Draft is the last one; empty when no reply held one.
+	Draft Draft
+	// Problems are what is wrong with it; nil when there was no round.
+	Problems *extension.ProblemsError
+}
+
+// Error implements error.
+func (e *UnfinishedError) Error() string {
+	if e.Problems == nil {
+		return fmt.Sprintf("nothing was generated: %v", e.Reason)
+	}
+	return fmt.Sprintf("what was generated does not work yet, and there are %v: %v", e.Reason, e.Problems)
+}
+
+// Unwrap returns the reason and the problems.
+func (e *UnfinishedError) Unwrap() []error {
+	if e.Problems == nil {
+		return []error{e.Reason}
+	}
+	return []error{e.Reason, e.Problems}
+}
+
+// RequestError is a request that cannot be worked on.
+type RequestError struct{ Reason string }
+
+// Error implements error.
+func (e *RequestError) Error() string { return "generate: " + e.Reason }
+
+// StageReply is the stage before all others: to find manifest and source in a model's reply.
+const StageReply extension.Stage = "reply"
+
+// problemsOf are what the model can mend in what a pipeline failed with; nil when that is nothing.
+func problemsOf(err error) *extension.ProblemsError {
+	if e, ok := errors.AsType[*extension.ProblemsError](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*extension.ManifestError](err); ok {
+		text := e.Message
+		if e.Path != "" {
+			text = e.Path + ": " + text
+		}
+		return problem(extension.StageValidate, extension.Problem{File: manifestFile, Line: e.Line, Column: e.Column, Text: text, Fix: e.Instead})
+	}
+	if e, ok := errors.AsType[*toolchain.BuildError](err); ok {
+		all := &extension.ProblemsError{Stage: extension.StageBundle}
+		for _, p := range e.Problems {
+			all.Problems = append(all.Problems, extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Snippet: p.Snippet})
+		}
+		return all
+	}
+	if e, ok := errors.AsType[*extension.ToolsError](err); ok {
+		return problem(extension.StageImage, extension.Problem{File: manifestFile, Text: e.Error()})
+	}
+	if e, ok := errors.AsType[*host.LimitError](err); ok {
+		return problem(extension.StageImage, extension.Problem{File: sourceFile, Text: err.Error(), Fix: limitFix(e.Limit)})
+	}
+	if e, ok := errors.AsType[*host.DefinitionError](err); ok {
+		return problem(extension.StageImage, extension.Problem{File: sourceFile, Text: e.Error()})
+	}
+	return nil
+}
+
+func problem(stage extension.Stage, p extension.Problem) *extension.ProblemsError {
+	return &extension.ProblemsError{Stage: stage, Problems: []extension.Problem{p}}
+}
+
+// limitFix says how code stays below a limit.
+func limitFix(limit string) string {
+	switch limit {
+	case "cpu", "wall":
+		return "no loop that may not end, and no work at the top level: it belongs into `run`"
+	case "promise":
+		return "a promise that something settles, awaited inside `run`"
+	default:
+		return "code that needs less of it"
+	}
+}

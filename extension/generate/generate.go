@@ -1,0 +1,212 @@
+// Package generate has a model write an extension: it asks with the rules, types and examples an author needs, finds the code in
+// what comes back, tries it, and shows the model what is wrong until a draft passes or the rounds or tokens are used up.
+// Nothing is granted or activated here, and all that a model or its server says is hostile: bounded, and never believed.
+package generate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+)
+
+// Generator has a model write extensions. It is safe for concurrent use if its model is.
+type Generator struct {
+	Model   Model
+	Options Options
+}
+
+// Options bound a generation. The zero value works.
+type Options struct {
+	// Rounds is how many replies are asked for at most. Default 4; more than 16 are 16.
+	Rounds int
+	// Tokens is the most tokens of all rounds, in both directions. Default 200,000. A round that cannot stay below it is not begun;
+	// what the API counts beyond our guess may still exceed it, once.
+	Tokens int
+	// Threshold is the least score of what exists to be offered instead. Default 0.5.
+	Threshold float64
+	// OnText is called with the model's words as they arrive, on the goroutine of the caller. Rounds count from 1.
+	OnText func(round int, piece string)
+}
+
+const (
+	defaultRounds    = 4
+	maxRounds        = 16
+	defaultTokens    = 200_000
+	defaultThreshold = 0.5
+
+	leastReply     = 256      // tokens in which an extension can be said
+	maxRequestText = 16 << 10 // bytes of a description
+	maxTypes       = 64 << 10 // bytes of declarations
+	maxOffers      = 10
+)
+
+// Request is what is wanted.
+type Request struct {
+	// Description says in any words what the extension does, in at most 16 KiB. It is quoted to the model as data.
+	Description string
+	// Name is the extension's name, kebab-case and at most 64 bytes. Default: the model's choice.
+	Name string
+	// Bindings are those that are likely to be granted. The model may ask for others; it is a person who grants.
+	Bindings []extension.Binding
+	// Types are TypeScript declarations that give `env` its type, at most 64 KiB. Default: toolchain.EnvTypes of Bindings.
+	Types string
+	// Existing, when not nil, finds extensions that may do already what is described. Those that fit well are offered instead
+	// of writing another.
+	Existing func(ctx context.Context, description string) ([]Existing, error)
+	// New says that another one is wanted whatever exists.
+	New bool
+}
+
+// Existing is an extension that is there already.
+type Existing struct {
+	Name        string `json:"name"`
+	Version     string `json:"version,omitempty"`
+	Description string `json:"description"`
+	// Score is between 0 and 1: how well it fits.
+	Score float64 `json:"score"`
+}
+
+// Draft is an extension as a model wrote it.
+type Draft struct {
+	// Manifest is the text that the model gave, or the least that fits the code when it gave none. It grants nothing.
+	Manifest []byte
+	// Source is the content of the one file, and File its name: always "tool.ts".
+	Source, File string
+}
+
+// Round is one reply and what came of it.
+type Round struct {
+	// Stage is the one that the draft did not pass, and Problems are why; both are empty for the draft that passed.
+	Stage    extension.Stage     `json:"stage,omitempty"`
+	Problems []extension.Problem `json:"problems,omitempty"`
+	Tokens   Tokens              `json:"tokens"`
+}
+
+// Result is what came of a request.
+type Result struct {
+	// Offer is what exists and fits, the best first. Unless it is empty, no model was asked.
+	Offer []Existing
+	// Draft is the last one; empty when there was none.
+	Draft Draft
+	// Rounds are those that ended, and Tokens their sum with one that did not.
+	Rounds []Round
+	Tokens Tokens
+	// Text is the model's last reply, made printable.
+	Text string
+}
+
+// Generate writes an extension. try is all that a draft has to pass, tests and policy included. Of what it fails with, these are for the
+// model to mend, wherever they are wrapped: *[extension.ProblemsError], *[extension.ManifestError], *[extension.ToolsError],
+// *toolchain.BuildError, *host.LimitError and *host.DefinitionError. Every other error ends the generation and is returned.
+//
+// Other errors are an *[UnfinishedError], a *[ModelError] and a *[RequestError]. With an error, the result is what came before it.
+func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Context, Draft) error) (Result, error) {
+	var result Result
+	if err := r.check(); err != nil {
+		return result, err
+	}
+	var err error
+	if result.Offer, err = g.offer(ctx, r); err != nil || len(result.Offer) > 0 {
+		return result, err
+	}
+	c := Conversation{System: system(), Turns: []Turn{{User, r.ask()}}}
+	unfinished := &UnfinishedError{Reason: ErrRounds}
+	for round := 1; round <= min(or(g.Options.Rounds, defaultRounds), maxRounds); round++ {
+		c.MaxTokens = or(g.Options.Tokens, defaultTokens) - result.Tokens.Total() - c.estimate()
+		if c.MaxTokens < leastReply {
+			unfinished.Reason = ErrBudget
+			break
+		}
+		reply, err := g.Model.Complete(ctx, c, g.onText(round))
+		result.Tokens = result.Tokens.plus(reply.Tokens)
+		result.Text = abi.PrintableCut(reply.Text, maxText)
+		if err != nil {
+			return result, fmt.Errorf("round %d: %w", round, err)
+		}
+		draft, problems, err := r.try(ctx, reply, try)
+		if draft.Source != "" {
+			result.Draft = draft
+		}
+		if err != nil {
+			return result, err
+		}
+		if problems == nil {
+			result.Rounds = append(result.Rounds, Round{Tokens: reply.Tokens})
+			return result, nil
+		}
+		result.Rounds = append(result.Rounds, Round{problems.Stage, problems.Problems, reply.Tokens})
+		unfinished.Draft, unfinished.Problems = result.Draft, problems
+		// A turn without text is none, for some servers.
+		c.Turns = append(c.Turns, Turn{Assistant, cmp.Or(reply.Text, "(nothing)")}, Turn{User, complain(problems)})
+	}
+	return result, unfinished
+}
+
+func (r *Request) check() error {
+	switch {
+	case plain(r.Description) == "":
+		return &RequestError{"a description is needed of what the extension does"}
+	case len(r.Description) > maxRequestText:
+		return &RequestError{fmt.Sprintf("the description has %d bytes; %d are allowed", len(r.Description), maxRequestText)}
+	case len(r.Types) > maxTypes:
+		return &RequestError{fmt.Sprintf("the types have %d bytes; %d are allowed", len(r.Types), maxTypes)}
+	case r.Name != "" && (len(r.Name) > 64 || !extensionName.MatchString(r.Name)):
+		return &RequestError{fmt.Sprintf(`the name %q is not of the form "my-notes", in at most 64 bytes`, abi.Cut(r.Name, 100))}
+	default:
+		return nil
+	}
+}
+
+// offer finds what exists and fits.
+func (g *Generator) offer(ctx context.Context, r Request) ([]Existing, error) {
+	if r.New || r.Existing == nil {
+		return nil, nil
+	}
+	found, err := r.Existing(ctx, r.Description)
+	if err != nil {
+		return nil, fmt.Errorf("look for what exists: %w", err)
+	}
+	fits := slices.DeleteFunc(slices.Clone(found), func(e Existing) bool { return !(e.Score >= or(g.Options.Threshold, defaultThreshold)) })
+	slices.SortStableFunc(fits, func(a, b Existing) int { return cmp.Compare(b.Score, a.Score) })
+	return fits[:min(len(fits), maxOffers)], nil
+}
+
+// try finds the draft in a reply and tries it. An error is not for the model.
+func (r *Request) try(ctx context.Context, reply Reply, try func(context.Context, Draft) error) (Draft, *extension.ProblemsError, error) {
+	if reply.Cut {
+		return Draft{}, problem(StageReply, extension.Problem{
+			Text: fmt.Sprintf("the reply was cut off after %d tokens", reply.Tokens.Output), Fix: "less: no prose, fewer comments, simpler code",
+		}), nil
+	}
+	draft, problems := r.draft(reply.Text)
+	if problems != nil {
+		return draft, problems, nil
+	}
+	err := try(ctx, draft)
+	if err == nil {
+		return draft, nil, nil
+	}
+	if problems = problemsOf(err); problems != nil && len(problems.Problems) > 0 && ctx.Err() == nil {
+		return draft, problems, nil
+	}
+	return draft, nil, err
+}
+
+func (g *Generator) onText(round int) func(string) {
+	if g.Options.OnText == nil {
+		return nil
+	}
+	return func(piece string) { g.Options.OnText(round, piece) }
+}
+
+// or is a value, or its default when it is not positive.
+func or[T int | float64](value, standard T) T {
+	if value > 0 {
+		return value
+	}
+	return standard
+}

@@ -1,0 +1,100 @@
+package generate
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/generate/internal/extract"
+)
+
+const (
+	manifestFile = "manifest.json"
+	sourceFile   = "tool.ts"
+
+	// wanted is what a reply is.
+	wanted = "the manifest in a ```json block and the whole file in a ```ts block, both complete"
+
+	maxDescription = 1000 // bytes of a manifest's
+	maxName        = 40   // bytes of a name that is made up
+)
+
+var extensionName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+
+// draft makes what is tried of a reply. Nothing in it is checked beyond what a request asks for: that is what trying is for.
+func (r *Request) draft(reply string) (Draft, *extension.ProblemsError) {
+	a, err := extract.From(reply)
+	if err != nil {
+		return Draft{}, problem(StageReply, extension.Problem{Text: err.Error(), Fix: wanted})
+	}
+	d := Draft{Manifest: []byte(a.Manifest), Source: a.Source, File: sourceFile}
+	if a.Manifest == "" {
+		tools := extract.ToolNames(a.Source)
+		if len(tools) == 0 {
+			return Draft{}, problem(StageReply, extension.Problem{
+				File: manifestFile, Text: "there is no manifest in the reply, and which tools there are does not show in the code", Fix: wanted,
+			})
+		}
+		d.Manifest = r.manifest(tools)
+	}
+	if m, err := extension.Parse(d.Manifest); err == nil && r.Name != "" && m.Name != r.Name {
+		return d, problem(extension.StageValidate, extension.Problem{
+			File: manifestFile, Text: fmt.Sprintf("the extension is called %q here", m.Name), Fix: fmt.Sprintf(`"name": %q, as was asked for`, r.Name),
+		})
+	}
+	return d, nil
+}
+
+// manifest is the least that code without one can have: it asks for nothing.
+func (r *Request) manifest(tools []string) []byte {
+	name := r.Name
+	if name == "" {
+		name = nameFrom(r.Description, tools[0])
+	}
+	text, err := json.MarshalIndent(struct {
+		Name        string   `json:"name"`
+		Version     string   `json:"version"`
+		Description string   `json:"description"`
+		Tools       []string `json:"tools"`
+	}{name, "0.1.0", plain(r.Description), tools}, "", "  ")
+	if err != nil {
+		panic(err) // strings have JSON
+	}
+	return text
+}
+
+// nameFrom makes a name of the words that say most in a description, or else of a tool's name.
+func nameFrom(description, tool string) string {
+	words := strings.FieldsFunc(strings.ToLower(description), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
+	name := ""
+	for _, word := range words {
+		if slices.Contains(fillers, word) || !extensionName.MatchString(word) {
+			continue
+		}
+		longer := strings.TrimPrefix(name+"-"+word, "-")
+		if len(longer) > maxName || strings.Count(longer, "-") > 2 {
+			break
+		}
+		name = longer
+	}
+	if name == "" {
+		name = strings.Join(strings.FieldsFunc(tool, func(c rune) bool { return c == '_' }), "-")
+	}
+	return name
+}
+
+// fillers are words that say nothing about a tool.
+var fillers = strings.Fields("a an the this that these those it its to of for from with without in on at by and or as is are be can could should would " +
+	"i me my we us our you your please want need make makes create write build generate give tool tools extension which who what when where how new some any all")
+
+// plain puts a description into one paragraph, of what a manifest may hold.
+func plain(description string) string {
+	words := strings.FieldsFunc(description, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsGraphic(c) || c == utf8.RuneError })
+	return abi.Cut(strings.Join(words, " "), maxDescription)
+}

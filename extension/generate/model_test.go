@@ -1,0 +1,362 @@
+package generate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stilehost/stile/extension/generate"
+)
+
+var hello = generate.Conversation{System: "Be brief.", Turns: []generate.Turn{{Role: generate.User, Text: "Hello?"}, {Role: generate.Assistant, Text: "Yes?"}, {Role: generate.User, Text: "Go on."}}}
+
+func TestComplete(t *testing.T) {
+	// What the vendors' clients take from the environment must not count.
+	for _, name := range []string{"OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"} {
+		t.Setenv(name, "ambient")
+	}
+	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/")
+	t.Setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1/")
+	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Extra: ambient")
+	t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Extra: ambient")
+
+	const text = "Grüße, \"world\"\n```ts\n☃ and then some more words, so that there are several pieces, as there always are with models that stream\n```"
+	for _, p := range protocols {
+		t.Run(p.name, func(t *testing.T) {
+			s := serve(t, p.reply(text))
+			var pieces []string
+			got, err := p.model(t, s, generate.ModelOptions{}).Complete(t.Context(), hello, func(piece string) { pieces = append(pieces, piece) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := (generate.Reply{Text: text, Tokens: generate.Tokens{Input: 1200, Output: 34}}); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			if strings.Join(pieces, "") != text || len(pieces) < 2 {
+				t.Errorf("pieces are %q", pieces)
+			}
+			asked := s.asked()[0]
+			if asked.path != p.path || !p.keyed(asked.header) {
+				t.Errorf("asked %s with %v", asked.path, asked.header)
+			}
+			if header := fmt.Sprint(asked.header); strings.Contains(header, "ambient") {
+				t.Errorf("the environment is in the header: %s", header)
+			}
+			b := asked.body
+			if b["model"] != "scripted" || b["stream"] != true || b["temperature"] != 0.2 || b[p.limit] != 16384.0 {
+				t.Errorf("asked %v", b)
+			}
+			if said := strings.Join(asked.said(), "|"); said != "Be brief.|Hello?|Yes?|Go on." {
+				t.Errorf("said %q", said)
+			}
+		})
+	}
+}
+
+func TestCompleteOptions(t *testing.T) {
+	none, hot := -1.0, 1.5
+	for _, p := range protocols {
+		t.Run(p.name, func(t *testing.T) {
+			s := serve(t, p.reply("x"))
+			c := hello
+			c.MaxTokens = 50
+			for _, o := range []generate.ModelOptions{{Temperature: &none, MaxTokens: 70}, {Temperature: &hot, MaxTokens: 30}} {
+				if _, err := p.model(t, s, o).Complete(t.Context(), c, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first, second := s.asked()[0].body, s.asked()[1].body
+			if _, has := first["temperature"]; has || first[p.limit] != 50.0 {
+				t.Errorf("first asked %v", first)
+			}
+			if second["temperature"] != 1.5 || second[p.limit] != 30.0 {
+				t.Errorf("second asked %v", second)
+			}
+		})
+	}
+}
+
+func TestWithoutKey(t *testing.T) {
+	for _, p := range protocols {
+		s := serve(t, p.reply("x"))
+		m, err := p.open(generate.ModelOptions{BaseURL: s.URL + p.base, Model: "local", HTTPClient: s.Client()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Complete(t.Context(), hello, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"Authorization", "X-Api-Key"} {
+			if value := s.asked()[0].header.Get(name); value != "" {
+				t.Errorf("%s: %s is %q", p.name, name, value)
+			}
+		}
+	}
+}
+
+// TestUncounted has servers that do not count tokens, or not all.
+func TestUncounted(t *testing.T) {
+	p := protocols[0]
+	s := serve(t, stream(append(p.pieces("some words"), p.stop("stop", false))...))
+	got, err := p.model(t, s, generate.ModelOptions{}).Complete(t.Context(), hello, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.Tokens.Estimated || got.Tokens.Input < 5 || got.Tokens.Output < 2 {
+		t.Errorf("tokens are %+v", got.Tokens)
+	}
+	for _, usage := range []string{`{"prompt_tokens":-5,"completion_tokens":-1}`, `{"prompt_tokens":0,"completion_tokens":7}`, `null`, `{}`} {
+		s := serve(t, stream(p.start, p.content("words"), event("", chunk+`"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":%s}`, usage)))
+		got, err := p.model(t, s, generate.ModelOptions{}).Complete(t.Context(), hello, nil)
+		if err != nil || !got.Tokens.Estimated || got.Tokens.Input <= 0 || got.Tokens.Output <= 0 {
+			t.Errorf("usage %s: %+v, %v", usage, got.Tokens, err)
+		}
+	}
+	s = serve(t, stream(p.start, p.content("words"), event("", chunk+`"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807}}`)))
+	if got, err := p.model(t, s, generate.ModelOptions{}).Complete(t.Context(), hello, nil); err != nil || got.Tokens.Total() <= 0 {
+		t.Errorf("huge: %+v, %v", got.Tokens, err)
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, p := range protocols {
+		s := serve(t, stream(append(p.pieces("half of"), p.stop(p.cut, true))...))
+		if got, err := p.model(t, s, generate.ModelOptions{}).Complete(t.Context(), hello, nil); err != nil || !got.Cut || got.Text != "half of" {
+			t.Errorf("%s: %+v, %v", p.name, got, err)
+		}
+	}
+}
+
+// hang takes a request and never answers, or not to the end.
+func hang(events ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if len(events) > 0 {
+			stream(events...)(w, r)
+		}
+		<-r.Context().Done()
+	}
+}
+
+// forever sends the same until nobody reads it.
+func forever(events ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for r.Context().Err() == nil {
+			for _, e := range events {
+				if _, err := io.WriteString(w, e); err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	for _, p := range protocols {
+		long := p.content(strings.Repeat("spam ", 5000))
+		busy := refuse(http.StatusTooManyRequests, `{"error":{"message":"slow down"}}`, "Retry-After", "0")
+		down := refuse(http.StatusServiceUnavailable, "", "Retry-After", "0")
+		for _, test := range []struct {
+			name     string
+			script   []http.HandlerFunc
+			attempts int
+			status   int
+			want     string // in the error; empty when there is none
+			is       error
+		}{
+			{"busy, then not", []http.HandlerFunc{busy, p.reply("done")}, 2, 0, "", nil},
+			{"down twice, then not", []http.HandlerFunc{down, down, p.reply("done")}, 3, 0, "", nil},
+			{"busy for ever", []http.HandlerFunc{busy}, 4, 429, "slow down", nil},
+			{"500 for ever", []http.HandlerFunc{refuse(500, "<h1>oops\x1b[31m</h1>", "Retry-After", "0")}, 4, 500, `<h1>oops\x1b[31m</h1>`, nil},
+			{"busy for hours", []http.HandlerFunc{refuse(429, "{}", "Retry-After", "7200")}, 1, 429, "it asks to wait for 2h0m0s", nil},
+			{"bad request", []http.HandlerFunc{refuse(400, `{"error":{"message":"no such model"}}`)}, 1, 400, "no such model", nil},
+			{"told to try again", []http.HandlerFunc{refuse(400, `{"error":{"message":"no"}}`, "X-Should-Retry", "true")}, 1, 400, "no", nil},
+			{"key in the refusal", []http.HandlerFunc{refuse(401, `{"error":{"message":"wrong key `+testKey+`, or c2stdGVzdC80NzExK2dlaGVpbQ=="}}`)}, 1, 401, "wrong key [redacted], or [redacted]", nil},
+			{"key in a broken refusal", []http.HandlerFunc{refuse(403, testKey+strings.Repeat("x", 1<<20))}, 1, 403, "[redacted]xxx", nil},
+			{"no content", []http.HandlerFunc{refuse(204, "")}, 1, 204, "No Content", nil},
+			{"hangs", []http.HandlerFunc{hang()}, 1, 0, "no whole reply within 100ms", context.DeadlineExceeded},
+			{"hangs in the middle", []http.HandlerFunc{hang(p.start, p.content("half"))}, 1, 0, "no whole reply within 100ms", context.DeadlineExceeded},
+			{"busy, then hangs", []http.HandlerFunc{busy, hang()}, 2, 429, "slow down, for 100ms", context.DeadlineExceeded},
+			{"no events", []http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"whole"}}]}`)
+			}}, 1, 0, `the server answered with "application/json"`, nil},
+			{"a page", []http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }}, 1, 0, `"text/html`, nil},
+			{"garbage", []http.HandlerFunc{stream(p.start, "event: content_block_delta\ndata: {\"choices\":[{\n\n")}, 1, 0, "JSON", nil},
+			{"ends early", []http.HandlerFunc{stream(p.start, p.content("half"))}, 1, 0, "the stream ended before the reply did", nil},
+			{"nothing", []http.HandlerFunc{stream()}, 1, 0, "the stream ended before the reply did", nil},
+			{"breaks off", []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
+				stream(p.start, p.content("half"))(w, r)
+				panic(http.ErrAbortHandler)
+			}}, 1, 0, "EOF", nil},
+			{"error in the stream", []http.HandlerFunc{stream(p.start, p.content("half"), p.fault("overloaded by "+testKey))}, 1, 0, "overloaded by [redacted]", nil},
+			{"endless text", []http.HandlerFunc{forever(p.start, long)}, 1, 0, "the reply is longer than 256 KiB", nil},
+			{"endless silence", []http.HandlerFunc{forever(strings.Repeat(": still here\n\n", 1000))}, 1, 0, "more than 16 MiB", nil},
+			{"an endless line", []http.HandlerFunc{forever("data: "+strings.Repeat("x", 1<<16), strings.Repeat("x", 1<<20))}, 1, 0, "more than 16 MiB", nil},
+		} {
+			t.Run(p.name+"/"+test.name, func(t *testing.T) {
+				t.Parallel()
+				s := serve(t, test.script...)
+				o := generate.ModelOptions{}
+				if test.is != nil {
+					o.Timeout = 100 * time.Millisecond
+				}
+				got, err := p.model(t, s, o).Complete(t.Context(), hello, nil)
+				if n := len(s.asked()); n != test.attempts {
+					t.Errorf("asked %d times, want %d", n, test.attempts)
+				}
+				if test.want == "" {
+					if err != nil || got.Text != "done" {
+						t.Errorf("got %+v, %v", got, err)
+					}
+					return
+				}
+				var failed *generate.ModelError
+				if !errors.As(err, &failed) || failed.Status != test.status || !strings.Contains(err.Error(), test.want) || len(err.Error()) > 2000 {
+					t.Errorf("error is %v (%T), want one with %d and %q", err, err, test.status, test.want)
+				}
+				if test.is != nil && !errors.Is(err, test.is) {
+					t.Errorf("error %v is not %v", err, test.is)
+				}
+				if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, failed), testKey) {
+					t.Errorf("the key is in %#v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestRedirects has a server that leads to another, which must see nothing, least of all the key.
+func TestRedirects(t *testing.T) {
+	for _, p := range protocols {
+		for _, status := range []int{301, 302, 303, 307, 308} {
+			reached := false
+			thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+			s := serve(t, refuse(status, "", "Location", thief.URL+"/"+testKey+p.path))
+			_, err := p.model(t, s, generate.ModelOptions{HTTPClient: &http.Client{}}).Complete(t.Context(), hello, nil)
+			thief.Close()
+			var failed *generate.ModelError
+			if !errors.As(err, &failed) || failed.Status != status || !strings.Contains(err.Error(), thief.URL) || strings.Contains(err.Error(), testKey) {
+				t.Errorf("%s %d: %v", p.name, status, err)
+			}
+			if reached || len(s.asked()) != 1 {
+				t.Errorf("%s %d: followed, or asked %d times", p.name, status, len(s.asked()))
+			}
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	for _, p := range protocols {
+		s := serve(t, hang(p.start, p.content("half of it")))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		enough := errors.New("enough")
+		got, err := p.model(t, s, generate.ModelOptions{}).Complete(ctx, hello, func(string) { cancel(enough) })
+		if !errors.Is(err, enough) || got.Text != "half of it" || got.Tokens.Total() == 0 {
+			t.Errorf("%s: %+v, %v", p.name, got, err)
+		}
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestWaits looks at the time between attempts.
+func TestWaits(t *testing.T) {
+	p := protocols[0]
+	for _, test := range []struct {
+		name  string
+		after func() string
+		want  []time.Duration
+	}{
+		{"seconds", func() string { return "7" }, []time.Duration{7 * time.Second, 7 * time.Second, 7 * time.Second}},
+		{"a date", func() string { return time.Now().Add(20 * time.Second).UTC().Format(http.TimeFormat) }, []time.Duration{20 * time.Second, 20 * time.Second, 20 * time.Second}},
+		{"a date gone by", func() string { return "Fri, 02 Jan 1998 15:04:05 GMT" }, []time.Duration{0, 0, 0}},
+		{"nothing", func() string { return "" }, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}},
+		{"nonsense", func() string { return "-3" }, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				last := time.Now()
+				var waits []time.Duration
+				client := &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+					waits = append(waits, time.Since(last))
+					last = time.Now()
+					if body, err := io.ReadAll(r.Body); err != nil || !json.Valid(body) {
+						t.Errorf("attempt %d sends %q, %v", len(waits), body, err)
+					}
+					w := httptest.NewRecorder()
+					refuse(503, "{}", "Retry-After", test.after())(w, r)
+					return w.Result(), nil
+				})}
+				m, err := p.open(generate.ModelOptions{BaseURL: "http://model.test/v1", Model: "scripted", HTTPClient: client})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := m.Complete(t.Context(), hello, nil); err == nil {
+					t.Error("no error")
+				}
+				if fmt.Sprint(waits[1:]) != fmt.Sprint(test.want) {
+					t.Errorf("waited %v, want %v", waits[1:], test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestModelOptions(t *testing.T) {
+	number := func(f float64) *float64 { return &f }
+	for _, test := range []struct {
+		o    generate.ModelOptions
+		want string
+	}{
+		{generate.ModelOptions{}, "Model"},
+		{generate.ModelOptions{Model: "m", BaseURL: "ftp://example.com"}, "BaseURL"},
+		{generate.ModelOptions{Model: "m", BaseURL: "example.com/v1"}, "BaseURL"},
+		{generate.ModelOptions{Model: "m", BaseURL: "https://user:" + testKey + "@example.com"}, "BaseURL"},
+		{generate.ModelOptions{Model: "m", BaseURL: "https://exa\x00mple.com/" + testKey}, "BaseURL"},
+		{generate.ModelOptions{Model: "m", BaseURL: "https://example.com/?key=" + testKey}, "BaseURL"},
+		{generate.ModelOptions{Model: "m", Key: "two\r\nlines: " + testKey}, "Key"},
+		{generate.ModelOptions{Model: "m", Temperature: number(math.NaN())}, "Temperature"},
+		{generate.ModelOptions{Model: "m", Temperature: number(2.1)}, "Temperature"},
+		{generate.ModelOptions{Model: "m", MaxTokens: -1}, "MaxTokens"},
+		{generate.ModelOptions{Model: "m", Timeout: -1}, "Timeout"},
+	} {
+		for _, p := range protocols {
+			_, err := p.open(test.o)
+			var wrong *generate.OptionsError
+			if !errors.As(err, &wrong) || !strings.Contains(wrong.Option, test.want) || strings.Contains(err.Error(), testKey) {
+				t.Errorf("%s: %+v: %v", p.name, test.o, err)
+			}
+		}
+	}
+}
+
+// TestKeyIsNotPrinted prints what a careless log would.
+func TestKeyIsNotPrinted(t *testing.T) {
+	o := generate.ModelOptions{BaseURL: "https://example.com", Key: testKey, Model: "m"}
+	text := fmt.Sprintf("%v %+v %#v %s", o, o, o, &o)
+	if b, err := json.Marshal(o); err == nil {
+		text += string(b)
+	}
+	for _, p := range protocols {
+		m, err := p.open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += fmt.Sprintf("%v %+v %#v", m, m, m)
+	}
+	if strings.Contains(text, testKey) || strings.Contains(text, "geheim") {
+		t.Errorf("the key is in %s", text)
+	}
+}

@@ -1,0 +1,115 @@
+package generate
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+	"sync"
+	"text/template"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/examples"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/guest-sdk/typescript"
+	"github.com/stilehost/stile/toolchain"
+)
+
+//go:embed prompt.tmpl
+var promptText string
+
+// prompts has the templates "system", "request" and "problems".
+var prompts = template.Must(template.New("prompt").Funcs(template.FuncMap{"json": asJSON, "quote": quote, "mark": mark, "cut": cut}).Parse(promptText))
+
+const (
+	maxShown     = 10   // problems that a model is told of
+	maxShownText = 1000 // bytes of each text in one
+)
+
+// system is what every conversation begins with. It is the same for all, so that servers can keep what they made of it.
+var system = sync.OnceValue(func() string {
+	return render("system", struct {
+		Index, Capabilities string
+		Examples            []example
+	}{typescript.Index(), usedCapabilities(), []example{readExample("distance"), readExample("notes")}})
+})
+
+type example struct{ Manifest, Source string }
+
+func readExample(name string) example {
+	manifest, err := fs.ReadFile(examples.Files(), name+".json")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	source, err := fs.ReadFile(examples.Files(), name+".ts")
+	if err != nil {
+		panic(err)
+	}
+	return example{string(manifest), string(source)}
+}
+
+// usedCapabilities are the namespaces that the module "stile" refers to, and what those refer to.
+func usedCapabilities() string {
+	var b strings.Builder
+	needed := typescript.Index()
+	for _, m := range namespaceText.FindAllStringSubmatch(typescript.Capabilities(), -1) {
+		if m[2] == "Types" || strings.Contains(needed, "wit."+m[2]+".") {
+			b.WriteString(m[1])
+		}
+	}
+	return b.String()
+}
+
+var namespaceText = regexp.MustCompile(`(?ms)^((?:/\*\*[^\n]*\*/\n)?export namespace (\w+) \{.*?^\}\n)`)
+
+// ask is the first turn.
+func (r *Request) ask() string {
+	types := r.Types
+	if types == "" && len(r.Bindings) > 0 {
+		types = toolchain.EnvTypes(extension.Known(r.Bindings), nil)
+	}
+	bindings := make(map[string]extension.Binding, len(r.Bindings))
+	for _, b := range r.Bindings {
+		bindings[b.Name] = b
+	}
+	return render("request", struct {
+		Description, Name, Types string
+		Bindings                 map[string]extension.Binding
+	}{r.Description, r.Name, types, bindings})
+}
+
+// complain is the turn after a draft that did not pass.
+func complain(e *extension.ProblemsError) string {
+	shown := e.Problems[:min(len(e.Problems), maxShown)]
+	return render("problems", struct {
+		Stage    extension.Stage
+		Problems []extension.Problem
+		More     int
+	}{e.Stage, shown, len(e.Problems) - len(shown)})
+}
+
+func render(name string, data any) string {
+	var b strings.Builder
+	if err := prompts.ExecuteTemplate(&b, name, data); err != nil {
+		panic(fmt.Sprintf("template %s: %v", name, err)) // it is ours, and so is the data's type
+	}
+	return b.String()
+}
+
+// asJSON writes a value in one line in which no quote, fence or tag can end anything: < and > are escaped too, and ` as well.
+func asJSON(v any) (string, error) {
+	text, err := json.Marshal(v)
+	return strings.ReplaceAll(string(text), "`", `\u0060`), err
+}
+
+func cut(path string) string { return abi.PrintableCut(path, 200) }
+
+// quote shows a stranger's text for what it is, within bounds.
+func quote(text string) string { return mark(abi.PrintableCut(text, maxShownText)) }
+
+// mark puts a mark before every line, so that no line can be taken for ours.
+func mark(text string) string {
+	return "| " + strings.ReplaceAll(strings.TrimRight(abi.Printable(text), "\n"), "\n", "\n| ")
+}

@@ -1,0 +1,57 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/stilehost/stile/extension/npm"
+	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// Export returns a version as a pack, which other stores can take.
+func (m *Manager) Export(ctx context.Context, digest string) (*pack.Pack, error) {
+	v, err := m.Version(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	p := &pack.Pack{Manifest: v.manifest, Files: maps.Clone(v.Files), Entry: v.Entry, Lock: v.Lock}
+	err = m.db.Read(ctx, func(c *sqlite.Conn) (err error) { p.Component, err = object(ctx, c, v.Component); return err })
+	if err != nil {
+		return nil, err
+	}
+	component, err := m.options.Host.Load(ctx, p.Component)
+	if err != nil && isEngine(err) {
+		if component, p.Component, err = m.rebuild(ctx, v, p.Component); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var meta toolchain.Meta
+	if section := component.Section("stile:meta"); section != nil {
+		if err := json.Unmarshal(section, &meta); err != nil {
+			return nil, fmt.Errorf("read what the component says of itself: %w", err)
+		}
+	}
+	p.Engine = meta.Engine
+	if err := component.Close(); err != nil {
+		return nil, err
+	}
+	if p.Definitions, err = json.Marshal(v.Tools); err != nil {
+		return nil, fmt.Errorf("encode the tools: %w", err)
+	}
+	p.SBOM, err = npm.SBOM(v.Manifest.Name, v.Manifest.Version, v.Packages)
+	return p, err
+}
+
+// Import takes a pack through all stages, as Write does a draft, of which d says everything but manifest and files. The component of
+// the pack is not believed: it is built here.
+func (m *Manager) Import(ctx context.Context, p *pack.Pack, d Draft) (*Written, error) {
+	d.Manifest, d.Files, d.Entry, d.lock = p.Manifest, p.Files, p.Entry, p.Lock
+	return m.Write(ctx, d)
+}

@@ -1,0 +1,56 @@
+package lifecycle
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stilehost/stile/extension/pack"
+)
+
+// What one store exports another one imports, by way of a file, and it is the same version. Nothing is active
+// that a person would have to approve.
+func TestExportAndImport(t *testing.T) {
+	from := newHome(t).open()
+	w := write(t, from, draft("notes", `((await env.kv.set("k", "v")), 1)`, `{"kv": true}`))
+	p, err := from.Export(t.Context(), w.Version.Digest[:12])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := pack.Write(&file, p); err != nil {
+		t.Fatal(err)
+	}
+	read, _, err := pack.Read(&file, pack.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := newHome(t).open()
+	got, err := to.Import(t.Context(), read, Draft{Scope: own, Author: "agent:a", Via: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Version.Digest != w.Version.Digest || got.Version.Component != w.Version.Component || got.Release.State != Pending {
+		t.Errorf("got %+v", got.Release)
+	}
+	approve(t, to, got.Release)
+	says(t, to, "notes_get", "1")
+}
+
+// The component of a pack is not what runs: its source is.
+func TestImportOfAnotherComponent(t *testing.T) {
+	m := newHome(t).open()
+	one, two := write(t, m, draft("notes", "1", "")), write(t, m, draft("other", "2", ""))
+	p, err := m.Export(t.Context(), one.Version.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := m.Export(t.Context(), two.Version.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Component = q.Component
+	if _, err := m.Import(t.Context(), p, Draft{Scope: own, Author: "agent:a"}); err != nil {
+		t.Fatal(err)
+	}
+	says(t, m, "notes_get", "1")
+}

@@ -1,0 +1,54 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/host"
+)
+
+// Toolbox is the right to call what a viewer can call, under the full names, for code that is no extension. The tools have the
+// bindings that were approved, and take no others.
+func (m *Manager) Toolbox(v Viewer) (*tools.Toolbox, error) {
+	return tools.New(tools.Options{
+		Resolve: func(name string) (tools.Func, error) {
+			if _, ok := m.find(v, name); !ok {
+				return nil, abi.Errorf(abi.CodeNotFound, "tool %q", abi.PrintableCut(name, 64))
+			}
+			return func(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error) {
+				if len(env) > 0 {
+					return nil, abi.Errorf(abi.CodeInvalid, "%s: it has the bindings that were approved, and takes no others", name)
+				}
+				r, err := m.Call(ctx, Call{Viewer: v, Tool: name, Input: input})
+				return r.Output, forCaller(name, err)
+			}, nil
+		},
+		Describe: func() []tools.Description {
+			var all []tools.Description
+			for _, t := range m.Tools(v) {
+				all = append(all, tools.Description{Name: t.Name, Description: t.Definition.Description, InputSchema: t.Definition.InputSchema})
+			}
+			return all
+		},
+	})
+}
+
+// forCaller makes an error of a call what code that made it is told.
+func forCaller(name string, err error) error {
+	var revoked *RevokedError
+	var quarantined *QuarantinedError
+	var broken *BrokenError
+	var unknown *UnknownToolError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &revoked), errors.As(err, &quarantined), errors.As(err, &broken):
+		return abi.Errorf(abi.CodeUnavailable, "%s: %v", name, err)
+	case errors.As(err, &unknown):
+		return abi.Errorf(abi.CodeNotFound, "%v", err)
+	default:
+		return host.ForCaller(name, err)
+	}
+}

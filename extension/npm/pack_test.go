@@ -1,0 +1,114 @@
+package npm
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What npm left in node_modules goes into an archive only if it is a plain file of a package.
+func TestPack(t *testing.T) {
+	for name, test := range map[string]struct {
+		file string
+		link string
+		want string
+	}{
+		"plain":             {file: "node_modules/p/lib/a.js"},
+		"nested":            {file: "node_modules/p/node_modules/@s/q/a.js"},
+		"hidden":            {file: "node_modules/p/.a.js"},
+		"backslash":         {file: `node_modules/p/..\q\a.js`, want: "not a plain file"},
+		"drive":             {file: "node_modules/p/c:a.js", want: "not a plain file"},
+		"control character": {file: "node_modules/p/a\x1b[31m.js", want: `a\x1b[31m.js`},
+		"not UTF-8":         {file: "node_modules/p/a\xff.js", want: "not a plain file"},
+		"link":              {file: "node_modules/p/a.js", link: "/etc/passwd", want: "not a plain file"},
+		"link to a folder":  {file: "node_modules/p/a", link: "..", want: "not a plain file"},
+		"of no package":     {file: "node_modules/a.js", want: "not a plain file"},
+		"of another":        {file: "node_modules/other/a.js", want: "not a plain file"},
+		"a program":         {file: "node_modules/.bin/node", want: "not a plain file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := New(Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.npmrc = new(string)
+			w, err := c.workplace(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = w.remove() }()
+			folder := func(name string) error {
+				return w.root.MkdirAll(projectDir+"/"+name[:strings.LastIndex(name, "/")], 0o700)
+			}
+			err = errors.Join(folder("node_modules/p/node_modules/@s/q/x"), folder(test.file))
+			for _, at := range []string{"node_modules/p", "node_modules/p/node_modules/@s/q"} {
+				err = errors.Join(err, w.write(at+"/package.json", []byte(`{"licenses": [{"type": "MIT"}, "ISC\u001b"]}`)), w.write(at+"/a.d.ts", []byte("x")))
+			}
+			if test.link == "" {
+				err = errors.Join(err, w.write(test.file, []byte("code")))
+			} else {
+				err = errors.Join(err, w.root.Symlink(test.link, projectDir+"/"+test.file))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			archive, err := c.pack(w, []located{{Package{Name: "p", Version: "1.0.0"}, "node_modules/p"}, {Package{Name: "@s/q", Version: "1.0.0"}, "node_modules/p/node_modules/@s/q"}})
+			if test.want != "" {
+				if got := problems(t, err); !strings.Contains(got, test.want) {
+					t.Errorf("got %s, want %q", got, test.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			tree, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := fs.ReadFile(tree, test.file); err != nil || string(got) != "code" || len(tree.File) != 4 {
+				t.Errorf("%q, %v, %d files", got, err, len(tree.File))
+			}
+			if list, err := fs.ReadFile(tree, listName); err != nil || !bytes.Contains(list, []byte(`"license": "MIT OR ISC\\x1b"`)) {
+				t.Errorf("%s %v", list, err)
+			}
+		})
+	}
+}
+
+func TestReadManifest(t *testing.T) {
+	for text, want := range map[string]struct {
+		licence  string
+		warnings int
+	}{
+		`{"name": "p", "version": "1.0.0", "license": "(MIT OR Apache-2.0)"}`:              {"(MIT OR Apache-2.0)", 0},
+		`{"name": "p", "version": "1.0.0", "license": {"type": "BSD", "url": "x"}}`:        {"BSD", 0},
+		`{"name": "p", "version": "1.0.0", "license": "` + strings.Repeat("x", 300) + `"}`: {strings.Repeat("x", 200) + "...", 0},
+		`{"name": "p", "version": "1.0.0", "license": 1}`:                                  {"", 1},
+		"\uFEFF" + `{"name": "p", "version": "1.0.0", "license": "a\nb\u202e"}`:            {`a b\u202e`, 0},
+		`{"name": "q", "version": "1.0.0"}`:                                                {"", 2},
+		`{`:                                                                                {"", 2},
+	} {
+		p := located{Package: Package{Name: "p", Version: "1.0.0"}}
+		p.readManifest([]byte(text))
+		if p.License != want.licence || len(p.Warnings) != want.warnings {
+			t.Errorf("%s: got %q, %q", text, p.License, p.Warnings)
+		}
+	}
+}
+
+// A package that lies in two places is one package.
+func TestList(t *testing.T) {
+	p := func(name, version, at string, size int64, direct bool) located {
+		return located{Package{Name: name, Version: version, Size: size, Direct: direct}, at}
+	}
+	got := list([]located{p("q", "2.0.0", "c", 1, false), p("p", "1.0.0", "a", 2, false), p("q", "1.0.0", "d", 3, true), p("p", "1.0.0", "b", 4, true)})
+	want := []Package{{Name: "p", Version: "1.0.0", Size: 6, Direct: true}, {Name: "q", Version: "1.0.0", Size: 3, Direct: true}, {Name: "q", Version: "2.0.0", Size: 1}}
+	if !slices.EqualFunc(got, want, func(a, b Package) bool { return byName(a, b) == 0 && a.Size == b.Size && a.Direct == b.Direct }) {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,54 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/internal/jsonform"
+)
+
+const (
+	maxHosts     = 100
+	maxAddresses = 16 // of one host
+
+	exampleHosts = `{"api.example.test": "127.0.0.1"}`
+)
+
+// hostName is an exact name, in lower case and punycode.
+var hostName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// hosts reads names with one address each, or several in a list.
+func (r reader) hosts(n *jsonform.Node) extension.Hosts {
+	members := r.Members(n, exampleHosts)
+	if len(members) > maxHosts {
+		r.Fail(n, fmt.Sprintf("at most %d", maxHosts), "there are %d hosts", len(members))
+		return nil
+	}
+	hosts := extension.Hosts{}
+	for _, m := range members {
+		_, err := netip.ParseAddr(m.Key)
+		if err == nil || len(m.Key) > 253 || !hostName.MatchString(m.Key) {
+			r.FailAt(m.Offset, m.Value.Path, `the whole name of a host in lower case, like "api.example.test"`, "%s names no host", jsonform.Quote(m.Key))
+		}
+		items := []*jsonform.Node{m.Value}
+		if _, ok := m.Value.Value.([]*jsonform.Node); ok {
+			items = r.Items(m.Value, maxAddresses, `["127.0.0.1", "::1"]`)
+		}
+		for _, item := range items {
+			hosts[m.Key] = append(hosts[m.Key], r.address(item))
+		}
+	}
+	return hosts
+}
+
+func (r reader) address(n *jsonform.Node) netip.Addr {
+	const example = `an IP address, like "127.0.0.1" or "::1"`
+	s := r.Text(n, example)
+	a, err := netip.ParseAddr(s)
+	if (err != nil || a.Zone() != "") && r.Err == nil {
+		r.Fail(n, example, "%s is no address", jsonform.Quote(s))
+	}
+	return a.Unmap()
+}

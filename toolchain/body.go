@@ -1,0 +1,63 @@
+package toolchain
+
+import (
+	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/stilehost/stile/host"
+)
+
+// BodyTool is the only tool of what [Body] makes.
+const BodyTool = "code"
+
+const (
+	bodyHead = `import { extension } from "stile"; export default extension({ tools: { code: { description: "Code", run: async ({ input }: any, env: any) => { const tools = env.tools;` + "\n"
+	bodyTail = "\n} } } });"
+)
+
+// Body makes a program of the body of an async function, which is given input, any JSON; env; and tools, which is env.tools. What
+// it returns is the result of the tool [BodyTool]. Errors count the lines of the body.
+func Body(p Program) Program {
+	p.Text = bodyHead + p.Text + bodyTail
+	p.above = 1
+	return p
+}
+
+// wrap makes an input of a tool, which is an object, of an input of a body. What is no JSON the host refuses.
+func (p Program) wrap(input []byte) []byte {
+	if p.above == 0 || len(input) > 0 && !json.Valid(input) {
+		return input
+	}
+	if len(input) == 0 {
+		input = []byte("{}")
+	}
+	return slices.Concat([]byte(`{"input":`), input, []byte("}"))
+}
+
+// lower counts the lines of an error without those above the author's.
+func (p Program) lower(err error) error {
+	if p.above == 0 {
+		return err
+	}
+	var built *BuildError
+	var failed *host.GuestError
+	switch {
+	case errors.As(err, &built):
+		for i := range built.Problems {
+			built.Problems[i].Line = max(built.Problems[i].Line-p.above, 0)
+		}
+	case errors.As(err, &failed):
+		frame := regexp.MustCompile(regexp.QuoteMeta(p.Name) + `:(\d+)`)
+		failed.Failure.Stack = frame.ReplaceAllStringFunc(failed.Failure.Stack, func(at string) string {
+			line, err := strconv.Atoi(at[len(p.Name)+1:])
+			if err != nil || line <= p.above {
+				return at
+			}
+			return p.Name + ":" + strconv.Itoa(line-p.above)
+		})
+	}
+	return err
+}
