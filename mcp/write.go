@@ -88,7 +88,7 @@ var stages = []extension.Stage{
 }
 
 func (e *endpoint) addWriting() {
-	add[writeInput, writeOutput](e, "extension_write", "Write an extension", writeDescription, hints{}, func(r *request, ctx context.Context, in writeInput) (*sdk.CallToolResult, error) {
+	add[writeInput, writeOutput](e, "extension_write", "Write an extension", writeDescription, hints{open: true}, func(r *request, ctx context.Context, in writeInput) (*sdk.CallToolResult, error) {
 		if result, err := r.answered(ctx); result != nil || err != nil {
 			return result, err
 		}
