@@ -273,6 +273,26 @@ func TestList(t *testing.T) {
 	}
 }
 
+// A list is of the moment in which it is asked for: nothing has to notice a change first.
+func TestListIsOfNow(t *testing.T) {
+	h := newHome(t, `{}`)
+	c := h.client()
+	h.server.stop()
+	h.server.wait.Wait() // nobody watches
+	does[writeOutput](c, "extension_write", draft("answer", "42", nil))
+	if !c.offers("answer_get") {
+		t.Error("what was written is not there")
+	}
+	d := draft("asks", "1", object{"kv": true})
+	w := does[writeOutput](c, "extension_write", d)
+	h.approve(w.Release, w.Digest)
+	c.says("asks_get", "1")
+	does[removeOutput](c, "extension_remove", object{"extension": "answer"})
+	if c.offers("answer_get") {
+		t.Error("what was removed is there")
+	}
+}
+
 var builtin = []string{"code_run", "extension_list", "extension_remove", "extension_source", "extension_stats", "extension_test", "extension_write"}
 
 // Nothing that a model can call approves, whatever it is given.

@@ -55,7 +55,6 @@ func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
 	e.addWriting()
 	e.addKeeping()
 	e.addCode()
-	e.sync()
 	return e
 }
 

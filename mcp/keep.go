@@ -248,7 +248,6 @@ func (r *request) remove(ctx context.Context, in removeInput) (*sdk.CallToolResu
 	if err != nil {
 		return nil, err
 	}
-	r.sync()
 	return r.answer(removeOutput{release.Name, release.Scope.String(), string(release.State)})
 }
 

@@ -87,7 +87,6 @@ func (r *request) decide(ctx context.Context, q question, said *sdk.ElicitResult
 	if err != nil {
 		return nil, err
 	}
-	r.sync()
 	q.out.State = string(release.State)
 	q.out.say()
 	return r.answer(q.out)

@@ -88,7 +88,7 @@ var stages = []extension.Stage{
 }
 
 func (e *endpoint) addWriting() {
-	add[writeInput, writeOutput](e, "extension_write", "Write an extension", writeDescription, hints{}, func(r *request, ctx context.Context, in writeInput) (*sdk.CallToolResult, error) {
+	add[writeInput, writeOutput](e, "extension_write", "Write an extension", writeDescription, hints{open: true}, func(r *request, ctx context.Context, in writeInput) (*sdk.CallToolResult, error) {
 		if result, err := r.answered(ctx); result != nil || err != nil {
 			return result, err
 		}
@@ -188,7 +188,6 @@ func readManifest(raw json.RawMessage) ([]byte, error) {
 
 // written tells what came of a draft. When it waits for a person, and the client is one that asks its person, it does.
 func (r *request) written(ctx context.Context, w *lifecycle.Written) (*sdk.CallToolResult, error) {
-	r.sync() // the next list of tools has it
 	out := &writeOutput{
 		State: string(w.Release.State), Extension: w.Release.Name, Version: w.Version.Manifest.Version, Scope: w.Release.Scope.String(),
 		Release: w.Release.ID, Digest: w.Release.Digest, Unchanged: w.Unchanged, Tools: []toolOutput{}, TookMS: map[string]float64{},
