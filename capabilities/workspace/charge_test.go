@@ -43,7 +43,7 @@ func testBytesAreCharged(t *testing.T, d *Directory) {
 		"grep":       {3, func(ctx context.Context) error { _, err := d.Grep(ctx, "t", Search{}, 10, nil); return err }},
 		"diff":       {16, func(ctx context.Context) error { _, err := d.Diff(ctx, "file", "file"); return err }},
 		"write":      {8, func(ctx context.Context) error { return d.Write(ctx, "file", text) }},
-		"new":        {8, func(ctx context.Context) error { return d.WriteBytes(ctx, "new/file.bin", []byte(text)) }},
+		"new":        {8, func(ctx context.Context) error { return d.WriteBytes(ctx, "new/file.bin", []byte("12345678")) }},
 		"append":     {5, func(ctx context.Context) error { return d.AppendBytes(ctx, "other", []byte("12345")) }},
 		"edit":       {16, func(ctx context.Context) error { return d.Edit(ctx, "file", []Replacement{{"one", "one"}}) }},
 		"look":       {0, func(ctx context.Context) error { _, err := d.Stat(ctx, "file"); return err }},

@@ -61,7 +61,7 @@ func (p *Policy) Decide(r Request) Decision {
 		return d.with(Refused, p.Ceiling.Line, "the ceiling leaves nothing of %s; ask for less", bindings(gone))
 	}
 	asked := slices.DeleteFunc(slices.Clone(r.Asked), extension.Binding.Harmless)
-	if p.Updates == Same && r.Approved != nil && extension.Covers(r.Approved, asked) {
+	if p.Updates == Same && r.Approved != nil && r.Scope == r.Author && extension.Covers(r.Approved, asked) {
 		return d.with(Approved, p.updatesLine, "it asks for no more than the version that is active")
 	}
 	for _, a := range p.Approve {

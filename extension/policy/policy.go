@@ -92,7 +92,8 @@ type Updates string
 const (
 	// Ask treats an update like a new extension.
 	Ask Updates = "ask"
-	// Same approves an update that asks for no more than the active version does.
+	// Same approves an update that asks for no more than the active version does, in the scope of its author: others may write
+	// into a wider one, and would have their code run with what another's was approved for.
 	Same Updates = "same"
 )
 

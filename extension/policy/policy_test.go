@@ -171,6 +171,8 @@ func TestDecide(t *testing.T) {
 		{"nothing approved", `{"approve": []}`, claude, claude, pure, "", Pending, "default", "nothing is approved beforehand in agent:claude"},
 
 		{"reading", full, claude, claude, notes + "," + pure, "", Approved, "policy.json:3", "it asks for no more than what is approved beforehand in agent:claude"},
+		{"an update of what everybody has", full, shared, claude, writes, writes, Pending, "default", "nothing in the policy approves the binding notes in shared"},
+		{"an update of the user's by an agent", full, tom, claude, writes, writes, Pending, "default", "nothing in the policy approves the binding notes in user:tom"},
 		{"writing", full, claude, claude, writes, "", Pending, "default", "nothing in the policy approves the binding notes in agent:claude"},
 		{"status", full, claude, claude, status, "", Approved, "policy.json:4", "it asks for no more than what is approved beforehand in agent:claude"},
 		{"reading and status", full, claude, claude, notes + "," + status, "", Pending, "default", "nothing in the policy approves the bindings notes, s in agent:claude"},
