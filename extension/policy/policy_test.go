@@ -180,9 +180,8 @@ func TestDecide(t *testing.T) {
 		{"kv for everybody", full, shared, claude, `"a": {"kv": true}`, "", Pending, "default", "nothing in the policy approves the binding a in shared"},
 
 		{"an update", full, claude, claude, github, github + "," + notes, Approved, "policy.json:7", "it asks for no more than the version that is active"},
-		{"an update of everybody's", full, shared, claude, github, github, Approved, "policy.json:7", "it asks for no more than the version that is active"},
 		{"an update for more", full, claude, claude, github + "," + notes, github, Pending, "default", "nothing in the policy approves the bindings github, notes in agent:claude"},
-		{"an update to nothing", full, shared, claude, pure, " ", Approved, "policy.json:7", "it asks for no more than the version that is active"},
+		{"an update to nothing", `{"approve": [], "updates": "same"}`, claude, claude, pure, " ", Approved, "policy.json:1", "it asks for no more than the version that is active"},
 		{"no update", full, shared, claude, pure, "", Pending, "default", "nothing is approved beforehand in shared"},
 
 		{"above the ceiling", limited, claude, claude, github + "," + notes, "", Refused, "policy.json:2", "the ceiling leaves nothing of the binding github; ask for less"},
