@@ -14,12 +14,12 @@ import (
 const BodyTool = "code"
 
 const (
-	bodyHead = `import { extension } from "stile"; export default extension({ tools: { code: { description: "Code", run: async ({ input }: any, env: any) => { const tools = env.tools;` + "\n"
-	bodyTail = "\n} } } });"
+	bodyHead = `import { extension } from "stile"; export default extension({ tools: { code: { description: "Code", run: async ({ input }: any, env: any) => { let tools: any; try { tools = env.tools; } catch {} {` + "\n"
+	bodyTail = "\n} } } } });"
 )
 
-// Body makes a program of the body of an async function, which is given input, any JSON; env; and tools, which is env.tools. What
-// it returns is the result of the tool [BodyTool]. Errors count the lines of the body.
+// Body makes a program of the body of an async function, which is given input, any JSON; env; and tools, which is env.tools if that
+// is bound. What it returns is the result of the tool [BodyTool]. Errors count the lines of the body.
 func Body(p Program) Program {
 	p.Text = bodyHead + p.Text + bodyTail
 	p.above = 1

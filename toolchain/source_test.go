@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -213,4 +214,34 @@ func TestSharedFolder(t *testing.T) {
 		write(t, folder, map[string]string{"main.ts": `import x from "./NODE_MODULES/x"; export default x`})
 		refuses(t, file, nil, "is in "+folder)
 	})
+}
+
+// A folder is opened without what is outside of it, and not at all when it holds more than an extension.
+func TestOpenFolder(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"a/tool.ts": "1", "a/src/b.ts": "2", "a/.env": "swordfish", "secret.txt": "swordfish", "a/out.ts": "-> ../secret.txt", "a/far.ts": "-> /etc/passwd",
+		"a/dot.ts": "-> .env", "a/in.ts": "-> src/b.ts",
+	})
+	tree, closer, err := OpenFolder(filepath.Join(dir, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = closer.Close() }()
+	for name, want := range map[string]string{"tool.ts": "1", "src/b.ts": "2", "in.ts": "2", ".env": "", "out.ts": "", "far.ts": "", "dot.ts": "", "../secret.txt": ""} {
+		if got, err := fs.ReadFile(tree, name); string(got) != want || (err == nil) != (want != "") {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+	for _, keep := range []string{filepath.Join(dir, "a"), filepath.Join(dir, "a", "home", "stile")} {
+		if _, _, err := OpenFolder(filepath.Join(dir, "a"), keep); err == nil || !strings.Contains(err.Error(), "a folder of its own") {
+			t.Errorf("with %s in it: %v", keep, err)
+		}
+	}
+	t.Setenv("HOME", filepath.Join(dir, "a"))
+	for _, name := range []string{filepath.Join(dir, "a"), dir, "/", os.TempDir(), filepath.Join(dir, "none"), filepath.Join(dir, "a", "tool.ts")} {
+		if _, _, err := OpenFolder(name); err == nil {
+			t.Errorf("%s was opened", name)
+		}
+	}
 }

@@ -68,10 +68,10 @@ func (a *active) retire(cause error) {
 	if cause == nil {
 		return
 	}
+	a.end(cause) // first, so that a call which a grant ends finds the cause
 	for _, g := range a.grants {
 		g.Revoke(cause.Error())
 	}
-	a.end(cause)
 }
 
 // refresh makes what this process knows of releases what the store says.

@@ -146,7 +146,7 @@ func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Comp
 	start := m.options.Now()
 	began := time.Now()
 	result, err := component.Do(ctx, request)
-	if revoked := (*RevokedError)(nil); err != nil && errors.As(context.Cause(ctx), &revoked) {
+	if revoked := (*RevokedError)(nil); err != nil && errors.As(context.Cause(a.ctx), &revoked) {
 		err = revoked
 	}
 	m.ledger.add(ctx, used{

@@ -1,0 +1,93 @@
+package lifecycle
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/tools"
+)
+
+// TestToolbox offers code what a viewer sees, and tells it what it may know when a call fails.
+func TestToolbox(t *testing.T) {
+	m := newHome(t).open()
+	write(t, m, draft("answer", "42", ""))
+	write(t, m, draft("broken", `(() => { throw new Error("broken") })()`, ""))
+	mine, others := toolbox(t, m, agent), toolbox(t, m, Viewer{Agent: "b"})
+	if found := mine.Search(t.Context(), "answer", 10); len(found) != 1 || found[0].Name != "answer_get" {
+		t.Errorf("found %v", found)
+	}
+	if found := others.Search(t.Context(), "", 10); len(found) > 0 {
+		t.Errorf("another agent found %v", found)
+	}
+	if _, err := others.Start(t.Context(), "answer_get", "{}", passed{}); !errors.Is(err, abi.ErrNotFound) {
+		t.Errorf("another agent: %v", err)
+	}
+	for _, c := range []struct {
+		tool, input string
+		env         passed
+		want        string
+	}{
+		{"answer_get", "{}", nil, "42"},
+		{"answer_get", "1", nil, "answer_get: invalid input"},
+		{"answer_get", "{}", passed{"clock": clock.System()}, "takes no others"},
+		{"broken_get", "{}", nil, "broken_get: "},
+	} {
+		call, err := mine.Start(t.Context(), c.tool, c.input, c.env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := call.Take(t.Context())
+		if told := (*abi.Error)(nil); errors.As(err, &told) {
+			got = told.Error()
+		} else if err != nil {
+			t.Errorf("%s: code is not told %v", c.tool, err)
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s with %s: got %s, want %s", c.tool, c.input, got, c.want)
+		}
+		if err := call.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// passed is what code passes on.
+type passed map[string]abi.Capability
+
+func (p passed) Capabilities() map[string]abi.Capability { return p }
+
+// toolbox is a viewer's, as a call has it.
+func toolbox(t *testing.T, m *Manager, v Viewer) *tools.Toolbox {
+	t.Helper()
+	box, err := m.Toolbox(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := box.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened.(*tools.Toolbox)
+}
+
+// TestCallAfterClose has a call that comes too late fail, also when another process has changed the store.
+func TestCallAfterClose(t *testing.T) {
+	h := newHome(t)
+	m, other := h.open(), h.open()
+	write(t, m, draft("answer", "42", ""))
+	says(t, m, "answer_get", "42")
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, other, draft("answer", "43", ""))
+	if err := m.refresh(t.Context()); err == nil {
+		t.Error("it reads a store that is closed")
+	}
+	var unknown *UnknownToolError
+	if _, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "answer_get"}); !errors.As(err, &unknown) {
+		t.Errorf("got %v", err)
+	}
+}

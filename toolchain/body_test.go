@@ -1,0 +1,49 @@
+package toolchain_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// TestBody runs bodies of functions. Where they are wrong, the lines are theirs.
+func TestBody(t *testing.T) {
+	_, e := newEvaluator(t, host.Limits{})
+	for _, c := range []struct {
+		text, input string
+		// want is a part of the error's text, and like its type; with no type it is the output.
+		want string
+		like any
+	}{
+		{"return 1", "", "1", nil},
+		{"return input", "", "{}", nil},
+		{"return input", "[1, 2]", "[1,2]", nil},
+		{"return input", "null", "null", nil},
+		{"return input", "{", "not JSON", new(*host.InputError)},
+		{"return input", `1} , {"input": 2`, "not JSON", new(*host.InputError)},
+		{"const input = 1, env = 2, tools = 3; return input + env + tools", "", "6", nil},
+		{"return 1 // the end", "", "1", nil},
+		{"const n: number = await Promise.resolve(2)\nreturn n", "", "2", nil},
+		{"return 1;\n\nlet b = = 2", "", "code.ts:3:9: Unexpected", new(*toolchain.BuildError)},
+		{"import x from './y'", "", "code.ts:1", new(*toolchain.BuildError)},
+		{"const a = 1\nreturn import('./y')", "", `code.ts:2:15: "./y" cannot be imported`, new(*toolchain.BuildError)},
+		{"const a = 1\nthrow new Error('no')", "", "no", new(*host.GuestError)},
+		{"} } } } });\nthrow new Error('early'); ({ a: { b: { c: { d: {", "", "code.ts:2:11: top-level code threw early", new(*toolchain.BuildError)},
+	} {
+		r, err := e.Do(t.Context(), toolchain.Body(toolchain.Program{Name: "code.ts", Text: c.text}), host.Request{Tool: toolchain.BodyTool, Input: []byte(c.input)})
+		switch {
+		case c.like == nil:
+			if err != nil || string(r.Output) != c.want {
+				t.Errorf("%s: got %s, %v", c.text, r.Output, err)
+			}
+		case err == nil || !errors.As(err, c.like) || !strings.Contains(err.Error(), c.want):
+			t.Errorf("%s: got %s, %v, want %T with %q", c.text, r.Output, err, c.like, c.want)
+		}
+		if failed := (*host.GuestError)(nil); errors.As(err, &failed) && !strings.Contains(failed.Failure.Stack, "code.ts:2:11") {
+			t.Errorf("%s: the stack is %s", c.text, failed.Failure.Stack)
+		}
+	}
+}
