@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -179,20 +178,11 @@ func newActive(id int64, digest string) *active {
 
 // read takes from the record of a version what a list of tools needs. The rest is read, and all of it checked, when a tool is called.
 func (a *active) read(ctx context.Context, c *sqlite.Conn) error {
-	var text string
-	if err := c.Row(ctx, "SELECT record FROM version WHERE digest = ?", a.digest).Scan(&text); err != nil {
-		return err
+	r, _, err := loadRecord(ctx, c, a.digest)
+	if err == nil {
+		a.tools = r.Tools
+		a.manifest, _, err = r.manifest(ctx, c)
 	}
-	var r record
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return err
-	}
-	manifest, err := object(ctx, c, r.Manifest)
-	if err != nil {
-		return err
-	}
-	a.tools = r.Tools
-	a.manifest, err = extension.Parse(manifest)
 	return err
 }
 

@@ -163,4 +163,3 @@ func TestQuarantineShadows(t *testing.T) {
 		t.Errorf("got %v", tools)
 	}
 }
-

@@ -74,6 +74,7 @@ type Manager struct {
 	generation int64
 	releases   map[int64]*active                    // by number
 	offers     map[extension.Scope]map[string]offer // by the full name of the tool
+	building   map[extension.Scope]int              // drafts on their way
 	superseded []*active                            // that have calls under way
 	changed    chan struct{}                        // closed when releases change
 }
@@ -94,7 +95,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		options: o, db: db, generation: -1, changed: make(chan struct{}), loaded: newLoadedSet(o.Loaded),
+		options: o, db: db, generation: -1, changed: make(chan struct{}), building: map[extension.Scope]int{}, loaded: newLoadedSet(o.Loaded),
 	}
 	m.ledger = newLedger(m)
 	if err := m.refresh(ctx); err != nil {
