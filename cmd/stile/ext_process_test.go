@@ -33,6 +33,7 @@ type home struct {
 
 func newHome(t *testing.T) *home {
 	t.Helper()
+	cachetest.Open(t) // it makes the key
 	cache, keyDir := cachetest.Dirs(t)
 	key, err := os.ReadFile(filepath.Join(keyDir, "cache.key"))
 	if err != nil {

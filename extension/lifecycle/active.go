@@ -2,11 +2,13 @@ package lifecycle
 
 import (
 	"context"
-	"encoding/json"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
@@ -30,45 +32,30 @@ const (
 
 // active is a release whose tools can be called.
 type active struct {
-	id        int64
-	scope     extension.Scope
-	digest    string
-	manifest  *extension.Manifest
-	tools     []abi.Definition
-	component string
+	id       int64
+	scope    extension.Scope
+	digest   string
+	manifest *extension.Manifest
+	tools    []abi.Definition
 
-	calls sync.WaitGroup
+	calls atomic.Int64    // under way
 	ctx   context.Context // ends when the release is taken back
 	end   context.CancelCauseFunc
 
+	making sync.Mutex // held while env is made
+	env    host.Env
+
 	mu         sync.Mutex
-	over       bool   // no further call begins
 	quarantine string // why its tools cannot be called
-	env        host.Env
 	grants     []*host.Grant
 	breakers   map[string]*breaker
 }
 
-// begin counts a call in, unless the release is over.
-func (a *active) begin() bool {
+// revoke ends the calls under way, and takes back everything they hold.
+func (a *active) revoke(cause error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.over {
-		return false
-	}
-	a.calls.Add(1)
-	return true
-}
-
-// retire lets no further call begin. With a cause, calls under way end and everything they hold is taken back.
-func (a *active) retire(cause error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.over = true
-	if cause == nil {
-		return
-	}
-	a.end(cause) // first, so that a call which a grant ends finds the cause
+	a.end(cause) // first, as a wait that ends with its grant may be all that keeps a call from a result
 	for _, g := range a.grants {
 		g.Revoke(cause.Error())
 	}
@@ -86,56 +73,66 @@ func (m *Manager) refresh(ctx context.Context) error {
 	return m.reload(ctx)
 }
 
-// reload reads all active releases. Those that are gone end: with the calls under way when they were revoked or removed, and
-// without them when another version took their place.
+// reload finds out which releases are active. Calls go on while it reads. Those of a release that is gone end when its extension was
+// revoked or removed, and are let be when another version took its place.
 func (m *Manager) reload(ctx context.Context) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return nil
-	}
+	m.reloading.Lock()
+	defer m.reloading.Unlock()
+	m.mu.RLock()
+	known, gone := m.releases, slices.Clone(m.superseded)
+	m.mu.RUnlock()
 	var now int64
 	releases := map[int64]*active{}
-	ended := map[int64]error{}
+	ended := map[*active]error{}
 	err := m.db.View(ctx, func(c *sqlite.Conn) (err error) {
 		if now, err = generation(ctx, c); err != nil {
 			return err
 		}
-		const query = `SELECT id, scope, release.digest, quarantine, component, record FROM release JOIN version USING (digest) WHERE state = 'active'`
-		for row, err := range c.Rows(ctx, query) {
+		var fresh []*active
+		for row, err := range c.Rows(ctx, "SELECT id, scope, digest, quarantine FROM release WHERE state = 'active'") {
 			if err != nil {
 				return err
 			}
 			var id int64
-			var scope, digest, quarantine, component, text string
-			if err := row.Scan(&id, &scope, &digest, &quarantine, &component, &text); err != nil {
+			var scope, digest, quarantine string
+			if err := row.Scan(&id, &scope, &digest, &quarantine); err != nil {
 				return err
 			}
-			if a := m.releases[id]; a != nil {
-				a.mu.Lock()
-				a.quarantine, a.component = quarantine, component
-				a.mu.Unlock()
-				releases[id] = a
-				continue
+			a := known[id]
+			if a == nil {
+				a = newActive(id, digest)
+				if a.scope, err = extension.ParseScope(scope); err != nil {
+					m.unreadable(id, err)
+					continue
+				}
+				fresh = append(fresh, a)
 			}
-			a := newActive(id, digest, component, quarantine)
-			if err := a.read(ctx, c, scope, text); err != nil {
-				m.options.Logger.Warn("an extension cannot be read", "release", id, "error", err)
-				continue // what is broken stops nothing else; List shows it
-			}
+			a.mu.Lock()
+			a.quarantine = quarantine
+			a.mu.Unlock()
 			releases[id] = a
 		}
-		for id := range m.releases {
-			if releases[id] != nil {
-				continue
-			}
-			var state State
-			var reason string
-			if err := c.Row(ctx, "SELECT state, reason FROM release WHERE id = ?", id).Scan(&state, &reason); err != nil {
+		for _, a := range fresh {
+			if err := a.read(ctx, c); ctx.Err() != nil {
 				return err
+			} else if err != nil {
+				m.unreadable(a.id, err)
+				delete(releases, a.id)
 			}
-			if state == Revoked || state == Removed {
-				ended[id] = &RevokedError{Extension: m.releases[id].manifest.Name, Reason: reason}
+		}
+		for id, a := range known {
+			if releases[id] == nil {
+				gone = append(gone, a)
+			}
+		}
+		for _, a := range gone {
+			var reason string
+			const taken = "SELECT reason FROM release WHERE scope = ? AND name = ? AND id >= ? AND state IN ('revoked', 'removed') ORDER BY id LIMIT 1"
+			switch err := c.Row(ctx, taken, a.scope.String(), a.manifest.Name, a.id).Scan(&reason); {
+			case err == nil:
+				ended[a] = &RevokedError{Extension: a.manifest.Name, Reason: reason}
+			case !errors.Is(err, sql.ErrNoRows):
+				return err
 			}
 		}
 		return nil
@@ -143,57 +140,68 @@ func (m *Manager) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for id, a := range m.releases {
-		if releases[id] == nil {
-			a.retire(ended[id])
+	offers := map[extension.Scope]map[string]offer{}
+	for _, a := range releases {
+		if offers[a.scope] == nil {
+			offers[a.scope] = map[string]offer{}
+		}
+		for _, t := range a.tools {
+			offers[a.scope][extension.ToolName(a.manifest.Name, t.Name)] = offer{a, t}
 		}
 	}
-	m.generation, m.releases, m.offers = now, releases, map[string][]offer{}
-	for _, a := range releases {
-		for _, t := range a.tools {
-			name := extension.ToolName(a.manifest.Name, t.Name)
-			m.offers[name] = append(m.offers[name], offer{a, t})
+	m.mu.Lock()
+	m.generation, m.releases, m.offers, m.superseded = now, releases, offers, nil
+	for _, a := range gone { // of which no further call begins
+		if ended[a] == nil && a.calls.Load() > 0 {
+			m.superseded = append(m.superseded, a)
 		}
 	}
 	close(m.changed)
 	m.changed = make(chan struct{})
+	m.mu.Unlock()
+	for a, cause := range ended {
+		a.revoke(cause)
+	}
 	return nil
 }
 
-func newActive(id int64, digest, component, quarantine string) *active {
-	a := &active{id: id, digest: digest, component: component, quarantine: quarantine, breakers: map[string]*breaker{}}
+// unreadable tells of what is broken. It stops nothing else; List shows it.
+func (m *Manager) unreadable(release int64, err error) {
+	m.options.Logger.Warn("an extension cannot be read", "release", release, "error", err)
+}
+
+func newActive(id int64, digest string) *active {
+	a := &active{id: id, digest: digest, breakers: map[string]*breaker{}}
 	a.ctx, a.end = context.WithCancelCause(context.Background())
 	return a
 }
 
 // read takes from the record of a version what a list of tools needs. The rest is read, and all of it checked, when a tool is called.
-func (a *active) read(ctx context.Context, c *sqlite.Conn, scope, text string) (err error) {
-	if a.scope, err = extension.ParseScope(scope); err != nil {
-		return err
+func (a *active) read(ctx context.Context, c *sqlite.Conn) error {
+	r, _, err := loadRecord(ctx, c, a.digest)
+	if err == nil {
+		a.tools = r.Tools
+		a.manifest, _, err = r.manifest(ctx, c)
 	}
-	var r record
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return err
-	}
-	manifest, err := object(ctx, c, r.Manifest)
-	if err != nil {
-		return err
-	}
-	a.tools = r.Tools
-	a.manifest, err = extension.Parse(manifest)
 	return err
 }
 
 // environment makes the capabilities of a release once; all its calls share them, and their connections. Each is behind a grant,
 // by which it can be taken back.
 func (m *Manager) environment(ctx context.Context, a *active) (host.Env, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.making.Lock()
+	defer a.making.Unlock()
 	if a.env == nil {
-		granted, _ := m.options.Policy.Limit(a.manifest.Own(a.scope))
-		env, err := m.options.State.Env(ctx, extension.Merge(granted, extension.Defaults()))
+		limited := *a.manifest
+		limited.Bindings, _ = m.options.Policy.Limit(a.manifest.Bindings)
+		env, err := m.options.State.Env(ctx, extension.Merge(limited.Own(a.scope), extension.Defaults()))
 		if err != nil {
 			return nil, err
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.ctx.Err() != nil { // what takes grants back has been here already
+			return nil, context.Cause(a.ctx)
 		}
 		for name, capability := range env {
 			g := host.NewGrant(capability, host.GrantOptions{})

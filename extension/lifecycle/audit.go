@@ -61,6 +61,7 @@ func audit(ctx context.Context, c *sqlite.Conn, now time.Time, entries ...Entry)
 		return err
 	}
 	for _, e := range entries {
+		e.By, e.Via, e.Reason = cut(e.By), cut(e.Via), cut(e.Reason)
 		text, err := entryText(e)
 		if err != nil {
 			return fmt.Errorf("encode an entry of the audit log: %w", err)

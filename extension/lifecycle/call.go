@@ -65,37 +65,51 @@ type offer struct {
 	tool    abi.Definition
 }
 
-// find is the offer of a tool in the narrowest scope that the viewer sees.
-func (m *Manager) find(v Viewer, tool string) (offer, bool) {
+// enter counts in what uses components, for Close to wait for.
+func (m *Manager) enter() error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
+	if m.closed {
+		return ErrClosed
+	}
+	m.calls.Add(1)
+	return nil
+}
+
+// begin finds the offer of a tool, and counts a call of its release in.
+func (m *Manager) begin(v Viewer, tool string) (offer, bool) {
+	m.mu.RLock() // under it, so that reload knows of every call of a release that it takes out of the offers
+	defer m.mu.RUnlock()
+	o, ok := m.find(v, tool)
+	if ok {
+		o.release.calls.Add(1)
+	}
+	return o, ok
+}
+
+// find is the offer of a tool in the narrowest scope that the viewer sees. The caller holds m.mu.
+func (m *Manager) find(v Viewer, tool string) (offer, bool) {
 	for _, scope := range v.scopes() {
-		for _, o := range m.offers[tool] {
-			if o.release.scope == scope {
-				return o, true
-			}
+		if o, ok := m.offers[scope][tool]; ok {
+			return o, true
 		}
 	}
 	return offer{}, false
 }
 
-// Call calls a tool. Beside the errors of host.Component.Do there are *[UnknownToolError], *[RevokedError], *[QuarantinedError] and
-// *[BrokenError].
+// Call calls a tool. Beside the errors of host.Component.Do there are *[UnknownToolError], *[RevokedError], *[QuarantinedError],
+// *[BrokenError] and [ErrClosed].
 func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
-	for {
-		o, ok := m.find(c.Viewer, c.Tool)
-		if !ok {
-			return host.Result{}, &UnknownToolError{abi.Printable(c.Tool)}
-		}
-		if o.release.begin() {
-			defer o.release.calls.Done()
-			return m.call(ctx, c, o)
-		}
-		// It ended meanwhile; the next look finds what came in its place, or nothing.
-		if err := ctx.Err(); err != nil {
-			return host.Result{}, context.Cause(ctx)
-		}
+	if err := m.enter(); err != nil {
+		return host.Result{}, err
 	}
+	defer m.calls.Done()
+	o, ok := m.begin(c.Viewer, c.Tool)
+	if !ok {
+		return host.Result{}, &UnknownToolError{abi.PrintableCut(c.Tool, 100)}
+	}
+	defer o.release.calls.Add(-1)
+	return m.call(ctx, c, o)
 }
 
 func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result, err error) {
@@ -146,8 +160,8 @@ func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Comp
 	start := m.options.Now()
 	began := time.Now()
 	result, err := component.Do(ctx, request)
-	if revoked := (*RevokedError)(nil); err != nil && errors.As(context.Cause(a.ctx), &revoked) {
-		err = revoked
+	if a.ctx.Err() != nil {
+		result, err = host.Result{}, context.Cause(a.ctx)
 	}
 	m.ledger.add(ctx, used{
 		scope: a.scope.String(), extension: a.manifest.Name, tool: o.tool.Name, digest: a.digest,
@@ -205,27 +219,25 @@ type Tool struct {
 	Shadows []extension.Scope
 }
 
-// Tools lists what a viewer can call, in byte order of the names. Tools in quarantine are not among them.
+// Tools lists what a viewer can call, in byte order of the names. Tools in quarantine, and those that
+// they shadow, are not among them.
 func (m *Manager) Tools(v Viewer) []Tool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	scopes := v.scopes()
+	found := map[string][]offer{}
+	for _, scope := range v.scopes() {
+		for name, o := range m.offers[scope] {
+			found[name] = append(found[name], o)
+		}
+	}
 	var tools []Tool
-	for _, name := range slices.Sorted(maps.Keys(m.offers)) {
-		var found []offer
-		for _, scope := range scopes {
-			for _, o := range m.offers[name] {
-				if o.release.scope == scope && o.release.quarantined() == "" {
-					found = append(found, o)
-				}
-			}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		a := found[name][0].release
+		if a.quarantined() != "" {
+			continue // a call would not reach the tool of a wider scope
 		}
-		if len(found) == 0 {
-			continue
-		}
-		a := found[0].release
-		t := Tool{Name: name, Definition: found[0].tool, Extension: a.manifest.Name, Scope: a.scope, Digest: a.digest, Bindings: a.manifest.Bindings}
-		for _, o := range found[1:] {
+		t := Tool{Name: name, Definition: found[name][0].tool, Extension: a.manifest.Name, Scope: a.scope, Digest: a.digest, Bindings: a.manifest.Bindings}
+		for _, o := range found[name][1:] {
 			t.Shadows = append(t.Shadows, o.release.scope)
 		}
 		tools = append(tools, t)

@@ -50,6 +50,9 @@ type Recorder interface {
 	Keep(ctx context.Context, wasm []byte) error
 }
 
+// ErrClosed is a call of a tool, or a test of one, after Close.
+var ErrClosed = errors.New("the manager of extensions is closed")
+
 // pollInterval is how long it takes at most until this process sees what another one changed.
 const pollInterval = 100 * time.Millisecond
 
@@ -63,12 +66,17 @@ type Manager struct {
 	wait   sync.WaitGroup
 	loaded *loadedSet
 
+	calls     sync.WaitGroup // under way
+	reloading sync.Mutex     // held while releases are read
+
 	mu         sync.RWMutex
-	generation int64
-	releases   map[int64]*active  // by number
-	offers     map[string][]offer // by the full name of the tool
-	changed    chan struct{}      // closed when releases change
 	closed     bool
+	generation int64
+	releases   map[int64]*active                    // by number
+	offers     map[extension.Scope]map[string]offer // by the full name of the tool
+	building   map[extension.Scope]int              // drafts on their way
+	superseded []*active                            // that have calls under way
+	changed    chan struct{}                        // closed when releases change
 }
 
 // Open opens the store in o.Dir, or makes it. Nothing is built or loaded: a tool's component is loaded when it is first called.
@@ -87,7 +95,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		options: o, db: db, generation: -1, releases: map[int64]*active{}, changed: make(chan struct{}), loaded: newLoadedSet(o.Loaded),
+		options: o, db: db, generation: -1, changed: make(chan struct{}), building: map[extension.Scope]int{}, loaded: newLoadedSet(o.Loaded),
 	}
 	m.ledger = newLedger(m)
 	if err := m.refresh(ctx); err != nil {
@@ -104,13 +112,9 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 // idempotent.
 func (m *Manager) Close() error {
 	m.mu.Lock()
-	releases := m.releases
-	m.releases, m.offers, m.closed = map[int64]*active{}, nil, true
+	m.closed = true
 	m.mu.Unlock()
-	for _, a := range releases {
-		a.retire(nil)
-		a.calls.Wait()
-	}
+	m.calls.Wait()
 	err := m.loaded.closeAll()
 	m.stop()
 	m.wait.Wait()

@@ -202,8 +202,11 @@ func TestLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	isGone(t, m, "answer_get")
-	if _, err := m.Rollback(t.Context(), own, "answer", first.Version.Digest, d); err == nil {
-		t.Log("a version that was superseded before the extension was revoked can be brought back by a person")
+	if _, err := m.Rollback(t.Context(), own, "answer", first.Version.Digest, d); !errors.As(err, new(*StateError)) {
+		t.Errorf("what was revoked is brought back: %v", err)
+	}
+	if _, err := m.Rollback(t.Context(), own, "answer", second.Version.Digest, d); err != nil {
+		t.Errorf("what was superseded before is not brought back: %v", err)
 	}
 	if entries, _, err := m.VerifyAudit(t.Context()); err != nil || entries == 0 {
 		t.Errorf("got %d, %v", entries, err)

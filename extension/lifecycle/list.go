@@ -80,14 +80,18 @@ func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, scope extension
 		if shown == nil {
 			shown = e.Pending
 		}
-		version, err := loadVersion(ctx, c, shown.Digest)
+		version, _, err := loadRecord(ctx, c, shown.Digest)
+		var manifest *extension.Manifest
+		if err == nil {
+			manifest, _, err = version.manifest(ctx, c)
+		}
 		if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
 			e.Problem = damaged.Error()
 			continue
 		} else if err != nil {
 			return nil, err
 		}
-		e.Version, e.Description = version.Manifest.Version, version.Manifest.Description
+		e.Version, e.Description = manifest.Version, manifest.Description
 		for _, t := range version.Tools {
 			s := ToolState{Name: extension.ToolName(e.Name, t.Name), Description: t.Description}
 			if s.Stats, err = stats(ctx, c, scope, e.Name, t.Name); err != nil {
@@ -166,7 +170,7 @@ func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, e
 // FindVersion returns the last release of a version of an extension in the narrowest scope that the viewer sees and that ever had it,
 // whatever became of it. The version is named by its digest, or by the first characters of it, at least 6.
 func (m *Manager) FindVersion(ctx context.Context, v Viewer, name, digest string) (Release, error) {
-	if !digestStart.MatchString(digest) && len(digest) != 64 {
+	if !digestStart.MatchString(digest) {
 		return Release{}, &NotFoundError{fmt.Sprintf("version %q", digest)}
 	}
 	for _, scope := range v.scopes() {
@@ -194,10 +198,8 @@ func (m *Manager) FindVersion(ctx context.Context, v Viewer, name, digest string
 // Version returns a version by its digest, or by the first characters of it, at least 6.
 func (m *Manager) Version(ctx context.Context, digest string) (v *Version, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
-		if len(digest) < 64 {
-			if digest, err = wholeDigest(ctx, c, digest); err != nil {
-				return err
-			}
+		if digest, err = wholeDigest(ctx, c, digest); err != nil {
+			return err
 		}
 		v, err = loadVersion(ctx, c, digest)
 		return err
@@ -205,7 +207,7 @@ func (m *Manager) Version(ctx context.Context, digest string) (v *Version, err e
 	return v, err
 }
 
-var digestStart = regexp.MustCompile(`^[0-9a-f]{6,63}$`)
+var digestStart = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
 
 func wholeDigest(ctx context.Context, c *sqlite.Conn, start string) (digest string, err error) {
 	if !digestStart.MatchString(start) {
@@ -299,8 +301,12 @@ func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int)
 	}
 	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
 		const search = `SELECT full_name, description, scope, name, -bm25(tool_text, 4.0, 1.0) FROM tool_text JOIN release ON release.id = tool_text.release
-			WHERE tool_text MATCH ? AND state = 'active' ORDER BY 5 DESC LIMIT 200`
-		for row, err := range c.Rows(ctx, search, strings.Join(terms, " OR ")) {
+			WHERE tool_text MATCH ? AND state = 'active' AND quarantine = '' AND scope IN (?, ?, ?) ORDER BY 5 DESC LIMIT ?`
+		var scopes [3]string
+		for i, s := range v.scopes() {
+			scopes[i] = s.String()
+		}
+		for row, err := range c.Rows(ctx, search, strings.Join(terms, " OR "), scopes[0], scopes[1], scopes[2], max(0, limit)) {
 			if err != nil {
 				return err
 			}
@@ -312,9 +318,7 @@ func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int)
 			if f.Scope, err = extension.ParseScope(scope); err != nil {
 				return err
 			}
-			if slices.Contains(v.scopes(), f.Scope) && len(found) < limit {
-				found = append(found, f)
-			}
+			found = append(found, f)
 		}
 		return nil
 	})

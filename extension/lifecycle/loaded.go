@@ -16,7 +16,7 @@ type loadedSet struct {
 	mu     sync.Mutex
 	all    map[string]*loaded
 	order  *list.List // of *loaded, those used last at the front
-	errs   []error
+	err    error      // of closing what was let go
 	closed bool
 }
 
@@ -28,6 +28,7 @@ type loaded struct {
 	// component and err are written before ready is closed.
 	component *host.Component
 	err       error
+	gaveUp    bool // err is only that of the caller that loaded
 }
 
 func newLoadedSet(size int) *loadedSet {
@@ -54,6 +55,7 @@ func (s *loadedSet) get(ctx context.Context, digest string, load func() (*host.C
 	s.mu.Unlock()
 	if first {
 		if l.component, l.err = load(); l.err != nil {
+			l.gaveUp = ctx.Err() != nil
 			s.mu.Lock()
 			s.order.Remove(l.element)
 			delete(s.all, digest) // the next one tries again
@@ -69,8 +71,7 @@ func (s *loadedSet) get(ctx context.Context, digest string, load func() (*host.C
 	}
 	if l.err != nil {
 		s.done(l)
-		// The one that loaded may have given up for a reason of its own.
-		if !first && ctx.Err() == nil && (errors.Is(l.err, context.Canceled) || errors.Is(l.err, context.DeadlineExceeded)) {
+		if !first && l.gaveUp && ctx.Err() == nil {
 			return s.get(ctx, digest, load)
 		}
 		return nil, nil, l.err
@@ -97,7 +98,7 @@ func (s *loadedSet) drop(l *loaded) {
 	s.order.Remove(l.element)
 	delete(s.all, l.digest)
 	if l.component != nil {
-		s.errs = append(s.errs, l.component.Close())
+		s.err = errors.Join(s.err, l.component.Close())
 	}
 }
 
@@ -109,7 +110,7 @@ func (s *loadedSet) closeAll() error {
 	for _, l := range s.all {
 		s.drop(l)
 	}
-	err := errors.Join(s.errs...)
-	s.errs = nil
+	err := s.err
+	s.err = nil
 	return err
 }

@@ -27,7 +27,7 @@ type Decision struct {
 type NotFoundError struct{ What string }
 
 // Error implements error.
-func (e *NotFoundError) Error() string { return "there is no " + e.What }
+func (e *NotFoundError) Error() string { return "there is no " + cut(e.What) }
 
 // StateError is a release that is not in the state that an action needs.
 type StateError struct {
@@ -87,11 +87,13 @@ func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name 
 func (b *build) commit(ctx context.Context) error {
 	v, d, now := b.version, b.draft, b.options.Now()
 	err := b.db.Update(ctx, func(c *sqlite.Conn) error {
-		if current, err := releaseIn(ctx, c, d.Scope, v.Manifest.Name, Active); err == nil && current.Digest == v.Digest {
-			b.written.Release, b.written.Unchanged = current, true
-			return nil
-		} else if notFound := (*NotFoundError)(nil); err != nil && !errors.As(err, &notFound) {
+		// While it was built somebody may have decided something else.
+		if err := errors.Join(b.look(ctx, c), b.decide(ctx)); err != nil {
 			return err
+		}
+		if b.before != nil && b.before.Digest == v.Digest && b.active.Quarantine == "" {
+			b.written.Release, b.written.Unchanged = b.active, true
+			return nil
 		}
 		if err := b.checkRoom(ctx, c, d.Scope, v.Manifest.Name); err != nil {
 			return err
@@ -106,7 +108,11 @@ func (b *build) commit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if b.decision.Verdict == policy.Approved {
+		refused, err := refusedBefore(ctx, c, r)
+		if err != nil {
+			return err
+		}
+		if b.decision.Verdict == policy.Approved && !refused {
 			r, err = activate(ctx, c, r, v, Decision{By: "policy", Reason: b.decision.Reason}, b.decision.Line, now)
 		}
 		b.written.Release = r
@@ -115,7 +121,16 @@ func (b *build) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.refresh(ctx)
+	return b.refresh(context.WithoutCancel(ctx))
+}
+
+// refusedBefore reports whether a person said no to these bytes, or took the extension back and approved nothing of it since: then no
+// policy approves it.
+func refusedBefore(ctx context.Context, c *sqlite.Conn, r Release) (refused bool, err error) {
+	const query = `SELECT EXISTS (SELECT 1 FROM release WHERE scope = ?1 AND name = ?2 AND (state IN ('denied', 'revoked') AND digest = ?3 OR state = 'revoked' AND id >
+		(SELECT coalesce(max(id), 0) FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('active', 'superseded') AND decider != 'policy')))`
+	err = c.Row(ctx, query, r.Scope.String(), r.Name, r.Digest).Scan(&refused)
+	return refused, err
 }
 
 // ask makes a pending release. One that was pending is withdrawn, unless it is of the same version.
@@ -163,7 +178,7 @@ func activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Deci
 		}
 	}
 	const query = "UPDATE release SET state = 'active', decided = ?, decider = ?, line = ?, reason = ? WHERE id = ?"
-	if _, err := c.Exec(ctx, query, at, d.By, line, d.Reason, r.ID); err != nil {
+	if _, err := c.Exec(ctx, query, at, cut(d.By), line, cut(d.Reason), r.ID); err != nil {
 		return r, err
 	}
 	for _, t := range v.Tools {
@@ -171,7 +186,7 @@ func activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Deci
 			return r, err
 		}
 	}
-	e := Entry{Kind: "approve", By: d.By, Via: d.Via, Scope: r.Scope.String(), Extension: r.Name, Release: r.ID, Digest: r.Digest, Line: line, Reason: cut(d.Reason)}
+	e := Entry{Kind: "approve", By: d.By, Via: d.Via, Scope: r.Scope.String(), Extension: r.Name, Release: r.ID, Digest: r.Digest, Line: line, Reason: d.Reason}
 	if err := audit(ctx, c, now, e); err != nil {
 		return r, err
 	}
@@ -192,11 +207,19 @@ func (m *Manager) Approve(ctx context.Context, d Decision) (r Release, err error
 		if err != nil {
 			return r, err
 		}
-		if granted := m.options.Policy.Decide(policy.Request{Scope: r.Scope, Asked: v.Manifest.Bindings}); granted.Verdict == policy.Refused {
-			return r, &PolicyError{granted.Reason, granted.Line}
+		if err := m.allowed(r.Scope, v); err != nil {
+			return r, err
 		}
 		return activate(ctx, c, r, v, d, "", m.options.Now())
 	})
+}
+
+// allowed is a *[PolicyError] when no person may approve a version.
+func (m *Manager) allowed(scope extension.Scope, v *Version) error {
+	if d := m.options.Policy.Decide(policy.Request{Scope: scope, Asked: v.Manifest.Bindings}); d.Verdict == policy.Refused {
+		return &PolicyError{d.Reason, d.Line}
+	}
+	return nil
 }
 
 // PolicyError is an approval that the operator's policy does not allow anybody.
@@ -272,10 +295,10 @@ func (m *Manager) end(ctx context.Context, c *sqlite.Conn, r Release, to State, 
 		return r, err
 	}
 	const query = "UPDATE release SET state = ?, decided = ?, decider = ?, reason = ? WHERE id = ?"
-	if _, err := c.Exec(ctx, query, to, now.UnixMilli(), d.By, d.Reason, r.ID); err != nil {
+	if _, err := c.Exec(ctx, query, to, now.UnixMilli(), cut(d.By), cut(d.Reason), r.ID); err != nil {
 		return r, err
 	}
-	e := Entry{Kind: kind, By: d.By, Via: d.Via, Scope: r.Scope.String(), Extension: r.Name, Release: r.ID, Digest: r.Digest, Reason: cut(d.Reason)}
+	e := Entry{Kind: kind, By: d.By, Via: d.Via, Scope: r.Scope.String(), Extension: r.Name, Release: r.ID, Digest: r.Digest, Reason: d.Reason}
 	if err := audit(ctx, c, now, e); err != nil {
 		return r, err
 	}
@@ -288,15 +311,22 @@ func (m *Manager) end(ctx context.Context, c *sqlite.Conn, r Release, to State, 
 // Rollback activates a version that was active before, and that nobody revoked. It is for a person.
 func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, digest string, d Decision) (Release, error) {
 	return m.act(ctx, func(c *sqlite.Conn) (Release, error) {
-		const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND digest = ? AND state = 'superseded' ORDER BY id DESC LIMIT 1"
+		const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND digest = ? AND state IN ('superseded', 'revoked') ORDER BY id DESC LIMIT 1"
 		before, err := scanRelease(c.Row(ctx, query, scope.String(), name, digest).Scan)
 		if errors.Is(err, sql.ErrNoRows) {
 			return before, &NotFoundError{fmt.Sprintf("version %s of %s that was active in scope %s", digest, name, scope)}
 		} else if err != nil {
 			return before, err
 		}
+		if before.State == Revoked {
+			return before, &StateError{before.ID, before.State, Superseded}
+		}
 		v, err := loadVersion(ctx, c, digest)
 		if err != nil {
+			return before, err
+		}
+		// Meanwhile others may have taken its names and its place.
+		if err := errors.Join(m.allowed(scope, v), checkNames(ctx, c, v.Manifest), m.checkRoom(ctx, c, scope, name)); err != nil {
 			return before, err
 		}
 		r, err := m.ask(ctx, c, Draft{Scope: scope, Author: d.By, Via: d.Via}, v, m.options.Now())
@@ -309,6 +339,12 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 
 // Promote asks for the active version of an extension in a wider scope. A person approves it.
 func (m *Manager) Promote(ctx context.Context, from, to extension.Scope, name, author, via string) (Release, error) {
+	if _, err := extension.ParseScope(author); err != nil {
+		return Release{}, fmt.Errorf("author: %w", err)
+	}
+	if !from.Narrower(to) {
+		return Release{}, fmt.Errorf("%s is no wider scope than %s", to, from)
+	}
 	return m.act(ctx, func(c *sqlite.Conn) (Release, error) {
 		r, err := releaseIn(ctx, c, from, name, Active)
 		if err != nil {

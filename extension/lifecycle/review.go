@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -72,19 +71,14 @@ func Diff(before, after *Version) string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(old)), maps.Keys(now))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		was, is := old[name], now[name]
-		switch {
-		case bytes.Equal(was, is):
-		case !utf8.Valid(was) || !utf8.Valid(is):
-			b.WriteString("Binary file " + name + " differs\n")
-		default:
-			b.WriteString(udiff.Unified("a/"+name, "b/"+name, string(was), string(is)))
+		if was, is := old[name], now[name]; !bytes.Equal(was, is) { // one byte that is no UTF-8 must not hide the others
+			b.WriteString(udiff.Unified("a/"+name, "b/"+name, abi.Printable(string(was)), abi.Printable(string(is))))
 		}
 	}
-	return abi.Printable(b.String())
+	return b.String()
 }
 
-// parts are the files of a version, its manifest and what packages it has.
+// parts are the files of a version, its manifest and what packages it has, the latter two under names that no file can have.
 func (v *Version) parts() map[string][]byte {
 	if v == nil {
 		return nil
@@ -93,13 +87,13 @@ func (v *Version) parts() map[string][]byte {
 	if parts == nil {
 		parts = map[string][]byte{}
 	}
-	parts["manifest.json"] = v.manifest
+	parts["./manifest.json"] = v.manifest
 	var packages bytes.Buffer
 	for _, p := range v.Packages {
 		packages.WriteString(p.Name + " " + p.Version + " " + p.Integrity + "\n")
 	}
 	if packages.Len() > 0 {
-		parts["packages"] = packages.Bytes()
+		parts["./packages"] = packages.Bytes()
 	}
 	return parts
 }

@@ -92,6 +92,9 @@ CREATE TABLE head (
 	hash       BLOB NOT NULL
 ) STRICT;
 INSERT INTO head VALUES (1, 0, 0, zeroblob(32));
+`, `
+CREATE INDEX tool_name ON tool (full_name);
+CREATE INDEX audit_build ON audit (entry->>'scope', at) WHERE entry->>'kind' IN ('write', 'refuse');
 `}}
 
 // digestOf is the SHA-256 of data in hex.
@@ -100,10 +103,10 @@ func digestOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// putObject keeps data under its digest, which it returns.
+// putObject keeps data under its digest, which it returns. What is damaged is whole again.
 func putObject(ctx context.Context, c *sqlite.Conn, data []byte) (string, error) {
 	digest := digestOf(data)
-	_, err := c.Exec(ctx, "INSERT INTO object VALUES (?, ?) ON CONFLICT DO NOTHING", digest, data)
+	_, err := c.Exec(ctx, "INSERT INTO object VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data WHERE data != excluded.data", digest, data)
 	return digest, err
 }
 

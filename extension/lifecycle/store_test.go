@@ -65,6 +65,8 @@ func TestQuarantine(t *testing.T) {
 			if err != nil || len(list) != 2 || list[0].Active.Quarantine == "" && list[0].Problem == "" {
 				t.Errorf("got %+v, %v", list, err)
 			}
+			write(t, m, draft("broken", "2", ""))
+			says(t, m, "broken_get", "2")
 			write(t, m, draft("broken", "3", ""))
 			says(t, m, "broken_get", "3")
 		})

@@ -14,7 +14,10 @@ import (
 func (m *Manager) Toolbox(v Viewer) (*tools.Toolbox, error) {
 	return tools.New(tools.Options{
 		Resolve: func(name string) (tools.Func, error) {
-			if _, ok := m.find(v, name); !ok {
+			m.mu.RLock()
+			_, ok := m.find(v, name)
+			m.mu.RUnlock()
+			if !ok {
 				return nil, abi.Errorf(abi.CodeNotFound, "tool %q", abi.PrintableCut(name, 64))
 			}
 			return func(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error) {

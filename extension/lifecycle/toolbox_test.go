@@ -86,8 +86,7 @@ func TestCallAfterClose(t *testing.T) {
 	if err := m.refresh(t.Context()); err == nil {
 		t.Error("it reads a store that is closed")
 	}
-	var unknown *UnknownToolError
-	if _, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "answer_get"}); !errors.As(err, &unknown) {
+	if _, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "answer_get"}); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -14,6 +14,10 @@ func (m *Manager) Test(ctx context.Context, digest string, tests ...extension.Te
 	if err != nil {
 		return nil, err
 	}
+	if err := m.enter(); err != nil {
+		return nil, err
+	}
+	defer m.calls.Done()
 	component, done, err := m.load(ctx, &active{digest: v.Digest, manifest: v.Manifest})
 	if err != nil {
 		return nil, err

@@ -83,7 +83,7 @@ func (v *Version) Source() fstest.MapFS {
 // ManifestText is the manifest as its author wrote it.
 func (v *Version) ManifestText() []byte { return bytes.Clone(v.manifest) }
 
-// put stores a version and its component. One that is there already is left alone: its digest says that it is the same.
+// put stores a version and its component. One that is there already has the same digest; what of it is damaged is whole again.
 func (v *Version) put(ctx context.Context, c *sqlite.Conn, component []byte) error {
 	if _, err := putObject(ctx, c, component); err != nil {
 		return err
@@ -107,27 +107,47 @@ func (v *Version) put(ctx context.Context, c *sqlite.Conn, component []byte) err
 	if err != nil {
 		return fmt.Errorf("encode a version: %w", err)
 	}
-	_, err = c.Exec(ctx, "INSERT INTO version VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", v.Digest, v.Manifest.Name, v.Component, string(text))
+	_, err = c.Exec(ctx, "INSERT INTO version VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET component = excluded.component, record = excluded.record", v.Digest, v.Manifest.Name, v.Component, string(text))
 	return err
+}
+
+// loadRecord reads what of a version is enough to list it: not its source.
+func loadRecord(ctx context.Context, c *sqlite.Conn, digest string) (r record, component string, err error) {
+	var text string
+	switch err := c.Row(ctx, "SELECT component, record FROM version WHERE digest = ?", digest).Scan(&component, &text); {
+	case errors.Is(err, sql.ErrNoRows):
+		return r, "", &DamagedError{digest, "it is missing"}
+	case err != nil:
+		return r, "", err
+	}
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return r, "", &DamagedError{digest, cut(err.Error())}
+	}
+	return r, component, nil
+}
+
+// manifest reads the manifest of a record, and its text.
+func (r record) manifest(ctx context.Context, c *sqlite.Conn) (*extension.Manifest, []byte, error) {
+	text, err := object(ctx, c, r.Manifest)
+	if err != nil {
+		return nil, nil, err
+	}
+	manifest, err := extension.Parse(text)
+	if err != nil {
+		return nil, nil, &DamagedError{cut(r.Manifest), cut(err.Error())}
+	}
+	return manifest, text, nil
 }
 
 // loadVersion reads a version and checks that it is the one that has this digest.
 func loadVersion(ctx context.Context, c *sqlite.Conn, digest string) (*Version, error) {
-	var text string
-	v := &Version{Files: map[string][]byte{}}
-	switch err := c.Row(ctx, "SELECT component, record FROM version WHERE digest = ?", digest).Scan(&v.Component, &text); {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, &DamagedError{digest, "it is missing"}
-	case err != nil:
+	r, component, err := loadRecord(ctx, c, digest)
+	if err != nil {
 		return nil, err
 	}
-	var r record
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return nil, &DamagedError{digest, err.Error()}
-	}
+	v := &Version{Files: map[string][]byte{}, Component: component}
 	v.Entry, v.Tools, v.Packages, v.Report, v.Created, v.Author = r.Entry, r.Tools, r.Packages, r.Report, time.UnixMilli(r.Created), r.Author
-	var err error
-	if v.manifest, err = object(ctx, c, r.Manifest); err != nil {
+	if v.Manifest, v.manifest, err = r.manifest(ctx, c); err != nil {
 		return nil, err
 	}
 	for name, digest := range r.Files {
@@ -142,9 +162,6 @@ func loadVersion(ctx context.Context, c *sqlite.Conn, digest string) (*Version, 
 	}
 	if v.identify(); v.Digest != digest {
 		return nil, &DamagedError{digest, "its content has another digest"}
-	}
-	if v.Manifest, err = extension.Parse(v.manifest); err != nil {
-		return nil, &DamagedError{digest, err.Error()}
 	}
 	return v, nil
 }

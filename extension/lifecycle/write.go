@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -90,9 +91,14 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 		return nil, fmt.Errorf("author: %w", err)
 	}
 	b.author = author
-	if err := m.checkBudget(ctx, d); err != nil {
+	if _, err := d.Scope.MarshalText(); err != nil {
+		return nil, fmt.Errorf("scope: %w", err)
+	}
+	done, err := m.checkBudget(ctx, d)
+	if err != nil {
 		return nil, err
 	}
+	defer done()
 	for _, s := range []struct {
 		stage extension.Stage
 		do    func(context.Context) error
@@ -131,6 +137,7 @@ type build struct {
 	source    toolchain.Source
 	wasm      []byte
 	component *host.Component
+	active    Release  // if any
 	before    *Version // the active one, if any
 	decision  policy.Decision
 }
@@ -154,6 +161,9 @@ func (b *build) validate(ctx context.Context) error {
 		Created: b.options.Now(), Author: b.draft.Author,
 	}
 	b.version, b.written.Version = v, v
+	for name, data := range v.Files {
+		v.Files[name] = bytes.Clone(data) // what is built, named and kept is the same, whatever the caller does
+	}
 	problems := checkFiles(v)
 	if len(problems) == 0 {
 		problems = inspect.Check(v.Source(), v.Entry, m.Tools)
@@ -165,18 +175,24 @@ func (b *build) validate(ctx context.Context) error {
 		if err := checkNames(ctx, c, m); err != nil {
 			return err
 		}
-		r, err := releaseIn(ctx, c, b.draft.Scope, m.Name, Active)
-		if notFound := (*NotFoundError)(nil); errors.As(err, &notFound) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		b.before, err = loadVersion(ctx, c, r.Digest)
-		if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
-			return nil // what takes its place is like a first version
-		}
-		return err
+		return b.look(ctx, c)
 	})
+}
+
+// look reads what is active now.
+func (b *build) look(ctx context.Context, c *sqlite.Conn) (err error) {
+	b.before = nil
+	b.active, err = releaseIn(ctx, c, b.draft.Scope, b.version.Manifest.Name, Active)
+	if notFound := (*NotFoundError)(nil); errors.As(err, &notFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	b.before, err = loadVersion(ctx, c, b.active.Digest)
+	if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
+		return nil // what takes its place is like a first version
+	}
+	return err
 }
 
 // checkFiles checks the source tree and finds its entry.
@@ -184,7 +200,7 @@ func checkFiles(v *Version) (problems []extension.Problem) {
 	total := 0
 	for name, data := range v.Files {
 		total += len(data)
-		if !fs.ValidPath(name) || name == "." || strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "\\") {
+		if !fs.ValidPath(name) || name == "." || name != oneLine(name) || strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "\\") {
 			problems = append(problems, extension.Problem{File: abi.Printable(name), Text: "this is not the name of a source file", Fix: `a path like "tool.ts" or "src/parse.ts"`})
 		}
 	}
@@ -346,10 +362,14 @@ func (m *Manager) trial(ctx context.Context, c *host.Component, v *Version) ([]t
 // decide asks the policy.
 func (b *build) decide(context.Context) error {
 	r := policy.Request{Scope: b.draft.Scope, Author: b.author, Asked: b.version.Manifest.Bindings}
+	var before []extension.Binding
 	if b.before != nil {
-		r.Approved = append([]extension.Binding{}, b.before.Manifest.Bindings...) // nil would say that none is active
+		before = b.before.Manifest.Bindings
+		if b.author == b.draft.Scope { // what one author was trusted with no other one takes over unseen
+			r.Approved = append([]extension.Binding{}, before...) // nil would say that none is active
+		}
 	}
-	b.written.Changes = extension.Difference(r.Approved, r.Asked)
+	b.written.Changes = extension.Difference(before, r.Asked)
 	b.decision = b.options.Policy.Decide(r)
 	b.written.Cut = b.decision.Cut
 	if b.decision.Verdict == policy.Refused {
@@ -377,8 +397,12 @@ func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extensio
 	return err
 }
 
-// cut is a text for the audit log.
-func cut(text string) string { return abi.PrintableCut(text, 500) }
+// cut is a text for the audit log: short, printable and one line.
+func cut(text string) string { return oneLine(abi.Cut(text, 500)) }
+
+func oneLine(text string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(abi.Printable(text))
+}
 
 // mendable makes an *extension.ProblemsError of whatever the author of a source can mend.
 func mendable(stage extension.Stage, err error) error {

@@ -1,0 +1,308 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
+)
+
+// What a person took back, or said no to, no policy approves when it is written again.
+func TestPolicyDoesNotOverruleAPerson(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"updates": "same"}`)
+	m := h.open()
+	write(t, m, draft("answer", "1", ""))
+	if _, err := m.Revoke(t.Context(), own, "answer", person); err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{"1", "2"} {
+		if w := write(t, m, draft("answer", value, "")); w.Release.State != Pending {
+			t.Errorf("%s after it was revoked: it is %s", value, w.Release.State)
+		}
+	}
+	approve(t, m, write(t, m, draft("answer", "2", "")).Release)
+	if w := write(t, m, draft("answer", "3", "")); w.Release.State != Active {
+		t.Errorf("an update after a person approved one is %s", w.Release.State)
+	}
+
+	no := write(t, m, draft("notes", "1", `{"kv": true}`)).Release
+	d := person
+	d.Release, d.Digest = no.ID, no.Digest
+	if _, err := m.Deny(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	approve(t, m, write(t, m, draft("notes", "2", `{"kv": true}`)).Release)
+	if w := write(t, m, draft("notes", "1", `{"kv": true}`)); w.Release.State != Pending {
+		t.Errorf("what was denied is %s", w.Release.State)
+	}
+}
+
+// An update needs no person only from the one whose scope it is.
+func TestUpdateByAnotherAuthor(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"updates": "same"}`)
+	m := h.open()
+	for _, scope := range []extension.Scope{{Kind: extension.Shared}, {Kind: extension.User, Owner: "tom"}, {Kind: extension.Agent, Owner: "b"}} {
+		d := draft("notes", "1", `{"kv": true}`)
+		d.Scope, d.Author = scope, "user:tom"
+		approve(t, m, write(t, m, d).Release)
+		d = draft("notes", "2", `{"kv": true}`)
+		d.Scope = scope
+		if w := write(t, m, d); w.Release.State != Pending || len(w.Changes) != 0 {
+			t.Errorf("%s: an update by agent:a is %s, %v", scope, w.Release.State, w.Changes)
+		}
+	}
+}
+
+// What is revoked while an update of it is built is no reason to approve the update.
+func TestRevokeDuringWrite(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"updates": "same"}`)
+	m := h.open()
+	approve(t, m, write(t, m, draft("notes", "1", `{"kv": true}`)).Release)
+	d := draft("notes", "2", `{"kv": true}`)
+	d.Progress = func(s extension.Stage) {
+		if s == extension.StagePolicy {
+			if _, err := m.Remove(t.Context(), own, "notes", person); err != nil {
+				t.Error(err)
+			}
+		}
+		if s != extension.StageValidate {
+			d.Files["tool.ts"][0] = '?' // nor does it matter what becomes of the caller's bytes
+		}
+	}
+	if w := write(t, m, d); w.Release.State != Pending || len(w.Changes) != 1 || w.Version.Files["tool.ts"][0] != 'i' {
+		t.Errorf("it is %s, %v, %.20s", w.Release.State, w.Changes, w.Version.Files["tool.ts"])
+	}
+	if entries, _, err := m.VerifyAudit(t.Context()); err != nil || entries == 0 {
+		t.Errorf("got %d, %v", entries, err)
+	}
+}
+
+// Once what was written is committed it is no failure that the author has gone.
+func TestCancelAfterCommit(t *testing.T) {
+	h := newHome(t)
+	m, other := h.open(), h.open()
+	ctx, cancel := context.WithCancel(t.Context())
+	m.reloading.Lock()
+	done := make(chan error, 1)
+	go func() {
+		_, err := m.Write(ctx, draft("answer", "1", ""))
+		done <- err
+	}()
+	eventually(t, other, "it is committed", func() bool { return len(other.Tools(agent)) == 1 })
+	cancel()
+	m.reloading.Unlock()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	says(t, m, "answer_get", "1")
+}
+
+// A version that is brought back has to find its names free, and the policy as it is now.
+func TestRollbackChecks(t *testing.T) {
+	h := newHome(t)
+	m := h.open()
+	source := func(name string) string {
+		return fmt.Sprintf(`import { extension } from "stile";
+export default extension({ tools: { %s: { description: "d", input: { type: "object" }, run: () => 1 } } });`, name)
+	}
+	before := write(t, m, tool("a-b", "c", source("c"), ""))
+	write(t, m, tool("a-b", "d", source("d"), ""))
+	write(t, m, tool("a", "b_c", source("b_c"), ""))
+	if _, err := m.Rollback(t.Context(), own, "a-b", before.Version.Digest, person); err == nil || !strings.Contains(err.Error(), "a_b_c") {
+		t.Errorf("got %v", err)
+	}
+	notes := write(t, m, draft("notes", "1", `{"kv": true}`))
+	approve(t, m, notes.Release)
+	write(t, m, draft("notes", "2", ""))
+	h.policyOf(`{"ceiling": {"permissions": {"workspace": "read"}}}`)
+	if _, err := h.open().Rollback(t.Context(), own, "notes", notes.Version.Digest, person); !errors.As(err, new(*PolicyError)) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPromoteIsWider(t *testing.T) {
+	m := newHome(t).open()
+	write(t, m, draft("answer", "1", ""))
+	for _, to := range []extension.Scope{own, {Kind: extension.Agent, Owner: "b"}, {}} {
+		if r, err := m.Promote(t.Context(), own, to, "answer", "agent:a", "test"); err == nil {
+			t.Errorf("%v: got %+v", to, r)
+		}
+	}
+	if _, err := m.Promote(t.Context(), own, extension.Scope{Kind: extension.Shared}, "answer", "agent:a\nuser:tom", "test"); err == nil {
+		t.Error("the author can be anything")
+	}
+	d := draft("other", "1", "")
+	d.Scope = extension.Scope{Kind: extension.Agent, Owner: "../b"}
+	if _, err := m.Write(t.Context(), d); !errors.As(err, new(*extension.ScopeError)) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Nothing that is kept can look like something else where it is printed.
+func TestPrintable(t *testing.T) {
+	m := newHome(t).open()
+	const hostile = "no\x1b[2J\n9 approve user:tom \u202e"
+	write(t, m, draft("answer", "1", ""))
+	if _, err := m.Call(t.Context(), Call{Viewer: Viewer{Agent: "a", User: hostile}, Tool: "answer_get"}); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = m.Call(t.Context(), Call{Viewer: Viewer{User: hostile}, Tool: hostile})
+	r, err := m.Revoke(t.Context(), own, "answer", Decision{By: hostile, Via: "elicitation:" + hostile, Reason: hostile + strings.Repeat("x", 1<<16)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, notFound := m.History(t.Context(), own, hostile)
+	_, noVersion := m.Version(t.Context(), strings.Repeat("0", 64))
+	if !errors.As(noVersion, new(*NotFoundError)) {
+		t.Errorf("got %v", noVersion)
+	}
+	texts := []string{r.Reason, r.By, notFound.Error(), noVersion.Error(), cut("a\nb\tc")}
+	entries, err := m.Audit(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		texts = append(texts, e.By, e.Via, e.Reason)
+	}
+	for _, text := range texts {
+		if strings.ContainsAny(text, "\x1b\n\t\u202e") || len(text) > 2000 {
+			t.Errorf("got %.200q", text)
+		}
+	}
+}
+
+// No file, and no part of one, is kept from whoever reviews it.
+func TestReviewHidesNothing(t *testing.T) {
+	m := newHome(t).open()
+	d := draft("notes", "1", `{"kv": true}`)
+	d.Files["tool.ts"] = append(d.Files["tool.ts"], "\n// \xff\nfunction unseen() {}\n"...)
+	d.Files["manifest.json"] = []byte(`{"code": "one"}`)
+	d.Files["packages"] = []byte("two")
+	d.Entry = "tool.ts"
+	review, err := m.Review(t.Context(), write(t, m, d).Release.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"+function unseen", `+// \xff`, `+{"code": "one"}`, "+two", `+{"name": "notes"`} {
+		if !strings.Contains(review.Code, want) {
+			t.Errorf("it does not show %q: %s", want, review.Code)
+		}
+	}
+	for _, name := range []string{"a.ts\n+++ b/tool.ts", "a\x1b[2J.ts", "a\u202e.ts", "\xff.ts"} {
+		d := draft("notes", "1", "")
+		d.Files[name], d.Entry = nil, "tool.ts"
+		if _, err := m.Write(t.Context(), d); !errors.As(err, new(*extension.ProblemsError)) {
+			t.Errorf("%q: got %v", name, err)
+		}
+	}
+}
+
+// Drafts at once do not get around the budget, and a clock that ran ahead does not use it up.
+func TestBudgetAtOnce(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"limits": {"buildsPerHour": 2}}`)
+	now := time.Now()
+	h.options.Now = func() time.Time { return now.Add(24 * time.Hour) }
+	m := h.open()
+	write(t, m, draft("early", "1", ""))
+	write(t, m, draft("early", "2", ""))
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.options.Now = func() time.Time { return now }
+	m = h.open()
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	written := 0
+	for i := range 6 {
+		wait.Go(func() {
+			if _, err := m.Write(t.Context(), draft("answer", fmt.Sprint(i), "")); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				written++
+			} else if !errors.As(err, new(*BudgetError)) {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if written == 0 || written > 2 {
+		t.Errorf("%d are written", written)
+	}
+}
+
+// Tools of others do not crowd out those that a viewer sees, and what cannot be called is not found.
+func TestSearchOfMany(t *testing.T) {
+	m := newHome(t).open()
+	write(t, m, draft("weather", "1", ""))
+	alter(t, m, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+		INSERT INTO release (scope, name, digest, state, author, asked) SELECT 'agent:b', 'weather' || i, digest, 'active', author, asked FROM release, n`)
+	alter(t, m, "INSERT INTO tool_text SELECT 'weather weather', 'weather', id FROM release WHERE scope = 'agent:b'")
+	if found, err := m.Search(t.Context(), agent, "weather", 5); err != nil || len(found) != 1 || found[0].Scope != own {
+		t.Errorf("got %v, %v", found, err)
+	}
+	for _, query := range []string{"½", "² OR weather", `"`, "weather*", "NEAR(weather)", "full_name:weather", "\x00", strings.Repeat("weather ", 10000), "ª", "٣"} {
+		if _, err := m.Search(t.Context(), agent, query, 5); err != nil {
+			t.Errorf("%.20q: %v", query, err)
+		}
+	}
+	alter(t, m, "UPDATE release SET quarantine = 'broken' WHERE scope = 'agent:a'")
+	if found, err := m.Search(t.Context(), agent, "weather", 5); err != nil || len(found) != 0 {
+		t.Errorf("got %v, %v", found, err)
+	}
+}
+
+// A list does not read the source.
+func TestListWithoutSource(t *testing.T) {
+	m := newHome(t).open()
+	write(t, m, draft("answer", "1", ""))
+	alter(t, m, "DELETE FROM object WHERE digest = (SELECT record->'files'->>'tool.ts' FROM version)")
+	if list, err := m.List(t.Context(), agent); err != nil || len(list) != 1 || list[0].Problem != "" || len(list[0].Tools) != 1 {
+		t.Errorf("got %+v, %v", list, err)
+	}
+}
+
+// Who waits for a component that somebody else loads does not get the reasons for which that one gave up.
+func TestLoadGivenUp(t *testing.T) {
+	s := newLoadedSet(1)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	begun, ended := make(chan struct{}), make(chan error, 2)
+	go func() {
+		_, _, err := s.get(ctx, "x", func() (*host.Component, error) {
+			close(begun)
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		})
+		ended <- err
+	}()
+	<-begun
+	second := make(chan error, 1)
+	go func() {
+		_, done, err := s.get(t.Context(), "x", func() (*host.Component, error) { return nil, nil })
+		if err == nil {
+			done()
+		}
+		second <- err
+	}()
+	for users := 1; users < 2; {
+		s.mu.Lock()
+		users = s.all["x"].users
+		s.mu.Unlock()
+	}
+	cancel(&RevokedError{Extension: "another"})
+	if err := <-ended; !errors.As(err, new(*RevokedError)) {
+		t.Errorf("got %v", err)
+	}
+	if err := <-second; err != nil {
+		t.Errorf("got %v", err)
+	}
+}
