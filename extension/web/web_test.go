@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,20 +228,19 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// A token cannot be guessed by trying.
-func TestTokenIsNotTried(t *testing.T) {
+// Only the token opens the pages, and whoever tries others does not keep the person out.
+func TestWrongTokens(t *testing.T) {
 	s := newSite(t)
-	for i := range maxWrong + 1 {
-		status, _ := s.do("POST", "/sign-in", url.Values{"token": {fmt.Sprint("wrong", i)}}, nil)
-		if want := http.StatusUnauthorized; i < maxWrong && status != want {
-			t.Errorf("attempt %d: got %d, want %d", i, status, want)
-		} else if i == maxWrong && status != http.StatusTooManyRequests {
+	token := s.handler.Token()
+	if bits, err := base64.RawURLEncoding.DecodeString(token); err != nil || len(bits) != 32 {
+		t.Errorf("the token has %d bytes, %v", len(bits), err)
+	}
+	for i, wrong := range append(slices.Repeat([]string{"wrong"}, 50), "", token[1:], token+"x", strings.ToUpper(token)) {
+		if status, _ := s.do("POST", "/sign-in", url.Values{"token": {wrong}}, nil); status != http.StatusUnauthorized {
 			t.Errorf("attempt %d: got %d", i, status)
 		}
 	}
-	if status, _ := s.do("POST", "/sign-in", url.Values{"token": {s.handler.Token()}}, nil); status != http.StatusTooManyRequests {
-		t.Errorf("the right token at once after so many wrong ones: %d", status)
-	}
+	s.signIn()
 }
 
 // What an author wrote is text on the page, whatever it is.
@@ -250,6 +251,104 @@ func TestHostileText(t *testing.T) {
 	_, text := s.do("GET", fmt.Sprintf("/requests/%d", r.ID), nil, nil)
 	if strings.Contains(text, "<script") || strings.Contains(text, "<img") || !strings.Contains(text, "&lt;script&gt;") || !strings.Contains(text, "{{.Session}}") {
 		t.Errorf("got %s", text)
+	}
+}
+
+// Hidden characters are shown, wherever they come from.
+func TestHiddenCharacters(t *testing.T) {
+	s := newSite(t)
+	const hidden = "a\u202eb\u200fc\U000e0041"
+	w, err := s.manager.Write(t.Context(), lifecycle.Draft{
+		Scope: own, Author: "agent:a", Via: hidden,
+		Manifest: []byte(`{"name": "notes", "version": "1.0.0", "description": "d", "tools": ["get"], "permissions": {"kv": true}}`),
+		Files: map[string][]byte{"tool.ts": []byte(`import { extension } from "stile";
+export default extension({ tools: { get: { description: "` + hidden + `", input: { type: "object" }, run: () => 1 } } });`)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.signIn()
+	path := fmt.Sprintf("/requests/%d", w.Release.ID)
+	_, before := s.do("GET", path, nil, nil)
+	if status, _ := s.do("POST", path, url.Values{"form": {s.form()}, "digest": {w.Release.Digest}, "decision": {"deny"}, "reason": {hidden + "\x1b"}}, nil); status != http.StatusOK {
+		t.Errorf("got %d", status)
+	}
+	_, after := s.do("GET", path, nil, nil)
+	if !strings.Contains(before, `<dd>a\u202eb\u200fc\U000e0041</dd>`) || !strings.Contains(after, `denied: a\u202eb`) {
+		t.Errorf("got %s", after)
+	}
+	if strings.ContainsAny(before+after, "\u202e\u200f\U000e0041\x1b") {
+		t.Error("there are hidden characters on the page")
+	}
+}
+
+// Methods, paths and hosts that a browser would not send lead nowhere.
+func TestOddRequests(t *testing.T) {
+	s := newSite(t)
+	r := s.asks("notes", "Keeps notes")
+	s.signIn()
+	path := fmt.Sprintf("/requests/%d", r.ID)
+	form := url.Values{"form": {s.form()}, "digest": {r.Digest}, "decision": {"approve"}}
+	for _, c := range []struct {
+		method, path string
+		form         url.Values
+		change       func(*http.Request)
+		status       int
+	}{
+		{"HEAD", path, nil, nil, http.StatusOK},
+		{"OPTIONS", path, nil, nil, http.StatusMethodNotAllowed},
+		{"PUT", path, form, nil, http.StatusMethodNotAllowed},
+		{"TRACE", path, nil, nil, http.StatusMethodNotAllowed},
+		{"HEAD", path + "?" + form.Encode(), nil, nil, http.StatusOK},
+		{"GET", path + "?" + form.Encode(), nil, func(r *http.Request) { r.Header.Set("X-HTTP-Method-Override", "POST") }, http.StatusOK},
+		{"GET", "/page/style.css", nil, nil, http.StatusNotFound},
+		{"GET", "/style.css/../web.go", nil, nil, http.StatusNotFound},
+		{"GET", "/%2e%2e/web.go", nil, nil, http.StatusNotFound},
+		{"GET", "/requests/1/", nil, nil, http.StatusNotFound},
+		{"POST", path, form, func(r *http.Request) { r.Host = "localhost" }, http.StatusMisdirectedRequest},
+		{"POST", path, form, func(r *http.Request) { r.Host = "127.0.0.1.evil.example" }, http.StatusMisdirectedRequest},
+		{"POST", path, form, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, http.StatusForbidden},
+		{"POST", path, form, func(r *http.Request) { r.Header.Set("Content-Type", "multipart/form-data; boundary=x") }, http.StatusForbidden},
+	} {
+		if status, text := s.do(c.method, c.path, c.form, c.change); status != c.status {
+			t.Errorf("%s %s: got %d, want %d\n%s", c.method, c.path, status, c.status, text)
+		}
+	}
+	if now, err := s.manager.Release(t.Context(), r.ID); err != nil || now.State != lifecycle.Pending {
+		t.Errorf("it was decided: %+v, %v", now, err)
+	}
+}
+
+// Whoever signs in again ends the session before, and a cookie that somebody chose is none.
+func TestSessions(t *testing.T) {
+	s := newSite(t)
+	cookie := func() *http.Cookie {
+		for _, c := range s.client.Jar.Cookies(&url.URL{Scheme: "http", Host: strings.TrimPrefix(s.URL, "http://"), Path: "/"}) {
+			return c
+		}
+		return &http.Cookie{}
+	}
+	chosen := func(r *http.Request) { r.AddCookie(&http.Cookie{Name: cookieName, Value: "chosen"}) }
+	if status, _ := s.do("POST", "/sign-in", url.Values{"token": {s.handler.Token()}}, chosen); status != http.StatusOK {
+		t.Errorf("got %d", status)
+	}
+	first, form := cookie(), s.form()
+	if first.Value == "" || first.Value == "chosen" {
+		t.Errorf("the cookie is %v", first)
+	}
+	s.signIn()
+	if again := cookie(); again.Value == first.Value || s.form() == form {
+		t.Errorf("the session is the one before: %v", again)
+	}
+	if len(s.handler.sessions) != 1 {
+		t.Errorf("there are %d sessions", len(s.handler.sessions))
+	}
+	for range maxSessions + 10 {
+		s.client.Jar, _ = cookiejar.New(nil)
+		s.signIn()
+	}
+	if n := len(s.handler.sessions); n > maxSessions {
+		t.Errorf("there are %d sessions", n)
 	}
 }
 
