@@ -24,6 +24,18 @@ type Test struct {
 	Env map[string]json.RawMessage
 }
 
+// MarshalJSON implements json.Marshaler with what stands in the list of a manifest's tests.
+func (t Test) MarshalJSON() ([]byte, error) {
+	return encode(struct {
+		Name   string                     `json:"name,omitempty"`
+		Tool   string                     `json:"tool"`
+		Input  json.RawMessage            `json:"input"`
+		Expect json.RawMessage            `json:"expect,omitempty"`
+		Error  string                     `json:"error,omitempty"`
+		Env    map[string]json.RawMessage `json:"env,omitempty"`
+	}{t.Name, t.Tool, t.Input, t.Expect, t.Error, t.Env}), nil
+}
+
 const (
 	maxTests     = 100
 	maxTestName  = 200

@@ -27,9 +27,9 @@ const exampleAnswers = `{"GET https://api.example.com/x": {"status": 200, "json"
 // answer is a response of a stubbed server: JSON or text, or neither.
 type answer struct {
 	Status  int               `json:"status"` // default 200
-	Headers map[string]string `json:"headers"`
-	JSON    json.RawMessage   `json:"json"`
-	Text    *string           `json:"text"`
+	Headers map[string]string `json:"headers,omitempty"`
+	JSON    json.RawMessage   `json:"json,omitempty"`
+	Text    *string           `json:"text,omitempty"`
 }
 
 // answers are given one after the other to successive requests, or, if there is one by itself, to all.

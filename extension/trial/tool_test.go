@@ -89,11 +89,18 @@ var bindings = []extension.Binding{
 	{Name: "random", Grant: extension.Random{}},
 }
 
-// build makes the extension, with a host that uses the cache all tests share.
+// build makes the extension.
 func build(t *testing.T) *host.Component {
 	t.Helper()
+	return buildOf(t, source, host.Options{})
+}
+
+// buildOf makes an extension of a text, with a host that uses the cache all tests share.
+func buildOf(t *testing.T, text string, o host.Options) *host.Component {
+	t.Helper()
 	dir, keyDir := cachetest.Dirs(t)
-	h, err := host.New(t.Context(), host.Options{CacheDir: dir, KeyDir: keyDir})
+	o.CacheDir, o.KeyDir = dir, keyDir
+	h, err := host.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +119,7 @@ func build(t *testing.T) *host.Component {
 		}
 	})
 	c, err := chain.Build(t.Context(), toolchain.Source{
-		FS: fstest.MapFS{"tool.ts": {Data: []byte(source)}}, Entry: "tool.ts", Bindings: extension.Known(bindings),
+		FS: fstest.MapFS{"tool.ts": {Data: []byte(text)}}, Entry: "tool.ts", Bindings: extension.Known(bindings),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,64 @@
+package host
+
+import "github.com/stilehost/stile/abi"
+
+// RecordedValues is one operation of a recording by its WIT values, which must not be changed. Handles are numbers that the
+// recording gives out: 1 is the env of the call, and none stands for two.
+type RecordedValues struct {
+	// Interface, Func and Binding name it as those of [Operation] do; Binding is empty for a `get`, which has it as an
+	// argument. They are one line each, and printable.
+	Interface, Func, Binding string
+	// Type is the function; nil when it is not known. Then neither Args nor Answer are there.
+	Type *abi.Func
+	// Args is nil when the recording has but their digest, because they are long.
+	Args   []abi.Value
+	Answer abi.Value
+	// Error is set when the operation ended the call. Then there is no answer.
+	Error *Outcome
+}
+
+// Values reads the recorded operations as [Recording.All] does, whole and for programs: what they hold is the guest's and the
+// world's word. The values that come with a *[DamagedError] are of the operations before it.
+func (r *Recording) Values(known *abi.Resolve) ([]RecordedValues, error) {
+	list, damage := r.parse(known)
+	all := make([]RecordedValues, 0, len(list))
+	for i, o := range list {
+		v, err := o.values()
+		if err != nil {
+			return all, &DamagedError{i + 1, err.Error()}
+		}
+		all = append(all, v)
+	}
+	return all, damage
+}
+
+func (o recordedOperation) values() (RecordedValues, error) {
+	v := RecordedValues{Interface: o.iface, Func: o.name, Binding: o.binding, Type: o.fn, Error: o.outcome}
+	if o.fn == nil {
+		return v, nil
+	}
+	if o.args[0] == argsWhole {
+		d := &decoder{rest: o.args[1:]}
+		v.Args = make([]abi.Value, len(o.fn.Params))
+		for i, p := range o.fn.Params {
+			v.Args[i] = d.value(p.Type)
+		}
+		if err := d.end(); err != nil {
+			return v, err
+		}
+	}
+	if o.outcome != nil {
+		return v, nil
+	}
+	d := &decoder{rest: o.answer}
+	v.Answer = d.value(o.fn.Result)
+	return v, d.end()
+}
+
+// end is what was wrong with what was read, were it only that there is more of it.
+func (d *decoder) end() error {
+	if d.err == nil && len(d.rest) > 0 {
+		return errMalformed
+	}
+	return d.err
+}
