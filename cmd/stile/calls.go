@@ -22,6 +22,7 @@ type callsCommand struct {
 	List   callsListCommand   `cmd:"" default:"withargs" help:"List recorded calls, the newest first."`
 	Show   callsShowCommand   `cmd:"" help:"Show all that a recording has."`
 	Replay callsReplayCommand `cmd:"" help:"Make a recorded call again from its recording, and say whether anything is different."`
+	Test   callsTestCommand   `cmd:"" help:"Print a test for a manifest, made of a recorded call and what it was answered."`
 }
 
 // Help implements kong.HelpProvider.
@@ -34,7 +35,8 @@ Examples:
     stile calls list --tool open_issue --limit 10 --json
     stile calls show 12
     stile calls replay 12
-    stile calls replay 12 --with github.ts --live-http=deny`
+    stile calls replay 12 --with github.ts --live-http=deny
+    stile calls test 12`
 }
 
 // retention is what the environment says about recordings.

@@ -8,6 +8,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/secret"
 	"github.com/stilehost/stile/toolchain"
@@ -144,7 +145,7 @@ func explain(err error) failure {
 		f.Kind, f.Problems = kindBuild, build.Problems
 	case is[*differsError](err):
 		f.Kind = kindDiffers
-	case is[*host.ReplayError](err):
+	case is[*host.ReplayError](err), is[*trial.RecordingError](err):
 		f.Kind = kindUsage
 	case is[*host.LoadError](err), is[*host.DefinitionError](err), is[*extension.ToolsError](err):
 		f.Kind = kindBuild

@@ -169,7 +169,9 @@ func (w *world) record(tool, input string) *host.Recording {
 	client, err := http.New(http.Options{Rules: w.bindings[len(w.bindings)-1].Grant.(extension.HTTP).Rules})
 	check(err)
 	box, err := tools.New(tools.Options{Resolve: func(string) (tools.Func, error) {
-		return func(context.Context, string, []byte, map[string]abi.Capability) ([]byte, error) { return []byte("1"), nil }, nil
+		return func(context.Context, string, []byte, map[string]abi.Capability) ([]byte, error) {
+			return []byte("1"), nil
+		}, nil
 	}})
 	check(err)
 	kept, now := &keeps{}, &virtualClock{start: time.Date(2031, 2, 3, 4, 5, 6, 789e6, time.UTC)}
@@ -258,9 +260,9 @@ func TestRecordedFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		test      extension.Test
-		old, now  string
-		want      string
+		test     extension.Test
+		old, now string
+		want     string
 	}{
 		{test, `increment("n", 2)`, `increment("n", 3)`, `result.again: expected "42", got "43"`},
 		{test, `env.site.fetch(url + "/count")).json()`, `env.site.fetch(url + "/total")).json()`, "it gives no answer for GET " + w.url + "/total"},

@@ -1,0 +1,50 @@
+package host_test
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/wit"
+)
+
+func TestValuesOfRecording(t *testing.T) {
+	records := &kept{}
+	h := newHost(t, host.Options{Recorder: records})
+	c := guest{uses: "open fetch put", call: fetchOnce + `(call $put (local.get $box) (i32.const 0) (i32.const 60000) (i32.const 256)) ` + returns}.load(t, h)
+	if _, err := c.Call(t.Context(), "t", nil, host.Env{"box": &numbered{}}); err != nil {
+		t.Fatal(err)
+	}
+	r := records.last(t)
+	all, err := r.Values(h.WIT())
+	if err != nil || len(all) != 3 {
+		t.Fatalf("got %+v, %v", all, err)
+	}
+	if open := all[0]; open.Func != "get" || !reflect.DeepEqual(open.Args, []abi.Value{abi.Rep(1), "box"}) || !reflect.DeepEqual(open.Answer, abi.Variant{Value: abi.Rep(2)}) {
+		t.Errorf("got %+v", open)
+	}
+	if fetch := all[1]; fetch.Binding != "box" || fetch.Type == nil || !reflect.DeepEqual(fetch.Args, []abi.Value{abi.Rep(2), uint32(8)}) || string(fetch.Answer.([]byte)) != "22222222" {
+		t.Errorf("got %+v", fetch)
+	}
+	if put := all[2]; put.Type == nil || put.Args != nil {
+		t.Errorf("arguments of which there is only a digest: %+v", put)
+	}
+	other, err := abi.ParseCapability(wit.Capability())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := r.Values(other); err != nil || all[1].Type != nil || all[1].Args != nil || all[1].Answer != nil {
+		t.Errorf("an interface that is not known: %+v, %v", all, err)
+	}
+	r.Operations = r.Operations[:len(r.Operations)-1]
+	if all, err := r.Values(h.WIT()); len(all) != 2 || !isDamaged(err) {
+		t.Errorf("got %+v, %v", all, err)
+	}
+}
+
+func isDamaged(err error) bool {
+	_, ok := errors.AsType[*host.DamagedError](err)
+	return ok
+}
