@@ -123,7 +123,7 @@ func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })() //nolint:contextcheck // it is the release's, which ends the call's
+	defer context.AfterFunc(a.ctx, func() { cancel(a.cause()) })() //nolint:contextcheck // it is the release's, which ends the call's
 
 	component, done, err := m.load(ctx, a)
 	if err == nil {
@@ -161,7 +161,7 @@ func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Comp
 	began := time.Now()
 	result, err := component.Do(ctx, request)
 	if a.ctx.Err() != nil {
-		result, err = host.Result{}, context.Cause(a.ctx)
+		result, err = host.Result{}, a.cause()
 	}
 	m.ledger.add(ctx, used{
 		scope: a.scope.String(), extension: a.manifest.Name, tool: o.tool.Name, digest: a.digest,
