@@ -1,0 +1,125 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/stilehost/stile/extension"
+)
+
+// Two processes write, call and revoke one extension at once: nobody fails for a reason of the store's, at most one version is
+// active, the log is whole, and nothing is left running.
+func TestEverythingAtOnce(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"limits": {"buildsPerHour": 1000}}`)
+	h.options.Loaded = 1
+	one := h.open()
+	write(t, one, draft("answer", "0", ""))
+	leaks := goleak.IgnoreCurrent()
+	two, three := h.open(), h.open()
+	var wait sync.WaitGroup
+	for i, m := range []*Manager{two, three} {
+		wait.Go(func() {
+			for n := range 8 {
+				w := write(t, m, draft("answer", fmt.Sprint(i*100+n), ""))
+				d := person
+				d.Release, d.Digest = w.Release.ID, w.Release.Digest
+				if _, err := m.Approve(t.Context(), d); err != nil && !errors.As(err, new(*StateError)) {
+					t.Error(err)
+				}
+			}
+		})
+		wait.Go(func() {
+			for n := range 4 {
+				if _, err := m.Revoke(t.Context(), own, "answer", person); err != nil && !errors.As(err, new(*NotFoundError)) {
+					t.Error(err)
+				}
+				write(t, m, draft("other", fmt.Sprint(n), ""))
+			}
+		})
+		for range 2 {
+			wait.Go(func() {
+				for range 50 {
+					_, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "answer_get"})
+					if err != nil && !errors.As(err, new(*RevokedError)) && !errors.As(err, new(*UnknownToolError)) {
+						t.Error(err)
+					}
+					if _, err := m.List(t.Context(), agent); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wait.Wait()
+	for _, m := range []*Manager{two, three} {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := goleak.Find(leaks); err != nil {
+		t.Error(err)
+	}
+	history, err := one.History(t.Context(), own, "answer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	active := 0
+	for _, r := range history {
+		if r.State == Active {
+			active++
+		}
+	}
+	if active > 1 {
+		t.Errorf("%d are active", active)
+	}
+	if _, _, err := one.VerifyAudit(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever has gone does not wait.
+func TestCancelledEverywhere(t *testing.T) {
+	m := newHome(t).open()
+	w := write(t, m, draft("answer", "1", ""))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d := person
+	d.Release, d.Digest = w.Release.ID, w.Release.Digest
+	user := extension.Scope{Kind: extension.User, Owner: "tom"}
+	one := func(_ any, err error) error { return err }
+	for name, err := range map[string]error{
+		"Write":       one(m.Write(ctx, draft("answer", "2", ""))),
+		"Call":        one(m.Call(ctx, Call{Viewer: agent, Tool: "answer_get"})),
+		"List":        one(m.List(ctx, agent)),
+		"Pending":     one(m.Pending(ctx)),
+		"Active":      one(m.Active(ctx)),
+		"History":     one(m.History(ctx, own, "answer")),
+		"Release":     one(m.Release(ctx, w.Release.ID)),
+		"Find":        one(m.Find(ctx, agent, "answer")),
+		"FindVersion": one(m.FindVersion(ctx, agent, "answer", w.Version.Digest)),
+		"Version":     one(m.Version(ctx, w.Version.Digest)),
+		"Search":      one(m.Search(ctx, agent, "value", 5)),
+		"Prune":       one(m.Prune(ctx, own, 0)),
+		"Review":      one(m.Review(ctx, w.Release.ID)),
+		"Audit":       one(m.Audit(ctx, 5)),
+		"Test":        one(m.Test(ctx, w.Version.Digest)),
+		"Export":      one(m.Export(ctx, w.Version.Digest)),
+		"Approve":     one(m.Approve(ctx, d)),
+		"Deny":        one(m.Deny(ctx, d)),
+		"Promote":     one(m.Promote(ctx, own, user, "answer", "agent:a", "test")),
+		"Rollback":    one(m.Rollback(ctx, own, "answer", w.Version.Digest, d)),
+		"Remove":      one(m.Remove(ctx, own, "answer", d)),
+		"Revoke":      one(m.Revoke(ctx, own, "answer", d)),
+	} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	says(t, m, "answer_get", "1")
+}
