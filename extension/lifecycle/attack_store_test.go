@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
 // Two processes write, call and revoke one extension at once: nobody fails for a reason of the store's, at most one version is
@@ -122,4 +125,38 @@ func TestCancelledEverywhere(t *testing.T) {
 		}
 	}
 	says(t, m, "answer_get", "1")
+}
+
+// A full disk fails what is written, wholly, and nothing that was there.
+func TestFullDisk(t *testing.T) {
+	h := newHome(t)
+	m := h.open()
+	write(t, m, draft("answer", "1", ""))
+	var pages int
+	err := m.db.Update(t.Context(), func(c *sqlite.Conn) error {
+		return c.Row(t.Context(), "PRAGMA max_page_count = 1").Scan(&pages) // it becomes as many as there are
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, err := m.VerifyAudit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, err := m.Write(t.Context(), draft("answer", `"`+strings.Repeat("x", 1<<16)+`"`, "")); !errors.Is(err, abi.ErrUnavailable) {
+		t.Fatalf("got %+v, %v", w, err)
+	}
+	says(t, m, "answer_get", "1")
+	if history, err := m.History(t.Context(), own, "answer"); err != nil || len(history) != 1 || history[0].State != Active {
+		t.Errorf("got %+v, %v", history, err)
+	}
+	if after, _, err := m.VerifyAudit(t.Context()); err != nil || after < before {
+		t.Errorf("got %d, %v", after, err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m = h.open() // there is room again
+	write(t, m, draft("answer", "2", ""))
+	says(t, m, "answer_get", "2")
 }
