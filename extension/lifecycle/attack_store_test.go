@@ -1,9 +1,12 @@
 package lifecycle
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -159,4 +162,52 @@ func TestFullDisk(t *testing.T) {
 	m = h.open() // there is room again
 	write(t, m, draft("answer", "2", ""))
 	says(t, m, "answer_get", "2")
+}
+
+// A process that is killed while it writes loses nothing that was acknowledged, and leaves a store that is whole.
+func TestKill(t *testing.T) {
+	const variable = "STILE_TEST_KILL"
+	h := newHome(t)
+	if dir := os.Getenv(variable); dir != "" { // the process that is killed
+		h.options.Dir = dir
+		h.policyOf(`{"limits": {"buildsPerHour": 100000}}`)
+		m := h.open()
+		for n := 1; ; n++ {
+			write(t, m, draft("answer", fmt.Sprint(n), ""))
+			fmt.Println("written", n)
+		}
+	}
+	for kill := 1; kill <= 3; kill++ {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKill$", "-test.count=1")
+		child.Env = append(os.Environ(), variable+"="+h.options.Dir)
+		out, err := child.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		written := 0
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if _, err := fmt.Sscanf(lines.Text(), "written %d", &written); err == nil && written == 3*kill {
+				if err := child.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := child.Wait(); err == nil || written < 3*kill {
+			t.Fatalf("it wrote %d and ended with %v", written, err)
+		}
+		m := h.open()
+		r, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "answer_get"})
+		if got := string(r.Output); err != nil || got != fmt.Sprint(written) && got != fmt.Sprint(written+1) {
+			t.Errorf("got %s, %v, want %d or the next", got, err, written)
+		}
+		if _, _, err := m.VerifyAudit(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
