@@ -201,7 +201,7 @@ func (m *Manager) environment(ctx context.Context, a *active) (host.Env, error) 
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if a.ctx.Err() != nil { // what takes grants back has been here already
-			return nil, context.Cause(a.ctx)
+			return nil, context.Cause(a.ctx) //nolint:contextcheck // it is the release's
 		}
 		for name, capability := range env {
 			g := host.NewGrant(capability, host.GrantOptions{})

@@ -153,7 +153,7 @@ func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Comp
 	began := time.Now()
 	result, err := component.Do(ctx, request)
 	if a.ctx.Err() != nil {
-		result, err = host.Result{}, context.Cause(a.ctx)
+		result, err = host.Result{}, context.Cause(a.ctx) //nolint:contextcheck // it is the release's
 	}
 	m.ledger.add(ctx, used{
 		scope: a.scope.String(), extension: a.manifest.Name, tool: o.tool.Name, digest: a.digest,
