@@ -306,3 +306,37 @@ func TestLoadGivenUp(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Every build counts: also one that changes nothing, and one that its author gives up. What finds no room is not built.
+func TestBudgetCountsEveryBuild(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"limits": {"buildsPerHour": 4, "extensionsPerScope": 2}}`)
+	m := h.open()
+	write(t, m, draft("answer", "1", ""))
+	write(t, m, draft("answer", "1", ""))
+	write(t, m, draft("notes", "1", `{"kv": true}`))
+	ctx, cancel := context.WithCancel(t.Context())
+	d := draft("answer", "2", "")
+	d.Progress = func(s extension.Stage) {
+		if s == extension.StageTest {
+			cancel()
+		}
+	}
+	if _, err := m.Write(ctx, d); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := m.Write(t.Context(), draft("answer", "3", "")); !errors.As(err, new(*BudgetError)) {
+		t.Errorf("there is a fifth build: %v", err)
+	}
+
+	h.policyOf(`{"limits": {"extensionsPerScope": 2}}`)
+	d = draft("other", "1", "")
+	d.Progress = func(s extension.Stage) {
+		if s == extension.StageBundle {
+			t.Error("it is built, and there is no room")
+		}
+	}
+	if _, err := h.open().Write(t.Context(), d); !errors.As(err, new(*BudgetError)) {
+		t.Errorf("got %v", err)
+	}
+}
