@@ -213,6 +213,8 @@ type Tool struct {
 	Extension  string
 	Scope      extension.Scope
 	Digest     string
+	// Tags are those of its extension, in byte order.
+	Tags []string
 	// Bindings are what its extension may use.
 	Bindings []extension.Binding
 	// Shadows are the wider scopes that offer a tool of this name too.
@@ -236,7 +238,7 @@ func (m *Manager) Tools(v Viewer) []Tool {
 		if a.quarantined() != "" {
 			continue // a call would not reach the tool of a wider scope
 		}
-		t := Tool{Name: name, Definition: found[name][0].tool, Extension: a.manifest.Name, Scope: a.scope, Digest: a.digest, Bindings: a.manifest.Bindings}
+		t := Tool{Name: name, Definition: found[name][0].tool, Extension: a.manifest.Name, Scope: a.scope, Digest: a.digest, Tags: a.manifest.Tags, Bindings: a.manifest.Bindings}
 		for _, o := range found[name][1:] {
 			t.Shadows = append(t.Shadows, o.release.scope)
 		}

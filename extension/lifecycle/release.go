@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/stilehost/stile/extension"
@@ -182,8 +183,9 @@ func activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Deci
 	if _, err := c.Exec(ctx, query, at, cut(d.By), line, cut(d.Reason), r.ID); err != nil {
 		return r, err
 	}
+	const text = "INSERT INTO tool_text VALUES (?, ?, ?, ?)"
 	for _, t := range v.Tools {
-		if _, err := c.Exec(ctx, "INSERT INTO tool_text VALUES (?, ?, ?)", extension.ToolName(r.Name, t.Name), t.Description+" "+v.Manifest.Description, r.ID); err != nil {
+		if _, err := c.Exec(ctx, text, extension.ToolName(r.Name, t.Name), strings.Join(v.Manifest.Tags, " "), t.Description+" "+v.Manifest.Description, r.ID); err != nil {
 			return r, err
 		}
 	}
