@@ -6,7 +6,7 @@ import (
 )
 
 // Canonical returns the manifest in its canonical form: JSON in the long form without spaces, fields in a fixed order,
-// tools and bindings sorted. Manifests with one canonical form ask for the same, whatever form they were written in, so
+// tools, tags and bindings sorted. Manifests with one canonical form ask for the same, whatever form they were written in, so
 // this is what a digest covers. Tests are left out: they ask for nothing. Parse(Canonical()) gives the rest back.
 func (m *Manifest) Canonical() []byte {
 	bindings := make(map[string]map[string]any, len(m.Bindings))
@@ -18,9 +18,10 @@ func (m *Manifest) Canonical() []byte {
 		Version     string                    `json:"version"`
 		Description string                    `json:"description"`
 		Tools       []string                  `json:"tools"`
+		Tags        []string                  `json:"tags,omitempty"`
 		Bindings    map[string]map[string]any `json:"bindings"`
 		Needs       map[string]string         `json:"dependencies,omitempty"`
-	}{m.Name, m.Version, m.Description, m.Tools, bindings, m.Dependencies})
+	}{m.Name, m.Version, m.Description, m.Tools, m.Tags, bindings, m.Dependencies})
 }
 
 // MarshalJSON implements json.Marshaler with the canonical form.

@@ -26,6 +26,9 @@ type Manifest struct {
 	Description string
 	// Tools are the names of the tools, in byte order: the same set as the code exports.
 	Tools []string
+	// Tags are words by which the extension is found, in byte order: at most 16 in kebab-case, each of at most 32 bytes. It is
+	// nil when there are none.
+	Tags []string
 	// Bindings are what the extension asks for, in byte order of their names; the short form `permissions` is among them.
 	Bindings []Binding
 	// Dependencies are the npm packages that the code imports: names and ranges of versions, as in a package.json. Each is
@@ -70,6 +73,8 @@ const (
 	maxVersion     = 64
 	maxDescription = 1000
 	maxTools       = 256
+	maxTags        = 16
+	maxTag         = 32
 	maxBindings    = 64
 )
 
@@ -102,7 +107,7 @@ func (r *reader) manifest() *Manifest {
 		return nil
 	}
 	fields := r.Fields(root, exampleManifest,
-		[]string{"name", "version", "description", "tools", "permissions", "bindings", "dependencies", "tests"},
+		[]string{"name", "version", "description", "tools", "tags", "permissions", "bindings", "dependencies", "tests"},
 		"name", "version", "description", "tools")
 	if r.Err != nil {
 		return nil
@@ -111,8 +116,11 @@ func (r *reader) manifest() *Manifest {
 		Name:        r.match(fields["name"], extensionName, maxName, `lower-case words with "-" between them, like "my-notes"`),
 		Version:     r.match(fields["version"], semver, maxVersion, `three numbers, like "1.2.0"`),
 		Description: r.description(fields["description"]),
-		Tools:       r.tools(fields["tools"]),
+		Tools:       r.names(fields["tools"], "tool", "create_pr", maxTools, wordName, maxName),
 		Bindings:    r.bindings(fields["permissions"], fields["bindings"]),
+	}
+	if n := fields["tags"]; n != nil {
+		m.Tags = r.names(n, "tag", "issue-tracker", maxTags, extensionName, maxTag)
 	}
 	if n := fields["dependencies"]; n != nil {
 		m.Dependencies = r.dependencies(n)
@@ -166,17 +174,18 @@ func (r *reader) prose(n *jsonform.Node, what, example string, limit int) string
 // unseen reports what makes text look other than it is: control characters, bidi overrides, zero-width characters.
 func unseen(c rune) bool { return !unicode.IsGraphic(c) }
 
-func (r *reader) tools(n *jsonform.Node) []string {
-	var tools []string
-	for _, item := range r.Items(n, maxTools, `["create_pr"]`) {
-		name := r.match(item, wordName, maxName, `a lower-case name, like "create_pr"`)
-		if slices.Contains(tools, name) {
-			r.Fail(item, "each tool once", "the tool %s is here twice", jsonform.Quote(name))
+// names reads at most so many names of a form, each of at most limit bytes, and sorts them.
+func (r *reader) names(n *jsonform.Node, what, example string, most int, form *regexp.Regexp, limit int) []string {
+	var names []string
+	for _, item := range r.Items(n, most, fmt.Sprintf("[%q]", example)) {
+		name := r.match(item, form, limit, fmt.Sprintf("a lower-case name, like %q", example))
+		if slices.Contains(names, name) {
+			r.Fail(item, fmt.Sprintf("each %s once", what), "the %s %s is here twice", what, jsonform.Quote(name))
 		}
-		tools = append(tools, name)
+		names = append(names, name)
 	}
-	slices.Sort(tools)
-	return tools
+	slices.Sort(names)
+	return names
 }
 
 // bindings reads the short form and the long form into one list.

@@ -63,6 +63,7 @@ var valid = []struct {
 				"tests": [{"tool": "add", "input": {"b": 1.0, "a": null}, "expect": null, "name": "adds", "env": {"kv": {"a": 1}}}, {"tool": "add", "input": 1, "error": "no\nsuch"}]`),
 		[]Binding{{"kv", KV{}}},
 	},
+	{"tags", with(`"tags": ["issue-tracker", "a1", "` + strings.Repeat("a", 32) + `"]`), nil},
 	{
 		"both forms",
 		with(`"permissions": {"workspace": "read"}, "bindings": {"cache": {"kv": true}}`),
@@ -98,10 +99,10 @@ var refused = []struct{ name, text, want string }{
 	{"too deep", strings.Repeat("[", 5000) + strings.Repeat("]", 5000), `line 1, column 17: ` + strings.Repeat("[0]", 16) + `: values are nested too deep; write at most 16 levels`},
 	{"no version", `{"name": "a", "description": "d", "tools": ["t"]}`, `line 1, column 1: the field "version" is missing; write ` + exampleManifest},
 	{"a typing error", with(`"permisssions": {}`), `line 2, column 1: permisssions: there is no such field; write "permissions"`},
-	{"an unknown field", with(`"main": "x.ts"`), `line 2, column 1: main: there is no such field; write one of name, version, description, tools, permissions, bindings, dependencies, tests`},
+	{"an unknown field", with(`"main": "x.ts"`), `line 2, column 1: main: there is no such field; write one of name, version, description, tools, tags, permissions, bindings, dependencies, tests`},
 	{"a doubled field", with(`"tools": ["steal"]`), `line 2, column 1: tools: this field is here twice; write each field once`},
 	{"a doubled field, escaped", with(`"t\u006fols": ["steal"]`), `line 2, column 1: tools: this field is here twice; write each field once`},
-	{"a field that hides", with(`"a\u202eb": 1`), `line 2, column 1: ["a\u202eb"]: there is no such field; write one of name, version, description, tools, permissions, bindings, dependencies, tests`},
+	{"a field that hides", with(`"a\u202eb": 1`), `line 2, column 1: ["a\u202eb"]: there is no such field; write one of name, version, description, tools, tags, permissions, bindings, dependencies, tests`},
 
 	{"name in capitals", `{"name": "Notes", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "Notes" is not of this form; write lower-case words with "-" between them, like "my-notes"`},
 	{"name with escapes", `{"name": "a\u001b[2J", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "a\x1b[2J" is not of this form; write lower-case words with "-" between them, like "my-notes"`},
@@ -114,6 +115,21 @@ var refused = []struct{ name, text, want string }{
 	{"no tools", `{"name": "a", "version": "1.0.0", "description": "d", "tools": []}`, `line 1, column 64: tools: the list is empty; write ["create_pr"]`},
 	{"a tool twice", `{"name": "a", "version": "1.0.0", "description": "d", "tools": ["t", "t"]}`, `line 1, column 70: tools[1]: the tool "t" is here twice; write each tool once`},
 	{"a tool in kebab", `{"name": "a", "version": "1.0.0", "description": "d", "tools": ["create-pr"]}`, `line 1, column 65: tools[0]: "create-pr" is not of this form; write a lower-case name, like "create_pr"`},
+
+	{"no tags", with(`"tags": []`), `line 2, column 9: tags: the list is empty; write ["issue-tracker"]`},
+	{"a tag that is no list", with(`"tags": "a b"`), `line 2, column 9: tags: text where a list belongs; write ["issue-tracker"]`},
+	{"a tag that is a number", with(`"tags": [1]`), `line 2, column 10: tags[0]: a number where text belongs; write a lower-case name, like "issue-tracker"`},
+	{"a tag twice", with(`"tags": ["b", "a", "b"]`), `line 2, column 20: tags[2]: the tag "b" is here twice; write each tag once`},
+	{"a tag twice, escaped", with(`"tags": ["ab", "a\u0062"]`), `line 2, column 16: tags[1]: the tag "ab" is here twice; write each tag once`},
+	{"a tag too long", with(`"tags": ["` + strings.Repeat("a", 33) + `"]`), `line 2, column 10: tags[0]: "` + strings.Repeat("a", 33) + `" has 33 bytes; write at most 32 bytes`},
+	{"an empty tag", with(`"tags": [""]`), `line 2, column 10: tags[0]: "" is not of this form; write a lower-case name, like "issue-tracker"`},
+	{"a tag in capitals", with(`"tags": ["a", "Weather"]`), `line 2, column 15: tags[1]: "Weather" is not of this form; write a lower-case name, like "issue-tracker"`},
+	{"a tag of two words", with(`"tags": ["a b"]`), `line 2, column 10: tags[0]: "a b" is not of this form; write a lower-case name, like "issue-tracker"`},
+	{"a tag with escapes", with(`"tags": ["a\u001b[2J"]`), `line 2, column 10: tags[0]: "a\x1b[2J" is not of this form; write a lower-case name, like "issue-tracker"`},
+	{"a tag with a new line", with(`"tags": ["a\n"]`), `line 2, column 10: tags[0]: "a\n" is not of this form; write a lower-case name, like "issue-tracker"`},
+	{"a tag that hides", with(`"tags": ["a\u200b"]`), `line 2, column 10: tags[0]: "a\u200b" is not of this form; write a lower-case name, like "issue-tracker"`},
+	{"a tag with a Cyrillic letter", with(`"tags": ["wеather"]`), `line 2, column 10: tags[0]: "wеather" is not of this form; write a lower-case name, like "issue-tracker"`},
+	{"a tag that is an operator", with(`"tags": ["\" OR *"]`), `line 2, column 10: tags[0]: "\" OR *" is not of this form; write a lower-case name, like "issue-tracker"`},
 
 	{"a permission mistyped", with(`"permissions": {"netwrk": []}`), `line 2, column 17: permissions.netwrk: there is no such field; write "network"`},
 	{"browser", with(`"permissions": {"browser": ["example.com"]}`), `line 2, column 17: permissions.browser: there is no such field; write one of network, workspace, kv, clock, random, console, blob`},
@@ -202,6 +218,7 @@ func TestParseCounts(t *testing.T) {
 		"dependencies":             with(`"dependencies": {` + list(101, `"p%d": "1"`) + `}`),
 		"tests[100]":               with(`"tests": [` + list(101, `{"tool": "add", "input": %d, "expect": 1}`) + `]`),
 		"tools[256]":               `{"name": "a", "version": "1.0.0", "description": "d", "tools": [` + list(257, `"t%d"`) + `]}`,
+		"tags[16]":                 with(`"tags": [` + list(17, `"t%d"`) + `]`),
 		"bindings":                 with(`"bindings": {` + list(65, `"b%d": {"kv": true}`) + `}`),
 		"bindings.a.http[256]":     with(`"bindings": {"a": {"http": [` + list(257, `{"host": "h%d.com"}`) + `]}}`),
 		"permissions.network[256]": with(`"permissions": {"network": [` + list(257, `"h%d.com"`) + `]}`),
@@ -228,6 +245,19 @@ func TestCanonical(t *testing.T) {
 		if got := string(m.Canonical()); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+}
+
+func TestTags(t *testing.T) {
+	m, err := Parse([]byte(with(`"tags": ["weather", "a-1", "forecast"]`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a-1", "forecast", "weather"}; !reflect.DeepEqual(m.Tags, want) {
+		t.Errorf("got %q", m.Tags)
+	}
+	if got := string(m.Canonical()); !strings.HasSuffix(got, `"tools":["add"],"tags":["a-1","forecast","weather"],"bindings":{}}`) {
+		t.Errorf("got %s", got)
 	}
 }
 
@@ -284,6 +314,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte(with(`"permissions": {"network": ["a.com"], "workspace": "read"}`)))
 	f.Add([]byte(with(`"bindings": {"a": {"http": [{"host": "*.b.com", "port": 1, "path": "/a*/**"}]}, "b": {"x:y/z": {"q": [1e400]}}}`)))
 	f.Add([]byte(with(`"dependencies": {"@a/b": "^1.2.3-a.b+c || 1 - 2"}, "tests": [{"tool": "add", "input": 1e9, "error": "x", "env": {}}]`)))
+	f.Add([]byte(with(`"tags": ["weather", "a-1"]`)))
 	schema := compileSchema(f)
 	f.Add([]byte("{\"a\xff\": [[[[\"\\ud800\"]]]]}"))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,6 +17,7 @@ import (
 
 type listInput struct {
 	Query string `json:"query,omitempty" jsonschema:"what a tool is to do, in a few words; without it all extensions are listed"`
+	Tag   string `json:"tag,omitempty" jsonschema:"only what has this tag"`
 	Limit int    `json:"limit,omitempty" jsonschema:"at most so many; default 50"`
 }
 
@@ -27,16 +29,18 @@ type listOutput struct {
 }
 
 type foundOutput struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	Extension   string `json:"extension"`
-	Scope       string `json:"scope"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Tags        []string `json:"tags,omitempty"`
+	Extension   string   `json:"extension"`
+	Scope       string   `json:"scope"`
 }
 
 type extensionOutput struct {
 	Name        string           `json:"name"`
 	Scope       string           `json:"scope"`
 	Description string           `json:"description,omitempty"`
+	Tags        []string         `json:"tags,omitempty"`
 	Version     string           `json:"version,omitempty"`
 	State       string           `json:"state" jsonschema:"active, pending, or quarantined"`
 	Digest      string           `json:"digest" jsonschema:"of the active version, or else of the pending one"`
@@ -115,14 +119,16 @@ const (
 
 func (r *request) list(ctx context.Context, in listInput) (*sdk.CallToolResult, error) {
 	limit := min(cmp.Or(max(in.Limit, 0), defaultList), maxList)
+	without := func(tags []string) bool { return in.Tag != "" && !slices.Contains(tags, in.Tag) }
 	var out listOutput
 	if in.Query != "" {
-		found, err := r.options.Manager.Search(ctx, r.viewer, in.Query, limit)
+		found, err := r.options.Manager.Search(ctx, r.viewer, in.Query, maxList)
 		if err != nil {
 			return nil, err
 		}
-		for _, f := range found {
-			out.Tools = append(out.Tools, foundOutput{f.Name, abi.PrintableCut(f.Description, 500), f.Extension, f.Scope.String()})
+		found = slices.DeleteFunc(found, func(f lifecycle.Found) bool { return without(f.Tags) })
+		for _, f := range found[:min(limit, len(found))] {
+			out.Tools = append(out.Tools, foundOutput{f.Name, abi.PrintableCut(f.Description, 500), f.Tags, f.Extension, f.Scope.String()})
 		}
 		if len(found) == 0 {
 			out.Message = "No tool fits; extension_write makes one."
@@ -132,6 +138,10 @@ func (r *request) list(ctx context.Context, in listInput) (*sdk.CallToolResult, 
 	all, err := r.options.Manager.List(ctx, r.viewer)
 	if err != nil {
 		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(x lifecycle.Extension) bool { return without(x.Tags) })
+	if len(all) == 0 && in.Tag != "" {
+		out.Message = "No extension has this tag."
 	}
 	if len(all) > limit {
 		out.Message = fmt.Sprintf("There are %d; %d are listed. A query finds the others.", len(all), limit)
@@ -144,7 +154,7 @@ func (r *request) list(ctx context.Context, in listInput) (*sdk.CallToolResult, 
 }
 
 func extensionOf(x lifecycle.Extension) extensionOutput {
-	out := extensionOutput{Name: x.Name, Scope: x.Scope.String(), Description: abi.PrintableCut(x.Description, 500), Version: x.Version, Problem: abi.Printable(x.Problem)}
+	out := extensionOutput{Name: x.Name, Scope: x.Scope.String(), Description: abi.PrintableCut(x.Description, 500), Tags: x.Tags, Version: x.Version, Problem: abi.Printable(x.Problem)}
 	if x.Pending != nil {
 		out.State, out.Digest = string(lifecycle.Pending), x.Pending.Digest
 		out.Pending = &pendingOutput{x.Pending.ID, x.Pending.Digest}

@@ -21,7 +21,7 @@ import (
 const writeDescription = `Writes an extension: one or several tools in TypeScript, which run in a sandbox. It is checked, built and tested; then its tools are in the list, as EXTENSION_TOOL, or it waits for a person when it asks for more than the operator's policy approves by itself. An extension of the same name is updated; when anything fails, what was there stays.
 
 manifest, e.g.: {"name": "weather", "version": "1.0.0", "description": "Forecasts", "tools": ["forecast"], "permissions": {"network": ["api.example.com"]}, "tests": [{"tool": "forecast", "input": {"city": "Rome"}, "expect": {"celsius": 21}, "env": {...}}]}
-permissions, each only if it is needed: "network": [hosts], "workspace": "read" | "read-write", "kv": true. Narrower ones go into "bindings". "dependencies": {"zod": "^4.0.0"} are npm packages.
+permissions, each only if it is needed: "network": [hosts], "workspace": "read" | "read-write", "kv": true. Narrower ones go into "bindings". "dependencies": {"zod": "^4.0.0"} are npm packages. "tags": ["weather"] help to find it.
 
 source is one module, e.g.:
 import { extension } from "stile";

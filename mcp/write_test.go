@@ -147,6 +147,7 @@ func TestKeeping(t *testing.T) {
 	rates := does[writeOutput](a, "extension_write", d)
 	d = draft("common", "2", nil)
 	d["scope"] = "shared"
+	d["manifest"].(object)["tags"] = []string{"trivia", "deep-thought"}
 	does[writeOutput](a, "extension_write", d)
 	waits := does[writeOutput](a, "extension_write", draft("waits", "3", object{"kv": true}))
 
@@ -169,6 +170,21 @@ func TestKeeping(t *testing.T) {
 	}
 	if found := does[listOutput](a, "extension_list", object{"query": `"; DROP TABLE release; --*`}); len(found.Tools) != 0 || found.Message == "" {
 		t.Errorf("got %+v", found)
+	}
+	tags := []string{"deep-thought", "trivia"}
+	if list = does[listOutput](a, "extension_list", object{"tag": "trivia"}); len(list.Extensions) != 1 || list.Extensions[0].Name != "common" || !slices.Equal(list.Extensions[0].Tags, tags) {
+		t.Errorf("got %+v", list)
+	}
+	if found := does[listOutput](a, "extension_list", object{"query": "trivia"}); len(found.Tools) != 1 || found.Tools[0].Name != "common_get" || !slices.Equal(found.Tools[0].Tags, tags) {
+		t.Errorf("got %+v", found)
+	}
+	if found := does[listOutput](a, "extension_list", object{"query": "get rates common", "tag": "trivia", "limit": 1}); len(found.Tools) != 1 || found.Tools[0].Name != "common_get" {
+		t.Errorf("got %+v", found)
+	}
+	for _, tag := range []string{"deep", "Trivia", "trivia ", "\x1b[2J", `" OR 1=1 --`, strings.Repeat("a", 1000)} {
+		if list = does[listOutput](a, "extension_list", object{"tag": tag}); len(list.Extensions) != 0 || list.Message == "" {
+			t.Errorf("%q: got %+v", tag, list)
+		}
 	}
 	if list = does[listOutput](b, "extension_list", nil); len(list.Extensions) != 1 || list.Extensions[0].Name != "common" {
 		t.Errorf("another agent sees %+v", list)

@@ -37,23 +37,27 @@ func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, err er
 		dir = name
 		d.Files, err = readFolder(dir, manifest, keep)
 	} else {
-		d.Files, d.Entry, err = readSource(name, keep)
+		var data []byte
+		data, d.Entry, err = readSource(name, keep)
+		d.Files = map[string][]byte{d.Entry: data}
 	}
-	if err != nil {
+	switch {
+	case err != nil:
+		return d, err
+	case manifest != "":
+		d.Manifest, err = readFile(manifest, maxText)
 		return d, err
 	}
-	if manifest == "" {
-		manifest = filepath.Join(dir, manifestName)
-		if _, err := os.Lstat(manifest); errors.Is(err, fs.ErrNotExist) {
-			return d, usagef("%s has no %s; --manifest names another", dir, manifestName)
-		}
+	manifest = filepath.Join(dir, manifestName)
+	if _, err := os.Lstat(manifest); errors.Is(err, fs.ErrNotExist) {
+		return d, usagef("%s has no %s; --manifest names another", dir, manifestName)
 	}
-	d.Manifest, err = readFile(manifest, maxText)
+	d.Manifest, _, err = readSource(manifest, keep) // where no link leads out of the folder
 	return d, err
 }
 
 // readSource reads one file.
-func readSource(name string, keep []string) (files map[string][]byte, entry string, err error) {
+func readSource(name string, keep []string) (data []byte, entry string, err error) {
 	if isWasm(name) {
 		return nil, "", usagef("%s is WebAssembly: an extension is added with its source; stile ext import takes what stile ext export wrote", name)
 	}
@@ -62,11 +66,10 @@ func readSource(name string, keep []string) (files map[string][]byte, entry stri
 		return nil, "", &usageError{err}
 	}
 	defer func() { err = errors.Join(err, tree.Close()) }()
-	data, err := readBounded(source.FS, source.Entry, maxDraftBytes)
-	if err != nil {
+	if data, err = readBounded(source.FS, source.Entry, maxDraftBytes); err != nil {
 		return nil, "", &usageError{err}
 	}
-	return map[string][]byte{source.Entry: data}, source.Entry, nil
+	return data, source.Entry, nil
 }
 
 // readFolder reads the files of a folder; manifest is not one of them.

@@ -71,6 +71,7 @@ func (g *gate) handler(next http.Handler) http.Handler {
 				return
 			}
 			defer g.leave()
+			defer func() { _ = http.NewResponseController(w).Flush() }() // who is gone needs no answer
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -47,6 +47,7 @@ type extensionJSON struct {
 	Name        string          `json:"name"`
 	Version     string          `json:"version"`
 	Description string          `json:"description"`
+	Tags        []string        `json:"tags"`
 	Active      *releaseJSON    `json:"active"`
 	Pending     *releaseJSON    `json:"pending"`
 	Tools       []toolStateJSON `json:"tools"`
@@ -67,7 +68,7 @@ type toolStateJSON struct {
 }
 
 func extensionOf(e lifecycle.Extension) extensionJSON {
-	one := extensionJSON{Scope: e.Scope, Name: e.Name, Version: e.Version, Description: e.Description, Tools: []toolStateJSON{}, Problem: e.Problem}
+	one := extensionJSON{Scope: e.Scope, Name: e.Name, Version: e.Version, Description: e.Description, Tags: append([]string{}, e.Tags...), Tools: []toolStateJSON{}, Problem: e.Problem}
 	for from, to := range map[*lifecycle.Release]**releaseJSON{e.Active: &one.Active, e.Pending: &one.Pending} {
 		if from != nil {
 			r := releaseOf(*from)

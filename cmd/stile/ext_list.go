@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stilehost/stile/extension"
@@ -13,19 +14,21 @@ import (
 
 type extList struct {
 	scopeFlag
-	All  bool `help:"List the extensions of all scopes."`
-	JSON bool `name:"json" help:"Print as JSON."`
+	All  bool   `help:"List the extensions of all scopes."`
+	Tag  string `placeholder:"TAG" help:"List only extensions with this tag."`
+	JSON bool   `name:"json" help:"Print as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (*extList) Help() string {
-	return `It lists what the scope sees: its own extensions and those of wider scopes. What waits for approval is listed for all scopes.
+	return `It lists what the scope sees: its own extensions and those of wider scopes. What waits for approval is listed for all scopes, whatever its tags.
 
 Examples:
 
     stile ext list
     stile ext list --scope agent:claude
     stile ext list --all
+    stile ext list --tag weather
     stile ext list --json`
 }
 
@@ -35,6 +38,9 @@ func (c *extList) Run(ctx context.Context, s *streams) error {
 		all, err := c.list(ctx, e)
 		if err != nil {
 			return err
+		}
+		if c.Tag != "" {
+			all = slices.DeleteFunc(all, func(one lifecycle.Extension) bool { return !slices.Contains(one.Tags, c.Tag) })
 		}
 		pending, err := e.Pending(ctx)
 		if err != nil {
@@ -51,9 +57,9 @@ func (c *extList) Run(ctx context.Context, s *streams) error {
 				Pending []releaseJSON `json:"pending"`
 			}{list, releasesOf(pending)})
 		}
-		rows := [][]string{{"EXTENSION", "VERSION", "SCOPE", "STATE", "TOOLS", "DESCRIPTION"}}
+		rows := [][]string{{"EXTENSION", "VERSION", "SCOPE", "STATE", "TOOLS", "TAGS", "DESCRIPTION"}}
 		for _, one := range all {
-			rows = append(rows, []string{one.Name, one.Version, one.Scope.String(), stateText(one), fmt.Sprint(len(one.Tools)), line(one.Description, 60)})
+			rows = append(rows, []string{one.Name, one.Version, one.Scope.String(), stateText(one), fmt.Sprint(len(one.Tools)), tagsText(one.Tags), line(one.Description, 60)})
 		}
 		text := table("", rows)
 		if len(pending) > 0 {
@@ -100,6 +106,9 @@ func (c *extList) list(ctx context.Context, e *extensions) ([]lifecycle.Extensio
 	}
 	return all, nil
 }
+
+// tagsText is tags on a line. There is room for all that a manifest can have.
+func tagsText(tags []string) string { return line(strings.Join(tags, " "), 1000) }
 
 // stateText says how an extension is, in a few words.
 func stateText(e lifecycle.Extension) string {

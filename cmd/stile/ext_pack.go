@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -47,10 +48,11 @@ func (c *extSBOM) Run(ctx context.Context, s *streams) error {
 
 type extExport struct {
 	chosenVersion
-	Output string `short:"o" required:"" placeholder:"FILE" help:"File to write."`
-	Sign   string `placeholder:"KEY" help:"File with an Ed25519 private key, in PEM, to sign with: openssl genpkey -algorithm ed25519 makes one."`
-	As     string `placeholder:"NAME" help:"Who signs, such as a mail address. Default: user:NAME."`
-	JSON   bool   `name:"json" help:"Print as JSON."`
+	Output string `short:"o" required:"" placeholder:"FILE" help:"File to write, or oci://REGISTRY/REPOSITORY:TAG to push to."`
+	registryFlags
+	Sign string `placeholder:"KEY" help:"File with an Ed25519 private key, in PEM, to sign with: openssl genpkey -algorithm ed25519 makes one."`
+	As   string `placeholder:"NAME" help:"Who signs, such as a mail address. Default: user:NAME."`
+	JSON bool   `name:"json" help:"Print as JSON."`
 }
 
 // Help implements kong.HelpProvider.
@@ -60,7 +62,8 @@ func (*extExport) Help() string {
 Examples:
 
     stile ext export github -o github.stile
-    stile ext export github -o github.stile --sign key.pem --as tom@example.com`
+    stile ext export github -o github.stile --sign key.pem --as tom@example.com
+    stile ext export github -o oci://registry.example.com/tools/github:1.2.0 --sign key.pem --registry-user tom --registry-secret registry`
 }
 
 // Run implements the command.
@@ -85,6 +88,9 @@ func (c *extExport) Run(ctx context.Context, s *streams) error {
 				return err
 			}
 			signatures = append(signatures, signature)
+		}
+		if ref, ok := strings.CutPrefix(c.Output, ociScheme); ok {
+			return c.push(ctx, s, e, ref, p, digest, signatures)
 		}
 		var file bytes.Buffer
 		if err := pack.Write(&file, p, signatures...); err != nil {
@@ -128,8 +134,9 @@ func (c *extExport) sign(where settings, digest string) (pack.Signature, error) 
 }
 
 type extImport struct {
-	File  string   `arg:"" help:"File that stile ext export wrote."`
+	File  string   `arg:"" help:"File that stile ext export wrote, or oci://REGISTRY/REPOSITORY:TAG or @DIGEST that it pushed to."`
 	Trust []string `sep:"none" placeholder:"KEY" help:"File with an Ed25519 public key, in PEM. What none of these keys signed is refused. Can be repeated."`
+	registryFlags
 	addFlags
 }
 
@@ -140,7 +147,8 @@ func (*extImport) Help() string {
 Examples:
 
     stile ext import github.stile
-    stile ext import github.stile --trust tom.pem --scope shared`
+    stile ext import github.stile --trust tom.pem --scope shared
+    stile ext import oci://registry.example.com/tools/github:1.2.0 --trust tom.pem`
 }
 
 // untrustedError is a pack that none of the keys that are trusted signed.
@@ -150,11 +158,18 @@ func (e *untrustedError) Unwrap() error { return e.error }
 
 // Run implements the command.
 func (c *extImport) Run(ctx context.Context, s *streams) error {
-	p, err := c.read(s)
+	trusted, err := c.trusted()
 	if err != nil {
 		return err
 	}
 	return withExtensions(ctx, s, func(e *extensions) error {
+		p, signatures, err := c.read(ctx, s, e)
+		if err != nil {
+			return err
+		}
+		if err := c.verify(s, p, signatures, trusted); err != nil {
+			return err
+		}
 		var d lifecycle.Draft
 		if err := c.fill(e, &d); err != nil {
 			return err
@@ -167,9 +182,7 @@ func (c *extImport) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-// read reads the file, and says who signed it.
-func (c *extImport) read(s *streams) (*pack.Pack, error) {
-	var trusted []ed25519.PublicKey
+func (c *extImport) trusted() (keys []ed25519.PublicKey, err error) {
 	for _, file := range c.Trust {
 		text, err := readFile(file, maxKey)
 		if err != nil {
@@ -179,24 +192,37 @@ func (c *extImport) read(s *streams) (*pack.Pack, error) {
 		if err != nil {
 			return nil, usagef("--trust %s: %w", file, err)
 		}
-		trusted = append(trusted, key)
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// read reads the file, or pulls what a registry has.
+func (c *extImport) read(ctx context.Context, s *streams, e *extensions) (*pack.Pack, []pack.Signature, error) {
+	if ref, ok := strings.CutPrefix(c.File, ociScheme); ok {
+		return c.pull(ctx, s, e, ref)
 	}
 	f, err := os.Open(c.File)
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, nil, &usageError{err}
 	}
 	p, signatures, err := pack.Read(f, pack.Limits{})
 	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, usagef("%s: %w", c.File, err)
+		return nil, nil, usagef("%s: %w", c.File, err)
 	}
+	return p, signatures, nil
+}
+
+// verify says who signed a pack.
+func (c *extImport) verify(s *streams, p *pack.Pack, signatures []pack.Signature, trusted []ed25519.PublicKey) error {
 	if len(trusted) == 0 {
 		s.say("stile: nobody's signature was asked for: --trust names whose")
-		return p, nil
+		return nil
 	}
 	signer, err := pack.Verify(p, signatures, trusted)
 	if err != nil {
-		return nil, &untrustedError{fmt.Errorf("%s has no signature of a trusted key: %w", c.File, err)}
+		return &untrustedError{fmt.Errorf("%s has no signature of a trusted key: %w", c.File, err)}
 	}
 	s.say("stile: signed by %s on %s", abi.Printable(signer.Who), signer.When.UTC().Format(time.RFC3339))
-	return p, nil
+	return nil
 }

@@ -38,6 +38,9 @@ func versionText(r lifecycle.Review) string {
 		{"request", fmt.Sprintf("%d, %s, by %s on %s", r.Release.ID, r.Release.State, line(r.Release.Author, 80), r.Release.Asked.UTC().Format(time.RFC3339))},
 		{"digest", r.Release.Digest},
 	}
+	if len(v.Manifest.Tags) > 0 {
+		rows = append(rows, []string{"tags", tagsText(v.Manifest.Tags)})
+	}
 	if r.Before != nil {
 		rows = append(rows, []string{"active", r.Before.Manifest.Version + " " + shortDigest(r.Before.Digest)})
 	}
@@ -223,6 +226,7 @@ type reviewJSON struct {
 	Release     releaseJSON        `json:"release"`
 	Version     string             `json:"version"`
 	Description string             `json:"description"`
+	Tags        []string           `json:"tags"`
 	May         []string           `json:"may"`
 	Changes     []extension.Change `json:"changes"`
 	Cut         []extension.Change `json:"cut"`
@@ -236,7 +240,7 @@ type reviewJSON struct {
 
 func reviewOf(r lifecycle.Review, states []lifecycle.ToolState) reviewJSON {
 	j := reviewJSON{
-		Release: releaseOf(r.Release), Version: r.Version.Manifest.Version, Description: r.Version.Manifest.Description, May: []string{},
+		Release: releaseOf(r.Release), Version: r.Version.Manifest.Version, Description: r.Version.Manifest.Description, Tags: append([]string{}, r.Version.Manifest.Tags...), May: []string{},
 		Changes: append([]extension.Change{}, r.Changes...), Cut: append([]extension.Change{}, r.Cut...), Tools: toolsOf(r.Version.Tools),
 		States: extensionOf(lifecycle.Extension{Tools: states}).Tools, Packages: append([]npm.Package{}, r.Version.Packages...), Report: r.Version.Report, Component: r.Version.Component,
 	}

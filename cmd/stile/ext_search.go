@@ -11,7 +11,7 @@ import (
 )
 
 type extSearch struct {
-	Words []string `arg:"" help:"Words of names and descriptions."`
+	Words []string `arg:"" help:"Words of names, tags and descriptions."`
 	scopeFlag
 	Limit int  `placeholder:"N" default:"20" help:"The most that are listed. Default: ${default}."`
 	JSON  bool `name:"json" help:"Print as JSON."`
@@ -49,6 +49,7 @@ func (c *extSearch) Run(ctx context.Context, s *streams) error {
 type foundJSON struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
+	Tags        []string        `json:"tags"`
 	Extension   string          `json:"extension"`
 	Scope       extension.Scope `json:"scope"`
 }
@@ -56,7 +57,7 @@ type foundJSON struct {
 func foundOf(found []lifecycle.Found) []foundJSON {
 	list := make([]foundJSON, len(found))
 	for i, f := range found {
-		list[i] = foundJSON{f.Name, f.Description, f.Extension, f.Scope}
+		list[i] = foundJSON{f.Name, f.Description, append([]string{}, f.Tags...), f.Extension, f.Scope}
 	}
 	return list
 }
@@ -64,7 +65,7 @@ func foundOf(found []lifecycle.Found) []foundJSON {
 func foundText(found []lifecycle.Found) string {
 	rows := make([][]string, len(found))
 	for i, f := range found {
-		rows[i] = []string{f.Name, f.Scope.String(), line(f.Description, 100)}
+		rows[i] = []string{f.Name, f.Scope.String(), tagsText(f.Tags), line(f.Description, 100)}
 	}
 	return table("", rows)
 }

@@ -176,7 +176,10 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 		}
 		g := &generate.Generator{Model: model, Options: generate.Options{Rounds: c.Rounds, Tokens: c.Tokens}}
 		if s.interactive() {
-			g.Options.OnText = func(_ int, piece string) { _, _ = io.WriteString(s.err, abi.Printable(piece)) }
+			g.Options.OnText = func(_ int, piece string) {
+				// Indented, so that no line of a model looks like one of ours.
+				_, _ = io.WriteString(s.err, strings.ReplaceAll(abi.Printable(piece), "\n", "\n    "))
+			}
 		}
 		made, err := e.generate(ctx, g, viewer, generate.Request{Description: c.Description, Name: c.Name, New: c.New}, draft)
 		for i, round := range made.result.Rounds {

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +20,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/stilehost/stile/host"
@@ -56,6 +59,8 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(site.Close)
 	model := httptest.NewServer(http.HandlerFunc(answerAsModel))
 	t.Cleanup(model.Close)
+	images := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(images.Close)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
@@ -71,6 +76,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SITE", site.URL)
 			e.Setenv("SITE_PORT", site.URL[strings.LastIndexByte(site.URL, ':')+1:])
 			e.Setenv("MODEL", model.URL)
+			e.Setenv("REGISTRY", strings.TrimPrefix(images.URL, "http://"))
 			e.Setenv("npm_config_cache", strings.TrimSpace(string(npmCache)))
 			// Scripts have no home folder, where these may come from.
 			e.Setenv("npm_config_userconfig", strings.TrimSpace(string(npmConfig)))

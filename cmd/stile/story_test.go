@@ -129,7 +129,7 @@ export default extension({ tools: {
 	<-asked
 	h.stile("ext", "revoke", "api", "--scope", "agent:claude", "--yes")
 	if a := <-waits; a.err != nil || !strings.Contains(a.text, "revoked") {
-		t.Errorf("the call under way: %+v", a)
+		t.Errorf("the call under way: %q, %v", a.text, a.err)
 	}
 	if offers("api_get") {
 		t.Error("the tools are there after they were revoked")

@@ -51,6 +51,9 @@ type active struct {
 	breakers   map[string]*breaker
 }
 
+// cause is why the release was taken back; nil while it was not.
+func (a *active) cause() error { return context.Cause(a.ctx) }
+
 // revoke ends the calls under way, and takes back everything they hold.
 func (a *active) revoke(cause error) {
 	a.mu.Lock()
@@ -201,7 +204,7 @@ func (m *Manager) environment(ctx context.Context, a *active) (host.Env, error) 
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if a.ctx.Err() != nil { // what takes grants back has been here already
-			return nil, context.Cause(a.ctx)
+			return nil, a.cause()
 		}
 		for name, capability := range env {
 			g := host.NewGrant(capability, host.GrantOptions{})

@@ -246,7 +246,7 @@ func TestSearchOfMany(t *testing.T) {
 	write(t, m, draft("weather", "1", ""))
 	alter(t, m, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
 		INSERT INTO release (scope, name, digest, state, author, asked) SELECT 'agent:b', 'weather' || i, digest, 'active', author, asked FROM release, n`)
-	alter(t, m, "INSERT INTO tool_text SELECT 'weather weather', 'weather', id FROM release WHERE scope = 'agent:b'")
+	alter(t, m, "INSERT INTO tool_text SELECT 'weather weather', 'weather', 'weather', id FROM release WHERE scope = 'agent:b'")
 	if found, err := m.Search(t.Context(), agent, "weather", 5); err != nil || len(found) != 1 || found[0].Scope != own {
 		t.Errorf("got %v, %v", found, err)
 	}
@@ -303,6 +303,40 @@ func TestLoadGivenUp(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := <-second; err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Every build counts: also one that changes nothing, and one that its author gives up. What finds no room is not built.
+func TestBudgetCountsEveryBuild(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"limits": {"buildsPerHour": 4, "extensionsPerScope": 2}}`)
+	m := h.open()
+	write(t, m, draft("answer", "1", ""))
+	write(t, m, draft("answer", "1", ""))
+	write(t, m, draft("notes", "1", `{"kv": true}`))
+	ctx, cancel := context.WithCancel(t.Context())
+	d := draft("answer", "2", "")
+	d.Progress = func(s extension.Stage) {
+		if s == extension.StageTest {
+			cancel()
+		}
+	}
+	if _, err := m.Write(ctx, d); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := m.Write(t.Context(), draft("answer", "3", "")); !errors.As(err, new(*BudgetError)) {
+		t.Errorf("there is a fifth build: %v", err)
+	}
+
+	h.policyOf(`{"limits": {"extensionsPerScope": 2}}`)
+	d = draft("other", "1", "")
+	d.Progress = func(s extension.Stage) {
+		if s == extension.StageBundle {
+			t.Error("it is built, and there is no room")
+		}
+	}
+	if _, err := h.open().Write(t.Context(), d); !errors.As(err, new(*BudgetError)) {
 		t.Errorf("got %v", err)
 	}
 }

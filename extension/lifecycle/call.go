@@ -123,7 +123,7 @@ func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })() //nolint:contextcheck // it is the release's, which ends the call's
+	defer context.AfterFunc(a.ctx, func() { cancel(a.cause()) })() //nolint:contextcheck // it is the release's, which ends the call's
 
 	component, done, err := m.load(ctx, a)
 	if err == nil {
@@ -161,7 +161,7 @@ func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Comp
 	began := time.Now()
 	result, err := component.Do(ctx, request)
 	if a.ctx.Err() != nil {
-		result, err = host.Result{}, context.Cause(a.ctx)
+		result, err = host.Result{}, a.cause()
 	}
 	m.ledger.add(ctx, used{
 		scope: a.scope.String(), extension: a.manifest.Name, tool: o.tool.Name, digest: a.digest,
@@ -213,6 +213,8 @@ type Tool struct {
 	Extension  string
 	Scope      extension.Scope
 	Digest     string
+	// Tags are those of its extension, in byte order.
+	Tags []string
 	// Bindings are what its extension may use.
 	Bindings []extension.Binding
 	// Shadows are the wider scopes that offer a tool of this name too.
@@ -236,7 +238,7 @@ func (m *Manager) Tools(v Viewer) []Tool {
 		if a.quarantined() != "" {
 			continue // a call would not reach the tool of a wider scope
 		}
-		t := Tool{Name: name, Definition: found[name][0].tool, Extension: a.manifest.Name, Scope: a.scope, Digest: a.digest, Bindings: a.manifest.Bindings}
+		t := Tool{Name: name, Definition: found[name][0].tool, Extension: a.manifest.Name, Scope: a.scope, Digest: a.digest, Tags: a.manifest.Tags, Bindings: a.manifest.Bindings}
 		for _, o := range found[name][1:] {
 			t.Shadows = append(t.Shadows, o.release.scope)
 		}

@@ -23,7 +23,9 @@ type Extension struct {
 	Active, Pending *Release
 	// Version is the version number of the active release, or else of the pending one.
 	Version string
-	Tools   []ToolState
+	// Tags are those of its manifest, in byte order.
+	Tags  []string
+	Tools []ToolState
 	// Problem says why the record cannot be read; then there is nothing but scope, name and releases.
 	Problem string
 }
@@ -91,7 +93,7 @@ func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, scope extension
 		} else if err != nil {
 			return nil, err
 		}
-		e.Version, e.Description = manifest.Version, manifest.Description
+		e.Version, e.Description, e.Tags = manifest.Version, manifest.Description, manifest.Tags
 		for _, t := range version.Tools {
 			s := ToolState{Name: extension.ToolName(e.Name, t.Name), Description: t.Description}
 			if s.Stats, err = stats(ctx, c, scope, e.Name, t.Name); err != nil {
@@ -282,15 +284,17 @@ func stats(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name, too
 // Found is a tool that a search found.
 type Found struct {
 	Name, Description string
-	Extension         string
-	Scope             extension.Scope
+	// Tags are those of its extension, in byte order.
+	Tags      []string
+	Extension string
+	Scope     extension.Scope
 	// Rank is how well it fits: higher is better.
 	Rank float64
 }
 
 var words = regexp.MustCompile(`[\p{L}\p{N}]+`)
 
-// Search finds active tools by the words of a query, in names and descriptions, the best first: at most limit.
+// Search finds active tools by the words of a query, in names, tags and descriptions, the best first: at most limit.
 func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int) (found []Found, err error) {
 	terms := words.FindAllString(strings.ToLower(query), 32)
 	if len(terms) == 0 {
@@ -300,8 +304,8 @@ func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int)
 		terms[i] = `"` + t + `"`
 	}
 	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
-		const search = `SELECT full_name, description, scope, name, -bm25(tool_text, 4.0, 1.0) FROM tool_text JOIN release ON release.id = tool_text.release
-			WHERE tool_text MATCH ? AND state = 'active' AND quarantine = '' AND scope IN (?, ?, ?) ORDER BY 5 DESC LIMIT ?`
+		const search = `SELECT full_name, tags, description, scope, name, -bm25(tool_text, 4.0, 2.0, 1.0) FROM tool_text JOIN release ON release.id = tool_text.release
+			WHERE tool_text MATCH ? AND state = 'active' AND quarantine = '' AND scope IN (?, ?, ?) ORDER BY 6 DESC LIMIT ?`
 		var scopes [3]string
 		for i, s := range v.scopes() {
 			scopes[i] = s.String()
@@ -311,10 +315,11 @@ func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int)
 				return err
 			}
 			var f Found
-			var scope string
-			if err := row.Scan(&f.Name, &f.Description, &scope, &f.Extension, &f.Rank); err != nil {
+			var tags, scope string
+			if err := row.Scan(&f.Name, &tags, &f.Description, &scope, &f.Extension, &f.Rank); err != nil {
 				return err
 			}
+			f.Tags = strings.Fields(tags)
 			if f.Scope, err = extension.ParseScope(scope); err != nil {
 				return err
 			}

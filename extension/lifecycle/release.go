@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/stilehost/stile/extension"
@@ -86,14 +87,14 @@ func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name 
 // commit stores what passed all stages, in one transaction with what the policy decided.
 func (b *build) commit(ctx context.Context) error {
 	v, d, now := b.version, b.draft, b.options.Now()
-	err := b.db.Update(ctx, func(c *sqlite.Conn) error {
+	return b.db.Update(ctx, func(c *sqlite.Conn) error {
 		// While it was built somebody may have decided something else.
 		if err := errors.Join(b.look(ctx, c), b.decide(ctx)); err != nil {
 			return err
 		}
 		if b.before != nil && b.before.Digest == v.Digest && b.active.Quarantine == "" {
 			b.written.Release, b.written.Unchanged = b.active, true
-			return nil
+			return audit(ctx, c, now, written(d, v, b.active.ID))
 		}
 		if err := b.checkRoom(ctx, c, d.Scope, v.Manifest.Name); err != nil {
 			return err
@@ -118,10 +119,6 @@ func (b *build) commit(ctx context.Context) error {
 		b.written.Release = r
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return b.refresh(context.WithoutCancel(ctx))
 }
 
 // refusedBefore reports whether a person said no to these bytes, or took the extension back and approved nothing of it since: then no
@@ -135,10 +132,9 @@ func refusedBefore(ctx context.Context, c *sqlite.Conn, r Release) (refused bool
 
 // ask makes a pending release. One that was pending is withdrawn, unless it is of the same version.
 func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, now time.Time) (r Release, err error) {
-	e := Entry{Kind: "write", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Extension: v.Manifest.Name, Digest: v.Digest}
 	if pending, err := releaseIn(ctx, c, d.Scope, v.Manifest.Name, Pending); err == nil {
 		if pending.Digest == v.Digest {
-			return pending, nil
+			return pending, audit(ctx, c, now, written(d, v, pending.ID))
 		}
 		if _, err := c.Exec(ctx, "UPDATE release SET state = ?, decided = ?, decider = ? WHERE id = ?", Withdrawn, now.UnixMilli(), d.Author, pending.ID); err != nil {
 			return r, err
@@ -149,21 +145,27 @@ func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, 
 	if err != nil {
 		return r, err
 	}
-	if e.Release, err = result.LastInsertId(); err != nil {
+	id, err := result.LastInsertId()
+	if err != nil {
 		return r, err
 	}
 	for _, t := range v.Tools {
-		if _, err := c.Exec(ctx, "INSERT INTO tool VALUES (?, ?, ?)", e.Release, extension.ToolName(v.Manifest.Name, t.Name), t.Name); err != nil {
+		if _, err := c.Exec(ctx, "INSERT INTO tool VALUES (?, ?, ?)", id, extension.ToolName(v.Manifest.Name, t.Name), t.Name); err != nil {
 			return r, err
 		}
 	}
-	if err := audit(ctx, c, now, e); err != nil {
+	if err := audit(ctx, c, now, written(d, v, id)); err != nil {
 		return r, err
 	}
 	if err := changed(ctx, c); err != nil {
 		return r, err
 	}
-	return releaseByID(ctx, c, e.Release)
+	return releaseByID(ctx, c, id)
+}
+
+// written is the entry of a draft that passed all stages, also of one that changes nothing: it was built.
+func written(d Draft, v *Version, release int64) Entry {
+	return Entry{Kind: "write", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Extension: v.Manifest.Name, Release: release, Digest: v.Digest}
 }
 
 // activate puts a release in the place of the active one.
@@ -181,8 +183,9 @@ func activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Deci
 	if _, err := c.Exec(ctx, query, at, cut(d.By), line, cut(d.Reason), r.ID); err != nil {
 		return r, err
 	}
+	const text = "INSERT INTO tool_text VALUES (?, ?, ?, ?)"
 	for _, t := range v.Tools {
-		if _, err := c.Exec(ctx, "INSERT INTO tool_text VALUES (?, ?, ?)", extension.ToolName(r.Name, t.Name), t.Description+" "+v.Manifest.Description, r.ID); err != nil {
+		if _, err := c.Exec(ctx, text, extension.ToolName(r.Name, t.Name), strings.Join(v.Manifest.Tags, " "), t.Description+" "+v.Manifest.Description, r.ID); err != nil {
 			return r, err
 		}
 	}

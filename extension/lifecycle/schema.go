@@ -54,7 +54,7 @@ CREATE TABLE tool (
 	name        TEXT NOT NULL,
 	PRIMARY KEY (release, full_name)
 ) STRICT, WITHOUT ROWID;
-CREATE VIRTUAL TABLE tool_text USING fts5 (full_name, description, release UNINDEXED, tokenize = 'porter unicode61');
+CREATE VIRTUAL TABLE tool_text USING fts5 (full_name, tags, description, release UNINDEXED, tokenize = 'porter unicode61');
 
 CREATE TABLE call (
 	id        INTEGER PRIMARY KEY AUTOINCREMENT,

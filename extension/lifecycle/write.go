@@ -123,7 +123,10 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 		}
 	}
 	b.close()
-	return b.written, b.commit(ctx)
+	if err := b.commit(ctx); err != nil {
+		return nil, m.refused(ctx, d, b, extension.StagePolicy, err)
+	}
+	return b.written, m.refresh(context.WithoutCancel(ctx))
 }
 
 // build is a draft on its way through the stages.
@@ -172,7 +175,7 @@ func (b *build) validate(ctx context.Context) error {
 		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
 	}
 	return b.db.View(ctx, func(c *sqlite.Conn) error {
-		if err := checkNames(ctx, c, m); err != nil {
+		if err := errors.Join(checkNames(ctx, c, m), b.checkRoom(ctx, c, b.draft.Scope, m.Name)); err != nil {
 			return err
 		}
 		return b.look(ctx, c)
@@ -380,17 +383,20 @@ func (b *build) decide(context.Context) error {
 	return nil
 }
 
-// refused writes down that a draft failed, and makes one error of all that its author can mend.
+// refused writes down that a draft failed, or that its author gave it up, and makes one error of all that its author can mend.
 func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extension.Stage, err error) error {
 	err = mendable(stage, err)
-	var problems *extension.ProblemsError
-	if !errors.As(err, &problems) {
-		return err
+	reason := "given up"
+	if problems, ok := errors.AsType[*extension.ProblemsError](err); ok {
+		reason = problems.Problems[0].Text
+	} else if ctx.Err() == nil {
+		return err // no build of the author's is to blame
 	}
-	e := Entry{Kind: "refuse", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Reason: string(stage) + ": " + cut(problems.Problems[0].Text)}
+	e := Entry{Kind: "refuse", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Reason: string(stage) + ": " + reason}
 	if b.version != nil {
 		e.Extension, e.Digest = b.version.Manifest.Name, b.version.Digest
 	}
+	ctx = context.WithoutCancel(ctx)
 	if err := m.db.Update(ctx, func(c *sqlite.Conn) error { return audit(ctx, c, m.options.Now(), e) }); err != nil {
 		m.options.Logger.Warn("write the audit log", "error", err)
 	}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/extension/pack/oci"
+	"github.com/stilehost/stile/secret"
+)
+
+// ociScheme is what the name of something in a registry begins with.
+const ociScheme = "oci://"
+
+// registryFlags say who one is at a registry.
+type registryFlags struct {
+	RegistryUser   string `placeholder:"NAME" help:"Name at the registry."`
+	RegistrySecret string `placeholder:"SECRET" help:"Name of the secret that holds the password; stile secret set keeps one."`
+}
+
+func (f registryFlags) options(ctx context.Context, e *extensions, ref string) (o oci.Options, err error) {
+	o = oci.Options{Username: f.RegistryUser, PlainHTTP: onThisMachine(ref)}
+	if f.RegistrySecret == "" {
+		return o, nil
+	}
+	o.Password, err = e.secrets.Get(ctx, f.RegistrySecret)
+	if errors.Is(err, secret.ErrNotFound) {
+		err = usagef("--registry-secret: there is no secret %s: stile secret set %[1]s keeps one", f.RegistrySecret)
+	}
+	return o, err
+}
+
+// onThisMachine says whether a registry is reached by a loopback address, where it needs no TLS.
+func onThisMachine(ref string) bool {
+	host, _, _ := strings.Cut(ref, "/")
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// push puts a pack into a registry.
+func (c *extExport) push(ctx context.Context, s *streams, e *extensions, ref string, p *pack.Pack, digest string, signatures []pack.Signature) error {
+	o, err := c.options(ctx, e, ref)
+	if err != nil {
+		return err
+	}
+	manifest, err := oci.Push(ctx, ref, p, signatures, o)
+	if err != nil {
+		return registryError(err)
+	}
+	if c.JSON {
+		return printJSON(s.out, struct {
+			Reference string `json:"reference"`
+			// Manifest is the digest to pull by.
+			Manifest string `json:"manifest"`
+			Digest   string `json:"digest"`
+			Signed   bool   `json:"signed"`
+		}{c.Output, manifest, digest, len(signatures) > 0})
+	}
+	_, err = fmt.Fprintf(s.out, "%s: %s, pulled by %s\n", c.Output, digest, manifest)
+	return err
+}
+
+// pull gets a pack from a registry.
+func (c *extImport) pull(ctx context.Context, s *streams, e *extensions, ref string) (*pack.Pack, []pack.Signature, error) {
+	o, err := c.options(ctx, e, ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	pulled, err := oci.Pull(ctx, ref, o)
+	if err != nil {
+		return nil, nil, registryError(err)
+	}
+	s.say("stile: pulled %s", pulled.Digest)
+	return pulled.Pack, pulled.Signatures, nil
+}
+
+// registryError is the fault of what was named, or of the registry; none of this program.
+func registryError(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &usageError{err}
+}
