@@ -91,7 +91,7 @@ func (w *world) ServeHTTP(out nethttp.ResponseWriter, r *nethttp.Request) {
 	case "/count":
 		w.hits++
 		out.Header().Set("Content-Type", "application/json")
-		text = fmt.Sprintf(`{"list":[{"t":"a"}],"n":%d}`, w.hits)
+		text = fmt.Sprintf(`{"f":1.50,"list":[{"t":"a"}],"n":%d}`, w.hits)
 	case "/spaced":
 		out.Header().Set("Content-Type", "application/json; charset=utf-8")
 		text = `{"z": 1.0, "a": 2}`
@@ -185,18 +185,19 @@ func (w *world) record(tool, input string) *host.Recording {
 	return kept.recording
 }
 
-// run runs a test as if it stood in the manifest.
+// run runs a test as it is when it stood in a manifest.
 func (w *world) run(c *host.Component, test extension.Test) Result {
 	w.t.Helper()
-	var again extension.Test
 	text, err := json.Marshal(test)
-	if err == nil {
-		err = json.Unmarshal(text, &again)
-	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	results, err := Run(w.t.Context(), Request{Component: c, Bindings: w.bindings, Tests: []extension.Test{again}})
+	m, err := extension.Parse(fmt.Appendf(nil, `{"name": "x", "version": "1.0.0", "description": "X", "tools": [%q], "tests": [%s], "bindings": {
+		"cache": {"kv": true}, "clock": {"clock": true}, "notes": {"workspace": {}}, "site": {"http": [{"host": "example.com"}]}}}`, test.Tool, text))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	results, err := Run(w.t.Context(), Request{Component: c, Bindings: w.bindings, Tests: m.Tests})
 	if err != nil || len(results) != 1 {
 		w.t.Fatal(results, err)
 	}
@@ -211,8 +212,8 @@ func TestRecorded(t *testing.T) {
 			"cache": {"n": "40", "word": "w\u202eord", "l/a": "1", "l/b": "2", "swap": "old", "gone": ""},
 			"notes": {"/in.md": "a text\n"},
 			"site": {"GET ` + w.url + `/count": [
-				{"status": 200, "headers": {"content-type": "application/json"}, "json": {"list":[{"t":"a"}],"n":1}},
-				{"status": 200, "headers": {"content-type": "application/json"}, "json": {"list":[{"t":"a"}],"n":2}}]}}`},
+				{"status": 200, "headers": {"content-type": "application/json"}, "json": {"f": 1.5, "list":[{"t":"a"}],"n":1}},
+				{"status": 200, "headers": {"content-type": "application/json"}, "json": {"f": 1.5, "list":[{"t":"a"}],"n":2}}]}}`},
 		{"bytes", `{"url": "` + w.url + `"}`, `{
 			"notes": {"/in.md": "a text\n", "/sub/a": "below", "/empty": ""},
 			"site": {"GET ` + w.url + `/text": [
