@@ -93,7 +93,7 @@ func New(o Options) (*Server, error) {
 // closeTime is how long a client may take to read what is sent to it when a session is closed.
 const closeTime = time.Second
 
-// Serve serves one client over a transport, such as an *mcp.StdioTransport of the SDK, until the client leaves, which is no error, or
+// Serve serves one client over a transport, such as [Lines], until the client leaves, which is no error, or
 // ctx ends, or the server is closed. Calls under way end with it. A client that takes nothing is waited for no longer than a second.
 func (s *Server) Serve(ctx context.Context, v lifecycle.Viewer, t sdk.Transport) error {
 	e, err := s.endpoint(v)
