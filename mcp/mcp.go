@@ -27,8 +27,8 @@ var ErrClosed = errors.New("mcp: the server is closed")
 // Options configure a Server. Manager is needed.
 type Options struct {
 	Manager *lifecycle.Manager
-	// Evaluator runs the code of code_run; it is made for the bindings of extension.Defaults. It is asked for at every call, and may
-	// take seconds at the first. Default: there is no code_run.
+	// Evaluator runs the code of code_run; it is made for [CodeBindings]. It is asked for at every call, and may take seconds at
+	// the first. Default: there is no code_run.
 	Evaluator func(context.Context) (*toolchain.Evaluator, error)
 	// Generate has a model write an extension and takes it through all stages, as lifecycle.Manager.Write does. Default: there is no
 	// extension_generate. The text of an error is shown to the model.
