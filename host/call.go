@@ -407,6 +407,12 @@ func (c *Component) do(ctx context.Context, r Request) (Result, error) {
 	if !json.Valid([]byte(output)) {
 		return result, &GuestError{abi.Failure{Name: "InvalidOutput", Message: "the result is not JSON"}}
 	}
+	if err := set.keeps(ctx, c.host.validating, r.Tool, []byte(output)); err != nil {
+		if ctx.Err() != nil {
+			err = explainEnd(ctx, limits, err)
+		}
+		return result, err
+	}
 	result.Output = []byte(output)
 	return result, nil
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -28,6 +29,7 @@ var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 type definitionSet struct {
 	definitions []abi.Definition
 	schemas     map[string]*schema
+	promises    map[string]*schema // of the results, of tools that promise something
 }
 
 // Tools asks the component, in an instance without any authority, what tools it has. The answer is the guest's word: it
@@ -153,7 +155,7 @@ func newDefinitionSet(definitions []abi.Definition) (set *definitionSet, err err
 	if len(definitions) > maxTools {
 		return nil, &DefinitionError{"", fmt.Sprintf("%d tools, more than %d", len(definitions), maxTools)}
 	}
-	set = &definitionSet{definitions: slices.Clone(definitions), schemas: map[string]*schema{}}
+	set = &definitionSet{definitions: slices.Clone(definitions), schemas: map[string]*schema{}, promises: map[string]*schema{}}
 	compiler := compiler{schemas: map[string]*schema{}, patterns: map[string]*pattern{}}
 	for i, d := range set.definitions {
 		name := abi.PrintableCut(d.Name, 64)
@@ -174,7 +176,7 @@ func newDefinitionSet(definitions []abi.Definition) (set *definitionSet, err err
 		}
 		set.schemas[d.Name] = schema
 		if d.OutputSchema != nil {
-			if _, err := compiler.compile(*d.OutputSchema); err != nil {
+			if set.promises[d.Name], err = compiler.compile(*d.OutputSchema); err != nil {
 				return nil, refuse("output schema: " + abi.PrintableCut(err.Error(), 4*kib))
 			}
 		}
@@ -197,4 +199,19 @@ func (s *definitionSet) validate(ctx context.Context, slots *semaphore.Weighted,
 		return &UnknownToolError{abi.PrintableCut(tool, 64), s.names()}
 	}
 	return schema.validate(ctx, slots, input)
+}
+
+// keeps checks a result against what the tool promises of it. A promise that is broken is the tool's own failure.
+func (s *definitionSet) keeps(ctx context.Context, slots *semaphore.Weighted, tool string, output []byte) error {
+	promise := s.promises[tool]
+	if promise == nil {
+		return nil
+	}
+	err := promise.validate(ctx, slots, output)
+	broken, ok := errors.AsType[*InputError](err)
+	if !ok {
+		return err
+	}
+	text := "the tool broke its own promise, its output schema: " + listProblems("result", broken.Problems)
+	return &GuestError{abi.Failure{Name: "InvalidOutput", Message: abi.PrintableCut(text, 16*kib)}}
 }

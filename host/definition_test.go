@@ -116,6 +116,38 @@ func TestSchemasOfAllTools(t *testing.T) {
 	}
 }
 
+// TestPromises has a tool return what its output schema admits, and what it does not.
+func TestPromises(t *testing.T) {
+	h := newHost(t, host.Options{})
+	for _, test := range []struct{ name, promise, output, want string }{
+		{"kept", `{"properties":{"mean":{"type":"number"}}}`, `{"mean":1}`, ""},
+		{"broken", `{"properties":{"mean":{"type":"number"}}}`, `{"mean":null}`, "its output schema: /mean: got null, want number"},
+		{"broken as a whole", `{"type":"object"}`, `[]`, "its output schema: result: got array, want object"},
+		{"too much to check", `{"properties":{"a":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}`, nested(40), "too many steps"},
+		{"characters that are not seen", `{"additionalProperties":{"type":"number"}}`, "{\"\u202e\":\"\"}", `/\u202e: got string`},
+		{"many", `{"items":{"type":"number"}}`, "[" + strings.Repeat(`"",`, 1000) + "1]", "/19: got string, want number"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := guest{data: literal(test.output), call: fmt.Sprintf(`(call $ok (i32.const 2048) (i32.const %d))`, len(test.output))}.load(t, h)
+			tools := []abi.Definition{{Name: "t", InputSchema: `{}`, OutputSchema: &test.promise}}
+			r, err := c.Do(t.Context(), host.Request{Tool: "t", Approved: tools})
+			if test.want == "" {
+				if err != nil || string(r.Output) != test.output {
+					t.Errorf("got %s, %v", r.Output, err)
+				}
+				return
+			}
+			var failed *host.GuestError
+			if !errors.As(err, &failed) || failed.Failure.Name != "InvalidOutput" || !strings.Contains(err.Error(), test.want) || len(err.Error()) > 20<<10 {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			if r.Output != nil {
+				t.Errorf("the result is given all the same: %s", r.Output)
+			}
+		})
+	}
+}
+
 // TestDescribeWithinLimits calls a component that never answers what tools it has.
 func TestDescribeWithinLimits(t *testing.T) {
 	c := guest{describe: `(loop $l (br $l)) unreachable`}.load(t, newHost(t, host.Options{}))

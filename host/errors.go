@@ -89,16 +89,15 @@ func (e *CodeError) Error() string { return "top-level code threw " + thrown(e.F
 // InputError is an input that does not fit the tool's schema, found by the host or by the tool itself.
 type InputError struct{ Problems []abi.Problem }
 
-func (e *InputError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		at := p.Path
-		if at == "" {
-			at = "input"
-		}
-		lines[i] = at + ": " + p.Message
+func (e *InputError) Error() string { return "invalid input: " + listProblems("input", e.Problems) }
+
+// listProblems names each place and what is wrong there; whole is the name of all of it.
+func listProblems(whole string, problems []abi.Problem) string {
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		lines[i] = cmp.Or(p.Path, whole) + ": " + p.Message
 	}
-	return "invalid input: " + strings.Join(lines, "; ")
+	return strings.Join(lines, "; ")
 }
 
 // UnknownToolError is a call of a tool that the component does not have.

@@ -364,7 +364,7 @@ func (*meter) match(p jsonschema.Regexp, s string) int {
 	return 1 + p.(*pattern).instructions*len(s)/8
 }
 
-// validate checks an input. slots counts the steps of all validations of a host.
+// validate checks an input, or a result. slots counts the steps of all validations of a host.
 func (s *schema) validate(ctx context.Context, slots *semaphore.Weighted, input []byte) (err error) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
 	if err != nil {
@@ -384,7 +384,7 @@ func (s *schema) validate(ctx context.Context, slots *semaphore.Weighted, input 
 	defer slots.Release(steps)
 	defer func() {
 		if failed := recover(); failed != nil {
-			err = fmt.Errorf("validate input: %v", failed)
+			err = fmt.Errorf("validate: %v", failed)
 		}
 	}()
 	err = s.root.Validate(value)

@@ -3,10 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -19,9 +15,10 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-const codeDescription = `Runs TypeScript once, in a fresh sandbox. code is the body of an async function: input is in scope, and what it returns is the result, as JSON.
+const codeDescription = `Runs TypeScript once, in a fresh sandbox. code is the body of an async function: input is in scope, so are tools, and what it returns is the result, as JSON.
 e.g. code: "const ns: number[] = input.ns; return ns.reduce((a, b) => a + b, 0) / ns.length;", input: {"ns": [1, 2, 6]}
-There are the language, URL, TextEncoder, crypto.subtle.digest and the like, console.log (which is returned), Date, Math.random and timers. There are no imports, no network and no files; nothing stays for the next call. For what needs more, or is needed again, write an extension.`
+tools are all tools that you can call, extensions' own names first: "return (await tools.github.list_issues({ repo: 'a/b' })).length;" calls github_list_issues with the bindings that were approved for it.
+There are the language, URL, TextEncoder, crypto.subtle.digest and the like, console.log (which is returned), Date, Math.random and timers. But for tools there is nothing outside: no imports, no network, no files; nothing stays for the next call. For what needs more, or is needed again, write an extension.`
 
 type codeInput struct {
 	Code  string          `json:"code" jsonschema:"the body of an async function, in TypeScript"`
@@ -34,18 +31,20 @@ type codeOutput struct {
 	CPUMS  float64  `json:"cpu_ms" jsonschema:"processor time, in milliseconds"`
 }
 
-// The code stands on lines of its own, so that nothing but its lines has to be counted back.
-const (
-	codeName   = "code.ts"
-	codeBefore = `import { extension } from "stile"; export default extension({ tools: { run: { description: "code", input: { type: "object" }, run: async ({ input }: any, env: any) => {` + "\n"
-	codeAfter  = "\n} } } });"
-)
+const toolsBinding = "tools"
+
+// CodeBindings are the bindings that the code of code_run has, with their interfaces, as toolchain.Evaluator takes them.
+func CodeBindings() map[string]string {
+	known := extension.Known(extension.Defaults())
+	known[toolsBinding] = extension.Tools{}.Interface()
+	return known
+}
 
 func (e *endpoint) addCode() {
 	if e.options.Evaluator == nil {
 		return
 	}
-	add[codeInput, codeOutput](e, "code_run", "Run code", codeDescription, hints{readOnly: true}, (*request).runCode)
+	add[codeInput, codeOutput](e, "code_run", "Run code", codeDescription, hints{destructive: true, open: true}, (*request).runCode)
 }
 
 func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResult, error) {
@@ -59,11 +58,11 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 	if in.Input == nil {
 		in.Input = json.RawMessage("null")
 	}
-	input, err := json.Marshal(map[string]json.RawMessage{"input": in.Input})
+	toolbox, err := r.options.Manager.Toolbox(r.viewer)
 	if err != nil {
-		return nil, mistake("input is JSON")
+		return nil, err
 	}
-	env := host.Env{}
+	env := host.Env{toolsBinding: toolbox}
 	for _, b := range extension.Defaults() {
 		switch b.Grant.(type) {
 		case extension.Console:
@@ -74,37 +73,11 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 			env[b.Name] = random.System()
 		}
 	}
-	result, err := evaluator.Do(ctx, toolchain.Program{Name: codeName, Text: codeBefore + in.Code + codeAfter}, host.Request{
-		Tool: "run", Input: input, Env: env, Limits: r.options.Limits,
+	result, err := evaluator.Do(ctx, toolchain.Body(toolchain.Program{Name: "code.ts", Text: in.Code}), host.Request{
+		Tool: toolchain.BodyTool, Input: in.Input, Env: env, Limits: r.options.Limits,
 	})
 	if err != nil {
-		return nil, countBack(err, in.Code)
+		return nil, err
 	}
 	return r.answer(codeOutput{json.RawMessage(result.Output), r.logs.last(), milliseconds(result.Usage.CPU)})
-}
-
-var codeLine = regexp.MustCompile(`\b` + regexp.QuoteMeta(codeName) + `:(\d+)`)
-
-// countBack has an error name the lines of the code, without the one before it.
-func countBack(err error, code string) error {
-	last := strings.Count(code, "\n") + 1
-	line := func(n int) int { return min(max(n-1, 1), last) }
-	if failed, ok := errors.AsType[*host.GuestError](err); ok {
-		again := *failed
-		again.Failure.Stack = codeLine.ReplaceAllStringFunc(again.Failure.Stack, func(at string) string {
-			n, _ := strconv.Atoi(at[len(codeName)+1:])
-			return codeName + ":" + strconv.Itoa(line(n))
-		})
-		return &again
-	}
-	if built, ok := errors.AsType[*toolchain.BuildError](err); ok {
-		again := &toolchain.BuildError{Problems: slices.Clone(built.Problems)}
-		for i := range again.Problems {
-			if p := &again.Problems[i]; p.Line > 0 {
-				p.Line = line(p.Line)
-			}
-		}
-		return again
-	}
-	return err
 }

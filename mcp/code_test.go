@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -46,13 +47,13 @@ func TestCodeRun(t *testing.T) {
 		says             []string
 	}{
 		{"syntax", "const a = 1;\nlet b = = 2;", "source", []string{"code.ts:2:9"}},
-		{"an end that is missing", "if (true) {\nreturn 1;", "source", []string{"code.ts:2:"}},
+		{"an end that is missing", "if (true) {\nreturn 1;", "source", []string{"code.ts:3:"}},
 		{"thrown", "const f = () => {\n  throw new TypeError('no');\n};\nf();", "failed", []string{"TypeError: no", "code.ts:2:13", "code.ts:4:1"}},
 		{"an import", `const { z } = await import("zod");`, "source", []string{"cannot be imported"}},
 		{"the network", `return (await fetch("https://example.com")).status;`, "failed", []string{"fetch"}},
 		{"a loop", `for (;;);`, "limit", []string{"cpu (500ms)"}},
 		{"nothing", " ", "input", []string{"there is no code"}},
-		{"out of its body", "} } } }); throw new Error('out'); ({ a: () => { void { b: { c: 1", "source", []string{"code.ts:1:"}},
+		{"out of its body", "} } } } }); throw new Error('out'); ({ a: () => { void { b: { c: { d: 1", "source", []string{"code.ts:1:"}},
 		{"its log", "console.log('here'); throw new Error('no');", "failed", []string{"It logged:\n    info: here"}},
 	} {
 		t.Run(run.name, func(t *testing.T) {
@@ -77,6 +78,36 @@ func TestCodeRun(t *testing.T) {
 	}
 	if h.with(func(o *Options) { o.Evaluator = nil }).client().offers("code_run") {
 		t.Error("it is there though nothing runs it")
+	}
+}
+
+// Code calls the tools that its agent can call, and no others; what fails there can be caught.
+func TestCodeTools(t *testing.T) {
+	h := newHome(t, preApproved)
+	c := h.client()
+	does[writeOutput](c, "extension_write", tools("my-count", object{"kv": true}, object{
+		"add":  `env.kv.set("n", String(input.n)).then(() => env.kv.get("n")).then((n: string) => Number(n) + 1)`,
+		"fail": `(() => { throw new Error("no") })()`,
+	}))
+	other := h.person(lifecycle.Viewer{User: "tom", Agent: "bob"}, "test", nil)
+	for code, want := range map[string]string{
+		`return [await tools.my_count.add({ n: 6 }), await env.tools.call("my_count_add", { n: 1 })].join();`: "7,2",
+		`try { await tools.my_count.fail({}); return "?"; } catch (e) { return String(e); }`:                  "my_count_fail: tool failed: no",
+	} {
+		if got := fmt.Sprint(does[codeOutput](c, "code_run", object{"code": code}).Result); !strings.Contains(got, want) {
+			t.Errorf("%s: got %s", code, got)
+		}
+		if r := other.tool("code_run", object{"code": code}); strings.Contains(text(r), want) {
+			t.Errorf("another agent: %s: got %s", code, text(r))
+		}
+	}
+	for tool, err := range c.Tools(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tool.Name == "code_run" && (tool.Annotations.ReadOnlyHint || !*tool.Annotations.DestructiveHint || !*tool.Annotations.OpenWorldHint) {
+			t.Errorf("it may do what tools do, and says %+v", tool.Annotations)
+		}
 	}
 }
 

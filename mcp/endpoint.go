@@ -10,6 +10,7 @@ import (
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/host"
 )
 
 const (
@@ -100,6 +101,12 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			e.sync()
 		case "tools/call":
 			e.sync()
+			if call, ok := r.(*sdk.CallToolRequest); ok {
+				if missing := e.missing(ctx, call.Params.Name); missing != nil {
+					f, _ := explain(missing, host.Usage{})
+					return f.result(false), nil
+				}
+			}
 			var cancel context.CancelFunc
 			ctx, cancel = e.session(connection, r.GetExtra()).within(ctx, r.GetExtra())
 			defer cancel()

@@ -115,7 +115,7 @@ func explain(err error, usage host.Usage) (f failure, ok bool) {
 		f.Kind = "resting"
 	case errors.As(err, new(*host.TrapError)):
 		f.Kind = "trap"
-	case errors.As(err, new(*host.GrantError)), errors.As(err, new(*lifecycle.StateError)), errors.As(err, new(*lifecycle.PolicyError)), errors.As(err, new(*lifecycle.DigestError)):
+	case errors.As(err, new(*host.GrantError)), errors.As(err, new(*lifecycle.StateError)), errors.As(err, new(*lifecycle.PolicyError)), errors.As(err, new(*lifecycle.DigestError)), errors.As(err, new(absent)):
 		f.Kind = "refused"
 	case errors.As(err, &mistaken), errors.As(err, new(*lifecycle.NotFoundError)), errors.As(err, new(*lifecycle.UnknownToolError)), errors.As(err, new(*host.UnknownToolError)):
 		f.Kind = "input"

@@ -256,7 +256,7 @@ func (r *request) readTests(ctx context.Context, release lifecycle.Release, test
 func (r *request) remove(ctx context.Context, in removeInput) (*sdk.CallToolResult, error) {
 	release, err := r.options.Manager.Remove(ctx, r.own(), in.Extension, lifecycle.Decision{By: r.viewer.String(), Via: via, Reason: abi.PrintableCut(in.Reason, 500)})
 	if err != nil {
-		return nil, err
+		return nil, r.notOwn(ctx, in.Extension, err)
 	}
 	return r.answer(removeOutput{release.Name, release.Scope.String(), string(release.State)})
 }

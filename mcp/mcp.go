@@ -27,8 +27,8 @@ var ErrClosed = errors.New("mcp: the server is closed")
 // Options configure a Server. Manager is needed.
 type Options struct {
 	Manager *lifecycle.Manager
-	// Evaluator runs the code of code_run; it is made for the bindings of extension.Defaults. It is asked for at every call, and may
-	// take seconds at the first. Default: there is no code_run.
+	// Evaluator runs the code of code_run; it is made for [CodeBindings]. It is asked for at every call, and may take seconds at
+	// the first. Default: there is no code_run.
 	Evaluator func(context.Context) (*toolchain.Evaluator, error)
 	// Generate has a model write an extension and takes it through all stages, as lifecycle.Manager.Write does. Default: there is no
 	// extension_generate. The text of an error is shown to the model.
@@ -93,7 +93,7 @@ func New(o Options) (*Server, error) {
 // closeTime is how long a client may take to read what is sent to it when a session is closed.
 const closeTime = time.Second
 
-// Serve serves one client over a transport, such as an *mcp.StdioTransport of the SDK, until the client leaves, which is no error, or
+// Serve serves one client over a transport, such as [Lines], until the client leaves, which is no error, or
 // ctx ends, or the server is closed. Calls under way end with it. A client that takes nothing is waited for no longer than a second.
 func (s *Server) Serve(ctx context.Context, v lifecycle.Viewer, t sdk.Transport) error {
 	e, err := s.endpoint(v)

@@ -68,20 +68,24 @@ func TestPromisedOutput(t *testing.T) {
 	h := newHome(t, preApproved).with(func(o *Options) { o.MaxOutput = 500 })
 	c := h.client()
 	does[writeOutput](c, "extension_write", object{
-		"manifest": object{"name": "p", "version": "1.0.0", "description": "d", "tools": []string{"keeps", "large", "fails", "number"}},
+		"manifest": object{"name": "p", "version": "1.0.0", "description": "d", "tools": []string{"keeps", "large", "fails", "number", "breaks"}},
 		"source": `import { extension } from "stile";
 const output = { type: "object", properties: { text: { type: "string", maxLength: 100000 } }, required: ["text"] };
 export default extension({ tools: {
   keeps: { description: "d", output, run: () => ({ text: "x" }) },
   large: { description: "d", output, run: () => ({ text: "x".repeat(1000) }) },
   fails: { description: "d", output, run: () => { throw new Error("no") } },
+  breaks: { description: "d", output, run: () => ({ text: null }) },
   number: { description: "d", output: { type: "number" }, run: () => 1 },
 } });`,
 	})
-	for tool, want := range map[string]struct{ fails, structured bool }{"keeps": {false, true}, "large": {true, false}, "fails": {true, false}, "number": {false, false}} {
+	for tool, want := range map[string]struct{ fails, structured bool }{"keeps": {false, true}, "large": {true, false}, "fails": {true, false}, "number": {false, false}, "breaks": {true, false}} {
 		if r := c.tool("p_"+tool, nil); r.IsError != want.fails || (r.StructuredContent != nil) != want.structured {
 			t.Errorf("%s: got %v, %v", tool, r.IsError, r.StructuredContent)
 		}
+	}
+	if said := text(c.tool("p_breaks", nil)); !strings.Contains(said, "the tool broke its own promise") || !strings.Contains(said, "/text: got null, want string") {
+		t.Errorf("got %s", said)
 	}
 	for tool, err := range c.Tools(t.Context(), nil) {
 		if err != nil {
@@ -89,6 +93,14 @@ export default extension({ tools: {
 		}
 		if promises := tool.OutputSchema != nil; strings.HasPrefix(tool.Name, "p_") && promises == (tool.Name == "p_number") {
 			t.Errorf("%s promises %v", tool.Name, tool.OutputSchema)
+		}
+	}
+	_ = c.Close()
+	h.close() // which writes what was counted
+	h.open()
+	for _, s := range does[statsOutput](h.client(), "extension_stats", object{}).Tools {
+		if s.Name == "p_breaks" && (s.Calls != 2 || s.Failures != 2) {
+			t.Errorf("got %+v", s)
 		}
 	}
 }

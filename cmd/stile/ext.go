@@ -17,6 +17,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/mcp"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -207,7 +208,7 @@ func (e *extensions) evaluator(ctx context.Context) (*toolchain.Evaluator, error
 	if err != nil {
 		return nil, err
 	}
-	e.evaluated, err = t.Evaluator(ctx, extension.Known(extension.Defaults()))
+	e.evaluated, err = t.Evaluator(ctx, mcp.CodeBindings())
 	return e.evaluated, err
 }
 

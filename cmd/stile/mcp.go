@@ -3,9 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -48,7 +47,7 @@ func (c *mcpCommand) Run(ctx context.Context, s *streams) (err error) {
 		gate.drain(c.Drain)
 		cancel()
 	})()
-	err = server.Serve(whole, v, gatedTransport{&sdk.StdioTransport{}, gate})
+	err = server.Serve(whole, v, gatedTransport{mcp.Lines(os.Stdin, os.Stdout), gate})
 	if whole.Err() != nil { // in good order
 		return nil
 	}

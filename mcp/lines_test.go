@@ -1,0 +1,111 @@
+package mcp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+const (
+	initializeLine = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+	pingLine       = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+)
+
+// A line that is no message is answered, and the connection goes on.
+func TestLines(t *testing.T) {
+	h := newHome(t, `{}`)
+	for _, bad := range []struct {
+		name, line string
+		code       int
+	}{
+		{"garbage", "garbage", -32700},
+		{"an end that is missing", `{"jsonrpc":"2.0"`, -32700},
+		{"two messages", pingLine + pingLine, -32700},
+		{"bytes", "\x00\xff", -32700},
+		{"nested deep", strings.Repeat("[", 1<<20), -32700},
+		{"an empty list", "[]", -32600},
+		{"a list", "[" + pingLine + "]", -32600},
+		{"null", "null", -32600},
+		{"a number", "7", -32600},
+		{"an object", "{}", -32600},
+		{"another version", `{"jsonrpc":"1.0","id":2,"method":"ping"}`, -32600},
+		{"a number that is none", `{"jsonrpc":"2.0","id":{},"method":"ping"}`, -32600},
+		{"a method that is none", `{"jsonrpc":"2.0","id":2,"method":7}`, -32600},
+		{"too long", `"` + strings.Repeat("x", maxLine) + `"`, -32600},
+	} {
+		for _, before := range []string{"", initializeLine + "\n"} { // in one burst with it, before and after
+			t.Run(fmt.Sprintf("%s/%t", bad.name, before == ""), func(t *testing.T) {
+				in, client := io.Pipe()
+				answers, out := io.Pipe()
+				served := make(chan error, 1)
+				go func() {
+					served <- h.server.Serve(context.WithoutCancel(t.Context()), alice, Lines(in, out))
+					_ = out.Close()
+				}()
+				lines := before + bad.line + "\r\n\n"
+				if before == "" {
+					lines += initializeLine + "\n"
+				}
+				go func() { _, _ = io.WriteString(client, lines+pingLine+"\n") }()
+				refused := 0
+				d := json.NewDecoder(bufio.NewReader(answers))
+				for left := 3; left > 0; left-- {
+					var a struct {
+						ID    *int
+						Error *struct{ Code int }
+					}
+					if err := d.Decode(&a); err != nil {
+						t.Fatal(err)
+					}
+					switch {
+					case a.ID == nil && a.Error != nil && a.Error.Code == bad.code:
+						refused++
+					case a.ID == nil || a.Error != nil:
+						t.Errorf("got %+v", a)
+					}
+				}
+				if refused != 1 {
+					t.Errorf("%d refusals", refused)
+				}
+				_ = client.Close()
+				_, _ = io.Copy(io.Discard, answers)
+				if err := <-served; err != nil {
+					t.Errorf("serve: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// Whatever is sent, what passes is one message a line.
+func FuzzLines(f *testing.F) {
+	for _, s := range []string{pingLine, "garbage\n" + pingLine + "\r\n", "[]", "{}\n\n", "\"\\n\"\n", pingLine + " " + pingLine} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var refused strings.Builder
+		r := &lineReader{lines: bufio.NewReaderSize(strings.NewReader(string(in)), 16), refuse: &refused}
+		passed, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(passed)) {
+			if bad := checkLine([]byte(strings.TrimSuffix(line, "\n"))); bad != nil {
+				t.Errorf("%q passed: %v", line, bad)
+			}
+		}
+		given := 0
+		for line := range strings.Lines(string(in)) {
+			if strings.TrimSpace(line) != "" {
+				given++
+			}
+		}
+		if got := strings.Count(string(passed), "\n") + strings.Count(refused.String(), "\n"); got > given {
+			t.Errorf("%d messages and refusals of %d lines", got, given)
+		}
+	})
+}
