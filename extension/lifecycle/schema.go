@@ -99,6 +99,8 @@ CREATE INDEX audit_build ON audit (entry->>'scope', at) WHERE entry->>'kind' IN 
 -- What callers got wrong counted against the tools. Of calls that are not kept any more nothing is known.
 UPDATE usage SET failures = failures - (SELECT count(*) FROM call WHERE call.scope = usage.scope AND call.extension = usage.extension
 	AND call.tool = usage.tool AND outcome IN ('input', 'revoked', 'cancelled', 'fault'));
+`, `
+ALTER TABLE release ADD COLUMN signer TEXT NOT NULL DEFAULT '';
 `}}
 
 // digestOf is the SHA-256 of data in hex.

@@ -249,7 +249,7 @@ func TestScopes(t *testing.T) {
 		t.Errorf("got %+v, %v", list, err)
 	}
 	r, err := m.Promote(t.Context(), own, extension.Scope{Kind: extension.User, Owner: "tom"}, "answer", "agent:a", "test")
-	if err != nil || r.State != Pending {
+	if err != nil || r.State != Pending || r.Reason != "promoted from agent:a" {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	approve(t, m, r)
