@@ -136,7 +136,10 @@ func (m *Manager) releasesWhere(ctx context.Context, query string, args ...any) 
 				return err
 			}
 			r, err := scanRelease(row.Scan)
-			if err != nil {
+			if errors.As(err, new(*DamagedError)) {
+				m.unreadable(r.ID, err)
+				continue
+			} else if err != nil {
 				return err
 			}
 			all = append(all, r)

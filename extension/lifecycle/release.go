@@ -52,7 +52,7 @@ func (e *DigestError) Error() string {
 
 const releaseColumns = `id, scope, name, digest, state, author, signer, asked, decided, decider, line, reason, quarantine`
 
-// scanRelease reads releaseColumns.
+// scanRelease reads releaseColumns. A row that is not as it was put there is a *[DamagedError].
 func scanRelease(scan func(...any) error) (r Release, err error) {
 	var scope string
 	var asked int64
@@ -64,7 +64,9 @@ func scanRelease(scan func(...any) error) (r Release, err error) {
 	if decided.Valid {
 		r.Decided = time.UnixMilli(decided.Int64)
 	}
-	r.Scope, err = extension.ParseScope(scope)
+	if r.Scope, err = extension.ParseScope(scope); err != nil {
+		err = &DamagedError{fmt.Sprintf("request %d", r.ID), err.Error()}
+	}
 	return r, err
 }
 

@@ -132,7 +132,7 @@ func object(ctx context.Context, c *sqlite.Conn, digest string) ([]byte, error) 
 
 // DamagedError is a part of the store that is not what was put there.
 type DamagedError struct {
-	// Digest names the part.
+	// Digest names the part: its SHA-256 in hex, or "request" and the number of a release.
 	Digest string
 	Reason string
 }

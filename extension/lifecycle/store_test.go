@@ -446,3 +446,18 @@ export function area(width: number, height: number = 2): number { return z.numbe
 		t.Errorf("got %v", err)
 	}
 }
+
+// A release that cannot be read hides no other one.
+func TestReleaseOfNoScope(t *testing.T) {
+	m := newHome(t).open()
+	for _, name := range []string{"bad", "good"} {
+		write(t, m, draft(name+"-asked", "1", ""))
+		write(t, m, draft(name+"-asked", "2", `{"kv": true}`))
+	}
+	alter(t, m, "UPDATE release SET scope = 'nobody' WHERE name = 'bad-asked'")
+	for _, list := range []func(context.Context) ([]Release, error){m.Pending, m.Active} {
+		if all, err := list(t.Context()); err != nil || len(all) != 1 || all[0].Name != "good-asked" {
+			t.Errorf("got %+v, %v", all, err)
+		}
+	}
+}
