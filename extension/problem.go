@@ -19,11 +19,11 @@ type Problem struct {
 	Snippet string `json:"snippet,omitempty"`
 }
 
-// String is the problem as text for people, on several lines when it has a snippet.
+// String is the problem as text for people, on several lines when it has a snippet. The file is printable and on one line.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
-		b.WriteString(p.File)
+		b.WriteString(oneLine(p.File))
 		if p.Line > 0 {
 			fmt.Fprintf(&b, ":%d", p.Line)
 		}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/pack"
@@ -167,10 +166,10 @@ func (c *extImport) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return err
 		}
-		if err := c.verify(s, p, signatures, trusted); err != nil {
+		var d lifecycle.Draft
+		if d.Signer, err = c.verify(s, p, signatures, trusted); err != nil {
 			return err
 		}
-		var d lifecycle.Draft
 		if err := c.fill(e, &d); err != nil {
 			return err
 		}
@@ -213,16 +212,17 @@ func (c *extImport) read(ctx context.Context, s *streams, e *extensions) (*pack.
 	return p, signatures, nil
 }
 
-// verify says who signed a pack.
-func (c *extImport) verify(s *streams, p *pack.Pack, signatures []pack.Signature, trusted []ed25519.PublicKey) error {
+// verify says who signed a pack; nobody, when nobody's signature was asked for.
+func (c *extImport) verify(s *streams, p *pack.Pack, signatures []pack.Signature, trusted []ed25519.PublicKey) (signer string, err error) {
 	if len(trusted) == 0 {
 		s.say("stile: nobody's signature was asked for: --trust names whose")
-		return nil
+		return "", nil
 	}
-	signer, err := pack.Verify(p, signatures, trusted)
+	by, err := pack.Verify(p, signatures, trusted)
 	if err != nil {
-		return &untrustedError{fmt.Errorf("%s has no signature of a trusted key: %w", c.File, err)}
+		return "", &untrustedError{fmt.Errorf("%s has no signature of a trusted key: %w", c.File, err)}
 	}
-	s.say("stile: signed by %s on %s", abi.Printable(signer.Who), signer.When.UTC().Format(time.RFC3339))
-	return nil
+	signer = fmt.Sprintf("%s on %s", line(by.Who, 200), by.When.UTC().Format(time.RFC3339))
+	s.say("stile: signed by %s", signer)
+	return signer, nil
 }

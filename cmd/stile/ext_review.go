@@ -38,6 +38,12 @@ func versionText(r lifecycle.Review) string {
 		{"request", fmt.Sprintf("%d, %s, by %s on %s", r.Release.ID, r.Release.State, line(r.Release.Author, 80), r.Release.Asked.UTC().Format(time.RFC3339))},
 		{"digest", r.Release.Digest},
 	}
+	if r.Release.Reason != "" {
+		rows = append(rows, []string{"reason", line(r.Release.Reason, 500)})
+	}
+	if r.Release.Signer != "" {
+		rows = append(rows, []string{"signed by", line(r.Release.Signer, 500)})
+	}
 	if len(v.Manifest.Tags) > 0 {
 		rows = append(rows, []string{"tags", tagsText(v.Manifest.Tags)})
 	}
@@ -224,6 +230,7 @@ func statsText(indent string, tools []lifecycle.ToolState) string {
 // reviewJSON is a release with all that stile ext show and diff say of it.
 type reviewJSON struct {
 	Release     releaseJSON        `json:"release"`
+	Signer      string             `json:"signer,omitempty"`
 	Version     string             `json:"version"`
 	Description string             `json:"description"`
 	Tags        []string           `json:"tags"`
@@ -240,7 +247,7 @@ type reviewJSON struct {
 
 func reviewOf(r lifecycle.Review, states []lifecycle.ToolState) reviewJSON {
 	j := reviewJSON{
-		Release: releaseOf(r.Release), Version: r.Version.Manifest.Version, Description: r.Version.Manifest.Description, Tags: append([]string{}, r.Version.Manifest.Tags...), May: []string{},
+		Release: releaseOf(r.Release), Signer: abi.Printable(r.Release.Signer), Version: r.Version.Manifest.Version, Description: r.Version.Manifest.Description, Tags: append([]string{}, r.Version.Manifest.Tags...), May: []string{},
 		Changes: append([]extension.Change{}, r.Changes...), Cut: append([]extension.Change{}, r.Cut...), Tools: toolsOf(r.Version.Tools),
 		States: extensionOf(lifecycle.Extension{Tools: states}).Tools, Packages: append([]npm.Package{}, r.Version.Packages...), Report: r.Version.Report, Component: r.Version.Component,
 	}

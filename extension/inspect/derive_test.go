@@ -336,7 +336,11 @@ func TestDeriveRefuses(t *testing.T) {
 		{"export import a = b.c", `a.ts:1:1: what this exports cannot be told`},
 		{"x = {} / 1; '/'\nexport function f() {}", `a.ts:1:8: from here on this file can be read in more than one way`},
 		{"export function f() { return '", `a.ts:1:31: from here on`},
-		{"export function f(", `a.ts:1:19: from here on`},
+		{"export function f(", `a.ts:1:19: the brackets do not match: "(" in line 1, which is closed by the end of the file in line 1; write ")" before it`},
+		{"export function f(a: string) {\n  return a.toUppercase( }\n", `a.ts:2:25: the brackets do not match: "(" in line 2, which is closed by "}" in line 2; write ")" before it`},
+		{"export function f() { return [\n1, 2)\n}", `a.ts:2:5: the brackets do not match: "[" in line 1, which is closed by ")" in line 2; write "]" before it`},
+		{"export function f() {\n return `${a)}` }", "a.ts:2:13: the brackets do not match: \"${\" in line 2, which is closed by \")\" in line 2; write \"}\" before it"},
+		{"export function f() {}\n}", `a.ts:2:1: the brackets do not match: "}" in line 2, which closes nothing; write it without this one`},
 	} {
 		refuses(t, tree("a.ts", tt.text), "a.ts", tt.want)
 	}

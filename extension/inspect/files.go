@@ -76,6 +76,10 @@ func (m *module) doubtful() *extension.Problem {
 	if m.unclear == "" {
 		return nil
 	}
+	if m.mend != "" {
+		p := m.problem(m.unclearAt, "the brackets do not match: "+m.unclear, m.mend)
+		return &p
+	}
 	p := m.problem(m.unclearAt, "from here on this file can be read in more than one way, because of "+m.unclear, "it in another way, or a default export with the schemas of the tools")
 	return &p
 }

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -45,7 +46,8 @@ type source struct {
 	// unclear is why not all can be told, and unclearAt where that begins; empty when all is certain.
 	unclear   string
 	unclearAt int
-	brackets  int // how deep brackets nest
+	mend      string // what to write instead, when unclear is about brackets that do not match
+	brackets  int    // how deep brackets nest
 	lines     []int32
 	last      Place // of lastAt, the last place that was asked for
 	lastAt    int
@@ -112,8 +114,10 @@ func lex(name, text string, jsx bool) *source {
 		l.token(jsx)
 		l.newline, l.doc = false, span{}
 	}
+	if len(l.open) > 0 {
+		l.mismatch("the end of the file")
+	}
 	for _, b := range l.open {
-		l.doubt("a bracket that is not closed")
 		l.tokens[b.token].match = int32(len(l.tokens))
 	}
 	return l.source
@@ -126,6 +130,27 @@ func (s *source) doubt(why string, at int) {
 	if s.unclear == "" {
 		s.unclear, s.unclearAt = why, min(at, len(s.text))
 	}
+}
+
+// mismatch notes that what stands here closes nothing, or something else than was opened last.
+func (l *lexer) mismatch(here string) {
+	if l.unclear != "" {
+		return // what was opened is not certain
+	}
+	line, _ := l.line(l.at)
+	if len(l.open) == 0 {
+		l.mend = "it without this one, or with the one that it closes"
+		l.doubt(fmt.Sprintf("%s in line %d, which closes nothing", here, line))
+		return
+	}
+	b := l.open[len(l.open)-1]
+	opened, _ := l.line(int(l.tokens[b.token].start))
+	text := string(b.text)
+	if b.text == '`' {
+		text = "${"
+	}
+	l.mend = fmt.Sprintf(`"%c" before it`, closing(b.text))
+	l.doubt(fmt.Sprintf(`"%s" in line %d, which is closed by %s in line %d`, text, opened, here, line))
 }
 
 func (l *lexer) token(jsx bool) {
@@ -181,7 +206,7 @@ func (l *lexer) push(text byte, after meaning) {
 func (l *lexer) close(c byte) {
 	start := l.at
 	if len(l.open) == 0 || closing(l.open[len(l.open)-1].text) != c {
-		l.doubt("a bracket that was not opened")
+		l.mismatch(`"` + string(c) + `"`)
 		l.at++
 		l.add(mark, start, unsure)
 		return

@@ -34,6 +34,8 @@ type Entry struct {
 	// Tool and Outcome are of a call.
 	Tool    string `json:"tool,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
+	// Signer is who signed what was imported, made printable.
+	Signer string `json:"signer,omitempty"`
 	// Reason is what was said, made printable.
 	Reason string `json:"reason,omitempty"`
 }
@@ -61,7 +63,7 @@ func audit(ctx context.Context, c *sqlite.Conn, now time.Time, entries ...Entry)
 		return err
 	}
 	for _, e := range entries {
-		e.By, e.Via, e.Reason = cut(e.By), cut(e.Via), cut(e.Reason)
+		e.By, e.Via, e.Signer, e.Reason = cut(e.By), cut(e.Via), cut(e.Signer), cut(e.Reason)
 		text, err := entryText(e)
 		if err != nil {
 			return fmt.Errorf("encode an entry of the audit log: %w", err)

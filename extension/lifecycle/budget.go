@@ -16,15 +16,23 @@ type BudgetError struct {
 	// Budget is "builds an hour" or "extensions in a scope".
 	Budget string
 	Limit  int
+	// Field is the field of policy.json that sets the limit.
+	Field string
+	// Next is when there may be one more; zero where no time brings that.
+	Next time.Time
 }
 
 // Error implements error.
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("the limit of %d %s is reached", e.Limit, e.Budget)
+	until := "something is removed"
+	if !e.Next.IsZero() {
+		until = e.Next.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("the limit of %d %s is reached until %s; it is %s in policy.json", e.Limit, e.Budget, until, e.Field)
 }
 
-// checkBudget counts what was written in the scope in the last hour, what was refused included, and what is being written here until
-// done is called.
+// checkBudget counts what was built in the scope in the last hour, what was refused then included, and what is being written here until
+// done is called. What was refused before it was built costs nothing.
 func (m *Manager) checkBudget(ctx context.Context, d Draft) (done func(), err error) {
 	m.mu.Lock()
 	m.building[d.Scope]++
@@ -41,14 +49,30 @@ func (m *Manager) checkBudget(ctx context.Context, d Draft) (done func(), err er
 	if limit == 0 {
 		return done, nil
 	}
+	now := m.options.Now()
+	var built []int64 // the oldest first
 	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
 		// What a clock that ran ahead wrote counts when its time comes.
-		const query = `SELECT count(*) + ? FROM audit WHERE entry->>'scope' = ? AND at > ? AND at <= ? AND entry->>'kind' IN ('write', 'refuse')`
-		now := m.options.Now()
-		return c.Row(ctx, query, builds, d.Scope.String(), now.Add(-time.Hour).UnixMilli(), now.UnixMilli()).Scan(&builds)
+		const query = `SELECT at FROM audit WHERE entry->>'scope' = ? AND at > ? AND at <= ? AND entry->>'kind' IN ('write', 'refuse')
+			AND NOT (entry->>'kind' = 'refuse' AND entry->>'reason' GLOB ?) ORDER BY at`
+		for row, err := range c.Rows(ctx, query, d.Scope.String(), now.Add(-time.Hour).UnixMilli(), now.UnixMilli(), string(extension.StageValidate)+": *") {
+			if err != nil {
+				return err
+			}
+			var at int64
+			if err := row.Scan(&at); err != nil {
+				return err
+			}
+			built = append(built, at)
+		}
+		return nil
 	})
-	if err == nil && builds > limit {
-		err = &BudgetError{"builds an hour", limit}
+	if over := len(built) + builds - limit; err == nil && over > 0 {
+		last := now // of those that have to be an hour old
+		if over <= len(built) {
+			last = time.UnixMilli(built[over-1])
+		}
+		err = &BudgetError{Budget: "builds an hour", Limit: limit, Field: "limits.buildsPerHour", Next: last.Add(time.Hour)}
 	}
 	if err != nil {
 		done()
@@ -66,7 +90,7 @@ func (m *Manager) checkRoom(ctx context.Context, c *sqlite.Conn, scope extension
 	const query = "SELECT count(DISTINCT name) FROM release WHERE scope = ? AND name != ? AND state IN ('active', 'pending')"
 	err := c.Row(ctx, query, scope.String(), name).Scan(&others)
 	if err == nil && others >= limit {
-		err = &BudgetError{"extensions in a scope", limit}
+		err = &BudgetError{Budget: "extensions in a scope", Limit: limit, Field: "limits.extensionsPerScope"}
 	}
 	return err
 }

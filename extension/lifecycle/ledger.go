@@ -95,13 +95,13 @@ func (m *Manager) writeCalls(ctx context.Context, batch []used) error {
 			if err != nil {
 				return err
 			}
-			failed := 0
-			if u.outcome != "ok" {
-				failed = 1
+			failed, message := 0, ""
+			if toolFailed(u.outcome) {
+				failed, message = 1, u.message
 			}
 			const count = `INSERT INTO usage VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET
 				calls = calls + 1, failures = failures + ?4, last_used = max(last_used, ?5), last_error = CASE ?6 WHEN '' THEN last_error ELSE ?6 END`
-			if _, err := c.Exec(ctx, count, u.scope, u.extension, u.tool, failed, u.started.UnixMilli(), u.message); err != nil {
+			if _, err := c.Exec(ctx, count, u.scope, u.extension, u.tool, failed, u.started.UnixMilli(), message); err != nil {
 				return err
 			}
 			const forget = `DELETE FROM call WHERE scope = ?1 AND extension = ?2 AND tool = ?3 AND id <=
@@ -137,6 +137,7 @@ func outcome(err error) string {
 	var limit *host.LimitError
 	var trap *host.TrapError
 	var grant *host.GrantError
+	var definition *host.DefinitionError
 	var revoked *RevokedError
 	switch {
 	case err == nil:
@@ -151,12 +152,25 @@ func outcome(err error) string {
 		return "limit"
 	case errors.As(err, &trap):
 		return "trap"
+	case errors.As(err, &definition):
+		return "definition"
 	case errors.As(err, &grant), errors.As(err, &revoked):
 		return "revoked"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "cancelled"
 	default:
 		return "fault"
+	}
+}
+
+// toolFailed says whether an outcome counts against the tool. What a caller got wrong or gave up, what a person took back and what the
+// host failed at do not.
+func toolFailed(outcome string) bool {
+	switch outcome {
+	case "failed", "denied", "limit", "trap", "definition":
+		return true
+	default:
+		return false
 	}
 }
 
@@ -197,10 +211,10 @@ func (b *breaker) check(now time.Time, tool string) error {
 func (b *breaker) count(now time.Time, limits policy.Limits, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch outcome(err) {
-	case "ok":
+	switch how := outcome(err); {
+	case how == "ok":
 		b.failures = 0
-	case "failed", "limit", "trap":
+	case toolFailed(how):
 		if b.failures++; b.failures >= limits.FailuresBeforeBreak {
 			b.until = now.Add(limits.BreakFor)
 		}

@@ -136,7 +136,10 @@ func (m *Manager) releasesWhere(ctx context.Context, query string, args ...any) 
 				return err
 			}
 			r, err := scanRelease(row.Scan)
-			if err != nil {
+			if errors.As(err, new(*DamagedError)) {
+				m.unreadable(r.ID, err)
+				continue
+			} else if err != nil {
 				return err
 			}
 			all = append(all, r)
@@ -228,11 +231,12 @@ func wholeDigest(ctx context.Context, c *sqlite.Conn, start string) (digest stri
 
 // Stats is how a tool does.
 type Stats struct {
+	// Calls are all, and Failures those that failed by the tool's own doing: a call with bad input is none, nor one that was given up.
 	Calls, Failures int64
 	// P50 and P95 are of its last calls, at most 1,000.
 	P50, P95  time.Duration
 	LastUsed  time.Time // zero when it never was
-	LastError string
+	LastError string    // of the last failure
 }
 
 // ErrorRate is the part of the calls that failed, from 0 to 1.
@@ -243,7 +247,7 @@ func (s Stats) ErrorRate() float64 {
 	return float64(s.Failures) / float64(s.Calls)
 }
 
-// Score is how good a tool is, from 0 to 100: the part of its calls that succeed, as if two more had been made of which one failed, so
+// Score is how good a tool is, from 0 to 100: the part of its calls that do not fail, as if two more had been made of which one failed, so
 // that few calls say little.
 func (s Stats) Score() int {
 	return int(100 * float64(s.Calls-s.Failures+1) / float64(s.Calls+2))

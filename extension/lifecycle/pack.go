@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -13,12 +14,12 @@ import (
 )
 
 // Export returns a version as a pack, which other stores can take.
-func (m *Manager) Export(ctx context.Context, digest string) (*pack.Pack, error) {
+func (m *Manager) Export(ctx context.Context, digest string) (p *pack.Pack, err error) {
 	v, err := m.Version(ctx, digest)
 	if err != nil {
 		return nil, err
 	}
-	p := &pack.Pack{Manifest: v.manifest, Files: maps.Clone(v.Files), Entry: v.Entry, Lock: v.Lock}
+	p = &pack.Pack{Manifest: v.manifest, Files: maps.Clone(v.Files), Entry: v.Entry, Lock: v.Lock}
 	err = m.db.Read(ctx, func(c *sqlite.Conn) (err error) { p.Component, err = object(ctx, c, v.Component); return err })
 	if err != nil {
 		return nil, err
@@ -32,6 +33,11 @@ func (m *Manager) Export(ctx context.Context, digest string) (*pack.Pack, error)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err = errors.Join(err, component.Close()); err != nil {
+			p = nil
+		}
+	}()
 	var meta toolchain.Meta
 	if section := component.Section("stile:meta"); section != nil {
 		if err := json.Unmarshal(section, &meta); err != nil {
@@ -39,9 +45,6 @@ func (m *Manager) Export(ctx context.Context, digest string) (*pack.Pack, error)
 		}
 	}
 	p.Engine = meta.Engine
-	if err := component.Close(); err != nil {
-		return nil, err
-	}
 	if p.Definitions, err = json.Marshal(v.Tools); err != nil {
 		return nil, fmt.Errorf("encode the tools: %w", err)
 	}

@@ -2,8 +2,10 @@ package lifecycle
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/pack"
 )
 
@@ -25,15 +27,37 @@ func TestExportAndImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := newHome(t).open()
-	got, err := to.Import(t.Context(), read, Draft{Scope: own, Author: "agent:a", Via: "test"})
+	d := Draft{Scope: own, Author: "agent:a", Via: "test", Signer: "tom\x1b\n" + strings.Repeat("m", 1000)}
+	got, err := to.Import(t.Context(), read, d)
 	if err != nil {
 		t.Fatal(err)
+	}
+	signer := got.Release.Signer
+	if !strings.HasPrefix(signer, "tom") || strings.ContainsAny(signer, "\x1b\n") || len(signer) > 600 {
+		t.Errorf("signed by %q", signer)
+	}
+	if log, err := to.Audit(t.Context(), 1); err != nil || log[0].Kind != "write" || log[0].Signer != signer {
+		t.Errorf("got %+v, %v", log, err)
+	}
+	// Who writes the same without a signature does not take it away.
+	d.Signer = ""
+	if got, err = to.Import(t.Context(), read, d); err != nil {
+		t.Fatal(err)
+	}
+	if review, err := to.Review(t.Context(), got.Release.ID); err != nil || review.Release.Signer != signer {
+		t.Errorf("got %+v, %v", review.Release, err)
 	}
 	if got.Version.Digest != w.Version.Digest || got.Version.Component != w.Version.Component || got.Release.State != Pending {
 		t.Errorf("got %+v", got.Release)
 	}
 	approve(t, to, got.Release)
 	says(t, to, "notes_get", "1")
+	if _, _, err := to.VerifyAudit(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if r, err := to.Promote(t.Context(), own, extension.Scope{Kind: extension.Shared}, "notes", "agent:a", "test"); err != nil || !strings.HasPrefix(r.Signer, signer[:400]) {
+		t.Errorf("got %+v, %v", r, err)
+	}
 }
 
 // The component of a pack is not what runs: its source is.

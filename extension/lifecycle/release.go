@@ -50,21 +50,23 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("request %d is of another version than the one that was shown", e.Release)
 }
 
-const releaseColumns = `id, scope, name, digest, state, author, asked, decided, decider, line, reason, quarantine`
+const releaseColumns = `id, scope, name, digest, state, author, signer, asked, decided, decider, line, reason, quarantine`
 
-// scanRelease reads releaseColumns.
+// scanRelease reads releaseColumns. A row that is not as it was put there is a *[DamagedError].
 func scanRelease(scan func(...any) error) (r Release, err error) {
 	var scope string
 	var asked int64
 	var decided sql.NullInt64
-	if err := scan(&r.ID, &scope, &r.Name, &r.Digest, &r.State, &r.Author, &asked, &decided, &r.By, &r.Line, &r.Reason, &r.Quarantine); err != nil {
+	if err := scan(&r.ID, &scope, &r.Name, &r.Digest, &r.State, &r.Author, &r.Signer, &asked, &decided, &r.By, &r.Line, &r.Reason, &r.Quarantine); err != nil {
 		return r, err
 	}
 	r.Asked = time.UnixMilli(asked)
 	if decided.Valid {
 		r.Decided = time.UnixMilli(decided.Int64)
 	}
-	r.Scope, err = extension.ParseScope(scope)
+	if r.Scope, err = extension.ParseScope(scope); err != nil {
+		err = &DamagedError{fmt.Sprintf("request %d", r.ID), err.Error()}
+	}
 	return r, err
 }
 
@@ -134,14 +136,21 @@ func refusedBefore(ctx context.Context, c *sqlite.Conn, r Release) (refused bool
 func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, now time.Time) (r Release, err error) {
 	if pending, err := releaseIn(ctx, c, d.Scope, v.Manifest.Name, Pending); err == nil {
 		if pending.Digest == v.Digest {
-			return pending, audit(ctx, c, now, written(d, v, pending.ID))
+			const query = "UPDATE release SET signer = ifnull(nullif(?, ''), signer), reason = ifnull(nullif(?, ''), reason) WHERE id = ?"
+			if _, err := c.Exec(ctx, query, cut(d.Signer), cut(d.reason), pending.ID); err != nil {
+				return r, err
+			}
+			if err := audit(ctx, c, now, written(d, v, pending.ID)); err != nil {
+				return r, err
+			}
+			return releaseByID(ctx, c, pending.ID)
 		}
 		if _, err := c.Exec(ctx, "UPDATE release SET state = ?, decided = ?, decider = ? WHERE id = ?", Withdrawn, now.UnixMilli(), d.Author, pending.ID); err != nil {
 			return r, err
 		}
 	}
-	result, err := c.Exec(ctx, "INSERT INTO release (scope, name, digest, state, author, asked) VALUES (?, ?, ?, ?, ?, ?)",
-		d.Scope.String(), v.Manifest.Name, v.Digest, Pending, d.Author, now.UnixMilli())
+	result, err := c.Exec(ctx, "INSERT INTO release (scope, name, digest, state, author, signer, reason, asked) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		d.Scope.String(), v.Manifest.Name, v.Digest, Pending, d.Author, cut(d.Signer), cut(d.reason), now.UnixMilli())
 	if err != nil {
 		return r, err
 	}
@@ -165,7 +174,10 @@ func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, 
 
 // written is the entry of a draft that passed all stages, also of one that changes nothing: it was built.
 func written(d Draft, v *Version, release int64) Entry {
-	return Entry{Kind: "write", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Extension: v.Manifest.Name, Release: release, Digest: v.Digest}
+	return Entry{
+		Kind: "write", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Extension: v.Manifest.Name, Release: release, Digest: v.Digest,
+		Signer: d.Signer, Reason: d.reason,
+	}
 }
 
 // activate puts a release in the place of the active one.
@@ -332,7 +344,7 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 		if err := errors.Join(m.allowed(scope, v), checkNames(ctx, c, v.Manifest), m.checkRoom(ctx, c, scope, name)); err != nil {
 			return before, err
 		}
-		r, err := m.ask(ctx, c, Draft{Scope: scope, Author: d.By, Via: d.Via}, v, m.options.Now())
+		r, err := m.ask(ctx, c, Draft{Scope: scope, Author: d.By, Via: d.Via, Signer: before.Signer}, v, m.options.Now())
 		if err != nil {
 			return r, err
 		}
@@ -340,7 +352,8 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 	})
 }
 
-// Promote asks for the active version of an extension in a wider scope. A person approves it.
+// Promote asks for the active version of an extension in a wider scope. A person approves it, also when it is gone in the narrower one
+// by then; the reason of the release says where it came from.
 func (m *Manager) Promote(ctx context.Context, from, to extension.Scope, name, author, via string) (Release, error) {
 	if _, err := extension.ParseScope(author); err != nil {
 		return Release{}, fmt.Errorf("author: %w", err)
@@ -360,7 +373,8 @@ func (m *Manager) Promote(ctx context.Context, from, to extension.Scope, name, a
 		if err := m.checkRoom(ctx, c, to, name); err != nil {
 			return r, err
 		}
-		return m.ask(ctx, c, Draft{Scope: to, Author: author, Via: via}, v, m.options.Now())
+		d := Draft{Scope: to, Author: author, Via: via, Signer: r.Signer, reason: "promoted from " + from.String()}
+		return m.ask(ctx, c, d, v, m.options.Now())
 	})
 }
 

@@ -95,6 +95,12 @@ INSERT INTO head VALUES (1, 0, 0, zeroblob(32));
 `, `
 CREATE INDEX tool_name ON tool (full_name);
 CREATE INDEX audit_build ON audit (entry->>'scope', at) WHERE entry->>'kind' IN ('write', 'refuse');
+`, `
+-- What callers got wrong counted against the tools. Of calls that are not kept any more nothing is known.
+UPDATE usage SET failures = failures - (SELECT count(*) FROM call WHERE call.scope = usage.scope AND call.extension = usage.extension
+	AND call.tool = usage.tool AND outcome IN ('input', 'revoked', 'cancelled', 'fault'));
+`, `
+ALTER TABLE release ADD COLUMN signer TEXT NOT NULL DEFAULT '';
 `}}
 
 // digestOf is the SHA-256 of data in hex.
@@ -126,7 +132,7 @@ func object(ctx context.Context, c *sqlite.Conn, digest string) ([]byte, error) 
 
 // DamagedError is a part of the store that is not what was put there.
 type DamagedError struct {
-	// Digest names the part.
+	// Digest names the part: its SHA-256 in hex, or "request" and the number of a release.
 	Digest string
 	Reason string
 }

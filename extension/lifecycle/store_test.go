@@ -249,7 +249,7 @@ func TestScopes(t *testing.T) {
 		t.Errorf("got %+v, %v", list, err)
 	}
 	r, err := m.Promote(t.Context(), own, extension.Scope{Kind: extension.User, Owner: "tom"}, "answer", "agent:a", "test")
-	if err != nil || r.State != Pending {
+	if err != nil || r.State != Pending || r.Reason != "promoted from agent:a" {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	approve(t, m, r)
@@ -444,5 +444,20 @@ export function area(width: number, height: number = 2): number { return z.numbe
 	problems := (*extension.ProblemsError)(nil)
 	if _, err := m.Write(t.Context(), d); !errors.As(err, &problems) || problems.Problems[0].Line != 1 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A release that cannot be read hides no other one.
+func TestReleaseOfNoScope(t *testing.T) {
+	m := newHome(t).open()
+	for _, name := range []string{"bad", "good"} {
+		write(t, m, draft(name+"-asked", "1", ""))
+		write(t, m, draft(name+"-asked", "2", `{"kv": true}`))
+	}
+	alter(t, m, "UPDATE release SET scope = 'nobody' WHERE name = 'bad-asked'")
+	for _, list := range []func(context.Context) ([]Release, error){m.Pending, m.Active} {
+		if all, err := list(t.Context()); err != nil || len(all) != 1 || all[0].Name != "good-asked" {
+			t.Errorf("got %+v, %v", all, err)
+		}
 	}
 }

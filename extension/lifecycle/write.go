@@ -40,12 +40,15 @@ type Draft struct {
 	Entry string
 	// Author is who wrote it, in the form of a scope: "agent:claude" or "user:tom"; Via the way it came.
 	Author, Via string
+	// Signer is who signed what is imported, as far as the caller checked that; empty when nobody did. Whoever approves sees it.
+	Signer string
 	// AllowFresh has npm packages accepted that are younger than the policy says. Only a person sets it.
 	AllowFresh bool
 	// Progress, when not nil, is told each stage as it begins.
 	Progress func(extension.Stage)
 
-	lock []byte // of a pack
+	lock   []byte // of a pack
+	reason string // why it is asked for, where that is known
 }
 
 // Release is a version in a scope, and what became of it.
@@ -57,8 +60,11 @@ type Release struct {
 	Digest string
 	State  State
 	Author string
+	// Signer is who signed the pack that it came in; empty when nobody did whose signature was checked.
+	Signer string
 	Asked  time.Time
-	// Decided is when it was approved or refused; By who did, Line the line of the policy by which, Reason why.
+	// Decided is when it was approved or refused; By who did, Line the line of the policy by which, Reason why. Of a release that was
+	// promoted and waits, Reason says from where.
 	Decided          time.Time
 	By, Line, Reason string
 	// Quarantine says why its tools cannot be called; empty when they can.

@@ -83,7 +83,7 @@ func newSite(t *testing.T) *site {
 func (s *site) asks(name, description string) lifecycle.Release {
 	s.t.Helper()
 	w, err := s.manager.Write(s.t.Context(), lifecycle.Draft{
-		Scope: own, Author: "agent:a",
+		Scope: own, Author: "agent:a", Signer: "tom <tom@example.com>",
 		Manifest: fmt.Appendf(nil, `{"name": %q, "version": "1.0.0", "description": %q, "tools": ["get"], "permissions": {"kv": true}}`, name, description),
 		Files: map[string][]byte{"tool.ts": []byte(`import { extension } from "stile";
 export default extension({ tools: { get: { description: "Gets", input: { type: "object" }, run: () => 1 } } });`)},
@@ -251,6 +251,9 @@ func TestHostileText(t *testing.T) {
 	_, text := s.do("GET", fmt.Sprintf("/requests/%d", r.ID), nil, nil)
 	if strings.Contains(text, "<script") || strings.Contains(text, "<img") || !strings.Contains(text, "&lt;script&gt;") || !strings.Contains(text, "{{.Session}}") {
 		t.Errorf("got %s", text)
+	}
+	if !strings.Contains(text, "<dt>Signed by</dt><dd>tom &lt;tom@example.com&gt;</dd>") {
+		t.Errorf("it does not say who signed it: %s", text)
 	}
 }
 

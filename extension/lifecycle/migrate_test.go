@@ -1,0 +1,45 @@
+package lifecycle
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// A store that counted against a tool what its callers got wrong does so no more.
+func TestMigrateFailures(t *testing.T) {
+	h := newHome(t)
+	old := schema
+	old.Migrations = schema.Migrations[:2]
+	db, err := sqlite.Open(t.Context(), filepath.Join(h.options.Dir, File), old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(t.Context(), func(c *sqlite.Conn) error {
+		for _, query := range []string{
+			`INSERT INTO usage VALUES ('agent:a', 'geo', 'find', 30, 25, 0, 'input'), ('agent:a', 'geo', 'other', 2, 1, 0, 'input')`,
+			`INSERT INTO call (scope, extension, tool, digest, started, duration, outcome) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20)
+				SELECT 'agent:a', 'geo', 'find', '', 0, 0, 'input' FROM n UNION ALL SELECT 'agent:a', 'geo', 'find', '', 0, 0, 'trap'`,
+		} {
+			if _, err := c.Exec(t.Context(), query); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := h.open()
+	for tool, want := range map[string]int64{"find": 5, "other": 1} {
+		var s Stats
+		err := m.db.Read(t.Context(), func(c *sqlite.Conn) (err error) { s, err = stats(t.Context(), c, own, "geo", tool); return err })
+		if err != nil || s.Failures != want {
+			t.Errorf("%s has %d failures, %v; want %d", tool, s.Failures, err, want)
+		}
+	}
+}

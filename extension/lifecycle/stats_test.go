@@ -1,0 +1,75 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/host"
+)
+
+// What callers get wrong says nothing of a tool: it is not pruned for that, and does not rest.
+func TestCallersFaultsAreNotTheTools(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"limits": {"failuresBeforeBreak": 2}}`)
+	m := h.open()
+	write(t, m, tool("geo", "find", `import { extension } from "stile";
+export default extension({ tools: { find: { description: "Finds", input: { type: "object", required: ["place"], properties: { place: { type: "string" } } },
+	run: (input) => { if (input.place === "nowhere") throw new Error("no such place"); return 1; } } } });`, ""))
+	call := func(ctx context.Context, input string) error {
+		_, err := m.Call(ctx, Call{Viewer: agent, Tool: "geo_find", Input: []byte(input)})
+		return err
+	}
+	for range 7 {
+		if err := call(t.Context(), `{"place": "Bern"}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		if err := call(t.Context(), `{}`); !errors.As(err, new(*host.InputError)) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if err := call(t.Context(), `{"place": "nowhere"}`); !errors.As(err, new(*host.GuestError)) {
+		t.Fatalf("got %v", err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m = h.open()
+	list, err := m.List(t.Context(), agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := list[0].Tools[0].Stats; s.Calls != 28 || s.Failures != 1 || s.LastError == "" || s.Score() < 90 {
+		t.Errorf("got %+v, score %d", s, s.Score())
+	}
+	if all, err := m.Prune(t.Context(), own, time.Hour); err != nil || len(all) > 0 {
+		t.Errorf("got %+v, %v", all, err)
+	}
+}
+
+func TestToolFailed(t *testing.T) {
+	for _, tt := range []struct {
+		err    error
+		failed bool
+	}{
+		{nil, false},
+		{&host.GuestError{}, true},
+		{&host.DeniedError{}, true},
+		{&host.LimitError{}, true},
+		{&host.TrapError{}, true},
+		{&host.DefinitionError{}, true},
+		{&host.InputError{}, false},
+		{&host.GrantError{}, false},
+		{&RevokedError{}, false},
+		{context.Canceled, false},
+		{context.DeadlineExceeded, false},
+		{errors.New("a fault of the host"), false},
+	} {
+		if how := outcome(tt.err); toolFailed(how) != tt.failed {
+			t.Errorf("%T is %q: counts: %v", tt.err, how, !tt.failed)
+		}
+	}
+}
