@@ -26,7 +26,7 @@ type doctorCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*doctorCommand) Help() string {
-	return `It tries what the other commands need: the WebAssembly engine, the JavaScript engine and how to obtain it, the folders and who may write to them, the secrets and where their key is, the databases, policy.json, the extensions and their audit log, and what the machine has of disk and memory maps. The exit code is 5 when something needed is missing.
+	return `It tries what the other commands need: the WebAssembly engine, the JavaScript engine and how to obtain it, the folders and who may write to them, the secrets and where their key is, the databases, policy.json, the extensions and their audit log, and what the machine has of disk and memory maps. The exit code is 5 when something needed is missing or broken.
 
 Examples:
 
@@ -51,6 +51,7 @@ const (
 	statusOK      status = "ok"
 	statusWarning status = "warning" // works, within limits
 	statusMissing status = "missing" // something will not work
+	statusBroken  status = "broken"  // so is what is there
 )
 
 // examination is one run of the doctor.
@@ -89,7 +90,7 @@ func (c *doctorCommand) Run(ctx context.Context, s *streams) error {
 
 	var missing []string
 	for _, f := range e.findings {
-		if f.Status == statusMissing {
+		if f.Status == statusMissing || f.Status == statusBroken {
 			missing = append(missing, f.Check)
 		}
 	}
@@ -223,7 +224,7 @@ func (e *examination) databases(ctx context.Context) {
 			err = checkWorkspaces(ctx, file)
 		}
 		if err != nil {
-			e.add(name, statusMissing, "Restore it from a backup, or move it away to begin anew: "+file, "%s", strings.Join(strings.Fields(err.Error()), " "))
+			e.add(name, statusBroken, "Restore it from a backup, or move it away to begin anew: "+file, "%s", strings.Join(strings.Fields(err.Error()), " "))
 			continue
 		}
 		e.add(name, statusOK, "", "%d bytes, sound", info.Size())

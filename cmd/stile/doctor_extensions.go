@@ -17,14 +17,12 @@ import (
 func (e *examination) policy() {
 	file := filepath.Join(e.home, policy.File)
 	_, err := readPolicy(e.settings)
-	info, missing := os.Stat(file)
+	_, missing := os.Lstat(file)
 	switch {
 	case err != nil:
-		e.add("policy", statusMissing, "Mend it; until then no command works with extensions.", "%v", err)
+		e.add("policy", statusBroken, "Mend it; until then no command works with extensions.", "%v", err)
 	case errors.Is(missing, fs.ErrNotExist):
 		e.add("policy", statusOK, "", "there is no %s, so the defaults hold", policy.File)
-	case missing == nil && info.Mode().Perm()&0o022 != 0:
-		e.add("policy", statusMissing, "chmod 600 "+file, "%s has mode %04o, so others can write to it", file, info.Mode().Perm())
 	default:
 		e.add("policy", statusOK, "", "%s is valid", file)
 	}
@@ -38,7 +36,7 @@ func (e *examination) extensions(ctx context.Context) {
 	}
 	err := withExtensions(ctx, e.streams, func(store *extensions) error { return e.store(ctx, store) })
 	if err != nil {
-		e.add("extensions", statusMissing, "See the findings about policy and databases.", "%s", oneLine(err))
+		e.add("extensions", statusBroken, "See the findings about policy and databases.", "%s", oneLine(err))
 	}
 }
 
@@ -56,7 +54,7 @@ func (e *examination) store(ctx context.Context, store *extensions) error {
 		check := fmt.Sprintf("extension %s in %s", r.Name, r.Scope)
 		if _, err := store.Version(ctx, r.Digest); err != nil {
 			sound = false
-			e.add(check, statusMissing, "Add it again, or revoke it.", "%s", oneLine(err))
+			e.add(check, statusBroken, "Add it again, or revoke it.", "%s", oneLine(err))
 		} else if r.Quarantine != "" {
 			sound = false
 			e.add(check, statusWarning, "Add it again, or revoke it.", "in quarantine: %s", line(r.Quarantine, 500))
@@ -68,7 +66,7 @@ func (e *examination) store(ctx context.Context, store *extensions) error {
 	count, last, err := store.VerifyAudit(ctx)
 	switch {
 	case is[*lifecycle.TamperedError](err):
-		e.add("audit log", statusMissing, "Compare it with a backup: stile audit list shows the entry.", "%s", oneLine(err))
+		e.add("audit log", statusBroken, "Compare it with a backup: stile audit list shows the entry.", "%s", oneLine(err))
 	case err != nil:
 		return err
 	default:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -50,11 +51,26 @@ func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, err er
 	}
 	manifest = filepath.Join(dir, manifestName)
 	if _, err := os.Lstat(manifest); errors.Is(err, fs.ErrNotExist) {
-		return d, usagef("%s has no %s; --manifest names another", dir, manifestName)
+		return d, usagef("%s has no %s; --manifest names another. For an extension of one tool it is: %s", dir, manifestName, sampleManifest(name))
 	}
 	d.Manifest, _, err = readSource(manifest, keep) // where no link leads out of the folder
 	return d, err
 }
+
+// sampleManifest is a manifest to begin with.
+func sampleManifest(source string) string {
+	word := "hello"
+	if abs, err := filepath.Abs(source); err == nil {
+		base := filepath.Base(abs)
+		base = strings.ToLower(strings.TrimSuffix(base, filepath.Ext(base)))
+		if name := strings.Trim(notInSample.ReplaceAllString(base, "-"), "-0123456789"); name != "" {
+			word = name
+		}
+	}
+	return fmt.Sprintf(`{"name": "%s", "version": "1.0.0", "description": "What it does", "tools": ["%s"]}`, word, strings.ReplaceAll(word, "-", "_"))
+}
+
+var notInSample = regexp.MustCompile(`[^a-z0-9]+`)
 
 // readSource reads one file.
 func readSource(name string, keep []string) (data []byte, entry string, err error) {

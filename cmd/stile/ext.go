@@ -180,11 +180,18 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	return e, err
 }
 
-// readPolicy reads the operator's policy, if there is one.
+// readPolicy reads the operator's policy, if there is one. Others must not be able to write it, or they would be operators.
 func readPolicy(where settings) (*policy.Policy, error) {
 	file := filepath.Join(where.home, policy.File)
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 		return policy.Default(), nil
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return nil, usagef("%s has mode %04o: others can write it; chmod 600 %[1]s", file, info.Mode().Perm())
 	}
 	text, err := readFile(file, maxText)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/stilehost/stile/extension"
@@ -66,6 +68,7 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 type extAdd struct {
 	Path     string `arg:"" help:"Source file, or folder with the source."`
 	Manifest string `placeholder:"FILE" help:"Manifest. Default: manifest.json in the folder, or beside the file."`
+	Entry    string `placeholder:"FILE" help:"File of the folder that exports the tools. Default: the only one, or index, tool or the extension's name with .ts or another ending."`
 	addFlags
 }
 
@@ -79,6 +82,7 @@ Examples:
 
     stile ext add github/
     stile ext add distance.ts --manifest distance.json
+    stile ext add github/ --entry src/main.ts
     stile ext add github/ --scope shared --no-approve --json`
 }
 
@@ -88,6 +92,12 @@ func (c *extAdd) Run(ctx context.Context, s *streams) error {
 		d, err := readDraft(c.Path, c.Manifest, e.home, e.cache)
 		if err != nil {
 			return err
+		}
+		if c.Entry != "" {
+			d.Entry = path.Clean(filepath.ToSlash(c.Entry))
+		}
+		if _, ok := d.Files[d.Entry]; !ok && d.Entry != "" {
+			return usagef("--entry %s is no file of %s", line(c.Entry, 200), c.Path)
 		}
 		if err := c.fill(e, &d); err != nil {
 			return err
@@ -144,12 +154,16 @@ func testsOf(results []trial.Result) []testJSON {
 
 func testsText(results []trial.Result) string {
 	var b strings.Builder
-	for _, r := range results {
+	for i, r := range results {
+		name := line(r.Name, 200)
+		if name == "" {
+			name = fmt.Sprintf("test %d", i+1)
+		}
 		outcome := "ok"
 		if !r.Passed {
 			outcome = "failed"
 		}
-		fmt.Fprintf(&b, "%-6s  %s  %s\n", outcome, r.Tool, line(r.Name, 200))
+		fmt.Fprintf(&b, "%-6s  %s  %s\n", outcome, r.Tool, name)
 		if r.Problem != nil {
 			b.WriteString(indented(r.Problem.String()))
 		}
@@ -196,6 +210,9 @@ func (c *extTest) Run(ctx context.Context, s *streams) error {
 		if c.JSON {
 			err = printJSON(s.out, map[string][]testJSON{"tests": testsOf(results)})
 		} else {
+			if len(results) == 0 {
+				s.say("stile: %s has no tests; its manifest names them", v.Manifest.Name)
+			}
 			_, err = io.WriteString(s.out, testsText(results))
 		}
 		failed := &failedTestsError{all: len(results)}

@@ -46,23 +46,11 @@ func (c *extCall) Run(ctx context.Context, s *streams) (err error) {
 	}
 	result, err := e.Call(ctx, lifecycle.Call{Viewer: viewer, Tool: c.Tool, Input: input, Limits: limits})
 	if is[*lifecycle.UnknownToolError](err) {
-		unknown := &unknownError{error: err}
-		for _, t := range e.Tools(viewer) {
-			unknown.known = append(unknown.known, t.Name)
-		}
-		return unknown
+		return e.unknown(ctx, viewer, c.Tool, err)
 	}
 	if err != nil {
-		return err
+		return e.ceiling(ctx, viewer, c.Tool, err)
 	}
 	_, err = fmt.Fprintf(s.out, "%s\n", escape(result.Output))
 	return err
 }
-
-// unknownError is a call of a tool that is not there, with those that are.
-type unknownError struct {
-	error
-	known []string
-}
-
-func (e *unknownError) Unwrap() error { return e.error }

@@ -95,6 +95,14 @@ func (e *extensions) waiting(ctx context.Context, request string, flag scopeFlag
 	return r, err
 }
 
+// checkDigest refuses the first characters of a digest where a version is decided about. shown is the command that prints it whole.
+func checkDigest(digest, shown string) error {
+	if digest == "" || len(digest) == 64 {
+		return nil
+	}
+	return usagef("the digest has %d characters, and it takes the whole one of 64: %s prints it", len(digest), shown)
+}
+
 type extApprove struct {
 	Request string `arg:"" help:"Number of the request, or name of the extension."`
 	scopeFlag
@@ -119,6 +127,9 @@ Examples:
 func (c *extApprove) Run(ctx context.Context, s *streams) error {
 	if c.Yes && c.Digest == "" {
 		return usagef("--yes approves nothing but the version that --digest names")
+	}
+	if err := checkDigest(c.Digest, "stile ext show "+line(c.Request, 64)); err != nil {
+		return err
 	}
 	return withExtensions(ctx, s, func(e *extensions) error {
 		r, err := e.waiting(ctx, c.Request, c.scopeFlag)
@@ -287,6 +298,9 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 	if c.Yes && c.Digest == "" {
 		return usagef("--yes goes back to nothing but the version whose digest is given")
 	}
+	if err := checkDigest(c.Digest, "stile ext history "+line(c.Name, 64)+" --json"); err != nil {
+		return err
+	}
 	return withExtensions(ctx, s, func(e *extensions) error {
 		scope, err := c.scope(e.settings)
 		if err != nil {
@@ -297,6 +311,10 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		r, ok := superseded(all, c.Digest)
+		if was, revoked := revocation(all, c.Digest); !ok && revoked {
+			return usagef("there is nothing of %s to go back to: %s %s (request %d); what was revoked comes back only by adding it again",
+				c.Name, shortDigest(was.Digest), endedText(was), was.ID)
+		}
 		if !ok {
 			return &lifecycle.NotFoundError{What: fmt.Sprintf("version of %s to go back to in scope %s; stile ext history lists them", c.Name, scope)}
 		}
@@ -318,10 +336,24 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-// superseded is the newest of the releases that another took the place of: of this digest, if there is one.
+// superseded is the newest of the releases that another took the place of, and whose version was not revoked later: of this
+// digest, if there is one.
 func superseded(all []lifecycle.Release, digest string) (lifecycle.Release, bool) {
+	for i, r := range all {
+		if r.State != lifecycle.Superseded || digest != "" && r.Digest != digest {
+			continue
+		}
+		if _, revoked := revocation(all[:i], r.Digest); !revoked {
+			return r, true
+		}
+	}
+	return lifecycle.Release{}, false
+}
+
+// revocation is the newest of the releases that was revoked: of this digest, if there is one.
+func revocation(all []lifecycle.Release, digest string) (lifecycle.Release, bool) {
 	for _, r := range all {
-		if r.State == lifecycle.Superseded && (digest == "" || r.Digest == digest) {
+		if r.State == lifecycle.Revoked && (digest == "" || r.Digest == digest) {
 			return r, true
 		}
 	}

@@ -157,13 +157,17 @@ func (c *extHistory) Run(ctx context.Context, s *streams) error {
 			return printJSON(s.out, map[string][]releaseJSON{"releases": releasesOf(all)})
 		}
 		rows := [][]string{{"REQUEST", "DIGEST", "STATE", "ASKED", "BY", "DECIDED BY", "REASON"}}
-		for _, r := range all {
+		for i, r := range all {
+			state := string(r.State)
+			if _, revoked := revocation(all[:i], r.Digest); revoked && r.State == lifecycle.Superseded {
+				state += ", revoked later"
+			}
 			by := r.By
 			if r.Line != "" {
 				by += " " + r.Line
 			}
 			rows = append(rows, []string{
-				fmt.Sprint(r.ID), shortDigest(r.Digest), string(r.State), r.Asked.UTC().Format(time.RFC3339), line(r.Author, 60), line(by, 100), line(r.Reason, 200),
+				fmt.Sprint(r.ID), shortDigest(r.Digest), state, r.Asked.UTC().Format(time.RFC3339), line(r.Author, 60), line(by, 100), line(r.Reason, 200),
 			})
 		}
 		_, err = io.WriteString(s.out, table("", rows))

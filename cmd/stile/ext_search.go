@@ -41,6 +41,9 @@ func (c *extSearch) Run(ctx context.Context, s *streams) error {
 		if c.JSON {
 			return printJSON(s.out, map[string][]foundJSON{"tools": foundOf(found)})
 		}
+		if len(found) == 0 {
+			s.say("stile: no tool in this scope has these words; stile ext list lists the extensions")
+		}
 		_, err = io.WriteString(s.out, foundText(found))
 		return err
 	})
@@ -106,10 +109,8 @@ func (c *extPrune) Run(ctx context.Context, s *streams) error {
 			releaseJSON
 			Why string `json:"why"`
 		}
-		list := make([]prunable, len(all))
 		rows := make([][]string, len(all))
 		for i, p := range all {
-			list[i] = prunable{releaseOf(p.Release), p.Reason}
 			rows[i] = []string{p.Release.Name, p.Release.Scope.String(), line(p.Reason, 200)}
 		}
 		text := table("", rows)
@@ -119,6 +120,10 @@ func (c *extPrune) Run(ctx context.Context, s *streams) error {
 			}
 		}
 		if c.JSON {
+			list := make([]prunable, len(all))
+			for i, p := range all {
+				list[i] = prunable{releaseOf(p.Release), p.Reason}
+			}
 			return printJSON(s.out, map[string]any{"pruned": list, "dryRun": c.DryRun})
 		}
 		_, err = io.WriteString(s.out, text)
@@ -126,6 +131,7 @@ func (c *extPrune) Run(ctx context.Context, s *streams) error {
 	})
 }
 
+// remove takes them away, and puts what became of them in their place.
 func (c *extPrune) remove(ctx context.Context, s *streams, e *extensions, all []lifecycle.Prunable, text string) error {
 	if !c.Yes {
 		show := func() (string, error) { return text, nil }
@@ -137,9 +143,9 @@ func (c *extPrune) remove(ctx context.Context, s *streams, e *extensions, all []
 	if err != nil {
 		return err
 	}
-	for _, p := range all {
+	for i, p := range all {
 		d := lifecycle.Decision{By: by, Via: terminal, Reason: "pruned: " + p.Reason}
-		if _, err := e.Remove(ctx, p.Release.Scope, p.Release.Name, d); err != nil {
+		if all[i].Release, err = e.Remove(ctx, p.Release.Scope, p.Release.Name, d); err != nil {
 			return err
 		}
 	}

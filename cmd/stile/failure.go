@@ -128,6 +128,10 @@ func explain(err error) failure {
 			f.Bind = bound.remedy(d)
 		}
 		f.Message = fmt.Sprintf("denied: %s through %q: %s", d.Operation, d.Binding, d.Reason)
+		if above := (*ceilingError)(nil); errors.As(err, &above) {
+			f.Denial.Remedy = "" // the manifest has it already
+			f.Message += "; the manifest asks for it, and the ceiling in policy.json cuts: " + strings.Join(above.cut.Lines, "; ")
+		}
 	case errors.As(err, &limit):
 		f.Kind, f.Limit, f.Value, f.Claimed = kindLimit, limit.Limit, limit.Value, limit.Claimed
 	case errors.As(err, &guest):

@@ -53,6 +53,23 @@ func writeFile(name string, data []byte) error { return replaceFile(name, data, 
 // writePrivate is writeFile for what its owner alone may read.
 func writePrivate(name string, data []byte) error { return replaceFile(name, data, 0o600) }
 
+// lendFile is writePrivate for as long as the process needs it: remove takes the file away, unless another has taken its place. It
+// replaces no file that others can read or write, who may have it open.
+func lendFile(name string, data []byte) (remove func(), err error) {
+	if before, err := os.Lstat(name); err == nil && before.Mode().IsRegular() && before.Mode().Perm()&0o077 != 0 {
+		return nil, usagef("%s has mode %04o: others can read or write it, and it is not replaced; remove it", name, before.Mode().Perm())
+	}
+	if err := writePrivate(name, data); err != nil {
+		return nil, err
+	}
+	lent, err := os.Lstat(name)
+	return func() {
+		if now, err := os.Lstat(name); err == nil && os.SameFile(lent, now) {
+			_ = os.Remove(name) // what it opens ends with the process
+		}
+	}, err
+}
+
 func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
 	if name == "-" {
 		return usagef("output does not go to stdout; name the file to write, ./- if that is its name")

@@ -28,6 +28,8 @@ type serveRun struct {
 	Host        []string `sep:"none" placeholder:"NAME" help:"Name under which it is reached, such as that of a proxy. Can be repeated. Default: those of the certificate."`
 	TLSCert     string   `name:"tls-cert" placeholder:"FILE" help:"Certificate, in PEM."`
 	TLSKey      string   `name:"tls-key" placeholder:"FILE" help:"Key of the certificate, in PEM."`
+	// OperatorTokenFile is for what runs without a terminal.
+	OperatorTokenFile string `placeholder:"FILE" help:"File to write the operator token of the pages to, for its owner alone. It is removed at the end."`
 	tokenFlag
 	modelFlags
 	Drain time.Duration `default:"30s" placeholder:"DURATION" help:"How long calls under way may go on when the process is asked to end. Default: ${default}."`
@@ -35,7 +37,7 @@ type serveRun struct {
 
 // Help implements kong.HelpProvider.
 func (*serveRun) Help() string {
-	return `Agents speak the Model Context Protocol (streamable HTTP) at /mcp, each with a token of stile serve token. At / are the pages on which a person approves, denies and revokes; they ask for an operator token, which is shown at start, on a terminal only, and which no agent is told.
+	return `Agents speak the Model Context Protocol (streamable HTTP) at /mcp, each with a token of stile serve token. At / are the pages on which a person approves, denies and revokes; they ask for an operator token, which is shown at start, on a terminal only, and written to --operator-token-file; no agent is told it.
 
 Asked to end (SIGTERM, ^C), it takes no further calls and waits for those under way. Asked again, it ends at once.
 
@@ -43,6 +45,7 @@ Examples:
 
     stile serve
     stile serve --listen 127.0.0.1:0 --address-file address
+    stile serve --operator-token-file ~/.stile-operator 2>>log &
     stile serve --listen 0.0.0.0:7340 --tls-cert cert.pem --tls-key key.pem`
 }
 
@@ -104,6 +107,13 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
+	if c.OperatorTokenFile != "" {
+		remove, err := lendFile(c.OperatorTokenFile, []byte(pages.Token()+"\n"))
+		if err != nil {
+			return err
+		}
+		defer remove()
+	}
 	gate := &gate{}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", gate.handler(agents))
@@ -115,8 +125,13 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(listener) }()
 	s.say("stile: agents at %s://%s/mcp, pages at %s://%s/", scheme, at, scheme, at)
-	if s.interactive() {
+	switch {
+	case s.interactive():
 		s.say("stile: the operator token of the pages is %s", pages.Token())
+	case c.OperatorTokenFile != "":
+		s.say("stile: the operator token of the pages is in %s", c.OperatorTokenFile)
+	default:
+		s.say("stile: there is no way into the pages: the operator token is shown on a terminal only, or written to --operator-token-file FILE")
 	}
 	select {
 	case err := <-served:

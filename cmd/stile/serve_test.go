@@ -312,6 +312,9 @@ func TestServeOperatorToken(t *testing.T) {
 		t.Error(err)
 	}
 	server, _, stderr := h.serve()
+	if line, err := stderr.ReadString('\n'); err != nil || !strings.Contains(line, "there is no way into the pages") || !strings.Contains(line, "--operator-token-file") {
+		t.Errorf("off a terminal it says %q, %v", line, err)
+	}
 	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -322,6 +325,90 @@ func TestServeOperatorToken(t *testing.T) {
 	}
 	if err := server.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestServeOperatorTokenFile signs in with the token in a file that only its owner reads, and that is gone afterwards.
+func TestServeOperatorTokenFile(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	file := filepath.Join(t.TempDir(), "operator")
+	server, address, stderr := h.serve("--listen", "127.0.0.1:0", "--operator-token-file", file)
+	info, err := os.Lstat(file)
+	if err != nil || info.Mode() != 0o600 {
+		t.Fatalf("got %v, %v", info, err)
+	}
+	token, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{strings.TrimSpace(string(token)): http.StatusSeeOther, "wrong": http.StatusUnauthorized} {
+		r, err := http.NewRequestWithContext(h.ctx, http.MethodPost, "http://"+address+"/sign-in", strings.NewReader("token="+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		transport := &http.Transport{DisableKeepAlives: true}
+		response, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != want {
+			t.Errorf("%q: status %d, want %d", text, response.StatusCode, want)
+		}
+	}
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for line, err := stderr.ReadString('\n'); err == nil; line, err = stderr.ReadString('\n') {
+		if strings.Contains(line, strings.TrimSpace(string(token))) {
+			t.Errorf("it says %q to what is no terminal", line)
+		}
+	}
+	if err := server.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(file); !os.IsNotExist(err) {
+		t.Errorf("the file is still there: %v", err)
+	}
+}
+
+// TestLendFile replaces nothing that others can read, follows no link, and takes nothing away that is another's.
+func TestLendFile(t *testing.T) {
+	dir := t.TempDir()
+	open, link, mine := filepath.Join(dir, "open"), filepath.Join(dir, "link"), filepath.Join(dir, "mine")
+	if err := os.WriteFile(open, []byte("open"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(mine, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(mine, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{open, link, dir} {
+		if _, err := lendFile(name, []byte("token")); !is[*usageError](err) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	for name, want := range map[string]string{open: "open", mine: "before"} {
+		if text, err := os.ReadFile(name); err != nil || string(text) != want {
+			t.Errorf("%s: got %q, %v", name, text, err)
+		}
+	}
+	remove, err := lendFile(mine, []byte("token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writePrivate(mine, []byte("another's")); err != nil {
+		t.Fatal(err)
+	}
+	remove()
+	if text, err := os.ReadFile(mine); err != nil || string(text) != "another's" {
+		t.Errorf("got %q, %v", text, err)
 	}
 }
 
