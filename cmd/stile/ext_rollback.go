@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stilehost/stile/extension/lifecycle"
+)
+
+type extRollback struct {
+	Name   string `arg:"" help:"Name of the extension."`
+	Digest string `arg:"" optional:"" help:"Version to go back to, by its whole digest. Default: the one before the active one."`
+	scopeFlag
+	Yes  bool `help:"Do not ask. It takes the digest."`
+	Code bool `help:"Show the difference in code too."`
+	decisionFlags
+}
+
+// Help implements kong.HelpProvider.
+func (*extRollback) Help() string {
+	return `It goes back to a version that was active before and that nobody revoked. It shows what that version may do and what is different to the active one, and asks; --yes with the digest answers.
+
+Examples:
+
+    stile ext rollback github
+    stile ext history github`
+}
+
+// Run implements the command.
+func (c *extRollback) Run(ctx context.Context, s *streams) error {
+	if c.Yes && c.Digest == "" {
+		return usagef("--yes goes back to nothing but the version whose digest is given")
+	}
+	if err := checkDigest(c.Digest, "stile ext history "+line(c.Name, 64)+" --json"); err != nil {
+		return err
+	}
+	return withExtensions(ctx, s, func(e *extensions) error {
+		scope, err := c.scope(e.settings)
+		if err != nil {
+			return err
+		}
+		all, err := e.History(ctx, scope, c.Name)
+		if err != nil {
+			return err
+		}
+		r, ok := superseded(all, c.Digest)
+		if was, revoked := revocation(all, c.Digest); !ok && revoked {
+			return usagef("there is nothing of %s to go back to: %s %s (request %d); what was revoked comes back only by adding it again",
+				c.Name, shortDigest(was.Digest), endedText(was), was.ID)
+		}
+		if !ok {
+			return &lifecycle.NotFoundError{What: fmt.Sprintf("version of %s to go back to in scope %s; stile ext history lists them", c.Name, scope)}
+		}
+		if !c.Yes {
+			show := func() (string, error) { return e.reviewText(ctx, r, c.Code) }
+			question := fmt.Sprintf("Go back to %s %s in %s?", r.Name, shortDigest(r.Digest), r.Scope)
+			if err := s.asks(ctx, show, question, "--yes goes back without a question, to the version whose digest is given"); err != nil {
+				return err
+			}
+		}
+		d, err := c.decision(e.settings, r, !c.Yes)
+		if err != nil {
+			return err
+		}
+		if r, err = e.Rollback(ctx, scope, c.Name, r.Digest, d); err != nil {
+			return err
+		}
+		return c.print(s, r)
+	})
+}
+
+// superseded is the newest of the releases that another took the place of, and whose version was not revoked later: of this
+// digest, if there is one.
+func superseded(all []lifecycle.Release, digest string) (lifecycle.Release, bool) {
+	for i, r := range all {
+		if r.State != lifecycle.Superseded || digest != "" && r.Digest != digest {
+			continue
+		}
+		if _, revoked := revocation(all[:i], r.Digest); !revoked {
+			return r, true
+		}
+	}
+	return lifecycle.Release{}, false
+}
+
+// revocation is the newest of the releases that was revoked: of this digest, if there is one.
+func revocation(all []lifecycle.Release, digest string) (lifecycle.Release, bool) {
+	for _, r := range all {
+		if r.State == lifecycle.Revoked && (digest == "" || r.Digest == digest) {
+			return r, true
+		}
+	}
+	return lifecycle.Release{}, false
+}
