@@ -39,6 +39,11 @@ func Printable(s string) string {
 	return b.String()
 }
 
+// PrintableLine is [Printable] of s in one line: line feeds and tabs are spelled as escapes, too.
+func PrintableLine(s string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Printable(s))
+}
+
 // PrintableCut is [Printable] of what [Cut] keeps of s, with "..." after it where that is not all.
 func PrintableCut(s string, max int) string {
 	kept := Cut(s, max)

@@ -21,7 +21,7 @@ func Describe(b Binding) []string {
 	case Workspace:
 		return []string{g.Access.describe(g.where())}
 	case Dir:
-		return []string{g.Access.describe("the directory " + oneLine(g.Path) + " of this machine")}
+		return []string{g.Access.describe("the directory " + abi.PrintableLine(g.Path) + " of this machine")}
 	case KV:
 		return []string{"may keep small values from call to call"}
 	case Clock:
@@ -33,9 +33,9 @@ func Describe(b Binding) []string {
 	case Blob:
 		return []string{"may keep bytes on the host for the length of a call"}
 	case Tools:
-		return []string{"may call the tools of " + oneLine(strings.Join(g.Files, ", "))}
+		return []string{"may call the tools of " + abi.PrintableLine(strings.Join(g.Files, ", "))}
 	case Custom:
-		return []string{fmt.Sprintf("may use %s, a capability of the program that embeds the host, with %s", oneLine(g.Name), oneLine(string(g.Config)))}
+		return []string{fmt.Sprintf("may use %s, a capability of the program that embeds the host, with %s", abi.PrintableLine(g.Name), abi.PrintableLine(string(g.Config)))}
 	default:
 		return []string{"may do something that this version does not know"}
 	}
@@ -86,7 +86,7 @@ func requests(rule http.Rule) string {
 		b.WriteString(", setting the headers " + strings.Join(r.Headers, ", "))
 	}
 	fmt.Fprintf(&b, ", and take in up to %s of each response", humanize.IBytes(uint64(r.MaxResponse)))
-	return oneLine(b.String())
+	return abi.PrintableLine(b.String())
 }
 
 func (a Access) describe(where string) string {
@@ -102,9 +102,9 @@ func (g Workspace) where() string {
 		store = "the workspace " + g.Store
 	}
 	if g.Path == "/" {
-		return oneLine(store)
+		return abi.PrintableLine(store)
 	}
-	return oneLine(g.Path + " of " + store)
+	return abi.PrintableLine(g.Path + " of " + store)
 }
 
 // authority is what a grant may do, one piece a line, in the terms of a manifest.
@@ -124,13 +124,13 @@ func authority(g Grant) []string {
 		}
 		return lines
 	case Workspace:
-		return []string{oneLine(strings.TrimSpace("workspace "+g.Store) + " " + g.Path + " " + string(g.Access))}
+		return []string{abi.PrintableLine(strings.TrimSpace("workspace "+g.Store) + " " + g.Path + " " + string(g.Access))}
 	case Dir:
-		return []string{oneLine("dir " + g.Path + " " + string(g.Access))}
+		return []string{abi.PrintableLine("dir " + g.Path + " " + string(g.Access))}
 	case Tools:
-		return []string{oneLine("tools " + strings.Join(g.Files, " "))}
+		return []string{abi.PrintableLine("tools " + strings.Join(g.Files, " "))}
 	case Custom:
-		return []string{oneLine(g.Name + " " + string(g.Config))}
+		return []string{abi.PrintableLine(g.Name + " " + string(g.Config))}
 	default:
 		kind, _ := g.json()
 		return []string{kind}
@@ -140,7 +140,7 @@ func authority(g Grant) []string {
 func terms(rule http.Rule) string {
 	r, err := rule.Normal()
 	if err != nil {
-		return oneLine(rule.String())
+		return abi.PrintableLine(rule.String())
 	}
 	text := strings.Join(r.Methods, ",") + " " + where(r)
 	if r.Credential != "" {
@@ -158,7 +158,7 @@ func terms(rule http.Rule) string {
 	if rule.MaxResponse != 0 {
 		text += fmt.Sprintf(" up to %d bytes", r.MaxResponse)
 	}
-	return oneLine(text)
+	return abi.PrintableLine(text)
 }
 
 // where is the URL of a rule.
@@ -172,9 +172,4 @@ func addresses(r http.Rule) string {
 		texts[i] = prefix.String()
 	}
 	return strings.Join(texts, ", ")
-}
-
-// oneLine is printable text on one line.
-func oneLine(s string) string {
-	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(abi.Printable(s))
 }

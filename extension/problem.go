@@ -3,6 +3,8 @@ package extension
 import (
 	"fmt"
 	"strings"
+
+	"github.com/stilehost/stile/abi"
 )
 
 // Problem is one thing wrong with an extension, said so that its author, often a model, can mend it and try again.
@@ -23,7 +25,7 @@ type Problem struct {
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
-		b.WriteString(oneLine(p.File))
+		b.WriteString(abi.PrintableLine(p.File))
 		if p.Line > 0 {
 			fmt.Fprintf(&b, ":%d", p.Line)
 		}

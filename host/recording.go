@@ -79,10 +79,23 @@ const (
 	kindLimit     = "limit"
 	kindCancelled = "cancelled"
 	kindClosed    = "closed"
+	kindFault     = "fault"
 )
 
 // outcome is how a call ended with err, for ctx.
 func outcome(ctx context.Context, err error) Outcome {
+	o := OutcomeOf(err)
+	if o.Kind == kindFault && ctx.Err() != nil && !errors.As(err, new(*recordedError)) {
+		return cancelled
+	}
+	return o
+}
+
+// cancelled is the outcome of a call that its caller gave up.
+var cancelled = Outcome{Kind: kindCancelled, Message: "the caller gave the call up"}
+
+// OutcomeOf is the outcome of a call that ended with err.
+func OutcomeOf(err error) Outcome {
 	var (
 		denied     *DeniedError
 		limit      *LimitError
@@ -123,10 +136,10 @@ func outcome(ctx context.Context, err error) Outcome {
 		return Outcome{Kind: "code", Message: code.Error(), Stack: code.Failure.Stack}
 	case errors.Is(err, ErrClosed):
 		return Outcome{Kind: kindClosed, Message: ErrClosed.Error()}
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
-		return Outcome{Kind: kindCancelled, Message: "the caller gave the call up"}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return cancelled
 	default:
-		return Outcome{Kind: "fault", Message: "a fault of the host"} // whose text may name what nobody is to read
+		return Outcome{Kind: kindFault, Message: "a fault of the host"} // whose text may name what nobody is to read
 	}
 }
 

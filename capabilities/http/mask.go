@@ -53,8 +53,10 @@ var encoded = regexp.MustCompile(`%[0-9A-F]{2}|\\u[0-9A-F]{4}|&#x[0-9A-F]{2};`)
 var spellings = func() []*strings.Replacer {
 	all := []*strings.Replacer{
 		strings.NewReplacer(`\`, `\\`, `"`, `\"`),
-		strings.NewReplacer(`\`, `\\`, `"`, `\"`, `/`, `\/`),                                                                 // PHP
-		strings.NewReplacer(`\`, `\\`, `"`, `\"`, `<`, `\u003C`, `>`, `\u003E`, `&`, `\u0026`, `=`, `\u003D`, `'`, `\u0027`), // Gson
+		// PHP
+		strings.NewReplacer(`\`, `\\`, `"`, `\"`, `/`, `\/`),
+		// Gson
+		strings.NewReplacer(`\`, `\\`, `"`, `\"`, `<`, `\u003C`, `>`, `\u003E`, `&`, `\u0026`, `=`, `\u003D`, `'`, `\u0027`),
 		// System.Text.Json
 		strings.NewReplacer(`\`, `\\`, `"`, `\u0022`, `<`, `\u003C`, `>`, `\u003E`, `&`, `\u0026`, `+`, `\u002B`, `'`, `\u0027`, "`", `\u0060`),
 	}

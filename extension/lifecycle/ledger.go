@@ -131,35 +131,16 @@ func (v Viewer) String() string {
 
 // outcome is how a call ended, in one word.
 func outcome(err error) string {
-	var failed *host.GuestError
-	var input *host.InputError
-	var denied *host.DeniedError
-	var limit *host.LimitError
-	var trap *host.TrapError
-	var grant *host.GrantError
-	var definition *host.DefinitionError
-	var revoked *RevokedError
-	switch {
-	case err == nil:
-		return "ok"
-	case errors.As(err, &failed):
-		return "failed"
-	case errors.As(err, &input):
-		return "input"
-	case errors.As(err, &denied):
-		return "denied"
-	case errors.As(err, &limit):
-		return "limit"
-	case errors.As(err, &trap):
-		return "trap"
-	case errors.As(err, &definition):
-		return "definition"
-	case errors.As(err, &grant), errors.As(err, &revoked):
+	if errors.As(err, new(*RevokedError)) {
 		return "revoked"
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return "cancelled"
-	default:
+	}
+	switch kind := host.OutcomeOf(err).Kind; kind {
+	case "grant":
+		return "revoked"
+	case "unknown-tool", "load", "code", "closed":
 		return "fault"
+	default:
+		return kind
 	}
 }
 

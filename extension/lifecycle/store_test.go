@@ -461,3 +461,31 @@ func TestReleaseOfNoScope(t *testing.T) {
 		}
 	}
 }
+
+// Each way in which a call ends has one word, and counts against the tool or not.
+func TestOutcome(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		want   string
+		failed bool
+	}{
+		{nil, "ok", false},
+		{&host.GuestError{}, "failed", true},
+		{&host.InputError{}, "input", false},
+		{&host.DeniedError{}, "denied", true},
+		{&host.LimitError{}, "limit", true},
+		{&host.TrapError{}, "trap", true},
+		{&host.DefinitionError{}, "definition", true},
+		{&host.GrantError{Err: errors.New("over")}, "revoked", false},
+		{&RevokedError{}, "revoked", false},
+		{fmt.Errorf("call: %w", context.Canceled), "cancelled", false},
+		{context.DeadlineExceeded, "cancelled", false},
+		{&host.LoadError{}, "fault", false},
+		{host.ErrClosed, "fault", false},
+		{errors.New("disk"), "fault", false},
+	} {
+		if got := outcome(c.err); got != c.want || toolFailed(got) != c.failed {
+			t.Errorf("%T: got %s, %t", c.err, got, toolFailed(got))
+		}
+	}
+}

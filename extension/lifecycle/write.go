@@ -209,7 +209,7 @@ func checkFiles(v *Version) (problems []extension.Problem) {
 	total := 0
 	for name, data := range v.Files {
 		total += len(data)
-		if !fs.ValidPath(name) || name == "." || name != oneLine(name) || strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "\\") {
+		if !fs.ValidPath(name) || name == "." || name != abi.PrintableLine(name) || strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "\\") {
 			problems = append(problems, extension.Problem{File: abi.Printable(name), Text: "this is not the name of a source file", Fix: `a path like "tool.ts" or "src/parse.ts"`})
 		}
 	}
@@ -410,11 +410,7 @@ func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extensio
 }
 
 // cut is a text for the audit log: short, printable and one line.
-func cut(text string) string { return oneLine(abi.Cut(text, 500)) }
-
-func oneLine(text string) string {
-	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(abi.Printable(text))
-}
+func cut(text string) string { return abi.PrintableLine(abi.Cut(text, 500)) }
 
 // mendable makes an *extension.ProblemsError of whatever the author of a source can mend.
 func mendable(stage extension.Stage, err error) error {
