@@ -88,7 +88,7 @@ func (h *Handler) request(w http.ResponseWriter, r *http.Request, s session) {
 	}{s, review, may, review.Version.Report.Text(), review.Release.State == lifecycle.Pending})
 }
 
-func (h *Handler) decide(w http.ResponseWriter, r *http.Request, _ session) {
+func (h *Handler) decide(w http.ResponseWriter, r *http.Request, s session) {
 	d := lifecycle.Decision{Release: requestID(r), Digest: r.PostForm.Get("digest"), By: h.options.Person, Via: "web", Reason: r.PostForm.Get("reason")}
 	var err error
 	switch r.PostForm.Get("decision") {
@@ -104,10 +104,10 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request, _ session) {
 		h.explain(w, err)
 		return
 	}
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	http.Redirect(w, r, s.Home, http.StatusSeeOther)
 }
 
-func (h *Handler) revoke(w http.ResponseWriter, r *http.Request, _ session) {
+func (h *Handler) revoke(w http.ResponseWriter, r *http.Request, s session) {
 	scope, err := extension.ParseScope(r.PostForm.Get("scope"))
 	if err != nil {
 		h.fail(w, http.StatusBadRequest, abi.Printable(err.Error()))
@@ -118,7 +118,7 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request, _ session) {
 		h.explain(w, err)
 		return
 	}
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	http.Redirect(w, r, s.Home, http.StatusSeeOther)
 }
 
 func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,7 +52,14 @@ type Handler struct {
 	foreign *http.CrossOriginProtection
 
 	mu       sync.Mutex
-	sessions map[string]time.Time // the end of each, by the hash of its cookie
+	sessions map[string]place // by the hash of the cookie
+}
+
+// place is where a session has its pages, until its end. A browser sends the cookies of one port to every other port of the same
+// name, but only to the path that they are for; nobody who is not told the path of a session can have its cookie sent.
+type place struct {
+	path string
+	end  time.Time
 }
 
 //go:embed page/*.html page/style.css
@@ -64,14 +72,15 @@ func New(o Options) *Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{options: o, token: secret(), mux: http.NewServeMux(), foreign: http.NewCrossOriginProtection(), sessions: map[string]time.Time{}}
-	h.mux.HandleFunc("GET /{$}", h.signedIn(h.overview))
-	h.mux.HandleFunc("GET /requests/{id}", h.signedIn(h.request))
-	h.mux.HandleFunc("POST /requests/{id}", h.signedIn(h.decide))
-	h.mux.HandleFunc("POST /revoke", h.signedIn(h.revoke))
+	h := &Handler{options: o, token: secret(), mux: http.NewServeMux(), foreign: http.NewCrossOriginProtection(), sessions: map[string]place{}}
+	h.mux.HandleFunc("GET /sessions/{session}/{$}", h.signedIn(h.overview))
+	h.mux.HandleFunc("GET /sessions/{session}/requests/{id}", h.signedIn(h.request))
+	h.mux.HandleFunc("POST /sessions/{session}/requests/{id}", h.signedIn(h.decide))
+	h.mux.HandleFunc("POST /sessions/{session}/revoke", h.signedIn(h.revoke))
+	h.mux.HandleFunc("POST /sessions/{session}/sign-out", h.signedIn(h.signOut))
+	h.mux.Handle("GET /{$}", http.RedirectHandler("/sign-in", http.StatusSeeOther))
 	h.mux.HandleFunc("GET /sign-in", h.signInPage)
 	h.mux.HandleFunc("POST /sign-in", h.signIn)
-	h.mux.HandleFunc("POST /sign-out", h.signedIn(h.signOut))
 	h.mux.HandleFunc("GET /style.css", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFileFS(w, r, files, "page/style.css")
 	})
@@ -131,6 +140,8 @@ func (h *Handler) sameOrigin(r *http.Request) bool {
 // session is a person who is signed in.
 type session struct {
 	key string // the hash of the cookie
+	// Home is the path that the pages of the session begin with, and its first page.
+	Home string
 	// Form is what every form of the session carries: nobody else can know it.
 	Form string
 }
@@ -169,13 +180,17 @@ func (h *Handler) session(r *http.Request) (session, bool) {
 	key := hash(cookie.Value)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if end, ok := h.sessions[key]; !ok || time.Now().After(end) {
+	place, ok := h.sessions[key]
+	if !ok || !strings.HasPrefix(r.URL.Path, place.path) {
+		return session{}, false
+	}
+	if time.Now().After(place.end) {
 		delete(h.sessions, key)
 		return session{}, false
 	}
 	mac := hmac.New(sha256.New, []byte(h.token))
 	mac.Write([]byte(key))
-	return session{key, base64.RawURLEncoding.EncodeToString(mac.Sum(nil))}, true
+	return session{key, place.path, base64.RawURLEncoding.EncodeToString(mac.Sum(nil))}, true
 }
 
 func (h *Handler) signInPage(w http.ResponseWriter, _ *http.Request) {
@@ -194,28 +209,28 @@ func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
 		h.show(w, http.StatusUnauthorized, "sign-in.html", "This is not the token that the terminal shows.")
 		return
 	}
-	value, now := secret(), time.Now()
-	before, _ := h.session(r)
+	value, now, path := secret(), time.Now(), "/sessions/"+secret()+"/"
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.sessions, before.key) // its cookie is replaced
-	for key, end := range h.sessions {
-		if len(h.sessions) >= maxSessions || now.After(end) {
+	for key, place := range h.sessions {
+		if len(h.sessions) >= maxSessions || now.After(place.end) {
 			delete(h.sessions, key)
 		}
 	}
-	h.sessions[hash(value)] = now.Add(sessionTime)
-	http.SetCookie(w, &http.Cookie{
-		Name: cookieName, Value: value, Path: "/", MaxAge: int(sessionTime.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: h.options.TLS,
-	})
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	h.sessions[hash(value)] = place{path, now.Add(sessionTime)}
+	http.SetCookie(w, h.cookie(value, path, int(sessionTime.Seconds())))
+	http.Redirect(w, r, path, http.StatusSeeOther)
+}
+
+func (h *Handler) cookie(value, path string, seconds int) *http.Cookie {
+	return &http.Cookie{Name: cookieName, Value: value, Path: path, MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: h.options.TLS}
 }
 
 func (h *Handler) signOut(w http.ResponseWriter, r *http.Request, s session) {
 	h.mu.Lock()
 	delete(h.sessions, s.key)
 	h.mu.Unlock()
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: h.options.TLS})
+	http.SetCookie(w, h.cookie("", s.Home, -1))
 	http.Redirect(w, r, "/sign-in", http.StatusSeeOther)
 }
 

@@ -39,6 +39,8 @@ type site struct {
 	handler *Handler
 	manager *lifecycle.Manager
 	client  *http.Client
+	// home is where the session that was begun last has its pages; "~" stands for it in the paths of do.
+	home string
 }
 
 func newSite(t *testing.T) *site {
@@ -76,7 +78,7 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &site{server, t, handler, m, &http.Client{Jar: jar}}
+	return &site{server, t, handler, m, &http.Client{Jar: jar}, "/sessions/none"}
 }
 
 // asks has an agent write an extension that needs a person.
@@ -104,6 +106,9 @@ func (s *site) do(method, path string, form url.Values, change func(*http.Reques
 	if form != nil {
 		body = strings.NewReader(form.Encode())
 	}
+	if under, ok := strings.CutPrefix(path, "~"); ok {
+		path = s.home + under
+	}
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, body)
 	if err != nil {
 		s.t.Fatal(err)
@@ -122,6 +127,9 @@ func (s *site) do(method, path string, form url.Values, change func(*http.Reques
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	if path == "/sign-in" && response.Request.URL.Path != path {
+		s.home = strings.TrimSuffix(response.Request.URL.Path, "/")
 	}
 	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "same-origin"} {
 		if got := response.Header.Get(name); got != want {
@@ -149,7 +157,7 @@ var formField = regexp.MustCompile(`name="form" value="([^"]+)"`)
 // form is the value that the forms of the session carry.
 func (s *site) form() string {
 	s.t.Helper()
-	_, text := s.do("GET", "/", nil, nil)
+	_, text := s.do("GET", "~/", nil, nil)
 	found := formField.FindStringSubmatch(text)
 	if found == nil {
 		s.t.Fatalf("the page has no form: %s", text)
@@ -161,12 +169,12 @@ func (s *site) form() string {
 func TestAttacks(t *testing.T) {
 	s := newSite(t)
 	r := s.asks("notes", "Keeps notes")
-	path := fmt.Sprintf("/requests/%d", r.ID)
+	path := fmt.Sprintf("~/requests/%d", r.ID)
 	decision := func(form string) url.Values {
 		return url.Values{"form": {form}, "digest": {r.Digest}, "decision": {"approve"}}
 	}
 
-	for _, target := range []string{"/", path} {
+	for _, target := range []string{"/", "~/", path} {
 		if status, text := s.do("GET", target, nil, nil); status != http.StatusOK || !strings.Contains(text, "Operator token") || strings.Contains(text, "notes") {
 			t.Errorf("%s without a session: %d %s", target, status, text)
 		}
@@ -203,7 +211,7 @@ func TestAttacks(t *testing.T) {
 	if status, _ := s.do("GET", path+"?decision=approve&digest="+r.Digest+"&form="+url.QueryEscape(form), nil, nil); status != http.StatusOK {
 		t.Errorf("got %d", status)
 	}
-	for _, target := range []string{"/requests/0", "/requests/x", "/requests/99999999999999999999"} {
+	for _, target := range []string{"~/requests/0", "~/requests/x", "~/requests/99999999999999999999"} {
 		if status, _ := s.do("GET", target, nil, nil); status != http.StatusNotFound {
 			t.Errorf("%s: got %d", target, status)
 		}
@@ -217,10 +225,10 @@ func TestAttacks(t *testing.T) {
 	if status, _ := s.do("POST", path, decision(form), nil); status != http.StatusConflict {
 		t.Errorf("a second decision: %d", status)
 	}
-	if status, _ := s.do("POST", "/sign-out", url.Values{"form": {form}}, nil); status != http.StatusOK {
+	if status, _ := s.do("POST", "~/sign-out", url.Values{"form": {form}}, nil); status != http.StatusOK {
 		t.Errorf("sign out: %d", status)
 	}
-	if status, _ := s.do("POST", "/revoke", url.Values{"form": {form}, "scope": {"agent:a"}, "name": {"notes"}}, nil); status != http.StatusUnauthorized {
+	if status, _ := s.do("POST", "~/revoke", url.Values{"form": {form}, "scope": {"agent:a"}, "name": {"notes"}}, nil); status != http.StatusUnauthorized {
 		t.Errorf("a decision after the end of the session: %d", status)
 	}
 	if r, err := s.manager.Call(t.Context(), lifecycle.Call{Viewer: viewer, Tool: "notes_get"}); err != nil || string(r.Output) != "1" {
@@ -248,7 +256,7 @@ func TestHostileText(t *testing.T) {
 	s := newSite(t)
 	r := s.asks("notes", `</p><script>alert(1)</script><img src=x onerror=alert(1)> {{.Session}}`)
 	s.signIn()
-	_, text := s.do("GET", fmt.Sprintf("/requests/%d", r.ID), nil, nil)
+	_, text := s.do("GET", fmt.Sprintf("~/requests/%d", r.ID), nil, nil)
 	if strings.Contains(text, "<script") || strings.Contains(text, "<img") || !strings.Contains(text, "&lt;script&gt;") || !strings.Contains(text, "{{.Session}}") {
 		t.Errorf("got %s", text)
 	}
@@ -271,7 +279,7 @@ export default extension({ tools: { get: { description: "` + hidden + `", input:
 		t.Fatal(err)
 	}
 	s.signIn()
-	path := fmt.Sprintf("/requests/%d", w.Release.ID)
+	path := fmt.Sprintf("~/requests/%d", w.Release.ID)
 	_, before := s.do("GET", path, nil, nil)
 	if status, _ := s.do("POST", path, url.Values{"form": {s.form()}, "digest": {w.Release.Digest}, "decision": {"deny"}, "reason": {hidden + "\x1b"}}, nil); status != http.StatusOK {
 		t.Errorf("got %d", status)
@@ -290,7 +298,7 @@ func TestOddRequests(t *testing.T) {
 	s := newSite(t)
 	r := s.asks("notes", "Keeps notes")
 	s.signIn()
-	path := fmt.Sprintf("/requests/%d", r.ID)
+	path := fmt.Sprintf("~/requests/%d", r.ID)
 	form := url.Values{"form": {s.form()}, "digest": {r.Digest}, "decision": {"approve"}}
 	for _, c := range []struct {
 		method, path string
@@ -307,7 +315,7 @@ func TestOddRequests(t *testing.T) {
 		{"GET", "/page/style.css", nil, nil, http.StatusNotFound},
 		{"GET", "/style.css/../web.go", nil, nil, http.StatusNotFound},
 		{"GET", "/%2e%2e/web.go", nil, nil, http.StatusNotFound},
-		{"GET", "/requests/1/", nil, nil, http.StatusNotFound},
+		{"GET", "~/requests/1/", nil, nil, http.StatusNotFound},
 		{"POST", path, form, func(r *http.Request) { r.Host = "localhost" }, http.StatusMisdirectedRequest},
 		{"POST", path, form, func(r *http.Request) { r.Host = "127.0.0.1.evil.example" }, http.StatusMisdirectedRequest},
 		{"POST", path, form, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, http.StatusForbidden},
@@ -322,29 +330,43 @@ func TestOddRequests(t *testing.T) {
 	}
 }
 
-// Whoever signs in again ends the session before, and a cookie that somebody chose is none.
+// Every session has a cookie of its own, which is for its own pages: not for those of another session, nor for a server on another
+// port of the same name, to which a browser sends what is for all paths. A cookie that somebody chose is none.
 func TestSessions(t *testing.T) {
 	s := newSite(t)
-	cookie := func() *http.Cookie {
-		for _, c := range s.client.Jar.Cookies(&url.URL{Scheme: "http", Host: strings.TrimPrefix(s.URL, "http://"), Path: "/"}) {
-			return c
+	cookies := func(target string) []*http.Cookie {
+		u, err := url.Parse(target)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return &http.Cookie{}
+		return s.client.Jar.Cookies(u)
 	}
 	chosen := func(r *http.Request) { r.AddCookie(&http.Cookie{Name: cookieName, Value: "chosen"}) }
 	if status, _ := s.do("POST", "/sign-in", url.Values{"token": {s.handler.Token()}}, chosen); status != http.StatusOK {
 		t.Errorf("got %d", status)
 	}
-	first, form := cookie(), s.form()
-	if first.Value == "" || first.Value == "chosen" {
-		t.Errorf("the cookie is %v", first)
+	home, form := s.home, s.form()
+	own := cookies(s.URL + home + "/")
+	if len(own) != 1 || own[0].Value == "chosen" {
+		t.Errorf("the cookies are %v", own)
+	}
+	for _, target := range []string{s.URL + "/", s.URL + "/sign-in", s.URL + "/sessions/", "http://127.0.0.1:1/", "http://127.0.0.1:1/sessions/"} {
+		if sent := cookies(target); len(sent) != 0 {
+			t.Errorf("%s is sent %v", target, sent)
+		}
 	}
 	s.signIn()
-	if again := cookie(); again.Value == first.Value || s.form() == form {
-		t.Errorf("the session is the one before: %v", again)
+	if s.home == home || s.form() == form {
+		t.Error("the session is the one before")
 	}
-	if len(s.handler.sessions) != 1 {
-		t.Errorf("there are %d sessions", len(s.handler.sessions))
+	steal := func(r *http.Request) { r.Header.Set("Cookie", own[0].String()) }
+	s.client.Jar = nil
+	if _, text := s.do("GET", "~/", nil, steal); !strings.Contains(text, "Operator token") {
+		t.Errorf("the cookie of one session opens the pages of another: %s", text)
+	}
+	s.home = home
+	if _, text := s.do("GET", "~/", nil, steal); !strings.Contains(text, "Waiting for you") {
+		t.Errorf("the cookie does not open its pages: %s", text)
 	}
 	for range maxSessions + 10 {
 		s.client.Jar, _ = cookiejar.New(nil)
@@ -372,6 +394,11 @@ func TestInChromium(t *testing.T) {
 	}
 	s := newSite(t)
 	r := s.asks("notes", "Keeps notes")
+	neighbour := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprintf(w, "<main>%q</main>", r.Cookies())
+	}))
+	defer neighbour.Close()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser))
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
@@ -383,7 +410,7 @@ func TestInChromium(t *testing.T) {
 	late := time.AfterFunc(time.Minute, cancel)
 	defer late.Stop()
 	revoke := `button[aria-label="Revoke notes of agent:a"]`
-	open := fmt.Sprintf(`a[href="/requests/%d"]`, r.ID)
+	open := fmt.Sprintf(`a[href="requests/%d"]`, r.ID)
 	page := func(actions ...chromedp.Action[chromedp.Void]) string {
 		t.Helper()
 		if err := chromedp.Do(ctx, actions...); err != nil {
@@ -409,5 +436,8 @@ func TestInChromium(t *testing.T) {
 	}
 	if gone := page(chromedp.Click(revoke), chromedp.WaitNotPresent(revoke)); !strings.Contains(gone, "No extension is active") {
 		t.Errorf("got %s", gone)
+	}
+	if text := page(chromedp.Navigate(neighbour.URL + "/")); text != "<main>[]</main>" {
+		t.Errorf("another port is sent the cookie: %s", text)
 	}
 }
