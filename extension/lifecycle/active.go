@@ -48,7 +48,7 @@ type active struct {
 	mu         sync.Mutex
 	quarantine string // why its tools cannot be called
 	grants     []*host.Grant
-	breakers   map[string]*breaker
+	breakers   map[broken]*breaker
 }
 
 // cause is why the release was taken back; nil while it was not.
@@ -174,7 +174,7 @@ func (m *Manager) unreadable(release int64, err error) {
 }
 
 func newActive(id int64, digest string) *active {
-	a := &active{id: id, digest: digest, breakers: map[string]*breaker{}}
+	a := &active{id: id, digest: digest, breakers: map[broken]*breaker{}}
 	a.ctx, a.end = context.WithCancelCause(context.Background())
 	return a
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -338,5 +339,50 @@ func TestBudgetCountsEveryBuild(t *testing.T) {
 	}
 	if _, err := h.open().Write(t.Context(), d); !errors.As(err, new(*BudgetError)) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What one author asks for does not take away what another one asked for: a person decides each.
+func TestRequestsOfTwoAuthors(t *testing.T) {
+	m := newHome(t).open()
+	shared := extension.Scope{Kind: extension.Shared}
+	ask := func(author, value string) Release {
+		t.Helper()
+		d := draft("notes", value, `{"kv": true}`)
+		d.Scope, d.Author = shared, author
+		return write(t, m, d).Release
+	}
+	first, other := ask("agent:a", "1"), ask("agent:b", "2")
+	again := ask("agent:b", "3")
+	for id, want := range map[int64]State{first.ID: Pending, other.ID: Withdrawn, again.ID: Pending} {
+		if r, err := m.Release(t.Context(), id); err != nil || r.State != want {
+			t.Errorf("request %d is %s, %v; want %s", id, r.State, err, want)
+		}
+	}
+	if all, err := m.Pending(t.Context()); err != nil || len(all) != 2 {
+		t.Errorf("got %+v, %v", all, err)
+	}
+	if list, err := m.List(t.Context(), agent); err != nil || len(list) != 1 || list[0].Pending.ID != again.ID {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	approve(t, m, first)
+	says(t, m, "notes_get", "1")
+	if r, err := m.Revoke(t.Context(), shared, "notes", person); err != nil || r.ID != first.ID {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if all, err := m.Pending(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("got %+v, %v", all, err)
+	}
+	kinds := map[string]int{}
+	entries, err := m.Audit(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		kinds[e.Kind]++
+	}
+	delete(kinds, "call")
+	if want := map[string]int{"write": 3, "withdraw": 1, "approve": 1, "revoke": 2}; !maps.Equal(want, kinds) {
+		t.Errorf("the audit log has %v, want %v", kinds, want)
 	}
 }

@@ -211,3 +211,25 @@ func TestKill(t *testing.T) {
 		}
 	}
 }
+
+// A store that cannot be written to does not keep an extension alive in the process that is told to revoke it.
+func TestRevokeWithoutStore(t *testing.T) {
+	h := newHome(t)
+	m := h.open()
+	write(t, m, draft("notes", "1", ""))
+	write(t, m, draft("other", "2", ""))
+	if err := m.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	unsaved := (*UnsavedError)(nil)
+	if _, err := m.Revoke(t.Context(), own, "notes", Decision{By: "user:tom", Via: "web", Reason: "it leaks"}); !errors.As(err, &unsaved) || !errors.Is(err, abi.ErrUnavailable) {
+		t.Fatalf("got %v", err)
+	}
+	revoked := (*RevokedError)(nil)
+	if _, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "notes_get"}); !errors.As(err, &revoked) || revoked.Reason != "it leaks" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := m.Revoke(t.Context(), own, "absent", Decision{By: "user:tom", Via: "web"}); !errors.Is(err, abi.ErrUnavailable) || errors.As(err, &unsaved) {
+		t.Errorf("got %v", err)
+	}
+}

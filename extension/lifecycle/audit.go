@@ -17,7 +17,7 @@ type Entry struct {
 	ID int64 `json:"id,omitzero"`
 	// At has milliseconds.
 	At time.Time `json:"at,omitzero"`
-	// Kind is "write", "refuse", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine", "import" or "call".
+	// Kind is "write", "refuse", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine" or "call".
 	Kind string `json:"kind"`
 	// By is who did it: "agent:NAME", "user:NAME", "policy" or "host".
 	By string `json:"by"`

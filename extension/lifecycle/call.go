@@ -47,7 +47,7 @@ func (e *QuarantinedError) Error() string {
 	return fmt.Sprintf("the extension %s is in quarantine: %s; write it again or revoke it", e.Extension, e.Reason)
 }
 
-// BrokenError is a call of a tool that failed too often and rests.
+// BrokenError is a call of a tool that failed this caller too often and rests.
 type BrokenError struct {
 	Tool     string
 	Failures int
@@ -114,7 +114,10 @@ func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
 
 func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result, err error) {
 	a := o.release
-	b := a.breaker(o.tool.Name)
+	if err := a.cause(); err != nil {
+		return result, err
+	}
+	b := a.breaker(broken{o.tool.Name, c.Viewer})
 	if err := b.check(m.options.Now(), c.Tool); err != nil {
 		return result, err
 	}

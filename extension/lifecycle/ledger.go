@@ -163,6 +163,13 @@ func message(err error) string {
 	return cut(err.Error())
 }
 
+// broken is what a breaker is for: a tool, for one of those who call it. What makes it fail may be what that one sends, so nobody else's
+// calls end with it.
+type broken struct {
+	tool string
+	by   Viewer
+}
+
 // breaker lets a tool rest that fails again and again.
 type breaker struct {
 	mu       sync.Mutex
@@ -170,13 +177,13 @@ type breaker struct {
 	until    time.Time
 }
 
-func (a *active) breaker(tool string) *breaker {
+func (a *active) breaker(b broken) *breaker {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.breakers[tool] == nil {
-		a.breakers[tool] = &breaker{}
+	if a.breakers[b] == nil {
+		a.breakers[b] = &breaker{}
 	}
-	return a.breakers[tool]
+	return a.breakers[b]
 }
 
 func (b *breaker) check(now time.Time, tool string) error {

@@ -19,7 +19,7 @@ type Extension struct {
 	Scope       extension.Scope
 	Name        string
 	Description string
-	// Active and Pending are nil when there is none.
+	// Active and Pending are nil when there is none. Pending is the newest: each author can have one that waits.
 	Active, Pending *Release
 	// Version is the version number of the active release, or else of the pending one.
 	Version string
@@ -57,7 +57,7 @@ func (m *Manager) List(ctx context.Context, v Viewer) (list []Extension, err err
 }
 
 func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, scope extension.Scope, narrower map[string]extension.Scope) (list []Extension, err error) {
-	const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND state IN ('active', 'pending') ORDER BY name, state"
+	const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND state IN ('active', 'pending') ORDER BY name, id"
 	for row, err := range c.Rows(ctx, query, scope.String()) {
 		if err != nil {
 			return nil, err

@@ -78,8 +78,9 @@ func releaseByID(ctx context.Context, c *sqlite.Conn, id int64) (Release, error)
 	return r, err
 }
 
+// releaseIn is the release of an extension that is in a state: of several that are pending the newest.
 func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name string, state State) (Release, error) {
-	r, err := scanRelease(c.Row(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? AND state = ?", scope.String(), name, state).Scan)
+	r, err := scanRelease(c.Row(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? AND state = ? ORDER BY id DESC LIMIT 1", scope.String(), name, state).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = &NotFoundError{fmt.Sprintf("extension %s that is %s in scope %s", name, state, scope)}
 	}
@@ -116,7 +117,7 @@ func (b *build) commit(ctx context.Context) error {
 			return err
 		}
 		if b.decision.Verdict == policy.Approved && !refused {
-			r, err = activate(ctx, c, r, v, Decision{By: "policy", Reason: b.decision.Reason}, b.decision.Line, now)
+			r, err = activate(ctx, c, r, v, Decision{By: "policy", Reason: b.decision.Reason}, "approve", b.decision.Line, now)
 		}
 		b.written.Release = r
 		return err
@@ -132,9 +133,15 @@ func refusedBefore(ctx context.Context, c *sqlite.Conn, r Release) (refused bool
 	return refused, err
 }
 
-// ask makes a pending release. One that was pending is withdrawn, unless it is of the same version.
+// ask makes a pending release. One that was pending of the same author is withdrawn, unless it is of the same version. Those of other
+// authors stay: nobody keeps somebody else's request from a person.
 func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, now time.Time) (r Release, err error) {
-	if pending, err := releaseIn(ctx, c, d.Scope, v.Manifest.Name, Pending); err == nil {
+	const own = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND author = ? AND state = 'pending'"
+	pending, err := scanRelease(c.Row(ctx, own, d.Scope.String(), v.Manifest.Name, d.Author).Scan)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return r, err
+	}
+	if err == nil {
 		if pending.Digest == v.Digest {
 			const query = "UPDATE release SET signer = ifnull(nullif(?, ''), signer), reason = ifnull(nullif(?, ''), reason) WHERE id = ?"
 			if _, err := c.Exec(ctx, query, cut(d.Signer), cut(d.reason), pending.ID); err != nil {
@@ -145,7 +152,7 @@ func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, 
 			}
 			return releaseByID(ctx, c, pending.ID)
 		}
-		if _, err := c.Exec(ctx, "UPDATE release SET state = ?, decided = ?, decider = ? WHERE id = ?", Withdrawn, now.UnixMilli(), d.Author, pending.ID); err != nil {
+		if _, err := m.end(ctx, c, pending, Withdrawn, Decision{By: d.Author, Via: d.Via}, "withdraw"); err != nil {
 			return r, err
 		}
 	}
@@ -181,7 +188,7 @@ func written(d Draft, v *Version, release int64) Entry {
 }
 
 // activate puts a release in the place of the active one.
-func activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Decision, line string, now time.Time) (Release, error) {
+func activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Decision, kind, line string, now time.Time) (Release, error) {
 	at := now.UnixMilli()
 	for _, query := range []string{
 		"DELETE FROM tool_text WHERE release IN (SELECT id FROM release WHERE scope = ? AND name = ? AND state = 'active')",
@@ -201,7 +208,7 @@ func activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Deci
 			return r, err
 		}
 	}
-	e := Entry{Kind: "approve", By: d.By, Via: d.Via, Scope: r.Scope.String(), Extension: r.Name, Release: r.ID, Digest: r.Digest, Line: line, Reason: d.Reason}
+	e := Entry{Kind: kind, By: d.By, Via: d.Via, Scope: r.Scope.String(), Extension: r.Name, Release: r.ID, Digest: r.Digest, Line: line, Reason: d.Reason}
 	if err := audit(ctx, c, now, e); err != nil {
 		return r, err
 	}
@@ -225,7 +232,7 @@ func (m *Manager) Approve(ctx context.Context, d Decision) (r Release, err error
 		if err := m.allowed(r.Scope, v); err != nil {
 			return r, err
 		}
-		return activate(ctx, c, r, v, d, "", m.options.Now())
+		return activate(ctx, c, r, v, d, "approve", "", m.options.Now())
 	})
 }
 
@@ -270,10 +277,11 @@ func (m *Manager) pending(ctx context.Context, c *sqlite.Conn, d Decision) (Rele
 	return r, nil
 }
 
-// Revoke takes an active release back: calls under way end, and what their handles stand for is closed. A pending one of the
-// same extension is denied with it.
+// Revoke takes an active release back: calls under way end, and what their handles stand for is closed. What is pending of the
+// same extension is revoked with it. A full disk does not keep anybody from it, as room is held for that; where nothing can be
+// written at all it still holds in this process, and the error is an *[UnsavedError].
 func (m *Manager) Revoke(ctx context.Context, scope extension.Scope, name string, d Decision) (Release, error) {
-	return m.takeAway(ctx, scope, name, Revoked, d, "revoke")
+	return m.insist(ctx, scope, name, d.Reason, func() (Release, error) { return m.takeAway(ctx, scope, name, Revoked, d, "revoke") })
 }
 
 // Remove is Revoke by the author of an extension. Its versions stay in the history.
@@ -283,21 +291,25 @@ func (m *Manager) Remove(ctx context.Context, scope extension.Scope, name string
 
 func (m *Manager) takeAway(ctx context.Context, scope extension.Scope, name string, to State, d Decision, kind string) (Release, error) {
 	return m.act(ctx, func(c *sqlite.Conn) (gone Release, err error) {
-		found := false
-		for _, state := range []State{Pending, Active} {
-			r, err := releaseIn(ctx, c, scope, name, state)
-			if notFound := (*NotFoundError)(nil); errors.As(err, &notFound) {
-				continue
-			} else if err != nil {
-				return r, err
+		const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND state IN ('active', 'pending') ORDER BY state DESC, id"
+		var ended []Release
+		for row, err := range c.Rows(ctx, query, scope.String(), name) {
+			if err != nil {
+				return gone, err
 			}
-			found = true
+			r, err := scanRelease(row.Scan)
+			if err != nil {
+				return gone, err
+			}
+			ended = append(ended, r)
+		}
+		if len(ended) == 0 {
+			return gone, &NotFoundError{fmt.Sprintf("extension %s in scope %s", name, scope)}
+		}
+		for _, r := range ended {
 			if gone, err = m.end(ctx, c, r, to, d, kind); err != nil {
 				return gone, err
 			}
-		}
-		if !found {
-			return gone, &NotFoundError{fmt.Sprintf("extension %s in scope %s", name, scope)}
 		}
 		return gone, nil
 	})
@@ -348,7 +360,7 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 		if err != nil {
 			return r, err
 		}
-		return activate(ctx, c, r, v, d, "", m.options.Now())
+		return activate(ctx, c, r, v, d, "rollback", "", m.options.Now())
 	})
 }
 

@@ -101,6 +101,9 @@ UPDATE usage SET failures = failures - (SELECT count(*) FROM call WHERE call.sco
 	AND call.tool = usage.tool AND outcome IN ('input', 'revoked', 'cancelled', 'fault'));
 `, `
 ALTER TABLE release ADD COLUMN signer TEXT NOT NULL DEFAULT '';
+`, `
+DROP INDEX release_pending;
+CREATE UNIQUE INDEX release_pending ON release (scope, name, author) WHERE state = 'pending';
 `}}
 
 // digestOf is the SHA-256 of data in hex.

@@ -292,7 +292,7 @@ func TestBudgets(t *testing.T) {
 	write(t, m, draft("one", "4", ""))
 }
 
-// A tool that fails again and again rests; another tool does not.
+// A tool that fails again and again rests, for the one who calls it so; another tool does not.
 func TestBreaker(t *testing.T) {
 	h := newHome(t)
 	h.policyOf(`{"limits": {"failuresBeforeBreak": 3, "breakFor": "1m"}}`)
@@ -324,6 +324,9 @@ export default extension({ tools: {
 	}
 	if err := call(`{"ok": true}`); !errors.As(err, new(*BrokenError)) {
 		t.Errorf("got %v, want a BrokenError", err)
+	}
+	if _, err := m.Call(t.Context(), Call{Viewer: Viewer{Agent: "a"}, Tool: "shaky_bad", Input: []byte(`{"ok": true}`)}); err != nil {
+		t.Errorf("another caller: %v", err)
 	}
 	says(t, m, "shaky_good", "2")
 	now = now.Add(2 * time.Minute)

@@ -1,0 +1,78 @@
+package lifecycle
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// A disk that is full keeps nobody from taking an extension back, in this process and in the next. It is a real one, of 8 MB, which
+// this test mounts in a user namespace of its own.
+func TestRevokeOnFullDisk(t *testing.T) {
+	const inside = "STILE_TEST_FULL_DISK"
+	if os.Getenv(inside) == "" {
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRevokeOnFullDisk$", "-test.v") //nolint:gosec // this very test
+		c.Env = append(os.Environ(), inside+"=1", "TMPDIR="+t.TempDir())
+		c.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+		}
+		out, err := c.CombinedOutput()
+		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+			t.Skipf("this system has no user namespaces for this user: %v", err)
+		}
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	h := newHome(t)
+	if err := syscall.Mount("tmpfs", h.options.Dir, "tmpfs", 0, "size=8m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(h.options.Dir, syscall.MNT_DETACH) }) // it ends with this process anyway
+	m := h.open()
+	write(t, m, draft("notes", "1", ""))
+	says(t, m, "notes_get", "1")
+	fill(t, h.options.Dir)
+	if _, err := m.Write(t.Context(), draft("other", "2", "")); !errors.Is(err, abi.ErrUnavailable) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	r, err := m.Revoke(t.Context(), own, "notes", Decision{By: "user:tom", Via: "terminal"})
+	if err != nil || r.State != Revoked {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	fill(t, h.options.Dir)
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	m = h.open() // where the disk is full still
+	if history, err := m.History(t.Context(), own, "notes"); err != nil || history[0].State != Revoked {
+		t.Errorf("got %+v, %v", history, err)
+	}
+	if _, _, err := m.VerifyAudit(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// fill takes all that is left on the disk of a folder.
+func fill(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(dir, "ballast"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b := make([]byte, 4096); err == nil; {
+		_, err = f.Write(b)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	_ = f.Close() // what it could not write is no loss
+}
