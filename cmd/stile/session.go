@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -247,6 +248,13 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 		return &usageError{err}
 	}
 	defer func() { err = errors.Join(err, tree.Close()) }()
+	derived, err := inspect.Derive(source.FS, source.Entry)
+	if err != nil {
+		return err
+	}
+	if derived != nil {
+		source.FS, source.Entry = derived.Tree(source.FS), derived.Entry
+	}
 	if w.bindings != nil {
 		source.Bindings = w.bindings
 	}

@@ -39,7 +39,7 @@ const (
 )
 
 // Derive makes a module that offers the functions which entry exports as tools, one a function, in the order of their
-// declarations. It returns nil when entry has a default export: then it says itself what its tools are, and nothing is added
+// declarations. It returns nil when entry is no code, or has a default export: then it says itself what its tools are, and nothing is added
 // to them, also no schema to a tool without one, since that would change the file that a person reads.
 //
 // A tool has the function's name in snake case, its doc comment as description, and an input of its parameters by name; a
@@ -47,6 +47,9 @@ const (
 // of the type Env, gets the bindings. What cannot be derived with certainty is an *[extension.ProblemsError] of
 // [extension.StageValidate]. Types of results that JSON Schema cannot say are left out.
 func Derive(fsys fs.FS, entry string) (*Derived, error) {
+	if !isCode(entry) {
+		return nil, nil // the toolchain says what it takes
+	}
 	f := newFiles(fsys)
 	m, err := f.read(entry, maxSource)
 	switch {

@@ -101,7 +101,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 	if err := m.refresh(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	if err := reserve(filepath.Join(o.Dir, reserveFile)).fill(); err != nil {
+	if err := o.reserve().Fill(); err != nil {
 		o.Logger.WarnContext(ctx, "hold room for revocations", "error", err)
 	}
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -2,35 +2,18 @@ package lifecycle
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// reserve is a file that holds room on the disk: enough to take back every extension of a store when the disk is full.
-type reserve string
-
-const (
-	reserveFile = "extensions.reserve"
-	reserveSize = 1 << 20
-)
-
-// fill makes the file unless it is there.
-func (r reserve) fill() error {
-	if info, err := os.Stat(string(r)); err == nil && info.Size() == reserveSize {
-		return nil
-	}
-	b := make([]byte, reserveSize)
-	_, _ = rand.Read(b) // which no file system compresses; it never fails
-	if err := os.WriteFile(string(r), b, 0o600); err != nil {
-		return errors.Join(err, os.Remove(string(r)))
-	}
-	return nil
+// reserve is room on the disk to take back every extension of the store when the disk is full.
+func (o Options) reserve() sqlite.Reserve {
+	return sqlite.Reserve(filepath.Join(o.Dir, "extensions.reserve"))
 }
 
 // UnsavedError is a revocation that could not be written down. It holds in this process until it ends, and nowhere else.
@@ -53,7 +36,7 @@ func (m *Manager) insist(ctx context.Context, scope extension.Scope, name, reaso
 	if !errors.Is(err, abi.ErrUnavailable) {
 		return r, err
 	}
-	if os.Remove(filepath.Join(m.options.Dir, reserveFile)) == nil {
+	if m.options.reserve().Spend() {
 		if r, err = take(); !errors.Is(err, abi.ErrUnavailable) {
 			return r, err
 		}

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"testing/fstest"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -264,15 +263,13 @@ func (m *Manager) source(ctx context.Context, v *Version) (toolchain.Source, err
 // sourceOf derives what the source leaves to be derived, resolves packages, keeping those of a lockfile, and puts the tree together. It
 // sets the lockfile and the packages of v.
 func (m *Manager) sourceOf(ctx context.Context, v *Version, lock []byte, fresh bool) (toolchain.Source, error) {
-	tree := v.Source()
-	entry := v.Entry
+	tree, entry := fs.FS(v.Source()), v.Entry
 	derived, err := inspect.Derive(tree, entry)
 	if err != nil {
 		return toolchain.Source{}, err
 	}
 	if derived != nil {
-		entry = derived.Entry
-		tree[entry] = &fstest.MapFile{Data: []byte(derived.Text)}
+		tree, entry = derived.Tree(tree), derived.Entry
 	}
 	bindings := extension.Known(extension.Merge(v.Manifest.Bindings, extension.Defaults()))
 	imports, err := npm.Imports(ctx, tree, entry)

@@ -1,0 +1,23 @@
+package inspect
+
+import (
+	"io/fs"
+	"testing/fstest"
+)
+
+// Tree returns the files that the module is built from: those it was made for, and itself. It is safe for concurrent use if files is.
+func (d *Derived) Tree(files fs.FS) fs.FS {
+	return overlay{files, fstest.MapFS{d.Entry: {Data: d.Text}}, d.Entry}
+}
+
+type overlay struct {
+	files, made fs.FS
+	entry       string
+}
+
+func (o overlay) Open(name string) (fs.File, error) {
+	if name == o.entry {
+		return o.made.Open(name)
+	}
+	return o.files.Open(name)
+}
