@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/console"
@@ -120,7 +122,8 @@ type State struct {
 	log     func(console.Level, string)
 
 	mu         sync.Mutex
-	closers    []func() error
+	held       map[abi.Capability]func() error // what lets go of a capability that holds more than memory
+	closers    []func() error                  // of the files
 	kv         *kv.Store
 	workspaces *workspace.Store
 }
@@ -128,7 +131,7 @@ type State struct {
 // NewState returns a state in dir, which must exist and be writable by its owner only. log receives what console bindings
 // log; it must be safe for concurrent use. private are folders that, like dir, no [Dir] may be, hold or lie in.
 func NewState(dir string, log func(level console.Level, message string), private ...string) *State {
-	return &State{dir: dir, log: log, private: append([]string{dir}, private...)}
+	return &State{dir: dir, log: log, private: append([]string{dir}, private...), held: map[abi.Capability]func() error{}}
 }
 
 // Env makes the capabilities of a call. ctx bounds the opening of files only. A [Custom] grant fails: its capability is
@@ -160,10 +163,33 @@ func (s *State) Env(ctx context.Context, bindings []Binding) (host.Env, error) {
 			err = &UnboundError{b.Name, b.Grant.Interface()}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("bind %s: %w", b.Name, err)
+			delete(env, b.Name)
+			return nil, errors.Join(fmt.Errorf("bind %s: %w", b.Name, err), s.release(env))
 		}
 	}
 	return env, nil
+}
+
+// Release lets go of what an env that Env made holds beside memory: connections, and directories that are open. Calls that still use
+// it fail. Close does the same for every env.
+func (s *State) Release(env host.Env) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.release(env)
+}
+
+func (s *State) release(env host.Env) error {
+	var errs []error
+	for _, capability := range env {
+		switch capability.(type) {
+		case *http.Grant, *workspace.Directory: // others may be no keys of a map
+			if letGo := s.held[capability]; letGo != nil {
+				errs = append(errs, letGo())
+				delete(s.held, capability)
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // UnboundError is a binding of an interface that only a program which embeds the host can provide.
@@ -185,7 +211,7 @@ func (s *State) http(g HTTP) (*http.Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.closers = append(s.closers, func() error { grant.CloseIdleConnections(); return nil })
+	s.held[grant] = func() error { grant.CloseIdleConnections(); return nil }
 	return grant, nil
 }
 
@@ -210,11 +236,11 @@ func (s *State) directory(g Dir) (*workspace.Directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.closers = append(s.closers, disk.Close)
 	d := disk.Directory()
 	if g.Access != ReadWrite {
 		d = d.AsReadOnly()
 	}
+	s.held[d] = disk.Close
 	return d, nil
 }
 
@@ -235,9 +261,10 @@ func (s *State) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
-	for _, closeOne := range s.closers {
+	for _, closeOne := range slices.AppendSeq(s.closers, maps.Values(s.held)) {
 		errs = append(errs, closeOne())
 	}
+	clear(s.held)
 	s.closers, s.kv, s.workspaces = nil, nil, nil
 	return errors.Join(errs...)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/host"
 )
 
 func TestMerge(t *testing.T) {
@@ -131,3 +132,41 @@ func TestStateEnv(t *testing.T) {
 type noCredentials struct{}
 
 func (noCredentials) Get(context.Context, string) (string, error) { return "", errors.New("none") }
+
+// What an env holds is let go with it, and nothing of another env.
+func TestStateRelease(t *testing.T) {
+	ctx := t.Context()
+	bindings, err := ParseSpecs([]string{"api=http:https://example.com/**", "console=console", "files=dir:" + t.TempDir() + ",rw", "kept=workspace:w,rw"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewState(t.TempDir(), func(console.Level, string) {})
+	t.Cleanup(func() { _ = s.Close() })
+	open := func() host.Env {
+		t.Helper()
+		env, err := s.Env(ctx, bindings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return env
+	}
+	one, other := open(), open()
+	if err := errors.Join(s.Release(one), s.Release(one), s.Release(nil)); err != nil {
+		t.Error(err)
+	}
+	if err := one["files"].(*workspace.Directory).Write(ctx, "a", "x"); err == nil {
+		t.Error("the directory of an env that was released is open")
+	}
+	for _, name := range []string{"files", "kept"} {
+		if err := other[name].(*workspace.Directory).Write(ctx, "a", "x"); err != nil {
+			t.Error(err)
+		}
+	}
+	bindings = append(bindings, Binding{"no", Custom{Name: "acme:crm/contacts@1.0.0"}})
+	if _, err := s.Env(ctx, bindings); err == nil {
+		t.Error("there is a capability that nobody made")
+	}
+	if len(s.held) != 2 {
+		t.Errorf("%d capabilities are held, want those of one env", len(s.held))
+	}
+}

@@ -43,7 +43,8 @@ type active struct {
 	end   context.CancelCauseFunc
 
 	making sync.Mutex // held while env is made
-	env    host.Env
+	env    host.Env   // behind grants
+	made   host.Env   // what the grants give
 
 	mu         sync.Mutex
 	quarantine string // why its tools cannot be called
@@ -165,7 +166,22 @@ func (m *Manager) reload(ctx context.Context) error {
 	for a, cause := range ended {
 		a.revoke(cause)
 	}
+	for _, a := range gone {
+		if a.calls.Load() == 0 || ended[a] != nil {
+			m.release(a)
+		}
+	}
 	return nil
+}
+
+// release lets go of what only the calls of a release used that is gone.
+func (m *Manager) release(a *active) {
+	a.making.Lock()
+	defer a.making.Unlock()
+	if err := m.options.State.Release(a.made); err != nil {
+		m.options.Logger.Warn("let go of what an extension used", "extension", a.manifest.Name, "error", err)
+	}
+	a.made = nil
 }
 
 // unreadable tells of what is broken. It stops nothing else; List shows it.
@@ -204,8 +220,9 @@ func (m *Manager) environment(ctx context.Context, a *active) (host.Env, error) 
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if a.ctx.Err() != nil { // what takes grants back has been here already
-			return nil, a.cause()
+			return nil, errors.Join(a.cause(), m.options.State.Release(env))
 		}
+		a.made = maps.Clone(env)
 		for name, capability := range env {
 			g := host.NewGrant(capability, host.GrantOptions{})
 			a.grants = append(a.grants, g)

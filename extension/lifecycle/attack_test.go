@@ -99,6 +99,22 @@ func TestRevokeBeforeCapabilitiesAreMade(t *testing.T) {
 	}
 }
 
+// What only a release used is let go when another version took its place.
+func TestSupersededLetsGo(t *testing.T) {
+	m := newHome(t).open()
+	w := write(t, m, draft("notes", "1", ""))
+	says(t, m, "notes_get", "1")
+	a := m.releases[w.Release.ID]
+	if a.made == nil {
+		t.Fatal("there is nothing to let go of")
+	}
+	write(t, m, draft("notes", "2", ""))
+	says(t, m, "notes_get", "2")
+	if a.made != nil {
+		t.Error("it is held")
+	}
+}
+
 // A row that is gone does not hide from a process what else changes.
 func TestMissingRow(t *testing.T) {
 	m := newHome(t).open()
