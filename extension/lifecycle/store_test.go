@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
@@ -431,6 +432,10 @@ export function area(width: number, height: number = 2): number { return z.numbe
 	w := write(t, m, d)
 	if len(w.Version.Lock) == 0 || len(w.Version.Packages) != 1 || w.Version.Packages[0].Name != "zod" || !w.Version.Packages[0].Direct {
 		t.Fatalf("got %+v", w.Version.Packages)
+	}
+	report := w.Version.Report
+	if report.PackageFiles == 0 || report.Files != 1 || !slices.ContainsFunc(report.Eval, func(s inspect.Sign) bool { return strings.HasPrefix(s.File, "node_modules/zod/") }) {
+		t.Errorf("zod makes functions of text, and the report says %s", report.Text())
 	}
 	r, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "shapes_area", Input: []byte(`{"width": 3}`)})
 	if err != nil || string(r.Output) != "6" {

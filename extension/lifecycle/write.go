@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"testing/fstest"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -143,6 +145,7 @@ type build struct {
 	author    extension.Scope
 	version   *Version
 	source    toolchain.Source
+	bundled   *openedFiles // of source
 	wasm      []byte
 	component *host.Component
 	active    Release  // if any
@@ -250,8 +253,52 @@ func (b *build) resolve(ctx context.Context) (err error) {
 	if lock == nil && b.before != nil {
 		lock = b.before.Lock
 	}
-	b.source, err = b.sourceOf(ctx, b.version, lock, b.draft.AllowFresh)
-	return err
+	if b.source, err = b.sourceOf(ctx, b.version, lock, b.draft.AllowFresh); err != nil {
+		return err
+	}
+	b.bundled = &openedFiles{files: b.source.FS, names: map[string]bool{}}
+	b.source.FS = b.bundled
+	return nil
+}
+
+// openedFiles are files of which it is known which ones were opened: of a package a bundle has but a part.
+type openedFiles struct {
+	files fs.FS
+
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// Open implements fs.FS.
+func (o *openedFiles) Open(name string) (fs.File, error) {
+	f, err := o.files.Open(name)
+	if err == nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.names[name] = true
+	}
+	return f, err
+}
+
+// packages adds the files in node_modules that were opened to a tree.
+func (o *openedFiles) packages(tree fstest.MapFS) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name := range o.names {
+		if !strings.HasPrefix(name, "node_modules/") {
+			continue
+		}
+		info, err := fs.Stat(o.files, name)
+		if err != nil || !info.Mode().IsRegular() {
+			continue // a folder
+		}
+		data, err := fs.ReadFile(o.files, name)
+		if err != nil {
+			return err
+		}
+		tree[name] = &fstest.MapFile{Data: data}
+	}
+	return nil
 }
 
 // source is what a version is built from again.
@@ -330,7 +377,11 @@ func (b *build) describe(ctx context.Context) (err error) {
 // report says what the code would like to do.
 func (b *build) report(context.Context) error {
 	v := b.version
-	in := inspect.Input{FS: v.Source(), Entry: v.Entry, Bindings: v.Manifest.Bindings, Component: int64(len(b.wasm))}
+	tree := v.Source()
+	if err := b.bundled.packages(tree); err != nil {
+		return err
+	}
+	in := inspect.Input{FS: tree, Entry: v.Entry, Bindings: v.Manifest.Bindings, Component: int64(len(b.wasm))}
 	for _, p := range v.Packages {
 		in.Packages = append(in.Packages, inspect.PackageInfo{Name: p.Name, Version: p.Version, License: p.License, Size: p.Size, Warnings: p.Warnings})
 	}
