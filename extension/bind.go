@@ -112,16 +112,13 @@ const (
 type State struct {
 	// HTTP is what all http bindings have in common beyond their rules: credentials, listeners, limits. It is set before
 	// the first Env.
-	HTTP http.Options
-	// Hosts are addresses that the operator gives hosts: rules that name one exactly may dial them, public or not. It is set
-	// before the first Env.
-	Hosts Hosts
-
+	HTTP    http.Options
 	dir     string
 	private []string
 	log     func(console.Level, string)
 
 	mu         sync.Mutex
+	hosts      Hosts
 	held       map[abi.Capability]func() error // what lets go of a capability that holds more than memory
 	closers    []func() error                  // of the files
 	kv         *kv.Store
@@ -132,6 +129,14 @@ type State struct {
 // log; it must be safe for concurrent use. private are folders that, like dir, no [Dir] may be, hold or lie in.
 func NewState(dir string, log func(level console.Level, message string), private ...string) *State {
 	return &State{dir: dir, log: log, private: append([]string{dir}, private...), held: map[abi.Capability]func() error{}}
+}
+
+// SetHosts gives hosts addresses, in place of those it gave before: in what Env makes from now on, rules that name such a host exactly
+// may dial its addresses, public or not.
+func (s *State) SetHosts(h Hosts) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hosts = h
 }
 
 // Env makes the capabilities of a call. ctx bounds the opening of files only. A [Custom] grant fails: its capability is
@@ -202,10 +207,10 @@ func (e *UnboundError) Error() string {
 
 func (s *State) http(g HTTP) (*http.Grant, error) {
 	options := s.HTTP
-	options.Resolver = s.Hosts.resolver(options.Resolver)
-	options.Rules, options.Within = s.Hosts.allow(g.Rules), slices.Clone(options.Within)
+	options.Resolver = s.hosts.resolver(options.Resolver)
+	options.Rules, options.Within = s.hosts.allow(g.Rules), slices.Clone(options.Within)
 	for _, set := range g.Within {
-		options.Within = append(options.Within, s.Hosts.allow(set))
+		options.Within = append(options.Within, s.hosts.allow(set))
 	}
 	grant, err := http.New(options)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // policy reads the operator's policy.
 func (e *examination) policy() {
 	file := filepath.Join(e.home, policy.File)
-	_, err := readPolicy(e.settings)
+	_, _, err := readPolicy(e.settings)
 	_, missing := os.Lstat(file)
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
@@ -139,6 +141,8 @@ type extensions struct {
 	own       http.Listeners
 	making    sync.Mutex
 	evaluated *toolchain.Evaluator
+	stop      context.CancelFunc // what watches
+	watching  sync.WaitGroup
 }
 
 // openExtensions opens the store. What tools log goes to stderr.
@@ -147,7 +151,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	if err != nil {
 		return nil, err
 	}
-	rules, err := readPolicy(where)
+	rules, text, err := readPolicy(where)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +159,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	if err != nil {
 		return nil, err
 	}
-	e = &extensions{session: n, calls: recorder{close: func() {}}}
+	e = &extensions{session: n, calls: recorder{close: func() {}}, stop: func() {}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
@@ -163,7 +167,6 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	}()
 	e.state = extension.NewState(n.home, s.log, n.cache)
 	e.state.HTTP.Credentials, e.state.HTTP.Own = n.secrets, &e.own
-	e.state.Hosts = rules.Hosts
 	if e.npm, err = npm.New(npm.Options{CacheDir: n.cache, KeyDir: n.home, Progress: n.progress, Logger: n.logger}); err != nil {
 		return nil, err
 	}
@@ -176,32 +179,71 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 			options.Recorder = store
 		}
 	}
-	e.Manager, err = lifecycle.Open(ctx, options)
-	return e, err
+	if e.Manager, err = lifecycle.Open(ctx, options); err != nil {
+		return e, err
+	}
+	if o.many { // it is there for longer than a command
+		watching, stop := context.WithCancel(ctx)
+		e.watching.Go(func() { e.watchPolicy(watching, text) })
+		e.stop = stop
+	}
+	return e, nil
 }
 
-// readPolicy reads the operator's policy, if there is one. Others must not be able to write it, or they would be operators.
-func readPolicy(where settings) (*policy.Policy, error) {
+// policyInterval is how long it takes at most until a process that serves follows a policy that was changed.
+const policyInterval = time.Second
+
+// watchPolicy follows policy.json, which said text. One that is not valid is told of, and the one before holds.
+func (e *extensions) watchPolicy(ctx context.Context, text []byte) {
+	tick := time.NewTicker(policyInterval)
+	defer tick.Stop()
+	failed := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		rules, now, err := readPolicy(e.settings)
+		if err == nil && now == nil && text != nil { // as while an editor saves it; the default may allow more
+			err = fs.ErrNotExist
+		}
+		switch {
+		case err != nil:
+			if failed != err.Error() {
+				failed = err.Error()
+				e.logger.Error("policy.json was changed and cannot be used, so the policy before it holds", "error", err)
+			}
+		case !bytes.Equal(now, text):
+			text, failed = now, ""
+			e.SetPolicy(rules)
+			e.logger.Warn("policy.json was changed, and holds from now on")
+		default:
+			failed = ""
+		}
+	}
+}
+
+// readPolicy reads the operator's policy and its text; the default has none. Others must not be able to write it, or they would be operators.
+func readPolicy(where settings) (rules *policy.Policy, text []byte, err error) {
 	file := filepath.Join(where.home, policy.File)
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
-		return policy.Default(), nil
+		return policy.Default(), nil, nil
 	}
 	info, err := os.Stat(file)
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, nil, &usageError{err}
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return nil, usagef("%s has mode %04o: others can write it; chmod 600 %[1]s", file, info.Mode().Perm())
+		return nil, nil, usagef("%s has mode %04o: others can write it; chmod 600 %[1]s", file, info.Mode().Perm())
 	}
-	text, err := readFile(file, maxText)
-	if err != nil {
-		return nil, err
+	if text, err = readFile(file, maxText); err != nil {
+		return nil, nil, err
 	}
-	rules, err := policy.Parse(text)
-	if err != nil {
+	if rules, err = policy.Parse(text); err != nil {
 		err = fmt.Errorf("%s: %w", file, err)
 	}
-	return rules, err
+	return rules, text, err
 }
 
 // evaluator runs code that is no extension. It is made when it is first needed.
@@ -221,6 +263,8 @@ func (e *extensions) evaluator(ctx context.Context) (*toolchain.Evaluator, error
 
 // Close waits for calls under way.
 func (e *extensions) Close() error {
+	e.stop()
+	e.watching.Wait()
 	var errs []error
 	if e.Manager != nil {
 		errs = append(errs, e.Manager.Close())

@@ -39,6 +39,8 @@ type serveRun struct {
 func (*serveRun) Help() string {
 	return `Agents speak the Model Context Protocol (streamable HTTP) at /mcp, each with a token of stile serve token. At / are the pages on which a person approves, denies and revokes; they ask for an operator token, which is shown at start, on a terminal only, and written to --operator-token-file; no agent is told it.
 
+policy.json is followed as it is changed: within a second it holds for what is written and called, and handles that a new ceiling takes away end. One that is not valid, or gone, is told of, and the one before holds.
+
 Asked to end (SIGTERM, ^C), it takes no further calls and waits for those under way. Asked again, it ends at once.
 
 Examples:

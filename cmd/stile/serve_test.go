@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
@@ -486,4 +487,65 @@ func certificate(t *testing.T, name string) (cert, key string, roots *x509.CertP
 		}
 	}
 	return cert, key, roots
+}
+
+// A server follows its operator's policy as it is changed, but neither into one that is no policy nor, when the file is gone, into the
+// default.
+func TestServePolicy(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	token := strings.TrimSpace(h.stile("serve", "token", "add", "claude"))
+	_, address, stderr := h.serve()
+	session := connect(t, &sdk.StreamableClientTransport{Endpoint: "http://" + address + "/mcp", HTTPClient: client(t, token), MaxRetries: -1})
+	file := filepath.Join(h.dir, "policy.json")
+	tells := func(want string) {
+		t.Helper()
+		for {
+			line, err := stderr.ReadString('\n')
+			if err != nil {
+				t.Fatalf("it does not tell that %q: %v", want, err)
+			}
+			if strings.Contains(line, want) {
+				return
+			}
+		}
+	}
+	put := func(text, want string) {
+		t.Helper()
+		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+		tells(want)
+	}
+	writes := func(name, want string) {
+		t.Helper()
+		r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "extension_write", Arguments: map[string]any{
+			"manifest": fmt.Sprintf(`{"name": %q, "version": "1.0.0", "description": "Keeps", "tools": ["get"], "permissions": {"kv": true}}`, name),
+			"source": `import { extension } from "stile";
+export default extension({ tools: { get: { description: "Gets", run: async (_: unknown, env: any) => (await env.kv.get("k")) ?? "none" } } });`,
+		}})
+		if err != nil || !strings.Contains(text(r), want) {
+			t.Fatalf("%s: %v %s", name, err, text(r))
+		}
+	}
+	writes("one", "pending")
+	put(`{"approve": [{"permissions": {"kv": true}}]}`, "policy.json was changed, and holds from now on")
+	writes("two", "active")
+	says(t, session, "two_get", `"none"`)
+	put(`{`, "cannot be used, so the policy before it holds")
+	says(t, session, "two_get", `"none"`)
+	put(`{"ceiling": {"permissions": {"workspace": "read"}}}`, "holds from now on")
+	if r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "two_get"}); err != nil || !r.IsError {
+		t.Errorf("above the ceiling: %v, %s", err, text(r))
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	tells("cannot be used")
+	if r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "two_get"}); err != nil || !r.IsError {
+		t.Errorf("above the ceiling that is gone: %v, %s", err, text(r))
+	}
 }

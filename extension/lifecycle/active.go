@@ -168,20 +168,10 @@ func (m *Manager) reload(ctx context.Context) error {
 	}
 	for _, a := range gone {
 		if a.calls.Load() == 0 || ended[a] != nil {
-			m.release(a)
+			m.renew(a, false)
 		}
 	}
 	return nil
-}
-
-// release lets go of what only the calls of a release used that is gone.
-func (m *Manager) release(a *active) {
-	a.making.Lock()
-	defer a.making.Unlock()
-	if err := m.options.State.Release(a.made); err != nil {
-		m.options.Logger.Warn("let go of what an extension used", "extension", a.manifest.Name, "error", err)
-	}
-	a.made = nil
 }
 
 // unreadable tells of what is broken. It stops nothing else; List shows it.
@@ -212,7 +202,7 @@ func (m *Manager) environment(ctx context.Context, a *active) (host.Env, error) 
 	defer a.making.Unlock()
 	if a.env == nil {
 		limited := *a.manifest
-		limited.Bindings, _ = m.options.Policy.Limit(a.manifest.Bindings)
+		limited.Bindings, _ = m.Policy().Limit(a.manifest.Bindings)
 		env, err := m.options.State.Env(ctx, extension.Merge(limited.Own(a.scope), extension.Defaults()))
 		if err != nil {
 			return nil, err

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/host"
 )
 
@@ -384,5 +386,54 @@ func TestRequestsOfTwoAuthors(t *testing.T) {
 	delete(kinds, "call")
 	if want := map[string]int{"write": 3, "withdraw": 1, "approve": 1, "revoke": 2}; !maps.Equal(want, kinds) {
 		t.Errorf("the audit log has %v, want %v", kinds, want)
+	}
+}
+
+// A policy that is changed while everything runs holds at once: for who asks, and for the handles of calls under way.
+func TestSetPolicy(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"approve": [{"permissions": {"kv": true}}]}`)
+	m := h.open()
+	d := tool("notes", "get,wait", `import { extension } from "stile";
+export default extension({ tools: {
+	get: { description: "Gets", input: { type: "object" }, run: async (_, env) => (await env.kv.get("k")) ?? "none" },
+	wait: { description: "Waits", input: { type: "object" }, run: async (_, env) => {
+		console.log("begun");
+		for (;;) { await env.kv.get("k"); await new Promise((r) => setTimeout(r, 1)); }
+	} },
+} });`, `{"kv": true}`)
+	if w := write(t, m, d); w.Release.State != Active {
+		t.Fatalf("it is %s", w.Release.State)
+	}
+	says(t, m, "notes_get", `"none"`)
+	begun, ended := make(chan struct{}), make(chan error, 1)
+	var once sync.Once
+	go func() {
+		_, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "notes_wait", Log: func(console.Level, string) { once.Do(func() { close(begun) }) }})
+		ended <- err
+	}()
+	<-begun
+	set := func(text string) {
+		t.Helper()
+		p, err := policy.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.SetPolicy(p)
+	}
+	set(`{"ceiling": {"permissions": {"workspace": "read"}}}`)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "policy") {
+		t.Errorf("the call under way ended with %v", err)
+	}
+	if r, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "notes_get"}); err == nil {
+		t.Errorf("got %s in spite of the ceiling", r.Output)
+	}
+	if _, err := m.Write(t.Context(), draft("other", "1", `{"kv": true}`)); !errors.As(err, new(*extension.ProblemsError)) {
+		t.Errorf("got %v", err)
+	}
+	set(`{}`)
+	says(t, m, "notes_get", `"none"`)
+	if w := write(t, m, draft("other", "1", `{"kv": true}`)); w.Release.State != Pending {
+		t.Errorf("it is %s", w.Release.State)
 	}
 }

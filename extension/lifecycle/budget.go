@@ -45,7 +45,7 @@ func (m *Manager) checkBudget(ctx context.Context, d Draft) (done func(), err er
 			delete(m.building, d.Scope)
 		}
 	}
-	limit := m.options.Policy.Limits.BuildsPerHour
+	limit := m.Policy().Limits.BuildsPerHour
 	if limit == 0 {
 		return done, nil
 	}
@@ -82,7 +82,7 @@ func (m *Manager) checkBudget(ctx context.Context, d Draft) (done func(), err er
 
 // checkRoom counts the extensions of a scope.
 func (m *Manager) checkRoom(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name string) error {
-	limit := m.options.Policy.Limits.ExtensionsPerScope
+	limit := m.Policy().Limits.ExtensionsPerScope
 	if limit == 0 {
 		return nil
 	}

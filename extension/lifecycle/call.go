@@ -134,7 +134,7 @@ func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result
 		var env host.Env
 		if env, err = m.environment(ctx, a); err == nil {
 			result, err = m.run(ctx, c, o, component, env)
-			b.count(m.options.Now(), m.options.Policy.Limits, err)
+			b.count(m.options.Now(), m.Policy().Limits, err)
 			return result, err
 		}
 	}
@@ -158,7 +158,7 @@ func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Comp
 		Tool: o.tool.Name, Name: c.Tool, Input: c.Input, Env: env, Limits: c.Limits, Approved: a.tools, Recorder: m.options.Recorder,
 	}
 	if request.Limits.Nesting == 0 {
-		request.Limits.Nesting = m.options.Policy.Limits.Nesting
+		request.Limits.Nesting = m.Policy().Limits.Nesting
 	}
 	start := m.options.Now()
 	began := time.Now()

@@ -10,7 +10,9 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stilehost/stile/extension"
@@ -30,7 +32,7 @@ type Options struct {
 	Toolchain func(context.Context) (*toolchain.Toolchain, error)
 	// State makes capabilities of bindings.
 	State *extension.State
-	// Policy is the operator's. Default: policy.Default().
+	// Policy is the operator's, until SetPolicy. Default: policy.Default().
 	Policy *policy.Policy
 	// Packages resolves npm packages. Default: an extension that imports any is refused.
 	Packages *npm.Client
@@ -62,6 +64,7 @@ type Manager struct {
 	db      *sqlite.DB
 	ledger  *ledger
 
+	policy atomic.Pointer[policy.Policy]
 	stop   context.CancelFunc
 	wait   sync.WaitGroup
 	loaded *loadedSet
@@ -84,7 +87,6 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 	if o.Dir == "" || o.Host == nil || o.Toolchain == nil || o.State == nil {
 		return nil, errors.New("lifecycle: Dir, Host, Toolchain and State are needed")
 	}
-	o.Policy = cmp.Or(o.Policy, policy.Default())
 	o.Loaded = cmp.Or(o.Loaded, 512)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
@@ -98,6 +100,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 		options: o, db: db, generation: -1, changed: make(chan struct{}), building: map[extension.Scope]int{}, loaded: newLoadedSet(o.Loaded),
 	}
 	m.ledger = newLedger(m)
+	m.SetPolicy(cmp.Or(o.Policy, policy.Default()))
 	if err := m.refresh(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -132,7 +135,39 @@ func (m *Manager) Changed() <-chan struct{} {
 }
 
 // Policy returns the operator's policy.
-func (m *Manager) Policy() *policy.Policy { return m.options.Policy }
+func (m *Manager) Policy() *policy.Policy { return m.policy.Load() }
+
+// SetPolicy puts another policy in the place of the operator's. It holds for whatever is decided or called from now on. Of calls under
+// way it takes back the handles of releases that it gives more or less than the one before; what is active stays active.
+func (m *Manager) SetPolicy(p *policy.Policy) {
+	before := m.policy.Swap(p)
+	m.options.State.SetHosts(p.Hosts)
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, a := range m.releases {
+		was, _ := before.Limit(a.manifest.Bindings)
+		is, _ := p.Limit(a.manifest.Bindings)
+		m.renew(a, !reflect.DeepEqual(was, is))
+	}
+}
+
+// renew has the next call of a release make its capabilities again, and takes back those that its calls have if they are others now.
+func (m *Manager) renew(a *active, others bool) {
+	a.making.Lock()
+	defer a.making.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if others {
+		for _, g := range a.grants {
+			g.Revoke("the operator's policy is another one now")
+		}
+		a.grants = nil
+	}
+	if err := m.options.State.Release(a.made); err != nil {
+		m.options.Logger.Warn("let go of what an extension used", "extension", a.manifest.Name, "error", err)
+	}
+	a.env, a.made = nil, nil
+}
 
 // watch looks for what other processes change.
 func (m *Manager) watch(ctx context.Context) {

@@ -238,7 +238,7 @@ func (m *Manager) Approve(ctx context.Context, d Decision) (r Release, err error
 
 // allowed is a *[PolicyError] when no person may approve a version.
 func (m *Manager) allowed(scope extension.Scope, v *Version) error {
-	if d := m.options.Policy.Decide(policy.Request{Scope: scope, Asked: v.Manifest.Bindings}); d.Verdict == policy.Refused {
+	if d := m.Policy().Decide(policy.Request{Scope: scope, Asked: v.Manifest.Bindings}); d.Verdict == policy.Refused {
 		return &PolicyError{d.Reason, d.Line}
 	}
 	return nil

@@ -427,7 +427,7 @@ func (b *build) decide(context.Context) error {
 		}
 	}
 	b.written.Changes = extension.Difference(before, r.Asked)
-	b.decision = b.options.Policy.Decide(r)
+	b.decision = b.Policy().Decide(r)
 	b.written.Cut = b.decision.Cut
 	if b.decision.Verdict == policy.Refused {
 		return &extension.ProblemsError{Stage: extension.StagePolicy, Problems: []extension.Problem{
