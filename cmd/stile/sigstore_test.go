@@ -69,7 +69,7 @@ func attachBundle(ts *testscript.TestScript, n *sigstoretest.Network, reference,
 		return err
 	}
 	ts.Check(body.Close())
-	b, err := n.Attest(identity, issuer, "https://sigstore.dev/cosign/sign/v1", manifest)
+	b, err := n.Attest(identity, issuer, "https://sigstore.dev/cosign/sign/v1", manifest, 2)
 	if err != nil {
 		return err
 	}

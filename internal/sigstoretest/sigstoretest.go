@@ -86,11 +86,18 @@ func (n *Network) SignBlob(identity, issuer string, what []byte, logged time.Tim
 	return b, nil
 }
 
-// Attest returns what cosign sign and cosign attest attach in a registry: a statement about bytes.
-func (n *Network) Attest(identity, issuer, predicateType string, what []byte) (*protobundle.Bundle, error) {
+// Attest returns what cosign sign and cosign attest attach in a registry: a statement about bytes, in a log of the first
+// version of Rekor or, without a time of its own, of the second.
+func (n *Network) Attest(identity, issuer, predicateType string, what []byte, rekor int) (*protobundle.Bundle, error) {
 	statement := fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":"%x"}}],"predicateType":%q,"predicate":{}}`,
 		sha256.Sum256(what), predicateType)
-	e, err := n.ca.AttestAtTime(identity, issuer, statement, time.Now().Add(time.Minute), true)
+	var e *ca.TestEntity
+	var err error
+	if rekor == 2 {
+		e, err = n.ca.AttestAtTimeHashedRekordV2(identity, issuer, statement, time.Time{})
+	} else {
+		e, err = n.ca.AttestAtTime(identity, issuer, statement, time.Now().Add(time.Minute), true)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +149,10 @@ func (n *Network) bundle(e *ca.TestEntity) (*protobundle.Bundle, error) {
 // entry is an entry of the log as a bundle has it, with the log's promise and proof.
 func (n *Network) entry(entry *tlog.Entry) (*protorekor.TransparencyLogEntry, error) {
 	e := proto.CloneOf(entry.TransparencyLogEntry())
+	if entry.IsRekorV2() {
+		e.IntegratedTime = 0
+		return e, nil
+	}
 	body := e.GetCanonicalizedBody()
 	promise, err := n.ca.RekorSignPayload(tlog.RekorPayload{
 		Body: base64.StdEncoding.EncodeToString(body), IntegratedTime: e.GetIntegratedTime(), LogIndex: e.GetLogIndex(), LogID: hex.EncodeToString(e.GetLogId().GetKeyId()),

@@ -61,9 +61,9 @@ func (n network) sign(who, by string, what []byte, logged time.Time) *protobundl
 	return b
 }
 
-func (n network) attest(predicateType string, about []byte) *protobundle.Bundle {
+func (n network) attest(predicateType string, about []byte, rekor int) *protobundle.Bundle {
 	n.t.Helper()
-	b, err := n.Attest(identity, issuer, predicateType, about)
+	b, err := n.Attest(identity, issuer, predicateType, about, rekor)
 	check(n.t, err)
 	return b
 }

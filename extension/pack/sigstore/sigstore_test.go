@@ -57,7 +57,8 @@ func TestCertificate(t *testing.T) {
 		{"log and timestamp", n.root(true, true, false), bundle},
 		{"log", n.root(true, false, false), logged},
 		{"timestamp where there is no log", n.root(false, true, false), stamped},
-		{"statement of cosign sign", n.root(true, true, false), n.attest(signPredicate, artifact)},
+		{"statement of cosign sign", n.root(true, true, false), n.attest(signPredicate, artifact, 1)},
+		{"in a log that gives no time", n.root(true, true, false), n.attest(signPredicate, artifact, 2)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			signer, err := verifier(t, sigstore.Policy{Identity: identity, Issuer: issuer, TrustedRoot: c.root}).Verify(text(t, c.bundle), artifact)
@@ -91,8 +92,8 @@ func TestCertificateRefused(t *testing.T) {
 		why    string
 	}{
 		{"another artifact", all, other, "failed to verify signature"},
-		{"a statement about another artifact", all, n.attest(signPredicate, []byte("another")), "failed to verify signature"},
-		{"a statement of another kind", all, n.attest("https://cosign.sigstore.dev/attestation/vuln/v1", artifact), "a statement of another kind"},
+		{"a statement about another artifact", all, n.attest(signPredicate, []byte("another"), 1), "failed to verify signature"},
+		{"a statement of another kind", all, n.attest("https://cosign.sigstore.dev/attestation/vuln/v1", artifact, 1), "a statement of another kind"},
 		{"another identity", all, n.sign("eve@example.com", issuer, artifact, soon), `got "eve@example.com"`},
 		{"an identity that holds the other", all, n.sign("x"+identity, issuer, artifact, soon), "certificate identity"},
 		{"another issuer", all, n.sign(identity, "https://accounts.example.org", artifact, soon), "certificate identity"},
@@ -112,6 +113,7 @@ func TestCertificateRefused(t *testing.T) {
 		{"another tree", all, changed(func(b *protobundle.Bundle) {
 			b.VerificationMaterial.TlogEntries[0].InclusionProof.RootHash[0]++
 		}), "failed to verify log inclusion"},
+		{"a log that gives no time, and no timestamp", n.root(true, false, false), n.attest(signPredicate, artifact, 2), "failed to verify timestamps"},
 		{"no timestamp where there is no log", n.root(false, true, false), changed(func(b *protobundle.Bundle) {
 			b.VerificationMaterial.TimestampVerificationData = nil
 		}), "failed to verify timestamps"},
