@@ -115,6 +115,32 @@ func (n *Network) Attest(identity, issuer, predicateType string, what []byte, re
 	return b, nil
 }
 
+// Record puts a signature of bytes, by a key that is given as PEM, into the log, and the entry into its bundle.
+func (n *Network) Record(b *protobundle.Bundle, key, what []byte) error {
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": "0.0.1", "kind": "hashedrekord", "spec": map[string]any{
+			"data":      map[string]any{"hash": map[string]any{"algorithm": "sha256", "value": fmt.Sprintf("%x", sha256.Sum256(what))}},
+			"signature": map[string]any{"content": b.GetMessageSignature().GetSignature(), "publicKey": map[string]any{"content": key}},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	name, err := n.ca.RekorLogID()
+	if err != nil {
+		return err
+	}
+	id, err := hex.DecodeString(name)
+	if err != nil {
+		return err
+	}
+	e, err := n.promised(&protorekor.TransparencyLogEntry{
+		LogIndex: 7, LogId: &protocommon.LogId{KeyId: id}, IntegratedTime: time.Now().Unix(), CanonicalizedBody: body,
+	})
+	b.VerificationMaterial.TlogEntries = append(b.GetVerificationMaterial().GetTlogEntries(), e)
+	return err
+}
+
 // bundle is a bundle but for its content.
 func (n *Network) bundle(e *ca.TestEntity) (*protobundle.Bundle, error) {
 	content, err := e.VerificationContent()
@@ -146,13 +172,18 @@ func (n *Network) bundle(e *ca.TestEntity) (*protobundle.Bundle, error) {
 	return &protobundle.Bundle{MediaType: pack.BundleType, VerificationMaterial: m}, nil
 }
 
-// entry is an entry of the log as a bundle has it, with the log's promise and proof.
+// entry is an entry of the log as a bundle has it.
 func (n *Network) entry(entry *tlog.Entry) (*protorekor.TransparencyLogEntry, error) {
 	e := proto.CloneOf(entry.TransparencyLogEntry())
 	if entry.IsRekorV2() {
 		e.IntegratedTime = 0
 		return e, nil
 	}
+	return n.promised(e)
+}
+
+// promised adds the log's promise and proof to an entry.
+func (n *Network) promised(e *protorekor.TransparencyLogEntry) (*protorekor.TransparencyLogEntry, error) {
 	body := e.GetCanonicalizedBody()
 	promise, err := n.ca.RekorSignPayload(tlog.RekorPayload{
 		Body: base64.StdEncoding.EncodeToString(body), IntegratedTime: e.GetIntegratedTime(), LogIndex: e.GetLogIndex(), LogID: hex.EncodeToString(e.GetLogId().GetKeyId()),

@@ -204,6 +204,16 @@ func TestKey(t *testing.T) {
 	refuses(t, v, text(t, n.sign(identity, issuer, artifact, time.Now().Add(time.Minute))), artifact, sigstore.ErrRefused, "expected key signature, not certificate")
 	logged := verifier(t, sigstore.Policy{Key: public, TrustedRoot: n.root(true, false, false)})
 	refuses(t, logged, own, artifact, sigstore.ErrRefused, "failed to verify log inclusion")
+	key := publicPEM(t, ec.Public())
+	b := &protobundle.Bundle{}
+	check(t, protojson.Unmarshal(made(ec, sum[:], crypto.SHA256), b))
+	check(t, n.Record(b, key, artifact))
+	logged = verifier(t, sigstore.Policy{Key: key, TrustedRoot: n.root(true, true, false)})
+	if signer, err := logged.Verify(text(t, b), artifact); err != nil || signer.Key == "" {
+		t.Errorf("in a log: got %+v, %v", signer, err)
+	}
+	b.VerificationMaterial.TlogEntries[0].InclusionProof.RootHash[0]++
+	refuses(t, logged, text(t, b), artifact, sigstore.ErrRefused, "failed to verify log inclusion")
 }
 
 func TestPolicy(t *testing.T) {
