@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/extension/pack/sigstore"
 )
 
 // maxKey is the most bytes of a file with a key.
@@ -49,9 +51,10 @@ type extExport struct {
 	chosenVersion
 	Output string `short:"o" required:"" placeholder:"FILE" help:"File to write, or oci://REGISTRY/REPOSITORY:TAG to push to."`
 	registryFlags
-	Sign string `placeholder:"KEY" help:"File with an Ed25519 private key, in PEM, to sign with: openssl genpkey -algorithm ed25519 makes one."`
-	As   string `placeholder:"NAME" help:"Who signs, such as a mail address. Default: user:NAME."`
-	JSON bool   `name:"json" help:"Print as JSON."`
+	Sign   string `placeholder:"KEY" help:"File with an Ed25519 private key, in PEM, to sign with: openssl genpkey -algorithm ed25519 makes one."`
+	As     string `placeholder:"NAME" help:"Who signs, such as a mail address. Default: user:NAME."`
+	Bundle string `placeholder:"FILE" help:"Sigstore bundle to write too: a signature of the whole file, or of the manifest in a registry, by the key of --sign."`
+	JSON   bool   `name:"json" help:"Print as JSON."`
 }
 
 // Help implements kong.HelpProvider.
@@ -62,6 +65,7 @@ Examples:
 
     stile ext export github -o github.stile
     stile ext export github -o github.stile --sign key.pem --as tom@example.com
+    stile ext export github -o github.stile --sign key.pem --bundle github.stile.sigstore.json
     stile ext export github -o oci://registry.example.com/tools/github:1.2.0 --sign key.pem --registry-user tom --registry-secret registry`
 }
 
@@ -80,16 +84,23 @@ func (c *extExport) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return err
 		}
+		var key ed25519.PrivateKey
 		var signatures []pack.Signature
-		if c.Sign != "" {
-			signature, err := c.sign(e.settings, digest)
+		switch {
+		case c.Sign != "":
+			if key, err = c.key(); err != nil {
+				return err
+			}
+			signature, err := c.sign(e.settings, key, digest)
 			if err != nil {
 				return err
 			}
 			signatures = append(signatures, signature)
+		case c.Bundle != "":
+			return usagef("--bundle: --sign names the key that makes it; cosign sign-blob makes one without a key")
 		}
 		if ref, ok := strings.CutPrefix(c.Output, ociScheme); ok {
-			return c.push(ctx, s, e, ref, p, digest, signatures)
+			return c.push(ctx, s, e, ref, p, digest, key, signatures)
 		}
 		var file bytes.Buffer
 		if err := pack.Write(&file, p, signatures...); err != nil {
@@ -97,6 +108,11 @@ func (c *extExport) Run(ctx context.Context, s *streams) error {
 		}
 		if err := writeFile(c.Output, file.Bytes()); err != nil {
 			return err
+		}
+		if c.Bundle != "" {
+			if err := writeBundle(c.Bundle, key, file.Bytes()); err != nil {
+				return err
+			}
 		}
 		if c.JSON {
 			return printJSON(s.out, struct {
@@ -111,21 +127,25 @@ func (c *extExport) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-func (c *extExport) sign(where settings, digest string) (pack.Signature, error) {
+func (c *extExport) key() (ed25519.PrivateKey, error) {
 	text, err := readFile(c.Sign, maxKey)
 	if err != nil {
 		return nil, err
 	}
 	key, err := pack.ParsePrivateKey(text)
 	if err != nil {
-		return nil, usagef("--sign %s: %w", c.Sign, err)
+		err = usagef("--sign %s: %w", c.Sign, err)
 	}
+	return key, err
+}
+
+func (c *extExport) sign(where settings, key ed25519.PrivateKey, digest string) (signature pack.Signature, err error) {
 	if c.As == "" {
 		if c.As, err = where.author(); err != nil {
 			return nil, err
 		}
 	}
-	signature, err := pack.Sign(key, digest, c.As, time.Now())
+	signature, err = pack.Sign(key, digest, c.As, time.Now())
 	if err != nil {
 		err = usagef("--as: %w", err)
 	}
@@ -135,22 +155,25 @@ func (c *extExport) sign(where settings, digest string) (pack.Signature, error) 
 type extImport struct {
 	File  string   `arg:"" help:"File that stile ext export wrote, or oci://REGISTRY/REPOSITORY:TAG or @DIGEST that it pushed to."`
 	Trust []string `sep:"none" placeholder:"KEY" help:"File with an Ed25519 public key, in PEM. What none of these keys signed is refused. Can be repeated."`
+	bundleFlags
 	registryFlags
 	addFlags
 }
 
 // Help implements kong.HelpProvider.
 func (*extImport) Help() string {
-	return `What is imported goes through the same stages as what is added, and is built here from its source; then it is approved like any other version. A signature by a key of --trust says who made the file, and grants nothing.
+	return `What is imported goes through the same stages as what is added, and is built here from its source; then it is approved like any other version. A signature by a key of --trust says who made the file, and grants nothing. So does a Sigstore bundle, which is verified without a network. What is asked for has to hold, all of it.
 
 Examples:
 
     stile ext import github.stile
     stile ext import github.stile --trust tom.pem --scope shared
+    stile ext import github.stile --bundle github.stile.sigstore.json --key tom.pem
+    stile ext import github.stile --bundle github.stile.sigstore.json --trusted-root trusted_root.json --certificate-identity tom@example.com --certificate-oidc-issuer https://accounts.example.com
     stile ext import oci://registry.example.com/tools/github:1.2.0 --trust tom.pem`
 }
 
-// untrustedError is a pack that none of the keys that are trusted signed.
+// untrustedError is a pack that nobody signed who was asked for.
 type untrustedError struct{ error }
 
 func (e *untrustedError) Unwrap() error { return e.error }
@@ -161,19 +184,23 @@ func (c *extImport) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
+	verifier, err := c.verifier(c.File)
+	if err != nil {
+		return err
+	}
 	return withExtensions(ctx, s, func(e *extensions) error {
-		p, signatures, err := c.read(ctx, s, e)
+		in, err := c.read(ctx, s, e)
 		if err != nil {
 			return err
 		}
 		var d lifecycle.Draft
-		if d.Signer, err = c.verify(s, p, signatures, trusted); err != nil {
+		if d.Signer, err = c.verify(s, in, trusted, verifier); err != nil {
 			return err
 		}
 		if err := c.fill(e, &d); err != nil {
 			return err
 		}
-		w, err := e.Import(ctx, p, d)
+		w, err := e.Import(ctx, in.pack, d)
 		if err != nil {
 			return err
 		}
@@ -196,33 +223,66 @@ func (c *extImport) trusted() (keys []ed25519.PublicKey, err error) {
 	return keys, nil
 }
 
+// incoming is a pack, and what there is of signatures: those in it, bundles, and the bytes that a bundle signs.
+type incoming struct {
+	pack       *pack.Pack
+	signatures []pack.Signature
+	bundles    [][]byte
+	signed     []byte
+}
+
 // read reads the file, or pulls what a registry has.
-func (c *extImport) read(ctx context.Context, s *streams, e *extensions) (*pack.Pack, []pack.Signature, error) {
+func (c *extImport) read(ctx context.Context, s *streams, e *extensions) (in *incoming, err error) {
 	if ref, ok := strings.CutPrefix(c.File, ociScheme); ok {
-		return c.pull(ctx, s, e, ref)
+		in, err = c.pull(ctx, s, e, ref)
+	} else {
+		in, err = c.open()
 	}
+	if err == nil && c.Bundle != "" {
+		var b []byte
+		b, err = readFile(c.Bundle, pack.MaxBundle)
+		in.bundles = [][]byte{b}
+	}
+	return in, err
+}
+
+func (c *extImport) open() (*incoming, error) {
 	f, err := os.Open(c.File)
 	if err != nil {
-		return nil, nil, &usageError{err}
+		return nil, &usageError{err}
 	}
-	p, signatures, err := pack.Read(f, pack.Limits{})
+	in := &incoming{}
+	var content bytes.Buffer
+	in.pack, in.signatures, err = pack.Read(io.TeeReader(f, &content), pack.Limits{})
 	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, nil, usagef("%s: %w", c.File, err)
+		return nil, usagef("%s: %w", c.File, err)
 	}
-	return p, signatures, nil
+	in.signed = content.Bytes()
+	return in, nil
 }
 
 // verify says who signed a pack; nobody, when nobody's signature was asked for.
-func (c *extImport) verify(s *streams, p *pack.Pack, signatures []pack.Signature, trusted []ed25519.PublicKey) (signer string, err error) {
-	if len(trusted) == 0 {
-		s.say("stile: nobody's signature was asked for: --trust names whose")
+func (c *extImport) verify(s *streams, in *incoming, trusted []ed25519.PublicKey, verifier *sigstore.Verifier) (string, error) {
+	var signers []string
+	if len(trusted) > 0 {
+		by, err := pack.Verify(in.pack, in.signatures, trusted)
+		if err != nil {
+			return "", &untrustedError{fmt.Errorf("%s has no signature of a trusted key: %w", c.File, err)}
+		}
+		signers = append(signers, fmt.Sprintf("%s on %s", line(by.Who, 200), by.When.UTC().Format(time.RFC3339)))
+	}
+	if verifier != nil {
+		by, err := verifyBundles(verifier, in.bundles, in.signed)
+		if err != nil {
+			return "", &untrustedError{fmt.Errorf("%s has no Sigstore bundle of who was asked for: %w", c.File, err)}
+		}
+		signers = append(signers, line(by.String(), 400))
+	}
+	if len(signers) == 0 {
+		s.say("stile: nobody's signature was asked for: --trust, --certificate-identity or --key names whose")
 		return "", nil
 	}
-	by, err := pack.Verify(p, signatures, trusted)
-	if err != nil {
-		return "", &untrustedError{fmt.Errorf("%s has no signature of a trusted key: %w", c.File, err)}
-	}
-	signer = fmt.Sprintf("%s on %s", line(by.Who, 200), by.When.UTC().Format(time.RFC3339))
+	signer := strings.Join(signers, "; ")
 	s.say("stile: signed by %s", signer)
 	return signer, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"net"
@@ -44,7 +45,7 @@ func onThisMachine(ref string) bool {
 }
 
 // push puts a pack into a registry.
-func (c *extExport) push(ctx context.Context, s *streams, e *extensions, ref string, p *pack.Pack, digest string, signatures []pack.Signature) error {
+func (c *extExport) push(ctx context.Context, s *streams, e *extensions, ref string, p *pack.Pack, digest string, key ed25519.PrivateKey, signatures []pack.Signature) error {
 	o, err := c.options(ctx, e, ref)
 	if err != nil {
 		return err
@@ -52,6 +53,15 @@ func (c *extExport) push(ctx context.Context, s *streams, e *extensions, ref str
 	manifest, err := oci.Push(ctx, ref, p, signatures, o)
 	if err != nil {
 		return registryError(err)
+	}
+	if c.Bundle != "" {
+		signed, err := manifestOf(p)
+		if err == nil {
+			err = writeBundle(c.Bundle, key, signed)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if c.JSON {
 		return printJSON(s.out, struct {
@@ -66,18 +76,20 @@ func (c *extExport) push(ctx context.Context, s *streams, e *extensions, ref str
 	return err
 }
 
-// pull gets a pack from a registry.
-func (c *extImport) pull(ctx context.Context, s *streams, e *extensions, ref string) (*pack.Pack, []pack.Signature, error) {
+// pull gets a pack from a registry, with the bundles there when one is asked for and none was given.
+func (c *extImport) pull(ctx context.Context, s *streams, e *extensions, ref string) (*incoming, error) {
 	o, err := c.options(ctx, e, ref)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	o.Bundles = c.bundleFlags != (bundleFlags{}) && c.Bundle == ""
 	pulled, err := oci.Pull(ctx, ref, o)
 	if err != nil {
-		return nil, nil, registryError(err)
+		return nil, registryError(err)
 	}
 	s.say("stile: pulled %s", pulled.Digest)
-	return pulled.Pack, pulled.Signatures, nil
+	signed, err := manifestOf(pulled.Pack)
+	return &incoming{pulled.Pack, pulled.Signatures, pulled.Bundles, signed}, err
 }
 
 // registryError is the fault of what was named, or of the registry; none of this program.

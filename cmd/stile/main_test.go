@@ -25,6 +25,7 @@ import (
 
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/internal/sigstoretest"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -61,6 +62,10 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(model.Close)
 	images := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(images.Close)
+	authority, err := sigstoretest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
@@ -92,7 +97,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exit": exit, "error": lastError, "json": validJSON, "unhex": unhex, "seed": seed, "forge": forge, "absent": absent,
-			"value": value, "sql": sqlCommand,
+			"value": value, "sql": sqlCommand, "cosign": cosign(authority),
 		},
 	})
 }

@@ -10,10 +10,12 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// The types of an extension and of a signature as OCI artifacts. A signature has the extension as its subject.
+// The types of an extension, of a signature and of a Sigstore bundle as OCI artifacts. The last two have the extension as their
+// subject.
 const (
 	ArtifactType  = "application/vnd.stile.extension.v1"
 	SignatureType = "application/vnd.stile.signature.v1"
+	BundleType    = "application/vnd.dev.sigstore.bundle.v0.3+json"
 )
 
 const (
@@ -169,16 +171,26 @@ func (p *Pack) addLayer(layer ocispec.Descriptor, limits Limits, fetch Fetch) er
 // DecodeSignature returns the signature to which an OCI manifest leads, when its subject is the manifest of a pack with
 // this digest. That it is by anybody, or of that pack, is for [Verify] to say. An error is a *[PartError].
 func DecodeSignature(manifest []byte, subject digest.Digest, fetch Fetch) (Signature, error) {
-	m, err := parseManifest("signature", manifest, SignatureType)
+	return decodeReferrer("signature", manifest, SignatureType, envelopeMediaType, subject, maxSignature, fetch)
+}
+
+// DecodeBundle is DecodeSignature for a Sigstore bundle, as cosign sign attaches it. It is not verified: see package sigstore.
+func DecodeBundle(manifest []byte, subject digest.Digest, fetch Fetch) ([]byte, error) {
+	return decodeReferrer("bundle", manifest, BundleType, BundleType, subject, MaxBundle, fetch)
+}
+
+// decodeReferrer returns the one layer of what refers to a pack.
+func decodeReferrer(part string, manifest []byte, artifactType, layerType string, subject digest.Digest, limit int64, fetch Fetch) ([]byte, error) {
+	m, err := parseManifest(part, manifest, artifactType)
 	switch {
 	case err != nil:
 		return nil, err
 	case m.Subject == nil || m.Subject.Digest != subject:
-		return nil, &PartError{"signature", ErrOtherPack}
-	case len(m.Layers) != 1 || m.Layers[0].MediaType != envelopeMediaType:
-		return nil, &PartError{"signature", fmt.Errorf("%w: one layer of %s belongs here", ErrFormat, envelopeMediaType)}
+		return nil, &PartError{part, ErrOtherPack}
+	case len(m.Layers) != 1 || m.Layers[0].MediaType != layerType:
+		return nil, &PartError{part, fmt.Errorf("%w: one layer of %s belongs here", ErrFormat, layerType)}
 	}
-	return fetch.verified("signature", m.Layers[0], maxSignature)
+	return fetch.verified(part, m.Layers[0], limit)
 }
 
 // parseManifest reads an OCI manifest of one type of artifact.

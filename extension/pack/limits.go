@@ -14,6 +14,9 @@ type Limits struct {
 	Signatures int
 }
 
+// MaxBundle is the most bytes of a Sigstore bundle.
+const MaxBundle = 1 * mib
+
 const (
 	kib = 1 << 10
 	mib = 1 << 20

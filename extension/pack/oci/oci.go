@@ -27,6 +27,8 @@ type Options struct {
 	RootCAs *x509.CertPool
 	// PlainHTTP speaks http instead of https. Only loopback addresses are dialled then.
 	PlainHTTP bool
+	// Bundles pulls the Sigstore bundles of a pack too, at most as many as signatures.
+	Bundles bool
 	// Limits bound what is pulled.
 	Limits pack.Limits
 	// Cache keeps blobs between pulls. Nil means that there is none.

@@ -16,6 +16,8 @@ type Pulled struct {
 	Pack *pack.Pack
 	// Signatures are not verified: see [pack.Verify].
 	Signatures []pack.Signature
+	// Bundles are what [Options.Bundles] asks for. They are not verified: see package sigstore.
+	Bundles [][]byte
 	// Digest is that of the manifest, to pull the same again: a tag may lead elsewhere by then.
 	Digest string
 }
@@ -45,11 +47,15 @@ func pull(ctx context.Context, ref string, opts Options) (*Pulled, error) {
 		return nil, err
 	}
 	subject := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromBytes(manifest), Size: int64(len(manifest))}
-	signatures, err := c.signatures(ctx, subject)
+	pulled := &Pulled{Pack: p, Digest: subject.Digest.String()}
+	pulled.Signatures, err = referrers(ctx, c, "signature", pack.SignatureType, subject, pack.DecodeSignature)
+	if err == nil && c.opts.Bundles {
+		pulled.Bundles, err = referrers(ctx, c, "bundle", pack.BundleType, subject, pack.DecodeBundle)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &Pulled{Pack: p, Signatures: signatures, Digest: subject.Digest.String()}, nil
+	return pulled, nil
 }
 
 // maxManifest is the most bytes of a manifest that are read; package pack allows fewer.
@@ -115,23 +121,25 @@ func read(body io.ReadCloser, size int64) ([]byte, error) {
 	return b, err
 }
 
-// signatures gets the signatures that refer to a manifest. Registries without the referrers API have a tag for them.
-func (c *client) signatures(ctx context.Context, subject ocispec.Descriptor) ([]pack.Signature, error) {
-	var all []pack.Signature
-	err := c.Referrers(ctx, subject, pack.SignatureType, func(referrers []ocispec.Descriptor) error {
+// referrers gets what of one type refers to a manifest. Registries without the referrers API have a tag for that.
+func referrers[T any](
+	ctx context.Context, c *client, part, artifactType string, subject ocispec.Descriptor, decode func([]byte, digest.Digest, pack.Fetch) (T, error),
+) ([]T, error) {
+	var all []T
+	err := c.Referrers(ctx, subject, artifactType, func(referrers []ocispec.Descriptor) error {
 		if len(all)+len(referrers) > c.opts.Limits.Signatures {
-			return &pack.PartError{Part: "signature", Err: fmt.Errorf("%w: more than %d", pack.ErrTooLarge, c.opts.Limits.Signatures)}
+			return &pack.PartError{Part: part, Err: fmt.Errorf("%w: more than %d", pack.ErrTooLarge, c.opts.Limits.Signatures)}
 		}
 		for _, d := range referrers {
 			manifest, err := c.manifest(ctx, d.Digest)
 			if err != nil {
 				return err
 			}
-			s, err := pack.DecodeSignature(manifest, subject.Digest, func(d ocispec.Descriptor) ([]byte, error) { return c.blob(ctx, d) })
+			one, err := decode(manifest, subject.Digest, func(d ocispec.Descriptor) ([]byte, error) { return c.blob(ctx, d) })
 			if err != nil {
 				return err
 			}
-			all = append(all, s)
+			all = append(all, one)
 		}
 		return nil
 	})

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"strings"
+
+	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/extension/pack/sigstore"
+)
+
+// maxTrustedRoot is the most bytes of a file with a trusted root.
+const maxTrustedRoot = 4 << 20
+
+// bundleFlags say whose Sigstore bundle is asked for. They are named as cosign names them.
+type bundleFlags struct {
+	Bundle                string `placeholder:"FILE" help:"Sigstore bundle of the file, as cosign sign-blob --bundle writes it. Default for a registry: what cosign sign attached."`
+	CertificateIdentity   string `placeholder:"NAME" help:"Who signed, as the bundle's certificate says: a mail address, or the URI of a workflow. What they did not sign is refused."`
+	CertificateOIDCIssuer string `name:"certificate-oidc-issuer" placeholder:"URL" help:"Who vouched for --certificate-identity."`
+	TrustedRoot           string `placeholder:"FILE" help:"Sigstore trusted root, in JSON: the authorities and logs that are believed. With --key, the log that the signature has to be in."`
+	Key                   string `placeholder:"FILE" help:"File with the public key, in PEM, that made the bundle, in place of an identity. What it did not sign is refused."`
+}
+
+// verifier returns what verifies bundles by the flags; nil when none was given.
+func (f bundleFlags) verifier(from string) (*sigstore.Verifier, error) {
+	if f == (bundleFlags{}) {
+		return nil, nil
+	}
+	if f.Bundle == "" && !strings.HasPrefix(from, ociScheme) {
+		return nil, usagef("--bundle: it is missing; a file and its Sigstore bundle are two files")
+	}
+	p := sigstore.Policy{Identity: f.CertificateIdentity, Issuer: f.CertificateOIDCIssuer}
+	var err error
+	if f.TrustedRoot != "" {
+		if p.TrustedRoot, err = readFile(f.TrustedRoot, maxTrustedRoot); err != nil {
+			return nil, err
+		}
+	}
+	if f.Key != "" {
+		if p.Key, err = readFile(f.Key, maxKey); err != nil {
+			return nil, err
+		}
+	}
+	v, err := sigstore.New(p)
+	if err != nil {
+		return nil, usagef("give --key, or --certificate-identity with --certificate-oidc-issuer and --trusted-root: %w", err)
+	}
+	return v, nil
+}
+
+// verifyBundles says who signed what came from somewhere: the first of the bundles that holds.
+func verifyBundles(v *sigstore.Verifier, bundles [][]byte, signed []byte) (*sigstore.Signer, error) {
+	var problems []error
+	for _, b := range bundles {
+		signer, err := v.Verify(b, signed)
+		if err == nil {
+			return signer, nil
+		}
+		problems = append(problems, err)
+	}
+	if len(problems) == 0 {
+		return nil, &pack.PartError{Part: "bundle", Err: pack.ErrUnsigned}
+	}
+	return nil, errors.Join(problems...)
+}
+
+// writeBundle signs what a bundle is a signature of, and writes the bundle.
+func writeBundle(name string, key ed25519.PrivateKey, signed []byte) error {
+	b, err := sigstore.Sign(key, signed)
+	if err != nil {
+		return err
+	}
+	return writeFile(name, b)
+}
+
+// manifestOf is what a bundle signs of a pack in a registry.
+func manifestOf(p *pack.Pack) ([]byte, error) {
+	a, err := p.Artifact()
+	if err != nil {
+		return nil, err
+	}
+	return a.Blobs[a.Manifest.Digest], nil
+}
