@@ -23,7 +23,7 @@ import (
 
 // Version is what was written once, and never changes. Nothing of it may be changed.
 type Version struct {
-	// Digest names the version: SHA-256, in hex, of manifest, files, entry and lockfile.
+	// Digest names the version: a SHA-256, in hex, of manifest, files, entry, lockfile and tools.
 	Digest   string
 	Manifest *extension.Manifest
 	// Tools are what the code says of its tools. Calls keep to these definitions.
@@ -56,19 +56,40 @@ type record struct {
 	Author   string            `json:"author"`
 }
 
-// identify gives a version its digest. A part is preceded by its length, so that no two versions have the same text.
-func (v *Version) identify() {
-	h := sha256.New()
-	part := func(data []byte) { _, _ = fmt.Fprintf(h, "%d:%s", len(data), data) }
-	part([]byte("stile extension 1"))
-	part(v.manifest)
-	part([]byte(v.Entry))
-	for _, name := range slices.Sorted(maps.Keys(v.Files)) {
-		part([]byte(name))
-		part(v.Files[name])
+// digest is that of a version which is stored so: of all that was written and of what the code said of its tools. What a report and a
+// registry said when it was written is not part of it. A part is preceded by its length, so that no two versions have the same text.
+func (r record) digest() (string, error) {
+	tools, err := json.Marshal(r.Tools)
+	if err != nil {
+		return "", fmt.Errorf("encode the tools: %w", err)
 	}
-	part(v.Lock)
-	v.Digest = hex.EncodeToString(h.Sum(nil))
+	h := sha256.New()
+	part := func(text string) { _, _ = fmt.Fprintf(h, "%d:%s", len(text), text) }
+	part("stile extension 1")
+	part(r.Manifest)
+	part(r.Entry)
+	part(r.Lock)
+	part(string(tools))
+	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
+		part(name)
+		part(r.Files[name])
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// record is how the version is stored.
+func (v *Version) record() record {
+	r := record{
+		Manifest: digestOf(v.manifest), Entry: v.Entry, Files: make(map[string]string, len(v.Files)),
+		Tools: v.Tools, Packages: v.Packages, Report: v.Report, Created: v.Created.UnixMilli(), Author: v.Author,
+	}
+	for name, data := range v.Files {
+		r.Files[name] = digestOf(data)
+	}
+	if len(v.Lock) > 0 {
+		r.Lock = digestOf(v.Lock)
+	}
+	return r
 }
 
 // Source is the tree of the version's files.
@@ -85,25 +106,17 @@ func (v *Version) ManifestText() []byte { return bytes.Clone(v.manifest) }
 
 // put stores a version and its component. One that is there already has the same digest; what of it is damaged is whole again.
 func (v *Version) put(ctx context.Context, c *sqlite.Conn, component []byte) error {
-	if _, err := putObject(ctx, c, component); err != nil {
-		return err
-	}
-	r := record{Entry: v.Entry, Tools: v.Tools, Packages: v.Packages, Report: v.Report, Created: v.Created.UnixMilli(), Author: v.Author, Files: map[string]string{}}
-	var err error
-	if r.Manifest, err = putObject(ctx, c, v.manifest); err != nil {
-		return err
-	}
-	for name, data := range v.Files {
-		if r.Files[name], err = putObject(ctx, c, data); err != nil {
+	for _, data := range slices.AppendSeq([][]byte{component, v.manifest}, maps.Values(v.Files)) {
+		if _, err := putObject(ctx, c, data); err != nil {
 			return err
 		}
 	}
 	if len(v.Lock) > 0 {
-		if r.Lock, err = putObject(ctx, c, v.Lock); err != nil {
+		if _, err := putObject(ctx, c, v.Lock); err != nil {
 			return err
 		}
 	}
-	text, err := json.Marshal(r)
+	text, err := json.Marshal(v.record())
 	if err != nil {
 		return fmt.Errorf("encode a version: %w", err)
 	}
@@ -111,7 +124,7 @@ func (v *Version) put(ctx context.Context, c *sqlite.Conn, component []byte) err
 	return err
 }
 
-// loadRecord reads what of a version is enough to list it: not its source.
+// loadRecord reads what of a version is enough to list it, not its source, and checks that it is of the version that has this digest.
 func loadRecord(ctx context.Context, c *sqlite.Conn, digest string) (r record, component string, err error) {
 	var text string
 	switch err := c.Row(ctx, "SELECT component, record FROM version WHERE digest = ?", digest).Scan(&component, &text); {
@@ -122,6 +135,9 @@ func loadRecord(ctx context.Context, c *sqlite.Conn, digest string) (r record, c
 	}
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return r, "", &DamagedError{digest, cut(err.Error())}
+	}
+	if is, err := r.digest(); err != nil || is != digest {
+		return r, "", &DamagedError{digest, "its record has another digest"}
 	}
 	return r, component, nil
 }
@@ -139,13 +155,13 @@ func (r record) manifest(ctx context.Context, c *sqlite.Conn) (*extension.Manife
 	return manifest, text, nil
 }
 
-// loadVersion reads a version and checks that it is the one that has this digest.
+// loadVersion reads a version and checks all of it.
 func loadVersion(ctx context.Context, c *sqlite.Conn, digest string) (*Version, error) {
 	r, component, err := loadRecord(ctx, c, digest)
 	if err != nil {
 		return nil, err
 	}
-	v := &Version{Files: map[string][]byte{}, Component: component}
+	v := &Version{Digest: digest, Files: map[string][]byte{}, Component: component}
 	v.Entry, v.Tools, v.Packages, v.Report, v.Created, v.Author = r.Entry, r.Tools, r.Packages, r.Report, time.UnixMilli(r.Created), r.Author
 	if v.Manifest, v.manifest, err = r.manifest(ctx, c); err != nil {
 		return nil, err
@@ -159,9 +175,6 @@ func loadVersion(ctx context.Context, c *sqlite.Conn, digest string) (*Version, 
 		if v.Lock, err = object(ctx, c, r.Lock); err != nil {
 			return nil, err
 		}
-	}
-	if v.identify(); v.Digest != digest {
-		return nil, &DamagedError{digest, "its content has another digest"}
 	}
 	return v, nil
 }

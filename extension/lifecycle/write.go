@@ -366,7 +366,9 @@ func (b *build) describe(ctx context.Context) (err error) {
 	if v.Tools, err = b.component.Tools(ctx); err != nil {
 		return err
 	}
-	v.identify()
+	if v.Digest, err = v.record().digest(); err != nil {
+		return err
+	}
 	names := make([]string, len(v.Tools))
 	for i, t := range v.Tools {
 		names[i] = t.Name
