@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,42 @@ func TestWithoutManifest(t *testing.T) {
 		}
 		if m.Name != want || m.Version != "0.1.0" || m.Description != "Reverse a text, [31mtwice" || !slices.Equal(m.Tools, []string{"reverse"}) || len(m.Bindings) != 0 {
 			t.Errorf("manifest is %s", m.Canonical())
+		}
+	}
+}
+
+// TestManifestStays has a model that mends the code and does not repeat the manifest, or never gave one.
+func TestManifestStays(t *testing.T) {
+	code := func(text string) string { return "Here it is:\n```ts\n" + text + "```" }
+	renamed := strings.ReplaceAll(source, "reverse", "backwards")
+	for name, test := range map[string]struct {
+		replies []string
+		want    string
+	}{
+		"given":      {[]string{answer(manifest, source), code(source)}, manifest},
+		"given anew": {[]string{answer(manifest, source), answer(strings.Replace(manifest, `"0.1.0"`, `"0.2.0"`, 1), source)}, strings.Replace(manifest, `"0.1.0"`, `"0.2.0"`, 1)},
+		"given late": {[]string{code(source), answer(manifest, source)}, manifest},
+		"wrong":      {[]string{"```json\n" + manifest + " // all\n```\n" + code(source), code(source)}, manifest + " // all"},
+		"alone":      {[]string{answer("{}", source), "```json\n" + manifest + "\n```", code(source)}, manifest},
+		"never":      {[]string{code(source), code(renamed)}, ""},
+	} {
+		for _, p := range protocols {
+			var script []http.HandlerFunc
+			for _, reply := range test.replies {
+				script = append(script, p.reply(reply))
+			}
+			g := generate.Generator{Model: p.model(t, serve(t, script...), generate.ModelOptions{}), Options: generate.Options{Rounds: len(script)}}
+			got, err := g.Generate(t.Context(), generate.Request{Description: "Reverse"}, fails)
+			if !errors.Is(err, generate.ErrRounds) {
+				t.Fatal(err)
+			}
+			if test.want == "" {
+				if m, err := extension.Parse(got.Draft.Manifest); err != nil || !slices.Equal(m.Tools, []string{"backwards"}) {
+					t.Errorf("%s: manifest is %s", name, got.Draft.Manifest)
+				}
+			} else if strings.TrimSpace(string(got.Draft.Manifest)) != strings.TrimSpace(test.want) {
+				t.Errorf("%s: manifest is %s", name, got.Draft.Manifest)
+			}
 		}
 	}
 }

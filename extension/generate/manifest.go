@@ -30,11 +30,14 @@ var extensionName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 // draft makes what is tried of a reply. Nothing in it is checked beyond what a request asks for: that is what trying is for.
 func (r *Request) draft(reply string) (Draft, *extension.ProblemsError) {
 	a, err := extract.From(reply)
+	if a.Manifest != "" {
+		r.given = []byte(a.Manifest)
+	}
 	if err != nil {
 		return Draft{}, problem(StageReply, extension.Problem{Text: err.Error(), Fix: wanted})
 	}
-	d := Draft{Manifest: []byte(a.Manifest), Source: a.Source, File: sourceFile}
-	if a.Manifest == "" {
+	d := Draft{Manifest: r.given, Source: a.Source, File: sourceFile}
+	if len(d.Manifest) == 0 {
 		tools := extract.ToolNames(a.Source)
 		if len(tools) == 0 {
 			return Draft{}, problem(StageReply, extension.Problem{
