@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,7 +142,7 @@ type extImport struct {
 
 // Help implements kong.HelpProvider.
 func (*extImport) Help() string {
-	return `What is imported goes through the same stages as what is added, and is built here from its source; then it is approved like any other version. A signature by a key of --trust says who made the file, and grants nothing.
+	return `What is imported goes through the same stages as what is added, and is built here from its source; then it is approved like any other version. A signature by a key of --trust says who made the file, and grants nothing. The name in it is the word of whoever holds that key.
 
 Examples:
 
@@ -222,7 +223,9 @@ func (c *extImport) verify(s *streams, p *pack.Pack, signatures []pack.Signature
 	if err != nil {
 		return "", &untrustedError{fmt.Errorf("%s has no signature of a trusted key: %w", c.File, err)}
 	}
-	signer = fmt.Sprintf("%s on %s", line(by.Who, 200), by.When.UTC().Format(time.RFC3339))
+	// Who it was is the key's word, and another key that is trusted may say the same.
+	key := c.Trust[slices.IndexFunc(trusted, func(k ed25519.PublicKey) bool { return k.Equal(by.Key) })]
+	signer = fmt.Sprintf("%s on %s with the key of %s", line(by.Who, 200), by.When.UTC().Format(time.RFC3339), line(key, 200))
 	s.say("stile: signed by %s", signer)
 	return signer, nil
 }
