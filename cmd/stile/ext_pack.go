@@ -202,13 +202,21 @@ func (c *extImport) read(ctx context.Context, s *streams, e *extensions) (*pack.
 	if ref, ok := strings.CutPrefix(c.File, ociScheme); ok {
 		return c.pull(ctx, s, e, ref)
 	}
-	f, err := os.Open(c.File)
+	var p *pack.Pack
+	var signatures []pack.Signature
+	_, err := interruptible(ctx, func() ([]byte, error) {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return nil, &usageError{err}
+		}
+		p, signatures, err = pack.Read(f, pack.Limits{})
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, usagef("%s: %w", c.File, err)
+		}
+		return nil, nil
+	})
 	if err != nil {
-		return nil, nil, &usageError{err}
-	}
-	p, signatures, err := pack.Read(f, pack.Limits{})
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, nil, usagef("%s: %w", c.File, err)
+		return nil, nil, err // before p is read: it may still be written to
 	}
 	return p, signatures, nil
 }
