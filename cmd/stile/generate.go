@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
@@ -18,17 +19,21 @@ import (
 
 // modelFlags say which model writes extensions.
 type modelFlags struct {
-	Model    string `env:"STILE_MODEL" placeholder:"PROTOCOL:NAME" help:"Model that writes extensions: anthropic:NAME or openai:NAME, for one that speaks that protocol. Default: STILE_MODEL."`
-	ModelURL string `env:"STILE_MODEL_URL" name:"model-url" placeholder:"URL" help:"Where the model is, e.g. http://127.0.0.1:11434/v1. Default: STILE_MODEL_URL, or the vendor's own address."`
-	ModelKey string `env:"STILE_MODEL_KEY" name:"model-key" placeholder:"SECRET" help:"Name of the secret that holds the key of the model; stile secret set keeps one. Default: STILE_MODEL_KEY, or no key."`
+	Model            string `env:"STILE_MODEL" placeholder:"PROTOCOL:NAME" help:"Model that writes extensions: anthropic:NAME or openai:NAME, for one that speaks that protocol. Default: STILE_MODEL."`
+	ModelURL         string `env:"STILE_MODEL_URL" name:"model-url" placeholder:"URL" help:"Where the model is, e.g. http://127.0.0.1:11434/v1. Default: STILE_MODEL_URL, or the vendor's own address."`
+	ModelTemperature string `env:"STILE_MODEL_TEMPERATURE" name:"model-temperature" placeholder:"NUMBER" help:"How freely the model writes, from 0 to 2; none for models that take no temperature. Default: STILE_MODEL_TEMPERATURE, or 0.2."`
+	ModelKey         string `env:"STILE_MODEL_KEY" name:"model-key" placeholder:"SECRET" help:"Name of the secret that holds the key of the model; stile secret set keeps one. Default: STILE_MODEL_KEY, or no key."`
 }
 
 // model returns the model that the flags name.
 func (f modelFlags) model(ctx context.Context, n *session) (generate.Model, error) {
 	protocol, name, ok := strings.Cut(f.Model, ":")
-	o := generate.ModelOptions{BaseURL: f.ModelURL, Model: name}
+	temperature, err := f.temperature()
+	if err != nil {
+		return nil, err
+	}
+	o := generate.ModelOptions{BaseURL: f.ModelURL, Model: name, Temperature: temperature}
 	if f.ModelKey != "" {
-		var err error
 		if o.Key, err = n.secrets.Get(ctx, f.ModelKey); errors.Is(err, secret.ErrNotFound) {
 			return nil, usagef("--model-key: %w; stile secret set %s keeps it", err, f.ModelKey)
 		} else if err != nil {
@@ -43,6 +48,22 @@ func (f modelFlags) model(ctx context.Context, n *session) (generate.Model, erro
 	default:
 		return nil, usagef("--model %s: write anthropic:NAME or openai:NAME", f.Model)
 	}
+}
+
+// temperature is what the flag says; nil is the default.
+func (f modelFlags) temperature() (*float64, error) {
+	switch f.ModelTemperature {
+	case "":
+		return nil, nil
+	case "none":
+		none := -1.0
+		return &none, nil
+	}
+	t, err := strconv.ParseFloat(f.ModelTemperature, 64)
+	if err != nil || !(t >= 0 && t <= 2) {
+		return nil, usagef("--model-temperature %s: write a number between 0 and 2, or none", line(f.ModelTemperature, 100))
+	}
+	return &t, nil
 }
 
 // generated is what came of a description.
