@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -93,6 +94,11 @@ func (e *extensions) generate(ctx context.Context, g *generate.Generator, v life
 		r.Bindings = extension.Merge(r.Bindings, a.Bindings)
 	}
 	made.result, err = g.Generate(ctx, r, func(ctx context.Context, d generate.Draft) (err error) {
+		if r.Name == "" {
+			if err := e.free(ctx, v, d.Manifest); err != nil {
+				return err
+			}
+		}
 		draft.Manifest, draft.Files, draft.Entry = d.Manifest, map[string][]byte{d.File: []byte(d.Source)}, d.File
 		made.written, err = e.Write(ctx, draft)
 		return err
@@ -102,6 +108,25 @@ func (e *extensions) generate(ctx context.Context, g *generate.Generator, v life
 		made.exists = append(made.exists, found[i])
 	}
 	return made, err
+}
+
+// free says whether the name that a model chose is that of an extension which is active for a viewer: a model does not get to
+// replace it.
+func (e *extensions) free(ctx context.Context, v lifecycle.Viewer, manifest []byte) error {
+	m, err := extension.Parse(manifest)
+	if err != nil {
+		return err
+	}
+	switch there, err := e.Find(ctx, v, m.Name); {
+	case is[*lifecycle.NotFoundError](err) || err == nil && there.State != lifecycle.Active:
+		return nil
+	case err != nil:
+		return err
+	default:
+		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: []extension.Problem{
+			{File: "manifest.json", Text: fmt.Sprintf("there is an extension %s already", m.Name), Fix: "another name"},
+		}}
+	}
 }
 
 var longWords = regexp.MustCompile(`[\p{L}\p{N}]{4,}`)
@@ -147,7 +172,7 @@ func (e *extensions) generateForAgents(ctx context.Context, f modelFlags) (func(
 
 type extGenerate struct {
 	Description string `arg:"" help:"What the extension does, in any words. - is stdin."`
-	Name        string `placeholder:"NAME" help:"Name of the extension. Default: the model's choice."`
+	Name        string `placeholder:"NAME" help:"Name of the extension; if there is one, this is another version of it. Default: the model's choice of a new one."`
 	New         bool   `help:"Have another one written, whatever exists."`
 	Rounds      int    `placeholder:"N" help:"How many times the model may try, at most. Default: 4."`
 	Tokens      int    `placeholder:"N" help:"The most tokens of all tries. Default: 200000."`

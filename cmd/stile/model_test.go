@@ -25,7 +25,11 @@ func answerAsModel(w http.ResponseWriter, r *http.Request) {
 	if bytes.Contains(body, []byte(`"role":"assistant"`)) {
 		run = "n * 2"
 	}
-	reply := "```json\n{\"name\": \"doubler\", \"version\": \"1.0.0\", \"description\": \"Doubles numbers\", \"tools\": [\"double\"]}\n```\n```ts\n" +
+	name := "doubler"
+	if bytes.Contains(body, []byte("thereisanextensiondoubleralready")) {
+		name += "-two"
+	}
+	reply := "```json\n{\"name\": \"" + name + "\", \"version\": \"1.0.0\", \"description\": \"Doubles numbers\", \"tools\": [\"double\"]}\n```\n```ts\n" +
 		`import { extension } from "stile";` + "\n" +
 		`export default extension({ tools: { double: { description: "Doubles a number", input: { type: "object", properties: { n: { type: "number" } } }, run: async ({ n }: any) => ` +
 		run + " } } });\n```\n"
