@@ -220,6 +220,17 @@ func TestCutReply(t *testing.T) {
 	}
 }
 
+// TestRefusal has a model that would rather talk: who asked can read what it said.
+func TestRefusal(t *testing.T) {
+	p := protocols[0]
+	s := serve(t, p.reply("I'm sorry, but I can't help\x1b[2J with that."+strings.Repeat(" Really.", 1000)))
+	g := generate.Generator{Model: p.model(t, s, generate.ModelOptions{}), Options: generate.Options{Rounds: 1}}
+	_, err := g.Generate(t.Context(), generate.Request{Description: "Reverse"}, passes)
+	if err == nil || !strings.Contains(err.Error(), `I'm sorry, but I can't help\x1b[2J with that.`) || len(err.Error()) > 1000 {
+		t.Errorf("error is %v", err)
+	}
+}
+
 // TestEmptyReply has a model that says nothing, which servers do not want to hear back.
 func TestEmptyReply(t *testing.T) {
 	for _, p := range protocols {

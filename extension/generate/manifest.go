@@ -23,6 +23,7 @@ const (
 
 	maxDescription = 1000 // bytes of a manifest's
 	maxName        = 40   // bytes of a name that is made up
+	maxSnippet     = 300  // bytes that are shown of a reply without code
 )
 
 var extensionName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
@@ -34,7 +35,7 @@ func (r *Request) draft(reply string) (Draft, *extension.ProblemsError) {
 		r.given = []byte(a.Manifest)
 	}
 	if err != nil {
-		return Draft{}, problem(StageReply, extension.Problem{Text: err.Error(), Fix: wanted})
+		return Draft{}, problem(StageReply, extension.Problem{Text: err.Error(), Fix: wanted, Snippet: abi.PrintableCut(reply, maxSnippet)})
 	}
 	d := Draft{Manifest: r.given, Source: a.Source, File: sourceFile}
 	if len(d.Manifest) == 0 {
