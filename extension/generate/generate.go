@@ -118,9 +118,10 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 	c := Conversation{System: system(), Turns: []Turn{{User, r.ask()}}}
 	unfinished := &UnfinishedError{Reason: ErrRounds}
 	for round := 1; round <= min(or(g.Options.Rounds, defaultRounds), maxRounds); round++ {
-		c.MaxTokens = or(g.Options.Tokens, defaultTokens) - result.Tokens.Total() - c.estimate()
-		if c.MaxTokens < leastReply {
-			unfinished.Reason = ErrBudget
+		budget, needed := or(g.Options.Tokens, defaultTokens), c.estimate()
+		left := budget - result.Tokens.Total()
+		if c.MaxTokens = left - needed; c.MaxTokens < leastReply {
+			unfinished.Reason = fmt.Errorf("%w: the next round takes at least %d, and %d of %d are left", ErrBudget, needed+leastReply, max(left, 0), budget)
 			break
 		}
 		reply, err := g.Model.Complete(ctx, c, g.onText(round))

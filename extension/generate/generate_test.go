@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -128,6 +129,9 @@ func TestUnfinished(t *testing.T) {
 				t.Fatalf("%d rounds, %d requests, %v", len(got.Rounds), len(s.asked()), err)
 			}
 			if test.rounds == 0 {
+				if !regexp.MustCompile(`no more tokens: the next round takes at least \d{4,5}, and 100 of 100 are left$`).MatchString(err.Error()) {
+					t.Errorf("error is %v", err)
+				}
 				return
 			}
 			var problems *extension.ProblemsError
