@@ -14,6 +14,7 @@ import (
 	"oras.land/oras-go/v2/registry"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/retry"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension/pack"
@@ -91,7 +92,7 @@ func connect(ref string, opts Options) (*client, error) {
 	return &client{
 		Repository: &remote.Repository{
 			Client: &auth.Client{
-				Client: &http.Client{Transport: t},
+				Client: &http.Client{Transport: retry.NewTransport(t)}, // registries are busy at times
 				Credential: func(_ context.Context, host string) (auth.Credential, error) {
 					if host != r.Host() {
 						return auth.EmptyCredential, nil
