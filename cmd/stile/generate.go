@@ -221,13 +221,14 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		g := &generate.Generator{Model: model, Options: generate.Options{Rounds: c.Rounds, Tokens: c.Tokens}}
+		text := modelText{out: s.err}
 		if s.interactive() {
-			g.Options.OnText = func(_ int, piece string) {
-				// Indented, so that no line of a model looks like one of ours.
-				_, _ = io.WriteString(s.err, strings.ReplaceAll(abi.Printable(piece), "\n", "\n    "))
-			}
+			g.Options.OnText = text.add
+			progress := draft.Progress
+			draft.Progress = func(stage extension.Stage) { text.end(); progress(stage) }
 		}
 		made, err := e.generate(ctx, g, viewer, generate.Request{Description: c.Description, Name: c.Name, New: c.New}, draft)
+		text.end()
 		for i, round := range made.result.Rounds {
 			if len(round.Problems) > 0 {
 				s.say("stile: try %d did not pass: %s", i+1, abi.Printable((&extension.ProblemsError{Stage: round.Stage, Problems: round.Problems}).Error()))
@@ -242,6 +243,28 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 			return printOffers(s, made.exists, c.JSON)
 		}
 	})
+}
+
+// modelText shows what a model writes while it does. Every line is indented, so that none looks like one of ours.
+type modelText struct {
+	out   io.Writer
+	round int // of the line that is not ended; 0 is none
+}
+
+func (t *modelText) add(round int, piece string) {
+	if t.round != round {
+		t.end()
+		_, _ = io.WriteString(t.out, "    ")
+	}
+	t.round = round
+	_, _ = io.WriteString(t.out, strings.ReplaceAll(abi.Printable(piece), "\n", "\n    "))
+}
+
+func (t *modelText) end() {
+	if t.round != 0 {
+		_, _ = io.WriteString(t.out, "\n")
+	}
+	t.round = 0
 }
 
 // printOffers prints what exists and seems to do what is wanted.
