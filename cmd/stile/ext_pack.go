@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,7 +163,7 @@ type extImport struct {
 
 // Help implements kong.HelpProvider.
 func (*extImport) Help() string {
-	return `What is imported goes through the same stages as what is added, and is built here from its source; then it is approved like any other version. A signature by a key of --trust says who made the file, and grants nothing. So does a Sigstore bundle, which is verified without a network. What is asked for has to hold, all of it.
+	return `What is imported goes through the same stages as what is added, and is built here from its source; then it is approved like any other version. A signature by a key of --trust says who made the file, and grants nothing; the name in it is the word of whoever holds that key. A Sigstore bundle, which is verified without a network, grants nothing either. What is asked for has to hold, all of it.
 
 Examples:
 
@@ -236,7 +237,7 @@ func (c *extImport) read(ctx context.Context, s *streams, e *extensions) (in *in
 	if ref, ok := strings.CutPrefix(c.File, ociScheme); ok {
 		in, err = c.pull(ctx, s, e, ref)
 	} else {
-		in, err = c.open()
+		in, err = c.open(ctx)
 	}
 	if err == nil && c.Bundle != "" {
 		var b []byte
@@ -246,18 +247,24 @@ func (c *extImport) read(ctx context.Context, s *streams, e *extensions) (in *in
 	return in, err
 }
 
-func (c *extImport) open() (*incoming, error) {
-	f, err := os.Open(c.File)
-	if err != nil {
-		return nil, &usageError{err}
-	}
+func (c *extImport) open(ctx context.Context) (*incoming, error) {
 	in := &incoming{}
-	var content bytes.Buffer
-	in.pack, in.signatures, err = pack.Read(io.TeeReader(f, &content), pack.Limits{})
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, usagef("%s: %w", c.File, err)
+	content, err := interruptible(ctx, func() ([]byte, error) {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return nil, &usageError{err}
+		}
+		var content bytes.Buffer
+		in.pack, in.signatures, err = pack.Read(io.TeeReader(f, &content), pack.Limits{})
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, usagef("%s: %w", c.File, err)
+		}
+		return content.Bytes(), nil
+	})
+	if err != nil {
+		return nil, err // before in is read: it may still be written to
 	}
-	in.signed = content.Bytes()
+	in.signed = content
 	return in, nil
 }
 
@@ -269,7 +276,9 @@ func (c *extImport) verify(s *streams, in *incoming, trusted []ed25519.PublicKey
 		if err != nil {
 			return "", &untrustedError{fmt.Errorf("%s has no signature of a trusted key: %w", c.File, err)}
 		}
-		signers = append(signers, fmt.Sprintf("%s on %s", line(by.Who, 200), by.When.UTC().Format(time.RFC3339)))
+		// Who it was is the key's word, and another key that is trusted may say the same.
+		key := c.Trust[slices.IndexFunc(trusted, func(k ed25519.PublicKey) bool { return k.Equal(by.Key) })]
+		signers = append(signers, fmt.Sprintf("%s on %s with the key of %s", line(by.Who, 200), by.When.UTC().Format(time.RFC3339), line(key, 200)))
 	}
 	if verifier != nil {
 		by, err := verifyBundles(verifier, in.bundles, in.signed)

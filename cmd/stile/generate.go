@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
@@ -18,17 +20,21 @@ import (
 
 // modelFlags say which model writes extensions.
 type modelFlags struct {
-	Model    string `env:"STILE_MODEL" placeholder:"PROTOCOL:NAME" help:"Model that writes extensions: anthropic:NAME or openai:NAME, for one that speaks that protocol. Default: STILE_MODEL."`
-	ModelURL string `env:"STILE_MODEL_URL" name:"model-url" placeholder:"URL" help:"Where the model is, e.g. http://127.0.0.1:11434/v1. Default: STILE_MODEL_URL, or the vendor's own address."`
-	ModelKey string `env:"STILE_MODEL_KEY" name:"model-key" placeholder:"SECRET" help:"Name of the secret that holds the key of the model; stile secret set keeps one. Default: STILE_MODEL_KEY, or no key."`
+	Model            string `env:"STILE_MODEL" placeholder:"PROTOCOL:NAME" help:"Model that writes extensions: anthropic:NAME or openai:NAME, for one that speaks that protocol. Default: STILE_MODEL."`
+	ModelURL         string `env:"STILE_MODEL_URL" name:"model-url" placeholder:"URL" help:"Where the model is, e.g. http://127.0.0.1:11434/v1. Default: STILE_MODEL_URL, or the vendor's own address."`
+	ModelTemperature string `env:"STILE_MODEL_TEMPERATURE" name:"model-temperature" placeholder:"NUMBER" help:"How freely the model writes, from 0 to 2; none for models that take no temperature. Default: STILE_MODEL_TEMPERATURE, or 0.2."`
+	ModelKey         string `env:"STILE_MODEL_KEY" name:"model-key" placeholder:"SECRET" help:"Name of the secret that holds the key of the model; stile secret set keeps one. Default: STILE_MODEL_KEY, or no key."`
 }
 
 // model returns the model that the flags name.
 func (f modelFlags) model(ctx context.Context, n *session) (generate.Model, error) {
 	protocol, name, ok := strings.Cut(f.Model, ":")
-	o := generate.ModelOptions{BaseURL: f.ModelURL, Model: name}
+	temperature, err := f.temperature()
+	if err != nil {
+		return nil, err
+	}
+	o := generate.ModelOptions{BaseURL: f.ModelURL, Model: name, Temperature: temperature}
 	if f.ModelKey != "" {
-		var err error
 		if o.Key, err = n.secrets.Get(ctx, f.ModelKey); errors.Is(err, secret.ErrNotFound) {
 			return nil, usagef("--model-key: %w; stile secret set %s keeps it", err, f.ModelKey)
 		} else if err != nil {
@@ -43,6 +49,22 @@ func (f modelFlags) model(ctx context.Context, n *session) (generate.Model, erro
 	default:
 		return nil, usagef("--model %s: write anthropic:NAME or openai:NAME", f.Model)
 	}
+}
+
+// temperature is what the flag says; nil is the default.
+func (f modelFlags) temperature() (*float64, error) {
+	switch f.ModelTemperature {
+	case "":
+		return nil, nil
+	case "none":
+		none := -1.0
+		return &none, nil
+	}
+	t, err := strconv.ParseFloat(f.ModelTemperature, 64)
+	if err != nil || !(t >= 0 && t <= 2) {
+		return nil, usagef("--model-temperature %s: write a number between 0 and 2, or none", line(f.ModelTemperature, 100))
+	}
+	return &t, nil
 }
 
 // generated is what came of a description.
@@ -72,6 +94,11 @@ func (e *extensions) generate(ctx context.Context, g *generate.Generator, v life
 		r.Bindings = extension.Merge(r.Bindings, a.Bindings)
 	}
 	made.result, err = g.Generate(ctx, r, func(ctx context.Context, d generate.Draft) (err error) {
+		if r.Name == "" {
+			if err := e.free(ctx, v, d.Manifest); err != nil {
+				return err
+			}
+		}
 		draft.Manifest, draft.Files, draft.Entry = d.Manifest, map[string][]byte{d.File: []byte(d.Source)}, d.File
 		made.written, err = e.Write(ctx, draft)
 		return err
@@ -81,6 +108,25 @@ func (e *extensions) generate(ctx context.Context, g *generate.Generator, v life
 		made.exists = append(made.exists, found[i])
 	}
 	return made, err
+}
+
+// free says whether the name that a model chose is that of an extension which is active for a viewer: a model does not get to
+// replace it.
+func (e *extensions) free(ctx context.Context, v lifecycle.Viewer, manifest []byte) error {
+	m, err := extension.Parse(manifest)
+	if err != nil {
+		return err
+	}
+	switch there, err := e.Find(ctx, v, m.Name); {
+	case is[*lifecycle.NotFoundError](err) || err == nil && there.State != lifecycle.Active:
+		return nil
+	case err != nil:
+		return err
+	default:
+		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: []extension.Problem{
+			{File: "manifest.json", Text: fmt.Sprintf("there is an extension %s already", m.Name), Fix: "another name"},
+		}}
+	}
 }
 
 var longWords = regexp.MustCompile(`[\p{L}\p{N}]{4,}`)
@@ -126,7 +172,7 @@ func (e *extensions) generateForAgents(ctx context.Context, f modelFlags) (func(
 
 type extGenerate struct {
 	Description string `arg:"" help:"What the extension does, in any words. - is stdin."`
-	Name        string `placeholder:"NAME" help:"Name of the extension. Default: the model's choice."`
+	Name        string `placeholder:"NAME" help:"Name of the extension; if there is one, this is another version of it. Default: the model's choice of a new one."`
 	New         bool   `help:"Have another one written, whatever exists."`
 	Rounds      int    `placeholder:"N" help:"How many times the model may try, at most. Default: 4."`
 	Tokens      int    `placeholder:"N" help:"The most tokens of all tries. Default: 200000."`
@@ -175,13 +221,14 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		g := &generate.Generator{Model: model, Options: generate.Options{Rounds: c.Rounds, Tokens: c.Tokens}}
+		text := modelText{out: s.err}
 		if s.interactive() {
-			g.Options.OnText = func(_ int, piece string) {
-				// Indented, so that no line of a model looks like one of ours.
-				_, _ = io.WriteString(s.err, strings.ReplaceAll(abi.Printable(piece), "\n", "\n    "))
-			}
+			g.Options.OnText = text.add
+			progress := draft.Progress
+			draft.Progress = func(stage extension.Stage) { text.end(); progress(stage) }
 		}
 		made, err := e.generate(ctx, g, viewer, generate.Request{Description: c.Description, Name: c.Name, New: c.New}, draft)
+		text.end()
 		for i, round := range made.result.Rounds {
 			if len(round.Problems) > 0 {
 				s.say("stile: try %d did not pass: %s", i+1, abi.Printable((&extension.ProblemsError{Stage: round.Stage, Problems: round.Problems}).Error()))
@@ -196,6 +243,28 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 			return printOffers(s, made.exists, c.JSON)
 		}
 	})
+}
+
+// modelText shows what a model writes while it does. Every line is indented, so that none looks like one of ours.
+type modelText struct {
+	out   io.Writer
+	round int // of the line that is not ended; 0 is none
+}
+
+func (t *modelText) add(round int, piece string) {
+	if t.round != round {
+		t.end()
+		_, _ = io.WriteString(t.out, "    ")
+	}
+	t.round = round
+	_, _ = io.WriteString(t.out, strings.ReplaceAll(abi.Printable(piece), "\n", "\n    "))
+}
+
+func (t *modelText) end() {
+	if t.round != 0 {
+		_, _ = io.WriteString(t.out, "\n")
+	}
+	t.round = 0
 }
 
 // printOffers prints what exists and seems to do what is wanted.

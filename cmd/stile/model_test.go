@@ -8,7 +8,8 @@ import (
 	"net/http"
 )
 
-// answerAsModel speaks the chat completions protocol, for whoever has the key. Its first try does not build.
+// answerAsModel speaks the chat completions protocol, for whoever has the key. Its first try does not build. The model "picky" takes no
+// temperature, like some that reason.
 func answerAsModel(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || r.Header.Get("Authorization") != "Bearer canary-of-the-model" {
@@ -16,11 +17,19 @@ func answerAsModel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body = bytes.ReplaceAll(body, []byte(" "), nil)
+	if bytes.Contains(body, []byte(`"model":"picky"`)) && bytes.Contains(body, []byte(`"temperature":`)) {
+		http.Error(w, `{"error":{"message":"Unsupported parameter: temperature"}}`, http.StatusBadRequest)
+		return
+	}
 	run := "("
 	if bytes.Contains(body, []byte(`"role":"assistant"`)) {
 		run = "n * 2"
 	}
-	reply := "```json\n{\"name\": \"doubler\", \"version\": \"1.0.0\", \"description\": \"Doubles numbers\", \"tools\": [\"double\"]}\n```\n```ts\n" +
+	name := "doubler"
+	if bytes.Contains(body, []byte("thereisanextensiondoubleralready")) {
+		name += "-two"
+	}
+	reply := "```json\n{\"name\": \"" + name + "\", \"version\": \"1.0.0\", \"description\": \"Doubles numbers\", \"tools\": [\"double\"]}\n```\n```ts\n" +
 		`import { extension } from "stile";` + "\n" +
 		`export default extension({ tools: { double: { description: "Doubles a number", input: { type: "object", properties: { n: { type: "number" } } }, run: async ({ n }: any) => ` +
 		run + " } } });\n```\n"

@@ -59,9 +59,12 @@ func (m *messages) Complete(ctx context.Context, c Conversation, onText func(str
 				}
 			case anthropic.MessageDeltaEvent:
 				count(&x.output, e.Usage.OutputTokens)
-				x.cut = e.Delta.StopReason == anthropic.StopReasonMaxTokens
+				reason := e.Delta.StopReason
+				x.cut = reason == anthropic.StopReasonMaxTokens || reason == anthropic.StopReasonModelContextWindowExceeded
+				x.filtered = reason == anthropic.StopReasonRefusal
 			case anthropic.MessageStopEvent:
 				x.ended = true
+				return nil // whatever the server does with the connection
 			}
 		}
 		return stream.Err()

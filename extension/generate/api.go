@@ -79,8 +79,12 @@ func (a *api) complete(ctx context.Context, c Conversation, onText func(string),
 	timed, cancel := context.WithTimeout(ctx, a.options.Timeout)
 	defer cancel()
 	err := ask(timed, x)
-	if err == nil && !x.ended {
+	switch {
+	case err != nil:
+	case !x.ended:
 		err = &ModelError{Message: "the stream ended before the reply did"}
+	case x.filtered:
+		err = &ModelError{Message: "a filter of the server ended the reply: describe the extension in other words, or ask another model"}
 	}
 	reply := Reply{Text: x.text.String(), Cut: x.cut, Tokens: Tokens{Input: int(x.input), Output: int(x.output)}}
 	if x.opened && (x.input == 0 || x.output == 0 && reply.Text != "") {
@@ -123,6 +127,7 @@ type exchange struct {
 	input, output int64 // tokens, as the API counts them
 	opened        bool  // the server began to answer
 	ended, cut    bool
+	filtered      bool        // the reply was ended for what it says
 	refusal       *ModelError // the last one
 }
 

@@ -18,7 +18,7 @@ var (
 // UnfinishedError is a generation that used up its rounds or tokens before a draft passed. errors.Is tells which by
 // [ErrRounds] and [ErrBudget], and errors.As finds the problems as a *[extension.ProblemsError].
 type UnfinishedError struct {
-	// Reason is ErrRounds or ErrBudget.
+	// Reason is ErrRounds, or wraps ErrBudget and says how much is missing.
 	Reason error
 	// Draft is the last one; empty when no reply held one.
 	Draft Draft

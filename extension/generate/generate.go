@@ -59,6 +59,8 @@ type Request struct {
 	Existing func(ctx context.Context, description string) ([]Existing, error)
 	// New says that another one is wanted whatever exists.
 	New bool
+
+	given []byte // the last manifest of the model, which stays when a reply has only code
 }
 
 // Existing is an extension that is there already.
@@ -72,7 +74,7 @@ type Existing struct {
 
 // Draft is an extension as a model wrote it.
 type Draft struct {
-	// Manifest is the text that the model gave, or the least that fits the code when it gave none. It grants nothing.
+	// Manifest is the text that the model gave last, or the least that fits the code when it never gave one. It grants nothing.
 	Manifest []byte
 	// Source is the content of the one file, and File its name: always "tool.ts".
 	Source, File string
@@ -116,9 +118,10 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 	c := Conversation{System: system(), Turns: []Turn{{User, r.ask()}}}
 	unfinished := &UnfinishedError{Reason: ErrRounds}
 	for round := 1; round <= min(or(g.Options.Rounds, defaultRounds), maxRounds); round++ {
-		c.MaxTokens = or(g.Options.Tokens, defaultTokens) - result.Tokens.Total() - c.estimate()
-		if c.MaxTokens < leastReply {
-			unfinished.Reason = ErrBudget
+		budget, needed := or(g.Options.Tokens, defaultTokens), c.estimate()
+		left := budget - result.Tokens.Total()
+		if c.MaxTokens = left - needed; c.MaxTokens < leastReply {
+			unfinished.Reason = fmt.Errorf("%w: the next round takes at least %d, and %d of %d are left", ErrBudget, needed+leastReply, max(left, 0), budget)
 			break
 		}
 		reply, err := g.Model.Complete(ctx, c, g.onText(round))

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +35,42 @@ func TestWithoutManifest(t *testing.T) {
 		}
 		if m.Name != want || m.Version != "0.1.0" || m.Description != "Reverse a text, [31mtwice" || !slices.Equal(m.Tools, []string{"reverse"}) || len(m.Bindings) != 0 {
 			t.Errorf("manifest is %s", m.Canonical())
+		}
+	}
+}
+
+// TestManifestStays has a model that mends the code and does not repeat the manifest, or never gave one.
+func TestManifestStays(t *testing.T) {
+	code := func(text string) string { return "Here it is:\n```ts\n" + text + "```" }
+	renamed := strings.ReplaceAll(source, "reverse", "backwards")
+	for name, test := range map[string]struct {
+		replies []string
+		want    string
+	}{
+		"given":      {[]string{answer(manifest, source), code(source)}, manifest},
+		"given anew": {[]string{answer(manifest, source), answer(strings.Replace(manifest, `"0.1.0"`, `"0.2.0"`, 1), source)}, strings.Replace(manifest, `"0.1.0"`, `"0.2.0"`, 1)},
+		"given late": {[]string{code(source), answer(manifest, source)}, manifest},
+		"wrong":      {[]string{"```json\n" + manifest + " // all\n```\n" + code(source), code(source)}, manifest + " // all"},
+		"alone":      {[]string{answer("{}", source), "```json\n" + manifest + "\n```", code(source)}, manifest},
+		"never":      {[]string{code(source), code(renamed)}, ""},
+	} {
+		for _, p := range protocols {
+			var script []http.HandlerFunc
+			for _, reply := range test.replies {
+				script = append(script, p.reply(reply))
+			}
+			g := generate.Generator{Model: p.model(t, serve(t, script...), generate.ModelOptions{}), Options: generate.Options{Rounds: len(script)}}
+			got, err := g.Generate(t.Context(), generate.Request{Description: "Reverse"}, fails)
+			if !errors.Is(err, generate.ErrRounds) {
+				t.Fatal(err)
+			}
+			if test.want == "" {
+				if m, err := extension.Parse(got.Draft.Manifest); err != nil || !slices.Equal(m.Tools, []string{"backwards"}) {
+					t.Errorf("%s: manifest is %s", name, got.Draft.Manifest)
+				}
+			} else if strings.TrimSpace(string(got.Draft.Manifest)) != strings.TrimSpace(test.want) {
+				t.Errorf("%s: manifest is %s", name, got.Draft.Manifest)
+			}
 		}
 	}
 }
@@ -91,6 +129,9 @@ func TestUnfinished(t *testing.T) {
 				t.Fatalf("%d rounds, %d requests, %v", len(got.Rounds), len(s.asked()), err)
 			}
 			if test.rounds == 0 {
+				if !regexp.MustCompile(`no more tokens: the next round takes at least \d{4,5}, and 100 of 100 are left$`).MatchString(err.Error()) {
+					t.Errorf("error is %v", err)
+				}
 				return
 			}
 			var problems *extension.ProblemsError
@@ -180,6 +221,17 @@ func TestCutReply(t *testing.T) {
 		if err != nil || tried != 1 || got.Rounds[0].Stage != generate.StageReply || !strings.Contains(got.Rounds[0].Problems[0].Text, "cut off after 34 tokens") {
 			t.Errorf("%s: tried %d times: %+v, %v", p.name, tried, got, err)
 		}
+	}
+}
+
+// TestRefusal has a model that would rather talk: who asked can read what it said.
+func TestRefusal(t *testing.T) {
+	p := protocols[0]
+	s := serve(t, p.reply("I'm sorry, but I can't help\x1b[2J with that."+strings.Repeat(" Really.", 1000)))
+	g := generate.Generator{Model: p.model(t, s, generate.ModelOptions{}), Options: generate.Options{Rounds: 1}}
+	_, err := g.Generate(t.Context(), generate.Request{Description: "Reverse"}, passes)
+	if err == nil || !strings.Contains(err.Error(), `I'm sorry, but I can't help\x1b[2J with that.`) || len(err.Error()) > 1000 {
+		t.Errorf("error is %v", err)
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 
 	maxDescription = 1000 // bytes of a manifest's
 	maxName        = 40   // bytes of a name that is made up
+	maxSnippet     = 300  // bytes that are shown of a reply without code
 )
 
 var extensionName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
@@ -30,11 +31,14 @@ var extensionName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 // draft makes what is tried of a reply. Nothing in it is checked beyond what a request asks for: that is what trying is for.
 func (r *Request) draft(reply string) (Draft, *extension.ProblemsError) {
 	a, err := extract.From(reply)
-	if err != nil {
-		return Draft{}, problem(StageReply, extension.Problem{Text: err.Error(), Fix: wanted})
+	if a.Manifest != "" {
+		r.given = []byte(a.Manifest)
 	}
-	d := Draft{Manifest: []byte(a.Manifest), Source: a.Source, File: sourceFile}
-	if a.Manifest == "" {
+	if err != nil {
+		return Draft{}, problem(StageReply, extension.Problem{Text: err.Error(), Fix: wanted, Snippet: abi.PrintableCut(reply, maxSnippet)})
+	}
+	d := Draft{Manifest: r.given, Source: a.Source, File: sourceFile}
+	if len(d.Manifest) == 0 {
 		tools := extract.ToolNames(a.Source)
 		if len(tools) == 0 {
 			return Draft{}, problem(StageReply, extension.Problem{

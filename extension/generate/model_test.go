@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -251,6 +252,44 @@ func TestRedirects(t *testing.T) {
 			if reached || len(s.asked()) != 1 {
 				t.Errorf("%s %d: followed, or asked %d times", p.name, status, len(s.asked()))
 			}
+		}
+	}
+}
+
+// TestEndings has replies that did not end because the model was done.
+func TestEndings(t *testing.T) {
+	for _, test := range []struct {
+		protocol, reason string
+		cut              bool
+		want             string
+	}{
+		{"openai", "length", true, ""},
+		{"openai", "tool_calls", false, ""},
+		{"openai", "content_filter", false, "a filter of the server ended the reply"},
+		{"anthropic", "max_tokens", true, ""},
+		{"anthropic", "model_context_window_exceeded", true, ""},
+		{"anthropic", "tool_use", false, ""},
+		{"anthropic", "refusal", false, "a filter of the server ended the reply"},
+	} {
+		p := protocols[slices.IndexFunc(protocols, func(p protocol) bool { return p.name == test.protocol })]
+		s := serve(t, stream(p.start, p.content("part"), p.stop(test.reason, true)))
+		got, err := p.model(t, s, generate.ModelOptions{}).Complete(t.Context(), hello, nil)
+		if got.Text != "part" || got.Cut != test.cut || got.Tokens.Total() != 1234 {
+			t.Errorf("%s: %+v", test.reason, got)
+		}
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", test.reason, err)
+		}
+	}
+}
+
+// TestEndedStream has servers that say that all is said, and keep the connection.
+func TestEndedStream(t *testing.T) {
+	for _, p := range protocols {
+		s := serve(t, hang(p.start, p.content("done"), p.stop(p.normal(), true)))
+		got, err := p.model(t, s, generate.ModelOptions{Timeout: 5 * time.Second}).Complete(t.Context(), hello, nil)
+		if err != nil || got.Text != "done" {
+			t.Errorf("%s: %+v, %v", p.name, got, err)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (m *chat) Complete(ctx context.Context, c Conversation, onText func(string)
 				return err
 			}
 			if choice.FinishReason != "" {
-				x.ended, x.cut = true, choice.FinishReason == "length"
+				x.ended, x.cut, x.filtered = true, choice.FinishReason == "length", choice.FinishReason == "content_filter"
 			}
 		}
 		return stream.Err()

@@ -45,11 +45,20 @@ func ParsePublicKey(text []byte) (ed25519.PublicKey, error) {
 
 func parseKey[K any](text []byte, kind string, parse func([]byte) (any, error)) (K, error) {
 	var none K
-	block, _ := pem.Decode(text)
-	if block == nil || block.Type != kind {
-		return none, fmt.Errorf("read a key: there is no %s in PEM", kind)
+	var found []*pem.Block
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == kind {
+			found = append(found, block)
+		}
 	}
-	key, err := parse(block.Bytes)
+	switch len(found) {
+	case 0:
+		return none, fmt.Errorf("read a key: there is no %s in PEM", kind)
+	case 1:
+	default:
+		return none, fmt.Errorf("read a key: there are %d of %s, and one belongs into a file", len(found), kind)
+	}
+	key, err := parse(found[0].Bytes)
 	if err != nil {
 		return none, errors.New("read a key: the PEM holds none")
 	}

@@ -11,6 +11,7 @@ import (
 	"path"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/opencontainers/go-digest"
 )
@@ -143,5 +144,5 @@ func checkPath(name string) error {
 
 // plain reports whether s is UTF-8 that shows what it is.
 func plain(s string) bool {
-	return strings.ToValidUTF8(s, "") == s && strings.IndexFunc(s, func(c rune) bool { return !unicode.IsGraphic(c) }) < 0
+	return utf8.ValidString(s) && strings.IndexFunc(s, func(c rune) bool { return !unicode.IsGraphic(c) }) < 0
 }

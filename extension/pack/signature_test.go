@@ -180,9 +180,22 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestKeysTogether has a file that holds both halves of a key.
+func TestKeysTogether(t *testing.T) {
+	for _, text := range []string{privateKey + publicKey, publicKey + "\n" + privateKey} {
+		private, err := pack.ParsePrivateKey([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if public, err := pack.ParsePublicKey([]byte(text)); err != nil || !public.Equal(private.Public()) {
+			t.Errorf("got %x, %v", public, err)
+		}
+	}
+}
+
 func TestKeysRefused(t *testing.T) {
 	const p256 = "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpZP40Li/hp/m47n60p8D54WK84zV2sxXs7LtkBoN79R9Q==\n-----END PUBLIC KEY-----\n"
-	for _, text := range []string{"", "x", privateKey[:60], publicKey[:60], p256, strings.Replace(publicKey, "MCow", "MCox", 1)} {
+	for _, text := range []string{"", "x", privateKey[:60], publicKey[:60], p256, publicKey + publicKey + privateKey + privateKey, strings.Replace(publicKey, "MCow", "MCox", 1)} {
 		if k, err := pack.ParsePublicKey([]byte(text)); err == nil {
 			t.Errorf("%q is %x", text, k)
 		}

@@ -2,6 +2,7 @@ package oci_test
 
 import (
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/extension/pack/oci"
+	"github.com/stilehost/stile/secret"
 )
 
 const password = "correct horse"
@@ -100,6 +102,43 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("with a wrong password: %v", err)
 			}
 		})
+	}
+}
+
+// TestPasswordIsNotInErrors is a registry that repeats what it was told in confidence, and so does its token service.
+func TestPasswordIsNotInErrors(t *testing.T) {
+	repeat := func(w http.ResponseWriter, r *http.Request) {
+		_, pass, ok := r.BasicAuth()
+		if !ok {
+			w.Header().Set("WWW-Authenticate", `Basic realm="here"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprintf(w, `{"errors":[{"code":"DENIED","message":"not with %s: %s"}]}`, r.Header.Get("Authorization"), pass)
+	}
+	realm := serve(t, http.HandlerFunc(repeat)) + "/token"
+	for name, h := range map[string]http.Handler{
+		"registry": http.HandlerFunc(repeat),
+		"tokens":   bearer("http://"+realm, newRegistry(true)),
+		"redirect": basic(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, pass, _ := r.BasicAuth()
+			http.Redirect(w, r, "https://example.com/?p="+base64.StdEncoding.EncodeToString([]byte(pass)), http.StatusTemporaryRedirect)
+		})),
+	} {
+		ref := serve(t, h) + "/notes:1"
+		_, pulled := oci.Pull(t.Context(), ref, ada())
+		_, pushed := oci.Push(t.Context(), ref, sample(), nil, ada())
+		if pulled == nil || !strings.Contains(pulled.Error(), secret.Mark) {
+			t.Errorf("%s: %v", name, pulled)
+		}
+		for _, err := range []error{pulled, pushed} {
+			if err == nil || strings.Contains(err.Error(), password) ||
+				strings.Contains(err.Error(), base64.StdEncoding.EncodeToString([]byte("ada:"+password))) ||
+				strings.Contains(err.Error(), base64.StdEncoding.EncodeToString([]byte(password))) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
 }
 

@@ -119,7 +119,7 @@ func TestHostileRegistry(t *testing.T) {
 			return get(r, "/referrers/")
 		}, nil},
 		{"an error without end", ":1", func(w http.ResponseWriter, _ *http.Request) bool {
-			w.WriteHeader(http.StatusInternalServerError)
+			w.WriteHeader(http.StatusNotImplemented) // which is not tried again
 			endless(w, `{"errors":[`, &sent)
 			return true
 		}, nil},

@@ -14,9 +14,11 @@ import (
 	"oras.land/oras-go/v2/registry"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/retry"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/secret"
 )
 
 // Options say how a registry is spoken to. The zero value speaks https, without credentials, within the default limits.
@@ -42,12 +44,18 @@ type Cache interface {
 	Put(kind, key string, content []byte) error
 }
 
-// Error is a push or a pull that failed.
+// Error is a push or a pull that failed. Its text does not hold the password, whatever a registry repeats.
 type Error struct {
 	Op, Ref string // Op is "push" or "pull"
 	// Err wraps a *[pack.PartError] for what is wrong with a pack, oras's errdef.ErrNotFound or *errcode.ErrorResponse for what the
 	// registry answered, one of the errors below, or the error of the context or the network.
 	Err error
+
+	redactor *secret.Redactor
+}
+
+func newError(op, ref string, opts Options, err error) *Error {
+	return &Error{op, ref, err, secret.NewRedactor(opts.Password)}
 }
 
 // What this package refuses to do.
@@ -59,7 +67,7 @@ var (
 
 // Error implements error. It is printable, though a registry may have written part of it.
 func (e *Error) Error() string {
-	return fmt.Sprintf("%s %s: %s", e.Op, abi.PrintableCut(e.Ref, maxMessage), abi.PrintableCut(e.Err.Error(), maxMessage))
+	return fmt.Sprintf("%s %s: %s", e.Op, abi.PrintableCut(e.Ref, maxMessage), abi.PrintableCut(e.redactor.Redact(e.Err.Error()), maxMessage))
 }
 
 const maxMessage = 1000 // bytes
@@ -86,7 +94,7 @@ func connect(ref string, opts Options) (*client, error) {
 	return &client{
 		Repository: &remote.Repository{
 			Client: &auth.Client{
-				Client: &http.Client{Transport: t},
+				Client: &http.Client{Transport: retry.NewTransport(t)}, // registries are busy at times
 				Credential: func(_ context.Context, host string) (auth.Credential, error) {
 					if host != r.Host() {
 						return auth.EmptyCredential, nil

@@ -301,6 +301,29 @@ func TestBrokenCache(t *testing.T) {
 	pull(t, ref, oci.Options{PlainHTTP: true, Cache: broken{}})
 }
 
+// TestBusyRegistry has no time for the first request of each kind.
+func TestBusyRegistry(t *testing.T) {
+	busy := map[string]int{"GET /v2/notes/manifests/1": 429, "POST /v2/notes/blobs/uploads/": 503, "PUT /v2/notes/manifests/1": 502}
+	h := &intercepted{Handler: newRegistry(true)}
+	h.attack = func(w http.ResponseWriter, r *http.Request) bool {
+		what := r.Method + " " + r.URL.Path
+		status := busy[what]
+		delete(busy, what)
+		if status != 0 {
+			w.WriteHeader(status)
+		}
+		return status != 0
+	}
+	ref := serve(t, h) + "/notes:1"
+	push(t, ref, sample())
+	if got := pull(t, ref, plain); digest(t, got.Pack) != digest(t, sample()) {
+		t.Errorf("got %+v", got)
+	}
+	if len(busy) > 0 {
+		t.Errorf("not asked for %v", busy)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	for _, what := range []string{"/manifests/", "/blobs/", "/referrers/"} {
 		t.Run(what, func(t *testing.T) {
@@ -309,8 +332,7 @@ func TestCancel(t *testing.T) {
 			waiting := false
 			host := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if waiting && strings.Contains(r.URL.Path, what) {
-					w.Header().Set("Content-Length", "1000")
-					_, _ = w.Write([]byte("{"))
+					_, _ = w.Write([]byte("{")) // no length, which the client would complain about first
 					_ = http.NewResponseController(w).Flush()
 					cancel()
 					<-r.Context().Done()

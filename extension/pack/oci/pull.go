@@ -27,7 +27,7 @@ type Pulled struct {
 func Pull(ctx context.Context, ref string, opts Options) (*Pulled, error) {
 	p, err := pull(ctx, ref, opts)
 	if err != nil {
-		return nil, &Error{"pull", ref, err}
+		return nil, newError("pull", ref, opts, err)
 	}
 	return p, nil
 }

@@ -20,7 +20,7 @@ import (
 func Push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signature, opts Options) (string, error) {
 	d, err := push(ctx, ref, p, signatures, opts)
 	if err != nil {
-		return "", &Error{"push", ref, err}
+		return "", newError("push", ref, opts, err)
 	}
 	return d.String(), nil
 }

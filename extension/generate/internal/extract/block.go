@@ -170,3 +170,13 @@ func isCode(kind string) bool {
 		return false
 	}
 }
+
+// isData says whether a block of a kind holds data, which can be the manifest alone.
+func isData(kind string) bool {
+	switch kind {
+	case "json", "jsonc", "json5", "yaml", "yml", "toml", "manifest":
+		return true
+	default:
+		return false
+	}
+}

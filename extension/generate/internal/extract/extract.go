@@ -3,6 +3,7 @@
 package extract
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"regexp"
@@ -27,8 +28,9 @@ type Answer struct {
 // own or in JSON and imports or exports something; outside of blocks it must do both. Without one, the error is [ErrNoCode]
 // or [ErrDiff].
 func From(reply string) (Answer, error) {
-	reply = withoutThoughts(reply)
+	reply = withoutThoughts(strings.ReplaceAll(reply, "\ufeff", ""))
 	var a Answer
+	like := "" // a manifest, at most
 	diff := false
 	best := 0
 	found, prose := blocks(reply)
@@ -38,6 +40,10 @@ func From(reply string) (Answer, error) {
 		}
 		if isManifest(b.text) {
 			a.Manifest = strings.TrimSpace(b.text)
+			continue
+		}
+		if isData(b.kind) {
+			like = cmp.Or(like, strings.TrimSpace(b.text))
 			continue
 		}
 		if isDiff(b) {
@@ -58,6 +64,8 @@ func From(reply string) (Answer, error) {
 	if o := string(object(prose)); a.Manifest == "" && isManifest(o) {
 		a.Manifest = o
 	}
+	// What is data and no code is taken for the manifest rather than left out, as the model meant something by it.
+	a.Manifest = cmp.Or(a.Manifest, like)
 	switch {
 	case strings.TrimSpace(a.Source) != "":
 		a.Source = strings.Trim(a.Source, "\n") + "\n"
