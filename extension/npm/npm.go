@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/ecdsa"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -51,7 +50,7 @@ type Options struct {
 type Client struct {
 	o     Options
 	cache *cache.Cache // nil when nothing is kept
-	keys  map[string]*ecdsa.PublicKey
+	keys  map[string]registryKey
 
 	mu    sync.Mutex
 	npmrc *string // nil until npm has said where it is
