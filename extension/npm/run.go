@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -126,6 +127,8 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd.Dir = w.path(folder)
 	cmd.Env = append(environment(os.Environ()), "HOME="+w.path("home"), "USERPROFILE="+w.path("home"), "TMPDIR="+w.path("tmp"))
 	cmd.WaitDelay = 5 * time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the npm on PATH may be one that starts the one in use
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	out, said := &capped{left: maxOutput}, &capped{left: 64 << 10}
 	cmd.Stdout, cmd.Stderr = out, said
 	err = cmd.Run()
@@ -216,11 +219,23 @@ func explain(out []byte, said string, err error) error {
 		return &ClientError{"npm did not reach its registry (" + code + ")", "Connect this machine, or check npm's registry and proxy settings.", err}
 	case "E401", "E403", "ENEEDAUTH":
 		return &ClientError{"the registry refused this machine (" + code + ")", "Check npm's login for that registry.", err}
+	case "ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM":
+		return &ClientError{"npm cannot write (" + code + ")", "Check the room and the owners of the temporary folder and of the cache.", err}
+	}
+	switch {
+	case brokenRegistry.MatchString(code):
+		return &ClientError{"the registry does not answer as one (" + code + ")", "Try again later, or check npm's registry and proxy settings.", fmt.Errorf("%w: %s", err, first)}
+	case badCertificate.MatchString(code):
+		return &ClientError{"the certificate of the registry is not trusted (" + code + ")", "Check npm's registry and cafile settings.", fmt.Errorf("%w: %s", err, first)}
 	}
 	return &ClientError{"npm failed", "Check that npm 10 or newer works on this machine.", fmt.Errorf("%w: %s", err, abi.PrintableCut(strings.TrimSpace(text), 500))}
 }
 
-var codeWord = regexp.MustCompile(`\bE[A-Z0-9_]{3,30}\b`)
+var (
+	codeWord       = regexp.MustCompile(`\bE[A-Z0-9_]{3,30}\b`)
+	brokenRegistry = regexp.MustCompile(`^(E429|E5[0-9]{2}|FETCH_ERROR|EPROTO)$`)
+	badCertificate = regexp.MustCompile(`CERT|^UNABLE_TO_|^ERR_TLS`)
+)
 
 // watchEvery is how often the size of what npm unpacks is looked at, and onDisk how many times more than what is kept it may
 // be: types, maps and documents are left out later.
