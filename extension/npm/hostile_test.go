@@ -375,6 +375,17 @@ func TestRefusedPackages(t *testing.T) {
 	})
 }
 
+// npm only warns of files that it cannot write, as on a full disk, and leaves them out or short: that is no package.
+func TestUnwrittenFiles(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	r.publish(t, "p", "1.0.0", version{files: []tar.Header{file("package/index.js", ""), file("package/"+strings.Repeat("x", 300)+".js", "")}})
+	res, err := resolve(t, r.client(t, Options{}), map[string]string{"p": "1"})
+	if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "npm cannot write (ENAMETOOLONG)") {
+		t.Errorf("got %v, %v", res, err)
+	}
+}
+
 // A key that has expired signs nothing any more, and what it signed before stays good.
 func TestExpiredKey(t *testing.T) {
 	r := newRegistry(t)

@@ -279,7 +279,7 @@ func (c *Client) install(ctx context.Context, lock *lockfile) (_ []byte, err err
 	if err := w.write(lockName, lock.encode()); err != nil {
 		return nil, err
 	}
-	if err := c.runWatched(ctx, w, "ci", "--prefer-offline"); err != nil {
+	if err := c.runWatched(ctx, w, "ci", "--prefer-offline", "--loglevel=warn"); err != nil {
 		return nil, err
 	}
 	return c.pack(w, packages)

@@ -111,6 +111,9 @@ func (w *workplace) read(name string, limit int64) ([]byte, error) {
 // maxOutput is what npm may write, which for a few hundred packages with thousands of versions is megabytes.
 const maxOutput = 64 << 20
 
+// maxSaid is what npm may say beside it.
+const maxSaid = 1 << 20
+
 // run runs npm in the project, or in the folder for `npm view`, and returns what it wrote: JSON.
 func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 	npm, err := findNPM(w.c.o.NPM)
@@ -129,7 +132,7 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd.WaitDelay = 5 * time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the npm on PATH may be one that starts the one in use
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	out, said := &capped{left: maxOutput}, &capped{left: 64 << 10}
+	out, said := &capped{left: maxOutput}, &capped{left: maxSaid}
 	cmd.Stdout, cmd.Stderr = out, said
 	err = cmd.Run()
 	switch {
@@ -140,7 +143,21 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 	case err != nil:
 		return out.Bytes(), explain(out.Bytes(), said.String(), err)
 	}
+	if m := unwritten.FindStringSubmatch(said.String()); m != nil {
+		return nil, cannotWrite(m[1], errors.New("it left out files of packages"))
+	}
+	if said.left < 0 { // and may have left out files
+		return nil, tooLarge("npm had more than 1 MiB to say about the packages", "1 MiB")
+	}
 	return out.Bytes(), nil
+}
+
+// unwritten is what npm says of a file that it could not unpack, and all: it goes on. What it leaves out of hostile archives,
+// it says in words.
+var unwritten = regexp.MustCompile(`TAR_ENTRY_ERROR (E[A-Z]+)\b`)
+
+func cannotWrite(code string, err error) error {
+	return &ClientError{"npm cannot write (" + code + ")", "Check the room and the owners of the temporary folder and of the cache.", err}
 }
 
 func findNPM(name string) (string, error) {
@@ -220,7 +237,7 @@ func explain(out []byte, said string, err error) error {
 	case "E401", "E403", "ENEEDAUTH":
 		return &ClientError{"the registry refused this machine (" + code + ")", "Check npm's login for that registry.", err}
 	case "ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM":
-		return &ClientError{"npm cannot write (" + code + ")", "Check the room and the owners of the temporary folder and of the cache.", err}
+		return cannotWrite(code, err)
 	}
 	switch {
 	case brokenRegistry.MatchString(code):
