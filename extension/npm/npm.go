@@ -152,6 +152,9 @@ func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
 	if len(wanted) == 0 {
 		return &Resolution{FS: &zip.Reader{}}, nil
 	}
+	if len(wanted) > c.o.MaxPackages { // npm would ask the registry for each
+		return nil, tooLarge(fmt.Sprintf("%d packages are asked for", len(wanted)), fmt.Sprint(c.o.MaxPackages))
+	}
 	asked := maps.Clone(wanted)
 	lock, err := parseLock(r.Lock, c.o.MaxPackages)
 	if err != nil {

@@ -3,6 +3,7 @@ package npm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,6 +28,14 @@ func TestNothingToResolve(t *testing.T) {
 		if entries, err := fs.ReadDir(res.FS, "."); err != nil || len(entries) > 0 || res.Lock != nil || res.Packages != nil {
 			t.Errorf("%v %v %+v", entries, err, res)
 		}
+	}
+	var flood []string
+	for i := range 301 {
+		flood = append(flood, fmt.Sprintf("p%d/sub", i))
+	}
+	_, err = c.Resolve(t.Context(), Request{Imports: flood})
+	if got := problems(t, err); !strings.Contains(got, "301 packages are asked for; 300 are allowed") {
+		t.Errorf("got %s", got)
 	}
 	_, err = c.Resolve(t.Context(), Request{Imports: []string{"zod"}})
 	if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(err.Error(), "npm is not on this machine") || bad.Remedy == "" {
