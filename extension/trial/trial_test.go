@@ -175,6 +175,7 @@ func TestMistakes(t *testing.T) {
 		{env(`{"cache": {"k": null}}`), `env.cache["k"]: null, which is no answer; write an object like {"key": "value"}`},
 		{env(`{"notes": {"/a.md": null}}`), `env.notes["/a.md"]: null`},
 		{env(`{"github": {"GET https://a.example.com/": null}}`), `env.github["GET https://a.example.com/"]: null`},
+		{env(`{"github": {"GET https://a.example.com/": [{}, null]}}`), "null, which is no answer"},
 		{env(`{"helpers": {"a": null}}`), `env.helpers["a"]: null`},
 		{env(`{"cache": {"k": 1}}`), "a number does not belong there"},
 		{env(`{"cache": {"": "v"}}`), "invalid"},
