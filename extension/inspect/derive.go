@@ -117,6 +117,8 @@ func (d *deriver) derive() {
 	for _, e := range d.exports {
 		f := d.function(e)
 		switch {
+		case d.problem != nil && slices.Contains(d.problems, *d.problem): // of the first of its declarations
+			continue
 		case d.problem != nil:
 			d.problems = append(d.problems, *d.problem)
 		case f == nil:
@@ -225,6 +227,8 @@ func (d *deriver) input(c *converter, f *function, about doc, t *tool) *schema {
 			return c.fail(at, "the parameter "+quote(p.name)+" "+nameProblem(p.name), "another name")
 		case slices.ContainsFunc(s.properties, func(other property) bool { return other.name == p.name }):
 			return c.fail(at, "two parameters are named "+quote(p.name), "different names")
+		case p.optional && ofObject[p.name]:
+			return c.fail(at, quote(p.name)+" is what every object has, so that it would never be absent", "another name")
 		}
 		part := c.within(p.typ)
 		if p.rest {
@@ -243,6 +247,10 @@ func (d *deriver) input(c *converter, f *function, about doc, t *tool) *schema {
 	}
 	return s
 }
+
+// ofObject are the names that every object of JavaScript has.
+var ofObject = set("constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf " +
+	"__defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__")
 
 // typeAt is a type for messages about a parameter.
 func (d *deriver) typeAt(p parameter) *typ { return &typ{module: d.parser.module, at: p.at} }

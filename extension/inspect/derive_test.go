@@ -225,6 +225,7 @@ func TestDeriveRefuses(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", "a.ts:1:1: the file has no default export, and exports no function"},
 		{"const x = 'export function f() {}'", "a.ts:1:35: the file has no default export"},
+		{"export function f(a: string, toString?: string) {}", `a.ts:1:30: "toString" is what every object has, so that it would never be absent; write another name`},
 		{"export function f(a: any) {}", `a.ts:1:22: "any" does not say which JSON is accepted; write the type of the values`},
 		{"export function f(a: unknown) {}", `a.ts:1:22: "unknown" does not say`},
 		{"export function f(a: { b: Date }) {}", `a.ts:1:27: "Date" does not say which JSON is accepted; write string, and new Date(value) in the function`},
@@ -403,4 +404,13 @@ func FuzzDerive(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A function that is declared several times is one problem.
+func TestDeriveOverloads(t *testing.T) {
+	_, err := Derive(tree("a.ts", "export function f(a: string): void\nexport function f(a: number): void\nexport function f(a: any) {}"), "a.ts")
+	bad, ok := errors.AsType[*extension.ProblemsError](err)
+	if !ok || len(bad.Problems) != 1 || !strings.Contains(bad.Error(), "declared more than once") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -2,35 +2,47 @@ package inspect
 
 import (
 	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
 )
 
 const maxHosts = 100 // in one string
 
+// begun is how a URL begins. At the start of a string, those of the web are also read with other slashes, or none.
+var begun = regexp.MustCompile(`(?i)^\s*(?:https?|wss?):[/\\]*|(?:^|[\pL\pM\w$*])://`)
+
 // hostsIn finds the hosts in a string: those of URLs, and the string itself where it looks like a host, perhaps with a path.
-// "*" in it stands for what is computed.
-func hostsIn(text string) []string {
+// "*" in it stands for what is computed, and more says that such is added to it.
+func hostsIn(text string, more bool) []string {
 	var hosts []string
-	rest := text
-	for len(hosts) < maxHosts {
-		before, after, found := strings.Cut(rest, "://")
-		if !found {
+	var urls [][]int
+	if strings.IndexByte(text, ':') >= 0 {
+		urls = begun.FindAllStringIndex(text, 100*maxHosts)
+	}
+	for _, at := range urls {
+		if len(hosts) == maxHosts {
 			break
 		}
-		rest = after
-		if len(before) == 0 || !isWord(before[len(before)-1]) {
-			continue
-		}
+		scheme, after := text[at[0]:at[1]], text[at[1]:]
 		end := strings.IndexFunc(after, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/?#\\\"'`<>|^{}", r) })
 		if end < 0 {
 			end = len(after)
 		}
 		authority := after[:end]
 		authority = authority[strings.LastIndexByte(authority, '@')+1:]
+		switch known := bareHost(authority + "/"); {
+		case known == "" && !strings.Contains(scheme, "://"):
+			continue
+		case known == "" && more && end == len(after):
+			authority += "*"
+		}
+		authority = mapped(authority)
 		if host := strings.ToLower(strings.Trim(authority, ".,;()")); len(host) <= 253 && ofURL.MatchString(host) && !slices.Contains(hosts, host) {
 			hosts = append(hosts, host)
 		}
@@ -40,6 +52,22 @@ func hostsIn(text string) []string {
 	}
 	return hosts
 }
+
+// mapped is an authority as it is when it was read: without escapes, and with the characters that names have.
+func mapped(authority string) string {
+	if !strings.ContainsFunc(authority, func(r rune) bool { return r == '%' || r >= utf8.RuneSelf }) {
+		return authority
+	}
+	name := hostOnly(authority)
+	plain, err := url.PathUnescape(name)
+	if err != nil {
+		return authority
+	}
+	plain, _ = hostNames.ToUnicode(plain) // of a name that is none, what can be read
+	return plain + authority[len(name):]
+}
+
+var hostNames = idna.New(idna.MapForLookup(), idna.Transitional(false))
 
 // ofURL is an authority as it can be connected to, and not a pattern of one.
 var ofURL = regexp.MustCompile(`^(?:\[[0-9a-f:.*]+\]|[\pL\pM\pN_*.-]+)(?::[0-9*]+)?$`)

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/capabilities/clock"
@@ -48,9 +49,14 @@ func (c *collector) scan(s *source, inner bool) {
 		case word:
 			v.word(i, inner)
 		case quoted:
-			v.string(i)
+			v.literal(i)
+			v.string(i, inner)
 		case template:
-			v.template(i)
+			if v.isText(i) {
+				v.string(i, inner)
+			} else {
+				v.template(i)
+			}
 		default:
 		}
 		if s.opens(i) {
@@ -71,31 +77,111 @@ func (v *scan) word(i int, inner bool) {
 	if !inner {
 		v.env(i, name)
 	}
-	key := v.is(i+1, ":") && !v.is(i-1, "?") || v.member(i)
-	if iface := globals[name]; iface != "" && !key {
-		v.use(v.globals, iface, v.source, v.offset(i))
-	} else if name == "Math" && v.is(i+1, ".") && v.is(i+2, "random") {
+	if name == globalName && !v.isKey(i) {
+		v.globalThis(i, inner)
+	}
+	if !v.isKey(i) || v.ofGlobal(i) {
+		v.global(i, name)
+	}
+	if name == "Math" && v.is(i+1, ".") && v.is(i+2, "random") {
 		v.use(v.globals, random.Interface, v.source, v.offset(i))
 	}
 }
 
+// isKey says whether a word is the name of a property.
+func (v *scan) isKey(i int) bool { return v.is(i+1, ":") && !v.is(i-1, "?") || v.member(i) }
+
+// globalName is the object that has the globals.
+const globalName = "globalThis"
+
+// ofGlobal says whether token i is the name of a global, as in globalThis.a.
+func (v *scan) ofGlobal(i int) bool {
+	return v.member(i) && v.is(i-2, globalName) && !v.member(i-2)
+}
+
+// global notes what a global stands for.
+func (v *scan) global(i int, name string) {
+	if iface := globals[name]; iface != "" {
+		v.use(v.globals, iface, v.source, v.offset(i))
+	}
+}
+
+// globalThis follows the globals where their names are no words, or not there.
+func (v *scan) globalThis(i int, inner bool) {
+	note := func(what string) { v.note(&v.report.Eval, v.offset(i), globalName+" "+what) }
+	next := i + 1
+	if v.is(next, "?.") && v.is(next+1, "[") {
+		next++
+	}
+	name, end := v.joined(next + 1)
+	switch {
+	case v.is(next, ".") || v.is(next, "?.") || v.is(i-1, "typeof"):
+	case v.is(next, "[") && end > next+1 && v.is(end, "]"):
+		v.globalText(next+1, name)
+	case v.is(next, "["):
+		note("with a name that is computed")
+	case v.assigned(i):
+		v.names(int(v.tokens[i-2].match), func(i int, name string) {
+			if v.is(i+1, ":") { // others are words like any
+				v.globalText(i, name)
+			}
+		}, func(int) { note("with a name that is computed") })
+	case !inner:
+		note("as a whole, with eval and Function")
+	}
+}
+
+// globalText looks at a global that is named by text.
+func (v *scan) globalText(i int, name string) {
+	switch name {
+	case "eval":
+		v.note(&v.report.Eval, v.offset(i), "eval")
+	case "Function":
+		v.note(&v.report.Eval, v.offset(i), signFunction)
+	}
+	v.global(i, name)
+}
+
+// isText says whether token i is a string, or a template without holes.
+func (v *scan) isText(i int) bool {
+	return v.kindOf(i, quoted) || v.kindOf(i, template) && v.at(i)[0] == '`' && !v.opens(i)
+}
+
+// joined is the text of the strings that are added up from token i on, and the token behind them: i itself when there is none.
+func (v *scan) joined(i int) (text string, next int) {
+	if !v.isText(i) {
+		return "", i
+	}
+	text, _ = v.value(i)
+	if !v.is(i+1, "+") || !v.isText(i+2) {
+		return text, i + 1
+	}
+	var b strings.Builder
+	b.WriteString(text)
+	for i++; v.is(i, "+") && v.isText(i+1); i += 2 {
+		more, _ := v.value(i + 1)
+		b.WriteString(more)
+	}
+	return b.String(), i
+}
+
 // string looks at a string, together with those that are added to it.
-func (v *scan) string(i int) {
-	v.literal(i)
-	if v.is(i-1, "+") && v.kindOf(i-2, quoted) {
+func (v *scan) string(i int, inner bool) {
+	if v.is(i-1, "+") && v.isText(i-2) {
 		return
 	}
-	value, _ := v.value(i)
-	if v.is(i+1, "+") && v.kindOf(i+2, quoted) {
-		var b strings.Builder
-		b.WriteString(value)
-		for n := i + 2; v.kindOf(n, quoted) && v.is(n-1, "+"); n += 2 {
-			more, _ := v.value(n)
-			b.WriteString(more)
-		}
-		value = b.String()
+	value, next := v.joined(i)
+	inBrackets := v.is(i-1, "[") && v.is(next, "]")
+	switch {
+	case value == "constructor" && inBrackets && (v.is(next+1, "(") || v.is(next+1, "[")):
+		v.note(&v.report.Eval, v.offset(i), signConstructor)
+	case value == "run" && inBrackets && !inner:
+		v.open = v.open[:len(v.open)-1] // nothing else is between them
+		v.run(next)
+	case value == "run" && (v.is(i-1, "{") || v.is(i-1, ",")) && !inner:
+		v.run(i)
 	}
-	v.hostsOf(value, i)
+	v.hostsOf(value, v.is(next, "+"), i)
 }
 
 // template puts the fixed parts of a template together.
@@ -117,13 +203,13 @@ func (v *scan) template(i int) {
 	}
 	value, _ := unescape(strings.TrimSuffix(inner, "`"))
 	t.text.WriteString(value)
-	v.hostsOf(t.text.String(), t.at)
+	v.hostsOf(t.text.String(), false, t.at)
 	v.templates = v.templates[:len(v.templates)-1]
 }
 
-// hostsOf notes the hosts in a string.
-func (v *scan) hostsOf(text string, i int) {
-	for _, host := range hostsIn(text) {
+// hostsOf notes the hosts in a string; more says that something computed is added to it.
+func (v *scan) hostsOf(text string, more bool, i int) {
+	for _, host := range hostsIn(text, more) {
 		v.use(v.hosts, host, v.source, v.offset(i))
 	}
 }
@@ -138,14 +224,16 @@ func (v *scan) env(i int, name string) {
 		v.run(i)
 	case name == "Env" && v.is(i-1, ":"):
 		v.typedEnv(i)
-	case v.isEnvName(i, name) && !v.member(i) && !v.is(i+1, ":") && !v.is(i+1, "?"):
+	case v.isEnvName(i, name) && !v.isKey(i) && !v.is(i+1, "?"):
 		v.envUse(i)
+	case name == "arguments" && !v.isKey(i):
+		v.elsewhere(i)
 	}
 }
 
-// run looks at the second parameter of a tool's run.
+// run looks at the second parameter of a tool's run, whose name ends with token i.
 func (v *scan) run(i int) {
-	at := i + 1
+	at, isProperty := i+1, v.is(i+1, ":") && !v.is(i-1, "?")
 	if v.is(at, ":") || v.is(at, "=") {
 		at++
 	}
@@ -157,15 +245,18 @@ func (v *scan) run(i int) {
 			at++
 		}
 	}
-	if !v.is(at, "(") {
+	after := v.next(at)
+	switch {
+	case v.is(at, "(") && (v.is(after, "=>") || v.is(after, "{") || v.is(after, ":")):
+	case isProperty && !v.kindOf(at, number) && !v.kindOf(at, quoted) && !v.is(at, "true") && !v.is(at, "false") && !v.is(after, "=>"):
+		v.elsewhere(i)
 		return
-	}
-	if after := v.match(at) + 1; !v.is(after, "=>") && !v.is(after, "{") && !v.is(after, ":") {
+	default:
 		return // a call
 	}
 	p := parser{module: &module{source: v.source}, i: at}
 	list := p.parameters()
-	if p.problem != nil {
+	if p.problem != nil || slices.ContainsFunc(list[:min(len(list), 2)], func(p parameter) bool { return p.rest }) {
 		v.elsewhere(i)
 	} else if len(list) > 1 {
 		v.parameter(list[1].at, list[1].name, v.endOfBlock())
@@ -208,8 +299,18 @@ func (v *scan) typedEnv(i int) {
 	}
 }
 
+// assigned says whether token i is what a pattern in braces is taken out of, as in {a} = b.
+func (v *scan) assigned(i int) bool {
+	return v.is(i-1, "=") && v.is(i-2, "}") && v.tokens[i-2].match >= 0
+}
+
 // taken notes the bindings that a pattern such as {a, b: c} takes out of env.
 func (v *scan) taken(open int) {
+	v.names(open, func(i int, name string) { v.use(v.collector.env, name, v.source, v.offset(i)) }, v.elsewhere)
+}
+
+// names finds the names in a pattern, and where there is something else.
+func (v *scan) names(open int, found func(i int, name string), unknown func(i int)) {
 	end := v.match(open)
 	for i := open + 1; i < end; i++ {
 		name, ok := v.value(i)
@@ -217,9 +318,9 @@ func (v *scan) taken(open int) {
 			name, ok = v.at(i), true
 		}
 		if ok {
-			v.use(v.collector.env, name, v.source, v.offset(i))
+			found(i, name)
 		} else {
-			v.elsewhere(i)
+			unknown(i)
 		}
 		for i < end && !v.is(i, ",") {
 			i = v.next(i)
@@ -229,15 +330,14 @@ func (v *scan) taken(open int) {
 
 // envUse looks at what is done with env.
 func (v *scan) envUse(i int) {
-	if v.is(i-1, "=") && v.is(i-2, "}") && v.tokens[i-2].match >= 0 {
-		v.taken(int(v.tokens[i-2].match))
-		return
-	}
 	next := i + 1
 	if v.is(next, "!") {
 		next++
 	}
 	switch {
+	case v.assigned(i) && !v.is(next, ".") && !v.is(next, "?.") && !v.is(next, "["):
+		v.taken(int(v.tokens[i-2].match))
+		return
 	case (v.is(next, ".") || v.is(next, "?.")) && v.isName(next+1):
 		v.use(v.collector.env, v.at(next+1), v.source, v.offset(next+1))
 		return

@@ -15,6 +15,11 @@ func (v *scan) note(list *[]Sign, offset int, what string) {
 	}
 }
 
+const (
+	signFunction    = "Function, which makes code of text"
+	signConstructor = "a constructor that is called, and may be Function"
+)
+
 // eval notes where code may be made of text, or loaded later.
 func (v *scan) eval(i int, name string) {
 	global := v.member(i) && (v.is(i-2, "globalThis") || v.is(i-2, "self") || v.is(i-2, "window"))
@@ -27,8 +32,8 @@ func (v *scan) eval(i int, name string) {
 		}
 	case "Function":
 		before := v.at(i - 1)
-		if free && (v.is(i+1, "(") || v.is(i+1, ".") && !v.is(i+2, "prototype") || before == "new" || before == "=" || before == "," || before == "(") {
-			note("Function, which makes code of text")
+		if free && (v.is(i+1, "(") || v.kindOf(i+1, template) || v.is(i+1, ".") && !v.is(i+2, "prototype") || before == "new" || before == "return" || before == "=" || before == "," || before == "(") {
+			note(signFunction)
 		}
 	case "AsyncFunction", "GeneratorFunction", "AsyncGeneratorFunction":
 		if v.is(i+1, "(") || v.is(i-1, "new") {
@@ -36,7 +41,7 @@ func (v *scan) eval(i int, name string) {
 		}
 	case "constructor":
 		if v.member(i) && v.is(i+1, "(") {
-			note("a constructor that is called, and may be Function")
+			note(signConstructor)
 		}
 	case "import":
 		if v.is(i+1, "(") {

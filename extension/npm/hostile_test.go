@@ -165,7 +165,7 @@ func (r *hostileRegistry) client(t *testing.T, o Options) *Client {
 	})
 	settings := "registry=" + r.URL + "/\nfetch-retries=0\n"
 	c.npmrc = &settings
-	c.keys["SHA256:test"] = &r.key.PublicKey
+	c.keys["SHA256:test"] = registryKey{PublicKey: &r.key.PublicKey}
 	return c
 }
 
@@ -373,6 +373,41 @@ func TestRefusedPackages(t *testing.T) {
 			t.Error("a version that there is not was restored")
 		}
 	})
+}
+
+// npm only warns of files that it cannot write, as on a full disk, and leaves them out or short: that is no package.
+func TestUnwrittenFiles(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	r.publish(t, "p", "1.0.0", version{files: []tar.Header{file("package/index.js", ""), file("package/"+strings.Repeat("x", 300)+".js", "")}})
+	res, err := resolve(t, r.client(t, Options{}), map[string]string{"p": "1"})
+	if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "npm cannot write (ENAMETOOLONG)") {
+		t.Errorf("got %v, %v", res, err)
+	}
+}
+
+// A key that has expired signs nothing any more, and what it signed before stays good.
+func TestExpiredKey(t *testing.T) {
+	r := newRegistry(t)
+	digest := sha256.Sum256([]byte("p@1.0.0:" + someDigest))
+	sig, err := ecdsa.SignASN1(rand.Reader, r.key, digest[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.client(t, Options{})
+	expires := time.Date(2025, 1, 29, 0, 0, 0, 0, time.UTC)
+	c.keys["SHA256:test"] = registryKey{&r.key.PublicKey, expires}
+	for published, want := range map[time.Time]string{expires.Add(-time.Second): SignatureVerified, {}: SignatureVerified, expires: "", expires.Add(time.Hour): ""} {
+		p := Package{Name: "p", Version: "1.0.0", Integrity: someDigest, Published: published}
+		got, err := c.verify(p, []signature{{"SHA256:test", base64.StdEncoding.EncodeToString(sig)}})
+		if bad, ok := errors.AsType[*ClientError](err); got != want || (want == "") != (ok && strings.Contains(bad.Problem, "expired")) {
+			t.Errorf("%s: got %q, %v", published, got, err)
+		}
+	}
+	keys, err := parseKeys(registryKeys)
+	if err != nil || len(keys) != 2 || !keys["SHA256:jl3bwswu80PjjokCgh0o2w5c2U4LhQAE57gj9cz1kzA"].expires.Equal(expires) {
+		t.Errorf("the keys of the registry: %v %v", keys, err)
+	}
 }
 
 func many(name string, n int) []tar.Header {

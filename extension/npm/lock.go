@@ -93,10 +93,7 @@ func (l *lockfile) installed() []string {
 	return slices.DeleteFunc(sortedKeys(l.Packages), func(at string) bool { return at == "" || l.Packages[at].Optional })
 }
 
-var (
-	lockPath    = regexp.MustCompile(`^(node_modules/(@[^/]+/)?[^/@][^/]*)(/node_modules/(@[^/]+/)?[^/@][^/]*)*$`)
-	versionForm = regexp.MustCompile(`^[0-9]{1,16}\.[0-9]{1,16}\.[0-9]{1,16}(-[0-9A-Za-z.-]{1,128})?(\+[0-9A-Za-z.-]{1,128})?$`)
-)
+var versionForm = regexp.MustCompile(`^[0-9]{1,16}\.[0-9]{1,16}\.[0-9]{1,16}(-[0-9A-Za-z.-]{1,128})?(\+[0-9A-Za-z.-]{1,128})?$`)
 
 // check refuses what is not a package of the registry with a digest, and more packages than allowed.
 func (l *lockfile) check(maxPackages int) error {
@@ -108,7 +105,7 @@ func (l *lockfile) check(maxPackages int) error {
 		if text, _ := specProblem(name, l.wanted()[name]); text != "" {
 			return &LockError{text}
 		}
-		if e, ok := l.Packages["node_modules/"+name]; !ok || e.Name != "" && e.Name != name {
+		if e, ok := l.Packages["node_modules/"+name]; !ok || e.Optional || e.Name != "" && e.Name != name {
 			return &LockError{"it has no package " + quote(name)}
 		}
 	}
@@ -117,7 +114,7 @@ func (l *lockfile) check(maxPackages int) error {
 	for _, at := range paths {
 		e, name := l.Packages[at], l.nameAt(at)
 		switch unnamed := nameProblem(name); {
-		case !lockPath.MatchString(at):
+		case !isFolder(at):
 			wrong = &LockError{quote(at) + " is not the folder of a package"}
 		case unnamed != "":
 			wrong = &LockError{quote(name) + " " + unnamed}
@@ -131,6 +128,20 @@ func (l *lockfile) check(maxPackages int) error {
 		return &extension.ProblemsError{Stage: extension.StageResolve, Problems: problems}
 	}
 	return wrong
+}
+
+// isFolder says whether a path is that of a package, perhaps in the folders of others.
+func isFolder(at string) bool {
+	rest, ok := strings.CutPrefix(at, modules+"/")
+	if !ok {
+		return false
+	}
+	for name := range strings.SplitSeq(rest, "/"+modules+"/") {
+		if nameProblem(strings.ToLower(name)) != "" { // others under an old name are found by it
+			return false
+		}
+	}
+	return true
 }
 
 // nameAt is the name of the package at a path.

@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/ecdsa"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -51,7 +50,7 @@ type Options struct {
 type Client struct {
 	o     Options
 	cache *cache.Cache // nil when nothing is kept
-	keys  map[string]*ecdsa.PublicKey
+	keys  map[string]registryKey
 
 	mu    sync.Mutex
 	npmrc *string // nil until npm has said where it is
@@ -152,6 +151,9 @@ func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
 	}
 	if len(wanted) == 0 {
 		return &Resolution{FS: &zip.Reader{}}, nil
+	}
+	if len(wanted) > c.o.MaxPackages { // npm would ask the registry for each
+		return nil, tooLarge(fmt.Sprintf("%d packages are asked for", len(wanted)), fmt.Sprint(c.o.MaxPackages))
 	}
 	asked := maps.Clone(wanted)
 	lock, err := parseLock(r.Lock, c.o.MaxPackages)
@@ -280,7 +282,7 @@ func (c *Client) install(ctx context.Context, lock *lockfile) (_ []byte, err err
 	if err := w.write(lockName, lock.encode()); err != nil {
 		return nil, err
 	}
-	if err := c.runWatched(ctx, w, "ci", "--prefer-offline"); err != nil {
+	if err := c.runWatched(ctx, w, "ci", "--prefer-offline", "--loglevel=warn"); err != nil {
 		return nil, err
 	}
 	return c.pack(w, packages)

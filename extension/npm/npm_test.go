@@ -1,12 +1,17 @@
 package npm
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // Without anything to resolve, npm is not run: there is none.
@@ -24,6 +29,14 @@ func TestNothingToResolve(t *testing.T) {
 			t.Errorf("%v %v %+v", entries, err, res)
 		}
 	}
+	var flood []string
+	for i := range 301 {
+		flood = append(flood, fmt.Sprintf("p%d/sub", i))
+	}
+	_, err = c.Resolve(t.Context(), Request{Imports: flood})
+	if got := problems(t, err); !strings.Contains(got, "301 packages are asked for; 300 are allowed") {
+		t.Errorf("got %s", got)
+	}
 	_, err = c.Resolve(t.Context(), Request{Imports: []string{"zod"}})
 	if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(err.Error(), "npm is not on this machine") || bad.Remedy == "" {
 		t.Errorf("got %v", err)
@@ -40,6 +53,8 @@ registry = https://registry.example.com/
 //registry.example.com/:_authToken = ${TEST_NPM_TOKEN}
 //scope.example.com/:_password=${TEST_NPM_NONE?}x
 https-proxy=http://proxy.example.com:8080
+ca=${TEST_NPM_SIGNS}
+cert="${TEST_NPM_SIGNS}"
 cafile=/etc/ca.pem
 ignore-scripts=false
 script-shell=/tmp/evil
@@ -58,6 +73,7 @@ proxy=http://evil.example.com
 	}
 	t.Setenv("NPM_CONFIG_USERCONFIG", rc)
 	t.Setenv("TEST_NPM_TOKEN", "a token\nscript-shell=/tmp/evil")
+	t.Setenv("TEST_NPM_SIGNS", `a;b#c\d`)
 	got, err := readSettings(t.Context(), "npm")
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +81,7 @@ proxy=http://evil.example.com
 	for _, want := range []string{
 		"registry = https://registry.example.com/\n", "@scope:registry=https://scope.example.com/\n", "_authToken = a tokenscript-shell=/tmp/evil\n",
 		":_password=x\n", "https-proxy=http://proxy.example.com:8080\n", "cafile=/etc/ca.pem\n",
+		`ca=a\;b\#c\\d` + "\n", `cert="a;b#c\\d"` + "\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q", want)
@@ -98,6 +115,11 @@ func TestExplain(t *testing.T) {
 		"no version":       {`{"error": {"code": "ETARGET", "summary": "No matching version found for p@^9."}}`, "", "p@^9.; write a range"},
 		"too young":        {`{"error": {"code": "ETARGET", "summary": "No matching version found for p@^9 with a date before 1/1/2026."}}`, "", "only a person can allow fresh ones"},
 		"peers":            {`{"error": {"code": "ERESOLVE", "summary": "unable to resolve"}}`, "", "do not go together"},
+		"broken":           {`{"error": {"code": "E503", "summary": "503 Service Unavailable"}}`, "", "does not answer as one (E503)"},
+		"busy":             {`{"error": {"code": "E429", "summary": "429 Too Many Requests"}}`, "", "does not answer as one (E429)"},
+		"no registry":      {`{"error": {"code": "FETCH_ERROR", "summary": "invalid json response body"}}`, "", "does not answer as one (FETCH_ERROR)"},
+		"no certificate":   {`{"error": {"code": "DEPTH_ZERO_SELF_SIGNED_CERT", "summary": "self-signed certificate"}}`, "", "not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)"},
+		"disk full":        {"", "npm error code ENOSPC\nnpm error nospc", "cannot write (ENOSPC)"},
 		"other":            {"", "npm error weird \x1b[31m", `exit status 1: npm error weird \x1b[31m`},
 		"silent":           {"", "", "npm failed"},
 	} {
@@ -121,6 +143,7 @@ func TestCloseName(t *testing.T) {
 
 func FuzzSettings(f *testing.F) {
 	f.Add("registry=https://a\n//a/:_auth=${X}\n[x]\nproxy=1", "v\nprefix=/x")
+	f.Add("//0${=}", "")
 	f.Fuzz(func(t *testing.T, text, value string) {
 		for line := range strings.Lines(filterSettings(text, func(string) (string, bool) { return value, true })) {
 			if !takenOver.MatchString(line) {
@@ -128,6 +151,43 @@ func FuzzSettings(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What npm started is ended with it: the one on PATH may be a program that starts another.
+func TestCancelEndsAll(t *testing.T) {
+	dir := t.TempDir()
+	npm, pid := filepath.Join(dir, "npm"), filepath.Join(dir, "pid")
+	if err := errors.Join(syscall.Mkfifo(pid, 0o600), os.WriteFile(npm, []byte("#!/bin/sh\nsleep 1000 &\necho $! >"+pid+"\nwait\n"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Options{NPM: npm})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.npmrc = new(string)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := c.Resolve(ctx, Request{Dependencies: map[string]string{"p": "1"}})
+		ended <- err
+	}()
+	text, err := os.ReadFile(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(began); took > 4*time.Second { // it has what npm writes to open, and would be waited for
+		t.Errorf("it took %s to end", took)
+		_ = syscall.Kill(child, syscall.SIGKILL)
+	}
 }
 
 // What npm unpacks is watched, so that an archive of a few bytes does not fill the disk before it is looked at.

@@ -43,6 +43,10 @@ func (c *Client) pack(w *workplace, packages []located) ([]byte, error) {
 			if p == nil || !entry.Type().IsRegular() || !plainName(name) {
 				return badFile(name)
 			}
+			if within, _ := strings.CutPrefix(name, p.at); strings.Contains(within, "/"+modules+"/") {
+				p.smuggles()
+				return nil
+			}
 			if !needed(name) {
 				return nil
 			}
@@ -96,6 +100,14 @@ func ownerOf(name string, owner map[string]*located) *located {
 		}
 	}
 	return nil
+}
+
+// smuggles says that a package brings others without saying so. They are left out, so that what is listed is what runs.
+func (p *located) smuggles() {
+	const warning = "It brings a folder node_modules in its archive, which is left out."
+	if !slices.Contains(p.Warnings, warning) {
+		p.Warnings = append(p.Warnings, warning)
+	}
 }
 
 // plainName admits names that mean the same to everything that reads the archive.

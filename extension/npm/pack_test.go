@@ -16,9 +16,12 @@ func TestPack(t *testing.T) {
 		file string
 		link string
 		want string
+		left bool // out
 	}{
 		"plain":             {file: "node_modules/p/lib/a.js"},
 		"nested":            {file: "node_modules/p/node_modules/@s/q/a.js"},
+		"smuggled":          {file: "node_modules/p/node_modules/other/a.js", left: true},
+		"smuggled deeper":   {file: "node_modules/p/lib/node_modules/other/a.js", left: true},
 		"hidden":            {file: "node_modules/p/.a.js"},
 		"backslash":         {file: `node_modules/p/..\q\a.js`, want: "not a plain file"},
 		"drive":             {file: "node_modules/p/c:a.js", want: "not a plain file"},
@@ -70,8 +73,15 @@ func TestPack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := fs.ReadFile(tree, test.file); err != nil || string(got) != "code" || len(tree.File) != 4 {
+			files := 4
+			if test.left {
+				files--
+			}
+			if got, err := fs.ReadFile(tree, test.file); (err == nil) == test.left || !test.left && string(got) != "code" || len(tree.File) != files {
 				t.Errorf("%q, %v, %d files", got, err, len(tree.File))
+			}
+			if list, err := fs.ReadFile(tree, listName); err != nil || bytes.Contains(list, []byte("in its archive")) != test.left {
+				t.Errorf("%s %v", list, err)
 			}
 			if list, err := fs.ReadFile(tree, listName); err != nil || !bytes.Contains(list, []byte(`"license": "MIT OR ISC\\x1b"`)) {
 				t.Errorf("%s %v", list, err)

@@ -18,17 +18,25 @@ import (
 	"github.com/stilehost/stile/extension"
 )
 
-// registryKeys are the public keys of npm's own registry, a line "<key id> <key>" each. A mirror passes signatures on, so
+// registryKeys are the public keys of npm's own registry, a line "<key id> <key>" each, with the time at which it expires if
+// it does. A mirror passes signatures on, so
 // these are compared with whatever registry is set up, and what that one calls its keys does not count. `npm audit
 // signatures` does the same with keys from Sigstore, which a machine with a mirror only does not reach.
 //
 //go:embed keys.txt
 var registryKeys string
 
-func parseKeys(text string) (map[string]*ecdsa.PublicKey, error) {
-	keys := make(map[string]*ecdsa.PublicKey)
+// registryKey signs what is published before it expires.
+type registryKey struct {
+	*ecdsa.PublicKey
+	expires time.Time // the zero time when it does not
+}
+
+func parseKeys(text string) (map[string]registryKey, error) {
+	keys := make(map[string]registryKey)
 	for line := range strings.Lines(text) {
-		id, encoded, _ := strings.Cut(strings.TrimSpace(line), " ")
+		id, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		encoded, expires, ends := strings.Cut(rest, " ")
 		der, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil {
 			return nil, err
@@ -41,7 +49,13 @@ func parseKeys(text string) (map[string]*ecdsa.PublicKey, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s is not an ECDSA key", id)
 		}
-		keys[id] = key
+		k := registryKey{PublicKey: key}
+		if ends {
+			if k.expires, err = time.Parse(time.RFC3339, expires); err != nil {
+				return nil, err
+			}
+		}
+		keys[id] = k
 	}
 	return keys, nil
 }
@@ -182,8 +196,11 @@ func (c *Client) verify(p Package, signatures []signature) (string, error) {
 			continue
 		}
 		sig, err := base64.StdEncoding.DecodeString(s.Sig)
-		if err != nil || !ecdsa.VerifyASN1(key, digest[:], sig) {
+		if err != nil || !ecdsa.VerifyASN1(key.PublicKey, digest[:], sig) {
 			return "", &ClientError{fmt.Sprintf("the registry's signature of %s@%s does not fit what it serves", p.Name, p.Version), "Somebody may have changed the package on its way: check the registry that npm is set up with, and where the lockfile comes from.", err}
+		}
+		if !key.expires.IsZero() && !p.Published.Before(key.expires) {
+			return "", &ClientError{fmt.Sprintf("the registry's signature of %s@%s is by a key that had expired when it was published", p.Name, p.Version), "Somebody may have changed the package on its way: check the registry that npm is set up with.", nil}
 		}
 		result = SignatureVerified
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -110,6 +111,9 @@ func (w *workplace) read(name string, limit int64) ([]byte, error) {
 // maxOutput is what npm may write, which for a few hundred packages with thousands of versions is megabytes.
 const maxOutput = 64 << 20
 
+// maxSaid is what npm may say beside it.
+const maxSaid = 1 << 20
+
 // run runs npm in the project, or in the folder for `npm view`, and returns what it wrote: JSON.
 func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 	npm, err := findNPM(w.c.o.NPM)
@@ -126,7 +130,9 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd.Dir = w.path(folder)
 	cmd.Env = append(environment(os.Environ()), "HOME="+w.path("home"), "USERPROFILE="+w.path("home"), "TMPDIR="+w.path("tmp"))
 	cmd.WaitDelay = 5 * time.Second
-	out, said := &capped{left: maxOutput}, &capped{left: 64 << 10}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the npm on PATH may be one that starts the one in use
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	out, said := &capped{left: maxOutput}, &capped{left: maxSaid}
 	cmd.Stdout, cmd.Stderr = out, said
 	err = cmd.Run()
 	switch {
@@ -137,7 +143,21 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 	case err != nil:
 		return out.Bytes(), explain(out.Bytes(), said.String(), err)
 	}
+	if m := unwritten.FindStringSubmatch(said.String()); m != nil {
+		return nil, cannotWrite(m[1], errors.New("it left out files of packages"))
+	}
+	if said.left < 0 { // and may have left out files
+		return nil, tooLarge("npm had more than 1 MiB to say about the packages", "1 MiB")
+	}
 	return out.Bytes(), nil
+}
+
+// unwritten is what npm says of a file that it could not unpack, and all: it goes on. What it leaves out of hostile archives,
+// it says in words.
+var unwritten = regexp.MustCompile(`TAR_ENTRY_ERROR (E[A-Z]+)\b`)
+
+func cannotWrite(code string, err error) error {
+	return &ClientError{"npm cannot write (" + code + ")", "Check the room and the owners of the temporary folder and of the cache.", err}
 }
 
 func findNPM(name string) (string, error) {
@@ -216,11 +236,23 @@ func explain(out []byte, said string, err error) error {
 		return &ClientError{"npm did not reach its registry (" + code + ")", "Connect this machine, or check npm's registry and proxy settings.", err}
 	case "E401", "E403", "ENEEDAUTH":
 		return &ClientError{"the registry refused this machine (" + code + ")", "Check npm's login for that registry.", err}
+	case "ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM":
+		return cannotWrite(code, err)
+	}
+	switch {
+	case brokenRegistry.MatchString(code):
+		return &ClientError{"the registry does not answer as one (" + code + ")", "Try again later, or check npm's registry and proxy settings.", fmt.Errorf("%w: %s", err, first)}
+	case badCertificate.MatchString(code):
+		return &ClientError{"the certificate of the registry is not trusted (" + code + ")", "Check npm's registry and cafile settings.", fmt.Errorf("%w: %s", err, first)}
 	}
 	return &ClientError{"npm failed", "Check that npm 10 or newer works on this machine.", fmt.Errorf("%w: %s", err, abi.PrintableCut(strings.TrimSpace(text), 500))}
 }
 
-var codeWord = regexp.MustCompile(`\bE[A-Z0-9_]{3,30}\b`)
+var (
+	codeWord       = regexp.MustCompile(`\bE[A-Z0-9_]{3,30}\b`)
+	brokenRegistry = regexp.MustCompile(`^(E429|E5[0-9]{2}|FETCH_ERROR|EPROTO)$`)
+	badCertificate = regexp.MustCompile(`CERT|^UNABLE_TO_|^ERR_TLS`)
+)
 
 // watchEvery is how often the size of what npm unpacks is looked at, and onDisk how many times more than what is kept it may
 // be: types, maps and documents are left out later.

@@ -45,7 +45,13 @@ var (
 	takenOver     = regexp.MustCompile(`^(registry|@[^:=\s]+:registry|//[^=\s]+|proxy|https-proxy|http-proxy|noproxy|cafile|ca(\[\])?|cert|key)\s*=`)
 	takenVariable = regexp.MustCompile(`(?i)^(npm_config_(registry|@[^=]+:registry|//[^=]+|proxy|https_proxy|http_proxy|noproxy|cafile|ca|cert|key)|(https?|no|all)_proxy|` +
 		`path|systemroot|node_extra_ca_certs|ssl_cert_(file|dir))$`)
-	reference = regexp.MustCompile(`\$\{[^}]+\}`)
+	reference  = regexp.MustCompile(`\$\{[^}]+\}`)
+	quotedText = regexp.MustCompile(`^[^=]*=\s*["']`)
+
+	// What npm puts in for a variable once it has read a file, is to be read as such from one.
+	plain        = strings.NewReplacer("\r", "", "\n", "", `\`, `\\`, ";", `\;`, "#", `\#`)
+	doubleQuoted = strings.NewReplacer("\r", "", "\n", "", `\`, `\\`, `"`, `\"`)
+	singleQuoted = strings.NewReplacer("\r", "", "\n", "")
 )
 
 const maxSettings = 1 << 20 // bytes
@@ -113,14 +119,23 @@ func filterSettings(text string, variable func(name string) (string, bool)) stri
 		if !takenOver.MatchString(line) {
 			continue
 		}
+		written := plain
+		switch quoted := quotedText.FindString(line); {
+		case strings.HasSuffix(quoted, `"`):
+			written = doubleQuoted
+		case quoted != "":
+			written = singleQuoted
+		}
 		line = reference.ReplaceAllStringFunc(line, func(all string) string {
 			value, ok := variable(strings.TrimRight(all[2:len(all)-1], "?"))
 			if !ok && !strings.HasSuffix(all, "?}") {
 				return all
 			}
-			return strings.NewReplacer("\r", "", "\n", "").Replace(value)
+			return written.Replace(value)
 		})
-		kept.WriteString(line + "\n")
+		if takenOver.MatchString(line) { // still
+			kept.WriteString(line + "\n")
+		}
 	}
 	return kept.String()
 }

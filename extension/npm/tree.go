@@ -2,6 +2,7 @@ package npm
 
 import (
 	"io/fs"
+	"slices"
 	"strings"
 )
 
@@ -14,13 +15,40 @@ func Tree(source, packages fs.FS) fs.FS { return tree{source, packages} }
 
 type tree struct{ source, packages fs.FS }
 
-func (t tree) Open(name string) (fs.File, error) {
+// packaged says whether a name is looked for among the packages. A disk may not tell capitals apart.
+func packaged(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
+	return strings.EqualFold(first, modules)
+}
+
+// left says whether a name of the source's own is left out.
+func left(name string) bool { return strings.Contains(strings.ToLower(name)+"/", "/"+modules+"/") }
+
+func (t tree) Open(name string) (fs.File, error) {
 	switch {
-	case strings.EqualFold(first, modules): // a disk may not tell capitals apart
+	case packaged(name):
 		return t.packages.Open(name)
-	case strings.Contains(strings.ToLower(name)+"/", "/"+modules+"/"):
+	case left(name):
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	return t.source.Open(name)
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
+	switch {
+	case packaged(name):
+		return fs.ReadDir(t.packages, name)
+	case left(name):
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
+	}
+	entries, err := fs.ReadDir(t.source, name)
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.EqualFold(e.Name(), modules) })
+	if name == "." {
+		if info, missing := fs.Stat(t.packages, modules); missing == nil {
+			entries = append(entries, fs.FileInfoToDirEntry(info))
+			slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+		}
+	}
+	return entries, err
 }

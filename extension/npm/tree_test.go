@@ -1,8 +1,10 @@
 package npm
 
 import (
+	"archive/zip"
 	"errors"
 	"io/fs"
+	"strings"
 	"testing"
 	"testing/fstest"
 )
@@ -32,5 +34,27 @@ func TestTree(t *testing.T) {
 	}
 	if info, err := fs.Stat(both, "lib/node_modules"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder of the author's is there: %v", info)
+	}
+}
+
+// A tree lists what it opens, so that all code in it is found.
+func TestTreeLists(t *testing.T) {
+	source := fstest.MapFS{
+		"tool.ts": {}, "lib/a.ts": {}, "lib/node_modules/evil/index.js": {}, "Node_Modules/evil/index.js": {}, "node_modules/evil/index.js": {},
+	}
+	packages := fstest.MapFS{"node_modules/zod/index.js": {}, "node_modules/zod/node_modules/q/index.js": {}}
+	for want, fsys := range map[string]fs.FS{
+		"lib/a.ts node_modules/zod/index.js node_modules/zod/node_modules/q/index.js tool.ts": Tree(source, packages),
+		"lib/a.ts tool.ts": Tree(source, &zip.Reader{}),
+	} {
+		var got []string
+		if err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				got = append(got, name)
+			}
+			return err
+		}); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("got %q, %v; want %s", got, err, want)
+		}
 	}
 }

@@ -170,9 +170,9 @@ func (u unstubbed) Open(context.Context) (any, error) {
 
 // members reads an object of answers, each of type T, strictly.
 func members[T any](e *environment, raw json.RawMessage, example string) (map[string]T, error) {
-	var all map[string]T
-	err := strict(raw, &all)
-	if err == nil && all == nil {
+	var given map[string]*T
+	err := strict(raw, &given)
+	if err == nil && given == nil {
 		err = errors.New("null where an object belongs")
 	}
 	if misfit, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -181,8 +181,15 @@ func members[T any](e *environment, raw json.RawMessage, example string) (map[st
 	if err != nil {
 		return nil, e.wrong(": "+abi.PrintableCut(strings.TrimPrefix(err.Error(), "json: "), maxValue), "an object like "+example)
 	}
-	if len(all) > maxStubs {
-		return nil, e.wrong(fmt.Sprintf(": there are %d entries", len(all)), fmt.Sprintf("at most %d", maxStubs))
+	if len(given) > maxStubs {
+		return nil, e.wrong(fmt.Sprintf(": there are %d entries", len(given)), fmt.Sprintf("at most %d", maxStubs))
+	}
+	all := make(map[string]T, len(given))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if given[name] == nil { // which encoding/json takes for an answer without anything in it
+			return nil, e.wrong(fmt.Sprintf("[%s]: null, which is no answer", quoted(name)), "an object like "+example)
+		}
+		all[name] = *given[name]
 	}
 	return all, nil
 }

@@ -41,7 +41,17 @@ type answers struct {
 // UnmarshalJSON implements [json.Unmarshaler].
 func (a *answers) UnmarshalJSON(raw []byte) error {
 	if bytes.HasPrefix(raw, []byte("[")) {
-		return strict(raw, &a.list)
+		var list []*answer
+		err := strict(raw, &list)
+		for _, one := range list {
+			if err == nil && one == nil {
+				return errors.New("null, which is no answer")
+			}
+			if one != nil {
+				a.list = append(a.list, *one)
+			}
+		}
+		return err
 	}
 	*a = answers{make([]answer, 1), true}
 	return strict(raw, &a.list[0])

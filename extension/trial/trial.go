@@ -72,6 +72,8 @@ func run(ctx context.Context, r Request, i int, end time.Time) (result Result, e
 	test, began := r.Tests[i], time.Now()
 	left := end.Sub(began)
 	result = Result{Name: test.Name, Tool: test.Tool}
+	at := fmt.Sprintf("tests[%d]", i)
+	test.Name = cmp.Or(test.Name, at) // to tell it from others in what is said of it
 	if left <= 0 {
 		result.Problem = problem(test, fmt.Sprintf("it was not run: the tests before took all of the %s that they have together", together*r.Limits.Wall))
 		return result, nil
@@ -83,7 +85,6 @@ func run(ctx context.Context, r Request, i int, end time.Time) (result Result, e
 		err = errors.Join(err, e.files.close())
 		result.Log, result.Passed, result.Duration = e.log, result.Problem == nil && err == nil, time.Since(began)
 	}()
-	at := fmt.Sprintf("tests[%d]", i)
 	env, err := e.bind(ctx, at, r.Bindings, test.Env)
 	if err == nil && (test.Expect == nil) == (test.Error == "") {
 		err = &mistake{at + ": a test says what to expect or which error, one of them", `"expect": {} or "error": "what it says"`}

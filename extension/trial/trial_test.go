@@ -172,6 +172,11 @@ func TestMistakes(t *testing.T) {
 		{env(`{"notes": {"/a": "", "/a/b": ""}}`), `env.notes["/a/b"]`},
 		{env(`{"notes": {"` + strings.Repeat("x", 300) + `": ""}}`), `"]: invalid: path "xxx`},
 		{env(`{"notes": ` + string(many) + `}`), "there are 101 entries; write at most 100"},
+		{env(`{"cache": {"k": null}}`), `env.cache["k"]: null, which is no answer; write an object like {"key": "value"}`},
+		{env(`{"notes": {"/a.md": null}}`), `env.notes["/a.md"]: null`},
+		{env(`{"github": {"GET https://a.example.com/": null}}`), `env.github["GET https://a.example.com/"]: null`},
+		{env(`{"github": {"GET https://a.example.com/": [{}, null]}}`), "null, which is no answer"},
+		{env(`{"helpers": {"a": null}}`), `env.helpers["a"]: null`},
 		{env(`{"cache": {"k": 1}}`), "a number does not belong there"},
 		{env(`{"cache": {"": "v"}}`), "invalid"},
 		{env(`{"helpers": {"a": {}}}`), `["a"] has to say output or error, one of them`},
@@ -228,7 +233,7 @@ func TestOutside(t *testing.T) {
 	c := build(t)
 	once := func() []Result {
 		results, err := Run(t.Context(), Request{Component: c, Bindings: bindings, Tests: []extension.Test{
-			parse(t, `{"tool": "draw", "expect": 1}`), parse(t, `{"tool": "draw", "expect": 1}`),
+			parse(t, `{"name": "draws", "tool": "draw", "expect": 1}`), parse(t, `{"name": "draws", "tool": "draw", "expect": 1}`),
 			parse(t, `{"tool": "around", "env": {"github": {}}, "expect": 1}`),
 		}})
 		if err != nil {
@@ -271,6 +276,21 @@ func TestBounds(t *testing.T) {
 	if err != nil || len(results) != 8 || !strings.Contains(results[0].Problem.Text, "limit reached: wall (50ms)") ||
 		!strings.Contains(results[7].Problem.Text, "it was not run: the tests before took all of the 300ms that they have together") {
 		t.Errorf("got %+v, %v", results[len(results)-1].Problem, err)
+	}
+}
+
+// TestWithoutNames has two tests of one tool, which their problems tell apart.
+func TestWithoutNames(t *testing.T) {
+	echo := parse(t, `{"tool": "echo", "input": {"value": 1}, "expect": 2}`)
+	mistaken := parse(t, `{"tool": "echo", "env": {"clock": "now"}, "expect": null}`)
+	results, err := Run(t.Context(), Request{Component: build(t), Bindings: bindings, Tests: []extension.Test{echo, echo, mistaken}})
+	if err != nil || len(results) != 3 {
+		t.Fatalf("%d results, %v", len(results), err)
+	}
+	for i, want := range []string{`test "tests[0]" of "echo": result: expected 2, got 1`, `test "tests[1]" of "echo": result: expected 2`, `test "tests[2]" of "echo": tests[2].env.clock: `} {
+		if got := results[i].Problem.Text; !strings.HasPrefix(got, want) || results[i].Name != "" {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }
 
