@@ -44,7 +44,11 @@ func (c *extCall) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	result, err := e.Call(ctx, lifecycle.Call{Viewer: viewer, Tool: c.Tool, Input: input, Limits: limits})
+	by, err := e.author()
+	if err != nil {
+		return err
+	}
+	result, err := e.Call(ctx, lifecycle.Call{Viewer: viewer, By: by, Via: "command", Tool: c.Tool, Input: input, Limits: limits})
 	if is[*lifecycle.UnknownToolError](err) {
 		return e.unknown(ctx, viewer, c.Tool, err)
 	}

@@ -195,11 +195,11 @@ func (c *extImport) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		var d lifecycle.Draft
-		if d.Signer, err = c.verify(s, in, trusted, verifier); err != nil {
-			return err
-		}
 		if err := c.fill(e, &d); err != nil {
 			return err
+		}
+		if d.Signer, err = c.verify(s, in, trusted, verifier); err != nil {
+			return errors.Join(err, e.Refuse(ctx, d, err.Error()))
 		}
 		w, err := e.Import(ctx, in.pack, d)
 		if err != nil {

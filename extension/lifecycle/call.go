@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ func (v Viewer) scopes() []extension.Scope { return extension.Visible(v.User, v.
 // Call is a call of a tool.
 type Call struct {
 	Viewer Viewer
+	// By is who calls, in the form of a scope, and Via how. Default: the viewer.
+	By, Via string
 	// Tool is its full name: extension, "_", tool.
 	Tool  string
 	Input []byte
@@ -168,7 +171,7 @@ func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Comp
 	}
 	m.ledger.add(ctx, used{
 		scope: a.scope.String(), extension: a.manifest.Name, tool: o.tool.Name, digest: a.digest,
-		started: start, took: time.Since(began), outcome: outcome(err), message: message(err), by: c.Viewer,
+		started: start, took: time.Since(began), outcome: outcome(err), message: message(err), by: cmp.Or(c.By, c.Viewer.String()), via: c.Via,
 	})
 	return result, err
 }

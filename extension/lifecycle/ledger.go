@@ -26,7 +26,7 @@ type used struct {
 	started                        time.Time
 	took                           time.Duration
 	outcome, message               string
-	by                             Viewer
+	by, via                        string
 }
 
 // ledger writes down calls beside the calls, many in one transaction.
@@ -111,7 +111,7 @@ func (m *Manager) writeCalls(ctx context.Context, batch []used) error {
 					return err
 				}
 			}
-			entries[i] = Entry{Kind: "call", By: u.by.String(), Scope: u.scope, Extension: u.extension, Digest: u.digest, Tool: u.tool, Outcome: u.outcome}
+			entries[i] = Entry{Kind: "call", By: u.by, Via: u.via, Scope: u.scope, Extension: u.extension, Digest: u.digest, Tool: u.tool, Outcome: u.outcome}
 		}
 		return audit(ctx, c, m.options.Now(), entries...)
 	})

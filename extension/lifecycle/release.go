@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -108,6 +109,7 @@ func (b *build) commit(ctx context.Context) error {
 		if err := v.put(ctx, c, b.wasm); err != nil {
 			return err
 		}
+		d.verdict = b.decision
 		r, err := b.ask(ctx, c, d, v, now)
 		if err != nil {
 			return err
@@ -179,12 +181,17 @@ func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, 
 	return releaseByID(ctx, c, id)
 }
 
-// written is the entry of a draft that passed all stages, also of one that changes nothing: it was built.
+// written is the entry of a draft that passed all stages, also of one that changes nothing: it was built. When the policy leaves it to a
+// person it says so.
 func written(d Draft, v *Version, release int64) Entry {
-	return Entry{
+	e := Entry{
 		Kind: "write", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Extension: v.Manifest.Name, Release: release, Digest: v.Digest,
 		Signer: d.Signer, Reason: d.reason,
 	}
+	if d.verdict.Verdict == policy.Pending {
+		e.Line, e.Reason = d.verdict.Line, cmp.Or(d.reason, d.verdict.Reason)
+	}
+	return e
 }
 
 // activate puts a release in the place of the active one.
@@ -198,7 +205,8 @@ func activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Deci
 			return r, err
 		}
 	}
-	const query = "UPDATE release SET state = 'active', decided = ?, decider = ?, line = ?, reason = ? WHERE id = ?"
+	// Where it came from stays its reason when who approves it gives none.
+	const query = "UPDATE release SET state = 'active', decided = ?, decider = ?, line = ?, reason = ifnull(nullif(?, ''), reason) WHERE id = ?"
 	if _, err := c.Exec(ctx, query, at, cut(d.By), line, cut(d.Reason), r.ID); err != nil {
 		return r, err
 	}

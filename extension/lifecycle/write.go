@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"bytes"
 	"context"
 	"errors"
@@ -48,8 +49,9 @@ type Draft struct {
 	// Progress, when not nil, is told each stage as it begins.
 	Progress func(extension.Stage)
 
-	lock   []byte // of a pack
-	reason string // why it is asked for, where that is known
+	lock    []byte // of a pack
+	reason  string // why it is asked for, where that is known
+	verdict policy.Decision
 }
 
 // Release is a version in a scope, and what became of it.
@@ -439,6 +441,18 @@ func (b *build) decide(context.Context) error {
 	return nil
 }
 
+// Refuse writes down that a draft was not taken, for a reason that its caller found before Write: who signed it, say.
+func (m *Manager) Refuse(ctx context.Context, d Draft, reason string) error {
+	return m.writeRefusal(ctx, d, &Version{Manifest: &extension.Manifest{}}, extension.StageValidate, reason)
+}
+
+func (m *Manager) writeRefusal(ctx context.Context, d Draft, v *Version, stage extension.Stage, reason string) error {
+	e := Entry{
+		Kind: "refuse", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Extension: v.Manifest.Name, Digest: v.Digest, Reason: string(stage) + ": " + reason,
+	}
+	return m.db.Update(ctx, func(c *sqlite.Conn) error { return audit(ctx, c, m.options.Now(), e) })
+}
+
 // refused writes down that a draft failed, or that its author gave it up, and makes one error of all that its author can mend.
 func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extension.Stage, err error) error {
 	err = mendable(stage, err)
@@ -448,12 +462,8 @@ func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extensio
 	} else if ctx.Err() == nil {
 		return err // no build of the author's is to blame
 	}
-	e := Entry{Kind: "refuse", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Reason: string(stage) + ": " + reason}
-	if b.version != nil {
-		e.Extension, e.Digest = b.version.Manifest.Name, b.version.Digest
-	}
-	ctx = context.WithoutCancel(ctx)
-	if err := m.db.Update(ctx, func(c *sqlite.Conn) error { return audit(ctx, c, m.options.Now(), e) }); err != nil {
+	v := cmp.Or(b.version, &Version{Manifest: &extension.Manifest{}})
+	if err := m.writeRefusal(context.WithoutCancel(ctx), d, v, stage, reason); err != nil {
 		m.options.Logger.Warn("write the audit log", "error", err)
 	}
 	return err
