@@ -47,7 +47,7 @@ func TestCodeRun(t *testing.T) {
 		says             []string
 	}{
 		{"syntax", "const a = 1;\nlet b = = 2;", "source", []string{"code.ts:2:9"}},
-		{"an end that is missing", "if (true) {\nreturn 1;", "source", []string{"code.ts:3:"}},
+		{"an end that is missing", "if (true) {\nreturn 1;", "source", []string{"code.ts:2:10: Expected"}},
 		{"thrown", "const f = () => {\n  throw new TypeError('no');\n};\nf();", "failed", []string{"TypeError: no", "code.ts:2:13", "code.ts:4:1"}},
 		{"an import", `const { z } = await import("zod");`, "source", []string{"cannot be imported"}},
 		{"the network", `return (await fetch("https://example.com")).status;`, "failed", []string{"fetch"}},
