@@ -3,11 +3,13 @@ package mcp
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,10 +19,108 @@ import (
 const maxLine = 16 << 20
 
 // Lines is a transport over in and out, such as stdin and stdout: each line is a message, of at most 16 MiB. A line that is none
-// is answered with an error, and the next one is read. It closes in; out stays open.
-func Lines(in io.ReadCloser, out io.Writer) sdk.Transport {
+// is answered with an error, and the next one is read. When in ends, what was asked before is answered first, for as long as finish.
+// It closes in; out stays open.
+func Lines(in io.ReadCloser, out io.Writer, finish time.Duration) sdk.Transport {
 	w := &lineWriter{out: out}
-	return &sdk.IOTransport{Reader: &lineReader{in: in, lines: bufio.NewReaderSize(in, 64<<10), refuse: w}, Writer: w, MaxLineLength: -1}
+	return &lines{
+		sdk.IOTransport{Reader: &lineReader{in: in, lines: bufio.NewReaderSize(in, 64<<10), refuse: w}, Writer: w, MaxLineLength: -1}, finish,
+	}
+}
+
+type lines struct {
+	sdk.IOTransport
+	finish time.Duration
+}
+
+// Connect implements [sdk.Transport].
+func (l *lines) Connect(ctx context.Context) (sdk.Connection, error) {
+	c, err := l.IOTransport.Connect(ctx)
+	return &lineConnection{Connection: c, finish: l.finish, asked: map[jsonrpc.ID]bool{}, wrote: make(chan struct{}, 1), closed: make(chan struct{})}, err
+}
+
+// lineConnection tells the end of input when all that came is answered: the SDK would take it for the end of the client.
+type lineConnection struct {
+	sdk.Connection
+	finish time.Duration
+	late   <-chan time.Time // since input ended
+	wrote  chan struct{}    // has one after something was written
+	closed chan struct{}
+	once   sync.Once
+
+	mu    sync.Mutex
+	open  int                 // requests that are not answered yet
+	asked map[jsonrpc.ID]bool // what the client is asked
+}
+
+// Read implements [sdk.Connection].
+func (c *lineConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	if c.late == nil {
+		m, err := c.Connection.Read(ctx)
+		if !errors.Is(err, io.EOF) {
+			c.count(m, 1)
+			return m, err
+		}
+		c.late = time.After(c.finish)
+	}
+	for {
+		c.mu.Lock()
+		open := c.open
+		for id := range c.asked {
+			delete(c.asked, id)
+			c.mu.Unlock()
+			return &jsonrpc.Response{ID: id, Error: errClientGone}, nil // nobody else answers it
+		}
+		c.mu.Unlock()
+		if open == 0 {
+			return nil, io.EOF
+		}
+		select {
+		case <-c.wrote:
+		case <-c.late:
+			return nil, io.EOF
+		case <-c.closed:
+			return nil, io.EOF
+		}
+	}
+}
+
+// Write implements [sdk.Connection].
+func (c *lineConnection) Write(ctx context.Context, m jsonrpc.Message) error {
+	err := c.Connection.Write(ctx, m)
+	c.count(m, -1)
+	select {
+	case c.wrote <- struct{}{}:
+	default:
+	}
+	return err
+}
+
+// count counts a message that came, by 1, or that was sent, by -1.
+func (c *lineConnection) count(m jsonrpc.Message, by int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch m := m.(type) {
+	case *jsonrpc.Request:
+		switch {
+		case m.IsCall() && by > 0:
+			c.open++
+		case m.IsCall():
+			c.asked[m.ID] = true
+		}
+	case *jsonrpc.Response:
+		if by > 0 {
+			delete(c.asked, m.ID)
+		} else {
+			c.open--
+		}
+	}
+}
+
+// Close implements [sdk.Connection].
+func (c *lineConnection) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Connection.Close()
 }
 
 // lineWriter keeps the messages of several writers apart: each is one Write.
