@@ -115,9 +115,9 @@ func TestCodeTools(t *testing.T) {
 func TestLogs(t *testing.T) {
 	var l logs
 	for i := range 10_000 {
-		l.add(fmt.Sprint("line ", i))
+		l.add("info", fmt.Sprint("line ", i))
 	}
-	l.add(strings.Repeat("x", 1<<20))
+	l.add("info", strings.Repeat("x", 1<<20))
 	last := l.last()
 	if n := len(strings.Join(last, "\n")); n > maxLogs+4 || last[0] != "..." {
 		t.Errorf("got %d bytes in %d lines", n, len(last))
