@@ -36,20 +36,25 @@ type lines struct {
 // Connect implements [sdk.Transport].
 func (l *lines) Connect(ctx context.Context) (sdk.Connection, error) {
 	c, err := l.IOTransport.Connect(ctx)
-	return &lineConnection{Connection: c, finish: l.finish, asked: map[jsonrpc.ID]bool{}, wrote: make(chan struct{}, 1), closed: make(chan struct{})}, err
+	return &lineConnection{
+		Connection: c, finish: l.finish, writing: make(chan struct{}, 1), wrote: make(chan struct{}, 1), closed: make(chan struct{}),
+		open: map[jsonrpc.ID]bool{}, asked: map[jsonrpc.ID]bool{},
+	}, err
 }
 
-// lineConnection tells the end of input when all that came is answered: the SDK would take it for the end of the client.
+// lineConnection tells the end of input when all that came is answered: the SDK would take it for the end of the client. What is
+// written waits for a client that takes nothing as long as its context lasts.
 type lineConnection struct {
 	sdk.Connection
-	finish time.Duration
-	late   <-chan time.Time // since input ended
-	wrote  chan struct{}    // has one after something was written
-	closed chan struct{}
-	once   sync.Once
+	finish  time.Duration
+	late    <-chan time.Time // since input ended
+	writing chan struct{}    // holds one while something is written
+	wrote   chan struct{}    // has one after something was written
+	closed  chan struct{}
+	once    sync.Once
 
 	mu    sync.Mutex
-	open  int                 // requests that are not answered yet
+	open  map[jsonrpc.ID]bool // requests that are not answered yet
 	asked map[jsonrpc.ID]bool // what the client is asked
 }
 
@@ -58,14 +63,14 @@ func (c *lineConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	if c.late == nil {
 		m, err := c.Connection.Read(ctx)
 		if !errors.Is(err, io.EOF) {
-			c.count(m, 1)
+			c.note(m, c.open, c.asked)
 			return m, err
 		}
 		c.late = time.After(c.finish)
 	}
 	for {
 		c.mu.Lock()
-		open := c.open
+		open := len(c.open)
 		for id := range c.asked {
 			delete(c.asked, id)
 			c.mu.Unlock()
@@ -78,48 +83,61 @@ func (c *lineConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		select {
 		case <-c.wrote:
 		case <-c.late:
-			return nil, io.EOF
+			c.end()
 		case <-c.closed:
 			return nil, io.EOF
 		}
 	}
 }
 
-// Write implements [sdk.Connection].
+// Write implements [sdk.Connection]. What it began to write is written, even if nobody waits for it.
 func (c *lineConnection) Write(ctx context.Context, m jsonrpc.Message) error {
-	err := c.Connection.Write(ctx, m)
-	c.count(m, -1)
 	select {
-	case c.wrote <- struct{}{}:
-	default:
+	case c.writing <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.closed:
+		return io.ErrClosedPipe
 	}
-	return err
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Connection.Write(context.WithoutCancel(ctx), m)
+		<-c.writing
+	}()
+	select {
+	case err := <-done:
+		c.note(m, c.asked, c.open)
+		select {
+		case c.wrote <- struct{}{}:
+		default:
+		}
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.closed:
+		return io.ErrClosedPipe
+	}
 }
 
-// count counts a message that came, by 1, or that was sent, by -1.
-func (c *lineConnection) count(m jsonrpc.Message, by int) {
+// note keeps what a message asks among the questions, and takes what it answers from the others.
+func (c *lineConnection) note(m jsonrpc.Message, questions, others map[jsonrpc.ID]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch m := m.(type) {
 	case *jsonrpc.Request:
-		switch {
-		case m.IsCall() && by > 0:
-			c.open++
-		case m.IsCall():
-			c.asked[m.ID] = true
+		if m.IsCall() {
+			questions[m.ID] = true
 		}
 	case *jsonrpc.Response:
-		if by > 0 {
-			delete(c.asked, m.ID)
-		} else {
-			c.open--
-		}
+		delete(others, m.ID)
 	}
 }
 
+func (c *lineConnection) end() { c.once.Do(func() { close(c.closed) }) }
+
 // Close implements [sdk.Connection].
 func (c *lineConnection) Close() error {
-	c.once.Do(func() { close(c.closed) })
+	c.end()
 	return c.Connection.Close()
 }
 

@@ -132,6 +132,7 @@ func callLine(id int, tool, arguments string) string {
 func TestEndOfInput(t *testing.T) {
 	h := newHome(t, `{}`)
 	lines := []string{initializeLine, "garbage"}
+	lines = append(lines, callLine(20, "code_run", `{"code":"return input"}`), callLine(20, "code_run", `{}`)) // the SDK answers a number once
 	for id := 2; id < 20; id++ {
 		lines = append(lines, callLine(id, "code_run", fmt.Sprintf(`{"code":"await new Promise((done) => setTimeout(done, 20)); return %d"}`, 1000+id)))
 	}
@@ -162,6 +163,55 @@ func TestEndOfInputIsBounded(t *testing.T) {
 	sent := h.raw(time.Minute, "elicitation/create", client, callLine(2, "extension_write", string(asking)), "")
 	if got := string(sent["2"]); !strings.Contains(got, "could not be asked") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// A client that takes nothing any more holds neither a call that logs nor the end.
+func TestDeafClient(t *testing.T) {
+	for _, how := range []string{"cancelled", "asked to end", "end of input"} {
+		t.Run(how, func(t *testing.T) {
+			h := newHome(t, `{}`)
+			does[writeOutput](h.client(), "extension_write", tools("talk", nil, object{"get": `(async () => { for (;;) { console.log("here"); await new Promise((done) => setTimeout(done, 1)); } })()`}))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			in, client := io.Pipe()
+			answers, out := io.Pipe()
+			defer func() { _ = answers.Close() }() // it holds the one write under way
+			served := make(chan error, 1)
+			go func() { served <- h.server.Serve(ctx, alice, Lines(in, out, time.Millisecond)) }()
+			d := json.NewDecoder(answers)
+			for i, line := range []string{initializeLine, `{"jsonrpc":"2.0","id":3,"method":"logging/setLevel","params":{"level":"debug"}}`, callLine(4, "talk_get", "{}")} {
+				if _, err := io.WriteString(client, line+"\n"); err != nil {
+					t.Fatal(err)
+				}
+				want := "id"
+				if i == 2 {
+					want = "level" // of what it logs
+				}
+				for text := json.RawMessage(nil); !strings.Contains(string(text), `"`+want+`":`); {
+					if err := d.Decode(&text); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			switch how {
+			case "cancelled":
+				_, _ = io.WriteString(client, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}`+"\n")
+			case "asked to end":
+				cancel()
+			default:
+				_ = client.Close()
+			}
+			if got := h.outcome("get"); got != "cancelled" {
+				t.Errorf("it ended as %s", got)
+			}
+			if how == "cancelled" {
+				_ = client.Close()
+			}
+			if err := soon(t, served, "the end"); err != nil && how != "asked to end" {
+				t.Errorf("serve: %v", err)
+			}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -69,14 +70,25 @@ func (r *request) fail(err error, usage host.Usage) (*sdk.CallToolResult, error)
 	return f.result(!r.builtin && r.tool.OutputSchema != nil), nil
 }
 
-// log takes what a tool logs: it is sent to a client that wants it, and its end is shown when the call fails.
+// log takes what a tool logs: it is sent to a client that wants it and takes it, and its end is shown when the call fails. The tool
+// waits for it, beyond its limits, so that it is not sent to a client that is slow once.
 func (r *request) log(ctx context.Context) func(console.Level, string) {
+	var deaf atomic.Bool
 	return func(level console.Level, message string) {
 		message = abi.Printable(message)
 		r.logs.add(level.String(), message)
-		_ = r.call.Session.Log(ctx, &sdk.LoggingMessageParams{Level: levels[level], Logger: r.tool.Name, Data: message}) //nolint:staticcheck // as in newEndpoint; a client that is gone reads no log
+		if deaf.Load() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, logTime)
+		defer cancel()
+		err := r.call.Session.Log(ctx, &sdk.LoggingMessageParams{Level: levels[level], Logger: r.tool.Name, Data: message}) //nolint:staticcheck // as in newEndpoint
+		deaf.Store(err != nil)
 	}
 }
+
+// logTime is how long a client may take for a message of a log.
+const logTime = 2 * time.Second
 
 // levels are the levels of RFC 5424 by those of a console.
 var levels = map[console.Level]sdk.LoggingLevel{ //nolint:staticcheck // as in newEndpoint
