@@ -13,8 +13,10 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/host"
 )
 
 // failed is the structured part of a tool's error.
@@ -86,6 +88,22 @@ export default extension({ tools: {
 	}
 	if got := failed(t, c.tool("bad_thrown", nil)); !strings.HasPrefix(got.At, "tool.ts:5:") {
 		t.Errorf("it failed at %q", got.At)
+	}
+}
+
+// Where it failed is the first line of the stack, whatever else has the form of a place.
+func TestFrame(t *testing.T) {
+	for stack, want := range map[string]string{
+		"    at run (tool.ts:5:3)\n    at f (b.ts:1:2)":        "tool.ts:5:3",
+		"    at tool.ts:5:3":                                   "tool.ts:5:3",
+		"    at run (my tool (1).ts:5:3)":                      "my tool (1).ts:5:3",
+		"Caused by Error: at 12:30:45 (x)\n    at tool.ts:5:3": "tool.ts:5:3",
+		"Caused by Error: since 12:30:45":                      "",
+	} {
+		f, _ := explain(&host.GuestError{Failure: abi.Failure{Stack: stack}}, host.Usage{})
+		if f.At != want {
+			t.Errorf("%q: got %q, want %q", stack, f.At, want)
+		}
 	}
 }
 
