@@ -168,9 +168,12 @@ func TestEndOfInputIsBounded(t *testing.T) {
 
 // A client that takes nothing any more holds neither a call that logs nor the end.
 func TestDeafClient(t *testing.T) {
-	for _, how := range []string{"cancelled", "asked to end", "end of input"} {
+	for _, how := range []string{"cancelled", "asked to end", "end of input", "limit"} {
 		t.Run(how, func(t *testing.T) {
 			h := newHome(t, `{}`)
+			if how == "limit" {
+				h.with(func(o *Options) { o.Limits.Wall = 200 * time.Millisecond })
+			}
 			does[writeOutput](h.client(), "extension_write", tools("talk", nil, object{"get": `(async () => { for (;;) { console.log("here"); await new Promise((done) => setTimeout(done, 1)); } })()`}))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -199,15 +202,13 @@ func TestDeafClient(t *testing.T) {
 				_, _ = io.WriteString(client, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}`+"\n")
 			case "asked to end":
 				cancel()
-			default:
+			case "end of input":
 				_ = client.Close()
 			}
-			if got := h.outcome("get"); got != "cancelled" {
+			if got := h.outcome("get"); got != "cancelled" && got != how {
 				t.Errorf("it ended as %s", got)
 			}
-			if how == "cancelled" {
-				_ = client.Close()
-			}
+			_ = client.Close()
 			if err := soon(t, served, "the end"); err != nil && how != "asked to end" {
 				t.Errorf("serve: %v", err)
 			}

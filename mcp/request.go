@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,6 +23,16 @@ type request struct {
 	tool    *sdk.Tool
 	builtin bool // the tool is one of Stile's own
 	logs    logs
+
+	mu      sync.Mutex
+	unsent  []logged // what the client is not sent yet
+	busy    bool     // something sends it
+	sending sync.WaitGroup
+}
+
+type logged struct {
+	level   console.Level
+	message string
 }
 
 // begin takes a call in, unless the session has too many under way. done lets go of it.
@@ -31,7 +40,11 @@ func (e *endpoint) begin(call *sdk.CallToolRequest, tool *sdk.Tool) (r *request,
 	s := e.session(call.Session, call.Extra)
 	select {
 	case s.calls <- struct{}{}:
-		return &request{endpoint: e, session: s, call: call, tool: tool}, func() { <-s.calls }, nil
+		r = &request{endpoint: e, session: s, call: call, tool: tool}
+		return r, func() {
+			r.sending.Wait() // nothing is sent after the answer
+			<-s.calls
+		}, nil
 	default:
 		return nil, nil, mistake("too many calls are under way; wait for some of them")
 	}
@@ -70,25 +83,37 @@ func (r *request) fail(err error, usage host.Usage) (*sdk.CallToolResult, error)
 	return f.result(!r.builtin && r.tool.OutputSchema != nil), nil
 }
 
-// log takes what a tool logs: it is sent to a client that wants it and takes it, and its end is shown when the call fails. The tool
-// waits for it, beyond its limits, so that it is not sent to a client that is slow once.
+// log takes what a tool logs: it is sent to a client that wants it, for which the tool does not wait, and its end is shown when the
+// call fails.
 func (r *request) log(ctx context.Context) func(console.Level, string) {
-	var deaf atomic.Bool
 	return func(level console.Level, message string) {
 		message = abi.Printable(message)
 		r.logs.add(level.String(), message)
-		if deaf.Load() {
-			return
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.unsent = append(r.unsent, logged{level, message}) // of a call, as many as a console takes
+		if !r.busy {
+			r.busy = true
+			r.sending.Go(func() { r.send(ctx) })
 		}
-		ctx, cancel := context.WithTimeout(ctx, logTime)
-		defer cancel()
-		err := r.call.Session.Log(ctx, &sdk.LoggingMessageParams{Level: levels[level], Logger: r.tool.Name, Data: message}) //nolint:staticcheck // as in newEndpoint
-		deaf.Store(err != nil)
 	}
 }
 
-// logTime is how long a client may take for a message of a log.
-const logTime = 2 * time.Second
+// send sends what was logged until nothing is left.
+func (r *request) send(ctx context.Context) {
+	for {
+		r.mu.Lock()
+		lines := r.unsent
+		r.unsent, r.busy = nil, len(lines) > 0
+		r.mu.Unlock()
+		if len(lines) == 0 {
+			return
+		}
+		for _, l := range lines {
+			_ = r.call.Session.Log(ctx, &sdk.LoggingMessageParams{Level: levels[l.level], Logger: r.tool.Name, Data: l.message}) //nolint:staticcheck // as in newEndpoint; a client that is gone reads no log
+		}
+	}
+}
 
 // levels are the levels of RFC 5424 by those of a console.
 var levels = map[console.Level]sdk.LoggingLevel{ //nolint:staticcheck // as in newEndpoint
