@@ -13,8 +13,10 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/host"
 )
 
 // failed is the structured part of a tool's error.
@@ -86,6 +88,22 @@ export default extension({ tools: {
 	}
 	if got := failed(t, c.tool("bad_thrown", nil)); !strings.HasPrefix(got.At, "tool.ts:5:") {
 		t.Errorf("it failed at %q", got.At)
+	}
+}
+
+// Where it failed is the first line of the stack, whatever else has the form of a place.
+func TestFrame(t *testing.T) {
+	for stack, want := range map[string]string{
+		"    at run (tool.ts:5:3)\n    at f (b.ts:1:2)":        "tool.ts:5:3",
+		"    at tool.ts:5:3":                                   "tool.ts:5:3",
+		"    at run (my tool (1).ts:5:3)":                      "my tool (1).ts:5:3",
+		"Caused by Error: at 12:30:45 (x)\n    at tool.ts:5:3": "tool.ts:5:3",
+		"Caused by Error: since 12:30:45":                      "",
+	} {
+		f, _ := explain(&host.GuestError{Failure: abi.Failure{Stack: stack}}, host.Usage{})
+		if f.At != want {
+			t.Errorf("%q: got %q, want %q", stack, f.At, want)
+		}
 	}
 }
 
@@ -166,6 +184,74 @@ func TestCancel(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Who wants to know is told each second for how long a call is under way, and what it logged last; nobody after its end.
+func TestTicks(t *testing.T) {
+	ticks, stopped := make(chan time.Time), make(chan struct{}, 10)
+	h := newHome(t, preApproved).with(func(o *Options) {
+		o.ticks = func() (<-chan time.Time, func()) { return ticks, func() { stopped <- struct{}{} } }
+	})
+	c := h.client()
+	const hold = `(async () => {
+		console.log("first\u202e"); console.warn("here");
+		while (!(await env.kv.get("go"))) await new Promise((done) => setTimeout(done, 5));
+		return 1;
+	})()`
+	does[writeOutput](c, "extension_write", tools("slow", object{"kv": true}, object{"hold": hold, "go": `env.kv.set("go", "1")`, "stay": `env.kv.delete("go")`}))
+	tick := func(seconds int) {
+		t.Helper()
+		select {
+		case ticks <- time.Now().Add(time.Duration(seconds) * time.Second):
+		case <-time.After(20 * time.Second):
+			t.Fatal("nobody looks at the clock")
+		}
+	}
+	told := func(seconds float64, message string) {
+		t.Helper()
+		p := soon(t, c.passed, "a word of the call")
+		if p.Progress != seconds || p.Total != 0 || p.Message != message || p.ProgressToken != "mine" {
+			t.Errorf("got %+v", p)
+		}
+	}
+	for _, how := range []string{"ends", "is cancelled", "is code"} {
+		t.Run(how, func(t *testing.T) {
+			c.tool("slow_stay", nil) // without a token nothing is told
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			p := &sdk.CallToolParams{Name: "slow_hold"}
+			if how == "is code" {
+				p = &sdk.CallToolParams{Name: "code_run", Arguments: object{"code": `console.log("here"); return await tools.slow.hold()`}}
+			}
+			p.Meta = wantsLog()
+			p.SetProgressToken("mine")
+			ended := make(chan error, 1)
+			go func() {
+				_, err := c.CallTool(ctx, p)
+				ended <- err
+			}()
+			for !strings.HasSuffix(soon(t, c.logs, "its beginning"), " here") {
+			}
+			tick(0)
+			tick(1)
+			told(1, "here")
+			tick(1)
+			tick(3)
+			told(3, "here")
+			if how == "is cancelled" {
+				cancel()
+			} else {
+				c.tool("slow_go", nil)
+			}
+			if err := soon(t, ended, "the end of the call"); (err != nil) != (how == "is cancelled") {
+				t.Errorf("got %v", err)
+			}
+			soon(t, stopped, "the end of the clock")
+			if n := len(c.passed); n > 0 {
+				t.Errorf("%d words too many", n)
+			}
+		})
 	}
 }
 

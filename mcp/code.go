@@ -51,6 +51,7 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 	if strings.TrimSpace(in.Code) == "" {
 		return nil, mistake("there is no code")
 	}
+	defer r.tick(ctx)()
 	evaluator, err := r.options.Evaluator(ctx)
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func TestCodeRun(t *testing.T) {
 		says             []string
 	}{
 		{"syntax", "const a = 1;\nlet b = = 2;", "source", []string{"code.ts:2:9"}},
-		{"an end that is missing", "if (true) {\nreturn 1;", "source", []string{"code.ts:3:"}},
+		{"an end that is missing", "if (true) {\nreturn 1;", "source", []string{"code.ts:2:10: Expected"}},
 		{"thrown", "const f = () => {\n  throw new TypeError('no');\n};\nf();", "failed", []string{"TypeError: no", "code.ts:2:13", "code.ts:4:1"}},
 		{"an import", `const { z } = await import("zod");`, "source", []string{"cannot be imported"}},
 		{"the network", `return (await fetch("https://example.com")).status;`, "failed", []string{"fetch"}},
@@ -115,9 +115,9 @@ func TestCodeTools(t *testing.T) {
 func TestLogs(t *testing.T) {
 	var l logs
 	for i := range 10_000 {
-		l.add(fmt.Sprint("line ", i))
+		l.add("info", fmt.Sprint("line ", i))
 	}
-	l.add(strings.Repeat("x", 1<<20))
+	l.add("info", strings.Repeat("x", 1<<20))
 	last := l.last()
 	if n := len(strings.Join(last, "\n")); n > maxLogs+4 || last[0] != "..." {
 		t.Errorf("got %d bytes in %d lines", n, len(last))

@@ -26,6 +26,7 @@ type endpoint struct {
 	viewer  lifecycle.Viewer
 	sdk     *sdk.Server
 	wait    sync.WaitGroup // of what looks after sessions
+	kept    *shelf[output]
 
 	mu       sync.Mutex
 	sessions map[*sdk.ServerSession]*session
@@ -34,7 +35,7 @@ type endpoint struct {
 }
 
 func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
-	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, offered: map[string]string{}}
+	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, offered: map[string]string{}, kept: newShelf[output](maxKept)}
 	guide := instructions
 	if o.Evaluator != nil {
 		guide += codeInstructions

@@ -58,7 +58,7 @@ func denied(d abi.Denial) denial {
 	return shown
 }
 
-var frame = regexp.MustCompile(`\(?([^\s()]+:\d+:\d+)\)?`)
+var frame = regexp.MustCompile(`(?m)^\s*at (?:.*? \()?(.+?:\d+:\d+)\)?$`)
 
 // explain sorts an error into one of the kinds. ok is false for a fault of the host, whose text is not for a model.
 func explain(err error, usage host.Usage) (f failure, ok bool) {

@@ -117,6 +117,9 @@ type httpHandler struct {
 func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
+	if r.ContentLength != 0 { // whoever sends it, and whether it is read or thrown away; net/http lifts it when the body is read
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime))
+	}
 	if !h.isHost(r.Host) {
 		http.Error(w, "not served under this name", http.StatusMisdirectedRequest)
 		return
@@ -201,20 +204,17 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := r.Header.Get("Mcp-Session-Id")
-	control := http.NewResponseController(w)
 	switch {
 	case r.Method == http.MethodPost && id == "" && e.connections() >= h.options.MaxSessions:
 		http.Error(w, "too many sessions", http.StatusTooManyRequests)
 		return
-	case r.Method == http.MethodPost:
-		_ = control.SetReadDeadline(time.Now().Add(readTime)) // net/http lifts it when the body is read
 	case r.Method == http.MethodDelete:
 		// The SDK waits for the calls under way, so they end first.
 		if s := e.find(id, auth.TokenInfoFromContext(r.Context()).UserID); s != nil {
 			s.end()
 		}
 	}
-	h.streamable.ServeHTTP(&patientWriter{w, control}, r)
+	h.streamable.ServeHTTP(&patientWriter{w, http.NewResponseController(w)}, r)
 }
 
 // patientWriter gives a client some time to take what is written, however long the stream is.

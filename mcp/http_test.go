@@ -367,6 +367,35 @@ func TestPatientWriter(t *testing.T) {
 	}
 }
 
+// A body has to arrive from whoever sends it, even if it is not looked at: net/http reads it before it answers.
+func TestBodiesAreInTime(t *testing.T) {
+	h := newHome(t, `{}`)
+	handler, err := h.server.Handler(HTTPOptions{Holder: func(string) (v lifecycle.Viewer, ok bool) { return v, false }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		method, host string
+		body         io.Reader
+		status       int
+		bounded      bool
+	}{
+		{"POST", "localhost", strings.NewReader("{"), 401, true},
+		{"POST", "evil.example.com", strings.NewReader("{"), 421, true},
+		{"PUT", "localhost", io.MultiReader(strings.NewReader("{")), 401, true},
+		{"GET", "localhost", strings.NewReader("{"), 401, true},
+		{"GET", "localhost", nil, 401, false}, // a stream has no end
+	} {
+		var deadlines []time.Time
+		w := &deadlineWriter{httptest.NewRecorder(), &deadlines}
+		r := httptest.NewRequestWithContext(t.Context(), c.method, "http://"+c.host+"/mcp", c.body)
+		handler.ServeHTTP(w, r)
+		if w.Code != c.status || len(deadlines) > 0 != c.bounded {
+			t.Errorf("%s: status %d, deadlines %v", c.method, w.Code, deadlines)
+		}
+	}
+}
+
 type deadlineWriter struct {
 	*httptest.ResponseRecorder
 	deadlines *[]time.Time
@@ -376,3 +405,5 @@ func (w *deadlineWriter) SetWriteDeadline(d time.Time) error {
 	*w.deadlines = append(*w.deadlines, d)
 	return nil
 }
+
+func (w *deadlineWriter) SetReadDeadline(d time.Time) error { return w.SetWriteDeadline(d) }

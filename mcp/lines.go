@@ -3,11 +3,13 @@ package mcp
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,10 +19,126 @@ import (
 const maxLine = 16 << 20
 
 // Lines is a transport over in and out, such as stdin and stdout: each line is a message, of at most 16 MiB. A line that is none
-// is answered with an error, and the next one is read. It closes in; out stays open.
-func Lines(in io.ReadCloser, out io.Writer) sdk.Transport {
+// is answered with an error, and the next one is read. When in ends, what was asked before is answered first, for as long as finish.
+// It closes in; out stays open.
+func Lines(in io.ReadCloser, out io.Writer, finish time.Duration) sdk.Transport {
 	w := &lineWriter{out: out}
-	return &sdk.IOTransport{Reader: &lineReader{in: in, lines: bufio.NewReaderSize(in, 64<<10), refuse: w}, Writer: w, MaxLineLength: -1}
+	return &lines{
+		sdk.IOTransport{Reader: &lineReader{in: in, lines: bufio.NewReaderSize(in, 64<<10), refuse: w}, Writer: w, MaxLineLength: -1}, finish,
+	}
+}
+
+type lines struct {
+	sdk.IOTransport
+	finish time.Duration
+}
+
+// Connect implements [sdk.Transport].
+func (l *lines) Connect(ctx context.Context) (sdk.Connection, error) {
+	c, err := l.IOTransport.Connect(ctx)
+	return &lineConnection{
+		Connection: c, finish: l.finish, writing: make(chan struct{}, 1), wrote: make(chan struct{}, 1), closed: make(chan struct{}),
+		open: map[jsonrpc.ID]bool{}, asked: map[jsonrpc.ID]bool{},
+	}, err
+}
+
+// lineConnection tells the end of input when all that came is answered: the SDK would take it for the end of the client. What is
+// written waits for a client that takes nothing as long as its context lasts.
+type lineConnection struct {
+	sdk.Connection
+	finish  time.Duration
+	late    <-chan time.Time // since input ended
+	writing chan struct{}    // holds one while something is written
+	wrote   chan struct{}    // has one after something was written
+	closed  chan struct{}
+	once    sync.Once
+
+	mu    sync.Mutex
+	open  map[jsonrpc.ID]bool // requests that are not answered yet
+	asked map[jsonrpc.ID]bool // what the client is asked
+}
+
+// Read implements [sdk.Connection].
+func (c *lineConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	if c.late == nil {
+		m, err := c.Connection.Read(ctx)
+		if !errors.Is(err, io.EOF) {
+			c.note(m, c.open, c.asked)
+			return m, err
+		}
+		c.late = time.After(c.finish)
+	}
+	for {
+		c.mu.Lock()
+		open := len(c.open)
+		for id := range c.asked {
+			delete(c.asked, id)
+			c.mu.Unlock()
+			return &jsonrpc.Response{ID: id, Error: errClientGone}, nil // nobody else answers it
+		}
+		c.mu.Unlock()
+		if open == 0 {
+			return nil, io.EOF
+		}
+		select {
+		case <-c.wrote:
+		case <-c.late:
+			c.end()
+		case <-c.closed:
+			return nil, io.EOF
+		}
+	}
+}
+
+// Write implements [sdk.Connection]. What it began to write is written, even if nobody waits for it.
+func (c *lineConnection) Write(ctx context.Context, m jsonrpc.Message) error {
+	select {
+	case c.writing <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.closed:
+		return io.ErrClosedPipe
+	}
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Connection.Write(context.WithoutCancel(ctx), m)
+		<-c.writing
+	}()
+	select {
+	case err := <-done:
+		c.note(m, c.asked, c.open)
+		select {
+		case c.wrote <- struct{}{}:
+		default:
+		}
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.closed:
+		return io.ErrClosedPipe
+	}
+}
+
+// note keeps what a message asks among the questions, and takes what it answers from the others.
+func (c *lineConnection) note(m jsonrpc.Message, questions, others map[jsonrpc.ID]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch m := m.(type) {
+	case *jsonrpc.Request:
+		if m.IsCall() {
+			questions[m.ID] = true
+		}
+	case *jsonrpc.Response:
+		delete(others, m.ID)
+	}
+}
+
+func (c *lineConnection) end() { c.once.Do(func() { close(c.closed) }) }
+
+// Close implements [sdk.Connection].
+func (c *lineConnection) Close() error {
+	c.end()
+	return c.Connection.Close()
 }
 
 // lineWriter keeps the messages of several writers apart: each is one Write.

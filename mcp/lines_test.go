@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -43,7 +45,7 @@ func TestLines(t *testing.T) {
 				answers, out := io.Pipe()
 				served := make(chan error, 1)
 				go func() {
-					served <- h.server.Serve(context.WithoutCancel(t.Context()), alice, Lines(in, out))
+					served <- h.server.Serve(context.WithoutCancel(t.Context()), alice, Lines(in, out, time.Minute))
 					_ = out.Close()
 				}()
 				lines := before + bad.line + "\r\n\n"
@@ -78,6 +80,139 @@ func TestLines(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// raw serves a client that writes these lines and no more, its end once it was sent until, if anything. It returns what the client
+// is sent by number; the others are under "".
+func (h *home) raw(finish time.Duration, until string, lines ...string) map[string]json.RawMessage {
+	h.t.Helper()
+	in, client := io.Pipe()
+	answers, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- h.server.Serve(context.WithoutCancel(h.t.Context()), alice, Lines(in, out, finish))
+		_ = out.Close()
+	}()
+	go func() {
+		_, _ = io.WriteString(client, strings.Join(lines, "\n"))
+		if until == "" {
+			_ = client.Close()
+		}
+	}()
+	sent := map[string]json.RawMessage{}
+	for d := json.NewDecoder(answers); ; {
+		var m struct {
+			ID                    json.RawMessage
+			Method                string
+			Params, Result, Error json.RawMessage
+		}
+		if err := d.Decode(&m); err != nil {
+			break
+		}
+		if m.Method != "" {
+			m.ID = nil
+			if m.Method == until {
+				_ = client.Close()
+			}
+		}
+		sent[string(m.ID)] = slices.Concat(m.Params, m.Result, m.Error)
+	}
+	if err := soon(h.t, served, "the end"); err != nil {
+		h.t.Errorf("serve: %v", err)
+	}
+	return sent
+}
+
+func callLine(id int, tool, arguments string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, arguments)
+}
+
+// What came before the end of input is answered, with or without a line end after it.
+func TestEndOfInput(t *testing.T) {
+	h := newHome(t, `{}`)
+	lines := []string{initializeLine, "garbage"}
+	lines = append(lines, callLine(20, "code_run", `{"code":"return input"}`), callLine(20, "code_run", `{}`)) // the SDK answers a number once
+	for id := 2; id < 20; id++ {
+		lines = append(lines, callLine(id, "code_run", fmt.Sprintf(`{"code":"await new Promise((done) => setTimeout(done, 20)); return %d"}`, 1000+id)))
+	}
+	for _, end := range []string{"", "\n", `{"jsonrpc":"2.0",`} {
+		sent := h.raw(time.Minute, "", append(lines, end)...)
+		for id := 2; id < 20; id++ {
+			if got := string(sent[fmt.Sprint(id)]); !strings.Contains(got, fmt.Sprintf(`"result":%d`, 1000+id)) {
+				t.Errorf("%q: answer %d is %s", end, id, got)
+			}
+		}
+	}
+}
+
+// A call that goes on and on is not waited for, and a person who is gone not either.
+func TestEndOfInputIsBounded(t *testing.T) {
+	h := newHome(t, withPersons)
+	writeWaiting(h.client())
+	level := `{"jsonrpc":"2.0","id":3,"method":"logging/setLevel","params":{"level":"debug"}}`
+	h.raw(time.Millisecond, "notifications/message", initializeLine, level, callLine(2, "slow_wait", "{}"), "")
+	if got := h.outcome("wait"); got != "cancelled" {
+		t.Errorf("it ended as %s", got)
+	}
+	asking, err := json.Marshal(draft("greedy", "1", object{"network": []string{"api.example.test"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := strings.NewReplacer(`"capabilities":{}`, `"capabilities":{"elicitation":{}}`, `"name":"test"`, `"name":"editor"`).Replace(initializeLine)
+	sent := h.raw(time.Minute, "elicitation/create", client, callLine(2, "extension_write", string(asking)), "")
+	if got := string(sent["2"]); !strings.Contains(got, "could not be asked") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A client that takes nothing any more holds neither a call that logs nor the end.
+func TestDeafClient(t *testing.T) {
+	for _, how := range []string{"cancelled", "asked to end", "end of input", "limit"} {
+		t.Run(how, func(t *testing.T) {
+			h := newHome(t, `{}`)
+			if how == "limit" {
+				h.with(func(o *Options) { o.Limits.Wall = 200 * time.Millisecond })
+			}
+			does[writeOutput](h.client(), "extension_write", tools("talk", nil, object{"get": `(async () => { for (;;) { console.log("here"); await new Promise((done) => setTimeout(done, 1)); } })()`}))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			in, client := io.Pipe()
+			answers, out := io.Pipe()
+			defer func() { _ = answers.Close() }() // it holds the one write under way
+			served := make(chan error, 1)
+			go func() { served <- h.server.Serve(ctx, alice, Lines(in, out, time.Millisecond)) }()
+			d := json.NewDecoder(answers)
+			for i, line := range []string{initializeLine, `{"jsonrpc":"2.0","id":3,"method":"logging/setLevel","params":{"level":"debug"}}`, callLine(4, "talk_get", "{}")} {
+				if _, err := io.WriteString(client, line+"\n"); err != nil {
+					t.Fatal(err)
+				}
+				want := "id"
+				if i == 2 {
+					want = "level" // of what it logs
+				}
+				for text := json.RawMessage(nil); !strings.Contains(string(text), `"`+want+`":`); {
+					if err := d.Decode(&text); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			switch how {
+			case "cancelled":
+				_, _ = io.WriteString(client, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}`+"\n")
+			case "asked to end":
+				cancel()
+			case "end of input":
+				_ = client.Close()
+			}
+			if got := h.outcome("get"); got != "cancelled" && got != how {
+				t.Errorf("it ended as %s", got)
+			}
+			_ = client.Close()
+			if err := soon(t, served, "the end"); err != nil && how != "asked to end" {
+				t.Errorf("serve: %v", err)
+			}
+		})
 	}
 }
 

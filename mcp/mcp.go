@@ -44,6 +44,8 @@ type Options struct {
 	Version string
 	// Logger receives faults, which a model is only told of. Default: nothing is logged.
 	Logger *slog.Logger
+
+	ticks func() (seconds <-chan time.Time, stop func()) // a test's clock
 }
 
 // GenerateRequest is what extension_generate asks for.
@@ -84,6 +86,12 @@ func New(o Options) (*Server, error) {
 	o.PageSize = cmp.Or(o.PageSize, 200)
 	o.Version = cmp.Or(o.Version, "dev")
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	if o.ticks == nil {
+		o.ticks = func() (<-chan time.Time, func()) {
+			ticker := time.NewTicker(time.Second)
+			return ticker.C, ticker.Stop
+		}
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Server{options: o, stop: stop, endpoints: map[lifecycle.Viewer]*endpoint{}}
 	s.wait.Go(func() { s.watch(ctx) })

@@ -146,6 +146,7 @@ type client struct {
 	t       *testing.T
 	changes chan struct{} // list_changed
 	logs    chan string
+	passed  chan sdk.ProgressNotificationParams
 }
 
 // person is a client that can ask; ask may be nil.
@@ -172,9 +173,10 @@ func (h *home) client() *client {
 
 func connect(t *testing.T, transport sdk.Transport, name string, ask func(*sdk.ElicitParams) *sdk.ElicitResult) *client {
 	t.Helper()
-	c := &client{t: t, changes: make(chan struct{}, 1000), logs: make(chan string, 1000)}
+	c := &client{t: t, changes: make(chan struct{}, 1000), logs: make(chan string, 1000), passed: make(chan sdk.ProgressNotificationParams, 1000)}
 	o := &sdk.ClientOptions{
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { c.changes <- struct{}{} },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.passed <- *r.Params },
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { c.changes <- struct{}{} },
 		LoggingMessageHandler: func(_ context.Context, r *sdk.LoggingMessageRequest) { //nolint:staticcheck // it is what clients have
 			c.logs <- fmt.Sprint(r.Params.Logger, " ", r.Params.Level, " ", r.Params.Data)
 		},

@@ -11,20 +11,26 @@ import (
 
 const outputURI = "stile://output/"
 
+// output is a whole output, which only the session that made the call can read.
+type output struct {
+	session *session
+	text    []byte
+}
+
 // reply shows the output of a call, or what there is room for with a link to the whole.
-func (r *request) reply(output []byte) (*sdk.CallToolResult, error) {
-	if len(output) <= r.options.MaxOutput && !deep(output) {
-		result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(output)}}}
-		structure(result, output)
+func (r *request) reply(text []byte) (*sdk.CallToolResult, error) {
+	if len(text) <= r.options.MaxOutput && !deep(text) {
+		result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}
+		structure(result, text)
 		return result, nil
 	}
 	promises := !r.builtin && r.tool.OutputSchema != nil
-	kept := cutJSON(output, r.options.MaxOutput, !r.builtin)
-	note := fmt.Sprintf("This is a part of the result, which has %d bytes; at most %d are shown.", len(output), r.options.MaxOutput)
+	kept := cutJSON(text, r.options.MaxOutput, !r.builtin)
+	note := fmt.Sprintf("This is a part of the result, which has %d bytes; at most %d are shown.", len(text), r.options.MaxOutput)
 	result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(kept)}}}
-	if name := r.session.kept.put(output, len(output)); name != "" {
+	if name := r.kept.put(output{r.session, text}, len(text)); name != "" {
 		note += fmt.Sprintf(" All of it can be read as the resource %s for %s.", outputURI+name, keepFor)
-		size := int64(len(output))
+		size := int64(len(text))
 		result.Content = append(result.Content, &sdk.ResourceLink{
 			URI: outputURI + name, Name: "output", Title: "All of the result of " + r.tool.Name, MIMEType: "application/json", Size: &size,
 		})
@@ -46,16 +52,16 @@ func structure(result *sdk.CallToolResult, output []byte) {
 	}
 }
 
-// addResources offers the outputs that had no room. Only the session that made a call can read its output.
+// addResources offers the outputs that had no room.
 func (e *endpoint) addResources() {
 	e.sdk.AddResourceTemplate(&sdk.ResourceTemplate{
 		URITemplate: outputURI + "{name}", Name: "output", Title: "Output of a call", MIMEType: "application/json",
 		Description: "All of an output that was too large for a result. Its link is in that result; it is there for a few minutes.",
 	}, func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-		output, ok := e.session(r.Session, r.Extra).kept.get(strings.TrimPrefix(r.Params.URI, outputURI), false)
-		if !ok {
+		kept, ok := e.kept.get(strings.TrimPrefix(r.Params.URI, outputURI), false)
+		if !ok || kept.session.sdk != r.Session {
 			return nil, sdk.ResourceNotFoundError(r.Params.URI)
 		}
-		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, MIMEType: "application/json", Text: string(output)}}}, nil
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, MIMEType: "application/json", Text: string(kept.text)}}}, nil
 	})
 }

@@ -201,6 +201,35 @@ func sameKinds(t *testing.T, whole, part any) {
 }
 
 // A shelf holds the latest, for a while, and takes no more than it has room for.
+// However many sessions an agent has, only so much is kept for it, and each session reads its own.
+func TestKeptIsBounded(t *testing.T) {
+	h := newHome(t, preApproved)
+	a, b := h.client(), h.client()
+	link := func(c *client) (uri string) {
+		t.Helper()
+		for _, part := range c.tool("code_run", object{"code": `return "x".repeat(1_000_000)`}).Content {
+			if l, ok := part.(*sdk.ResourceLink); ok {
+				uri = l.URI
+			}
+		}
+		return uri
+	}
+	reads := func(c *client, uri string) bool {
+		_, err := c.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
+		return err == nil
+	}
+	first := link(a)
+	if !reads(a, first) || reads(b, first) {
+		t.Errorf("the session reads its output: %v; another one: %v", reads(a, first), reads(b, first))
+	}
+	for range maxKept / 1_000_000 {
+		link(b)
+	}
+	if reads(a, first) {
+		t.Error("more is kept than there is room for")
+	}
+}
+
 func TestShelf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf[string](10)

@@ -43,6 +43,10 @@ func (r *request) ask(ctx context.Context, q question) (*sdk.CallToolResult, err
 		return r.answer(q.out)
 	}
 	params := q.params(r.viewer)
+	if params == nil {
+		q.out.Message = "It asks for more than a question to your user can show. " + q.out.Message
+		return r.answer(q.out)
+	}
 	if r.call.ProtocolVersion() >= askByAnswer {
 		return &sdk.CallToolResult{
 			InputRequests: sdk.InputRequestMap{questionName: params},
@@ -92,25 +96,33 @@ func (r *request) decide(ctx context.Context, q question, said *sdk.ElicitResult
 	return r.answer(q.out)
 }
 
-// params are the question as the person reads it.
+// params are the question as the person reads it; nil when there is more to decide about than it can show.
 func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The agent %s asks to use the extension %s %s (%s), which it wrote.\n", v.Agent, q.out.Extension, q.out.Version, q.out.Scope)
-	for _, t := range q.out.Tools {
-		fmt.Fprintf(&b, "Tool %s: %s\n", t.Name, abi.PrintableCut(strings.ReplaceAll(t.Description, "\n", " "), 200))
-	}
 	for _, g := range q.grants {
 		for _, line := range extension.Describe(g) {
-			fmt.Fprintf(&b, "It %s (env.%s).\n", line, g.Name)
+			fmt.Fprintf(&b, "It %s (env.%s).\n", abi.PrintableLine(line), g.Name)
 		}
 	}
 	if len(q.out.Changes) > 0 {
 		b.WriteString("What is different from before:\n" + strings.Join(q.out.Changes, "\n") + "\n")
 	}
 	fmt.Fprintf(&b, "Request %d, version %s. `stile ext show %d` shows the code.", q.out.Release, q.out.Digest[:min(12, len(q.out.Digest))], q.out.Release)
+	if b.Len() > maxMessage {
+		return nil
+	}
+	for i, t := range q.out.Tools { // what its author says comes last, so that it takes no room from what is decided about
+		line := fmt.Sprintf("\nTool %s: %s", t.Name, abi.PrintableCut(strings.ReplaceAll(t.Description, "\n", " "), 200))
+		if b.Len()+len(line) > maxMessage {
+			fmt.Fprintf(&b, "\nAnd %d more tools.", len(q.out.Tools)-i)
+			break
+		}
+		b.WriteString(line)
+	}
 	return &sdk.ElicitParams{
 		Mode:    "form",
-		Message: abi.PrintableCut(b.String(), maxMessage),
+		Message: b.String(),
 		RequestedSchema: map[string]any{
 			"type": "object", "required": []string{questionName},
 			"properties": map[string]any{questionName: map[string]any{"type": "boolean", "title": "Let it use this", "default": false}},

@@ -74,6 +74,41 @@ func TestPerson(t *testing.T) {
 	}
 }
 
+// A question shows all that would be granted, however much else there is to say, or is not asked.
+func TestQuestionIsWhole(t *testing.T) {
+	h := newHome(t, withPersons)
+	asked := ""
+	c := h.person(alice, "editor", func(p *sdk.ElicitParams) *sdk.ElicitResult {
+		asked = p.Message
+		return &sdk.ElicitResult{Action: "accept", Content: object{"approve": true}}
+	})
+	names, source := []string{}, ""
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("tool%02d", i))
+		source += fmt.Sprintf("/** %s\n%s */\nexport function tool%02d(): number { return 1 }\n", "It computes (env.kv).", strings.Repeat("harmless ", 30), i)
+	}
+	d := object{"source": source, "manifest": object{"name": "many", "version": "1.0.0", "description": "d", "tools": names, "permissions": object{"network": []string{"api.example.test"}}}}
+	if w := does[writeOutput](c, "extension_write", d); w.State != "active" {
+		t.Fatalf("it is %s", w.State)
+	}
+	for _, want := range []string{"api.example.test", "stile ext show", "tool00", "more tools"} {
+		if !strings.Contains(asked, want) {
+			t.Errorf("the question does not say %q:\n%s", want, asked)
+		}
+	}
+	if len(asked) > maxMessage+100 {
+		t.Errorf("it has %d bytes", len(asked))
+	}
+	asked = ""
+	hosts := []string{}
+	for i := range 200 {
+		hosts = append(hosts, fmt.Sprintf("%s%d.example.test", strings.Repeat("x", 50), i))
+	}
+	if w := does[writeOutput](c, "extension_write", draft("greedy", "1", object{"network": hosts})); w.State != "pending" || asked != "" {
+		t.Errorf("it is %s, asked %.300q", w.State, asked)
+	}
+}
+
 // An answer that nobody was asked for approves nothing: with no question, an invented one, that of another session, one that was
 // answered, or one about a version that was replaced meanwhile.
 func TestForgedAnswers(t *testing.T) {

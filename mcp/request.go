@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -22,6 +23,16 @@ type request struct {
 	tool    *sdk.Tool
 	builtin bool // the tool is one of Stile's own
 	logs    logs
+
+	mu      sync.Mutex
+	unsent  []logged // what the client is not sent yet
+	busy    bool     // something sends it
+	sending sync.WaitGroup
+}
+
+type logged struct {
+	level   console.Level
+	message string
 }
 
 // begin takes a call in, unless the session has too many under way. done lets go of it.
@@ -29,7 +40,11 @@ func (e *endpoint) begin(call *sdk.CallToolRequest, tool *sdk.Tool) (r *request,
 	s := e.session(call.Session, call.Extra)
 	select {
 	case s.calls <- struct{}{}:
-		return &request{endpoint: e, session: s, call: call, tool: tool}, func() { <-s.calls }, nil
+		r = &request{endpoint: e, session: s, call: call, tool: tool}
+		return r, func() {
+			r.sending.Wait() // nothing is sent after the answer
+			<-s.calls
+		}, nil
 	default:
 		return nil, nil, mistake("too many calls are under way; wait for some of them")
 	}
@@ -44,6 +59,7 @@ func (e *endpoint) caller(tool *sdk.Tool) sdk.ToolHandler {
 			return f.result(tool.OutputSchema != nil), nil
 		}
 		defer done()
+		defer r.tick(ctx)()
 		result, err := e.options.Manager.Call(ctx, lifecycle.Call{
 			Viewer: e.viewer, Tool: tool.Name, Input: call.Params.Arguments, Log: r.log(ctx), Limits: e.options.Limits,
 		})
@@ -67,12 +83,35 @@ func (r *request) fail(err error, usage host.Usage) (*sdk.CallToolResult, error)
 	return f.result(!r.builtin && r.tool.OutputSchema != nil), nil
 }
 
-// log takes what a tool logs: it is sent to a client that wants it, and its end is shown when the call fails.
+// log takes what a tool logs: it is sent to a client that wants it, for which the tool does not wait, and its end is shown when the
+// call fails.
 func (r *request) log(ctx context.Context) func(console.Level, string) {
 	return func(level console.Level, message string) {
 		message = abi.Printable(message)
-		r.logs.add(level.String() + ": " + message)
-		_ = r.call.Session.Log(ctx, &sdk.LoggingMessageParams{Level: levels[level], Logger: r.tool.Name, Data: message}) //nolint:staticcheck // as in newEndpoint; a client that is gone reads no log
+		r.logs.add(level.String(), message)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.unsent = append(r.unsent, logged{level, message}) // of a call, as many as a console takes
+		if !r.busy {
+			r.busy = true
+			r.sending.Go(func() { r.send(ctx) })
+		}
+	}
+}
+
+// send sends what was logged until nothing is left.
+func (r *request) send(ctx context.Context) {
+	for {
+		r.mu.Lock()
+		lines := r.unsent
+		r.unsent, r.busy = nil, len(lines) > 0
+		r.mu.Unlock()
+		if len(lines) == 0 {
+			return
+		}
+		for _, l := range lines {
+			_ = r.call.Session.Log(ctx, &sdk.LoggingMessageParams{Level: levels[l.level], Logger: r.tool.Name, Data: l.message}) //nolint:staticcheck // as in newEndpoint; a client that is gone reads no log
+		}
 	}
 }
 
@@ -92,25 +131,62 @@ func (r *request) progress(ctx context.Context, step, total int, text string) {
 	})
 }
 
+// tick tells a client that wants to know, each second, how many have passed and what was logged last, until stop is called.
+func (r *request) tick(ctx context.Context) (stop func()) {
+	if r.call.Params.GetProgressToken() == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	began := time.Now()
+	seconds, stopTicks := r.options.ticks()
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for told := 0; ; {
+			select {
+			case now := <-seconds:
+				if passed := int(now.Sub(began) / time.Second); passed > told {
+					told = passed
+					r.progress(ctx, passed, 0, r.logs.message())
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		stopTicks()
+		wait.Wait() // nothing is told after the answer
+	}
+}
+
 // logs keeps the last lines of a log.
 type logs struct {
-	mu    sync.Mutex
-	lines []string
-	bytes int
-	cut   bool
+	mu     sync.Mutex
+	lines  []string
+	latest string // the last message, without its level
+	bytes  int
+	cut    bool
 }
 
 const maxLogs = 4 << 10 // bytes of a log that are shown
 
-func (l *logs) add(line string) {
+func (l *logs) add(level, message string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	line = abi.Cut(line, maxLogs)
+	l.latest = message
+	line := abi.Cut(level+": "+message, maxLogs)
 	l.lines, l.bytes = append(l.lines, line), l.bytes+len(line)+1
 	for l.bytes > maxLogs && len(l.lines) > 1 {
 		l.bytes -= len(l.lines[0]) + 1
 		l.lines, l.cut = l.lines[1:], true
 	}
+}
+
+func (l *logs) message() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.latest
 }
 
 func (l *logs) last() []string {

@@ -22,7 +22,6 @@ type session struct {
 	end    context.CancelFunc
 	calls  chan struct{} // holds one for each call under way
 	owner  string        // hash of the token that it came with over HTTP
-	kept   *shelf[[]byte]
 	asking *shelf[question]
 }
 
@@ -32,7 +31,7 @@ func (e *endpoint) session(connection *sdk.ServerSession, extra *sdk.RequestExtr
 	defer e.mu.Unlock()
 	s := e.sessions[connection]
 	if s == nil {
-		s = &session{sdk: connection, calls: make(chan struct{}, maxCalls), kept: newShelf[[]byte](maxKept), asking: newShelf[question](maxAsking)}
+		s = &session{sdk: connection, calls: make(chan struct{}, maxCalls), asking: newShelf[question](maxAsking)}
 		if extra != nil && extra.TokenInfo != nil {
 			s.owner = extra.TokenInfo.UserID
 		}

@@ -9,7 +9,7 @@ import (
 const (
 	// Outputs and questions are there for so long.
 	keepFor   = 10 * time.Minute
-	maxKept   = 16 << 20 // bytes of outputs of a session
+	maxKept   = 32 << 20 // bytes of outputs of all sessions of an agent
 	maxAsking = 16       // questions of a session
 )
 

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/stilehost/stile/host"
 )
@@ -21,9 +23,17 @@ const (
 // Body makes a program of the body of an async function, which is given input, any JSON; env; and tools, which is env.tools if that
 // is bound. What it returns is the result of the tool [BodyTool]. Errors count the lines of the body.
 func Body(p Program) Program {
-	p.Text = bodyHead + p.Text + bodyTail
+	p.Text = bodyHead + strings.TrimRight(p.Text, " \t\r\n") + bodyTail
 	p.above = 1
 	return p
+}
+
+var lineEnd = regexp.MustCompile("\r\n|[\n\r\u2028\u2029]")
+
+// last is the number of the last line of the body, and its text.
+func (p Program) last() (int, string) {
+	lines := lineEnd.Split(strings.TrimSuffix(strings.TrimPrefix(p.Text, bodyHead), bodyTail), -1)
+	return len(lines), lines[len(lines)-1]
 }
 
 // wrap makes an input of a tool, which is an object, of an input of a body. What is no JSON the host refuses.
@@ -37,17 +47,23 @@ func (p Program) wrap(input []byte) []byte {
 	return slices.Concat([]byte(`{"input":`), input, []byte("}"))
 }
 
-// lower counts the lines of an error without those above the author's.
+// lower counts the lines of an error without those above the author's. What is wrong only below them, such as a bracket that is
+// missing, is at the end of the last one.
 func (p Program) lower(err error) error {
 	if p.above == 0 {
 		return err
 	}
+	last, text := p.last()
 	var built *BuildError
 	var failed *host.GuestError
 	switch {
 	case errors.As(err, &built):
 		for i := range built.Problems {
-			built.Problems[i].Line = max(built.Problems[i].Line-p.above, 0)
+			at := &built.Problems[i]
+			if at.Line = max(at.Line-p.above, 0); at.Line > last {
+				at.Line, at.Column, at.Text = last, utf8.RuneCountInString(text)+1, at.Text+" at the end of the code"
+				at.Snippet = snippet(text, at.Column)
+			}
 		}
 	case errors.As(err, &failed):
 		frame := regexp.MustCompile(regexp.QuoteMeta(p.Name) + `:(\d+)`)
@@ -56,7 +72,7 @@ func (p Program) lower(err error) error {
 			if err != nil || line <= p.above {
 				return at
 			}
-			return p.Name + ":" + strconv.Itoa(line-p.above)
+			return p.Name + ":" + strconv.Itoa(min(line-p.above, last))
 		})
 	}
 	return err

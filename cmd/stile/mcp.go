@@ -15,7 +15,7 @@ type mcpCommand struct {
 	Agent string `default:"mcp" placeholder:"NAME" help:"Name of the agent, whose own extensions are in the scope agent:NAME. Default: ${default}."`
 	User  string `placeholder:"NAME" help:"Name of its user. Default: STILE_USER, or the user of the operating system."`
 	modelFlags
-	Drain time.Duration `default:"30s" placeholder:"DURATION" help:"How long calls under way may go on when the process is asked to end. Default: ${default}."`
+	Drain time.Duration `default:"30s" placeholder:"DURATION" help:"How long calls under way may go on when the process is asked to end, or stdin has ended. Default: ${default}."`
 }
 
 // Help implements kong.HelpProvider.
@@ -47,7 +47,7 @@ func (c *mcpCommand) Run(ctx context.Context, s *streams) (err error) {
 		gate.drain(c.Drain)
 		cancel()
 	})()
-	err = server.Serve(whole, v, gatedTransport{mcp.Lines(os.Stdin, os.Stdout), gate})
+	err = server.Serve(whole, v, gatedTransport{mcp.Lines(os.Stdin, os.Stdout, c.Drain), gate})
 	if whole.Err() != nil { // in good order
 		return nil
 	}

@@ -121,7 +121,7 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 	mux.Handle("/mcp", gate.handler(agents))
 	mux.Handle("/", pages)
 	h := &http.Server{
-		Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(e.logger.Handler(), slog.LevelDebug), // what strangers send is not told
 	}
 	served := make(chan error, 1)
