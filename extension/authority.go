@@ -165,3 +165,12 @@ func (b Binding) Harmless() bool {
 		return false
 	}
 }
+
+// ParseRemedy reads the line of manifest that would allow what was denied, where it is one about the binding of this name.
+func ParseRemedy(name, line string) (b Binding, ok bool) {
+	m, err := Parse([]byte(`{"name": "x", "version": "1.0.0", "description": "x", "tools": ["x"], ` + line + `}`))
+	if err != nil || len(m.Bindings) != 1 || m.Bindings[0].Name != name {
+		return b, false
+	}
+	return m.Bindings[0], true
+}

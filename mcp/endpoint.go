@@ -103,6 +103,7 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		case "tools/call":
 			e.sync()
 			if call, ok := r.(*sdk.CallToolRequest); ok {
+				e.refresh(ctx, call.Params.Name)
 				if missing := e.missing(ctx, call.Params.Name); missing != nil {
 					f, _ := explain(missing, host.Usage{})
 					return f.result(false), nil
@@ -114,6 +115,20 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return next(ctx, method, r)
 	}
+}
+
+// refresh has a tool be offered that another process put there just now.
+func (e *endpoint) refresh(ctx context.Context, tool string) {
+	e.mu.Lock()
+	_, offered := e.offered[tool]
+	e.mu.Unlock()
+	if offered || extension.Reserved(tool) {
+		return
+	}
+	if err := e.options.Manager.Refresh(ctx); err != nil && ctx.Err() == nil {
+		e.options.Logger.Warn("look for changes of extensions", "error", err)
+	}
+	e.sync()
 }
 
 // sync adds and removes tools where those of the manager have changed since the last time. The SDK tells the clients, of many

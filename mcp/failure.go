@@ -85,6 +85,12 @@ func explain(err error, usage host.Usage) (f failure, ok bool) {
 			f.Denied = []denial{denied(refused.Denial)}
 		}
 		f.Message = fmt.Sprintf("denied: %s through %q: %s", refused.Denial.Operation, refused.Denial.Binding, refused.Denial.Reason)
+		if above := (*lifecycle.CeilingError)(nil); errors.As(err, &above) {
+			f.Message = abi.PrintableCut(above.Error(), maxMessage)
+			for i := range f.Denied {
+				f.Denied[i].Permission = "" // the manifest has it already, and only the operator can do something
+			}
+		}
 	case errors.As(err, &limit):
 		f.Kind, f.Limit, f.Value = "limit", limit.Limit, limit.Value
 	case errors.As(err, &guest):

@@ -81,13 +81,20 @@ func (r *request) answered(ctx context.Context) (*sdk.CallToolResult, error) {
 // decide does what a person said. Whoever calls has made sure that a person was asked.
 func (r *request) decide(ctx context.Context, q question, said *sdk.ElicitResult) (*sdk.CallToolResult, error) {
 	client := r.person()
-	if client == "" || said == nil || said.Action != "accept" || said.Content[questionName] != true {
-		q.out.Message = "Your user did not approve it now. " + q.out.Message
+	d := lifecycle.Decision{
+		Release: q.out.Release, Digest: q.out.Digest, By: "user:" + cmp.Or(r.viewer.User, extension.Local), Via: "elicitation:" + client,
+	}
+	var release lifecycle.Release
+	var err error
+	switch {
+	case client != "" && said != nil && said.Action == "accept" && said.Content[questionName] == true:
+		release, err = r.options.Manager.Approve(ctx, d)
+	case client != "" && said != nil && said.Action == "decline":
+		release, err = r.options.Manager.Deny(ctx, d)
+	default: // also a form that was sent as it was shown
+		q.out.Message = "Your user did not decide now. " + q.out.Message
 		return r.answer(q.out)
 	}
-	release, err := r.options.Manager.Approve(ctx, lifecycle.Decision{
-		Release: q.out.Release, Digest: q.out.Digest, By: "user:" + cmp.Or(r.viewer.User, extension.Local), Via: "elicitation:" + client,
-	})
 	if err != nil {
 		return nil, err
 	}

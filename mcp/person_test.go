@@ -24,10 +24,10 @@ func TestPerson(t *testing.T) {
 		state        string
 	}{
 		{"yes", "editor", yes, true, "active"},
-		{"no", "editor", &sdk.ElicitResult{Action: "decline"}, true, "pending"},
+		{"no", "editor", &sdk.ElicitResult{Action: "decline"}, true, "denied"},
 		{"gone", "editor", &sdk.ElicitResult{Action: "cancel"}, true, "pending"},
 		{"accepted without a tick", "editor", &sdk.ElicitResult{Action: "accept", Content: object{"approve": false}}, true, "pending"},
-		{"declined with a tick", "editor", &sdk.ElicitResult{Action: "decline", Content: object{"approve": true}}, true, "pending"},
+		{"declined with a tick", "editor", &sdk.ElicitResult{Action: "decline", Content: object{"approve": true}}, true, "denied"},
 		{"another client", "Editor", yes, false, "pending"},
 		{"a client that cannot ask", "editor", nil, false, "pending"},
 	} {

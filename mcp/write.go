@@ -221,7 +221,11 @@ func (o *writeOutput) say() {
 		o.Message = strings.Join(names, ", ") + " can be called now."
 		return
 	}
-	o.Message = fmt.Sprintf("It is built and waits for a person, as it asks for more than the policy approves by itself. Tell your user to decide about request %d, with `stile ext approve %d` or on the page of `stile serve`; "+
+	if o.State == string(lifecycle.Denied) {
+		o.Message = "Your user refused it. Do not ask for the same again; ask your user what would be all right."
+		return
+	}
+	o.Message = fmt.Sprintf("It is built and waits for a person: the policy leaves it to one. Tell your user to decide about request %d, with `stile ext approve %d` or on the page of `stile serve`; "+
 		"no tool that you can call approves it. A version that is active already serves meanwhile.", o.Release, o.Release)
 }
 

@@ -53,7 +53,7 @@ func (c *extCall) Run(ctx context.Context, s *streams) (err error) {
 		return e.unknown(ctx, viewer, c.Tool, err)
 	}
 	if err != nil {
-		return e.ceiling(ctx, viewer, c.Tool, err)
+		return err
 	}
 	_, err = fmt.Fprintf(s.out, "%s\n", escape(result.Output))
 	return err

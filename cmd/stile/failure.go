@@ -8,6 +8,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/secret"
@@ -128,9 +129,9 @@ func explain(err error) failure {
 			f.Bind = bound.remedy(d)
 		}
 		f.Message = fmt.Sprintf("denied: %s through %q: %s", d.Operation, d.Binding, d.Reason)
-		if above := (*ceilingError)(nil); errors.As(err, &above) {
+		if above := (*lifecycle.CeilingError)(nil); errors.As(err, &above) {
 			f.Denial.Remedy = "" // the manifest has it already
-			f.Message += "; the manifest asks for it, and the ceiling in policy.json cuts: " + strings.Join(above.cut.Lines, "; ")
+			f.Message = abi.Printable(above.Error())
 		}
 	case errors.As(err, &limit):
 		f.Kind, f.Limit, f.Value, f.Claimed = kindLimit, limit.Limit, limit.Value, limit.Claimed

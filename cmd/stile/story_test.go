@@ -101,8 +101,10 @@ export default extension({ tools: {
 		t.Fatalf("what asks for a host is %s before a person said yes", state)
 	}
 	approve(release, digest)
-	h.eventually(func() bool { return offers("api_get") })
 	says(t, session, "api_get", `"api.example.test/quick 1.0.0"`)
+	if !offers("api_get") {
+		t.Error("what can be called is not listed")
+	}
 
 	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -62,6 +63,40 @@ func (e *BrokenError) Error() string {
 	return fmt.Sprintf("the tool %s failed %d times in a row and rests until %s", e.Tool, e.Failures, e.Until.UTC().Format(time.RFC3339))
 }
 
+// CeilingError is a denial of what the manifest asks for and the ceiling of the policy takes away.
+type CeilingError struct {
+	Denied *host.DeniedError
+	Cut    extension.Change
+}
+
+// Error implements error.
+func (e *CeilingError) Error() string {
+	d := e.Denied.Denial
+	return fmt.Sprintf("denied: %s through %q: %s; the manifest asks for it, and the ceiling in policy.json cuts: %s", d.Operation, d.Binding, d.Reason, strings.Join(e.Cut.Lines, "; "))
+}
+
+// Unwrap returns the denial.
+func (e *CeilingError) Unwrap() error { return e.Denied }
+
+// ceiling finds out whether it was the ceiling that denied err.
+func (m *Manager) ceiling(a *active, err error) error {
+	denied, ok := errors.AsType[*host.DeniedError](err)
+	if !ok {
+		return err
+	}
+	asked := a.manifest.Bindings
+	_, cuts := m.Policy().Limit(asked)
+	for _, cut := range cuts {
+		whole := cut.What == extension.Removed && cut.Binding == denied.Denial.Binding
+		remedy, ok := extension.ParseRemedy(cut.Binding, denied.Denial.Remedy)
+		of := slices.IndexFunc(asked, func(b extension.Binding) bool { return b.Name == cut.Binding })
+		if whole || ok && of >= 0 && extension.Covers(asked[of:of+1], []extension.Binding{remedy}) {
+			return &CeilingError{denied, cut}
+		}
+	}
+	return err
+}
+
 // offer is a tool of an active release under its full name.
 type offer struct {
 	release *active
@@ -101,7 +136,7 @@ func (m *Manager) find(v Viewer, tool string) (offer, bool) {
 }
 
 // Call calls a tool. Beside the errors of host.Component.Do there are *[UnknownToolError], *[RevokedError], *[QuarantinedError],
-// *[BrokenError] and [ErrClosed].
+// *[BrokenError] and [ErrClosed]; a denial may be a *[CeilingError].
 func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
 	if err := m.enter(); err != nil {
 		return host.Result{}, err
@@ -169,6 +204,7 @@ func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Comp
 	if a.ctx.Err() != nil {
 		result, err = host.Result{}, a.cause()
 	}
+	err = m.ceiling(a, err)
 	m.ledger.add(ctx, used{
 		scope: a.scope.String(), extension: a.manifest.Name, tool: o.tool.Name, digest: a.digest,
 		started: start, took: time.Since(began), outcome: outcome(err), message: message(err), by: cmp.Or(c.By, c.Viewer.String()), via: c.Via,

@@ -134,6 +134,9 @@ func (m *Manager) Changed() <-chan struct{} {
 	return m.changed
 }
 
+// Refresh has what another process changed be seen now, and not a tenth of a second later.
+func (m *Manager) Refresh(ctx context.Context) error { return m.refresh(ctx) }
+
 // Policy returns the operator's policy.
 func (m *Manager) Policy() *policy.Policy { return m.policy.Load() }
 
