@@ -233,7 +233,7 @@ func wholeDigest(ctx context.Context, c *sqlite.Conn, start string) (digest stri
 type Stats struct {
 	// Calls are all, and Failures those that failed by the tool's own doing: a call with bad input is none, nor one that was given up.
 	Calls, Failures int64
-	// P50 and P95 are of its last calls, at most 1,000.
+	// P50 and P95 are the durations of its last calls, at most 1,000, that so many percent took at most: of few calls P95 is the longest.
 	P50, P95  time.Duration
 	LastUsed  time.Time // zero when it never was
 	LastError string    // of the last failure
@@ -277,10 +277,10 @@ func stats(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name, too
 	}
 	if len(took) > 0 {
 		slices.Sort(took)
-		at := func(part float64) time.Duration {
-			return time.Duration(took[int(part*float64(len(took)-1))]) * time.Microsecond
+		at := func(percent int) time.Duration {
+			return time.Duration(took[(percent*len(took)+99)/100-1]) * time.Microsecond
 		}
-		s.P50, s.P95 = at(0.5), at(0.95)
+		s.P50, s.P95 = at(50), at(95)
 	}
 	return s, nil
 }
