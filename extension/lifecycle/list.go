@@ -298,7 +298,8 @@ type Found struct {
 
 var words = regexp.MustCompile(`[\p{L}\p{N}]+`)
 
-// Search finds active tools by the words of a query, in names, tags and descriptions, the best first: at most limit.
+// Search finds the tools that a viewer can call by the words of a query, in names, tags and descriptions, the best first: at most limit.
+// A tool that one of a narrower scope shadows is not among them.
 func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int) (found []Found, err error) {
 	terms := words.FindAllString(strings.ToLower(query), 32)
 	if len(terms) == 0 {
@@ -309,7 +310,10 @@ func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int)
 	}
 	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
 		const search = `SELECT full_name, tags, description, scope, name, -bm25(tool_text, 4.0, 2.0, 1.0) FROM tool_text JOIN release ON release.id = tool_text.release
-			WHERE tool_text MATCH ? AND state = 'active' AND quarantine = '' AND scope IN (?, ?, ?) ORDER BY 6 DESC LIMIT ?`
+			WHERE tool_text MATCH ?1 AND state = 'active' AND quarantine = '' AND scope IN (?2, ?3, ?4) AND NOT EXISTS
+				(SELECT 1 FROM tool JOIN release AS narrower ON narrower.id = tool.release WHERE tool.full_name = tool_text.full_name AND narrower.state = 'active'
+				AND (narrower.scope = ?2 AND release.scope != ?2 OR narrower.scope = ?3 AND release.scope = ?4))
+			ORDER BY 6 DESC LIMIT ?5`
 		var scopes [3]string
 		for i, s := range v.scopes() {
 			scopes[i] = s.String()
