@@ -386,3 +386,23 @@ func TestRequestsOfTwoAuthors(t *testing.T) {
 		t.Errorf("the audit log has %v, want %v", kinds, want)
 	}
 }
+
+// What a person took back no policy approves, in whatever order the versions were asked for and approved.
+func TestRevokedInAnotherOrder(t *testing.T) {
+	m := newHome(t).open()
+	ask := func(author, value string) Release {
+		t.Helper()
+		d := draft("notes", value, `{"network": ["example.com"]}`)
+		d.Author = author
+		return write(t, m, d).Release
+	}
+	first, second := ask("agent:a", "1"), ask("agent:b", "2")
+	approve(t, m, second)
+	approve(t, m, first)
+	if r, err := m.Revoke(t.Context(), own, "notes", person); err != nil || r.ID != first.ID {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if r := write(t, m, draft("notes", "3", "")).Release; r.State != Pending {
+		t.Errorf("it is %s by %s %s", r.State, r.By, r.Line)
+	}
+}

@@ -127,8 +127,8 @@ func (b *build) commit(ctx context.Context) error {
 // refusedBefore reports whether a person said no to these bytes, or took the extension back and approved nothing of it since: then no
 // policy approves it.
 func refusedBefore(ctx context.Context, c *sqlite.Conn, r Release) (refused bool, err error) {
-	const query = `SELECT EXISTS (SELECT 1 FROM release WHERE scope = ?1 AND name = ?2 AND (state IN ('denied', 'revoked') AND digest = ?3 OR state = 'revoked' AND id >
-		(SELECT coalesce(max(id), 0) FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('active', 'superseded') AND decider != 'policy')))`
+	const query = `SELECT EXISTS (SELECT 1 FROM release WHERE scope = ?1 AND name = ?2 AND (state IN ('denied', 'revoked') AND digest = ?3 OR state = 'revoked' AND decided >=
+		(SELECT coalesce(max(decided), 0) FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('active', 'superseded') AND decider != 'policy')))`
 	err = c.Row(ctx, query, r.Scope.String(), r.Name, r.Digest).Scan(&refused)
 	return refused, err
 }
