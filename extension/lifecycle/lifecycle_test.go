@@ -237,6 +237,28 @@ func TestRevokedWhileOneWaits(t *testing.T) {
 	}
 }
 
+// Who asks for what is not there any more is told what became of it.
+func TestFindSaysWhatBecameOfIt(t *testing.T) {
+	m := newHome(t).open()
+	asked := write(t, m, draft("answer", "1", `{"network": ["example.com"]}`)).Release
+	d := person
+	d.Release, d.Digest, d.Reason = asked.ID, asked.Digest, "ask for one host only"
+	if _, err := m.Deny(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		viewer Viewer
+		want   string
+	}{
+		{agent, "there is no extension answer: request 1 (version " + asked.Digest[:12] + ") was denied by user:tom: ask for one host only"},
+		{Viewer{Agent: "b"}, "there is no extension answer"},
+	} {
+		if _, err := m.Find(t.Context(), tt.viewer, "answer"); !errors.As(err, new(*NotFoundError)) || err.Error() != tt.want {
+			t.Errorf("%+v: got %v", tt.viewer, err)
+		}
+	}
+}
+
 // What asks for more waits for a person, who decides about the bytes that were shown; an update that asks for more waits while the
 // old version serves.
 func TestApproval(t *testing.T) {

@@ -155,7 +155,8 @@ func (m *Manager) Release(ctx context.Context, id int64) (r Release, err error) 
 	return r, err
 }
 
-// Find returns the release of an extension in the narrowest scope that the viewer sees: the active one, or else the pending one.
+// Find returns the release of an extension in the narrowest scope that the viewer sees: the active one, or else the pending one. The
+// error of one that is neither any more says what became of it.
 func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		for _, state := range []State{Active, Pending} {
@@ -167,9 +168,28 @@ func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, e
 				}
 			}
 		}
-		return &NotFoundError{"extension " + name}
+		return missing(ctx, c, v, name)
 	})
 	return r, err
+}
+
+// missing is why no release of an extension is active or pending, as far as the history of the viewer's scopes says it.
+func missing(ctx context.Context, c *sqlite.Conn, v Viewer, name string) error {
+	for _, scope := range v.scopes() {
+		const last = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? ORDER BY decided DESC, state = 'revoked' DESC, id DESC LIMIT 1"
+		r, err := scanRelease(c.Row(ctx, last, scope.String(), name).Scan)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		what := fmt.Sprintf("extension %s: request %d (version %s) was %s by %s", name, r.ID, r.Digest[:min(12, len(r.Digest))], r.State, r.By)
+		if r.Reason != "" {
+			what += ": " + r.Reason
+		}
+		return &NotFoundError{what}
+	}
+	return &NotFoundError{"extension " + name}
 }
 
 // FindVersion returns the last release of a version of an extension in the narrowest scope that the viewer sees and that ever had it,
