@@ -70,7 +70,7 @@ func TestHostileGuests(t *testing.T) {
 		{"polls a list out of bounds", guest{uses: "poll", call: `(call $poll (i32.const 0) (i32.const 0x7fffffff) (i32.const 256)) ` + returns}, "out of bounds", nil},
 		{"polls forged handles", guest{uses: "poll", call: `(call $poll (i32.const 4096) (i32.const 1000) (i32.const 256)) ` + returns}, "handle index", nil},
 		{"waits for ever", guest{uses: "open never block", call: `(call $block (call $never (local.get $box))) ` + returns}, "limit reached: wall", new(*host.LimitError)},
-		{"waits for more than it may", guest{uses: "open never", call: `(loop $l (drop (call $never (local.get $box))) (br $l)) unreachable`}, "limit reached: pending (4)", new(*host.LimitError)},
+		{"waits for more than it may", guest{uses: "open never", call: `(loop $l (drop (call $never (local.get $box))) (br $l)) unreachable`}, "limit reached: pending (4): operations that a call waits for at one time", new(*host.LimitError)},
 		{"loops for ever", guest{call: `(loop $l (br $l)) unreachable`}, "limit reached: cpu (200ms)", new(*host.LimitError)},
 		{"loops for ever in describe", guest{describe: `(loop $l (br $l)) unreachable`}, "limit reached: cpu (200ms)", new(*host.LimitError)},
 		{"recurses for ever", guest{more: `(func $deep (call $deep))`, call: `(call $deep) unreachable`}, "limit reached: stack", new(*host.LimitError)},
@@ -137,6 +137,9 @@ func TestHostileGuests(t *testing.T) {
 			}
 			if !errors.As(err, c.like) {
 				t.Errorf("got a %T", err)
+			}
+			if errors.As(err, new(*host.LimitError)) && !strings.HasPrefix(strings.TrimPrefix(err.Error(), "describe: "), "limit reached: ") {
+				t.Errorf("got %v: what the host did meanwhile says nothing", err)
 			}
 		})
 	}

@@ -62,7 +62,7 @@ func TestHostileSchemas(t *testing.T) {
 		{"the largest numbers", `{"maximum":1e400}`, `-9e+400`, ""},
 		{"a minimum too large", `{"minimum":1e99999999}`, `1`, "input schema: /minimum: " + huge},
 		{"a constant too large", `{"enum":[1,1e999999]}`, `1`, "input schema: /enum/1: " + huge},
-		{"a multiple of nothing", `{"multipleOf":0}`, `1`, "not valid against metaschema"},
+		{"a multiple of nothing", `{"multipleOf":0}`, `1`, "input schema: /multipleOf: got 0, want more than 0"},
 		{"doubling references", doubling(40), `{}`, "more than 10000 subschemas for one value"},
 		{"a few doubling references", doubling(10), `{}`, ""},
 		{"a circle", `{"allOf":[{"$ref":"#"},{"$ref":"#"}]}`, `{}`, "leads back to itself for the same value"},
@@ -97,6 +97,32 @@ func TestHostileSchemas(t *testing.T) {
 			}
 			if !errors.As(err, new(*host.InputError)) && !errors.As(err, new(*host.DefinitionError)) {
 				t.Errorf("got a %T", err)
+			}
+		})
+	}
+}
+
+// TestSchemaErrors has schemas that their author can mend by what the error says: of which tool, where, what and how.
+func TestSchemaErrors(t *testing.T) {
+	h := newHost(t, host.Options{})
+	const types = `want one of "array", "boolean", "integer", "null", "number", "object", "string"`
+	for _, c := range []struct{ name, schema, want string }{
+		{"a type that is none", `{"properties":{"a":{"type":"strng"}}}`, `/properties/a/type: got "strng", ` + types},
+		{"one of types that is none", `{"type":["string","nul"]}`, `/type/1: got "nul", ` + types},
+		{"of an older draft", `{"$schema":"http://json-schema.org/draft-07/schema#","items":{"type":"strng"}}`, `/items/type: got "strng", ` + types},
+		{"a lookahead", `{"properties":{"a":{"pattern":"(?=x)y"}}}`, `/properties/a/pattern: the pattern "(?=x)y" is not valid: invalid or unsupported Perl syntax: "(?="; patterns are RE2, which has no lookahead, lookbehind or backreference`},
+		{"a lookahead in a name", `{"patternProperties":{"(?!x)":{}}}`, `/patternProperties/(?!x): the pattern "(?!x)" is not valid: invalid or unsupported Perl syntax: "(?!"; patterns are RE2, which has no lookahead, lookbehind or backreference`},
+		{"a type in the place of a schema", `{"properties":{"b":"string","a":1}}`, `/properties/a: got number, want boolean or object: a schema, as in {"type": "string"}; /properties/b: got string, want boolean or object: a schema, as in {"type": "string"}`},
+		{"required in a property", `{"properties":{"a":{"required":true}}}`, `/properties/a/required: got boolean, want array: the names of properties, as in {"properties": {"a": {}}, "required": ["a"]}`},
+		{"no schema", `[]`, `the whole: got array, want boolean or object: a schema, as in {"type": "string"}`},
+		{"a definition that is missing", `{"$ref":"#/$defs/a"}`, `$ref "#/$defs/a" leads to nothing in the schema`},
+		{"an anchor that is missing", `{"$ref":"#a"}`, `$ref "#a" leads to nothing in the schema: no part of it has that $anchor`},
+		{"another schema", `{"$ref":"https://example.com/a"}`, `"https://example.com/a" is not fetched: write what a $ref needs under "$defs" and refer to "#/$defs/NAME", and leave out a $schema that is not json-schema.org's`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := describes(c.schema).load(t, h).Tools(t.Context())
+			if want := `tool "t": input schema: ` + c.want; !errors.As(err, new(*host.DefinitionError)) || err.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
 			}
 		})
 	}

@@ -263,7 +263,7 @@ var pollOperations = map[string]func(c *call, args []abi.Value) (abi.Value, erro
 			return nil, &TrapError{Reason: "poll of an empty list"}
 		}
 		if len(list) > c.limits.Pending {
-			return nil, exceeded("pending", strconv.Itoa(c.limits.Pending))
+			return nil, c.crowded()
 		}
 		pollables := make([]*handle, len(list))
 		for i, v := range list {
@@ -278,6 +278,11 @@ var pollOperations = map[string]func(c *call, args []abi.Value) (abi.Value, erro
 		}
 		return ready, nil
 	},
+}
+
+// crowded is the error of a call that waits for too much.
+func (c *call) crowded() *LimitError {
+	return &LimitError{Limit: "pending", Value: strconv.Itoa(c.limits.Pending), Detail: "operations that a call waits for at one time"}
 }
 
 func (c *call) pollable(rep abi.Value) (*handle, error) {

@@ -318,7 +318,11 @@ func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 		}
 	}
 	err = c.denied(self.binding, err)
-	return m.Encode(result, err, scope)
+	value, err := m.Encode(result, err, scope)
+	if limit, ok := errors.AsType[*LimitError](err); ok {
+		return nil, limit // reached by a handle in the result: where in it does not matter
+	}
+	return value, err
 }
 
 // denied completes a denial with what only the host knows, and keeps it as this call's record of it.

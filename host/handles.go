@@ -164,14 +164,15 @@ func (s scoped) Add(r *abi.Resource, v any) (abi.Rep, error) {
 	if _, ok := v.(abi.Pollable); !ok {
 		h.implementation, err = c.host.implementation(r, v)
 	} else if c.handles.pending >= c.limits.Pending {
-		err = exceeded("pending", strconv.Itoa(c.limits.Pending))
+		err = c.crowded()
 	}
 	var rep abi.Rep
 	if err == nil {
 		rep, err = c.handles.add(h)
 	}
 	if err != nil {
-		return 0, errors.Join(err, h.close())
+		c.faults = append(c.faults, h.close())
+		return 0, err
 	}
 	return rep, nil
 }

@@ -87,17 +87,16 @@ func (c *compiler) compile(text string) (*schema, error) {
 	if !outlined(document, 0, 0, &outline) {
 		return nil, errors.New("nested too deep, or too many subschemas")
 	}
-	const location = "schema:///input"
 	library := jsonschema.NewCompiler()
 	library.DefaultDraft(jsonschema.Draft2020)
 	library.UseLoader(noLoader{})
 	library.UseRegexpEngine(c.pattern)
-	if err := library.AddResource(location, document); err != nil {
-		return nil, err
+	if err := library.AddResource(schemaLocation, document); err != nil {
+		return nil, schemaError(err)
 	}
-	root, err := library.Compile(location)
+	root, err := library.Compile(schemaLocation)
 	if err != nil {
-		return nil, err
+		return nil, schemaError(err)
 	}
 	s := &schema{root, map[*jsonschema.Schema]*node{}}
 	if err := s.measure(); err != nil {

@@ -40,7 +40,7 @@ func Open(file string, keep ...string) (Source, io.Closer, error) {
 	}
 	info, err := tree.Stat(tree.entry)
 	if link, noLink := tree.root.Lstat(tree.entry); err != nil && noLink == nil && link.Mode()&fs.ModeSymlink != 0 {
-		err = fmt.Errorf("%s is a link out of its folder, or to a hidden name: name the file that it leads to: %w", file, reason(err))
+		err = fmt.Errorf("%s is a link out of its folder, to a hidden name or to nothing: name the file that it leads to", file)
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a file", file)
@@ -109,8 +109,10 @@ func (t *sourceTree) Stat(name string) (fs.FileInfo, error) {
 // admit refuses a file that exists and is not in the tree. Both names of a file count, the one it is asked for by and the
 // one it has when all links are followed, so that no link is a way around.
 func (t *sourceTree) admit(operation, name string) error {
-	if _, err := fs.Stat(t.root.FS(), name); err != nil {
-		return err // it is missing, or a link leads out of the folder
+	if _, err := fs.Stat(t.root.FS(), name); err != nil && strings.HasSuffix(err.Error(), "path escapes from parent") {
+		return &refusedError{reason: fmt.Sprintf("%q is a link out of the folder of the extension, or behind one", name)}
+	} else if err != nil {
+		return err
 	}
 	target, err := filepath.EvalSymlinks(filepath.Join(t.dir, filepath.FromSlash(name)))
 	if err != nil {

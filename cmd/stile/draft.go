@@ -123,8 +123,10 @@ func readFolder(dir, manifest string, keep []string) (files map[string][]byte, e
 		}
 		info, err := fs.Stat(tree, name)
 		switch {
+		case err != nil && entry.Type()&fs.ModeSymlink != 0:
+			return fmt.Errorf("%s: no link may lead out of the folder, to a hidden name or to nothing: put a copy of the file there", filepath.Join(dir, name))
 		case err != nil:
-			return fmt.Errorf("%w: no link may lead out of the folder, or to a hidden name", err)
+			return err
 		case !info.Mode().IsRegular():
 			return fmt.Errorf("%s is not a file", filepath.Join(dir, name))
 		case skip != nil && os.SameFile(info, skip):

@@ -204,7 +204,7 @@ type extRevoke struct {
 
 // Help implements kong.HelpProvider.
 func (*extRevoke) Help() string {
-	return `Calls under way end, in other processes too, and what their handles stand for is closed. What waits for approval under this name is refused. The versions stay in the history, but no rollback brings a revoked one back.
+	return `Calls under way end, in other processes too, and what their handles stand for is closed. What waits for approval under this name is denied. The versions stay in the history, but no rollback brings a revoked one back.
 
 Examples:
 

@@ -21,7 +21,7 @@ type extList struct {
 
 // Help implements kong.HelpProvider.
 func (*extList) Help() string {
-	return `It lists what the scope sees: its own extensions and those of wider scopes. What waits for approval is listed for all scopes, whatever its tags.
+	return `It lists what the scope sees: its own extensions and those of wider scopes. Where two have a tool of one name, that of the narrower scope is called, and the state of the other says what hides it. What waits for approval is listed for all scopes, whatever its tags.
 
 Examples:
 
@@ -120,9 +120,32 @@ func stateText(e lifecycle.Extension) string {
 	case e.Active.Quarantine != "":
 		return "in quarantine: " + line(e.Active.Quarantine, 200)
 	case e.Pending != nil:
-		return "active, another version waits"
+		return "active, another version waits" + hiddenText(e.Tools)
 	default:
-		return "active"
+		return "active" + hiddenText(e.Tools)
+	}
+}
+
+// hiddenText says which scopes' tools are called in the place of these.
+func hiddenText(tools []lifecycle.ToolState) string {
+	var hidden int
+	var by []string
+	for _, t := range tools {
+		if t.ShadowedBy == nil {
+			continue
+		}
+		hidden++
+		if scope := t.ShadowedBy.String(); !slices.Contains(by, scope) {
+			by = append(by, scope)
+		}
+	}
+	switch {
+	case hidden == 0:
+		return ""
+	case hidden < len(tools):
+		return fmt.Sprintf(", %d of %d tools hidden by %s", hidden, len(tools), strings.Join(by, " and "))
+	default:
+		return ", hidden by " + strings.Join(by, " and ")
 	}
 }
 

@@ -77,7 +77,12 @@ func (e *extensions) whyMissing(ctx context.Context, v lifecycle.Viewer, name st
 	}
 	for _, scope := range seen {
 		if all, err := e.History(ctx, scope, name); err == nil {
-			last := slices.MaxFunc(all, func(a, b lifecycle.Release) int { return a.Decided.Compare(b.Decided) })
+			last := slices.MaxFunc(all, func(a, b lifecycle.Release) int {
+				if at := a.Decided.Compare(b.Decided); at != 0 || a.State != lifecycle.Revoked {
+					return at
+				}
+				return 1 // what waited was denied at the same time, and says less
+			})
 			return fmt.Sprintf("; %s %s in scope %s", name, endedText(last), scope)
 		}
 	}

@@ -19,7 +19,7 @@ type extSearch struct {
 
 // Help implements kong.HelpProvider.
 func (*extSearch) Help() string {
-	return `It finds tools that can be called, the best first.
+	return `It finds tools that can be called, the best first. A tool that one of a narrower scope hides is not among them: stile ext list shows it.
 
 Examples:
 

@@ -176,7 +176,7 @@ func TestDeriveImports(t *testing.T) {
 		t.Fatalf("%v\n%s\nwant\n%s", err, d.Tools[0].InputSchema, want)
 	}
 	for _, tt := range []struct{ entry, name, text, want string }{
-		{"import { A } from './b'\nexport function f(a: A) {}", "c.ts", "", `a.ts:1:10: "./b" may be 0 files`},
+		{"import { A } from './b'\nexport function f(a: A) {}", "c.ts", "", `a.ts:1:10: "./b" is no file of the extension`},
 		{"import { A } from './b'\nexport function f(a: A) {}", "b.js", "export const A = 1", `a.ts:1:10: "b.js" is not TypeScript`},
 		{"import { A } from './b.js'\nexport function f(a: A) {}", "b.tsx", "export type B = 1", `a.ts:1:10: "b.tsx" declares and exports no type "A"`},
 		{"import { A } from './b'\nexport function f(a: A) {}", "b.ts", "type A = 1", `a.ts:1:10: "b.ts" declares and exports no type "A"`},
@@ -184,7 +184,7 @@ func TestDeriveImports(t *testing.T) {
 		{"import { A } from './b'\nexport function f(a: A) {}", "b.ts", "export type A = 1; x = {} /1/ 2", `b.ts:1:27: from here on`},
 		{"import { A } from './b'\nexport function f(a: A) {}", "b.ts", "export type A = B", `b.ts:1:17: "B" is not declared`},
 		{"import { A } from './b'\nexport function f(a: A) {}", "b.ts", "export type A = 1; declare module './b' { }", `b.ts:1:20: from here on`},
-		{"import { A } from '../b'\nexport function f(a: A) {}", "b.ts", "export type A = 1", `a.ts:1:10: "../b" may be 0 files`},
+		{"import { A } from '../b'\nexport function f(a: A) {}", "b.ts", "export type A = 1", `a.ts:1:10: "../b" is no file of the extension`},
 		{"import { A } from 'b'\nexport function f(a: A) {}", "b.ts", "export type A = 1", `a.ts:1:10: the types of the package "b" are not read`},
 		{"import A from './b'\nexport function f(a: A) {}", "b.ts", "export default interface A {}", `a.ts:1:8: a type that is not imported by its name`},
 		{"import * as A from './b'\nexport function f(a: A.B) {}", "b.ts", "export type B = 1", `a.ts:1:13: a type that is not imported by its name`},

@@ -141,7 +141,10 @@ func (f *files) imported(t *typ, i imported) (*declaration, *extension.Problem) 
 			}
 		}
 	}
-	if len(found) != 1 {
+	if len(found) == 0 {
+		return refuse(quote(i.from)+" is no file of the extension", "the name of a file that is there, with its ending, or the type in this file")
+	}
+	if len(found) > 1 {
 		return refuse(fmt.Sprintf("%s may be %d files", quote(i.from), len(found)), "the name of one file of the extension, with its ending")
 	}
 	other, err := f.read(found[0], maxDerived)

@@ -131,7 +131,8 @@ func (m *Manager) reload(ctx context.Context) error {
 		}
 		for _, a := range gone {
 			var reason string
-			const taken = "SELECT reason FROM release WHERE scope = ? AND name = ? AND id >= ? AND state IN ('revoked', 'removed') ORDER BY id LIMIT 1"
+			const taken = `SELECT reason FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('revoked', 'removed') AND
+				(id >= ?3 OR decided >= (SELECT decided FROM release WHERE id = ?3)) ORDER BY decided LIMIT 1`
 			switch err := c.Row(ctx, taken, a.scope.String(), a.manifest.Name, a.id).Scan(&reason); {
 			case err == nil:
 				ended[a] = &RevokedError{Extension: a.manifest.Name, Reason: reason}

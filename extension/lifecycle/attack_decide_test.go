@@ -384,7 +384,7 @@ func TestRequestsOfTwoAuthors(t *testing.T) {
 		kinds[e.Kind]++
 	}
 	delete(kinds, "call")
-	if want := map[string]int{"write": 3, "withdraw": 1, "approve": 1, "revoke": 2}; !maps.Equal(want, kinds) {
+	if want := map[string]int{"write": 3, "withdraw": 1, "approve": 1, "revoke": 1, "deny": 1}; !maps.Equal(want, kinds) {
 		t.Errorf("the audit log has %v, want %v", kinds, want)
 	}
 }
@@ -435,5 +435,25 @@ export default extension({ tools: {
 	says(t, m, "notes_get", `"none"`)
 	if w := write(t, m, draft("other", "1", `{"kv": true}`)); w.Release.State != Pending {
 		t.Errorf("it is %s", w.Release.State)
+	}
+}
+
+// What a person took back no policy approves, in whatever order the versions were asked for and approved.
+func TestRevokedInAnotherOrder(t *testing.T) {
+	m := newHome(t).open()
+	ask := func(author, value string) Release {
+		t.Helper()
+		d := draft("notes", value, `{"network": ["example.com"]}`)
+		d.Author = author
+		return write(t, m, d).Release
+	}
+	first, second := ask("agent:a", "1"), ask("agent:b", "2")
+	approve(t, m, second)
+	approve(t, m, first)
+	if r, err := m.Revoke(t.Context(), own, "notes", person); err != nil || r.ID != first.ID {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if r := write(t, m, draft("notes", "3", "")).Release; r.State != Pending {
+		t.Errorf("it is %s by %s %s", r.State, r.By, r.Line)
 	}
 }

@@ -54,6 +54,28 @@ func TestRevokeEndsCallsOfEarlierVersions(t *testing.T) {
 	}
 }
 
+// A revocation ends the calls of a superseded version also where the one in its place had been asked for before it.
+func TestRevokeEndsCallsInAnotherOrder(t *testing.T) {
+	m := newHome(t).open()
+	first, second := holding(1), holding(2)
+	for _, d := range []*Draft{&first, &second} {
+		d.Scope = extension.Scope{Kind: extension.Shared}
+	}
+	second.Author = "agent:b"
+	asked := write(t, m, first).Release
+	approve(t, m, write(t, m, second).Release)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	ended := begins(t, m, ctx, "slow_get")
+	approve(t, m, asked)
+	if _, err := m.Revoke(t.Context(), asked.Scope, "slow", person); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.As(err, new(*RevokedError)) {
+		t.Errorf("got %v, want a RevokedError", err)
+	}
+}
+
 // Close waits for calls of a version that was superseded; later calls are refused.
 func TestCloseWaitsForCallsOfEarlierVersions(t *testing.T) {
 	m := newHome(t).open()

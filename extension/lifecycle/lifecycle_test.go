@@ -213,6 +213,52 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// What waited when its extension was revoked was never active: it is denied, and the active one alone revoked.
+func TestRevokedWhileOneWaits(t *testing.T) {
+	m := newHome(t).open()
+	first := write(t, m, draft("answer", "1", ""))
+	waits := write(t, m, draft("answer", "2", `{"network": ["example.com"]}`))
+	d := person
+	d.Reason = "too much"
+	r, err := m.Revoke(t.Context(), own, "answer", d)
+	if err != nil || r.ID != first.Release.ID || r.State != Revoked || r.Line != "" {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	history, err := m.History(t.Context(), own, "answer")
+	if err != nil || len(history) != 2 || history[0].State != Denied || history[0].Reason != "too much" || history[1].State != Revoked {
+		t.Errorf("got %+v, %v", history, err)
+	}
+	var state *StateError
+	if _, err := m.Rollback(t.Context(), own, "answer", first.Version.Digest, d); !errors.As(err, &state) || state.Release != first.Release.ID {
+		t.Errorf("got %v", err)
+	}
+	if _, err := m.Rollback(t.Context(), own, "answer", waits.Version.Digest, d); !errors.As(err, new(*NotFoundError)) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Who asks for what is not there any more is told what became of it.
+func TestFindSaysWhatBecameOfIt(t *testing.T) {
+	m := newHome(t).open()
+	asked := write(t, m, draft("answer", "1", `{"network": ["example.com"]}`)).Release
+	d := person
+	d.Release, d.Digest, d.Reason = asked.ID, asked.Digest, "ask for one host only"
+	if _, err := m.Deny(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		viewer Viewer
+		want   string
+	}{
+		{agent, "there is no extension answer: request 1 (version " + asked.Digest[:12] + ") was denied by user:tom: ask for one host only"},
+		{Viewer{Agent: "b"}, "there is no extension answer"},
+	} {
+		if _, err := m.Find(t.Context(), tt.viewer, "answer"); !errors.As(err, new(*NotFoundError)) || err.Error() != tt.want {
+			t.Errorf("%+v: got %v", tt.viewer, err)
+		}
+	}
+}
+
 // What asks for more waits for a person, who decides about the bytes that were shown; an update that asks for more waits while the
 // old version serves.
 func TestApproval(t *testing.T) {

@@ -155,7 +155,8 @@ func (m *Manager) Release(ctx context.Context, id int64) (r Release, err error) 
 	return r, err
 }
 
-// Find returns the release of an extension in the narrowest scope that the viewer sees: the active one, or else the pending one.
+// Find returns the release of an extension in the narrowest scope that the viewer sees: the active one, or else the pending one. The
+// error of one that is neither any more says what became of it.
 func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		for _, state := range []State{Active, Pending} {
@@ -167,9 +168,28 @@ func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, e
 				}
 			}
 		}
-		return &NotFoundError{"extension " + name}
+		return missing(ctx, c, v, name)
 	})
 	return r, err
+}
+
+// missing is why no release of an extension is active or pending, as far as the history of the viewer's scopes says it.
+func missing(ctx context.Context, c *sqlite.Conn, v Viewer, name string) error {
+	for _, scope := range v.scopes() {
+		const last = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? ORDER BY decided DESC, state = 'revoked' DESC, id DESC LIMIT 1"
+		r, err := scanRelease(c.Row(ctx, last, scope.String(), name).Scan)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		what := fmt.Sprintf("extension %s: request %d (version %s) was %s by %s", name, r.ID, r.Digest[:min(12, len(r.Digest))], r.State, r.By)
+		if r.Reason != "" {
+			what += ": " + r.Reason
+		}
+		return &NotFoundError{what}
+	}
+	return &NotFoundError{"extension " + name}
 }
 
 // FindVersion returns the last release of a version of an extension in the narrowest scope that the viewer sees and that ever had it,
@@ -233,7 +253,7 @@ func wholeDigest(ctx context.Context, c *sqlite.Conn, start string) (digest stri
 type Stats struct {
 	// Calls are all, and Failures those that failed by the tool's own doing: a call with bad input is none, nor one that was given up.
 	Calls, Failures int64
-	// P50 and P95 are of its last calls, at most 1,000.
+	// P50 and P95 are the durations of its last calls, at most 1,000, that so many percent took at most: of few calls P95 is the longest.
 	P50, P95  time.Duration
 	LastUsed  time.Time // zero when it never was
 	LastError string    // of the last failure
@@ -277,10 +297,10 @@ func stats(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name, too
 	}
 	if len(took) > 0 {
 		slices.Sort(took)
-		at := func(part float64) time.Duration {
-			return time.Duration(took[int(part*float64(len(took)-1))]) * time.Microsecond
+		at := func(percent int) time.Duration {
+			return time.Duration(took[(percent*len(took)+99)/100-1]) * time.Microsecond
 		}
-		s.P50, s.P95 = at(0.5), at(0.95)
+		s.P50, s.P95 = at(50), at(95)
 	}
 	return s, nil
 }
@@ -298,7 +318,8 @@ type Found struct {
 
 var words = regexp.MustCompile(`[\p{L}\p{N}]+`)
 
-// Search finds active tools by the words of a query, in names, tags and descriptions, the best first: at most limit.
+// Search finds the tools that a viewer can call by the words of a query, in names, tags and descriptions, the best first: at most limit.
+// A tool that one of a narrower scope shadows is not among them.
 func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int) (found []Found, err error) {
 	terms := words.FindAllString(strings.ToLower(query), 32)
 	if len(terms) == 0 {
@@ -309,7 +330,10 @@ func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int)
 	}
 	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
 		const search = `SELECT full_name, tags, description, scope, name, -bm25(tool_text, 4.0, 2.0, 1.0) FROM tool_text JOIN release ON release.id = tool_text.release
-			WHERE tool_text MATCH ? AND state = 'active' AND quarantine = '' AND scope IN (?, ?, ?) ORDER BY 6 DESC LIMIT ?`
+			WHERE tool_text MATCH ?1 AND state = 'active' AND quarantine = '' AND scope IN (?2, ?3, ?4) AND NOT EXISTS
+				(SELECT 1 FROM tool JOIN release AS narrower ON narrower.id = tool.release WHERE tool.full_name = tool_text.full_name AND narrower.state = 'active'
+				AND (narrower.scope = ?2 AND release.scope != ?2 OR narrower.scope = ?3 AND release.scope = ?4))
+			ORDER BY 6 DESC LIMIT ?5`
 		var scopes [3]string
 		for i, s := range v.scopes() {
 			scopes[i] = s.String()

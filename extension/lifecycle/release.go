@@ -129,8 +129,8 @@ func (b *build) commit(ctx context.Context) error {
 // refusedBefore reports whether a person said no to these bytes, or took the extension back and approved nothing of it since: then no
 // policy approves it.
 func refusedBefore(ctx context.Context, c *sqlite.Conn, r Release) (refused bool, err error) {
-	const query = `SELECT EXISTS (SELECT 1 FROM release WHERE scope = ?1 AND name = ?2 AND (state IN ('denied', 'revoked') AND digest = ?3 OR state = 'revoked' AND id >
-		(SELECT coalesce(max(id), 0) FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('active', 'superseded') AND decider != 'policy')))`
+	const query = `SELECT EXISTS (SELECT 1 FROM release WHERE scope = ?1 AND name = ?2 AND (state IN ('denied', 'revoked') AND digest = ?3 OR state = 'revoked' AND decided >=
+		(SELECT coalesce(max(decided), 0) FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('active', 'superseded') AND decider != 'policy')))`
 	err = c.Row(ctx, query, r.Scope.String(), r.Name, r.Digest).Scan(&refused)
 	return refused, err
 }
@@ -286,7 +286,7 @@ func (m *Manager) pending(ctx context.Context, c *sqlite.Conn, d Decision) (Rele
 }
 
 // Revoke takes an active release back: calls under way end, and what their handles stand for is closed. What is pending of the
-// same extension is revoked with it. A full disk does not keep anybody from it, as room is held for that; where nothing can be
+// same extension is denied with it. A full disk does not keep anybody from it, as room is held for that; where nothing can be
 // written at all it still holds in this process, and the error is an *[UnsavedError].
 func (m *Manager) Revoke(ctx context.Context, scope extension.Scope, name string, d Decision) (Release, error) {
 	return m.insist(ctx, scope, name, d.Reason, func() (Release, error) { return m.takeAway(ctx, scope, name, Revoked, d, "revoke") })
@@ -315,6 +315,10 @@ func (m *Manager) takeAway(ctx context.Context, scope extension.Scope, name stri
 			return gone, &NotFoundError{fmt.Sprintf("extension %s in scope %s", name, scope)}
 		}
 		for _, r := range ended {
+			to, kind := to, kind
+			if to == Revoked && r.State == Pending {
+				to, kind = Denied, "deny" // nobody ever gave what could be taken back
+			}
 			if gone, err = m.end(ctx, c, r, to, d, kind); err != nil {
 				return gone, err
 			}
@@ -329,7 +333,7 @@ func (m *Manager) end(ctx context.Context, c *sqlite.Conn, r Release, to State, 
 	if _, err := c.Exec(ctx, "DELETE FROM tool_text WHERE release = ?", r.ID); err != nil {
 		return r, err
 	}
-	const query = "UPDATE release SET state = ?, decided = ?, decider = ?, reason = ? WHERE id = ?"
+	const query = "UPDATE release SET state = ?, decided = ?, decider = ?, line = '', reason = ? WHERE id = ?"
 	if _, err := c.Exec(ctx, query, to, now.UnixMilli(), cut(d.By), cut(d.Reason), r.ID); err != nil {
 		return r, err
 	}

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -70,6 +71,25 @@ func TestToolFailed(t *testing.T) {
 	} {
 		if how := outcome(tt.err); toolFailed(how) != tt.failed {
 			t.Errorf("%T is %q: counts: %v", tt.err, how, !tt.failed)
+		}
+	}
+}
+
+// Percentiles are nearest ranks: of so many percent of the calls none took longer, and of few calls the last is the longest.
+func TestPercentiles(t *testing.T) {
+	m := newHome(t).open()
+	write(t, m, draft("answer", "1", ""))
+	alter(t, m, "INSERT INTO usage VALUES ('agent:a', 'answer', 'get', 1, 0, 1, '')")
+	for _, tt := range []struct{ calls, p50, p95 int64 }{{1, 1, 1}, {2, 1, 2}, {3, 2, 3}, {10, 5, 10}, {19, 10, 19}, {20, 10, 19}, {21, 11, 20}, {100, 50, 95}} {
+		alter(t, m, "DELETE FROM call")
+		alter(t, m, fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+			INSERT INTO call (scope, extension, tool, digest, started, duration, outcome) SELECT 'agent:a', 'answer', 'get', '', 0, i * 1000, 'ok' FROM n`, tt.calls))
+		list, err := m.List(t.Context(), agent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := list[0].Tools[0].Stats; s.P50.Milliseconds() != tt.p50 || s.P95.Milliseconds() != tt.p95 {
+			t.Errorf("of %d calls that took 1, 2, ... milliseconds: %v and %v, want %d and %d", tt.calls, s.P50, s.P95, tt.p50, tt.p95)
 		}
 	}
 }

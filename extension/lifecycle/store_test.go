@@ -262,14 +262,35 @@ func TestScopes(t *testing.T) {
 	if err != nil || len(list) != 2 || list[1].Tools[0].ShadowedBy == nil || *list[1].Tools[0].ShadowedBy != own {
 		t.Errorf("got %+v, %v", list, err)
 	}
+	b := Viewer{User: "tom", Agent: "b"}
+	finds := func(v Viewer, want ...extension.Scope) {
+		t.Helper()
+		found, err := m.Search(t.Context(), v, "value", 5)
+		var scopes []extension.Scope
+		for _, f := range found {
+			scopes = append(scopes, f.Scope)
+		}
+		if err != nil || !slices.Equal(scopes, want) {
+			t.Errorf("%+v finds it in %v, %v; want %v", v, scopes, err, want)
+		}
+	}
+	everybody, tom := extension.Scope{Kind: extension.Shared}, extension.Scope{Kind: extension.User, Owner: "tom"}
+	finds(agent, own)
+	finds(b, everybody)
+	finds(Viewer{}, everybody)
 	r, err := m.Promote(t.Context(), own, extension.Scope{Kind: extension.User, Owner: "tom"}, "answer", "agent:a", "test")
 	if err != nil || r.State != Pending || r.Reason != "promoted from agent:a" {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	approve(t, m, r)
-	if r, err := m.Call(t.Context(), Call{Viewer: Viewer{User: "tom", Agent: "b"}, Tool: "answer_get"}); err != nil || string(r.Output) != `"own"` {
+	if r, err := m.Call(t.Context(), Call{Viewer: b, Tool: "answer_get"}); err != nil || string(r.Output) != `"own"` {
 		t.Errorf("another agent of the user gets %s, %v", r.Output, err)
 	}
+	finds(agent, own)
+	finds(b, tom)
+	finds(Viewer{Agent: "b"}, everybody)
+	alter(t, m, "UPDATE release SET quarantine = 'broken' WHERE scope = 'agent:a'")
+	finds(agent) // it still has the name
 }
 
 // What two extensions of one name in two scopes keep is not the same.

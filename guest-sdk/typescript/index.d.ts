@@ -36,7 +36,7 @@ export interface Tool<Input = InputSchema> {
   description: string;
   /** What the tool accepts; the host checks it before `run` is called. Without it any object is accepted. */
   input?: Input & InputSchema;
-  /** What the tool promises to return, for whoever calls it; the host does not check it. */
+  /** What the tool promises to return, for whoever calls it; the host checks each result, and one that breaks the promise fails the call. */
   output?: InputSchema;
   annotations?: Annotations;
   /**

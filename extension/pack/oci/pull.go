@@ -2,11 +2,13 @@ package oci
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
 
 	"github.com/stilehost/stile/extension/pack"
 )
@@ -39,6 +41,9 @@ func pull(ctx context.Context, ref string, opts Options) (*Pulled, error) {
 	}
 	defer c.close()
 	manifest, err := c.root(ctx)
+	if errors.Is(err, errdef.ErrNotFound) {
+		return nil, fmt.Errorf("the registry has no such name, tag or digest: %w", errdef.ErrNotFound)
+	}
 	if err != nil {
 		return nil, err
 	}
