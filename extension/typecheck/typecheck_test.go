@@ -98,6 +98,8 @@ func TestProblems(t *testing.T) {
 		{"what may be null", `return name.match(/a(.)/)[1];`, `tool.ts:5:8: Object is possibly 'null'. (TS2531)`},
 		{"modules of Node", `return process.env.HOME + Buffer.from(name).toString("hex");`, `tool.ts:5:8: Cannot find name 'process'. (TS2591)`},
 		{"Intl", `return new Intl.NumberFormat("de").format(1);`, `tool.ts:5:12: Cannot use namespace 'Intl' as a value. (TS2708)`},
+		{"Atomics", `return Atomics;`, `tool.ts:5:8: 'Atomics' only refers to a type, but is being used as a value here. (TS2693)`},
+		{"Temporal", `return Temporal.Now.instant();`, `tool.ts:5:8: Cannot find name 'Temporal'. (TS2304)`},
 		{"the browser's", `return document.title;`, `tool.ts:5:8: Cannot find name 'document'. (TS2584)`},
 		{"syntax", `return 1 +;`, `tool.ts:5:11: Expression expected. (TS1109)`},
 		{"columns are characters", `const s = "💥ü"; return s.foo;`, `tool.ts:5:26: Property 'foo' does not exist on type '"💥ü"'. (TS2339)`},
