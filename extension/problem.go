@@ -52,6 +52,7 @@ const (
 	StageValidate Stage = "validate" // manifest, names, sizes
 	StageResolve  Stage = "resolve"  // npm packages
 	StageBundle   Stage = "bundle"   // TypeScript to one module
+	StageTypes    Stage = "types"    // the types of the source, when that is asked for
 	StageImage    Stage = "image"    // top-level code, and what it says of its tools
 	StageReport   Stage = "report"   // what the code would like to do
 	StageTest     Stage = "test"     // the tests that it brings

@@ -38,6 +38,7 @@ type writeInput struct {
 	Source   string            `json:"source,omitempty" jsonschema:"the TypeScript source, when it is one file"`
 	Files    map[string]string `json:"files,omitempty" jsonschema:"the sources by path, when there are several; in place of source"`
 	Entry    string            `json:"entry,omitempty" jsonschema:"the path in files of the module with the default export; default index.ts or the like"`
+	Types    bool              `json:"types,omitempty" jsonschema:"check the types too, with the TypeScript compiler, before anything is run; takes a fraction of a second, and npm packages have the type any"`
 	Scope    string            `json:"scope,omitempty" jsonschema:"for whom it is: agent (you, the default), user, or shared; of the latter a person decides"`
 }
 
@@ -82,7 +83,7 @@ type testOutput struct {
 	TookMS  float64            `json:"took_ms"`
 }
 
-// stages is in how many steps a draft is written.
+// stages is in how many steps a draft is written. Types are checked after the third, where that is asked for.
 var stages = []extension.Stage{
 	extension.StageValidate, extension.StageResolve, extension.StageBundle, extension.StageImage, extension.StageReport, extension.StageTest, extension.StagePolicy,
 }
@@ -156,7 +157,7 @@ func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, er
 	if err != nil {
 		return lifecycle.Draft{}, err
 	}
-	d := lifecycle.Draft{Scope: scope, Entry: in.Entry, Author: r.viewer.String(), Via: via, Files: map[string][]byte{}}
+	d := lifecycle.Draft{Scope: scope, Entry: in.Entry, Types: in.Types, Author: r.viewer.String(), Via: via, Files: map[string][]byte{}}
 	if d.Manifest, err = readManifest(in.Manifest.RawMessage); err != nil {
 		return d, err
 	}
@@ -169,6 +170,10 @@ func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, er
 		for name, text := range in.Files {
 			d.Files[name] = []byte(text)
 		}
+	}
+	stages := stages
+	if in.Types {
+		stages = slices.Insert(slices.Clone(stages), 3, extension.StageTypes)
 	}
 	d.Progress = func(stage extension.Stage) { r.progress(ctx, slices.Index(stages, stage), len(stages), string(stage)) }
 	return d, nil
@@ -205,6 +210,9 @@ func (r *request) written(ctx context.Context, w *lifecycle.Written) (*sdk.CallT
 		return nil, err
 	}
 	out.say()
+	if w.Unchecked != nil {
+		out.Message += " " + abi.PrintableCut(w.Unchecked.Error(), maxMessage) + "."
+	}
 	if w.Release.State == lifecycle.Pending {
 		return r.ask(ctx, question{*out, granted})
 	}

@@ -62,7 +62,7 @@ func (p Program) lower(err error) error {
 			at := &built.Problems[i]
 			if at.Line = max(at.Line-p.above, 0); at.Line > last {
 				at.Line, at.Column, at.Text = last, utf8.RuneCountInString(text)+1, at.Text+" at the end of the code"
-				at.Snippet = snippet(text, at.Column)
+				at.Snippet = Snippet(text, at.Column)
 			}
 		}
 	case errors.As(err, &failed):

@@ -145,6 +145,9 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	for _, f := range b.files {
 		parts = append(parts, []byte(f.path), f.sha256[:])
 	}
+	if s.Large {
+		parts = append(parts, []byte("large"))
+	}
 	var key strings.Builder
 	for _, p := range parts {
 		key.WriteString(digest(p))
@@ -167,7 +170,7 @@ func link(world *abi.World, bindings map[string]string) (l *linkage, descriptor 
 }
 
 func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, base *baseImage, l *linkage, descriptor []byte, standalone bool) ([]byte, error) {
-	img, used, err := t.images.extension(ctx, base, descriptor, b.code, host.BundleName)
+	img, used, err := t.images.extension(ctx, base, descriptor, b.code, host.BundleName, s.Large)
 	if err != nil {
 		return nil, explainImage(err, b.sourceMap)
 	}

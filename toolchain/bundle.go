@@ -543,7 +543,7 @@ func problemsOf(messages []api.Message) []Problem {
 			file := strings.TrimPrefix(at.File, inSource+":")
 			column := min(at.Column, len(at.LineText))
 			p.File, p.Line, p.Column = oneLine(file), at.Line, utf8.RuneCountInString(at.LineText[:column])+1
-			p.Snippet = snippet(at.LineText, p.Column)
+			p.Snippet = Snippet(at.LineText, p.Column)
 		}
 		p.Text = oneLine(strings.ReplaceAll(p.Text, `"`+inSource+":", `"`))
 		problems = append(problems, p)
@@ -551,8 +551,8 @@ func problemsOf(messages []api.Message) []Problem {
 	return problems
 }
 
-// snippet shows a line around a column, and under it a mark.
-func snippet(line string, column int) string {
+// Snippet shows a line around a column, which counts characters from 1, and under it a mark. It is printable.
+func Snippet(line string, column int) string {
 	text := []rune(line)
 	at := min(column-1, len(text))
 	from := max(0, at-maxSnippet/2)

@@ -66,7 +66,7 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 	}
 	key := digest([]byte(t.engine + base.digest + digest(descriptor) + digest([]byte(sdk))))
 	return t.cached(ctx, "evaluator", key, func() ([]byte, error) {
-		img, _, err := t.images.extension(ctx, base, descriptor, []byte(sdk), sdkName)
+		img, _, err := t.images.extension(ctx, base, descriptor, []byte(sdk), sdkName, false)
 		if err != nil {
 			return nil, err
 		}

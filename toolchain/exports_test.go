@@ -72,7 +72,7 @@ func TestExports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	img, _, err := m.extension(t.Context(), base, testDescriptor(t, l), []byte("export default 1"), "extension.js")
+	img, _, err := m.extension(t.Context(), base, testDescriptor(t, l), []byte("export default 1"), "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
 	}

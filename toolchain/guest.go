@@ -24,6 +24,7 @@ type guest struct {
 	engine  *wasmtime.Instance
 	context int32 // JSContext
 	runtime int32
+	cpu     time.Duration // see limit
 	// onAllocate, when not nil, is called before the engine allocates; arenas are those that layOut made.
 	onAllocate func(runtime, size uint32)
 	arenas     arenas
@@ -37,12 +38,18 @@ func (m *imager) newGuest(ctx context.Context, memory []byte) (*guest, error) {
 	}
 	g := &guest{imager: m, ctx: ctx, store: wasmtime.NewStore(m.engine), linker: wasmtime.NewLinker(m.engine)}
 	m.ticks.start()
-	g.store.SetEpochDeadline(uint64(m.limits.cpu/tick) + 1)
+	g.limit(m.limits.cpu)
 	if err := g.instantiate(memory); err != nil {
 		g.close()
 		return nil, fmt.Errorf("instantiate engine: %w", err)
 	}
 	return g, nil
+}
+
+// limit bounds the time that is left to the guest.
+func (g *guest) limit(cpu time.Duration) {
+	g.cpu = cpu
+	g.store.SetEpochDeadline(uint64(cpu/tick) + 1)
 }
 
 func (g *guest) instantiate(memory []byte) error {
@@ -168,7 +175,7 @@ func (g *guest) explain(err error) error {
 	}
 	switch *trap.Code() {
 	case wasmtime.Interrupt:
-		return &LimitError{"cpu", g.imager.limits.cpu.String()}
+		return &LimitError{"cpu", g.cpu.String()}
 	case wasmtime.StackOverflow:
 		return &LimitError{"stack", fmt.Sprintf("%d KiB", guestStack>>10)}
 	case wasmtime.UnreachableCodeReached:

@@ -66,6 +66,9 @@ type report struct {
 const (
 	guestStack   = 160 << 10 // of the engine, within maxWasmStack: beyond it a script gets a RangeError
 	maxWasmStack = 1 << 20
+	// largeStack and largeCPU are for a large source. What is left of the stack is for what the engine does without looking.
+	largeStack = 2*guestStack - 32<<10
+	largeCPU   = time.Minute
 	// gcThreshold is the heap, in bytes, at which an instance collects garbage for the first time. Calls are short, and a
 	// collection visits, and so makes private, every page of the image.
 	gcThreshold = 16 << 20
@@ -276,18 +279,22 @@ func (m *imager) compilePrelude(ctx context.Context, prelude string) ([]byte, er
 
 // extension makes the image of an extension: base, after the code at the top level of bundle, a module without imports, has
 // run and its default export is registered. descriptor tells the prelude of the extension's world. name is what stacks
-// call the bundle. The same arguments give the same image.
+// call the bundle, large is as in [Source]. The same arguments give the same image.
 //
 // When name is sdkName nothing is registered and the image stays open: code that is evaluated later imports the module by
 // that name and registers its own.
 //
 // Errors that are the author's to mend are an [*EvaluationError] or a [*LimitError].
-func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string) (*image, report, error) {
+func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string, large bool) (*image, report, error) {
 	g, err := m.newGuest(ctx, base.memory)
 	if err != nil {
 		return nil, report{}, err
 	}
 	defer g.close()
+	if large {
+		g.limit(largeCPU)
+		g.call("qjs_set_max_stack_size", int32(largeStack))
+	}
 	g.bind(base.bindings, base.roots)
 	g.arenas = base.arenas
 	g.call("qjs_set_interrupt_handler", int32(1))

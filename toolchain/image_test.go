@@ -81,7 +81,7 @@ func TestSameSourceSameImage(t *testing.T) {
 		}
 		base := testBase(t, m)
 		for range 2 {
-			img, used, err := m.extension(t.Context(), base, testDescriptor(t, l), code, "extension.js")
+			img, used, err := m.extension(t.Context(), base, testDescriptor(t, l), code, "extension.js", false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +140,7 @@ func TestTopLevelUse(t *testing.T) {
 		{`if (new Date().toISOString() !== "2000-01-01T00:00:00.000Z") throw new Error("time moves");`, report{clock: true}},
 		{`Math.random();`, report{random: true}},
 	} {
-		_, used, err := m.extension(t.Context(), base, descriptor, oneTool(test.code), "extension.js")
+		_, used, err := m.extension(t.Context(), base, descriptor, oneTool(test.code), "extension.js", false)
 		if err != nil || used != test.want {
 			t.Errorf("%s: %+v, %v; want %+v", test.code, used, err, test.want)
 		}
@@ -180,7 +180,7 @@ func TestTopLevelFailures(t *testing.T) {
 			if test.want == memory {
 				m = cramped
 			}
-			_, _, err := m.extension(t.Context(), testBase(t, m), descriptor, oneTool(test.code), "extension.js")
+			_, _, err := m.extension(t.Context(), testBase(t, m), descriptor, oneTool(test.code), "extension.js", false)
 			var thrown *EvaluationError
 			var limit *LimitError
 			switch {
@@ -200,7 +200,7 @@ func TestThrownErrorsHaveStacks(t *testing.T) {
 	m := testImager(t, imageLimits{})
 	base := testBase(t, m)
 	code := oneTool("function inner() {\n  throw new Error(\"x\".repeat(1e6));\n}\ninner();")
-	_, _, err := m.extension(t.Context(), base, testDescriptor(t, testLinkage(t)), code, "extension.js")
+	_, _, err := m.extension(t.Context(), base, testDescriptor(t, testLinkage(t)), code, "extension.js", false)
 	var thrown *EvaluationError
 	if !errors.As(err, &thrown) || !strings.Contains(thrown.Stack, "inner (extension.js:3:") {
 		t.Errorf("%v; want a stack with the line", err)
@@ -214,7 +214,7 @@ func TestNoDefaultExport(t *testing.T) {
 	m := testImager(t, imageLimits{})
 	base := testBase(t, m)
 	for _, code := range []string{``, `export default 1;`, `export default {};`} {
-		_, _, err := m.extension(t.Context(), base, testDescriptor(t, testLinkage(t)), []byte(code), "extension.js")
+		_, _, err := m.extension(t.Context(), base, testDescriptor(t, testLinkage(t)), []byte(code), "extension.js", false)
 		var thrown *EvaluationError
 		if !errors.As(err, &thrown) || !strings.Contains(err.Error(), "export default extension(") {
 			t.Errorf("%q: %v", code, err)
@@ -231,7 +231,7 @@ func TestCancelledImage(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
 		start := time.Now()
-		if _, _, err := m.extension(ctx, base, descriptor, oneTool(code), "extension.js"); !errors.Is(err, context.Canceled) {
+		if _, _, err := m.extension(ctx, base, descriptor, oneTool(code), "extension.js", false); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v; want %v", code, err, context.Canceled)
 		}
 		if took := time.Since(start); took > 5*time.Second {
@@ -240,7 +240,7 @@ func TestCancelledImage(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := m.extension(ctx, base, descriptor, oneTool(``), "extension.js"); !errors.Is(err, context.Canceled) {
+	if _, _, err := m.extension(ctx, base, descriptor, oneTool(``), "extension.js", false); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v; want %v", err, context.Canceled)
 	}
 }
@@ -258,7 +258,7 @@ func TestImagesAreApart(t *testing.T) {
 			_, _, err := m.extension(t.Context(), base, descriptor, oneTool(`
 				if (globalThis.seen || Array.prototype.flatMap === 1) throw new Error("not alone");
 				globalThis.seen = true;
-				Array.prototype.flatMap = 1;`), "extension.js")
+				Array.prototype.flatMap = 1;`), "extension.js", false)
 			done <- err
 		}()
 	}
@@ -276,7 +276,7 @@ func TestImagesAreApart(t *testing.T) {
 func TestShortCallsCollectNoGarbage(t *testing.T) {
 	m := testImager(t, imageLimits{})
 	base := testBase(t, m)
-	img, _, err := m.extension(t.Context(), base, testDescriptor(t, testLinkage(t)), oneTool(""), "extension.js")
+	img, _, err := m.extension(t.Context(), base, testDescriptor(t, testLinkage(t)), oneTool(""), "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func BenchmarkExtensionImage(b *testing.B) {
 	descriptor := testDescriptor(b, testLinkage(b, "env", "kv"))
 	code := oneTool("")
 	for b.Loop() {
-		if _, _, err := m.extension(b.Context(), base, descriptor, code, "extension.js"); err != nil {
+		if _, _, err := m.extension(b.Context(), base, descriptor, code, "extension.js", false); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -121,7 +121,7 @@ func observeCalls(t *testing.T, m *imager, net bool) layout {
 	if err != nil {
 		t.Fatal(err)
 	}
-	img, _, err := m.extension(t.Context(), base, testDescriptor(t, l), b.code, "extension.js")
+	img, _, err := m.extension(t.Context(), base, testDescriptor(t, l), b.code, "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
 	}

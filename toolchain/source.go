@@ -24,6 +24,9 @@ type Source struct {
 	// Bindings are names that the env of a call will have, with their interfaces, when they are known already, as from a
 	// manifest. They are no authority: they spare each call the question what it has.
 	Bindings map[string]string
+	// Large is for a program of one's own, such as a compiler: its top level may take a minute in place of 5 s, and its
+	// calls nest twice as deep.
+	Large bool
 }
 
 // Open returns the source whose entry is file. Its tree is the folder that file stands in: nothing outside that folder

@@ -224,7 +224,7 @@ func applyData(r *reader, memory []byte) {
 	}
 }
 
-// stackPages is how much of the engine's stack is left to it: twice guestStack, beyond which scripts do not get.
+// stackPages is how much of the engine's stack is left to it: twice guestStack, beyond which most scripts do not get.
 const stackPages = 2 * guestStack / wasmPage
 
 // dataPage is the first page that the data of an engine is on, at most 63. An engine's stack begins there, to grow down.

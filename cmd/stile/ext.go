@@ -19,6 +19,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/mcp"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -137,6 +138,7 @@ type extensions struct {
 	state *extension.State
 	calls recorder
 	npm   *npm.Client
+	types *typecheck.Checker
 	// own are the listeners of this process, which no tool reaches.
 	own       http.Listeners
 	making    sync.Mutex
@@ -170,8 +172,14 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	if e.npm, err = npm.New(npm.Options{CacheDir: n.cache, KeyDir: n.home, Progress: n.progress, Logger: n.logger}); err != nil {
 		return nil, err
 	}
+	e.types, err = typecheck.New(typecheck.Options{
+		Toolchain: n.toolchain, Packages: e.npm, CacheDir: n.cache, KeyDir: n.home, Progress: n.progress, Logger: n.logger,
+	})
+	if err != nil {
+		return nil, err
+	}
 	options := lifecycle.Options{
-		Dir: n.home, Host: n.host, Toolchain: n.toolchain, State: e.state, Policy: rules, Packages: e.npm, Logger: n.logger,
+		Dir: n.home, Host: n.host, Toolchain: n.toolchain, State: e.state, Policy: rules, Packages: e.npm, Types: e.types, Logger: n.logger,
 	}
 	if !n.record.off {
 		var store lifecycle.Recorder
@@ -272,6 +280,9 @@ func (e *extensions) Close() error {
 	e.calls.close()
 	if e.evaluated != nil {
 		errs = append(errs, e.evaluated.Close())
+	}
+	if e.types != nil {
+		errs = append(errs, e.types.Close())
 	}
 	if e.npm != nil {
 		errs = append(errs, e.npm.Close())

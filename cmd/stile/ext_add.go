@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -40,6 +41,7 @@ var stages = map[extension.Stage]string{
 	extension.StageValidate: "Checking the manifest and the source ...",
 	extension.StageResolve:  "Resolving npm packages ...",
 	extension.StageBundle:   "Building ...",
+	extension.StageTypes:    "Checking types ...",
 	extension.StageImage:    "Running top-level code ...",
 	extension.StageReport:   "Looking through the code ...",
 	extension.StageTest:     "Running its tests ...",
@@ -48,6 +50,9 @@ var stages = map[extension.Stage]string{
 
 // finish asks the person at the terminal to approve what waits, and prints the result.
 func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *lifecycle.Written) error {
+	if w.Unchecked != nil {
+		s.say("stile: %s", abi.Printable(w.Unchecked.Error()))
+	}
 	if _, ok := s.person(); ok && !f.NoApprove && w.Release.State == lifecycle.Pending {
 		r, err := e.approve(ctx, s, w.Release, f.decisionFlags, false, f.Code)
 		switch {
@@ -69,6 +74,7 @@ type extAdd struct {
 	Path     string `arg:"" help:"Source file, or folder with the source."`
 	Manifest string `placeholder:"FILE" help:"Manifest. Default: manifest.json in the folder, or beside the file."`
 	Entry    string `placeholder:"FILE" help:"File of the folder that exports the tools. Default: the only one, or index, tool or the extension's name with .ts or another ending."`
+	Types    bool   `help:"Check types, too, with the TypeScript compiler, which npm fetches once."`
 	addFlags
 }
 
@@ -78,10 +84,12 @@ func (*extAdd) Help() string {
 
 Of a folder all files are taken but hidden ones and node_modules: packages come from the manifest's dependencies. No link may lead out of it. A source file is taken alone, without what is beside it.
 
+Types are erased. With --types they are checked first, as tsc --strict does, with the env that the manifest makes; npm packages have the type any. The compiler runs in the sandbox, too.
+
 Examples:
 
     stile ext add github/
-    stile ext add distance.ts --manifest distance.json
+    stile ext add distance.ts --manifest distance.json --types
     stile ext add github/ --entry src/main.ts
     stile ext add github/ --scope shared --no-approve --json`
 }
@@ -102,6 +110,7 @@ func (c *extAdd) Run(ctx context.Context, s *streams) error {
 		if err := c.fill(e, &d); err != nil {
 			return err
 		}
+		d.Types = c.Types
 		w, err := e.Write(ctx, d)
 		if err != nil {
 			return err
@@ -114,6 +123,7 @@ type writtenJSON struct {
 	Release   releaseJSON                 `json:"release"`
 	Version   string                      `json:"version"`
 	Unchanged bool                        `json:"unchanged"`
+	Unchecked string                      `json:"unchecked,omitempty"`
 	Tools     []tool                      `json:"tools"`
 	Changes   []extension.Change          `json:"changes"`
 	Cut       []extension.Change          `json:"cut"`
@@ -125,12 +135,15 @@ type writtenJSON struct {
 
 func writtenOf(w *lifecycle.Written) writtenJSON {
 	j := writtenJSON{
-		releaseOf(w.Release), w.Version.Manifest.Version, w.Unchanged, toolsOf(w.Version.Tools),
+		releaseOf(w.Release), w.Version.Manifest.Version, w.Unchanged, "", toolsOf(w.Version.Tools),
 		append([]extension.Change{}, w.Changes...), append([]extension.Change{}, w.Cut...), testsOf(w.Tests), append([]npm.Package{}, w.Version.Packages...), w.Version.Report,
 		map[extension.Stage]float64{},
 	}
 	for stage, took := range w.Took {
 		j.Seconds[stage] = took.Seconds()
+	}
+	if w.Unchecked != nil {
+		j.Unchecked = w.Unchecked.Error()
 	}
 	return j
 }

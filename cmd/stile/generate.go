@@ -93,6 +93,7 @@ func (e *extensions) generate(ctx context.Context, g *generate.Generator, v life
 	for _, a := range e.Policy().Approve {
 		r.Bindings = extension.Merge(r.Bindings, a.Bindings)
 	}
+	draft.Types = true
 	made.result, err = g.Generate(ctx, r, func(ctx context.Context, d generate.Draft) (err error) {
 		if r.Name == "" {
 			if err := e.free(ctx, v, d.Manifest); err != nil {
@@ -182,7 +183,7 @@ type extGenerate struct {
 
 // Help implements kong.HelpProvider.
 func (*extGenerate) Help() string {
-	return `A model writes the extension, which then goes through the same stages as what you add. What is wrong with it is shown to the model, which tries again. What exists already and seems to do it is offered instead; --new writes another.
+	return `A model writes the extension, which then goes through the same stages as what you add. Its types are checked as with stile ext add --types. What is wrong with it is shown to the model, which tries again. What exists already and seems to do it is offered instead; --new writes another.
 
 The description goes to the model's server, with the problems of each try. Its key comes from the secret that --model-key names, and goes nowhere else.
 

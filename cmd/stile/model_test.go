@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// answerAsModel speaks the chat completions protocol, for whoever has the key. Its first try does not build. The model "picky" takes no
-// temperature, like some that reason.
+// answerAsModel speaks the chat completions protocol, for whoever has the key. Its first try does not build, and the types of its second are
+// wrong. The model "picky" takes no temperature, like some that reason.
 func answerAsModel(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || r.Header.Get("Authorization") != "Bearer canary-of-the-model" {
@@ -21,10 +21,8 @@ func answerAsModel(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"Unsupported parameter: temperature"}}`, http.StatusBadRequest)
 		return
 	}
-	run := "("
-	if bytes.Contains(body, []byte(`"role":"assistant"`)) {
-		run = "n * 2"
-	}
+	tries := []string{"(", "m * 2", "n * 2"}
+	run := tries[min(bytes.Count(body, []byte(`"role":"assistant"`)), len(tries)-1)]
 	name := "doubler"
 	if bytes.Contains(body, []byte("thereisanextensiondoubleralready")) {
 		name += "-two"

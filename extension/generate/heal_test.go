@@ -11,6 +11,8 @@ import (
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
+	"github.com/stilehost/stile/extension/npm"
+	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/toolchain"
@@ -19,6 +21,7 @@ import (
 // pipeline is what stands between a draft and a tool that can be called.
 type pipeline struct {
 	tools *toolchain.Toolchain
+	types *typecheck.Checker
 	// built is the component of the last draft that passed.
 	built *host.Component
 }
@@ -35,8 +38,18 @@ func newPipeline(t *testing.T) *pipeline {
 	if err != nil {
 		t.Fatal(err)
 	}
+	packages, err := npm.New(npm.Options{CacheDir: cacheDir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.types, err = typecheck.New(typecheck.Options{
+		Toolchain: func(context.Context) (*toolchain.Toolchain, error) { return p.tools, nil }, Packages: packages, CacheDir: cacheDir, KeyDir: keyDir,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		err := errors.Join(p.tools.Close(), h.Close())
+		err := errors.Join(p.types.Close(), packages.Close(), p.tools.Close(), h.Close())
 		if p.built != nil {
 			err = errors.Join(err, p.built.Close())
 		}
@@ -47,7 +60,7 @@ func newPipeline(t *testing.T) *pipeline {
 	return p
 }
 
-// try parses, builds, and compares tools.
+// try parses, builds, compares tools, and checks types.
 func (p *pipeline) try(ctx context.Context, d generate.Draft) error {
 	m, err := extension.Parse(d.Manifest)
 	if err != nil {
@@ -66,6 +79,11 @@ func (p *pipeline) try(ctx context.Context, d generate.Draft) error {
 			names = append(names, tool.Name)
 		}
 		err = m.CheckTools(names)
+	}
+	if err == nil {
+		err = p.types.Check(ctx, typecheck.Request{
+			Files: map[string][]byte{d.File: []byte(d.Source)}, Entry: d.File, Bindings: extension.Known(extension.Merge(m.Bindings, extension.Defaults())),
+		})
 	}
 	if err != nil {
 		return errors.Join(err, c.Close())
@@ -105,7 +123,8 @@ var mistakes = []struct {
 	{"a wrong manifest", answer(`{"name": "Reverse It", "version": "0.1.0", "description": "Reverses text", "tools": ["reverse"]}`, source), extension.StageValidate, []string{`"manifest.json" line 1, column 10`, "Reverse It"}},
 	{"a wrong name", answer(strings.ReplaceAll(manifest, `["reverse"]`, `["reverse_text"]`), source), extension.StageImage, []string{"reverse_text", "is in the manifest and not in the code"}},
 	{"a syntax error", answer(manifest, strings.Replace(source, "run: (", "run (", 1)), extension.StageBundle, []string{`"tool.ts" line 7`, "source:\n| run ({ text })"}},
-	{"a type error", answer(manifest, strings.Replace(source, `input: {`, `input: "text" && "string", inputs: {`, 1)), extension.StageBundle, []string{"reverse"}},
+	{"a wrong shape", answer(manifest, strings.Replace(source, `input: {`, `input: "text" && "string", inputs: {`, 1)), extension.StageBundle, []string{"reverse"}},
+	{"a type error", answer(manifest, strings.Replace(source, "[...text].reverse()", "text.reverse()", 1)), extension.StageTypes, []string{`"tool.ts" line 7, column 31`, "Property 'reverse' does not exist on type 'string'. (TS2339)", "| run: ({ text }) => text.reverse()"}},
 	{"a forbidden import", answer(manifest, `import * as fs from "fs";`+"\n"+strings.Replace(source, "[...text]", "[...text + fs.readFileSync('/etc/passwd')]", 1)), extension.StageBundle, []string{`"tool.ts" line 1`, "fs"}},
 	{"a throw", answer(manifest, "const home = process.env.HOME.length;\n"+source), extension.StageBundle, []string{"top-level code threw", "process"}},
 	{"an endless loop", answer(manifest, "let i = 1;\nwhile (i) i++;\n"+source), extension.StageImage, []string{"limit reached: cpu", "no work at the top level"}},

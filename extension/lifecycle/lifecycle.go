@@ -18,6 +18,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/toolchain"
@@ -36,6 +37,8 @@ type Options struct {
 	Policy *policy.Policy
 	// Packages resolves npm packages. Default: an extension that imports any is refused.
 	Packages *npm.Client
+	// Types checks the types of drafts that ask for it. Default: they are not checked, which [Written.Unchecked] says.
+	Types *typecheck.Checker
 	// Recorder takes recordings of calls. Default: nothing is recorded.
 	Recorder Recorder
 	// Loaded is how many components are kept loaded; beyond it the one that was not called for longest is let go. Default 512.

@@ -20,6 +20,7 @@ import (
 	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/extension/trial"
+	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/toolchain"
@@ -46,6 +47,8 @@ type Draft struct {
 	Signer string
 	// AllowFresh has npm packages accepted that are younger than the policy says. Only a person sets it.
 	AllowFresh bool
+	// Types has the types of the source checked. It takes a fraction of a second, and seconds when it is done first.
+	Types bool
 	// Progress, when not nil, is told each stage as it begins.
 	Progress func(extension.Stage)
 
@@ -86,6 +89,8 @@ type Written struct {
 	Cut []extension.Change
 	// Tests are the results of the tests it brought.
 	Tests []trial.Result
+	// Unchecked says why types were not checked though the draft asked for it: the compiler is not to be had.
+	Unchecked error
 	// Took is how long each stage was at work.
 	Took map[extension.Stage]time.Duration
 }
@@ -115,11 +120,15 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 		{extension.StageValidate, b.validate},
 		{extension.StageResolve, b.resolve},
 		{extension.StageBundle, b.assemble},
+		{extension.StageTypes, b.types},
 		{extension.StageImage, b.describe},
 		{extension.StageReport, b.report},
 		{extension.StageTest, b.test},
 		{extension.StagePolicy, b.decide},
 	} {
+		if s.stage == extension.StageTypes && !d.Types {
+			continue
+		}
 		if d.Progress != nil {
 			d.Progress(s.stage)
 		}
@@ -355,6 +364,20 @@ func (b *build) assemble(ctx context.Context) error {
 		return err
 	}
 	b.wasm, err = tools.Assemble(ctx, b.source, false)
+	return err
+}
+
+// types checks the types of what the author wrote. The bundler has read it by now.
+func (b *build) types(ctx context.Context) error {
+	if b.options.Types == nil {
+		b.written.Unchecked = &typecheck.UnavailableError{Err: errors.New("there is no compiler here")}
+		return nil
+	}
+	err := b.options.Types.Check(ctx, typecheck.Request{Files: b.version.Files, Entry: b.version.Entry, Bindings: b.source.Bindings})
+	if unavailable, ok := errors.AsType[*typecheck.UnavailableError](err); ok {
+		b.written.Unchecked = unavailable
+		return nil
+	}
 	return err
 }
 

@@ -102,6 +102,8 @@ type Request struct {
 	Lock []byte
 	// AllowFresh is a person's word that versions younger than MinAge may be used.
 	AllowFresh bool
+	// Types keeps the type declarations of packages in FS, which code does without.
+	Types bool
 }
 
 // Resolution is the packages of an extension, checked. Without any, FS is empty and Lock is nil. Optional dependencies of
@@ -173,7 +175,7 @@ func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
 				return nil, err
 			}
 		}
-		res, err := c.restore(ctx, lock, r.AllowFresh)
+		res, err := c.restore(ctx, lock, r)
 		if err != nil {
 			return nil, err
 		}
@@ -198,15 +200,18 @@ func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
 const maxRounds = 12
 
 // restore returns the packages of a lock, from the cache or through npm.
-func (c *Client) restore(ctx context.Context, lock *lockfile, allowFresh bool) (*Resolution, error) {
+func (c *Client) restore(ctx context.Context, lock *lockfile, r Request) (*Resolution, error) {
 	text := lock.encode()
-	build := func() ([]byte, error) { return c.install(ctx, lock) }
+	build := func() ([]byte, error) { return c.install(ctx, lock, r.Types) }
 	var archive []byte
 	var err error
 	if c.cache == nil {
 		archive, err = build()
 	} else {
 		key := fmt.Sprintf("%d files, %d bytes, sha256 %x", c.o.MaxFiles, c.o.MaxBytes, sha256.Sum256(text))
+		if r.Types {
+			key += ", types"
+		}
 		archive, err = c.cache.Do(ctx, "npm-packages", key, build)
 	}
 	if err != nil {
@@ -224,7 +229,7 @@ func (c *Client) restore(ctx context.Context, lock *lockfile, allowFresh bool) (
 	if err := json.Unmarshal(list, &res.Packages); err != nil {
 		return nil, fmt.Errorf("open npm packages: %w", err)
 	}
-	if allowFresh {
+	if r.AllowFresh {
 		return res, nil
 	}
 	return res, c.tooFresh(res.Packages)
@@ -265,7 +270,7 @@ func (c *Client) lock(ctx context.Context, wanted map[string]string, before *loc
 }
 
 // install has npm fetch what is locked, and packs what is needed of it with the list of packages.
-func (c *Client) install(ctx context.Context, lock *lockfile) (_ []byte, err error) {
+func (c *Client) install(ctx context.Context, lock *lockfile, types bool) (_ []byte, err error) {
 	c.o.Progress(fmt.Sprintf("fetching %d npm packages", len(lock.installed())))
 	w, err := c.workplace(ctx)
 	if err != nil {
@@ -285,7 +290,7 @@ func (c *Client) install(ctx context.Context, lock *lockfile) (_ []byte, err err
 	if err := c.runWatched(ctx, w, "ci", "--prefer-offline", "--loglevel=warn"); err != nil {
 		return nil, err
 	}
-	return c.pack(w, packages)
+	return c.pack(w, packages, types)
 }
 
 func packageJSON(wanted map[string]string) []byte {

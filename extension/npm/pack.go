@@ -20,8 +20,8 @@ import (
 // listName is where the archive of a lock's packages has the list of them.
 const listName = "node_modules/.packages.json"
 
-// pack makes the archive of what npm unpacked: what code can need of it, and the list of packages.
-func (c *Client) pack(w *workplace, packages []located) ([]byte, error) {
+// pack makes the archive of what npm unpacked: what code can need of it, types when they are asked for, and the list of packages.
+func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, error) {
 	files, err := fs.Sub(w.root.FS(), projectDir)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (c *Client) pack(w *workplace, packages []located) ([]byte, error) {
 				p.smuggles()
 				return nil
 			}
-			if !needed(name) {
+			if !needed(name) && (!types || !declares(name)) {
 				return nil
 			}
 			data, err := readAtMost(files, name, left)
@@ -131,6 +131,9 @@ func needed(name string) bool {
 	}
 	return true
 }
+
+// declares reports whether a file holds type declarations.
+func declares(name string) bool { return strings.HasSuffix(name, ".d.ts") }
 
 // readManifest takes the licence from a package's package.json, and says where it calls itself something else.
 func (p *located) readManifest(text []byte) {

@@ -13,16 +13,18 @@ import (
 // What npm left in node_modules goes into an archive only if it is a plain file of a package.
 func TestPack(t *testing.T) {
 	for name, test := range map[string]struct {
-		file string
-		link string
-		want string
-		left bool // out
+		file  string
+		link  string
+		want  string
+		left  bool // out
+		types bool
 	}{
 		"plain":             {file: "node_modules/p/lib/a.js"},
 		"nested":            {file: "node_modules/p/node_modules/@s/q/a.js"},
 		"smuggled":          {file: "node_modules/p/node_modules/other/a.js", left: true},
 		"smuggled deeper":   {file: "node_modules/p/lib/node_modules/other/a.js", left: true},
 		"hidden":            {file: "node_modules/p/.a.js"},
+		"types":             {file: "node_modules/p/b.d.ts", types: true},
 		"backslash":         {file: `node_modules/p/..\q\a.js`, want: "not a plain file"},
 		"drive":             {file: "node_modules/p/c:a.js", want: "not a plain file"},
 		"control character": {file: "node_modules/p/a\x1b[31m.js", want: `a\x1b[31m.js`},
@@ -59,7 +61,7 @@ func TestPack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			archive, err := c.pack(w, []located{{Package{Name: "p", Version: "1.0.0"}, "node_modules/p"}, {Package{Name: "@s/q", Version: "1.0.0"}, "node_modules/p/node_modules/@s/q"}})
+			archive, err := c.pack(w, []located{{Package{Name: "p", Version: "1.0.0"}, "node_modules/p"}, {Package{Name: "@s/q", Version: "1.0.0"}, "node_modules/p/node_modules/@s/q"}}, test.types)
 			if test.want != "" {
 				if got := problems(t, err); !strings.Contains(got, test.want) {
 					t.Errorf("got %s, want %q", got, test.want)
@@ -76,6 +78,9 @@ func TestPack(t *testing.T) {
 			files := 4
 			if test.left {
 				files--
+			}
+			if test.types {
+				files = 6 // with the two a.d.ts
 			}
 			if got, err := fs.ReadFile(tree, test.file); (err == nil) == test.left || !test.left && string(got) != "code" || len(tree.File) != files {
 				t.Errorf("%q, %v, %d files", got, err, len(tree.File))

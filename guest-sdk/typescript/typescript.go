@@ -9,8 +9,14 @@ var index string
 //go:embed capabilities.d.ts
 var capabilities string
 
+//go:embed globals.d.ts
+var globals string
+
 // Index returns the declarations of the module "stile".
 func Index() string { return index }
 
 // Capabilities returns the declarations of the capability interfaces, which Index refers to as `wit`.
 func Capabilities() string { return capabilities }
+
+// Globals returns the declarations of the web APIs, to be used in place of lib.dom.d.ts.
+func Globals() string { return globals }

@@ -1,0 +1,61 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"testing"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/npm"
+	"github.com/stilehost/stile/extension/typecheck"
+	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// Types are checked when a draft asks for it, with the env that its manifest makes.
+func TestTypes(t *testing.T) {
+	h := newHome(t)
+	cacheDir, keyDir := cachetest.Dirs(t)
+	packages, err := npm.New(npm.Options{CacheDir: cacheDir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = packages.Close() })
+	checker := func(tools func(context.Context) (*toolchain.Toolchain, error)) *typecheck.Checker {
+		c, err := typecheck.New(typecheck.Options{Toolchain: tools, Packages: packages, CacheDir: cacheDir, KeyDir: keyDir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	h.options.Types = checker(h.options.Toolchain)
+	m := h.open()
+
+	good := draft("a", `await env.clock.now(), console.log(input.name), typeof env.kv.get`, `{"kv": true}`)
+	good.Types = true
+	if w := write(t, m, good); w.Unchecked != nil || w.Took[extension.StageTypes] == 0 {
+		t.Errorf("got %v, %v", w.Unchecked, w.Took)
+	}
+	bad := draft("b", `env.clock.later()`, "")
+	bad.Types = true
+	problems, ok := errors.AsType[*extension.ProblemsError](func() error { _, err := m.Write(t.Context(), bad); return err }())
+	if !ok || problems.Stage != extension.StageTypes || problems.Problems[0].Line != 2 || problems.Problems[0].Text != "Property 'later' does not exist on type 'Clock'. (TS2339)" {
+		t.Errorf("got %v", problems)
+	}
+	isGone(t, m, "b_get")
+	bad.Types = false
+	if w := write(t, m, bad); w.Took[extension.StageTypes] != 0 {
+		t.Errorf("types were checked unasked: %v", w.Took)
+	}
+
+	// Without a compiler there is no check, and that is said.
+	bad.Types = true
+	for _, types := range []*typecheck.Checker{nil, checker(func(context.Context) (*toolchain.Toolchain, error) { return nil, fs.ErrPermission })} {
+		h.options.Types = types
+		if w := write(t, h.open(), bad); w.Unchecked == nil || types != nil && !errors.Is(w.Unchecked, fs.ErrPermission) {
+			t.Errorf("got %v", w.Unchecked)
+		}
+	}
+}

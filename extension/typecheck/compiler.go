@@ -1,0 +1,193 @@
+package typecheck
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"testing/fstest"
+	"time"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/stilehost/stile/extension/npm"
+	sdk "github.com/stilehost/stile/guest-sdk/typescript"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/toolchain"
+)
+
+//go:embed check.ts
+var checkSource []byte
+
+// lock pins the compiler: the last one that is JavaScript. It says the same as those that followed, which are native code.
+//
+//go:embed package-lock.json
+var lock []byte
+
+const (
+	compilerVersion = "6.0.3"
+	compilerFolder  = "node_modules/typescript/lib/"
+)
+
+// ready loads the component, when that is not done yet.
+func (c *Checker) ready(ctx context.Context) (*host.Component, error) {
+	select {
+	case c.making <- struct{}{}:
+		defer func() { <-c.making }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if c.component != nil {
+		return c.component, nil
+	}
+	tools, err := c.o.Toolchain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wasm, err := c.obtain(ctx, tools)
+	if err != nil {
+		return nil, err
+	}
+	if c.host == nil {
+		c.host, err = host.New(ctx, host.Options{
+			// Checks wait for their turn, which is no fault of what they check: their time is what the processor takes.
+			Limits:    host.Limits{Memory: memory, CPU: c.o.CPU, Wall: time.Hour, Input: 8 * maxSource, Output: maxOutput},
+			Instances: 2, Running: 2, MaxMemory: memory, CacheDir: c.o.CacheDir, KeyDir: c.o.KeyDir, Logger: c.o.Logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	_, engine := tools.Engine()
+	if _, err := c.host.AddModule(ctx, engine); err != nil {
+		return nil, fmt.Errorf("offer engine: %w", err)
+	}
+	c.component, err = c.host.Load(ctx, wasm)
+	return c.component, err
+}
+
+// obtain returns the component, from the cache or built.
+func (c *Checker) obtain(ctx context.Context, tools *toolchain.Toolchain) ([]byte, error) {
+	build := func() ([]byte, error) { return c.build(ctx, tools) }
+	if c.cache == nil {
+		return build()
+	}
+	// The same component without a compiler, which takes no time, differs wherever a toolchain makes something else of it.
+	empty, err := c.assemble(ctx, tools, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	key := sha256.Sum256(slices.Concat(empty, lock, []byte(sdk.Index()), []byte(sdk.Capabilities()), []byte(sdk.Globals())))
+	return c.cache.Do(ctx, "typecheck", fmt.Sprintf("%s %x", recipe, key), build)
+}
+
+// recipe changes with what build does with what it is given.
+const recipe = "1"
+
+func (c *Checker) build(ctx context.Context, tools *toolchain.Toolchain) ([]byte, error) {
+	c.o.Progress("making the TypeScript compiler ready, once")
+	// What is pinned was looked at: it is not of the last days.
+	packages, err := c.o.Packages.Resolve(ctx, npm.Request{Dependencies: map[string]string{"typescript": compilerVersion}, Lock: lock, AllowFresh: true, Types: true})
+	if err != nil {
+		return nil, err
+	}
+	compiler, err := compilerModule(packages.FS)
+	if err != nil {
+		return nil, err
+	}
+	declared, err := declarations(packages.FS)
+	if err != nil {
+		return nil, err
+	}
+	return c.assemble(ctx, tools, compiler, declared)
+}
+
+func (c *Checker) assemble(ctx context.Context, tools *toolchain.Toolchain, compiler []byte, declared map[string]string) ([]byte, error) {
+	text, err := json.Marshal(declared)
+	if err != nil {
+		return nil, err
+	}
+	if declared == nil {
+		text = []byte("{}")
+	}
+	return tools.Assemble(ctx, toolchain.Source{
+		FS:    fstest.MapFS{"check.ts": {Data: checkSource}, "compiler.js": {Data: compiler}, "declarations.json": {Data: text}},
+		Entry: "check.ts", Bindings: map[string]string{}, Large: true,
+	}, false)
+}
+
+// compilerModule makes a module of the compiler, without its command line and what of it nothing else uses.
+func compilerModule(packages fs.FS) ([]byte, error) {
+	text, err := fs.ReadFile(packages, compilerFolder+"_tsc.js")
+	if err != nil {
+		return nil, fmt.Errorf("read the compiler: %w", err)
+	}
+	text, _, ok := bytes.Cut(text, []byte("\n// src/tsc/tsc.ts\n"))
+	if !ok {
+		return nil, errors.New("read the compiler: it has no command line to be left out")
+	}
+	text = append(text, "\nexport { bindSourceFile, createProgram, createSourceFile, Diagnostics, flattenDiagnosticMessageText, getLineAndCharacterOfPosition, getPositionOfLineAndCharacter };\n"...)
+	result := api.Transform(string(text), api.TransformOptions{
+		Loader: api.LoaderJS, Format: api.FormatESModule, Target: api.ESNext, TreeShaking: api.TreeShakingTrue, MinifyWhitespace: true, MinifySyntax: true,
+		MinifyIdentifiers: true, LegalComments: api.LegalCommentsNone, LogLevel: api.LogLevelSilent,
+		Define: map[string]string{"process": "undefined", "require": "undefined"},
+	})
+	if len(result.Errors) > 0 {
+		return nil, fmt.Errorf("read the compiler: %s", result.Errors[0].Text)
+	}
+	return result.Code, nil
+}
+
+var (
+	reference = regexp.MustCompile(`(?m)^/// <reference .*$`)
+	libraries = regexp.MustCompile(`(?m)^/// <reference lib="([^"]+)"`)
+	isModule  = regexp.MustCompile(`(?m)^export \{`)
+	// notThere are the libraries of what the engine does not have.
+	notThere = regexp.MustCompile(`\.intl$|^esnext\.(temporal|date)$`)
+	// values are those of libraries that declare types as well. The engine has neither of the two.
+	values = regexp.MustCompile(`(?m)^(    var (Collator|NumberFormat|DateTimeFormat)|declare var Atomics): .*$`)
+)
+
+// declarations returns all that the compiler knows of, by the names of files: the language as the engine has it, the web APIs and the
+// module "stile". Libraries are joined, which saves a tenth of every check.
+func declarations(packages fs.FS) (map[string]string, error) {
+	declared := map[string]string{
+		"/stile/index.d.ts": sdk.Index(), "/stile/capabilities.d.ts": sdk.Capabilities(), "/stile/globals.d.ts": sdk.Globals(),
+	}
+	seen := map[string]bool{}
+	var joined strings.Builder
+	// add adds a library after those that it refers to, as the compiler itself has them.
+	var add func(name string) error
+	add = func(name string) error {
+		if seen[name] || notThere.MatchString(name) {
+			return nil
+		}
+		seen[name] = true
+		data, err := fs.ReadFile(packages, compilerFolder+"lib."+name+".d.ts")
+		if err != nil {
+			return fmt.Errorf("read the compiler's libraries: %w", err)
+		}
+		for _, found := range libraries.FindAllSubmatch(data, -1) {
+			if err := add(string(found[1])); err != nil {
+				return err
+			}
+		}
+		text := values.ReplaceAllString(reference.ReplaceAllString(string(data), ""), "")
+		if isModule.MatchString(text) {
+			declared["/lib/"+name+".d.ts"] = text
+		} else {
+			joined.WriteString(text + "\n")
+		}
+		return nil
+	}
+	err := add("esnext")
+	declared["/lib/lib.d.ts"] = joined.String()
+	return declared, err
+}

@@ -1,0 +1,210 @@
+// Package typecheck checks the types of an extension's source with the TypeScript compiler, which runs as a component without any
+// binding: what it reads is hostile, and may be made to keep a compiler busy for ever. It is fetched once through npm, with the
+// digest that is pinned here, and its image holds the declarations that an author sees, so that a check takes a fraction of a second.
+package typecheck
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/npm"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// Options configure a Checker. Toolchain and Packages are needed.
+type Options struct {
+	// Toolchain returns what builds the component of the compiler.
+	Toolchain func(context.Context) (*toolchain.Toolchain, error)
+	// Packages fetches the compiler.
+	Packages *npm.Client
+	// CacheDir keeps the component; KeyDir holds the key that authenticates it. They can be those of the toolchain. Default: nothing is
+	// kept, and the compiler is fetched and built by each Checker.
+	CacheDir, KeyDir string
+	// CPU is the processor time of one check. Default: 10 s.
+	CPU time.Duration
+	// Progress is told, in a few words, when the compiler has to be made ready, which takes seconds. Default: nobody is told.
+	Progress func(message string)
+	// Logger receives what no caller is told of. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+const (
+	memory      = 256 << 20 // bytes of one check; the image has 31 MiB
+	maxProblems = 20
+	maxSource   = 1 << 20  // bytes of all files that are checked
+	maxOutput   = 16 << 20 // bytes of what the component says
+	maxText     = 1000     // bytes of what is wrong
+)
+
+// Checker checks types. It is safe for concurrent use. Whoever made it closes it.
+type Checker struct {
+	o     Options
+	cache *cache.Cache // nil when nothing is kept
+
+	making chan struct{} // has room for who makes what follows, when it is first needed
+	// host is one of the checker's own, with other limits and nothing recorded.
+	host      *host.Host
+	component *host.Component
+}
+
+// New makes a checker. The compiler is fetched when it is first needed.
+func New(o Options) (*Checker, error) {
+	if o.Toolchain == nil || o.Packages == nil {
+		return nil, errors.New("typecheck: Toolchain and Packages are needed")
+	}
+	if o.CPU == 0 {
+		o.CPU = 10 * time.Second
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	c := &Checker{o: o, making: make(chan struct{}, 1)}
+	if o.CacheDir != "" && o.KeyDir != "" {
+		var err error
+		if c.cache, err = cache.Open(o.CacheDir, o.KeyDir, o.Logger); err != nil {
+			return nil, fmt.Errorf("open cache: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// Close waits for checks and frees what they ran in.
+func (c *Checker) Close() error {
+	c.making <- struct{}{}
+	defer func() { <-c.making }()
+	var errs []error
+	if c.host != nil {
+		errs = append(errs, c.host.Close())
+	}
+	if c.cache != nil {
+		errs = append(errs, c.cache.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Request is what is checked.
+type Request struct {
+	// Files are the source by path. What Entry leads to is checked, and nothing else. Packages have the type any, as there are
+	// none of their types here.
+	Files map[string][]byte
+	Entry string
+	// Bindings are what env has, names with their interfaces, as in toolchain.Source.
+	Bindings map[string]string
+}
+
+// UnavailableError says that types could not be checked, which says nothing of the source.
+type UnavailableError struct{ Err error }
+
+// Error implements error.
+func (e *UnavailableError) Error() string { return "types were not checked: " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// Check returns what is wrong with the types of a source, at most 20 problems, as an *extension.ProblemsError. A source that is too
+// complex to be checked within the limits has that as its problem. Other errors are an *[UnavailableError] and the end of ctx.
+func (c *Checker) Check(ctx context.Context, r Request) error {
+	files, size := map[string]string{}, 0
+	for name, content := range r.Files {
+		switch path.Ext(name) {
+		case ".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".json":
+			files[name] = string(content)
+			size += len(content)
+		}
+	}
+	if size > maxSource {
+		return tooComplex(r.Entry, fmt.Sprintf("the files have %d KiB, and %d are checked at most", size>>10, maxSource>>10))
+	}
+	input, err := json.Marshal(map[string]any{"files": files, "entry": r.Entry, "env": toolchain.EnvTypes(r.Bindings, nil)})
+	if err != nil {
+		return &UnavailableError{err}
+	}
+	component, err := c.ready(ctx)
+	if err == nil {
+		var result host.Result
+		if result, err = component.Do(ctx, host.Request{Tool: "check", Input: input, Env: host.Env{}}); err == nil {
+			return problems(result.Output, files)
+		}
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("check types: %w", context.Cause(ctx))
+	}
+	limit, limited := errors.AsType[*host.LimitError](err)
+	thrown, failed := errors.AsType[*host.GuestError](err)
+	_, trapped := errors.AsType[*host.TrapError](err)
+	switch {
+	case limited:
+		return tooComplex(r.Entry, limit.Error())
+	case failed:
+		return tooComplex(r.Entry, "the compiler gave up: "+thrown.Failure.Message)
+	case trapped:
+		return tooComplex(r.Entry, "the compiler ran out of stack")
+	default:
+		return &UnavailableError{err}
+	}
+}
+
+func tooComplex(entry, why string) error {
+	return &extension.ProblemsError{Stage: extension.StageTypes, Problems: []extension.Problem{{
+		File: abi.PrintableLine(entry), Text: "the types are too complex to check: " + abi.PrintableLine(abi.Cut(why, maxText)), Fix: "simpler types: no deep recursion, no large unions",
+	}}}
+}
+
+// diagnostic is what the component says of one problem. It is believed no more than other extensions.
+type diagnostic struct {
+	File         string `json:"file"`
+	Line         int    `json:"line"`
+	Column       int    `json:"column"`
+	Source       string `json:"source"`
+	Code         int    `json:"code"`
+	Text         string `json:"text"`
+	MissingAwait bool   `json:"await"`
+}
+
+func problems(output []byte, files map[string]string) error {
+	var found []diagnostic
+	if err := json.Unmarshal(output, &found); err != nil {
+		return &UnavailableError{fmt.Errorf("read what the compiler says: %w", err)}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	err := &extension.ProblemsError{Stage: extension.StageTypes}
+	for _, d := range found[:min(len(found), maxProblems)] {
+		if _, ok := files[d.File]; !ok || d.Line < 1 || d.Column < 1 {
+			return &UnavailableError{errors.New("the compiler names a place that is not there")}
+		}
+		p := extension.Problem{
+			File: abi.PrintableLine(d.File), Line: d.Line, Column: d.Column, Snippet: toolchain.Snippet(d.Source, d.Column), Fix: d.fix(),
+		}
+		// Advice about packages and compiler options is no good here.
+		text, _, _ := strings.Cut(d.Text, " Do you need to ")
+		p.Text = fmt.Sprintf("%s (TS%d)", abi.PrintableCut(text, maxText), d.Code)
+		err.Problems = append(err.Problems, p)
+	}
+	return err
+}
+
+var noBinding = regexp.MustCompile(`^Property '(.*)' does not exist on type 'Env'`)
+
+// fix is what to write instead, where the compiler's own words do not say it.
+func (d *diagnostic) fix() string {
+	if d.MissingAwait {
+		return "await before it"
+	}
+	if name := noBinding.FindStringSubmatch(d.Text); name != nil {
+		return fmt.Sprintf("a binding %q in the manifest, or the name of one that is there", abi.PrintableLine(name[1]))
+	}
+	return ""
+}
