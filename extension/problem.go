@@ -14,6 +14,8 @@ type Problem struct {
 	// Line and Column count from 1, columns in characters; 0 means that the whole file is meant.
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
+	// Path is where in an input it is, as a JSON Pointer (RFC 6901); then there is no file.
+	Path string `json:"path,omitempty"`
 	// Text says what is wrong, and Fix what to write instead, where that is known.
 	Text string `json:"text"`
 	Fix  string `json:"fix,omitempty"`
@@ -21,7 +23,7 @@ type Problem struct {
 	Snippet string `json:"snippet,omitempty"`
 }
 
-// String is the problem as text for people, on several lines when it has a snippet. The file is printable and on one line.
+// String is the problem as text for people, on several lines when it has a snippet. File and path are printable and on one line.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -33,6 +35,9 @@ func (p Problem) String() string {
 			fmt.Fprintf(&b, ":%d", p.Column)
 		}
 		b.WriteString(": ")
+	}
+	if p.Path != "" {
+		b.WriteString(abi.PrintableLine(p.Path) + ": ")
 	}
 	b.WriteString(p.Text)
 	if p.Fix != "" {

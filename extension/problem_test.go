@@ -9,3 +9,11 @@ func TestProblemOfHostileFile(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// A problem of an input says where in it.
+func TestProblemOfInput(t *testing.T) {
+	p := Problem{Path: "/a\nb", Text: "got string, want number"}
+	if got, want := p.String(), "/a\\nb: got string, want number"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -101,7 +101,7 @@ func explain(err error, usage host.Usage) (f failure, ok bool) {
 	case errors.As(err, &input):
 		f.Kind = "input"
 		for _, p := range input.Problems {
-			f.Problems = append(f.Problems, extension.Problem{File: p.Path, Text: p.Message})
+			f.Problems = append(f.Problems, extension.Problem{Path: p.Path, Text: p.Message})
 		}
 	case errors.As(err, &problems):
 		f.Kind, f.Stage, f.Problems = "source", string(problems.Stage), problems.Problems

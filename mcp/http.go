@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -128,7 +129,28 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not for pages of another site", http.StatusForbidden)
 		return
 	}
-	h.authorised.ServeHTTP(w, r)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	go h.watch(ctx, cancel, r.Header.Get("Authorization"))
+	h.authorised.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// watch ends a request, be it a stream that is open or a call under way, when its token is taken back.
+func (h *httpHandler) watch(ctx context.Context, end func(), authorization string) {
+	_, token, _ := strings.Cut(authorization, " ")
+	ticks, stop := h.server.options.ticks()
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks:
+		}
+		if _, ok := h.options.Holder(strings.TrimSpace(token)); !ok {
+			end()
+			return
+		}
+	}
 }
 
 func (h *httpHandler) isHost(host string) bool {

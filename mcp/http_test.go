@@ -9,6 +9,7 @@ import (
 	nethttp "net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,7 +38,9 @@ func (h *home) web(o HTTPOptions) *web {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	o.Holder = holder
+	if o.Holder == nil {
+		o.Holder = holder
+	}
 	handler, err := h.server.Handler(o)
 	if err != nil {
 		h.t.Fatal(err)
@@ -211,13 +214,14 @@ func TestOverHTTP(t *testing.T) {
 	}
 }
 
-// A call ends when its client cancels it, breaks the connection off, or ends the session.
+// A call ends when its client cancels it, breaks the connection off, or ends the session, and when its token is taken back.
 func TestEndsOverHTTP(t *testing.T) {
 	for _, tool := range []string{"wait", "spin"} {
-		for _, how := range []string{"cancelled", "broken off", "session ended"} {
+		for _, how := range []string{"cancelled", "broken off", "session ended", "token taken back"} {
 			t.Run(tool+" "+how, func(t *testing.T) {
 				h := newHome(t, preApproved)
-				w := h.web(HTTPOptions{})
+				var gone atomic.Bool
+				w := h.web(HTTPOptions{Holder: func(token string) (lifecycle.Viewer, bool) { return alice, token == aliceToken && !gone.Load() }})
 				writeWaiting(w.client(aliceToken, "test", nil))
 				_, header, _ := w.send("POST", initialize, "Authorization", "Bearer "+aliceToken)
 				id := []string{"Authorization", "Bearer " + aliceToken, "Mcp-Session-Id", header.Get("Mcp-Session-Id")}
@@ -243,6 +247,8 @@ func TestEndsOverHTTP(t *testing.T) {
 					w.send("POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`, id...)
 				case "broken off":
 					breakOff()
+				case "token taken back":
+					gone.Store(true)
 				default:
 					if status, _, body := w.send("DELETE", "", id...); status != 204 {
 						t.Errorf("got %d %s", status, body)

@@ -37,6 +37,11 @@ func (e *endpoint) missing(ctx context.Context, tool string) error {
 				if !e.has(ctx, r, tool) {
 					continue
 				}
+				if r.State == lifecycle.Denied && slices.ContainsFunc(all, func(o lifecycle.Release) bool {
+					return o.State == lifecycle.Revoked && !o.Decided.Before(r.Decided)
+				}) {
+					continue // it was denied as the extension was revoked, which says more
+				}
 				if why := whyMissing(r, tool); why != nil {
 					return why
 				}
