@@ -70,6 +70,16 @@ type Result struct {
 	Output []byte
 	Usage  Usage
 	Phases Phases
+
+	keeps func(ctx context.Context, output []byte) error
+}
+
+// Keeps checks whether another output, as a part of Output that is shown in its place, would be one that the tool promises, too.
+func (r Result) Keeps(ctx context.Context, output []byte) error {
+	if r.keeps == nil {
+		return nil
+	}
+	return r.keeps(ctx, output)
 }
 
 // Phases says where the time of a call went, by the wall clock. What is not in them is spent on the input and the output.
@@ -407,7 +417,8 @@ func (c *Component) do(ctx context.Context, r Request) (Result, error) {
 	if !json.Valid([]byte(output)) {
 		return result, &GuestError{abi.Failure{Name: "InvalidOutput", Message: "the result is not JSON"}}
 	}
-	if err := set.keeps(ctx, c.host.validating, r.Tool, []byte(output)); err != nil {
+	result.keeps = func(ctx context.Context, output []byte) error { return set.keeps(ctx, c.host.validating, r.Tool, output) }
+	if err := result.keeps(ctx, []byte(output)); err != nil {
 		if ctx.Err() != nil {
 			err = explainEnd(ctx, limits, err)
 		}

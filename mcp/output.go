@@ -17,15 +17,16 @@ type output struct {
 	text    []byte
 }
 
-// reply shows the output of a call, or what there is room for with a link to the whole.
-func (r *request) reply(text []byte) (*sdk.CallToolResult, error) {
+// reply shows the output of a call, or what there is room for with a link to the whole. keeps says whether a part of it is what the tool
+// promises, too; nil where nothing is promised.
+func (r *request) reply(text []byte, keeps func(part []byte) bool) (*sdk.CallToolResult, error) {
 	if len(text) <= r.options.MaxOutput && !deep(text) {
 		result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}
 		structure(result, text)
 		return result, nil
 	}
-	promises := !r.builtin && r.tool.OutputSchema != nil
-	kept := cutJSON(text, r.options.MaxOutput, !r.builtin)
+	kept := cutJSON(text, r.options.MaxOutput, !r.builtin && keeps == nil)
+	broken := keeps != nil && !keeps(kept)
 	note := fmt.Sprintf("This is a part of the result, which has %d bytes; at most %d are shown.", len(text), r.options.MaxOutput)
 	result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(kept)}}}
 	if name := r.kept.put(output{r.session, text}, len(text)); name != "" {
@@ -35,9 +36,8 @@ func (r *request) reply(text []byte) (*sdk.CallToolResult, error) {
 			URI: outputURI + name, Name: "output", Title: "All of the result of " + r.tool.Name, MIMEType: "application/json", Size: &size,
 		})
 	}
-	if promises {
-		// A part does not keep the promise of the whole, and clients refuse a result that does not.
-		result.IsError = true
+	if broken {
+		result.IsError = true // clients refuse a result that breaks a promise
 	} else {
 		structure(result, kept)
 	}

@@ -68,18 +68,19 @@ func TestPromisedOutput(t *testing.T) {
 	h := newHome(t, preApproved).with(func(o *Options) { o.MaxOutput = 500 })
 	c := h.client()
 	does[writeOutput](c, "extension_write", object{
-		"manifest": object{"name": "p", "version": "1.0.0", "description": "d", "tools": []string{"keeps", "large", "fails", "number", "breaks"}},
+		"manifest": object{"name": "p", "version": "1.0.0", "description": "d", "tools": []string{"keeps", "large", "least", "fails", "number", "breaks"}},
 		"source": `import { extension } from "stile";
 const output = { type: "object", properties: { text: { type: "string", maxLength: 100000 } }, required: ["text"] };
 export default extension({ tools: {
   keeps: { description: "d", output, run: () => ({ text: "x" }) },
   large: { description: "d", output, run: () => ({ text: "x".repeat(1000) }) },
+  least: { description: "d", output: { ...output, properties: { text: { type: "string", minLength: 1000 } } }, run: () => ({ text: "x".repeat(1000) }) },
   fails: { description: "d", output, run: () => { throw new Error("no") } },
   breaks: { description: "d", output, run: () => ({ text: null }) },
   number: { description: "d", output: { type: "number" }, run: () => 1 },
 } });`,
 	})
-	for tool, want := range map[string]struct{ fails, structured bool }{"keeps": {false, true}, "large": {true, false}, "fails": {true, false}, "number": {false, false}, "breaks": {true, false}} {
+	for tool, want := range map[string]struct{ fails, structured bool }{"keeps": {false, true}, "large": {false, true}, "least": {true, false}, "fails": {true, false}, "number": {false, false}, "breaks": {true, false}} {
 		if r := c.tool("p_"+tool, nil); r.IsError != want.fails || (r.StructuredContent != nil) != want.structured {
 			t.Errorf("%s: got %v, %v", tool, r.IsError, r.StructuredContent)
 		}

@@ -66,7 +66,11 @@ func (e *endpoint) caller(tool *sdk.Tool) sdk.ToolHandler {
 		if err != nil {
 			return r.fail(err, result.Usage)
 		}
-		return r.reply(result.Output)
+		var keeps func([]byte) bool
+		if tool.OutputSchema != nil {
+			keeps = func(part []byte) bool { return result.Keeps(ctx, part) == nil }
+		}
+		return r.reply(result.Output, keeps)
 	}
 }
 
@@ -204,5 +208,5 @@ func (r *request) answer(value any) (*sdk.CallToolResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.reply(output)
+	return r.reply(output, nil)
 }
