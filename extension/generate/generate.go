@@ -59,6 +59,8 @@ type Request struct {
 	Existing func(ctx context.Context, description string) ([]Existing, error)
 	// New says that another one is wanted whatever exists.
 	New bool
+	// Begin, when not nil, is called once, right before the model is first asked. Its error ends the generation.
+	Begin func(ctx context.Context) error
 
 	given []byte // the last manifest of the model, which stays when a reply has only code
 }
@@ -82,11 +84,22 @@ type Draft struct {
 
 // Round is one reply and what came of it.
 type Round struct {
-	// Stage is the one that the draft did not pass, and Problems are why; both are empty for the draft that passed.
+	// Stage is the one that the draft did not pass, and Problems are why; both are empty for the draft that passed, and where something
+	// else ended the generation.
 	Stage    extension.Stage     `json:"stage,omitempty"`
 	Problems []extension.Problem `json:"problems,omitempty"`
 	Tokens   Tokens              `json:"tokens"`
 }
+
+// Spent is what a generation used.
+type Spent struct {
+	// Rounds are the model's replies, with one that broke off when it cost tokens; Tokens are their sum.
+	Rounds []Round `json:"rounds"`
+	Tokens Tokens  `json:"tokens"`
+}
+
+// String is one line for people.
+func (s Spent) String() string { return fmt.Sprintf("tries: %d, tokens: %s", len(s.Rounds), s.Tokens) }
 
 // Result is what came of a request.
 type Result struct {
@@ -94,9 +107,8 @@ type Result struct {
 	Offer []Existing
 	// Draft is the last one; empty when there was none.
 	Draft Draft
-	// Rounds are those that ended, and Tokens their sum with one that did not.
-	Rounds []Round
-	Tokens Tokens
+	// Spent is what the model used.
+	Spent
 	// Text is the model's last reply, made printable.
 	Text string
 }
@@ -115,6 +127,11 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 	if result.Offer, err = g.offer(ctx, r); err != nil || len(result.Offer) > 0 {
 		return result, err
 	}
+	if r.Begin != nil {
+		if err := r.Begin(ctx); err != nil {
+			return result, err
+		}
+	}
 	c := Conversation{System: system(), Turns: []Turn{{User, r.ask()}}}
 	unfinished := &UnfinishedError{Reason: ErrRounds}
 	for round := 1; round <= min(or(g.Options.Rounds, defaultRounds), maxRounds); round++ {
@@ -127,6 +144,9 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 		reply, err := g.Model.Complete(ctx, c, g.onText(round))
 		result.Tokens = result.Tokens.plus(reply.Tokens)
 		result.Text = abi.PrintableCut(reply.Text, maxText)
+		if err == nil || reply.Tokens.Total() > 0 {
+			result.Rounds = append(result.Rounds, Round{Tokens: reply.Tokens})
+		}
 		if err != nil {
 			return result, fmt.Errorf("round %d: %w", round, err)
 		}
@@ -138,10 +158,9 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 			return result, err
 		}
 		if problems == nil {
-			result.Rounds = append(result.Rounds, Round{Tokens: reply.Tokens})
 			return result, nil
 		}
-		result.Rounds = append(result.Rounds, Round{problems.Stage, problems.Problems, reply.Tokens})
+		result.Rounds[len(result.Rounds)-1] = Round{problems.Stage, problems.Problems, reply.Tokens}
 		unfinished.Draft, unfinished.Problems = result.Draft, problems
 		// A turn without text is none, for some servers.
 		c.Turns = append(c.Turns, Turn{Assistant, cmp.Or(reply.Text, "(nothing)")}, Turn{User, complain(problems)})
