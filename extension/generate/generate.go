@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
@@ -98,8 +99,18 @@ type Spent struct {
 	Tokens Tokens  `json:"tokens"`
 }
 
-// String is one line for people.
-func (s Spent) String() string { return fmt.Sprintf("tries: %d, tokens: %s", len(s.Rounds), s.Tokens) }
+// String is one line for people, e.g. "tries: 2, tokens: 2500 in, 68 out (1200 in, 34 out; 1300 in, 34 out)".
+func (s Spent) String() string {
+	text := fmt.Sprintf("tries: %d, tokens: %s", len(s.Rounds), s.Tokens)
+	if len(s.Rounds) < 2 {
+		return text
+	}
+	each := make([]string, len(s.Rounds))
+	for i, r := range s.Rounds {
+		each[i] = r.Tokens.String()
+	}
+	return text + " (" + strings.Join(each, "; ") + ")"
+}
 
 // Result is what came of a request.
 type Result struct {

@@ -336,9 +336,9 @@ func TestSpent(t *testing.T) {
 		try    func(context.Context, generate.Draft) error
 		want   string
 	}{
-		{"passes", []http.HandlerFunc{p.reply("no code"), good}, passes, `^tries: 2, tokens: 2400 in, 68 out$`},
+		{"passes", []http.HandlerFunc{p.reply("no code"), good}, passes, `^tries: 2, tokens: 2400 in, 68 out \(1200 in, 34 out; 1200 in, 34 out\)$`},
 		{"ends for another reason", []http.HandlerFunc{good}, func(context.Context, generate.Draft) error { return errors.New("no disk") }, `^tries: 1, tokens: 1200 in, 34 out$`},
-		{"breaks off", []http.HandlerFunc{p.reply("no code"), stream(p.start, p.content("half"))}, passes, `^tries: 2, tokens: about \d{4,5} in, \d+ out$`},
+		{"breaks off", []http.HandlerFunc{p.reply("no code"), stream(p.start, p.content("half"))}, passes, `^tries: 2, tokens: about \d{4,5} in, \d+ out \(1200 in, 34 out; about \d{4,5} in, \d+ out\)$`},
 		{"is refused", []http.HandlerFunc{p.reply("no code"), refuse(400, "no")}, passes, `^tries: 1, tokens: 1200 in, 34 out$`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
