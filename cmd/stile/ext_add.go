@@ -48,6 +48,18 @@ var stages = map[extension.Stage]string{
 
 // finish asks the person at the terminal to approve what waits, and prints the result.
 func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *lifecycle.Written) error {
+	if err := f.decide(ctx, s, e, w); err != nil {
+		return err
+	}
+	if f.JSON {
+		return printJSON(s.out, writtenOf(w))
+	}
+	_, err := io.WriteString(s.out, testsText(w.Tests)+releaseText(w.Release)+"\n")
+	return err
+}
+
+// decide asks the person at the terminal to approve what waits.
+func (f addFlags) decide(ctx context.Context, s *streams, e *extensions, w *lifecycle.Written) error {
 	if _, ok := s.person(); ok && !f.NoApprove && w.Release.State == lifecycle.Pending {
 		r, err := e.approve(ctx, s, w.Release, f.decisionFlags, false, f.Code)
 		switch {
@@ -58,11 +70,7 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 			w.Release = r
 		}
 	}
-	if f.JSON {
-		return printJSON(s.out, writtenOf(w))
-	}
-	_, err := io.WriteString(s.out, testsText(w.Tests)+releaseText(w.Release)+"\n")
-	return err
+	return nil
 }
 
 type extAdd struct {
