@@ -119,7 +119,7 @@ func (e *extensions) generate(ctx context.Context, g *generate.Generator, v life
 		return err
 	})
 	if generation != nil {
-		if err := generation.End(ctx, made.result.Spent.String()); err != nil {
+		if err := generation.End(ctx, made.result.Spent().String()); err != nil {
 			e.logger.WarnContext(ctx, "write the audit log", "error", err)
 		}
 	}
@@ -226,9 +226,9 @@ func (e *extensions) generateForAgents(ctx context.Context, f modelFlags) (func(
 			made.result.Rounds[i].Problems = nil // they were mended, or are in the error
 		}
 		if err != nil && len(made.result.Rounds) > 0 {
-			err = fmt.Errorf("%w (%s)", err, made.result.Spent)
+			err = fmt.Errorf("%w (%s)", err, made.result.Spent())
 		}
-		return mcp.Generated{Written: made.written, Existing: made.exists, Spent: made.result.Spent}, err
+		return mcp.Generated{Written: made.written, Existing: made.exists, Spent: made.result.Spent()}, err
 	}, nil
 }
 
@@ -297,7 +297,7 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 			}
 		}
 		if len(made.result.Rounds) > 0 {
-			s.say("stile: %s", made.result.Spent)
+			s.say("stile: %s", made.result.Spent())
 		}
 		switch {
 		case err != nil:
@@ -306,7 +306,7 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 			if err := c.decide(ctx, s, e, made.written); err != nil {
 				return err
 			}
-			return printJSON(s.out, generatedJSON{writtenOf(made.written), made.result.Spent})
+			return printJSON(s.out, generatedJSON{writtenOf(made.written), made.result.Spent()})
 		case made.written != nil:
 			return c.finish(ctx, s, e, made.written)
 		default:

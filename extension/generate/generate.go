@@ -118,11 +118,15 @@ type Result struct {
 	Offer []Existing
 	// Draft is the last one; empty when there was none.
 	Draft Draft
-	// Spent is what the model used.
-	Spent
+	// Rounds and Tokens are as in Spent.
+	Rounds []Round
+	Tokens Tokens
 	// Text is the model's last reply, made printable.
 	Text string
 }
+
+// Spent is what the model used.
+func (r Result) Spent() Spent { return Spent{r.Rounds, r.Tokens} }
 
 // Generate writes an extension. try is all that a draft has to pass, tests and policy included. Of what it fails with, these are for the
 // model to mend, wherever they are wrapped: *[extension.ProblemsError], *[extension.ManifestError], *[extension.ToolsError],

@@ -344,7 +344,7 @@ func TestSpent(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := generate.Generator{Model: p.model(t, serve(t, test.script...), generate.ModelOptions{})}
 			got, _ := g.Generate(t.Context(), generate.Request{Description: "Reverse"}, test.try) // how it ends is tested elsewhere
-			if text := got.Spent.String(); !regexp.MustCompile(test.want).MatchString(text) {
+			if text := got.Spent().String(); !regexp.MustCompile(test.want).MatchString(text) {
 				t.Errorf("spent %s", text)
 			}
 			sum := 0

@@ -109,8 +109,7 @@ func TestOlderServer(t *testing.T) {
 		{"refused by a schema", []http.HandlerFunc{older(422, `{"detail":[{"type":"extra_forbidden","loc":["body","max_completion_tokens"]}]}`)}, "max_completion_tokens max_tokens max_tokens", ""},
 		{"something else", []http.HandlerFunc{older(400, `{"error":{"message":"no such model"}}`)}, "max_completion_tokens max_completion_tokens", "no such model"},
 		{"another status", []http.HandlerFunc{older(403, `{"error":{"message":"max_completion_tokens"}}`)}, "max_completion_tokens max_completion_tokens", "403"},
-		{"both refused", []http.HandlerFunc{always, refuse(400, `{"error":{"message":"Use max_completion_tokens instead"}}`), always},
-			"max_completion_tokens max_tokens max_completion_tokens max_tokens", "is too large"},
+		{"both refused", []http.HandlerFunc{always, refuse(400, `{"error":{"message":"Use max_completion_tokens instead"}}`), always}, "max_completion_tokens max_tokens max_completion_tokens max_tokens", "is too large"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := serve(t, test.script...)

@@ -48,7 +48,7 @@ func (m *chat) Complete(ctx context.Context, c Conversation, onText func(string)
 	}
 	return m.complete(ctx, c, onText, func(ctx context.Context, x *exchange) error {
 		old := params
-		old.MaxTokens = openai.Int(m.limit(c)) //nolint:staticcheck // deprecated, and all that these servers know
+		old.MaxTokens = openai.Int(m.limit(c)) // deprecated, and all that these servers know
 		if m.older.Load() {
 			return m.stream(ctx, x, old)
 		}
