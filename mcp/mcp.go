@@ -16,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/toolchain"
@@ -54,8 +55,9 @@ type GenerateRequest struct {
 	// New says that something is to be written whatever exists.
 	New   bool
 	Scope extension.Scope
-	// Author is who asks, as in lifecycle.Draft; Via is "mcp".
+	// Author is who asks, as in lifecycle.Draft; Via is "mcp". Viewer says what exists for them.
 	Author, Via string
+	Viewer      lifecycle.Viewer
 	// Progress is told what happens, in a few words. It is never nil.
 	Progress func(text string)
 }
@@ -64,6 +66,8 @@ type GenerateRequest struct {
 type Generated struct {
 	Written  *lifecycle.Written
 	Existing []lifecycle.Found
+	// Spent is what the model used.
+	Spent generate.Spent
 }
 
 // Server serves a manager's extensions. It is safe for concurrent use; whoever made it closes it, before the manager.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/host"
@@ -67,6 +68,8 @@ type writeOutput struct {
 	Cut     []string       `json:"cut,omitempty" jsonschema:"what it asks for and does not get, as the operator allows it nobody"`
 	// TookMS is how long each stage took.
 	TookMS map[string]float64 `json:"took_ms,omitempty" jsonschema:"how long each stage took, in milliseconds"`
+	// Generation is what the model used that wrote it.
+	Generation *generate.Spent `json:"generation,omitempty" jsonschema:"what the model used that wrote it, in all and by its tries"`
 }
 
 type toolOutput struct {
@@ -101,7 +104,7 @@ func (e *endpoint) addWriting() {
 		if err != nil {
 			return nil, err
 		}
-		return r.written(ctx, written)
+		return r.written(ctx, written, nil)
 	})
 	if e.options.Generate == nil {
 		return
@@ -118,7 +121,7 @@ func (e *endpoint) addWriting() {
 		}
 		step := 0
 		made, err := e.options.Generate(ctx, GenerateRequest{
-			Description: in.Description, New: in.New, Scope: scope, Author: e.viewer.String(), Via: via,
+			Description: in.Description, New: in.New, Scope: scope, Author: e.viewer.String(), Via: via, Viewer: e.viewer,
 			Progress: func(text string) { step++; r.progress(ctx, step, 0, text) },
 		})
 		if err != nil {
@@ -127,7 +130,7 @@ func (e *endpoint) addWriting() {
 		if made.Written == nil {
 			return r.existing(made.Existing)
 		}
-		return r.written(ctx, made.Written)
+		return r.written(ctx, made.Written, &made.Spent)
 	})
 }
 
@@ -192,11 +195,11 @@ func readManifest(raw json.RawMessage) ([]byte, error) {
 }
 
 // written tells what came of a draft. When it waits for a person, and the client is one that asks its person, it does.
-func (r *request) written(ctx context.Context, w *lifecycle.Written) (*sdk.CallToolResult, error) {
+func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *generate.Spent) (*sdk.CallToolResult, error) {
 	out := &writeOutput{
 		State: string(w.Release.State), Extension: w.Release.Name, Version: w.Version.Manifest.Version, Scope: w.Release.Scope.String(),
 		Release: w.Release.ID, Digest: w.Release.Digest, Unchanged: w.Unchanged, Tools: []toolOutput{}, TookMS: map[string]float64{},
-		Changes: texts(w.Changes), Cut: texts(w.Cut), Tests: testsOf(w.Tests),
+		Changes: texts(w.Changes), Cut: texts(w.Cut), Tests: testsOf(w.Tests), Generation: spent,
 	}
 	for _, t := range w.Version.Tools {
 		out.Tools = append(out.Tools, toolOutput{extension.ToolName(w.Release.Name, t.Name), abi.Printable(t.Description)})

@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
@@ -266,6 +267,9 @@ func TestGenerate(t *testing.T) {
 	h.with(func(o *Options) {
 		o.Generate = func(ctx context.Context, r GenerateRequest) (Generated, error) {
 			r.Progress("one")
+			if r.Viewer != alice {
+				t.Errorf("for %+v", r.Viewer)
+			}
 			if r.Description == "fails" {
 				return Generated{}, fails
 			}
@@ -276,14 +280,16 @@ func TestGenerate(t *testing.T) {
 				Scope: r.Scope, Author: r.Author, Via: r.Via, Manifest: []byte(`{"name": "made", "version": "1.0.0", "description": "d", "tools": ["get"]}`),
 				Files: map[string][]byte{"tool.ts": []byte(`import { extension } from "stile"; export default extension({ tools: { get: { description: "d", run: () => 1 } } });`)},
 			})
-			return Generated{Written: w}, err
+			tokens := generate.Tokens{Input: 12, Output: 3}
+			return Generated{Written: w, Spent: generate.Spent{Rounds: []generate.Round{{Tokens: tokens}}, Tokens: tokens}}, err
 		}
 	})
 	c := h.client()
 	if got := does[writeOutput](c, "extension_generate", object{"description": "x"}); got.State != "existing" || len(got.Tools) != 1 {
 		t.Errorf("got %+v", got)
 	}
-	if got := does[writeOutput](c, "extension_generate", object{"description": "x", "new": true}); got.State != "active" || got.Scope != "agent:alice" {
+	if got := does[writeOutput](c, "extension_generate", object{"description": "x", "new": true}); got.State != "active" || got.Scope != "agent:alice" ||
+		got.Generation == nil || got.Generation.Tokens.Input != 12 || len(got.Generation.Rounds) != 1 {
 		t.Errorf("got %+v", got)
 	}
 	c.says("made_get", "1")

@@ -53,6 +53,18 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 	if w.Unchecked != nil {
 		s.say("stile: %s", abi.Printable(w.Unchecked.Error()))
 	}
+	if err := f.decide(ctx, s, e, w); err != nil {
+		return err
+	}
+	if f.JSON {
+		return printJSON(s.out, writtenOf(w))
+	}
+	_, err := io.WriteString(s.out, testsText(w.Tests)+releaseText(w.Release)+"\n")
+	return err
+}
+
+// decide asks the person at the terminal to approve what waits.
+func (f addFlags) decide(ctx context.Context, s *streams, e *extensions, w *lifecycle.Written) error {
 	if _, ok := s.person(); ok && !f.NoApprove && w.Release.State == lifecycle.Pending {
 		r, err := e.approve(ctx, s, w.Release, f.decisionFlags, false, f.Code)
 		switch {
@@ -63,11 +75,7 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 			w.Release = r
 		}
 	}
-	if f.JSON {
-		return printJSON(s.out, writtenOf(w))
-	}
-	_, err := io.WriteString(s.out, testsText(w.Tests)+releaseText(w.Release)+"\n")
-	return err
+	return nil
 }
 
 type extAdd struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
@@ -23,6 +25,8 @@ type modelFlags struct {
 	Model            string `env:"STILE_MODEL" placeholder:"PROTOCOL:NAME" help:"Model that writes extensions: anthropic:NAME or openai:NAME, for one that speaks that protocol. Default: STILE_MODEL."`
 	ModelURL         string `env:"STILE_MODEL_URL" name:"model-url" placeholder:"URL" help:"Where the model is, e.g. http://127.0.0.1:11434/v1. Default: STILE_MODEL_URL, or the vendor's own address."`
 	ModelTemperature string `env:"STILE_MODEL_TEMPERATURE" name:"model-temperature" placeholder:"NUMBER" help:"How freely the model writes, from 0 to 2; none for models that take no temperature. Default: STILE_MODEL_TEMPERATURE, or 0.2."`
+	ModelMaxTokens   string `env:"STILE_MODEL_MAX_TOKENS" name:"model-max-tokens" placeholder:"N" help:"The most tokens of one reply. Default: STILE_MODEL_MAX_TOKENS, or 16384."`
+	ModelTimeout     string `env:"STILE_MODEL_TIMEOUT" name:"model-timeout" placeholder:"DURATION" help:"How long one reply may take. Default: STILE_MODEL_TIMEOUT, or 5m."`
 	ModelKey         string `env:"STILE_MODEL_KEY" name:"model-key" placeholder:"SECRET" help:"Name of the secret that holds the key of the model; stile secret set keeps one. Default: STILE_MODEL_KEY, or no key."`
 }
 
@@ -34,6 +38,18 @@ func (f modelFlags) model(ctx context.Context, n *session) (generate.Model, erro
 		return nil, err
 	}
 	o := generate.ModelOptions{BaseURL: f.ModelURL, Model: name, Temperature: temperature}
+	if f.ModelMaxTokens != "" {
+		most, err := parseCount(f.ModelMaxTokens)
+		if err != nil {
+			return nil, usagef("--model-max-tokens: %w", err)
+		}
+		o.MaxTokens = int(most)
+	}
+	if f.ModelTimeout != "" {
+		if o.Timeout, err = parseDuration(f.ModelTimeout); err != nil {
+			return nil, usagef("--model-timeout: %w", err)
+		}
+	}
 	if f.ModelKey != "" {
 		if o.Key, err = n.secrets.Get(ctx, f.ModelKey); errors.Is(err, secret.ErrNotFound) {
 			return nil, usagef("--model-key: %w; stile secret set %s keeps it", err, f.ModelKey)
@@ -79,15 +95,14 @@ type generated struct {
 // the store knows.
 func (e *extensions) generate(ctx context.Context, g *generate.Generator, v lifecycle.Viewer, r generate.Request, draft lifecycle.Draft) (made generated, err error) {
 	var found []lifecycle.Found
-	r.Existing = func(ctx context.Context, description string) ([]generate.Existing, error) {
-		if found, err = e.Search(ctx, v, description, 10); err != nil {
-			return nil, err
-		}
-		existing := make([]generate.Existing, len(found))
-		for i, f := range found {
-			existing[i] = generate.Existing{Name: f.Name, Description: f.Description, Score: fit(description, f.Name+" "+f.Description)}
-		}
-		return existing, nil
+	r.Existing = func(ctx context.Context, description string) (existing []generate.Existing, err error) {
+		found, existing, err = e.existing(ctx, v, description)
+		return existing, err
+	}
+	var generation *lifecycle.Generation
+	r.Begin = func(ctx context.Context) (err error) {
+		generation, err = e.BeginGeneration(ctx, draft)
+		return err
 	}
 	r.Bindings = extension.Defaults()
 	for _, a := range e.Policy().Approve {
@@ -101,9 +116,14 @@ func (e *extensions) generate(ctx context.Context, g *generate.Generator, v life
 			}
 		}
 		draft.Manifest, draft.Files, draft.Entry = d.Manifest, map[string][]byte{d.File: []byte(d.Source)}, d.File
-		made.written, err = e.Write(ctx, draft)
+		made.written, err = generation.Write(ctx, draft)
 		return err
 	})
+	if generation != nil {
+		if err := generation.End(ctx, made.result.Spent().String()); err != nil {
+			e.logger.WarnContext(ctx, "write the audit log", "error", err)
+		}
+	}
 	for _, offer := range made.result.Offer {
 		i := slices.IndexFunc(found, func(f lifecycle.Found) bool { return f.Name == offer.Name })
 		made.exists = append(made.exists, found[i])
@@ -130,22 +150,62 @@ func (e *extensions) free(ctx context.Context, v lifecycle.Viewer, manifest []by
 	}
 }
 
-var longWords = regexp.MustCompile(`[\p{L}\p{N}]{4,}`)
-
-// fit is the part of the words of a description that a text has, from 0 to 1. Short words say little.
-func fit(description, text string) float64 {
-	text = strings.ToLower(text)
-	words := map[string]bool{}
-	for _, word := range longWords.FindAllString(strings.ToLower(description), -1) {
-		words[word] = strings.Contains(text, word)
+// existing finds the tools that a viewer can call and that have words of a description, by the search of the store, which compares stems.
+// A tool's score is the part of the significant words that it has; one word of several says nothing.
+func (e *extensions) existing(ctx context.Context, v lifecycle.Viewer, description string) ([]lifecycle.Found, []generate.Existing, error) {
+	tools := e.Tools(v)
+	called := make(map[string]extension.Scope, len(tools))
+	for _, t := range tools {
+		called[t.Name] = t.Scope
 	}
-	there := 0
-	for _, is := range words {
-		if is {
-			there++
+	words := significant(description)
+	has, ranks, found := map[string]int{}, map[string]float64{}, []lifecycle.Found{}
+	for _, word := range words {
+		with, err := e.Search(ctx, v, word, 3*len(tools)) // all, of three scopes
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, f := range with {
+			if called[f.Name] != f.Scope {
+				continue // a narrower scope's is called
+			}
+			if has[f.Name] == 0 {
+				found = append(found, f)
+			}
+			has[f.Name]++
+			ranks[f.Name] += f.Rank
 		}
 	}
-	return float64(there) / float64(max(len(words), 1))
+	slices.SortStableFunc(found, func(a, b lifecycle.Found) int { return cmp.Compare(ranks[b.Name], ranks[a.Name]) })
+	existing := make([]generate.Existing, len(found))
+	for i, f := range found {
+		existing[i] = generate.Existing{Name: f.Name, Description: f.Description}
+		if n := has[f.Name]; n > 1 || len(words) == 1 {
+			existing[i].Score = float64(n) / float64(len(words))
+		}
+	}
+	return found, existing, nil
+}
+
+const maxSignificant = 64 // words that are looked for
+
+var (
+	anyWords = regexp.MustCompile(`[\p{L}\p{N}]+`)
+	// insignificant are the words that Lucene leaves out of English texts, and those with which anybody asks for a tool.
+	insignificant = strings.Fields(`a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with
+		able all also any can each from given has have i its me my need new one our please should some want we what when where which who would you your
+		add build code create extension extensions function functions generate implement input inputs make makes output outputs program result results
+		return returning returns script take takes tool tools typescript use used useful user uses using utility wasm write writes`)
+)
+
+// significant are the words of a description that say what it is about, each once.
+func significant(description string) (words []string) {
+	for _, word := range anyWords.FindAllString(strings.ToLower(description), -1) {
+		if utf8.RuneCountInString(word) > 1 && !slices.Contains(insignificant, word) && !slices.Contains(words, word) && len(words) < maxSignificant {
+			words = append(words, word)
+		}
+	}
+	return words
 }
 
 // generateForAgents is generate for a server of agents; nil when no model is named.
@@ -161,13 +221,15 @@ func (e *extensions) generateForAgents(ctx context.Context, f modelFlags) (func(
 		draft := lifecycle.Draft{
 			Scope: r.Scope, Author: r.Author, Via: r.Via, Progress: func(stage extension.Stage) { r.Progress(stages[stage]) },
 		}
-		author, err := extension.ParseScope(r.Author)
-		if err != nil {
-			return mcp.Generated{}, err
-		}
 		g := &generate.Generator{Model: model}
-		made, err := e.generate(ctx, g, viewerOf(author), generate.Request{Description: r.Description, New: r.New}, draft)
-		return mcp.Generated{Written: made.written, Existing: made.exists}, err
+		made, err := e.generate(ctx, g, r.Viewer, generate.Request{Description: r.Description, New: r.New}, draft)
+		for i := range made.result.Rounds {
+			made.result.Rounds[i].Problems = nil // they were mended, or are in the error
+		}
+		if err != nil && len(made.result.Rounds) > 0 {
+			err = fmt.Errorf("%w (%s)", err, made.result.Spent())
+		}
+		return mcp.Generated{Written: made.written, Existing: made.exists, Spent: made.result.Spent()}, err
 	}, nil
 }
 
@@ -183,7 +245,7 @@ type extGenerate struct {
 
 // Help implements kong.HelpProvider.
 func (*extGenerate) Help() string {
-	return `A model writes the extension, which then goes through the same stages as what you add. Its types are checked as with stile ext add --types. What is wrong with it is shown to the model, which tries again. What exists already and seems to do it is offered instead; --new writes another.
+	return `A model writes the extension, which then goes through the same stages as what you add. Its types are checked as with stile ext add --types. What is wrong with it is shown to the model, which tries again. What exists already and seems to do it is offered instead; --new writes another. The tokens that it took are printed and kept in the audit log; limits.buildsPerHour of policy.json bounds generations too.
 
 The description goes to the model's server, with the problems of each try. Its key comes from the secret that --model-key names, and goes nowhere else.
 
@@ -235,15 +297,29 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 				s.say("stile: try %d did not pass: %s", i+1, abi.Printable((&extension.ProblemsError{Stage: round.Stage, Problems: round.Problems}).Error()))
 			}
 		}
+		if len(made.result.Rounds) > 0 {
+			s.say("stile: %s", made.result.Spent())
+		}
 		switch {
 		case err != nil:
 			return err
+		case made.written != nil && c.JSON:
+			if err := c.decide(ctx, s, e, made.written); err != nil {
+				return err
+			}
+			return printJSON(s.out, generatedJSON{writtenOf(made.written), made.result.Spent()})
 		case made.written != nil:
 			return c.finish(ctx, s, e, made.written)
 		default:
 			return printOffers(s, made.exists, c.JSON)
 		}
 	})
+}
+
+// generatedJSON is what stile ext add prints, and what it cost.
+type generatedJSON struct {
+	writtenJSON
+	Generation generate.Spent `json:"generation"`
 }
 
 // modelText shows what a model writes while it does. Every line is indented, so that none looks like one of ours.

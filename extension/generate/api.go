@@ -46,6 +46,11 @@ func (e *ModelError) Error() string {
 // Unwrap returns the error of a context, when that ended it.
 func (e *ModelError) Unwrap() error { return e.err }
 
+// rejects says whether a server refused a parameter of the request.
+func (e *ModelError) rejects(parameter string) bool {
+	return e != nil && (e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity) && strings.Contains(e.Message, parameter)
+}
+
 // api is what the protocols have in common: an address, a key that stays there, and bounds.
 type api struct {
 	options  ModelOptions

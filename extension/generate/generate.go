@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
@@ -59,6 +60,8 @@ type Request struct {
 	Existing func(ctx context.Context, description string) ([]Existing, error)
 	// New says that another one is wanted whatever exists.
 	New bool
+	// Begin, when not nil, is called once, right before the model is first asked. Its error ends the generation.
+	Begin func(ctx context.Context) error
 
 	given []byte // the last manifest of the model, which stays when a reply has only code
 }
@@ -82,10 +85,31 @@ type Draft struct {
 
 // Round is one reply and what came of it.
 type Round struct {
-	// Stage is the one that the draft did not pass, and Problems are why; both are empty for the draft that passed.
+	// Stage is the one that the draft did not pass, and Problems are why; both are empty for the draft that passed, and where something
+	// else ended the generation.
 	Stage    extension.Stage     `json:"stage,omitempty"`
 	Problems []extension.Problem `json:"problems,omitempty"`
 	Tokens   Tokens              `json:"tokens"`
+}
+
+// Spent is what a generation used.
+type Spent struct {
+	// Rounds are the model's replies, with one that broke off when it cost tokens; Tokens are their sum.
+	Rounds []Round `json:"rounds"`
+	Tokens Tokens  `json:"tokens"`
+}
+
+// String is one line for people, e.g. "tries: 2, tokens: 2500 in, 68 out (1200 in, 34 out; 1300 in, 34 out)".
+func (s Spent) String() string {
+	text := fmt.Sprintf("tries: %d, tokens: %s", len(s.Rounds), s.Tokens)
+	if len(s.Rounds) < 2 {
+		return text
+	}
+	each := make([]string, len(s.Rounds))
+	for i, r := range s.Rounds {
+		each[i] = r.Tokens.String()
+	}
+	return text + " (" + strings.Join(each, "; ") + ")"
 }
 
 // Result is what came of a request.
@@ -94,12 +118,15 @@ type Result struct {
 	Offer []Existing
 	// Draft is the last one; empty when there was none.
 	Draft Draft
-	// Rounds are those that ended, and Tokens their sum with one that did not.
+	// Rounds and Tokens are as in Spent.
 	Rounds []Round
 	Tokens Tokens
 	// Text is the model's last reply, made printable.
 	Text string
 }
+
+// Spent is what the model used.
+func (r Result) Spent() Spent { return Spent{r.Rounds, r.Tokens} }
 
 // Generate writes an extension. try is all that a draft has to pass, tests and policy included. Of what it fails with, these are for the
 // model to mend, wherever they are wrapped: *[extension.ProblemsError], *[extension.ManifestError], *[extension.ToolsError],
@@ -115,6 +142,11 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 	if result.Offer, err = g.offer(ctx, r); err != nil || len(result.Offer) > 0 {
 		return result, err
 	}
+	if r.Begin != nil {
+		if err := r.Begin(ctx); err != nil {
+			return result, err
+		}
+	}
 	c := Conversation{System: system(), Turns: []Turn{{User, r.ask()}}}
 	unfinished := &UnfinishedError{Reason: ErrRounds}
 	for round := 1; round <= min(or(g.Options.Rounds, defaultRounds), maxRounds); round++ {
@@ -127,6 +159,9 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 		reply, err := g.Model.Complete(ctx, c, g.onText(round))
 		result.Tokens = result.Tokens.plus(reply.Tokens)
 		result.Text = abi.PrintableCut(reply.Text, maxText)
+		if err == nil || reply.Tokens.Total() > 0 {
+			result.Rounds = append(result.Rounds, Round{Tokens: reply.Tokens})
+		}
 		if err != nil {
 			return result, fmt.Errorf("round %d: %w", round, err)
 		}
@@ -138,10 +173,9 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 			return result, err
 		}
 		if problems == nil {
-			result.Rounds = append(result.Rounds, Round{Tokens: reply.Tokens})
 			return result, nil
 		}
-		result.Rounds = append(result.Rounds, Round{problems.Stage, problems.Problems, reply.Tokens})
+		result.Rounds[len(result.Rounds)-1] = Round{problems.Stage, problems.Problems, reply.Tokens}
 		unfinished.Draft, unfinished.Problems = result.Draft, problems
 		// A turn without text is none, for some servers.
 		c.Turns = append(c.Turns, Turn{Assistant, cmp.Or(reply.Text, "(nothing)")}, Turn{User, complain(problems)})

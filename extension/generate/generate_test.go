@@ -296,6 +296,68 @@ func TestOffer(t *testing.T) {
 	}
 }
 
+// TestBegin has whoever asks be told before the model is, and only then.
+func TestBegin(t *testing.T) {
+	p := protocols[0]
+	full := errors.New("no room")
+	for _, test := range []struct {
+		name         string
+		found        []generate.Existing
+		err          error
+		begun, asked int
+	}{
+		{"asked", nil, nil, 1, 4},
+		{"refused", nil, full, 1, 0},
+		{"offered", []generate.Existing{{Name: "a", Score: 1}}, full, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := serve(t, p.reply("no code"))
+			g := generate.Generator{Model: p.model(t, s, generate.ModelOptions{})}
+			begun := 0
+			_, err := g.Generate(t.Context(), generate.Request{
+				Description: "Reverse",
+				Existing:    func(context.Context, string) ([]generate.Existing, error) { return test.found, nil },
+				Begin:       func(context.Context) error { begun++; return test.err },
+			}, passes)
+			if begun != test.begun || len(s.asked()) != test.asked || errors.Is(err, full) != (test.begun == 1 && test.err != nil) {
+				t.Errorf("begun %d times, asked %d times, %v", begun, len(s.asked()), err)
+			}
+		})
+	}
+}
+
+// TestSpent counts every reply that cost something, however it ended.
+func TestSpent(t *testing.T) {
+	p := protocols[0]
+	good := p.reply(answer(manifest, source))
+	for _, test := range []struct {
+		name   string
+		script []http.HandlerFunc
+		try    func(context.Context, generate.Draft) error
+		want   string
+	}{
+		{"passes", []http.HandlerFunc{p.reply("no code"), good}, passes, `^tries: 2, tokens: 2400 in, 68 out \(1200 in, 34 out; 1200 in, 34 out\)$`},
+		{"ends for another reason", []http.HandlerFunc{good}, func(context.Context, generate.Draft) error { return errors.New("no disk") }, `^tries: 1, tokens: 1200 in, 34 out$`},
+		{"breaks off", []http.HandlerFunc{p.reply("no code"), stream(p.start, p.content("half"))}, passes, `^tries: 2, tokens: about \d{4,5} in, \d+ out \(1200 in, 34 out; about \d{4,5} in, \d+ out\)$`},
+		{"is refused", []http.HandlerFunc{p.reply("no code"), refuse(400, "no")}, passes, `^tries: 1, tokens: 1200 in, 34 out$`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := generate.Generator{Model: p.model(t, serve(t, test.script...), generate.ModelOptions{})}
+			got, _ := g.Generate(t.Context(), generate.Request{Description: "Reverse"}, test.try) // how it ends is tested elsewhere
+			if text := got.Spent().String(); !regexp.MustCompile(test.want).MatchString(text) {
+				t.Errorf("spent %s", text)
+			}
+			sum := 0
+			for _, r := range got.Rounds {
+				sum += r.Tokens.Total()
+			}
+			if sum != got.Tokens.Total() {
+				t.Errorf("the rounds have %d tokens of %d", sum, got.Tokens.Total())
+			}
+		})
+	}
+}
+
 func TestRequests(t *testing.T) {
 	for _, r := range []generate.Request{
 		{},

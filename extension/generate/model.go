@@ -58,6 +58,15 @@ type Tokens struct {
 	Estimated bool `json:"estimated,omitempty"`
 }
 
+// String is e.g. "1200 in, 34 out".
+func (t Tokens) String() string {
+	text := fmt.Sprintf("%d in, %d out", t.Input, t.Output)
+	if t.Estimated {
+		text = "about " + text
+	}
+	return text
+}
+
 // Total is the sum of both directions.
 func (t Tokens) Total() int { return t.Input + t.Output }
 

@@ -86,6 +86,55 @@ func TestCompleteOptions(t *testing.T) {
 	}
 }
 
+// TestOlderServer has servers that do not know the newer name of the limit, and one that knows it well.
+func TestOlderServer(t *testing.T) {
+	p := protocols[0]
+	older := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if asked, _ := r.Context().Value(askedKey{}).(map[string]any); asked["max_completion_tokens"] != nil {
+				refuse(status, body)(w, r)
+				return
+			}
+			p.reply("done")(w, r)
+		}
+	}
+	always := refuse(400, `{"error":{"message":"max_completion_tokens is too large: 16384"}}`)
+	for _, test := range []struct {
+		name   string
+		script []http.HandlerFunc
+		asked  string // the fields of two conversations' requests
+		want   string // in the error
+	}{
+		{"refused by OpenAI's form", []http.HandlerFunc{older(400, `{"error":{"message":"Unrecognized request argument supplied: max_completion_tokens"}}`)}, "max_completion_tokens max_tokens max_tokens", ""},
+		{"refused by a schema", []http.HandlerFunc{older(422, `{"detail":[{"type":"extra_forbidden","loc":["body","max_completion_tokens"]}]}`)}, "max_completion_tokens max_tokens max_tokens", ""},
+		{"something else", []http.HandlerFunc{older(400, `{"error":{"message":"no such model"}}`)}, "max_completion_tokens max_completion_tokens", "no such model"},
+		{"another status", []http.HandlerFunc{older(403, `{"error":{"message":"max_completion_tokens"}}`)}, "max_completion_tokens max_completion_tokens", "403"},
+		{"both refused", []http.HandlerFunc{always, refuse(400, `{"error":{"message":"Use max_completion_tokens instead"}}`), always}, "max_completion_tokens max_tokens max_completion_tokens max_tokens", "is too large"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := serve(t, test.script...)
+			m := p.model(t, s, generate.ModelOptions{})
+			for range 2 {
+				got, err := m.Complete(t.Context(), hello, nil)
+				if test.want == "" && (err != nil || got.Text != "done") || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+					t.Errorf("got %+v, %v", got, err)
+				}
+			}
+			var fields []string
+			for _, r := range s.asked() {
+				for _, name := range []string{"max_completion_tokens", "max_tokens"} {
+					if r.body[name] == 16384.0 {
+						fields = append(fields, name)
+					}
+				}
+			}
+			if strings.Join(fields, " ") != test.asked {
+				t.Errorf("asked with %v", fields)
+			}
+		})
+	}
+}
+
 func TestWithoutKey(t *testing.T) {
 	for _, p := range protocols {
 		s := serve(t, p.reply("x"))

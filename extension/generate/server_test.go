@@ -1,6 +1,7 @@
 package generate_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -147,6 +148,9 @@ type request struct {
 	body   map[string]any
 }
 
+// askedKey has a step of a script find what was asked.
+type askedKey struct{}
+
 func serve(t *testing.T, script ...http.HandlerFunc) *scripted {
 	t.Helper()
 	s := &scripted{}
@@ -163,7 +167,7 @@ func serve(t *testing.T, script ...http.HandlerFunc) *scripted {
 		step := script[min(len(s.requests), len(script)-1)]
 		s.requests = append(s.requests, asked)
 		s.mu.Unlock()
-		step(w, r)
+		step(w, r.WithContext(context.WithValue(r.Context(), askedKey{}, asked.body)))
 	}))
 	t.Cleanup(s.Close)
 	return s

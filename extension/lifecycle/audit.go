@@ -17,7 +17,7 @@ type Entry struct {
 	ID int64 `json:"id,omitzero"`
 	// At has milliseconds.
 	At time.Time `json:"at,omitzero"`
-	// Kind is "write", "refuse", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine" or "call".
+	// Kind is "write", "refuse", "generate", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine" or "call".
 	Kind string `json:"kind"`
 	// By is who did it: "agent:NAME", "user:NAME", "policy" or "host".
 	By string `json:"by"`
@@ -31,7 +31,7 @@ type Entry struct {
 	Digest string `json:"digest,omitempty"`
 	// Line is the line of the policy that decided, e.g. "policy.json:12".
 	Line string `json:"line,omitempty"`
-	// Tool and Outcome are of a call.
+	// Tool and Outcome are of a call. Of a generation, Outcome is "built" or "nothing": what was built has entries of its own.
 	Tool    string `json:"tool,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
 	// Signer is who signed what was imported, made printable.

@@ -31,31 +31,42 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("the limit of %d %s is reached until %s; it is %s in policy.json", e.Limit, e.Budget, until, e.Field)
 }
 
-// checkBudget counts what was built in the scope in the last hour, what was refused then included, and what is being written here until
-// done is called. What was refused before it was built costs nothing.
-func (m *Manager) checkBudget(ctx context.Context, d Draft) (done func(), err error) {
+// reserve finds room in the budget of a scope, and holds it until done is called.
+func (m *Manager) reserve(ctx context.Context, scope extension.Scope) (done func(), err error) {
 	m.mu.Lock()
-	m.building[d.Scope]++
-	builds := m.building[d.Scope]
+	m.building[scope]++
 	m.mu.Unlock()
 	done = func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.building[d.Scope]--; m.building[d.Scope] == 0 {
-			delete(m.building, d.Scope)
+		if m.building[scope]--; m.building[scope] == 0 {
+			delete(m.building, scope)
 		}
 	}
+	if err := m.checkBudget(ctx, scope); err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
+}
+
+// checkBudget counts what was built in the scope in the last hour, what was refused then and generations without a build included, and
+// what holds room here. What was refused before it was built costs nothing.
+func (m *Manager) checkBudget(ctx context.Context, scope extension.Scope) error {
 	limit := m.Policy().Limits.BuildsPerHour
 	if limit == 0 {
-		return done, nil
+		return nil
 	}
+	m.mu.RLock()
+	builds := m.building[scope]
+	m.mu.RUnlock()
 	now := m.options.Now()
 	var built []int64 // the oldest first
-	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
+	err := m.db.Read(ctx, func(c *sqlite.Conn) error {
 		// What a clock that ran ahead wrote counts when its time comes.
-		const query = `SELECT at FROM audit WHERE entry->>'scope' = ? AND at > ? AND at <= ? AND entry->>'kind' IN ('write', 'refuse')
-			AND NOT (entry->>'kind' = 'refuse' AND entry->>'reason' GLOB ?) ORDER BY at`
-		for row, err := range c.Rows(ctx, query, d.Scope.String(), now.Add(-time.Hour).UnixMilli(), now.UnixMilli(), string(extension.StageValidate)+": *") {
+		const query = `SELECT at FROM audit WHERE entry->>'scope' = ? AND at > ? AND at <= ? AND entry->>'kind' IN ('write', 'refuse', 'generate')
+			AND NOT (entry->>'kind' = 'refuse' AND entry->>'reason' GLOB ?) AND NOT (entry->>'kind' = 'generate' AND entry->>'outcome' = ?) ORDER BY at`
+		for row, err := range c.Rows(ctx, query, scope.String(), now.Add(-time.Hour).UnixMilli(), now.UnixMilli(), string(extension.StageValidate)+": *", generationBuilt) {
 			if err != nil {
 				return err
 			}
@@ -74,10 +85,7 @@ func (m *Manager) checkBudget(ctx context.Context, d Draft) (done func(), err er
 		}
 		err = &BudgetError{Budget: "builds an hour", Limit: limit, Field: "limits.buildsPerHour", Next: last.Add(time.Hour)}
 	}
-	if err != nil {
-		done()
-	}
-	return done, err
+	return err
 }
 
 // checkRoom counts the extensions of a scope.

@@ -1,10 +1,13 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stilehost/stile/extension"
 )
 
 // What is refused before it is built costs nothing, and who is over the limit is told which and until when.
@@ -44,4 +47,80 @@ func TestBudgetOfBuilds(t *testing.T) {
 	}
 	now = budget.Next
 	write(t, m, draft("one", "4", ""))
+}
+
+// A generation counts once, or as often as its drafts were built; who is over the limit is told before a model is asked.
+func TestBudgetOfGenerations(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"limits": {"buildsPerHour": 3}}`)
+	now := time.UnixMilli(1_800_000_000_000)
+	h.options.Now = func() time.Time { return now }
+	m := h.open()
+	d := draft("one", "1", "")
+	begin := func() *Generation {
+		t.Helper()
+		g, err := m.BeginGeneration(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	end := func(g *Generation) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := g.End(ctx, "tokens: 12 in, 3 out"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	full := func(when string) {
+		t.Helper()
+		if _, err := m.BeginGeneration(t.Context(), d); !errors.As(err, new(*BudgetError)) {
+			t.Fatalf("%s: got %v", when, err)
+		}
+	}
+	// Those under way hold room.
+	one, two, three := begin(), begin(), begin()
+	full("under way")
+	// Nothing came of the first; the second's manifest was refused, so that it has no build either.
+	end(one)
+	wrong := d
+	wrong.Manifest = []byte(`{"name": "one", "verzion": "1"}`)
+	if _, err := two.Write(t.Context(), wrong); !errors.As(err, new(*extension.ProblemsError)) {
+		t.Fatal(err)
+	}
+	end(two)
+	// The third has the room that is left, though it writes as the last one; then there is none for another draft of it.
+	elsewhere := d
+	elsewhere.Scope, elsewhere.Author = extension.Scope{Kind: extension.Shared}, "user:tom"
+	w, err := three.Write(t.Context(), elsewhere)
+	if err != nil || w.Release.Scope != own || w.Release.Author != "agent:a" {
+		t.Fatalf("got %+v, %v", w, err)
+	}
+	if _, err := three.Write(t.Context(), draft("one", "2", "")); !errors.As(err, new(*BudgetError)) {
+		t.Fatalf("beyond the budget: got %v", err)
+	}
+	end(three)
+	full("used up")
+	if _, err := m.Write(t.Context(), d); !errors.As(err, new(*BudgetError)) {
+		t.Fatalf("write: got %v", err)
+	}
+	log, err := m.Audit(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outcomes []string
+	for _, e := range log {
+		if e.Kind == "generate" {
+			outcomes = append(outcomes, e.Outcome)
+			if e.By != "agent:a" || e.Via != "test" || e.Scope != own.String() || e.Reason != "tokens: 12 in, 3 out" {
+				t.Errorf("entry is %+v", e)
+			}
+		}
+	}
+	if strings.Join(outcomes, " ") != "built nothing nothing" {
+		t.Errorf("outcomes are %v", outcomes)
+	}
+	now = now.Add(time.Hour)
+	end(begin())
 }

@@ -104,6 +104,9 @@ ALTER TABLE release ADD COLUMN signer TEXT NOT NULL DEFAULT '';
 `, `
 DROP INDEX release_pending;
 CREATE UNIQUE INDEX release_pending ON release (scope, name, author) WHERE state = 'pending';
+`, `
+DROP INDEX audit_build;
+CREATE INDEX audit_build ON audit (entry->>'scope', at) WHERE entry->>'kind' IN ('write', 'refuse', 'generate');
 `}}
 
 // digestOf is the SHA-256 of data in hex.

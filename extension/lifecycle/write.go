@@ -52,9 +52,10 @@ type Draft struct {
 	// Progress, when not nil, is told each stage as it begins.
 	Progress func(extension.Stage)
 
-	lock    []byte // of a pack
-	reason  string // why it is asked for, where that is known
-	verdict policy.Decision
+	lock       []byte // of a pack
+	reason     string // why it is asked for, where that is known
+	verdict    policy.Decision
+	generation *Generation // that it comes from
 }
 
 // Release is a version in a scope, and what became of it.
@@ -108,7 +109,7 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 	if _, err := d.Scope.MarshalText(); err != nil {
 		return nil, fmt.Errorf("scope: %w", err)
 	}
-	done, err := m.checkBudget(ctx, d)
+	done, err := d.reserve(ctx, m)
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,7 @@ const (
 type Limits struct {
 	// ExtensionsPerScope is how many there are in one scope. Default 100; at most 10,000.
 	ExtensionsPerScope int
-	// BuildsPerHour is how many are built in an hour for one scope. Default 60; at most 100,000.
+	// BuildsPerHour is how many are built in an hour for one scope; a model that is asked and gives nothing to build counts as one. Default 60; at most 100,000.
 	BuildsPerHour int
 	// Nesting is how deep tools call tools. Default 8; at most 64.
 	Nesting int
