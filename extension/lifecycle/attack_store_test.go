@@ -179,7 +179,7 @@ func TestKill(t *testing.T) {
 	}
 	for kill := 1; kill <= 3; kill++ {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKill$", "-test.count=1")
-		child.Env = append(os.Environ(), variable+"="+h.options.Dir)
+		child.Env = append(os.Environ(), variable+"="+h.options.Dir, "TMPDIR="+t.TempDir())
 		out, err := child.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
