@@ -46,8 +46,13 @@ var stages = map[extension.Stage]string{
 	extension.StagePolicy:   "Asking the policy ...",
 }
 
-// finish asks the person at the terminal to approve what waits, and prints the result.
+// finish says what is to be known of the npm packages, asks the person at the terminal to approve what waits, and prints the result.
 func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *lifecycle.Written) error {
+	for _, p := range w.Version.Packages {
+		for _, warning := range p.Warnings {
+			s.say("stile: warning: package %s %s: %s", line(p.Name, 220), line(p.Version, 80), line(warning, 500))
+		}
+	}
 	if _, ok := s.person(); ok && !f.NoApprove && w.Release.State == lifecycle.Pending {
 		r, err := e.approve(ctx, s, w.Release, f.decisionFlags, false, f.Code)
 		switch {
