@@ -206,7 +206,7 @@ func (c *Client) restore(ctx context.Context, lock *lockfile, allowFresh bool) (
 	if c.cache == nil {
 		archive, err = build()
 	} else {
-		key := fmt.Sprintf("%d files, %d bytes, sha256 %x", c.o.MaxFiles, c.o.MaxBytes, sha256.Sum256(text))
+		key := fmt.Sprintf("%s, %d files, %d bytes, sha256 %x", packing, c.o.MaxFiles, c.o.MaxBytes, sha256.Sum256(text))
 		archive, err = c.cache.Do(ctx, "npm-packages", key, build)
 	}
 	if err != nil {
