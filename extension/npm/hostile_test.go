@@ -375,6 +375,39 @@ func TestRefusedPackages(t *testing.T) {
 	})
 }
 
+// A registry that accepts and never answers is given up, with words that say where.
+func TestSilentRegistry(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	r.publish(t, "q", "1.0.0", version{files: []tar.Header{file("package/index.js", "1")}})
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	for _, test := range []struct{ silent, want string }{
+		{"/q", "npm was still asking the registry which versions there are when 1s had passed"},
+		{".tgz", "npm was still fetching packages from the registry when 1s had passed"},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if strings.HasSuffix(q.URL.Path, test.silent) {
+				cancel(errTimeout)
+				<-release
+				return
+			}
+			r.ServeHTTP(w, q)
+		}))
+		t.Cleanup(server.CloseClientConnections)
+		c := r.client(t, Options{Timeout: time.Second})
+		*c.npmrc = "registry=" + server.URL + "/\nreplace-registry-host=always\n"
+		_, err := c.resolve(ctx, Request{Dependencies: map[string]string{"q": "*"}})
+		if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, test.want) || bad.Remedy == "" {
+			t.Errorf("got %v, want %s", err, test.want)
+		}
+		if _, err = resolve(t, c, map[string]string{"q": "*"}); err == nil || !strings.Contains(err.Error(), "when 1s had passed, which is the limit") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
 // npm only warns of files that it cannot write, as on a full disk, and leaves them out or short: that is no package.
 func TestUnwrittenFiles(t *testing.T) {
 	t.Parallel()
