@@ -309,7 +309,10 @@ func (c *Client) install(ctx context.Context, lock *lockfile) (_ []byte, err err
 	if err := w.write(lockName, lock.encode()); err != nil {
 		return nil, err
 	}
-	if err := c.runWatched(ctx, w, "ci", "--prefer-offline", "--loglevel=warn"); err != nil {
+	if err := c.runWatched(ctx, w, "ci", "--prefer-offline", "--loglevel=http"); err != nil {
+		if bad, ok := errors.AsType[*corruptError](err); ok {
+			err = bad.explain(packages)
+		}
 		return nil, err
 	}
 	return c.pack(w, packages)

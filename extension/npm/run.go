@@ -124,14 +124,19 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 	if args[0] == "view" {
 		folder = viewDir
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	// With a prefix npm looks for no project in the folders above.
 	args = append(args, "--json", "--prefix="+w.path(folder), "--userconfig="+w.path("npmrc"), "--globalconfig="+w.path("home/none"), "--cache="+w.c.npmCache(w))
 	cmd := command(ctx, w.path(folder), npm, args...)
 	cmd.Env = append(environment(os.Environ()), "HOME="+w.path("home"), "USERPROFILE="+w.path("home"), "TMPDIR="+w.path("tmp"))
 	out, said := &capped{left: maxOutput}, &capped{left: maxSaid}
-	cmd.Stdout, cmd.Stderr = out, said
+	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(said, &corruption{found: func(url string) { cancel(&corruptError{url}) }})
 	err = cmd.Run()
+	bad, corrupt := errors.AsType[*corruptError](context.Cause(ctx))
 	switch {
+	case corrupt:
+		return nil, bad
 	case ctx.Err() != nil:
 		return nil, w.c.ended(ctx, steps[args[0]])
 	case out.left < 0:
@@ -241,7 +246,7 @@ func explain(out []byte, said string, err error) error {
 	case "EALLOWGIT", "EALLOWREMOTE", "EALLOWFILE", "EALLOWDIRECTORY":
 		return authors("a package asks for one that is not of the registry, or brings its own: "+first, "another package that does the same")
 	case "EINTEGRITY":
-		return &ClientError{"the registry served a package with another digest than the lockfile has, which was refused", "Check the registry that npm is set up with, and where the lockfile comes from.", err}
+		return otherBytes("a package")
 	case "EUSAGE":
 		return &LockError{"npm finds that it does not fit what is asked for"}
 	case "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "EHOSTUNREACH", "ENOTCACHED", "ERR_SOCKET_TIMEOUT":
