@@ -5,6 +5,7 @@ package toolchain
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -216,12 +217,16 @@ type Kept struct {
 	Files map[string][]byte `json:"files"`
 }
 
+// keepSource reads the files again that were bundled. They may lie on a disk.
 func keepSource(s Source, b *bundled) ([]byte, error) {
 	kept := Kept{Entry: s.Entry, Files: map[string][]byte{}}
 	for _, f := range b.files {
 		content, err := fs.ReadFile(s.FS, f.path)
 		if err != nil {
 			return nil, fmt.Errorf("keep source: %w", err)
+		}
+		if sha256.Sum256(content) != f.sha256 {
+			return nil, &BuildError{[]Problem{{File: oneLine(f.path), Text: "it changed while it was built; build it again"}}}
 		}
 		kept.Files[f.path] = content
 	}

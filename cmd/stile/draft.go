@@ -25,6 +25,9 @@ const (
 // manifestName is the file in which a manifest is looked for.
 const manifestName = "manifest.json"
 
+// lockName is the file that pins the npm packages of a version.
+const lockName = "package-lock.json"
+
 // readDraft reads an extension from one source file, or from all files of a folder but hidden ones and those in node_modules.
 // Nothing outside the folder is read, wherever links lead, and keep are folders that are none. Without the name of a
 // manifest it is manifest.json beside the file or in the folder.

@@ -48,10 +48,15 @@ var stages = map[extension.Stage]string{
 	extension.StagePolicy:   "Asking the policy ...",
 }
 
-// finish asks the person at the terminal to approve what waits, and prints the result.
+// finish says what is to be known of the npm packages, asks the person at the terminal to approve what waits, and prints the result.
 func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *lifecycle.Written) error {
 	if w.Unchecked != nil {
 		s.say("stile: %s", abi.Printable(w.Unchecked.Error()))
+	}
+	for _, p := range w.Version.Packages {
+		for _, warning := range p.Warnings {
+			s.say("stile: warning: package %s %s: %s", line(p.Name, 220), line(p.Version, 80), line(warning, 500))
+		}
 	}
 	if err := f.decide(ctx, s, e, w); err != nil {
 		return err

@@ -25,7 +25,7 @@ type extSBOM struct{ chosenVersion }
 
 // Help implements kong.HelpProvider.
 func (*extSBOM) Help() string {
-	return `It prints the npm packages of a version as CycloneDX 1.6, in JSON, with their licences and digests.
+	return `It prints the npm packages of a version as CycloneDX 1.6, in JSON, with their licences, their digests and which of them needs which.
 
 Examples:
 
@@ -39,7 +39,7 @@ func (c *extSBOM) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return err
 		}
-		text, err := npm.SBOM(v.Manifest.Name, v.Manifest.Version, v.Packages)
+		text, err := npm.SBOM(v.Manifest.Name, v.Manifest.Version, v.Packages, v.Lock)
 		if err != nil {
 			return err
 		}

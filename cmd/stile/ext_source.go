@@ -22,13 +22,14 @@ type extSource struct {
 
 // Help implements kong.HelpProvider.
 func (*extSource) Help() string {
-	return `manifest.json is among the files.
+	return `manifest.json is among the files, and so is package-lock.json, which pins the npm packages of the version, when it has any.
 
 Examples:
 
     stile ext source github
     stile ext source github src/issues.ts
     stile ext source 12 manifest.json
+    stile ext source github package-lock.json
     stile ext source github tool.ts --digest 3f2a91`
 }
 
@@ -45,6 +46,9 @@ func (c *extSource) Run(ctx context.Context, s *streams) error {
 			c.File = names[0]
 		}
 		files[manifestName] = v.ManifestText()
+		if len(v.Lock) > 0 { // the one that counts, whatever the source has
+			files[lockName] = v.Lock
+		}
 		if c.File == "" {
 			return s.lines(slices.Sorted(maps.Keys(files)))
 		}

@@ -48,7 +48,7 @@ func (m *Manager) Export(ctx context.Context, digest string) (p *pack.Pack, err 
 	if p.Definitions, err = json.Marshal(v.Tools); err != nil {
 		return nil, fmt.Errorf("encode the tools: %w", err)
 	}
-	p.SBOM, err = npm.SBOM(v.Manifest.Name, v.Manifest.Version, v.Packages)
+	p.SBOM, err = npm.SBOM(v.Manifest.Name, v.Manifest.Version, v.Packages, v.Lock)
 	return p, err
 }
 

@@ -365,7 +365,7 @@ func TestRefusedPackages(t *testing.T) {
 		}
 		lock := []byte(strings.Replace(string(res.Lock), res.Packages[0].Integrity, someDigest, 1))
 		_, err = c.Resolve(t.Context(), Request{Dependencies: map[string]string{"q": "*"}, Lock: lock})
-		if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "another digest") || bad.Remedy == "" {
+		if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "q@1.0.0 with another digest") || bad.Remedy == "" || strings.Contains(err.Error(), "exit status") {
 			t.Errorf("got %v", err)
 		}
 		lock = []byte(strings.Replace(string(res.Lock), `"version": "1.0.0"`, `"version": "1.0.1"`, 1))
@@ -373,6 +373,68 @@ func TestRefusedPackages(t *testing.T) {
 			t.Error("a version that there is not was restored")
 		}
 	})
+}
+
+// An archive with other bytes than the registry promises is fetched once, and refused with words for the author. The settings
+// are those of a user who has npm try for long.
+func TestOtherBytes(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	for name, path := range map[string]string{"q": "/q/-/1.0.0.tgz", "@scope/p": "/@scope/p/-/1.0.0.tgz"} {
+		r.publish(t, name, "1.0.0", version{files: []tar.Header{file("package/index.js", "1")}, fields: map[string]any{
+			"served": map[string]any{"dist": map[string]any{"tarball": r.URL + path, "integrity": someDigest}},
+		}})
+		c := r.client(t, Options{})
+		*c.npmrc = "registry=" + r.URL + "/\n"
+		r.mu.Lock()
+		r.asked = nil
+		r.mu.Unlock()
+		began := time.Now()
+		_, err := resolve(t, c, map[string]string{name: "*"})
+		got := problems(t, err)
+		if !strings.Contains(got, "the registry's archive of "+name+"@1.0.0 has other bytes than the registry promises") || strings.Contains(got, "exit status") || strings.Contains(got, "lockfile") {
+			t.Errorf("got %s", got)
+		}
+		r.mu.Lock()
+		asked := strings.Count(strings.Join(r.asked, "\n"), "tgz")
+		r.mu.Unlock()
+		if took := time.Since(began); asked != 1 || took > 30*time.Second {
+			t.Errorf("it was asked for %d times, and took %v", asked, took)
+		}
+	}
+}
+
+// A registry that accepts and never answers is given up, with words that say where.
+func TestSilentRegistry(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	r.publish(t, "q", "1.0.0", version{files: []tar.Header{file("package/index.js", "1")}})
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	for _, test := range []struct{ silent, want string }{
+		{"/q", "npm was still asking the registry which versions there are when 1s had passed"},
+		{".tgz", "npm was still fetching packages from the registry when 1s had passed"},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if strings.HasSuffix(q.URL.Path, test.silent) {
+				cancel(errTimeout)
+				<-release
+				return
+			}
+			r.ServeHTTP(w, q)
+		}))
+		t.Cleanup(server.CloseClientConnections)
+		c := r.client(t, Options{Timeout: time.Second})
+		*c.npmrc = "registry=" + server.URL + "/\nreplace-registry-host=always\n"
+		_, err := c.resolve(ctx, Request{Dependencies: map[string]string{"q": "*"}})
+		if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, test.want) || bad.Remedy == "" {
+			t.Errorf("got %v, want %s", err, test.want)
+		}
+		if _, err = resolve(t, c, map[string]string{"q": "*"}); err == nil || !strings.Contains(err.Error(), "when 1s had passed, which is the limit") {
+			t.Errorf("got %v", err)
+		}
+	}
 }
 
 // npm only warns of files that it cannot write, as on a full disk, and leaves them out or short: that is no package.

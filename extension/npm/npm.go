@@ -17,7 +17,6 @@ import (
 	"maps"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/stilehost/stile/internal/cache"
@@ -35,6 +34,8 @@ type Options struct {
 	MinAge time.Duration
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
+	// Timeout is how long one Resolve may take, whatever the registry does. Default: 5 minutes.
+	Timeout time.Duration
 	// MaxPackages limits the packages of one extension. Default: 300.
 	MaxPackages int
 	// MaxFiles and MaxBytes limit the files of all its packages. Default: 20,000 and 64 MiB.
@@ -52,14 +53,16 @@ type Client struct {
 	cache *cache.Cache // nil when nothing is kept
 	keys  map[string]registryKey
 
-	mu    sync.Mutex
-	npmrc *string // nil until npm has said where it is
+	asking chan struct{} // has room for one who reads or sets npmrc
+	npmrc  *string       // nil until npm has said where it is
 }
 
-// New makes a client. npm is looked for when it is first needed.
+// New makes a client, and removes what clients of processes that were killed left in the temporary folder. npm is looked for
+// when it is first needed.
 func New(o Options) (*Client, error) {
 	o.NPM = cmp.Or(o.NPM, "npm")
 	o.MinAge = cmp.Or(o.MinAge, 72*time.Hour)
+	o.Timeout = cmp.Or(o.Timeout, 5*time.Minute)
 	o.MaxPackages = cmp.Or(o.MaxPackages, 300)
 	o.MaxFiles = cmp.Or(o.MaxFiles, 20_000)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 64<<20)
@@ -73,7 +76,10 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registry keys: %w", err)
 	}
-	c := &Client{o: o, keys: keys}
+	c := &Client{o: o, keys: keys, asking: make(chan struct{}, 1)}
+	if err := sweepFolders(); err != nil && o.Logger != nil {
+		o.Logger.Warn("folders of processes that were killed were not removed", "error", err)
+	}
 	if o.CacheDir != "" && o.KeyDir != "" {
 		if c.cache, err = cache.Open(o.CacheDir, o.KeyDir, o.Logger); err != nil {
 			return nil, fmt.Errorf("open cache: %w", err)
@@ -147,6 +153,24 @@ const (
 // Resolve finds the packages of an extension. Errors that its author can mend are an *extension.ProblemsError; others are a
 // *ClientError or a *LockError, or the end of ctx.
 func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, errTimeout)
+	defer cancel()
+	return c.resolve(ctx, r)
+}
+
+// errTimeout is why a resolution ends that takes longer than it may.
+var errTimeout = errors.New("resolving npm packages takes too long")
+
+// ended says why npm was given up at what it did.
+func (c *Client) ended(ctx context.Context, step string) error {
+	err := context.Cause(ctx)
+	if errors.Is(err, errTimeout) {
+		return &ClientError{fmt.Sprintf("npm was still %s when %s had passed, which is the limit", step, c.o.Timeout), "Check that the registry that npm is set up with answers, and the proxy before it, or try again.", nil}
+	}
+	return fmt.Errorf("resolve npm packages: %w", err)
+}
+
+func (c *Client) resolve(ctx context.Context, r Request) (*Resolution, error) {
 	wanted, imported, err := wantedPackages(r)
 	if err != nil {
 		return nil, err
@@ -208,11 +232,14 @@ func (c *Client) restore(ctx context.Context, lock *lockfile, r Request) (*Resol
 	if c.cache == nil {
 		archive, err = build()
 	} else {
-		key := fmt.Sprintf("%d files, %d bytes, sha256 %x", c.o.MaxFiles, c.o.MaxBytes, sha256.Sum256(text))
+		key := fmt.Sprintf("%s, %d files, %d bytes, sha256 %x", packing, c.o.MaxFiles, c.o.MaxBytes, sha256.Sum256(text))
 		if r.Types {
 			key += ", types"
 		}
 		archive, err = c.cache.Do(ctx, "npm-packages", key, build)
+		if errors.Is(err, errTimeout) {
+			err = c.ended(ctx, "fetching the same packages for another build")
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -287,7 +314,10 @@ func (c *Client) install(ctx context.Context, lock *lockfile, types bool) (_ []b
 	if err := w.write(lockName, lock.encode()); err != nil {
 		return nil, err
 	}
-	if err := c.runWatched(ctx, w, "ci", "--prefer-offline", "--loglevel=warn"); err != nil {
+	if err := c.runWatched(ctx, w, "ci", "--prefer-offline", "--loglevel=http"); err != nil {
+		if bad, ok := errors.AsType[*corruptError](err); ok {
+			err = bad.explain(packages)
+		}
 		return nil, err
 	}
 	return c.pack(w, packages, types)

@@ -190,6 +190,51 @@ func TestCancelEndsAll(t *testing.T) {
 	}
 }
 
+// Who waits for another to ask npm for its settings can be told to stop waiting, and nothing of that npm's is left.
+func TestSettingsAreWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	npm, pid := filepath.Join(dir, "npm"), filepath.Join(dir, "pid")
+	if err := errors.Join(syscall.Mkfifo(pid, 0o600), os.WriteFile(npm, []byte("#!/bin/sh\nsleep 1000 &\necho $! >"+pid+"\nwait\n"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Options{NPM: npm})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan error)
+	go func() {
+		_, err := c.settings(ctx)
+		first <- err
+	}()
+	if _, err := os.ReadFile(pid); err != nil { // it is asking
+		t.Fatal(err)
+	}
+	second := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := c.settings(ctx)
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the second one waits for the first")
+	}
+	began := time.Now()
+	cancel()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(began); took > 4*time.Second { // what npm started has its output open
+		t.Errorf("it took %s to end", took)
+	}
+}
+
 // What npm unpacks is watched, so that an archive of a few bytes does not fill the disk before it is looked at.
 func TestUnpackingIsWatched(t *testing.T) {
 	for name, forever := range map[string]string{
@@ -218,7 +263,7 @@ func TestUnpackingIsWatched(t *testing.T) {
 			if err := w.remove(); err != nil {
 				t.Error(err)
 			}
-			if _, err := os.Stat(w.dir); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(w.name); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("the folder is still there: %v", err)
 			}
 		})

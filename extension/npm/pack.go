@@ -20,6 +20,9 @@ import (
 // listName is where the archive of a lock's packages has the list of them.
 const listName = "node_modules/.packages.json"
 
+// packing names the rules by which archives are made. What was packed by others is packed again.
+const packing = "packing 2"
+
 // pack makes the archive of what npm unpacked: what code can need of it, types when they are asked for, and the list of packages.
 func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, error) {
 	files, err := fs.Sub(w.root.FS(), projectDir)

@@ -3,8 +3,11 @@ package npm
 import (
 	"archive/zip"
 	"bytes"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,7 +64,7 @@ func TestPack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			archive, err := c.pack(w, []located{{Package{Name: "p", Version: "1.0.0"}, "node_modules/p"}, {Package{Name: "@s/q", Version: "1.0.0"}, "node_modules/p/node_modules/@s/q"}}, test.types)
+			archive, err := c.pack(w, []located{{Package{Name: "p", Version: "1.0.0"}, "node_modules/p", ""}, {Package{Name: "@s/q", Version: "1.0.0"}, "node_modules/p/node_modules/@s/q", ""}}, test.types)
 			if test.want != "" {
 				if got := problems(t, err); !strings.Contains(got, test.want) {
 					t.Errorf("got %s, want %q", got, test.want)
@@ -119,11 +122,35 @@ func TestReadManifest(t *testing.T) {
 // A package that lies in two places is one package.
 func TestList(t *testing.T) {
 	p := func(name, version, at string, size int64, direct bool) located {
-		return located{Package{Name: name, Version: version, Size: size, Direct: direct}, at}
+		return located{Package{Name: name, Version: version, Size: size, Direct: direct}, at, ""}
 	}
 	got := list([]located{p("q", "2.0.0", "c", 1, false), p("p", "1.0.0", "a", 2, false), p("q", "1.0.0", "d", 3, true), p("p", "1.0.0", "b", 4, true)})
 	want := []Package{{Name: "p", Version: "1.0.0", Size: 6, Direct: true}, {Name: "q", Version: "1.0.0", Size: 3, Direct: true}, {Name: "q", Version: "2.0.0", Size: 1}}
 	if !slices.EqualFunc(got, want, func(a, b Package) bool { return byName(a, b) == 0 && a.Size == b.Size && a.Direct == b.Direct }) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// What was packed by the rules of an older version is not used.
+func TestOldPackingIsNotUsed(t *testing.T) {
+	c, err := New(Options{CacheDir: filepath.Join(t.TempDir(), "cache"), KeyDir: filepath.Join(t.TempDir(), "home"), NPM: "no-such-npm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	lock, err := parseLock([]byte(lockText("", "")), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := writeZip(func(w *zip.Writer) error { return addFile(w, listName, []byte("[]")) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := fmt.Sprintf("%d files, %d bytes, sha256 %x", c.o.MaxFiles, c.o.MaxBytes, sha256.Sum256(lock.encode()))
+	if err := c.cache.Put("npm-packages", old, archive); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Resolve(t.Context(), Request{Dependencies: lock.wanted(), Lock: lock.encode()}); err == nil {
+		t.Error("it was used")
 	}
 }

@@ -106,9 +106,11 @@ export default extension({ tools: { t: { description: "test", run: async () => {
 	if want := 15 + 8; direct != want { // and the shims
 		t.Errorf("%d packages are asked for, want %d", direct, want)
 	}
-	if sbom, err := SBOM("test", "1.0.0", res.Packages); err != nil || strings.Count(string(sbom), `"purl"`) != len(res.Packages) {
+	sbom, err := SBOM("test", "1.0.0", res.Packages, res.Lock)
+	if err != nil || strings.Count(string(sbom), `"purl"`) != len(res.Packages) {
 		t.Errorf("SBOM: %v", err)
 	}
+	checkSBOM(t, sbom)
 
 	h, err := host.New(t.Context(), host.Options{CacheDir: cacheDir, KeyDir: keyDir})
 	if err != nil {

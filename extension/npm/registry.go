@@ -65,6 +65,8 @@ type metadata struct {
 	Version string            `json:"version"`
 	Time    map[string]string `json:"time"` // of all versions, by version
 	Dist    struct {
+		Tarball    string               `json:"tarball"`
+		Integrity  string               `json:"integrity"`
 		Signatures oneOrMany[signature] `json:"signatures"`
 	} `json:"dist"`
 }
@@ -95,7 +97,8 @@ func (l *oneOrMany[T]) UnmarshalJSON(text []byte) error {
 // located is a package and its folder in the tree.
 type located struct {
 	Package
-	at string
+	at      string
+	tarball string // URL
 }
 
 // describe asks the registry about all packages of a lock, in one run of npm: they are made up as the workspaces of a
@@ -143,11 +146,15 @@ func (c *Client) combine(lock *lockfile, answers map[string]oneOrMany[metadata])
 	var all []located
 	for _, at := range lock.installed() {
 		e := lock.Packages[at]
-		p := located{Package{Name: lock.nameAt(at), Version: e.Version, Integrity: e.Integrity, Signature: SignatureNotOffered}, at}
+		p := located{Package{Name: lock.nameAt(at), Version: e.Version, Integrity: e.Integrity, Signature: SignatureNotOffered}, at, ""}
 		for _, m := range answers[p.Name] {
 			if m.Version != e.Version {
 				continue
 			}
+			if isSHA512(m.Dist.Integrity) && m.Dist.Integrity != p.Integrity {
+				return nil, &ClientError{fmt.Sprintf("the registry has %s@%s with another digest than the lockfile, which was refused", p.Name, p.Version), "Check the registry that npm is set up with, and where the lockfile comes from.", nil}
+			}
+			p.tarball = m.Dist.Tarball
 			p.Published, _ = time.Parse(time.RFC3339, m.Time[e.Version]) // the zero time is one that is not known
 			var err error
 			if p.Signature, err = c.verify(p.Package, m.Dist.Signatures); err != nil {

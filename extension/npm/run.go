@@ -42,8 +42,8 @@ func (e *ClientError) Unwrap() error { return e.Err }
 
 // workplace is a folder for one run of npm, with a home and settings of its own.
 type workplace struct {
+	*folder
 	c    *Client
-	dir  string
 	root *os.Root
 }
 
@@ -57,15 +57,15 @@ func (c *Client) workplace(ctx context.Context) (*workplace, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "stile-npm-")
+	dir, err := makeFolder()
 	if err != nil {
 		return nil, noRoom(err)
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := os.OpenRoot(dir.name)
 	if err != nil {
-		return nil, noRoom(errors.Join(err, os.RemoveAll(dir)))
+		return nil, noRoom(errors.Join(err, dir.remove()))
 	}
-	w := &workplace{c, dir, root}
+	w := &workplace{dir, c, root}
 	for _, name := range []string{projectDir, "home", "tmp"} {
 		err = errors.Join(err, root.Mkdir(name, 0o700))
 	}
@@ -82,9 +82,9 @@ func noRoom(err error) error {
 	return &ClientError{"there is no room for npm to work in", "Check the temporary folder.", err}
 }
 
-func (w *workplace) remove() error { return errors.Join(w.root.Close(), os.RemoveAll(w.dir)) }
+func (w *workplace) remove() error { return errors.Join(w.root.Close(), w.folder.remove()) }
 
-func (w *workplace) path(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }
+func (w *workplace) path(name string) string { return filepath.Join(w.name, filepath.FromSlash(name)) }
 
 // write makes a file of the project.
 func (w *workplace) write(name string, content []byte) error {
@@ -124,20 +124,21 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 	if args[0] == "view" {
 		folder = viewDir
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	// With a prefix npm looks for no project in the folders above.
 	args = append(args, "--json", "--prefix="+w.path(folder), "--userconfig="+w.path("npmrc"), "--globalconfig="+w.path("home/none"), "--cache="+w.c.npmCache(w))
-	cmd := exec.CommandContext(ctx, npm, args...)
-	cmd.Dir = w.path(folder)
+	cmd := command(ctx, w.path(folder), npm, args...)
 	cmd.Env = append(environment(os.Environ()), "HOME="+w.path("home"), "USERPROFILE="+w.path("home"), "TMPDIR="+w.path("tmp"))
-	cmd.WaitDelay = 5 * time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the npm on PATH may be one that starts the one in use
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	out, said := &capped{left: maxOutput}, &capped{left: maxSaid}
-	cmd.Stdout, cmd.Stderr = out, said
+	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(said, &corruption{found: func(url string) { cancel(&corruptError{url}) }})
 	err = cmd.Run()
+	bad, corrupt := errors.AsType[*corruptError](context.Cause(ctx))
 	switch {
+	case corrupt:
+		return nil, bad
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("resolve npm packages: %w", context.Cause(ctx))
+		return nil, w.c.ended(ctx, steps[args[0]])
 	case out.left < 0:
 		return nil, tooLarge("npm wrote more than 64 MiB about the packages", "64 MiB")
 	case err != nil:
@@ -150,6 +151,22 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 		return nil, tooLarge("npm had more than 1 MiB to say about the packages", "1 MiB")
 	}
 	return out.Bytes(), nil
+}
+
+// steps are what npm does, by its commands.
+var steps = map[string]string{
+	"install": "asking the registry which versions there are", "view": "asking the registry about the packages", "ci": "fetching packages from the registry",
+}
+
+// command is npm with a folder to run in. Whatever it starts ends with it: the npm on PATH may be one that starts the one in
+// use.
+func command(ctx context.Context, dir, npm string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, npm, args...)
+	cmd.Dir = dir
+	cmd.WaitDelay = 5 * time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd
 }
 
 // unwritten is what npm says of a file that it could not unpack, and all: it goes on. What it leaves out of hostile archives,
@@ -229,7 +246,7 @@ func explain(out []byte, said string, err error) error {
 	case "EALLOWGIT", "EALLOWREMOTE", "EALLOWFILE", "EALLOWDIRECTORY":
 		return authors("a package asks for one that is not of the registry, or brings its own: "+first, "another package that does the same")
 	case "EINTEGRITY":
-		return &ClientError{"the registry served a package with another digest than the lockfile has, which was refused", "Check the registry that npm is set up with, and where the lockfile comes from.", err}
+		return otherBytes("a package")
 	case "EUSAGE":
 		return &LockError{"npm finds that it does not fit what is asked for"}
 	case "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "EHOSTUNREACH", "ENOTCACHED", "ERR_SOCKET_TIMEOUT":

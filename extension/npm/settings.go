@@ -4,14 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // ourSettings are what an npmrc says beside what is taken over of the user's: where the registry is, how to log in there and
@@ -59,10 +56,18 @@ const maxSettings = 1 << 20 // bytes
 // settings returns what is taken over of the user's and the machine's npmrc, wherever npm has them. It asks npm until that
 // has answered once.
 func (c *Client) settings(ctx context.Context) (string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	const step = "saying where its settings are"
+	select {
+	case c.asking <- struct{}{}:
+		defer func() { <-c.asking }()
+	case <-ctx.Done():
+		return "", c.ended(ctx, step)
+	}
 	if c.npmrc == nil {
 		text, err := readSettings(ctx, c.o.NPM)
+		if ctx.Err() != nil {
+			return "", c.ended(ctx, step)
+		}
 		if err != nil {
 			return "", err
 		}
@@ -76,21 +81,16 @@ func readSettings(ctx context.Context, name string) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp("", "stile-npm-") // so that no project's settings count
+	dir, err := makeFolder() // so that no project's settings count
 	if err != nil {
 		return "", noRoom(err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cmd := exec.CommandContext(ctx, npm, "config", "ls", "--json", "--no-workspaces", "--loglevel=error")
-	cmd.Dir = dir
-	cmd.WaitDelay = 5 * time.Second
+	defer func() { err = errors.Join(err, dir.remove()) }()
+	cmd := command(ctx, dir.name, npm, "config", "ls", "--json", "--no-workspaces", "--loglevel=error")
 	out := &capped{left: maxSettings}
 	cmd.Stdout = out
 	var files struct{ Globalconfig, Userconfig string }
 	err = cmd.Run()
-	if ctx.Err() != nil {
-		return "", fmt.Errorf("resolve npm packages: %w", context.Cause(ctx))
-	}
 	if err == nil {
 		err = json.Unmarshal(out.Bytes(), &files)
 	}

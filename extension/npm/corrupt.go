@@ -1,0 +1,57 @@
+package npm
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/stilehost/stile/extension"
+)
+
+// corruption is told what npm says, and looks for an archive that is not what its digest says. npm would fetch that one six
+// times, with pauses of more than a minute.
+type corruption struct {
+	line  []byte
+	found func(url string)
+}
+
+var corrupted = regexp.MustCompile(`\bfetch GET (\S+) attempt \d+ failed with EINTEGRITY\b`)
+
+// Write implements io.Writer.
+func (c *corruption) Write(p []byte) (int, error) {
+	const longest = 8 << 10 // bytes of a line
+	for text := range bytes.Lines(p) {
+		c.line = append(c.line, text[:min(len(text), longest-len(c.line))]...)
+		if !bytes.HasSuffix(text, []byte("\n")) {
+			continue
+		}
+		if m := corrupted.FindSubmatch(c.line); m != nil {
+			c.found(string(m[1]))
+		}
+		c.line = c.line[:0]
+	}
+	return len(p), nil
+}
+
+// corruptError is an archive, by its URL, that is not what its digest says.
+type corruptError struct{ url string }
+
+func (e *corruptError) Error() string { return "an archive has another digest" }
+
+// explain names the package. The registry may have moved since it wrote down where its archives are.
+func (e *corruptError) explain(packages []located) error {
+	for _, p := range packages {
+		if u, err := url.Parse(p.tarball); err == nil && len(u.Path) > 1 && strings.HasSuffix(e.url, u.EscapedPath()) {
+			return otherBytes(p.Name + "@" + p.Version)
+		}
+	}
+	return otherBytes("a package")
+}
+
+func otherBytes(name string) error {
+	return &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{{
+		File: manifestFile, Text: fmt.Sprintf("the registry's archive of %s has other bytes than the registry promises, so it was refused", name), Fix: "another version or package, or try again: it may have been damaged on its way",
+	}}}
+}
