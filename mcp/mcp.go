@@ -162,6 +162,17 @@ func (s *Server) Close() error {
 	return nil
 }
 
+// EndCalls ends the calls under way, of which their clients are told. Sessions have no calls after it.
+func (s *Server) EndCalls() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.endpoints {
+		for connection := range e.sdk.Sessions() {
+			e.session(connection, nil).end()
+		}
+	}
+}
+
 // within does something, and goes on without it when it takes longer.
 func within(most time.Duration, do func()) {
 	done := make(chan struct{})

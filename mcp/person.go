@@ -115,6 +115,9 @@ func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 	if len(q.out.Changes) > 0 {
 		b.WriteString("What is different from before:\n" + strings.Join(q.out.Changes, "\n") + "\n")
 	}
+	if len(q.out.Warnings) > 0 {
+		b.WriteString("Of its packages:\n" + strings.Join(q.out.Warnings, "\n") + "\n")
+	}
 	fmt.Fprintf(&b, "Request %d, version %s. `stile ext show %d` shows the code.", q.out.Release, q.out.Digest[:min(12, len(q.out.Digest))], q.out.Release)
 	if b.Len() > maxMessage {
 		return nil

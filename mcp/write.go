@@ -66,6 +66,8 @@ type writeOutput struct {
 	Uses    map[string]any `json:"uses,omitempty" jsonschema:"what it may use, by the names in env"`
 	Changes []string       `json:"changes,omitempty" jsonschema:"how what it may use differs from the version before"`
 	Cut     []string       `json:"cut,omitempty" jsonschema:"what it asks for and does not get, as the operator allows it nobody"`
+	// Warnings are what is to be known of its packages.
+	Warnings []string `json:"warnings,omitempty" jsonschema:"what is to be known of its npm packages"`
 	// TookMS is how long each stage took.
 	TookMS map[string]float64 `json:"took_ms,omitempty" jsonschema:"how long each stage took, in milliseconds"`
 	// Generation is what the model used that wrote it.
@@ -199,7 +201,7 @@ func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *gene
 	out := &writeOutput{
 		State: string(w.Release.State), Extension: w.Release.Name, Version: w.Version.Manifest.Version, Scope: w.Release.Scope.String(),
 		Release: w.Release.ID, Digest: w.Release.Digest, Unchanged: w.Unchanged, Tools: []toolOutput{}, TookMS: map[string]float64{},
-		Changes: texts(w.Changes), Cut: texts(w.Cut), Tests: testsOf(w.Tests), Generation: spent,
+		Changes: texts(w.Changes), Cut: texts(w.Cut), Tests: testsOf(w.Tests), Generation: spent, Warnings: w.Version.Warnings(),
 	}
 	for _, t := range w.Version.Tools {
 		out.Tools = append(out.Tools, toolOutput{extension.ToolName(w.Release.Name, t.Name), abi.Printable(t.Description)})

@@ -45,19 +45,30 @@ func (g *gate) running() int {
 	return g.count
 }
 
-// drain lets nothing more through and waits for what is on its way, but not longer than most. It is called once.
-func (g *gate) drain(most time.Duration) {
+// drain lets nothing more through and waits for what is on its way, but not longer than most. Then it has end end that, and waits until
+// whoever asked for it was told, or a second. It is called once.
+func (g *gate) drain(most time.Duration, end func()) {
 	g.mu.Lock()
 	g.closed, g.drained = true, make(chan struct{})
 	if g.count == 0 {
 		close(g.drained)
 	}
 	g.mu.Unlock()
+	if !g.wait(most) {
+		end()
+		g.wait(time.Second)
+	}
+}
+
+// wait waits until all are out, or for most.
+func (g *gate) wait(most time.Duration) (out bool) {
 	timeout := time.NewTimer(most)
 	defer timeout.Stop()
 	select {
 	case <-g.drained:
+		return true
 	case <-timeout.C:
+		return false
 	}
 }
 

@@ -53,10 +53,8 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 	if w.Unchecked != nil {
 		s.say("stile: %s", abi.Printable(w.Unchecked.Error()))
 	}
-	for _, p := range w.Version.Packages {
-		for _, warning := range p.Warnings {
-			s.say("stile: warning: package %s %s: %s", line(p.Name, 220), line(p.Version, 80), line(warning, 500))
-		}
+	for _, warning := range w.Version.Warnings() {
+		s.say("stile: warning: %s", warning)
 	}
 	if err := f.decide(ctx, s, e, w); err != nil {
 		return err

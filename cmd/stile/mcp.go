@@ -44,7 +44,7 @@ func (c *mcpCommand) Run(ctx context.Context, s *streams) (err error) {
 	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { // it was asked to end
-		gate.drain(c.Drain)
+		gate.drain(c.Drain, server.EndCalls)
 		cancel()
 	})()
 	err = server.Serve(whole, v, gatedTransport{mcp.Lines(os.Stdin, os.Stdout, c.Drain), gate})

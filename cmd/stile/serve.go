@@ -141,7 +141,7 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 	case <-ctx.Done():
 	}
 	s.say("stile: waiting up to %v for %d requests under way", c.Drain, gate.running())
-	gate.drain(c.Drain)
+	gate.drain(c.Drain, server.EndCalls)
 	err = server.Close() // sessions, with what is still under way
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

@@ -549,3 +549,25 @@ export default extension({ tools: { get: { description: "Gets", run: async (_: u
 		t.Errorf("above the ceiling that is gone: %v, %s", err, text(r))
 	}
 }
+
+// A call that takes longer than a server that was asked to end waits for is cut, and its client is told.
+func TestServeCut(t *testing.T) {
+	t.Parallel()
+	h, site := newHome(t), newSite(t)
+	h.stile("ext", "add", h.fetches("slow", site.address))
+	h.approveAll()
+	token := strings.TrimSpace(h.stile("serve", "token", "add", "claude"))
+	server, address, _ := h.serve("--listen", "127.0.0.1:0", "--drain", "10ms")
+	session := connect(t, &sdk.StreamableClientTransport{Endpoint: "http://" + address + "/mcp", HTTPClient: client(t, token)})
+	answers := call(h.ctx, session, "slow_get")
+	<-site.asked
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-answers; a.err == nil || !strings.Contains(a.err.Error(), "the session is over") {
+		t.Errorf("the call that was cut: %q, %v", a.text, a.err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("got %v, want exit code 0", err)
+	}
+}

@@ -92,6 +92,16 @@ func (v *Version) record() record {
 	return r
 }
 
+// Warnings are what is to be known of its packages, a line each.
+func (v *Version) Warnings() (lines []string) {
+	for _, p := range v.Packages {
+		for _, warning := range p.Warnings {
+			lines = append(lines, abi.PrintableLine(fmt.Sprintf("package %s %s: %s", p.Name, p.Version, warning)))
+		}
+	}
+	return lines
+}
+
 // Source is the tree of the version's files.
 func (v *Version) Source() fstest.MapFS {
 	tree := fstest.MapFS{}
