@@ -105,7 +105,8 @@ type Limits struct {
 	BuildsPerHour int
 	// Nesting is how deep tools call tools. Default 8; at most 64.
 	Nesting int
-	// FailuresBeforeBreak is how many calls in a row fail before a tool is not called for BreakFor. Default 5; at most 10,000.
+	// FailuresBeforeBreak is how many calls in a row fail, for one caller in one process, before the tool is not called for it for BreakFor.
+	// Default 5; at most 10,000.
 	FailuresBeforeBreak int
 	// BreakFor is from a second to a day. Default 5 minutes.
 	BreakFor time.Duration
