@@ -417,7 +417,9 @@ func (c *Component) do(ctx context.Context, r Request) (Result, error) {
 	if !json.Valid([]byte(output)) {
 		return result, &GuestError{abi.Failure{Name: "InvalidOutput", Message: "the result is not JSON"}}
 	}
-	result.keeps = func(ctx context.Context, output []byte) error { return set.keeps(ctx, c.host.validating, r.Tool, output) }
+	result.keeps = func(ctx context.Context, output []byte) error {
+		return set.keeps(ctx, c.host.validating, r.Tool, output)
+	}
 	if err := result.keeps(ctx, []byte(output)); err != nil {
 		if ctx.Err() != nil {
 			err = explainEnd(ctx, limits, err)

@@ -3,16 +3,20 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
 type auditCommand struct {
-	List   auditList   `cmd:"" default:"withargs" help:"List what was done, the newest first."`
-	Verify auditVerify `cmd:"" help:"Check that no entry was changed or taken away."`
+	List    auditList    `cmd:"" default:"withargs" help:"List what was done, the newest first."`
+	Verify  auditVerify  `cmd:"" help:"Check that no entry was changed or taken away."`
+	Archive auditArchive `cmd:"" help:"Move old entries to a file."`
 }
 
 // Help implements kong.HelpProvider.
@@ -23,7 +27,8 @@ Examples:
 
     stile audit
     stile audit list --limit 20 --json
-    stile audit verify`
+    stile audit verify
+    stile audit archive audit-2026.jsonl --before 2160h`
 }
 
 type auditList struct {
@@ -68,33 +73,106 @@ func (c *auditList) Run(ctx context.Context, s *streams) error {
 }
 
 type auditVerify struct {
-	JSON bool `name:"json" help:"Print as JSON."`
+	Archives []string `arg:"" optional:"" name:"archive" help:"Files that stile audit archive wrote, all of them, the oldest first."`
+	JSON     bool     `name:"json" help:"Print as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (*auditVerify) Help() string {
-	return `It prints how many entries there are, and the hash of the last one. Who keeps that hash elsewhere also sees when the whole log was replaced. The exit code is 1 when an entry is changed, missing or too many.
+	return `It prints how many entries there are, and the hash of the last one. Who keeps that hash elsewhere also sees when the whole log was replaced. The exit code is 1 when an entry is changed, missing or too many. Entries that were moved to files are checked when the files are named.
 
 Examples:
 
     stile audit verify
-    stile audit verify --json`
+    stile audit verify --json
+    stile audit verify audit-2025.jsonl audit-2026.jsonl`
 }
 
 // Run implements the command.
 func (c *auditVerify) Run(ctx context.Context, s *streams) error {
+	archives := make([]io.Reader, len(c.Archives))
+	for i, name := range c.Archives {
+		f, err := os.Open(name)
+		if err != nil {
+			return &usageError{err}
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		archives[i] = f
+	}
 	return withExtensions(ctx, s, func(e *extensions) error {
-		count, last, err := e.VerifyAudit(ctx)
+		count, last, err := e.VerifyAudit(ctx, archives...)
+		if err != nil {
+			return err
+		}
+		archived, _, err := e.Archived(ctx)
 		if err != nil {
 			return err
 		}
 		if c.JSON {
 			return printJSON(s.out, struct {
-				Entries int64  `json:"entries"`
-				Hash    string `json:"hash"`
-			}{count, hex.EncodeToString(last)})
+				Entries  int64  `json:"entries"`
+				Archived int64  `json:"archived"`
+				Hash     string `json:"hash"`
+			}{count, archived, hex.EncodeToString(last)})
 		}
-		_, err = fmt.Fprintf(s.out, "%d entries, sound; the last has the hash %x\n", count, last)
+		text := fmt.Sprintf("%d entries, sound; the last has the hash %x\n", count, last)
+		if archived > 0 && len(archives) == 0 {
+			text += fmt.Sprintf("%d of them are in archives, which are checked when they are named\n", archived)
+		}
+		_, err = io.WriteString(s.out, text)
+		return err
+	})
+}
+
+type auditArchive struct {
+	File   string `arg:"" help:"File to write. It must not exist."`
+	Before string `placeholder:"TIME" default:"2160h" help:"Entries from before then: a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z. Default: 90 days ago. Those of the last day stay."`
+	JSON   bool   `name:"json" help:"Print as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (*auditArchive) Help() string {
+	return `The log grows with every call. Entries that are moved are lines of JSON in the file, with the hashes by which stile audit verify checks them, and that nothing is missing between them and the log. They leave the log when the file is on the disk.
+
+Examples:
+
+    stile audit archive audit-2026-11.jsonl
+    stile audit archive audit-2025.jsonl --before 2026-01-01`
+}
+
+// Run implements the command.
+func (c *auditArchive) Run(ctx context.Context, s *streams) error {
+	before, err := parseTime("--before", c.Before, time.Now())
+	if err != nil {
+		return err
+	}
+	return withExtensions(ctx, s, func(e *extensions) (err error) {
+		by, err := e.author()
+		if err != nil {
+			return err
+		}
+		f, err := os.OpenFile(c.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return &usageError{err}
+		}
+		folder, err := os.Open(filepath.Dir(c.File))
+		if err == nil { // that the file is there is to be durable, too
+			err = errors.Join(folder.Sync(), folder.Close())
+		}
+		if err != nil {
+			return errors.Join(err, f.Close(), os.Remove(c.File))
+		}
+		moved, err := e.ArchiveAudit(ctx, before, lifecycle.Decision{By: by, Via: "command"}, f)
+		if err = errors.Join(err, f.Close()); err != nil || moved == 0 {
+			err = errors.Join(err, os.Remove(c.File))
+		}
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(s.out, map[string]int64{"moved": moved})
+		}
+		_, err = fmt.Fprintf(s.out, "%d entries moved to %s\n", moved, line(c.File, 200))
 		return err
 	})
 }

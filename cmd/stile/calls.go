@@ -161,7 +161,7 @@ type listedCall struct {
 // Run implements the command.
 func (c *callsListCommand) Run(ctx context.Context, s *streams) (err error) {
 	f := recording.Filter{Tool: c.Tool, Failed: c.Failed, Limit: c.Limit}
-	if f.Since, err = parseSince(c.Since, time.Now()); err != nil {
+	if f.Since, err = parseTime("--since", c.Since, time.Now()); err != nil {
 		return err
 	}
 	_, store, err := openCalls(ctx)
@@ -208,7 +208,8 @@ func (c *callsListCommand) Run(ctx context.Context, s *streams) (err error) {
 // cell makes text one cell of a table.
 func cell(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-func parseSince(text string, now time.Time) (time.Time, error) {
+// parseTime is the zero time for no text.
+func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -220,5 +221,5 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, usagef("--since %s: write a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z", text)
+	return time.Time{}, usagef("%s %s: write a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z", flag, text)
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
+	"iter"
 	"time"
 
 	"github.com/stilehost/stile/internal/sqlite"
@@ -17,7 +20,7 @@ type Entry struct {
 	ID int64 `json:"id,omitzero"`
 	// At has milliseconds.
 	At time.Time `json:"at,omitzero"`
-	// Kind is "write", "refuse", "generate", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine" or "call".
+	// Kind is "write", "refuse", "generate", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine", "archive" or "call".
 	Kind string `json:"kind"`
 	// By is who did it: "agent:NAME", "user:NAME", "policy" or "host".
 	By string `json:"by"`
@@ -91,34 +94,75 @@ func (e *TamperedError) Error() string {
 	return fmt.Sprintf("the audit log was tampered with at entry %d: %s", e.ID, e.Reason)
 }
 
-// VerifyAudit reads the whole log and returns how many entries it has and the hash of the last one, in bytes. Who keeps that hash
-// elsewhere also sees when the whole file was replaced. An error that is a *[TamperedError] names the first entry that is wrong.
-func (m *Manager) VerifyAudit(ctx context.Context) (entries int64, last []byte, err error) {
-	err = m.db.View(ctx, func(c *sqlite.Conn) error {
-		last, entries = make([]byte, sha256.Size), 0
+// auditEntry is a row of the log.
+type auditEntry struct {
+	id, at int64
+	text   string
+	hash   []byte
+}
+
+// follows checks that it is the entry after the one with the number and the hash last.
+func (e auditEntry) follows(id int64, last []byte) error {
+	switch {
+	case e.id != id+1:
+		return &TamperedError{id + 1, "it is missing"}
+	case string(chain(last, e.id, e.at, []byte(e.text))) != string(e.hash):
+		return &TamperedError{e.id, "it was changed"}
+	}
+	return nil
+}
+
+// auditEntries are those after the one with the number and the hash last, each checked.
+func auditEntries(ctx context.Context, c *sqlite.Conn, id int64, last []byte) iter.Seq2[auditEntry, error] {
+	return func(yield func(auditEntry, error) bool) {
 		for row, err := range c.Rows(ctx, "SELECT id, at, entry, hash FROM audit ORDER BY id") {
+			var e auditEntry
+			if err == nil {
+				err = row.Scan(&e.id, &e.at, &e.text, &e.hash)
+			}
+			if err == nil {
+				err = e.follows(id, last)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+			id, last = e.id, e.hash
+		}
+	}
+}
+
+// VerifyAudit reads the whole log and returns how many entries it has and the hash of the last one, in bytes. Who keeps that hash
+// elsewhere also sees when the whole file was replaced. What is in archives is checked where these are given, all of them and in their
+// order. An error that is a *[TamperedError] names the first entry that is wrong.
+func (m *Manager) VerifyAudit(ctx context.Context, archives ...io.Reader) (entries int64, last []byte, err error) {
+	err = m.db.View(ctx, func(c *sqlite.Conn) error {
+		var first, count int64
+		var firstHash, hash []byte
+		if err := c.Row(ctx, "SELECT first, first_hash, entries, hash FROM head").Scan(&first, &firstHash, &count, &hash); err != nil {
+			return err
+		}
+		entries, last = first, firstHash
+		if len(archives) > 0 {
+			entries, last = 0, zeroHash()
+			for _, r := range archives {
+				if entries, last, err = readArchive(r, entries, last); err != nil {
+					return err
+				}
+			}
+			if entries != first || string(last) != string(firstHash) {
+				return &TamperedError{min(entries, first) + 1, "the archives are not those that were taken from this log, or not all of them"}
+			}
+		}
+		moved := first == 0 // or an entry says so
+		for e, err := range auditEntries(ctx, c, first, firstHash) {
 			if err != nil {
 				return err
 			}
-			var id, at int64
-			var text string
-			var hash []byte
-			if err := row.Scan(&id, &at, &text, &hash); err != nil {
-				return err
+			var said Entry
+			if json.Unmarshal([]byte(e.text), &said) == nil && said.Kind == "archive" && said.Digest == hex.EncodeToString(firstHash) {
+				moved = true
 			}
-			entries++
-			if id != entries {
-				return &TamperedError{entries, "it is missing"}
-			}
-			last = chain(last, id, at, []byte(text))
-			if string(last) != string(hash) {
-				return &TamperedError{id, "it was changed"}
-			}
-		}
-		var count int64
-		var hash []byte
-		if err := c.Row(ctx, "SELECT entries, hash FROM head").Scan(&count, &hash); err != nil {
-			return err
+			entries, last = e.id, e.hash
 		}
 		switch {
 		case count > entries:
@@ -127,6 +171,8 @@ func (m *Manager) VerifyAudit(ctx context.Context) (entries int64, last []byte, 
 			return &TamperedError{count + 1, "it was added"}
 		case string(hash) != string(last):
 			return &TamperedError{entries, "it is not the one that was written last"}
+		case !moved:
+			return &TamperedError{first, "it is missing, and no entry says that it was moved to an archive"}
 		}
 		return nil
 	})

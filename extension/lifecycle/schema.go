@@ -107,6 +107,10 @@ CREATE UNIQUE INDEX release_pending ON release (scope, name, author) WHERE state
 `, `
 DROP INDEX audit_build;
 CREATE INDEX audit_build ON audit (entry->>'scope', at) WHERE entry->>'kind' IN ('write', 'refuse', 'generate');
+`, `
+-- Up to which entry the log was moved to archives, and its hash.
+ALTER TABLE head ADD COLUMN first INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE head ADD COLUMN first_hash BLOB NOT NULL DEFAULT x'0000000000000000000000000000000000000000000000000000000000000000';
 `}}
 
 // digestOf is the SHA-256 of data in hex.

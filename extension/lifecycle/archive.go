@@ -1,0 +1,115 @@
+package lifecycle
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// Archive is a file that entries of the audit log are moved to.
+type Archive interface {
+	io.Writer
+	// Sync returns when what was written is durable.
+	Sync() error
+}
+
+// archived is an entry in an archive: a line of JSON.
+type archived struct {
+	ID    int64           `json:"id"`
+	At    int64           `json:"at"` // Unix milliseconds
+	Entry json.RawMessage `json:"entry"`
+	Hash  string          `json:"hash"` // in hex
+}
+
+// youngest is how old an entry is at least that goes to an archive: the younger ones are what budgets count.
+const youngest = 24 * time.Hour
+
+// ArchiveAudit moves the entries from before a time to an archive, as lines of JSON in their order, and returns how many. They leave the
+// store when the archive is durable, in one transaction with an entry that says who moved them and up to which hash. The chain goes on
+// over them: [Manager.VerifyAudit] checks both. Entries of the last day stay. After an error nothing has left the store.
+func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision, to Archive) (moved int64, err error) {
+	now := m.options.Now()
+	if limit := now.Add(-youngest); before.After(limit) {
+		before = limit
+	}
+	err = m.db.Update(ctx, func(c *sqlite.Conn) error {
+		w := bufio.NewWriter(to)
+		moved = 0
+		var first int64
+		var last []byte
+		if err := c.Row(ctx, "SELECT first, first_hash FROM head").Scan(&first, &last); err != nil {
+			return err
+		}
+		for e, err := range auditEntries(ctx, c, first, last) {
+			if err != nil {
+				return err
+			}
+			if e.at >= before.UnixMilli() {
+				break
+			}
+			line, err := json.Marshal(archived{e.id, e.at, json.RawMessage(e.text), hex.EncodeToString(e.hash)})
+			if err != nil {
+				return err
+			}
+			if _, err := w.Write(append(line, '\n')); err != nil {
+				return err
+			}
+			first, last = e.id, e.hash
+			moved++
+		}
+		if moved == 0 {
+			return nil
+		}
+		if err := errors.Join(w.Flush(), to.Sync()); err != nil {
+			return err
+		}
+		if _, err := c.Exec(ctx, "DELETE FROM audit WHERE id <= ?", first); err != nil {
+			return err
+		}
+		if _, err := c.Exec(ctx, "UPDATE head SET first = ?, first_hash = ?", first, last); err != nil {
+			return err
+		}
+		return audit(ctx, c, now, Entry{
+			Kind: "archive", By: d.By, Via: d.Via, Digest: hex.EncodeToString(last), Reason: fmt.Sprintf("entries %d to %d", first-moved+1, first),
+		})
+	})
+	return moved, err
+}
+
+// Archived returns how many entries are in archives, and the hash of the last of them.
+func (m *Manager) Archived(ctx context.Context) (entries int64, last []byte, err error) {
+	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
+		return c.Row(ctx, "SELECT first, first_hash FROM head").Scan(&entries, &last)
+	})
+	return entries, last, err
+}
+
+// readArchive checks entries that follow those up to first, whose hash is last, and returns the last one of them.
+func readArchive(r io.Reader, first int64, last []byte) (int64, []byte, error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var a archived
+		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+			return first, last, &TamperedError{first + 1, "its line in the archive is no entry"}
+		}
+		hash, err := hex.DecodeString(a.Hash)
+		e := auditEntry{a.ID, a.At, string(a.Entry), hash}
+		if err := errors.Join(err, e.follows(first, last)); err != nil {
+			return first, last, err
+		}
+		first, last = e.id, e.hash
+	}
+	return first, last, lines.Err()
+}
+
+// zeroHash is what the first entry follows.
+func zeroHash() []byte { return make([]byte, sha256.Size) }
