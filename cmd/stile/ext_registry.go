@@ -10,6 +10,7 @@ import (
 
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/extension/pack/oci"
+	"github.com/stilehost/stile/extension/pack/sigstore"
 	"github.com/stilehost/stile/secret"
 )
 
@@ -50,18 +51,21 @@ func (c *extExport) push(ctx context.Context, s *streams, e *extensions, ref str
 	if err != nil {
 		return err
 	}
-	manifest, err := oci.Push(ctx, ref, p, signatures, o)
-	if err != nil {
-		return registryError(err)
-	}
 	if c.Bundle != "" {
 		signed, err := manifestOf(p)
 		if err == nil {
-			err = writeBundle(c.Bundle, key, signed)
+			o.Attach, err = sigstore.Sign(key, signed)
+		}
+		if err == nil {
+			err = writeFile(c.Bundle, o.Attach)
 		}
 		if err != nil {
 			return err
 		}
+	}
+	manifest, err := oci.Push(ctx, ref, p, signatures, o)
+	if err != nil {
+		return registryError(err)
 	}
 	if c.JSON {
 		return printJSON(s.out, struct {

@@ -30,7 +30,7 @@ const (
 type Artifact struct {
 	// Manifest leads to the manifest of the pack.
 	Manifest ocispec.Descriptor
-	// Signatures lead to the manifests of the signatures.
+	// Signatures lead to the manifests of the signatures, and of bundles.
 	Signatures []ocispec.Descriptor
 	// Blobs are all contents, manifests among them.
 	Blobs map[digest.Digest][]byte
@@ -56,22 +56,38 @@ func (p *Pack) Artifact(signatures ...Signature) (*Artifact, error) {
 	if a.Manifest, err = a.addManifest(ArtifactType, a.add(configMediaType, config), layers, nil); err != nil {
 		return nil, err
 	}
-	subject := ocispec.Descriptor{MediaType: a.Manifest.MediaType, Digest: a.Manifest.Digest, Size: a.Manifest.Size}
 	for _, s := range signatures {
 		if len(s) > maxSignature {
 			return nil, &PartError{"signature", tooLarge(int64(len(s)), maxSignature)}
 		}
-		// Some registries list what refers to a manifest by the type of its config.
-		d, err := a.addManifest(SignatureType, a.add(SignatureType, ocispec.DescriptorEmptyJSON.Data),
-			[]ocispec.Descriptor{a.add(envelopeMediaType, s)}, &subject)
-		if err != nil {
+		if err := a.attach(SignatureType, envelopeMediaType, s); err != nil {
 			return nil, err
-		}
-		if !slices.ContainsFunc(a.Signatures, func(other ocispec.Descriptor) bool { return other.Digest == d.Digest }) {
-			a.Signatures = append(a.Signatures, d)
 		}
 	}
 	return a, nil
+}
+
+// AttachBundle adds a Sigstore bundle to the signatures, as cosign sign does to what is in a registry.
+func (a *Artifact) AttachBundle(bundle []byte) error {
+	if len(bundle) > MaxBundle {
+		return &PartError{"bundle", tooLarge(int64(len(bundle)), MaxBundle)}
+	}
+	return a.attach(BundleType, BundleType, bundle)
+}
+
+// attach adds a manifest that refers to that of the pack.
+func (a *Artifact) attach(artifactType, layerType string, b []byte) error {
+	subject := ocispec.Descriptor{MediaType: a.Manifest.MediaType, Digest: a.Manifest.Digest, Size: a.Manifest.Size}
+	// Some registries list what refers to a manifest by the type of its config.
+	config := a.add(artifactType, ocispec.DescriptorEmptyJSON.Data)
+	d, err := a.addManifest(artifactType, config, []ocispec.Descriptor{a.add(layerType, b)}, &subject)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(a.Signatures, func(other ocispec.Descriptor) bool { return other.Digest == d.Digest }) {
+		a.Signatures = append(a.Signatures, d)
+	}
+	return nil
 }
 
 func (a *Artifact) add(mediaType string, b []byte) ocispec.Descriptor {

@@ -57,7 +57,13 @@ func TestBundles(t *testing.T) {
 			if got := pull(t, ref, asked); len(got.Bundles) != 0 || len(got.Signatures) != 1 {
 				t.Errorf("got %+v", got)
 			}
-			attach(t, repository, p, pack.BundleType, pack.BundleType, []byte("one"))
+			with := plain
+			with.Attach = []byte("one")
+			for range 2 { // what is there already stays one
+				if _, err := oci.Push(t.Context(), repository+":1", p, nil, with); err != nil {
+					t.Fatal(err)
+				}
+			}
 			attach(t, repository, p, pack.BundleType, pack.BundleType, []byte("two"))
 			attach(t, repository, p, "application/vnd.example", pack.BundleType, []byte("three"))
 			if got := pull(t, ref, plain); len(got.Bundles) != 0 || len(got.Signatures) != 1 {

@@ -31,6 +31,8 @@ type Options struct {
 	PlainHTTP bool
 	// Bundles pulls the Sigstore bundles of a pack too, at most as many as signatures.
 	Bundles bool
+	// Attach is a Sigstore bundle that a push puts beside the pack; empty for none.
+	Attach []byte
 	// Limits bound what is pulled.
 	Limits pack.Limits
 	// Cache keeps blobs between pulls. Nil means that there is none.

@@ -30,6 +30,11 @@ func push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signa
 	if err != nil {
 		return "", err
 	}
+	if len(opts.Attach) > 0 {
+		if err := a.AttachBundle(opts.Attach); err != nil {
+			return "", err
+		}
+	}
 	c, err := connect(ref, opts)
 	if err != nil {
 		return "", err
