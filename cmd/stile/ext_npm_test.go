@@ -58,6 +58,7 @@ func publish(t *testing.T, name, code string) *httptest.Server {
 // What is to be known of packages is said when they come in, and what pins them can be read.
 func TestPackages(t *testing.T) {
 	h := newHome(t)
+	h.stile("ext", "add", h.extension("plain", "1.0.0", "return 1")) // which needs the engine, from the real registry
 	registry := publish(t, "zodd", "export default 1")
 	h.env = append(h.env, "npm_config_registry="+registry.URL+"/")
 	dir := h.extension("uses", "1.0.0", `return (await import("zodd")).default`)
@@ -76,7 +77,6 @@ func TestPackages(t *testing.T) {
 	if err := json.Unmarshal([]byte(h.stile("ext", "source", "uses", "package-lock.json")), &lock); err != nil || lock.Packages["node_modules/zodd"].Version != "1.0.0" {
 		t.Errorf("the lockfile has %v, %v", lock, err)
 	}
-	h.stile("ext", "add", h.extension("plain", "1.0.0", "return 1"))
 	if err := h.command("ext", "source", "plain", "package-lock.json").Run(); err == nil {
 		t.Error("an extension without packages has a lockfile")
 	}
