@@ -494,7 +494,9 @@ export default extension({ tools: { wait: { description: "Waits", input: { type:
 			if _, err := m.Revoke(t.Context(), own, "notes", person); err != nil {
 				t.Fatal(err)
 			}
-			<-ended
+			if err := <-ended; err == nil {
+				t.Error("it ended well")
+			}
 		})
 	}
 }

@@ -69,10 +69,11 @@ type Manager struct {
 	db      *sqlite.DB
 	ledger  *ledger
 
-	policy atomic.Pointer[policy.Policy]
-	stop   context.CancelFunc
-	wait   sync.WaitGroup
-	loaded *loadedSet
+	setting sync.Mutex // held while the policy is set: of two that come at once, one holds as a whole
+	policy  atomic.Pointer[policy.Policy]
+	stop    context.CancelFunc
+	wait    sync.WaitGroup
+	loaded  *loadedSet
 
 	calls     sync.WaitGroup // under way
 	reloading sync.Mutex     // held while releases are read
@@ -149,11 +150,13 @@ func (m *Manager) Policy() *policy.Policy { return m.policy.Load() }
 // way, also those of versions that were superseded since, it takes back the handles of releases that it gives more or less than the one
 // before; what is active stays active.
 func (m *Manager) SetPolicy(p *policy.Policy) {
-	m.mu.Lock() // of two that come at once, one holds as a whole
+	m.setting.Lock()
+	defer m.setting.Unlock()
 	before := m.policy.Swap(p)
 	m.options.State.SetHosts(p.Hosts)
+	m.mu.RLock()
 	releases := slices.AppendSeq(slices.Clone(m.superseded), maps.Values(m.releases))
-	m.mu.Unlock()
+	m.mu.RUnlock()
 	for _, a := range releases {
 		was, _ := before.Limit(a.manifest.Bindings)
 		is, _ := p.Limit(a.manifest.Bindings)
