@@ -131,13 +131,14 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	go h.watch(ctx, cancel, r.Header.Get("Authorization"))
+	if fields := strings.Fields(r.Header.Get("Authorization")); len(fields) == 2 { // others are not let in
+		go h.watch(ctx, cancel, fields[1])
+	}
 	h.authorised.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // watch ends a request, be it a stream that is open or a call under way, when its token is taken back.
-func (h *httpHandler) watch(ctx context.Context, end func(), authorization string) {
-	_, token, _ := strings.Cut(authorization, " ")
+func (h *httpHandler) watch(ctx context.Context, end func(), token string) {
 	ticks, stop := h.server.options.ticks()
 	defer stop()
 	for {
@@ -146,7 +147,7 @@ func (h *httpHandler) watch(ctx context.Context, end func(), authorization strin
 			return
 		case <-ticks:
 		}
-		if _, ok := h.options.Holder(strings.TrimSpace(token)); !ok {
+		if _, ok := h.options.Holder(token); !ok {
 			end()
 			return
 		}

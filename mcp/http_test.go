@@ -262,6 +262,38 @@ func TestEndsOverHTTP(t *testing.T) {
 	}
 }
 
+// Whatever spaces are in the header of a token, its requests go on for as long as it holds.
+func TestSpacesBeforeToken(t *testing.T) {
+	for _, space := range []string{" ", "  ", "\t", " \t "} {
+		ticks := make(chan time.Time)
+		h := newHome(t, preApproved).with(func(o *Options) { o.ticks = func() (<-chan time.Time, func()) { return ticks, func() {} } })
+		asked := make(chan string, 10)
+		w := h.web(HTTPOptions{Holder: func(token string) (lifecycle.Viewer, bool) {
+			asked <- token
+			return alice, token == aliceToken
+		}})
+		_, header, _ := w.send("POST", initialize, "Authorization", "Bearer"+space+aliceToken)
+		ctx, end := context.WithCancel(t.Context())
+		r, err := nethttp.NewRequestWithContext(ctx, "GET", w.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = nethttp.Header{"Accept": {"text/event-stream"}, "Authorization": {"Bearer" + space + aliceToken}, "Mcp-Session-Id": {header.Get("Mcp-Session-Id")}}
+		response, err := w.Client().Do(r)
+		if err != nil || response.StatusCode != 200 {
+			t.Fatal(response, err)
+		}
+		ticks <- time.Now()
+		for range 3 { // two requests, and the tick
+			if token := <-asked; token != aliceToken {
+				t.Errorf("%q: asked for %q", space, token)
+			}
+		}
+		end()
+		_ = response.Body.Close()
+	}
+}
+
 // A client that takes nothing holds up neither the others nor the end.
 func TestSlowClient(t *testing.T) {
 	h := newHome(t, preApproved)

@@ -161,7 +161,9 @@ func (m *module) declare(i int) {
 }
 
 func (m *module) refuse(i int, text, fix string) {
-	m.refused = append(m.refused, *m.problemAt(i, text, fix))
+	if len(m.refused) < maxProblems {
+		m.refused = append(m.refused, *m.problemAt(i, text, fix))
+	}
 }
 
 const fixFunction = "export function name(parameter: Type): Result { ... }"

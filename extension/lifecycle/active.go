@@ -169,7 +169,7 @@ func (m *Manager) reload(ctx context.Context) error {
 	}
 	for _, a := range gone {
 		if a.calls.Load() == 0 || ended[a] != nil {
-			m.renew(a, false)
+			m.renew(a) // which nobody uses any more
 		}
 	}
 	return nil

@@ -438,6 +438,69 @@ export default extension({ tools: {
 	}
 }
 
+// A policy that gives less reaches what calls under way hold: those of a version that was superseded, and of one whose host has another
+// address now. What it leaves as it is stays.
+func TestSetPolicyUnderWay(t *testing.T) {
+	const approve = `"approve": [{"permissions": {"kv": true, "network": ["api.example.test"]}}], "updates": "same"`
+	source := func(what string) string {
+		return fmt.Sprintf(`import { extension } from "stile";
+export default extension({ tools: { wait: { description: "Waits", input: { type: "object" }, run: async (_, env) => {
+	console.log("begun");
+	for (;;) { %s; await new Promise((r) => setTimeout(r, 1)); }
+} } } });`, what)
+	}
+	for _, test := range []struct {
+		name, permissions, what, before, after string
+		update, stays                          bool
+	}{
+		{"superseded", `{"kv": true}`, `await env.kv.get("k")`, "", `, "ceiling": {"permissions": {"workspace": "read"}}`, true, false},
+		{"address", `{"network": ["api.example.test"]}`, `env.network`, `, "hosts": {"api.example.test": "127.0.0.1"}`, ``, false, false},
+		{"address of another's", `{"kv": true}`, `await env.kv.get("k")`, `, "hosts": {"api.example.test": "127.0.0.1"}`, ``, false, true},
+		{"limits", `{"kv": true}`, `await env.kv.get("k")`, ``, `, "limits": {"nesting": 2}`, false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := newHome(t)
+			h.policyOf("{" + approve + test.before + "}")
+			m := h.open()
+			write(t, m, tool("notes", "wait", source(test.what), test.permissions))
+			begun, ended := make(chan struct{}), make(chan error, 1)
+			var once sync.Once
+			go func() {
+				_, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "notes_wait", Log: func(console.Level, string) { once.Do(func() { close(begun) }) }})
+				ended <- err
+			}()
+			<-begun
+			m.mu.RLock()
+			var held []*host.Grant
+			for _, a := range m.releases {
+				held = append(held, a.grants...)
+			}
+			m.mu.RUnlock()
+			if test.update {
+				if w := write(t, m, tool("notes", "wait", source(test.what)+"// 2", test.permissions)); w.Release.State != Active {
+					t.Fatalf("it is %s", w.Release.State)
+				}
+			}
+			p, err := policy.Parse([]byte("{" + approve + test.after + "}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.SetPolicy(p)
+			for _, g := range held {
+				if revoked := g.Usage().Ended != nil; revoked == test.stays {
+					t.Errorf("%s is revoked: %v", g.Interface(), revoked)
+				}
+			}
+			if _, err := m.Revoke(t.Context(), own, "notes", person); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; err == nil {
+				t.Error("it ended well")
+			}
+		})
+	}
+}
+
 // What a person took back no policy approves, in whatever order the versions were asked for and approved.
 func TestRevokedInAnotherOrder(t *testing.T) {
 	m := newHome(t).open()

@@ -9,8 +9,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,10 +69,11 @@ type Manager struct {
 	db      *sqlite.DB
 	ledger  *ledger
 
-	policy atomic.Pointer[policy.Policy]
-	stop   context.CancelFunc
-	wait   sync.WaitGroup
-	loaded *loadedSet
+	setting sync.Mutex // held while the policy is set: of two that come at once, one holds as a whole
+	policy  atomic.Pointer[policy.Policy]
+	stop    context.CancelFunc
+	wait    sync.WaitGroup
+	loaded  *loadedSet
 
 	calls     sync.WaitGroup // under way
 	reloading sync.Mutex     // held while releases are read
@@ -144,35 +147,39 @@ func (m *Manager) Refresh(ctx context.Context) error { return m.refresh(ctx) }
 func (m *Manager) Policy() *policy.Policy { return m.policy.Load() }
 
 // SetPolicy puts another policy in the place of the operator's. It holds for whatever is decided or called from now on. Of calls under
-// way it takes back the handles of releases that it gives more or less than the one before; what is active stays active.
+// way, also those of versions that were superseded since, it takes back the handles of releases that it gives more or less than the one
+// before; what is active stays active.
 func (m *Manager) SetPolicy(p *policy.Policy) {
+	m.setting.Lock()
+	defer m.setting.Unlock()
 	before := m.policy.Swap(p)
 	m.options.State.SetHosts(p.Hosts)
 	m.mu.RLock()
-	defer m.mu.RUnlock()
-	for _, a := range m.releases {
+	releases := slices.AppendSeq(slices.Clone(m.superseded), maps.Values(m.releases))
+	m.mu.RUnlock()
+	for _, a := range releases {
 		was, _ := before.Limit(a.manifest.Bindings)
 		is, _ := p.Limit(a.manifest.Bindings)
-		m.renew(a, !reflect.DeepEqual(was, is))
+		sends := slices.ContainsFunc(is, func(b extension.Binding) bool { _, ok := b.Grant.(extension.HTTP); return ok })
+		if !reflect.DeepEqual(was, is) || sends && !maps.EqualFunc(before.Hosts, p.Hosts, slices.Equal) {
+			m.renew(a)
+		}
 	}
 }
 
-// renew has the next call of a release make its capabilities again, and takes back those that its calls have if they are others now.
-func (m *Manager) renew(a *active, others bool) {
+// renew has the next call of a release make its capabilities again, and takes back those that its calls have.
+func (m *Manager) renew(a *active) {
 	a.making.Lock()
 	defer a.making.Unlock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if others {
-		for _, g := range a.grants {
-			g.Revoke("the operator's policy is another one now")
-		}
-		a.grants = nil
+	for _, g := range a.grants {
+		g.Revoke("the operator's policy is another one now")
 	}
 	if err := m.options.State.Release(a.made); err != nil {
 		m.options.Logger.Warn("let go of what an extension used", "extension", a.manifest.Name, "error", err)
 	}
-	a.env, a.made = nil, nil
+	a.grants, a.env, a.made = nil, nil, nil
 }
 
 // watch looks for what other processes change.

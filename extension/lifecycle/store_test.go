@@ -447,16 +447,21 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// Packages come from the registry, and stay what they are when the source changes; a plain function is a tool.
-func TestPackagesAndFunctions(t *testing.T) {
-	h := newHome(t)
+func newPackages(t *testing.T) *npm.Client {
+	t.Helper()
 	cacheDir, keyDir := cachetest.Dirs(t)
 	packages, err := npm.New(npm.Options{CacheDir: cacheDir, KeyDir: keyDir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = packages.Close() })
-	h.options.Packages = packages
+	return packages
+}
+
+// Packages come from the registry, and stay what they are when the source changes; a plain function is a tool.
+func TestPackagesAndFunctions(t *testing.T) {
+	h := newHome(t)
+	h.options.Packages = newPackages(t)
 	m := h.open()
 	d := tool("shapes", "area", `import { z } from "zod";
 /** The area of a rectangle.

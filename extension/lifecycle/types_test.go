@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/extension"
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/toolchain"
@@ -17,11 +16,7 @@ import (
 func TestTypes(t *testing.T) {
 	h := newHome(t)
 	cacheDir, keyDir := cachetest.Dirs(t)
-	packages, err := npm.New(npm.Options{CacheDir: cacheDir, KeyDir: keyDir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = packages.Close() })
+	packages := newPackages(t)
 	checker := func(tools func(context.Context) (*toolchain.Toolchain, error)) *typecheck.Checker {
 		c, err := typecheck.New(typecheck.Options{Toolchain: tools, Packages: packages, CacheDir: cacheDir, KeyDir: keyDir})
 		if err != nil {

@@ -165,7 +165,7 @@ func (r record) manifest(ctx context.Context, c *sqlite.Conn) (*extension.Manife
 	return manifest, text, nil
 }
 
-// loadVersion reads a version and checks all of it.
+// loadVersion reads a version and checks all of it that its digest is over.
 func loadVersion(ctx context.Context, c *sqlite.Conn, digest string) (*Version, error) {
 	r, component, err := loadRecord(ctx, c, digest)
 	if err != nil {

@@ -36,7 +36,7 @@ const (
 	compilerFolder  = "node_modules/typescript/lib/"
 )
 
-// ready loads the component, when that is not done yet.
+// ready returns the component, which it loads when that is not done yet.
 func (c *Checker) ready(ctx context.Context) (*host.Component, error) {
 	select {
 	case c.making <- struct{}{}:
@@ -44,9 +44,16 @@ func (c *Checker) ready(ctx context.Context) (*host.Component, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if c.component != nil {
-		return c.component, nil
+	if c.component == nil && !time.Now().Before(c.again) {
+		if c.component, c.missing = c.load(ctx); c.missing != nil && ctx.Err() == nil {
+			c.again = time.Now().Add(retryAfter)
+		}
 	}
+	return c.component, c.missing
+}
+
+// load makes the component.
+func (c *Checker) load(ctx context.Context) (*host.Component, error) {
 	tools, err := c.o.Toolchain(ctx)
 	if err != nil {
 		return nil, err
@@ -69,8 +76,7 @@ func (c *Checker) ready(ctx context.Context) (*host.Component, error) {
 	if _, err := c.host.AddModule(ctx, engine); err != nil {
 		return nil, fmt.Errorf("offer engine: %w", err)
 	}
-	c.component, err = c.host.Load(ctx, wasm)
-	return c.component, err
+	return c.host.Load(ctx, wasm)
 }
 
 // obtain returns the component, from the cache or built.

@@ -44,7 +44,8 @@ const (
 	maxProblems = 20
 	maxSource   = 1 << 20  // bytes of all files that are checked
 	maxOutput   = 16 << 20 // bytes of what the component says
-	maxText     = 1000     // bytes of what is wrong
+	retryAfter  = time.Minute
+	maxText     = 1000 // bytes of what is wrong
 )
 
 // Checker checks types. It is safe for concurrent use. Whoever made it closes it.
@@ -56,6 +57,8 @@ type Checker struct {
 	// host is one of the checker's own, with other limits and nothing recorded.
 	host      *host.Host
 	component *host.Component
+	missing   error     // why there is no component
+	again     time.Time // when to try again; until then nobody waits for what is not to be had
 }
 
 // New makes a checker. The compiler is fetched when it is first needed.

@@ -17,6 +17,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/testing/ca"
 	"github.com/sigstore/sigstore-go/pkg/tlog"
+	"github.com/sigstore/sigstore-go/pkg/verify"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stilehost/stile/extension/pack"
@@ -71,11 +72,7 @@ func (n *Network) SignBlob(identity, issuer string, what []byte, logged time.Tim
 	if err != nil {
 		return nil, err
 	}
-	b, err := n.bundle(e)
-	if err != nil {
-		return nil, err
-	}
-	content, err := e.SignatureContent()
+	b, content, err := n.bundle(e)
 	if err != nil {
 		return nil, err
 	}
@@ -101,11 +98,7 @@ func (n *Network) Attest(identity, issuer, predicateType string, what []byte, re
 	if err != nil {
 		return nil, err
 	}
-	b, err := n.bundle(e)
-	if err != nil {
-		return nil, err
-	}
-	content, err := e.SignatureContent()
+	b, content, err := n.bundle(e)
 	if err != nil {
 		return nil, err
 	}
@@ -142,18 +135,22 @@ func (n *Network) Record(b *protobundle.Bundle, key, what []byte) error {
 }
 
 // bundle is a bundle but for its content.
-func (n *Network) bundle(e *ca.TestEntity) (*protobundle.Bundle, error) {
+func (n *Network) bundle(e *ca.TestEntity) (*protobundle.Bundle, verify.SignatureContent, error) {
 	content, err := e.VerificationContent()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	timestamps, err := e.Timestamps()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	entries, err := e.TlogEntries()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	signed, err := e.SignatureContent()
+	if err != nil {
+		return nil, nil, err
 	}
 	m := &protobundle.VerificationMaterial{
 		Content:                   &protobundle.VerificationMaterial_Certificate{Certificate: &protocommon.X509Certificate{RawBytes: content.Certificate().Raw}},
@@ -165,11 +162,11 @@ func (n *Network) bundle(e *ca.TestEntity) (*protobundle.Bundle, error) {
 	for _, one := range entries {
 		entry, err := n.entry(one)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		m.TlogEntries = append(m.TlogEntries, entry)
 	}
-	return &protobundle.Bundle{MediaType: pack.BundleType, VerificationMaterial: m}, nil
+	return &protobundle.Bundle{MediaType: pack.BundleType, VerificationMaterial: m}, signed, nil
 }
 
 // entry is an entry of the log as a bundle has it.
