@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +21,8 @@ import (
 const maxLine = 16 << 20
 
 // Lines is a transport over in and out, such as stdin and stdout: each line is a message, of at most 16 MiB. A line that is none
-// is answered with an error, and the next one is read. When in ends, what was asked before is answered first, for as long as finish.
+// is answered with an error, and the next one is read. When in ends, what was asked before is answered first, for as long as finish;
+// what takes longer is cancelled.
 // It closes in; out stays open.
 func Lines(in io.ReadCloser, out io.Writer, finish time.Duration) sdk.Transport {
 	w := &lineWriter{out: out}
@@ -48,8 +51,10 @@ type lineConnection struct {
 	sdk.Connection
 	finish  time.Duration
 	late    <-chan time.Time // since input ended
-	writing chan struct{}    // holds one while something is written
-	wrote   chan struct{}    // has one after something was written
+	cut     []jsonrpc.ID     // what was not answered by then, and is cancelled
+	cutting bool
+	writing chan struct{} // holds one while something is written
+	wrote   chan struct{} // has one after something was written
 	closed  chan struct{}
 	once    sync.Once
 
@@ -80,14 +85,32 @@ func (c *lineConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		if open == 0 {
 			return nil, io.EOF
 		}
+		if len(c.cut) > 0 { // so that their answers say so
+			id := c.cut[0]
+			c.cut = c.cut[1:]
+			return cancelled(id)
+		}
 		select {
 		case <-c.wrote:
 		case <-c.late:
-			c.end()
+			if c.cutting {
+				c.end()
+				continue
+			}
+			c.cutting, c.late = true, time.After(closeTime)
+			c.mu.Lock()
+			c.cut = slices.Collect(maps.Keys(c.open))
+			c.mu.Unlock()
 		case <-c.closed:
 			return nil, io.EOF
 		}
 	}
+}
+
+// cancelled is the notification by which a client cancels a request.
+func cancelled(id jsonrpc.ID) (jsonrpc.Message, error) {
+	params, err := json.Marshal(sdk.CancelledParams{RequestID: id.Raw(), Reason: "the end of input"})
+	return &jsonrpc.Request{Method: "notifications/cancelled", Params: params}, err
 }
 
 // Write implements [sdk.Connection]. What it began to write is written, even if nobody waits for it.

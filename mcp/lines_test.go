@@ -146,12 +146,15 @@ func TestEndOfInput(t *testing.T) {
 	}
 }
 
-// A call that goes on and on is not waited for, and a person who is gone not either.
+// A call that goes on and on is cancelled, and its client is told; a person who is gone is not waited for.
 func TestEndOfInputIsBounded(t *testing.T) {
 	h := newHome(t, withPersons)
 	writeWaiting(h.client())
 	level := `{"jsonrpc":"2.0","id":3,"method":"logging/setLevel","params":{"level":"debug"}}`
-	h.raw(time.Millisecond, "notifications/message", initializeLine, level, callLine(2, "slow_wait", "{}"), "")
+	cut := h.raw(time.Millisecond, "notifications/message", initializeLine, level, callLine(2, "slow_wait", "{}"), "")
+	if got := string(cut["2"]); !strings.Contains(got, "context canceled") {
+		t.Errorf("the answer to a call that was cut is %q", got)
+	}
 	if got := h.outcome("wait"); got != "cancelled" {
 		t.Errorf("it ended as %s", got)
 	}
