@@ -69,20 +69,26 @@ func requestID(r *http.Request) int64 {
 	return id
 }
 
+// authority is what a binding lets an extension do.
+type authority struct {
+	Binding string
+	Lines   []string
+}
+
 func (h *Handler) request(w http.ResponseWriter, r *http.Request, s session) {
 	review, err := h.options.Manager.Review(r.Context(), requestID(r))
 	if err != nil {
 		h.explain(w, err)
 		return
 	}
-	var may []string
+	var may []authority
 	for _, b := range review.Granted {
-		may = append(may, extension.Describe(b)...)
+		may = append(may, authority{b.Name, extension.Describe(b)})
 	}
 	h.show(w, http.StatusOK, "request.html", struct {
 		Session session
 		lifecycle.Review
-		May     []string
+		May     []authority
 		Report  string
 		Pending bool
 	}{s, review, may, review.Version.Report.Text(), review.Release.State == lifecycle.Pending})

@@ -426,7 +426,7 @@ func TestInChromium(t *testing.T) {
 		chromedp.Navigate(s.URL+"/"), chromedp.SendKeys("#token", s.handler.Token()), chromedp.Click("button"), chromedp.WaitVisible(open),
 	)
 	request := page(chromedp.Click(open), chromedp.WaitVisible("button[value=approve]"))
-	for _, want := range []string{"Keeps notes", r.Digest, "agent:a"} {
+	for _, want := range []string{"Keeps notes", r.Digest, "agent:a", "<code>kv</code>"} {
 		if !strings.Contains(request, want) {
 			t.Errorf("the request does not show %q: %s", want, request)
 		}
