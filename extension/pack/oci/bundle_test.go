@@ -19,6 +19,11 @@ import (
 // attach puts something beside a pack in a registry, as cosign sign does with a bundle.
 func attach(t *testing.T, repository string, p *pack.Pack, artifactType, layerType string, b []byte) {
 	t.Helper()
+	attachAs(t, repository, p, artifactType, artifactType, layerType, b) // the registry of the tests lists by the type of the config
+}
+
+func attachAs(t *testing.T, repository string, p *pack.Pack, artifactType, configType, layerType string, b []byte) {
+	t.Helper()
 	to, err := remote.NewRepository(repository)
 	if err != nil {
 		t.Fatal(err)
@@ -33,8 +38,7 @@ func attach(t *testing.T, repository string, p *pack.Pack, artifactType, layerTy
 	if err := to.Push(t.Context(), layer, bytes.NewReader(b)); err != nil {
 		t.Fatal(err)
 	}
-	// The registry of the tests lists by the type of the config.
-	config := content.NewDescriptorFromBytes(artifactType, ocispec.DescriptorEmptyJSON.Data)
+	config := content.NewDescriptorFromBytes(configType, ocispec.DescriptorEmptyJSON.Data)
 	if err := to.Push(t.Context(), config, bytes.NewReader(ocispec.DescriptorEmptyJSON.Data)); err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +69,8 @@ func TestBundles(t *testing.T) {
 				}
 			}
 			attach(t, repository, p, pack.BundleType, pack.BundleType, []byte("two"))
+			attachAs(t, repository, p, pack.BundleType, ocispec.MediaTypeEmptyJSON, pack.BundleType, []byte("four")) // as cosign 3.0 is listed
+			attachAs(t, repository, p, "application/vnd.example", ocispec.MediaTypeEmptyJSON, pack.BundleType, []byte("five"))
 			attach(t, repository, p, "application/vnd.example", pack.BundleType, []byte("three"))
 			if got := pull(t, ref, plain); len(got.Bundles) != 0 || len(got.Signatures) != 1 {
 				t.Errorf("got %+v", got)
@@ -73,7 +79,7 @@ func TestBundles(t *testing.T) {
 			for _, b := range pull(t, ref, asked).Bundles {
 				found[string(b)] = true
 			}
-			if len(found) != 2 || !found["one"] || !found["two"] {
+			if len(found) != 3 || !found["one"] || !found["two"] || !found["four"] {
 				t.Errorf("got %v", found)
 			}
 		})

@@ -2,9 +2,11 @@ package oci
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -126,25 +128,40 @@ func read(body io.ReadCloser, size int64) ([]byte, error) {
 	return b, err
 }
 
+// vague are the types by which some lists of referrers, and cosign before 3.1, name what has another type in its manifest: that of an
+// empty config, and none.
+var vague = map[string]bool{"": true, ocispec.MediaTypeEmptyJSON: true}
+
+// maxReferrers is how many manifests are looked into at most.
+const maxReferrers = 100
+
 // referrers gets what of one type refers to a manifest. Registries without the referrers API have a tag for that.
 func referrers[T any](
 	ctx context.Context, c *client, part, artifactType string, subject ocispec.Descriptor, decode func([]byte, digest.Digest, pack.Fetch) (T, error),
 ) ([]T, error) {
 	var all []T
-	err := c.Referrers(ctx, subject, artifactType, func(referrers []ocispec.Descriptor) error {
-		if len(all)+len(referrers) > c.opts.Limits.Signatures {
-			return &pack.PartError{Part: part, Err: fmt.Errorf("%w: more than %d", pack.ErrTooLarge, c.opts.Limits.Signatures)}
+	looked := 0
+	err := c.Referrers(ctx, subject, "", func(referrers []ocispec.Descriptor) error {
+		referrers = slices.DeleteFunc(slices.Clone(referrers), func(d ocispec.Descriptor) bool { return d.ArtifactType != artifactType && !vague[d.ArtifactType] })
+		if looked += len(referrers); looked > maxReferrers {
+			return &pack.PartError{Part: part, Err: fmt.Errorf("%w: more than %d", pack.ErrTooLarge, maxReferrers)}
 		}
 		for _, d := range referrers {
 			manifest, err := c.manifest(ctx, d.Digest)
 			if err != nil {
 				return err
 			}
+			var is struct{ ArtifactType string }
+			if vague[d.ArtifactType] && (json.Unmarshal(manifest, &is) != nil || is.ArtifactType != artifactType) {
+				continue
+			}
 			one, err := decode(manifest, subject.Digest, func(d ocispec.Descriptor) ([]byte, error) { return c.blob(ctx, d) })
 			if err != nil {
 				return err
 			}
-			all = append(all, one)
+			if all = append(all, one); len(all) > c.opts.Limits.Signatures {
+				return &pack.PartError{Part: part, Err: fmt.Errorf("%w: more than %d", pack.ErrTooLarge, c.opts.Limits.Signatures)}
+			}
 		}
 		return nil
 	})
