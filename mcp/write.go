@@ -39,7 +39,7 @@ type writeInput struct {
 	Source   string            `json:"source,omitempty" jsonschema:"the TypeScript source, when it is one file"`
 	Files    map[string]string `json:"files,omitempty" jsonschema:"the sources by path, when there are several; in place of source"`
 	Entry    string            `json:"entry,omitempty" jsonschema:"the path in files of the module with the default export; default index.ts or the like"`
-	Types    bool              `json:"types,omitempty" jsonschema:"check the types too, with the TypeScript compiler, before anything is run; takes a fraction of a second, and npm packages have the type any"`
+	Types    bool              `json:"types,omitempty" jsonschema:"check the types too, with the TypeScript compiler, before anything is run; takes a fraction of a second, the first time on a machine some seconds; npm packages have the type any"`
 	Scope    string            `json:"scope,omitempty" jsonschema:"for whom it is: agent (you, the default), user, or shared; of the latter a person decides"`
 }
 
