@@ -361,10 +361,14 @@ func TestRequestsOfTwoAuthors(t *testing.T) {
 			t.Errorf("request %d is %s, %v; want %s", id, r.State, err, want)
 		}
 	}
-	if all, err := m.Pending(t.Context()); err != nil || len(all) != 2 {
+	same := ask("agent:c", "1")
+	if v, err := m.Version(t.Context(), same.Digest); err != nil || same.Digest != first.Digest || same.ID == first.ID || v.Author != "agent:a" {
+		t.Errorf("the same of another author is %+v, %v", same, err)
+	}
+	if all, err := m.Pending(t.Context()); err != nil || len(all) != 3 {
 		t.Errorf("got %+v, %v", all, err)
 	}
-	if list, err := m.List(t.Context(), agent); err != nil || len(list) != 1 || list[0].Pending.ID != again.ID {
+	if list, err := m.List(t.Context(), agent); err != nil || len(list) != 1 || list[0].Pending.ID != same.ID {
 		t.Errorf("got %+v, %v", list, err)
 	}
 	approve(t, m, first)
@@ -384,7 +388,7 @@ func TestRequestsOfTwoAuthors(t *testing.T) {
 		kinds[e.Kind]++
 	}
 	delete(kinds, "call")
-	if want := map[string]int{"write": 3, "withdraw": 1, "approve": 1, "revoke": 1, "deny": 1}; !maps.Equal(want, kinds) {
+	if want := map[string]int{"write": 4, "withdraw": 1, "approve": 1, "revoke": 1, "deny": 2}; !maps.Equal(want, kinds) {
 		t.Errorf("the audit log has %v, want %v", kinds, want)
 	}
 }

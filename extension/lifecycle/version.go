@@ -126,7 +126,12 @@ func (v *Version) put(ctx context.Context, c *sqlite.Conn, component []byte) err
 			return err
 		}
 	}
-	text, err := json.Marshal(v.record())
+	r := v.record()
+	if first, _, err := loadRecord(ctx, c, v.Digest); err == nil { // whoever writes the same again has not written it
+		r.Author, r.Created = first.Author, first.Created
+		v.Author, v.Created = r.Author, time.UnixMilli(r.Created)
+	}
+	text, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode a version: %w", err)
 	}
