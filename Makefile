@@ -30,6 +30,7 @@ lint: ## run the linters
 
 tidy-check:
 	go mod tidy -e -diff # -e: the tests of a dependency's tests name a version that is not to be had
+	go -C examples/embed mod tidy -e -diff
 	go mod verify
 
 generate: ## write generated files anew
