@@ -30,7 +30,7 @@ const lockName = "package-lock.json"
 
 // readDraft reads an extension from one source file, or from all files of a folder but hidden ones and those in node_modules.
 // Nothing outside the folder is read, wherever links lead, and keep are folders that are none. Without the name of a
-// manifest it is manifest.json beside the file or in the folder.
+// manifest it is manifest.json in the folder or beside the file, or NAME.json beside NAME.ts.
 func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, err error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -52,12 +52,17 @@ func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, err er
 		d.Manifest, err = readFile(manifest, maxText)
 		return d, err
 	}
-	manifest = filepath.Join(dir, manifestName)
-	if _, err := os.Lstat(manifest); errors.Is(err, fs.ErrNotExist) {
-		return d, usagef("%s has no %s; --manifest names another. For an extension of one tool it is: %s", dir, manifestName, sampleManifest(name))
+	looked := []string{manifestName}
+	if own := strings.TrimSuffix(d.Entry, path.Ext(d.Entry)) + ".json"; !info.IsDir() && own != manifestName {
+		looked = append(looked, own)
 	}
-	d.Manifest, _, err = readSource(manifest, keep) // where no link leads out of the folder
-	return d, err
+	for _, file := range looked {
+		if _, err := os.Lstat(filepath.Join(dir, file)); !errors.Is(err, fs.ErrNotExist) {
+			d.Manifest, _, err = readSource(filepath.Join(dir, file), keep) // where no link leads out of the folder
+			return d, err
+		}
+	}
+	return d, usagef("%s has no %s; --manifest names another. For an extension of one tool it is: %s", dir, strings.Join(looked, " and no "), sampleManifest(name))
 }
 
 // sampleManifest is a manifest to begin with.

@@ -83,7 +83,7 @@ func (f addFlags) decide(ctx context.Context, s *streams, e *extensions, w *life
 
 type extAdd struct {
 	Path     string `arg:"" help:"Source file, or folder with the source."`
-	Manifest string `placeholder:"FILE" help:"Manifest. Default: manifest.json in the folder, or beside the file."`
+	Manifest string `placeholder:"FILE" help:"Manifest. Default: manifest.json in the folder or beside the file, or NAME.json beside NAME.ts."`
 	Entry    string `placeholder:"FILE" help:"File of the folder that exports the tools. Default: the only one, or index, tool or the extension's name with .ts or another ending."`
 	Types    bool   `help:"Check types, too, with the TypeScript compiler, which npm fetches once."`
 	addFlags
