@@ -21,6 +21,14 @@ type callsShowCommand struct {
 	JSON bool  `name:"json" help:"Print as JSON."`
 }
 
+// Help implements kong.HelpProvider.
+func (*callsShowCommand) Help() string {
+	return `Examples:
+
+    stile calls show 12
+    stile calls show 12 --json`
+}
+
 // shownCall is all that a recording has.
 type shownCall struct {
 	listedCall

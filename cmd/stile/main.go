@@ -73,8 +73,7 @@ func run(args []string, s *streams) int {
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second signal ends the process at once
 
-	parser, err := kong.New(&cli{}, kong.Name("stile"), kong.Description(description), kong.Writers(s.out, s.err), kong.Bind(s), kong.Vars{"measurements": strings.Join(bench.Measurements, ", ")},
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}))
+	parser, err := newParser(ctx, s)
 	if err != nil {
 		return s.report(err)
 	}
@@ -87,6 +86,11 @@ func run(args []string, s *streams) int {
 		err = errInterrupted
 	}
 	return s.report(err)
+}
+
+func newParser(ctx context.Context, s *streams) (*kong.Kong, error) {
+	return kong.New(&cli{}, kong.Name("stile"), kong.Description(description), kong.Writers(s.out, s.err), kong.Bind(s), kong.Vars{"measurements": strings.Join(bench.Measurements, ", ")},
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}))
 }
 
 // habits gives what people write out of habit its name here.

@@ -282,7 +282,7 @@ type secretRemoveCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*secretRemoveCommand) Help() string {
-	return `Example:
+	return `Examples:
 
     stile secret remove github-token`
 }

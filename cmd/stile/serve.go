@@ -36,6 +36,9 @@ type serveRun struct {
 }
 
 // Help implements kong.HelpProvider.
+func (*serveCommand) Help() string { return (*serveRun)(nil).Help() }
+
+// Help implements kong.HelpProvider.
 func (*serveRun) Help() string {
 	return `Agents speak the Model Context Protocol (streamable HTTP) at /mcp, each with a token of stile serve token. At / are the pages on which a person approves, denies and revokes; they ask for an operator token, which is shown at start, on a terminal only, and written to --operator-token-file; no agent is told it.
 
