@@ -143,7 +143,9 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	case <-ctx.Done():
 	}
-	s.say("stile: waiting up to %v for %d requests under way", c.Drain, gate.running())
+	if n := gate.running(); n > 0 {
+		s.say("stile: waiting up to %v for %s under way", c.Drain, counted(n, "request"))
+	}
 	gate.drain(c.Drain, server.EndCalls)
 	err = server.Close() // sessions, with what is still under way
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
