@@ -108,7 +108,7 @@ Examples:
 // Run implements the command.
 func (c *extAdd) Run(ctx context.Context, s *streams) error {
 	return withExtensions(ctx, s, func(e *extensions) error {
-		d, err := readDraft(c.Path, c.Manifest, e.home, e.cache)
+		d, manifest, err := readDraft(c.Path, c.Manifest, e.home, e.cache)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (c *extAdd) Run(ctx context.Context, s *streams) error {
 		d.Types = c.Types
 		w, err := e.Write(ctx, d)
 		if err != nil {
-			return err
+			return nameManifest(err, manifest)
 		}
 		return c.finish(ctx, s, e, w)
 	})
