@@ -3,6 +3,7 @@ package extension
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -173,4 +174,26 @@ func ParseRemedy(name, line string) (b Binding, ok bool) {
 		return b, false
 	}
 	return m.Bindings[0], true
+}
+
+// ShortRemedy is [ParseRemedy]'s line in the short form, where permissions make a binding of this name that allows as much; a name
+// is bound in one place, and most manifests bind these there. Otherwise it is line, and moves reports whether what permissions
+// say of the name has to move into it.
+func ShortRemedy(name, line string) (remedy string, moves bool) {
+	b, ok := ParseRemedy(name, line)
+	if !ok || !slices.Contains(permissionNames, name) {
+		return line, false
+	}
+	var value any = true
+	switch g := b.Grant.(type) {
+	case HTTP:
+		value = []string{g.Rules[0].Host}
+	case Workspace:
+		value = g.Access
+	}
+	short := fmt.Sprintf(`"permissions": { %q: %s }`, name, encode(value))
+	if s, ok := ParseRemedy(name, short); ok && Covers([]Binding{s}, []Binding{b}) {
+		return short, false
+	}
+	return line, true
 }

@@ -30,10 +30,12 @@ func Body(p Program) Program {
 
 var lineEnd = regexp.MustCompile("\r\n|[\n\r\u2028\u2029]")
 
-// last is the number of the last line of the body, and its text.
-func (p Program) last() (int, string) {
-	lines := lineEnd.Split(strings.TrimSuffix(strings.TrimPrefix(p.Text, bodyHead), bodyTail), -1)
-	return len(lines), lines[len(lines)-1]
+// importing is a line with an import statement. In a function none is allowed.
+var importing = regexp.MustCompile(`^\s*import\s*["\'{*\pL_$]`)
+
+// lines are those of the body.
+func (p Program) lines() []string {
+	return lineEnd.Split(strings.TrimSuffix(strings.TrimPrefix(p.Text, bodyHead), bodyTail), -1)
 }
 
 // wrap makes an input of a tool, which is an object, of an input of a body. What is no JSON the host refuses.
@@ -53,7 +55,8 @@ func (p Program) lower(err error) error {
 	if p.above == 0 {
 		return err
 	}
-	last, text := p.last()
+	lines := p.lines()
+	last, text := len(lines), lines[len(lines)-1]
 	var built *BuildError
 	var failed *host.GuestError
 	switch {
@@ -63,6 +66,8 @@ func (p Program) lower(err error) error {
 			if at.Line = max(at.Line-p.above, 0); at.Line > last {
 				at.Line, at.Column, at.Text = last, utf8.RuneCountInString(text)+1, at.Text+" at the end of the code"
 				at.Snippet = Snippet(text, at.Column)
+			} else if at.Line > 0 && importing.MatchString(lines[at.Line-1]) {
+				at.Text = "code imports nothing: it has input, env and tools; an extension can import"
 			}
 		}
 	case errors.As(err, &failed):

@@ -182,7 +182,7 @@ func TestBundleRefusals(t *testing.T) {
 		"part of the SDK":       {`import x from "stile/x"`, "exported by"},
 		"unknown in the SDK":    {`import { x } from "stile"; x()`, "No matching export"},
 		"unknown file":          {`import x from "./nowhere"`, "does not exist"},
-		"unknown package":       {`import x from "nowhere"`, "not in node_modules"},
+		"unknown package":       {`import x from "nowhere"`, "not in node_modules: npm install puts it there"},
 		"unknown, dynamic":      {`try { await import("./nowhere") } catch {}`, "does not exist"},
 		"no package name":       {`import x from "@scope"`, "not the name of a package"},
 		"hidden package":        {`import x from ".hidden"`, "not the name of a package"},

@@ -168,7 +168,7 @@ func (r *resolver) locate(specifier, dir string, scope *packageJSON, require boo
 	if _, ok := builtins[name]; ok {
 		return r.shim(specifier, require)
 	}
-	return "", fmt.Errorf("package %q is not in node_modules; a file beside this one is %q", name, "./"+specifier)
+	return "", fmt.Errorf("package %q is not in node_modules: npm install puts it there, and stile ext add fetches it by itself; a file beside this one is %q", name, "./"+specifier)
 }
 
 // relative finds a file by a path that is relative to dir.

@@ -94,6 +94,14 @@ func (c *compiled) compileCredential() error {
 	return nil
 }
 
+// CredentialProblem says why a value cannot be the credential of a rule; empty when it can.
+func CredentialProblem(value string) string {
+	if len(value) < minSecret || len(value) > maxSecret || !ascii(value) || !httpguts.ValidHeaderFieldValue(value) || strings.TrimSpace(value) != value {
+		return fmt.Sprintf("is not %d to %d printable ASCII characters", minSecret, maxSecret)
+	}
+	return ""
+}
+
 // authenticate puts the credential of q's rule into what is sent, and remembers in q what has to be kept from the guest.
 func (c *Client) authenticate(ctx context.Context, q *request, sent *nethttp.Request) error {
 	name := q.rule.Credential
@@ -108,9 +116,9 @@ func (c *Client) authenticate(ctx context.Context, q *request, sent *nethttp.Req
 			Remedy: "stile secret set " + name,
 		})
 	}
-	if len(value) < minSecret || len(value) > maxSecret || !ascii(value) || !httpguts.ValidHeaderFieldValue(value) || strings.TrimSpace(value) != value {
+	if problem := CredentialProblem(value); problem != "" {
 		return abi.Deny(abi.Denial{
-			Operation: q.operation(), Reason: fmt.Sprintf("the credential %s is not %d to %d printable ASCII characters", name, minSecret, maxSecret),
+			Operation: q.operation(), Reason: fmt.Sprintf("the credential %s %s", name, problem),
 			Remedy: "stile secret set " + name,
 		})
 	}

@@ -36,6 +36,13 @@ type auditList struct {
 	JSON  bool `name:"json" help:"Print as JSON."`
 }
 
+// Help implements kong.HelpProvider.
+func (*auditList) Help() string {
+	return `Examples:
+
+    stile audit list --limit 20 --json`
+}
+
 // Run implements the command.
 func (c *auditList) Run(ctx context.Context, s *streams) error {
 	return withExtensions(ctx, s, func(e *extensions) error {

@@ -22,6 +22,15 @@ type benchCommand struct {
 	Agents  benchAgentsCommand  `cmd:"" hidden:"" help:"Have agents until stdin ends."`
 }
 
+// Help implements kong.HelpProvider.
+func (*benchCommand) Help() string {
+	return `Examples:
+
+    stile bench run --quick --out /tmp/bench
+    stile bench report /tmp/bench
+    stile bench compare /tmp/before /tmp/after`
+}
+
 type benchRunCommand struct {
 	Out     string   `help:"Write to this folder." placeholder:"DIR" required:""`
 	Quick   bool     `help:"Take about a minute: does everything work?" xor:"size"`

@@ -145,6 +145,14 @@ type callsListCommand struct {
 	JSON   bool   `name:"json" help:"Print as JSON."`
 }
 
+// Help implements kong.HelpProvider.
+func (*callsListCommand) Help() string {
+	return `Examples:
+
+    stile calls list --tool open_issue --limit 10 --json
+    stile calls list --failed --since 24h`
+}
+
 // listedCall is a line of the list.
 type listedCall struct {
 	ID         int64     `json:"id"`

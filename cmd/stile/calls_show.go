@@ -21,6 +21,14 @@ type callsShowCommand struct {
 	JSON bool  `name:"json" help:"Print as JSON."`
 }
 
+// Help implements kong.HelpProvider.
+func (*callsShowCommand) Help() string {
+	return `Examples:
+
+    stile calls show 12
+    stile calls show 12 --json`
+}
+
 // shownCall is all that a recording has.
 type shownCall struct {
 	listedCall
@@ -64,7 +72,7 @@ func (c *callsShowCommand) Run(ctx context.Context, s *streams) (err error) {
 		Limits: limitsOf(r.Limits), CPUSeconds: r.Usage.CPU.Seconds(), Denials: []denial{}, Redacted: r.Redacted, Recorded: operations,
 	}
 	for _, d := range r.Usage.Denials {
-		shown.Denials = append(shown.Denials, denial{d.Binding, d.Operation, d.Reason, d.Remedy})
+		shown.Denials = append(shown.Denials, denial{Binding: d.Binding, Operation: d.Operation, Reason: d.Reason, Remedy: d.Remedy})
 	}
 	if c.JSON {
 		return printJSON(s.out, shown)

@@ -183,6 +183,10 @@ func (e *examination) engines(ctx context.Context, hasNPM bool) {
 		return
 	case has, e.fetch:
 	case e.engine != "":
+		if _, err := os.Stat(e.engine); err != nil {
+			e.add("js engine", statusMissing, "Name a copy of the engine in STILE_ENGINE, or unset it.", "not in the cache, and STILE_ENGINE cannot be read: %v", err)
+			return
+		}
 		e.add("js engine", statusOK, "stile doctor --fetch takes it now.", "not in the cache yet; is taken from STILE_ENGINE, %s, when first needed", e.engine)
 		return
 	case hasNPM:

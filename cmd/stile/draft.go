@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -30,11 +31,12 @@ const lockName = "package-lock.json"
 
 // readDraft reads an extension from one source file, or from all files of a folder but hidden ones and those in node_modules.
 // Nothing outside the folder is read, wherever links lead, and keep are folders that are none. Without the name of a
-// manifest it is manifest.json beside the file or in the folder.
-func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, err error) {
+// manifest it is manifest.json in the folder or beside the file, or NAME.json beside NAME.ts; used is the one
+// that was taken.
+func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, used string, err error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return d, &usageError{err}
+		return d, "", &usageError{err}
 	}
 	dir := filepath.Dir(name)
 	if info.IsDir() {
@@ -47,17 +49,34 @@ func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, err er
 	}
 	switch {
 	case err != nil:
-		return d, err
+		return d, "", err
 	case manifest != "":
 		d.Manifest, err = readFile(manifest, maxText)
-		return d, err
+		return d, manifest, err
 	}
-	manifest = filepath.Join(dir, manifestName)
-	if _, err := os.Lstat(manifest); errors.Is(err, fs.ErrNotExist) {
-		return d, usagef("%s has no %s; --manifest names another. For an extension of one tool it is: %s", dir, manifestName, sampleManifest(name))
+	looked := []string{manifestName}
+	if own := strings.TrimSuffix(d.Entry, path.Ext(d.Entry)) + ".json"; !info.IsDir() && own != manifestName {
+		looked = append(looked, own)
 	}
-	d.Manifest, _, err = readSource(manifest, keep) // where no link leads out of the folder
-	return d, err
+	for _, file := range looked {
+		if _, err := os.Lstat(filepath.Join(dir, file)); !errors.Is(err, fs.ErrNotExist) {
+			d.Manifest, _, err = readSource(filepath.Join(dir, file), keep) // where no link leads out of the folder
+			return d, file, err
+		}
+	}
+	return d, "", usagef("%s has no %s; --manifest names another. For an extension of one tool it is: %s", dir, strings.Join(looked, " and no "), sampleManifest(name))
+}
+
+// nameManifest has the problems of a manifest name the file that it came from.
+func nameManifest(err error, file string) error {
+	if found, ok := errors.AsType[*extension.ProblemsError](err); ok {
+		for i := range found.Problems {
+			if p := &found.Problems[i]; p.File == extension.ManifestFile {
+				p.File = file
+			}
+		}
+	}
+	return err
 }
 
 // sampleManifest is a manifest to begin with.

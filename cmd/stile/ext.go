@@ -220,6 +220,10 @@ func (e *extensions) watchPolicy(ctx context.Context, text []byte) {
 		case err != nil:
 			if failed != err.Error() {
 				failed = err.Error()
+				if errors.Is(err, fs.ErrNotExist) {
+					e.logger.Error("policy.json is gone; until one is there again, the policy before holds")
+					continue
+				}
 				e.logger.Error("policy.json was changed and cannot be used, so the policy before it holds", "error", err)
 			}
 		case !bytes.Equal(now, text):

@@ -83,7 +83,7 @@ func (f addFlags) decide(ctx context.Context, s *streams, e *extensions, w *life
 
 type extAdd struct {
 	Path     string `arg:"" help:"Source file, or folder with the source."`
-	Manifest string `placeholder:"FILE" help:"Manifest. Default: manifest.json in the folder, or beside the file."`
+	Manifest string `placeholder:"FILE" help:"Manifest. Default: manifest.json in the folder or beside the file, or NAME.json beside NAME.ts."`
 	Entry    string `placeholder:"FILE" help:"File of the folder that exports the tools. Default: the only one, or index, tool or the extension's name with .ts or another ending."`
 	Types    bool   `help:"Check types, too, with the TypeScript compiler, which npm fetches once."`
 	addFlags
@@ -108,7 +108,7 @@ Examples:
 // Run implements the command.
 func (c *extAdd) Run(ctx context.Context, s *streams) error {
 	return withExtensions(ctx, s, func(e *extensions) error {
-		d, err := readDraft(c.Path, c.Manifest, e.home, e.cache)
+		d, manifest, err := readDraft(c.Path, c.Manifest, e.home, e.cache)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (c *extAdd) Run(ctx context.Context, s *streams) error {
 		d.Types = c.Types
 		w, err := e.Write(ctx, d)
 		if err != nil {
-			return err
+			return nameManifest(err, manifest)
 		}
 		return c.finish(ctx, s, e, w)
 	})

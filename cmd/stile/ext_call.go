@@ -22,7 +22,7 @@ func (*extCall) Help() string {
 Examples:
 
     stile ext call github_list_issues --input '{"repo": "stilehost/stile"}'
-    stile ext call notes_add --scope agent:claude --input @note.json`
+    stile ext call notes_add_note --scope agent:claude --input @note.json`
 }
 
 // Run implements the command.

@@ -32,8 +32,12 @@ func (e *extensions) unknown(ctx context.Context, v lifecycle.Viewer, tool strin
 			unknown.why = e.whyMissing(ctx, v, tool[:i])
 		}
 	}
-	if unknown.why == "" && len(unknown.known) == 0 {
+	switch {
+	case unknown.why != "":
+	case len(unknown.known) == 0:
 		unknown.why = "; there are no tools: stile ext add adds an extension"
+	default:
+		unknown.why = "; there are: " + strings.Join(unknown.known, ", ")
 	}
 	return unknown
 }

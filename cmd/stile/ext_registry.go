@@ -96,9 +96,11 @@ func (c *extImport) pull(ctx context.Context, s *streams, e *extensions, ref str
 	return &incoming{pulled.Pack, pulled.Signatures, pulled.Bundles, signed}, err
 }
 
-// registryError is the fault of what was named, or of the registry; none of this program.
+// registryError is the fault of what was named; a network that does not answer is one of the machine.
 func registryError(err error) error {
-	if errors.Is(err, context.Canceled) {
+	var network net.Error
+	refused := errors.Is(err, oci.ErrAddress) || errors.Is(err, oci.ErrScheme)
+	if errors.Is(err, context.Canceled) || errors.As(err, &network) && !refused {
 		return err
 	}
 	return &usageError{err}

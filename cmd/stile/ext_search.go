@@ -68,7 +68,7 @@ func foundOf(found []lifecycle.Found) []foundJSON {
 func foundText(found []lifecycle.Found) string {
 	rows := make([][]string, len(found))
 	for i, f := range found {
-		rows[i] = []string{f.Name, f.Scope.String(), tagsText(f.Tags), line(f.Description, 100)}
+		rows[i] = []string{f.Name, f.Scope.String(), tagsText(f.Tags), line(strings.ReplaceAll(f.Description, "\n", " - "), 100)}
 	}
 	return table("", rows)
 }
@@ -125,6 +125,15 @@ func (c *extPrune) Run(ctx context.Context, s *streams) error {
 				list[i] = prunable{releaseOf(p.Release), p.Reason}
 			}
 			return printJSON(s.out, map[string]any{"pruned": list, "dryRun": c.DryRun})
+		}
+		switch {
+		case len(all) == 0:
+			s.say("stile: there is nothing to remove in %s", scope)
+		case !c.DryRun:
+			for i, p := range all {
+				rows[i] = []string{p.Release.Name, p.Release.Scope.String(), "removed: " + line(p.Reason, 200)}
+			}
+			text = table("", rows)
 		}
 		_, err = io.WriteString(s.out, text)
 		return err

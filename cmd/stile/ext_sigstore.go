@@ -42,8 +42,11 @@ func (f bundleFlags) verifier(from string) (*sigstore.Verifier, error) {
 		}
 	}
 	v, err := sigstore.New(p)
-	if err != nil {
+	switch {
+	case errors.Is(err, sigstore.ErrPolicy):
 		return nil, usagef("give --key, or --certificate-identity with --certificate-oidc-issuer and --trusted-root: %w", err)
+	case err != nil:
+		return nil, &usageError{err}
 	}
 	return v, nil
 }

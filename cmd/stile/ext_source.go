@@ -70,8 +70,8 @@ func (c *extSource) Run(ctx context.Context, s *streams) error {
 type extDiff struct {
 	Name string `arg:"" help:"Name of the extension, or number of a request."`
 	scopeFlag
-	From string `placeholder:"DIGEST" help:"Version to compare with. Default: the active one."`
-	To   string `placeholder:"DIGEST" help:"Version to look at. Default: the one that waits."`
+	From string `placeholder:"DIGEST" help:"Version to compare with. Default: the active one, or when that is looked at, the one before it."`
+	To   string `placeholder:"DIGEST" help:"Version to look at. Default: the one that waits, or else the active one."`
 	JSON bool   `name:"json" help:"Print as JSON."`
 }
 
@@ -107,6 +107,9 @@ func (c *extDiff) Run(ctx context.Context, s *streams) error {
 				Changes []extension.Change `json:"changes"`
 				Code    string             `json:"code"`
 			}{from, after.Digest, append([]extension.Change{}, changes...), code})
+		}
+		if before != nil {
+			s.say("stile: from %s (%s) to %s (%s)", before.Manifest.Version, shortDigest(before.Digest), after.Manifest.Version, shortDigest(after.Digest))
 		}
 		authority := changesText(changes)
 		if authority == "" {

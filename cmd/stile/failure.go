@@ -42,6 +42,8 @@ type denial struct {
 	Operation string `json:"operation"`
 	Reason    string `json:"reason"`
 	Remedy    string `json:"remedy,omitempty"`
+	// moves says that what permissions say of the binding has to move into the remedy.
+	moves bool
 }
 
 // kind says what went wrong, and decides the exit code.
@@ -89,6 +91,9 @@ func (s *streams) report(err error) int {
 			remedy = "This command"
 		}
 		text += "\n" + remedy + " would allow it:\n    " + f.Denial.Remedy
+		if f.Denial.moves {
+			text += fmt.Sprintf("\nWhat permissions say of %q moves into it: a name is bound in one place.", f.Denial.Binding)
+		}
 	}
 	if f.Bind != "" {
 		text += "\nThis flag would allow it:\n    " + bindFlag(f.Bind)
@@ -124,7 +129,8 @@ func explain(err error) failure {
 	case f.explainExtension(err):
 	case errors.As(err, &denied):
 		d := denied.Denial
-		f.Kind, f.Denial = kindDenied, &denial{d.Binding, d.Operation, d.Reason, d.Remedy}
+		f.Kind, f.Denial = kindDenied, &denial{Binding: d.Binding, Operation: d.Operation, Reason: d.Reason}
+		f.Denial.Remedy, f.Denial.moves = extension.ShortRemedy(d.Binding, d.Remedy)
 		if bound := (*boundError)(nil); errors.As(err, &bound) {
 			f.Bind = bound.remedy(d)
 		}

@@ -73,8 +73,7 @@ func run(args []string, s *streams) int {
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second signal ends the process at once
 
-	parser, err := kong.New(&cli{}, kong.Name("stile"), kong.Description(description), kong.Writers(s.out, s.err), kong.Bind(s), kong.Vars{"measurements": strings.Join(bench.Measurements, ", ")},
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}))
+	parser, err := newParser(ctx, s)
 	if err != nil {
 		return s.report(err)
 	}
@@ -87,6 +86,19 @@ func run(args []string, s *streams) int {
 		err = errInterrupted
 	}
 	return s.report(err)
+}
+
+func newParser(ctx context.Context, s *streams) (*kong.Kong, error) {
+	return kong.New(&cli{}, kong.Name("stile"), kong.Description(description), kong.Writers(s.out, s.err), kong.Bind(s), kong.Vars{"measurements": strings.Join(bench.Measurements, ", ")},
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(help))
+}
+
+// help prints help, in which kong would show hidden arguments.
+func help(o kong.HelpOptions, ctx *kong.Context) error {
+	for _, n := range ctx.Model.Leaves(false) {
+		n.Positional = slices.DeleteFunc(n.Positional, func(p *kong.Positional) bool { return p.Tag.Hidden })
+	}
+	return kong.DefaultHelpPrinter(o, ctx)
 }
 
 // habits gives what people write out of habit its name here.

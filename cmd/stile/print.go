@@ -98,3 +98,11 @@ func toolTable(indent string, definitions []abi.Definition) string {
 	}
 	return table(indent, rows)
 }
+
+// counted is a number of things, of which the word for one is given.
+func counted[N int | int64 | uint64](n N, one string) string {
+	if n != 1 {
+		one += "s"
+	}
+	return fmt.Sprintf("%d %s", n, one)
+}

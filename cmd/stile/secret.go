@@ -19,6 +19,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
 
+	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/secret"
 	"github.com/stilehost/stile/secret/keyring"
 )
@@ -189,7 +190,11 @@ func (c *secretSetCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	return withSecrets(ctx, s, func(store *secret.Store) error { return store.Set(ctx, c.Name, value) })
+	err = withSecrets(ctx, s, func(store *secret.Store) error { return store.Set(ctx, c.Name, value) })
+	if problem := http.CredentialProblem(value); err == nil && problem != "" { // it may be meant for something else
+		s.say("stile: warning: no rule can use %s as its credential: the value %s", c.Name, problem)
+	}
+	return err
 }
 
 // read reads the value without one line end after it.
@@ -282,7 +287,7 @@ type secretRemoveCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*secretRemoveCommand) Help() string {
-	return `Example:
+	return `Examples:
 
     stile secret remove github-token`
 }

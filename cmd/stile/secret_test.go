@@ -111,7 +111,7 @@ func TestLineEnd(t *testing.T) {
 		t.Setenv("STILE_HOME", home)
 		t.Setenv("STILE_KEYRING", "off")
 		var out, errs bytes.Buffer
-		if code := run([]string{"secret", "set", "github-token"}, &streams{strings.NewReader(given), &out, &errs}); code != 0 || out.Len()+errs.Len() > 0 {
+		if code := run([]string{"secret", "set", "github-token"}, &streams{strings.NewReader(given), &out, &errs}); code != 0 || out.Len() > 0 || !strings.Contains(errs.String(), "no rule can use github-token as its credential") {
 			t.Fatalf("%q: exit code %d, %s%s", given, code, &out, &errs)
 		}
 		kept(t, home, want)

@@ -36,6 +36,9 @@ type serveRun struct {
 }
 
 // Help implements kong.HelpProvider.
+func (*serveCommand) Help() string { return (*serveRun)(nil).Help() }
+
+// Help implements kong.HelpProvider.
 func (*serveRun) Help() string {
 	return `Agents speak the Model Context Protocol (streamable HTTP) at /mcp, each with a token of stile serve token. At / are the pages on which a person approves, denies and revokes; they ask for an operator token, which is shown at start, on a terminal only, and written to --operator-token-file; no agent is told it.
 
@@ -140,7 +143,9 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	case <-ctx.Done():
 	}
-	s.say("stile: waiting up to %v for %d requests under way", c.Drain, gate.running())
+	if n := gate.running(); n > 0 {
+		s.say("stile: waiting up to %v for %s under way", c.Drain, counted(n, "request"))
+	}
 	gate.drain(c.Drain, server.EndCalls)
 	err = server.Close() // sessions, with what is still under way
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

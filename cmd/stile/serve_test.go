@@ -225,7 +225,7 @@ func TestServe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(line, "waiting up to 30s for 1 requests") {
+		if strings.Contains(line, "waiting up to 30s for 1 request under way") {
 			break
 		}
 	}
@@ -544,7 +544,7 @@ export default extension({ tools: { get: { description: "Gets", run: async (_: u
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	tells("cannot be used")
+	tells("policy.json is gone; until one is there again, the policy before holds")
 	if r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "two_get"}); err != nil || !r.IsError {
 		t.Errorf("above the ceiling that is gone: %v, %s", err, text(r))
 	}

@@ -139,6 +139,14 @@ type tokenAdd struct {
 	JSON bool `name:"json" help:"Print as JSON."`
 }
 
+// Help implements kong.HelpProvider.
+func (*tokenAdd) Help() string {
+	return `Examples:
+
+    stile serve token add claude
+    stile serve token add claude --user tom --json`
+}
+
 // Run implements the command.
 func (c *tokenAdd) Run(ctx context.Context, s *streams) error {
 	file, where, err := c.file()
@@ -177,6 +185,14 @@ type tokenList struct {
 	JSON bool `name:"json" help:"Print as JSON."`
 }
 
+// Help implements kong.HelpProvider.
+func (*tokenList) Help() string {
+	return `Examples:
+
+    stile serve token list
+    stile serve token list --json`
+}
+
 // Run implements the command.
 func (c *tokenList) Run(s *streams) error {
 	file, _, err := c.file()
@@ -207,6 +223,13 @@ func (c *tokenList) Run(s *streams) error {
 type tokenRemove struct {
 	Name string `arg:"" help:"Name of the agent."`
 	tokenFlag
+}
+
+// Help implements kong.HelpProvider.
+func (*tokenRemove) Help() string {
+	return `Examples:
+
+    stile serve token remove claude`
 }
 
 // Run implements the command.

@@ -9,6 +9,14 @@ type versionCommand struct {
 	JSON bool `name:"json" help:"Print as JSON."`
 }
 
+// Help implements kong.HelpProvider.
+func (*versionCommand) Help() string {
+	return `Examples:
+
+    stile version
+    stile version --json`
+}
+
 // versions are what the program was built from.
 type versions struct {
 	Stile    string `json:"stile"`

@@ -43,7 +43,11 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 		})
 		return nil
 	}
-	w.streams.say("stile: %s", abi.Printable(r.Message+": "+strings.Join(details, ", ")))
+	text := r.Message
+	if len(details) > 0 {
+		text += ": " + strings.Join(details, ", ")
+	}
+	w.streams.say("stile: %s", abi.Printable(text))
 	return nil
 }
 

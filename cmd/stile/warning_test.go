@@ -27,7 +27,7 @@ func TestWarnings(t *testing.T) {
 	log.Warn("calling tools/call: rejected by transport")
 	want := "stile: the cache /cache cannot be used, so what is built is not kept: mkdirat locks: read-only file system; see stile doctor\n" +
 		"stile: cache entry does not verify and is deleted: kind module, reason the MAC is not ours\n" +
-		"stile: calling tools/call: rejected by transport: \n"
+		"stile: calling tools/call: rejected by transport\n"
 	if got := stderr.String(); got != want {
 		t.Errorf("got %s", got)
 	}

@@ -108,6 +108,14 @@ type wsLs struct {
 	asJSON
 }
 
+// Help implements kong.HelpProvider.
+func (*wsLs) Help() string {
+	return `Examples:
+
+    stile ws ls
+    stile ws ls notes/2026 --json`
+}
+
 // Run implements the command.
 func (c *wsLs) Run(ctx context.Context, s *streams) error {
 	if c.Address == "" {
@@ -165,6 +173,14 @@ type wsCat struct {
 	Revision uint64 `placeholder:"ID" help:"What the file held before; stile ws history has the ids."`
 }
 
+// Help implements kong.HelpProvider.
+func (*wsCat) Help() string {
+	return `Examples:
+
+    stile ws cat notes/today.md
+    stile ws cat notes/today.md --revision 17`
+}
+
 // Run implements the command.
 func (c *wsCat) Run(ctx context.Context, s *streams) error {
 	return c.open(ctx, func(d *workspace.Directory, path string) (err error) {
@@ -197,6 +213,14 @@ const maxPut = 1 << 30
 type wsPut struct {
 	address
 	File string `arg:"" optional:"" help:"File to read. Default: stdin."`
+}
+
+// Help implements kong.HelpProvider.
+func (*wsPut) Help() string {
+	return `Examples:
+
+    stile ws put notes/today.md < today.md
+    stile ws put notes/logo.png logo.png`
 }
 
 // Run implements the command.
@@ -234,6 +258,14 @@ type wsRm struct {
 	Recursive bool `short:"r" help:"Remove a directory with what is in it."`
 }
 
+// Help implements kong.HelpProvider.
+func (*wsRm) Help() string {
+	return `Examples:
+
+    stile ws rm notes/today.md
+    stile ws rm notes/archive --recursive`
+}
+
 // Run implements the command.
 func (c *wsRm) Run(ctx context.Context) error {
 	return c.open(ctx, func(d *workspace.Directory, path string) error { return d.Remove(ctx, path, c.Recursive) })
@@ -242,6 +274,13 @@ func (c *wsRm) Run(ctx context.Context) error {
 type wsMv struct {
 	address
 	Target string `arg:"" help:"NAME/path to move it to, in the same workspace."`
+}
+
+// Help implements kong.HelpProvider.
+func (*wsMv) Help() string {
+	return `Examples:
+
+    stile ws mv notes/today.md notes/archive/today.md`
 }
 
 // Run implements the command.
@@ -265,7 +304,12 @@ type wsGrep struct {
 
 // Help implements kong.HelpProvider.
 func (*wsGrep) Help() string {
-	return `Each match is a line: path, number of the line, text. Lines around it have "-" where it has ":". No match is no failure.`
+	return `Each match is a line: path, number of the line, text. Lines around it have "-" where it has ":". No match is no failure.
+
+Examples:
+
+    stile ws grep 'TODO|FIXME' notes
+    stile ws grep -C 2 'TODO|FIXME' notes --include '*.ts'`
 }
 
 // wsMatch is a match as JSON has it.
@@ -346,6 +390,13 @@ type wsFind struct {
 	asJSON
 }
 
+// Help implements kong.HelpProvider.
+func (*wsFind) Help() string {
+	return `Examples:
+
+    stile ws find '**/*.md' notes`
+}
+
 // Run implements the command.
 func (c *wsFind) Run(ctx context.Context, s *streams) error {
 	return c.below(ctx, func(d *workspace.Directory) error {
@@ -370,6 +421,13 @@ func (c *wsFind) Run(ctx context.Context, s *streams) error {
 type wsHistory struct {
 	address
 	asJSON
+}
+
+// Help implements kong.HelpProvider.
+func (*wsHistory) Help() string {
+	return `Examples:
+
+    stile ws history notes/today.md`
 }
 
 // wsRevision is a revision as JSON has it.
@@ -405,6 +463,14 @@ type wsRestore struct {
 	Revision uint64 `arg:"" help:"Id of the revision; stile ws history has them."`
 }
 
+// Help implements kong.HelpProvider.
+func (*wsRestore) Help() string {
+	return `Examples:
+
+    stile ws history notes/today.md
+    stile ws restore notes/today.md 17`
+}
+
 // Run implements the command.
 func (c *wsRestore) Run(ctx context.Context) error {
 	return c.open(ctx, func(d *workspace.Directory, path string) error { return d.Restore(ctx, path, c.Revision) })
@@ -412,6 +478,13 @@ func (c *wsRestore) Run(ctx context.Context) error {
 
 type wsBackup struct {
 	File string `arg:"" help:"File to write; it must not exist. To go back, put it into the place of workspace.db in STILE_HOME while nothing runs."`
+}
+
+// Help implements kong.HelpProvider.
+func (*wsBackup) Help() string {
+	return `Examples:
+
+    stile ws backup workspaces.db`
 }
 
 // Run implements the command.

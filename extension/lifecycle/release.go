@@ -212,7 +212,7 @@ func activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Deci
 	}
 	const text = "INSERT INTO tool_text VALUES (?, ?, ?, ?)"
 	for _, t := range v.Tools {
-		if _, err := c.Exec(ctx, text, extension.ToolName(r.Name, t.Name), strings.Join(v.Manifest.Tags, " "), t.Description+" "+v.Manifest.Description, r.ID); err != nil {
+		if _, err := c.Exec(ctx, text, extension.ToolName(r.Name, t.Name), strings.Join(v.Manifest.Tags, " "), t.Description+"\n"+v.Manifest.Description, r.ID); err != nil {
 			return r, err
 		}
 	}

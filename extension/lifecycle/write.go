@@ -343,7 +343,7 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, lock []byte, fresh b
 		}
 		resolution, err := m.options.Packages.Resolve(ctx, npm.Request{Dependencies: v.Manifest.Dependencies, Imports: imports, Lock: lock, AllowFresh: fresh})
 		if err != nil {
-			return toolchain.Source{}, err
+			return toolchain.Source{}, blameImports(err, v)
 		}
 		v.Lock, v.Packages = resolution.Lock, resolution.Packages
 		return toolchain.Source{FS: npm.Tree(tree, resolution.FS), Entry: entry, Bindings: bindings}, nil

@@ -52,6 +52,7 @@ type Signer struct {
 // What may be wrong.
 var (
 	ErrPolicy  = errors.New("this does not say whose signature is asked for")
+	ErrTrust   = errors.New("what to verify by cannot be used")
 	ErrFormat  = errors.New("it is not a Sigstore bundle of version 0.3")
 	ErrRefused = errors.New("refused")
 )
@@ -71,25 +72,39 @@ type Verifier struct {
 	signer   Signer
 }
 
-// New returns a verifier. The error wraps [ErrPolicy].
+// New returns a verifier. The error wraps [ErrPolicy] when parts of the policy are missing or too many, and [ErrTrust] when the
+// root or the key is not one.
 func New(p Policy) (*Verifier, error) {
+	if problem := p.problem(); problem != "" {
+		return nil, fmt.Errorf("sigstore: %w: %s", ErrPolicy, problem)
+	}
 	v, err := newVerifier(p)
 	if err != nil {
-		return nil, fmt.Errorf("sigstore: %w: %w", ErrPolicy, err)
+		return nil, fmt.Errorf("sigstore: %w: %w", ErrTrust, err)
 	}
 	return v, nil
 }
 
-func newVerifier(p Policy) (*Verifier, error) {
-	keyless := p.Identity != "" || p.Issuer != ""
+// problem says what the policy lacks or has too much of.
+func (p Policy) problem() string {
+	keyless := p.keyless()
 	switch {
 	case keyless && len(p.Key) > 0:
-		return nil, errors.New("a key and an identity exclude each other")
+		return "a key and an identity exclude each other"
 	case keyless && (p.Identity == "" || p.Issuer == "" || len(p.TrustedRoot) == 0):
-		return nil, errors.New("an identity, its issuer and a trusted root belong together")
+		return "an identity, its issuer and a trusted root belong together"
 	case !keyless && len(p.Key) == 0:
-		return nil, errors.New("a key, or an identity and its issuer, is missing")
-	case len(p.TrustedRoot) > maxRoot:
+		return "a key, or an identity and its issuer, is missing"
+	default:
+		return ""
+	}
+}
+
+func (p Policy) keyless() bool { return p.Identity != "" || p.Issuer != "" }
+
+func newVerifier(p Policy) (*Verifier, error) {
+	keyless := p.keyless()
+	if len(p.TrustedRoot) > maxRoot {
 		return nil, fmt.Errorf("the trusted root has more than %d bytes", maxRoot)
 	}
 	var trusted root.TrustedMaterialCollection
@@ -147,6 +162,9 @@ func (v *Verifier) Verify(text, artifact []byte) (*Signer, error) {
 	}
 	if b.MediaType != pack.BundleType {
 		return nil, fail(ErrFormat, fmt.Errorf("but %s", b.MediaType))
+	}
+	if c, err := b.VerificationContent(); err == nil && c.Certificate() == nil && v.signer.Key == "" {
+		return nil, fail(ErrRefused, errors.New("it was made with a key, and an identity is asked for"))
 	}
 	result, err := v.verifier.Verify(&b, verify.NewPolicy(verify.WithArtifact(bytes.NewReader(artifact)), v.who))
 	if err != nil {

@@ -135,8 +135,8 @@ func TestCertificateRefused(t *testing.T) {
 		{"another algorithm", all, changed(func(b *protobundle.Bundle) {
 			b.GetMessageSignature().MessageDigest.Algorithm = protocommon.HashAlgorithm_SHA2_512
 		}), ""},
-		{"a key", all, byKey, "failed to verify log inclusion"},
-		{"a key where there is no log", n.root(false, true, false), byKey, "failed to verify timestamps"},
+		{"a key", all, byKey, "made with a key, and an identity is asked for"},
+		{"a key where there is no log", n.root(false, true, false), byKey, "made with a key, and an identity is asked for"},
 		{"a key with the rest of a certificate's bundle", n.root(false, true, false), changed(func(b *protobundle.Bundle) {
 			b.VerificationMaterial.Content = byKey.VerificationMaterial.Content
 		}), "refused"},
@@ -220,6 +220,7 @@ func TestPolicy(t *testing.T) {
 	n := newNetwork(t)
 	r := n.root(true, true, false)
 	key, _ := newEd25519(t)
+	unusable := map[string]bool{"a root that is none": true, "a root that is too large": true, "a key that is none": true, "a private key": true, "a key and a root without log": true}
 	for name, p := range map[string]sigstore.Policy{
 		"nobody":                       {},
 		"a root alone":                 {TrustedRoot: r},
@@ -235,7 +236,11 @@ func TestPolicy(t *testing.T) {
 		"a key and a root without log": {Key: key, TrustedRoot: n.root(false, true, false)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if v, err := sigstore.New(p); v != nil || !errors.Is(err, sigstore.ErrPolicy) {
+			want := sigstore.ErrPolicy
+			if unusable[name] {
+				want = sigstore.ErrTrust
+			}
+			if v, err := sigstore.New(p); v != nil || !errors.Is(err, want) {
 				t.Errorf("got %v, %v", v, err)
 			}
 		})
