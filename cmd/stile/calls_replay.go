@@ -102,7 +102,7 @@ func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 	if got.Cut {
-		return &differsError{fmt.Sprintf("recording %d is not whole: it ends after %d operations, and so did the replay", c.ID, got.Recorded)}
+		return &differsError{fmt.Sprintf("recording %d is not whole: it ends after %s, and so did the replay", c.ID, counted(got.Recorded, "operation"))}
 	}
 	return &differsError{fmt.Sprintf("the replay of %d differs", c.ID)}
 }

@@ -131,7 +131,7 @@ func (c *shownCall) text() string {
 	for _, d := range c.Denials {
 		fmt.Fprintf(&b, "denial     %s\n", cell(abi.Printable(fmt.Sprintf("%s through %q: %s", d.Operation, d.Binding, d.Reason))))
 	}
-	fmt.Fprintf(&b, "\n%d operations, %d of them recorded\n", c.Operations, len(c.Recorded))
+	fmt.Fprintf(&b, "\n%s, %d of them recorded\n", counted(c.Operations, "operation"), len(c.Recorded))
 	for i, o := range c.Recorded {
 		fmt.Fprintf(&b, "%5d  %s\n", i+1, cell(o.String()))
 	}

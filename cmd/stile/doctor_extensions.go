@@ -66,7 +66,7 @@ func (e *examination) store(ctx context.Context, store *extensions) error {
 	count, last, err := store.VerifyAudit(ctx)
 	switch {
 	case is[*lifecycle.TamperedError](err):
-		e.add("audit log", statusBroken, "Compare it with a backup: stile audit list shows the entry.", "%s", oneLine(err))
+		e.add("audit log", statusBroken, "Compare it with a backup of STILE_HOME: stile audit list shows what is there before and after it.", "%s", oneLine(err))
 	case err != nil:
 		return err
 	default:

@@ -24,8 +24,19 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// terminal is how people decide who sit at one, for the audit log.
-const terminal = "terminal"
+// How what a person does comes to the audit log: the person sat at a terminal, or a command line alone said it.
+const (
+	terminal    = "terminal"
+	commandLine = "command"
+)
+
+// via is how a command was given that asks nothing.
+func (s *streams) via() string {
+	if _, ok := s.person(); ok {
+		return terminal
+	}
+	return commandLine
+}
 
 type extCommand struct {
 	Add      extAdd      `cmd:"" help:"Add an extension, or a new version of one, from its source."`
@@ -67,7 +78,7 @@ Examples:
 
 // scopeFlag says for whom an extension is there.
 type scopeFlag struct {
-	Scope string `default:"user" placeholder:"SCOPE" help:"user, shared or agent:NAME. Default: ${default}, which is you."`
+	Scope string `default:"user" placeholder:"SCOPE" help:"user, shared, agent:NAME or user:NAME. Default: ${default}, which is you."`
 }
 
 // scope reads the flag.
@@ -82,7 +93,7 @@ func (f scopeFlag) scope(where settings) (extension.Scope, error) {
 	}
 	scope, err := extension.ParseScope(text)
 	if err != nil {
-		err = usagef("--scope: %w", err)
+		err = usagef("--scope: %w; user alone is you", err)
 	}
 	return scope, err
 }

@@ -26,12 +26,12 @@ type addFlags struct {
 }
 
 // fill says in a draft who adds it, and where.
-func (f addFlags) fill(e *extensions, d *lifecycle.Draft) (err error) {
+func (f addFlags) fill(s *streams, e *extensions, d *lifecycle.Draft) (err error) {
 	if d.Scope, err = f.scope(e.settings); err != nil {
 		return err
 	}
 	d.Author, err = e.author()
-	d.Via, d.AllowFresh = terminal, f.AllowFresh
+	d.Via, d.AllowFresh = s.via(), f.AllowFresh
 	d.Progress = func(stage extension.Stage) { e.progress(stages[stage]) }
 	return err
 }
@@ -118,7 +118,7 @@ func (c *extAdd) Run(ctx context.Context, s *streams) error {
 		if _, ok := d.Files[d.Entry]; !ok && d.Entry != "" {
 			return usagef("--entry %s is no file of %s", line(c.Entry, 200), c.Path)
 		}
-		if err := c.fill(e, &d); err != nil {
+		if err := c.fill(s, e, &d); err != nil {
 			return err
 		}
 		d.Types = c.Types

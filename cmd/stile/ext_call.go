@@ -48,7 +48,7 @@ func (c *extCall) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	result, err := e.Call(ctx, lifecycle.Call{Viewer: viewer, By: by, Via: "command", Tool: c.Tool, Input: input, Limits: limits})
+	result, err := e.Call(ctx, lifecycle.Call{Viewer: viewer, By: by, Via: commandLine, Tool: c.Tool, Input: input, Limits: limits})
 	if is[*lifecycle.UnknownToolError](err) {
 		return e.unknown(ctx, viewer, c.Tool, err)
 	}

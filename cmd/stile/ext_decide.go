@@ -20,7 +20,7 @@ func (f decisionFlags) decision(where settings, r lifecycle.Release, asked bool)
 	by, err := where.author()
 	via := terminal
 	if !asked {
-		via = "command"
+		via = commandLine
 	}
 	return lifecycle.Decision{Release: r.ID, Digest: r.Digest, By: by, Via: via, Reason: f.Reason}, err
 }
@@ -309,7 +309,7 @@ func (c *extPromote) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return err
 		}
-		r, err := e.Promote(ctx, from, to, c.Name, author, terminal)
+		r, err := e.Promote(ctx, from, to, c.Name, author, s.via())
 		if err != nil {
 			return err
 		}

@@ -195,7 +195,7 @@ func (c *extImport) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		var d lifecycle.Draft
-		if err := c.fill(e, &d); err != nil {
+		if err := c.fill(s, e, &d); err != nil {
 			return err
 		}
 		if d.Signer, err = c.verify(s, in, trusted, verifier); err != nil {

@@ -153,7 +153,7 @@ func (c *extPrune) remove(ctx context.Context, s *streams, e *extensions, all []
 		return err
 	}
 	for i, p := range all {
-		d := lifecycle.Decision{By: by, Via: terminal, Reason: "pruned: " + p.Reason}
+		d := lifecycle.Decision{By: by, Via: s.via(), Reason: "pruned: " + p.Reason}
 		if all[i].Release, err = e.Remove(ctx, p.Release.Scope, p.Release.Name, d); err != nil {
 			return err
 		}

@@ -280,7 +280,7 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		var draft lifecycle.Draft
-		if err := c.fill(e, &draft); err != nil {
+		if err := c.fill(s, e, &draft); err != nil {
 			return err
 		}
 		g := &generate.Generator{Model: model, Options: generate.Options{Rounds: c.Rounds, Tokens: c.Tokens}}

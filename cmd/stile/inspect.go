@@ -135,7 +135,7 @@ func (i *inspection) text() string {
 		}
 		b.WriteString(table("    ", rows))
 	}
-	fmt.Fprintf(&b, "  so: no authority of its own; %d functions, each needs a handle that a caller passes in\n\nexports\n", held)
+	fmt.Fprintf(&b, "  so: no authority of its own; %s, each needs a handle that a caller passes in\n\nexports\n", counted(held, "function"))
 	for _, name := range i.Exports {
 		fmt.Fprintf(&b, "  %s\n", name)
 	}

@@ -43,3 +43,11 @@ func TestBusy(t *testing.T) {
 		t.Errorf("got %+v", f)
 	}
 }
+
+func TestCounted(t *testing.T) {
+	for n, want := range map[int]string{0: "0 calls", 1: "1 call", 2: "2 calls"} {
+		if got := counted(n, "call"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

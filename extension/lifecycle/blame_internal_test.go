@@ -26,7 +26,7 @@ func TestBlameImports(t *testing.T) {
 			t.Errorf("got %s, want it to be %s", p, want)
 		}
 	}
-	if err := errors.New("another"); blameImports(err, v) != err {
+	if err := errors.New("another"); !errors.Is(blameImports(err, v), err) {
 		t.Error("another error is changed")
 	}
 }
