@@ -53,7 +53,7 @@ type denial struct {
 func denied(d abi.Denial) denial {
 	shown := denial{Binding: d.Binding, Operation: d.Operation, Reason: d.Reason}
 	if !d.Private {
-		shown.Permission = d.Remedy
+		shown.Permission, _ = extension.ShortRemedy(d.Binding, d.Remedy)
 	}
 	return shown
 }

@@ -21,7 +21,7 @@ type auditCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*auditCommand) Help() string {
-	return `Every build, decision and call is written to a log of which each entry holds the hash of the one before.
+	return `Every build, decision and call is written to a log of which each entry holds the hash of the one before. stile audit list --help lists the flags of a plain stile audit.
 
 Examples:
 

@@ -27,7 +27,7 @@ type callsCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*callsCommand) Help() string {
-	return `stile run records its calls in STILE_HOME. Without another command they are listed.
+	return `stile run records its calls in STILE_HOME. Without another command they are listed; stile calls list --help has the flags for that.
 
 Examples:
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/extension"
@@ -203,7 +204,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	}
 	if o.many { // it is there for longer than a command
 		watching, stop := context.WithCancel(ctx)
-		e.watching.Go(func() { e.watchPolicy(watching, text) })
+		e.watching.Go(func() { e.watchPolicy(watching, s, text) })
 		e.stop = stop
 	}
 	return e, nil
@@ -213,7 +214,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 const policyInterval = time.Second
 
 // watchPolicy follows policy.json, which said text. One that is not valid is told of, and the one before holds.
-func (e *extensions) watchPolicy(ctx context.Context, text []byte) {
+func (e *extensions) watchPolicy(ctx context.Context, s *streams, text []byte) {
 	tick := time.NewTicker(policyInterval)
 	defer tick.Stop()
 	failed := ""
@@ -232,15 +233,15 @@ func (e *extensions) watchPolicy(ctx context.Context, text []byte) {
 			if failed != err.Error() {
 				failed = err.Error()
 				if errors.Is(err, fs.ErrNotExist) {
-					e.logger.Error("policy.json is gone; until one is there again, the policy before holds")
+					s.say("stile: policy.json is gone; until one is there again, the policy before holds")
 					continue
 				}
-				e.logger.Error("policy.json was changed and cannot be used, so the policy before it holds", "error", err)
+				s.say("stile: policy.json was changed and cannot be used, so the policy before it holds: %s", abi.Printable(err.Error()))
 			}
 		case !bytes.Equal(now, text):
 			text, failed = now, ""
 			e.SetPolicy(rules)
-			e.logger.Warn("policy.json was changed, and holds from now on")
+			s.say("stile: policy.json was changed, and holds from now on")
 		default:
 			failed = ""
 		}

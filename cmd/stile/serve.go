@@ -46,6 +46,8 @@ policy.json is followed as it is changed: within a second it holds for what is w
 
 Asked to end (SIGTERM, ^C), it takes no further calls and waits for those under way. Asked again, it ends at once.
 
+stile serve run --help lists the flags.
+
 Examples:
 
     stile serve
