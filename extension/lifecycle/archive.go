@@ -33,21 +33,21 @@ type archived struct {
 const youngest = 24 * time.Hour
 
 // ArchiveAudit moves the entries from before a time to an archive, as lines of JSON in their order, and returns how many. They leave the
-// store when the archive is durable, in one transaction with an entry that says who moved them and up to which hash. The chain goes on
-// over them: [Manager.VerifyAudit] checks both. Entries of the last day stay. After an error nothing has left the store.
+// store when the archive is durable, in one transaction with an entry that says who moved them and up to which hash; while the archive is
+// written, others write to the store. The chain goes on over them: [Manager.VerifyAudit] checks both. Entries of the last day stay. After
+// an error nothing has left the store.
 func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision, to Archive) (moved int64, err error) {
-	now := m.options.Now()
-	if limit := now.Add(-youngest); before.After(limit) {
+	if limit := m.options.Now().Add(-youngest); before.After(limit) {
 		before = limit
 	}
-	err = m.db.Update(ctx, func(c *sqlite.Conn) error {
+	var first, end int64 // before and after what is moved
+	var last []byte
+	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		w := bufio.NewWriter(to)
-		moved = 0
-		var first int64
-		var last []byte
 		if err := c.Row(ctx, "SELECT first, first_hash FROM head").Scan(&first, &last); err != nil {
 			return err
 		}
+		end = first
 		for e, err := range auditEntries(ctx, c, first, last) {
 			if err != nil {
 				return err
@@ -62,27 +62,42 @@ func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision
 			if _, err := w.Write(append(line, '\n')); err != nil {
 				return err
 			}
-			first, last = e.id, e.hash
-			moved++
+			end, last = e.id, e.hash
 		}
-		if moved == 0 {
-			return nil
-		}
-		if err := errors.Join(w.Flush(), to.Sync()); err != nil {
+		return w.Flush()
+	})
+	if err != nil || end == first {
+		return 0, err
+	}
+	if err := to.Sync(); err != nil {
+		return 0, err
+	}
+	err = m.db.Update(ctx, func(c *sqlite.Conn) error {
+		var is int64
+		if err := c.Row(ctx, "SELECT first FROM head").Scan(&is); err != nil {
 			return err
 		}
-		if _, err := c.Exec(ctx, "DELETE FROM audit WHERE id <= ?", first); err != nil {
+		if is != first {
+			return errMoved
+		}
+		if _, err := c.Exec(ctx, "DELETE FROM audit WHERE id <= ?", end); err != nil {
 			return err
 		}
-		if _, err := c.Exec(ctx, "UPDATE head SET first = ?, first_hash = ?", first, last); err != nil {
+		if _, err := c.Exec(ctx, "UPDATE head SET first = ?, first_hash = ?", end, last); err != nil {
 			return err
 		}
-		return audit(ctx, c, now, Entry{
-			Kind: "archive", By: d.By, Via: d.Via, Digest: hex.EncodeToString(last), Reason: fmt.Sprintf("entries %d to %d", first-moved+1, first),
+		return audit(ctx, c, m.options.Now(), Entry{
+			Kind: "archive", By: d.By, Via: d.Via, Digest: hex.EncodeToString(last), Reason: fmt.Sprintf("entries %d to %d", first+1, end),
 		})
 	})
-	return moved, err
+	if err != nil {
+		return 0, err
+	}
+	return end - first, nil
 }
+
+// errMoved is of two who archive the same entries at once.
+var errMoved = errors.New("the entries were moved to another archive meanwhile: archive again what is left")
 
 // Archived returns how many entries are in archives, and the hash of the last of them.
 func (m *Manager) Archived(ctx context.Context) (entries int64, last []byte, err error) {

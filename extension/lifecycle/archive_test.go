@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -14,9 +15,15 @@ import (
 type memory struct {
 	bytes.Buffer
 	fails error
+	sync  func() error // in place of fails
 }
 
-func (m *memory) Sync() error { return m.fails }
+func (m *memory) Sync() error {
+	if m.sync != nil {
+		return m.sync()
+	}
+	return m.fails
+}
 
 // Entries that were moved to archives are checked with them, and without them the log says so; nothing leaves it for an archive that is
 // not durable.
@@ -89,5 +96,31 @@ func TestArchiveAudit(t *testing.T) {
 	alter(t, m, "DELETE FROM audit")
 	if err := verify(0); !errors.As(err, new(*TamperedError)) {
 		t.Errorf("the log was emptied by hand: %v", err)
+	}
+}
+
+// While an archive is written others write to the store; of two archives at once one takes the entries.
+func TestArchiveAuditConcurrently(t *testing.T) {
+	h := newHome(t)
+	now := time.Now()
+	h.options.Now = func() time.Time { return now }
+	m := h.open()
+	write(t, m, draft("one", "1", ""))
+	now = now.Add(48 * time.Hour)
+	var other memory
+	slow := &memory{sync: func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := m.Refuse(ctx, draft("two", "2", ""), "no"); err != nil {
+			t.Errorf("others cannot write: %v", err)
+		}
+		_, err := m.ArchiveAudit(ctx, now, person, &other)
+		return err
+	}}
+	if n, err := m.ArchiveAudit(t.Context(), now, person, slow); n != 0 || err == nil {
+		t.Errorf("moved %d twice, %v", n, err)
+	}
+	if n, _, err := m.VerifyAudit(t.Context(), &other.Buffer); err != nil || n != 4 {
+		t.Errorf("there are %d entries, %v", n, err)
 	}
 }
