@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -115,6 +116,9 @@ func readArchive(r io.Reader, first int64, last []byte) (int64, []byte, error) {
 		var a archived
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
 			return first, last, &TamperedError{first + 1, "its line in the archive is no entry"}
+		}
+		if line, err := json.Marshal(a); err != nil || !bytes.Equal(line, lines.Bytes()) { // what else is there other readers may take for it
+			return first, last, &TamperedError{first + 1, "its line in the archive is not the one that was written"}
 		}
 		hash, err := hex.DecodeString(a.Hash)
 		e := auditEntry{a.ID, a.At, string(a.Entry), hash}
