@@ -169,11 +169,12 @@ func (c *auditArchive) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return errors.Join(err, f.Close(), os.Remove(c.File))
 		}
-		moved, err := e.ArchiveAudit(ctx, before, lifecycle.Decision{By: by, Via: "command"}, f)
-		if err = errors.Join(err, f.Close()); err != nil || moved == 0 {
+		moved, err := e.ArchiveAudit(ctx, before, lifecycle.Decision{By: by, Via: s.via()}, f)
+		closed := f.Close()
+		if err != nil || moved == 0 { // otherwise the file alone has the entries
 			err = errors.Join(err, os.Remove(c.File))
 		}
-		if err != nil {
+		if err = errors.Join(err, closed); err != nil {
 			return err
 		}
 		if c.JSON {
