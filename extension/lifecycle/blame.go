@@ -15,7 +15,10 @@ import (
 )
 
 // imported is what names a package in a source: the name, with what may be before and behind it.
-var imported = regexp.MustCompile(`\b(?:from|import|require\()\s*["']((?:@[^/"'\s]+/)?[^/"'\s]+)(?:/[^"']*)?["']`)
+var imported = regexp.MustCompile(`\b(?:from|import|(?:import|require)\s*\()\s*["']((?:@[^/"'\s]+/)?[^/"'\s]+)(?:/[^"']*)?["']`)
+
+// source is what the names of sources end in.
+var source = regexp.MustCompile(`\.[cm]?[jt]sx?$`)
 
 // blameImports has a problem with a package that the manifest does not name be one of the line that imports it.
 func blameImports(err error, v *Version) error {
@@ -31,6 +34,9 @@ func blameImports(err error, v *Version) error {
 			continue
 		}
 		for _, file := range slices.Sorted(maps.Keys(v.Files)) {
+			if !source.MatchString(file) {
+				continue
+			}
 			text := v.Files[file]
 			if at := importOf(text, name); at >= 0 {
 				start := bytes.LastIndexByte(text[:at], '\n') + 1

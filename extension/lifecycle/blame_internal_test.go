@@ -10,10 +10,13 @@ import (
 func TestBlameImports(t *testing.T) {
 	v := &Version{
 		Manifest: &extension.Manifest{Dependencies: map[string]string{"named": "^1"}},
-		Files:    map[string][]byte{"b.ts": []byte("// \"nowhere\"\nimport x from \"nowhere/sub\";"), "c.ts": []byte("import '@a/b'; import 'named'")},
+		Files: map[string][]byte{
+			"README.md": []byte("import x from \"nowhere\""), "b.ts": []byte("// \"nowhere\"\nimport x from \"nowhere/sub\";"),
+			"c.ts": []byte("import '@a/b'; import 'named'"), "d.mjs": []byte(`await import("late")`),
+		},
 	}
 	for text, want := range map[string]string{
-		`"nowhere" is not in the registry`: "b.ts:2:16: ", `"@a/b" is not in the registry`: "c.ts:1:9: ",
+		`"nowhere" is not in the registry`: "b.ts:2:16: ", `"@a/b" is not in the registry`: "c.ts:1:9: ", `"late" is not in the registry`: "d.mjs:1:15: ",
 		`"named" is not in the registry`: "manifest.json: ", `"other" is not in the registry`: "manifest.json: ", "a package is not": "manifest.json: ",
 	} {
 		var got *extension.ProblemsError
