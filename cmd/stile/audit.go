@@ -180,7 +180,11 @@ func (c *auditArchive) Run(ctx context.Context, s *streams) error {
 		if c.JSON {
 			return printJSON(s.out, map[string]int64{"moved": moved})
 		}
-		_, err = fmt.Fprintf(s.out, "%d entries moved to %s\n", moved, line(c.File, 200))
+		text := fmt.Sprintf("%d entries moved to %s\n", moved, line(c.File, 200))
+		if moved == 0 {
+			text = "no entry is old enough\n"
+		}
+		_, err = io.WriteString(s.out, text)
 		return err
 	})
 }
