@@ -127,6 +127,9 @@ func readArchive(r io.Reader, first int64, last []byte) (int64, []byte, error) {
 		}
 		first, last = e.id, e.hash
 	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return first, last, &TamperedError{first + 1, "its line in the archive is no entry"}
+	}
 	return first, last, lines.Err()
 }
 

@@ -82,7 +82,7 @@ func TestArchiveAudit(t *testing.T) {
 	for name, archives := range map[string][]string{
 		"one is missing": {second}, "the last is missing": {first}, "another order": {second, first}, "changed": {strings.Replace(first, `"by":"`, `"by":"x`, 1), second},
 		"another entry beside it": {strings.Replace(first, `"entry":`, `"entry":{"kind":"call","by":"user:eve"},"Entry":`, 1), second},
-		"cut":                     {first[:len(first)-2], second}, "no entries": {"hello\n"}, "empty": {""}, "a line less": {first[strings.IndexByte(first, '\n')+1:], second},
+		"cut":                     {first[:len(first)-2], second}, "no entries": {"hello\n"}, "a line without end": {strings.Repeat("x", 2<<20)}, "empty": {""}, "a line less": {first[strings.IndexByte(first, '\n')+1:], second},
 	} {
 		if err := verify(0, archives...); !errors.As(err, new(*TamperedError)) {
 			t.Errorf("%s: got %v", name, err)
