@@ -119,16 +119,21 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 
 // refresh has a tool be offered that another process put there just now.
 func (e *endpoint) refresh(ctx context.Context, tool string) {
-	e.mu.Lock()
-	_, offered := e.offered[tool]
-	e.mu.Unlock()
-	if offered || extension.Reserved(tool) {
+	if e.offers(tool) || extension.Reserved(tool) {
 		return
 	}
 	if err := e.options.Manager.Refresh(ctx); err != nil && ctx.Err() == nil {
 		e.options.Logger.Warn("look for changes of extensions", "error", err)
 	}
 	e.sync()
+}
+
+// offers reports whether a registered tool is offered.
+func (e *endpoint) offers(tool string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, ok := e.offered[tool]
+	return ok
 }
 
 // sync adds and removes tools where those of the manager have changed since the last time. The SDK tells the clients, of many

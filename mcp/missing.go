@@ -17,10 +17,7 @@ const maxName = 64
 
 // missing says why a tool that was written cannot be called; nil when it can be, or nobody ever wrote it.
 func (e *endpoint) missing(ctx context.Context, tool string) error {
-	e.mu.Lock()
-	_, offered := e.offered[tool]
-	e.mu.Unlock()
-	if offered || extension.Reserved(tool) || len(tool) > maxName {
+	if e.offers(tool) || extension.Reserved(tool) || len(tool) > maxName {
 		return nil
 	}
 	for _, scope := range extension.Visible(e.viewer.User, e.viewer.Agent) {

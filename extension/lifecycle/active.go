@@ -65,8 +65,8 @@ func (a *active) revoke(cause error) {
 	}
 }
 
-// refresh makes what this process knows of releases what the store says.
-func (m *Manager) refresh(ctx context.Context) error {
+// Refresh makes what this process knows of releases what the store says, now and not a tenth of a second later.
+func (m *Manager) Refresh(ctx context.Context) error {
 	m.mu.RLock()
 	known := m.generation
 	m.mu.RUnlock()

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/host"
@@ -410,13 +409,7 @@ export default extension({ tools: {
 		t.Fatalf("it is %s", w.Release.State)
 	}
 	says(t, m, "notes_get", `"none"`)
-	begun, ended := make(chan struct{}), make(chan error, 1)
-	var once sync.Once
-	go func() {
-		_, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "notes_wait", Log: func(console.Level, string) { once.Do(func() { close(begun) }) }})
-		ended <- err
-	}()
-	<-begun
+	ended := begins(t, m, t.Context(), "notes_wait")
 	set := func(text string) {
 		t.Helper()
 		p, err := policy.Parse([]byte(text))
@@ -467,13 +460,7 @@ export default extension({ tools: { wait: { description: "Waits", input: { type:
 			h.policyOf("{" + approve + test.before + "}")
 			m := h.open()
 			write(t, m, tool("notes", "wait", source(test.what), test.permissions))
-			begun, ended := make(chan struct{}), make(chan error, 1)
-			var once sync.Once
-			go func() {
-				_, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "notes_wait", Log: func(console.Level, string) { once.Do(func() { close(begun) }) }})
-				ended <- err
-			}()
-			<-begun
+			ended := begins(t, m, t.Context(), "notes_wait")
 			m.mu.RLock()
 			var held []*host.Grant
 			for _, a := range m.releases {

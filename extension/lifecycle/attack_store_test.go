@@ -233,3 +233,33 @@ func TestRevokeWithoutStore(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A revocation that finds no room takes what is held for it, once.
+func TestRevokeSpendsReserve(t *testing.T) {
+	h := newHome(t)
+	m := h.open()
+	reserve := string(h.options.reserve())
+	full := abi.Errorf(abi.CodeUnavailable, "the disk is full")
+	tries := 0
+	take := func() (Release, error) {
+		tries++
+		if _, err := os.Stat(reserve); err == nil {
+			return Release{}, full
+		}
+		return Release{State: Revoked}, nil
+	}
+	if r, err := m.insist(t.Context(), own, "notes", "", take); err != nil || r.State != Revoked || tries != 2 {
+		t.Errorf("got %+v, %v after %d tries", r, err, tries)
+	}
+	tries = 0
+	if _, err := m.insist(t.Context(), own, "notes", "", func() (Release, error) { tries++; return Release{}, full }); !errors.Is(err, full) || tries != 1 {
+		t.Errorf("without a reserve: %v after %d tries", err, tries)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.open()
+	if _, err := os.Stat(reserve); err != nil {
+		t.Errorf("it is not held again: %v", err)
+	}
+}

@@ -188,7 +188,7 @@ func TestQuarantineShadows(t *testing.T) {
 	approve(t, m, write(t, m, d).Release)
 	write(t, m, draft("answer", "2", ""))
 	alter(t, m, "UPDATE release SET quarantine = 'broken' WHERE scope = 'agent:a'")
-	if err := m.refresh(t.Context()); err != nil {
+	if err := m.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if tools := m.Tools(agent); len(tools) != 0 {

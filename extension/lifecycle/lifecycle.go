@@ -107,7 +107,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 	}
 	m.ledger = newLedger(m)
 	m.SetPolicy(cmp.Or(o.Policy, policy.Default()))
-	if err := m.refresh(ctx); err != nil {
+	if err := m.Refresh(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	if err := o.reserve().Fill(); err != nil {
@@ -139,9 +139,6 @@ func (m *Manager) Changed() <-chan struct{} {
 	defer m.mu.RUnlock()
 	return m.changed
 }
-
-// Refresh has what another process changed be seen now, and not a tenth of a second later.
-func (m *Manager) Refresh(ctx context.Context) error { return m.refresh(ctx) }
 
 // Policy returns the operator's policy.
 func (m *Manager) Policy() *policy.Policy { return m.policy.Load() }
@@ -192,7 +189,7 @@ func (m *Manager) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := m.refresh(ctx); err != nil && ctx.Err() == nil {
+		if err := m.Refresh(ctx); err != nil && ctx.Err() == nil {
 			m.options.Logger.Warn("look for changes of extensions", "error", err)
 		}
 	}

@@ -407,5 +407,5 @@ func (m *Manager) act(ctx context.Context, do func(*sqlite.Conn) (Release, error
 	if err := m.db.Update(ctx, func(c *sqlite.Conn) (err error) { r, err = do(c); return err }); err != nil {
 		return Release{}, err
 	}
-	return r, m.refresh(context.WithoutCancel(ctx))
+	return r, m.Refresh(context.WithoutCancel(ctx))
 }

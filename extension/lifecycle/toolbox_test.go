@@ -83,7 +83,7 @@ func TestCallAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, other, draft("answer", "43", ""))
-	if err := m.refresh(t.Context()); err == nil {
+	if err := m.Refresh(t.Context()); err == nil {
 		t.Error("it reads a store that is closed")
 	}
 	if _, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "answer_get"}); !errors.Is(err, ErrClosed) {

@@ -2,15 +2,14 @@ package lifecycle
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing/fstest"
 	"time"
 
@@ -145,7 +144,7 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 	if err := b.commit(ctx); err != nil {
 		return nil, m.refused(ctx, d, b, extension.StagePolicy, err)
 	}
-	return b.written, m.refresh(context.WithoutCancel(ctx))
+	return b.written, m.Refresh(context.WithoutCancel(ctx))
 }
 
 // build is a draft on its way through the stages.
@@ -157,7 +156,6 @@ type build struct {
 	author    extension.Scope
 	version   *Version
 	source    toolchain.Source
-	bundled   *openedFiles // of source
 	wasm      []byte
 	component *host.Component
 	active    Release  // if any
@@ -265,52 +263,8 @@ func (b *build) resolve(ctx context.Context) (err error) {
 	if lock == nil && b.before != nil {
 		lock = b.before.Lock
 	}
-	if b.source, err = b.sourceOf(ctx, b.version, lock, b.draft.AllowFresh); err != nil {
-		return err
-	}
-	b.bundled = &openedFiles{files: b.source.FS, names: map[string]bool{}}
-	b.source.FS = b.bundled
-	return nil
-}
-
-// openedFiles are files of which it is known which ones were opened: of a package a bundle has but a part.
-type openedFiles struct {
-	files fs.FS
-
-	mu    sync.Mutex
-	names map[string]bool
-}
-
-// Open implements fs.FS.
-func (o *openedFiles) Open(name string) (fs.File, error) {
-	f, err := o.files.Open(name)
-	if err == nil {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.names[name] = true
-	}
-	return f, err
-}
-
-// packages adds the files in node_modules that were opened to a tree.
-func (o *openedFiles) packages(tree fstest.MapFS) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for name := range o.names {
-		if !strings.HasPrefix(name, "node_modules/") {
-			continue
-		}
-		info, err := fs.Stat(o.files, name)
-		if err != nil || !info.Mode().IsRegular() {
-			continue // a folder
-		}
-		data, err := fs.ReadFile(o.files, name)
-		if err != nil {
-			return err
-		}
-		tree[name] = &fstest.MapFile{Data: data}
-	}
-	return nil
+	b.source, err = b.sourceOf(ctx, b.version, lock, b.draft.AllowFresh)
+	return err
 }
 
 // source is what a version is built from again.
@@ -406,8 +360,10 @@ func (b *build) describe(ctx context.Context) (err error) {
 func (b *build) report(context.Context) error {
 	v := b.version
 	tree := v.Source()
-	if err := b.bundled.packages(tree); err != nil {
-		return err
+	if len(v.Packages) > 0 {
+		if err := b.addPackages(tree); err != nil {
+			return err
+		}
 	}
 	in := inspect.Input{FS: tree, Entry: v.Entry, Bindings: v.Manifest.Bindings, Component: int64(len(b.wasm))}
 	for _, p := range v.Packages {
@@ -417,6 +373,20 @@ func (b *build) report(context.Context) error {
 		in.Previous = &b.before.Report
 	}
 	v.Report = inspect.Inspect(in)
+	return nil
+}
+
+// addPackages adds what was bundled of packages to a tree: of most a bundle has but a part.
+func (b *build) addPackages(tree fstest.MapFS) error {
+	var kept toolchain.Kept
+	if err := json.Unmarshal(b.component.Section("stile:source"), &kept); err != nil {
+		return fmt.Errorf("read what the component was built from: %w", err)
+	}
+	for name, data := range kept.Files {
+		if strings.HasPrefix(name, "node_modules/") {
+			tree[name] = &fstest.MapFile{Data: data}
+		}
+	}
 	return nil
 }
 
@@ -467,12 +437,14 @@ func (b *build) decide(context.Context) error {
 
 // Refuse writes down that a draft was not taken, for a reason that its caller found before Write: who signed it, say.
 func (m *Manager) Refuse(ctx context.Context, d Draft, reason string) error {
-	return m.writeRefusal(ctx, d, &Version{Manifest: &extension.Manifest{}}, extension.StageValidate, reason)
+	return m.writeRefusal(ctx, d, nil, extension.StageValidate, reason)
 }
 
+// writeRefusal is told the version as far as there is one.
 func (m *Manager) writeRefusal(ctx context.Context, d Draft, v *Version, stage extension.Stage, reason string) error {
-	e := Entry{
-		Kind: "refuse", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Extension: v.Manifest.Name, Digest: v.Digest, Reason: string(stage) + ": " + reason,
+	e := Entry{Kind: "refuse", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Reason: string(stage) + ": " + reason}
+	if v != nil {
+		e.Extension, e.Digest = v.Manifest.Name, v.Digest
 	}
 	return m.db.Update(ctx, func(c *sqlite.Conn) error { return audit(ctx, c, m.options.Now(), e) })
 }
@@ -486,8 +458,7 @@ func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extensio
 	} else if ctx.Err() == nil {
 		return err // no build of the author's is to blame
 	}
-	v := cmp.Or(b.version, &Version{Manifest: &extension.Manifest{}})
-	if err := m.writeRefusal(context.WithoutCancel(ctx), d, v, stage, reason); err != nil {
+	if err := m.writeRefusal(context.WithoutCancel(ctx), d, b.version, stage, reason); err != nil {
 		m.options.Logger.Warn("write the audit log", "error", err)
 	}
 	return err

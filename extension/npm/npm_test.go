@@ -153,10 +153,12 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// What npm started is ended with it: the one on PATH may be a program that starts another.
-func TestCancelEndsAll(t *testing.T) {
+// hanging is a client whose npm starts a program that does not end, and tells its number through a pipe.
+func hanging(t *testing.T) (c *Client, pid string) {
+	t.Helper()
 	dir := t.TempDir()
-	npm, pid := filepath.Join(dir, "npm"), filepath.Join(dir, "pid")
+	npm := filepath.Join(dir, "npm")
+	pid = filepath.Join(dir, "pid")
 	if err := errors.Join(syscall.Mkfifo(pid, 0o600), os.WriteFile(npm, []byte("#!/bin/sh\nsleep 1000 &\necho $! >"+pid+"\nwait\n"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -164,6 +166,12 @@ func TestCancelEndsAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c, pid
+}
+
+// What npm started is ended with it: the one on PATH may be a program that starts another.
+func TestCancelEndsAll(t *testing.T) {
+	c, pid := hanging(t)
 	c.npmrc = new(string)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -192,15 +200,7 @@ func TestCancelEndsAll(t *testing.T) {
 
 // Who waits for another to ask npm for its settings can be told to stop waiting, and nothing of that npm's is left.
 func TestSettingsAreWaitedFor(t *testing.T) {
-	dir := t.TempDir()
-	npm, pid := filepath.Join(dir, "npm"), filepath.Join(dir, "pid")
-	if err := errors.Join(syscall.Mkfifo(pid, 0o600), os.WriteFile(npm, []byte("#!/bin/sh\nsleep 1000 &\necho $! >"+pid+"\nwait\n"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	c, err := New(Options{NPM: npm})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, pid := hanging(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	first := make(chan error)
 	go func() {
