@@ -24,6 +24,7 @@ fmt-check:
 
 vet:
 	go vet ./...
+	go vet -tags long ./...
 
 lint: ## run the linters
 	$(GOLANGCI_LINT) run
@@ -58,6 +59,9 @@ test-embed: ## vet and test the example of a program that embeds Stile, a module
 test-types: ## check the types of the TypeScript examples, the SDK and the prelude
 	cd examples && npm ci --ignore-scripts --no-audit --no-fund
 	cd examples && npx --no-install tsc -p . && npx --no-install tsc -p embed && npx --no-install tsc -p ../toolchain/prelude
+
+long: ## run the tests that take minutes: whole suites, random programs
+	go test -tags long -timeout 60m -run '^TestLong' $$(git ls-files '*_long_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 test-bench: ## test the contenders of the benchmarks, as far as they are installed; takes minutes
 	STILE_TEST_CONTENDERS=1 go test -timeout 30m ./bench/contenders

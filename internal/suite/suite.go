@@ -1,0 +1,127 @@
+// Package suite fetches test suites that other projects publish, so that none of them is copied into this repository. Each is pinned
+// by name, version and digest. It is for tests only.
+package suite
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// maxUnpacked is the most bytes that a crate may unpack to.
+const maxUnpacked = 64 << 20
+
+// crates pins each crate: its version, and the SHA-256 of the .crate file, which is the checksum in a Cargo.lock.
+var crates = map[string]struct{ version, digest string }{
+	"idna":       {"1.1.0", "3b0875f23caa03898994f6ddc501886a45c7d3d62d04d2d90788d47be1b1e4de"},
+	"url":        {"2.5.8", "ff67a8a4397373c3ef660812acab3268222035010ab8680ec4215f38ba3d0eed"},
+	"wit-parser": {"0.263.0", "874d6ce9db4261cb66980ab14f3da066b24292497b6f46f988c0d1b9b27913f3"},
+}
+
+// Crate returns the files of a pinned crate. The first use on a machine downloads it with cargo; later ones read cargo's cache. A crate
+// that cannot be fetched, or has another digest, fails the test.
+func Crate(t testing.TB, name string) fs.FS {
+	t.Helper()
+	pin, ok := crates[name]
+	if !ok {
+		t.Fatalf("crate %s has no pinned version: add it to internal/suite", name)
+	}
+	file := name + "-" + pin.version + ".crate"
+	packed, err := cached(file, pin.digest)
+	if errors.Is(err, fs.ErrNotExist) {
+		fetch(t, name, pin.version)
+		packed, err = cached(file, pin.digest)
+	}
+	if err != nil {
+		t.Fatalf("crate %s %s: %v", name, pin.version, err)
+	}
+	files, err := unpack(packed, name+"-"+pin.version+"/")
+	if err != nil {
+		t.Fatalf("unpack %s: %v", file, err)
+	}
+	return files
+}
+
+// cached reads a file from cargo's cache of downloads.
+func cached(file, digest string) ([]byte, error) {
+	home := os.Getenv("CARGO_HOME")
+	if home == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return nil, err
+		}
+		home = filepath.Join(user, ".cargo")
+	}
+	found, err := filepath.Glob(filepath.Join(home, "registry", "cache", "*", file))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s is not in cargo's cache: %w", file, fs.ErrNotExist)
+	}
+	packed, err := os.ReadFile(found[0])
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(packed); hex.EncodeToString(sum[:]) != digest {
+		return nil, fmt.Errorf("%s has the SHA-256 %x, want %s", found[0], sum, digest)
+	}
+	return packed, nil
+}
+
+// fetch has cargo download a crate: that of a project which needs nothing else.
+func fetch(t testing.TB, name, version string) {
+	t.Helper()
+	folder := t.TempDir()
+	manifest := fmt.Sprintf("[package]\nname = \"suite\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n[lib]\npath = \"lib.rs\"\n\n[dependencies]\n%s = { version = \"=%s\", default-features = false }\n", name, version)
+	for file, text := range map[string]string{"Cargo.toml": manifest, "lib.rs": ""} {
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cargo := exec.CommandContext(t.Context(), "cargo", "fetch", "--quiet")
+	cargo.Dir = folder
+	if out, err := cargo.CombinedOutput(); err != nil {
+		t.Fatalf("fetch crate %s %s with cargo: %v\n%s", name, version, err, out)
+	}
+}
+
+// unpack reads the regular files of a .crate file, whose names all begin with prefix.
+func unpack(packed []byte, prefix string) (fs.FS, error) {
+	plain, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	files := fstest.MapFS{}
+	archive := tar.NewReader(io.LimitReader(plain, maxUnpacked))
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		name, ok := strings.CutPrefix(header.Name, prefix)
+		if header.Typeflag != tar.TypeReg || !ok {
+			continue
+		}
+		data, err := io.ReadAll(archive)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = &fstest.MapFile{Data: data}
+	}
+}
