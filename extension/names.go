@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/stilehost/stile/abi"
 )
 
 // maxToolName is the most bytes of a name that MCP clients take.
@@ -32,8 +34,8 @@ func ToolName(extension, tool string) string {
 }
 
 // CheckNames says which tools of the manifest cannot be registered: names that are too long, Stile's own, or taken. taken
-// gives the extension that holds a name, or ""; what m.Name holds itself is free.
-func (m *Manifest) CheckNames(taken func(tool string) (extension string)) []Problem {
+// says in a few words what holds a name, such as "the extension x", or nothing.
+func (m *Manifest) CheckNames(taken func(tool string) (holder string)) []Problem {
 	var problems []Problem
 	add := func(fix, format string, args ...any) {
 		problems = append(problems, Problem{File: ManifestFile, Text: fmt.Sprintf(format, args...), Fix: fix})
@@ -48,8 +50,8 @@ func (m *Manifest) CheckNames(taken func(tool string) (extension string)) []Prob
 			add("a shorter name", "the tool %s would be called %s, which has %d bytes; %d are allowed", tool, name, len(name), maxToolName)
 		case Reserved(name):
 			add("another name for the extension", "the tool %s would be called %s, and names like this are Stile's own", tool, name)
-		case holder != "" && holder != m.Name:
-			add("another name", "the tool %s would be called %s, which a tool of the extension %+q is called already", tool, name, holder)
+		case holder != "":
+			add("another name", "the tool %s would be called %s, which a tool of %s is called already", tool, name, abi.PrintableLine(holder))
 		}
 	}
 	return problems

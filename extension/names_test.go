@@ -22,7 +22,7 @@ func TestToolName(t *testing.T) {
 }
 
 func TestCheckNames(t *testing.T) {
-	held := map[string]string{"a_b_c": "a", "notes_add": "notes"}
+	held := map[string]string{"a_b_c": `the extension "a"`}
 	for _, tt := range []struct{ name, extension, tool, want string }{
 		{"free", "notes", "remove", ""},
 		{"its own", "notes", "add", ""},

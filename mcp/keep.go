@@ -193,7 +193,7 @@ func (r *request) source(ctx context.Context, in namedInput) (*sdk.CallToolResul
 		return nil, err
 	}
 	out := sourceOutput{
-		Extension: release.Name, Scope: release.Scope.String(), State: string(release.State), Digest: v.Digest, Author: v.Author,
+		Extension: release.Name, Scope: release.Scope.String(), State: string(release.State), Digest: v.Digest, Author: release.Author,
 		Manifest: string(v.ManifestText()), Entry: v.Entry, Files: map[string]string{},
 	}
 	for name, data := range v.Files {

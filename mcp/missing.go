@@ -30,6 +30,7 @@ func (e *endpoint) missing(ctx context.Context, tool string) error {
 			if err != nil {
 				continue // there is no such extension, or else the call says only that there is no such tool
 			}
+			all = slices.DeleteFunc(all, func(r lifecycle.Release) bool { return !e.viewer.Sees(r) })
 			for _, r := range all {
 				if !e.has(ctx, r, tool) {
 					continue

@@ -112,12 +112,12 @@ func (f scopeFlag) viewer(where settings) (v lifecycle.Viewer, err error) {
 	return v, err
 }
 
-// viewerOf sees a scope and what is shared.
+// viewerOf is the person who runs the command, who sees a scope and what is shared.
 func viewerOf(scope extension.Scope) lifecycle.Viewer {
 	if scope.Kind == extension.Agent {
-		return lifecycle.Viewer{Agent: scope.Owner}
+		return lifecycle.Viewer{Agent: scope.Owner, Person: true}
 	}
-	return lifecycle.Viewer{User: scope.Owner} // of what is shared there is no owner
+	return lifecycle.Viewer{User: scope.Owner, Person: true} // of what is shared there is no owner
 }
 
 // owner is the person's name as scopes have it.

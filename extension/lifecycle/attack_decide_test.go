@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -367,8 +368,13 @@ func TestRequestsOfTwoAuthors(t *testing.T) {
 	if all, err := m.Pending(t.Context()); err != nil || len(all) != 3 {
 		t.Errorf("got %+v, %v", all, err)
 	}
-	if list, err := m.List(t.Context(), agent); err != nil || len(list) != 1 || list[0].Pending.ID != same.ID {
-		t.Errorf("got %+v, %v", list, err)
+	for v, want := range map[Viewer]int64{{Person: true}: same.ID, agent: first.ID, {Agent: "b"}: again.ID, {User: "tom", Agent: "d"}: 0} {
+		switch list, err := m.List(t.Context(), v); {
+		case err != nil || (len(list) == 1) != (want > 0):
+			t.Errorf("%v sees %+v, %v", v, list, err)
+		case want > 0 && list[0].Pending.ID != want:
+			t.Errorf("%v sees request %d, want %d", v, list[0].Pending.ID, want)
+		}
 	}
 	approve(t, m, first)
 	says(t, m, "notes_get", "1")
@@ -509,5 +515,54 @@ func TestRevokedInAnotherOrder(t *testing.T) {
 	}
 	if r := write(t, m, draft("notes", "3", "")).Release; r.State != Pending {
 		t.Errorf("it is %s by %s %s", r.State, r.By, r.Line)
+	}
+}
+
+// What waits keeps its names from nobody but its author, to whom a refusal tells nothing new. Who is approved first has them.
+func TestNamesOfRequests(t *testing.T) {
+	m := newHome(t).open()
+	own := func(name string) extension.Scope { return extension.Scope{Kind: extension.Agent, Owner: name} }
+	of := func(author, name, tool, permissions string) Draft {
+		d := draft(name, "1", permissions)
+		d.Scope, d.Author = own(author), "agent:"+author
+		d.Manifest = bytes.ReplaceAll(d.Manifest, []byte(`"get"`), []byte(`"`+tool+`"`))
+		d.Files["tool.ts"] = bytes.ReplaceAll(d.Files["tool.ts"], []byte("get"), []byte(tool))
+		return d
+	}
+	first := write(t, m, of("a", "notes-x", "get", `{"kv": true}`)).Release
+	second := write(t, m, of("b", "notes", "x_get", `{"kv": true}`)).Release
+	if first.State != Pending || second.State != Pending {
+		t.Fatalf("got %+v, %+v", first, second)
+	}
+	refused := func(d Draft, want string) {
+		t.Helper()
+		if _, err := m.Write(t.Context(), d); !errors.As(err, new(*extension.ProblemsError)) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	refused(of("a", "notes", "x_get", ""), `of the extension "notes-x" is called already`)
+	approve(t, m, first)
+	d := Decision{Release: second.ID, Digest: second.Digest, By: "user:tom", Via: "terminal"}
+	if _, err := m.Approve(t.Context(), d); !errors.As(err, new(*extension.ProblemsError)) || !strings.Contains(err.Error(), `of the extension "notes-x" is called already`) {
+		t.Errorf("got %v", err)
+	}
+	refused(of("c", "notes", "x_get", ""), "of an extension in another scope is called already") // what another agent calls its own is not told
+	person := of("b", "notes", "x_get", "")
+	person.Author = "user:tom"
+	refused(person, `of the extension "notes-x" is called already`)
+
+	// An agent takes away its own requests only.
+	by := Decision{By: "agent:b", Via: "mcp"}
+	person = draft("other", "1", `{"kv": true}`)
+	person.Scope, person.Author = own("b"), "user:tom"
+	waits := write(t, m, person).Release
+	if _, err := m.Remove(t.Context(), own("b"), "other", by); !errors.As(err, new(*NotFoundError)) {
+		t.Errorf("got %v", err)
+	}
+	if r, err := m.Release(t.Context(), waits.ID); err != nil || r.State != Pending {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if r, err := m.Remove(t.Context(), own("b"), "notes", by); err != nil || r.ID != second.ID || r.State != Removed {
+		t.Errorf("got %+v, %v", r, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/stilehost/stile/extension"
@@ -104,15 +105,27 @@ func (m *Manager) checkRoom(ctx context.Context, c *sqlite.Conn, scope extension
 }
 
 // checkNames refuses tools that cannot be registered, among them those whose full names another extension has, in any scope: only a tool
-// of an extension of the same name may take the place of one in a wider scope.
-func checkNames(ctx context.Context, c *sqlite.Conn, manifest *extension.Manifest) error {
+// of an extension of the same name may take the place of one in a wider scope. What waits keeps its names from its author only, as others
+// must not learn of it; whether it still has them is asked when it is approved. An extension of a scope that the author does not see
+// is not named to an agent either.
+func checkNames(ctx context.Context, c *sqlite.Conn, manifest *extension.Manifest, scope extension.Scope, author string) error {
 	var failed error
 	problems := manifest.CheckNames(func(full string) (holder string) {
-		const query = `SELECT name FROM release WHERE id IN (SELECT release FROM tool WHERE full_name = ?) AND state IN ('active', 'pending') AND name != ? LIMIT 1`
-		if err := c.Row(ctx, query, full, manifest.Name).Scan(&holder); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		const query = `SELECT name, scope IN ('shared', ?3, ?4) OR author = ?4 OR ?4 NOT LIKE 'agent:%' FROM release WHERE id IN (SELECT release FROM tool WHERE full_name = ?1)
+			AND (state = 'active' OR state = 'pending' AND author = ?4) AND name != ?2 LIMIT 1`
+		var name string
+		var seen bool
+		switch err := c.Row(ctx, query, full, manifest.Name, scope.String(), author).Scan(&name, &seen); {
+		case errors.Is(err, sql.ErrNoRows):
+			return ""
+		case err != nil:
 			failed = err
+			return ""
+		case !seen:
+			return "an extension in another scope"
+		default:
+			return "the extension " + strconv.Quote(name)
 		}
-		return holder
 	})
 	if failed != nil {
 		return failed

@@ -18,7 +18,23 @@ import (
 )
 
 // Viewer is who looks for tools: it sees what is shared, its user's and its own. Either may be empty.
-type Viewer struct{ User, Agent string }
+type Viewer struct {
+	User, Agent string
+	// Person says that a person looks, who decides about requests and sees those of all authors. It is never set for a model: what its
+	// description says would reach other agents before anybody approved it. Default: only the author sees a version that was never active.
+	Person bool
+}
+
+// Sees reports whether the viewer may learn of a release in a scope that it sees: of one that was never active only its author may, and
+// a person.
+func (v Viewer) Sees(r Release) bool {
+	switch r.State {
+	case Active, Superseded, Revoked:
+		return true
+	default: // what was removed may have been pending
+		return v.Person || r.Author == v.String()
+	}
+}
 
 // scopes are the viewer's, the narrowest first.
 func (v Viewer) scopes() []extension.Scope { return extension.Visible(v.User, v.Agent) }

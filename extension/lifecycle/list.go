@@ -19,7 +19,7 @@ type Extension struct {
 	Scope       extension.Scope
 	Name        string
 	Description string
-	// Active and Pending are nil when there is none. Pending is the newest: each author can have one that waits.
+	// Active and Pending are nil when there is none. Pending is the newest that the viewer sees: each author can have one that waits.
 	Active, Pending *Release
 	// Version is the version number of the active release, or else of the pending one.
 	Version string
@@ -39,13 +39,14 @@ type ToolState struct {
 	ShadowedBy *extension.Scope
 }
 
-// List returns what a viewer sees, the narrowest scope first, then by name. What is broken is among it, with its reason.
+// List returns what a viewer sees, the narrowest scope first, then by name. What is broken is among it, with its reason. What waits is
+// there for its author and a person only.
 func (m *Manager) List(ctx context.Context, v Viewer) (list []Extension, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		list = nil
 		narrower := map[string]extension.Scope{}
 		for _, scope := range v.scopes() {
-			all, err := m.listScope(ctx, c, scope, narrower)
+			all, err := m.listScope(ctx, c, v, scope, narrower)
 			if err != nil {
 				return err
 			}
@@ -56,7 +57,7 @@ func (m *Manager) List(ctx context.Context, v Viewer) (list []Extension, err err
 	return list, err
 }
 
-func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, scope extension.Scope, narrower map[string]extension.Scope) (list []Extension, err error) {
+func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope extension.Scope, narrower map[string]extension.Scope) (list []Extension, err error) {
 	const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND state IN ('active', 'pending') ORDER BY name, id"
 	for row, err := range c.Rows(ctx, query, scope.String()) {
 		if err != nil {
@@ -65,6 +66,9 @@ func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, scope extension
 		r, err := scanRelease(row.Scan)
 		if err != nil {
 			return nil, err
+		}
+		if !v.Sees(r) {
+			continue
 		}
 		if len(list) == 0 || list[len(list)-1].Name != r.Name {
 			list = append(list, Extension{Scope: scope, Name: r.Name})
@@ -161,9 +165,9 @@ func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, e
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		for _, state := range []State{Active, Pending} {
 			for _, scope := range v.scopes() {
-				if r, err = releaseIn(ctx, c, scope, name, state); err == nil {
-					return nil
-				} else if notFound := (*NotFoundError)(nil); !errors.As(err, &notFound) {
+				var found bool
+				const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND state = ? ORDER BY id DESC"
+				if r, found, err = v.first(ctx, c, query, scope.String(), name, state); found || err != nil {
 					return err
 				}
 			}
@@ -173,15 +177,29 @@ func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, e
 	return r, err
 }
 
+// first is the first release of a query that the viewer sees.
+func (v Viewer) first(ctx context.Context, c *sqlite.Conn, query string, args ...any) (r Release, found bool, err error) {
+	for row, err := range c.Rows(ctx, query, args...) {
+		if err != nil {
+			return r, false, err
+		}
+		if r, err = scanRelease(row.Scan); err != nil || v.Sees(r) {
+			return r, err == nil, err
+		}
+	}
+	return Release{}, false, nil
+}
+
 // missing is why no release of an extension is active or pending, as far as the history of the viewer's scopes says it.
 func missing(ctx context.Context, c *sqlite.Conn, v Viewer, name string) error {
 	for _, scope := range v.scopes() {
-		const last = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? ORDER BY decided DESC, state = 'revoked' DESC, id DESC LIMIT 1"
-		r, err := scanRelease(c.Row(ctx, last, scope.String(), name).Scan)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		} else if err != nil {
+		const last = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? ORDER BY decided DESC, state = 'revoked' DESC, id DESC"
+		r, found, err := v.first(ctx, c, last, scope.String(), name)
+		if err != nil {
 			return err
+		}
+		if !found {
+			continue
 		}
 		what := fmt.Sprintf("extension %s: request %d (version %s) was %s by %s", name, r.ID, r.Digest[:min(12, len(r.Digest))], r.State, r.By)
 		if r.Reason != "" {
@@ -193,7 +211,7 @@ func missing(ctx context.Context, c *sqlite.Conn, v Viewer, name string) error {
 }
 
 // FindVersion returns the last release of a version of an extension in the narrowest scope that the viewer sees and that ever had it,
-// whatever became of it. The version is named by its digest, or by the first characters of it, at least 6.
+// whatever became of it. One that was never active is there for its author and a person only. The version is named by its digest, or by the first characters of it, at least 6.
 func (m *Manager) FindVersion(ctx context.Context, v Viewer, name, digest string) (Release, error) {
 	if !digestStart.MatchString(digest) {
 		return Release{}, &NotFoundError{fmt.Sprintf("version %q", digest)}
@@ -205,7 +223,7 @@ func (m *Manager) FindVersion(ctx context.Context, v Viewer, name, digest string
 			return Release{}, err
 		}
 		for _, r := range all {
-			if strings.HasPrefix(r.Digest, digest) && (len(found) == 0 || r.Digest != found[0].Digest) {
+			if v.Sees(r) && strings.HasPrefix(r.Digest, digest) && (len(found) == 0 || r.Digest != found[0].Digest) {
 				found = append(found, r)
 			}
 		}
@@ -370,7 +388,7 @@ func (m *Manager) Prune(ctx context.Context, scope extension.Scope, unused time.
 	now := m.options.Now()
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		all = nil
-		list, err := m.listScope(ctx, c, scope, map[string]extension.Scope{})
+		list, err := m.listScope(ctx, c, Viewer{}, scope, map[string]extension.Scope{})
 		if err != nil {
 			return err
 		}

@@ -103,7 +103,7 @@ func (b *build) commit(ctx context.Context) error {
 		if err := b.checkRoom(ctx, c, d.Scope, v.Manifest.Name); err != nil {
 			return err
 		}
-		if err := checkNames(ctx, c, v.Manifest); err != nil {
+		if err := checkNames(ctx, c, v.Manifest, d.Scope, d.Author); err != nil {
 			return err
 		}
 		if err := v.put(ctx, c, b.wasm); err != nil {
@@ -237,7 +237,8 @@ func (m *Manager) Approve(ctx context.Context, d Decision) (r Release, err error
 		if err != nil {
 			return r, err
 		}
-		if err := m.allowed(r.Scope, v); err != nil {
+		// Since it was asked for, the names of its tools may have been taken.
+		if err := errors.Join(m.allowed(r.Scope, v), checkNames(ctx, c, v.Manifest, r.Scope, "")); err != nil {
 			return r, err
 		}
 		return activate(ctx, c, r, v, d, "approve", "", m.options.Now())
@@ -292,7 +293,8 @@ func (m *Manager) Revoke(ctx context.Context, scope extension.Scope, name string
 	return m.insist(ctx, scope, name, d.Reason, func() (Release, error) { return m.takeAway(ctx, scope, name, Revoked, d, "revoke") })
 }
 
-// Remove is Revoke by the author of an extension. Its versions stay in the history.
+// Remove is Revoke by the author of an extension. Its versions stay in the history. When By is an agent, what waits of other authors stays:
+// nobody keeps somebody else's request from a person.
 func (m *Manager) Remove(ctx context.Context, scope extension.Scope, name string, d Decision) (Release, error) {
 	return m.takeAway(ctx, scope, name, Removed, d, "remove")
 }
@@ -308,6 +310,9 @@ func (m *Manager) takeAway(ctx context.Context, scope extension.Scope, name stri
 			r, err := scanRelease(row.Scan)
 			if err != nil {
 				return gone, err
+			}
+			if agent := strings.HasPrefix(d.By, string(extension.Agent)+":"); agent && r.State == Pending && r.Author != d.By {
+				continue
 			}
 			ended = append(ended, r)
 		}
@@ -365,7 +370,7 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 			return before, err
 		}
 		// Meanwhile others may have taken its names and its place.
-		if err := errors.Join(m.allowed(scope, v), checkNames(ctx, c, v.Manifest), m.checkRoom(ctx, c, scope, name)); err != nil {
+		if err := errors.Join(m.allowed(scope, v), checkNames(ctx, c, v.Manifest, scope, ""), m.checkRoom(ctx, c, scope, name)); err != nil {
 			return before, err
 		}
 		r, err := m.ask(ctx, c, Draft{Scope: scope, Author: d.By, Via: d.Via, Signer: before.Signer}, v, m.options.Now())

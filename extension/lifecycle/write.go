@@ -193,7 +193,7 @@ func (b *build) validate(ctx context.Context) error {
 		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
 	}
 	return b.db.View(ctx, func(c *sqlite.Conn) error {
-		if err := errors.Join(checkNames(ctx, c, m), b.checkRoom(ctx, c, b.draft.Scope, m.Name)); err != nil {
+		if err := errors.Join(checkNames(ctx, c, m, b.draft.Scope, b.draft.Author), b.checkRoom(ctx, c, b.draft.Scope, m.Name)); err != nil {
 			return err
 		}
 		return b.look(ctx, c)
