@@ -30,12 +30,13 @@ type endpoint struct {
 
 	mu       sync.Mutex
 	sessions map[*sdk.ServerSession]*session
+	peers    map[string]*peer  // by hash of a token
 	seen     <-chan struct{}   // what Manager.Changed returned when the tools were looked at last
 	offered  map[string]string // which version each tool is of, by name
 }
 
 func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
-	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, offered: map[string]string{}, kept: newShelf[output](maxKept)}
+	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]string{}, kept: newShelf[output](maxKept)}
 	guide := instructions
 	if o.Evaluator != nil {
 		guide += codeInstructions
@@ -49,8 +50,8 @@ func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
 			Tools:     &sdk.ToolCapabilities{ListChanged: true},
 			Resources: &sdk.ResourceCapabilities{},
 		},
-		// What one viewer sees is not for others.
-		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
+		// What one viewer sees is not for others, and another process may change it at any time: no result may be cached.
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.TTLMs, c.CacheScope = 0, "private" },
 	})
 	e.sdk.AddReceivingMiddleware(e.receive)
 	e.addResources()

@@ -1,12 +1,14 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -35,7 +37,7 @@ type HTTPOptions struct {
 	MaxBody int64
 	// Idle is how long a session is kept of which nothing is heard. Default one hour.
 	Idle time.Duration
-	// MaxSessions is how many sessions a token may have at once. Default 64.
+	// MaxSessions is how many sessions an agent may have at once, requests of protocol versions without sessions included. Default 64.
 	MaxSessions int
 }
 
@@ -80,18 +82,27 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	if o.Holder == nil {
 		return nil, errors.New("mcp: Holder is needed")
 	}
-	h.streamable = sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
+	h.sessions, h.sessionless = h.streamable(false), h.streamable(true)
+	h.authorised = auth.RequireBearerToken(h.verify, &auth.RequireBearerTokenOptions{Scopes: []string{tokenScope}, AllowMissingExpiration: true})(http.HandlerFunc(h.serve))
+	return h, nil
+}
+
+// sessionless is the first version of the protocol in which each HTTP request stands alone.
+const sessionless = "2026-07-28"
+
+// streamable returns the SDK's handler for the versions with sessions, or for those without.
+func (h *httpHandler) streamable(stateless bool) http.Handler {
+	return sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
 		e, err := h.endpoint(r)
 		if err != nil {
 			return nil
 		}
 		return e.sdk
 	}, &sdk.StreamableHTTPOptions{
-		Logger: slog.New(warnings{s.options.Logger.Handler()}), SessionTimeout: o.Idle, MaxRequestBodyBytes: o.MaxBody,
+		Stateless: stateless, PropagateRequestCancellation: true, SessionTimeout: h.options.Idle, MaxRequestBodyBytes: h.options.MaxBody,
+		Logger:                     slog.New(warnings{h.server.options.Logger.Handler()}),
 		DisableLocalhostProtection: true, // ServeHTTP is stricter
 	})
-	h.authorised = auth.RequireBearerToken(h.verify, &auth.RequireBearerTokenOptions{Scopes: []string{tokenScope}, AllowMissingExpiration: true})(http.HandlerFunc(h.serve))
-	return h, nil
 }
 
 func (o *HTTPOptions) defaults() {
@@ -108,10 +119,11 @@ func (o *HTTPOptions) defaults() {
 }
 
 type httpHandler struct {
-	server     *Server
-	options    HTTPOptions
-	streamable http.Handler
-	authorised http.Handler
+	server      *Server
+	options     HTTPOptions
+	sessions    http.Handler // of the versions before sessionless
+	sessionless http.Handler
+	authorised  http.Handler
 }
 
 // ServeHTTP implements http.Handler.
@@ -226,18 +238,48 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not served", http.StatusServiceUnavailable)
 		return
 	}
+	if r.Method == http.MethodPost && !h.readBody(w, r) {
+		return
+	}
+	handler := h.sessions
 	id := r.Header.Get("Mcp-Session-Id")
+	if r.Header.Get("Mcp-Protocol-Version") >= sessionless {
+		handler, id = h.sessionless, ""
+	}
 	switch {
 	case r.Method == http.MethodPost && id == "" && e.connections() >= h.options.MaxSessions:
-		http.Error(w, "too many sessions", http.StatusTooManyRequests)
+		http.Error(w, "too many sessions and requests at once", http.StatusTooManyRequests)
 		return
-	case r.Method == http.MethodDelete:
+	case r.Method == http.MethodDelete && id != "":
 		// The SDK waits for the calls under way, so they end first.
 		if s := e.find(id, auth.TokenInfoFromContext(r.Context()).UserID); s != nil {
 			s.end()
 		}
 	}
-	h.streamable.ServeHTTP(&patientWriter{w, http.NewResponseController(w)}, r)
+	handler.ServeHTTP(&patientWriter{w, http.NewResponseController(w)}, r)
+}
+
+// readBody reads the body of a request and refuses what the SDK would answer under another id.
+func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request) (ok bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.options.MaxBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		http.Error(w, fmt.Sprintf("the body has more than %d bytes", h.options.MaxBody), http.StatusRequestEntityTooLarge)
+		return false
+	}
+	if err != nil {
+		http.Error(w, "the body did not arrive", http.StatusBadRequest)
+		return false
+	}
+	if id, bad := checkIDs(body); bad != nil {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		if text, err := errorMessage(id, bad); err == nil {
+			_, _ = w.Write(text) // a client that is gone needs none
+		}
+		return false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return true
 }
 
 // patientWriter gives a client some time to take what is written, however long the stream is.

@@ -65,11 +65,15 @@ func (b bearer) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-func (w *web) client(token, name string, ask func(*sdk.ElicitParams) *sdk.ElicitResult) *client {
+// withSessions is the last version of the protocol that has sessions over HTTP.
+const withSessions = "2025-11-25"
+
+// client is a client of a version of the protocol; of the newest without one.
+func (w *web) client(version, token, name string, ask func(*sdk.ElicitParams) *sdk.ElicitResult) *client {
 	w.t.Helper()
 	transport := &nethttp.Transport{}
 	w.t.Cleanup(transport.CloseIdleConnections)
-	c := connect(w.t, &sdk.StreamableClientTransport{Endpoint: w.URL, HTTPClient: &nethttp.Client{Transport: bearer{token, transport}}}, name, ask)
+	c := connect(w.t, &sdk.StreamableClientTransport{Endpoint: w.URL, HTTPClient: &nethttp.Client{Transport: bearer{token, transport}}}, version, name, ask)
 	w.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -200,17 +204,24 @@ func TestSessions(t *testing.T) {
 
 // Over HTTP too what an agent writes is there at once, and for this agent only.
 func TestOverHTTP(t *testing.T) {
-	h := newHome(t, preApproved)
-	w := h.web(HTTPOptions{})
-	a, b := w.client(aliceToken, "test", nil), w.client(bobToken, "test", nil)
-	does[writeOutput](a, "extension_write", draft("answer", "42", nil))
-	a.says("answer_get", "42")
-	soon(t, a.changes, "a word of the new tool")
-	if b.offers("answer_get") {
-		t.Error("another agent has it")
-	}
-	if _, err := b.CallTool(t.Context(), &sdk.CallToolParams{Name: "answer_get"}); err == nil {
-		t.Error("another agent calls it")
+	for _, version := range []string{withSessions, sessionless} {
+		t.Run(version, func(t *testing.T) {
+			h := newHome(t, preApproved)
+			w := h.web(HTTPOptions{})
+			a, b := w.client(version, aliceToken, "test", nil), w.client(version, bobToken, "test", nil)
+			if got := a.InitializeResult().ProtocolVersion; got != version {
+				t.Fatalf("they speak %s", got)
+			}
+			does[writeOutput](a, "extension_write", draft("answer", "42", nil))
+			a.says("answer_get", "42")
+			soon(t, a.changes, "a word of the new tool")
+			if b.offers("answer_get") {
+				t.Error("another agent has it")
+			}
+			if _, err := b.CallTool(t.Context(), &sdk.CallToolParams{Name: "answer_get"}); err == nil {
+				t.Error("another agent calls it")
+			}
+		})
 	}
 }
 
@@ -222,7 +233,7 @@ func TestEndsOverHTTP(t *testing.T) {
 				h := newHome(t, preApproved)
 				var gone atomic.Bool
 				w := h.web(HTTPOptions{Holder: func(token string) (lifecycle.Viewer, bool) { return alice, token == aliceToken && !gone.Load() }})
-				writeWaiting(w.client(aliceToken, "test", nil))
+				writeWaiting(w.client(withSessions, aliceToken, "test", nil))
 				_, header, _ := w.send("POST", initialize, "Authorization", "Bearer "+aliceToken)
 				id := []string{"Authorization", "Bearer " + aliceToken, "Mcp-Session-Id", header.Get("Mcp-Session-Id")}
 				w.send("POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, id...)
@@ -348,7 +359,7 @@ func TestStdio(t *testing.T) {
 	fromServer, out := io.Pipe()
 	served := make(chan error, 1)
 	go func() { served <- h.server.Serve(t.Context(), alice, &sdk.IOTransport{Reader: in, Writer: out}) }()
-	c := connect(t, &sdk.IOTransport{Reader: fromServer, Writer: toServer}, "test", nil)
+	c := connect(t, &sdk.IOTransport{Reader: fromServer, Writer: toServer}, "", "test", nil)
 	does[writeOutput](c, "extension_write", draft("answer", "42", nil))
 	c.says("answer_get", "42")
 	_ = c.Close()

@@ -201,8 +201,8 @@ func (r *lineReader) Read(p []byte) (int, error) {
 		if len(line) == 0 {
 			continue
 		}
-		if bad := checkLine(line); bad != nil {
-			if err := r.answer(bad); err != nil {
+		if id, bad := checkLine(line); bad != nil {
+			if err := r.answer(id, bad); err != nil {
 				return 0, err
 			}
 			continue
@@ -227,25 +227,28 @@ func (r *lineReader) line() (line []byte, err error) {
 	}
 }
 
-// checkLine says what is wrong with a line; nil when it is a message.
-func checkLine(line []byte) *jsonrpc.Error {
+// checkLine says what is wrong with a line, and which id to answer to, if it has one; nil when it is a message.
+func checkLine(line []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 	switch {
 	case len(line) > maxLine:
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a line has more than %d MiB", maxLine>>20)}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a line has more than %d MiB", maxLine>>20)}
 	case !json.Valid(line):
-		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "a line is not JSON"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "a line is not JSON"}
 	case line[0] == '[':
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a line is a list; write one message a line"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a line is a list; write one message a line"}
+	}
+	if id, bad := checkIDs(line); bad != nil {
+		return id, bad
 	}
 	if _, err := jsonrpc.DecodeMessage(line); err != nil {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a line is no JSON-RPC message"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a line is no JSON-RPC message"}
 	}
-	return nil
+	return nil, nil
 }
 
-// answer answers a line that has no number to answer to.
-func (r *lineReader) answer(bad *jsonrpc.Error) error {
-	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": bad})
+// answer answers a line that the SDK does not see.
+func (r *lineReader) answer(id json.RawMessage, bad *jsonrpc.Error) error {
+	text, err := errorMessage(id, bad)
 	if err != nil {
 		return err
 	}

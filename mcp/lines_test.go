@@ -232,7 +232,7 @@ func FuzzLines(f *testing.F) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(passed)) {
-			if bad := checkLine([]byte(strings.TrimSuffix(line, "\n"))); bad != nil {
+			if _, bad := checkLine([]byte(strings.TrimSuffix(line, "\n"))); bad != nil {
 				t.Errorf("%q passed: %v", line, bad)
 			}
 		}

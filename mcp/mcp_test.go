@@ -156,7 +156,7 @@ func (h *home) person(v lifecycle.Viewer, name string, ask func(*sdk.ElicitParam
 	served := make(chan error, 1)
 	server := h.server
 	go func() { served <- server.Serve(context.WithoutCancel(h.t.Context()), v, here) }()
-	c := connect(h.t, there, name, ask)
+	c := connect(h.t, there, "", name, ask)
 	h.t.Cleanup(func() {
 		_ = c.Close()
 		if err := <-served; err != nil && !errors.Is(err, ErrClosed) {
@@ -171,7 +171,8 @@ func (h *home) client() *client {
 	return h.person(alice, "test", nil)
 }
 
-func connect(t *testing.T, transport sdk.Transport, name string, ask func(*sdk.ElicitParams) *sdk.ElicitResult) *client {
+// connect makes a client of a version of the protocol; of the newest without one.
+func connect(t *testing.T, transport sdk.Transport, version, name string, ask func(*sdk.ElicitParams) *sdk.ElicitResult) *client {
 	t.Helper()
 	c := &client{t: t, changes: make(chan struct{}, 1000), logs: make(chan string, 1000), passed: make(chan sdk.ProgressNotificationParams, 1000)}
 	o := &sdk.ClientOptions{
@@ -185,7 +186,7 @@ func connect(t *testing.T, transport sdk.Transport, name string, ask func(*sdk.E
 		o.ElicitationHandler = func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) { return ask(r.Params), nil }
 	}
 	var err error
-	if c.ClientSession, err = sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, o).Connect(t.Context(), transport, nil); err != nil {
+	if c.ClientSession, err = sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, o).Connect(t.Context(), transport, &sdk.ClientSessionOptions{ProtocolVersion: version}); err != nil {
 		t.Fatal(err)
 	}
 	return c

@@ -13,8 +13,8 @@ import (
 
 const withPersons = `{"persons": ["editor"]}`
 
-// A client that the policy names asks its person, who decides about what is shown; every other answer leaves it waiting. Over memory
-// the protocol is the one in which a server asks by an answer, over HTTP the one before.
+// A client that the policy names asks its person, who decides about what is shown; every other answer leaves it waiting. From
+// protocol version 2026-07-28 on a server asks by an answer; over HTTP each version is tried.
 func TestPerson(t *testing.T) {
 	yes := &sdk.ElicitResult{Action: "accept", Content: object{"approve": true}}
 	for _, c := range []struct {
@@ -31,7 +31,7 @@ func TestPerson(t *testing.T) {
 		{"another client", "Editor", yes, false, "pending"},
 		{"a client that cannot ask", "editor", nil, false, "pending"},
 	} {
-		for _, transport := range []string{"memory", "http"} {
+		for _, transport := range []string{"memory", withSessions, sessionless} {
 			t.Run(c.name+" over "+transport, func(t *testing.T) {
 				h := newHome(t, withPersons)
 				asked := ""
@@ -46,7 +46,7 @@ func TestPerson(t *testing.T) {
 				if transport == "memory" {
 					agent = h.person(alice, c.client, ask)
 				} else {
-					agent = h.web(HTTPOptions{}).client(aliceToken, c.client, ask)
+					agent = h.web(HTTPOptions{}).client(transport, aliceToken, c.client, ask)
 				}
 				w := does[writeOutput](agent, "extension_write", draft("weather", "1", object{"network": []string{"api.example.test"}}))
 				if w.State != c.state || (asked != "") != c.asked {

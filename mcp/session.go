@@ -17,13 +17,20 @@ var (
 
 // session is what there is of one client beside the SDK's session.
 type session struct {
-	sdk    *sdk.ServerSession
-	ctx    context.Context // ends with the session
-	end    context.CancelFunc
+	*peer
+	sdk   *sdk.ServerSession
+	ctx   context.Context // ends with the session
+	end   context.CancelFunc
+	owner string // hash of the token that it came with over HTTP
+}
+
+// peer is what a client has across requests: over HTTP without sessions, where the SDK makes one for each request, that of a token.
+type peer struct {
 	calls  chan struct{} // holds one for each call under way
-	owner  string        // hash of the token that it came with over HTTP
 	asking *shelf[question]
 }
+
+func newPeer() *peer { return &peer{make(chan struct{}, maxCalls), newShelf[question](maxAsking)} }
 
 // session returns what belongs to a session of the SDK.
 func (e *endpoint) session(connection *sdk.ServerSession, extra *sdk.RequestExtra) *session {
@@ -31,9 +38,17 @@ func (e *endpoint) session(connection *sdk.ServerSession, extra *sdk.RequestExtr
 	defer e.mu.Unlock()
 	s := e.sessions[connection]
 	if s == nil {
-		s = &session{sdk: connection, calls: make(chan struct{}, maxCalls), asking: newShelf[question](maxAsking)}
+		s = &session{sdk: connection}
 		if extra != nil && extra.TokenInfo != nil {
 			s.owner = extra.TokenInfo.UserID
+		}
+		if s.owner != "" && connection.ID() == "" {
+			if e.peers[s.owner] == nil {
+				e.peers[s.owner] = newPeer()
+			}
+			s.peer = e.peers[s.owner]
+		} else {
+			s.peer = newPeer()
 		}
 		s.ctx, s.end = context.WithCancel(context.Background())
 		e.sessions[connection] = s
