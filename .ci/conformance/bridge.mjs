@@ -6,7 +6,7 @@ const [address, token] = process.argv.slice(2);
 const source = `
 import { extension } from "stile";
 const input = { type: "object", properties: {} } as const;
-const pause = () => new Promise((done) => setTimeout(done, 50));
+const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 export default extension({
   tools: {
     simple_text: { description: "Returns text", input, run: () => "This is a simple text response for testing." },
@@ -22,12 +22,39 @@ export default extension({
       input,
       run: async () => {
         console.log("Tool execution started");
-        await pause();
+        await pause(50);
         console.log("Tool processing data");
-        await pause();
+        await pause(50);
         console.log("Tool execution completed");
         return "done";
       },
+    },
+    // A client that wants progress hears of it each second; the suite wants to hear of it three times.
+    tool_with_progress: {
+      description: "Takes its time",
+      input,
+      run: async () => {
+        await pause(4500);
+        return "done";
+      },
+    },
+  },
+});
+`;
+const schemas = `
+import { extension } from "stile";
+export default extension({
+  tools: {
+    schema_2020_12_tool: {
+      description: "Tool with JSON Schema 2020-12 features",
+      input: {
+        $schema: "https://json-schema.org/draft/2020-12/schema",
+        type: "object",
+        $defs: { address: { type: "object", properties: { street: { type: "string" }, city: { type: "string" } } } },
+        properties: { name: { type: "string" }, address: { $ref: "#/$defs/address" } },
+        additionalProperties: false,
+      },
+      run: () => "ok",
     },
   },
 });
@@ -55,10 +82,13 @@ async function send(method, params, id) {
 
 await send("initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "conformance", version: "1" } }, 1);
 await send("notifications/initialized");
-const tools = ["simple_text", "error_handling", "tool_with_logging"];
-const manifest = { name: "test", version: "1.0.0", description: "What the conformance suite calls", tools };
-const written = await send("tools/call", { name: "extension_write", arguments: { manifest, source } }, 2);
-if (written.structuredContent?.state !== "active") throw new Error(JSON.stringify(written));
+async function write(name, tools, source) {
+  const manifest = { name, version: "1.0.0", description: "What the conformance suite calls", tools };
+  const written = await send("tools/call", { name: "extension_write", arguments: { manifest, source } }, 2);
+  if (written.structuredContent?.state !== "active") throw new Error(JSON.stringify(written));
+}
+await write("test", ["simple_text", "error_handling", "tool_with_logging", "tool_with_progress"], source);
+await write("json", ["schema_2020_12_tool"], schemas);
 
 const bridge = createServer((from, to) => {
   const [host, port] = address.split(":");
