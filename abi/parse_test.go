@@ -283,7 +283,7 @@ func TestBombsAreCheap(t *testing.T) {
 					i.WIT()
 				}
 			}
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("took %v, and said %v", took, err)
 			}
 		})

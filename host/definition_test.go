@@ -203,11 +203,20 @@ func TestWallCountsDescribe(t *testing.T) {
 	slow.describe = `(loop $l (global.set $n (i64.sub (global.get $n) (i64.const 1))) (br_if $l (i64.ne (global.get $n) (i64.const 0)))) (i32.const 1104)`
 	const wall = time.Second
 	c := slow.load(t, newHost(t, host.Options{}))
-	began := time.Now()
-	_, err := c.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &box{}}, Limits: host.Limits{Wall: wall, CPU: time.Minute}})
-	var limit *host.LimitError
-	if took := time.Since(began); !errors.As(err, &limit) || limit.Limit != "wall" || took > wall+wall/4 {
-		t.Errorf("got %v after %v", err, took)
+	for try := 1; ; try++ { // on a busy machine all takes longer; were describe not counted, every try would take longer
+		began := time.Now()
+		_, err := c.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &box{}}, Limits: host.Limits{Wall: wall, CPU: time.Minute}})
+		took := time.Since(began)
+		var limit *host.LimitError
+		if !errors.As(err, &limit) || limit.Limit != "wall" {
+			t.Fatalf("got %v after %v", err, took)
+		}
+		if took <= wall+wall/4 {
+			return
+		}
+		if try == 20 {
+			t.Fatalf("it took %v", took)
+		}
 	}
 }
 

@@ -189,7 +189,7 @@ func TestTopLevelFailures(t *testing.T) {
 			case !strings.Contains(err.Error(), test.want):
 				t.Errorf("%v; want %q", err, test.want)
 			}
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("took %s", took)
 			}
 		})
@@ -234,7 +234,7 @@ func TestCancelledImage(t *testing.T) {
 		if _, _, err := m.extension(ctx, base, descriptor, oneTool(code), "extension.js", false); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v; want %v", code, err, context.Canceled)
 		}
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > 30*time.Second {
 			t.Errorf("%s: took %s", code, took)
 		}
 	}

@@ -70,7 +70,7 @@ func TestMatchingIsQuick(t *testing.T) {
 	}
 	target := parse(t, "https://e"+strings.Repeat("/"+strings.Repeat("a", 60), 120))
 	start := time.Now()
-	if p.matches(target) || time.Since(start) > time.Second {
+	if p.matches(target) || time.Since(start) > time.Minute { // exponential time would be years
 		t.Fatalf("matched in %v", time.Since(start))
 	}
 }
@@ -93,7 +93,7 @@ func TestAuthorisingIsQuick(t *testing.T) {
 	}{{4000, abi.ErrExhausted}, {50, nil}} {
 		start := time.Now()
 		err := narrowed.authorise(checked(t, Request{Method: "GET", URL: "https://e" + strings.Repeat("/a", test.segments)}))
-		if !errors.Is(err, test.want) || time.Since(start) > 5*time.Second {
+		if !errors.Is(err, test.want) || time.Since(start) > time.Minute {
 			t.Errorf("%d segments: %v in %v", test.segments, err, time.Since(start))
 		}
 	}

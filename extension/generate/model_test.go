@@ -255,31 +255,35 @@ func TestFailures(t *testing.T) {
 		} {
 			t.Run(p.name+"/"+test.name, func(t *testing.T) {
 				t.Parallel()
-				s := serve(t, test.script...)
-				o := generate.ModelOptions{}
-				if test.is != nil {
-					o.Timeout = 100 * time.Millisecond
-				}
-				got, err := p.model(t, s, o).Complete(t.Context(), hello, nil)
-				if n := len(s.asked()); n != test.attempts {
-					t.Errorf("asked %d times, want %d", n, test.attempts)
-				}
-				if test.want == "" {
-					if err != nil || got.Text != "done" {
-						t.Errorf("got %+v, %v", got, err)
+				try := func(t *testing.T, s *scripted, o generate.ModelOptions) {
+					got, err := p.model(t, s, o).Complete(t.Context(), hello, nil)
+					if n := len(s.asked()); n != test.attempts {
+						t.Errorf("asked %d times, want %d", n, test.attempts)
 					}
+					if test.want == "" {
+						if err != nil || got.Text != "done" {
+							t.Errorf("got %+v, %v", got, err)
+						}
+						return
+					}
+					var failed *generate.ModelError
+					if !errors.As(err, &failed) || failed.Status != test.status || !strings.Contains(err.Error(), test.want) || len(err.Error()) > 2000 {
+						t.Errorf("error is %v (%T), want one with %d and %q", err, err, test.status, test.want)
+					}
+					if test.is != nil && !errors.Is(err, test.is) {
+						t.Errorf("error %v is not %v", err, test.is)
+					}
+					if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, failed), testKey) {
+						t.Errorf("the key is in %#v", err)
+					}
+				}
+				if test.is == nil {
+					try(t, serve(t, test.script...), generate.ModelOptions{})
 					return
 				}
-				var failed *generate.ModelError
-				if !errors.As(err, &failed) || failed.Status != test.status || !strings.Contains(err.Error(), test.want) || len(err.Error()) > 2000 {
-					t.Errorf("error is %v (%T), want one with %d and %q", err, err, test.status, test.want)
-				}
-				if test.is != nil && !errors.Is(err, test.is) {
-					t.Errorf("error %v is not %v", err, test.is)
-				}
-				if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, failed), testKey) {
-					t.Errorf("the key is in %#v", err)
-				}
+				synctest.Test(t, func(t *testing.T) { // else a slow machine would take the time limit before the server is asked
+					try(t, serveInBubble(t, test.script...), generate.ModelOptions{Timeout: 100 * time.Millisecond})
+				})
 			})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -153,8 +154,67 @@ type askedKey struct{}
 
 func serve(t *testing.T, script ...http.HandlerFunc) *scripted {
 	t.Helper()
+	s := newScripted(t, script)
+	s.Start()
+	return s
+}
+
+// serveInBubble is serve for a test of synctest, whose clock stands still while anything is at work: connections are in memory.
+func serveInBubble(t *testing.T, script ...http.HandlerFunc) *scripted {
+	t.Helper()
+	s := newScripted(t, script)
+	p := &pipes{made: make(chan net.Conn), closed: make(chan struct{})}
+	_ = s.Listener.Close() // that of the machine
+	s.Listener = p
+	s.Start()
+	transport := &http.Transport{DialContext: p.dial}
+	t.Cleanup(transport.CloseIdleConnections)
+	s.Client().Transport = transport
+	return s
+}
+
+// pipes listens for connections in memory.
+type pipes struct {
+	made   chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.made <- there:
+		return here, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements net.Listener.
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.made:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (*pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+func newScripted(t *testing.T, script []http.HandlerFunc) *scripted {
+	t.Helper()
 	s := &scripted{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked := request{path: r.URL.Path, header: r.Header.Clone()}
 		body, err := io.ReadAll(r.Body)
 		if err == nil {
