@@ -69,7 +69,7 @@ func EnginePackage() fs.FS {
 const (
 	// engineDigest is the SHA-256 of everything that is kept of the packages, see packEngine. npm has compared the
 	// packages with the lockfile by then; this also covers an engine that came another way.
-	engineDigest   = "7a8d1d693081fd955a43eb8a2e0e68b22e18ae6986682f4df1b0361d9bd84cad"
+	engineDigest   = "a527dd5cc84c0a2f3258c2f32563e87d95f0b28aba556e345adde4d84616555f"
 	wasmName       = "node_modules/quickjs-wasi/quickjs.wasm"
 	maxEngineFile  = 8 << 20
 	maxEngineFiles = 10_000
@@ -226,7 +226,7 @@ func packEngine(files fs.FS) ([]byte, error) {
 // neededOfEngine leaves out types, maps and documents.
 func neededOfEngine(name string) bool {
 	base := path.Base(name)
-	return path.Ext(base) == ".js" || base == "package.json" || base == "LICENSE" || name == wasmName
+	return path.Ext(base) == ".js" || base == "package.json" || strings.HasPrefix(base, "LICENSE") || repack[name] != nil || name == wasmName
 }
 
 // readAtMost reads a file and fails when it is larger than limit bytes.

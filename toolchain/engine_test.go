@@ -38,7 +38,7 @@ func TestObtainEngine(t *testing.T) {
 	if got := fmt.Sprintf("%x", sha256.Sum256(e.wasm)); got != "d4c9375f2b1ca4dc95f72c8aa2982a7a9951ac8011490d79c6582df732b4bbd9" {
 		t.Errorf("quickjs.wasm has the digest %s", got)
 	}
-	for _, name := range []string{"node_modules/core-js-pure/web/url.js", "node_modules/@noble/hashes/sha2.js"} {
+	for _, name := range []string{"node_modules/whatwg-url/index.js", "node_modules/@noble/hashes/sha2.js"} {
 		if _, err := fs.Stat(e.modules, name); err != nil {
 			t.Error(err)
 		}

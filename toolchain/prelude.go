@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -67,6 +68,9 @@ func bundlePrelude(files, modules fs.FS, entry string) (string, error) {
 				build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: namespace}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
 					content, err := fs.ReadFile(from, args.Path)
 					text := string(content)
+					if pack := repack[args.Path]; pack != nil && err == nil {
+						text, err = pack(content)
+					}
 					loader := api.LoaderJS
 					if strings.HasSuffix(args.Path, ".ts") {
 						loader = api.LoaderTS
@@ -90,8 +94,8 @@ func bundlePrelude(files, modules fs.FS, entry string) (string, error) {
 	return string(result.OutputFiles[0].Contents), nil
 }
 
-// resolvePrelude finds a file of the prelude, or of a package by its path. Packages are taken as they lie: what their
-// package.json says is not looked at.
+// resolvePrelude finds a file of the prelude, or of a package by its path. Packages are taken as they lie: only the main file in their
+// package.json counts.
 func resolvePrelude(files, modules fs.FS, args api.OnResolveArgs) (api.OnResolveResult, error) {
 	from, namespace, name := modules, "module", path.Join("node_modules", args.Path)
 	if strings.HasPrefix(args.Path, ".") {
@@ -99,6 +103,13 @@ func resolvePrelude(files, modules fs.FS, args api.OnResolveArgs) (api.OnResolve
 		if args.Namespace != "module" {
 			from, namespace, name = files, "prelude", path.Clean(args.Path)
 		}
+	}
+	if text, err := fs.ReadFile(from, path.Join(name, "package.json")); err == nil {
+		var manifest struct{ Main string }
+		if err := json.Unmarshal(text, &manifest); err != nil {
+			return api.OnResolveResult{}, fmt.Errorf("read the package.json of %s: %w", args.Path, err)
+		}
+		name = path.Join(name, manifest.Main)
 	}
 	for _, suffix := range []string{"", ".ts", ".js", "/index.js"} {
 		if info, err := fs.Stat(from, name+suffix); err == nil && info.Mode().IsRegular() {

@@ -198,10 +198,16 @@ func parseHost(text string) (host, error) {
 	return host{name: name}, nil
 }
 
-// toASCII lower-cases a name, makes internationalised labels punycode, and takes one trailing dot away.
+// toASCII lower-cases a name, makes internationalised labels punycode, and takes one trailing dot away. Letters that are not ASCII are left to
+// the rules of names, which differ from [strings.ToLower].
 func toASCII(text string) (string, error) {
-	name := strings.ToLower(text)
+	name := text
+	if ascii(name) {
+		name = strings.ToLower(name)
+	}
 	if !ascii(name) || strings.Contains(name, "xn--") {
+		// Tables before Unicode 15.1 made "ss" of the capital sharp s, which URLs take for a sharp s.
+		name = strings.ReplaceAll(name, "\u1e9e", "\u00df")
 		var err error
 		if name, err = idna.Lookup.ToASCII(name); err != nil {
 			return "", fmt.Errorf("the host %q is not a valid internationalised name", text)

@@ -7,11 +7,8 @@ declare module "@noble/hashes/sha2.js" {
   export function sha384(data: Uint8Array): Uint8Array;
   export function sha512(data: Uint8Array): Uint8Array;
 }
-declare module "core-js-pure/web/url" {
-  const value: typeof URL;
-  export default value;
-}
-declare module "core-js-pure/web/url-search-params" {
-  const value: typeof URLSearchParams;
-  export default value;
+declare module "whatwg-url" {
+  const url: typeof URL;
+  const params: typeof URLSearchParams;
+  export { url as URL, params as URLSearchParams };
 }

@@ -38,5 +38,20 @@ export default function (): void {
   ok(params.has("a", "3") && !params.has("a", "1"), "has with a value");
   equal(new URLSearchParams({ k: "v/ü" }).toString(), "k=v%2F%C3%BC");
   equal(new URLSearchParams([["x", "1"], ["x", "2"]]).getAll("x"), ["1", "2"]);
-  ok(!("__core-js_shared__" in globalThis), "no trace of a polyfill");
+
+  // What the standard says of names, files and blobs.
+  for (const name of ["b\u00fccher.de", "Bu\u0308cher.de", "B\u00dcCHER.de", "b%C3%BCcher\u3002de", "xn--bcher-kva.de"]) {
+    equal(new URL(`http://${name}/`).hostname, "xn--bcher-kva.de", name);
+  }
+  equal(new URL("http://fa\u00df.de/").hostname, "xn--fa-hia.de");
+  throws(() => new URL("http://\u0378.de/"), { name: "TypeError" });
+  throws(() => new URL("http://xn--a/"), { name: "TypeError" });
+  equal(new URL("file:////one//two").href, "file:////one//two");
+  equal(new URL("file://host/C:/x").href, "file://host/C:/x");
+  equal(new URL("C|/x", "file://host/").href, "file://host/C:/x");
+  equal(new URL("blob:https://a.example/id").origin, "https://a.example");
+  equal(new URL("blob:file:///x").origin, "null");
+  for (const name of Reflect.ownKeys(globalThis)) {
+    ok(typeof name === "string" ? !/webidl|whatwg|tr46/i.test(name) : !/webidl/i.test(String(name)), `no trace of a package: ${String(name)}`);
+  }
 }

@@ -1,0 +1,136 @@
+package toolchain
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+)
+
+// The package tr46 brings its tables as an array of 9,000 arrays and a dozen regular expressions, which take 1.6 MB of an image. repack puts the
+// same tables into two strings. Nothing is made of them before a host needs it that is not ASCII.
+var repack = map[string]func(text []byte) (string, error){
+	"node_modules/tr46/index.js":              adaptTR46,
+	"node_modules/tr46/lib/mappingTable.json": packMapping,
+	"node_modules/tr46/lib/regexes.js":        packPatterns,
+}
+
+var tableSearch = regexp.MustCompile(`(?s)\nfunction findStatus\(val\) \{\n.*?\n\}\n`)
+
+// plainNames goes after tr46: names that have nothing to map, which most are, are done without its tables.
+const plainNames = `
+const whole = module.exports.toASCII;
+module.exports.toASCII = (name, options) => /[^\0-\x7f]|(?:^|\.)xn--/i.test(name) ? whole(name, options) : name.toLowerCase();
+`
+
+// adaptTR46 has tr46 look characters up with what packMapping makes.
+func adaptTR46(text []byte) (string, error) {
+	if len(tableSearch.FindAll(text, -1)) != 1 {
+		return "", errors.New("pack the tables of tr46: it looks characters up in an unknown way")
+	}
+	return tableSearch.ReplaceAllString(string(text), "\nconst findStatus = mappingTable;\n") + plainNames, nil
+}
+
+// mappingModule is a function that returns status and mapping of a character. The table has a row for every run of characters, of three units:
+// the length of its mapping, status and the upper bits of its first character; the lower bits; where the mapping starts in texts.
+const mappingModule = `
+const units = %s, texts = %s;
+module.exports = (character) => {
+	let low = 0, high = units.length / 3;
+	while (high - low > 1) {
+		const row = (low + high) >> 1;
+		if (((units.charCodeAt(3 * row) & 31) << 16 | units.charCodeAt(3 * row + 1)) <= character) low = row;
+		else high = row;
+	}
+	const head = units.charCodeAt(3 * low), start = units.charCodeAt(3 * low + 2);
+	return [head >> 5 & 7, texts.slice(start, start + (head >> 8))];
+};
+`
+
+// packMapping makes a module of the table of characters, which has a row for every run of them.
+func packMapping(text []byte) (string, error) {
+	var table [][]json.RawMessage
+	if err := json.Unmarshal(text, &table); err != nil {
+		return "", fmt.Errorf("pack the tables of tr46: %w", err)
+	}
+	var units, texts []uint16
+	starts := map[string]int{}
+	next, last := rune(0), uint16(0)
+	for _, row := range table {
+		var run [2]rune
+		var status uint16
+		var mapping string
+		if len(row) < 2 || len(row) > 3 || json.Unmarshal(row[0], &run[0]) != nil && json.Unmarshal(row[0], &run) != nil ||
+			json.Unmarshal(row[1], &status) != nil || len(row) == 3 && json.Unmarshal(row[2], &mapping) != nil {
+			return "", fmt.Errorf("pack the tables of tr46: a row is %s", row)
+		}
+		encoded := utf16.Encode([]rune(mapping))
+		start, known := starts[mapping]
+		if !known {
+			start = len(texts)
+			starts[mapping] = start
+			texts = append(texts, encoded...)
+		}
+		if run[0] != next || status > 7 || len(encoded) > 0xff || start > 0xffff {
+			return "", fmt.Errorf("pack the tables of tr46: the row %s cannot be packed", row)
+		}
+		next = max(run[0], run[1]) + 1
+		if head := uint16(len(encoded))<<8 | status<<5; mapping != "" || head != last || len(units) == 0 {
+			units = append(units, head|uint16(run[0]>>16), uint16(run[0]), uint16(start))
+			last = head
+		}
+	}
+	if next != 0x110000 {
+		return "", fmt.Errorf("pack the tables of tr46: the table of characters ends before %U", next)
+	}
+	return fmt.Sprintf(mappingModule, quoteUnits(units), quoteUnits(texts)), nil
+}
+
+// patternsModule has the package's expressions, each of which is compiled when it is first used.
+const patternsModule = `
+for (const [name, pattern] of %s) {
+	let compiled;
+	exports[name] = { test: (text) => (compiled ??= new RegExp(pattern, "u")).test(text) };
+}
+`
+
+var (
+	tablePattern = regexp.MustCompile(`(?m)^const (\w+) = /(.*)/u;$`)
+	tableExport  = regexp.MustCompile(`(?m)^ +\w+,?$`)
+	// An escape of a character in a class that stands for itself there, and is no half of another.
+	escapedCharacter = regexp.MustCompile(`\\u(?:\{([0-9A-F]+)\}|([0-9A-F]{4}))`)
+)
+
+// packPatterns makes a module of regular expressions, whose characters stand there as they are.
+func packPatterns(text []byte) (string, error) {
+	found := tablePattern.FindAllSubmatch(text, -1)
+	if len(found) == 0 || len(found) != len(tableExport.FindAll(text, -1)) {
+		return "", errors.New("pack the tables of tr46: its patterns have an unknown form")
+	}
+	var list strings.Builder
+	list.WriteString("[")
+	for _, match := range found {
+		pattern := escapedCharacter.ReplaceAllStringFunc(string(match[2]), func(escape string) string {
+			c, err := strconv.ParseInt(strings.Trim(escape, `\u{}`), 16, 32)
+			if err != nil || c < 0xa0 || c >= 0xd800 && c <= 0xdfff {
+				return escape
+			}
+			return string(rune(c))
+		})
+		_, _ = fmt.Fprintf(&list, "[%q, %s],", match[1], quoteUnits(utf16.Encode([]rune(pattern))))
+	}
+	list.WriteString("]")
+	return fmt.Sprintf(patternsModule, list.String()), nil
+}
+
+// quoteUnits writes a JavaScript string, of any UTF-16 units.
+func quoteUnits(units []uint16) string {
+	quoted := []byte{'"'}
+	for _, unit := range units {
+		quoted = fmt.Appendf(quoted, `\u%04x`, unit)
+	}
+	return string(append(quoted, '"'))
+}
