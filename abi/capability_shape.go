@@ -14,7 +14,12 @@ var capabilityPackage = packageName{namespace: "stile", name: "capability", vers
 //
 // with env from stile:capability/env@0.1.0 and error from stile:capability/types@0.1.0, which must be among the texts.
 func ParseCapability(texts ...string) (*Resolve, error) {
-	return resolve(texts, addGetPut)
+	return resolve([]group{looseGroup(texts)}, nil, addGetPut)
+}
+
+// isOurs reports whether the package is one that Stile itself consists of.
+func (n packageName) isOurs() bool {
+	return n.namespace == "stile" && (n.name == "capability" || n.name == "extension")
 }
 
 // Handle is the resource that a binding of a capability interface hands out: the one that `get` returns, or the first
@@ -40,8 +45,7 @@ func (i *Interface) Handle() *Resource {
 }
 
 func addGetPut(r *resolver, i *interfaceScope) error {
-	pkg := i.text.pkg.name
-	if pkg.namespace == "stile" && (pkg.name == "capability" || pkg.name == "extension") {
+	if i.text.pkg.name.isOurs() {
 		return nil
 	}
 	if len(i.out.Resources) == 0 || slices.ContainsFunc(i.out.Funcs, func(f *Func) bool { return f.Name == "get" }) {

@@ -11,6 +11,8 @@ import (
 type SyntaxError struct {
 	// Text is the index of the text among those that were parsed, from 0.
 	Text int
+	// File is the path of the text within the folder that [ParseFolder] read; empty otherwise.
+	File string
 	// Line and Column count from 1, Column in characters. Both are 0 when the error concerns the texts as a whole.
 	Line, Column int
 	Message      string
@@ -18,15 +20,24 @@ type SyntaxError struct {
 
 // Error implements error.
 func (e *SyntaxError) Error() string {
-	if e.Line == 0 {
+	where := fmt.Sprintf("wit text %d", e.Text+1)
+	if e.File != "" {
+		where = e.File
+	}
+	switch {
+	case e.Line > 0:
+		return fmt.Sprintf("%s, line %d, column %d: %s", where, e.Line, e.Column, e.Message)
+	case e.File != "":
+		return e.File + ": " + e.Message
+	default:
 		return "wit: " + e.Message
 	}
-	return fmt.Sprintf("wit text %d, line %d, column %d: %s", e.Text+1, e.Line, e.Column, e.Message)
 }
 
 // source is one WIT text.
 type source struct {
 	index int
+	file  string
 	text  string
 }
 
@@ -41,6 +52,7 @@ func (p position) errorf(format string, args ...any) *SyntaxError {
 	line := before[strings.LastIndexByte(before, '\n')+1:]
 	return &SyntaxError{
 		Text:    p.source.index,
+		File:    p.source.file,
 		Line:    strings.Count(before, "\n") + 1,
 		Column:  utf8.RuneCountInString(strings.TrimPrefix(line, byteOrderMark)) + 1,
 		Message: fmt.Sprintf(format, args...),
@@ -52,7 +64,7 @@ const byteOrderMark = "\ufeff"
 // check refuses text that is too long, or that could show a reader something else than what it says.
 func (s *source) check() error {
 	if len(s.text) > maxText {
-		return position{s, 0}.errorf("the text has %d bytes; at most %d are allowed", len(s.text), maxText)
+		return position{s, 0}.errorf("the text is too long; at most %d bytes are allowed", maxText)
 	}
 	for offset, r := range s.text {
 		switch {

@@ -1,6 +1,7 @@
 package abi
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -18,8 +19,11 @@ const (
 	maxParts = 10_000
 	// maxInterfaceParts is the same for all types and functions of one interface.
 	maxInterfaceParts = 100_000
-	// maxItems is how many interfaces and worlds all texts together may have, and how many functions a world.
+	// maxItems is how many interfaces and worlds all texts together may have, and how many functions and types a world.
 	maxItems = 1_000
+	// maxIncluded is how many imports and exports all worlds together may include, and how many types and functions, with their
+	// members, they may copy for that under other names.
+	maxIncluded = 100_000
 	// maxLabels is how many labels flags may have; the component model allows no more.
 	maxLabels = 32
 )
@@ -37,50 +41,76 @@ type (
 	}
 	packageName struct{ namespace, name, version string }
 
+	// textTree is one text: the items of the package that its `package` line names, and the packages in braces. A text without
+	// that line has a main without name.
+	textTree struct {
+		main   *packageTree
+		nested []*packageTree
+	}
 	packageTree struct {
 		name       packageName
+		at         position
+		doc        string
 		aliases    []aliasTree
 		interfaces []*interfaceTree
 		worlds     []*worldTree
 	}
 	// aliasTree is a `use` outside interfaces and worlds. It holds for its text only.
 	aliasTree struct {
+		gate
 		as     ident
 		target path
 	}
-	interfaceTree struct {
-		ident
-		doc   string
+	// gate says from which version of its package an item is there, or with which feature. Both are empty for an item that
+	// always is.
+	gate struct {
+		gatedAt        position
+		since, feature string
+	}
+	// bodyTree is what interfaces and worlds declare alike.
+	bodyTree struct {
 		uses  []useTree
 		types []*typeDeclTree
 		// funcs holds those of resources too, in the order of the text.
 		funcs []*funcTree
 	}
+	interfaceTree struct {
+		ident
+		gate
+		doc string
+		bodyTree
+	}
 	worldTree struct {
 		ident
-		doc      string
-		uses     []useTree
+		gate
+		doc string
+		bodyTree
 		includes []includeTree
 		imports  []externTree
 		exports  []externTree
 	}
 	useTree struct {
+		gate
 		from  path
 		names []renameTree
 	}
 	includeTree struct {
+		gate
 		from  path
 		names []renameTree
 	}
 	renameTree struct{ name, as ident }
-	// externTree is an import or export: fn when it is not nil, else the interface.
+	// externTree is an import or export: a function or an interface that is declared here, or else an interface of a package.
 	externTree struct {
-		iface path
-		fn    *funcTree
+		gate
+		iface  path
+		fn     *funcTree
+		inline *interfaceTree
 	}
 	// typeDeclTree declares a record, variant, enum or flags with members, a resource, or with kind 0 an alias.
 	typeDeclTree struct {
 		ident
+		gate
 		doc      string
 		kind     Kind
 		resource bool
@@ -96,6 +126,7 @@ type (
 	}
 	funcTree struct {
 		ident
+		gate
 		doc string
 		// resource is the name of the resource that form belongs to.
 		resource string
@@ -129,14 +160,14 @@ type parser struct {
 	err   error
 }
 
-func parseText(s *source) ([]*packageTree, error) {
+func parseText(s *source) (*textTree, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
 	p := &parser{lexer: newLexer(s)}
 	p.advance()
-	packages := p.packages()
-	return packages, p.err
+	tree := p.text()
+	return tree, p.err
 }
 
 func (p *parser) advance() {
@@ -187,13 +218,12 @@ func (p *parser) until(closing string) bool {
 	return p.err == nil && !p.accept(closing)
 }
 
-// block reads items in braces, each after its doc comment and gates.
-func (p *parser) block(item func(doc string)) {
+// block reads items in braces, each after its doc comment and gate.
+func (p *parser) block(item func(doc string, g gate)) {
 	p.expect("{")
 	for p.until("}") {
 		doc := p.token.doc
-		p.gates()
-		item(doc)
+		item(doc, p.gate())
 	}
 }
 
@@ -236,12 +266,13 @@ func isKebab(name string) bool {
 	return true
 }
 
-// semver is a version by semver.org. It is cut off before a `.` that belongs to what follows, as in `@1.0.0.{a}`.
+// semver is a version by semver.org.
 var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
 	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
-	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?`)
+	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
 
-// version reads a version, which is not made of tokens, after the current token.
+// version reads a version, which is not made of tokens, after the current token. A `.` at its end belongs to what follows, as in
+// `@1.0.0.{a}`.
 func (p *parser) version() string {
 	if p.err != nil {
 		return ""
@@ -252,83 +283,174 @@ func (p *parser) version() string {
 	}
 	at := position{p.lexer.source, p.lexer.offset}
 	rest := at.source.text[at.offset:]
-	version := semver.FindString(rest[:min(len(rest), maxName)])
-	if version == "" {
-		p.failAt(at, "expected a version such as 1.2.3")
+	end := strings.IndexFunc(rest, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '.' && r != '-' && r != '+'
+	})
+	if end < 0 {
+		end = len(rest)
+	}
+	version := strings.TrimRight(rest[:end], ".")
+	switch {
+	case len(version) > maxName:
+		p.failAt(at, "the version has %d characters; at most %d are allowed", len(version), maxName)
+	case !semver.MatchString(version):
+		p.failAt(at, "expected a version such as 1.2.3, found `%s`", version)
 	}
 	p.lexer.offset += len(version)
 	p.advance()
 	return version
 }
 
-// gates reads `@since(...)` and its like. Everything is available, so they change nothing.
-func (p *parser) gates() {
+// compareVersions orders two versions as semver.org does, which ignores what follows `+`.
+func compareVersions(a, b string) int {
+	split := func(version string) (numbers, pre []string) {
+		version, _, _ = strings.Cut(version, "+")
+		core, rest, found := strings.Cut(version, "-")
+		if found {
+			pre = strings.Split(rest, ".")
+		}
+		return strings.Split(core, "."), pre
+	}
+	numbersA, preA := split(a)
+	numbersB, preB := split(b)
+	for i, n := range numbersA {
+		if c := compareIdentifiers(n, numbersB[i]); c != 0 {
+			return c
+		}
+	}
+	if len(preA) == 0 || len(preB) == 0 {
+		return cmp.Compare(len(preB), len(preA)) // a version comes after its pre-releases
+	}
+	for i := range min(len(preA), len(preB)) {
+		if c := compareIdentifiers(preA[i], preB[i]); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(preA), len(preB))
+}
+
+// compareIdentifiers orders two parts of a version: numbers by value and before words.
+func compareIdentifiers(a, b string) int {
+	isNumber := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
+	switch numberA, numberB := isNumber(a), isNumber(b); {
+	case numberA && numberB:
+		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+	case numberA:
+		return -1
+	case numberB:
+		return 1
+	default:
+		return strings.Compare(a, b)
+	}
+}
+
+// gate reads `@since(...)` and its like.
+func (p *parser) gate() gate {
+	var g gate
+	deprecated := position{}
 	for p.is("@") {
 		p.advance()
-		gate := p.ident()
+		name := p.ident()
+		if p.err == nil && name.name != "since" && name.name != "deprecated" && name.name != "unstable" {
+			p.failAt(name.at, "`@%s` is not supported; expected `@since`, `@deprecated` or `@unstable`", name.name)
+		}
 		p.expect("(")
 		key := p.ident()
+		twice := false
 		switch {
-		case (gate.name == "since" || gate.name == "deprecated") && key.name == "version":
+		case name.name != "unstable" && key.name == "version":
 			if !p.is("=") {
 				p.unexpected("`=`")
 			}
-			p.version()
-		case gate.name == "unstable" && key.name == "feature":
+			version := p.version()
+			if name.name == "deprecated" {
+				twice, deprecated = deprecated.source != nil, name.at
+			} else {
+				twice, g.gatedAt, g.since = g.since != "", name.at, version
+			}
+		case name.name == "unstable" && key.name == "feature":
 			p.expect("=")
-			p.ident()
+			twice, g.gatedAt, g.feature = g.feature != "", name.at, p.ident().name
 		default:
-			p.failAt(gate.at, "expected `@since(version = ...)`, `@deprecated(version = ...)` or `@unstable(feature = ...)`")
+			p.failAt(name.at, "expected `@since(version = ...)`, `@deprecated(version = ...)` or `@unstable(feature = ...)`")
+		}
+		if twice {
+			p.failAt(name.at, "`@%s` stands here twice; remove one", name.name)
 		}
 		p.expect(")")
 	}
+	switch {
+	case g.since != "" && g.feature != "":
+		p.failAt(g.gatedAt, "an item has `@since` or `@unstable`, not both; remove one")
+	case deprecated.source != nil && g.gatedAt.source == nil:
+		p.failAt(deprecated, "`@deprecated` needs `@since` or `@unstable` beside it")
+	}
+	return g
 }
 
-func (p *parser) packages() []*packageTree {
-	var packages []*packageTree
-	var open *packageTree
+func (p *parser) text() *textTree {
+	tree := &textTree{main: &packageTree{at: p.token.at}}
+	if p.is("package") {
+		pkg := p.packageName()
+		if !p.is("{") {
+			p.expect(";")
+			tree.main = pkg
+		} else {
+			tree.nested = append(tree.nested, p.nested(pkg))
+		}
+	}
 	for p.err == nil && p.token.kind != tokenEnd {
-		doc := p.token.doc
-		p.gates()
-		if !p.is("package") {
-			if open == nil {
-				p.failAt(p.token.at, "a WIT text starts with its package: `package namespace:name@1.2.3;`")
-				break
+		if p.is("package") {
+			pkg := p.packageName()
+			if p.is(";") {
+				p.failAt(pkg.at, "a text has one `package` line, at its start; other packages are written `package namespace:name { ... }`")
 			}
-			p.packageItem(open, doc)
+			tree.nested = append(tree.nested, p.nested(pkg))
 			continue
 		}
-		at := p.token.at
-		p.advance()
-		tree := &packageTree{}
-		tree.name.namespace = p.ident().name
-		p.expect(":")
-		tree.name.name = p.ident().name
-		if p.is("@") {
-			tree.name.version = p.version()
-		}
-		if p.is("{") {
-			p.block(func(doc string) { p.packageItem(tree, doc) })
-		} else {
-			if len(packages) > 0 {
-				p.failAt(at, "a text has one `package` line, at its start; other packages are written `package namespace:name { ... }`")
-			}
-			p.expect(";")
-			open = tree
-		}
-		packages = append(packages, tree)
+		doc := p.token.doc
+		p.packageItem(tree.main, doc, p.gate())
 	}
-	return packages
+	return tree
 }
 
-func (p *parser) packageItem(pkg *packageTree, doc string) {
+// packageName reads `package namespace:name@1.2.3`.
+func (p *parser) packageName() *packageTree {
+	tree := &packageTree{at: p.token.at, doc: p.token.doc}
+	p.advance()
+	tree.name.namespace = p.ident().name
+	p.expect(":")
+	tree.name.name = p.ident().name
+	if p.is("@") {
+		tree.name.version = p.version()
+	}
+	return tree
+}
+
+// nested reads a package in braces.
+func (p *parser) nested(pkg *packageTree) *packageTree {
+	p.block(func(doc string, g gate) {
+		if p.is("package") {
+			p.failAt(p.token.at, "expected `interface`, `world` or `use`: a package in braces stands outside of other packages")
+			return
+		}
+		p.packageItem(pkg, doc, g)
+	})
+	return pkg
+}
+
+func (p *parser) packageItem(pkg *packageTree, doc string, g gate) {
 	switch {
 	case p.accept("interface"):
-		pkg.interfaces = append(pkg.interfaces, p.interfaceTree(doc))
+		tree := &interfaceTree{ident: p.ident(), gate: g, doc: doc}
+		p.interfaceBody(tree)
+		pkg.interfaces = append(pkg.interfaces, tree)
 	case p.accept("world"):
-		pkg.worlds = append(pkg.worlds, p.worldTree(doc))
+		tree := &worldTree{ident: p.ident(), gate: g, doc: doc}
+		p.worldBody(tree)
+		pkg.worlds = append(pkg.worlds, tree)
 	case p.accept("use"):
-		alias := aliasTree{target: p.path()}
+		alias := aliasTree{gate: g, target: p.path()}
 		alias.as = alias.target.name
 		if p.accept("as") {
 			alias.as = p.ident()
@@ -356,8 +478,8 @@ func (p *parser) pathAfter(first ident) path {
 	return result
 }
 
-func (p *parser) use() useTree {
-	use := useTree{from: p.path()}
+func (p *parser) use(g gate) useTree {
+	use := useTree{gate: g, from: p.path()}
 	p.expect(".")
 	p.list("{", "}", func() {
 		name := p.ident()
@@ -371,35 +493,43 @@ func (p *parser) use() useTree {
 	return use
 }
 
-func (p *parser) interfaceTree(doc string) *interfaceTree {
-	tree := &interfaceTree{ident: p.ident(), doc: doc}
-	p.block(func(doc string) {
+func (p *parser) interfaceBody(tree *interfaceTree) {
+	p.block(func(doc string, g gate) {
 		switch {
-		case p.accept("use"):
-			tree.uses = append(tree.uses, p.use())
-		case p.accept("resource"):
-			tree.types = append(tree.types, p.resource(tree, doc))
+		case p.bodyItem(&tree.bodyTree, doc, g):
 		case p.token.kind == tokenName:
-			fn := &funcTree{ident: p.ident(), doc: doc}
+			fn := &funcTree{ident: p.ident(), gate: g, doc: doc}
 			p.expect(":")
 			p.function(fn)
 			tree.funcs = append(tree.funcs, fn)
+		case p.token.kind == tokenKeyword:
+			p.ident() // says how a function with that name is written
 		default:
-			if decl := p.typeDecl(doc); decl != nil {
-				tree.types = append(tree.types, decl)
-			} else if p.token.kind == tokenKeyword {
-				p.ident() // says how a function with that name is written
-			} else {
-				p.unexpected("a function, a type, a resource or `use`")
-			}
+			p.unexpected("a function, a type, a resource or `use`")
 		}
 	})
-	return tree
+}
+
+// bodyItem reads what interfaces and worlds declare alike. It reports false when no such thing starts here.
+func (p *parser) bodyItem(body *bodyTree, doc string, g gate) bool {
+	switch {
+	case p.accept("use"):
+		body.uses = append(body.uses, p.use(g))
+	case p.accept("resource"):
+		body.types = append(body.types, p.resource(body, doc, g))
+	default:
+		decl := p.typeDecl(doc, g)
+		if decl == nil {
+			return false
+		}
+		body.types = append(body.types, decl)
+	}
+	return true
 }
 
 // typeDecl reads a declaration of a type that is not a resource. It returns nil when none starts here.
-func (p *parser) typeDecl(doc string) *typeDeclTree {
-	decl := &typeDeclTree{doc: doc}
+func (p *parser) typeDecl(doc string, g gate) *typeDeclTree {
+	decl := &typeDeclTree{doc: doc, gate: g}
 	switch {
 	case p.accept("type"):
 		decl.ident = p.ident()
@@ -442,13 +572,13 @@ func (p *parser) typeDecl(doc string) *typeDeclTree {
 	return decl
 }
 
-func (p *parser) resource(tree *interfaceTree, doc string) *typeDeclTree {
-	decl := &typeDeclTree{doc: doc, resource: true, ident: p.ident()}
+func (p *parser) resource(body *bodyTree, doc string, g gate) *typeDeclTree {
+	decl := &typeDeclTree{doc: doc, gate: g, resource: true, ident: p.ident()}
 	if p.accept(";") {
 		return decl
 	}
-	p.block(func(doc string) {
-		fn := &funcTree{doc: doc, resource: decl.name}
+	p.block(func(doc string, g gate) {
+		fn := &funcTree{doc: doc, gate: g, resource: decl.name}
 		if at := p.token.at; p.accept("constructor") {
 			fn.form, fn.ident = formConstructor, ident{"constructor", at}
 			p.signature(fn)
@@ -460,15 +590,18 @@ func (p *parser) resource(tree *interfaceTree, doc string) *typeDeclTree {
 			}
 			p.function(fn)
 		}
-		tree.funcs = append(tree.funcs, fn)
+		body.funcs = append(body.funcs, fn)
 	})
 	return decl
 }
 
 // function reads `func(...) -> ...;`.
 func (p *parser) function(fn *funcTree) {
-	if p.is("async") {
-		p.failAt(p.token.at, "`async` functions are not supported; return a resource that a caller can poll")
+	switch {
+	case p.is("async"):
+		p.failAt(p.token.at, "`async` functions are not supported, which came after WIT 0.2; return a resource that a caller can poll")
+	case p.token.kind == tokenName && (p.token.text == "get" || p.token.text == "set"):
+		p.failAt(p.token.at, "properties with `get` and `set` are not supported, which are not part of WIT 0.2; write `func`")
 	}
 	p.expect("func")
 	p.signature(fn)
@@ -518,7 +651,7 @@ func (p *parser) typ(depth int) *typeTree {
 		p.expect("<")
 		elem()
 		if p.is(",") {
-			p.failAt(p.token.at, "lists of fixed length are not supported")
+			p.failAt(p.token.at, "lists of fixed length are not supported, which are not part of WIT 0.2; use a list or a tuple")
 		}
 		p.expect(">")
 	case p.accept("option"):
@@ -540,7 +673,7 @@ func (p *parser) typ(depth int) *typeTree {
 	case p.accept("borrow"):
 		tree.kind, tree.name = KindBorrow, p.handle()
 	case p.is("future"), p.is("stream"), p.is("error-context"), p.is("map"):
-		p.failAt(tree.at, "the type `%s` is not supported", p.token.text)
+		p.failAt(tree.at, "the type `%s` is not supported, which is not part of WIT 0.2", p.token.text)
 	default:
 		p.unexpected("a type")
 	}
@@ -573,29 +706,24 @@ func (p *parser) resultTypes(depth int) []*typeTree {
 	return types
 }
 
-func (p *parser) worldTree(doc string) *worldTree {
-	tree := &worldTree{ident: p.ident(), doc: doc}
-	p.block(func(doc string) {
+func (p *parser) worldBody(tree *worldTree) {
+	p.block(func(doc string, g gate) {
 		switch {
-		case p.accept("use"):
-			tree.uses = append(tree.uses, p.use())
+		case p.bodyItem(&tree.bodyTree, doc, g):
 		case p.accept("include"):
-			tree.includes = append(tree.includes, p.include())
+			tree.includes = append(tree.includes, p.include(g))
 		case p.accept("import"):
-			tree.imports = append(tree.imports, p.extern(doc))
+			tree.imports = append(tree.imports, p.extern(doc, g))
 		case p.accept("export"):
-			tree.exports = append(tree.exports, p.extern(doc))
-		case p.is("type"), p.is("record"), p.is("variant"), p.is("enum"), p.is("flags"), p.is("resource"):
-			p.failAt(p.token.at, "types are not supported in a world; declare them in an interface and `use` them")
+			tree.exports = append(tree.exports, p.extern(doc, g))
 		default:
-			p.unexpected("`import`, `export`, `include` or `use`")
+			p.unexpected("`import`, `export`, `include`, `use` or a type")
 		}
 	})
-	return tree
 }
 
-func (p *parser) include() includeTree {
-	tree := includeTree{from: p.path()}
+func (p *parser) include(g gate) includeTree {
+	tree := includeTree{gate: g, from: p.path()}
 	if !p.accept("with") {
 		p.expect(";")
 		return tree
@@ -608,25 +736,30 @@ func (p *parser) include() includeTree {
 	return tree
 }
 
-func (p *parser) extern(doc string) externTree {
+func (p *parser) extern(doc string, g gate) externTree {
+	tree := externTree{gate: g}
 	name := p.ident()
-	var tree externTree
 	if !p.is(":") {
 		tree.iface = path{name: name}
 		p.expect(";")
 		return tree
 	}
-	after := p.lexer
-	switch next := after.next(); {
-	case next.kind == tokenKeyword && (next.text == "func" || next.text == "async"):
+	ahead := p.lexer
+	switch kind, mark := ahead.next(), ahead.next(); {
+	case kind.kind == tokenKeyword && kind.text == "interface":
+		p.advance()
+		p.advance()
+		tree.inline = &interfaceTree{ident: name, doc: doc}
+		p.interfaceBody(tree.inline)
+	case kind.kind == tokenName && mark.text == "/":
+		tree.iface = p.pathAfter(name)
+		p.expect(";")
+	case kind.kind == tokenName && mark.text != "(":
+		p.failAt(name.at, "`%s` would be another name for an interface, which is not part of WIT 0.2 and not supported; write `namespace:package/interface`", name.name)
+	default:
 		p.advance()
 		tree.fn = &funcTree{ident: name, doc: doc}
 		p.function(tree.fn)
-	case next.kind == tokenKeyword && next.text == "interface":
-		p.failAt(next.at, "an interface inside a world is not supported; declare it in the package")
-	default:
-		tree.iface = p.pathAfter(name)
-		p.expect(";")
 	}
 	return tree
 }

@@ -71,6 +71,18 @@ func TestParseAccepts(t *testing.T) {
 		"a name without version":             {"package a:b@1.0.0; interface i {} world w { import a:b/i; }"},
 		"an alias for one text":              {"package a:b; use c:d/i as j; interface k { use j.{t}; }", "package c:d { interface i { type t = u8; } }"},
 		"the name of another text's item":    {"package a:b; use i; interface k { use i.{t}; }", "package a:b; interface i { type t = u8; }"},
+		"a text without package line":        {"interface k { use i.{t}; }", "package a:b@1.0.0; interface i { type t = u8; }", "package c:d {}"},
+		"a comment and a text":               {"// nothing", "package a:b;"},
+		"packages in braces only":            {"package a:b {} package c:d {}", "package e:f;"},
+		"every form of version":              {"package a:b@1.0.1-1a+1a; interface i {} world w { import a:b/i@1.0.1-1a+1a; }", "package a:b@1.0.1--.0.a-b { interface i { use c:d/i@1.0.0-0a.1.{t}; } }", "package c:d@1.0.0-0a.1 { interface i { type t = u8; } }"},
+		"an alias of a world":                {"package a:b; use w as v; world w {} world u { include v; }"},
+		"one alias in two texts":             {"package a:b; use i as k; interface i {}", "package a:b; use j as k; interface j {}"},
+		"an alias with another item's name":  {"package a:b; use i as k; interface i {}", "package a:b; interface k {}"},
+		"gates":                              {"package a:b@1.0.0; @since(version = 1.0.0-rc.1) interface i { @unstable(feature = x) @deprecated(version = 1.0.0) t: func(a: missing); }"},
+		"a gated use of what is not there":   {"package a:b; @unstable(feature = x) use c:d/i; interface j { @unstable(feature = x) use c:d/i.{t}; }"},
+		"a world of its own":                 {"package a:b; world w { resource r { constructor(); } type t = r; import i: interface { f: func(); } export i: interface { type t = u8; } export f: func(a: t) -> r; }"},
+		"one world included twice":           {"package a:b; interface i {} world v { import i; } world w { include v; include v; }"},
+		"one function under two names":       {"package a:b; world v { import f: func(); } world w { include v with { f as g } include v; }"},
 		"Windows line ends, byte order mark": {"\ufeffpackage a:b;\r\n\r\n/// Doc.\r\ninterface i {}\r\n"},
 		"an empty comment":                   {"package a:b; /**/ interface i {}"},
 		"a fallible constructor":             {"package a:b; interface i { resource r { constructor(a: u8) -> result<r, string>; } }"},
@@ -109,7 +121,16 @@ func TestParseRefuses(t *testing.T) {
 		// stricter says that wasm-tools lets the text pass, and why we do not.
 		stricter string
 	}{
-		{name: "no package", text: "interface i {}", line: 1, column: 1, message: "starts with its package"},
+		{name: "package in braces twice", text: "package a:b {}\npackage a:b {}", line: 2, column: 1, message: "a:b is defined twice"},
+		{name: "package in braces and not", text: "package a:b;\npackage a:b {}", line: 2, column: 1, message: "a:b is defined twice"},
+		{name: "package of another text in braces", text: "package c:d;\npackage other:text {}", line: 2, column: 1, message: "other:text is defined twice", stricter: "wasm-tools gets this text only"},
+		{name: "packages that use each other", text: "package a:a; interface i { type t = u8; } interface j { use b:b/i.{t}; } package b:b { interface i { type t = u8; } interface j { use a:a/i.{t}; } }", line: 1, column: 139, message: "a:a uses itself through other packages"},
+		{name: "packages that use each other in worlds", text: "package a:a; world v {} world w { include b:b/v; } package b:b { world v {} world w { import a:a/i; } } package c:c {}", line: 1, column: 98, message: "no interface or world `i`"},
+		{name: "version with a leading zero after the hyphen", text: "package a:b@1.0.0-01;", line: 1, column: 13, message: "found `1.0.0-01`"},
+		{name: "version with an empty part", text: "package a:b@1.0.0-a..b;", line: 1, column: 13, message: "found `1.0.0-a..b`"},
+		{name: "version with two pluses", text: "package a:b@1.0.0+a+b;", line: 1, column: 13, message: "found `1.0.0+a+b`"},
+		{name: "long version", text: "package a:b@1.0.0-" + strings.Repeat("a", 123) + ";", line: 1, column: 13, message: "at most 128", stricter: "names are bounded"},
+		{name: "gate before the package", text: "@since(version = 1.0.0)\npackage a:b@1.0.0;", line: 2, column: 1, message: "expected `interface`"},
 		{name: "second package line", text: "package a:b;\npackage c:d;", line: 2, column: 1, message: "one `package` line"},
 		{name: "package without namespace", text: "package a;", line: 1, column: 10, message: "expected `:`, found `;`"},
 		{name: "nested package in a package", text: "package a:b { package c:d {} }", line: 1, column: 15, message: "expected `interface`"},
@@ -160,7 +181,7 @@ func TestParseRefuses(t *testing.T) {
 		{name: "duplicate parameter", text: in("f: func(a: u8, a: u8);"), line: 2, column: 16, message: "already taken"},
 		{name: "parameter named self", text: in("resource r { m: func(self: u8); }"), line: 2, column: 22, message: "already taken"},
 		{name: "method and static of one name", text: in("resource r { m: func(); m: static func(); }"), line: 2, column: 25, message: "already taken"},
-		{name: "two constructors", text: in("resource r { constructor(); constructor(); }"), line: 2, column: 29, message: "already taken"},
+		{name: "two constructors", text: in("resource r { constructor(); constructor(); }"), line: 2, column: 29, message: "has a constructor already"},
 		{name: "method with its resource's name", text: in("resource r { r: func(); }"), line: 2, column: 14, message: "method of its own name", stricter: "a component cannot export both"},
 
 		{name: "record that contains itself", text: in("record r { a: option<r> }"), line: 2, column: 22, message: "`r` contains itself"},
@@ -192,10 +213,29 @@ func TestParseRefuses(t *testing.T) {
 		{name: "map", text: in("f: func() -> map<string, u8>;"), line: 2, column: 14, message: "`map` is not supported"},
 		{name: "async", text: in("f: async func();"), line: 2, column: 4, message: "`async` functions are not supported", stricter: "not in WIT 0.2"},
 		{name: "list of fixed length", text: in("f: func() -> list<u8, 4>;"), line: 2, column: 21, message: "fixed length", stricter: "not in WIT 0.2"},
-		{name: "unknown gate", text: in("@nonsense(version = 1.0.0) f: func();"), line: 2, column: 2, message: "expected `@since"},
+		{name: "since a later version", text: "package a:b@1.0.0;\n@since(version = 1.0.1) interface i {}", line: 2, column: 2, message: "there since 1.0.1"},
+		{name: "since a release, in a pre-release", text: "package a:b@1.0.0-rc.9;\n@since(version = 1.0.0-rc.10) interface i {}", line: 2, column: 2, message: "there since 1.0.0-rc.10"},
+		{name: "since a version, in a package without", text: in("@since(version = 1.0.0) f: func();"), line: 2, column: 2, message: "needs a package with a version"},
+		{name: "since and unstable", text: in("@since(version = 1.0.0) @unstable(feature = x) f: func();"), line: 2, column: 26, message: "not both"},
+		{name: "gate twice", text: in("@unstable(feature = x) @unstable(feature = y) f: func();"), line: 2, column: 25, message: "stands here twice"},
+		{name: "deprecated alone", text: in("@deprecated(version = 1.0.0) f: func();"), line: 2, column: 2, message: "needs `@since` or `@unstable`"},
+		{name: "gate on a field", text: in("record r { @unstable(feature = x) a: u8 }"), line: 2, column: 12, message: "expected a name, found `@`"},
+		{name: "type that is not there", text: in("@unstable(feature = x) type t = u8; type u = list<t>;"), line: 2, column: 51, message: "`t` is `@unstable(feature = x)`", stricter: "wasm-tools has all features"},
+		{name: "used type that is not there", text: in("use k.{t}; } interface k { @unstable(feature = x) type t = u8;"), line: 2, column: 8, message: "`t` is `@unstable(feature = x)`", stricter: "wasm-tools has all features"},
+		{name: "import that is not there", text: "package a:b; @unstable(feature = x) interface i {} world w { import i; }", line: 1, column: 69, message: "`i` is `@unstable(feature = x)`", stricter: "wasm-tools has all features"},
+		{name: "method of what is not there", text: in("@unstable(feature = x) resource r { m: func(); }"), line: 2, column: 37, message: "the function is always there", stricter: "wasm-tools has all features"},
+		{name: "name of what is not there", text: in("@unstable(feature = x) f: func(); f: func();"), line: 2, column: 35, message: "already taken"},
+		{name: "unknown gate", text: in("@nonsense(version = 1.0.0) f: func();"), line: 2, column: 2, message: "`@nonsense` is not supported"},
 
-		{name: "type in a world", text: "package a:b; world w { type t = u8; }", line: 1, column: 24, message: "not supported in a world", stricter: "nothing here needs it"},
-		{name: "interface in a world", text: "package a:b; world w { import i: interface {} }", line: 1, column: 34, message: "inside a world is not supported", stricter: "nothing here needs it"},
+		{name: "two interfaces of a world with one name", text: "package a:b; world w { import i: interface {} import I: interface {} }", line: 1, column: 54, message: "already taken", stricter: "a component cannot import both"},
+		{name: "function and interface with one name", text: "package a:b; world w { export i: interface {} export i: func(); }", line: 1, column: 54, message: "already taken"},
+		{name: "type and import with one name", text: "package a:b; world w { import t: func(); enum t { a } }", line: 1, column: 31, message: "already taken"},
+		{name: "import that has a used name", text: "package a:b; interface i { type t = u8; } world w { import t: func(); use i.{t}; }", line: 1, column: 60, message: "already taken"},
+		{name: "interface of a world used in it", text: "package a:b; world w { import i: interface { type t = u8; } import j: interface { use i.{t}; } }", line: 1, column: 87, message: "no interface or world `i`"},
+		{name: "type of a world in its interface", text: "package a:b; world w { type t = u8; import j: interface { f: func(a: t); } }", line: 1, column: 70, message: "no type or resource `t`"},
+		{name: "borrow that a world's function returns", text: "package a:b; world w { resource r; import f: func() -> borrow<r>; }", line: 1, column: 56, message: "cannot contain a borrow"},
+		{name: "interface under another name", text: "package a:b; interface i {} world w { import j: i; }", line: 1, column: 46, message: "another name for an interface"},
+		{name: "property", text: in("p: get() -> u8;"), line: 2, column: 4, message: "`get` and `set` are not supported"},
 		{name: "unresolved import", text: "package a:b; world w { import i; }", line: 1, column: 31, message: "no interface or world `i`"},
 		{name: "import of another version", text: "package a:b@1.0.0; interface i {} world w { import a:b/i@2.0.0; }", line: 1, column: 56, message: "only a:b/i@1.0.0"},
 		{name: "import of a world", text: "package a:b; world w { import v; } world v {}", line: 1, column: 31, message: "is a world"},
@@ -203,6 +243,12 @@ func TestParseRefuses(t *testing.T) {
 		{name: "function imported twice", text: "package a:b; world w { import f: func(); import f: func(); }", line: 1, column: 49, message: "already taken"},
 		{name: "include of an interface", text: "package a:b; interface i {} world w { include i; }", line: 1, column: 47, message: "is an interface"},
 		{name: "included function that is there", text: "package a:b; world v { import f: func(); } world w { import f: func(); include v; }", line: 1, column: 80, message: "already taken"},
+		{name: "included type that is there", text: "package a:b; world v { type t = u8; } world w { type t = u8; include v; }", line: 1, column: 70, message: "already taken"},
+		{name: "included name that was used there", text: "package a:b; interface i { type t = u8; } world v { use i.{t}; } world w { import t: func(); include v; }", line: 1, column: 102, message: "already taken"},
+		{name: "included function that differs in hyphens", text: "package a:b; world v { import a-b: func(); } world w { import ab: func(); include v; }", line: 1, column: 83, message: "already taken", stricter: "a component cannot import both"},
+		{name: "include that renames to what is there", text: "package a:b; world v { import f: func(); } world w { import g: func(); include v with { f as g } }", line: 1, column: 80, message: "already taken"},
+		{name: "include that renames twice", text: "package a:b; world v { import f: func(); } world w { include v with { f as g, f as h } }", line: 1, column: 79, message: "before `as` twice", stricter: "it has no meaning"},
+		{name: "include that renames something, and nothing", text: "package a:b; world v { resource r; } world w { include v with { r as s, g as h } }", line: 1, column: 73, message: "no function `g`"},
 		{name: "include that renames nothing", text: "package a:b; world v { import f: func(); } world w { include v with { g as h } }", line: 1, column: 71, message: "no function `g`"},
 		{
 			name: "export that is needed as an import",
@@ -210,10 +256,18 @@ func TestParseRefuses(t *testing.T) {
 				"\nworld w { export i; export k; }",
 			line: 2, column: 7, message: "exports `i`, and an interface that needs it",
 		},
+		{name: "alias of what is not there", text: "package a:b;\nuse i as j;", line: 2, column: 5, message: "no interface or world `i`"},
+		{name: "alias of a world", text: "package a:b;\nuse c:d/w as j; package c:d { world w {} }", line: 2, column: 9, message: "`w` is a world"},
+		{name: "alias with the name of an interface", text: "package a:b; use i as j; interface i {}\ninterface j {}", line: 2, column: 11, message: "`j` is already taken, by a `use`"},
+		{name: "alias with the name of a world", text: "package a:b; use i as j; interface i {}\nworld j {}", line: 2, column: 7, message: "`j` is already taken, by a `use`"},
 		{name: "one alias twice", text: "package a:b; use i as x; use j as x; interface i {} interface j {}", line: 1, column: 35, message: "already taken"},
 		{name: "alias of a missing interface", text: "package a:b; use c:d/i; interface j { use i.{t}; }", line: 1, column: 22, message: "no package c:d"},
 		{name: "too many interfaces", text: "package a:b;" + strings.Join(interfaces(1001), ""), line: 1, column: 17023, message: "more than 1000 interfaces", stricter: "texts are bounded"},
 		{name: "too many functions in a world", text: "package a:b; world w {\n" + strings.Join(imports(1001), "\n") + "}", line: 1001 + 1, column: 8, message: "at most 1000 functions", stricter: "texts are bounded"},
+		{name: "too many interfaces in worlds", text: "package a:b; world w {\n" + strings.Join(each(1000, "import %s: interface {}"), "\n") + "}", line: 1001, column: 8, message: "more than 1000 interfaces", stricter: "texts are bounded"},
+		{name: "too many types in a world", text: "package a:b; world v { " + strings.Join(each(500, "type %s = u8;"), "") + "} world w {\n" + strings.Join(each(501, "import i%s: func();"), "\n") + " include v; }", line: 502, column: 31, message: "at most 1000 functions", stricter: "texts are bounded"},
+		{name: "too many includes", text: " package a:b; world waaaa { " + strings.Join(imports(500), "") + " }" + strings.Join(each(201, "world x%s { include waaaa; }"), ""), line: 1, column: 16053, message: "include more than 100000 imports", stricter: "texts are bounded"},
+		{name: "too many copies", text: " package a:b; world v { import i: interface { enum e { " + strings.Join(wordList(1000), ", ") + " } } } world w {" + strings.Join(each(100, "include v with { i as x%s }\n"), "") + " }", line: 100, column: 9, message: "copies more than 100000", stricter: "texts are bounded"},
 		{name: "too big an interface", text: in("flags f { " + strings.Join(wordList(32), ", ") + "} record r { " + strings.Join(wordList(250), ": f, ") + ": f }" + strings.Join(funcs(13), "")), line: 1, column: 23, message: "more than 100000", stricter: "texts are bounded"},
 		{name: "text too long", text: strings.Repeat(" ", 1<<20+1), line: 1, column: 1, message: "at most 1048576", stricter: "texts are bounded"},
 	} {
@@ -240,6 +294,16 @@ func TestParseRefuses(t *testing.T) {
 // What a text of at most 1 MiB costs must stay small, whatever it says.
 func TestBombsAreCheap(t *testing.T) {
 	words := wordList(17_000)
+	var renames, includes strings.Builder
+	renames.WriteString("package a:b; world v { import i: interface { record r { " + strings.Join(words[:4000], ": u8, ") + ": u8 } f: func(a: r); } }")
+	for i := range 900 {
+		fmt.Fprintf(&renames, "world x%s { include v with { i as %[1]s } }", words[i])
+	}
+	includes.WriteString("package a:b; " + strings.Join(interfaces(500), "") + "world v { ")
+	for _, word := range words[:500] {
+		includes.WriteString("import " + word + "; ")
+	}
+	includes.WriteString("} world w { " + strings.Repeat("include v; ", 80_000) + "}")
 	var reversed, doubling, manyTypes, worlds, uses strings.Builder
 	for i, word := range words[1:] {
 		fmt.Fprintf(&reversed, "type %s = %s;", words[i], word)
@@ -263,6 +327,11 @@ func TestBombsAreCheap(t *testing.T) {
 		uses.WriteString("type t = u8; }")
 	}
 	for name, text := range map[string]string{
+		"renamed copies":       renames.String(),
+		"one world included":   includes.String(),
+		"gates":                in(strings.Repeat("@deprecated(version = 1.0.0-a.b.c) @since(version = 1.0.0-a.b.d) ", 15_000)),
+		"gated functions":      in(strings.Join(each(17_000, "@unstable(feature = x) %s: func();"), "")),
+		"packages in braces":   strings.Join(each(17_000, "package a:%s {use b:b/i;}"), ""),
 		"aliases in reverse":   in(reversed.String()),
 		"doubling variants":    in("type " + words[0] + " = u8;" + doubling.String()),
 		"a big type in all":    in("record big { " + strings.Join(words[:500], ": u8, ") + ": u8 }" + manyTypes.String()),

@@ -13,14 +13,18 @@ type Resolve struct {
 	worlds     []*World
 }
 
-// Parse reads WIT texts, each of one package or several, in any order; a package may be spread over texts. Every
-// name that a text uses must be declared in one of them. The error is a [*SyntaxError].
+// Parse reads WIT texts, each of one package or several, in any order; a package may be spread over texts, of which one at
+// least has its `package` line. A text without that line belongs to the one package that the other texts name so. Every name
+// that a text uses must be declared in one of them. The error is a [*SyntaxError].
 //
-// Refused are texts that are not valid WIT 0.2, `future`, `stream`, `map`, `error-context`, `async` functions, lists of
-// fixed length, named results, types and interfaces declared inside a world, and texts beyond generous limits (1 MiB,
-// types nested 100 deep, 1,000 interfaces and worlds). Gates such as `@since` are read and ignored.
+// Items behind `@unstable` are left out, as if they were not there. Items behind `@since` are part of the result; a version above
+// that of the package is an error.
+//
+// Refused are texts that are not valid WIT 0.2; what later drafts of WIT add: `future`, `stream`, `error-context`, `async`
+// functions, `map`, lists of fixed length, properties with `get` and `set`, interfaces imported under another name; and texts
+// beyond generous limits (1 MiB, types nested 100 deep, 1,000 interfaces and worlds).
 func Parse(texts ...string) (*Resolve, error) {
-	return resolve(texts, nil)
+	return resolve([]group{looseGroup(texts)}, nil, nil)
 }
 
 // Interface finds an interface by its whole name, e.g. "stile:capability/kv@0.1.0"; nil if there is none.
@@ -33,6 +37,16 @@ func (r *Resolve) Interface(name string) *Interface {
 	return nil
 }
 
+// WIT prints all interfaces, each as a text of its own, as [Interface.WIT] does. It turns a folder into texts for
+// [ParseCapability]. Worlds are left out.
+func (r *Resolve) WIT() []string {
+	texts := make([]string, len(r.interfaces))
+	for n, i := range r.interfaces {
+		texts[n] = i.WIT()
+	}
+	return texts
+}
+
 // World finds a world by its whole name, e.g. "stile:extension/extension@0.1.0"; nil if there is none.
 func (r *Resolve) World(name string) *World {
 	for _, w := range r.worlds {
@@ -43,7 +57,7 @@ func (r *Resolve) World(name string) *World {
 	return nil
 }
 
-// Interfaces lists all interfaces, each after those it uses.
+// Interfaces lists all interfaces of packages, each after those it uses. Those that a world declares are in that world only.
 func (r *Resolve) Interfaces() []*Interface { return slices.Clone(r.interfaces) }
 
 // Worlds lists all worlds, each after those it includes. Their imports contain, before an interface, those that it uses.
@@ -63,20 +77,51 @@ func (n packageName) member(name string) string {
 	return text
 }
 
+// group is a set of texts that belong together.
+type group struct {
+	sources []*source
+	// loose says that the texts may be of several packages, and share packages with other groups.
+	loose bool
+}
+
+func looseGroup(texts []string) group {
+	g := group{loose: true}
+	for i, text := range texts {
+		g.sources = append(g.sources, &source{index: i, text: text})
+	}
+	return g
+}
+
 type resolver struct {
 	packages map[packageName]*packageScope
 	costs    map[*Type]cost
+	// features are those whose items are there although they are `@unstable`.
+	features []string
 	// shape may add functions to an interface once its own are there.
 	shape func(*resolver, *interfaceScope) error
 	items int
-	out   *Resolve
+	// includedItems counts what worlds include, and copied what is copied for that.
+	includedItems, copied int
+	out                   *Resolve
 }
 
 // packageScope holds the interfaces and worlds of one package, by name.
 type packageScope struct {
 	name  packageName
 	items map[string]packageItem
-	taken names
+	// taken are the names of items, in lower case.
+	taken map[string]bool
+	// group is that of the package's texts. It is nil for a package in braces.
+	group      *group
+	documented bool
+	// uses are the other packages that items refer to, and where.
+	uses     []packageUse
+	progress progress
+}
+
+type packageUse struct {
+	pkg *packageScope
+	at  position
 }
 
 // packageItem is an interface or a world.
@@ -104,7 +149,11 @@ type interfaceScope struct {
 	text     *textScope
 	out      *Interface
 	progress progress
-	uses     []*interfaceScope
+	// excluded is the feature without which the interface is not there.
+	excluded string
+	// inline says that a world declares the interface.
+	inline bool
+	uses   []*interfaceScope
 	typeScope
 	parts int
 }
@@ -114,6 +163,7 @@ type worldScope struct {
 	text     *textScope
 	out      *World
 	progress progress
+	excluded string
 	imports  externs
 	exports  externs
 }
@@ -131,17 +181,21 @@ type entity struct {
 	progress progress
 	typ      *Type
 	resource *Resource
+	// excluded is the feature without which the entity is not there.
+	excluded string
 }
 
-// names are the names taken in one scope. WIT compares them without case.
+// names are the names taken in one scope, in the form that folded gives.
 type names map[string]bool
 
+// folded is what the component model compares of a name: neither case nor hyphens.
+func folded(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "") }
+
 func (n names) add(id ident) error {
-	folded := strings.ToLower(id.name)
-	if n[folded] {
-		return id.at.errorf("the name `%s` is already taken", id.name)
+	if n[folded(id.name)] {
+		return id.at.errorf("the name `%s` is already taken; case and hyphens make no difference", id.name)
 	}
-	n[folded] = true
+	n[folded(id.name)] = true
 	return nil
 }
 
@@ -167,39 +221,68 @@ func (c *cost) check(at position) error {
 	return nil
 }
 
-func resolve(texts []string, shape func(*resolver, *interfaceScope) error) (*Resolve, error) {
+func resolve(groups []group, features []string, shape func(*resolver, *interfaceScope) error) (*Resolve, error) {
 	r := &resolver{
 		packages: map[packageName]*packageScope{},
 		costs:    map[*Type]cost{},
+		features: features,
 		shape:    shape,
 		out:      &Resolve{},
 	}
-	var interfaces []*interfaceScope
-	var worlds []*worldScope
-	for i, text := range texts {
-		packages, err := parseText(&source{i, text})
+	var packages []*packageTree
+	scopes := map[*packageTree]*packageScope{}
+	for i := range groups {
+		g := &groups[i]
+		trees, err := r.parse(g)
 		if err != nil {
 			return nil, err
 		}
-		for _, tree := range packages {
-			text, err := r.open(tree)
-			if err != nil {
+		for _, text := range trees {
+			if scopes[text.main], err = r.openMain(g, text.main); err != nil {
 				return nil, err
 			}
-			for _, t := range tree.interfaces {
-				scope := &interfaceScope{tree: t, text: text, out: &Interface{Name: tree.name.member(t.name), Doc: t.doc}}
-				interfaces = append(interfaces, scope)
-				if err := r.declare(text.pkg, t.ident, packageItem{iface: scope}); err != nil {
+			packages = append(packages, text.main)
+			for _, tree := range text.nested {
+				if scopes[tree], err = r.openNested(tree); err != nil {
 					return nil, err
 				}
+				packages = append(packages, tree)
 			}
-			for _, t := range tree.worlds {
-				scope := &worldScope{tree: t, text: text, out: &World{Name: tree.name.member(t.name), Doc: t.doc}}
-				worlds = append(worlds, scope)
-				if err := r.declare(text.pkg, t.ident, packageItem{world: scope}); err != nil {
-					return nil, err
-				}
+		}
+	}
+	var texts []*textScope
+	var interfaces []*interfaceScope
+	var worlds []*worldScope
+	for _, tree := range packages {
+		text, err := newTextScope(scopes[tree], tree)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+		for _, t := range tree.interfaces {
+			scope := &interfaceScope{tree: t, text: text, out: &Interface{Name: tree.name.member(t.name), Doc: t.doc}}
+			if scope.excluded, err = r.excludes(text.pkg, t.gate); err != nil {
+				return nil, err
 			}
+			interfaces = append(interfaces, scope)
+			if err := r.declare(text.pkg, t.ident, packageItem{iface: scope}); err != nil {
+				return nil, err
+			}
+		}
+		for _, t := range tree.worlds {
+			scope := &worldScope{tree: t, text: text, out: &World{Name: tree.name.member(t.name), Doc: t.doc}}
+			if scope.excluded, err = r.excludes(text.pkg, t.gate); err != nil {
+				return nil, err
+			}
+			worlds = append(worlds, scope)
+			if err := r.declare(text.pkg, t.ident, packageItem{world: scope}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for i, tree := range packages {
+		if err := r.checkAliases(texts[i], tree); err != nil {
+			return nil, err
 		}
 	}
 	for _, i := range interfaces {
@@ -212,16 +295,84 @@ func resolve(texts []string, shape func(*resolver, *interfaceScope) error) (*Res
 			return nil, err
 		}
 	}
+	for _, tree := range packages {
+		if err := scopes[tree].checkCycles(tree.at); err != nil {
+			return nil, err
+		}
+	}
 	return r.out, nil
 }
 
-// open makes the scope of one package in one text.
-func (r *resolver) open(tree *packageTree) (*textScope, error) {
-	pkg := r.packages[tree.name]
-	if pkg == nil {
-		pkg = &packageScope{name: tree.name, items: map[string]packageItem{}, taken: names{}}
-		r.packages[tree.name] = pkg
+// parse reads the texts of a group. It gives a text without `package` line the name that the other texts have.
+func (r *resolver) parse(g *group) ([]*textTree, error) {
+	var trees []*textTree
+	var home *packageTree
+	ambiguous := false
+	for _, source := range g.sources {
+		tree, err := parseText(source)
+		if err != nil {
+			return nil, err
+		}
+		trees = append(trees, tree)
+		switch main := tree.main; {
+		case main.name == (packageName{}), r.shape != nil && main.name.isOurs():
+		case home == nil:
+			home = main
+		case home.name != main.name && !g.loose:
+			return nil, main.at.errorf("the package is %v here and %v in another file of the folder; move one of them into a folder below `deps`", main.name, home.name)
+		case home.name != main.name:
+			ambiguous = true
+		}
 	}
+	for _, tree := range trees {
+		if tree.main.name != (packageName{}) {
+			continue
+		}
+		alone := len(tree.main.interfaces)+len(tree.main.worlds)+len(tree.main.aliases) == 0 && len(tree.nested) > 0
+		switch {
+		case home != nil && !ambiguous:
+			tree.main.name = home.name
+		case alone && g.loose:
+		case ambiguous:
+			return nil, tree.main.at.errorf("the text has no `package` line, and the other texts have those of several packages; begin it with `package namespace:name@1.2.3;`")
+		default:
+			return nil, tree.main.at.errorf("there is no `package` line in this package; a WIT text starts with its package: `package namespace:name@1.2.3;`")
+		}
+	}
+	return trees, nil
+}
+
+// openMain finds or makes the scope of the package that a text is of.
+func (r *resolver) openMain(g *group, tree *packageTree) (*packageScope, error) {
+	if tree.name == (packageName{}) {
+		return &packageScope{taken: map[string]bool{}}, nil // nothing is in it
+	}
+	pkg := r.packages[tree.name]
+	switch {
+	case pkg == nil:
+		pkg = &packageScope{name: tree.name, items: map[string]packageItem{}, taken: map[string]bool{}, group: g}
+		r.packages[tree.name] = pkg
+	case pkg.group != g:
+		return nil, tree.at.errorf("the package %v is defined twice; keep it in one place", tree.name)
+	case pkg.documented && tree.doc != "":
+		return nil, tree.at.errorf("the `package` line of %v has a doc comment in two texts; keep one", tree.name)
+	}
+	pkg.documented = pkg.documented || tree.doc != ""
+	return pkg, nil
+}
+
+// openNested makes the scope of a package in braces.
+func (r *resolver) openNested(tree *packageTree) (*packageScope, error) {
+	if r.packages[tree.name] != nil {
+		return nil, tree.at.errorf("the package %v is defined twice; keep it in one place", tree.name)
+	}
+	pkg := &packageScope{name: tree.name, items: map[string]packageItem{}, taken: map[string]bool{}}
+	r.packages[tree.name] = pkg
+	return pkg, nil
+}
+
+// newTextScope takes in the aliases of a text, which must differ from the names of its items.
+func newTextScope(pkg *packageScope, tree *packageTree) (*textScope, error) {
 	text := &textScope{pkg: pkg, aliases: map[string]path{}}
 	taken := names{}
 	for _, a := range tree.aliases {
@@ -230,17 +381,95 @@ func (r *resolver) open(tree *packageTree) (*textScope, error) {
 		}
 		text.aliases[a.as.name] = a.target
 	}
+	for _, i := range tree.interfaces {
+		if _, clash := text.aliases[i.name]; clash {
+			return nil, i.at.errorf("the name `%s` is already taken, by a `use` of this text", i.name)
+		}
+	}
+	for _, w := range tree.worlds {
+		if _, clash := text.aliases[w.name]; clash {
+			return nil, w.at.errorf("the name `%s` is already taken, by a `use` of this text", w.name)
+		}
+	}
 	return text, nil
 }
 
+// checkAliases finds what the aliases of a text stand for, also when nothing uses them.
+func (r *resolver) checkAliases(text *textScope, tree *packageTree) error {
+	for _, a := range tree.aliases {
+		feature, err := r.excludes(text.pkg, a.gate)
+		if err != nil {
+			return err
+		}
+		if feature != "" {
+			continue
+		}
+		item, err := r.find(text, a.target)
+		if err != nil {
+			return err
+		}
+		if item.iface == nil && a.target.pkg != (packageName{}) {
+			return a.target.name.at.errorf("`%s` is a world, not an interface", a.target.name.name)
+		}
+	}
+	return nil
+}
+
+// excludes returns the feature without which an item of pkg is not there; empty for an item that is.
+func (r *resolver) excludes(pkg *packageScope, g gate) (string, error) {
+	switch {
+	case g.since != "" && pkg.name.version == "":
+		return "", g.gatedAt.errorf("`@since` needs a package with a version: `package %v@1.2.3;`", pkg.name)
+	case g.since != "" && compareVersions(g.since, pkg.name.version) > 0:
+		return "", g.gatedAt.errorf("the item is there since %s, and the package %v is older; raise the version of the package", g.since, pkg.name)
+	case g.feature != "" && !slices.Contains(r.features, g.feature):
+		return g.feature, nil
+	}
+	return "", nil
+}
+
+// excludedError is the error of a reference to what is not there.
+func excludedError(id ident, feature string) error {
+	return id.at.errorf("`%s` is `@unstable(feature = %s)`, which is not enabled; put the same gate before what refers to it", id.name, feature)
+}
+
+// checkCycles refuses packages that use each other.
+func (pkg *packageScope) checkCycles(at position) error {
+	switch pkg.progress {
+	case done:
+		return nil
+	case working:
+		return at.errorf("the package %v uses itself through other packages", pkg.name)
+	case untouched:
+	}
+	pkg.progress = working
+	for _, use := range pkg.uses {
+		if err := use.pkg.checkCycles(use.at); err != nil {
+			return err
+		}
+	}
+	pkg.progress = done
+	return nil
+}
+
 func (r *resolver) declare(pkg *packageScope, id ident, item packageItem) error {
+	if err := r.count(id); err != nil {
+		return err
+	}
+	lower := strings.ToLower(id.name)
+	if pkg.taken[lower] {
+		return id.at.errorf("the name `%s` is already taken", id.name)
+	}
+	pkg.taken[lower] = true
+	pkg.items[id.name] = item
+	return nil
+}
+
+// count bounds how many interfaces and worlds there are.
+func (r *resolver) count(id ident) error {
 	if r.items++; r.items > maxItems {
 		return id.at.errorf("the texts declare more than %d interfaces and worlds", maxItems)
 	}
-	if err := pkg.taken.add(id); err != nil {
-		return err
-	}
-	pkg.items[id.name] = item
 	return nil
 }
 
@@ -264,6 +493,18 @@ func (r *resolver) find(text *textScope, p path) (packageItem, error) {
 	item, ok := pkg.items[p.name.name]
 	if !ok {
 		return item, p.name.at.errorf("there is no interface or world `%s` in the package %v", p.name.name, pkg.name)
+	}
+	if pkg != text.pkg && !slices.ContainsFunc(text.pkg.uses, func(u packageUse) bool { return u.pkg == pkg }) {
+		text.pkg.uses = append(text.pkg.uses, packageUse{pkg, p.name.at})
+	}
+	feature := ""
+	if item.iface != nil {
+		feature = item.iface.excluded
+	} else {
+		feature = item.world.excluded
+	}
+	if feature != "" {
+		return item, excludedError(p.name, feature)
 	}
 	return item, nil
 }
@@ -305,39 +546,16 @@ func (r *resolver) resolveInterface(i *interfaceScope, at position) error {
 	}
 	i.progress = working
 	i.typeScope = typeScope{iface: i.out, entities: map[string]*entity{}, taken: names{}}
-	for _, use := range i.tree.uses {
-		if err := r.use(i.text, &i.typeScope, &i.uses, use); err != nil {
-			return err
-		}
+	if i.excluded != "" {
+		return i.checkExcluded()
 	}
-	for _, decl := range i.tree.types {
-		e := &entity{decl: decl}
-		if decl.resource {
-			e.progress = done
-			e.resource = &Resource{Name: decl.name, Interface: i.out, Doc: decl.doc}
-			i.out.Resources = append(i.out.Resources, e.resource)
-		}
-		if err := i.declare(decl.ident, e); err != nil {
-			return err
-		}
+	declared, err := r.body(i.text, &i.typeScope, &i.tree.bodyTree, &i.uses)
+	if err != nil {
+		return err
 	}
-	for _, decl := range i.tree.types {
-		e := i.entities[decl.name]
-		if err := r.resolveEntity(&i.typeScope, e); err != nil {
-			return err
-		}
-		if decl.kind != 0 {
-			i.out.Types = append(i.out.Types, e.typ)
-			i.parts += r.costs[e.typ].parts
-		}
-	}
-	members := map[string]names{}
-	for _, tree := range i.tree.funcs {
-		if err := r.interfaceFunc(i, tree, members); err != nil {
-			return err
-		}
-	}
-	if r.shape != nil {
+	i.parts = declared.parts
+	i.out.Types, i.out.Resources, i.out.Funcs = declared.types, declared.resources, declared.funcs
+	if r.shape != nil && !i.inline {
 		if err := r.shape(r, i); err != nil {
 			return err
 		}
@@ -346,12 +564,105 @@ func (r *resolver) resolveInterface(i *interfaceScope, at position) error {
 		return i.tree.at.errorf("the interface `%s` has more than %d fields, cases and types, with named types written out", i.tree.name, maxInterfaceParts)
 	}
 	i.progress = done
-	r.out.interfaces = append(r.out.interfaces, i.out)
+	if !i.inline {
+		r.out.interfaces = append(r.out.interfaces, i.out)
+	}
 	return nil
+}
+
+// checkExcluded refuses types that stay when their interface goes.
+func (i *interfaceScope) checkExcluded() error {
+	i.progress = done
+	for _, decl := range i.tree.types {
+		if decl.feature == "" {
+			return decl.at.errorf("the type `%s` is always there and its interface only with the feature `%s`; put `@unstable(feature = %[2]s)` before the type too", decl.name, i.excluded)
+		}
+	}
+	return nil
+}
+
+// declarations are what a body declares.
+type declarations struct {
+	types     []*Type
+	resources []*Resource
+	funcs     []*Func
+	parts     int
+}
+
+// body resolves what an interface or a world declares, in the scope of it, and adds the interfaces that it uses to deps.
+func (r *resolver) body(text *textScope, scope *typeScope, tree *bodyTree, deps *[]*interfaceScope) (*declarations, error) {
+	d := &declarations{}
+	for _, use := range tree.uses {
+		if err := r.use(text, scope, deps, use); err != nil {
+			return nil, err
+		}
+	}
+	for _, decl := range tree.types {
+		e := &entity{decl: decl}
+		var err error
+		if e.excluded, err = r.excludes(text.pkg, decl.gate); err != nil {
+			return nil, err
+		}
+		if decl.resource {
+			e.progress = done
+			e.resource = &Resource{Name: decl.name, Interface: scope.iface, Doc: decl.doc}
+			if e.excluded == "" {
+				d.resources = append(d.resources, e.resource)
+			}
+		}
+		if err := scope.declare(decl.ident, e); err != nil {
+			return nil, err
+		}
+	}
+	for _, decl := range tree.types {
+		e := scope.entities[decl.name]
+		if e.excluded != "" {
+			continue
+		}
+		if err := r.resolveEntity(scope, e); err != nil {
+			return nil, err
+		}
+		if decl.kind != 0 {
+			d.types = append(d.types, e.typ)
+			d.parts += r.costs[e.typ].parts
+		}
+	}
+	members := map[string]names{}
+	for _, tree := range tree.funcs {
+		if err := scope.reserve(tree, members); err != nil {
+			return nil, err
+		}
+		feature, err := r.excludes(text.pkg, tree.gate)
+		if err != nil {
+			return nil, err
+		}
+		if feature != "" {
+			continue
+		}
+		f, parts, err := r.function(scope, tree)
+		if err != nil {
+			return nil, err
+		}
+		d.parts += parts
+		d.funcs = append(d.funcs, f)
+	}
+	return d, nil
 }
 
 // use brings names of another interface into scope, and adds that interface to deps.
 func (r *resolver) use(text *textScope, scope *typeScope, deps *[]*interfaceScope, use useTree) error {
+	feature, err := r.excludes(text.pkg, use.gate)
+	if err != nil {
+		return err
+	}
+	if feature != "" {
+		for _, n := range use.names {
+			if err := scope.declare(n.as, &entity{progress: done, excluded: feature}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	from, err := r.findInterface(text, use.from)
 	if err != nil {
 		return err
@@ -361,8 +672,11 @@ func (r *resolver) use(text *textScope, scope *typeScope, deps *[]*interfaceScop
 	}
 	for _, n := range use.names {
 		e := from.entities[n.name.name]
-		if e == nil {
+		switch {
+		case e == nil:
 			return n.name.at.errorf("there is no type or resource `%s` in the interface %s", n.name.name, from.out.Name)
+		case e.excluded != "":
+			return excludedError(n.name, e.excluded)
 		}
 		if err := scope.declare(n.as, e); err != nil {
 			return err
@@ -385,8 +699,14 @@ func (s *typeScope) declare(id ident, e *entity) error {
 // findEntity looks up a type or resource.
 func (r *resolver) findEntity(scope *typeScope, id ident) (*entity, error) {
 	e := scope.entities[id.name]
-	if e == nil {
+	switch {
+	case e == nil && (id.name == "float32" || id.name == "float64"):
+		return nil, id.at.errorf("there is no type or resource `%s` here; it is now called `f%s`", id.name, strings.TrimPrefix(id.name, "float"))
+	case e == nil:
 		return nil, id.at.errorf("there is no type or resource `%s` here", id.name)
+	}
+	if e.excluded != "" {
+		return nil, excludedError(id, e.excluded)
 	}
 	if e.progress == working {
 		return nil, id.at.errorf("the type `%s` contains itself", id.name)
@@ -496,35 +816,27 @@ func (t *Type) setElem(i int, inner *Type) {
 	}
 }
 
-// interfaceFunc adds a function to an interface. Members are the names taken in each resource.
-func (r *resolver) interfaceFunc(i *interfaceScope, tree *funcTree, members map[string]names) error {
+// reserve takes the name of a function in s. Members are the names taken in each resource.
+func (s *typeScope) reserve(tree *funcTree, members map[string]names) error {
 	if tree.form == formFree {
-		if err := i.taken.add(tree.ident); err != nil {
-			return err
-		}
-	} else {
-		taken := members[tree.resource]
-		if taken == nil {
-			taken = names{}
-			members[tree.resource] = taken
-		}
-		key := tree.ident
-		if tree.form == formConstructor {
-			key.name = "[constructor]" // a method may be called %constructor
-		} else if strings.EqualFold(key.name, tree.resource) {
-			return key.at.errorf("the resource `%s` cannot have a method of its own name", tree.resource)
-		}
-		if err := taken.add(key); err != nil {
-			return err
-		}
+		return s.taken.add(tree.ident)
 	}
-	f, parts, err := r.function(&i.typeScope, tree)
-	if err != nil {
-		return err
+	taken := members[tree.resource]
+	if taken == nil {
+		taken = names{}
+		members[tree.resource] = taken
 	}
-	i.parts += parts
-	i.out.Funcs = append(i.out.Funcs, f)
-	return nil
+	switch constructor := "[constructor]"; { // a method may be called %constructor
+	case tree.form != formConstructor && folded(tree.name) == folded(tree.resource):
+		return tree.at.errorf("the resource `%s` cannot have a method of its own name", tree.resource)
+	case tree.form != formConstructor:
+		return taken.add(tree.ident)
+	case taken[constructor]:
+		return tree.at.errorf("the resource `%s` has a constructor already", tree.resource)
+	default:
+		taken[constructor] = true
+		return nil
+	}
 }
 
 // function makes a function, and says how many parts its types have.
@@ -533,7 +845,11 @@ func (r *resolver) function(scope *typeScope, tree *funcTree) (*Func, int, error
 	taken := names{}
 	total := cost{parts: 1}
 	if tree.form != formFree {
-		f.Resource = scope.entities[tree.resource].resource
+		e := scope.entities[tree.resource]
+		if e.excluded != "" {
+			return nil, 0, tree.at.errorf("the function is always there and its resource `%s` only with the feature `%s`; put `@unstable(feature = %[2]s)` before the function too", tree.resource, e.excluded)
+		}
+		f.Resource = e.resource
 	}
 	switch tree.form {
 	case formFree:

@@ -7,7 +7,10 @@ type externs struct {
 	interfaces []*interfaceScope
 	has        map[*interfaceScope]bool
 	funcs      []*Func
-	taken      names
+	// taken are the names in the world, which functions, types and the interfaces that a world declares share.
+	taken names
+	// aliases are names in the world for types that it does not declare itself. A world that includes this one has them too.
+	aliases []string
 }
 
 // add reports whether i is new.
@@ -20,12 +23,17 @@ func (e *externs) add(i *interfaceScope) bool {
 	return true
 }
 
-func (e *externs) addFunc(f *Func, at position) error {
-	if err := e.taken.add(ident{f.Name, at}); err != nil {
-		return err
+// take takes a name.
+func (e *externs) take(name string, at position) error {
+	if len(e.taken) == maxItems {
+		return at.errorf("a world has at most %d functions, types and interfaces of its own", maxItems)
 	}
-	if len(e.funcs) == maxItems {
-		return at.errorf("a world has at most %d functions", maxItems)
+	return e.taken.add(ident{name, at})
+}
+
+func (e *externs) addFunc(f *Func, at position) error {
+	if err := e.take(f.Name, at); err != nil {
+		return err
 	}
 	e.funcs = append(e.funcs, f)
 	return nil
@@ -60,20 +68,30 @@ func (r *resolver) resolveWorld(w *worldScope, at position) error {
 	case untouched:
 	}
 	w.progress = working
+	if w.excluded != "" {
+		w.progress = done
+		return nil
+	}
 	scope := &typeScope{entities: map[string]*entity{}, taken: names{}}
 	var used []*interfaceScope
-	for _, use := range w.tree.uses {
-		if err := r.use(w.text, scope, &used, use); err != nil {
-			return err
-		}
+	declared, err := r.body(w.text, scope, &w.tree.bodyTree, &used)
+	if err != nil {
+		return err
 	}
+	w.out.Types, w.out.Resources = declared.types, declared.resources
 	w.imports = externs{has: map[*interfaceScope]bool{}, taken: scope.taken}
 	w.exports = externs{has: map[*interfaceScope]bool{}, taken: names{}}
+	w.imports.aliases = w.aliases(scope)
 	if err := r.externs(w, scope, &w.imports, w.tree.imports); err != nil {
 		return err
 	}
 	if err := r.externs(w, scope, &w.exports, w.tree.exports); err != nil {
 		return err
+	}
+	for _, f := range declared.funcs {
+		if err := w.imports.addFunc(f, w.tree.at); err != nil {
+			return err
+		}
 	}
 	for _, include := range w.tree.includes {
 		if err := r.include(w, include); err != nil {
@@ -83,16 +101,49 @@ func (r *resolver) resolveWorld(w *worldScope, at position) error {
 	if err := w.complete(used); err != nil {
 		return err
 	}
-	w.out.ImportFuncs, w.out.ExportFuncs = w.imports.funcs, w.exports.funcs
+	// Functions of resources stand after the others.
+	free := func(f *Func) bool { return f.Resource == nil }
+	method := func(f *Func) bool { return f.Resource != nil }
+	w.out.ImportFuncs = slices.Concat(slices.DeleteFunc(slices.Clone(w.imports.funcs), method), slices.DeleteFunc(slices.Clone(w.imports.funcs), free))
+	w.out.ExportFuncs = w.exports.funcs
 	w.out.Imports, w.out.Exports = w.imports.resolved(), w.exports.resolved()
 	w.progress = done
 	r.out.worlds = append(r.out.worlds, w.out)
 	return nil
 }
 
+// aliases are the names in a world's own scope that mean types which are declared elsewhere.
+func (w *worldScope) aliases(scope *typeScope) []string {
+	var aliases []string
+	add := func(id ident) {
+		if scope.entities[id.name].excluded == "" {
+			aliases = append(aliases, id.name)
+		}
+	}
+	for _, use := range w.tree.uses {
+		for _, n := range use.names {
+			add(n.as)
+		}
+	}
+	for _, decl := range w.tree.types {
+		if decl.alias != nil {
+			add(decl.ident)
+		}
+	}
+	return aliases
+}
+
 func (r *resolver) externs(w *worldScope, scope *typeScope, to *externs, trees []externTree) error {
 	for _, tree := range trees {
-		if tree.fn != nil {
+		feature, err := r.excludes(w.text.pkg, tree.gate)
+		if err != nil {
+			return err
+		}
+		if feature != "" {
+			continue
+		}
+		switch {
+		case tree.fn != nil:
 			f, _, err := r.function(scope, tree.fn)
 			if err != nil {
 				return err
@@ -100,61 +151,132 @@ func (r *resolver) externs(w *worldScope, scope *typeScope, to *externs, trees [
 			if err := to.addFunc(f, tree.fn.at); err != nil {
 				return err
 			}
-			continue
-		}
-		i, err := r.findInterface(w.text, tree.iface)
-		if err != nil {
-			return err
-		}
-		if !to.add(i) {
-			return tree.iface.name.at.errorf("the interface `%s` is named twice", tree.iface.name.name)
+		case tree.inline != nil:
+			if err := r.inline(w, to, tree.inline); err != nil {
+				return err
+			}
+		default:
+			i, err := r.findInterface(w.text, tree.iface)
+			if err != nil {
+				return err
+			}
+			if !to.add(i) {
+				return tree.iface.name.at.errorf("the interface `%s` is named twice", tree.iface.name.name)
+			}
 		}
 	}
 	return nil
 }
 
-// include copies what another world imports and exports, with functions renamed.
+// inline resolves an interface that a world declares.
+func (r *resolver) inline(w *worldScope, to *externs, tree *interfaceTree) error {
+	if err := r.count(tree.ident); err != nil {
+		return err
+	}
+	if err := to.take(tree.name, tree.at); err != nil {
+		return err
+	}
+	i := &interfaceScope{tree: tree, text: w.text, inline: true, out: &Interface{Name: tree.name, Doc: tree.doc}}
+	if err := r.resolveInterface(i, tree.at); err != nil {
+		return err
+	}
+	to.add(i)
+	return nil
+}
+
+// include copies what another world imports and exports, with names of its own changed.
 func (r *resolver) include(w *worldScope, tree includeTree) error {
+	feature, err := r.excludes(w.text.pkg, tree.gate)
+	if err != nil || feature != "" {
+		return err
+	}
 	item, err := r.find(w.text, tree.from)
 	if err != nil {
 		return err
 	}
 	at := tree.from.name.at
-	if item.world == nil {
+	from := item.world
+	if from == nil {
 		return at.errorf("`%s` is an interface, not a world", tree.from.name.name)
 	}
-	if err := r.resolveWorld(item.world, at); err != nil {
+	if err := r.resolveWorld(from, at); err != nil {
 		return err
 	}
-	renames := map[string]string{}
-	taken := names{}
+	r.includedItems += len(from.imports.taken) + len(from.imports.interfaces) + len(from.exports.taken) + len(from.exports.interfaces)
+	if r.includedItems > maxIncluded {
+		return at.errorf("the worlds include more than %d imports and exports in all", maxIncluded)
+	}
+	c := newCopier(nil, nil)
+	taken := map[string]bool{}
 	for _, n := range tree.names {
-		if err := taken.add(n.name); err != nil {
+		if taken[n.name.name] {
+			return n.name.at.errorf("the name `%s` is already taken: it stands before `as` twice", n.name.name)
+		}
+		taken[n.name.name] = true
+		if !from.rename(c, n.name.name, n.as.name) {
+			return n.name.at.errorf("the world %s has no function `%s`, and no type or interface of its own with that name", from.out.Name, n.name.name)
+		}
+	}
+	for _, name := range from.imports.aliases {
+		name = c.name(name)
+		if err := w.imports.take(name, at); err != nil {
 			return err
 		}
-		named := func(f *Func) bool { return f.Name == n.name.name }
-		if !slices.ContainsFunc(item.world.imports.funcs, named) && !slices.ContainsFunc(item.world.exports.funcs, named) {
-			return n.name.at.errorf("the world %s has no function `%s`", item.world.out.Name, n.name.name)
-		}
-		renames[n.name.name] = n.as.name
+		w.imports.aliases = append(w.imports.aliases, name)
 	}
-	if err := w.imports.include(&item.world.imports, renames, at); err != nil {
+	for _, res := range from.out.Resources {
+		res = c.resource(res)
+		if err := w.imports.take(res.Name, at); err != nil {
+			return err
+		}
+		w.out.Resources = append(w.out.Resources, res)
+	}
+	for _, t := range from.out.Types {
+		t = c.typ(t)
+		if err := w.imports.take(t.Name, at); err != nil {
+			return err
+		}
+		w.out.Types = append(w.out.Types, t)
+	}
+	if err := w.imports.include(&from.imports, c, at); err != nil {
 		return err
 	}
-	return w.exports.include(&item.world.exports, renames, at)
+	if err := w.exports.include(&from.exports, c, at); err != nil {
+		return err
+	}
+	if r.copied += c.copied; r.copied > maxIncluded {
+		return at.errorf("`include ... with` copies more than %d types and functions in all", maxIncluded)
+	}
+	return nil
 }
 
-func (e *externs) include(from *externs, renames map[string]string, at position) error {
+// rename has c give a function, a type or an interface of the world's own another name. It reports whether there is one.
+func (w *worldScope) rename(c *copier, name, as string) bool {
+	c.names[name] = as
+	declared := slices.ContainsFunc(w.out.Types, func(t *Type) bool { return t.Name == name }) ||
+		slices.ContainsFunc(w.out.Resources, func(r *Resource) bool { return r.Name == name })
+	c.deep = c.deep || declared
+	return declared || slices.Contains(w.imports.aliases, name) || w.imports.named(name) || w.exports.named(name)
+}
+
+// named reports whether there is a function, or an interface of the world's own, of that name.
+func (e *externs) named(name string) bool {
+	return slices.ContainsFunc(e.funcs, func(f *Func) bool { return f.Name == name }) ||
+		slices.ContainsFunc(e.interfaces, func(i *interfaceScope) bool { return i.inline && i.out.Name == name })
+}
+
+func (e *externs) include(from *externs, c *copier, at position) error {
 	for _, i := range from.interfaces {
+		if i.inline {
+			i = c.inline(i)
+			if err := e.take(i.out.Name, at); err != nil {
+				return err
+			}
+		}
 		e.add(i)
 	}
 	for _, f := range from.funcs {
-		if name, ok := renames[f.Name]; ok {
-			renamed := *f
-			renamed.Name = name
-			f = &renamed
-		}
-		if err := e.addFunc(f, at); err != nil {
+		if err := e.addFunc(c.function(f), at); err != nil {
 			return err
 		}
 	}

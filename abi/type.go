@@ -38,7 +38,7 @@ type Type struct {
 	Kind Kind
 	// Name is the kebab-case name the type was declared with, empty for an anonymous one such as list<u8>.
 	Name string
-	// Interface declares a named type; nil for an anonymous one.
+	// Interface declares a named type; nil for an anonymous one, and for one that a world declares.
 	Interface *Interface
 	Doc       string
 
@@ -66,7 +66,8 @@ type Case struct {
 
 // Resource is a WIT resource type.
 type Resource struct {
-	Name      string
+	Name string
+	// Interface declares the resource; nil when a world does.
 	Interface *Interface
 	Doc       string
 }
@@ -87,7 +88,7 @@ type Func struct {
 
 // Interface is a WIT interface. All slices are in the order of the WIT text.
 type Interface struct {
-	// Name is the whole name: "stile:capability/http@0.1.0".
+	// Name is the whole name: "stile:capability/http@0.1.0". An interface that a world declares has the name alone: "http".
 	Name      string
 	Doc       string
 	Types     []*Type
@@ -102,7 +103,10 @@ type World struct {
 	Doc     string
 	Imports []*Interface
 	Exports []*Interface
-	// ImportFuncs and ExportFuncs are the world's own functions, outside any interface.
+	// Types and Resources are those that the world declares itself, outside any interface.
+	Types     []*Type
+	Resources []*Resource
+	// ImportFuncs and ExportFuncs are the world's own functions, outside any interface. Those of its resources are imports.
 	ImportFuncs []*Func
 	ExportFuncs []*Func
 }

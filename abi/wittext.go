@@ -126,13 +126,13 @@ func (p *printer) doc(level int, text string) {
 // uses writes the `use` lines, in the order in which the interface refers to other interfaces.
 func (p *printer) uses() {
 	for _, t := range p.home.Types {
-		p.taken[strings.ToLower(t.Name)] = true
+		p.taken[folded(t.Name)] = true
 	}
 	for _, r := range p.home.Resources {
-		p.taken[strings.ToLower(r.Name)] = true
+		p.taken[folded(r.Name)] = true
 	}
 	for _, f := range p.home.Funcs {
-		p.taken[strings.ToLower(f.Name)] = true
+		p.taken[folded(f.Name)] = true
 	}
 	var from []*Interface
 	lines := map[*Interface][]string{}
@@ -197,13 +197,13 @@ func (t *Type) refer(visit func(entity any, name string, i *Interface), inside b
 func (p *printer) localName(name string, i *Interface) string {
 	_, iface := splitName(i.Name)
 	local := name
-	if p.taken[strings.ToLower(local)] {
+	if p.taken[folded(local)] {
 		local = iface + "-" + name
 	}
-	for n := 0; p.taken[strings.ToLower(local)] || len(local) > maxName; n++ {
+	for n := 0; p.taken[folded(local)] || len(local) > maxName; n++ {
 		local = "used-" + letters(n)
 	}
-	p.taken[strings.ToLower(local)] = true
+	p.taken[folded(local)] = true
 	return local
 }
 

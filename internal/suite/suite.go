@@ -27,6 +27,8 @@ const maxUnpacked = 64 << 20
 var crates = map[string]struct{ version, digest string }{
 	"idna":       {"1.1.0", "3b0875f23caa03898994f6ddc501886a45c7d3d62d04d2d90788d47be1b1e4de"},
 	"url":        {"2.5.8", "ff67a8a4397373c3ef660812acab3268222035010ab8680ec4215f38ba3d0eed"},
+	"wasi":       {"0.13.3+wasi-0.2.2", "26816d2e1a4a36a2940b96c5296ce403917633dff8f3440e9b236ed6f6bacad2"},
+	"wasip2":     {"2.0.1+wasi-0.2.12", "89aafd4b69fb41a64cfd5d7f214cde92ab422ec4d9bcd55fcc816d3f5f49bbf3"},
 	"wit-parser": {"0.263.0", "874d6ce9db4261cb66980ab14f3da066b24292497b6f46f988c0d1b9b27913f3"},
 }
 
