@@ -156,7 +156,7 @@ func newDefinitionSet(definitions []abi.Definition) (set *definitionSet, err err
 		return nil, &DefinitionError{"", fmt.Sprintf("%d tools, more than %d", len(definitions), maxTools)}
 	}
 	set = &definitionSet{definitions: slices.Clone(definitions), schemas: map[string]*schema{}, promises: map[string]*schema{}}
-	compiler := compiler{schemas: map[string]*schema{}, patterns: map[string]*pattern{}}
+	compiler := compiler{loader: noLoader{}, schemas: map[string]*schema{}, patterns: map[string]*pattern{}}
 	for i, d := range set.definitions {
 		name := abi.PrintableCut(d.Name, 64)
 		refuse := func(reason string) error { return &DefinitionError{name, reason} }

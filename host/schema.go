@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
@@ -54,6 +55,8 @@ type node struct {
 
 // compiler compiles the schemas of one component.
 type compiler struct {
+	// loader gets the documents that a $ref out of the schema names.
+	loader                           jsonschema.URLLoader
 	bytes, patternText, instructions int
 	// By text:
 	schemas  map[string]*schema
@@ -89,7 +92,8 @@ func (c *compiler) compile(text string) (*schema, error) {
 	}
 	library := jsonschema.NewCompiler()
 	library.DefaultDraft(jsonschema.Draft2020)
-	library.UseLoader(noLoader{})
+	library.UseLoader(c.loader)
+	library.AssertFormat()
 	library.UseRegexpEngine(c.pattern)
 	if err := library.AddResource(schemaLocation, document); err != nil {
 		return nil, schemaError(err)
@@ -167,9 +171,7 @@ func (s *schema) measure() error {
 		if sub.DynamicRef != nil || sub.RecursiveRef != nil {
 			return errors.New("$dynamicRef and $recursiveRef are not supported; use $ref")
 		}
-		if sub.Format != nil && sub.Format.Name == "regex" {
-			sub.Format = nil // it would have an input's patterns parsed
-		}
+		sub.Format = boundFormat(sub.Format)
 		s.nodes[sub] = newNode(sub)
 		rest = append(append(rest, s.nodes[sub].inPlace...), below(sub)...)
 	}
@@ -285,6 +287,9 @@ func (m *meter) visit(s *jsonschema.Schema, v any, depth int) bool {
 	switch v := v.(type) {
 	case string:
 		m.left -= len(v)/16 + m.match(s.Pattern, v)
+		if s.Format != nil {
+			m.left -= min(len(v), maxFormatted) / 2
+		}
 	case json.Number:
 		m.left -= 16 + len(v)
 	case []any:
@@ -400,6 +405,9 @@ func problems(list []abi.Problem, e *jsonschema.ValidationError) []abi.Problem {
 	}
 	if len(e.Causes) == 0 {
 		text := e.ErrorKind.LocalizedString(message.NewPrinter(language.English))
+		if format, ok := e.ErrorKind.(*kind.Format); ok {
+			text = fmt.Sprintf("%s does not have the format %q: %v", jsonText(format.Got), format.Want, format.Err)
+		}
 		path := slices.Clone(e.InstanceLocation)
 		slices.Reverse(path)
 		return append(list, abi.Problem{Path: pointer(path), Message: abi.PrintableCut(text, kib)})

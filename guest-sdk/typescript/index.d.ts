@@ -61,7 +61,11 @@ export interface Annotations {
 /** JSON Schema 2020-12 for an object, or a schema object that can say it (zod 4, valibot, ArkType, ...). */
 export type InputSchema = JsonSchema | StandardSchema;
 
-/** JSON Schema 2020-12, written by hand or made with zod's `z.toJSONSchema`. */
+/**
+ * JSON Schema 2020-12, written by hand or made with zod's `z.toJSONSchema`. The host asserts `format`, whatever `$schema` says: date, date-time, duration,
+ * email, hostname, ipv4, ipv6, iri, iri-reference, json-pointer, relative-json-pointer, time, uri, uri-reference, uri-template and uuid. Other
+ * formats are notes to readers.
+ */
 export interface JsonSchema {
   readonly type?: string | readonly string[];
   readonly [keyword: string]: unknown;

@@ -4,10 +4,12 @@ package suite
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"golang.org/x/mod/sumdb/dirhash"
 )
 
 // maxUnpacked is the most bytes that a crate may unpack to.
@@ -30,6 +34,53 @@ var crates = map[string]struct{ version, digest string }{
 	"wasi":       {"0.13.3+wasi-0.2.2", "26816d2e1a4a36a2940b96c5296ce403917633dff8f3440e9b236ed6f6bacad2"},
 	"wasip2":     {"2.0.1+wasi-0.2.12", "89aafd4b69fb41a64cfd5d7f214cde92ab422ec4d9bcd55fcc816d3f5f49bbf3"},
 	"wit-parser": {"0.263.0", "874d6ce9db4261cb66980ab14f3da066b24292497b6f46f988c0d1b9b27913f3"},
+}
+
+// modules pins each Go module: its version, and the digest that a go.sum has of it.
+var modules = map[string]struct{ version, digest string }{
+	// It carries JSON-Schema-Test-Suite whole.
+	"github.com/kaptinlin/jsonschema": {"v0.6.0", "h1:laLO0DGyRwk767bnJ0iH76bnl0+Be6EMfXA9O3cPF5A="},
+}
+
+// Module returns the files of a pinned Go module. The first use on a machine downloads it with go; later ones read go's cache. A module
+// that cannot be fetched, or has another digest, fails the test.
+func Module(t testing.TB, path string) fs.FS {
+	t.Helper()
+	pin, ok := modules[path]
+	if !ok {
+		t.Fatalf("module %s has no pinned version: add it to internal/suite", path)
+	}
+	name := path + "@" + pin.version
+	out, err := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", name).Output()
+	if err != nil {
+		t.Fatalf("fetch module %s with go: %v\n%s", name, err, out)
+	}
+	var downloaded struct{ Zip string }
+	if err := json.Unmarshal(out, &downloaded); err != nil {
+		t.Fatalf("fetch module %s with go: %v", name, err)
+	}
+	files, err := openModule(downloaded.Zip, pin.digest)
+	if err != nil {
+		t.Fatalf("module %s: %v", name, err)
+	}
+	t.Cleanup(func() { _ = files.Close() })
+	sub, err := fs.Sub(files, name)
+	if err != nil {
+		t.Fatalf("module %s: %v", name, err)
+	}
+	return sub
+}
+
+// openModule opens the zip file of a module.
+func openModule(file, digest string) (*zip.ReadCloser, error) {
+	sum, err := dirhash.HashZip(file, dirhash.Hash1)
+	if err != nil {
+		return nil, err
+	}
+	if sum != digest {
+		return nil, fmt.Errorf("%s has the digest %s, want %s", file, sum, digest)
+	}
+	return zip.OpenReader(file)
 }
 
 // Crate returns the files of a pinned crate. The first use on a machine downloads it with cargo; later ones read cargo's cache. A crate
