@@ -18,7 +18,7 @@ func Componentize(world *abi.World, core []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("componentize: %w", err)
 	}
-	pruned := &abi.World{Name: world.Name, Exports: world.Exports}
+	pruned := &abi.World{Name: world.Name, Exports: world.Exports, ExportFuncs: world.ExportFuncs}
 	for _, i := range world.Imports {
 		wanted := *i
 		wanted.Funcs = nil
