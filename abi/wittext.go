@@ -29,12 +29,15 @@ func (t *Type) String() string {
 
 // WIT prints the interface as WIT text, with its package and in one form for one meaning: aliases are written out, and
 // types of other interfaces come through one `use` for each. [Parse] reads it back as the same interface when it also
-// gets the texts of those other interfaces.
+// gets the texts of those other interfaces. An interface that a world declares has no package, so its text begins with itself.
 func (i *Interface) WIT() string {
 	var b strings.Builder
 	p := &printer{b: &b, home: i, foreign: map[any]string{}, taken: names{}}
-	pkg, name := splitName(i.Name)
-	fmt.Fprintf(&b, "package %s;\n\n", escapePath(pkg))
+	name := i.Name
+	if pkg, local := splitName(i.Name); local != "" {
+		fmt.Fprintf(&b, "package %s;\n\n", escapePath(pkg))
+		name = local
+	}
 	p.doc(0, i.Doc)
 	fmt.Fprintf(&b, "interface %s {\n", escape(name))
 	p.uses()

@@ -2,8 +2,10 @@ package abi_test
 
 import (
 	"errors"
+	"maps"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,6 +139,38 @@ func checkParsesBack(t interface {
 	}
 }
 
+// checkOwn prints an interface that a world declares, and wants the same one when the print is parsed in a package of its own.
+func checkOwn(t *testing.T, r *abi.Resolve, i *abi.Interface) {
+	text := i.WIT()
+	if strings.Contains(i.Name, ":") || len(text) > 1<<20 {
+		return
+	}
+	again, err := abi.ParseFolder(asFolder(append([]string{"package fuzz:own-package;" + text}, byPackage(r)...)))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	got := again.Interface("fuzz:own-package/" + i.Name)
+	if after := got.WIT(); strings.TrimPrefix(after, "package fuzz:own-package;\n\n") != text {
+		t.Fatalf("printed\n%s\nand then\n%s", text, after)
+	}
+}
+
+// byPackage prints the interfaces, with those of each package in one text.
+func byPackage(r *abi.Resolve) []string {
+	packages := map[string]string{}
+	for _, i := range r.Interfaces() {
+		line, rest, _ := strings.Cut(i.WIT(), "\n")
+		packages[line] += rest
+	}
+	var texts []string
+	for _, line := range slices.Sorted(maps.Keys(packages)) {
+		if text := line + packages[line]; len(text) <= 1<<20 {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/wit/*.wit")
 	if err != nil {
@@ -148,6 +182,9 @@ func FuzzParse(f *testing.F) {
 	f.Add(in("type t = " + nested(100) + ";"))
 	f.Add(in("@since(version = 1.0.0) use c:d/i@1.0.0-a.{b as c}; f: func(a: own<r>) -> result<_, list<u8>>; resource r { constructor(); s: static func(); }"))
 	f.Add("package a:b { world w { include v with { a as b } import c: func(); export d; } } /// \n/** /* */ */")
+	f.Add(worldText)
+	f.Add("package a:b@1.0.1-1a+1a; use i as j; world w { include v with { r as s, i as k } } world v { resource r { m: func(); } import i: interface { use j.{t}; } enum e { a } import f: func() -> e; } interface i { @unstable(feature = x) @deprecated(version = 1.0.0) type u = u8; @since(version = 1.0.0) type t = u8; }")
+	f.Add("interface i { use c:d/i.{t}; } package c:d { interface i { type t = u8; } } package e:f { world w { import g: interface { f: func(); } export g: interface {} } }")
 	contract := contract(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, parse := range []func() (*abi.Resolve, error){
@@ -165,6 +202,14 @@ func FuzzParse(f *testing.F) {
 				i.Handle()
 				for _, f := range i.Funcs {
 					f.Core(true)
+				}
+			}
+			for _, w := range r.Worlds() {
+				for _, f := range slices.Concat(w.ImportFuncs, w.ExportFuncs) {
+					f.Core(true)
+				}
+				for _, i := range slices.Concat(w.Imports, w.Exports) {
+					checkOwn(t, r, i)
 				}
 			}
 			checkParsesBack(t, r)

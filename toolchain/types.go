@@ -14,6 +14,12 @@ import (
 // AcmeCrmContacts for acme:crm/contacts. They describe the objects that the prelude makes of the interface's resources,
 // whose methods return promises. Types of other interfaces are referred to by their own namespaces.
 func Declarations(i *abi.Interface) string {
+	text, _ := declare(i)
+	return text
+}
+
+// declare writes the declarations of an interface, and lists the other interfaces whose types they mention.
+func declare(i *abi.Interface) (text string, mentioned []*abi.Interface) {
 	d := declarations{of: i}
 	d.doc("", i.Doc)
 	d.line("", "export namespace %s {", namespace(i))
@@ -24,7 +30,7 @@ func Declarations(i *abi.Interface) string {
 		d.resource(r)
 	}
 	d.line("", "}")
-	return d.text.String()
+	return d.text.String(), d.mentioned
 }
 
 // bindingTypes names, in the module "stile", what the prelude makes of a binding of its own interfaces.
@@ -41,7 +47,7 @@ var bindingTypes = map[string]string{
 
 // EnvTypes returns a TypeScript declaration file that gives `env` its type: one field for each binding, by name, with
 // the interface that it is of. extra are the interfaces of an embedder that the bindings name; a binding of an interface
-// that is neither one of those nor known has the type unknown. A version after "@" in the name of an interface is not compared.
+// that is neither one of those nor known has the type unknown. Other interfaces whose types extra mentions are declared too. A version after "@" in the name of an interface is not compared.
 func EnvTypes(bindings map[string]string, extra []*abi.Interface) string {
 	handles := maps.Clone(bindingTypes)
 	for _, i := range extra {
@@ -60,9 +66,16 @@ func EnvTypes(bindings map[string]string, extra []*abi.Interface) string {
 		fmt.Fprintf(&b, "    readonly %s: %s;\n", fieldName(name), handle)
 	}
 	b.WriteString("  }\n")
-	for _, i := range extra {
+	declared := map[*abi.Interface]bool{}
+	for queue := slices.Clone(extra); len(queue) > 0; queue = queue[1:] {
+		if declared[queue[0]] {
+			continue
+		}
+		declared[queue[0]] = true
+		text, mentioned := declare(queue[0])
+		queue = append(queue, mentioned...)
 		b.WriteByte('\n')
-		for line := range strings.Lines(Declarations(i)) {
+		for line := range strings.Lines(text) {
 			b.WriteString("  " + strings.TrimPrefix(line, "export "))
 		}
 	}
@@ -85,8 +98,9 @@ func bound(i *abi.Interface) *abi.Resource {
 
 // declarations writes the namespace of one interface.
 type declarations struct {
-	of   *abi.Interface
-	text strings.Builder
+	of        *abi.Interface
+	text      strings.Builder
+	mentioned []*abi.Interface
 }
 
 func (d *declarations) line(indent, format string, args ...any) {
@@ -247,6 +261,7 @@ func (d *declarations) qualified(i *abi.Interface, name string) string {
 	case strings.HasPrefix(i.Name, builtIn) && !strings.HasPrefix(d.of.Name, builtIn):
 		return "wit." + namespace(i) + "." + typeName(name)
 	default:
+		d.mentioned = append(d.mentioned, i)
 		return namespace(i) + "." + typeName(name)
 	}
 }

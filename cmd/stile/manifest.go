@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
@@ -27,7 +28,7 @@ func readManifest(file string) (*extension.Manifest, error) {
 
 // witFlag names an embedder's own interfaces.
 type witFlag struct {
-	WIT []string `name:"wit" sep:"none" placeholder:"FILE" help:"WIT package with interfaces of the program that embeds the host. Can be repeated."`
+	WIT []string `name:"wit" sep:"none" placeholder:"PATH" help:"WIT package with interfaces of the program that embeds the host: a file, or a folder with the packages it needs below deps. Can be repeated."`
 }
 
 // openSession opens a host that knows the interfaces.
@@ -41,13 +42,15 @@ func (w witFlag) openSession(ctx context.Context, s *streams) (*session, error) 
 
 // read returns the texts, which are valid. What is wrong with one is said here, where its file is known.
 func (w witFlag) read() ([]string, error) {
-	var texts []string
+	var texts, files []string
 	for _, file := range w.WIT {
-		text, err := readFile(file, maxText)
+		read, err := readWIT(file)
 		if err != nil {
 			return nil, err
 		}
-		texts = append(texts, string(text))
+		for _, text := range read {
+			texts, files = append(texts, text), append(files, file)
+		}
 	}
 	if texts == nil {
 		return nil, nil
@@ -57,9 +60,22 @@ func (w witFlag) read() ([]string, error) {
 	var wrong *abi.SyntaxError
 	switch {
 	case errors.As(err, &wrong) && wrong.Line > 0 && wrong.Text >= len(ours):
-		return nil, usagef("--wit %s: line %d, column %d: %s", w.WIT[wrong.Text-len(ours)], wrong.Line, wrong.Column, wrong.Message)
+		return nil, usagef("--wit %s: line %d, column %d: %s", files[wrong.Text-len(ours)], wrong.Line, wrong.Column, wrong.Message)
 	case err != nil:
 		return nil, usagef("--wit: %w", err)
 	}
 	return texts, nil
+}
+
+// readWIT reads a file, or the interfaces of a folder.
+func readWIT(file string) ([]string, error) {
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		known, err := abi.ParseFolder(os.DirFS(file))
+		if err != nil {
+			return nil, usagef("--wit %s: %w", file, err)
+		}
+		return known.WIT(), nil
+	}
+	text, err := readFile(file, maxText)
+	return []string{string(text)}, err
 }
