@@ -3,39 +3,35 @@ package abi
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
-// Printable returns s in a form that is safe on a terminal and hides nothing from a reader. Line feed, tab and printable
-// text stay as they are, and CR LF becomes LF. Every other control character, every invisible or direction-changing
-// format character, line and paragraph separators and bytes that are not UTF-8 are spelled as Go escapes: \x1b, \u202e,
-// \U000e0041. The two joiners that emoji and several scripts need (U+200C, U+200D) stay.
+// Printable returns s in a form that is safe on a terminal and hides nothing from a reader. Line feed, tab and text that is seen stay as
+// they are, and CR LF becomes LF. What [NextHidden] finds is spelled as Go escapes: \x1b, \u202e, \U000e0041.
 //
 // The result is valid UTF-8, at most four times as long as s, and unchanged by a second Printable.
 func Printable(s string) string {
-	if utf8.ValidString(s) && strings.IndexFunc(s, hidden) < 0 {
+	at, size := NextHidden(s, 0)
+	if at < 0 {
 		return s
 	}
 	var b strings.Builder
 	b.Grow(len(s))
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case r == '\r' && strings.HasPrefix(s[i+1:], "\n"):
-		case !hidden(r):
-			b.WriteString(s[i : i+size])
-		case r < utf8.RuneSelf:
-			fmt.Fprintf(&b, `\x%02x`, r)
+	from := 0
+	for ; at >= 0; at, size = NextHidden(s, from) {
+		b.WriteString(s[from:at])
+		from = at + size
+		switch r, _ := utf8.DecodeRuneInString(s[at:]); {
+		case r == '\r' && strings.HasPrefix(s[from:], "\n"):
+		case size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[at])
 		case r <= 0xffff:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			fmt.Fprintf(&b, `\U%08x`, r)
 		}
-		i += size
 	}
+	b.WriteString(s[from:])
 	return b.String()
 }
 
@@ -64,13 +60,4 @@ func Cut(s string, max int) string {
 		}
 	}
 	return s[:max]
-}
-
-// hidden reports whether a terminal or a reader could be misled by r.
-func hidden(r rune) bool {
-	if r < utf8.RuneSelf {
-		return r < ' ' && r != '\n' && r != '\t' || r == 0x7f
-	}
-	const nonJoiner, joiner = 0x200c, 0x200d
-	return r != nonJoiner && r != joiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }

@@ -276,8 +276,8 @@ func pathProblem(path string) string {
 		return "is not UTF-8"
 	case !strings.HasPrefix(path, "/"):
 		return "does not start with /"
-	case strings.IndexFunc(path, unseen) >= 0:
-		return "holds a control character"
+	case unseen(path) >= 0:
+		return "holds a character that is not seen"
 	case path == "/":
 		return ""
 	}

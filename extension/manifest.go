@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension/internal/jsonform"
 )
 
@@ -164,15 +164,21 @@ func (r *reader) prose(n *jsonform.Node, what, example string, limit int) string
 	case len(s) > limit:
 		r.Fail(n, fmt.Sprintf("at most %d bytes", limit), "the %s has %d bytes", what, len(s))
 	default:
-		if i := strings.IndexFunc(s, unseen); i >= 0 {
-			r.Fail(n, "printable text", "the %s holds the character %+q", what, []rune(s[i:])[0])
+		if at := unseen(s); at >= 0 {
+			r.Fail(n, "printable text", "the %s holds the character %+q", what, []rune(s[at:])[0])
 		}
 	}
 	return s
 }
 
-// unseen reports what makes text look other than it is: control characters, bidi overrides, zero-width characters.
-func unseen(c rune) bool { return !unicode.IsGraphic(c) }
+// unseen is where a line of text has a character that a reader does not see, or a line feed or tab; -1 when it has none.
+func unseen(s string) int {
+	at, _ := abi.NextHidden(s, 0)
+	if line := strings.IndexAny(s, "\n\t"); at < 0 || line >= 0 && line < at {
+		return line
+	}
+	return at
+}
 
 // names reads at most so many names of a form, each of at most limit bytes, and sorts them.
 func (r *reader) names(n *jsonform.Node, what, example string, most int, form *regexp.Regexp, limit int) []string {

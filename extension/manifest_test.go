@@ -150,7 +150,7 @@ var refused = []struct{ name, text, want string }{
 	{"kv with options", with(`"bindings": {"a": {"kv": {}}}`), `line 2, column 26: bindings.a.kv: an object where true belongs; write true, or leave the field out`},
 	{"a path that climbs", with(`"bindings": {"a": {"workspace": {"path": "/a/../../b"}}}`), `line 2, column 42: bindings.a.workspace.path: "/a/../../b" holds the segment ".."; write a path from the top of the workspace, like "/notes"`},
 	{"a relative path", with(`"bindings": {"a": {"workspace": {"path": "notes"}}}`), `line 2, column 42: bindings.a.workspace.path: "notes" does not start with /; write a path from the top of the workspace, like "/notes"`},
-	{"a path with a zero", with(`"bindings": {"a": {"workspace": {"path": "/a\u0000"}}}`), `line 2, column 42: bindings.a.workspace.path: "/a\x00" holds a control character; write a path from the top of the workspace, like "/notes"`},
+	{"a path with a zero", with(`"bindings": {"a": {"workspace": {"path": "/a\u0000"}}}`), `line 2, column 42: bindings.a.workspace.path: "/a\x00" holds a character that is not seen; write a path from the top of the workspace, like "/notes"`},
 
 	{"a rule without host", with(`"bindings": {"a": {"http": [{"path": "/x"}]}}`), `line 2, column 29: bindings.a.http[0]: the field "host" is missing; write ` + exampleRule},
 	{"no rules", with(`"bindings": {"a": {"http": []}}`), `line 2, column 28: bindings.a.http: the list is empty; write [{"host": "api.example.com"}]`},

@@ -54,7 +54,7 @@ func TestAnnotations(t *testing.T) {
 
 // What an author wrote shows all its characters, and cannot have a client do more than show it.
 func TestToolOf(t *testing.T) {
-	const hidden = `\u202e\ud83d\ude00\u200b\udb40\udc41`
+	const hidden = `\u202e\ud83d\ude00\u200b\udb40\udc41\u034f\u115f\u3164\uffa0\u2800\ufe01\u180b\u00ad\u061c\ufff9a\u200db`
 	text := func(s string) *string { return &s }
 	for _, c := range []struct {
 		name          string

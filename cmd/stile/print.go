@@ -28,24 +28,23 @@ func encode(v any, indent string) ([]byte, error) {
 // escape spells characters that a terminal would act on or not show as \u escapes. They stand only inside the strings of
 // valid JSON, so the value stays the same.
 func escape(valid []byte) []byte {
-	if text := string(valid); abi.Printable(text) == text {
-		return valid
-	}
+	text := string(valid)
 	var b []byte
-	for rest := valid; len(rest) > 0; {
-		r, size := utf8.DecodeRune(rest)
-		switch text := string(rest[:size]); {
-		case abi.Printable(text) == text, r == '\r':
-			b = append(b, text...)
+	from := 0
+	for at, size := abi.NextHidden(text, 0); at >= 0; at, size = abi.NextHidden(text, from) {
+		b = append(b, text[from:at]...)
+		from = at + size
+		switch r, _ := utf8.DecodeRuneInString(text[at:]); {
+		case r == '\r':
+			b = append(b, '\r')
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)
 			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
 		default:
 			b = fmt.Appendf(b, `\u%04x`, r)
 		}
-		rest = rest[size:]
 	}
-	return b
+	return append(b, text[from:]...)
 }
 
 // printJSON prints the result of a command.

@@ -3,6 +3,8 @@ package inspect
 import (
 	"fmt"
 	"slices"
+
+	"github.com/stilehost/stile/abi"
 )
 
 // shape is the properties of an object, put together from all the types that name them.
@@ -52,7 +54,7 @@ func (c *converter) object(t *typ) *schema {
 
 // nameProblem says why a name cannot be one of a property, or nothing.
 func nameProblem(name string) string {
-	_, r, found := unseen(name)
+	r, found := abi.Unclear(name)
 	switch {
 	case found:
 		return fmt.Sprintf("has the character %+q, which is not seen", r)

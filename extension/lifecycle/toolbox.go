@@ -31,7 +31,7 @@ func (m *Manager) Toolbox(v Viewer) (*tools.Toolbox, error) {
 		Describe: func() []tools.Description {
 			var all []tools.Description
 			for _, t := range m.Tools(v) {
-				all = append(all, tools.Description{Name: t.Name, Description: t.Definition.Description, InputSchema: t.Definition.InputSchema})
+				all = append(all, tools.Description{Name: t.Name, Description: abi.Printable(t.Definition.Description), InputSchema: t.Definition.InputSchema})
 			}
 			return all
 		},

@@ -221,7 +221,7 @@ func checkFiles(v *Version) (problems []extension.Problem) {
 	total := 0
 	for name, data := range v.Files {
 		total += len(data)
-		if !fs.ValidPath(name) || name == "." || name != abi.PrintableLine(name) || strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "\\") {
+		if !fs.ValidPath(name) || name == "." || unclear(name) || strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "\\") {
 			problems = append(problems, extension.Problem{File: abi.Printable(name), Text: "this is not the name of a source file", Fix: `a path like "tool.ts" or "src/parse.ts"`})
 		}
 	}
@@ -344,6 +344,9 @@ func (b *build) describe(ctx context.Context) (err error) {
 	v := b.version
 	v.Component = b.component.Digest()
 	if v.Tools, err = b.component.Tools(ctx); err != nil {
+		return err
+	}
+	if err := checkSchemaNames(v.Tools); err != nil {
 		return err
 	}
 	if v.Digest, err = v.record().digest(); err != nil {

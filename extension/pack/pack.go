@@ -10,10 +10,10 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/opencontainers/go-digest"
+
+	"github.com/stilehost/stile/abi"
 )
 
 // Pack is one version of an extension. It is not changed once its digest is known. The parts are bytes that nobody here
@@ -144,5 +144,6 @@ func checkPath(name string) error {
 
 // plain reports whether s is UTF-8 that shows what it is.
 func plain(s string) bool {
-	return utf8.ValidString(s) && strings.IndexFunc(s, func(c rune) bool { return !unicode.IsGraphic(c) }) < 0
+	_, unclear := abi.Unclear(s)
+	return !unclear
 }

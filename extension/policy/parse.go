@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/internal/jsonform"
 )
@@ -154,10 +154,8 @@ func (r reader) person(n *jsonform.Node) string {
 	case len(s) > maxPerson:
 		r.Fail(n, fmt.Sprintf("at most %d bytes", maxPerson), "the name has %d bytes", len(s))
 	default:
-		for _, c := range s {
-			if !unicode.IsGraphic(c) {
-				r.Fail(n, "printable text", "the name holds the character %+q", c)
-			}
+		if c, found := abi.Unclear(s); found {
+			r.Fail(n, "printable text", "the name holds the character %+q", c)
 		}
 	}
 	return s

@@ -1,0 +1,100 @@
+package abi
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// NextHidden finds the first place in s, from a place on, that a reader of the text does not see, or that a terminal acts on: bytes that are
+// not UTF-8, carriage returns, control characters, what has no glyph in Unicode's tables (format characters, private use, unassigned), all of
+// Default_Ignorable_Code_Point, and characters that are drawn blank. size is the number of its bytes; at is -1 when there is none.
+//
+// Line feeds, tabs and spaces are not hidden. Nor are joiners and selectors where they change what is seen: in emoji, and between letters of
+// the scripts whose spelling needs them.
+func NextHidden(s string, from int) (at, size int) {
+	for i := from; i < len(s); {
+		if c := s[i]; c < utf8.RuneSelf {
+			if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+				return i, 1
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 || hidden(r) && !belongs(s, i, r, size) {
+			return i, size
+		}
+		i += size
+	}
+	return -1, 0
+}
+
+// Unclear finds the first character of a name that could make it look like another name: what is hidden, in emoji too, and every white space
+// but the space itself.
+func Unclear(name string) (r rune, found bool) {
+	for i, r := range name {
+		if r == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(name[i:]); size == 1 {
+				return r, true
+			}
+		}
+		if hidden(r) || r != ' ' && unicode.IsSpace(r) {
+			return r, true
+		}
+	}
+	return 0, false
+}
+
+// blank are graphic characters that fonts draw as nothing: BRAILLE PATTERN BLANK, OBJECT REPLACEMENT CHARACTER, two blank hieroglyphs, KHITAN
+// SMALL SCRIPT FILLER and MUSICAL SYMBOL NULL NOTEHEAD.
+var blank = []rune{0x2800, 0xfffc, 0x13441, 0x13442, 0x16fe4, 0x1d159}
+
+// hidden reports whether a character is not seen, or misleads, by itself.
+func hidden(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r < ' ' && r != '\n' && r != '\t' || r == 0x7f
+	}
+	return !unicode.IsGraphic(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || slices.Contains(blank, r)
+}
+
+const (
+	nonJoiner     = 0x200c
+	joiner        = 0x200d
+	textSelector  = 0xfe0e
+	emojiSelector = 0xfe0f
+	keycap        = 0x20e3
+)
+
+// belongs reports whether the hidden character r of s changes how its neighbours look, as in emoji and several scripts.
+func belongs(s string, at int, r rune, size int) bool {
+	previous, n := utf8.DecodeLastRuneInString(s[:at])
+	next, _ := utf8.DecodeRuneInString(s[at+size:])
+	switch r {
+	case textSelector, emojiSelector:
+		return pictographic(previous) || strings.ContainsRune("#*0123456789", previous) && next == keycap
+	case joiner, nonJoiner:
+		if joins(previous) && joins(next) {
+			return true
+		}
+		if previous == emojiSelector {
+			previous, _ = utf8.DecodeLastRuneInString(s[:at-n])
+		}
+		return r == joiner && pictographic(previous) && pictographic(next)
+	default:
+		return false
+	}
+}
+
+// pictographic reports whether emoji are made of r: a symbol, one of the few of other kinds, or a tone of skin.
+func pictographic(r rune) bool {
+	return r != utf8.RuneError && (unicode.Is(unicode.So, r) && !hidden(r) || r >= 0x1f3fb && r <= 0x1f3ff || strings.ContainsRune("‼⁉ℹ↔〰", r))
+}
+
+// joins reports whether r is a letter, or a mark on one, of a script whose spelling needs joiners.
+func joins(r rune) bool {
+	return !hidden(r) && unicode.In(r, unicode.Letter, unicode.Mark) && unicode.In(r,
+		unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati,
+		unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar)
+}

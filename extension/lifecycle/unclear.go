@@ -1,0 +1,65 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+)
+
+// unclear reports whether a name could look like another one.
+func unclear(name string) bool {
+	_, found := abi.Unclear(name)
+	return found
+}
+
+// checkSchemaNames refuses names in the schemas of tools that could look like other ones: an agent reads such a name escaped, and could not
+// use it.
+func checkSchemaNames(tools []abi.Definition) error {
+	var problems []extension.Problem
+	for _, t := range tools {
+		schemas := []string{t.InputSchema}
+		if t.OutputSchema != nil {
+			schemas = append(schemas, *t.OutputSchema)
+		}
+		for _, text := range schemas {
+			var schema any
+			if err := json.Unmarshal([]byte(text), &schema); err != nil {
+				return fmt.Errorf("read the schema of %s: %w", t.Name, err)
+			}
+			if name, found := unclearKey(schema); found {
+				c, _ := abi.Unclear(name)
+				problems = append(problems, extension.Problem{
+					Text: fmt.Sprintf("the schema of the tool %s has the name %+q, which holds the character %+q", t.Name, abi.Cut(name, 100), c), Fix: "a name of characters that are seen",
+				})
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return &extension.ProblemsError{Stage: extension.StageImage, Problems: problems}
+	}
+	return nil
+}
+
+// unclearKey finds a key of an object that is unclear. How deep values nest the host has bounded.
+func unclearKey(value any) (key string, found bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, field := range v {
+			if unclear(key) {
+				return key, true
+			}
+			if key, found := unclearKey(field); found {
+				return key, true
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if key, found := unclearKey(item); found {
+				return key, true
+			}
+		}
+	}
+	return "", false
+}
