@@ -126,6 +126,25 @@ func TestWithoutRulesNothingIsAllowed(t *testing.T) {
 	}
 }
 
+// A name that is not ASCII is the same host in all its spellings, in a rule and in a URL.
+func TestSpellingsOfAHost(t *testing.T) {
+	const composed, decomposed, encoded = "b\u00fccher.example", "bu\u0308cher.example", "xn--bcher-kva.example"
+	spellings := []string{composed, decomposed, encoded, "B\u00dcCHER.example", "BU\u0308CHER.EXAMPLE", "XN--BCHER-KVA.example", "b\u00fccher\u3002example", composed + "."}
+	others := []string{"bucher.example", "b\u00fccher.example.com", "b\u00fc\u0308cher.example", "b\u0443cher.example", "b\u0458cher.example"}
+	for _, rule := range spellings {
+		for _, host := range spellings {
+			if err := tryAuthorise(t, Request{Method: "GET", URL: "https://" + host + "/"}, []Rule{{Host: rule}}); err != nil {
+				t.Errorf("a rule for %+q does not allow %+q: %v", rule, host, err)
+			}
+		}
+		for _, host := range others {
+			if err := tryAuthorise(t, Request{Method: "GET", URL: "https://" + host + "/"}, []Rule{{Host: rule}}); err == nil {
+				t.Errorf("a rule for %+q allows %+q", rule, host)
+			}
+		}
+	}
+}
+
 func TestBadRuleSurfaces(t *testing.T) {
 	if _, err := New(Options{Rules: []Rule{{Host: "a"}, {Host: "a b"}}}); err == nil || !strings.Contains(err.Error(), "rule 2") {
 		t.Fatal(err)

@@ -68,6 +68,7 @@ func TestURLIsRefused(t *testing.T) {
 		"", "https", "https:", "https:/example.com", "https:example.com", "//example.com", "/a", "example.com",
 		"https://", "https:///a", "https://?a", "https://#a", "https://:443/", "https://./", "https://../",
 		"ftp://example.com/", "file:///etc/passwd", "javascript://example.com/%0aalert(1)", "ws://example.com/", "data:,a",
+		"file://example.com/C:/a", "file:////example.com/a", "blob:https://example.com/a", "blob:https://example.com/2eb8aa08-aa98-11ea-b4aa-73b441d16380", "C|/a",
 		" https://example.com/", "https://example.com/ ", "https://exa mple.com/", "https://example.com/a b",
 		"https://example.com/\t", "\thttps://example.com/", "https://example.com/a\r\nHost: evil.example", "https://example.com/\x00",
 		"https://example.com\x7f/", "https://example.com/\u0085", "https://example.com/\xff", "https://exam\xffple.com/",
@@ -108,6 +109,7 @@ func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"https://example.com/", "http://[::ffff:127.0.0.1]:8080/a/../b?c#d", `http://good\@evil/`, "https://bücher.example/%2e%2e/%2f",
 		"https://xn--bcher-kva.example./", "http://0x7f.1/", "http://a/..;/b", "http://a//b/%252e", "HTTP://EXAMPLE.COM:80?q", "http://a/[]|\"é",
+		"https://bu\u0308cher.example/", "https://\u0130\u1e9e.example/", "https://\u212a.example/", "https://\u05d0.example/", "blob:https://a/",
 	} {
 		f.Add(seed)
 	}
