@@ -49,7 +49,11 @@ world held { export runner: interface { resource r; } }`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.Close()
+	defer func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	for _, test := range []struct{ world, message string }{
 		{"w", ""},
 		{"resource-only", ""},
