@@ -46,6 +46,31 @@ func TestAgainstWasmTools(t *testing.T) {
 	}
 }
 
+// What worlds mean, and which are refused, agrees with wasm-tools.
+func TestRandomWorldsAgainstWasmTools(t *testing.T) {
+	refused := 0
+	for seed := range 40 {
+		text := randomWorlds().Example(seed)
+		want, wantErr := reference.DecodeWIT(strings.NewReader(text))
+		got, err := abi.Parse(text)
+		switch {
+		case (err == nil) != (wantErr == nil):
+			t.Errorf("seed %d: %v, and wasm-tools says %v of\n%s", seed, err, wantErr, text)
+		case err != nil:
+			refused++
+		default:
+			compareInterfaces(t, got, want)
+			compareWorlds(t, got, want)
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d:\n%s", seed, text)
+		}
+	}
+	if refused < 5 || refused > 35 {
+		t.Errorf("%d of 40 worlds are refused, so little is compared", refused)
+	}
+}
+
 func compareInterfaces(t *testing.T, got *abi.Resolve, want *reference.Resolve) {
 	inPackages := slices.DeleteFunc(slices.Clone(want.Interfaces), func(i *reference.Interface) bool { return i.Name == nil })
 	if len(got.Interfaces()) != len(inPackages) {
@@ -110,6 +135,7 @@ func compareWorlds(t *testing.T, got *abi.Resolve, want *reference.Resolve) {
 		}
 		var imports, exports []string
 		var importFuncs, exportFuncs []*reference.Function
+		var types []string
 		collect := func(names *[]string, funcs *[]*reference.Function) func(string, reference.WorldItem) bool {
 			return func(key string, item reference.WorldItem) bool {
 				switch item := item.(type) {
@@ -118,6 +144,10 @@ func compareWorlds(t *testing.T, got *abi.Resolve, want *reference.Resolve) {
 						*names = append(*names, key) // an interface of the world's own
 					} else {
 						*names = append(*names, wholeName(item.Interface.Package, *item.Interface.Name))
+					}
+				case *reference.TypeDef:
+					if kind := fmt.Sprintf("%T", item.Kind); kind == "*wit.Resource" || kind == "*wit.Enum" || kind == "*wit.Record" {
+						types = append(types, key)
 					}
 				case *reference.Function:
 					renamed := *item // `include ... with` renames the key only
@@ -134,6 +164,18 @@ func compareWorlds(t *testing.T, got *abi.Resolve, want *reference.Resolve) {
 		}
 		if got := interfaceNames(g.Exports); !slices.Equal(got, exports) {
 			t.Errorf("%s exports\n%q, want\n%q", name, got, exports)
+		}
+		var gotTypes []string
+		for _, r := range g.Resources {
+			gotTypes = append(gotTypes, r.Name)
+		}
+		for _, typ := range g.Types {
+			gotTypes = append(gotTypes, typ.Name)
+		}
+		slices.Sort(types)
+		slices.Sort(gotTypes)
+		if !slices.Equal(gotTypes, types) {
+			t.Errorf("%s declares %q, want %q", name, gotTypes, types)
 		}
 		compareFuncs(t, name, g.ImportFuncs, importFuncs)
 		compareFuncs(t, name, g.ExportFuncs, exportFuncs)
@@ -252,7 +294,7 @@ func describe(t *abi.Type) string {
 	}
 	text := t.Kind.String()
 	if t.Name != "" {
-		text += " " + t.Interface.Name + "." + t.Name
+		text += " " + owner(t.Interface) + "." + t.Name
 	}
 	var parts []string
 	for _, f := range t.Fields {
@@ -268,13 +310,21 @@ func describe(t *abi.Type) string {
 	case abi.KindResult:
 		parts = append(parts, describe(t.Ok), describe(t.Err))
 	case abi.KindOwn, abi.KindBorrow:
-		parts = append(parts, t.Resource.Interface.Name+"."+t.Resource.Name)
+		parts = append(parts, owner(t.Resource.Interface)+"."+t.Resource.Name)
 	default:
 	}
 	if len(parts) == 0 {
 		return text
 	}
 	return text + "(" + strings.Join(parts, ", ") + ")"
+}
+
+// owner names what declares a type. A world is "a world", and so is an interface of its own, which wasm-tools gives no name.
+func owner(i *abi.Interface) string {
+	if i == nil || !strings.Contains(i.Name, ":") {
+		return "a world"
+	}
+	return i.Name
 }
 
 func describeReference(t reference.Type) string {
@@ -343,8 +393,10 @@ func describeReference(t reference.Type) string {
 }
 
 func ownerName(def *reference.TypeDef) string {
-	i := def.Owner.(*reference.Interface)
-	return wholeName(i.Package, *i.Name)
+	if i, ok := def.Owner.(*reference.Interface); ok && i.Name != nil {
+		return wholeName(i.Package, *i.Name)
+	}
+	return "a world"
 }
 
 // oneText makes one text of several: wasm-tools reads one from its standard input.
@@ -462,3 +514,59 @@ func randomType(t *rapid.T, named []string, depth int) string {
 }
 
 func letters(n int) string { return string([]rune{'a' + rune(n/26), 'a' + rune(n%26)}) }
+
+// randomWorlds makes a text with interfaces and worlds that use, include, import and export each other, from so few names that many
+// clash.
+func randomWorlds() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		var b strings.Builder
+		b.WriteString("package test:worlds@1.0.0;\n")
+		pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
+		interfaces := rapid.IntRange(1, 5).Draw(t, "interfaces")
+		use := func(before int) string {
+			return fmt.Sprintf("use i%s.{%s as %s};", letters(rapid.IntRange(0, before-1).Draw(t, "from")), pick("type", "t", "r"), pick("as", "x", "y", "z"))
+		}
+		for n := range interfaces {
+			fmt.Fprintf(&b, "interface i%s { record t { a: u8 } resource r;", letters(n))
+			if n > 0 && rapid.Bool().Draw(t, "uses") {
+				b.WriteString(use(n))
+			}
+			b.WriteString("}\n")
+		}
+		worlds := rapid.IntRange(1, 5).Draw(t, "worlds")
+		for n := range worlds {
+			fmt.Fprintf(&b, "world w%s {", letters(n))
+			for range rapid.IntRange(0, 6).Draw(t, "items") {
+				side := pick("side", "import", "export")
+				name := pick("name", "a", "b", "c", "d")
+				switch rapid.IntRange(0, 7).Draw(t, "item") {
+				case 0:
+					b.WriteString(use(interfaces))
+				case 1, 2:
+					fmt.Fprintf(&b, "%s i%s;", side, letters(rapid.IntRange(0, interfaces-1).Draw(t, "interface")))
+				case 3:
+					fmt.Fprintf(&b, "%s %s: func(p: u8) -> string;", side, name)
+				case 4:
+					fmt.Fprintf(&b, "%s %s: interface { %s f: func(); }", side, name, use(interfaces))
+				case 5:
+					// It is never renamed: this wasm-tools left its functions as they were.
+					fmt.Fprintf(&b, "resource r%s { constructor(); m: func() -> r%[1]s; } import of-%[1]s: func(a: borrow<r%[1]s>);", name)
+				case 6:
+					fmt.Fprintf(&b, "enum %s { one }", name)
+				default:
+					if n == 0 {
+						continue
+					}
+					fmt.Fprintf(&b, "include w%s", letters(rapid.IntRange(0, n-1).Draw(t, "world")))
+					if rapid.Bool().Draw(t, "with") {
+						fmt.Fprintf(&b, " with { %s as %s }", name, pick("as", "a", "e", "f"))
+					} else {
+						b.WriteString(";")
+					}
+				}
+			}
+			b.WriteString("}\n")
+		}
+		return b.String()
+	})
+}
