@@ -249,7 +249,7 @@ func (p *parser) ident() ident {
 	case len(id.name) > maxName:
 		p.failAt(id.at, "the name has %d characters; at most %d are allowed", len(id.name), maxName)
 	case !isKebab(id.name):
-		p.failAt(id.at, "`%s` is not a name: words of letters and digits, all lower or all upper case, each starting with a letter, with one `-` between", id.name)
+		p.failAt(id.at, "`%s` is not a name: words of letters and digits, all lower or all upper case, the first starting with a letter, with one `-` between", id.name)
 	default:
 		p.advance()
 	}
@@ -258,12 +258,11 @@ func (p *parser) ident() ident {
 
 func isKebab(name string) bool {
 	for word := range strings.SplitSeq(name, "-") {
-		if word == "" || word[0] >= '0' && word[0] <= '9' || strings.Contains(word, "_") ||
-			strings.ToLower(word) != word && strings.ToUpper(word) != word {
+		if word == "" || strings.Contains(word, "_") || strings.ToLower(word) != word && strings.ToUpper(word) != word {
 			return false
 		}
 	}
-	return true
+	return name[0] < '0' || name[0] > '9'
 }
 
 // semver is a version by semver.org.
