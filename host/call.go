@@ -37,6 +37,9 @@ type Request struct {
 	Idle func() bool
 	// Recorder takes the recording of this call. Default: Options.Recorder.
 	Recorder Recorder
+	// Begin, when not nil, is asked when the call has waited for its place and nothing of the guest has run. An error is the call's, which
+	// did not begin and is not recorded.
+	Begin func(context.Context) error
 
 	record *record
 	replay *player
@@ -181,6 +184,11 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 		return nil, Result{}, explainEnd(ctx, limits, err)
 	}
 	defer leave()
+	if r.Begin != nil {
+		if err := r.Begin(ctx); err != nil {
+			return nil, Result{}, explainEnd(ctx, limits, err)
+		}
+	}
 
 	clock, phases := phaseClock{time.Now()}, Phases{}
 	f := newFrame(c, r, limits, outer)
@@ -352,8 +360,18 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 	}
 	defer end()
 	r.record = c.host.newRecord()
+	began := true
+	if begin := r.Begin; begin != nil {
+		r.Begin = func(ctx context.Context) error {
+			err := begin(ctx)
+			began = err == nil
+			return err
+		}
+	}
 	result, err := c.do(ctx, r)
-	r.record.end(ctx, c, r, result, err, recorder)
+	if began {
+		r.record.end(ctx, c, r, result, err, recorder)
+	}
 	return result, err
 }
 

@@ -191,7 +191,7 @@ func TestCancel(t *testing.T) {
 func TestTicks(t *testing.T) {
 	ticks, stopped := make(chan time.Time), make(chan struct{}, 10)
 	h := newHome(t, preApproved).with(func(o *Options) {
-		o.ticks = func() (<-chan time.Time, func()) { return ticks, func() { stopped <- struct{}{} } }
+		o.ticks = func(time.Duration) (<-chan time.Time, func()) { return ticks, func() { stopped <- struct{}{} } }
 	})
 	c := h.client()
 	const hold = `(async () => {

@@ -59,7 +59,7 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 	if in.Input == nil {
 		in.Input = json.RawMessage("null")
 	}
-	toolbox, err := r.options.Manager.Toolbox(r.viewer)
+	toolbox, err := r.options.Manager.Toolbox(r.viewer, allowed(r.call.Extra)) //nolint:contextcheck // it looks for changes, which no call is to cut short
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -100,11 +101,20 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		switch method {
 		case "tools/list":
-			e.sync()
+			if err := e.sync(ctx); err != nil {
+				e.options.Logger.Error("list the tools", "error", err)
+				return nil, errors.New("the tools cannot be listed; the reason is in the log of Stile")
+			}
 		case "tools/call":
-			e.sync()
+			if allowed := allowed(r.GetExtra()); allowed != nil { // the message may have come long after its header
+				if err := allowed(); err != nil {
+					return nil, err
+				}
+			}
+			if err := e.sync(ctx); err != nil && ctx.Err() == nil { // a call of an extension fails for the same reason
+				e.options.Logger.Warn("look for changes of extensions", "error", err)
+			}
 			if call, ok := r.(*sdk.CallToolRequest); ok {
-				e.refresh(ctx, call.Params.Name)
 				if missing := e.missing(ctx, call.Params.Name); missing != nil {
 					f, _ := explain(missing, host.Usage{})
 					return f.result(false), nil
@@ -118,17 +128,6 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// refresh has a tool be offered that another process put there just now.
-func (e *endpoint) refresh(ctx context.Context, tool string) {
-	if e.offers(tool) || extension.Reserved(tool) {
-		return
-	}
-	if err := e.options.Manager.Refresh(ctx); err != nil && ctx.Err() == nil {
-		e.options.Logger.Warn("look for changes of extensions", "error", err)
-	}
-	e.sync()
-}
-
 // offers reports whether a registered tool is offered.
 func (e *endpoint) offers(tool string) bool {
 	e.mu.Lock()
@@ -139,16 +138,23 @@ func (e *endpoint) offers(tool string) bool {
 
 // sync adds and removes tools where those of the manager have changed since the last time. The SDK tells the clients, of many
 // changes at once.
-func (e *endpoint) sync() {
+func (e *endpoint) sync(ctx context.Context) error {
+	if err := e.options.Manager.Refresh(ctx); err != nil {
+		return err
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	changed := e.options.Manager.Changed() // asked before the tools, so that no change is missed
 	if changed == e.seen {
-		return
+		return nil
+	}
+	tools, err := e.options.Manager.Tools(ctx, e.viewer)
+	if err != nil {
+		return err
 	}
 	e.seen = changed
 	offered := map[string]string{}
-	for _, t := range e.options.Manager.Tools(e.viewer) {
+	for _, t := range tools {
 		if extension.Reserved(t.Name) {
 			continue // it cannot have been written, and would take the place of a tool of ours
 		}
@@ -173,4 +179,5 @@ func (e *endpoint) sync() {
 		e.sdk.RemoveTools(gone...)
 	}
 	e.offered = offered
+	return nil
 }

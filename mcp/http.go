@@ -149,9 +149,12 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.authorised.ServeHTTP(w, r.WithContext(ctx))
 }
 
+// watchInterval is how long a call under way goes on at most when its token is taken back.
+const watchInterval = 100 * time.Millisecond
+
 // watch ends a request, be it a stream that is open or a call under way, when its token is taken back.
 func (h *httpHandler) watch(ctx context.Context, end func(), token string) {
-	ticks, stop := h.server.options.ticks()
+	ticks, stop := h.server.options.ticks(watchInterval)
 	defer stop()
 	for {
 		select {
@@ -194,6 +197,7 @@ const (
 	tokenScope = "stile" // what a token is for; 401 names it
 	holderKey  = "holder"
 	contextKey = "context"
+	allowedKey = "allowed"
 )
 
 // verify finds who holds a token.
@@ -206,8 +210,27 @@ func (h *httpHandler) verify(_ context.Context, token string, r *http.Request) (
 	return &auth.TokenInfo{
 		Scopes: []string{tokenScope},
 		UserID: hex.EncodeToString(hash[:]), // to which the SDK binds sessions
-		Extra:  map[string]any{holderKey: viewer, contextKey: r.Context()},
+		Extra:  map[string]any{holderKey: viewer, contextKey: r.Context(), allowedKey: func() error { return h.allowed(token) }},
 	}, nil
+}
+
+// errToken is a call that came with a token which was taken back before the call began.
+var errToken = fmt.Errorf("the token was taken back: %w", context.Canceled)
+
+func (h *httpHandler) allowed(token string) error {
+	if _, ok := h.options.Holder(token); !ok {
+		return errToken
+	}
+	return nil
+}
+
+// allowed says whether who sent a message may still have calls begin. It is nil where nothing can be taken back.
+func allowed(extra *sdk.RequestExtra) func() error {
+	if extra == nil || extra.TokenInfo == nil {
+		return nil
+	}
+	f, _ := extra.TokenInfo.Extra[allowedKey].(func() error)
+	return f
 }
 
 // requestContext is the context of the HTTP request that brought a message; nil when none did.

@@ -277,7 +277,7 @@ func TestEndsOverHTTP(t *testing.T) {
 func TestSpacesBeforeToken(t *testing.T) {
 	for _, space := range []string{" ", "  ", "\t", " \t "} {
 		ticks := make(chan time.Time)
-		h := newHome(t, preApproved).with(func(o *Options) { o.ticks = func() (<-chan time.Time, func()) { return ticks, func() {} } })
+		h := newHome(t, preApproved).with(func(o *Options) { o.ticks = func(time.Duration) (<-chan time.Time, func()) { return ticks, func() {} } })
 		asked := make(chan string, 10)
 		w := h.web(HTTPOptions{Holder: func(token string) (lifecycle.Viewer, bool) {
 			asked <- token
@@ -456,3 +456,49 @@ func (w *deadlineWriter) SetWriteDeadline(d time.Time) error {
 }
 
 func (w *deadlineWriter) SetReadDeadline(d time.Time) error { return w.SetWriteDeadline(d) }
+
+// A token that is taken back while a message comes has no call begin, also where the message was let in before.
+func TestTokenTakenBackBeforeBody(t *testing.T) {
+	h := newHome(t, preApproved).with(func(o *Options) { o.ticks = func(time.Duration) (<-chan time.Time, func()) { return nil, func() {} } })
+	var gone atomic.Bool
+	asked := make(chan struct{}, 100)
+	w := h.web(HTTPOptions{Holder: func(token string) (lifecycle.Viewer, bool) {
+		defer func() { asked <- struct{}{} }()
+		return alice, token == aliceToken && !gone.Load()
+	}})
+	does[writeOutput](w.client(withSessions, aliceToken, "test", nil), "extension_write", draft("answer", "42", nil))
+	for _, taken := range []bool{false, true} {
+		for _, tool := range []string{"answer_get", "extension_list"} {
+			gone.Store(false)
+			_, header, _ := w.send("POST", initialize, "Authorization", "Bearer "+aliceToken)
+			id := []string{"Authorization", "Bearer " + aliceToken, "Mcp-Session-Id", header.Get("Mcp-Session-Id")}
+			w.send("POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, id...)
+			for len(asked) > 0 {
+				<-asked
+			}
+			body, send := io.Pipe()
+			r, err := nethttp.NewRequestWithContext(t.Context(), "POST", w.URL, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header = nethttp.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Authorization": {id[1]}, "Mcp-Session-Id": {id[3]}}
+			go func() {
+				<-asked // it was let in
+				gone.Store(taken)
+				_, _ = io.WriteString(send, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"`+tool+`","arguments":{}}}`)
+				_ = send.Close()
+			}()
+			response, err := w.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(response.Body)
+			if err := errors.Join(err, response.Body.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if refused := strings.Contains(string(answer), "the token was taken back"); refused != taken || !taken && !strings.Contains(string(answer), "answer") && !strings.Contains(string(answer), "42") {
+				t.Errorf("%s, taken back %v: got %s", tool, taken, answer)
+			}
+		}
+	}
+}

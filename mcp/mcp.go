@@ -46,7 +46,7 @@ type Options struct {
 	// Logger receives faults, which a model is only told of. Default: nothing is logged.
 	Logger *slog.Logger
 
-	ticks func() (seconds <-chan time.Time, stop func()) // a test's clock
+	ticks func(every time.Duration) (ticks <-chan time.Time, stop func()) // a test's clock
 }
 
 // GenerateRequest is what extension_generate asks for.
@@ -91,8 +91,8 @@ func New(o Options) (*Server, error) {
 	o.Version = cmp.Or(o.Version, "dev")
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.ticks == nil {
-		o.ticks = func() (<-chan time.Time, func()) {
-			ticker := time.NewTicker(time.Second)
+		o.ticks = func(every time.Duration) (<-chan time.Time, func()) {
+			ticker := time.NewTicker(every)
 			return ticker.C, ticker.Stop
 		}
 	}
@@ -223,7 +223,9 @@ func (s *Server) watch(ctx context.Context) {
 		}
 		s.mu.Unlock()
 		for _, e := range endpoints {
-			e.sync()
+			if err := e.sync(ctx); err != nil && ctx.Err() == nil {
+				s.options.Logger.Warn("look for changes of extensions", "error", err)
+			}
 		}
 		select {
 		case <-changed:

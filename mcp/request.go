@@ -62,7 +62,13 @@ func (e *endpoint) caller(tool *sdk.Tool) sdk.ToolHandler {
 		defer r.tick(ctx)()
 		result, err := e.options.Manager.Call(ctx, lifecycle.Call{
 			Viewer: e.viewer, Tool: tool.Name, Input: call.Params.Arguments, Log: r.log(ctx), Limits: e.options.Limits,
+			Allowed: allowed(call.Extra),
 		})
+		if errors.As(err, new(*lifecycle.UnknownToolError)) { // it was taken away just now
+			if why := e.missing(ctx, tool.Name); why != nil {
+				err = why
+			}
+		}
 		if err != nil {
 			return r.fail(err, result.Usage)
 		}
@@ -142,7 +148,7 @@ func (r *request) tick(ctx context.Context) (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	began := time.Now()
-	seconds, stopTicks := r.options.ticks()
+	seconds, stopTicks := r.options.ticks(time.Second)
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		for told := 0; ; {

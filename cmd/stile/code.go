@@ -65,7 +65,7 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
 	known := extension.Known(extension.Merge(bindings, extension.Defaults()))
 	env := host.Env{}
 	if known["tools"] == "" { // --bind may have tools of its own
-		toolbox, err := e.Toolbox(viewer)
+		toolbox, err := e.Toolbox(viewer, nil) //nolint:contextcheck // it looks for changes, which no call is to cut short
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/console"
@@ -155,8 +154,6 @@ type extensions struct {
 	own       http.Listeners
 	making    sync.Mutex
 	evaluated *toolchain.Evaluator
-	stop      context.CancelFunc // what watches
-	watching  sync.WaitGroup
 }
 
 // openExtensions opens the store. What tools log goes to stderr.
@@ -173,7 +170,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	if err != nil {
 		return nil, err
 	}
-	e = &extensions{session: n, calls: recorder{close: func() {}}, stop: func() {}}
+	e = &extensions{session: n, calls: recorder{close: func() {}}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
@@ -192,6 +189,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	}
 	options := lifecycle.Options{
 		Dir: n.home, Host: n.host, Toolchain: n.toolchain, State: e.state, Policy: rules, Packages: e.npm, Types: e.types, Logger: n.logger,
+		Follow: e.followPolicy(s, text),
 	}
 	if !n.record.off {
 		var store lifecycle.Recorder
@@ -202,50 +200,39 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	if e.Manager, err = lifecycle.Open(ctx, options); err != nil {
 		return e, err
 	}
-	if o.many { // it is there for longer than a command
-		watching, stop := context.WithCancel(ctx)
-		e.watching.Go(func() { e.watchPolicy(watching, s, text) })
-		e.stop = stop
-	}
 	return e, nil
 }
 
-// policyInterval is how long it takes at most until a process that serves follows a policy that was changed.
-const policyInterval = time.Second
-
-// watchPolicy follows policy.json, which said text. One that is not valid is told of, and the one before holds.
-func (e *extensions) watchPolicy(ctx context.Context, s *streams, text []byte) {
-	tick := time.NewTicker(policyInterval)
-	defer tick.Stop()
+// followPolicy returns what follows policy.json, which said text. One that is not valid is told of, and the one before holds.
+func (e *extensions) followPolicy(s *streams, text []byte) func(set func(*policy.Policy)) {
+	file := &followed{path: filepath.Join(e.home, policy.File)}
 	failed := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	read := func(set func(*policy.Policy)) error {
 		rules, now, err := readPolicy(e.settings)
 		if err == nil && now == nil && text != nil { // as while an editor saves it; the default may allow more
 			err = fs.ErrNotExist
 		}
 		switch {
 		case err != nil:
-			if failed != err.Error() {
-				failed = err.Error()
-				if errors.Is(err, fs.ErrNotExist) {
-					s.say("stile: policy.json is gone; until one is there again, the policy before holds")
-					continue
-				}
-				s.say("stile: policy.json was changed and cannot be used, so the policy before it holds: %s", abi.Printable(err.Error()))
+			if failed == err.Error() {
+				return err
 			}
+			failed = err.Error()
+			if errors.Is(err, fs.ErrNotExist) {
+				s.say("stile: policy.json is gone; until one is there again, the policy before holds")
+				return err
+			}
+			s.say("stile: policy.json was changed and cannot be used, so the policy before it holds: %s", abi.Printable(err.Error()))
 		case !bytes.Equal(now, text):
 			text, failed = now, ""
-			e.SetPolicy(rules)
+			set(rules)
 			s.say("stile: policy.json was changed, and holds from now on")
 		default:
 			failed = ""
 		}
+		return err
 	}
+	return func(set func(*policy.Policy)) { file.each(func() error { return read(set) }) }
 }
 
 // readPolicy reads the operator's policy and its text; the default has none. Others must not be able to write it, or they would be operators.
@@ -290,8 +277,6 @@ func (e *extensions) evaluator(ctx context.Context) (*toolchain.Evaluator, error
 
 // Close waits for calls under way.
 func (e *extensions) Close() error {
-	e.stop()
-	e.watching.Wait()
 	var errs []error
 	if e.Manager != nil {
 		errs = append(errs, e.Manager.Close())

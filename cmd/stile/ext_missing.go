@@ -24,7 +24,8 @@ func (e *unknownError) Unwrap() error { return e.error }
 // unknown explains that there is no tool.
 func (e *extensions) unknown(ctx context.Context, v lifecycle.Viewer, tool string, err error) error {
 	unknown := &unknownError{error: err}
-	for _, t := range e.Tools(v) {
+	tools, _ := e.Tools(ctx, v) // it only explains an error
+	for _, t := range tools {
 		unknown.known = append(unknown.known, t.Name)
 	}
 	for i, c := range tool { // a name of an extension ends at any of them

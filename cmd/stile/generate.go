@@ -153,7 +153,10 @@ func (e *extensions) free(ctx context.Context, v lifecycle.Viewer, manifest []by
 // existing finds the tools that a viewer can call and that have words of a description, by the search of the store, which compares stems.
 // A tool's score is the part of the significant words that it has; one word of several says nothing.
 func (e *extensions) existing(ctx context.Context, v lifecycle.Viewer, description string) ([]lifecycle.Found, []generate.Existing, error) {
-	tools := e.Tools(v)
+	tools, err := e.Tools(ctx, v)
+	if err != nil {
+		return nil, nil, err
+	}
 	called := make(map[string]extension.Scope, len(tools))
 	for _, t := range tools {
 		called[t.Name] = t.Scope

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/web"
 	"github.com/stilehost/stile/mcp"
 )
@@ -42,7 +41,7 @@ func (*serveCommand) Help() string { return (*serveRun)(nil).Help() }
 func (*serveRun) Help() string {
 	return `Agents speak the Model Context Protocol (streamable HTTP) at /mcp, each with a token of stile serve token. At / are the pages on which a person approves, denies and revokes; they ask for an operator token, which is shown at start, on a terminal only, and written to --operator-token-file; no agent is told it.
 
-policy.json is followed as it is changed: within a second it holds for what is written and called, and handles that a new ceiling takes away end. One that is not valid, or gone, is told of, and the one before holds.
+policy.json is followed as it is changed: it holds for whatever is written or called from then on, and handles that a new ceiling takes away end within a tenth of a second. One that is not valid, or gone, is told of, and the one before holds.
 
 Asked to end (SIGTERM, ^C), it takes no further calls and waits for those under way. Asked again, it ends at once.
 
@@ -104,13 +103,7 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 	}
 	hosts := c.hosts(at, certificate)
 	pages := web.New(web.Options{Manager: e.Manager, Hosts: hosts, Person: person, TLS: config != nil, Logger: e.logger})
-	agents, err := server.Handler(mcp.HTTPOptions{Hosts: hosts, Holder: func(token string) (lifecycle.Viewer, bool) {
-		tokens, err := readTokens(file) // at each request, so that what is taken back is taken back at once
-		if err != nil {
-			e.logger.Error("read the tokens", "error", err)
-		}
-		return holder(tokens, token)
-	}})
+	agents, err := server.Handler(mcp.HTTPOptions{Hosts: hosts, Holder: holders(file, e.logger)})
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -119,6 +121,23 @@ func changeTokens(ctx context.Context, file string, change func([]token) ([]toke
 		return err
 	}
 	return writePrivate(file, text)
+}
+
+// holders says who sends a token, by what the file says at the time.
+func holders(file string, logger *slog.Logger) func(token string) (lifecycle.Viewer, bool) {
+	changing := &followed{path: file}
+	var tokens atomic.Pointer[[]token]
+	return func(text string) (lifecycle.Viewer, bool) {
+		changing.each(func() error {
+			now, err := readTokens(file)
+			if err != nil {
+				logger.Error("read the tokens", "error", err)
+			}
+			tokens.Store(&now)
+			return err
+		})
+		return holder(*tokens.Load(), text)
+	}
 }
 
 // holder is who sends a token, if anybody who has one does.

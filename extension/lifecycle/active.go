@@ -48,6 +48,7 @@ type active struct {
 
 	mu         sync.Mutex
 	quarantine string // why its tools cannot be called
+	renewed    int    // how often env was taken back
 	grants     []*host.Grant
 	breakers   map[broken]*breaker
 }
@@ -65,31 +66,109 @@ func (a *active) revoke(cause error) {
 	}
 }
 
-// Refresh makes what this process knows of releases what the store says, now and not a tenth of a second later.
+// Refresh makes what this process knows of releases and of the policy what was decided when Refresh began. All calls and lists begin with
+// it. It takes about a microsecond where nothing has changed.
 func (m *Manager) Refresh(ctx context.Context) error {
+	m.options.Follow(m.setPolicy)
+	m.mu.RLock()
+	known := m.generation
+	m.mu.RUnlock()
+	if m.stamp.Is(known) {
+		return nil
+	}
+	return m.look(ctx)
+}
+
+// look is Refresh of releases that asks the store, whatever the stamp says.
+func (m *Manager) look(ctx context.Context) error {
 	m.mu.RLock()
 	known := m.generation
 	m.mu.RUnlock()
 	var now int64
-	if err := m.db.Read(ctx, func(c *sqlite.Conn) (err error) { now, err = generation(ctx, c); return err }); err != nil || now == known {
+	if err := m.db.Read(ctx, func(c *sqlite.Conn) (err error) { now, err = generation(ctx, c); return err }); err != nil {
 		return err
 	}
-	return m.reload(ctx)
+	if now != known {
+		if err := m.reload(ctx); err != nil {
+			return err
+		}
+	}
+	if m.stamp.Look(); !m.stamp.Is(now) {
+		select {
+		case m.old <- struct{}{}:
+		default: // it was told already
+		}
+	}
+	return nil
+}
+
+// settle has the stamp name the generation of the store. A change clears it; who made the change may be gone.
+func (m *Manager) settle(ctx context.Context) error {
+	return m.db.Update(ctx, func(c *sqlite.Conn) error {
+		now, err := generation(ctx, c)
+		if err != nil || m.stamp.Is(now) {
+			return err
+		}
+		m.options.step("settle")
+		if err := m.stamp.Set(now); err != nil {
+			return err
+		}
+		m.options.step("settled")
+		return nil
+	})
+}
+
+// settleOld is settle whenever somebody tells that the stamp is old.
+func (m *Manager) settleOld(ctx context.Context) {
+	failed := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.old:
+		}
+		err := m.settle(ctx)
+		switch {
+		case err == nil:
+			failed = ""
+		case ctx.Err() == nil && failed != err.Error(): // until it works each call asks the store, so nothing else is wrong
+			failed = err.Error()
+			m.options.Logger.Warn("name the newest state of the extensions", "error", err)
+		}
+	}
 }
 
 // reload finds out which releases are active. Calls go on while it reads. Those of a release that is gone end when its extension was
 // revoked or removed, and are let be when another version took its place.
 func (m *Manager) reload(ctx context.Context) error {
+	gone, ended, err := m.readReleases(ctx)
+	if err != nil {
+		return err
+	}
+	for a, cause := range ended {
+		a.revoke(cause)
+	}
+	for _, a := range gone {
+		if a.calls.Load() == 0 || ended[a] != nil {
+			m.renew(a) // which nobody uses any more
+		}
+	}
+	return nil
+}
+
+// readReleases is the part of reload after which no call begins of what is gone. Of that it returns the causes of what ended.
+func (m *Manager) readReleases(ctx context.Context) (gone []*active, ended map[*active]error, err error) {
 	m.reloading.Lock()
 	defer m.reloading.Unlock()
 	m.mu.RLock()
-	known, gone := m.releases, slices.Clone(m.superseded)
+	known, before := m.releases, m.generation
+	gone = slices.Clone(m.superseded)
 	m.mu.RUnlock()
 	var now int64
 	releases := map[int64]*active{}
-	ended := map[*active]error{}
-	err := m.db.View(ctx, func(c *sqlite.Conn) (err error) {
-		if now, err = generation(ctx, c); err != nil {
+	ended = map[*active]error{}
+	err = m.db.View(ctx, func(c *sqlite.Conn) (err error) {
+		if now, err = generation(ctx, c); err != nil || known != nil && now == before { // another goroutine was here first
 			return err
 		}
 		var fresh []*active
@@ -142,8 +221,11 @@ func (m *Manager) reload(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
+	if err != nil || known != nil && now == before {
+		return nil, nil, err
+	}
+	for a, cause := range ended {
+		a.end(cause) // before anybody takes the new generation for granted
 	}
 	offers := map[extension.Scope]map[string]offer{}
 	for _, a := range releases {
@@ -164,15 +246,7 @@ func (m *Manager) reload(ctx context.Context) error {
 	close(m.changed)
 	m.changed = make(chan struct{})
 	m.mu.Unlock()
-	for a, cause := range ended {
-		a.revoke(cause)
-	}
-	for _, a := range gone {
-		if a.calls.Load() == 0 || ended[a] != nil {
-			m.renew(a) // which nobody uses any more
-		}
-	}
-	return nil
+	return gone, ended, nil
 }
 
 // unreadable tells of what is broken. It stops nothing else; List shows it.
@@ -197,21 +271,21 @@ func (a *active) read(ctx context.Context, c *sqlite.Conn) error {
 }
 
 // environment makes the capabilities of a release once; all its calls share them, and their connections. Each is behind a grant,
-// by which it can be taken back.
-func (m *Manager) environment(ctx context.Context, a *active) (host.Env, error) {
+// by which it can be taken back. made is the state of renewed that they are of.
+func (m *Manager) environment(ctx context.Context, a *active) (env host.Env, made int, err error) {
 	a.making.Lock()
 	defer a.making.Unlock()
 	if a.env == nil {
 		limited := *a.manifest
-		limited.Bindings, _ = m.Policy().Limit(a.manifest.Bindings)
+		limited.Bindings, _ = m.policy.Load().Limit(a.manifest.Bindings)
 		env, err := m.options.State.Env(ctx, extension.Merge(limited.Own(a.scope), extension.Defaults()))
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if a.ctx.Err() != nil { // what takes grants back has been here already
-			return nil, errors.Join(a.cause(), m.options.State.Release(env))
+			return nil, 0, errors.Join(a.cause(), m.options.State.Release(env))
 		}
 		a.made = maps.Clone(env)
 		for name, capability := range env {
@@ -221,7 +295,7 @@ func (m *Manager) environment(ctx context.Context, a *active) (host.Env, error) 
 		}
 		a.env = env
 	}
-	return maps.Clone(a.env), nil
+	return maps.Clone(a.env), a.renewed, nil
 }
 
 // load returns the component of a release, and what lets go of it.

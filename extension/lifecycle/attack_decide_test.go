@@ -100,7 +100,7 @@ func TestCancelAfterCommit(t *testing.T) {
 		_, err := m.Write(ctx, draft("answer", "1", ""))
 		done <- err
 	}()
-	eventually(t, other, "it is committed", func() bool { return len(other.Tools(agent)) == 1 })
+	eventually(t, other, "it is committed", func() bool { return len(offered(t, other, agent)) == 1 })
 	cancel()
 	m.reloading.Unlock()
 	if err := <-done; err != nil {

@@ -39,7 +39,7 @@ func TestRevokeEndsCallsOfEarlierVersions(t *testing.T) {
 	h := newHome(t)
 	m, other := h.open(), h.open()
 	write(t, m, holding(1))
-	eventually(t, other, "the other process has the tool", func() bool { return len(other.Tools(agent)) == 1 })
+	eventually(t, other, "the other process has the tool", func() bool { return len(offered(t, other, agent)) == 1 })
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
 	defer cancel()
 	here, there := begins(t, m, ctx, "slow_get"), begins(t, other, ctx, "slow_get")
@@ -116,7 +116,7 @@ func TestRevokeBeforeCapabilitiesAreMade(t *testing.T) {
 	w := write(t, m, draft("notes", "1", ""))
 	a := m.releases[w.Release.ID]
 	a.revoke(&RevokedError{Extension: "notes"})
-	if env, err := m.environment(t.Context(), a); !errors.As(err, new(*RevokedError)) {
+	if env, _, err := m.environment(t.Context(), a); !errors.As(err, new(*RevokedError)) {
 		t.Errorf("got %v, %v", env, err)
 	}
 }
@@ -155,7 +155,7 @@ func TestCallsDuringReload(t *testing.T) {
 	a := m.offers[own]["answer_get"].release
 	a.making.Lock() // as while a capability is opened
 	m.reloading.Lock()
-	if tools := m.Tools(agent); len(tools) != 1 {
+	if tools := offered(t, m, agent); len(tools) != 1 {
 		t.Errorf("got %v", tools)
 	}
 	a.making.Unlock()
@@ -191,13 +191,13 @@ func TestQuarantineShadows(t *testing.T) {
 	if err := m.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if tools := m.Tools(agent); len(tools) != 0 {
+	if tools := offered(t, m, agent); len(tools) != 0 {
 		t.Errorf("got %v", tools)
 	}
 	if _, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "answer_get"}); !errors.As(err, new(*QuarantinedError)) {
 		t.Errorf("got %v", err)
 	}
-	if tools := m.Tools(Viewer{Agent: "b"}); len(tools) != 1 {
+	if tools := offered(t, m, Viewer{Agent: "b"}); len(tools) != 1 {
 		t.Errorf("got %v", tools)
 	}
 }

@@ -54,7 +54,7 @@ func (m *Manager) reserve(ctx context.Context, scope extension.Scope) (done func
 // checkBudget counts what was built in the scope in the last hour, what was refused then and generations without a build included, and
 // what holds room here. What was refused before it was built costs nothing.
 func (m *Manager) checkBudget(ctx context.Context, scope extension.Scope) error {
-	limit := m.Policy().Limits.BuildsPerHour
+	limit := m.policy.Load().Limits.BuildsPerHour
 	if limit == 0 {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (m *Manager) checkBudget(ctx context.Context, scope extension.Scope) error 
 
 // checkRoom counts the extensions of a scope.
 func (m *Manager) checkRoom(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name string) error {
-	limit := m.Policy().Limits.ExtensionsPerScope
+	limit := m.policy.Load().Limits.ExtensionsPerScope
 	if limit == 0 {
 		return nil
 	}

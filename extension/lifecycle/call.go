@@ -51,6 +51,8 @@ type Call struct {
 	Log func(level console.Level, message string)
 	// Limits override the host's defaults where they are not zero.
 	Limits host.Limits
+	// Allowed, when not nil, is asked right before the call begins. Its error ends the call, of which nothing has run.
+	Allowed func() error
 }
 
 // UnknownToolError is a call of a tool that nobody offers to this viewer.
@@ -101,7 +103,7 @@ func (m *Manager) ceiling(a *active, err error) error {
 		return err
 	}
 	asked := a.manifest.Bindings
-	_, cuts := m.Policy().Limit(asked)
+	_, cuts := m.policy.Load().Limit(asked)
 	for _, cut := range cuts {
 		whole := cut.What == extension.Removed && cut.Binding == denied.Denial.Binding
 		remedy, ok := extension.ParseRemedy(cut.Binding, denied.Denial.Remedy)
@@ -158,19 +160,62 @@ func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
 		return host.Result{}, err
 	}
 	defer m.calls.Done()
-	o, ok := m.begin(c.Viewer, c.Tool)
-	if !ok {
-		return host.Result{}, &UnknownToolError{abi.PrintableCut(c.Tool, 100)}
+	for {
+		err := m.Refresh(ctx)
+		o, ok := m.begin(c.Viewer, c.Tool)
+		switch {
+		case !ok && err == nil:
+			return host.Result{}, &UnknownToolError{abi.PrintableCut(c.Tool, 100)}
+		case !ok:
+			return host.Result{}, err
+		}
+		var result host.Result
+		if err = cmp.Or(o.release.cause(), err); err == nil { // a cause first: where nothing can be read it may be one that holds here only
+			result, err = m.call(ctx, c, o)
+		}
+		o.release.calls.Add(-1)
+		if !errors.Is(err, errAnother) {
+			return result, err
+		}
 	}
-	defer o.release.calls.Add(-1)
-	return m.call(ctx, c, o)
+}
+
+// errAnother is of a call that has not begun when something else is to be called, or with other handles.
+var errAnother = errors.New("something else is to be called")
+
+// still reports why a call that waited must not begin as it was prepared. It is asked right before it begins, so that what was decided
+// before holds for it.
+func (m *Manager) still(ctx context.Context, c Call, o offer, made int) error {
+	if err := m.Refresh(ctx); err != nil {
+		return err
+	}
+	a := o.release
+	if err := a.cause(); err != nil {
+		return err
+	}
+	m.mu.RLock()
+	now, _ := m.find(c.Viewer, c.Tool)
+	m.mu.RUnlock()
+	if now.release != a {
+		return errAnother
+	}
+	a.mu.Lock()
+	quarantine, renewed := a.quarantine, a.renewed
+	a.mu.Unlock()
+	switch {
+	case quarantine != "":
+		return &QuarantinedError{a.manifest.Name, quarantine}
+	case renewed != made:
+		return errAnother
+	case c.Allowed != nil:
+		return c.Allowed()
+	default:
+		return nil
+	}
 }
 
 func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result, err error) {
 	a := o.release
-	if err := a.cause(); err != nil {
-		return result, err
-	}
 	b := a.breaker(broken{o.tool.Name, c.Viewer})
 	if err := b.check(m.options.Now(), c.Tool); err != nil {
 		return result, err
@@ -186,9 +231,13 @@ func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result
 	if err == nil {
 		defer done()
 		var env host.Env
-		if env, err = m.environment(ctx, a); err == nil {
-			result, err = m.run(ctx, c, o, component, env)
-			b.count(m.options.Now(), m.Policy().Limits, err)
+		var made int
+		if env, made, err = m.environment(ctx, a); err == nil {
+			var began bool
+			if result, began, err = m.run(ctx, c, o, component, env, made); !began {
+				return result, err
+			}
+			b.count(m.options.Now(), m.policy.Load().Limits, err)
 			return result, err
 		}
 	}
@@ -198,8 +247,8 @@ func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result
 	return result, m.quarantine(ctx, a, err)
 }
 
-// run makes the call and writes down what came of it.
-func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Component, env host.Env) (host.Result, error) {
+// run makes the call and writes down what came of it, unless it has not begun.
+func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Component, env host.Env, made int) (_ host.Result, began bool, _ error) {
 	a := o.release
 	if c.Log != nil {
 		for _, b := range extension.Merge(a.manifest.Bindings, extension.Defaults()) {
@@ -208,24 +257,34 @@ func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Comp
 			}
 		}
 	}
+	began = true
 	request := host.Request{
 		Tool: o.tool.Name, Name: c.Tool, Input: c.Input, Env: env, Limits: c.Limits, Approved: a.tools, Recorder: m.options.Recorder,
+		Begin: func(ctx context.Context) error {
+			err := m.still(ctx, c, o, made)
+			began = err == nil
+			return err
+		},
 	}
 	if request.Limits.Nesting == 0 {
-		request.Limits.Nesting = m.Policy().Limits.Nesting
+		request.Limits.Nesting = m.policy.Load().Limits.Nesting
 	}
 	start := m.options.Now()
-	began := time.Now()
+	clock := time.Now()
+	m.options.step("call")
 	result, err := component.Do(ctx, request)
+	if !began {
+		return host.Result{}, false, cmp.Or(a.cause(), err)
+	}
 	if a.ctx.Err() != nil {
 		result, err = host.Result{}, a.cause()
 	}
 	err = m.ceiling(a, err)
 	m.ledger.add(ctx, used{
 		scope: a.scope.String(), extension: a.manifest.Name, tool: o.tool.Name, digest: a.digest,
-		started: start, took: time.Since(began), outcome: outcome(err), message: message(err), by: cmp.Or(c.By, c.Viewer.String()), via: c.Via,
+		started: start, took: time.Since(clock), outcome: outcome(err), message: message(err), by: cmp.Or(c.By, c.Viewer.String()), via: c.Via,
 	})
-	return result, err
+	return result, true, err
 }
 
 // quarantine has an extension that cannot be loaded leave the others alone. What may pass by itself is no reason.
@@ -249,7 +308,7 @@ func (m *Manager) quarantine(ctx context.Context, a *active, why error) error {
 		if err := audit(ctx, c, m.options.Now(), e); err != nil {
 			return err
 		}
-		return changed(ctx, c)
+		return m.change(ctx, c)
 	})
 	if err != nil {
 		m.options.Logger.Warn("write down a quarantine", "extension", a.manifest.Name, "error", err)
@@ -281,7 +340,10 @@ type Tool struct {
 
 // Tools lists what a viewer can call, in byte order of the names. Tools in quarantine, and those that
 // they shadow, are not among them.
-func (m *Manager) Tools(v Viewer) []Tool {
+func (m *Manager) Tools(ctx context.Context, v Viewer) ([]Tool, error) {
+	if err := m.Refresh(ctx); err != nil {
+		return nil, err
+	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	found := map[string][]offer{}
@@ -302,5 +364,5 @@ func (m *Manager) Tools(v Viewer) []Tool {
 		}
 		tools = append(tools, t)
 	}
-	return tools
+	return tools, nil
 }

@@ -1,7 +1,7 @@
 // Package lifecycle keeps extensions: it takes what an author wrote through every stage to a tool that can be called, asks a person
 // before an extension gets more authority than a policy allows, keeps every version, and calls the tools. All of it is in one
-// SQLite file, which several processes may use at once: each sees what the others change within a tenth of a second, also in
-// the midst of a call.
+// SQLite file, which several processes may use at once. What one of them decides holds in all of them for each call and each list that
+// begins when the decision has returned; calls under way end within a tenth of a second.
 package lifecycle
 
 import (
@@ -23,6 +23,7 @@ import (
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/stamp"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -37,6 +38,9 @@ type Options struct {
 	State *extension.State
 	// Policy is the operator's, until SetPolicy. Default: policy.Default().
 	Policy *policy.Policy
+	// Follow is asked before each call, each list of tools and each decision, and ten times a second. It calls set when there is another policy, and returns
+	// when that holds. It must be safe for concurrent use, and takes about a microsecond when there is none. Default: nothing is asked.
+	Follow func(set func(*policy.Policy))
 	// Packages resolves npm packages. Default: an extension that imports any is refused.
 	Packages *npm.Client
 	// Types checks the types of drafts that ask for it. Default: they are not checked, which [Written.Unchecked] says.
@@ -49,6 +53,9 @@ type Options struct {
 	Now func() time.Time
 	// Logger receives what no caller is told of. Default: nothing is logged.
 	Logger *slog.Logger
+
+	step func(name string) // told of each step of changes and calls, for tests that stop there
+	poll time.Duration     // pollInterval, unless a test waits for nothing
 }
 
 // Recorder takes recordings of calls and keeps the components that they ran in, as *recording.Store does.
@@ -60,7 +67,7 @@ type Recorder interface {
 // ErrClosed is a call of a tool, or a test of one, after Close.
 var ErrClosed = errors.New("the manager of extensions is closed")
 
-// pollInterval is how long it takes at most until this process sees what another one changed.
+// pollInterval is how long it takes at most until calls under way see what another process changed.
 const pollInterval = 100 * time.Millisecond
 
 // Manager keeps extensions. It is safe for concurrent use; whoever made it closes it, before the host and the state.
@@ -68,12 +75,16 @@ type Manager struct {
 	options Options
 	db      *sqlite.DB
 	ledger  *ledger
+	stamp   *stamp.File   // names the generation of the store
+	old     chan struct{} // tells that stamp does not
 
 	setting sync.Mutex // held while the policy is set: of two that come at once, one holds as a whole
 	policy  atomic.Pointer[policy.Policy]
-	stop    context.CancelFunc
-	wait    sync.WaitGroup
-	loaded  *loadedSet
+	// setPolicy is SetPolicy, made once.
+	setPolicy func(*policy.Policy)
+	stop      context.CancelFunc
+	wait      sync.WaitGroup
+	loaded    *loadedSet
 
 	calls     sync.WaitGroup // under way
 	reloading sync.Mutex     // held while releases are read
@@ -98,16 +109,24 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Follow == nil {
+		o.Follow = func(func(*policy.Policy)) {}
+	}
+	o.poll = cmp.Or(o.poll, pollInterval)
+	if o.step == nil {
+		o.step = func(string) {}
+	}
 	db, err := sqlite.Open(ctx, filepath.Join(o.Dir, File), schema)
 	if err != nil {
 		return nil, err
 	}
 	m := &Manager{
-		options: o, db: db, generation: -1, changed: make(chan struct{}), building: map[extension.Scope]int{}, loaded: newLoadedSet(o.Loaded),
+		options: o, db: db, stamp: stamp.New(filepath.Join(o.Dir, stampFile)), old: make(chan struct{}, 1), changed: make(chan struct{}), building: map[extension.Scope]int{}, loaded: newLoadedSet(o.Loaded),
 	}
-	m.ledger = newLedger(m)
+	m.ledger, m.setPolicy = newLedger(m), m.SetPolicy
 	m.SetPolicy(cmp.Or(o.Policy, policy.Default()))
-	if err := m.Refresh(ctx); err != nil {
+	if err := m.reload(ctx); err != nil {
+		m.stamp.Close()
 		return nil, errors.Join(err, db.Close())
 	}
 	if err := o.reserve().Fill(); err != nil {
@@ -116,6 +135,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m.stop = stop
 	m.wait.Go(func() { m.watch(watching) })
+	m.wait.Go(func() { m.settleOld(watching) })
 	m.wait.Go(func() { m.ledger.write(watching) })
 	return m, nil
 }
@@ -130,6 +150,7 @@ func (m *Manager) Close() error {
 	err := m.loaded.closeAll()
 	m.stop()
 	m.wait.Wait()
+	m.stamp.Close()
 	return errors.Join(err, m.db.Close())
 }
 
@@ -140,8 +161,11 @@ func (m *Manager) Changed() <-chan struct{} {
 	return m.changed
 }
 
-// Policy returns the operator's policy.
-func (m *Manager) Policy() *policy.Policy { return m.policy.Load() }
+// Policy returns the operator's policy, as it is now.
+func (m *Manager) Policy() *policy.Policy {
+	m.options.Follow(m.setPolicy)
+	return m.policy.Load()
+}
 
 // SetPolicy puts another policy in the place of the operator's. It holds for whatever is decided or called from now on. Of calls under
 // way, also those of versions that were superseded since, it takes back the handles of releases that it gives more or less than the one
@@ -176,12 +200,13 @@ func (m *Manager) renew(a *active) {
 	if err := m.options.State.Release(a.made); err != nil {
 		m.options.Logger.Warn("let go of what an extension used", "extension", a.manifest.Name, "error", err)
 	}
+	a.renewed++
 	a.grants, a.env, a.made = nil, nil, nil
 }
 
-// watch looks for what other processes change.
+// watch looks for what other processes change, for the calls under way.
 func (m *Manager) watch(ctx context.Context) {
-	tick := time.NewTicker(pollInterval)
+	tick := time.NewTicker(m.options.poll)
 	defer tick.Stop()
 	for {
 		select {
@@ -189,7 +214,8 @@ func (m *Manager) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := m.Refresh(ctx); err != nil && ctx.Err() == nil {
+		m.options.Follow(m.setPolicy)
+		if err := m.look(ctx); err != nil && ctx.Err() == nil {
 			m.options.Logger.Warn("look for changes of extensions", "error", err)
 		}
 	}

@@ -135,6 +135,16 @@ func says(t *testing.T, m *Manager, name, want string) {
 	}
 }
 
+// offered is what a viewer can call.
+func offered(t *testing.T, m *Manager, v Viewer) []Tool {
+	t.Helper()
+	tools, err := m.Tools(t.Context(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tools
+}
+
 // isGone checks that nobody offers a tool.
 func isGone(t *testing.T, m *Manager, name string) {
 	t.Helper()
@@ -377,7 +387,7 @@ func TestTwoProcesses(t *testing.T) {
 	h := newHome(t)
 	one, two := h.open(), h.open()
 	write(t, one, draft("answer", "1", ""))
-	eventually(t, two, "the other process has the tool", func() bool { return len(two.Tools(agent)) == 1 })
+	eventually(t, two, "the other process has the tool", func() bool { return len(offered(t, two, agent)) == 1 })
 	says(t, two, "answer_get", "1")
 	write(t, two, draft("answer", "2", ""))
 	eventually(t, one, "the update came", func() bool {

@@ -91,6 +91,7 @@ func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name 
 // commit stores what passed all stages, in one transaction with what the policy decided.
 func (b *build) commit(ctx context.Context) error {
 	v, d, now := b.version, b.draft, b.options.Now()
+	b.options.Follow(b.setPolicy)
 	return b.db.Update(ctx, func(c *sqlite.Conn) error {
 		// While it was built somebody may have decided something else.
 		if err := errors.Join(b.look(ctx, c), b.decide(ctx)); err != nil {
@@ -119,7 +120,7 @@ func (b *build) commit(ctx context.Context) error {
 			return err
 		}
 		if b.decision.Verdict == policy.Approved && !refused {
-			r, err = activate(ctx, c, r, v, Decision{By: "policy", Reason: b.decision.Reason}, "approve", b.decision.Line, now)
+			r, err = b.activate(ctx, c, r, v, Decision{By: "policy", Reason: b.decision.Reason}, "approve", b.decision.Line, now)
 		}
 		b.written.Release = r
 		return err
@@ -175,7 +176,7 @@ func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, 
 	if err := audit(ctx, c, now, written(d, v, id)); err != nil {
 		return r, err
 	}
-	if err := changed(ctx, c); err != nil {
+	if err := m.change(ctx, c); err != nil {
 		return r, err
 	}
 	return releaseByID(ctx, c, id)
@@ -195,7 +196,7 @@ func written(d Draft, v *Version, release int64) Entry {
 }
 
 // activate puts a release in the place of the active one.
-func activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Decision, kind, line string, now time.Time) (Release, error) {
+func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Decision, kind, line string, now time.Time) (Release, error) {
 	at := now.UnixMilli()
 	for _, query := range []string{
 		"DELETE FROM tool_text WHERE release IN (SELECT id FROM release WHERE scope = ? AND name = ? AND state = 'active')",
@@ -220,7 +221,7 @@ func activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Deci
 	if err := audit(ctx, c, now, e); err != nil {
 		return r, err
 	}
-	if err := changed(ctx, c); err != nil {
+	if err := m.change(ctx, c); err != nil {
 		return r, err
 	}
 	return releaseByID(ctx, c, r.ID)
@@ -241,13 +242,13 @@ func (m *Manager) Approve(ctx context.Context, d Decision) (r Release, err error
 		if err := errors.Join(m.allowed(r.Scope, v), checkNames(ctx, c, v.Manifest, r.Scope, "")); err != nil {
 			return r, err
 		}
-		return activate(ctx, c, r, v, d, "approve", "", m.options.Now())
+		return m.activate(ctx, c, r, v, d, "approve", "", m.options.Now())
 	})
 }
 
 // allowed is a *[PolicyError] when no person may approve a version.
 func (m *Manager) allowed(scope extension.Scope, v *Version) error {
-	if d := m.Policy().Decide(policy.Request{Scope: scope, Asked: v.Manifest.Bindings}); d.Verdict == policy.Refused {
+	if d := m.policy.Load().Decide(policy.Request{Scope: scope, Asked: v.Manifest.Bindings}); d.Verdict == policy.Refused {
 		return &PolicyError{d.Reason, d.Line}
 	}
 	return nil
@@ -346,7 +347,7 @@ func (m *Manager) end(ctx context.Context, c *sqlite.Conn, r Release, to State, 
 	if err := audit(ctx, c, now, e); err != nil {
 		return r, err
 	}
-	if err := changed(ctx, c); err != nil {
+	if err := m.change(ctx, c); err != nil {
 		return r, err
 	}
 	return releaseByID(ctx, c, r.ID)
@@ -377,7 +378,7 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 		if err != nil {
 			return r, err
 		}
-		return activate(ctx, c, r, v, d, "rollback", "", m.options.Now())
+		return m.activate(ctx, c, r, v, d, "rollback", "", m.options.Now())
 	})
 }
 
@@ -409,8 +410,10 @@ func (m *Manager) Promote(ctx context.Context, from, to extension.Scope, name, a
 
 // act makes a change of releases, and has this process see it before it returns.
 func (m *Manager) act(ctx context.Context, do func(*sqlite.Conn) (Release, error)) (r Release, err error) {
+	m.options.Follow(m.setPolicy)
 	if err := m.db.Update(ctx, func(c *sqlite.Conn) (err error) { r, err = do(c); return err }); err != nil {
 		return Release{}, err
 	}
+	m.options.step("committed")
 	return r, m.Refresh(context.WithoutCancel(ctx))
 }

@@ -54,7 +54,7 @@ func (m *Manager) Review(ctx context.Context, id int64) (review Review, err erro
 		return Review{}, err
 	}
 	asked := review.Version.Manifest.Bindings
-	review.Granted, review.Cut = m.Policy().Limit(asked)
+	review.Granted, review.Cut = m.policy.Load().Limit(asked)
 	var before []extension.Binding
 	if review.Before != nil {
 		before = review.Before.Manifest.Bindings

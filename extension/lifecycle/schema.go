@@ -8,14 +8,18 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
 // File is the name of the store in a folder of durable state.
 const File = "extensions.db"
 
+// stampFile names the generation of the store, for who is to learn of a change without asking it.
+const stampFile = "extensions.stamp"
+
 // A version is what was written, and never changes. A release is a version that somebody asked to activate in a scope, and what became
-// of that. Whatever changes which releases are active also changes generation, by which other processes notice.
+// of that. Whatever changes which releases are active also changes generation, by which other processes notice: 64 random bits.
 var schema = sqlite.Schema{Kind: "extension store", ID: 0x73746578 /* stex */, Migrations: []string{`
 CREATE TABLE object (
 	digest TEXT PRIMARY KEY,
@@ -111,6 +115,9 @@ CREATE INDEX audit_build ON audit (entry->>'scope', at) WHERE entry->>'kind' IN 
 -- Up to which entry the log was moved to archives, and its hash.
 ALTER TABLE head ADD COLUMN first INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE head ADD COLUMN first_hash BLOB NOT NULL DEFAULT x'0000000000000000000000000000000000000000000000000000000000000000';
+`, `
+-- It was a counter, which a store that is restored from a backup would reach again with other releases.
+UPDATE head SET generation = random();
 `}}
 
 // digestOf is the SHA-256 of data in hex.
@@ -152,9 +159,14 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("the extension store is damaged: %s: %s", e.Digest, e.Reason)
 }
 
-// changed says to all processes that other releases are active now, or that something of them is different.
-func changed(ctx context.Context, c *sqlite.Conn) error {
-	_, err := c.Exec(ctx, "UPDATE head SET generation = generation + 1")
+// change says to all processes that other releases are active, or that something of them is different, from the commit on.
+func (m *Manager) change(ctx context.Context, c *sqlite.Conn) error {
+	m.options.step("change")
+	if err := m.stamp.Clear(); err != nil {
+		return abi.Errorf(abi.CodeUnavailable, "%s: %v", schema.Kind, err)
+	}
+	m.options.step("cleared")
+	_, err := c.Exec(ctx, "UPDATE head SET generation = random()")
 	return err
 }
 

@@ -25,7 +25,7 @@ func alter(t *testing.T, m *Manager, query string, args ...any) {
 		if _, err := c.Exec(t.Context(), query, args...); err != nil {
 			return err
 		}
-		return changed(t.Context(), c)
+		return m.change(t.Context(), c)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestQuarantine(t *testing.T) {
 				t.Fatalf("got %v, want a QuarantinedError", err)
 			}
 			says(t, m, "sound_get", "1")
-			if tools := m.Tools(agent); len(tools) != 1 || tools[0].Name != "sound_get" {
+			if tools := offered(t, m, agent); len(tools) != 1 || tools[0].Name != "sound_get" {
 				t.Errorf("got %v", tools)
 			}
 			list, err := m.List(t.Context(), agent)
@@ -96,7 +96,7 @@ func TestUnreadable(t *testing.T) {
 			if err != nil || len(list) != 2 || list[0].Problem == "" {
 				t.Errorf("got %+v, %v", list, err)
 			}
-			for _, offered := range m.Tools(agent) {
+			for _, offered := range offered(t, m, agent) {
 				if offered.Extension == "broken" {
 					t.Errorf("it offers %s", offered.Name)
 				}
@@ -255,7 +255,7 @@ func TestScopes(t *testing.T) {
 	if r, err := m.Call(t.Context(), Call{Viewer: Viewer{User: "tom", Agent: "b"}, Tool: "answer_get"}); err != nil || string(r.Output) != `"shared"` {
 		t.Errorf("another agent gets %s, %v", r.Output, err)
 	}
-	if tools := m.Tools(agent); len(tools) != 1 || tools[0].Scope != own || len(tools[0].Shadows) != 1 {
+	if tools := offered(t, m, agent); len(tools) != 1 || tools[0].Scope != own || len(tools[0].Shadows) != 1 {
 		t.Errorf("got %+v", tools)
 	}
 	list, err := m.List(t.Context(), agent)

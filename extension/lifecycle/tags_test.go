@@ -32,7 +32,7 @@ func TestTags(t *testing.T) {
 		if err != nil || len(list) != 2 || !slices.Equal(list[0].Tags, want) || len(list[1].Tags) != 0 {
 			t.Errorf("got %+v, %v", list, err)
 		}
-		if tools := m.Tools(agent); len(tools) != 2 || !slices.Equal(tools[0].Tags, want) || len(tools[1].Tags) != 0 {
+		if tools := offered(t, m, agent); len(tools) != 2 || !slices.Equal(tools[0].Tags, want) || len(tools[1].Tags) != 0 {
 			t.Errorf("got %+v", tools)
 		}
 		for _, query := range []string{"trivia", "thoughts", "deep-thought"} {

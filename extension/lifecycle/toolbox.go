@@ -10,10 +10,13 @@ import (
 )
 
 // Toolbox is the right to call what a viewer can call, under the full names, for code that is no extension. The tools have the
-// bindings that were approved, and take no others.
-func (m *Manager) Toolbox(v Viewer) (*tools.Toolbox, error) {
+// bindings that were approved, and take no others. allowed is as in [Call].
+func (m *Manager) Toolbox(v Viewer, allowed func() error) (*tools.Toolbox, error) {
 	return tools.New(tools.Options{
 		Resolve: func(name string) (tools.Func, error) {
+			if err := m.Refresh(context.Background()); err != nil {
+				return nil, err
+			}
 			m.mu.RLock()
 			_, ok := m.find(v, name)
 			m.mu.RUnlock()
@@ -24,13 +27,17 @@ func (m *Manager) Toolbox(v Viewer) (*tools.Toolbox, error) {
 				if len(env) > 0 {
 					return nil, abi.Errorf(abi.CodeInvalid, "%s: it has the bindings that were approved, and takes no others", name)
 				}
-				r, err := m.Call(ctx, Call{Viewer: v, Tool: name, Input: input})
+				r, err := m.Call(ctx, Call{Viewer: v, Tool: name, Input: input, Allowed: allowed})
 				return r.Output, forCaller(name, err)
 			}, nil
 		},
 		Describe: func() []tools.Description {
+			offered, err := m.Tools(context.Background(), v)
+			if err != nil {
+				m.options.Logger.Warn("list the tools for a call", "error", err)
+			}
 			var all []tools.Description
-			for _, t := range m.Tools(v) {
+			for _, t := range offered {
 				all = append(all, tools.Description{Name: t.Name, Description: abi.Printable(t.Definition.Description), InputSchema: t.Definition.InputSchema})
 			}
 			return all

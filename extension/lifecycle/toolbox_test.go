@@ -62,7 +62,7 @@ func (p passed) Capabilities() map[string]abi.Capability { return p }
 // toolbox is a viewer's, as a call has it.
 func toolbox(t *testing.T, m *Manager, v Viewer) *tools.Toolbox {
 	t.Helper()
-	box, err := m.Toolbox(v)
+	box, err := m.Toolbox(v, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

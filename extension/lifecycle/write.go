@@ -99,6 +99,7 @@ type Written struct {
 // a stage fails nothing is changed, and the error is an *extension.ProblemsError, which its author can mend; a *[BudgetError]; or
 // that of ctx, of a toolchain that cannot be obtained, of a full disk.
 func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
+	m.options.Follow(m.setPolicy)
 	b := &build{Manager: m, draft: d, written: &Written{Took: map[extension.Stage]time.Duration{}}}
 	author, err := extension.ParseScope(d.Author)
 	if err != nil {
@@ -428,7 +429,7 @@ func (b *build) decide(context.Context) error {
 		}
 	}
 	b.written.Changes = extension.Difference(before, r.Asked)
-	b.decision = b.Policy().Decide(r)
+	b.decision = b.policy.Load().Decide(r)
 	b.written.Cut = b.decision.Cut
 	if b.decision.Verdict == policy.Refused {
 		return &extension.ProblemsError{Stage: extension.StagePolicy, Problems: []extension.Problem{

@@ -1,0 +1,158 @@
+//go:build unix
+
+// Package stamp keeps a file of eight bytes beside a store, which names the newest state of the store. A process that holds this state
+// learns with two system calls that it is still the newest, and need not ask the store.
+//
+// Each state has a stamp of its own: 64 random bits that the store keeps with it. Two steps hold the promise that the file never names
+// another state than the newest:
+//
+//   - Who changes the store holds its write lock, and clears the file before the commit.
+//   - Who writes a stamp to the file holds the write lock too, and writes that of the state in the store.
+//
+// Between them, and after a process was killed at any place, the file names no state, and everybody asks the store. The processes must
+// share one kernel: a network file system shows one machine late what another one wrote.
+package stamp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	size = 8
+	// A file of another kind in its place must not stop anybody.
+	flags = unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
+)
+
+// File is the file as one process sees it. It is safe for concurrent use; whoever made it closes it.
+type File struct {
+	path string
+
+	mu     sync.RWMutex
+	fd     int // -1 when there is none
+	id     identity
+	closed bool
+}
+
+// identity tells one file from another.
+type identity struct{ device, inode uint64 }
+
+func identityOf(s *unix.Stat_t) identity { return identity{uint64(s.Dev), s.Ino} } //nolint:unconvert // Dev is int32 on Darwin
+
+// New returns the file of this path, which need not be there.
+func New(path string) *File {
+	f := &File{path: path, fd: -1}
+	f.Look()
+	return f
+}
+
+// Is reports whether the file names this state, so that no other one is in the store.
+func (f *File) Is(stamp int64) bool {
+	if stamp == 0 {
+		return false // what a file that was cleared says
+	}
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.fd < 0 {
+		return false
+	}
+	var b [size]byte
+	if n, err := unix.Pread(f.fd, b[:], 0); err != nil || n != size || int64(binary.LittleEndian.Uint64(b[:])) != stamp {
+		return false
+	}
+	// One that was removed is cleared by nobody. This comes second: it was there when it was read.
+	var s unix.Stat_t
+	return unix.Fstat(f.fd, &s) == nil && s.Nlink > 0
+}
+
+// Look finds out whether another file has taken the place of the one that was read. Is does so for one that was removed.
+func (f *File) Look() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var s unix.Stat_t
+	there := !f.closed && unix.Lstat(f.path, &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFREG
+	if there && f.fd >= 0 && identityOf(&s) == f.id {
+		return
+	}
+	f.drop()
+	if !there {
+		return
+	}
+	fd, err := unix.Open(f.path, unix.O_RDONLY|flags, 0)
+	if err != nil {
+		return
+	}
+	f.fd = fd
+	if err := unix.Fstat(fd, &s); err != nil {
+		f.drop()
+	}
+	f.id = identityOf(&s)
+}
+
+func (f *File) drop() {
+	if f.fd >= 0 {
+		_ = unix.Close(f.fd) // it was only read
+		f.fd = -1
+	}
+}
+
+// Close lets go of the file. After it Is reports false.
+func (f *File) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.drop()
+	f.closed = true
+}
+
+// Clear has the file name no state. The caller holds the write lock of the store, and commits only when there is no error.
+func (f *File) Clear() error {
+	fd, err := unix.Open(f.path, unix.O_WRONLY|flags, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return nil // nobody believes what is not there
+	}
+	if err == nil {
+		err = write(fd, 0)
+	}
+	if err == nil {
+		return nil
+	}
+	if removed := os.Remove(f.path); removed != nil { // on some disks that are full it can be removed, but not written
+		return fmt.Errorf("clear %s: %w", f.path, errors.Join(err, removed))
+	}
+	return nil
+}
+
+// Set has the file name a state. The caller holds the write lock of the store, whose newest committed state it is.
+func (f *File) Set(stamp int64) error {
+	var s unix.Stat_t
+	if err := unix.Lstat(f.path, &s); err == nil && s.Mode&unix.S_IFMT != unix.S_IFREG {
+		if err := os.Remove(f.path); err != nil {
+			return err
+		}
+	}
+	fd, err := unix.Open(f.path, unix.O_WRONLY|unix.O_CREAT|flags, 0o600)
+	if err == nil {
+		err = write(fd, stamp)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", f.path, err)
+	}
+	f.Look()
+	return nil
+}
+
+// write writes a stamp to a file, and closes it.
+func write(fd int, stamp int64) error {
+	var b [size]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(stamp))
+	n, err := unix.Pwrite(fd, b[:], 0)
+	if err == nil && n != size {
+		err = unix.EIO
+	}
+	return errors.Join(err, unix.Close(fd))
+}
