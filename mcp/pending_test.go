@@ -68,7 +68,7 @@ func (h *home) listening() (*client, *wire) {
 	go func() {
 		served <- server.Serve(context.WithoutCancel(h.t.Context()), lifecycle.Viewer{User: "tom", Agent: "bob"}, here)
 	}()
-	c := connect(h.t, &sdk.LoggingTransport{Transport: there, Writer: w}, "test", "", nil)
+	c := connect(h.t, &sdk.LoggingTransport{Transport: there, Writer: w}, "", "test", nil)
 	h.t.Cleanup(func() {
 		_ = c.Close()
 		if err := <-served; err != nil && !errors.Is(err, ErrClosed) {

@@ -70,6 +70,7 @@ type writeOutput struct {
 	Warnings []string `json:"warnings,omitempty" jsonschema:"what is to be known of its npm packages"`
 	// TookMS is how long each stage took.
 	TookMS map[string]float64 `json:"took_ms,omitempty" jsonschema:"how long each stage took, in milliseconds"`
+	why    string             // it waits, if the policy says
 	// Generation is what the model used that wrote it.
 	Generation *generate.Spent `json:"generation,omitempty" jsonschema:"what the model used that wrote it, in all and by its tries"`
 }
@@ -214,6 +215,7 @@ func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *gene
 	if out.Uses, err = uses(granted); err != nil {
 		return nil, err
 	}
+	out.why = w.Why
 	out.say()
 	if w.Unchecked != nil {
 		out.Message += " " + abi.PrintableCut(w.Unchecked.Error(), maxMessage) + "."
@@ -238,8 +240,12 @@ func (o *writeOutput) say() {
 		o.Message = "Your user refused it. Do not ask for the same again; ask your user what would be all right."
 		return
 	}
-	o.Message = fmt.Sprintf("It is built and waits for a person: the policy leaves it to one. Tell your user to decide about request %d, with `stile ext approve %d` or on the page of `stile serve`; "+
-		"no tool that you can call approves it. A version that is active already serves meanwhile.", o.Release, o.Release)
+	why := "the policy leaves it to one"
+	if o.why != "" {
+		why = abi.PrintableCut(o.why, 1000)
+	}
+	o.Message = fmt.Sprintf("It is built and waits for a person: %s. Tell your user to decide about request %d, with `stile ext approve %d` or on the page of `stile serve`; "+
+		"no tool that you can call approves it. A version that is active already serves meanwhile.", why, o.Release, o.Release)
 }
 
 // uses shows bindings as a manifest has them.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
@@ -73,13 +75,13 @@ func versionText(r lifecycle.Review) string {
 	b.WriteString(section("Tools", table("    ", tools)))
 	b.WriteString(section("What the code would like to do", indented(v.Report.Text())))
 	if len(v.Packages) > 0 {
-		var packages [][]string
+		packages := [][]string{{"PACKAGE", "VERSION", "LICENCE", "SIZE", "INTEGRITY", "NOTES"}}
 		for _, p := range v.Packages {
 			license := p.License
 			if license == "" {
 				license = "no licence named"
 			}
-			packages = append(packages, []string{line(p.Name, 220), line(p.Version, 80), line(license, 80), line(strings.Join(p.Warnings, " "), 500)})
+			packages = append(packages, []string{line(p.Name, 220), line(p.Version, 80), line(license, 80), humanize.IBytes(uint64(p.Size)), line(p.Integrity, 100), cell(abi.Printable(strings.Join(p.Warnings, " ")))})
 		}
 		b.WriteString(section("Packages", table("    ", packages)))
 	}

@@ -468,6 +468,7 @@ func TestPackagesAndFunctions(t *testing.T) {
  * @param width how wide it is */
 export function area(width: number, height: number = 2): number { return z.number().parse(width) * height; }
 `, "")
+	d.Manifest = bytes.Replace(d.Manifest, []byte(`"tools"`), []byte(`"dependencies": {"zod": "^4"}, "tools"`), 1)
 	w := write(t, m, d)
 	if len(w.Version.Lock) == 0 || len(w.Version.Packages) != 1 || w.Version.Packages[0].Name != "zod" || !w.Version.Packages[0].Direct {
 		t.Fatalf("got %+v", w.Version.Packages)
@@ -491,6 +492,70 @@ export function area(width: number, height: number = 2): number { return z.numbe
 	problems := (*extension.ProblemsError)(nil)
 	if _, err := m.Write(t.Context(), d); !errors.As(err, &problems) || problems.Problems[0].Line != 1 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A package that the code imports and the manifest does not declare waits for a person, unless the policy names it.
+func TestUndeclaredPackages(t *testing.T) {
+	h := newHome(t)
+	h.options.Packages = newPackages(t)
+	m := h.open()
+	d := func(value string, imports ...string) Draft {
+		var b strings.Builder
+		for i, name := range imports {
+			fmt.Fprintf(&b, "import * as m%d from %q;\n", i, name)
+		}
+		fmt.Fprintf(&b, "export function get(): number { return [%s].length + %s; }\n", strings.Join(strings.Fields("m0 m1 m2")[:len(imports)], ", "), value)
+		return tool("shapes", "get", b.String(), "")
+	}
+	declared := d("0", "zod")
+	declared.Manifest = bytes.Replace(declared.Manifest, []byte(`"tools"`), []byte(`"dependencies": {"zod": "^4"}, "tools"`), 1)
+	for _, tt := range []struct {
+		name, policy string
+		draft        Draft
+		want         State
+		why          string
+	}{
+		{"undeclared", "{}", d("1", "zod"), Pending, "the code imports zod, which neither"},
+		{"a part of it", "{}", d("2", "zod/v4"), Pending, "the code imports zod, which neither"},
+		{"of another name", `{"packages": ["zo", "zodd", "@scope/*", "*-zod"]}`, d("3", "zod"), Pending, "zod"},
+		{"one of two", `{"packages": ["zod"]}`, d("4", "zod", "is-odd"), Pending, "the code imports is-odd, which neither"},
+		{"what a module of node's needs", "{}", d("5", "node:buffer"), Active, ""},
+		{"declared", "{}", declared, Active, ""},
+		{"what the active version has", "{}", d("6", "zod"), Active, ""},
+		{"a new one beside it", "{}", d("7", "zod", "is-odd"), Pending, "the code imports is-odd, which neither"},
+		{"the policy names both", `{"packages": ["is-*", "zod"]}`, d("8", "zod", "is-odd"), Active, ""},
+	} {
+		h.policyOf(tt.policy)
+		m.SetPolicy(h.options.Policy)
+		w := write(t, m, tt.draft)
+		if w.Release.State != tt.want || (w.Why == "") != (tt.why == "") || !strings.Contains(w.Why, tt.why) {
+			t.Errorf("%s: %s, %q", tt.name, w.Release.State, w.Why)
+		}
+		for _, p := range w.Version.Packages {
+			told := strings.Contains(strings.Join(w.Version.Warnings(), "\n"), "package "+p.Name+" "+p.Version+": The code imports it, and the manifest's dependencies do not name it.")
+			if undeclared := p.Direct && tt.name != "declared" && p.Name != "buffer"; p.Undeclared != undeclared || told != undeclared || p.Integrity == "" {
+				t.Errorf("%s: %+v, told %v", tt.name, p, told)
+			}
+		}
+	}
+	// A person decides, and what was approved is known from then on; another author's update of it is not.
+	h.policyOf("{}")
+	m.SetPolicy(h.options.Policy)
+	first := d("9", "zod")
+	first.Manifest = bytes.Replace(first.Manifest, []byte("shapes"), []byte("other"), 1)
+	w := write(t, m, first)
+	approve(t, m, w.Release)
+	first.Files["tool.ts"] = append(first.Files["tool.ts"], "// again"...)
+	if w = write(t, m, first); w.Release.State != Active {
+		t.Errorf("got %+v", w.Release)
+	}
+	h.policyOf(`{"approve": [{"scopes": ["agent"]}]}`)
+	m.SetPolicy(h.options.Policy)
+	first.Author = "agent:b"
+	first.Files["tool.ts"] = append(first.Files["tool.ts"], "// by another"...)
+	if w = write(t, m, first); w.Release.State != Pending {
+		t.Errorf("got %+v", w.Release)
 	}
 }
 

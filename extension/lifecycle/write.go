@@ -87,6 +87,8 @@ type Written struct {
 	Changes []extension.Change
 	// Cut is what the operator's ceiling takes from what it asks for.
 	Cut []extension.Change
+	// Why says why the policy leaves it to a person; empty when it does not.
+	Why string
 	// Tests are the results of the tests it brought.
 	Tests []trial.Result
 	// Unchecked says why types were not checked though the draft asked for it: the compiler is not to be had.
@@ -421,16 +423,29 @@ func (m *Manager) trial(ctx context.Context, c *host.Component, v *Version) ([]t
 // decide asks the policy.
 func (b *build) decide(context.Context) error {
 	r := policy.Request{Scope: b.draft.Scope, Author: b.author, Asked: b.version.Manifest.Bindings}
+	for _, p := range b.version.Packages {
+		if p.Undeclared {
+			r.Undeclared = append(r.Undeclared, p.Name)
+		}
+	}
 	var before []extension.Binding
 	if b.before != nil {
 		before = b.before.Manifest.Bindings
 		if b.author == b.draft.Scope { // what one author was trusted with no other one takes over unseen
 			r.Approved = append([]extension.Binding{}, before...) // nil would say that none is active
+			for _, p := range b.before.Packages {
+				if p.Direct {
+					r.Known = append(r.Known, p.Name)
+				}
+			}
 		}
 	}
 	b.written.Changes = extension.Difference(before, r.Asked)
 	b.decision = b.policy.Load().Decide(r)
-	b.written.Cut = b.decision.Cut
+	b.written.Cut, b.written.Why = b.decision.Cut, ""
+	if b.decision.Verdict == policy.Pending {
+		b.written.Why = b.decision.Reason
+	}
 	if b.decision.Verdict == policy.Refused {
 		return &extension.ProblemsError{Stage: extension.StagePolicy, Problems: []extension.Problem{
 			{File: extension.ManifestFile, Text: fmt.Sprintf("%s (%s)", b.decision.Reason, b.decision.Line), Fix: "a manifest that asks for less"},

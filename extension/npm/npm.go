@@ -139,6 +139,8 @@ type Package struct {
 	Signature string `json:"signature"`
 	// Direct says that the extension itself asks for it.
 	Direct bool `json:"direct,omitempty"`
+	// Undeclared says that the code imports it and Dependencies of the request does not name it.
+	Undeclared bool `json:"undeclared,omitempty"`
 	// Warnings are for the person who approves, in whole sentences.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -212,6 +214,9 @@ func (c *Client) resolve(ctx context.Context, r Request) (*Resolution, error) {
 				p := &res.Packages[i]
 				_, byItself := asked[p.Name]
 				p.Direct = p.Direct && byItself
+				if p.Undeclared = p.Direct && r.undeclared(p.Name); p.Undeclared {
+					p.Warnings = append(p.Warnings, "The code imports it, and the manifest's dependencies do not name it.")
+				}
 			}
 			return res, nil
 		}

@@ -114,6 +114,17 @@ func wantedPackages(r Request) (wanted map[string]string, imported []string, err
 	return wanted, imported, nil
 }
 
+// undeclared reports whether a package is there only as the code imports it under its name.
+func (r Request) undeclared(name string) bool {
+	if _, declared := r.Dependencies[name]; declared {
+		return false
+	}
+	return slices.ContainsFunc(r.Imports, func(specifier string) bool {
+		_, builtin := toolchain.Builtin(specifier)
+		return !builtin && nameOf(specifier) == name
+	})
+}
+
 // nameOf is the name of the package in an import: "@scope/name/path" is of "@scope/name".
 func nameOf(specifier string) string {
 	parts := strings.SplitN(specifier, "/", 3)

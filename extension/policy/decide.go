@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -18,6 +19,8 @@ type Request struct {
 	Asked []extension.Binding
 	// Approved is what the version asks for that is active in Scope; nil when none is.
 	Approved []extension.Binding
+	// Undeclared are the npm packages that the code imports and the manifest does not name; Known those that the active version imports.
+	Undeclared, Known []string
 }
 
 // Verdict is the outcome of a decision.
@@ -45,10 +48,29 @@ type Decision struct {
 	Cut     []extension.Change
 }
 
-// Decide says whether a request needs a person. What is approved beforehand is compared with all that is asked for, whatever
+// Decide says whether a request needs a person. An npm package that the manifest does not declare does, unless the policy names it or the
+// version that is active in the author's scope imports it. What is approved beforehand is compared with all that is asked for, whatever
 // a ceiling takes away: a ceiling that rises later approves nothing. A request is refused when the ceiling leaves nothing of
 // one of its bindings, as code does not work without what it was written for.
 func (p *Policy) Decide(r Request) Decision {
+	d := p.decide(r)
+	var unnamed []string
+	for _, name := range r.Undeclared {
+		if !slices.Contains(r.Known, name) && !slices.ContainsFunc(p.Packages, func(pattern string) bool {
+			fits, _ := path.Match(pattern, name) // Parse takes only patterns that are valid
+			return fits
+		}) {
+			unnamed = append(unnamed, name)
+		}
+	}
+	if d.Verdict == Approved && len(unnamed) > 0 {
+		return d.with(Pending, 0, "the code imports %s, which neither the manifest's dependencies nor packages in the policy names", strings.Join(unnamed, ", "))
+	}
+	return d
+}
+
+// decide goes by the bindings.
+func (p *Policy) decide(r Request) Decision {
 	d := Decision{}
 	d.Granted, d.Cut = p.Limit(r.Asked)
 	var gone []string

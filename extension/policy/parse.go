@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +38,9 @@ func (e *ParseError) Error() string {
 const (
 	maxApprovals = 100
 	maxPersons   = 100
+	maxPackages  = 1000
 	maxPerson    = 128 // bytes
+	maxPackage   = 214 // bytes; npm's own limit
 	maxRules     = 256 // of a ceiling; it is what a client compares with
 
 	examplePolicy   = `{"ceiling": {"permissions": {"workspace": "read"}}}`
@@ -63,7 +66,7 @@ func (r reader) policy() *Policy {
 	if r.Err != nil {
 		return nil
 	}
-	fields := r.Fields(root, examplePolicy, []string{"ceiling", "approve", "updates", "persons", "limits", "hosts"})
+	fields := r.Fields(root, examplePolicy, []string{"ceiling", "approve", "packages", "updates", "persons", "limits", "hosts"})
 	if n := fields["ceiling"]; n != nil {
 		p.Ceiling = r.ceiling(n)
 	}
@@ -71,6 +74,11 @@ func (r reader) policy() *Policy {
 		p.Approve = nil
 		for _, item := range r.list(n, maxApprovals, "["+exampleBindings+"]") {
 			p.Approve = append(p.Approve, r.approval(item))
+		}
+	}
+	if n := fields["packages"]; n != nil {
+		for _, item := range r.list(n, maxPackages, `["zod"]`) {
+			p.Packages = append(p.Packages, r.packageName(item))
 		}
 	}
 	if n := fields["updates"]; n != nil {
@@ -157,6 +165,18 @@ func (r reader) person(n *jsonform.Node) string {
 		if c, found := abi.Unclear(s); found {
 			r.Fail(n, "printable text", "the name holds the character %+q", c)
 		}
+	}
+	return s
+}
+
+// packageForm is the name of an npm package in which "*" may stand, but not for a scope.
+var packageForm = regexp.MustCompile(`^(@[a-z0-9][a-z0-9._~-]*/)?[a-z0-9*][a-z0-9._~*-]*$`)
+
+func (r reader) packageName(n *jsonform.Node) string {
+	const example = `the name of an npm package, like "zod", "lodash-*" or "@scope/*"`
+	s := r.Text(n, example)
+	if r.Err == nil && (len(s) > maxPackage || !packageForm.MatchString(s)) {
+		r.Fail(n, example, "%s names no packages", jsonform.Quote(s))
 	}
 	return s
 }

@@ -10,6 +10,7 @@
 //	    { "permissions": { "workspace": "read" } },
 //	    { "scopes": ["own", "shared"], "bindings": { "status": { "http": [{ "host": "status.example.com" }] } } }
 //	  ],
+//	  "packages": ["zod", "@types/*"],
 //	  "updates": "same",
 //	  "persons": ["my-editor"],
 //	  "limits": { "extensionsPerScope": 100, "buildsPerHour": 60, "nesting": 8, "failuresBeforeBreak": 5, "breakFor": "5m" },
@@ -40,6 +41,9 @@ type Policy struct {
 	// Approve says what needs no person. Each entry stands alone: what two of them allow together, such as to read files and
 	// to send requests, needs an entry with both. Default one entry that approves what asks for nothing, in its own scope.
 	Approve []Approval
+	// Packages are the npm packages that code may import without a person though its manifest's dependencies do not name them: a "*" stands
+	// for any characters but "/". A name that nobody wrote down on purpose is where squatters wait. Default none.
+	Packages []string
 	// Updates says whether code may change without a person. Default Ask: an approval is bound to digests, and a person
 	// who has read the code of one version has not read that of the next.
 	Updates Updates
