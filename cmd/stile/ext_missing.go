@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
@@ -28,9 +29,12 @@ func (e *extensions) unknown(ctx context.Context, v lifecycle.Viewer, tool strin
 	for _, t := range tools {
 		unknown.known = append(unknown.known, t.Name)
 	}
-	for i, c := range tool { // a name of an extension ends at any of them
+	if name := e.waits(ctx, tool); name != "" {
+		unknown.why = e.whyMissing(ctx, v, name)
+	}
+	for i, c := range tool { // a name of an extension ends at any of them, and has "-" where its tools have "_"
 		if c == '_' && unknown.why == "" {
-			unknown.why = e.whyMissing(ctx, v, tool[:i])
+			unknown.why = e.whyMissing(ctx, v, strings.ReplaceAll(tool[:i], "_", "-"))
 		}
 	}
 	switch {
@@ -41,6 +45,24 @@ func (e *extensions) unknown(ctx context.Context, v lifecycle.Viewer, tool strin
 		unknown.why = "; there are: " + strings.Join(unknown.known, ", ")
 	}
 	return unknown
+}
+
+// waits is the extension that has a version with this tool which waits for a person; empty when there is none.
+func (e *extensions) waits(ctx context.Context, tool string) string {
+	pending, err := e.Pending(ctx)
+	if err != nil {
+		return "" // it only explains an error
+	}
+	for _, r := range pending {
+		if !strings.HasPrefix(tool, extension.ToolName(r.Name, "")) {
+			continue
+		}
+		v, err := e.Version(ctx, r.Digest)
+		if err == nil && slices.ContainsFunc(v.Tools, func(d abi.Definition) bool { return extension.ToolName(r.Name, d.Name) == tool }) {
+			return r.Name
+		}
+	}
+	return ""
 }
 
 // Find is the manager's, with why there is none.
