@@ -234,7 +234,7 @@ func (p *phaseClock) lap(took *time.Duration) {
 func (c *Component) evaluated(i *wasmtime.Instance, r Request, limits Limits) (*definitionSet, error) {
 	x := c.evaluate
 	if x.index == nil {
-		return nil, &LoadError{abi.ExtensionEvaluator, "is not exported, so the component runs no code but its own"}
+		return nil, &LoadError{Name: abi.ExtensionEvaluator, Reason: "is not exported, so the component runs no code but its own"}
 	}
 	value, err := i.Call(x.index, x.params, x.result, r.Code.Text)
 	if err != nil {

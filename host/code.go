@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,10 +10,10 @@ import (
 	"time"
 )
 
-// Bounds of the code of a component. SpiderMonkey, the largest known guest, has 10 MiB in 20,000 functions of up to 172,000 bytes,
-// 483 locals, a product of 11 million, 400 loops and 120 uses of tables. QuickJS has 0.5 MiB in 1,700 functions.
+// Bounds of the code of a component. SpiderMonkey, the largest known guest, has 9 MiB in 12,000 functions of up to 135,000 bytes,
+// 120 locals and 130 loops. QuickJS has 0.5 MiB in 1,700 functions.
 const (
-	maxFunctions = 50_000 // each takes 6 KB of memory too
+	maxFunctions = 50_000
 	maxBody      = 256 * kib
 	maxLocals    = 2_000
 	maxFunction  = 24_000_000 // bytes times values
@@ -21,33 +22,141 @@ const (
 	maxNested    = 16         // components in one another
 )
 
-// Bounds of the time to compile a component, as codeCost estimates it. A component with SpiderMonkey is 20 s and
-// takes 6, QuickJS is 1.1 s.
+// Bounds of what it takes to compile a component, by its estimate.
 const (
-	maxCompile  = 40 * time.Second
-	longCompile = 3 * time.Second
+	maxCompile       = 40 * time.Second
+	maxCompileMemory = 2 << 30
+	// What takes less than shortCompile never waits for what takes more, and what takes more than longCompile has a process of its
+	// own where there is a program for it.
+	shortCompile = 100 * time.Millisecond
+	longCompile  = time.Second
+	// memoryPerSecond is the most memory of a second of the estimate; what takes more memory counts as more time.
+	memoryPerSecond = 256 * mib
+	// compileThreads is how many functions are compiled at once.
+	compileThreads = 4
 )
 
-// checkCode refuses a component that would take very long to compile, and estimates how long the others take at most. What is no
-// WebAssembly it leaves to the engine. It changes names of functions that the engine must not read, see unmangle.
-func checkCode(component []byte) (time.Duration, error) {
-	var total codeCost
-	items, err := checkComponent(component, 0, &total)
-	return total.time + time.Duration(items)*time.Microsecond, err
+// CompileCost is what it takes at most to compile a component: processor time on a common machine, and memory at once. What it really
+// takes is at most twice the time, and most components take a third of it.
+type CompileCost struct {
+	Time   time.Duration
+	Memory int64
 }
 
-// codeCost sums over all functions.
+func (c CompileCost) String() string {
+	return fmt.Sprintf("%.1f s of processor time and %d MiB of memory", c.Time.Seconds(), (c.Memory+mib-1)/mib)
+}
+
+// CompileCostError is a component that was refused because of what it would take to compile it. The estimate ends where it is too much, so
+// it can be more.
+type CompileCostError struct{ Cost CompileCost }
+
+func (e *CompileCostError) Error() string {
+	return fmt.Sprintf("its code takes too long to compile: %v by estimate, more than %v", e.Cost, CompileCost{maxCompile, maxCompileMemory})
+}
+
+// EstimateCompile estimates what it takes to compile a component, and refuses it, as Load does, with a *CompileCostError or an error
+// that names the part which no toolchain makes. What is no WebAssembly it leaves to the engine.
+func EstimateCompile(component []byte) (CompileCost, error) { return checkCode(bytes.Clone(component)) }
+
+// checkCode is EstimateCompile on a component that it may change: names of functions that the engine must not read, see unmangle.
+func checkCode(component []byte) (CompileCost, error) {
+	var total codeCost
+	total.spend(time.Duration(len(component))*perByte.time, int64(len(component))*perByte.bytes)
+	items, err := checkComponent(component, 0, &total)
+	total.spend(time.Duration(items)*perItem.time, int64(items)*perItem.bytes)
+	if err == nil {
+		err = total.err()
+	}
+	return total.cost(), err
+}
+
+// codeCost sums over all modules.
 type codeCost struct {
 	functions int
 	time      time.Duration
+	kept      int64                 // bytes until the end
+	working   [compileThreads]int64 // bytes for the functions that take most
 }
 
-// add counts a function. What it takes was measured with functions full of the worst there is of each, on two cores: it grows with
-// the length, with the length times the values that may be held at once, and with the squares of length and loops.
-func (c *codeCost) add(length, values, loops, tableUses int) {
-	microseconds := 20 + length + length*values/32 + length*length/(128*kib) + 16*loops + loops*loops/2 + 40*tableUses
+func (c *codeCost) spend(t time.Duration, kept int64) {
+	c.time += min(t, 10*maxCompile) // so that no sum overflows
+	c.kept += min(kept, 10*maxCompileMemory)
+}
+
+func (c *codeCost) cost() CompileCost {
+	memory := c.kept
+	for _, w := range c.working {
+		memory += w
+	}
+	return CompileCost{max(c.time, time.Duration(float64(memory)/memoryPerSecond*float64(time.Second))), memory}
+}
+
+func (c *codeCost) err() error {
+	if cost := c.cost(); cost.Time > maxCompile || cost.Memory > maxCompileMemory {
+		return &CompileCostError{cost}
+	}
+	return nil
+}
+
+// What parts of a module and of a component take, beside instructions; measured as those.
+var (
+	perByte    = price{time: 4, bytes: 4}      // of the whole
+	perItem    = price{time: 1000, bytes: 100} // a byte that describes a component
+	perModule  = price{time: 20_000, bytes: 25_000}
+	perType    = price{time: 1000, bytes: 500}
+	perImport  = price{time: 2000, bytes: 1000}
+	perExport  = price{time: 2000, bytes: 1000}
+	perGlobal  = price{time: 400, bytes: 150}
+	perElement = price{time: 30, bytes: 30}
+	perSegment = price{time: 500, bytes: 200}
+	perConst   = price{time: 250, bytes: 100} // an instruction of a constant expression
+	perPage    = price{time: 8 * 4096, bytes: 13_500}
+	perFunc    = price{time: 36_000, bytes: 6000}
+	perLocal   = price{time: 100, bytes: 100}
+	// An adapter passes values between functions and the host: one for each type, each function that is exported or in a table, and
+	// each function of the component model.
+	perAdapter = price{time: 40_000, bytes: 7_000}
+	perValue   = price{time: 3500, bytes: 300} // that an adapter passes
+	perSquare  = price{time: 10}               // of the number of values
+	// Values that are passed to or from a call.
+	perPassed = price{time: 4500, bytes: 1500}
+	perJoin   = price{time: 1300, bytes: 400} // a value on a jump
+	perHeld   = price{time: 60, bytes: 25}    // a value, for each jump that it outlives
+	perNest   = price{time: 3}                // the square of how deep a loop is in others
+)
+
+// adapter counts n adapters of a type.
+func (c *codeCost) adapter(n int, t signature) {
+	values, squares := t.params+t.results, t.params*t.params+t.results*t.results
+	c.spend(time.Duration(n)*(perAdapter.time+time.Duration(values)*perValue.time+time.Duration(squares)*perSquare.time),
+		int64(n)*(perAdapter.bytes+int64(values)*perValue.bytes))
+}
+
+func (c *codeCost) count(n int, w price) { c.spend(time.Duration(n)*w.time, int64(n)*w.bytes) }
+
+// function adds a function.
+func (c *codeCost) function(f function, locals int) {
+	took := perFunc.time + time.Duration(locals)*perLocal.time + time.Duration(f.values)*perPassed.time
+	working := int64(locals)*perLocal.bytes + int64(f.values)*perPassed.bytes
+	pressure := 0.5*float64(locals) + 0.05*float64(f.values)
+	for kind, n := range f.count {
+		took += time.Duration(n) * prices[kind].time
+		working += int64(n) * prices[kind].bytes
+		pressure += float64(n) * prices[kind].pressure
+	}
+	square := pressure * pressure
+	took += time.Duration(square + float64(f.joins)*float64(perJoin.time) + float64(f.held)*float64(perHeld.time) + float64(f.nested)*float64(perNest.time))
+	working += int64(square*0.02 + float64(f.joins)*float64(perJoin.bytes) + float64(f.held)*float64(perHeld.bytes))
+	c.spend(took, perFunc.bytes+working/16)
+	least := 0
+	for i, w := range c.working {
+		if w < c.working[least] {
+			least = i
+		}
+	}
+	c.working[least] = max(c.working[least], working)
 	c.functions++
-	c.time += time.Duration(microseconds) * time.Microsecond
 }
 
 // checkComponent returns how many bytes of items there are in a component when each instance of those inside it has a copy: the
@@ -95,7 +204,7 @@ func checkComponent(wasm []byte, depth int, total *codeCost) (items int, err err
 		return r.err("section " + strconv.Itoa(int(id)))
 	})
 	items += copies * (1 + largest)
-	if err == nil && time.Duration(items) > maxCompile/time.Microsecond {
+	if err == nil && time.Duration(items) > maxCompile/perItem.time {
 		err = errors.New("it has too many instances of components, which take too long to compile")
 	}
 	return items, err
@@ -139,20 +248,313 @@ func (r *reader) hasComponent(imports bool) (found bool) {
 	return found
 }
 
+// signature is how many values a function takes and gives.
+type signature struct{ params, results int }
+
+// moduleCost is what is known of a module while its sections are read.
+type moduleCost struct {
+	total   *codeCost
+	types   []signature
+	funcs   []int  // types of functions
+	imports int    // how many of these are imported
+	raised  []bool // functions that can be called from outside
+}
+
 func checkModule(wasm []byte, total *codeCost) error {
-	const custom, types, code = 0, 1, 10
-	widest := 0
-	return sections(wasm, func(id byte, body []byte) (err error) {
-		switch id {
-		case custom:
+	m := &moduleCost{total: total}
+	total.count(1, perModule)
+	return sections(wasm, func(id byte, body []byte) error {
+		if id == 0 {
 			unmangle(body)
-		case types:
-			widest, err = widestType(body)
-		case code:
-			err = checkBodies(body, widest, total)
+			return nil
 		}
-		return err
+		r := &reader{rest: body}
+		read := [...]func(*reader) error{1: m.readTypes, m.readImports, m.readFuncs, m.readTables, nil, m.readGlobals, m.readExports, nil, m.readElements, m.readBodies, m.readData}
+		if int(id) >= len(read) || read[id] == nil {
+			return nil
+		}
+		if err := read[id](r); err != nil {
+			return err
+		}
+		if r.failed {
+			return fmt.Errorf("section %d: truncated", id)
+		}
+		return total.err()
 	})
+}
+
+func (m *moduleCost) typeOf(t int) signature {
+	if t < len(m.types) {
+		return m.types[t]
+	}
+	return signature{} // the engine refuses it
+}
+
+// passed is what the values of a call count for: those that it gives come through memory.
+func (s signature) passed() int { return s.params/4 + 2*s.results }
+
+func (m *moduleCost) callType(f int) signature {
+	if f < len(m.funcs) {
+		return m.typeOf(m.funcs[f])
+	}
+	return signature{}
+}
+
+// blockType reads the type of a block: none, a value or a type by number.
+func (m *moduleCost) blockType(r *reader) signature {
+	if len(r.rest) > 0 && r.rest[0] >= 0x40 && r.rest[0] < 0x80 {
+		empty := r.rest[0] == 0x40
+		r.valueType()
+		if empty {
+			return signature{}
+		}
+		return signature{0, 1}
+	}
+	return m.typeOf(r.number())
+}
+
+// raise counts a function that can be called from outside, once.
+func (m *moduleCost) raise(f int) {
+	if f < len(m.funcs) && !m.raised[f] {
+		m.raised[f] = true
+		m.total.adapter(1, m.typeOf(m.funcs[f]))
+	}
+}
+
+func (m *moduleCost) readTypes(r *reader) error {
+	const function = 0x60
+	for range r.count() {
+		if form := r.byte(); form != function && !r.failed {
+			return errors.New("a type that is not of a function")
+		}
+		var t signature
+		for _, width := range []*int{&t.params, &t.results} {
+			*width = r.count()
+			for range *width {
+				r.valueType()
+			}
+		}
+		m.types = append(m.types, t)
+		m.total.count(1, perType)
+		m.total.adapter(1, t)
+	}
+	return nil
+}
+
+func (m *moduleCost) addFunc(t int) {
+	m.funcs, m.raised = append(m.funcs, t), append(m.raised, false)
+}
+
+func (m *moduleCost) readImports(r *reader) error {
+	for range r.count() {
+		r.bytes(r.count())
+		r.bytes(r.count())
+		m.total.count(1, perImport)
+		switch kind := r.byte(); kind {
+		case 0:
+			m.addFunc(r.number())
+			m.imports++
+		case 1:
+			r.valueType()
+			r.limits()
+		case 2:
+			r.limits()
+		case 3:
+			if err := r.globalType(); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("an import of kind %d", kind)
+		}
+	}
+	return nil
+}
+
+func (m *moduleCost) readFuncs(r *reader) error {
+	for range r.count() {
+		m.addFunc(r.number())
+	}
+	return nil
+}
+
+// readTables counts the elements that a table begins with: the engine makes a list of them.
+func (m *moduleCost) readTables(r *reader) error {
+	for range r.count() {
+		const initialised = 0x40
+		if len(r.rest) > 0 && r.rest[0] == initialised {
+			r.skip(2)
+			r.valueType()
+			m.total.count(r.limits(), perElement)
+			m.readConst(r)
+			continue
+		}
+		r.valueType()
+		m.total.count(r.limits(), perElement)
+	}
+	return nil
+}
+
+func (m *moduleCost) readGlobals(r *reader) error {
+	for range r.count() {
+		if err := r.globalType(); err != nil {
+			return err
+		}
+		m.total.count(1, perGlobal)
+		m.readConst(r)
+	}
+	return nil
+}
+
+func (m *moduleCost) readExports(r *reader) error {
+	for range r.count() {
+		r.bytes(r.count())
+		m.total.count(1, perExport)
+		kind, index := r.byte(), r.number()
+		if kind == 0 {
+			m.raise(index)
+		}
+	}
+	return nil
+}
+
+// readConst reads a constant expression, which is a number if it is nothing but that.
+func (m *moduleCost) readConst(r *reader) (number int, known bool) {
+	for n := 0; len(r.rest) > 0; n++ {
+		op := r.byte()
+		known = n == 0
+		switch op {
+		case 0x0b:
+			return number, n == 1
+		case 0x41: // i32.const
+			number = int(uint32(r.signed()))
+		case 0x42, 0x23:
+			r.numbers(1)
+			number = -1
+		case 0x43:
+			r.skip(4)
+		case 0x44:
+			r.skip(8)
+		case 0xd0:
+			r.valueType()
+		case 0xd2:
+			m.raise(r.number())
+		case 0xfd:
+			r.number()
+			r.skip(16)
+		}
+		m.total.count(1, perConst)
+	}
+	r.failed = true
+	return 0, known
+}
+
+func (m *moduleCost) readElements(r *reader) error {
+	const passive, indexed, expressions = 1, 2, 4
+	for range r.count() {
+		flags := r.number()
+		m.total.count(1, perSegment)
+		if flags&passive == 0 {
+			if flags&indexed != 0 {
+				r.number()
+			}
+			m.readConst(r)
+		}
+		if flags&(passive|indexed) != 0 {
+			if flags&expressions != 0 {
+				r.valueType()
+			} else {
+				r.byte()
+			}
+		}
+		for range r.count() {
+			m.total.count(1, perElement)
+			if flags&expressions != 0 {
+				m.readConst(r)
+			} else {
+				m.raise(r.number())
+			}
+		}
+	}
+	return nil
+}
+
+// readData counts the image of memory that the engine makes of the segments: all from the first to the last, where that is not
+// much more than they have or at most 16 MiB.
+func (m *moduleCost) readData(r *reader) error {
+	const passive, indexed, dense = 1, 2, 16 * mib
+	from, to, has, known := math.MaxUint32, 0, 0, true
+	for range r.count() {
+		flags := r.number()
+		m.total.count(1, perSegment)
+		at, fixed := 0, true
+		if flags&passive == 0 {
+			if flags&indexed != 0 {
+				r.number()
+			}
+			at, fixed = m.readConst(r)
+		}
+		n := r.count()
+		r.bytes(n)
+		if flags&passive == 0 && n > 0 {
+			from, to, has, known = min(from, at), max(to, at+n), has+n, known && fixed
+		}
+	}
+	if has > 0 {
+		image := max(dense, 2*has)
+		if known {
+			image = min(image, to-from)
+		}
+		m.total.count(image/4096+2, perPage)
+	}
+	return nil
+}
+
+// readBodies checks the functions of a code section.
+func (m *moduleCost) readBodies(r *reader) error {
+	for i := range r.count() {
+		body := reader{rest: r.bytes(r.count())}
+		length, locals := len(body.rest), 0
+		params, results := 0, 0
+		if f := m.imports + i; f < len(m.funcs) {
+			t := m.typeOf(m.funcs[f])
+			params, results = t.params, t.results
+		}
+		locals += params
+		for range body.count() {
+			locals += body.number()
+			if body.reference() {
+				return fmt.Errorf("function %d of its module has a reference as a local, which no component needs", i)
+			}
+			if locals > maxLocals+params {
+				return fmt.Errorf("function %d of its module has more than %d locals", i, maxLocals)
+			}
+		}
+		f, err := m.instructions(&body, locals, results)
+		if err != nil {
+			return err
+		}
+		for _, raised := range f.raised {
+			m.raise(raised)
+		}
+		values := locals + f.block
+		m.total.function(f, locals)
+		switch {
+		case length > maxBody:
+			return fmt.Errorf("function %d of its module has more than %s", i, size(maxBody))
+		case length*values > maxFunction:
+			return fmt.Errorf("function %d of its module has %d bytes and up to %d values at once, which takes too long to compile", i, length, values)
+		case f.count[loops] > maxLoops:
+			return fmt.Errorf("function %d of its module has more than %d loops", i, maxLoops)
+		case f.count[tables] > maxTableUses:
+			return fmt.Errorf("function %d of its module uses tables more than %d times", i, maxTableUses)
+		case m.total.functions > maxFunctions:
+			return fmt.Errorf("more than %d functions", maxFunctions)
+		}
+		if err := m.total.err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sections shows each section of a module or component, after its header of eight bytes.
@@ -168,65 +570,6 @@ func sections(wasm []byte, show func(id byte, body []byte) error) error {
 		rest = after
 	}
 	return nil
-}
-
-// widestType is the most parameters and results that a function type has: any block may have that type.
-func widestType(section []byte) (int, error) {
-	const function = 0x60
-	widest := 0
-	r := reader{rest: section}
-	for range r.count() {
-		if form := r.byte(); form != function && !r.failed {
-			return 0, errors.New("a type that is not of a function")
-		}
-		width := 0
-		for range 2 {
-			n := r.count()
-			for range n {
-				r.valueType()
-			}
-			width += n
-		}
-		widest = max(widest, width)
-	}
-	return widest, r.err("types")
-}
-
-// checkBodies checks the functions of a code section.
-func checkBodies(section []byte, widest int, total *codeCost) error {
-	r := reader{rest: section}
-	for i := range r.count() {
-		body := reader{rest: r.bytes(r.count())}
-		length, locals := len(body.rest), 0
-		for range body.count() {
-			locals += body.number()
-			body.valueType()
-			if locals > maxLocals {
-				return fmt.Errorf("function %d of its module has more than %d locals", i, maxLocals)
-			}
-		}
-		loops, tableUses, err := body.instructions()
-		if err != nil {
-			return err
-		}
-		values := locals + widest
-		total.add(length, values, loops, tableUses)
-		switch {
-		case length > maxBody:
-			return fmt.Errorf("function %d of its module has more than %s", i, size(maxBody))
-		case length*values > maxFunction:
-			return fmt.Errorf("function %d of its module has %d bytes and up to %d values at once, which takes too long to compile", i, length, values)
-		case loops > maxLoops:
-			return fmt.Errorf("function %d of its module has more than %d loops", i, maxLoops)
-		case tableUses > maxTableUses:
-			return fmt.Errorf("function %d of its module uses tables more than %d times", i, maxTableUses)
-		case total.functions > maxFunctions:
-			return fmt.Errorf("more than %d functions", maxFunctions)
-		case total.time > maxCompile:
-			return errors.New("its code takes too long to compile")
-		}
-	}
-	return r.err("code")
 }
 
 // reader reads the binary format. After a failure it reads zeros.
@@ -274,6 +617,47 @@ func (r *reader) valueType() {
 	const nullable, reference = 0x63, 0x64
 	if b := r.byte(); b == nullable || b == reference {
 		r.number()
+	}
+}
+
+// reference passes over a type, and says whether it is one of references.
+func (r *reader) reference() bool {
+	const vector = 0x7b
+	is := len(r.rest) > 0 && r.rest[0] < vector
+	r.valueType()
+	return is
+}
+
+func (r *reader) globalType() error {
+	if r.reference() {
+		return errors.New("a global of its module is a reference, which no component needs")
+	}
+	r.byte() // whether it can be set
+	return nil
+}
+
+// limits reads how large a memory or table is at least, and at most.
+func (r *reader) limits() (least int) {
+	const most = 1
+	flags := r.byte()
+	least = r.number()
+	if flags&most != 0 {
+		r.numbers(1)
+	}
+	return least
+}
+
+// signed reads a number with a sign, of 32 bits.
+func (r *reader) signed() (n int64) {
+	for shift := 0; ; shift += 7 {
+		b := r.byte()
+		n |= int64(b&0x7f) << min(shift, 63)
+		if b < 0x80 {
+			if b&0x40 != 0 && shift < 57 {
+				n |= -1 << (shift + 7)
+			}
+			return n
+		}
 	}
 }
 

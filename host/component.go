@@ -3,8 +3,11 @@ package host
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
@@ -44,8 +47,8 @@ type export struct {
 
 // Load compiles a component, or maps its compiled code from the cache, and links it. It refuses, with a *LoadError that
 // names the import, a component that imports anything but what this host knows, by full type: so loaded code holds no
-// authority; and one whose code would take very long to compile. Two components compile at once, of which one may take more
-// than three seconds; the others wait in turn, until ctx ends. wasm is not kept.
+// authority; and one whose code would take very long or much memory to compile, see [EstimateCompile]. Of components that take
+// less than 0.1 s, up to a second, and more, four, two and one compile at once; others wait in turn for those of their kind, until ctx ends. wasm is not kept.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	end, err := h.begin()
 	if err != nil {
@@ -64,7 +67,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, &LoadError{Reason: abi.PrintableCut(err.Error(), 4*kib)}
+		return nil, refusal(err)
 	}
 	if err := c.connect(); err != nil { //nolint:contextcheck // operations have the context of their call
 		c.free()
@@ -76,7 +79,40 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	return c, nil
 }
 
-// compile returns when ctx ends at the latest. What was begun goes on and is kept for the next time; Close waits for it.
+// refusal is the error of Load for a component that does not compile. It is no fault of the component that a compiler is missing.
+func refusal(err error) error {
+	outside, isOutside := errors.AsType[*CompilerError](err)
+	if isOutside && outside.Limit == "" || errors.Is(err, ErrClosed) {
+		return err
+	}
+	refused := &LoadError{Reason: abi.PrintableCut(err.Error(), 4*kib)}
+	if cost, ok := errors.AsType[*CompileCostError](err); ok {
+		refused.Cause = cost
+	} else if isOutside {
+		refused.Cause = outside
+	}
+	return refused
+}
+
+// lanes are how many components of a kind compile at once: short ones, longer ones and long ones. None waits for another kind.
+type lanes struct{ short, longer, long *semaphore.Weighted }
+
+func newLanes() lanes {
+	return lanes{semaphore.NewWeighted(4), semaphore.NewWeighted(2), semaphore.NewWeighted(1)}
+}
+
+func (l lanes) lane(takes CompileCost) *semaphore.Weighted {
+	switch {
+	case takes.Time < shortCompile:
+		return l.short
+	case takes.Time <= longCompile:
+		return l.longer
+	default:
+		return l.long
+	}
+}
+
+// compile returns when ctx ends at the latest. What was begun in this process goes on and is kept for the next time; Close waits for it.
 func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.Component, error) {
 	type outcome struct {
 		component *wasmtime.Component
@@ -89,16 +125,14 @@ func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.
 			if err != nil {
 				return nil, err
 			}
-			if takes > longCompile {
-				if err := h.longCompiling.Acquire(ctx, 1); err != nil {
-					return nil, err
-				}
-				defer h.longCompiling.Release(1)
-			}
-			if err := h.compiling.Acquire(ctx, 1); err != nil {
+			lane, outside := h.compiling.lane(takes), takes.Time > longCompile && len(h.options.Compiler) > 0
+			if err := lane.Acquire(ctx, 1); err != nil {
 				return nil, err
 			}
-			defer h.compiling.Release(1)
+			defer lane.Release(1)
+			if outside {
+				return h.compileOutside(ctx, wasm, takes)
+			}
 			return h.engine.Compile(wasm)
 		})
 		select {
@@ -134,7 +168,7 @@ func (c *Component) connect() error {
 	}
 	tools := exported[abi.ExtensionTools]
 	if tools == nil {
-		return &LoadError{abi.ExtensionTools, "is not exported, so there is nothing to call"}
+		return &LoadError{Name: abi.ExtensionTools, Reason: "is not exported, so there is nothing to call"}
 	}
 	if c.describe, err = c.export(tools, "describe"); err != nil {
 		return err
@@ -156,13 +190,13 @@ func (c *Component) export(instance *wasmtime.Item, name string) (export, error)
 			continue
 		}
 		if d := differ(want, item.Func); d != "" {
-			return export{}, &LoadError{whole, "its type is not the contract's: " + d}
+			return export{}, &LoadError{Name: whole, Reason: "its type is not the contract's: " + d}
 		}
 		if index := c.component.Export(instance.Name, name); index != nil {
 			return export{index, paramTypes(want), want.Result}, nil
 		}
 	}
-	return export{}, &LoadError{whole, "is not exported"}
+	return export{}, &LoadError{Name: whole, Reason: "is not exported"}
 }
 
 // Digest is the SHA-256 of the component, in hex.

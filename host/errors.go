@@ -125,7 +125,11 @@ type LoadError struct {
 	// Name is the import or export at fault; empty when it is the whole.
 	Name   string
 	Reason string
+	// Cause is a *CompileCostError or *CompilerError, where the component takes too much to compile.
+	Cause error
 }
+
+func (e *LoadError) Unwrap() error { return e.Cause }
 
 func (e *LoadError) Error() string {
 	if e.Name == "" {

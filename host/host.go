@@ -42,6 +42,10 @@ type Options struct {
 	// CacheDir keeps compiled code between processes; KeyDir holds the key that authenticates it and must be writable by
 	// its owner only. Compiled code is not kept when either is empty.
 	CacheDir, KeyDir string
+	// Compiler is the command line of a program that does nothing but call [Compile]. What takes more than a second to compile, by its
+	// estimate, is compiled by such a process, one at a time, under limits of the operating system. Default: it is compiled in this
+	// process, where nothing can stop it.
+	Compiler []string
 	// WIT is the text of the embedder's own capability interfaces, one package each. An interface that declares a resource
 	// but no `get` is given `get` and `put`.
 	WIT []string
@@ -63,17 +67,17 @@ type Options struct {
 
 // Host runs components. It is safe for concurrent use; whoever made it closes it.
 type Host struct {
-	options  Options
-	engine   *wasmtime.Engine
-	known    *abi.Resolve
-	env      *abi.Resource
-	pollable *abi.Resource
-	cache    *cache.Cache // nil when nothing is kept
-	slots    *semaphore.Weighted
-	// Two components compile at once, one of them may be long, and validations of maxValidating steps go on.
-	compiling, longCompiling, validating *semaphore.Weighted
-	recording                            *semaphore.Weighted // bytes that recordings hold
-	log                                  *slog.Logger
+	options    Options
+	engine     *wasmtime.Engine
+	known      *abi.Resolve
+	env        *abi.Resource
+	pollable   *abi.Resource
+	cache      *cache.Cache // nil when nothing is kept
+	slots      *semaphore.Weighted
+	compiling  lanes
+	validating *semaphore.Weighted // validations of maxValidating steps go on
+	recording  *semaphore.Weighted // bytes that recordings hold
+	log        *slog.Logger
 
 	implementations sync.Map // of implementationKey to *abi.Implementation
 
@@ -133,7 +137,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 		env:       known.Interface(abi.EnvInterface).Resources[0],
 		pollable:  known.Interface(abi.PollInterface).Resources[0],
 		slots:     semaphore.NewWeighted(int64(o.Instances)),
-		compiling: semaphore.NewWeighted(2), longCompiling: semaphore.NewWeighted(1), validating: semaphore.NewWeighted(maxValidating),
+		compiling: newLanes(), validating: semaphore.NewWeighted(maxValidating),
 		recording: semaphore.NewWeighted(o.RecordMemory),
 		modules:   map[string]*wasmtime.Module{}, loaded: map[*Component]struct{}{},
 	}
@@ -228,7 +232,7 @@ func digest(b []byte) string {
 }
 
 // engineVersion separates compiled code of one engine and configuration from that of another.
-const engineVersion = "wasmtime-44.0.0-2"
+const engineVersion = "wasmtime-44.0.0-3"
 
 // compiled maps code that is in the cache, or compiles it and puts it there. Two processes compile a thing once. A cache
 // that fails costs time, never the call.

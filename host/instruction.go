@@ -1,82 +1,291 @@
 package host
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+	"time"
+)
 
-// instructions counts the loops, and the uses of tables, in the body of a function, after its locals.
-func (r *reader) instructions() (loops, tables int, err error) {
+// class is what instructions have in common that cost the compiler about the same.
+type class uint8
+
+const (
+	moves       class = iota // variables, constants of integers, ends of blocks, what leaves no code
+	simple                   // integers: sums, bits, conversions; a choice of two
+	rotates                  // rotations, for which the optimiser knows many rules
+	divisions                // integers
+	floats                   // sums, products, roots and roundings of floats, which have one NaN
+	accesses                 // memory and globals
+	blocks                   // without a condition
+	branches                 // blocks with a condition, and jumps
+	loops                    //
+	targets                  // of a br_table
+	calls                    //
+	tables                   // elements, and calls through a table
+	bulk                     // ranges of memory and tables, growth
+	vectors                  // integers in vectors, lanes, comparisons
+	slowVectors              // sums, products, roots and roundings of floats in vectors
+	classes
+)
+
+// price is what one more of something costs at most, measured by TestLongEstimate and its like: processor time, a part of the
+// pressure on registers, and memory while its function is compiled. The time that it takes to find registers grows with the square of
+// the pressure in a function: a pressure of 1,000 is a millisecond.
+type price struct {
+	time     time.Duration
+	pressure float64
+	bytes    int64
+}
+
+var prices = [classes]price{
+	moves:       {60, 0, 100},
+	simple:      {900, 1.65, 1200},
+	rotates:     {30_000, 2, 10_000},
+	divisions:   {7_000, 1.3, 3000},
+	floats:      {10_000, 4.4, 5000},
+	accesses:    {2_500, 0.25, 2000},
+	blocks:      {1_300, 0.1, 1100},
+	branches:    {5_000, 3.4, 4000},
+	loops:       {16_000, 12, 10_000},
+	targets:     {600, 0.2, 700},
+	calls:       {5_000, 1, 5000},
+	tables:      {40_000, 2, 20_000},
+	bulk:        {8_000, 1, 5000},
+	vectors:     {8_000, 2.4, 3500},
+	slowVectors: {18_000, 5.2, 6000},
+}
+
+// function is what the compiler will find in the body of a function.
+type function struct {
+	count  [classes]int
+	values int   // that are passed to and from calls, and returned
+	joins  int   // values that may be different on jumps to the same place, for each jump
+	held   int   // variables and values on the stack of operands, for each jump and block
+	nested int   // squares of how deep loops are in others
+	block  int   // the most values that a block takes or gives
+	raised []int // functions that it takes as values
+}
+
+// label is an open block.
+type label struct {
+	loop   bool
+	width  int // values that come with each jump
+	jumps  int
+	height int      // of the stack of operands, at its begin
+	sets   []uint64 // a bit for each local that is set in it
+}
+
+// instructions counts what is in the body of a function with so many locals, after them.
+func (m *moduleCost) instructions(r *reader, locals, results int) (f function, err error) {
+	f.values = results / 4
+	height, deep := 0, 0 // the height is the most that it can be
+	words := (locals + 63) / 64
+	labels := []label{{width: results, sets: make([]uint64, words)}}
+	open := func(loop bool, jumps int) {
+		t := m.blockType(r)
+		width := t.results
+		if loop {
+			width = t.params
+			deep++
+			f.nested += deep * deep
+		}
+		f.block = max(f.block, t.params, t.results)
+		f.held += locals + height
+		if loop { // where all of them come together
+			f.held += 2 * locals
+		}
+		l := label{loop: loop, width: width, jumps: jumps, height: height + t.results}
+		if n := len(labels); n < cap(labels) && cap(labels[:n+1][n].sets) >= words { // of one that was closed
+			l.sets = labels[:n+1][n].sets
+			clear(l.sets)
+		} else {
+			l.sets = make([]uint64, words)
+		}
+		labels = append(labels, l)
+	}
+	jump := func(to, weight int) {
+		f.held += locals + height
+		if i := len(labels) - 1 - to; i >= 0 {
+			labels[i].jumps += weight
+		}
+	}
 	for len(r.rest) > 0 {
 		op := r.byte()
+		kind := moves
 		switch {
+		case op == 0x02: // block
+			kind = blocks
+			open(false, 0)
 		case op == 0x03:
-			loops++
+			kind = loops
+			open(true, 0)
+		case op == 0x04: // if
+			kind = branches
+			open(false, 1)
+		case op == 0x05: // else
+			kind = branches
+		case op == 0x0b:
+			if n := len(labels) - 1; n > 0 {
+				l, outer := labels[n], labels[n-1].sets
+				labels = labels[:n]
+				changed := 0
+				for i, set := range l.sets {
+					outer[i] |= set
+					changed += bits.OnesCount64(set)
+				}
+				if l.jumps > 0 {
+					f.joins += (l.jumps + 1) * (l.width + changed)
+				}
+				if l.loop {
+					deep--
+				}
+				height = l.height
+			}
+		case op == 0x0c, op == 0x0d: // br, br_if
+			kind = branches
+			jump(r.number(), 1)
+		case op == 0x0e: // br_table
+			kind = branches
+			for range r.count() + 1 {
+				f.count[targets]++
+				jump(r.number(), 2)
+			}
+		case op == 0x0f: // return
+			kind = branches
+			f.values += results / 4
+		case op == 0x00: // unreachable
+			kind = blocks
+		case op == 0x10, op == 0x12:
+			kind = calls
+			t := m.callType(r.number())
+			f.values += t.passed()
+			height += t.results - t.params
+		case op == 0x11, op == 0x13: // calls through a table
+			kind = tables
+			t := m.typeOf(r.number())
+			f.values += t.passed()
+			height += t.results - t.params
 			r.numbers(1)
-		case op == 0x02, op == 0x04, // block, if
-			op == 0x08, op == 0x0c, op == 0x0d, op == 0x10, op == 0x12, op == 0x14, op == 0x15, // throw, branches, calls
-			op >= 0x20 && op <= 0x24, op == 0x3f, op == 0x40, // variables, the size of memory
-			op == 0x41, op == 0x42, op == 0xd0, op == 0xd2, op == 0xd5, op == 0xd6: // constants, references
+		case op == 0x21, op == 0x22: // to a local
+			if local := r.number(); local < locals {
+				labels[len(labels)-1].sets[local/64] |= 1 << (local % 64)
+			}
+		case op == 0x20, op == 0x41, op == 0x42: // a local, a constant
+			r.numbers(1)
+		case op == 0x23, op == 0x24: // globals
+			kind = accesses
 			r.numbers(1)
 		case op == 0x25, op == 0x26: // elements of a table
-			tables++
+			kind = tables
 			r.numbers(1)
-		case op == 0x11, op == 0x13: // calls through a table
-			tables++
-			r.numbers(2)
-		case op == 0x0e: // br_table
-			r.numbers(r.count() + 1)
+		case op == 0x1b:
+			kind = simple
 		case op == 0x1c: // select of a type
+			kind = simple
 			for range r.count() {
 				r.valueType()
 			}
-		case op == 0x1f: // try_table
-			r.numbers(1)
-			for range r.count() {
-				const tagged = 2
-				if r.byte() < tagged {
-					r.numbers(1)
-				}
-				r.numbers(1)
-			}
 		case op >= 0x28 && op <= 0x3e:
+			kind = accesses
 			r.memory()
+		case op == 0x3f: // the size of memory
+			kind = accesses
+			r.numbers(1)
+		case op == 0x40:
+			kind = bulk
+			r.numbers(1)
 		case op == 0x43:
+			kind = simple
 			r.skip(4)
 		case op == 0x44:
+			kind = simple
 			r.skip(8)
+		case op == 0xd0:
+			r.valueType()
+		case op == 0xd2:
+			kind = tables
+			f.raised = append(f.raised, r.number())
+		case op == 0x77, op == 0x78, op == 0x89, op == 0x8a:
+			kind = rotates
+		case op >= 0x6d && op <= 0x70, op >= 0x7f && op <= 0x82:
+			kind = divisions
+		case op >= 0x8d && op <= 0x97, op >= 0x9b && op <= 0xa5, op == 0xb6, op == 0xbb:
+			kind = floats
+		case op == 0x98, op == 0xa6: // copysign
+			kind = floats
+		case op >= 0xa8 && op <= 0xab, op >= 0xae && op <= 0xb1: // to integers, which can trap
+			kind = divisions
+		case op >= 0x45 && op <= 0xc4, op == 0xd1:
+			kind = simple
 		case op == 0xfc:
-			r.bulk(r.number())
+			kind = r.bulk(r.number())
 		case op == 0xfd:
-			r.vector(r.number())
-		case op <= 0x01, op == 0x05, op == 0x0a, op == 0x0b, op == 0x0f, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1, op == 0xd3, op == 0xd4:
+			kind = r.vector(r.number())
+		case op == 0x01, op == 0x1a:
 		default:
-			return 0, 0, fmt.Errorf("instruction %#x is not supported", op)
+			return f, fmt.Errorf("instruction %#x is not supported", op)
 		}
+		f.count[kind]++
+		height = max(0, height+effect(op))
 	}
-	return loops, tables, r.err("code")
+	return f, r.err("code")
 }
 
-// bulk passes over the operands of instructions on ranges of memories and tables.
-func (r *reader) bulk(op int) {
+// effect is how an instruction changes the height of the stack of operands, or more than that; for calls, beside what they pass.
+func effect(op byte) int {
+	switch {
+	case op == 0x20, op == 0x23, op == 0x3f, op >= 0x41 && op <= 0x44, op == 0xd0, op == 0xd2:
+		return 1
+	case op == 0xfd: // a constant or splat, at most
+		return 1
+	case op == 0x1b, op == 0x1c, op >= 0x36 && op <= 0x3e, op == 0x26:
+		return -2
+	case op == 0x04, op == 0x0d, op == 0x0e, op == 0x11, op == 0x13, op == 0x1a, op == 0x21, op == 0x24,
+		op >= 0x46 && op <= 0x4f, op >= 0x51 && op <= 0x66, op >= 0x6a && op <= 0x78, op >= 0x7c && op <= 0x8a, op >= 0x92 && op <= 0x98, op >= 0xa0 && op <= 0xa6:
+		return -1
+	}
+	return 0
+}
+
+// bulk passes over the operands of conversions that saturate, and of instructions on ranges of memories and tables.
+func (r *reader) bulk(op int) class {
 	switch op {
+	case 0, 1, 2, 3, 4, 5, 6, 7:
+		return simple
 	case 8, 10, 12, 14:
 		r.numbers(2)
-	case 9, 11, 13, 15, 16, 17:
+	case 9, 11, 13, 15, 17:
 		r.numbers(1)
+	case 16: // the size of a table
+		r.numbers(1)
+		return accesses
 	}
+	return bulk
 }
 
 // vector passes over the operands of instructions on vectors.
-func (r *reader) vector(op int) {
+func (r *reader) vector(op int) class {
 	switch {
 	case op <= 11, op == 92, op == 93:
 		r.memory()
-	case op == 12, op == 13: // a constant, a shuffle
+		return accesses
+	case op == 12: // a constant
 		r.skip(16)
+		return simple
+	case op == 13: // a shuffle
+		r.skip(16)
+		return slowVectors
 	case op >= 21 && op <= 34:
 		r.skip(1)
 	case op >= 84 && op <= 91:
 		r.memory()
 		r.skip(1)
+	case op >= 36 && op <= 70, // comparisons
+		op >= 130 && op <= 134, op >= 155 && op <= 159, op >= 187 && op <= 191, op >= 214 && op <= 223, // products and comparisons of wide lanes
+		op >= 94 && op <= 95, op >= 103 && op <= 106, op >= 116 && op <= 117, op == 122, op == 148, op >= 224 && op <= 255: // floats
+		return slowVectors
 	}
+	return vectors
 }
 
 // memory passes over an alignment, perhaps with the number of a memory, and an offset.

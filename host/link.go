@@ -55,9 +55,9 @@ func (l *linking) item(item wasmtime.Item) error {
 	case strings.HasPrefix(item.Name, "wasi:") && item.Kind == wasmtime.ItemInstance:
 		return l.emptyWorld(item)
 	case item.Kind == wasmtime.ItemFunc:
-		return &LoadError{item.Name, "a free function is authority without a handle; import an interface of this host instead"}
+		return &LoadError{Name: item.Name, Reason: "a free function is authority without a handle; import an interface of this host instead"}
 	default:
-		return &LoadError{item.Name, "this host has no such import"}
+		return &LoadError{Name: item.Name, Reason: "this host has no such import"}
 	}
 }
 
@@ -66,17 +66,17 @@ func (l *linking) module(name string) error {
 	m := l.host.modules[name]
 	l.host.mu.Unlock()
 	if m == nil {
-		return &LoadError{name, "the core module is not loaded in this host; build the component again from its source, or with --standalone"}
+		return &LoadError{Name: name, Reason: "the core module is not loaded in this host; build the component again from its source, or with --standalone"}
 	}
 	if err := l.linker.Module(name, m); err != nil {
-		return &LoadError{name, err.Error()}
+		return &LoadError{Name: name, Reason: err.Error()}
 	}
 	l.imports = append(l.imports, Import{Name: name, Kind: "module"})
 	return nil
 }
 
 func (l *linking) capability(iface *abi.Interface, instance wasmtime.Item) error {
-	refuse := func(name, reason string) error { return &LoadError{iface.Name + "#" + name, reason} }
+	refuse := func(name, reason string) error { return &LoadError{Name: iface.Name + "#" + name, Reason: reason} }
 	imported := Import{Name: iface.Name, Kind: "capability"}
 	var definitions []wasmtime.Definition
 	for _, item := range instance.Items {
@@ -121,7 +121,7 @@ func (l *linking) capability(iface *abi.Interface, instance wasmtime.Item) error
 	}
 	l.imports = append(l.imports, imported)
 	if err := l.linker.Instance(iface.Name, definitions); err != nil {
-		return &LoadError{iface.Name, err.Error()}
+		return &LoadError{Name: iface.Name, Reason: err.Error()}
 	}
 	return nil
 }

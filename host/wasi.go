@@ -51,7 +51,7 @@ var refusals = []string{
 func (l *linking) emptyWorld(instance wasmtime.Item) error {
 	name, version, _ := strings.Cut(instance.Name, "@")
 	if !strings.HasPrefix(version, "0.2.") {
-		return &LoadError{instance.Name, "only WASI 0.2 is answered, by an empty world"}
+		return &LoadError{Name: instance.Name, Reason: "only WASI 0.2 is answered, by an empty world"}
 	}
 	imported := Import{Name: instance.Name, Kind: "wasi"}
 	var definitions []wasmtime.Definition
@@ -63,11 +63,11 @@ func (l *linking) emptyWorld(instance wasmtime.Item) error {
 			f := item.Func
 			f.Interface = &abi.Interface{Name: instance.Name}
 			if r := foreignResource(f); r != nil {
-				return &LoadError{instance.Name + "#" + item.Name, fmt.Sprintf("its type has a handle of %s/%s, and WASI's have handles of WASI only", r.Interface.Name, r.Name)}
+				return &LoadError{Name: instance.Name + "#" + item.Name, Reason: fmt.Sprintf("its type has a handle of %s/%s, and WASI's have handles of WASI only", r.Interface.Name, r.Name)}
 			}
 			answer, err := emptyAnswer(name, f)
 			if err != nil {
-				return &LoadError{instance.Name + "#" + item.Name, err.Error()}
+				return &LoadError{Name: instance.Name + "#" + item.Name, Reason: err.Error()}
 			}
 			op := &operation{fn: f, execute: func(c *call, args []abi.Value) (abi.Value, error) {
 				for i, p := range f.Params {
@@ -82,12 +82,12 @@ func (l *linking) emptyWorld(instance wasmtime.Item) error {
 			imported.Funcs = append(imported.Funcs, ImportedFunc{Name: item.Name})
 		case wasmtime.ItemType:
 		default:
-			return &LoadError{instance.Name + "#" + item.Name, "only functions, resources and types can be imported"}
+			return &LoadError{Name: instance.Name + "#" + item.Name, Reason: "only functions, resources and types can be imported"}
 		}
 	}
 	l.imports = append(l.imports, imported)
 	if err := l.linker.Instance(instance.Name, definitions); err != nil {
-		return &LoadError{instance.Name, err.Error()}
+		return &LoadError{Name: instance.Name, Reason: err.Error()}
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ type cli struct {
 	Secret  secretCommand  `cmd:"" help:"Keep the credentials that tools use and never see."`
 	WS      wsCommand      `cmd:"" name:"ws" help:"Look into workspaces, change them, and bring back what was."`
 	Bench   benchCommand   `cmd:"" help:"Measure this host beside containers and other isolates."`
+	Compile compileCommand `cmd:"" hidden:"" name:"compile-component" help:"Compile a component from stdin to stdout, within limits."`
 	Doctor  doctorCommand  `cmd:"" help:"Say what this machine has, and what to do about what it lacks."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

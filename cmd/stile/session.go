@@ -122,7 +122,7 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 	options := host.Options{
 		Instances: 80, WarmInstances: 1, // one call at a time, and the tools it may call
 		MaxMemory: max(o.memory, maxMemory), MaxComponent: maxComponent,
-		CacheDir: where.cache, KeyDir: where.home, WIT: o.wit, Logger: n.logger, Redact: n.secrets.redact,
+		CacheDir: where.cache, KeyDir: where.home, Compiler: compiler(), WIT: o.wit, Logger: n.logger, Redact: n.secrets.redact,
 	}
 	if o.many {
 		options.Instances, options.WarmInstances = 0, 0 // the host's defaults

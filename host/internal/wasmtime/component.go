@@ -94,6 +94,17 @@ func (e *Engine) Map(fd uintptr) (*Component, error) {
 	return c, nil
 }
 
+// Deserialize loads compiled code. It is trusted completely: it must come from this program. Code of another version is an error.
+func (e *Engine) Deserialize(code []byte) (*Component, error) {
+	c := &Component{engine: e}
+	err := takeError(C.wasmtime_component_deserialize(e.c, bytesPointer(code), C.size_t(len(code)), &c.c))
+	runtime.KeepAlive(code)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
 // Close frees the component; instances of it live on. It is idempotent.
 func (c *Component) Close() { c.once.Do(func() { C.wasmtime_component_delete(c.c) }) }
 

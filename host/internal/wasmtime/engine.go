@@ -48,7 +48,7 @@ const (
 )
 
 // MaxStack is the native stack of a guest, in bytes. QuickJS reports its own stack overflow well before this.
-const MaxStack = 1 << 20
+const MaxStack = C.STILE_STACK
 
 // Maps is how many memory maps the kernel lets this process have; 0 where that is not known.
 func Maps() int { return int(C.stile_max_maps()) }
@@ -77,7 +77,6 @@ func NewEngine(p Pool) *Engine {
 			tables:         maxTables,
 			max_memory:     C.size_t(p.MaxMemory),
 			keep_resident:  C.size_t(p.KeepResident),
-			max_stack:      MaxStack,
 		}),
 		turns:   make(chan struct{}, p.Running),
 		waiting: (*int32)(C.calloc(1, C.sizeof_int32_t)),
@@ -86,6 +85,11 @@ func NewEngine(p Pool) *Engine {
 	}
 	e.done.Go(e.tick)
 	return e
+}
+
+// NewCompiler makes an engine that compiles what an engine of NewEngine accepts, on all processors, and runs nothing.
+func NewCompiler() *Engine {
+	return &Engine{c: C.stile_compiler_new(), stop: make(chan struct{})}
 }
 
 // tick advances the epoch while any call runs, and sleeps otherwise.

@@ -29,22 +29,41 @@ static void reset_written_pages(wasmtime_pooling_allocation_config_t *p) {
   }
 }
 
+// new_config has everything that compiled code depends on, so code of one engine is accepted by another. What components of known
+// toolchains do not use is off, and so costs nothing to bound: garbage collection brings maps of the stack, exceptions bring tables.
+static wasm_config_t *new_config(bool parallel) {
+  wasm_config_t *c = wasm_config_new();
+  wasmtime_config_wasm_component_model_set(c, true);
+  wasmtime_config_concurrency_support_set(c, false);
+  wasmtime_config_epoch_interruption_set(c, true);
+  wasmtime_config_wasm_threads_set(c, false);
+  wasmtime_config_wasm_memory64_set(c, false);
+  wasmtime_config_wasm_multi_memory_set(c, false);
+  wasmtime_config_wasm_function_references_set(c, false);
+  wasmtime_config_wasm_gc_set(c, false);
+  wasmtime_config_gc_support_set(c, false);
+  wasmtime_config_wasm_exceptions_set(c, false);
+  wasmtime_config_wasm_stack_switching_set(c, false);
+  wasmtime_config_wasm_wide_arithmetic_set(c, false);
+  wasmtime_config_wasm_custom_page_sizes_set(c, false);
+  // A call is a function of its inputs: no bits of NaN and no choice of instruction may show the machine.
+  wasmtime_config_wasm_relaxed_simd_set(c, false);
+  wasmtime_config_cranelift_nan_canonicalization_set(c, true);
+  wasmtime_config_max_wasm_stack_set(c, STILE_STACK);
+  wasmtime_config_parallel_compilation_set(c, parallel);
+  return c;
+}
+
+wasm_engine_t *stile_compiler_new(void) { return wasm_engine_new_with_config(new_config(true)); }
+
 wasm_engine_t *stile_engine_new(stile_pool pool) {
 #ifdef __GLIBC__
   // Converting a list takes many megabytes for a moment. Left to itself, glibc comes to serve such sizes from arenas, which
   // fragment and keep them: 450 MB instead of 60 after a few thousand calls.
   mallopt(M_MMAP_THRESHOLD, 256 * 1024);
 #endif
-  wasm_config_t *c = wasm_config_new();
-  wasmtime_config_wasm_component_model_set(c, true);
-  wasmtime_config_concurrency_support_set(c, false);
-  wasmtime_config_epoch_interruption_set(c, true);
-  wasmtime_config_max_wasm_stack_set(c, pool.max_stack);
-  wasmtime_config_wasm_threads_set(c, false);
-  wasmtime_config_wasm_memory64_set(c, false);
-  // A call is a function of its inputs: no bits of NaN and no choice of instruction may show the machine.
-  wasmtime_config_wasm_relaxed_simd_deterministic_set(c, true);
-  wasmtime_config_cranelift_nan_canonicalization_set(c, true);
+  // A trivial component shall not wait for the threads that compile a large one.
+  wasm_config_t *c = new_config(false);
   wasmtime_pooling_allocation_config_t *p = wasmtime_pooling_allocation_config_new();
   wasmtime_pooling_allocation_config_total_component_instances_set(p, pool.instances);
   wasmtime_pooling_allocation_config_total_core_instances_set(p, pool.instances * pool.core_instances);

@@ -11,6 +11,9 @@
 // How often the epoch advances while guests run, in nanoseconds.
 #define STILE_TICK 5000000
 
+// The native stack of a guest, in bytes.
+#define STILE_STACK (1 << 20)
+
 // Why the epoch callback ended a call.
 enum { STILE_RUNNING = 0, STILE_CANCELLED = 1, STILE_CPU = 2 };
 
@@ -37,10 +40,11 @@ typedef struct {
 typedef struct {
   uint32_t instances, warm_slots;
   uint32_t core_instances, memories, tables;  // of one instance
-  size_t max_memory, keep_resident, max_stack;
+  size_t max_memory, keep_resident;
 } stile_pool;
 
 wasm_engine_t *stile_engine_new(stile_pool pool);
+wasm_engine_t *stile_compiler_new(void);
 long stile_max_maps(void);
 wasmtime_store_t *stile_store_new(wasm_engine_t *engine, stile_state *state, int64_t memory, int64_t table_elements, int64_t instances,
                                   int64_t tables, int64_t memories);

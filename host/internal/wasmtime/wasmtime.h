@@ -252,7 +252,16 @@ void wasmtime_config_epoch_interruption_set(wasm_config_t *, bool);
 void wasmtime_config_max_wasm_stack_set(wasm_config_t *, size_t);
 void wasmtime_config_wasm_threads_set(wasm_config_t *, bool);
 void wasmtime_config_wasm_memory64_set(wasm_config_t *, bool);
-void wasmtime_config_wasm_relaxed_simd_deterministic_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_multi_memory_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_function_references_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_gc_set(wasm_config_t *, bool);
+void wasmtime_config_gc_support_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_exceptions_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_stack_switching_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_wide_arithmetic_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_custom_page_sizes_set(wasm_config_t *, bool);
+void wasmtime_config_parallel_compilation_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_relaxed_simd_set(wasm_config_t *, bool);
 void wasmtime_config_cranelift_nan_canonicalization_set(wasm_config_t *, bool);
 wasmtime_pooling_allocation_config_t *wasmtime_pooling_allocation_config_new();
 void wasmtime_pooling_allocation_config_delete(wasmtime_pooling_allocation_config_t *);
@@ -278,6 +287,7 @@ void wasmtime_module_delete(wasmtime_module_t *);
 // Components and their types.
 wasmtime_error_t *wasmtime_component_new(const wasm_engine_t *, const uint8_t *, size_t, wasmtime_component_t **);
 wasmtime_error_t *wasmtime_component_serialize(const wasmtime_component_t *, wasm_byte_vec_t *);
+wasmtime_error_t *wasmtime_component_deserialize(const wasm_engine_t *, const uint8_t *, size_t, wasmtime_component_t **);
 wasmtime_error_t *wasmtime_component_deserialize_file(const wasm_engine_t *, const char *, wasmtime_component_t **);
 void wasmtime_component_delete(wasmtime_component_t *);
 wasmtime_component_export_index_t *wasmtime_component_get_export_index(const wasmtime_component_t *, const wasmtime_component_export_index_t *,

@@ -1,0 +1,495 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// bomb is a component made to take long to compile, of a size that grows with n, or with m in another direction.
+type bomb struct {
+	name  string
+	n, m  int
+	build func(n, m int) []byte
+}
+
+// wide are n types of values.
+func wide(n int, t byte) []byte { return repeat(n, t) }
+
+// manyTypes are n types of functions that differ, with m parameters and r results more.
+func manyTypes(n, m, r int) (types [][]byte) {
+	for i := range n {
+		params := wide(8+m, tI32)
+		for k, rest := 0, i; k < 8; k++ {
+			params[k] = valueTypes[rest%5]
+			rest /= 5
+		}
+		types = append(types, funcType(params, wide(r, tI64)))
+	}
+	return types
+}
+
+func name(i int) []byte { return sized(fmt.Appendf(nil, "%x", i)) }
+
+func callOf(f int) []byte { return cat([]byte{0x10}, leb(f)) }
+
+func get(i int) []byte { return cat([]byte{0x20}, leb(i)) }
+
+func set(i int) []byte { return cat([]byte{0x21}, leb(i)) }
+
+func times(n int, code ...[]byte) []byte { return slices.Repeat(cat(code...), n) }
+
+// each joins what f makes of 0 to n-1.
+func each(n int, f func(i int) []byte) (code []byte) {
+	for i := range n {
+		code = append(code, f(i)...)
+	}
+	return code
+}
+
+func alone(m *testModule) []byte { return componentOf(m.encode()) }
+
+// readGlobals sets n locals to a global, writeGlobals keeps them live.
+func readGlobals(n int) []byte {
+	return each(n, func(i int) []byte { return cat([]byte{0x23, 0}, set(i)) })
+}
+
+func writeGlobals(n int) []byte {
+	return each(n, func(i int) []byte { return cat(get(i), []byte{0x24, 0}) })
+}
+
+var bombs = []bomb{
+	{"types wide", 500, 990, func(n, m int) []byte {
+		mod := &testModule{types: manyTypes(n, min(m, 990), min(m, 990)+10)}
+		return alone(mod)
+	}},
+	{"types narrow", 100_000, 0, func(n, _ int) []byte { return alone(&testModule{types: manyTypes(n, 0, 0)}) }},
+	{"types in modules", 100, 10, func(n, m int) []byte {
+		var mods [][]byte
+		for range n {
+			mods = append(mods, (&testModule{types: manyTypes(m, 100, 100)}).encode())
+		}
+		return componentOf(mods...)
+	}},
+	{"modules", 999, 0, func(n, _ int) []byte {
+		return componentOf(slices.Repeat([][]byte{(&testModule{}).encode()}, n)...)
+	}},
+	{"empty functions", 50_000, 0, func(n, _ int) []byte {
+		m := newModule()
+		for range n {
+			m.add(0, nil)
+		}
+		return alone(m)
+	}},
+	{"wide functions", 10_000, 100, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(wide(w, tI32), wide(w, tI32))
+		for range n {
+			m.add(t, nil, []byte{0})
+		}
+		return alone(m)
+	}},
+	{"functions of many results", 2000, 200, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(nil, wide(w, tI64))
+		for range n {
+			m.add(t, nil, times(w, zeroOf(tI64)))
+		}
+		return alone(m)
+	}},
+	{"exports", 20_000, 0, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(wide(w, tI32), wide(w, tI32))
+		for i := range n {
+			m.add(t, nil, []byte{0})
+			m.exports = append(m.exports, cat(name(i), []byte{0}, leb(i)))
+		}
+		return alone(m)
+	}},
+	{"exports wide", 900, 500, nil},
+	{"exports of distinct types", 2000, 100, func(n, w int) []byte {
+		m := &testModule{types: manyTypes(n, w, w)}
+		for i := range n {
+			m.add(i, nil, []byte{0})
+			m.exports = append(m.exports, cat(name(i), []byte{0}, leb(i)))
+		}
+		return alone(m)
+	}},
+	{"exports of one function", 100_000, 0, func(n, _ int) []byte {
+		m := newModule()
+		m.add(0, nil)
+		for i := range n {
+			m.exports = append(m.exports, cat(name(i), []byte{0, 0}))
+		}
+		return alone(m)
+	}},
+	{"functions in a table", 20_000, 0, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(wide(w, tI32), wide(w, tI32))
+		var all [][]byte
+		for i := range n {
+			m.add(t, nil, []byte{0})
+			all = append(all, leb(i))
+		}
+		m.elements = append(m.elements, cat([]byte{1, 0}, vec(all...)))
+		return alone(m)
+	}},
+	{"imports", 50_000, 0, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(wide(w, tI32), wide(w, tI32))
+		for i := range n {
+			m.imports = append(m.imports, cat(name(i), name(i), []byte{0}, leb(t)))
+		}
+		return alone(m)
+	}},
+	{"imported globals", 50_000, 0, func(n, _ int) []byte {
+		m := newModule()
+		m.globals = nil
+		for i := range n {
+			m.imports = append(m.imports, cat(name(i), name(i), []byte{3, tI32, 0}))
+		}
+		return alone(m)
+	}},
+	{"globals", 100_000, 0, func(n, _ int) []byte {
+		m := newModule()
+		for range n {
+			m.globals = append(m.globals, cat([]byte{tI32, 1}, zeroOf(tI32), []byte{0x0b}))
+		}
+		return alone(m)
+	}},
+	{"globals of expressions", 1000, 300, func(n, w int) []byte {
+		m := newModule()
+		for range n {
+			m.globals = append(m.globals, cat([]byte{tI32, 1}, zeroOf(tI32), times(w, zeroOf(tI32), []byte{0x6a}), []byte{0x0b}))
+		}
+		return alone(m)
+	}},
+	{"tables", 100, 0, func(n, _ int) []byte {
+		m := newModule()
+		m.tables = slices.Repeat(m.tables, n)
+		return alone(m)
+	}},
+	{"large tables", 10, 100_000, func(n, w int) []byte {
+		var mods [][]byte
+		for range n {
+			m := newModule()
+			m.tables = slices.Repeat([][]byte{cat([]byte{tFuncref, 0}, leb(w))}, 4)
+			m.add(0, nil)
+			m.elements = nil
+			for i := range 4 {
+				m.elements = append(m.elements, cat([]byte{2}, leb(i), []byte{0x41}, sleb(w-1), []byte{0x0b, 0}, vec([]byte{0})))
+			}
+			mods = append(mods, m.encode())
+		}
+		return componentOf(mods...)
+	}},
+	{"element segments", 50_000, 0, func(n, _ int) []byte {
+		m := newModule()
+		m.elements = slices.Repeat([][]byte{cat([]byte{0, 0x41, 0, 0x0b}, vec())}, n)
+		return alone(m)
+	}},
+	{"passive element segments", 50_000, 0, func(n, _ int) []byte {
+		m := newModule()
+		m.elements = slices.Repeat(m.elements, n)
+		return alone(m)
+	}},
+	{"elements of one function", 500_000, 0, func(n, _ int) []byte {
+		m := newModule()
+		m.add(0, nil)
+		m.elements = append(m.elements, cat([]byte{1, 0}, vec(slices.Repeat([][]byte{{0}}, n)...)))
+		return alone(m)
+	}},
+	{"element expressions", 200_000, 0, func(n, _ int) []byte {
+		m := newModule()
+		m.add(0, nil)
+		m.elements = append(m.elements, cat([]byte{5, tFuncref}, vec(slices.Repeat([][]byte{{0xd2, 0, 0x0b}}, n)...)))
+		return alone(m)
+	}},
+	{"data segments", 50_000, 0, func(n, _ int) []byte {
+		m := newModule()
+		for range n {
+			m.data = append(m.data, cat([]byte{0, 0x41, 0, 0x0b}, sized([]byte{'x'})))
+		}
+		return alone(m)
+	}},
+	{"passive data segments", 50_000, 0, func(n, _ int) []byte {
+		m := newModule()
+		m.data = slices.Repeat(m.data, n)
+		return alone(m)
+	}},
+	{"sparse data", 20, 16<<20 - 100, func(n, w int) []byte {
+		var mods [][]byte
+		for range n {
+			m := newModule()
+			m.memories = [][]byte{{0, 0x80, 8}}
+			m.data = [][]byte{cat([]byte{0, 0x41}, sleb(0), []byte{0x0b}, sized([]byte("x"))), cat([]byte{0, 0x41}, sleb(w), []byte{0x0b}, sized([]byte("x")))}
+			mods = append(mods, m.encode())
+		}
+		return componentOf(mods...)
+	}},
+	{"dense data", 16 << 20, 0, func(n, _ int) []byte {
+		m := newModule()
+		m.memories = [][]byte{{0, 0x80, 8}}
+		m.data = [][]byte{cat([]byte{0, 0x41, 0, 0x0b}, sized(make([]byte, n)))}
+		return alone(m)
+	}},
+	{"blocks", 50_000, 0, body(func(n, _ int) []byte { return times(n, []byte{0x02, 0x40, 0x0b}) })},
+	{"nested blocks", 50_000, 0, body(func(n, _ int) []byte { return cat(times(n, []byte{0x02, 0x40}), repeat(n, 0x0b)) })},
+	{"nested ifs", 30_000, 0, body(func(n, _ int) []byte { return cat(times(n, get(0), []byte{0x04, 0x40}), repeat(n, 0x0b)) })},
+	{"nested loops", 1000, 0, body(func(n, _ int) []byte { return cat(times(n, []byte{0x03, 0x40}), repeat(n, 0x0b)) })},
+	{"loops", 1000, 0, body(func(n, _ int) []byte { return times(n, []byte{0x03, 0x40, 0x20, 0, 0x0d, 0, 0x0b}) })},
+	{"nested loops back", 1000, 0, body(func(n, _ int) []byte {
+		return cat(times(n, []byte{0x03, 0x40}), times(n, []byte{0x20, 0, 0x0d, 0, 0x0b}))
+	})},
+	{"ifs", 40_000, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x04, 0x40, 0x0b}) })},
+	{"ifs and calls", 30_000, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x04, 0x40}, callOf(0), []byte{0x0b}) })},
+	{"br_if", 40_000, 0, body(func(n, _ int) []byte {
+		return cat([]byte{0x02, 0x40}, times(n, get(0), []byte{0x0d, 0}), []byte{0x0b})
+	})},
+	{"br_if to many", 30_000, 1000, body(func(n, w int) []byte {
+		return cat(times(w, []byte{0x02, 0x40}), each(n, func(i int) []byte { return cat(get(0), []byte{0x0d}, leb(i%w)) }), repeat(w, 0x0b))
+	})},
+	{"br_table of one target", 240_000, 0, body(func(n, _ int) []byte {
+		return cat([]byte{0x02, 0x40}, get(0), []byte{0x0e}, leb(n), make([]byte, n+1), []byte{0x0b})
+	})},
+	{"br_tables", 1000, 200, body(func(n, w int) []byte {
+		return times(n, []byte{0x02, 0x40}, get(0), []byte{0x0e}, leb(w), make([]byte, w+1), []byte{0x0b})
+	})},
+	{"br_table to many", 100_000, 1000, body(func(n, w int) []byte {
+		return cat(times(w, []byte{0x02, 0x40}), get(0), []byte{0x0e}, leb(n), each(n+1, func(i int) []byte { return leb(i % w) }), repeat(w, 0x0b))
+	})},
+	{"br_tables to many", 100, 1000, body(func(n, w int) []byte {
+		return cat(times(w, []byte{0x02, 0x40}), times(n, []byte{0x02, 0x40}, get(0), []byte{0x0e}, leb(w), each(w+1, func(i int) []byte { return leb(i % w) }), []byte{0x0b}), repeat(w, 0x0b))
+	})},
+	// Each if changes one of w locals, so all of them may have two values after it.
+	{"ifs that set", 15_000, 100, bodyOf(func(n, w int) []byte {
+		return cat(readGlobals(w), each(n, func(i int) []byte {
+			return cat(get((i*7)%w), []byte{0x04, 0x40}, get((i*3)%w), set((i*5)%w), []byte{0x0b})
+		}), writeGlobals(w))
+	})},
+	{"loops that set", 500, 500, bodyOf(func(n, w int) []byte {
+		return cat(readGlobals(w), each(n, func(i int) []byte {
+			return cat([]byte{0x03, 0x40}, get((i*3)%w), set((i*5)%w), get((i*7)%w), []byte{0x0d, 0, 0x0b})
+		}), writeGlobals(w))
+	})},
+	{"nested loops that set", 500, 500, bodyOf(func(n, w int) []byte {
+		return cat(readGlobals(w), repeat2(n, []byte{0x03, 0x40}), each(n, func(i int) []byte {
+			return cat(get((i*3)%w), set((i*5)%w), get((i*7)%w), []byte{0x0d, 0, 0x0b})
+		}), writeGlobals(w))
+	})},
+	{"br_table to loops that set", 500, 500, bodyOf(func(n, w int) []byte {
+		return cat(readGlobals(w), repeat2(n, []byte{0x03, 0x40}), each(n, func(i int) []byte {
+			return cat(get((i*3)%w), set((i*5)%w), get((i*7)%w), []byte{0x0e}, leb(n-i), each(n-i+1, leb), []byte{0x0b})
+		}), writeGlobals(w))
+	})},
+	{"br_if with values", 500, 100, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(nil, wide(w, tI32))
+		m.add(0, wide(w, tI32), readGlobals(w), []byte{0x02}, leb(t), each(w, get), each(n, func(i int) []byte { return cat(get(i%w), []byte{0x0d, 0}) }), []byte{0x0b}, times(w, []byte{0x24, 0}))
+		return alone(m)
+	}},
+	{"br_table with values", 100, 100, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(nil, wide(w, tI32))
+		m.add(0, wide(w, tI32), readGlobals(w), repeat2(n, cat([]byte{0x02}, leb(t))), each(w, get), get(0), []byte{0x0e}, leb(n-1), each(n, leb), repeat(n, 0x0b), times(w, []byte{0x24, 0}))
+		return alone(m)
+	}},
+	{"blocks with values", 2000, 100, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(wide(w, tI32), wide(w, tI32))
+		m.add(0, wide(w, tI32), readGlobals(w), each(w, get), times(n, get(0), []byte{0x04}, leb(t), []byte{0x05, 0x0b}), times(w, []byte{0x24, 0}))
+		return alone(m)
+	}},
+	{"loops with values", 500, 100, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(wide(w, tI32), wide(w, tI32))
+		m.add(0, wide(w, tI32), readGlobals(w), each(w, get), times(n, []byte{0x03}, leb(t), get(0), []byte{0x0d, 0, 0x0b}), times(w, []byte{0x24, 0}))
+		return alone(m)
+	}},
+	{"calls", 100_000, 0, body(func(n, _ int) []byte { return times(n, callOf(0)) })},
+	{"wide calls", 300, 500, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(wide(w, tI32), nil)
+		m.add(t, nil, times(n, each(w, get), callOf(0)))
+		return alone(m)
+	}},
+	{"calls of wide results", 5000, 100, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(nil, wide(w, tI32))
+		m.add(t, nil, []byte{0})
+		m.add(0, nil, times(n, callOf(0), times(w, []byte{0x24, 0})))
+		return alone(m)
+	}},
+	{"calls in and out", 20_000, 20, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(wide(w, tI32), wide(w, tI32))
+		m.add(t, nil, each(w, get), times(n, callOf(0)))
+		return alone(m)
+	}},
+	{"calls with live values", 50_000, 500, func(n, w int) []byte {
+		m := newModule()
+		m.add(0, wide(w, tI32), readGlobals(w), times(n, callOf(0)), writeGlobals(w))
+		return alone(m)
+	}},
+	{"calls between uses", 40_000, 500, func(n, w int) []byte {
+		m := newModule()
+		m.add(0, wide(w, tI32), readGlobals(w), each(n, func(i int) []byte { return cat(callOf(0), get(i%w), get((i*7)%w), []byte{0x6a}, set((i*3)%w)) }), writeGlobals(w))
+		return alone(m)
+	}},
+	{"indirect calls", 2000, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x11, 0, 0}) })},
+	{"tail calls", 30_000, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x04, 0x40, 0x12, 0, 0x0b}) })},
+	{"tail calls through a table", 2000, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x04, 0x40}, get(0), []byte{0x13, 0, 0, 0x0b}) })},
+	{"returns", 50_000, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x04, 0x40, 0x0f, 0x0b}) })},
+	{"wide returns", 1000, 100, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(nil, wide(w, tI32))
+		m.add(t, wide(w, tI32), readGlobals(w), each(w, get), times(n, get(0), []byte{0x04, 0x40}, each(w, get), []byte{0x0f, 0x0b}))
+		return alone(m)
+	}},
+	{"unreachable", 50_000, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x04, 0x40, 0x00, 0x0b}) })},
+	{"dead code", 200_000, 0, body(func(n, _ int) []byte { return cat([]byte{0}, repeat(n, 0x01)) })},
+	{"constants", 50_000, 0, body(func(n, _ int) []byte {
+		return each(n, func(i int) []byte { return cat([]byte{0x41}, sleb(i), []byte{0x24, 0}) })
+	})},
+	{"wide constants", 10_000, 0, body(func(n, _ int) []byte {
+		return each(n, func(i int) []byte { return cat([]byte{0xfd, 12}, leb(i+1<<20), make([]byte, 13), []byte{0x24, 4}) })
+	})},
+	{"constants on the stack", 50_000, 0, body(func(n, _ int) []byte {
+		return cat(each(n, func(i int) []byte { return cat([]byte{0x23, 0}) }), times(n, []byte{0x24, 0}))
+	})},
+	{"sums on the stack", 50_000, 0, body(func(n, _ int) []byte {
+		return cat(get(0), each(n, func(i int) []byte { return cat([]byte{0x23, 0}) }), times(n, []byte{0x6a}), []byte{0x24, 0})
+	})},
+	{"values of blocks", 2000, 0, body(func(n, _ int) []byte {
+		return cat(each(n, func(i int) []byte { return cat([]byte{0x23, 0}, get(0), []byte{0x04, 0x40, 0x0b}) }), times(n, []byte{0x24, 0}))
+	})},
+	{"local.tee", 60_000, 2000, bodyOf(func(n, w int) []byte {
+		return cat(get(0), each(n, func(i int) []byte { return cat([]byte{0x22}, leb(i%w)) }), []byte{0x1a})
+	})},
+	{"globals in turn", 40_000, 0, body(func(n, _ int) []byte { return times(n, []byte{0x23, 0, 0x24, 0}) })},
+}
+
+func init() {
+	bombs = append(bombs, []bomb{
+		// Values that are computed at the begin and, the same, at the end are live between.
+		{"products over ifs", 3000, 0, bodyOf2(200, func(n, _ int) []byte {
+			products := each(n, func(i int) []byte { return cat(get(i%200), get((i/200+i)%199), []byte{0x6c, 0x24, 0}) })
+			return cat(readGlobals(200), products, times(n, get(0), []byte{0x04, 0x40, 0x0b}), products)
+		})},
+		{"loads over ifs", 4000, 0, body(func(n, _ int) []byte {
+			loads := each(n, func(i int) []byte { return cat([]byte{0x41, 0, 0x28, 2}, leb(4*i), []byte{0x1a}) })
+			return cat(loads, times(n, get(0), []byte{0x04, 0x40, 0x0b}), loads)
+		})},
+		{"jumps with locals", 100, 500, bodyOf(func(n, w int) []byte {
+			sets := each(w, func(i int) []byte { return cat([]byte{0x23, 0}, set(i)) })
+			return cat(repeat2(n, []byte{0x02, 0x40}), times(20, sets, each(n, func(i int) []byte { return cat(get(0), []byte{0x0d}, leb(i)) })), each(n, func(int) []byte { return cat([]byte{0x0b}, get(7), []byte{0x24, 0}) }), writeGlobals(w))
+		})},
+		{"tables of jumps with locals", 200, 500, bodyOf(func(n, w int) []byte {
+			sets := each(w, func(i int) []byte { return cat([]byte{0x23, 0}, set(i)) })
+			return cat(repeat2(n, []byte{0x02, 0x40}), times(20, []byte{0x02, 0x40}, sets, get(0), []byte{0x0e}, leb(n), each(n+1, func(i int) []byte { return leb(n - i) }), []byte{0x0b}), each(n, func(int) []byte { return cat([]byte{0x0b}, get(7), []byte{0x24, 0}) }), writeGlobals(w))
+		})},
+		{"ifs of many parameters", 5000, 900, func(n, w int) []byte {
+			m := newModule()
+			t := m.addType(wide(w, tI32), nil)
+			m.add(t, nil, times(n, get(0), []byte{0x04, 0x40, 0x0b}), writeGlobals(w))
+			return alone(m)
+		}},
+		{"ifs between uses of locals", 8000, 1000, bodyOf(func(n, w int) []byte {
+			return cat(readGlobals(w), each(n, func(i int) []byte { return cat(get(i%w), []byte{0x04, 0x40, 0x0b}) }), writeGlobals(w))
+		})},
+		{"locals", 20000, 500, func(n, w int) []byte {
+			m := newModule()
+			for range n {
+				m.add(0, wide(w, tI32))
+			}
+			return alone(m)
+		}},
+		{"rotations", 5000, 0, body(func(n, _ int) []byte { return cat(get(0), times(n, get(0), []byte{0x77}), []byte{0x24, 0}) })},
+		{"huge table", 1, 10_000_000, bombs[slices.IndexFunc(bombs, func(b bomb) bool { return b.name == "large tables" })].build},
+		{"elements of a table", 1900, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x25, 0, 0x1a}) })},
+		{"many small functions", 20_000, 0, func(n, _ int) []byte {
+			m := newModule()
+			for range n {
+				m.add(0, []byte{tI32, tI32}, []byte{0x23, 0, 0x21, 0, 0x20, 0, 0x04, 0x40, 0x20, 0, 0x20, 1, 0x6a, 0x24, 0, 0x0b, 0x10, 0})
+			}
+			return alone(m)
+		}},
+		{"chains of floats", 10_000, 30, func(n, w int) []byte {
+			m := newModule()
+			i := slices.IndexFunc(ops, func(o op) bool { return string(o.code) == "\x92" })
+			locals, code := ops[i].sweep(n, w)
+			m.add(0, locals, code)
+			return alone(m)
+		}},
+		{"references in globals", 1, 0, func(int, int) []byte {
+			m := newModule()
+			m.globals = append(m.globals, []byte{tFuncref, 1, 0xd0, tFuncref, 0x0b})
+			m.add(0, nil, times(60_000, []byte{0x23, 5, 0x24, 5}))
+			return alone(m)
+		}},
+		{"references in locals", 1, 0, func(int, int) []byte {
+			m := newModule()
+			m.add(0, wide(500, tFuncref), times(20_000, callOf(0)))
+			return alone(m)
+		}},
+		{"ref.func", 1900, 0, func(n, _ int) []byte {
+			m := newModule()
+			m.elements = append(m.elements, []byte{3, 0, 1, 0}) // declares it
+			m.add(0, nil, times(n, []byte{0xd2, 0, 0x1a}))
+			return alone(m)
+		}},
+	}...)
+}
+
+func bodyOf2(w int, f func(n, m int) []byte) func(n, m int) []byte {
+	return func(n, _ int) []byte { return bodyOf(f)(n, w) }
+}
+
+func bombNamed(t *testing.T, name string, n, m int) []byte {
+	t.Helper()
+	i := slices.IndexFunc(bombs, func(b bomb) bool { return b.name == name })
+	if i < 0 {
+		t.Fatalf("there is no bomb %q", name)
+	}
+	return bombs[i].build(n, m)
+}
+
+func repeat2(n int, b []byte) []byte { return slices.Repeat(b, n) }
+
+func sleb(n int) []byte {
+	var b []byte
+	for {
+		low := byte(n & 0x7f)
+		n >>= 7
+		if n == 0 && low&0x40 == 0 {
+			return append(b, low)
+		}
+		b = append(b, low|0x80)
+	}
+}
+
+// body is a function with one local.
+func body(f func(n, m int) []byte) func(n, m int) []byte {
+	return func(n, w int) []byte {
+		m := newModule()
+		m.add(0, []byte{tI32}, f(n, w))
+		return alone(m)
+	}
+}
+
+// bodyOf is a function with m locals.
+func bodyOf(f func(n, m int) []byte) func(n, m int) []byte {
+	return func(n, w int) []byte {
+		m := newModule()
+		m.add(0, wide(w, tI32), f(n, w))
+		return alone(m)
+	}
+}
+
+func init() {
+	for i, b := range bombs {
+		if b.build == nil {
+			bombs[i].build = bombs[i-1].build
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// helper is this program as a compiler that does something else than it should, or what it should.
+func helper(does string) []string { return []string{os.Args[0], "as-compiler", does} }
+
+func init() {
+	if len(os.Args) != 3 || os.Args[1] != "as-compiler" {
+		return
+	}
+	tight := CompileCost{100 * time.Millisecond, mib}.allowed()
+	switch os.Args[2] {
+	case "compile":
+		_ = Compile(os.Stdin, os.Stdout) // it has told why
+	case "spin":
+		_ = confine(tight)
+		for {
+			runtime.Gosched()
+		}
+	case "eat":
+		_ = confine(tight)
+		for all := [][]byte{}; ; all = append(all, bytes.Repeat([]byte{1}, mib)) {
+			runtime.KeepAlive(all)
+		}
+	case "starve": // the engine, which aborts
+		wasm, _ := io.ReadAll(os.Stdin)
+		_ = confine(CompileCost{time.Minute, 128 * mib})
+		_, _ = compileCode(wasm)
+	case "block":
+		_, _ = os.Stdout.Read(make([]byte, 1))
+		select {}
+	case "chatter":
+		for range 20 {
+			_, _ = os.Stderr.Write(bytes.Repeat([]byte("words\x1b "), 10_000))
+		}
+		os.Exit(3)
+	case "measure":
+		measureHere()
+	case "write nothing":
+	case "write something":
+		_, _ = os.Stdout.WriteString("something")
+	case "write code":
+		_, _ = os.Stdout.WriteString("ccode of another version")
+	case "open": // what it can do once it is confined
+		_ = confine(tight)
+		_, err := os.Open("/etc/passwd")
+		_, _ = os.Stdout.WriteString("r" + err.Error() + " " + strings.Join(os.Environ(), " "))
+	}
+	os.Exit(0)
+}
+
+func newHostWith(t *testing.T, o Options) *Host {
+	t.Helper()
+	h, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// TestCompiler has a process compile what takes more than a second by its estimate. Its code is taken as if it were made here.
+func TestCompiler(t *testing.T) {
+	h := newHostWith(t, Options{Compiler: helper("compile"), CacheDir: t.TempDir(), KeyDir: t.TempDir()})
+	wasm := bombNamed(t, "chains of floats", 9000, 30)
+	if takes, err := EstimateCompile(wasm); err != nil || takes.Time < longCompile {
+		t.Fatalf("%v, %v", takes, err)
+	}
+	for _, from := range []string{"the compiler", "the cache"} {
+		var refused *LoadError
+		if _, err := h.Load(t.Context(), wasm); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "is not exported") {
+			t.Errorf("from %s: %v", from, err)
+		}
+		h.options.Compiler = helper("write nothing") // which is not asked again
+	}
+}
+
+func TestCompilerFails(t *testing.T) {
+	wasm := bombNamed(t, "empty functions", 40_000, 0)
+	for _, c := range []struct{ does, limit, want string }{
+		{"spin", "processor time", "ended by its limit of processor time, of 1.0 s of processor time and 257 MiB"},
+		{"eat", "memory", "ended by its limit of memory"},
+		{"starve", "memory", "ended by its limit of memory"},
+		{"chatter", "", `exit status 3: words\x1b words`},
+		{"write nothing", "", "something else than code"},
+		{"write something", "", "something else than code"},
+		{"write code", "", "of another version than this program"},
+	} {
+		t.Run(c.does, func(t *testing.T) {
+			h := newHostWith(t, Options{Compiler: helper(c.does)})
+			_, err := h.compileOutside(t.Context(), wasm, CompileCost{100 * time.Millisecond, mib})
+			failed, ok := errors.AsType[*CompilerError](err)
+			if !ok || failed.Limit != c.limit || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 2*maxWords {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if _, refused := errors.AsType[*LoadError](refusal(err)); refused != (c.limit != "") {
+				t.Errorf("refused: %t", refused)
+			}
+		})
+	}
+	t.Run("is not there", func(t *testing.T) {
+		h := newHostWith(t, Options{Compiler: []string{"/nowhere/stile"}})
+		_, err := h.Load(t.Context(), wasm)
+		if failed, ok := errors.AsType[*CompilerError](err); !ok || !strings.Contains(failed.Reason, "/nowhere/stile: no such file") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("may not", func(t *testing.T) {
+		h := newHostWith(t, Options{Compiler: helper("open")})
+		_, err := h.compileOutside(t.Context(), wasm, CompileCost{100 * time.Millisecond, mib})
+		if err == nil || !strings.Contains(err.Error(), "too many open files RAYON_NUM_THREADS=4 WASMTIME_BACKTRACE_DETAILS=") || strings.Contains(err.Error(), "PATH") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestCompilerEnds gives up on a compiler that never ends, with the context or with the host.
+func TestCompilerEnds(t *testing.T) {
+	h := newHostWith(t, Options{Compiler: helper("block")})
+	wasm := bombNamed(t, "chains of floats", 9000, 30)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := h.Load(ctx, wasm); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with its context: %v", err)
+	}
+	ended := make(chan error)
+	go func() {
+		_, err := h.Load(t.Context(), wasm)
+		ended <- err
+	}()
+	if err := h.compiling.long.Acquire(ctx, 1); err == nil { // the first one is gone
+		h.compiling.long.Release(1)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; !errors.Is(err, ErrClosed) {
+		t.Errorf("with the host: %v", err)
+	}
+}
+
+// TestLanes loads a trivial component while ten bombs wait or compile, and gives up on one that waits.
+func TestLanes(t *testing.T) {
+	h := newHostWith(t, Options{Compiler: helper("block")})
+	bombs, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	const many = 10
+	for i := range many {
+		wasm := bombNamed(t, "chains of floats", 9000+i, 30)
+		go func() {
+			_, err := h.Load(bombs, wasm)
+			ended <- err
+		}()
+	}
+	for h.compiling.long.TryAcquire(1) { // until one compiles
+		h.compiling.long.Release(1)
+		runtime.Gosched()
+	}
+	load := func(ctx context.Context, n int) error {
+		_, err := h.Load(ctx, bombNamed(t, "chains of floats", n, 30))
+		return err
+	}
+	for _, n := range []int{1, 3000} { // short, longer
+		var refused *LoadError
+		if err := load(t.Context(), n); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "is not exported") {
+			t.Errorf("beside bombs: %v", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := load(ctx, 9500); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("another bomb: %v", err)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("a bomb has ended: %v", err)
+	default:
+	}
+	stop()
+	for range many {
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+}

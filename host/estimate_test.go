@@ -1,0 +1,164 @@
+package host
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// measureHere compiles what comes from stdin, and writes what that took.
+func measureHere() {
+	wasm, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	before := peak()
+	used := processorTime()
+	if _, err := compileCode(wasm); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	_ = binary.Write(os.Stdout, binary.LittleEndian, []int64{int64(processorTime() - used), peak() - before})
+}
+
+func processorTime() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		panic(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// peak is the most memory that this process has had. What the system says of a process that has ended can be its parent's.
+func peak() int64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		panic(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return kib << 10
+}
+
+// measure has a process compile a component, as a compiler does but without limits.
+func measure(t *testing.T, wasm []byte) CompileCost {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], helper("measure")[1:]...)
+	cmd.Stdin = bytes.NewReader(wasm)
+	cmd.Env = append(os.Environ(), "RAYON_NUM_THREADS="+strconv.Itoa(compileThreads))
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var took [2]int64
+	if err := binary.Read(bytes.NewReader(out), binary.LittleEndian, took[:]); err != nil {
+		t.Fatal(err)
+	}
+	return CompileCost{time.Duration(took[0]), took[1]}
+}
+
+// common is what the reference takes on a common machine; estimates are for such.
+const common = 400 * time.Millisecond
+
+// reference is a component with a long function and many short ones.
+func reference() []byte {
+	m := newModule()
+	m.add(0, []byte{tF64}, get(0), repeat(12_000, 0x9f), []byte{0x24, 3})
+	for range 6000 {
+		m.add(0, nil, []byte{0x23, 0, 0x24, 0})
+	}
+	return alone(m)
+}
+
+// estimates compares estimates with what compilations take.
+type estimates struct {
+	factor           float64 // by which the time may be longer
+	refused, holding int
+}
+
+// check fails when a component takes more than its estimate allows, in comparison with the reference, three times.
+func (e *estimates) check(t *testing.T, what string, wasm []byte) {
+	t.Helper()
+	begin := processorTime()
+	estimate, err := EstimateCompile(wasm)
+	if took := processorTime() - begin; took > 100*time.Millisecond+time.Duration(len(wasm))*time.Microsecond {
+		t.Errorf("%s: %v to estimate %d bytes", what, took, len(wasm))
+	}
+	if err != nil {
+		e.refused++
+		return
+	}
+	// What every compilation takes is not the component's.
+	const always, alwaysMemory = 30 * time.Millisecond, 24 * mib
+	for attempt := range 3 {
+		took := measure(t, wasm)
+		slowness := max(1, float64(measure(t, reference()).Time)/float64(common))
+		allowed := CompileCost{
+			always + time.Duration(e.factor*float64(estimate.Time)*slowness),
+			alwaysMemory + int64(estimate.Time.Seconds()*memoryPerSecond),
+		}
+		if took.Time <= allowed.Time && took.Memory <= min(allowed.Memory, maxCompileMemory) {
+			e.holding++
+			return
+		}
+		if attempt == 2 {
+			t.Errorf("%s, %d bytes: the estimate is %v, and it took %v on a machine %.1f times as slow as is common", what, len(wasm), estimate, took, slowness)
+		}
+	}
+}
+
+// TestEstimate compares a few estimates with what compilations take; TestLongEstimate has all kinds.
+func TestEstimate(t *testing.T) {
+	e := &estimates{factor: 4} // other tests run beside this one
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 4 {
+		e.check(t, fmt.Sprintf("random module %d", i), componentOf(randomModule(r, 3000)))
+	}
+	for _, name := range []string{"types wide", "exports of distinct types", "ifs that set", "chains of floats"} {
+		e.check(t, name, bombNamed(t, name, 100, 100))
+	}
+	if e.holding < 6 {
+		t.Errorf("%d were compiled and %d refused", e.holding, e.refused)
+	}
+}
+
+// TestEstimatesOfBombs looks at the estimates of components that were made to take long: those are refused that take more than 40 s or 2 GiB.
+func TestEstimatesOfBombs(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		n, m    int
+		least   time.Duration
+		refused string
+	}{
+		{"types wide", 500, 990, 8 * time.Second, ""},     // takes 15 s
+		{"types narrow", 100_000, 0, 4 * time.Second, ""}, // takes 6.6 s
+		{"types narrow", 600_000, 0, 0, "40.0 s of processor time and 2048 MiB"},
+		{"types wide", 5000, 990, 0, "more than 40.0 s"},
+		{"exports wide", 500, 500, 3 * time.Second, ""},                // 6.7 KB, takes 4.4 s
+		{"sparse data", 20, 16<<20 - 100, 1400 * time.Millisecond, ""}, // 2.2 KB, takes 2.7 s and 1 GB
+		{"sparse data", 100, 16<<20 - 100, 0, "of memory by estimate"},
+		{"chains of floats", 16_000, 60, 4 * time.Second, ""}, // 112 KB, takes 7.2 s
+		{"chains of floats", 36_000, 60, 15 * time.Second, ""},
+		{"references in globals", 1, 0, 0, "a global of its module is a reference"},
+		{"references in locals", 1, 0, 0, "a reference as a local"},
+		{"huge table", 1, 50_000_000, 0, "of memory by estimate"},
+	} {
+		cost, err := EstimateCompile(bombNamed(t, c.name, c.n, c.m))
+		if c.refused == "" && (err != nil || cost.Time < c.least) || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
+			t.Errorf("%s %d %d: %v, %v; want at least %v, %q", c.name, c.n, c.m, cost, err, c.least, c.refused)
+		}
+	}
+}
