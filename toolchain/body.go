@@ -15,8 +15,9 @@ import (
 // BodyTool is the only tool of what [Body] makes.
 const BodyTool = "code"
 
+// The lines around a body are JavaScript, which each language that a body may be in has as a part.
 const (
-	bodyHead = `import { extension } from "stile"; export default extension({ tools: { code: { description: "Code", run: async ({ input }: any, env: any) => { let tools: any; try { tools = env.tools; } catch {} {` + "\n"
+	bodyHead = `import { extension } from "stile"; export default extension({ tools: { code: { description: "Code", run: async ({ input }, env) => { let tools; try { tools = env.tools; } catch {} {` + "\n"
 	bodyTail = "\n} } } } });"
 )
 

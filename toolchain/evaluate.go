@@ -182,12 +182,18 @@ func (p Program) explain(err error) error {
 		if len(thrown.Frames) > 0 {
 			at := thrown.Frames[0]
 			problem.Line, problem.Column = at.Line, at.Column
-		} else if line, column, name := p.imports(thrown.Failure.Message); line > 0 {
+		} else if line, column, name := p.imports(thrown.Failure.Message); name != "" {
 			problem.Line, problem.Column, problem.Text = line, column, notBuilt(name)
 		}
+		if thrown.Failure.Message == noRequire {
+			problem.Text += requireInstead
+		}
 	case errors.As(err, &failed):
+		if failed.Failure.Message == noRequire {
+			failed.Failure.Message += requireInstead
+		}
 		line, column, name := p.imports(failed.Failure.Message)
-		if line == 0 {
+		if name == "" {
 			return err
 		}
 		problem.Line, problem.Column, problem.Text = line, column, notBuilt(name)
@@ -197,15 +203,30 @@ func (p Program) explain(err error) error {
 	return &BuildError{[]Problem{problem}}
 }
 
+// What the engine says where code calls require, and what we add to it.
+const (
+	noRequire      = "require is not defined"
+	requireInstead = `: code that is not built loads no modules; stile build makes a component with all that it imports`
+)
+
 func notBuilt(name string) string {
+	if strings.HasSuffix(name, jsxRuntime) {
+		return fmt.Sprintf("JSX needs %q: code that is not built has nothing but %q; stile build makes a component with all that it imports", name, sdkName)
+	}
 	return fmt.Sprintf("%q cannot be imported: code that is not built has nothing but %q; stile build makes a component with all that it imports", name, sdkName)
 }
+
+// jsxRuntime ends the name of the module that esbuild imports for JSX.
+const jsxRuntime = "/jsx-runtime"
 
 // imports finds the import that a message of the engine says is not there. The engine leaves out the ./ of a name.
 func (p Program) imports(message string) (line, column int, name string) {
 	said := notLoaded.FindStringSubmatch(message)
 	if said == nil {
 		return 0, 0, ""
+	}
+	if strings.HasSuffix(said[1], jsxRuntime) {
+		return 0, 0, said[1] // the import is esbuild's
 	}
 	at := regexp.MustCompile("\\b(?:from|import)\\s*\\(?\\s*[\"'`]((?:\\.\\.?/)*" + regexp.QuoteMeta(said[1]) + ")[\"'`]").FindStringSubmatchIndex(p.Text)
 	if at == nil {

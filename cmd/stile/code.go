@@ -11,7 +11,7 @@ import (
 )
 
 type codeCommand struct {
-	File string `arg:"" optional:"" help:"File with the code: .ts or .js. - is stdin."`
+	File string `arg:"" optional:"" help:"File with the code: TypeScript or JavaScript, by its name (.ts, .js, .mjs and the like). - is TypeScript on stdin."`
 	Code string `short:"e" placeholder:"CODE" help:"The code itself."`
 	scopeFlag
 	callFlags
