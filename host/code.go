@@ -120,10 +120,11 @@ var (
 	perValue   = price{time: 3500, bytes: 300} // that an adapter passes
 	perSquare  = price{time: 10}               // of the number of values
 	// Values that are passed to or from a call.
-	perPassed = price{time: 4500, bytes: 1500}
-	perJoin   = price{time: 1300, bytes: 400} // a value on a jump
-	perHeld   = price{time: 60, bytes: 25}    // a value, for each jump that it outlives
-	perNest   = price{time: 3}                // the square of how deep a loop is in others
+	perPassed  = price{time: 4500, bytes: 1500}
+	perJoin    = price{time: 1300, bytes: 400} // a value on a jump
+	perHeld    = price{time: 60, bytes: 25}    // a variable, for each jump
+	perStacked = price{time: 130, bytes: 12}   // a value on the stack of operands, for each jump
+	perNest    = price{time: 3}                // the square of how deep a loop is in others
 )
 
 // adapter counts n adapters of a type.
@@ -139,15 +140,15 @@ func (c *codeCost) count(n int, w price) { c.spend(time.Duration(n)*w.time, int6
 func (c *codeCost) function(f function, locals int) {
 	took := perFunc.time + time.Duration(locals)*perLocal.time + time.Duration(f.values)*perPassed.time
 	working := int64(locals)*perLocal.bytes + int64(f.values)*perPassed.bytes
-	pressure := 0.5*float64(locals) + 0.05*float64(f.values)
+	pressure := 0.5*float64(locals) + 0.05*float64(f.values) + 0.4*float64(f.rounds)
 	for kind, n := range f.count {
 		took += time.Duration(n) * prices[kind].time
 		working += int64(n) * prices[kind].bytes
 		pressure += float64(n) * prices[kind].pressure
 	}
 	square := pressure * pressure
-	took += time.Duration(square + float64(f.joins)*float64(perJoin.time) + float64(f.held)*float64(perHeld.time) + float64(f.nested)*float64(perNest.time))
-	working += int64(square*0.02 + float64(f.joins)*float64(perJoin.bytes) + float64(f.held)*float64(perHeld.bytes))
+	took += time.Duration(square + float64(f.joins)*float64(perJoin.time) + float64(f.held)*float64(perHeld.time) + float64(f.stacked)*float64(perStacked.time) + float64(f.nested)*float64(perNest.time))
+	working += int64(square*0.02 + float64(f.joins)*float64(perJoin.bytes) + float64(f.held)*float64(perHeld.bytes) + float64(f.stacked)*float64(perStacked.bytes))
 	c.spend(took, perFunc.bytes+working/16)
 	least := 0
 	for i, w := range c.working {

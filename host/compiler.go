@@ -122,7 +122,6 @@ func (h *Host) compileOutside(ctx context.Context, wasm []byte, takes CompileCos
 	// What the engine reads of the environment must be the same in both.
 	const details = "WASMTIME_BACKTRACE_DETAILS"
 	cmd.Env = []string{"RAYON_NUM_THREADS=" + strconv.Itoa(compileThreads), details + "=" + os.Getenv(details)}
-	cmd.Dir = "/"
 	cmd.WaitDelay = time.Second
 	endWithParent(cmd)
 	runtime.LockOSThread() // the system ends the process with the thread that started it

@@ -45,6 +45,12 @@ func init() {
 			_, _ = os.Stderr.Write(bytes.Repeat([]byte("words\x1b "), 10_000))
 		}
 		os.Exit(3)
+	case "parent":
+		h, err := New(context.Background(), Options{Compiler: helper("block")})
+		if err == nil {
+			_, err = h.compileOutside(context.Background(), nil, CompileCost{})
+		}
+		panic(err)
 	case "measure":
 		measureHere()
 	case "write nothing":

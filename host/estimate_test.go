@@ -87,6 +87,7 @@ func reference() []byte {
 type estimates struct {
 	factor           float64 // by which the time may be longer
 	refused, holding int
+	worst            float64 // that was allowed
 }
 
 // check fails when a component takes more than its estimate allows, in comparison with the reference, three times.
@@ -112,6 +113,7 @@ func (e *estimates) check(t *testing.T, what string, wasm []byte) {
 		}
 		if took.Time <= allowed.Time && took.Memory <= min(allowed.Memory, maxCompileMemory) {
 			e.holding++
+			e.worst = max(e.worst, float64(took.Time-always)/slowness/float64(estimate.Time))
 			return
 		}
 		if attempt == 2 {

@@ -57,13 +57,15 @@ var prices = [classes]price{
 
 // function is what the compiler will find in the body of a function.
 type function struct {
-	count  [classes]int
-	values int   // that are passed to and from calls, and returned
-	joins  int   // values that may be different on jumps to the same place, for each jump
-	held   int   // variables and values on the stack of operands, for each jump and block
-	nested int   // squares of how deep loops are in others
-	block  int   // the most values that a block takes or gives
-	raised []int // functions that it takes as values
+	count   [classes]int
+	values  int   // that are passed to and from calls, and returned
+	joins   int   // values that may be different on jumps to the same place, for each jump
+	rounds  int   // variables that are set in a loop, for each loop
+	held    int   // variables, for each jump and block
+	stacked int   // values on the stack of operands, for each jump and block
+	nested  int   // squares of how deep loops are in others
+	block   int   // the most values that a block takes or gives
+	raised  []int // functions that it takes as values
 }
 
 // label is an open block.
@@ -90,7 +92,8 @@ func (m *moduleCost) instructions(r *reader, locals, results int) (f function, e
 			f.nested += deep * deep
 		}
 		f.block = max(f.block, t.params, t.results)
-		f.held += locals + height
+		f.held += locals
+		f.stacked += height
 		if loop { // where all of them come together
 			f.held += 2 * locals
 		}
@@ -104,7 +107,8 @@ func (m *moduleCost) instructions(r *reader, locals, results int) (f function, e
 		labels = append(labels, l)
 	}
 	jump := func(to, weight int) {
-		f.held += locals + height
+		f.held += locals
+		f.stacked += height
 		if i := len(labels) - 1 - to; i >= 0 {
 			labels[i].jumps += weight
 		}
@@ -138,6 +142,7 @@ func (m *moduleCost) instructions(r *reader, locals, results int) (f function, e
 				}
 				if l.loop {
 					deep--
+					f.rounds += changed
 				}
 				height = l.height
 			}

@@ -1,0 +1,49 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCompilerEndsWithParent kills a program whose compiler never ends.
+func TestCompilerEndsWithParent(t *testing.T) {
+	parent := exec.CommandContext(t.Context(), os.Args[0], helper("parent")[1:]...)
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var child string
+	for child == "" {
+		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent.Process.Pid))
+		if err != nil || len(lists) == 0 {
+			t.Fatalf("the parent is gone, %v", err)
+		}
+		for _, name := range lists {
+			list, _ := os.ReadFile(name) // threads end
+			for _, process := range strings.Fields(string(list)) {
+				if line, _ := os.ReadFile("/proc/" + process + "/cmdline"); strings.HasSuffix(string(line), "\x00block\x00") {
+					child = process
+				}
+			}
+		}
+		runtime.Gosched()
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait() // it was killed
+	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
+		stat, err := os.ReadFile("/proc/" + child + "/stat")
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %s goes on: %s", child, stat)
+		}
+	}
+}
