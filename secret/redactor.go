@@ -8,7 +8,7 @@ import (
 // Mark stands where a value was.
 const Mark = "[redacted]"
 
-// A Redactor takes values out of text: as they are, in base64 (also as a part of what was encoded, as in Basic
+// A Redactor takes values out of text: as they are, in hex, in base64 (also as a part of what was encoded, as in Basic
 // authorization), escaped for a URL and escaped for JSON. Every byte that is part of a value goes, also where values
 // overlap, and each run of such bytes becomes one Mark. Time and memory do not depend on what the text is.
 //

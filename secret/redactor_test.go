@@ -3,6 +3,7 @@ package secret
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -25,6 +26,8 @@ func TestRedactSpellings(t *testing.T) {
 	r := NewRedactor(value, "")
 	for name, text := range map[string]string{
 		"exact":              value,
+		"hex":                hex.EncodeToString([]byte(value)),
+		"HEX":                strings.ToUpper(hex.EncodeToString([]byte(value))),
 		"base64":             std.EncodeToString([]byte(value)),
 		"base64 raw":         raw.EncodeToString([]byte(value)),
 		"base64 URL":         web.EncodeToString([]byte(value)),

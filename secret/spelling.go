@@ -17,7 +17,7 @@ func spellings(value string) map[string]bool {
 	if value == "" {
 		return all
 	}
-	encoded := base64Spellings(value)
+	encoded := append(base64Spellings(value), fmt.Sprintf("%x", value), fmt.Sprintf("%X", value))
 	for _, text := range append(encoded, value) {
 		all[text] = true
 		for _, s := range urlSpellings(text) {

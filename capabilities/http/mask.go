@@ -3,6 +3,7 @@ package http
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -18,12 +19,12 @@ import (
 // as it has bytes, so that lengths and offsets stay true.
 type secrets [][]byte
 
-// with adds the forms of a value: as it is, percent-encoded, in JSON, in HTML, and in base64.
+// with adds the forms of a value: as it is, percent-encoded, in JSON, in HTML, in hex, and in base64, also as a part of what was encoded.
 func (s secrets) with(value string) secrets {
 	quoted, _ := json.Marshal(value) // of a string, never fails
 	forms := []string{
 		value, url.QueryEscape(value), url.PathEscape(value), string(quoted[1 : len(quoted)-1]),
-		base64.RawStdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)),
+		hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))),
 	}
 	for _, spelling := range spellings {
 		forms = append(forms, spelling.Replace(value))
@@ -35,6 +36,9 @@ func (s secrets) with(value string) secrets {
 		}
 		forms = append(forms, form.String())
 	}
+	for _, form := range base64Forms(value) {
+		forms = append(forms, form, url.QueryEscape(form), strings.ReplaceAll(form, "/", `\/`), strings.ReplaceAll(form, "+", `\u002B`))
+	}
 	for _, form := range slices.Clone(forms) {
 		forms = append(forms, encoded.ReplaceAllStringFunc(form, strings.ToLower))
 	}
@@ -45,6 +49,21 @@ func (s secrets) with(value string) secrets {
 		}
 	}
 	return made
+}
+
+// base64Forms are the value in both alphabets without padding: by itself and behind "Bearer ", and what of it does not depend on its
+// neighbours when it begins at the first, second or third byte of a group, with and without more behind it. Of a character that it shares
+// with a neighbour at most four bits are its own.
+func base64Forms(value string) (forms []string) {
+	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		forms = append(forms, alphabet.EncodeToString([]byte("Bearer "+value)))
+		for before := range 3 {
+			text := alphabet.EncodeToString([]byte("\x00\x00"[:before] + value))
+			start, end := (8*before+5)/6, 8*(before+len(value))/6
+			forms = append(forms, text[start:], text[start:end])
+		}
+	}
+	return forms
 }
 
 var encoded = regexp.MustCompile(`%[0-9A-F]{2}|\\u[0-9A-F]{4}|&#x[0-9A-F]{2};`)
@@ -126,22 +145,28 @@ func (s secrets) clean(t *target) (*target, error) {
 	return parseTarget(s.mask(made.String()))
 }
 
-// maskReader reads from r without the secrets. It keeps back only what could be the beginning of one.
+// maskReader reads from r without the secrets. It keeps back only what could be the beginning of one, and looks at each byte once, whatever
+// the bytes are.
 type maskReader struct {
 	r       io.Reader
 	secrets secrets
-	data    []byte // read and not shown yet
-	covered int    // so many bytes of data are the rest of a secret that began before
-	shown   []byte // to be returned
+	search  *automaton // of secrets; nil until the first byte is read
+	at      int32      // where search is
+	data    []byte     // read and not returned yet, with what is known to be of a secret covered
+	covered run        // the last stretch of data that is covered
+	ready   int        // so much of data can be returned
 	err     error
 }
 
+type run struct{ start, end int }
+
 func (m *maskReader) Read(p []byte) (int, error) {
-	for len(m.shown) == 0 && m.err == nil {
+	for m.ready == 0 && m.err == nil {
 		m.fill()
 	}
-	n := copy(p, m.shown)
-	m.shown = m.shown[n:]
+	n := copy(p, m.data[:m.ready])
+	m.data, m.ready = m.data[n:], m.ready-n
+	m.covered = run{m.covered.start - n, m.covered.end - n}
 	if n == 0 && len(p) > 0 {
 		return 0, m.err
 	}
@@ -149,29 +174,36 @@ func (m *maskReader) Read(p []byte) (int, error) {
 }
 
 func (m *maskReader) fill() {
+	if m.search == nil {
+		m.search = newAutomaton(m.secrets)
+	}
+	const chunk = 32 << 10
 	start := len(m.data)
-	m.data = slices.Grow(m.data, 32<<10)
+	if cap(m.data)-start < chunk/2 { // what is kept back is short
+		m.data = append(make([]byte, 0, start+chunk), m.data...)
+	}
 	n, err := m.r.Read(m.data[start:cap(m.data)])
 	m.data, m.err = m.data[:start+n], err
-	ready := len(m.data)
-	// Where a response is cut off, the beginning of a secret stays hidden; where it ends, it is none.
-	if !errors.Is(err, io.EOF) {
-		ready -= m.secrets.begun(m.data)
-	}
-	m.shown = slices.Clone(m.data[:ready])
-	asterisks(m.shown[:min(m.covered, ready)])
-	m.covered = max(0, m.covered-ready, m.secrets.cover(m.shown, m.data)-ready)
-	m.data = append(m.data[:0], m.data[ready:]...)
-}
-
-// begun returns the length of the longest end of data with which a secret begins.
-func (s secrets) begun(data []byte) (longest int) {
-	for _, form := range s {
-		for n := min(len(form)-1, len(data)); n > longest; n-- {
-			if bytes.HasPrefix(form, data[len(data)-n:]) {
-				longest = n
-			}
+	for i := start; i < len(m.data); i++ {
+		m.at = m.search.next(m.at, m.data[i])
+		if match := int(m.search.nodes[m.at].match); match > 0 {
+			m.cover(run{i + 1 - match, i + 1})
 		}
 	}
-	return longest
+	m.ready = len(m.data)
+	// Where a response is cut off, the beginning of a secret stays hidden; where it ends, it is none.
+	if !errors.Is(err, io.EOF) {
+		m.ready -= int(m.search.nodes[m.at].depth)
+	}
+}
+
+// cover covers a run that ends behind all others. search has read its bytes.
+func (m *maskReader) cover(r run) {
+	if r.start >= m.covered.start && r.start <= m.covered.end { // only what is new of it
+		asterisks(m.data[m.covered.end:r.end])
+		m.covered.end = r.end
+		return
+	}
+	asterisks(m.data[r.start:r.end])
+	m.covered = r
 }

@@ -1,8 +1,15 @@
 package http
 
 import (
+	"encoding/base64"
+	"encoding/hex"
+	"io"
+	"net/url"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/iotest"
+	"time"
 )
 
 // Servers spell one string in many ways.
@@ -28,6 +35,90 @@ func TestSpellingsAreCovered(t *testing.T) {
 	} {
 		if got := (secrets{}).with(secret).mask(echo); strings.Trim(got, "*") != "" {
 			t.Errorf("%s: %s of %s", name, got, echo)
+		}
+	}
+}
+
+// A server that encodes what it was sent, with whatever is before and behind it, shows no more than the bits that a character shares.
+func TestEncodedEchoes(t *testing.T) {
+	const secret = `k/+=abc!d"e'f<g&h?~\x7ePQRS`
+	forms := (secrets{}).with(secret)
+	check := func(echo, before, after string) {
+		t.Helper()
+		read := map[string]string{"mask": forms.mask(before + echo + after)}
+		for name, r := range map[string]io.Reader{
+			"whole": strings.NewReader(before + echo + after), "bytes": iotest.OneByteReader(strings.NewReader(before + echo + after)),
+		} {
+			text, err := io.ReadAll(&maskReader{r: r, secrets: forms})
+			if err != nil {
+				t.Fatal(err)
+			}
+			read[name] = string(text)
+		}
+		for name, got := range read {
+			if len(got) != len(before+echo+after) || strings.Trim(got[len(before):len(before)+len(echo)], "*") != "" {
+				t.Errorf("%s: %s becomes %s", name, before+echo+after, got)
+			}
+		}
+	}
+	for _, prefix := range []string{"", "Bearer "} {
+		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			check(alphabet.EncodeToString([]byte(prefix+secret)), `{"a":"`, `=="}`)
+		}
+	}
+	check(hex.EncodeToString([]byte(secret)), `x `, ` x`)
+	check(strings.ToUpper(hex.EncodeToString([]byte(secret))), `x `, ` x`)
+	for _, prefix := range []string{"a", "ab", "abc", "Basic ", "user:", "Authorization: Bearer ", "Token token="} {
+		for _, suffix := range []string{"", "a", "ab", "\r\nHost: x"} {
+			for _, alphabet := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+				text := alphabet.EncodeToString([]byte(prefix + secret + suffix))
+				first, end := (8*len(prefix)+5)/6, 8*(len(prefix)+len(secret))/6
+				for _, spell := range []func(string) string{func(s string) string { return s }, url.QueryEscape, func(s string) string { return strings.ReplaceAll(s, "/", `\/`) }} {
+					check(spell(text[first:end]), spell(text[:first]), spell(text[end:]))
+				}
+			}
+		}
+	}
+}
+
+// One pass costs no more for a text that begins a secret at every byte.
+func TestMaskIsLinear(t *testing.T) {
+	forms := (secrets{}).with(strings.Repeat("a", maxSecret-1) + "b")
+	const size = 4 << 20
+	took := func(text string) time.Duration {
+		before := processor(t)
+		n, err := io.Copy(io.Discard, &maskReader{r: strings.NewReader(text), secrets: forms, search: newAutomaton(forms)})
+		if err != nil || n != size {
+			t.Fatal(n, err)
+		}
+		return processor(t) - before
+	}
+	plain := took(strings.Repeat("x", size))
+	for name, text := range map[string]string{
+		"begun": strings.Repeat("a", size), "nearly": strings.Repeat(strings.Repeat("a", maxSecret-1)+"c", size/maxSecret), "whole": strings.Repeat(strings.Repeat("a", maxSecret-1)+"b", size/maxSecret),
+	} {
+		if hostile := took(text); hostile > 20*plain+100*time.Millisecond {
+			t.Errorf("%s: %v, and %v for a plain text", name, hostile, plain)
+		}
+	}
+}
+
+func processor(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func BenchmarkMask(b *testing.B) {
+	forms := (secrets{}).with("ghp_0123456789abcdefghijklmnopqrstuvwxyz")
+	text := strings.Repeat(`{"name": "stile", "url": "https://api.example.com/repos/1", "id": 12345678}`+"\n", 14<<10)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, err := io.Copy(io.Discard, &maskReader{r: strings.NewReader(text), secrets: forms}); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

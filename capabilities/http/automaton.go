@@ -1,0 +1,68 @@
+package http
+
+// automaton finds any of many texts in one pass, as Aho and Corasick have it. It does not change.
+type automaton struct {
+	nodes []node
+	root  [256]int32 // what follows the root
+}
+
+// node is a state: the longest end of what was read with which a text begins.
+type node struct {
+	child, sibling int32 // 0 is none
+	fail           int32 // the next shorter such end
+	depth          int32 // its length
+	match          int32 // length of the longest text that ends here; 0 is none
+	label          byte
+}
+
+func newAutomaton(texts [][]byte) *automaton {
+	a := &automaton{nodes: make([]node, 1)}
+	for _, text := range texts {
+		at := int32(0)
+		for i, b := range text {
+			n := a.child(at, b)
+			if n == 0 {
+				n = int32(len(a.nodes))
+				a.nodes = append(a.nodes, node{sibling: a.nodes[at].child, depth: int32(i + 1), label: b})
+				a.nodes[at].child = n
+			}
+			at = n
+		}
+		a.nodes[at].match = a.nodes[at].depth
+	}
+	for n := a.nodes[0].child; n != 0; n = a.nodes[n].sibling {
+		a.root[a.nodes[n].label] = n
+	}
+	for queue := []int32{0}; len(queue) > 0; queue = queue[1:] {
+		parent := queue[0]
+		for n := a.nodes[parent].child; n != 0; n = a.nodes[n].sibling {
+			at := &a.nodes[n]
+			if parent != 0 {
+				at.fail = a.next(a.nodes[parent].fail, at.label)
+			}
+			if at.match == 0 {
+				at.match = a.nodes[at.fail].match
+			}
+			queue = append(queue, n)
+		}
+	}
+	return a
+}
+
+func (a *automaton) child(at int32, b byte) int32 {
+	n := a.nodes[at].child
+	for n != 0 && a.nodes[n].label != b {
+		n = a.nodes[n].sibling
+	}
+	return n
+}
+
+// next is the state after one more byte.
+func (a *automaton) next(at int32, b byte) int32 {
+	for ; at != 0; at = a.nodes[at].fail {
+		if n := a.child(at, b); n != 0 {
+			return n
+		}
+	}
+	return a.root[b]
+}
