@@ -52,7 +52,7 @@ func (c CompileCost) String() string {
 type CompileCostError struct{ Cost CompileCost }
 
 func (e *CompileCostError) Error() string {
-	return fmt.Sprintf("its code takes too long to compile: %v by estimate, more than %v", e.Cost, CompileCost{maxCompile, maxCompileMemory})
+	return fmt.Sprintf("its code takes too long to compile: %v by estimate, and the bounds are %v", e.Cost, CompileCost{maxCompile, maxCompileMemory})
 }
 
 // EstimateCompile estimates what it takes to compile a component, and refuses it, as Load does, with a *CompileCostError or an error

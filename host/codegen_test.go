@@ -334,7 +334,11 @@ func randomModule(r *rand.Rand, budget int) []byte {
 	for range upTo(2000) {
 		m.data = append(m.data, cat([]byte{0, 0x41}, sleb(r.IntN(65_000)), []byte{0x0b}, sized(make([]byte, upTo(200)))))
 	}
-	for range 1 + upTo(min(500, budget/10)) {
+	most := min(500, budget/10)
+	if r.IntN(2) == 0 {
+		most = 2 // long ones
+	}
+	for range 1 + upTo(most) {
 		funcs = append(funcs, r.IntN(len(signatures)))
 	}
 	for i := range upTo(len(funcs)) {
