@@ -125,6 +125,7 @@ type call struct {
 	idle    func() bool
 	record  *record // nil when nothing is recorded
 	replay  *player // answers in the place of capabilities; nil in an ordinary call
+	spent   func()  // ends ctx when an operation has used up the processor time
 }
 
 // limits are those of one call.
@@ -191,10 +192,13 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 	}
 
 	clock, phases := phaseClock{time.Now()}, Phases{}
+	ctx, over := context.WithCancelCause(ctx)
+	defer over(nil)
 	f := newFrame(c, r, limits, outer)
 	in := &call{
 		host: h, ctx: context.WithValue(ctx, frameKey{}, f), limits: limits, observe: r.Observe, idle: r.Idle, record: r.record, replay: r.replay,
 		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
+		spent:   func() { over(wasmtime.ErrCPU) },
 	}
 	in.store = h.engine.NewStore(wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Outer: outer.processor(), Done: ctx.Done()}, in)
 	f.budget = in.store.Budget()
@@ -323,6 +327,8 @@ func explainEnd(ctx context.Context, limits Limits, otherwise error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errWall):
 		return exceeded("wall", limits.Wall.String())
+	case errors.Is(cause, wasmtime.ErrCPU):
+		return exceeded("cpu", limits.CPU.String())
 	case cause != nil:
 		return cause
 	default:

@@ -202,6 +202,10 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 		}
 		defer leave(l.grants)
 	}
+	if !op.polls { // a guest that only waits has nothing to be charged for
+		c.store.Watch(c.spent)
+		defer c.store.Unwatch()
+	}
 	if !op.waits {
 		return op.execute(c, args)
 	}

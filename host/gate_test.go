@@ -78,7 +78,7 @@ func TestUngrantedCostsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	op.execute = func(*call, []abi.Value) (abi.Value, error) { return nil, nil }
-	op.waits = false // no store here
+	op.waits, op.polls = false, true // no store here
 	args := []abi.Value{rep, "key", "value"}
 	if n := testing.AllocsPerRun(100, func() {
 		if _, err := c.gate(op, args); err != nil {

@@ -11,8 +11,8 @@ type Limits struct {
 	// Memory is the most bytes each linear memory may have. Default 64 MiB; Options.MaxMemory caps it.
 	Memory int64
 	// CPU is the processor time of the guest's thread: of the guest, and of what capabilities do on that thread while it
-	// calls them. It is looked at while the guest itself runs. The checks of input and output around the call, and what a
-	// capability does on threads of its own, are not counted. Default 5 s.
+	// calls them. The context of an operation ends when it is used up meanwhile. The checks of input and output around the
+	// call, and what a capability does on threads of its own, are not counted. Default 5 s.
 	CPU time.Duration
 	// Wall is the whole duration of the call, waiting for its turn and for other calls to end included. What a component
 	// says of its tools, if it was not asked before, is a part of its first call. Default 60 s.

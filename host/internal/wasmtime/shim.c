@@ -6,6 +6,10 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#include <pthread.h>
+#ifdef __APPLE__
+#include <mach/mach.h>
+#endif
 
 #include "_cgo_export.h"
 
@@ -13,6 +17,28 @@ static uint64_t now(clockid_t clock) {
   struct timespec t;
   clock_gettime(clock, &t);
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static stile_thread this_thread(void) {
+#ifdef __APPLE__
+  return pthread_mach_thread_np(pthread_self());
+#else
+  clockid_t clock;
+  return pthread_getcpuclockid(pthread_self(), &clock) == 0 ? clock : CLOCK_THREAD_CPUTIME_ID;
+#endif
+}
+
+// thread_time is the processor time of a thread that lives, whoever asks.
+static uint64_t thread_time(stile_thread thread) {
+#ifdef __APPLE__
+  thread_basic_info_data_t info;
+  mach_msg_type_number_t count = THREAD_BASIC_INFO_COUNT;
+  if (thread_info(thread, THREAD_BASIC_INFO, (thread_info_t)&info, &count) != KERN_SUCCESS) return 0;
+  return ((uint64_t)info.user_time.seconds + (uint64_t)info.system_time.seconds) * 1000000000u +
+         ((uint64_t)info.user_time.microseconds + (uint64_t)info.system_time.microseconds) * 1000u;
+#else
+  return now(thread);
+#endif
 }
 
 // reset_written_pages has the pool restore the pages that an instance has written to and no others, where the kernel can tell
@@ -99,9 +125,9 @@ static uint64_t elapsed(const stile_state *s) {
 
 // charge charges the budgets for the time that the store has used in all, and reports whether one of them is spent.
 static int charge(stile_state *s, uint64_t used) {
-  uint64_t more = used - s->cpu_charged;
+  uint64_t more = used > s->cpu_charged ? used - s->cpu_charged : 0;
   int spent = 0;
-  s->cpu_charged = used;
+  s->cpu_charged += more;
   for (stile_budget *b = s->budget; b; b = b->outer) spent |= __atomic_add_fetch(&b->used, more, __ATOMIC_RELAXED) >= b->limit;
   return spent;
 }
@@ -111,11 +137,11 @@ static wasmtime_error_t *on_epoch(wasmtime_context_t *context, void *data, uint6
   (void)context;
   stile_state *s = data;
   // Thread time is a system call, so a call that ends before its first tick is not charged for it.
-  if (!s->cpu_start) s->cpu_start = now(CLOCK_THREAD_CPUTIME_ID) - elapsed(s);
+  if (!s->cpu_start) s->cpu_start = thread_time(s->thread) - elapsed(s);
   if (__atomic_load_n(s->waiting, __ATOMIC_RELAXED) > 0) goYield(s->handle);
   if (atomic_load_explicit(&s->cancelled, memory_order_relaxed))
     s->ended = STILE_CANCELLED;
-  else if (charge(s, s->cpu_used + (now(CLOCK_THREAD_CPUTIME_ID) - s->cpu_start)))
+  else if (charge(s, s->cpu_used + (thread_time(s->thread) - s->cpu_start)))
     s->ended = STILE_CPU;
   if (s->ended) return wasmtime_error_new("ended");
   *delta = 1;
@@ -134,11 +160,12 @@ wasmtime_store_t *stile_store_new(wasm_engine_t *engine, stile_state *state, int
 static void begin(wasmtime_context_t *context, stile_state *state) {
   state->wall_start = now(CLOCK_MONOTONIC);
   state->cpu_start = 0;
+  state->thread = this_thread();
   wasmtime_context_set_epoch_deadline(context, 1);
 }
 
 static void end(stile_state *state) {
-  state->cpu_used += state->cpu_start ? now(CLOCK_THREAD_CPUTIME_ID) - state->cpu_start : elapsed(state);
+  state->cpu_used += state->cpu_start ? thread_time(state->thread) - state->cpu_start : elapsed(state);
   charge(state, state->cpu_used);
 }
 
@@ -159,6 +186,20 @@ wasmtime_error_t *stile_call(wasmtime_component_instance_t *instance, wasmtime_c
   wasmtime_error_t *error = wasmtime_component_func_call(&func, context, args, nargs, results, nresults);
   end(state);
   return error;
+}
+
+// stile_left charges the budgets for the running call and returns the nanoseconds that are left of the tightest. Any thread may
+// ask while the call's own is in a host function.
+int64_t stile_left(stile_state *s) {
+  int64_t left = INT64_MAX;
+  uint64_t now = thread_time(s->thread);
+  if (!s->cpu_start) s->cpu_start = now - elapsed(s);
+  charge(s, s->cpu_used + (now > s->cpu_start ? now - s->cpu_start : 0));
+  for (stile_budget *b = s->budget; b; b = b->outer) {
+    int64_t more = (int64_t)(b->limit - __atomic_load_n(&b->used, __ATOMIC_RELAXED));
+    if (more < left) left = more;
+  }
+  return left;
 }
 
 void stile_cancel(stile_state *state) { atomic_store_explicit(&state->cancelled, 1, memory_order_relaxed); }

@@ -24,6 +24,13 @@ typedef struct stile_budget {
   uint64_t limit, used;
 } stile_budget;
 
+// stile_thread names a thread to others that ask for its processor time.
+#ifdef __APPLE__
+typedef uint32_t stile_thread;
+#else
+typedef int stile_thread;
+#endif
+
 // stile_state is the state of one store. Everything but `cancelled` belongs to the thread that runs the call.
 typedef struct {
   uintptr_t handle;          // cgo.Handle of the Go Store
@@ -34,6 +41,7 @@ typedef struct {
   uint64_t cpu_charged;      // nanoseconds that the budgets were charged
   uint64_t wall_start;       // CLOCK_MONOTONIC when the running call began
   uint64_t cpu_start;        // thread time when the running call began; 0 until its first tick
+  stile_thread thread;       // that runs the call
   int32_t *waiting;          // how many stores wait for their turn; shared by all, may be NULL
 } stile_state;
 
@@ -54,6 +62,7 @@ wasmtime_error_t *stile_call(wasmtime_component_instance_t *instance, wasmtime_c
                              stile_state *state, wasmtime_component_val_t *args, size_t nargs, wasmtime_component_val_t *results,
                              size_t nresults);
 void stile_cancel(stile_state *state);
+int64_t stile_left(stile_state *state);
 wasmtime_error_t *stile_add_func(wasmtime_component_linker_instance_t *instance, const char *name, size_t len, uintptr_t handle);
 wasmtime_error_t *stile_add_resource(wasmtime_component_linker_instance_t *instance, const char *name, size_t len, uint32_t type,
                                      uintptr_t handle);

@@ -49,8 +49,10 @@ type Store struct {
 	turn    bool // whether this store has a turn to run
 	held    int  // bytes held for the arguments of the host function that runs
 
-	mu    sync.Mutex // guards state against Cancel during Close
+	mu    sync.Mutex // guards state against Cancel during Close, and what is below
 	state *C.stile_state
+	watch *time.Timer // looks at the clock of the thread while a host function works; made when first needed
+	over  func()      // ends the host function that works; nil while none is watched
 }
 
 // NewStore makes an empty store.
@@ -109,6 +111,51 @@ func (s *Store) Blocking(f func()) (err error) {
 	}()
 	f()
 	return nil
+}
+
+// A watched host function has its thread's clock looked at after firstLook, and then when what is left could be spent, but at
+// least each lastLook: others may draw on the same budget.
+const (
+	firstLook = 10 * time.Millisecond
+	leastLook = time.Millisecond
+	lastLook  = 100 * time.Millisecond
+)
+
+// Watch has over called when the processor time of the store runs out before Unwatch, and at most once: the host function
+// that works meanwhile, on the guest's thread, is to end then. Only host functions may call it.
+func (s *Store) Watch(over func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = over
+	if s.watch == nil {
+		s.watch = time.AfterFunc(firstLook, s.look)
+	} else {
+		s.watch.Reset(firstLook)
+	}
+}
+
+// Unwatch ends what Watch began.
+func (s *Store) Unwatch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = nil
+	s.watch.Stop()
+}
+
+// look charges the store for what its thread has used. The thread is in a host function, so the state is nobody else's.
+func (s *Store) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over == nil || s.state == nil {
+		return
+	}
+	left := time.Duration(C.stile_left(s.state))
+	if left > 0 {
+		s.watch.Reset(min(max(left, leastLook), lastLook))
+		return
+	}
+	go s.over() // it may want the store
+	s.over = nil
 }
 
 // goYield lets others run: some wait, and this guest has had a whole tick.
