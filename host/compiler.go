@@ -22,15 +22,15 @@ import (
 const (
 	maxCompiled = 1 << 30 // bytes of compiled code; SpiderMonkey has 43 MiB
 	maxWords    = 4 * kib // of what a compiler says
-	// processMemory is what a compiler's process has for itself, stacks of threads included.
-	processMemory = 256 * mib
+	// processMemory is what a compiler's process has for itself. The system counts what is reserved for stacks and heaps, used or not.
+	processMemory = 512 * mib
 )
 
 // CompilerError is a compilation that did not come to its end in the process that Options.Compiler names.
 type CompilerError struct {
 	// Limit is what the process used up, "processor time" or "memory"; empty when it failed for another reason.
 	Limit string
-	// Allowed is what it was allowed: twice the time of the estimate, and all memory that the estimate has.
+	// Allowed is what it was allowed: twice what was estimated, with 2 GiB at most, and what a process needs.
 	Allowed CompileCost
 	Reason  string
 }
@@ -44,7 +44,7 @@ func (e *CompilerError) Error() string {
 
 // allowed is what a process may use to compile something, by its estimate. The system counts whole seconds.
 func (c CompileCost) allowed() CompileCost {
-	return CompileCost{(2*c.Time + time.Second).Truncate(time.Second), min(c.Memory, maxCompileMemory) + processMemory}
+	return CompileCost{(2*c.Time + time.Second).Truncate(time.Second), min(2*c.Memory, maxCompileMemory) + processMemory}
 }
 
 // Compile is all that a program of Options.Compiler does, with its standard input and output: it reads a component, takes on limits

@@ -99,7 +99,7 @@ func TestCompiler(t *testing.T) {
 func TestCompilerFails(t *testing.T) {
 	wasm := bombNamed(t, "empty functions", 40_000, 0)
 	for _, c := range []struct{ does, limit, want string }{
-		{"spin", "processor time", "ended by its limit of processor time, of 1.0 s of processor time and 257 MiB"},
+		{"spin", "processor time", "ended by its limit of processor time, of 1.0 s of processor time and 514 MiB"},
 		{"eat", "memory", "ended by its limit of memory"},
 		{"starve", "memory", "ended by its limit of memory"},
 		{"chatter", "", `exit status 3: words\x1b words`},
