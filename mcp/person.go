@@ -17,10 +17,12 @@ import (
 type question struct {
 	out    writeOutput
 	grants []extension.Binding // what it would get
+	tools  []abi.Definition    // what it would offer
 }
 
 const (
 	questionName = "approve"
+	maxText      = 1000 // bytes of a text of a tool in a question
 	// From this version of the protocol on, a server asks by an answer, and the client calls again with what its person said.
 	askByAnswer = "2026-07-28"
 )
@@ -47,6 +49,7 @@ func (r *request) ask(ctx context.Context, q question) (*sdk.CallToolResult, err
 		q.out.Message = "It asks for more than a question to your user can show. " + q.out.Message
 		return r.answer(q.out)
 	}
+	q.tools = nil // they may be large, and are shown
 	if r.call.ProtocolVersion() >= askByAnswer {
 		return &sdk.CallToolResult{
 			InputRequests: sdk.InputRequestMap{questionName: params},
@@ -122,13 +125,30 @@ func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 	if b.Len() > maxMessage {
 		return nil
 	}
-	for i, t := range q.out.Tools { // what its author says comes last, so that it takes no room from what is decided about
-		line := fmt.Sprintf("\nTool %s: %s", t.Name, abi.PrintableCut(strings.ReplaceAll(t.Description, "\n", " "), 200))
-		if b.Len()+len(line) > maxMessage {
-			fmt.Fprintf(&b, "\nAnd %d more tools.", len(q.out.Tools)-i)
-			break
+	// What its author says comes last, so that it takes no room from what is decided about. A tool is shown with all that an agent reads
+	// of it, or its size is.
+	left, size := 0, 0
+	for _, t := range q.tools {
+		var line strings.Builder
+		fmt.Fprintf(&line, "\nTool %s:", extension.ToolName(q.out.Extension, t.Name))
+		for _, text := range extension.ToolTexts(t) {
+			if text.Place != "" {
+				line.WriteString("\n  " + text.Place + ":")
+			}
+			shown := extension.Shorten(text.Text, maxText)
+			line.WriteString(" " + shown)
+			if shown != text.Text {
+				fmt.Fprintf(&line, " `stile ext show %d --full` shows it.", q.out.Release)
+			}
 		}
-		b.WriteString(line)
+		if b.Len()+line.Len() > maxMessage-200 { // what is left out has room to be told
+			left, size = left+1, size+line.Len()
+			continue
+		}
+		b.WriteString(line.String())
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "\nAnd %d more tools, whose descriptions and schemas have no room here: %d bytes, which `stile ext show %d --full` shows.", left, size, q.out.Release)
 	}
 	return &sdk.ElicitParams{
 		Mode:    "form",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"strconv"
@@ -24,14 +25,15 @@ func (e *extensions) reviewText(ctx context.Context, r lifecycle.Release, code b
 	if err != nil {
 		return "", err
 	}
-	text := versionText(review)
+	text := versionText(review, false)
 	if code {
 		text += section("Code", indented(review.Code))
 	}
 	return text + "\n", nil
 }
 
-func versionText(r lifecycle.Review) string {
+// full has no text cut.
+func versionText(r lifecycle.Review, full bool) string {
 	v := r.Version
 	rows := [][]string{
 		{"extension", r.Release.Name + " " + v.Manifest.Version},
@@ -68,11 +70,7 @@ func versionText(r lifecycle.Review) string {
 	if len(r.Cut) > 0 {
 		b.WriteString(section("policy.json takes away", changesText(r.Cut)))
 	}
-	var tools [][]string
-	for _, t := range v.Tools {
-		tools = append(tools, []string{extension.ToolName(r.Release.Name, t.Name), line(t.Description, 200)})
-	}
-	b.WriteString(section("Tools", table("    ", tools)))
+	b.WriteString(section("Tools, with all that an agent reads of them", toolTexts(r, full)))
 	b.WriteString(section("What the code would like to do", indented(v.Report.Text())))
 	if len(v.Packages) > 0 {
 		packages := [][]string{{"PACKAGE", "VERSION", "LICENCE", "SIZE", "INTEGRITY", "NOTES"}}
@@ -84,6 +82,43 @@ func versionText(r lifecycle.Review) string {
 			packages = append(packages, []string{line(p.Name, 220), line(p.Version, 80), line(license, 80), humanize.IBytes(uint64(p.Size)), line(p.Integrity, 100), cell(abi.Printable(strings.Join(p.Warnings, " ")))})
 		}
 		b.WriteString(section("Packages", table("    ", packages)))
+	}
+	return b.String()
+}
+
+const (
+	maxToolText  = 2 << 10  // bytes of one text of a tool
+	maxToolTexts = 32 << 10 // bytes of those of all tools
+)
+
+// toolTexts are the texts of all tools. What has no room is told with its size and digest, and how to see it.
+func toolTexts(r lifecycle.Review, full bool) string {
+	var b strings.Builder
+	used, cut, more, rest := 0, false, 0, sha256.New()
+	for _, t := range r.Version.Tools {
+		name := "    " + extension.ToolName(r.Release.Name, t.Name)
+		for _, text := range extension.ToolTexts(t) {
+			row := text.Text
+			if text.Place != "" {
+				row = strings.TrimSuffix(text.Place+": "+row, ": ")
+			}
+			if used += len(row); !full && used > maxToolTexts {
+				more++
+				_, _ = io.WriteString(rest, row+"\n")
+				continue
+			}
+			if !full && len(row) > maxToolText {
+				row, cut = extension.Shorten(row, maxToolText), true
+			}
+			b.WriteString(name + "   " + row + "\n")
+			name = "     "
+		}
+	}
+	if more > 0 {
+		fmt.Fprintf(&b, "    [and %s: %s bytes of texts in all, sha256 of the others %.16x]\n", counted(more, "more text"), humanize.Comma(int64(used)), rest.Sum(nil))
+	}
+	if cut || more > 0 {
+		fmt.Fprintf(&b, "    All of them are in: stile ext show %d --full\n", r.Release.ID)
 	}
 	return b.String()
 }
@@ -167,6 +202,7 @@ func (c chosenVersion) version(ctx context.Context, e *extensions) (*lifecycle.V
 
 type extShow struct {
 	chosen
+	Full bool `help:"Print all texts of tools and their schemas, however long."`
 	JSON bool `name:"json" help:"Print as JSON."`
 }
 
@@ -178,6 +214,7 @@ Examples:
 
     stile ext show github
     stile ext show 12
+    stile ext show 12 --full
     stile ext show github --json`
 }
 
@@ -199,7 +236,7 @@ func (c *extShow) Run(ctx context.Context, s *streams) error {
 		if c.JSON {
 			return printJSON(s.out, reviewOf(review, tools))
 		}
-		_, err = io.WriteString(s.out, versionText(review)+section("How it does", statsText("    ", tools)))
+		_, err = io.WriteString(s.out, versionText(review, c.Full)+section("How it does", statsText("    ", tools)))
 		return err
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
@@ -65,7 +66,7 @@ type place struct {
 //go:embed page/*.html page/style.css
 var files embed.FS
 
-var pages = template.Must(template.New("").Funcs(template.FuncMap{"when": when, "short": short}).ParseFS(files, "page/*.html"))
+var pages = template.Must(template.New("").Funcs(template.FuncMap{"when": when, "short": short, "texts": extension.ToolTexts}).ParseFS(files, "page/*.html"))
 
 // New returns a handler and makes its operator token.
 func New(o Options) *Handler {

@@ -1,0 +1,90 @@
+package extension
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// Text is something that an agent reads of a tool.
+type Text struct {
+	// Place is where in the schemas it stands, such as "input.city.description"; empty for the tool's own description.
+	Place string
+	// Text is on one line, printable, with runs of white space folded, so that none of it is out of sight. It is empty for the name of
+	// a property that has no text.
+	Text string
+}
+
+// plainWord is what the keywords whose values are words of JSON Schema's may have without being listed.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_:/.#$-]{1,64}$`)
+
+// structure are the keywords of a schema that are no names of its author's.
+var structure = map[string]bool{
+	"properties": true, "patternProperties": true, "additionalProperties": true, "items": true, "prefixItems": true, "allOf": true, "anyOf": true, "oneOf": true,
+}
+
+// ToolTexts are all texts of a tool that an agent reads: its description, the names of properties, and every text in its schemas but words
+// such as types.
+func ToolTexts(d abi.Definition) []Text {
+	texts := []Text{{"", folded(d.Description)}}
+	schemas := []struct{ name, text string }{{"input", d.InputSchema}}
+	if d.OutputSchema != nil {
+		schemas = append(schemas, struct{ name, text string }{"output", *d.OutputSchema})
+	}
+	for _, s := range schemas {
+		var schema any
+		if err := json.Unmarshal([]byte(s.text), &schema); err != nil { // the host has read it
+			texts = append(texts, Text{s.name, folded(s.text)})
+			continue
+		}
+		texts = schemaTexts(texts, s.name, "", false, schema)
+	}
+	return texts
+}
+
+// schemaTexts adds the texts of a value at a place. key is the keyword or name that it has; named says that key is a name.
+func schemaTexts(texts []Text, place, key string, named bool, value any) []Text {
+	before := len(texts)
+	switch v := value.(type) {
+	case string:
+		word := !named && slices.Contains([]string{"type", "format", "required", "$schema", "$ref"}, key)
+		if !word || !plainWord.MatchString(v) {
+			texts = append(texts, Text{place, folded(v)})
+		}
+	case []any:
+		for _, item := range v {
+			texts = schemaTexts(texts, place, key, named, item)
+		}
+	case map[string]any:
+		names := !named && (key == "properties" || key == "patternProperties" || key == "$defs" || key == "definitions" || key == "dependentSchemas" || key == "dependentRequired")
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			below := place
+			if names || !structure[name] {
+				below += "." + folded(name)
+			}
+			texts = schemaTexts(texts, below, name, names, v[name])
+		}
+	}
+	if named && len(texts) == before {
+		texts = append(texts, Text{place, ""})
+	}
+	return texts
+}
+
+func folded(text string) string { return strings.Join(strings.Fields(abi.Printable(text)), " ") }
+
+// Shorten returns text with what goes beyond a number of bytes in place of it said: how long all of it is, and its digest.
+func Shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return fmt.Sprintf("%s... [cut: %s bytes in all, sha256 %.16x]", abi.Cut(text, most), humanize.Comma(int64(len(text))), sha256.Sum256([]byte(text)))
+}
