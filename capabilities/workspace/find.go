@@ -15,8 +15,11 @@ import (
 const (
 	// slice is how long one call of Find or Grep works before it answers with what it has and a cursor.
 	slice = 20 * time.Millisecond
-	// leastWork is what a call does in any case: so many entries, or KiB.
-	leastWork = 256
+	// leastWork is how many steps a call works in any case: some milliseconds. A step is to look at one instruction of a glob or a
+	// regular expression for one byte.
+	leastWork = 64 << 10
+	// entryWork is the steps that it takes to read an entry, or a KiB of a file.
+	entryWork = 256
 	// walkPage is how many entries are read at once.
 	walkPage = 4096
 )
@@ -33,7 +36,10 @@ type Found struct {
 // Directories and links are found too; links are not followed. A call ends when it has worked for a while, maybe with no path,
 // and cursor continues after an earlier page. What is not changed meanwhile is found exactly once.
 func (d *Directory) Find(ctx context.Context, pattern string, limit uint32, cursor *string) (Found, error) {
-	g, err := parseGlob(d.normal(pattern))
+	g, err := d.globs(pattern)
+	if err == nil {
+		err = checkGlobs(g)
+	}
 	if err != nil {
 		return Found{}, err
 	}
@@ -45,11 +51,11 @@ func (d *Directory) Find(ctx context.Context, pattern string, limit uint32, curs
 	var found Found
 	err = d.view(ctx, "find", func(o *op) error {
 		w := walk{op: o, budget: d.budget()}
-		return w.run(g.prefix, from.path, func(path string, _ Entry) error {
+		return w.run(g.all[0].prefix, from.path, func(path string, _ Entry) error {
 			if g.match(path) {
 				found.Paths = append(found.Paths, path[1:])
 			}
-			if len(found.Paths) == int(limit) || w.spent(1) {
+			if len(found.Paths) == int(limit) || w.spent(entryWork+len(path)*g.program) {
 				found.Cursor = place{path: path}.cursor()
 				return errPageFull
 			}
@@ -103,7 +109,7 @@ type budget struct {
 
 func (d *Directory) budget() budget { return budget{end: time.Now().Add(cmp.Or(d.slice, slice))} }
 
-// spent adds work and says whether it is enough.
+// spent adds steps and says whether it is enough.
 func (b *budget) spent(work int) bool {
 	b.work += work
 	return b.work >= leastWork && time.Now().After(b.end)

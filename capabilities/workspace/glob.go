@@ -15,6 +15,8 @@ const (
 	maxPattern = 1024
 	// maxGlobs is the most globs in one list.
 	maxGlobs = 32
+	// maxGlobProgram is the most instructions in all globs of one call, compiled. Each may be looked at for each byte of a path.
+	maxGlobProgram = 4096
 )
 
 // glob is a pattern for paths below a directory.
@@ -22,6 +24,7 @@ type glob struct {
 	// prefix is the directory that all matches are below, without links.
 	prefix  string
 	pattern *regexp.Regexp // of a path without the slash in front
+	program int            // instructions in pattern
 }
 
 func (g *glob) match(path string) bool { return g.pattern.MatchString(strings.TrimPrefix(path, "/")) }
@@ -67,7 +70,9 @@ func parseGlob(text string) (*glob, error) {
 		switch {
 		case begin && strings.HasPrefix(rest, "**/"):
 			re.WriteString(`(?:.*/)?`)
-			size, next = 3, true
+			for size = 3; strings.HasPrefix(rest[size:], "**/"); size += 3 { // the same again
+			}
+			next = true
 		case begin && rest == "**":
 			re.WriteString(`.+`)
 			size = 2
@@ -119,12 +124,25 @@ func parseGlob(text string) (*glob, error) {
 		return fail(`a "{" without its "}"`)
 	}
 	re.WriteString(`\z`)
-	pattern, err := regexp.Compile(re.String())
-	if err != nil {
+	var err error
+	if g.pattern, g.program, err = compile(re.String()); err != nil {
 		return fail("a range or a nesting that is not to be had")
 	}
-	g.pattern = pattern
 	return &g, nil
+}
+
+// compile compiles a regular expression and says of how many instructions it is. To match takes at most that many steps for each byte.
+func compile(text string) (*regexp.Regexp, int, error) {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, 0, err
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, 0, err
+	}
+	pattern, err := regexp.Compile(text)
+	return pattern, len(program.Inst), err
 }
 
 // withoutSlash is a class of the characters from the first to the second, from the third to the fourth and so on, but for a slash.
@@ -142,28 +160,42 @@ func withoutSlash(ranges []rune) string {
 }
 
 // globs are patterns of which one must match.
-type globs []*glob
-
-func (d *Directory) globs(texts []string) (globs, error) {
-	if len(texts) > maxGlobs {
-		return nil, abi.Errorf(abi.CodeInvalid, "%d globs; at most %d", len(texts), maxGlobs)
-	}
-	var all globs
-	for _, text := range texts {
-		g, err := parseGlob(d.normal(text))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, g)
-	}
-	return all, nil
+type globs struct {
+	all     []*glob
+	program int // instructions in all together
 }
 
-func (all globs) match(path string) bool {
-	for _, g := range all {
-		if g.match(path) {
-			return true
-		}
+func (d *Directory) globs(texts ...string) (globs, error) {
+	var g globs
+	if len(texts) > maxGlobs {
+		return g, abi.Errorf(abi.CodeInvalid, "%d globs; at most %d", len(texts), maxGlobs)
 	}
-	return false
+	for _, text := range texts {
+		if len(text) > maxPattern {
+			return g, abi.Errorf(abi.CodeInvalid, "glob %.100q: longer than 1,024 bytes", text)
+		}
+		one, err := parseGlob(d.normal(text))
+		if err != nil {
+			return g, err
+		}
+		g.all = append(g.all, one)
+		g.program += one.program
+	}
+	return g, nil
+}
+
+// checkGlobs bounds what it takes to match a path with all globs of a call.
+func checkGlobs(of ...globs) error {
+	program := 0
+	for _, g := range of {
+		program += g.program
+	}
+	if program > maxGlobProgram {
+		return abi.Errorf(abi.CodeInvalid, "the globs have %d instructions together when compiled; at most %d: use fewer, or shorter ones", program, maxGlobProgram)
+	}
+	return nil
+}
+
+func (g globs) match(path string) bool {
+	return slices.ContainsFunc(g.all, func(one *glob) bool { return one.match(path) })
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"regexp"
-	"regexp/syntax"
 	"strings"
 	"unicode/utf8"
 
@@ -21,8 +20,10 @@ const (
 	maxContext = 20
 	// maxMatched is how many bytes of text fill a page.
 	maxMatched = 1 << 20
-	// maxProgram is the most instructions in a compiled regular expression. With maxLine it bounds the work for one line.
+	// maxProgram is the most instructions in a compiled regular expression.
 	maxProgram = 1000
+	// maxSteps is the most steps for one line: of a line, fewer bytes are searched when a regular expression has more instructions.
+	maxSteps = 256 * maxLine
 )
 
 // Search says what [Directory.Grep] looks into and shows.
@@ -52,7 +53,7 @@ type Match struct {
 type Matches struct {
 	Matches []Match
 	// Partial is how many files of this page were not searched whole: those with a NUL in their first 64 KiB, not at all,
-	// and of a line over 16 KiB only that much.
+	// and of a line over 16 KiB only that much; with a regular expression of over 256 instructions less, 4 KiB with the largest.
 	Partial uint32
 	Cursor  *string
 }
@@ -97,6 +98,8 @@ func (d *Directory) Grep(ctx context.Context, pattern string, search Search, lim
 type searcher struct {
 	walk
 	pattern          *regexp.Regexp
+	program          int // instructions in pattern
+	longest          int // bytes of a line that are searched
 	include, exclude globs
 	prefix           string
 	context, limit   int
@@ -107,43 +110,45 @@ type searcher struct {
 func (d *Directory) searcher(pattern string, search Search, limit uint32) (*searcher, error) {
 	s := &searcher{context: int(search.Context), limit: int(min(limit, maxEntries))}
 	var err error
-	if s.include, err = d.globs(search.Include); err != nil {
+	if s.include, err = d.globs(search.Include...); err != nil {
 		return nil, err
 	}
-	if s.exclude, err = d.globs(search.Exclude); err != nil {
+	if s.exclude, err = d.globs(search.Exclude...); err != nil {
 		return nil, err
 	}
-	if len(s.include) == 1 {
-		s.prefix = s.include[0].prefix
+	if err = checkGlobs(s.include, s.exclude); err != nil {
+		return nil, err
+	}
+	if len(s.include.all) == 1 {
+		s.prefix = s.include.all[0].prefix
 	}
 	if search.Context > maxContext {
 		return nil, abi.Errorf(abi.CodeInvalid, "context: %d lines; at most %d", search.Context, maxContext)
 	}
-	s.pattern, err = parsePattern(pattern)
-	return s, err
+	if s.pattern, s.program, err = parsePattern(pattern); err != nil {
+		return nil, err
+	}
+	s.longest = min(maxLine, maxSteps/s.program)
+	return s, nil
 }
 
-func parsePattern(text string) (*regexp.Regexp, error) {
+func parsePattern(text string) (*regexp.Regexp, int, error) {
 	if len(text) > maxPattern {
-		return nil, abi.Errorf(abi.CodeInvalid, "pattern: %d bytes; at most %d", len(text), maxPattern)
+		return nil, 0, abi.Errorf(abi.CodeInvalid, "pattern: %d bytes; at most %d", len(text), maxPattern)
 	}
-	parsed, err := syntax.Parse(text, syntax.Perl)
+	pattern, program, err := compile(text)
 	if err != nil {
-		return nil, abi.Errorf(abi.CodeInvalid, "pattern: %v", err)
+		return nil, 0, abi.Errorf(abi.CodeInvalid, "pattern: %v", err)
 	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return nil, abi.Errorf(abi.CodeInvalid, "pattern: %v", err)
+	if program > maxProgram {
+		return nil, 0, abi.Errorf(abi.CodeInvalid, "pattern: it repeats too much: %d instructions; at most %d", program, maxProgram)
 	}
-	if len(program.Inst) > maxProgram {
-		return nil, abi.Errorf(abi.CodeInvalid, "pattern: it repeats too much: %d instructions; at most %d", len(program.Inst), maxProgram)
-	}
-	return regexp.Compile(text)
+	return pattern, program, nil
 }
 
 // entry searches a file that is met on the way.
 func (s *searcher) entry(path string, e Entry) error {
-	if e.Status.Kind == KindFile && (len(s.include) == 0 || s.include.match(path)) && !s.exclude.match(path) {
+	if e.Status.Kind == KindFile && (len(s.include.all) == 0 || s.include.match(path)) && !s.exclude.match(path) {
 		n, err := s.lookup(path)
 		if err != nil {
 			return err
@@ -154,7 +159,7 @@ func (s *searcher) entry(path string, e Entry) error {
 			}
 		}
 	}
-	if s.spent(1) {
+	if s.spent(entryWork + len(path)*(s.include.program+s.exclude.program)) {
 		s.page.Cursor = place{path: path}.cursor()
 		return errPageFull
 	}
@@ -189,7 +194,10 @@ func (s *searcher) file(from place, n *node) error {
 			}
 			m.After = append(m.After, s.show(text, 0))
 		}
+		steps := 0
 		if !full && now.line >= from.from {
+			steps = len(text) * s.program
+			s.work += steps
 			if found := s.pattern.FindIndex(text); found != nil {
 				m := Match{Path: from.path[1:], Line: uint32(now.line), Column: uint32(found[0]) + 1, Text: s.show(text, found[0])}
 				for _, b := range before {
@@ -207,7 +215,7 @@ func (s *searcher) file(from place, n *node) error {
 		partial = partial || now.long
 		now.line++
 		now.offset = at
-		if !full && (len(s.page.Matches) >= s.limit || s.text > maxMatched || now.line%64 == 0 && s.spent(0)) {
+		if !full && (len(s.page.Matches) >= s.limit || s.text > maxMatched || (now.line%64 == 0 || steps > leastWork/64) && s.spent(0)) {
 			full = true
 			resume = place{path: from.path, offset: now.offset, line: now.line, from: max(now.line, from.from)}
 			if len(before) > 0 {
@@ -226,7 +234,7 @@ func (s *searcher) file(from place, n *node) error {
 			if err != nil {
 				return err
 			}
-			s.work += 1 + len(piece)>>10
+			s.work += entryWork * (1 + len(piece)>>10)
 			if first && bytes.IndexByte(piece, 0) >= 0 {
 				partial = true
 				return nil
@@ -238,7 +246,7 @@ func (s *searcher) file(from place, n *node) error {
 				if !whole {
 					size = len(piece)
 				}
-				room := maxLine - len(now.text)
+				room := s.longest - len(now.text)
 				now.text = append(now.text, piece[:min(size, room)]...)
 				now.long = now.long || size > room
 				at += int64(size)

@@ -120,17 +120,92 @@ func testFind(t *testing.T, d *Directory) {
 }
 
 // A glob is as slow as it is long, whatever it says.
+// hostile are lists of globs that are slow for matchers of another kind, or were for this one.
+func hostile() map[string][]string {
+	many := func(pattern string) []string {
+		var all []string
+		for i := range maxGlobs {
+			all = append(all, fmt.Sprint(pattern, i))
+		}
+		return all
+	}
+	return map[string][]string{
+		"stars":                  {strings.Repeat("*a", 500) + "b"},
+		"directories":            {strings.Repeat("**/", 300) + "b"},
+		"directories apart":      {strings.Repeat("**/*/", 200) + "b"},
+		"choices":                {strings.Repeat("{a,b}", 200) + "c"},
+		"choices of stars":       {strings.Repeat("{*,a*}", 150) + "c"},
+		"nested":                 {strings.Repeat("{", 400) + strings.Repeat("}", 400)},
+		"classes":                {strings.Repeat("[!a]", 250)},
+		"any":                    {strings.Repeat("?", 1000)},
+		"32 of choices":          many("**/" + strings.Repeat("{a,aa,aaa,aaaa,aaaaa}", 45)),
+		"32 of stars":            many(strings.Repeat("*a", 500) + "b"),
+		"32 of choices of stars": many(strings.Repeat("{*a,*aa,*aaa}", 75) + "b"),
+		"32 of directories":      many(strings.Repeat("**/", 330) + "zzz"),
+		"32 short ones":          many("**/{*a*,*aa*}*a*[a-z]?"),
+	}
+}
+
+// TestHostileGlobs refuses what would take too many steps for one path, and ends a page after so many steps.
 func TestHostileGlobs(t *testing.T) {
 	d := opened(t, Options{}).Workspace("w")
-	write(t, d, strings.Repeat("a", 200)+"/"+strings.Repeat("a", 200), "")
-	for _, pattern := range []string{
-		strings.Repeat("*a", 500) + "b", strings.Repeat("**/", 300) + "b", strings.Repeat("{a,b}", 200) + "c",
-		strings.Repeat("{*,a*}", 150) + "c", strings.Repeat("{", 400) + strings.Repeat("}", 400), strings.Repeat("[!a]", 250), strings.Repeat("?", 1000),
-	} {
-		if got, err := d.Find(t.Context(), pattern, 10, nil); err == nil && len(got.Paths) > 0 || err != nil && !errors.Is(err, abi.ErrInvalid) {
-			t.Errorf("%.20s: %q, %v", pattern, got.Paths, err)
-		}
+	deep := strings.Repeat(strings.Repeat("a", 100)+"/", 9) + strings.Repeat("a", 60)
+	const files = 64
+	for i := range files {
+		write(t, d, fmt.Sprint(deep, i), "")
 	}
+	d.slice = 1 // a nanosecond: a page is over when its steps are done
+	for name, patterns := range hostile() {
+		t.Run(name, func(t *testing.T) {
+			g, err := d.globs(patterns...)
+			if err == nil {
+				err = checkGlobs(g, g)
+			}
+			_, refused := d.Grep(t.Context(), "x", Search{Include: patterns, Exclude: patterns}, 10, nil)
+			if err != nil {
+				if !errors.Is(err, abi.ErrInvalid) || fmt.Sprint(err) != fmt.Sprint(refused) {
+					t.Errorf("%v, %v", err, refused)
+				}
+			} else if refused != nil {
+				t.Error(refused)
+			}
+			if 2*g.program > maxGlobProgram != (err != nil) && !strings.Contains(fmt.Sprint(err), "glob ") {
+				t.Errorf("%d instructions in each list: %v", g.program, err)
+			}
+			if len(patterns) > 1 {
+				return
+			}
+			var cursor *string
+			pages := 0
+			for {
+				got, err := d.Find(t.Context(), patterns[0], 1000, cursor)
+				if err != nil {
+					expect(t, "find", err, abi.ErrInvalid, "")
+					return
+				}
+				if len(got.Paths) > 0 {
+					t.Errorf("found %q", got.Paths)
+				}
+				pages++
+				if cursor = got.Cursor; cursor == nil {
+					break
+				}
+			}
+			if least := files * (len(deep)*g.program + entryWork) / (leastWork + maxPath*maxGlobProgram); pages <= least {
+				t.Errorf("%d pages for %d instructions", pages, g.program)
+			}
+			if each := len(deep) * g.program; each > leastWork && pages < files {
+				t.Errorf("%d pages for %d files that take %d steps each; a page has %d", pages, files, each, leastWork)
+			}
+		})
+	}
+	// All that may come together is what one path costs at most.
+	if steps := maxPath * maxGlobProgram; steps > 16<<20 {
+		t.Errorf("%d steps for one path", steps)
+	}
+	// A text is not normalised before it is measured.
+	_, err := d.Find(t.Context(), strings.Repeat("\u0958", 1<<20), 1, nil)
+	expect(t, "a long glob", err, abi.ErrInvalid, "longer than 1,024 bytes")
 }
 
 func FuzzGlob(f *testing.F) {
@@ -342,13 +417,30 @@ func testForgedCursors(t *testing.T, root *Directory) {
 // The worst pattern that is let through, on the worst line, is over before a second is.
 func TestPatternsAreBounded(t *testing.T) {
 	pattern := `(x+x+)+y|` + strings.Repeat("(x?)", 200) + "z"
-	if _, err := parsePattern(pattern); err != nil {
+	if _, _, err := parsePattern(pattern); err != nil {
 		t.Fatal(err)
 	}
 	d := opened(t, Options{}).Workspace("w")
 	write(t, d, "f", strings.Repeat("x", maxLine))
-	if page, err := d.Grep(t.Context(), pattern, Search{}, 10, nil); err != nil || len(page.Matches) != 0 {
+	if page, err := d.Grep(t.Context(), pattern, Search{}, 10, nil); err != nil || len(page.Matches) != 0 || page.Partial != 1 {
 		t.Errorf("%+v, %v", page, err)
+	}
+	// Instructions times bytes of a line are bounded, and a page ends after a line that takes many steps.
+	d.slice = 1
+	write(t, d, "g", strings.Repeat(strings.Repeat("x", 4000)+"\n", 100))
+	for pattern, want := range map[string]int{"needle": maxLine, "(?:x?){450}y": 4 * maxLine / 16} {
+		s, err := d.searcher(pattern, Search{}, 10)
+		if err != nil || s.longest < want || s.longest*s.program > maxSteps && s.longest != maxLine {
+			t.Errorf("%s: %d bytes of a line, %d instructions, %v", pattern, s.longest, s.program, err)
+		}
+		page, err := d.Grep(t.Context(), pattern, Search{Include: []string{"g"}}, 10, nil)
+		if err != nil || page.Cursor == nil {
+			t.Fatalf("%s: %+v, %v", pattern, page, err)
+		}
+		at, err := d.place("grep", 1, page.Cursor)
+		if most := leastWork/(4000*s.program) + 65; err != nil || at.line > int64(most) {
+			t.Errorf("%s: a page has %d lines, want at most %d", pattern, at.line, most)
+		}
 	}
 }
 

@@ -3,7 +3,9 @@ package workspace
 import (
 	"context"
 	"io"
+	"io/fs"
 	"iter"
+	"os"
 	"slices"
 	"strings"
 
@@ -57,6 +59,17 @@ type node struct {
 }
 
 func (n *node) is(kind Kind) bool { return n.status.Kind == kind }
+
+// holds reports whether a file has the content that it, or another, had when it was looked up before. On disk that is what the
+// system says of the file.
+func (n *node) holds(before *node) bool {
+	now, disk := n.file.(fs.FileInfo)
+	if !disk {
+		return n.bytes == before.bytes
+	}
+	then := before.file.(fs.FileInfo)
+	return os.SameFile(now, then) && now.Size() == then.Size() && now.ModTime().Equal(then.ModTime())
+}
 
 // maxLinks is how many links one path may lead through.
 const maxLinks = 40

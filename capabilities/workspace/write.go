@@ -2,22 +2,14 @@ package workspace
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"io"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 )
-
-// Replacement is one change of [Directory.Edit].
-type Replacement struct {
-	Old string
-	New string
-}
 
 // Write replaces the file with UTF-8 text of at most 16 MiB; it makes the file, and the directories above it, as far as
 // they are missing.
@@ -147,93 +139,4 @@ func checkBytes(data []byte) error {
 		return &abi.Error{Code: abi.CodeTooLarge, Size: uint64(len(data))}
 	}
 	return nil
-}
-
-// maxReplacements is the most replacements in one edit, each of which is a search through the whole file.
-const maxReplacements = 1000
-
-// Edit replaces each Old by its New, literally. Every Old must stand exactly once in the file as it was before the edit,
-// and no two may overlap; otherwise nothing changes and the error, [abi.ErrInvalid], says which replacement is at fault
-// and how often its text stands. The file must be UTF-8 text and stay within 16 MiB.
-func (d *Directory) Edit(ctx context.Context, path string, replacements []Replacement) error {
-	return d.change(ctx, d.resolveFile, "edit", path, func(o *op, path string) error {
-		text, err := o.text(path)
-		if err != nil {
-			return err
-		}
-		edited, err := replace(ctx, text, replacements)
-		if err != nil {
-			return err
-		}
-		return o.write(path, int64(len(edited)), strings.NewReader(edited))
-	})
-}
-
-// replace is the part of Edit between reading and writing.
-func replace(ctx context.Context, text string, replacements []Replacement) (string, error) {
-	if len(replacements) > maxReplacements {
-		return "", abi.Errorf(abi.CodeInvalid, "%d replacements; at most %d", len(replacements), maxReplacements)
-	}
-	type span struct {
-		start, end, number int
-		text               string
-	}
-	spans := make([]span, 0, len(replacements))
-	size := len(text)
-	for i, r := range replacements {
-		if err := ctx.Err(); err != nil {
-			return "", err
-		}
-		number := i + 1
-		switch count := occurrences(text, r.Old); {
-		case r.Old == "":
-			return "", abi.Errorf(abi.CodeInvalid, "replacement %d: the old text is empty", number)
-		case !utf8.ValidString(r.New):
-			return "", abi.Errorf(abi.CodeInvalid, "replacement %d: the new text is not UTF-8", number)
-		case count > maxCounted:
-			return "", abi.Errorf(abi.CodeInvalid, "replacement %d: the old text stands more than %d times, not once", number, maxCounted)
-		case count != 1:
-			return "", abi.Errorf(abi.CodeInvalid, "replacement %d: the old text stands %d times, not once", number, count)
-		}
-		start := strings.Index(text, r.Old)
-		spans = append(spans, span{start, start + len(r.Old), number, r.New})
-		size += len(r.New) - len(r.Old)
-	}
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
-	for i := 1; i < len(spans); i++ {
-		if a, b := spans[i-1], spans[i]; a.end > b.start {
-			return "", abi.Errorf(abi.CodeInvalid, "replacements %d and %d: their old texts overlap",
-				min(a.number, b.number), max(a.number, b.number))
-		}
-	}
-	if size > maxText {
-		return "", &abi.Error{Code: abi.CodeTooLarge, Size: uint64(size)}
-	}
-	var edited strings.Builder
-	edited.Grow(size)
-	at := 0
-	for _, s := range spans {
-		edited.WriteString(text[at:s.start])
-		edited.WriteString(s.text)
-		at = s.end
-	}
-	edited.WriteString(text[at:])
-	return edited.String(), nil
-}
-
-// maxCounted is where occurrences stops to count.
-const maxCounted = 100
-
-// occurrences counts where part stands in text, overlapping places too, up to one more than maxCounted.
-func occurrences(text, part string) int {
-	count := 0
-	for part != "" && count <= maxCounted {
-		i := strings.Index(text, part)
-		if i < 0 {
-			break
-		}
-		count++
-		text = text[i+1:]
-	}
-	return count
 }

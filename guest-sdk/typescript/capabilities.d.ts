@@ -275,7 +275,10 @@ export namespace Workspace {
     append(path: string, text: string): Promise<void>;
     /** At most 262,144 bytes a call. */
     appendBytes(path: string, bytes: Uint8Array): Promise<void>;
-    /** Literal replacements, each of text that stands exactly once; all or none. */
+    /**
+     * Literal replacements, each of text that stands exactly once in the file as it is now; all or none. They have at most 512 KiB of
+     * `old` together. The error is `conflict` when others keep changing the file meanwhile.
+     */
     edit(path: string, replacements: Array<Replacement>): Promise<void>;
     /** Entries of one directory in byte order of names; at most 1,000 a page. */
     list(path: string, limit: number, cursor?: string | undefined): Promise<Page>;

@@ -1,0 +1,141 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/abi"
+)
+
+const (
+	// maxReplacements is the most replacements in one edit.
+	maxReplacements = 1000
+	// maxSought is the most bytes of all the texts that one edit replaces. Each byte is a state of the search.
+	maxSought = 512 << 10
+	// maxCounted is the most occurrences that an error counts.
+	maxCounted = 100
+	// maxEdits is how often an edit starts again when the file changes meanwhile.
+	maxEdits = 4
+)
+
+// Replacement is one change of [Directory.Edit].
+type Replacement struct {
+	Old string
+	New string
+}
+
+var errChanged = errors.New("the file has another content by now")
+
+// Edit replaces each Old by its New, literally. Every Old must stand exactly once in the file as it was before the edit,
+// and no two may overlap; otherwise nothing changes and the error, [abi.ErrInvalid], says which replacement is at fault
+// and how often its text stands. The file must be UTF-8 text and stay within 16 MiB, and all Old together within 512 KiB. The
+// error is [abi.ErrConflict] when others change the file each time that Edit has worked out what to write.
+func (d *Directory) Edit(ctx context.Context, path string, replacements []Replacement) error {
+	path, err := d.resolveFile("edit", path)
+	if err != nil {
+		return err
+	}
+	if err := d.writable("edit " + shown(path)); err != nil {
+		return err
+	}
+	for range maxEdits {
+		if err = d.edit(ctx, path, replacements); !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+	return abi.Errorf(abi.CodeConflict, "%s was changed by others %d times during the edit; nothing was written", path, maxEdits)
+}
+
+// edit works while others may write, and then writes only if the content is still the one that it read.
+func (d *Directory) edit(ctx context.Context, path string, replacements []Replacement) error {
+	var before *node
+	var text string
+	err := d.view(ctx, "edit", func(o *op) (err error) {
+		if _, before, err = o.file(path); err == nil {
+			text, err = o.text(path)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	edited, err := replace(ctx, text, replacements)
+	if err != nil {
+		return err
+	}
+	if err := abi.Charge(ctx, len(edited)); err != nil {
+		return err
+	}
+	return d.update(ctx, "edit", func(o *op) error {
+		place, n, err := o.file(path)
+		if err != nil {
+			return err
+		}
+		if !n.holds(before) {
+			return errChanged
+		}
+		return o.put(place, n, int64(len(edited)), strings.NewReader(edited))
+	})
+}
+
+// replace is the part of edit between reading and writing. It takes time for each byte of the text and of what is sought.
+func replace(ctx context.Context, text string, replacements []Replacement) (string, error) {
+	if len(replacements) > maxReplacements {
+		return "", abi.Errorf(abi.CodeInvalid, "%d replacements; at most %d", len(replacements), maxReplacements)
+	}
+	sought := make([]string, len(replacements))
+	size, total := len(text), 0
+	for i, r := range replacements {
+		switch {
+		case r.Old == "":
+			return "", abi.Errorf(abi.CodeInvalid, "replacement %d: the old text is empty", i+1)
+		case !utf8.ValidString(r.New):
+			return "", abi.Errorf(abi.CodeInvalid, "replacement %d: the new text is not UTF-8", i+1)
+		}
+		sought[i] = r.Old
+		total += len(r.Old)
+		size += len(r.New) - len(r.Old)
+	}
+	if total > maxSought {
+		return "", abi.Errorf(abi.CodeInvalid, "the old texts have %d bytes; at most %d in one edit", total, maxSought)
+	}
+	found, err := occurrences(ctx, text, sought)
+	if err != nil {
+		return "", err
+	}
+	for i, o := range found {
+		switch {
+		case o.count > maxCounted:
+			return "", abi.Errorf(abi.CodeInvalid, "replacement %d: the old text stands more than %d times, not once", i+1, maxCounted)
+		case o.count != 1:
+			return "", abi.Errorf(abi.CodeInvalid, "replacement %d: the old text stands %d times, not once", i+1, o.count)
+		}
+	}
+	order := make([]int, len(found))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(found[a].end, found[b].end) })
+	for i := 1; i < len(order); i++ {
+		if a, b := order[i-1], order[i]; found[a].end > found[b].end-len(sought[b]) {
+			return "", abi.Errorf(abi.CodeInvalid, "replacements %d and %d: their old texts overlap", min(a, b)+1, max(a, b)+1)
+		}
+	}
+	if size > maxText {
+		return "", &abi.Error{Code: abi.CodeTooLarge, Size: uint64(size)}
+	}
+	var edited strings.Builder
+	edited.Grow(size)
+	at := 0
+	for _, i := range order {
+		edited.WriteString(text[at : found[i].end-len(sought[i])])
+		edited.WriteString(replacements[i].New)
+		at = found[i].end
+	}
+	edited.WriteString(text[at:])
+	return edited.String(), nil
+}
