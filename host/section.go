@@ -105,7 +105,7 @@ const (
 	BundleName = "extension.js"
 )
 
-var bundlePosition = regexp.MustCompile(`\(?` + regexp.QuoteMeta(BundleName) + `:(\d+):(\d+)\)?`)
+var bundlePosition = regexp.MustCompile(`(?:^|[\s(])` + regexp.QuoteMeta(BundleName) + `:(\d+):(\d+)\)?`)
 
 // Frame is a place in an author's source.
 type Frame struct {
@@ -142,6 +142,14 @@ func (m *sourceMap) frames(stack string) []Frame {
 	return frames
 }
 
+// mapped reports whether a line of a stack is a frame that the guest has mapped to an author's file, as in a stack that was copied.
+func (m *sourceMap) mapped(line string) bool {
+	at := authorPlace.FindStringSubmatch(line)
+	return at != nil && m.known[strings.TrimPrefix(at[1], "./")]
+}
+
+var authorPlace = regexp.MustCompile(`^    at [^()]* \(([^()]+):\d+:\d+\)$`)
+
 // mapStack rewrites a stack for the author of the component or of code that came with the call; without a source map it stays as it is.
 func (c *Component) mapStack(code *Code, stack string) string {
 	c.stack.Do(func() {
@@ -160,8 +168,8 @@ func (c *Component) mapStack(code *Code, stack string) string {
 	var b strings.Builder
 	for line := range strings.Lines(stack) {
 		frames := sources.frames(line)
-		if len(frames) == 0 && !strings.HasPrefix(line, "    at ") {
-			b.WriteString(line) // what the error was caused by
+		if len(frames) == 0 && (!strings.HasPrefix(line, "    at ") || sources.mapped(strings.TrimSuffix(line, "\n"))) {
+			b.WriteString(line) // or what the error was caused by
 		}
 		for _, f := range frames {
 			fmt.Fprintf(&b, "    %s (%s:%d:%d)\n", f.Call, f.File, f.Line, f.Column)

@@ -57,6 +57,26 @@ func TestMapStack(t *testing.T) {
 	}
 }
 
+// TestMappedFrames shows a stack whose frames the guest has mapped itself, or forged: those that name files of the source are kept, as they are.
+func TestMappedFrames(t *testing.T) {
+	h := newHost(t, host.Options{})
+	stack := "    at a (extension.js:1:1)\n    at b (a.ts:7:8)\n    at c (./extension.js:9:9)\n    at d (/etc/passwd:1:1)\n" +
+		"    at e (lib/extension.js:1:1)\n    at f (native)\n    at g (:0:1)\n    at h (b.ts:1:1)\nCaused by x\n"
+	wasm := componentize(t, guest{
+		data: literal(stack),
+		call: fmt.Sprintf(`(drop (call $error (i32.const 4))) (call $string (i32.const 2) (i32.const 2048) (i32.const %d)) (i32.const 128)`, len(stack)),
+	}.core())
+	c, err := h.Load(t.Context(), withSection(wasm, "stile:source-map", `{"version":3,"sources":["a.ts","extension.js","lib/extension.js"],"mappings":"AAAA"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "    at a (a.ts:1:1)\n    at b (a.ts:7:8)\n    at c (./extension.js:9:9)\n    at e (lib/extension.js:1:1)\nCaused by x\n"
+	_, err = c.Call(t.Context(), "t", nil, nil)
+	if failed, ok := errors.AsType[*host.GuestError](err); !ok || failed.Failure.Stack != want {
+		t.Errorf("got %v", err)
+	}
+}
+
 func FuzzMapStack(f *testing.F) {
 	f.Add(`["a.ts","b.ts"]`, "AAAA;EACA,GCEIA,DD+/////D")
 	f.Add(`[]`, "ggggggggB;;A,,")

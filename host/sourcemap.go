@@ -21,7 +21,8 @@ const (
 // sourceMap maps positions in a bundle to the author's files.
 type sourceMap struct {
 	sources  []string
-	mappings []mapping // in order of row and column
+	known    map[string]bool // sources, as a set
+	mappings []mapping       // in order of row and column
 }
 
 // mapping says where the text at a position of the bundle comes from. Rows count from 1, all else from 0.
@@ -64,7 +65,11 @@ func readSourceMap(text []byte) (*sourceMap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("source map: %w", err)
 	}
-	return &sourceMap{m.Sources, mappings}, nil
+	known := make(map[string]bool, len(m.Sources))
+	for _, source := range m.Sources {
+		known[source] = true
+	}
+	return &sourceMap{m.Sources, known, mappings}, nil
 }
 
 func readMappings(text string, sources int) ([]mapping, error) {

@@ -134,7 +134,7 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	linkage, descriptor, err := link(world, s.Bindings)
+	linkage, descriptor, err := link(world, s.Bindings, stackMap(b))
 	if err != nil {
 		return nil, err
 	}
@@ -158,12 +158,28 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	})
 }
 
+// maxStackMap bounds the source map that an image holds, in bytes; stacks that a larger bundle looks at have its own positions. To
+// read a map of this size takes about 0.1 s of the call that first looks at a stack.
+const maxStackMap = 512 << 10
+
+// stackWords are the names by which code gets to see a stack.
+var stackWords = []string{"stack", "console"}
+
+// stackMap is the source map that the image of a bundle holds, which is empty where nothing in the code shows a stack. The host has it
+// all the same.
+func stackMap(b *bundled) string {
+	if len(b.sourceMap) > maxStackMap || !slices.ContainsFunc(stackWords, b.Uses) {
+		return ""
+	}
+	return string(b.sourceMap)
+}
+
 // link numbers the functions of a world, and describes it to the prelude.
-func link(world *abi.World, bindings map[string]string) (l *linkage, descriptor []byte, err error) {
+func link(world *abi.World, bindings map[string]string, sourceMap string) (l *linkage, descriptor []byte, err error) {
 	if l, err = newLinkage(world); err != nil {
 		return nil, nil, fmt.Errorf("link: %w", err)
 	}
-	l.bindings = bindings
+	l.bindings, l.sourceMap = bindings, sourceMap
 	if descriptor, err = describe(l); err != nil {
 		return nil, nil, fmt.Errorf("describe world: %w", err)
 	}

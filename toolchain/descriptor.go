@@ -17,6 +17,8 @@ type descriptor struct {
 	Bindings map[string]string `json:"bindings"`
 	// Results is the size of the largest result of an import, in bytes.
 	Results uint32 `json:"results"`
+	// SourceMap is that of the bundle, as JSON, for Error.stack.
+	SourceMap string `json:"sourceMap,omitempty"`
 }
 
 type typeInfo struct {
@@ -80,7 +82,7 @@ func describe(l *linkage) ([]byte, error) {
 	d := &describer{types: map[string]int{}, resources: map[*abi.Resource]int{}}
 	d.out = descriptor{
 		Types: []typeInfo{}, Resources: []resourceInfo{}, Imports: []interfaceInfo{}, Exports: []interfaceInfo{},
-		Bindings: map[string]string{},
+		Bindings: map[string]string{}, SourceMap: l.sourceMap,
 	}
 	for name, iface := range l.bindings {
 		d.out.Bindings[name], _, _ = strings.Cut(iface, "@")

@@ -56,7 +56,7 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 		return nil, err
 	}
 	world.Exports = append(world.Exports, t.host.WIT().Interface(abi.ExtensionEvaluator))
-	linkage, descriptor, err := link(world, bindings)
+	linkage, descriptor, err := link(world, bindings, "")
 	if err != nil {
 		return nil, err
 	}
@@ -111,18 +111,40 @@ func (e *Evaluator) Do(ctx context.Context, p Program, r host.Request) (host.Res
 	if p.Name == "" {
 		p.Name = "code.ts"
 	}
-	code, err := p.transform(ctx, api.SourceMapNone)
+	// The source map takes a tenth of the whole way, so it is made when it is asked for, or when the code may look at a stack itself.
+	kind := api.SourceMapNone
+	if slices.ContainsFunc(stackWords, func(word string) bool { return strings.Contains(p.Text, word) }) {
+		kind = api.SourceMapExternal
+	}
+	code, err := p.transform(ctx, kind)
 	if err != nil {
 		return host.Result{}, p.lower(err)
 	}
-	// The source map takes a tenth of the whole way, so it is made when it is asked for.
-	r.Code = &host.Code{Text: string(code.Code), SourceMap: sync.OnceValue(func() []byte {
+	r.Code = &host.Code{Text: p.withStackMap(code), SourceMap: sync.OnceValue(func() []byte {
 		code, _ := p.transform(ctx, api.SourceMapExternal) // without it stacks have no lines
 		return code.Map
 	})}
 	r.Input = p.wrap(r.Input)
 	result, err := e.component.Do(ctx, r)
 	return result, p.lower(p.explain(err))
+}
+
+// withStackMap is the code, and on a line below it the source map, if there is one; see prelude/evaluator.ts.
+func (p Program) withStackMap(code api.TransformResult) string {
+	var m struct {
+		Sources  []string `json:"sources"`
+		Mappings string   `json:"mappings"`
+		Above    int      `json:"above,omitempty"`
+	}
+	if len(code.Map) == 0 || json.Unmarshal(code.Map, &m) != nil {
+		return string(code.Code)
+	}
+	m.Above = p.above
+	text, err := json.Marshal(m)
+	if err != nil || len(text) > maxStackMap {
+		return string(code.Code)
+	}
+	return string(code.Code) + "\n//# stile:source-map=" + string(text)
 }
 
 // transform makes JavaScript of a program. It returns when ctx ends or after maxTransformTime, even if esbuild is still at work;

@@ -150,3 +150,19 @@ func BenchmarkEvaluate(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkResult is a call whose result is 10,000 rows.
+func BenchmarkResult(b *testing.B) {
+	t, request := benched(b)
+	const rows = `import { extension } from "stile"; export default extension({ tools: { route: { description: "Rows", run: () =>
+		Array.from({ length: 10_000 }, (_, id) => ({ id, name: "row " + id, total: id / 3, tags: ["a", "b"], ok: true, none: null })) } } });`
+	c, err := t.Build(b.Context(), Source{FS: fstest.MapFS{"rows.ts": {Data: []byte(rows)}}, Entry: "rows.ts", Bindings: map[string]string{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if r, err := c.Do(b.Context(), request); err != nil || len(r.Output) < 500_000 {
+			b.Fatalf("%d bytes, %v", len(r.Output), err)
+		}
+	}
+}

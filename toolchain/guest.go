@@ -24,6 +24,7 @@ type guest struct {
 	engine  *wasmtime.Instance
 	context int32 // JSContext
 	runtime int32
+	frames  int64         // a function of the prelude, which gives the frames of an error; 0 before it has run
 	cpu     time.Duration // see limit
 	// onAllocate, when not nil, is called before the engine allocates; arenas are those that layOut made.
 	onAllocate func(runtime, size uint32)
@@ -363,7 +364,12 @@ func (g *guest) thrown(value int64) error {
 		e.Message = g.string(value)
 	} else {
 		field := func(name string) string { return g.string(g.call("JS_GetPropertyStr", g.context, value, g.text(name))) }
-		e.Name, e.Message, e.Stack = field("name"), field("message"), field("stack")
+		e.Name, e.Message = field("name"), field("message")
+		if g.frames != 0 {
+			e.Stack = g.string(g.callJS(g.frames, value))
+		} else {
+			e.Stack = field("stack")
+		}
 	}
 	if g.err != nil {
 		return g.err

@@ -150,9 +150,9 @@ func (m *imager) compileText(text string) (*wasmtime.Module, error) {
 // baseImage is the image that extensions start from.
 type baseImage struct {
 	image
-	// define, register and finish are functions of the prelude, as JSValues.
-	define, register, finish int64
-	arenas                   arenas
+	// define, register, finish and frames are functions of the prelude, as JSValues.
+	define, register, finish, frames int64
+	arenas                           arenas
 	// digest is that of memory, which every build asks for.
 	digest string
 	// bindings are those of a world without imports and exports.
@@ -160,7 +160,7 @@ type baseImage struct {
 }
 
 // baseVersion changes with what makeBase does, apart from what it is given.
-const baseVersion = "5"
+const baseVersion = "6"
 
 // base makes the base image: the engine after it has run the prelude, or loads it from the cache.
 func (m *imager) base(ctx context.Context, prelude string, l layout) (*baseImage, error) {
@@ -197,7 +197,7 @@ func (m *imager) compileBindings(at roots) (*wasmtime.Module, error) {
 
 // encode and decodeBase are the form in which a base image is cached: its addresses as JSON, a zero byte, its memory.
 func (b *baseImage) encode() ([]byte, error) {
-	header, err := json.Marshal(baseHeader{b.roots, b.define, b.register, b.finish, b.arenas})
+	header, err := json.Marshal(baseHeader{b.roots, b.define, b.register, b.finish, b.frames, b.arenas})
 	if err != nil {
 		return nil, err
 	}
@@ -210,13 +210,13 @@ func decodeBase(encoded []byte) (*baseImage, error) {
 	if err := json.Unmarshal(header, &h); err != nil {
 		return nil, err
 	}
-	return &baseImage{image: image{h.Roots, memory}, define: h.Define, register: h.Register, finish: h.Finish, arenas: h.Arenas}, nil
+	return &baseImage{image: image{h.Roots, memory}, define: h.Define, register: h.Register, finish: h.Finish, frames: h.Frames, arenas: h.Arenas}, nil
 }
 
 type baseHeader struct {
-	Roots                    roots
-	Define, Register, Finish int64
-	Arenas                   arenas
+	Roots                            roots
+	Define, Register, Finish, Frames int64
+	Arenas                           arenas
 }
 
 func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseImage, error) {
@@ -250,7 +250,7 @@ func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseI
 	memory := g.call("JS_NewArrayBuffer", g.context, int32(-8), int32(aliased), int32(0), int32(0), int32(0), int32(0))
 	exports := g.callJS(g.evalCode(code), host, memory, int64(b.roots.Block), int64(m.split.stackTop-guestStack))
 	function := func(name string) int64 { return g.property(exports, name) }
-	b.define, b.register, b.finish = function("define"), function("register"), function("finish")
+	b.define, b.register, b.finish, b.frames = function("define"), function("register"), function("finish"), function("frames")
 	g.store64(b.roots.Block+blockEnter, function("enter"))
 	g.store64(b.roots.Block+blockTurn, function("turn"))
 	g.store64(b.roots.Block+blockNow, function("now"))
@@ -296,7 +296,7 @@ func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bun
 		g.call("qjs_set_max_stack_size", int32(largeStack))
 	}
 	g.bind(base.bindings, base.roots)
-	g.arenas = base.arenas
+	g.arenas, g.frames = base.arenas, base.frames
 	g.call("qjs_set_interrupt_handler", int32(1))
 	world := g.newString(string(descriptor))
 	g.callJS(base.define, world)

@@ -20,6 +20,8 @@ type linkage struct {
 	drops []*abi.Resource
 	// bindings are names that the env of every call is known to have, with their interfaces.
 	bindings map[string]string
+	// sourceMap is that of the bundle, empty for code that looks at no stack.
+	sourceMap string
 }
 
 // declaration is a resource, or a type with a name.

@@ -28,6 +28,7 @@ export function define(descriptor: string) {
 }
 export { enter, finish, now, turn } from "./bindings";
 export { register } from "./extension";
+export { frames } from "./failure";
 export { rejected } from "./rejections";
 `
 
@@ -51,7 +52,7 @@ func bundlePrelude(files, modules fs.FS, entry string) (string, error) {
 		Bundle:           true,
 		Format:           api.FormatIIFE,
 		GlobalName:       "prelude",
-		Banner:           map[string]string{"js": "(function (host, memory, block, stackLimit) {"},
+		Banner:           map[string]string{"js": "(function (host, memory, block, stackLimit) {\"use strict\";"},
 		Footer:           map[string]string{"js": "return prelude; })"},
 		Target:           api.ESNext,
 		Platform:         api.PlatformNeutral,

@@ -3,7 +3,10 @@
  *
  *     { "compilerOptions": { "lib": ["ES2024"], "types": ["stile/globals"] } }
  *
- * Only what is declared here exists: no Intl, no streams but the bodies of requests and responses, no modules of Node.js.
+ * There is no Intl: `toLocaleString` and its like, and `localeCompare`, throw when they are given a locale or an option, which they would
+ * ignore. Without, dates are in UTC, numbers have no separators, and strings are compared by code points. `timeZone: "UTC"` is taken.
+ *
+ * Only what is declared here exists: no streams but the bodies of requests and responses, no modules of Node.js.
  */
 export {};
 

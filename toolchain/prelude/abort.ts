@@ -21,13 +21,16 @@ export class AbortSignal extends EventTarget {
     return signal;
   }
   static timeout(milliseconds: number): AbortSignal {
+    const delay = Math.trunc(Number(milliseconds));
+    if (!(delay >= 0 && delay <= Number.MAX_SAFE_INTEGER)) throw new TypeError(`AbortSignal.timeout: ${milliseconds} is no number of milliseconds`);
     const signal = new AbortSignal(key);
-    setTimeout(() => abortSignal(signal, new DOMException("the time is up", "TimeoutError")), milliseconds);
+    setTimeout(() => abortSignal(signal, new DOMException("the time is up", "TimeoutError")), delay);
     return signal;
   }
   static any(signals: Iterable<AbortSignal>): AbortSignal {
     const signal = new AbortSignal(key);
     const sources = [...signals];
+    for (const source of sources) if (!(source instanceof AbortSignal)) throw new TypeError("AbortSignal.any: each of them is an AbortSignal");
     const aborted = sources.find((source) => source.aborted);
     if (aborted) abortSignal(signal, aborted.reason);
     else for (const source of sources) source.addEventListener("abort", () => abortSignal(signal, source.reason), { once: true });

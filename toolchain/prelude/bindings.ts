@@ -52,6 +52,8 @@ interface World {
   bindings: Record<string, string>;
   /** Bytes that the largest result takes in memory. */
   results: number;
+  /** The source map of the bundle, as JSON; where the code looks at no stack there is none. */
+  sourceMap?: string;
 }
 interface TypeInfo {
   kind: string;
@@ -620,6 +622,11 @@ export function known(): Record<string, string> {
   return world.bindings;
 }
 
+/** The source map of the extension's code, as JSON, if the image has it. */
+export function sourceMap(): string | undefined {
+  return world?.sourceMap;
+}
+
 function rawInterface(name: string): RawInterface {
   let found = interfaces.get(name);
   if (!found) interfaces.set(name, (found = { functions: {}, resources: {} }));
@@ -671,6 +678,8 @@ function exportOf(name: string, info: FunctionInfo): Export {
 // The event loop of one call of an export.
 let current: { export: Export; settled: boolean; failed: boolean; value: any };
 let waiting: { pollable: Raw; resolve: () => void }[] = [];
+// What was found ready and is not resolved yet: one a turn, so that all jobs of one run before the next.
+let ready: (() => void)[] = [];
 let borrowed: Raw[] = [];
 
 /** Resolves when the pollable is ready, and drops it. */
@@ -714,9 +723,11 @@ export function atEnd(act: () => void): void {
 
 /** Called when no job is left: 1 when the call has ended and its result stands in slot 0, and 0 to go on. */
 export function turn(): number {
+  if (kept.size > 0) kept.clear();
   if (!current.settled) {
-    if (waiting.length > 0) {
-      poll();
+    if (ready.length === 0 && waiting.length > 0) poll();
+    if (ready.length > 0) {
+      ready.shift()!();
       return 0;
     }
     fail(stuck(current.export));
@@ -738,12 +749,20 @@ export function turn(): number {
 
 function poll(): void {
   const pending = waiting;
-  const ready: number[] = iface("stile:capability/poll")!.functions.poll(pending.map((w) => w.pollable));
-  waiting = pending.filter((_, i) => !ready.includes(i));
-  for (const i of ready) {
+  const found = new Set<number>(iface("stile:capability/poll")!.functions.poll(pending.map((w) => w.pollable)));
+  waiting = pending.filter((_, i) => !found.has(i));
+  for (const i of found) {
     pending[i].pollable.drop();
-    pending[i].resolve();
+    ready[ready.length] = pending[i].resolve;
   }
+}
+
+// What a WeakRef was made of or gave, until no job is left: KeepDuringJob of the standard.
+const kept = new Set<WeakKey>();
+
+/** Keeps a value until the jobs that are pending have run. */
+export function keep(value: WeakKey): void {
+  kept.add(value);
 }
 
 /** What a promise fails with that nothing can settle any more: the error case `exhausted`, if the export has it. */
@@ -778,6 +797,7 @@ export function note(what: "clock" | "random"): void {
 
 /** Ends the making of the image, and says what was noted. */
 export function finish(): number {
+  kept.clear();
   isBuilding = false;
   return used;
 }

@@ -1,4 +1,5 @@
 // Blob: bytes of the extension's own, or a handle on bytes that stay on the host.
+import { dictionary } from "./dictionary";
 import { decode, encode, view } from "./encoding";
 import { ask } from "./errors";
 import type { Raw } from "./session";
@@ -23,8 +24,9 @@ export class Blob {
   readonly size: number;
   readonly type: string;
 
-  constructor(parts: Iterable<Part> | Hosted = [], options: { type?: string } = {}) {
-    const type = `${options.type ?? ""}`;
+  constructor(parts: Iterable<Part> | Hosted = [], options?: { type?: string } | null) {
+    const { type: given = "" } = dictionary(options, "Blob");
+    const type = `${given}`;
     this.type = /^[\x20-\x7e]*$/.test(type) ? type.toLowerCase() : "";
     if (parts instanceof Hosted) {
       this.#raw = parts.raw;

@@ -1,11 +1,14 @@
 // structuredClone.
 import { Blob } from "./blob";
+import { dictionary, required } from "./dictionary";
 
 const errors: Record<string, ErrorConstructor> = { Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
 
-export function structuredClone<T>(value: T, options: { transfer?: Iterable<ArrayBuffer> } = {}): T {
+export function structuredClone<T>(value: T, options?: { transfer?: Iterable<ArrayBuffer> } | null): T {
+  required(arguments.length, 1, "structuredClone");
+  const { transfer = [] } = dictionary(options, "structuredClone");
   const seen = new Map<unknown, unknown>();
-  const transferred = [...(options.transfer ?? [])];
+  const transferred = [...transfer];
   for (const buffer of transferred)
     if (!(buffer instanceof ArrayBuffer)) throw new DOMException("only an ArrayBuffer can be transferred", "DataCloneError");
   const result = clone(value, seen, new Set(transferred));

@@ -68,7 +68,7 @@ function levels(sink: Sink) {
 }
 
 function stack(): string {
-  return new Error().stack?.split("\n").slice(3).join("\n").trimEnd() ?? "";
+  return new Error().stack?.split("\n").slice(1).join("\n") ?? "";
 }
 
 /** The sugar of stile:capability/console. */

@@ -1,4 +1,5 @@
 // TextEncoder and TextDecoder.
+import { dictionary } from "./dictionary";
 
 const chunk = 8192;
 
@@ -68,15 +69,17 @@ export class TextDecoder {
   #decoder: Decoder | undefined;
   #started = false;
 
-  constructor(label = "utf-8", options: { fatal?: boolean; ignoreBOM?: boolean } = {}) {
+  constructor(label = "utf-8", options?: { fatal?: boolean; ignoreBOM?: boolean } | null) {
+    const { fatal, ignoreBOM } = dictionary(options, "TextDecoder");
     const encoding = labels.get(`${label}`.trim().toLowerCase());
     if (!encoding) throw new RangeError(`TextDecoder: unknown encoding ${label}`);
     this.encoding = encoding;
-    this.fatal = !!options.fatal;
-    this.ignoreBOM = !!options.ignoreBOM;
+    this.fatal = !!fatal;
+    this.ignoreBOM = !!ignoreBOM;
   }
 
-  decode(input?: ArrayBuffer | ArrayBufferView, { stream = false }: { stream?: boolean } = {}): string {
+  decode(input?: ArrayBuffer | ArrayBufferView, options?: { stream?: boolean } | null): string {
+    const { stream = false } = dictionary(options, "decode");
     const decoder = (this.#decoder ??= decoders[this.encoding](this.fatal));
     let text: string;
     try {

@@ -1,4 +1,5 @@
 // Event and EventTarget.
+import { dictionary, required } from "./dictionary";
 import { report } from "./failure";
 
 interface Init {
@@ -31,7 +32,9 @@ export class Event {
   #prevented = false;
   #stopped = false;
 
-  constructor(type: string, init: Init = {}) {
+  constructor(type: string, options?: Init | null) {
+    required(arguments.length, 1, "Event");
+    const init = dictionary(options, "Event");
     this.type = `${type}`;
     this.bubbles = !!init.bubbles;
     this.cancelable = !!init.cancelable;
@@ -78,25 +81,29 @@ export class Event {
 
 export class CustomEvent extends Event {
   readonly detail: unknown;
-  constructor(type: string, init: Init & { detail?: unknown } = {}) {
-    super(type, init);
-    this.detail = init.detail ?? null;
+  constructor(type: string, options?: (Init & { detail?: unknown }) | null) {
+    required(arguments.length, 1, "CustomEvent");
+    super(type, options);
+    const { detail = null } = options ?? {};
+    this.detail = detail;
   }
 }
 
 export class EventTarget {
   #listeners = new Map<string, Entry[]>();
 
-  addEventListener(type: string, listener: Listener | null, options: boolean | Options = {}): void {
-    const { once = false, signal, capture = false }: Options = typeof options === "boolean" ? { capture: options } : options;
+  addEventListener(type: string, listener: Listener | null, options?: boolean | Options | null): void {
+    const { once = false, signal, capture = false } = dictionary(typeof options === "boolean" ? { capture: options } : options, "addEventListener");
+    if (signal !== undefined && !(signal instanceof EventTarget && "aborted" in signal))
+      throw new TypeError("addEventListener: signal is an AbortSignal");
     if (!listener || signal?.aborted) return;
     const entries = this.#listeners.get(type) ?? [];
     if (entries.some((entry) => entry.listener === listener && entry.capture === !!capture)) return;
     this.#listeners.set(type, [...entries, { listener, once: !!once, capture: !!capture, removed: false }]);
     signal?.addEventListener("abort", () => this.removeEventListener(type, listener, { capture }), { once: true });
   }
-  removeEventListener(type: string, listener: Listener | null, options: boolean | { capture?: boolean } = {}): void {
-    const capture = typeof options === "boolean" ? options : !!options.capture;
+  removeEventListener(type: string, listener: Listener | null, options?: boolean | { capture?: boolean } | null): void {
+    const capture = typeof options === "boolean" ? options : !!dictionary(options, "removeEventListener").capture;
     const entries = this.#listeners.get(type);
     const found = entries?.find((entry) => entry.listener === listener && entry.capture === capture);
     if (!entries || !found) return;

@@ -56,7 +56,7 @@ async function call(tools: Map<string, Tool>, name: string, input: string): Prom
   try {
     let value: unknown = parse(input);
     if (found.validate) value = await found.validate(value);
-    return toJson(await found.run(value, environment));
+    return toJson(await found.run(value, environment), "result");
   } catch (thrown) {
     throw failure(thrown);
   }

@@ -1,8 +1,9 @@
 // What a tool threw, as the error of its call. Anything can be thrown, so nothing here trusts it.
 import { fail, WitError } from "./bindings";
 import { DeniedError } from "./errors";
-import { cut, inspect } from "./inspect";
+import { cut, heading, inspect } from "./inspect";
 import { causes, exhaustion } from "./resources";
+import { rawFrames } from "./stack";
 
 /** The case of the variant `error` of stile:extension/tools that a thrown value stands for. */
 export function failure(thrown: unknown): WitError {
@@ -61,10 +62,28 @@ function stacks(thrown: Error): string {
     if (!isError(cause)) return [`Caused by ${cut(inspect(cause), 1_000)}`];
     const message = field(cause, "message", 1_000);
     const title = `Caused by ${field(cause, "name", 200) || "Error"}${message && `: ${message}`}`;
-    return [title, field(cause, "stack", 4_000), ...below(cause)];
+    return [title, framesOf(cause, 4_000), ...below(cause)];
   });
-  const parts = [field(thrown, "stack", 8_000), ...below(thrown)];
+  const parts = [framesOf(thrown, 8_000), ...below(thrown)];
   return cut(parts.map((part) => part.trimEnd()).filter(Boolean).join("\n"), 16_000);
+}
+
+/** The stack without the line that names the error, with places that the host maps unless the stack was replaced. */
+function framesOf(error: Error, limit: number): string {
+  try {
+    const frames = rawFrames(error);
+    if (frames !== undefined) return cut(frames, limit);
+    const stack = field(error, "stack", limit);
+    const head = heading(error);
+    return stack.startsWith(`${head}\n`) ? stack.slice(head.length + 1) : stack;
+  } catch {
+    return "[cannot be read]";
+  }
+}
+
+/** The frames of an error that code at top level threw. */
+export function frames(error: Error): string {
+  return framesOf(error, 16_000);
 }
 
 /** What an error says it was caused by: its cause, and the first of its errors. */

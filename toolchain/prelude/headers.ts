@@ -20,8 +20,8 @@ export class Headers {
   #list: [string, string][] = [];
 
   constructor(init?: Init) {
-    if (init === undefined || init === null) return;
-    if (typeof init !== "object") throw new TypeError("Headers: an object or a list of pairs is wanted");
+    if (init === undefined) return;
+    if (typeof init !== "object" || init === null) throw new TypeError("Headers: an object or a list of pairs is wanted");
     const pairs = Symbol.iterator in init ? init : Object.entries(init);
     for (const pair of pairs) {
       const [name, value, ...more] = pair;

@@ -19,7 +19,7 @@ interface Rule {
 
 export function http(client: Raw) {
   return {
-    fetch: async (input: string | URL | Request, init?: RequestInit) => send(client, new Request(input, init)),
+    fetch: async (input: string | URL | Request, init?: RequestInit | null) => send(client, new Request(input, init)),
     narrow: (rules: (string | Rule)[]) => {
       const narrowed: Raw = ask(() => client.narrow([...rules].map(whole)));
       return derive("stile:capability/http", narrowed, http(narrowed));
@@ -65,7 +65,7 @@ async function outgoing(content: Content | undefined): Promise<{ tag: string; va
 }
 
 /** The global fetch: the http binding named `network`, which the manifest's short form makes. */
-export async function fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+export async function fetch(input: string | URL | Request, init?: RequestInit | null): Promise<Response> {
   if (bindings().get("network") !== "stile:capability/http")
     throw new TypeError('fetch needs the http binding "network"; bind it with --bind network=http:https://..., or in the manifest: "permissions": { "network": ["..."] }');
   return http(handle("network")).fetch(input, init);

@@ -2,6 +2,7 @@
 // getters, traps, endless chains) may break this: at worst a part of the text says so.
 
 import { Headers } from "./headers";
+import { mappedFrames } from "./stack";
 
 const maxDepth = 4;
 const maxItems = 100;
@@ -136,10 +137,11 @@ function showFunction(value: Function): string {
 }
 
 function showError(error: Error, state: State): string {
-  const stack = Object.getOwnPropertyDescriptor(error, "stack")?.value;
+  const own = Object.getOwnPropertyDescriptor(error, "stack")?.value;
+  const stack = typeof own === "string" ? own : (mappedFrames(error) ?? "");
   const head = heading(error);
-  let text = typeof stack === "string" && stack.trim() ? `${head}\n${cut(stack.trimEnd(), 4000)}` : `[${head}]`;
-  if (typeof stack === "string" && stack.startsWith(head)) text = cut(stack.trimEnd(), 4000);
+  let text = stack.trim() ? `${head}\n${cut(stack.trimEnd(), 4000)}` : `[${head}]`;
+  if (stack.startsWith(head)) text = cut(stack.trimEnd(), 4000);
   const hidden = ["cause", "errors"].filter((key) => Object.hasOwn(error, key));
   const parts = [
     ...properties(error, state, new Set(["stack", "message", "name", "cause", "errors"])),

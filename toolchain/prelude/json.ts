@@ -1,29 +1,140 @@
-/** A tool's result as JSON; undefined is null. What has no JSON is an error that says where it is. */
-export function toJson(result: unknown): string {
-  if (result === undefined) return "null";
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(result);
-  } catch (error) {
-    const fault = error instanceof TypeError ? find(result, "", "", []) : undefined;
-    throw fault ? new TypeError(`the result has no JSON: ${fault}`, { cause: error }) : error;
-  }
-  if (text === undefined) throw new TypeError(`the result has no JSON: it is a ${typeof result}`);
-  return text;
+// Values as JSON, without loss: what JSON would leave out or change without a word is an error that names its place.
+const { stringify } = JSON;
+const { getPrototypeOf, getOwnPropertyDescriptor } = Object;
+const { isArray } = Array;
+const record = Object.prototype;
+const array = Array.prototype;
+
+// What keeps what it holds out of properties, and what to write instead.
+const opaque: Record<string, string> = {
+  Map: "write Object.fromEntries(map), or [...map]",
+  Set: "write [...set]",
+  WeakMap: "its entries cannot be listed",
+  WeakSet: "its entries cannot be listed",
+  WeakRef: "write what deref() gives",
+  Promise: "await it",
+  Error: "throw it, or write { name: error.name, message: error.message }",
+  DOMException: "throw it, or write { name: error.name, message: error.message }",
+  RegExp: "write regexp.source",
+  ArrayBuffer: "write [...new Uint8Array(buffer)], or text",
+  SharedArrayBuffer: "write [...new Uint8Array(buffer)], or text",
+  DataView: "write numbers, or text",
+  Iterator: "write [...iterator]",
+  Blob: "write await blob.text()",
+  Headers: "write Object.fromEntries(headers)",
+  URLSearchParams: "write Object.fromEntries(params)",
+  Request: "write what you need of it, such as { method, url }",
+  Response: "write await response.json() or text()",
+  ReadableStream: "read it first",
+};
+
+/** What is being written. */
+interface Writing {
+  name: string;
+  /** The objects around the one that is written, with that one, and the key of each in the one before. */
+  path: object[];
+  keys: string[];
+  depth: number;
+  /** What was found out of prototypes. */
+  kinds: Map<object, string | undefined> | undefined;
 }
 
-// Walks as JSON.stringify does, to the first value that stops it.
-function find(value: any, key: string, path: string, above: unknown[]): string | undefined {
-  const where = path || "the top";
-  if ((typeof value === "object" && value !== null) || typeof value === "bigint")
-    if (typeof value.toJSON === "function") value = value.toJSON(key);
-  if (typeof value === "bigint") return `a BigInt at ${where}`;
-  if (typeof value !== "object" || value === null) return undefined;
-  if (above.includes(value)) return `a circle at ${where}`;
-  if (above.length > 500) return undefined;
-  for (const [name, item] of Object.entries(value)) {
-    const fault = find(item, name, `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`, [...above, value]);
-    if (fault) return fault;
+// A toJSON of the value's may write another one meanwhile.
+let writing: Writing;
+
+/**
+ * A value as JSON text; `name` is what errors call it. Undefined is left out as a property, and null at the top and in an
+ * array, where env.kv.get() and the like bring it. Every value is looked at once, as JSON.stringify meets it, so that what was checked
+ * is what is written.
+ */
+export function toJson(value: unknown, name: string): string {
+  if (value === undefined) return "null";
+  if (typeof value === "string" || typeof value === "boolean") return stringify(value);
+  const outer = writing;
+  const own = (writing = { name, path: [], keys: [], depth: 0, kinds: undefined });
+  try {
+    return stringify(value, replacer);
+  } catch (error) {
+    // The engine's own word for a circle; the last object is where it closes.
+    const { path, depth } = own;
+    if (depth > 1 && error instanceof TypeError && path.indexOf(path[depth - 1]) < depth - 1)
+      throw new TypeError(`${place(own)} is an object that it is in itself, which JSON cannot carry; write it once`, { cause: error });
+    throw error;
+  } finally {
+    writing = outer;
+  }
+}
+
+function replacer(this: any, key: string, value: any): unknown {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+    case "undefined":
+      return value;
+    case "number":
+      return value - value === 0 ? value : refuse(this, key, `${value}`, "write null, or text");
+    case "object": {
+      if (value === null) {
+        const own = getOwnPropertyDescriptor(this, key)?.value;
+        return own instanceof Date ? refuse(this, key, "an invalid Date", "write null, or text") : null;
+      }
+      const { path } = writing;
+      let { depth } = writing;
+      while (depth > 0 && path[depth - 1] !== this) depth--;
+      path[depth] = value;
+      writing.keys[depth] = key;
+      writing.depth = depth + 1;
+      const proto = getPrototypeOf(value);
+      return proto === record || proto === array || proto === null ? value : instance(this, key, value, proto);
+    }
+    case "bigint":
+      return refuse(this, key, "a BigInt", "write Number(value), or String(value)");
+    case "function":
+      return refuse(this, key, "a function", "write what it returns, or leave it out");
+    default:
+      return refuse(this, key, "a symbol", "write its description");
+  }
+}
+
+/** An object of a class. */
+function instance(holder: object, key: string, value: object, proto: object): unknown {
+  const kinds = (writing.kinds ??= new Map());
+  if (!kinds.has(proto)) kinds.set(proto, kindOf(proto));
+  const kind = kinds.get(proto);
+  if (kind === undefined) return value;
+  if (kind === "Number") {
+    const number = Number(value);
+    return number - number === 0 ? number : refuse(holder, key, `${number}`, "write null, or text");
+  }
+  return refuse(holder, key, `${/^[AEIO]/.test(kind) ? "an" : "a"} ${kind}`, opaque[kind] ?? "write Array.from(bytes), or text");
+}
+
+function refuse(holder: object, key: string, what: string, instead: string): never {
+  const { path } = writing;
+  while (writing.depth > 0 && path[writing.depth - 1] !== holder) writing.depth--;
+  throw new TypeError(`${place(writing, writing.depth > 0 ? key : undefined)} is ${what}, which JSON cannot carry; ${instead}`);
+}
+
+/** Where the last object is, or a property of it, as JavaScript would say it. */
+function place({ name, path, keys, depth }: Writing, key?: string): string {
+  const steps = keys.slice(1, depth);
+  if (key !== undefined) steps.push(key);
+  const text = steps.map((step, i) => (isArray(path[i]) ? `[${step}]` : /^[A-Za-z_$][\w$]*$/.test(step) ? `.${step}` : `[${stringify(step)}]`)).join("");
+  return name + (text.length > 300 ? `${text.slice(0, 200)}...${text.slice(-80)}` : text);
+}
+
+/** The class of a prototype, or of one above it, whose objects JSON would show as something else; undefined for other ones. */
+function kindOf(proto: object): string | undefined {
+  const found = new Map<object, string>([[Number.prototype, "Number"]]);
+  const typed = getPrototypeOf(Uint8Array.prototype);
+  for (const name of Object.keys(opaque)) {
+    const { prototype } = (globalThis as any)[name] ?? {};
+    if (prototype) found.set(prototype, name);
+  }
+  for (let above: object | null = proto, below = proto; above; below = above, above = getPrototypeOf(above)) {
+    if (above === typed) return getOwnPropertyDescriptor(below, "constructor")?.value?.name ?? "Uint8Array";
+    const name = found.get(above);
+    if (name) return name;
   }
   return undefined;
 }

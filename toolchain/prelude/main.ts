@@ -11,9 +11,11 @@ import { CustomEvent, Event, EventTarget } from "./events";
 import { extension } from "./extension";
 import { install } from "./global";
 import { Headers } from "./headers";
+import { installLocale } from "./locale";
 import { installRandom } from "./random";
-import { watchErrors } from "./resources";
+import { installStacks } from "./stack";
 import { clearTimer, setInterval, setTimeout } from "./timers";
+import { installWeakRef } from "./weak";
 
 install({
   AbortController,
@@ -32,11 +34,13 @@ install({
   structuredClone,
 });
 
+installStacks();
+installLocale();
+installWeakRef();
 makeBuiltins();
 installClock();
 installConsole();
 installRandom();
-watchErrors();
 
 // What the module "stile" exports.
 Object.defineProperty(globalThis, Symbol.for("stile.sdk"), {

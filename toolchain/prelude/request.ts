@@ -1,5 +1,6 @@
 // Request.
 import { AbortSignal, follow } from "./abort";
+import { dictionary } from "./dictionary";
 import { Body, type BodyInit, given } from "./body";
 import { Headers, type Init } from "./headers";
 
@@ -22,16 +23,17 @@ export class Request extends Body {
   readonly redirect: Redirect;
   readonly signal: AbortSignal;
 
-  constructor(input: string | URL | Request, init: RequestInit = {}) {
+  constructor(input: string | URL | Request, options?: RequestInit | null) {
+    const init = dictionary(options, "Request");
     const from = input instanceof Request ? input : undefined;
     const content = init.body === undefined && from ? Body.content(from) : given(init.body);
     super(content);
     this.url = from ? from.url : new URL(`${input}`).href;
-    const method = `${init.method ?? from?.method ?? "GET"}`;
+    const method = `${init.method !== undefined ? init.method : (from?.method ?? "GET")}`;
     if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(method)) throw new TypeError(`Request: invalid method ${JSON.stringify(method.slice(0, 50))}`);
     this.method = standard.has(method.toUpperCase()) ? method.toUpperCase() : method;
     if (content && (this.method === "GET" || this.method === "HEAD")) throw new TypeError(`Request: ${this.method} has no body`);
-    this.headers = new Headers(init.headers ?? from?.headers);
+    this.headers = new Headers(init.headers !== undefined ? init.headers : from?.headers);
     if (content?.type && !this.headers.has("content-type")) this.headers.set("content-type", content.type);
     this.redirect = init.redirect ?? from?.redirect ?? "follow";
     if (!["follow", "manual", "error"].includes(this.redirect)) throw new TypeError(`Request: invalid redirect ${this.redirect}`);

@@ -3,7 +3,6 @@
 import { stackWasFull } from "./bindings";
 
 let met: string | undefined;
-let formatter: unknown;
 
 /** Forgets what was met before: at the start of a call. */
 export function forget(): void {
@@ -52,35 +51,10 @@ function limitOf(error: unknown): string | undefined {
 
 declare const InternalError: ErrorConstructor;
 
-interface CallSite {
-  getFunctionName(): string | null;
-  getFileName(): string | null;
-  getLineNumber(): number;
-  getColumnNumber(): number;
-  isNative(): boolean;
-}
-
 /**
- * Sees every error as the engine makes it, through the hook that formats its stack. The engine cannot call the hook when
- * the stack itself is what ran out; that is seen by its traces.
+ * Sees an error as the engine makes it, and remembers the limit that it stands for. The engine cannot call the hook that calls this
+ * when the stack itself is what ran out; that is seen by its traces.
  */
-export function watchErrors(): void {
-  const native = Object.getOwnPropertyDescriptor(Error, "prepareStackTrace")!;
-  native.set!.call(Error, (error: unknown, sites: CallSite[]) => {
-    met ??= limitOf(error);
-    return typeof formatter === "function" ? formatter.call(Error, error, sites) : sites.map(line).join("");
-  });
-  Object.defineProperty(Error, "prepareStackTrace", {
-    get: () => formatter,
-    set: (value) => {
-      formatter = value;
-    },
-    configurable: true,
-  });
-}
-
-function line(site: CallSite): string {
-  const name = site.getFunctionName() || "<anonymous>";
-  if (site.isNative()) return `    at ${name} (native)\n`;
-  return `    at ${name} (${site.getFileName()}:${site.getLineNumber()}:${site.getColumnNumber()})\n`;
+export function limitMet(error: unknown): void {
+  met ??= limitOf(error);
 }

@@ -1,6 +1,7 @@
 // Response.
 import type { AbortSignal } from "./abort";
 import { Body, type BodyInit, type Content, given, received } from "./body";
+import { dictionary } from "./dictionary";
 import { ask } from "./errors";
 import { Headers, type Init } from "./headers";
 import type { Raw } from "./session";
@@ -32,17 +33,19 @@ export class Response extends Body {
   readonly statusText: string;
   readonly headers: Headers;
 
-  constructor(body?: BodyInit | null, init: ResponseInit = {}, content: Content | undefined = given(body)) {
-    const status = Math.trunc(Number(init.status ?? 200));
+  constructor(body?: BodyInit | null, options?: ResponseInit | null, content: Content | undefined = given(body)) {
+    const init = dictionary(options, "Response");
+    const status = Math.trunc(Number(init.status === undefined ? 200 : init.status));
     if (!(status >= 200 && status <= 599)) throw new RangeError(`Response: invalid status ${init.status}`);
     if (content && empty.has(status)) throw new TypeError(`Response: status ${status} has no body`);
     super(content);
     this.#status = status;
-    this.statusText = `${init.statusText ?? ""}`;
+    this.statusText = `${init.statusText === undefined ? "" : init.statusText}`;
     this.headers = new Headers(init.headers);
     if (content?.type && !this.headers.has("content-type")) this.headers.set("content-type", content.type);
   }
-  static json(data: unknown, init: ResponseInit = {}): Response {
+  static json(data: unknown, options?: ResponseInit | null): Response {
+    const init = dictionary(options, "Response.json");
     const text = JSON.stringify(data);
     if (text === undefined) throw new TypeError("Response.json: the value has no JSON");
     const headers = new Headers(init.headers);

@@ -7,6 +7,8 @@ export interface Source {
   cancel(): void;
 }
 
+import { dictionary } from "./dictionary";
+
 // Lets this module make streams, and nobody else.
 const key = Symbol("ReadableStream");
 
@@ -57,8 +59,9 @@ export class ReadableStream {
   get locked(): boolean {
     return this.#reader !== undefined;
   }
-  getReader(options?: { mode?: undefined }): ReadableStreamDefaultReader {
-    if (options?.mode !== undefined) throw new TypeError(`getReader: there is no mode ${options.mode}`);
+  getReader(options?: { mode?: undefined } | null): ReadableStreamDefaultReader {
+    const { mode } = dictionary(options, "getReader");
+    if (mode !== undefined) throw new TypeError(`getReader: there is no mode ${mode}`);
     this.#free();
     return (this.#reader = new ReadableStreamDefaultReader(this, key));
   }

@@ -14,6 +14,8 @@ interface Timer {
 
 // Ordered by due time, then by age.
 let timers: Timer[] = [];
+// The one whose callback runs.
+let running: Timer | undefined;
 let lastId = 0;
 // When the waits under way end. All timers share them: one more begins only for a timer that is due before all of them.
 const waits = new Set<bigint>();
@@ -30,19 +32,22 @@ function watch(): void {
   waits.add(due);
   ask(() => pause(clock, Number(due - clock.monotonic()) / 1e6)).then(() => {
     waits.delete(due);
-    // One timer a turn, so that what its callback settles goes on before the next one.
+    // One timer a turn: all jobs of its callback run before the next one.
     if (timers[0]?.due <= clock.monotonic()) fire(timers.shift()!);
     watch();
   }, report);
 }
 
 function fire(timer: Timer): void {
-  if (timer.every !== undefined) insert({ ...timer, due: timer.due + timer.every });
+  running = timer;
   try {
     timer.run();
   } catch (error) {
     report(error);
   }
+  running = undefined;
+  // From now on and not from when it was due: intervals that were missed are not made up for.
+  if (timer.every !== undefined) insert({ ...timer, due: ambient("clock")!.monotonic() + timer.every });
 }
 
 function add(name: string, callback: unknown, milliseconds: unknown, args: unknown[]): number {
@@ -70,5 +75,6 @@ export function setInterval(callback: unknown, milliseconds?: unknown, ...args: 
 }
 
 export function clearTimer(id: unknown): void {
+  if (running && running.id === id) running.every = undefined;
   timers = timers.filter((timer) => timer.id !== id);
 }

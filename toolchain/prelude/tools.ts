@@ -2,6 +2,7 @@
 import { wait } from "./bindings";
 import { passed } from "./env";
 import { ask } from "./errors";
+import { toJson } from "./json";
 import type { Raw } from "./session";
 
 interface CallOptions {
@@ -11,7 +12,7 @@ interface CallOptions {
 export function tools(raw: Raw): object {
   const own: Record<string, unknown> = {
     call: async (name: string, input: unknown = {}, { env = {} }: CallOptions = {}) => {
-      const pending: Raw = ask(() => raw.start(name, JSON.stringify(input), passed(env)));
+      const pending: Raw = ask(() => raw.start(name, toJson(input, "input"), passed(env)));
       await wait(pending.subscribe());
       try {
         return JSON.parse(ask(() => pending.take()));

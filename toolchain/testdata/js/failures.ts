@@ -33,13 +33,13 @@ const failing: [string, string, (env: any) => unknown][] = [
     error.cause = { get cause() { return { cause: error }; } };
     throw error;
   }],
-  ["big", '{"failed":{"name":"TypeError","message":"the result has no JSON: a BigInt at /a/1"}}', () => ({ a: [1, 2n] })],
-  ["circle", '{"failed":{"name":"TypeError","message":"the result has no JSON: a circle at /x/back~1"}}', () => {
+  ["big", '{"failed":{"name":"TypeError","message":"result.a[1] is a BigInt, which JSON cannot carry; write Number(value), or String(value)"}}', () => ({ a: [1, 2n] })],
+  ["circle", '{"failed":{"name":"TypeError","message":"result.x[\\"back/\\"] is an object that it is in itself, which JSON cannot carry; write it once"}}', () => {
     const result: any = { x: {} };
     result.x["back/"] = result;
     return result;
   }],
-  ["returned_function", '{"failed":{"name":"TypeError","message":"the result has no JSON: it is a function"}}', () => () => 1],
+  ["returned_function", '{"failed":{"name":"TypeError","message":"result is a function, which JSON cannot carry; write what it returns, or leave it out"}}', () => () => 1],
   ["bad_to_json", '{"failed":{"name":"Error","message":"toJSON"}}', () => ({ toJSON() { throw new Error("toJSON"); } })],
   ["denied", JSON.stringify({ denied: denial }), () => { throw new DeniedError(denial); }],
   ["denied_cause", JSON.stringify({ denied: denial }), () => { throw new Error("outer", { cause: { cause: new DeniedError(denial) } }); }],

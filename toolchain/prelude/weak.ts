@@ -1,0 +1,27 @@
+// WeakRef, whose target lives at least until the jobs that are pending have run. The engine counts references, and frees an
+// object with the last of them.
+import { keep } from "./bindings";
+import { install } from "./global";
+
+export function installWeakRef(): void {
+  const Native = WeakRef;
+  const { prototype } = Native;
+  const { deref } = prototype;
+  function Kept(target: WeakKey): WeakRef<WeakKey> {
+    if (!new.target) throw new TypeError("WeakRef: it is made with new");
+    const made = Reflect.construct(Native, [target], new.target);
+    keep(target);
+    return made;
+  }
+  Object.defineProperty(Kept, "prototype", { value: prototype, writable: false });
+  const methods = {
+    deref(this: WeakRef<WeakKey>): WeakKey | undefined {
+      const target = deref.call(this);
+      if (target !== undefined) keep(target);
+      return target;
+    },
+  };
+  Object.defineProperty(prototype, "deref", { value: methods.deref, writable: true, configurable: true });
+  Object.defineProperty(prototype, "constructor", { value: Kept, writable: true, configurable: true });
+  install({ WeakRef: Kept });
+}

@@ -1,0 +1,89 @@
+package toolchain_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// A result is JSON as JSON.stringify makes it, or an error that names the place of what JSON would lose.
+func TestResults(t *testing.T) {
+	_, e := newEvaluator(t, host.Limits{})
+	for _, c := range []struct{ code, want, lost string }{
+		// What JSON carries.
+		{code: `return`, want: `null`},
+		{code: `return { a: undefined, b: 1, [Symbol("s")]: 2 }`, want: `{"b":1}`},
+		{code: `return [-0, 1e21, 5e-324, true, "\u2028\ud800", null]`, want: `[0,1e+21,5e-324,true,"` + "\u2028" + `\ud800",null]`},
+		{code: `return [1, undefined, , 3]`, want: `[1,null,null,3]`},
+		{code: `return { at: new Date(0), list: [new Date(0)] }`, want: `{"at":"1970-01-01T00:00:00.000Z","list":["1970-01-01T00:00:00.000Z"]}`},
+		{code: `return new URL("https://a.example/b")`, want: `"https://a.example/b"`},
+		{code: `return [new Number(1), new String("a"), new Boolean(false), Object(3)]`, want: `[1,"a",false,3]`},
+		{code: `return Object.assign(Object.create(null), { a: 1 })`, want: `{"a":1}`},
+		{code: `class P { x = 1; #y = 2; get z() { return 3 } } return [new P()]`, want: `[{"x":1}]`},
+		{code: `class L extends Array {} return L.from([1, 2])`, want: `[1,2]`},
+		{code: `class M extends Map { toJSON() { return [...this] } } return new M([[1, NaN && 2]].slice(1))`, want: `[]`},
+		{code: `BigInt.prototype.toJSON = function () { return String(this) }; return [1n]`, want: `["1"]`},
+		{code: `const o = { a: 1 }; return { x: o, y: [o, o] }`, want: `{"x":{"a":1},"y":[{"a":1},{"a":1}]}`},
+		{code: `return { toJSON: (key) => ({ key, n: 1 }) }`, want: `{"key":"","n":1}`},
+		{code: `return { error: { name: "E", message: "m" } }`, want: `{"error":{"name":"E","message":"m"}}`},
+		// What it would lose.
+		{code: `return { rows: [1, 2, 3, { total: 0 / 0 }] }`, lost: `result.rows[3].total is NaN, which JSON cannot carry; write null`},
+		{code: `return NaN`, lost: `result is NaN`},
+		{code: `return [[-Infinity]]`, lost: `result[0][0] is -Infinity`},
+		{code: `return new Number(NaN)`, lost: `result is NaN`},
+		{code: `return { "a b": { 'c"': Infinity } }`, lost: `result["a b"]["c\""] is Infinity`},
+		{code: `return { 0: { length: 1, 0: NaN } }`, lost: `result["0"]["0"] is NaN`},
+		{code: `return { m: new Map([[1, 2]]) }`, lost: `result.m is a Map, which JSON cannot carry; write Object.fromEntries(map), or [...map]`},
+		{code: `return Object.assign(new Map(), { size2: 1 })`, lost: `result is a Map`},
+		{code: `class M extends Map {} return [new M()]`, lost: `result[0] is a Map`},
+		{code: `return new Set([1])`, lost: `result is a Set`},
+		{code: `return new Map([[1, 2]]).keys()`, lost: `result is an Iterator, which JSON cannot carry; write [...iterator]`},
+		{code: `return { g: (function* () { yield 1 })() }`, lost: `result.g is an Iterator`},
+		{code: `return { bytes: new Uint8Array(3) }`, lost: `result.bytes is a Uint8Array, which JSON cannot carry; write Array.from(bytes), or text`},
+		{code: `return [new BigInt64Array(1)]`, lost: `result[0] is a BigInt64Array`},
+		{code: `return new ArrayBuffer(1)`, lost: `result is an ArrayBuffer`},
+		{code: `return new DataView(new ArrayBuffer(1))`, lost: `result is a DataView`},
+		{code: `return { e: new TypeError("no") }`, lost: `result.e is an Error, which JSON cannot carry; throw it`},
+		{code: `return await Promise.allSettled([Promise.reject(new Error("no"))])`, lost: `result[0].reason is an Error`},
+		{code: `return [new DOMException("a")]`, lost: `which JSON cannot carry; throw it`},
+		{code: `return /a/g`, lost: `result is a RegExp`},
+		{code: `return { later: Promise.resolve(1) }`, lost: `result.later is a Promise, which JSON cannot carry; await it`},
+		{code: `return new WeakMap()`, lost: `result is a WeakMap`},
+		{code: `return new Blob(["a"])`, lost: `result is a Blob`},
+		{code: `return new Headers({ a: "b" })`, lost: `result is a Headers`},
+		{code: `return new URLSearchParams("a=b")`, lost: `result is a URLSearchParams`},
+		{code: `return new Response("a")`, lost: `result is a Response`},
+		{code: `return { n: 1n }`, lost: `result.n is a BigInt`},
+		{code: `return { f() {} }`, lost: `result.f is a function`},
+		{code: `return [Symbol("a")]`, lost: `result[0] is a symbol`},
+		{code: `return { at: [new Date(NaN)] }`, lost: `result.at[0] is an invalid Date`},
+		{code: `const o = { a: { b: [] } }; o.a.b.push(o.a); return o`, lost: `result.a.b[0] is an object that it is in itself`},
+		{code: `return { toJSON: () => NaN }`, lost: `result is NaN`},
+		{code: `let o = NaN; for (let i = 0; i < 200; i++) o = { deeper: o }; return o`, lost: `result.deeper.deeper.deeper`},
+		{code: `return { a: { toJSON: () => { try { tools.call("x", [1n]) } catch {} return 1 } }, b: [NaN] }`, lost: `result.b[0] is NaN`},
+		// Hostile objects: what was looked at is what is written.
+		{code: `let n = 0; return { get a() { return n++ ? NaN : 1 }, b: 2 }`, want: `{"a":1,"b":2}`},
+		{code: `let n = 0; return new Proxy({ a: 1 }, { get: (o, k) => k === "a" ? (n++ ? NaN : 1) : o[k] })`, want: `{"a":1}`},
+		{code: `return new Proxy(new Map(), {})`, lost: `result is a Map`},
+		{code: `return new Proxy([NaN], {})`, lost: `result[0] is NaN`},
+		{code: `return new Proxy({}, { getPrototypeOf: () => { throw new Error("trap") } })`, lost: `trap`},
+		{code: `return { get a() { throw new Error("getter") } }`, lost: `getter`},
+		{code: `JSON.stringify = () => "1"; Array.isArray = () => false; return { a: [NaN] }`, lost: `result.a[0] is NaN`},
+		{code: `Object.prototype.toJSON = function () { return 1 }; return {}`, want: `1`},
+		{code: `Map = class {}; return { a: {} }`, want: `{"a":{}}`},
+	} {
+		r, err := e.Do(t.Context(), toolchain.Body(toolchain.Program{Name: "code.ts", Text: c.code}), host.Request{Tool: toolchain.BodyTool})
+		failed, isFailure := errors.AsType[*host.GuestError](err)
+		switch {
+		case c.lost != "":
+			if !isFailure || !strings.Contains(failed.Failure.Message, c.lost) {
+				t.Errorf("%s: got %s, %v, want an error with %q", c.code, r.Output, err, c.lost)
+			}
+		case err != nil || string(r.Output) != c.want:
+			t.Errorf("%s: got %s, %v, want %s", c.code, r.Output, err, c.want)
+		}
+	}
+}
