@@ -57,6 +57,22 @@ type Field struct {
 	Doc  string
 }
 
+// Payload is the type that a case of a variant, enum, option or result carries; nil when it carries nothing.
+func (t *Type) Payload(at uint32) *Type {
+	switch {
+	case t.Kind == KindVariant, t.Kind == KindEnum:
+		return t.Cases[at].Type
+	case t.Kind == KindResult && at == 0:
+		return t.Ok
+	case t.Kind == KindResult:
+		return t.Err
+	case at == 1:
+		return t.Elem
+	default:
+		return nil
+	}
+}
+
 // Case is one case of a variant or an enum. A case without payload has a nil Type.
 type Case struct {
 	Name string

@@ -34,6 +34,43 @@ func (*box) Never(context.Context) abi.Pollable { return make(chan struct{}) }
 func (*box) Panic(context.Context)              { panic("the embedder's bug") }
 func (*box) Split(context.Context) *box         { return &box{} }
 
+// thing and either are types with lists and strings in many places.
+type (
+	either struct {
+		Case   uint8
+		Number *uint64
+		Text   *string
+		Lists  *struct {
+			Words   []string
+			Numbers []uint16
+		}
+	}
+	thing struct {
+		Scheme string
+		Port   *uint16
+		Maybe  **string
+		Words  []string
+		Either either
+		Pair   struct {
+			A uint8
+			B float64
+		}
+		Path string
+	}
+	number struct {
+		A uint64
+		B float32
+		C bool
+	}
+)
+
+func (b *box) Things(_ context.Context, list []thing)    { b.puts += len(list) }
+func (b *box) Texts(_ context.Context, list []string)    { b.puts += len(list) }
+func (b *box) Text(_ context.Context, text string)       { b.puts += len(text) }
+func (b *box) Numbers(_ context.Context, list []number)  { b.puts += len(list) }
+func (b *box) Nested(_ context.Context, list [][][]byte) { b.puts += len(list) }
+func (b *box) Either(context.Context, either)            { b.puts++ }
+
 // Nest returns more bytes than it may, for none.
 func (*box) Nest(_ context.Context, p *[]byte) *[]byte {
 	if p == nil {
@@ -185,9 +222,9 @@ func TestClaimedLimits(t *testing.T) {
 // TestErrorsAreBounded has guests put as much as they can into their errors.
 func TestErrorsAreBounded(t *testing.T) {
 	h := newHost(t, host.Options{Limits: host.Limits{Output: 64 << 20}})
-	long := `(drop (memory.grow (i32.const 600))) (memory.fill (i32.const 131072) (i32.const 97) (i32.const 30000000)) `
+	long := `(drop (memory.grow (i32.const 600))) (memory.fill (i32.const 131072) (i32.const 97) (i32.const 4000000)) `
 	text := func(slot int) string {
-		return fmt.Sprintf(`(call $string (i32.const %d) (i32.const 131072) (i32.const 30000000)) `, slot)
+		return fmt.Sprintf(`(call $string (i32.const %d) (i32.const 131072) (i32.const 4000000)) `, slot)
 	}
 	for _, c := range []struct {
 		name string
@@ -195,7 +232,7 @@ func TestErrorsAreBounded(t *testing.T) {
 		like any
 	}{
 		{"a tool", long + `(drop (call $error (i32.const 0))) ` + text(0) + `(i32.const 128)`, new(*host.UnknownToolError)},
-		{"200,000 problems", `(drop (memory.grow (i32.const 60))) (drop (call $error (i32.const 1))) (i32.store (i32.const 136) (i32.const 131072)) (i32.store (i32.const 140) (i32.const 200000)) (i32.const 128)`, new(*host.InputError)},
+		{"20,000 problems", `(drop (memory.grow (i32.const 60))) (drop (call $error (i32.const 1))) (i32.store (i32.const 136) (i32.const 131072)) (i32.store (i32.const 140) (i32.const 20000)) (i32.const 128)`, new(*host.InputError)},
 		{"a denial", long + `(drop (call $error (i32.const 2))) ` + text(1) + text(2) + `(i32.const 128)`, new(*host.GuestError)},
 		{"a limit", long + `(drop (call $error (i32.const 3))) ` + text(0) + `(i32.const 128)`, new(*host.GuestError)},
 		{"a failure", long + `(drop (call $error (i32.const 4))) ` + text(0) + text(1) + text(2) + `(i32.const 128)`, new(*host.GuestError)},

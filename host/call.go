@@ -200,7 +200,7 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
 		spent:   func() { over(wasmtime.ErrCPU) },
 	}
-	in.store = h.engine.NewStore(wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Outer: outer.processor(), Done: ctx.Done()}, in)
+	in.store = h.engine.NewStore(wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Outer: outer.processor(), Context: ctx}, in)
 	f.budget = in.store.Budget()
 	defer context.AfterFunc(ctx, in.store.Cancel)()
 	defer func() {
@@ -295,6 +295,8 @@ func (c *call) explain(err error) error {
 		return exceeded("engine", strconv.Itoa(c.host.options.Instances)+" instances")
 	case errors.As(err, &trap):
 		return c.explainTrap(trap)
+	case errors.Is(err, wasmtime.ErrConversion):
+		return &LimitError{Limit: "bytes", Value: size(wasmtime.MaxConversion), Detail: "of the host's memory for what one operation passes or returns; pass less at a time"}
 	case errors.As(err, &large):
 		return &LimitError{Limit: "bytes", Value: size(int64(large.Max)), Detail: fmt.Sprintf("a %s of %d bytes; use a blob", large.Type, large.Size)}
 	case errors.As(err, &start):

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/guard"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
@@ -121,6 +122,13 @@ func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.
 	ready := make(chan outcome)
 	h.calls.Go(func() { // Load is counted too, so the host is open
 		component, err := compiled(ctx, h, "component", key, h.engine.Map, func() (*wasmtime.Component, error) {
+			if _, err := checkCode(wasm); err != nil {
+				return nil, err
+			}
+			wasm, err := guard.Component(wasm)
+			if err != nil {
+				return nil, err
+			}
 			takes, err := checkCode(wasm)
 			if err != nil {
 				return nil, err

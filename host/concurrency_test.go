@@ -209,8 +209,8 @@ func TestSecondCloseWaits(t *testing.T) {
 	ended.Wait()
 }
 
-// TestTurns has one guest at a time run. One that waits for a capability lets others run, unless it passed so much that the
-// host holds megabytes for it; one that is cancelled while another has the turn ends.
+// TestTurns has one guest at a time run. One that waits for a capability lets others run, also when it passed much; one that is
+// cancelled while another has the turn ends.
 func TestTurns(t *testing.T) {
 	h := newHost(t, host.Options{Running: 1, Limits: host.Limits{CPU: time.Minute}})
 	waits, large, neighbour := getter.load(t, h), putter.load(t, h), guest{}.load(t, h)
@@ -237,8 +237,7 @@ func TestTurns(t *testing.T) {
 		}
 	})
 	<-second.inside
-	_, err := neighbour.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{Wall: 20 * time.Millisecond}})
-	if limit, ok := errors.AsType[*host.LimitError](err); !ok || limit.Limit != "wall" {
+	if _, err := neighbour.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{Wall: 10 * time.Second}}); err != nil {
 		t.Errorf("beside a guest that passed much: %v", err)
 	}
 	cancel()

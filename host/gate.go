@@ -269,28 +269,12 @@ func eachHandle(t *abi.Type, v abi.Value, visit func(*abi.Type, abi.Rep) error) 
 		}
 	case abi.KindVariant, abi.KindOption, abi.KindResult:
 		variant := v.(abi.Variant)
-		if carried := payload(t, variant.Case); carried != nil {
+		if carried := t.Payload(variant.Case); carried != nil {
 			return eachHandle(carried, variant.Value, visit)
 		}
 	default:
 	}
 	return nil
-}
-
-// payload is the type that a case carries; nil when it carries nothing.
-func payload(t *abi.Type, at uint32) *abi.Type {
-	switch {
-	case t.Kind == abi.KindVariant:
-		return t.Cases[at].Type
-	case t.Kind == abi.KindResult && at == 0:
-		return t.Ok
-	case t.Kind == abi.KindResult:
-		return t.Err
-	case at == 1:
-		return t.Elem
-	default:
-		return nil
-	}
 }
 
 // holdsHandles reports whether a value of type t can have handles in it.

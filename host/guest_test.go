@@ -15,6 +15,8 @@ import (
 // testWIT is an embedder's capability that the hostile guests of these tests are given.
 const testWIT = `package test:cap@1.0.0;
 interface box {
+  variant either { nothing, number(u64), text(string), lists(tuple<list<string>, list<u16>>) }
+  record thing { scheme: string, port: option<u16>, maybe: option<option<string>>, words: list<string>, either: either, pair: tuple<u8, f64>, path: string }
   use stile:capability/types@0.1.0.{error};
   use stile:capability/poll@0.1.0.{pollable};
   resource box {
@@ -25,6 +27,12 @@ interface box {
     never: func() -> pollable;
     panic: func();
     split: func() -> box;
+    things: func(many: list<thing>);
+    texts: func(many: list<string>);
+    text: func(text: string);
+    numbers: func(many: list<tuple<u64, f32, bool>>);
+    nested: func(many: list<list<list<u8>>>);
+    either: func(either: either);
     nest: func(bytes: option<list<u8>>) -> option<list<u8>>;
   }
 }
@@ -46,6 +54,12 @@ var imports = map[string]string{
 	"never":    `"test:cap/box@1.0.0" "[method]box.never" (func $never (param i32) (result i32))`,
 	"panic":    `"test:cap/box@1.0.0" "[method]box.panic" (func $panic (param i32))`,
 	"nest":     `"test:cap/box@1.0.0" "[method]box.nest" (func $nest (param i32 i32 i32 i32 i32))`,
+	"things":   `"test:cap/box@1.0.0" "[method]box.things" (func $things (param i32 i32 i32))`,
+	"texts":    `"test:cap/box@1.0.0" "[method]box.texts" (func $texts (param i32 i32 i32))`,
+	"text":     `"test:cap/box@1.0.0" "[method]box.text" (func $text (param i32 i32 i32))`,
+	"numbers":  `"test:cap/box@1.0.0" "[method]box.numbers" (func $numbers (param i32 i32 i32))`,
+	"nested":   `"test:cap/box@1.0.0" "[method]box.nested" (func $nested (param i32 i32 i32))`,
+	"either":   `"test:cap/box@1.0.0" "[method]box.either" (func $either (param i32 i32 i64 i32 i32 i32))`,
 	"split":    `"test:cap/box@1.0.0" "[method]box.split" (func $split (param i32) (result i32))`,
 	"drop":     `"test:cap/box@1.0.0" "[resource-drop]box" (func $drop (param i32))`,
 }

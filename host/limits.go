@@ -17,7 +17,8 @@ type Limits struct {
 	// Wall is the whole duration of the call, waiting for its turn and for other calls to end included. What a component
 	// says of its tools, if it was not asked before, is a part of its first call. Default 60 s.
 	Wall time.Duration
-	// Input and Output are bytes of JSON. Default 1 MiB each.
+	// Input and Output are bytes of JSON. Default 1 MiB each. What a guest returns takes three times its bytes while it is converted,
+	// and at most 52 MiB: no Output above 17 MiB is reached.
 	Input, Output int
 	// Handles is how many handles may be open at once. Default 1,000.
 	Handles int

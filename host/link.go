@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/guard"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
@@ -52,6 +53,8 @@ func (l *linking) item(item wasmtime.Item) error {
 		return l.capability(iface, item)
 	}
 	switch {
+	case item.Name == guard.Import && item.Kind == wasmtime.ItemFunc:
+		return l.reserve()
 	case strings.HasPrefix(item.Name, "wasi:") && item.Kind == wasmtime.ItemInstance:
 		return l.emptyWorld(item)
 	case item.Kind == wasmtime.ItemFunc:
@@ -59,6 +62,16 @@ func (l *linking) item(item wasmtime.Item) error {
 	default:
 		return &LoadError{Name: item.Name, Reason: "this host has no such import"}
 	}
+}
+
+// reserve defines what guarded components ask before a large value is converted. It is no import of the component's own.
+func (l *linking) reserve() error {
+	return l.linker.Instance("", []wasmtime.Definition{{
+		Name: guard.Import, Params: []*abi.Type{{Kind: abi.KindU32}},
+		Call: func(s *wasmtime.Store, args []abi.Value) (abi.Value, error) {
+			return nil, s.Ask(int64(args[0].(uint32)))
+		},
+	}})
 }
 
 func (l *linking) module(name string) error {

@@ -16,6 +16,8 @@ import (
 	"time"
 	"unsafe"
 
+	"golang.org/x/sync/semaphore"
+
 	_ "github.com/bytecodealliance/wasmtime-go/v44" // brings the library and the flags to link it
 )
 
@@ -41,7 +43,7 @@ type Pool struct {
 // Compile refuses a component that needs more, and Instantiate one that gets more from the modules it imports. Toolchains
 // make components with one memory, up to three tables and, for languages that link dynamically, up to 20 core instances.
 const (
-	maxCoreInstances = 24
+	maxCoreInstances = 32 // the checks of package guard are at most eight of them
 	maxMemories      = 1
 	maxTables        = 4
 	maxTableElements = 100_000
@@ -49,6 +51,16 @@ const (
 
 // MaxStack is the native stack of a guest, in bytes. QuickJS reports its own stack overflow well before this.
 const MaxStack = C.STILE_STACK
+
+const (
+	// MaxConversion is the most bytes that the host may hold for values that cross at one time, in one direction, for one guest. What
+	// is passed is converted at up to 110 times its size before the host sees it.
+	MaxConversion = 52 << 20
+	// FreeConversion is what needs no reservation.
+	FreeConversion = 64 << 10
+	// maxConverting is what all guests may have the host hold; those beyond wait.
+	maxConverting = 6 * MaxConversion
+)
 
 // Maps is how many memory maps the kernel lets this process have; 0 where that is not known.
 func Maps() int { return int(C.stile_max_maps()) }
@@ -63,7 +75,9 @@ type Engine struct {
 	wake    chan struct{}
 	stop    chan struct{}
 	done    sync.WaitGroup
-	closed  atomic.Bool
+	// converting has the bytes of all conversions that are large.
+	converting *semaphore.Weighted
+	closed     atomic.Bool
 }
 
 // NewEngine reserves the address space of the pool, 4 GiB for each instance, and starts the epoch ticker.
@@ -82,6 +96,8 @@ func NewEngine(p Pool) *Engine {
 		waiting: (*int32)(C.calloc(1, C.sizeof_int32_t)),
 		wake:    make(chan struct{}, 1),
 		stop:    make(chan struct{}),
+
+		converting: semaphore.NewWeighted(maxConverting),
 	}
 	e.done.Go(e.tick)
 	return e
@@ -116,8 +132,7 @@ func (e *Engine) tick() {
 	}
 }
 
-// enter takes a turn and starts the clock. What a guest passes to the host is converted, at up to 70 times its size, before
-// the host sees it, so the number of turns bounds the memory of the host. It reports false when done is closed first.
+// enter takes a turn and starts the clock. It reports false when done is closed first.
 func (e *Engine) enter(done <-chan struct{}) bool {
 	select {
 	case e.turns <- struct{}{}:

@@ -21,6 +21,8 @@ import (
 var (
 	ErrCancelled = errors.New("call cancelled")
 	ErrCPU       = errors.New("CPU time used up")
+	// ErrConversion is a value, passed or returned, that would take more than MaxConversion.
+	ErrConversion = errors.New("a value is too large to convert")
 )
 
 // TrapError is a guest that did something WebAssembly forbids.

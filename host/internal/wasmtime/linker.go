@@ -115,20 +115,31 @@ func goCall(handle, store C.uintptr_t, context *C.wasmtime_context_t, args *C.wa
 	if int(nargs) != len(f.params) || (nresults != 0) != (f.result != nil) {
 		return s.fail(errors.New("the guest's type of a host function is not the host's"))
 	}
+	s.converted()
 	x := crossing{store: s, linker: f.linker, context: context, hosted: true}
 	values := make([]abi.Value, nargs)
-	for i, v := range unsafe.Slice(args, nargs) {
+	given := unsafe.Slice(args, nargs)
+	for i := range given {
 		var err error
-		if values[i], err = x.lift(f.params[i], &v); err != nil {
+		if values[i], err = x.lift(f.params[i], &given[i]); err != nil {
 			return s.fail(err)
 		}
 	}
-	s.held = x.held
+	for i := range given { // the function may take long
+		C.wasmtime_component_val_delete(&given[i])
+		given[i] = cval{kind: C.WASMTIME_COMPONENT_BOOL}
+	}
 	result, err := f.call(s, values)
 	if err != nil {
 		return s.fail(err)
 	}
 	if f.result != nil {
+		s.Release()
+		if weight := weigh(f.result, result); weight > FreeConversion {
+			if err := s.Reserve(weight); err != nil {
+				return s.fail(err)
+			}
+		}
 		if err := x.lower(f.result, result, results); err != nil {
 			return s.fail(err)
 		}

@@ -138,7 +138,7 @@ static wasmtime_error_t *on_epoch(wasmtime_context_t *context, void *data, uint6
   stile_state *s = data;
   // Thread time is a system call, so a call that ends before its first tick is not charged for it.
   if (!s->cpu_start) s->cpu_start = thread_time(s->thread) - elapsed(s);
-  if (__atomic_load_n(s->waiting, __ATOMIC_RELAXED) > 0) goYield(s->handle);
+  if (s->converting || __atomic_load_n(s->waiting, __ATOMIC_RELAXED) > 0) goYield(s->handle);
   if (atomic_load_explicit(&s->cancelled, memory_order_relaxed))
     s->ended = STILE_CANCELLED;
   else if (charge(s, s->cpu_used + (thread_time(s->thread) - s->cpu_start)))

@@ -38,6 +38,7 @@ typedef struct {
   int ended;                 // one of the reasons above
   stile_budget *budget;      // of thread time for the call
   uint64_t cpu_used;         // nanoseconds used by earlier calls on this store
+  int converting;            // whether the engine's bytes are held for a conversion
   uint64_t cpu_charged;      // nanoseconds that the budgets were charged
   uint64_t wall_start;       // CLOCK_MONOTONIC when the running call began
   uint64_t cpu_start;        // thread time when the running call began; 0 until its first tick

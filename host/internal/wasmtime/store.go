@@ -7,6 +7,7 @@ package wasmtime
 import "C"
 
 import (
+	"context"
 	"errors"
 	"runtime/cgo"
 	"strings"
@@ -29,8 +30,8 @@ type Limits struct {
 	CPU time.Duration
 	// Outer is the budget of the store whose guest has this one run; its thread time counts there too. It may be nil.
 	Outer *Budget
-	// Done ends the wait for a turn when it is closed; Cancel is still needed to end a running guest. It may be nil.
-	Done <-chan struct{}
+	// Context ends the wait for a turn and for bytes; Cancel is still needed to end a running guest. Default: nothing does.
+	Context context.Context
 }
 
 // Store holds one instance and everything that belongs to it. One goroutine at a time may use it, except that Cancel may
@@ -45,9 +46,10 @@ type Store struct {
 	context *C.wasmtime_context_t
 	handle  cgo.Handle
 	failure error
-	done    <-chan struct{}
-	turn    bool // whether this store has a turn to run
-	held    int  // bytes held for the arguments of the host function that runs
+	ctx     context.Context
+	turn    bool  // whether this store has a turn to run
+	held    int64 // bytes of the engine's that are held for what is converted
+	asked   bool  // whether they are for what the guest passes next
 
 	mu    sync.Mutex // guards state against Cancel during Close, and what is below
 	state *C.stile_state
@@ -57,7 +59,10 @@ type Store struct {
 
 // NewStore makes an empty store.
 func (e *Engine) NewStore(limits Limits, data any) *Store {
-	s := &Store{Data: data, engine: e, done: limits.Done, state: (*C.stile_state)(C.calloc(1, C.sizeof_stile_state))}
+	if limits.Context == nil {
+		limits.Context = context.Background()
+	}
+	s := &Store{Data: data, engine: e, ctx: limits.Context, state: (*C.stile_state)(C.calloc(1, C.sizeof_stile_state))}
 	s.handle = cgo.NewHandle(s)
 	s.state.handle = C.uintptr_t(s.handle)
 	s.budget = newBudget(limits.CPU, limits.Outer)
@@ -70,10 +75,11 @@ func (e *Engine) NewStore(limits Limits, data any) *Store {
 
 // run calls f, which enters the guest, in a turn of this store.
 func (s *Store) run(f func() *C.wasmtime_error_t) error {
-	if s.turn = s.engine.enter(s.done); !s.turn {
+	if s.turn = s.engine.enter(s.ctx.Done()); !s.turn {
 		return ErrCancelled
 	}
 	defer s.pause()
+	defer s.Release()
 	return s.explain(f())
 }
 
@@ -87,22 +93,15 @@ func (s *Store) pause() {
 // resume takes the turn again. It reports false when the store is cancelled instead: the guest must not run on, for
 // without a turn nothing advances the epoch that would end it.
 func (s *Store) resume() bool {
-	if s.turn = s.engine.enter(s.done); !s.turn {
+	if s.turn = s.engine.enter(s.ctx.Done()); !s.turn {
 		C.stile_cancel(s.state)
 	}
 	return s.turn
 }
 
-// maxHeld is how much a guest that has no turn may have the host hold. Turns bound the rest.
-const maxHeld = 1 << 20
-
-// Blocking runs f, which may wait long, outside the turn of the guest that called it; a guest that passed large arguments
-// keeps its turn, as long as they are held. Only host functions may call it. They must return its error, ErrCancelled.
+// Blocking runs f, which may wait long, outside the turn of the guest that called it. Only host functions may call it. They must
+// return its error, ErrCancelled.
 func (s *Store) Blocking(f func()) (err error) {
-	if s.held > maxHeld {
-		f()
-		return nil
-	}
 	s.pause()
 	defer func() {
 		if !s.resume() {
@@ -158,11 +157,53 @@ func (s *Store) look() {
 	s.over = nil
 }
 
-// goYield lets others run: some wait, and this guest has had a whole tick.
+// Reserve takes bytes of the engine's for what is converted next, in place of what the store has, and waits for them outside the
+// turn. They are given back when the guest calls the host again, runs for a tick, or ends.
+func (s *Store) Reserve(bytes int64) error {
+	if bytes > MaxConversion {
+		return ErrConversion
+	}
+	s.Release() // a store that waited for more while it holds some could wait for another that does
+	if !s.engine.converting.TryAcquire(bytes) {
+		var failed error
+		if err := s.Blocking(func() { failed = s.engine.converting.Acquire(s.ctx, bytes) }); failed != nil {
+			return ErrCancelled
+		} else if err != nil {
+			s.engine.converting.Release(bytes)
+			return err
+		}
+	}
+	s.held, s.state.converting = bytes, 1
+	return nil
+}
+
+// Ask is Reserve for what the guest passes or returns next.
+func (s *Store) Ask(bytes int64) error {
+	err := s.Reserve(bytes)
+	s.asked = err == nil
+	return err
+}
+
+// converted gives back what was held for the last value that crossed, unless it is for the one that crosses now.
+func (s *Store) converted() {
+	if !s.asked {
+		s.Release()
+	}
+	s.asked = false
+}
+
+// Release gives back what Reserve took.
+func (s *Store) Release() {
+	s.engine.converting.Release(s.held)
+	s.held, s.state.converting = 0, 0
+}
+
+// goYield gives back what was held for a conversion, which is over, since the guest runs; and lets others run.
 //
 //export goYield
 func goYield(store C.uintptr_t) {
 	s := cgo.Handle(store).Value().(*Store)
+	s.Release()
 	s.pause()
 	s.resume()
 }

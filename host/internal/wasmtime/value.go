@@ -26,12 +26,33 @@ type crossing struct {
 	context *C.wasmtime_context_t
 	// hosted is set for the values of host functions, which have limits; those of exports do not.
 	hosted bool
-	// held is about how many bytes the engine and this package hold for what was lifted.
-	held int
 }
 
-// heldElement is what one element of a list takes while it is converted.
-const heldElement = 70
+// weigh is about how many bytes the host holds for a value of its own while it is converted; package guard weighs those of guests.
+func weigh(t *abi.Type, v abi.Value) int64 {
+	const value, entry, char, element = 170, 240, 3, 100
+	sum := int64(value)
+	switch v := v.(type) {
+	case string:
+		sum += char * int64(len(v))
+	case []byte:
+		sum += element * int64(len(v))
+	case []abi.Value:
+		for i, part := range v {
+			switch {
+			case t.Kind == abi.KindList:
+				sum += weigh(t.Elem, part)
+			case i < len(t.Fields):
+				sum += entry + weigh(t.Fields[i].Type, part)
+			}
+		}
+	case abi.Variant:
+		if p := t.Payload(v.Case); p != nil {
+			sum += weigh(p, v.Value)
+		}
+	}
+	return sum
+}
 
 type cval = C.wasmtime_component_val_t
 
@@ -85,7 +106,6 @@ func (x *crossing) lift(t *abi.Type, v *cval) (abi.Value, error) {
 		if x.hosted && n.size > MaxText {
 			return nil, &SizeError{"string", int(n.size), MaxText}
 		}
-		x.held += int(n.size)
 		return text(n), nil
 	case abi.KindList:
 		l := of[C.wasmtime_component_vallist_t](v)
@@ -146,7 +166,6 @@ func (x *crossing) lift(t *abi.Type, v *cval) (abi.Value, error) {
 }
 
 func (x *crossing) liftAll(values []cval, at func(int) *abi.Type) (abi.Value, error) {
-	x.held += heldElement * len(values)
 	out := make([]abi.Value, len(values))
 	for i := range values {
 		var err error
@@ -161,7 +180,6 @@ func (x *crossing) liftBytes(values []cval) (abi.Value, error) {
 	if x.hosted && len(values) > MaxBytes {
 		return nil, &SizeError{"list<u8>", len(values), MaxBytes}
 	}
-	x.held += heldElement * len(values)
 	out := make([]byte, len(values))
 	for i := range values {
 		if values[i].kind != C.WASMTIME_COMPONENT_U8 {

@@ -244,7 +244,7 @@ func TestTurns(t *testing.T) {
 	ended := make(chan error)
 	const spinners = 5
 	for range spinners {
-		i := start(t, e, l, c, Limits{Done: ctx.Done(), Memory: 1 << 20})
+		i := start(t, e, l, c, Limits{Context: ctx, Memory: 1 << 20})
 		context.AfterFunc(ctx, i.store.Cancel)
 		go func() {
 			x := c.Export("", "spin")
@@ -271,8 +271,8 @@ func TestTurns(t *testing.T) {
 func TestBlocking(t *testing.T) {
 	e := NewEngine(Pool{Instances: 1, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
 	t.Cleanup(e.Close)
-	done := make(chan struct{})
-	s := e.NewStore(Limits{Memory: 1 << 20, CPU: time.Minute, Done: done}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	s := e.NewStore(Limits{Memory: 1 << 20, CPU: time.Minute, Context: ctx}, nil)
 	t.Cleanup(s.Close)
 	s.turn = e.enter(nil)
 	if err := s.Blocking(func() {}); err != nil || !s.turn {
@@ -280,7 +280,7 @@ func TestBlocking(t *testing.T) {
 	}
 	if err := s.Blocking(func() {
 		e.enter(nil)
-		close(done)
+		cancel()
 	}); !errors.Is(err, ErrCancelled) || s.turn {
 		t.Errorf("got %v, turn %t", err, s.turn)
 	}
@@ -454,7 +454,7 @@ func TestShape(t *testing.T) {
 	}{
 		{"(core module $m (memory 1))", 1, "2 Wasm linear memories, which exceeds the configured maximum of 1"},
 		{"(core module $m (table 1 funcref))", 4, "5 tables, which exceeds the configured maximum of 4"},
-		{"(core module $m)", 24, "25 core module instances, which exceeds the configured maximum of 24"},
+		{"(core module $m)", 32, "33 core module instances, which exceeds the configured maximum of 32"},
 		{`(import "m" (core module $m))`, 4, "table count too high at 5"},
 	} {
 		text := func(n int) string {

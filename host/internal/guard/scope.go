@@ -1,0 +1,348 @@
+package guard
+
+// scope is an index space of types: of a component, or of the type of an instance or a component.
+type scope struct {
+	outer *scope
+	root  *root
+	types []any // *valueType, *funcType, instanceType, resource
+	// shift is added to the indices of a component's types, since one was put before them.
+	shift uint32
+	// of is the component whose scope it is; nil for that of a type.
+	of    *component
+	depth int
+}
+
+// root is what all scopes share.
+type root struct {
+	u8 *valueType
+	// left bounds the work on types, which aliases could multiply.
+	left int
+}
+
+const (
+	maxDepth = 100
+	maxParts = 1 << 20
+)
+
+func (s *scope) push(r *reader, t any) {
+	if s.root.left--; s.root.left < 0 {
+		r.fail("more than %d types", maxParts)
+	}
+	s.types = append(s.types, t)
+}
+
+// typeIndex reads the index of a type and writes the new one.
+func (s *scope) typeIndex(r *reader, w *writer) any {
+	i := r.number()
+	w.number(i + s.shift)
+	if r.err == nil && int(i) >= len(s.types) {
+		r.fail("there is no type %d", i)
+	}
+	if r.err != nil {
+		return nil
+	}
+	return s.types[i]
+}
+
+func indexed[T any](s *scope, r *reader, w *writer, what string) T {
+	t, ok := s.typeIndex(r, w).(T)
+	if !ok {
+		r.fail("a type is not that of %s", what)
+	}
+	return t
+}
+
+// value reads a value type: the name of a plain one or an index.
+func (s *scope) value(r *reader, w *writer) *valueType {
+	if len(r.rest) > 0 && r.rest[0]&0xc0 == 0x40 {
+		b := r.byte()
+		w.byte(b)
+		return s.primitive(r, b)
+	}
+	i := r.number() // a positive s33 below 2^32 reads the same, unless its last byte has the sign
+	w.signed(int64(i) + int64(s.shift))
+	if r.err == nil && int(i) >= len(s.types) {
+		r.fail("there is no type %d", i)
+	}
+	if r.err != nil {
+		return plain(coreI32, 4)
+	}
+	t, ok := s.types[i].(*valueType)
+	if !ok {
+		r.fail("a type is not that of a value")
+		return plain(coreI32, 4)
+	}
+	return t
+}
+
+func (s *scope) primitive(r *reader, b byte) *valueType {
+	switch b {
+	case 0x7d:
+		return s.root.u8
+	case 0x7f, 0x7e: // bool, s8
+		return plain(coreI32, 1)
+	case 0x7c, 0x7b: // 16 bits
+		return plain(coreI32, 2)
+	case 0x7a, 0x79, 0x74: // 32 bits, char
+		return plain(coreI32, 4)
+	case 0x78, 0x77:
+		return plain(coreI64, 8)
+	case 0x76:
+		return plain(coreF32, 4)
+	case 0x75:
+		return plain(coreF64, 8)
+	case 0x73:
+		return stringType()
+	}
+	r.fail("value type %#x is not supported", b)
+	return plain(coreI32, 4)
+}
+
+// optional reads a value type that may be absent.
+func (s *scope) optional(r *reader, w *writer) *valueType {
+	there := r.byte()
+	w.byte(there)
+	switch there {
+	case 0:
+		return nil
+	case 1:
+		return s.value(r, w)
+	}
+	r.fail("%#x is not the presence of a type", there)
+	return nil
+}
+
+// labelled reads names with value types.
+func (s *scope) labelled(r *reader, w *writer) []*valueType {
+	n := r.count()
+	w.number(uint32(n))
+	var parts []*valueType
+	for range n {
+		w.text(r.text())
+		parts = append(parts, s.value(r, w))
+	}
+	return parts
+}
+
+// define reads one definition of a type and adds it to the scope.
+func (s *scope) define(r *reader, w *writer) {
+	kind := r.byte()
+	w.byte(kind)
+	switch kind {
+	case 0x3f:
+		if rep := r.byte(); rep == 0x7f {
+			w.byte(rep)
+		} else {
+			r.fail("the representation %#x of a resource is not supported", rep)
+		}
+		there := r.byte()
+		w.byte(there)
+		if there == 1 && s.of != nil {
+			w.number(s.of.useFunc(r, r.number()))
+		} else if there != 0 {
+			r.fail("%#x is not the presence of a destructor", there)
+		}
+		s.push(r, resource{})
+	case 0x40:
+		f := &funcType{params: fields(s.labelled(r, w), false)}
+		f.params.check(r)
+		switch has := r.byte(); has {
+		case 0:
+			w.byte(0)
+			f.result = s.value(r, w)
+		case 1:
+			w.byte(1, r.byte())
+		default:
+			r.fail("%#x is not the presence of a result", has)
+		}
+		s.push(r, f)
+	case 0x43:
+		r.fail("a function is async, which is not supported")
+	case 0x66, 0x65, 0x64:
+		r.fail("streams, futures and contexts of errors are async, which is not supported")
+	case 0x41, 0x42:
+		if s.depth >= maxDepth {
+			r.fail("types nest deeper than %d", maxDepth)
+			return
+		}
+		inner := &scope{outer: s, root: s.root, depth: s.depth + 1}
+		exports := instanceType{}
+		n := r.count()
+		w.number(uint32(n))
+		for range n {
+			inner.declare(r, w, kind == 0x41, exports)
+		}
+		s.push(r, exports)
+	default:
+		t := s.composite(r, w, kind)
+		t.check(r)
+		s.push(r, t)
+	}
+}
+
+// check refuses a type that the engine refuses too, so that the rest need not think of it.
+func (t *valueType) check(r *reader) {
+	if t.depth > maxDepth || t.size >= maxSize {
+		r.fail("a type has more than %d bytes, or %d levels", maxSize, maxDepth)
+	}
+}
+
+// composite reads a value type that was announced by kind.
+func (s *scope) composite(r *reader, w *writer, kind byte) *valueType {
+	names := func() int {
+		n := r.count()
+		w.number(uint32(n))
+		for range n {
+			w.text(r.text())
+		}
+		return n
+	}
+	switch kind {
+	case 0x72:
+		return fields(s.labelled(r, w), true)
+	case 0x71:
+		n := r.count()
+		w.number(uint32(n))
+		var payloads []*valueType
+		for range n {
+			w.text(r.text())
+			payloads = append(payloads, s.optional(r, w))
+			if refines := r.byte(); refines != 0 {
+				r.fail("a case that refines another is not supported")
+			}
+			w.byte(0)
+		}
+		return cases(payloads, true)
+	case 0x70:
+		return listType(s.value(r, w))
+	case 0x6f:
+		n := r.count()
+		w.number(uint32(n))
+		var parts []*valueType
+		for range n {
+			parts = append(parts, s.value(r, w))
+		}
+		return fields(parts, false)
+	case 0x6e:
+		return flags(names())
+	case 0x6d:
+		return cases(make([]*valueType, names()), true)
+	case 0x6b:
+		return cases([]*valueType{nil, s.value(r, w)}, false)
+	case 0x6a:
+		ok := s.optional(r, w)
+		return cases([]*valueType{ok, s.optional(r, w)}, false)
+	case 0x69, 0x68:
+		s.typeIndex(r, w)
+		return plain(coreI32, 4)
+	}
+	return s.primitive(r, kind)
+}
+
+// declare reads one part of the type of an instance or component.
+func (s *scope) declare(r *reader, w *writer, isComponent bool, exports instanceType) {
+	kind := r.byte()
+	w.byte(kind)
+	switch {
+	case kind == 0x01:
+		s.define(r, w)
+	case kind == 0x02:
+		sort, target := r.byte(), r.byte()
+		w.byte(sort, target)
+		switch {
+		case sort == 0x03 && target == 0x02:
+			s.push(r, s.outerType(r, w))
+		case sort == 0x03 && target == 0x00:
+			r.fail("an alias in a type that is not of an outer type is not supported")
+		default:
+			r.fail("an alias in a type of sort %#x is not supported", sort)
+		}
+	case kind == 0x03 && isComponent:
+		s.name(r, w)
+		s.extern(r, w)
+	case kind == 0x04:
+		name := s.name(r, w)
+		_, exports[name] = s.extern(r, w)
+	default:
+		r.fail("%#x in a type is not supported", kind)
+	}
+}
+
+// outerType reads an alias of a type further out.
+func (s *scope) outerType(r *reader, w *writer) any {
+	count, i := r.number(), r.number()
+	at := s
+	for range count {
+		if at = at.outer; at == nil {
+			r.fail("an alias leads out of the component")
+			return nil
+		}
+	}
+	w.number(count)
+	w.number(i + at.shift)
+	if r.err == nil && int(i) >= len(at.types) {
+		r.fail("there is no outer type %d", i)
+	}
+	if r.err != nil {
+		return nil
+	}
+	return at.types[i]
+}
+
+// name reads the name of an import or export.
+func (s *scope) name(r *reader, w *writer) string {
+	form := r.byte()
+	if form > 1 {
+		r.fail("a name of form %#x is not supported", form)
+	}
+	name := r.text()
+	w.byte(form)
+	w.text(name)
+	return name
+}
+
+// The sorts of definitions.
+const (
+	sortCore      = 0x00
+	sortFunc      = 0x01
+	sortType      = 0x03
+	sortComponent = 0x04
+	sortInstance  = 0x05
+
+	coreModule   = 0x11
+	coreInstance = 0x12
+)
+
+// extern reads what an import or export is. A type that it brings is added to the scope.
+func (s *scope) extern(r *reader, w *writer) (sort byte, t any) {
+	sort = r.byte()
+	w.byte(sort)
+	switch sort {
+	case sortCore:
+		if r.byte() != coreModule {
+			r.fail("only core modules can be imported and exported")
+		}
+		w.byte(coreModule)
+		w.number(r.number()) // the index space of core types is as it was
+		return sort, nil
+	case sortFunc:
+		return sort, indexed[*funcType](s, r, w, "a function")
+	case sortType:
+		bound := r.byte()
+		w.byte(bound)
+		switch bound {
+		case 0:
+			t = s.typeIndex(r, w)
+		case 1:
+			t = resource{}
+		default:
+			r.fail("%#x is not the bound of a type", bound)
+		}
+		s.push(r, t)
+		return sort, t
+	case sortComponent, sortInstance:
+		return sort, indexed[instanceType](s, r, w, "an instance")
+	}
+	r.fail("the sort %#x is not supported", sort)
+	return sort, nil
+}
