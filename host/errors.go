@@ -28,7 +28,7 @@ func (e *DeniedError) Is(target error) bool { return target == error(abi.ErrDeni
 
 // LimitError is a call that exceeded a limit.
 type LimitError struct {
-	// Limit names it: memory, cpu, wall, stack, input, output, handles, pending, nesting, bytes, promise, engine.
+	// Limit names it: memory, cpu, wall, stack, input, output, handles, pending, nesting, bytes, list, promise, engine.
 	Limit string
 	// Value is the limit's value, as a person reads it; empty where none can be told.
 	Value string

@@ -114,13 +114,15 @@ type operation struct {
 	outside bool
 	// polls is set for those of poll, which no grant refuses: what is over is ready.
 	polls bool
+	// bounds are of the lists among its parameters.
+	bounds []*bound
 	// execute does it, once the gate has let it pass.
 	execute func(c *call, args []abi.Value) (abi.Value, error)
 }
 
 // operation makes the gate's entry for a function. Nobody knows what those of an embedder's interface do, so they wait.
 func (h *Host) operation(f *abi.Func) (*operation, error) {
-	op := &operation{fn: f, waits: true, outside: true, polls: f.Interface.Name == abi.PollInterface}
+	op := &operation{fn: f, waits: true, outside: true, polls: f.Interface.Name == abi.PollInterface, bounds: bounds(f)}
 	if name, ok := strings.CutPrefix(f.Interface.Name, capabilityPackage); ok {
 		name, _, _ = strings.Cut(name, "@")
 		if op.waits, ok = waits[name+"#"+f.Name]; !ok {
@@ -201,6 +203,9 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 			return c.refuse(op, binding, args, refused)
 		}
 		defer leave(l.grants)
+	}
+	if result, err, refused := c.tooLong(op, args); refused {
+		return result, err
 	}
 	if !op.polls { // a guest that only waits has nothing to be charged for
 		c.store.Watch(c.spent)

@@ -39,7 +39,7 @@ export namespace Env {
   interface Env {
     /** (name, interface) of each binding. */
     names(): Promise<Array<[string, string]>>;
-    /** A new env with only these names; a name that is missing is an error. */
+    /** A new env with only these names, at most 10,000; a name that is missing is an error. */
     subset(names: Array<string>): Promise<Env>;
   }
 }
@@ -65,6 +65,7 @@ export namespace Blob {
     bytes(offset: bigint, len: number): Promise<Uint8Array>;
   }
   interface Writer {
+    /** At most 262,144 bytes a call. */
     append(bytes: Uint8Array): Promise<void>;
     appendText(text: string): Promise<void>;
     appendBlob(source: Blob): Promise<void>;
@@ -118,9 +119,12 @@ export namespace Http {
     len: number;
   }
   interface Client {
-    /** Starts a request and returns at once; a denial is already known here. */
+    /**
+     * Starts a request and returns at once; a denial is already known here. At most 100 headers, and 262,144 bytes that are not
+     * in a blob.
+     */
     start(request: Request): Promise<Exchange>;
-    /** A client that allows only what both this one and `rules` allow. */
+    /** A client that allows only what both this one and `rules` allow: at most 256, of 32 methods and 64 headers each. */
     narrow(rules: Array<Rule>): Promise<Client>;
     rules(): Promise<Array<Rule>>;
   }
@@ -223,7 +227,7 @@ export namespace Workspace {
     cursor?: string | undefined;
   }
   interface Search {
-    /** Globs: a file must match one of `include`, if there are any, and none of `exclude`. */
+    /** Globs: a file must match one of `include`, if there are any, and none of `exclude`; at most 32 each. */
     include: Array<string>;
     exclude: Array<string>;
     /** How many lines before and after a match are shown, at most 20. */
@@ -276,8 +280,8 @@ export namespace Workspace {
     /** At most 262,144 bytes a call. */
     appendBytes(path: string, bytes: Uint8Array): Promise<void>;
     /**
-     * Literal replacements, each of text that stands exactly once in the file as it is now; all or none. They have at most 512 KiB of
-     * `old` together. The error is `conflict` when others keep changing the file meanwhile.
+     * Literal replacements, each of text that stands exactly once in the file as it is now; all or none. They are at most 1,000, with
+     * 512 KiB of `old` together. The error is `conflict` when others keep changing the file meanwhile.
      */
     edit(path: string, replacements: Array<Replacement>): Promise<void>;
     /** Entries of one directory in byte order of names; at most 1,000 a page. */
