@@ -25,7 +25,7 @@ func TestCompilerEndsWithParent(t *testing.T) {
 		}
 		for _, name := range lists {
 			list, _ := os.ReadFile(name) // threads end
-			for _, process := range strings.Fields(string(list)) {
+			for process := range strings.FieldsSeq(string(list)) {
 				if line, _ := os.ReadFile("/proc/" + process + "/cmdline"); strings.HasSuffix(string(line), "\x00block\x00") {
 					child = process
 				}
