@@ -50,25 +50,41 @@ func (t *tree) restore(path string, n, past *node) error {
 }
 
 // prune deletes the revisions that are too many: first of the paths that lost a content in this transaction, then of the
-// workspace.
+// workspace. What is left to do there becomes a task.
 func (t *tree) prune() error {
-	_, err := t.conn.Exec(t.ctx, `DELETE FROM revision WHERE id IN (SELECT old.id FROM revision new
-		JOIN revision old USING (workspace, parent, name) WHERE new.id > ? AND old.n <= new.n - ?)`, t.newest, t.options.Revisions)
-	for err == nil {
-		var now usage
-		now, err = t.usage()
-		if err != nil || now.revisions <= 4*t.options.Files && now.history <= t.options.HistoryBytes {
-			break
-		}
-		_, err = t.conn.Exec(t.ctx, `DELETE FROM revision WHERE id IN
-			(SELECT id FROM revision WHERE workspace = ? ORDER BY id LIMIT 16)`, t.workspace)
+	if _, err := t.conn.Exec(t.ctx, `DELETE FROM revision WHERE id IN (SELECT old.id FROM revision new
+		JOIN revision old USING (workspace, parent, name) WHERE new.id > ? AND old.n <= new.n - ? LIMIT ?)`, t.newest, t.options.Revisions, 4*t.batch); err != nil {
+		return err
+	}
+	done, err := t.pruneWorkspace()
+	if err == nil && !done {
+		_, err = t.conn.Exec(t.ctx, `INSERT INTO task VALUES (?, ?, '', '', 0, 0, '', '') ON CONFLICT DO NOTHING`, t.workspace, pruneTask)
 	}
 	return err
 }
 
+// pruneWorkspace deletes some of the revisions that a workspace has too many of, the oldest first.
+func (t *tree) pruneWorkspace() (done bool, err error) {
+	for range prunedAtOnce / 16 {
+		now, err := t.usage()
+		if err != nil || now.revisions <= 4*t.options.Files && now.history <= t.options.HistoryBytes {
+			return true, err
+		}
+		if _, err = t.conn.Exec(t.ctx, `DELETE FROM revision WHERE id IN
+			(SELECT id FROM revision WHERE workspace = ? ORDER BY id LIMIT 16)`, t.workspace); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
 func (t *tree) snapshot() (uint64, error) {
-	r, err := t.conn.Exec(t.ctx, `INSERT INTO snapshot (workspace, base, taken, files, bytes)
-		SELECT ?1, ?2, ?3, count(*), coalesce(sum(size), 0) FROM node WHERE`+below, t.workspace, t.base, t.now())
+	e, err := t.measure(t.base)
+	if err != nil {
+		return 0, err
+	}
+	r, err := t.conn.Exec(t.ctx, `INSERT INTO snapshot (workspace, base, taken, files, bytes) VALUES (?, ?, ?, ?, ?)`,
+		t.workspace, t.base, t.now(), e.files, e.bytes)
 	if err != nil {
 		return 0, err
 	}
@@ -89,10 +105,7 @@ func (t *tree) snapshot() (uint64, error) {
 	case bytes > 4*t.options.Bytes:
 		return 0, abi.Errorf(abi.CodeExhausted, "workspace: bytes in snapshots: limit %d, needed %d", 4*t.options.Bytes, bytes)
 	}
-	_, err = t.conn.Exec(t.ctx, `INSERT INTO kept (snapshot, parent, name, kind, size, modified, mode, content, target)
-		SELECT ?3, substr(parent, ?4), name, kind, size, modified, mode, content, target FROM node WHERE`+below,
-		t.workspace, t.base, id, tail(t.base))
-	return uint64(id), err
+	return uint64(id), t.begin(task{kind: keepTask, source: t.base, snapshot: id})
 }
 
 func (t *tree) snapshots() ([]Snapshot, error) {
@@ -111,42 +124,40 @@ func (t *tree) snapshots() ([]Snapshot, error) {
 	return all, nil
 }
 
-func (t *tree) hasSnapshot(id uint64) (has bool, err error) {
-	err = t.conn.Row(t.ctx, `SELECT EXISTS (SELECT 1 FROM snapshot WHERE id = ? AND workspace = ? AND base = ?)`,
-		int64(id), t.workspace, t.base).Scan(&has)
-	return has, err
+// snapshotOf returns what a snapshot of this directory has, and whether there is one.
+func (t *tree) snapshotOf(id uint64) (files, bytes int64, known bool, err error) {
+	err = t.conn.Row(t.ctx, `SELECT files, bytes FROM snapshot WHERE id = ? AND workspace = ? AND base = ?`, int64(id), t.workspace, t.base).
+		Scan(&files, &bytes)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, false, nil
+	}
+	return files, bytes, err == nil, err
 }
 
-// restoreSnapshot leaves alone what is as it was, so that no revision is made of it.
 func (t *tree) restoreSnapshot(id uint64) (bool, error) {
-	if known, err := t.hasSnapshot(id); err != nil || !known {
+	files, bytes, known, err := t.snapshotOf(id)
+	if err != nil || !known {
 		return known, err
 	}
 	if err := t.ensure(); err != nil {
 		return true, err
 	}
-	args := []any{t.workspace, t.base, int64(id), tail(t.base)}
-	if _, err := t.conn.Exec(t.ctx, `DELETE FROM node WHERE`+below+`AND NOT EXISTS (SELECT 1 FROM kept k
-		WHERE k.snapshot = ?3 AND k.parent = substr(node.parent, ?4) AND k.name = node.name AND k.kind = node.kind)`, args...); err != nil {
+	e, err := t.measure(t.base)
+	if err == nil {
+		err = t.checkLimits(files-e.files, bytes-e.bytes)
+	}
+	if err != nil {
 		return true, err
 	}
-	if _, err := t.conn.Exec(t.ctx, `UPDATE node SET size = k.size, modified = k.modified, mode = k.mode, content = k.content, target = k.target
-		FROM kept k WHERE node.workspace = ?1 AND k.snapshot = ?3 AND node.parent = ?2 || k.parent AND node.name = k.name
-		AND (node.content, node.mode, node.target, node.modified) IS NOT (k.content, k.mode, k.target, k.modified)`, args[:3]...); err != nil {
-		return true, err
-	}
-	_, err := t.conn.Exec(t.ctx, `INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
-		SELECT ?1, ?2 || parent, name, kind, size, modified, mode, content, target FROM kept WHERE snapshot = ?3
-		AND NOT EXISTS (SELECT 1 FROM node n WHERE n.workspace = ?1 AND n.parent = ?2 || kept.parent AND n.name = kept.name)`, args[:3]...)
-	return true, err
+	return true, t.begin(task{kind: rewindTask, source: t.base, snapshot: int64(id)})
 }
 
 func (t *tree) removeSnapshot(id uint64) (bool, error) {
-	known, err := t.hasSnapshot(id)
-	if err == nil && known {
-		_, err = t.conn.Exec(t.ctx, `DELETE FROM snapshot WHERE id = ?`, int64(id))
+	_, _, known, err := t.snapshotOf(id)
+	if err != nil || !known {
+		return known, err
 	}
-	return known, err
+	return true, t.begin(task{kind: forgetTask, snapshot: int64(id)})
 }
 
 var _ archive = (*tree)(nil)

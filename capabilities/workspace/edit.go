@@ -70,7 +70,11 @@ func (d *Directory) edit(ctx context.Context, path string, replacements []Replac
 	if err := abi.Charge(ctx, len(edited)); err != nil {
 		return err
 	}
-	return d.update(ctx, "edit", func(o *op) error {
+	content, drop, err := d.stage(ctx, "edit", path, int64(len(edited)), strings.NewReader(edited))
+	if err != nil {
+		return err
+	}
+	err = d.update(ctx, "edit", func(o *op) error {
 		place, n, err := o.file(path)
 		if err != nil {
 			return err
@@ -78,8 +82,12 @@ func (d *Directory) edit(ctx context.Context, path string, replacements []Replac
 		if !n.holds(before) {
 			return errChanged
 		}
-		return o.put(place, n, int64(len(edited)), strings.NewReader(edited))
+		return o.put(place, n, int64(len(edited)), content)
 	})
+	if err != nil {
+		drop()
+	}
+	return err
 }
 
 // replace is the part of edit between reading and writing. It takes time for each byte of the text and of what is sought.

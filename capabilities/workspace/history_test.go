@@ -128,6 +128,7 @@ func TestRandomHistories(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = s.Close() }()
+			s.batch = rapid.SampledFrom([]int{1, 2, 3, defaultBatch}).Draw(t, "files in one transaction")
 			randomHistory(t, s.Workspace("w"), true)
 			sound(t, s)
 		})

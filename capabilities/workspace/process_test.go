@@ -30,15 +30,25 @@ func TestMain(m *testing.M) {
 		work = func(s *Store) error { return steps(s, os.Getenv("STILE_TEST_SEED")) }
 	case "full":
 		work = fill
+	case "beside":
+		work = beside
 	default:
 		work = func(s *Store) error { return appendLines(context.Background(), s.Workspace("w"), role) }
 	}
 	s, err := Open(context.Background(), os.Getenv("STILE_TEST_FILE"), stepOptions)
 	if err == nil {
+		lowerBatch(s, os.Getenv("STILE_TEST_BATCH"))
 		err = errors.Join(work(s), s.Close())
 	}
 	if err != nil {
 		panic(err)
+	}
+}
+
+// lowerBatch has a store handle so many files in one transaction, if it is said how many.
+func lowerBatch(s *Store, batch string) {
+	if n, err := strconv.Atoi(batch); err == nil {
+		s.batch = n
 	}
 }
 
@@ -121,11 +131,16 @@ func state(t *testing.T, d *Directory) map[string]string {
 // TestKill kills a process at random moments of 1,000 random operations. Each time the store must be sound and hold exactly
 // what the operations that were acknowledged left, or those and the one under way.
 func TestKill(t *testing.T) {
-	for total := 0; total < 1000; {
+	t.Run("whole", func(t *testing.T) { testKill(t, 700, "") })
+	t.Run("in parts", func(t *testing.T) { testKill(t, 300, "1") }) // each operation on a directory takes several transactions
+}
+
+func testKill(t *testing.T, operations int, batch string) {
+	for total := 0; total < operations; {
 		file := filepath.Join(t.TempDir(), "ws.db")
 		seed := rand.Uint64()
 		cmd := child(t, "steps", file)
-		cmd.Env = append(cmd.Env, fmt.Sprint("STILE_TEST_SEED=", seed))
+		cmd.Env = append(cmd.Env, fmt.Sprint("STILE_TEST_SEED=", seed), "STILE_TEST_BATCH="+batch)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -155,9 +170,12 @@ func TestKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		lowerBatch(s, batch)
 		sound(t, s)
 		got := state(t, s.Workspace("w"))
-		model := opened(t, stepOptions).Workspace("w")
+		same := opened(t, stepOptions)
+		lowerBatch(same, batch) // the order in which history is made and forgotten depends on it
+		model := same.Workspace("w")
 		random := rand.New(rand.NewPCG(seed, 0))
 		for range done {
 			step(t.Context(), model, random)

@@ -169,4 +169,54 @@ END;
 CREATE TRIGGER part_delete AFTER DELETE ON part BEGIN
 	DELETE FROM piece WHERE id = old.piece AND NOT EXISTS (SELECT 1 FROM part WHERE piece = old.piece);
 END;
+`, `
+-- The rest of an operation that is committed and too large for one transaction. Whatever is done with the workspace is done after it.
+CREATE TABLE task (
+	workspace TEXT    NOT NULL PRIMARY KEY,
+	kind      INTEGER NOT NULL,
+	source    TEXT    NOT NULL,
+	target    TEXT    NOT NULL,
+	snapshot  INTEGER NOT NULL,
+	at        INTEGER NOT NULL,
+	parent    TEXT    NOT NULL, -- with name: how far it has come
+	name      TEXT    NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Contents in pieces that nothing has: those that are still written, and from a time on (Unix milliseconds) those to be deleted.
+CREATE TABLE garbage (
+	content INTEGER PRIMARY KEY REFERENCES content,
+	since   INTEGER NOT NULL
+) STRICT;
+CREATE INDEX garbage_since ON garbage (since);
+
+-- No content has the number of an earlier one.
+CREATE TABLE serial (last INTEGER NOT NULL) STRICT;
+INSERT INTO serial SELECT coalesce(max(id), 0) FROM content;
+
+ALTER TABLE usage ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
+
+DROP TRIGGER revision_delete;
+CREATE TRIGGER revision_delete AFTER DELETE ON revision BEGIN
+	UPDATE usage SET revisions = revisions - 1, history = history - old.size WHERE workspace = old.workspace;
+	INSERT OR IGNORE INTO garbage SELECT id, 0 FROM content WHERE id = old.content AND bytes IS NULL
+		AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content);
+	DELETE FROM content WHERE id = old.content AND bytes IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content);
+END;
+
+DROP TRIGGER kept_delete;
+CREATE TRIGGER kept_delete AFTER DELETE ON kept WHEN old.content IS NOT NULL BEGIN
+	INSERT OR IGNORE INTO garbage SELECT id, 0 FROM content WHERE id = old.content AND bytes IS NULL
+		AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content);
+	DELETE FROM content WHERE id = old.content AND bytes IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content);
+END;
 `}}

@@ -40,6 +40,7 @@ type Store struct {
 	db      *sqlite.DB
 	options Options
 	blobs   *blob.Quota
+	batch   int // files in one transaction; tests lower it
 }
 
 // Open opens the store in file and makes it if it is missing; its folder must exist. ctx bounds the opening only.
@@ -57,7 +58,7 @@ func Open(ctx context.Context, file string, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: db, options: options, blobs: blob.NewQuota("workspace blobs", options.BlobBytes)}, nil
+	return &Store{db: db, options: options, blobs: blob.NewQuota("workspace blobs", options.BlobBytes), batch: defaultBatch}, nil
 }
 
 // Close waits for operations under way and closes the file. It is idempotent; later operations answer
@@ -102,33 +103,6 @@ func (v *stored) blobs() blob.Options {
 	return blob.Options{Dir: v.store.options.BlobDir, Quota: v.store.blobs}
 }
 
-// view runs f over one state of the workspace.
-func (v *stored) view(ctx context.Context, base string, f func(files) error) error {
-	return v.store.db.View(ctx, func(c *sqlite.Conn) error { return f(v.tree(ctx, c, base)) })
-}
-
-// update runs f in one writing transaction and holds the workspace to its limits. One that is over a limit already,
-// because the limit was lowered, can still shrink.
-func (v *stored) update(ctx context.Context, base string, f func(files) error) error {
-	return v.store.db.Update(ctx, func(c *sqlite.Conn) error {
-		t := v.tree(ctx, c, base)
-		var err error
-		if t.before, err = t.usage(); err != nil {
-			return err
-		}
-		if err := c.Row(ctx, `SELECT coalesce(max(id), 0) FROM revision`).Scan(&t.newest); err != nil {
-			return err
-		}
-		if err := f(t); err != nil {
-			return err
-		}
-		if err := t.checkLimits(0, 0); err != nil {
-			return err
-		}
-		return t.prune()
-	})
-}
-
 func (v *stored) tree(ctx context.Context, c *sqlite.Conn, base string) *tree {
-	return &tree{ctx: ctx, conn: c, options: &v.store.options, workspace: v.name, base: base}
+	return &tree{ctx: ctx, conn: c, options: &v.store.options, workspace: v.name, base: base, batch: v.store.batch}
 }

@@ -28,6 +28,10 @@ type tree struct {
 	base      string
 	before    usage // when the transaction began
 	newest    int64 // likewise: the last revision
+	writing   bool
+	batch     int     // how many files this transaction handles at most
+	known     *extent // of a directory that was measured before
+	wanted    string  // the directory to be measured, of errLarge
 }
 
 // The modes of what is made.
@@ -167,6 +171,9 @@ func (t *tree) put(path string, n *node, size int64, content io.Reader) error {
 	if err := t.room(n, size); err != nil {
 		return err
 	}
+	if s, ok := content.(*staged); ok {
+		return t.adopt(path, n, s)
+	}
 	if size > chunkSize {
 		return t.writePieces(path, n, size, 0, content)
 	}
@@ -211,21 +218,23 @@ func (t *tree) room(n *node, size int64) error {
 
 // writeRow makes a file of a small content, or replaces the content of n.
 func (t *tree) writeRow(path string, n *node, data []byte) error {
-	r, err := t.conn.Exec(t.ctx, `INSERT INTO content (size, bytes) VALUES (?1, coalesce(?2, x''))`, len(data), data)
+	id, err := newContent(t.ctx, t.conn)
 	if err != nil {
 		return err
 	}
-	return t.assign(path, n, r, int64(len(data)))
+	if _, err := t.conn.Exec(t.ctx, `INSERT INTO content VALUES (?1, ?2, coalesce(?3, x''))`, id, len(data), data); err != nil {
+		return err
+	}
+	return t.assign(path, n, id, int64(len(data)))
 }
 
 // writePieces makes a file of a large content, or replaces the content of n. The first pieces are those that n has.
 func (t *tree) writePieces(path string, n *node, size, shared int64, content io.Reader) error {
-	r, err := t.conn.Exec(t.ctx, `INSERT INTO content (size) VALUES (?)`, size)
+	id, err := newContent(t.ctx, t.conn)
 	if err != nil {
 		return err
 	}
-	id, err := r.LastInsertId()
-	if err != nil {
+	if _, err := t.conn.Exec(t.ctx, `INSERT INTO content (id, size) VALUES (?, ?)`, id, size); err != nil {
 		return err
 	}
 	if shared > 0 {
@@ -239,72 +248,70 @@ func (t *tree) writePieces(path string, n *node, size, shared int64, content io.
 		if _, err := io.ReadFull(content, chunk); err != nil {
 			return err
 		}
-		piece, err := t.piece(chunk)
-		if err != nil {
-			return err
-		}
-		if _, err := t.conn.Exec(t.ctx, `INSERT INTO part VALUES (?, ?, ?)`, id, at, piece); err != nil {
+		if err := addPart(t.ctx, t.conn, id, at, chunk, sha256.Sum256(chunk)); err != nil {
 			return err
 		}
 	}
-	return t.assign(path, n, r, size)
+	return t.assign(path, n, id, size)
 }
 
-// piece stores a piece, unless there is one like it.
-func (t *tree) piece(data []byte) (id int64, err error) {
-	digest := sha256.Sum256(data)
-	err = t.conn.Row(t.ctx, `SELECT id FROM piece WHERE digest = ?`, digest[:]).Scan(&id)
-	if !errors.Is(err, sql.ErrNoRows) {
-		return id, err
-	}
-	r, err := t.conn.Exec(t.ctx, `INSERT INTO piece (digest, bytes) VALUES (?, ?)`, digest[:], data)
-	if err != nil {
-		return 0, err
-	}
-	return r.LastInsertId()
+// newContent returns a number that no content ever had.
+func newContent(ctx context.Context, c *sqlite.Conn) (id int64, err error) {
+	err = c.Row(ctx, `UPDATE serial SET last = last + 1 RETURNING last`).Scan(&id)
+	return id, err
 }
 
-// assign gives the content that was inserted last to n, or to a new file.
-func (t *tree) assign(path string, n *node, inserted sql.Result, size int64) error {
-	id, err := inserted.LastInsertId()
-	if err != nil {
-		return err
+// addPart adds a piece to a content, and stores it unless there is one like it.
+func addPart(ctx context.Context, c *sqlite.Conn, content, at int64, data []byte, digest [sha256.Size]byte) error {
+	var piece int64
+	err := c.Row(ctx, `SELECT id FROM piece WHERE digest = ?`, digest[:]).Scan(&piece)
+	if errors.Is(err, sql.ErrNoRows) {
+		var r sql.Result
+		if r, err = c.Exec(ctx, `INSERT INTO piece (digest, bytes) VALUES (?, ?)`, digest[:], data); err == nil {
+			piece, err = r.LastInsertId()
+		}
 	}
-	if n == nil {
-		return t.add(t.base+path, &node{status: Status{Kind: KindFile, Size: uint64(size), Mode: fileMode}, bytes: id})
+	if err == nil {
+		_, err = c.Exec(ctx, `INSERT INTO part VALUES (?, ?, ?)`, content, at, piece)
 	}
-	_, err = t.conn.Exec(t.ctx, `UPDATE node SET size = ?, modified = ?, content = ? WHERE id = ?`, size, t.now(), id, n.id)
 	return err
 }
 
-// below is the condition for the nodes below the directory ?2 of the workspace ?1, at any depth. "0" follows "/" in byte
-// order, so the range on parent can use the index; the last part leaves out neighbours such as "/a-b" of "/a".
-const below = ` workspace = ?1 AND parent >= ?2 AND parent < ?2 || '0' AND (parent = ?2 OR parent > ?2 || '/') `
+// assign gives a content to n, or to a new file.
+func (t *tree) assign(path string, n *node, id, size int64) error {
+	if n == nil {
+		return t.add(t.base+path, &node{status: Status{Kind: KindFile, Size: uint64(size), Mode: fileMode}, bytes: id})
+	}
+	_, err := t.conn.Exec(t.ctx, `UPDATE node SET size = ?, modified = ?, content = ? WHERE id = ?`, size, t.now(), id, n.id)
+	return err
+}
 
 func (t *tree) move(n *node, source, target string) error {
 	if err := t.checkDepth(n, source, target); err != nil {
 		return err
 	}
 	parent, name := split(t.base + target)
-	if _, err := t.conn.Exec(t.ctx, `UPDATE node SET parent = ?, name = ? WHERE id = ?`, parent, name, n.id); err != nil {
+	if _, err := t.conn.Exec(t.ctx, `UPDATE node SET parent = ?, name = ? WHERE id = ?`, parent, name, n.id); err != nil || !n.is(KindDirectory) {
 		return err
 	}
-	_, err := t.conn.Exec(t.ctx, `UPDATE node SET parent = ?3 || substr(parent, ?4) WHERE`+below,
-		t.workspace, t.base+source, t.base+target, tail(t.base+source))
-	return err
+	return t.begin(task{kind: moveTask, source: t.base + source, target: t.base + target})
 }
 
 func (t *tree) copy(n *node, source, target string) error {
 	if err := t.checkDepth(n, source, target); err != nil {
 		return err
 	}
-	if err := t.add(t.base+target, n); err != nil {
+	if err := t.add(t.base+target, n); err != nil || !n.is(KindDirectory) {
 		return err
 	}
-	_, err := t.conn.Exec(t.ctx, `INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
-		SELECT workspace, ?3 || substr(parent, ?4), name, kind, size, ?5, mode, content, target FROM node WHERE`+below,
-		t.workspace, t.base+source, t.base+target, tail(t.base+source), t.now())
-	return err
+	e, err := t.measure(t.base + source)
+	if err == nil {
+		err = t.checkLimits(e.files, e.bytes)
+	}
+	if err != nil {
+		return err
+	}
+	return t.begin(task{kind: copyTask, source: t.base + source, target: t.base + target})
 }
 
 // tail is where, counted in characters from 1, a path below source goes on after source.
@@ -312,35 +319,32 @@ func tail(source string) int { return utf8.RuneCountInString(source) + 1 }
 
 // checkDepth makes sure that no path below source gets too long at target.
 func (t *tree) checkDepth(n *node, source, target string) error {
-	var longest sql.NullInt64
 	if !n.is(KindDirectory) {
 		return nil // its own path was checked when it was resolved
 	}
-	err := t.conn.Row(t.ctx, `SELECT max(octet_length(parent) + 1 + octet_length(name)) FROM node WHERE`+below,
-		t.workspace, t.base+source).Scan(&longest)
+	e, err := t.measure(t.base + source)
 	if err != nil {
 		return err
 	}
-	if size := int(longest.Int64) + len(target) - len(source); longest.Valid && size > maxPath {
+	if size := int(e.longest) + len(target) - len(source); e.files > 0 && size > maxPath {
 		return abi.Errorf(abi.CodeInvalid, "a path below the target would have %d bytes; at most %d", size, maxPath)
 	}
 	return nil
 }
 
 func (t *tree) remove(n *node, path string, _ bool) error {
-	if _, err := t.conn.Exec(t.ctx, `DELETE FROM node WHERE`+below, t.workspace, t.base+path); err != nil {
+	if _, err := t.conn.Exec(t.ctx, `DELETE FROM node WHERE id = ?`, n.id); err != nil || !n.is(KindDirectory) {
 		return err
 	}
-	_, err := t.conn.Exec(t.ctx, `DELETE FROM node WHERE id = ?`, n.id)
-	return err
+	return t.begin(task{kind: removeTask, source: t.base + path})
 }
 
-// usage is what a workspace holds: nodes and their bytes, revisions and theirs.
-type usage struct{ files, bytes, revisions, history int64 }
+// usage is what a workspace holds: nodes and their bytes, revisions and theirs. The version counts transactions.
+type usage struct{ files, bytes, revisions, history, version int64 }
 
 func (t *tree) usage() (u usage, err error) {
-	err = t.conn.Row(t.ctx, `SELECT files, bytes, revisions, history FROM usage WHERE workspace = ?`, t.workspace).
-		Scan(&u.files, &u.bytes, &u.revisions, &u.history)
+	err = t.conn.Row(t.ctx, `SELECT files, bytes, revisions, history, version FROM usage WHERE workspace = ?`, t.workspace).
+		Scan(&u.files, &u.bytes, &u.revisions, &u.history, &u.version)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

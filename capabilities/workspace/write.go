@@ -17,9 +17,7 @@ func (d *Directory) Write(ctx context.Context, path, text string) error {
 	if err := checkText(text); err != nil {
 		return err
 	}
-	return d.change(ctx, d.resolveFile, "write", path, func(o *op, path string) error {
-		return o.write(path, int64(len(text)), strings.NewReader(text))
-	})
+	return d.write(ctx, path, int64(len(text)), strings.NewReader(text))
 }
 
 // WriteBytes is Write for at most 262,144 bytes of any kind.
@@ -27,16 +25,12 @@ func (d *Directory) WriteBytes(ctx context.Context, path string, data []byte) er
 	if err := checkBytes(data); err != nil {
 		return err
 	}
-	return d.change(ctx, d.resolveFile, "write", path, func(o *op, path string) error {
-		return o.write(path, int64(len(data)), bytes.NewReader(data))
-	})
+	return d.write(ctx, path, int64(len(data)), bytes.NewReader(data))
 }
 
 // WriteBlob is Write for the content of a blob.
 func (d *Directory) WriteBlob(ctx context.Context, path string, source *blob.Blob) error {
-	return d.change(ctx, d.resolveFile, "write", path, func(o *op, path string) error {
-		return o.write(path, int64(source.Size(ctx)), source.Reader())
-	})
+	return d.write(ctx, path, int64(source.Size(ctx)), source.Reader())
 }
 
 // Append adds UTF-8 text of at most 16 MiB to the end of the file, which it makes, with the directories above it, as far
@@ -82,15 +76,32 @@ func (d *Directory) change(
 }
 
 // write replaces the file at a path, or makes it, with the directories above it.
-func (o *op) write(path string, size int64, content io.Reader) error {
-	if err := abi.Charge(o.ctx, int(size)); err != nil {
-		return err
-	}
-	place, n, err := o.target(path)
+func (d *Directory) write(ctx context.Context, path string, size int64, content io.Reader) error {
+	path, err := d.resolveFile("write", path)
 	if err != nil {
 		return err
 	}
-	return o.put(place, n, size, content)
+	if err := d.writable("write " + shown(path)); err != nil {
+		return err
+	}
+	if err := abi.Charge(ctx, int(size)); err != nil {
+		return err
+	}
+	content, drop, err := d.stage(ctx, "write", path, size, content)
+	if err != nil {
+		return err
+	}
+	err = d.update(ctx, "write", func(o *op) error {
+		place, n, err := o.target(path)
+		if err != nil {
+			return err
+		}
+		return o.put(place, n, size, content)
+	})
+	if err != nil {
+		drop()
+	}
+	return err
 }
 
 func (o *op) append(path string, data []byte) error {

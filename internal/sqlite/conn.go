@@ -139,6 +139,12 @@ func (c *Conn) Rows(ctx context.Context, query string, args ...any) iter.Seq2[*s
 	}
 }
 
+// changes counts the rows that this connection has ever changed, those of triggers too.
+func (c *Conn) changes(ctx context.Context) (n int64, err error) {
+	err = c.Row(ctx, `SELECT total_changes()`).Scan(&n)
+	return n, err
+}
+
 // prepare makes sure that query is among the statements.
 func (c *Conn) prepare(ctx context.Context, query string) error {
 	if c.statements[query] != nil {

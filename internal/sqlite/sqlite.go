@@ -249,9 +249,38 @@ func (db *DB) View(ctx context.Context, f func(*Conn) error) error {
 }
 
 // Update runs f in the writing transaction. When f returns nil the transaction is committed and durable; after any
-// error nothing of it remains. There is one at a time, in all processes together.
+// error nothing of it remains. There is one at a time, in all processes together, so f must be short: what takes long is worked out before,
+// or done in parts.
 func (db *DB) Update(ctx context.Context, f func(*Conn) error) error {
-	return db.with(ctx, db.writer, func(c *Conn) error { return c.transaction(ctx, `BEGIN IMMEDIATE`, f) })
+	observe, _ := ctx.Value(observerKey{}).(func() func(int64))
+	return db.with(ctx, db.writer, func(c *Conn) error {
+		if observe == nil {
+			return c.transaction(ctx, `BEGIN IMMEDIATE`, f)
+		}
+		end := func(int64) {}
+		var changes int64
+		defer func() { end(changes) }()
+		return c.transaction(ctx, `BEGIN IMMEDIATE`, func(c *Conn) error {
+			end = observe()
+			before, err := c.changes(ctx)
+			if err == nil {
+				err = f(c)
+			}
+			if err == nil {
+				changes, err = c.changes(ctx)
+				changes -= before
+			}
+			return err
+		})
+	})
+}
+
+type observerKey struct{}
+
+// Observe returns a context with which Update calls begin when it has the lock that writers share, and what that returns when it has
+// released it, with the number of rows that were changed. Tests use it to hold operations to a bound.
+func Observe(ctx context.Context, begin func() (end func(changes int64))) context.Context {
+	return context.WithValue(ctx, observerKey{}, begin)
 }
 
 // with lends a connection of the pool to f.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -332,5 +333,31 @@ func TestOpenDoesNotReplace(t *testing.T) {
 	}
 	if _, err := os.Stat(file + "-journal"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a rollback journal exists: %v", err)
+	}
+}
+
+func TestObserve(t *testing.T) {
+	db, err := Open(t.Context(), filepath.Join(t.TempDir(), "db"), Schema{Kind: "test", ID: 1, Migrations: []string{`CREATE TABLE t (n INTEGER) STRICT`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	var seen []int64
+	begun := 0
+	ctx := Observe(t.Context(), func() func(int64) {
+		begun++
+		return func(changes int64) { seen = append(seen, changes) }
+	})
+	fault := errors.New("fault")
+	for _, want := range []error{nil, fault, nil} {
+		if err := db.Update(ctx, func(c *Conn) error {
+			_, err := c.Exec(ctx, `INSERT INTO t VALUES (1), (2)`)
+			return errors.Join(err, want)
+		}); !errors.Is(err, want) {
+			t.Fatal(err)
+		}
+	}
+	if begun != 3 || !slices.Equal(seen, []int64{2, 0, 2}) {
+		t.Errorf("%d begun, %v", begun, seen)
 	}
 }

@@ -1,0 +1,127 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+const (
+	// stagedAtOnce is how many pieces of a large content one transaction writes. What is not larger is written in the transaction that
+	// gives it to a file.
+	stagedAtOnce = 32
+	// stagedFor is how long a content that is being written is kept without a sign of life.
+	stagedFor = time.Hour
+)
+
+// staged is a content in a store that no file has yet.
+type staged struct {
+	io.Reader // none: it is written
+	store     *Store
+	id, size  int64
+}
+
+// stage writes a large content to where the files of d are kept, before the transaction that a file gets it in. It returns a small
+// one, and one for a disk, as it is, and refuses one for which the path has no room. When no file gets it, drop deletes it.
+func (d *Directory) stage(ctx context.Context, operation, path string, size int64, content io.Reader) (_ io.Reader, drop func(), err error) {
+	v, ok := d.volume.(*stored)
+	if !ok || size <= stagedAtOnce*chunkSize {
+		return content, func() {}, nil
+	}
+	err = d.view(ctx, operation, func(o *op) error {
+		t := o.files.(*tree)
+		_, n, err := o.locate(path, true)
+		if err == nil && n != nil && !n.is(KindFile) {
+			err = mismatch(path, n, "")
+		}
+		if err == nil {
+			t.before, err = t.usage()
+		}
+		if err == nil {
+			err = t.room(n, size)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &staged{store: v.store, size: size}
+	drop = func() { _ = s.drop(context.WithoutCancel(ctx)) } // else a later sweep finds it
+	if err := s.write(ctx, content); err != nil {
+		drop()
+		return nil, nil, err
+	}
+	return s, drop, nil
+}
+
+func (s *staged) write(ctx context.Context, content io.Reader) error {
+	err := s.store.db.Update(ctx, func(c *sqlite.Conn) (err error) {
+		if s.id, err = newContent(ctx, c); err != nil {
+			return err
+		}
+		if _, err = c.Exec(ctx, `INSERT INTO content (id, size) VALUES (?, ?)`, s.id, s.size); err != nil {
+			return err
+		}
+		_, err = c.Exec(ctx, `INSERT INTO garbage VALUES (?, ?)`, s.id, time.Now().Add(stagedFor).UnixMilli())
+		return err
+	})
+	buffer := make([]byte, min(s.size, stagedAtOnce*chunkSize))
+	for at := int64(0); at*chunkSize < s.size && err == nil; at += stagedAtOnce {
+		data := buffer[:min(int64(len(buffer)), s.size-at*chunkSize)]
+		if _, err = io.ReadFull(content, data); err != nil {
+			return err
+		}
+		var digests [stagedAtOnce][sha256.Size]byte
+		for i := range digests[:pieces(len(data))] {
+			digests[i] = sha256.Sum256(piece(data, i))
+		}
+		err = s.store.db.Update(ctx, func(c *sqlite.Conn) error {
+			for i, digest := range digests[:pieces(len(data))] {
+				if err := addPart(ctx, c, s.id, at+int64(i), piece(data, i), digest); err != nil {
+					return err
+				}
+			}
+			return s.touch(ctx, c, `UPDATE garbage SET since = ?2 WHERE content = ?1`, time.Now().Add(stagedFor).UnixMilli())
+		})
+	}
+	return err
+}
+
+func pieces(size int) int { return (size + chunkSize - 1) / chunkSize }
+
+func piece(data []byte, i int) []byte { return data[i*chunkSize : min((i+1)*chunkSize, len(data))] }
+
+// touch changes the row that says that the content is being written.
+func (s *staged) touch(ctx context.Context, c *sqlite.Conn, statement string, args ...any) error {
+	r, err := c.Exec(ctx, statement, append([]any{s.id}, args...)...)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, abi.Errorf(abi.CodeUnavailable, "the content was written for so long that it was given up; write it again"))
+	}
+	return nil
+}
+
+// adopt gives a staged content to n, or to a new file.
+func (t *tree) adopt(path string, n *node, s *staged) error {
+	if err := s.touch(t.ctx, t.conn, `DELETE FROM garbage WHERE content = ?`); err != nil {
+		return err
+	}
+	return t.assign(path, n, s.id, s.size)
+}
+
+func (s *staged) drop(ctx context.Context) error {
+	if err := s.store.db.Update(ctx, func(c *sqlite.Conn) error {
+		_, err := c.Exec(ctx, `UPDATE garbage SET since = 0 WHERE content = ?`, s.id)
+		return err
+	}); err != nil {
+		return err
+	}
+	return s.store.sweep(ctx)
+}

@@ -1,0 +1,423 @@
+package workspace
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// A store has one writer at a time, so no transaction may be long. An operation on many files does as much as fits in the
+// transaction that commits it, and leaves a task: a row that says what is still to be done. Every later operation on that workspace, in
+// any process, does the rest first, in transactions of its own, so that nobody sees it half done. Other workspaces do not wait.
+const (
+	// defaultBatch is how many files one transaction handles. One takes up to 40 us.
+	defaultBatch = 500
+	// prunedAtOnce is how many revisions one transaction deletes because the workspace has too much history.
+	prunedAtOnce = 256
+	// sweptAtOnce is how many pieces of garbage one transaction deletes.
+	sweptAtOnce = 64
+	// maxMeasured is how often a directory is measured again because the workspace changed meanwhile.
+	maxMeasured = 8
+)
+
+type taskKind int
+
+const (
+	moveTask    taskKind = iota // what is below source goes below target
+	copyTask                    // the same, and stays
+	removeTask                  // what is below source
+	keepTask                    // what is below source becomes a snapshot
+	rewindTask                  // what is below source and not in the snapshot is removed or made what it is there
+	replaceTask                 // what is in the snapshot and not below source is made
+	forgetTask                  // a snapshot
+	pruneTask                   // revisions beyond the limits of the workspace
+)
+
+type task struct {
+	kind           taskKind
+	source, target string // paths from the root of the workspace
+	snapshot       int64
+	at             int64  // the time of the operation
+	parent, name   string // the last that is done; in a snapshot the parent is relative to it
+}
+
+var (
+	errPending = errors.New("a task is to be finished first")
+	errLarge   = errors.New("the directory has to be measured outside of the transaction")
+)
+
+// begin does a task as far as one transaction goes, and leaves the rest.
+func (t *tree) begin(k task) error {
+	k.at = t.now()
+	began := k.kind
+	done, err := t.advance(&k)
+	if err == nil && k.kind != began { // a small directory: that was one half
+		done, err = t.advance(&k)
+	}
+	if err != nil || done {
+		return err
+	}
+	_, err = t.conn.Exec(t.ctx, `INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		t.workspace, k.kind, k.source, k.target, k.snapshot, k.at, k.parent, k.name)
+	return err
+}
+
+// resume does the next part of the workspace's task, if it has one.
+func (t *tree) resume() (done bool, err error) {
+	var k task
+	err = t.conn.Row(t.ctx, `SELECT kind, source, target, snapshot, at, parent, name FROM task WHERE workspace = ?`, t.workspace).
+		Scan(&k.kind, &k.source, &k.target, &k.snapshot, &k.at, &k.parent, &k.name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return true, nil
+	}
+	if err == nil {
+		done, err = t.advance(&k)
+	}
+	switch {
+	case err != nil:
+		return false, err
+	case done:
+		_, err = t.conn.Exec(t.ctx, `DELETE FROM task WHERE workspace = ?`, t.workspace)
+	default:
+		_, err = t.conn.Exec(t.ctx, `UPDATE task SET kind = ?2, parent = ?3, name = ?4 WHERE workspace = ?1`, t.workspace, k.kind, k.parent, k.name)
+	}
+	return done, err
+}
+
+func (t *tree) pending() (is bool, err error) {
+	err = t.conn.Row(t.ctx, `SELECT EXISTS (SELECT 1 FROM task WHERE workspace = ?)`, t.workspace).Scan(&is)
+	return is, err
+}
+
+// below is the condition for the nodes below the directory ?2 of the workspace ?1, at any depth. "0" follows "/" in byte
+// order, so the range on parent can use the index; the last part leaves out neighbours such as "/a-b" of "/a".
+const below = ` workspace = ?1 AND parent >= ?2 AND parent < ?2 || '0' AND (parent = ?2 OR parent > ?2 || '/') `
+
+// next is the part of below that comes after ?3 and ?4, up to ?5 and ?6.
+const next = below + ` AND (parent, name) > (?3, ?4) AND (parent, name) <= (?5, ?6) `
+
+// advance does one batch.
+func (t *tree) advance(k *task) (done bool, err error) {
+	switch k.kind {
+	case moveTask:
+		return t.some(`UPDATE node SET parent = ?3 || substr(parent, ?4) WHERE id IN (SELECT id FROM node WHERE`+below+`LIMIT ?5)`,
+			t.workspace, k.source, k.target, tail(k.source), t.batch)
+	case removeTask:
+		return t.some(`DELETE FROM node WHERE id IN (SELECT id FROM node WHERE`+below+`LIMIT ?3)`, t.workspace, k.source, t.batch)
+	case forgetTask:
+		done, err = t.some(`DELETE FROM kept WHERE snapshot = ?1 AND (parent, name) IN (SELECT parent, name FROM kept WHERE snapshot = ?1 LIMIT ?2)`,
+			k.snapshot, t.batch)
+		if err == nil && done {
+			_, err = t.conn.Exec(t.ctx, `DELETE FROM snapshot WHERE id = ?`, k.snapshot)
+		}
+		return done, err
+	case pruneTask:
+		return t.pruneWorkspace()
+	case replaceTask:
+		return t.replace(k)
+	default:
+		return t.pass(k)
+	}
+}
+
+// some runs a statement that handles at most a batch, and says whether that was the last.
+func (t *tree) some(statement string, args ...any) (done bool, err error) {
+	r, err := t.conn.Exec(t.ctx, statement, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := r.RowsAffected()
+	return n < int64(t.batch), err
+}
+
+// pass does a batch of a task that goes through the nodes below source in order.
+func (t *tree) pass(k *task) (done bool, err error) {
+	if k.parent == "" && k.name == "" {
+		k.parent = k.source
+	}
+	parent, name, done, err := t.upTo(`SELECT parent, name FROM node WHERE`+below+`AND (parent, name) > (?3, ?4) ORDER BY parent, name LIMIT 1 OFFSET ?5`,
+		t.workspace, k.source, k.parent, k.name, t.batch-1)
+	if err != nil {
+		return false, err
+	}
+	if done { // all that is left: no parent is greater
+		parent = k.source + "0"
+	}
+	run := func(statement string, more ...any) {
+		if err == nil {
+			args := append([]any{t.workspace, k.source, k.parent, k.name, parent, name, tail(k.source)}, more...)
+			_, err = t.conn.Exec(t.ctx, statement, args...)
+		}
+	}
+	switch k.kind {
+	case copyTask:
+		run(`INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
+			SELECT workspace, ?8 || substr(parent, ?7), name, kind, size, ?9, mode, content, target FROM node WHERE`+next, k.target, k.at)
+	case keepTask:
+		run(`INSERT INTO kept (snapshot, parent, name, kind, size, modified, mode, content, target)
+			SELECT ?8, substr(parent, ?7), name, kind, size, modified, mode, content, target FROM node WHERE`+next, k.snapshot)
+	default: // rewindTask: what is as it was is left alone, so that no revision is made of it
+		run(`DELETE FROM node WHERE`+next+`AND NOT EXISTS (SELECT 1 FROM kept k WHERE k.snapshot = ?8 AND k.parent = substr(node.parent, ?7)
+			AND k.name = node.name AND k.kind = node.kind)`, k.snapshot)
+		run(`UPDATE node SET size = k.size, modified = k.modified, mode = k.mode, content = k.content, target = k.target
+			FROM kept k WHERE k.snapshot = ?8 AND k.parent = substr(node.parent, ?7) AND k.name = node.name
+			AND node.id IN (SELECT id FROM node WHERE`+next+`)
+			AND (node.content, node.mode, node.target, node.modified) IS NOT (k.content, k.mode, k.target, k.modified)`, k.snapshot)
+	}
+	k.parent, k.name = parent, name
+	if done && k.kind == rewindTask {
+		k.kind, k.parent, k.name = replaceTask, "", ""
+		done = false
+	}
+	return done, err
+}
+
+// replace does a batch of making what is missing.
+func (t *tree) replace(k *task) (bool, error) {
+	parent, name, done, err := t.upTo(`SELECT parent, name FROM kept WHERE snapshot = ? AND (parent, name) > (?, ?) ORDER BY parent, name LIMIT 1 OFFSET ?`,
+		k.snapshot, k.parent, k.name, t.batch-1)
+	if err != nil {
+		return false, err
+	}
+	if done {
+		parent = "0"
+	}
+	_, err = t.conn.Exec(t.ctx, `INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
+		SELECT ?1, ?2 || parent, name, kind, size, modified, mode, content, target FROM kept
+		WHERE snapshot = ?3 AND (parent, name) > (?4, ?5) AND (parent, name) <= (?6, ?7)
+		AND NOT EXISTS (SELECT 1 FROM node n WHERE n.workspace = ?1 AND n.parent = ?2 || kept.parent AND n.name = kept.name)`,
+		t.workspace, k.source, k.snapshot, k.parent, k.name, parent, name)
+	k.parent, k.name = parent, name
+	return done, err
+}
+
+// upTo returns the last row of the next batch. done says that there are fewer.
+func (t *tree) upTo(query string, args ...any) (parent, name string, done bool, err error) {
+	err = t.conn.Row(t.ctx, query, args...).Scan(&parent, &name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", "", true, nil
+	}
+	return parent, name, false, err
+}
+
+// extent is what is below a directory, at a version of its workspace.
+type extent struct {
+	path         string
+	version      int64
+	files, bytes int64
+	longest      int64 // path, in bytes
+}
+
+// measure says what is below a directory. To count takes up to 1 us a file, so of a large one that is done before the transaction.
+func (t *tree) measure(full string) (extent, error) {
+	if known := t.known; known != nil && known.path == full && known.version == t.before.version {
+		return *known, nil
+	}
+	var large bool
+	if err := t.conn.Row(t.ctx, `SELECT count(*) = ?3 FROM (SELECT 1 FROM node WHERE`+below+`LIMIT ?3)`, t.workspace, full, t.batch).Scan(&large); err != nil {
+		return extent{}, err
+	}
+	if large && t.writing {
+		t.wanted = full
+		return extent{}, errLarge
+	}
+	e := extent{path: full, version: t.before.version}
+	err := t.conn.Row(t.ctx, `SELECT count(*), coalesce(sum(size), 0), coalesce(max(octet_length(parent) + 1 + octet_length(name)), 0) FROM node WHERE`+below,
+		t.workspace, full).Scan(&e.files, &e.bytes, &e.longest)
+	return e, err
+}
+
+// view runs f over one state of the workspace.
+func (v *stored) view(ctx context.Context, base string, f func(files) error) error {
+	for {
+		err := v.store.db.View(ctx, func(c *sqlite.Conn) error {
+			t := v.tree(ctx, c, base)
+			if pending, err := t.pending(); err != nil || pending {
+				return errors.Join(err, pendingError(pending))
+			}
+			return f(t)
+		})
+		if !errors.Is(err, errPending) {
+			return err
+		}
+		if err := v.finish(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func pendingError(pending bool) error {
+	if pending {
+		return errPending
+	}
+	return nil
+}
+
+// update runs f in one writing transaction and holds the workspace to its limits. One that is over a limit already,
+// because the limit was lowered, can still shrink.
+func (v *stored) update(ctx context.Context, base string, f func(files) error) error {
+	var known *extent
+	measured := 0
+	for {
+		var wanted string
+		garbage := false
+		err := v.transact(ctx, base, func(t *tree) error {
+			if pending, err := t.pending(); err != nil || pending {
+				return errors.Join(err, pendingError(pending))
+			}
+			t.known = known
+			if err := f(t); err != nil {
+				wanted = t.wanted
+				return err
+			}
+			return t.checkLimits(0, 0)
+		}, &garbage)
+		switch {
+		case errors.Is(err, errPending):
+			if err := v.finish(ctx); err != nil {
+				return err
+			}
+		case errors.Is(err, errLarge):
+			if measured++; measured > maxMeasured {
+				return abi.Errorf(abi.CodeConflict, "the workspace was changed by others %d times while a large directory was counted; nothing was done", maxMeasured)
+			}
+			if known, err = v.measure(ctx, wanted); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		default:
+			// It is committed: if this does not come to its end, a later operation goes on.
+			_ = v.finish(ctx)
+			if garbage {
+				_ = v.store.sweep(ctx)
+			}
+			return nil
+		}
+	}
+}
+
+// transact runs f in a writing transaction and deletes revisions that are too many.
+func (v *stored) transact(ctx context.Context, base string, f func(*tree) error, garbage *bool) error {
+	return v.store.db.Update(ctx, func(c *sqlite.Conn) error {
+		t := v.tree(ctx, c, base)
+		t.writing = true
+		var err error
+		if t.before, err = t.usage(); err != nil {
+			return err
+		}
+		if err := c.Row(ctx, `SELECT coalesce(max(id), 0) FROM revision`).Scan(&t.newest); err != nil {
+			return err
+		}
+		if err := f(t); err != nil {
+			return err
+		}
+		if err := t.prune(); err != nil {
+			return err
+		}
+		if _, err := c.Exec(ctx, `UPDATE usage SET version = version + 1 WHERE workspace = ?`, v.name); err != nil {
+			return err
+		}
+		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM garbage WHERE since <= ?)`, time.Now().UnixMilli()).Scan(garbage)
+	})
+}
+
+// measure is that of a tree, at the newest version.
+func (v *stored) measure(ctx context.Context, full string) (*extent, error) {
+	var e extent
+	err := v.store.db.View(ctx, func(c *sqlite.Conn) (err error) {
+		t := v.tree(ctx, c, "")
+		if t.before, err = t.usage(); err == nil {
+			e, err = t.measure(full)
+		}
+		return err
+	})
+	return &e, err
+}
+
+// finish brings the workspace's task to its end.
+func (v *stored) finish(ctx context.Context) error {
+	for {
+		var pending bool
+		err := v.store.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+			pending, err = v.tree(ctx, c, "").pending()
+			return err
+		})
+		if err != nil || !pending {
+			return err
+		}
+		garbage := false
+		if err := v.transact(ctx, "", func(t *tree) error {
+			_, err := t.resume()
+			return err
+		}, &garbage); err != nil {
+			return err
+		}
+		if garbage {
+			if err := v.store.sweep(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// finish brings the tasks of all workspaces to their end.
+func (s *Store) finish(ctx context.Context) error {
+	var names []string
+	err := s.db.View(ctx, func(c *sqlite.Conn) error {
+		for row, err := range c.Rows(ctx, `SELECT workspace FROM task`) {
+			var name string
+			if err == nil {
+				err = row.Scan(&name)
+			}
+			if err != nil {
+				return err
+			}
+			names = append(names, name)
+		}
+		return nil
+	})
+	for _, name := range names {
+		if err == nil {
+			err = (&stored{s, name}).finish(ctx)
+		}
+	}
+	return err
+}
+
+// sweep deletes the contents among the garbage that nobody writes any more.
+func (s *Store) sweep(ctx context.Context) error {
+	for {
+		done := false
+		err := s.db.Update(ctx, func(c *sqlite.Conn) error {
+			var content int64
+			err := c.Row(ctx, `SELECT content FROM garbage WHERE since <= ? ORDER BY since LIMIT 1`, time.Now().UnixMilli()).Scan(&content)
+			if errors.Is(err, sql.ErrNoRows) {
+				done = true
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			r, err := c.Exec(ctx, `DELETE FROM part WHERE content = ?1 AND n IN (SELECT n FROM part WHERE content = ?1 LIMIT ?2)`, content, sweptAtOnce)
+			if err != nil {
+				return err
+			}
+			if n, err := r.RowsAffected(); err != nil || n == sweptAtOnce {
+				return err
+			}
+			if _, err := c.Exec(ctx, `DELETE FROM garbage WHERE content = ?`, content); err != nil {
+				return err
+			}
+			_, err = c.Exec(ctx, `DELETE FROM content WHERE id = ?`, content)
+			return err
+		})
+		if err != nil || done {
+			return err
+		}
+	}
+}
