@@ -313,9 +313,20 @@ func (c *call) explain(err error) error {
 // component's word, so one can claim it of its own call.
 const memoryTrap = "stile:limit-memory"
 
+// rustOutOfMemory are the functions through which a program in Rust ends itself when it is refused memory.
+var rustOutOfMemory = []string{"handle_alloc_error", "rust_oom", "__rust_alloc_error_handler"}
+
+// refusedMemory reports whether the functions in which a guest trapped say that it had been refused memory. That alone is no sign: a
+// program can do with less and trap for another reason.
+func refusedMemory(functions []string) bool {
+	return len(functions) > 0 && functions[0] == memoryTrap || slices.ContainsFunc(functions, func(name string) bool {
+		return slices.ContainsFunc(strings.Split(name, "::"), func(part string) bool { return slices.Contains(rustOutOfMemory, part) })
+	})
+}
+
 func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 	switch {
-	case len(trap.Functions) > 0 && trap.Functions[0] == memoryTrap:
+	case refusedMemory(trap.Functions):
 		return &LimitError{Limit: "memory", Value: size(c.limits.Memory), Claimed: true}
 	case trap.Reason == "call stack exhausted":
 		return exceeded("stack", size(wasmtime.MaxStack))

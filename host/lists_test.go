@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stilehost/stile/abi"
@@ -95,7 +96,7 @@ func TestListsAreBounded(t *testing.T) {
 				b := bounds(f)[k]
 				for place, most := range maxLists {
 					at := placeOf(f) + "." + p.Name
-					if b == nil || place != at && !(len(place) > len(at) && place[:len(at)+1] == at+".") {
+					if b == nil || place != at && !strings.HasPrefix(place, at+".") {
 						continue
 					}
 					tried++
