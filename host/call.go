@@ -196,7 +196,7 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 	defer over(nil)
 	f := newFrame(c, r, limits, outer)
 	in := &call{
-		host: h, ctx: context.WithValue(ctx, frameKey{}, f), limits: limits, observe: r.Observe, idle: r.Idle, record: r.record, replay: r.replay,
+		host: h, ctx: withFrame(ctx, f), limits: limits, observe: r.Observe, idle: r.Idle, record: r.record, replay: r.replay,
 		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
 		spent:   func() { over(wasmtime.ErrCPU) },
 	}
@@ -433,6 +433,7 @@ func (c *Component) do(ctx context.Context, r Request) (Result, error) {
 		if r.replay != nil {
 			h.value = recordedEnv
 		}
+		in.handles.names = -len(env) // the caller may give as many as it likes
 		rep, err := in.handles.add(h)
 		return []abi.Value{r.Tool, string(r.Input), rep}, err
 	})

@@ -164,6 +164,9 @@ func (c *call) putBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	if !h.shared {
 		c.own(h.value, h.lease)
 	}
+	if err := c.handles.name(1); err != nil {
+		return nil, err
+	}
 	e[name] = &binding{name: h.binding, interfaceName: f.Interface.Name, value: h.value, implementation: h.implementation, lease: h.lease}
 	return okResult(nil), nil
 }

@@ -212,10 +212,13 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 		defer c.store.Unwatch()
 	}
 	if !op.waits {
-		return op.execute(c, args)
-	}
-	if cancelled := c.store.Blocking(func() { result, err = op.execute(c, args) }); cancelled != nil && err == nil {
+		result, err = op.execute(c, args)
+	} else if cancelled := c.store.Blocking(func() { result, err = op.execute(c, args) }); cancelled != nil && err == nil {
 		err = cancelled
+	}
+	// A guest that has used up its time could be done before the next look at the clock.
+	if cause := context.Cause(c.ctx); err == nil && errors.Is(cause, wasmtime.ErrCPU) {
+		err = cause
 	}
 	return result, err
 }

@@ -31,11 +31,30 @@ type handles struct {
 	next    abi.Rep
 	limit   int
 	pending int
+	// names are in the envs that the guest holds; each env has names of its own.
+	names int
+}
+
+// maxNames is how many names the envs of one call have together, for each handle that it may have.
+const maxNames = 16
+
+// name counts more names in an env.
+func (t *handles) name(n int) error {
+	if t.names+n > maxNames*t.limit {
+		return exceeded("handles", fmt.Sprintf("%d names in envs", maxNames*t.limit))
+	}
+	t.names += n
+	return nil
 }
 
 func (t *handles) add(h *handle) (abi.Rep, error) {
 	if len(t.open) >= t.limit {
 		return 0, exceeded("handles", strconv.Itoa(t.limit))
+	}
+	if e, ok := h.value.(environment); ok {
+		if err := t.name(len(e)); err != nil {
+			return 0, err
+		}
 	}
 	if _, ok := h.value.(abi.Pollable); ok {
 		t.pending++
@@ -57,6 +76,9 @@ func (t *handles) find(rep abi.Rep, r *abi.Resource) (*handle, error) {
 func (t *handles) remove(rep abi.Rep) *handle {
 	h := t.open[rep]
 	delete(t.open, rep)
+	if e, ok := h.value.(environment); ok {
+		t.names -= len(e)
+	}
 	if _, ok := h.value.(abi.Pollable); ok {
 		t.pending--
 	}

@@ -12,7 +12,7 @@ type Limits struct {
 	Memory int64
 	// CPU is the processor time of the guest's thread: of the guest, and of what capabilities do on that thread while it
 	// calls them. The context of an operation ends when it is used up meanwhile. The checks of input and output around the
-	// call, and what a capability does on threads of its own, are not counted. Default 5 s.
+	// call count for the call that started it, if one did. What a capability does on threads of its own is not counted. Default 5 s.
 	CPU time.Duration
 	// Wall is the whole duration of the call, waiting for its turn and for other calls to end included. What a component
 	// says of its tools, if it was not asked before, is a part of its first call. Default 60 s.

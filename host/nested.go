@@ -38,6 +38,11 @@ func frameOf(ctx context.Context) *frame {
 	return f
 }
 
+// withFrame returns the context of operations of a call.
+func withFrame(ctx context.Context, f *frame) context.Context {
+	return context.WithValue(ctx, frameKey{}, f)
+}
+
 func newFrame(c *Component, r Request, l Limits, outer *frame) *frame {
 	f := &frame{outer: outer, digest: c.digest, tool: r.Tool, name: r.name(), code: r.Code.text(), limits: l}
 	if outer == nil {

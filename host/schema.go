@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -368,8 +369,23 @@ func (*meter) match(p jsonschema.Regexp, s string) int {
 	return 1 + p.(*pattern).instructions*len(s)/8
 }
 
+// What a step of a validation takes, and a byte of JSON that is read.
+const stepTime, byteTime = 50 * time.Nanosecond, 100 * time.Nanosecond
+
+// charge takes the time of a validation from the call whose guest started the one that it is for. That guest could have the host
+// do nothing else.
+func charge(ctx context.Context, takes time.Duration) error {
+	if f := frameOf(ctx); f != nil && !f.budget.Charge(takes) {
+		return exceeded("cpu", f.limits.CPU.String())
+	}
+	return nil
+}
+
 // validate checks an input, or a result. slots counts the steps of all validations of a host.
 func (s *schema) validate(ctx context.Context, slots *semaphore.Weighted, input []byte) (err error) {
+	if err := charge(ctx, time.Duration(len(input))*byteTime); err != nil {
+		return err
+	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
 	if err != nil {
 		return &InputError{[]abi.Problem{{Message: abi.PrintableCut("not JSON: "+err.Error(), kib)}}}
@@ -382,6 +398,9 @@ func (s *schema) validate(ctx context.Context, slots *semaphore.Weighted, input 
 		return &InputError{[]abi.Problem{{Message: "too large for its schema: to check it takes too many steps"}}}
 	}
 	steps := int64(maxSteps - m.left)
+	if err := charge(ctx, time.Duration(steps)*stepTime); err != nil {
+		return err
+	}
 	if err := slots.Acquire(ctx, steps); err != nil {
 		return err
 	}

@@ -255,6 +255,19 @@ func newBudget(limit time.Duration, outer *Budget) *Budget {
 	return b
 }
 
+// Charge takes thread time for work that others do for the store's guest, and reports whether any is left.
+func (b *Budget) Charge(time time.Duration) bool {
+	if !b.retain() {
+		return false
+	}
+	defer b.release()
+	left := true
+	for at := b.c; at != nil; at = at.outer {
+		left = atomic.AddUint64((*uint64)(&at.used), uint64(time)) < uint64(at.limit) && left
+	}
+	return left
+}
+
 // retain reports false when nobody uses the budget any more: what comes of a call that has ended ends by itself.
 func (b *Budget) retain() bool {
 	for n := b.users.Load(); n > 0; n = b.users.Load() {

@@ -1,0 +1,71 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/wasmtime"
+)
+
+// TestNamesInEnvs makes envs as large as they may be, as many as there may be, and looks how many names there are together.
+func TestNamesInEnvs(t *testing.T) {
+	large := environment{}
+	for i := range 100 {
+		large[fmt.Sprint(i)] = &binding{}
+	}
+	table := handles{open: map[abi.Rep]*handle{}, limit: 100}
+	var limit *LimitError
+	var err error
+	for err == nil {
+		_, err = table.add(&handle{value: large})
+	}
+	if !errors.As(err, &limit) || limit.Limit != "handles" || len(table.open) != 16 {
+		t.Fatalf("%d envs, then %v", len(table.open), err)
+	}
+	table.remove(1)
+	if _, err := table.add(&handle{value: large}); err != nil {
+		t.Errorf("after one was dropped: %v", err)
+	}
+}
+
+// TestValidationIsCharged has a guest start calls whose inputs take long to check: they take from its processor time.
+func TestValidationIsCharged(t *testing.T) {
+	h, err := New(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const cpu = 500 * time.Millisecond
+	store := h.engine.NewStore(wasmtime.Limits{Memory: 1 << 20, CPU: cpu}, nil)
+	defer store.Close()
+	compiler := compiler{schemas: map[string]*schema{}, patterns: map[string]*pattern{}}
+	s, err := compiler.compile(`{"type": "array", "items": {"type": "integer", "minimum": 0}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	input := []byte("[" + strings.Repeat("1,", 10_000) + "1]")
+	caller := &frame{limits: Limits{CPU: cpu}, budget: store.Budget()}
+	ctx := t.Context()
+	if err := s.validate(ctx, h.validating, input); err != nil {
+		t.Fatal(err)
+	}
+	ctx = withFrame(ctx, caller)
+	began := time.Now()
+	n := 0
+	for err = nil; err == nil; n++ {
+		err = s.validate(ctx, h.validating, input)
+	}
+	var limit *LimitError
+	if !errors.As(err, &limit) || limit.Limit != "cpu" || n < 2 || n > 100 {
+		t.Errorf("%d validations, then %v", n, err)
+	}
+	t.Logf("%d validations of %v in %v", n, cpu, time.Since(began))
+}
