@@ -355,6 +355,9 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		return api.OnLoadResult{}, fmt.Errorf("%s %w", args.Path, err)
 	}
 	text := string(data)
+	if err := admitFolding(text, loader); err != nil {
+		return api.OnLoadResult{}, fmt.Errorf("%s %w", args.Path, err)
+	}
 	if isCode(loader) {
 		problems, err := b.computedImports(text, loader)
 		if err != nil {

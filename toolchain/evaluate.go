@@ -163,6 +163,9 @@ func (p Program) transform(ctx context.Context, sourceMap api.SourceMap) (r api.
 			return r, refuse(fmt.Sprintf("it is nested deeper than %d levels", maxNesting))
 		}
 	}
+	if err := admitFolding(p.Text, loader); err != nil {
+		return r, refuse("it " + err.Error())
+	}
 	if err := waitForBuilds(ctx); err != nil {
 		return r, err
 	}

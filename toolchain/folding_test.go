@@ -1,0 +1,57 @@
+package toolchain
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// TestFolding has enums of a few hundred bytes with a member of gigabytes, and others that people write.
+func TestFolding(t *testing.T) {
+	t.Parallel()
+	doubling := func(each string) string {
+		members := []string{"a0 = 'y'"}
+		for i := range 32 {
+			members = append(members, fmt.Sprintf("a%d = ", i+1)+strings.ReplaceAll(each, "@", fmt.Sprintf("a%d", i)))
+		}
+		return strings.Join(members, ", ") + " }"
+	}
+	apart := "enum E0 { a = 'y' }"
+	for i := range 32 {
+		apart += fmt.Sprintf("enum E%d { a = E%d.a + E%d.a }", i+1, i, i)
+	}
+	bombs := map[string]string{
+		"additions": "enum E { " + doubling("@ + @"), "const": "export const enum E{" + doubling("@+@"), "templates": "enum E { " + doubling("`${@}${@}`"),
+		"with texts": "enum E { " + doubling(`@ + "x" + @`), "apart": apart,
+		"behind a comment": "enum /*{}*/ E // {}\n{" + doubling("@+@"), "behind a text": `x = "enum a {"; enum E { /*"}*/ ` + doubling("@+@"),
+		"behind a bracket in a text": `enum E { x = "}", ` + doubling("@+@"), "escaped": `enum \u{61}b { ` + doubling("@+@"),
+		"behind a template": "enum E { x = `}`, " + doubling("@+@"), "behind an expression": "enum E { x = /}/, " + doubling("@+@"),
+	}
+	for name, text := range bombs {
+		for _, loader := range []api.Loader{api.LoaderTS, api.LoaderTSX} {
+			if err := admitFolding(text, loader); err == nil {
+				t.Errorf("%s: admitted", name)
+			}
+		}
+		_, err := bundle(t.Context(), Source{FS: tree(map[string]string{"main.ts": text}), Entry: "main.ts"})
+		if err == nil || !strings.Contains(err.Error(), "join too many") {
+			t.Errorf("%s: bundle: %v", name, err)
+		}
+		if _, err := (Program{Name: "code.ts", Text: text}).transform(t.Context(), api.SourceMapNone); err == nil {
+			t.Errorf("%s: transformed", name)
+		}
+	}
+	for name, text := range map[string]string{
+		"paths":   "enum Path { Root = '/api', " + doubling(`Root + "/users"`) + strings.Repeat("x = a + b;", 1000),
+		"flags":   "enum Flag { None = 0, A = 1 << 0, B = 1 << 1, AB = A | B, Next = A + 1 }" + strings.Repeat("x = `${a}${b}`;", 1000),
+		"prose":   "// an enum of these\n" + strings.Repeat("x = { a: b + c };", 1000),
+		"schemas": strings.Repeat("x = { enum: ['a', 'b'], c: { d: e + f } };", 1000),
+		"many":    strings.Repeat("enum E { A = 'a', B = 'b' }\n", 5000),
+	} {
+		if err := admitFolding(text, api.LoaderTS); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
