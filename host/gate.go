@@ -216,9 +216,8 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 	} else if cancelled := c.store.Blocking(func() { result, err = op.execute(c, args) }); cancelled != nil && err == nil {
 		err = cancelled
 	}
-	// A guest that has used up its time could be done before the next look at the clock.
-	if cause := context.Cause(c.ctx); err == nil && errors.Is(cause, wasmtime.ErrCPU) {
-		err = cause
+	if err == nil { // a guest whose call is over could be done before the next look at the clock
+		err = context.Cause(c.ctx)
 	}
 	return result, err
 }

@@ -47,7 +47,8 @@ type Options struct {
 	// process, where nothing can stop it.
 	Compiler []string
 	// WIT is the text of the embedder's own capability interfaces, one package each. An interface that declares a resource
-	// but no `get` is given `get` and `put`.
+	// but no `get` is given `get` and `put`. A list in it has as many elements as 52 MiB of the host hold while they are converted;
+	// a capability that takes fewer refuses more.
 	WIT []string
 	// Recorder takes a recording of every call. Default: nothing is recorded, which costs nothing.
 	Recorder Recorder
