@@ -37,6 +37,9 @@ const (
 	maxSteps = 32 << 20
 	// maxValidating bounds the steps of validations at one time, and so their memory.
 	maxValidating = 2 * maxSteps
+	// maxFailures is the most bytes of errors that a validation may make: it finds all that is wrong, each with its place. Where there
+	// could be more, it is first asked for yes or no.
+	maxFailures = 16 * mib
 	// maxNumber is the most characters and the largest exponent of a number: validation makes fractions of whole numbers of them.
 	maxNumber = 400
 )
@@ -273,7 +276,8 @@ func weight(v any) int {
 // meter goes the way of a validation without doing it, and counts.
 type meter struct {
 	*schema
-	left int
+	left     int // steps
+	failures int // bytes of errors, if everything that is visited is wrong
 }
 
 // visit counts a subschema held against a value, and reports whether there are steps left. Everything that may be looked
@@ -281,6 +285,7 @@ type meter struct {
 func (m *meter) visit(s *jsonschema.Schema, v any, depth int) bool {
 	n := m.nodes[s]
 	m.left -= n.steps + depth/4
+	m.failures += 512 + 32*(depth+len(s.Required))
 	left := m.left >= 0
 	if s.Bool != nil {
 		return left
@@ -393,7 +398,7 @@ func (s *schema) validate(ctx context.Context, slots *semaphore.Weighted, input 
 	if path, huge := hugeNumber(value); huge {
 		return &InputError{[]abi.Problem{{Path: pointer(path), Message: hugeNumberReason}}}
 	}
-	m := meter{s, maxSteps}
+	m := meter{schema: s, left: maxSteps}
 	if !m.visit(s.root, value, 0) {
 		return &InputError{[]abi.Problem{{Message: "too large for its schema: to check it takes too many steps"}}}
 	}
@@ -401,15 +406,27 @@ func (s *schema) validate(ctx context.Context, slots *semaphore.Weighted, input 
 	if err := charge(ctx, time.Duration(steps)*stepTime); err != nil {
 		return err
 	}
-	if err := slots.Acquire(ctx, steps); err != nil {
+	many := m.failures > maxFailures
+	weight := steps
+	if !many {
+		weight = max(steps, int64(m.failures))
+	}
+	if err := slots.Acquire(ctx, weight); err != nil {
 		return err
 	}
-	defer slots.Release(steps)
+	defer slots.Release(weight)
 	defer func() {
 		if failed := recover(); failed != nil {
 			err = fmt.Errorf("validate: %v", failed)
 		}
 	}()
+	if many {
+		negated := &jsonschema.Schema{DraftVersion: s.root.DraftVersion, Location: s.root.Location, Not: s.root} // ends at the first error
+		if negated.Validate(value) == nil {
+			return &InputError{[]abi.Problem{{Message: "does not fit its schema; it is too large to say where: try a smaller one"}}}
+		}
+		return nil
+	}
 	err = s.root.Validate(value)
 	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		return &InputError{problems(nil, invalid)}
