@@ -245,7 +245,7 @@ func (o *writeOutput) say() {
 		why = abi.PrintableCut(o.why, 1000)
 	}
 	o.Message = fmt.Sprintf("It is built and waits for a person: %s. Tell your user to decide about request %d, with `stile ext approve %d` or on the page of `stile serve`; "+
-		"no tool that you can call approves it. A version that is active already serves meanwhile.", why, o.Release, o.Release)
+		"no tool that you can call approves it. If another version is active, it serves meanwhile.", why, o.Release, o.Release)
 }
 
 // uses shows bindings as a manifest has them.

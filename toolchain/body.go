@@ -69,6 +69,8 @@ func (p Program) lower(err error) error {
 				at.Snippet = Snippet(text, at.Column)
 			} else if at.Line > 0 && importing.MatchString(lines[at.Line-1]) {
 				at.Text = "code imports nothing: it has input, env and tools; an extension can import"
+			} else if at.Text == `Unexpected "export"` {
+				at.Text = "code exports nothing: it is the body of a function, and its result is what it returns; stile run takes files that export tools"
 			}
 		}
 	case errors.As(err, &failed):

@@ -37,6 +37,7 @@ func TestBody(t *testing.T) {
 		{"return 1 }", "", "code.ts:1:11: Expected", new(*toolchain.BuildError)},
 		{"import x from './y'", "", "code.ts:1:8: code imports nothing", new(*toolchain.BuildError)},
 		{"const a = 1\nimport {\n x } from 'fs'", "", "code.ts:2:8: code imports nothing", new(*toolchain.BuildError)},
+		{"const a = 1\nexport default a", "", "code.ts:2:1: code exports nothing", new(*toolchain.BuildError)},
 		{"const a = 1\nreturn import('./y')", "", `code.ts:2:15: "./y" cannot be imported`, new(*toolchain.BuildError)},
 		{"const a = 1\nthrow new Error('no')", "", "no", new(*host.GuestError)},
 		{"} } } } });\nthrow new Error('early'); ({ a: { b: { c: { d: {", "", "code.ts:2:11: top-level code threw early", new(*toolchain.BuildError)},

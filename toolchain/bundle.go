@@ -548,11 +548,17 @@ func problemsOf(messages []api.Message) []Problem {
 			p.File, p.Line, p.Column = oneLine(file), at.Line, utf8.RuneCountInString(at.LineText[:column])+1
 			p.Snippet = Snippet(at.LineText, p.Column)
 		}
+		if p.Text == noJSX {
+			p.Text += "; JSX needs a name that ends in .jsx or .tsx"
+		}
 		p.Text = oneLine(strings.ReplaceAll(p.Text, `"`+inSource+":", `"`))
 		problems = append(problems, p)
 	}
 	return problems
 }
+
+// noJSX is what esbuild says of JSX in a file that is plain JavaScript.
+const noJSX = "The JSX syntax extension is not currently enabled"
 
 // Snippet shows a line around a column, which counts characters from 1, and under it a mark. It is printable.
 func Snippet(line string, column int) string {

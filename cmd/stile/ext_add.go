@@ -62,6 +62,9 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 	if f.JSON {
 		return printJSON(s.out, writtenOf(w))
 	}
+	if w.Release.State == lifecycle.Pending && w.Why != "" {
+		s.say("stile: it waits for a person: %s", line(w.Why, 1000))
+	}
 	_, err := io.WriteString(s.out, testsText(w.Tests)+releaseText(w.Release)+"\n")
 	return err
 }

@@ -126,7 +126,7 @@ Examples:
 // Run implements the command.
 func (c *extApprove) Run(ctx context.Context, s *streams) error {
 	if c.Yes && c.Digest == "" {
-		return usagef("--yes approves nothing but the version that --digest names")
+		return usagef("--yes needs --digest, with the whole digest of the version to approve")
 	}
 	if err := checkDigest(c.Digest, "stile ext show "+line(c.Request, 64)); err != nil {
 		return err

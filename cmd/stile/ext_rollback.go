@@ -29,7 +29,7 @@ Examples:
 // Run implements the command.
 func (c *extRollback) Run(ctx context.Context, s *streams) error {
 	if c.Yes && c.Digest == "" {
-		return usagef("--yes goes back to nothing but the version whose digest is given")
+		return usagef("--yes needs the digest of the version to go back to")
 	}
 	if err := checkDigest(c.Digest, "stile ext history "+line(c.Name, 64)+" --json"); err != nil {
 		return err
