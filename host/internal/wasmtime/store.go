@@ -55,6 +55,7 @@ type Store struct {
 	state *C.stile_state
 	watch *time.Timer // looks at the clock of the thread while a host function works; made when first needed
 	over  func()      // ends the host function that works; nil while none is watched
+	due   bool        // the next host function is to look as it begins
 }
 
 // NewStore makes an empty store.
@@ -112,24 +113,28 @@ func (s *Store) Blocking(f func()) (err error) {
 	return nil
 }
 
-// A watched host function has its thread's clock looked at after firstLook, and then when what is left could be spent, but at
-// least each lastLook: others may draw on the same budget.
+// The clock of the thread is looked at firstLook after the first host function began, and then when what is left could be spent, but at
+// least each lastLook: others may draw on the same budget. When no host function works at that moment, the next one looks as it begins.
 const (
 	firstLook = 10 * time.Millisecond
 	leastLook = time.Millisecond
 	lastLook  = 100 * time.Millisecond
 )
 
-// Watch has over called when the processor time of the store runs out before Unwatch, and at most once: the host function
+// Watch has over called when the processor time of the store is used up before Unwatch, and at most once: the host function
 // that works meanwhile, on the guest's thread, is to end then. Only host functions may call it.
 func (s *Store) Watch(over func()) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = over
-	if s.watch == nil {
+	s.over, over = over, nil
+	switch {
+	case s.watch == nil:
 		s.watch = time.AfterFunc(firstLook, s.look)
-	} else {
-		s.watch.Reset(firstLook)
+	case s.due:
+		over = s.looked()
+	}
+	s.mu.Unlock()
+	if over != nil {
+		over()
 	}
 }
 
@@ -138,23 +143,32 @@ func (s *Store) Unwatch() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = nil
-	s.watch.Stop()
 }
 
-// look charges the store for what its thread has used. The thread is in a host function, so the state is nobody else's.
+// look is what the timer does.
 func (s *Store) look() {
+	var over func()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over == nil || s.state == nil {
-		return
+	if s.due = s.over == nil; !s.due && s.state != nil {
+		over = s.looked()
 	}
+	s.mu.Unlock()
+	if over != nil {
+		over()
+	}
+}
+
+// looked charges the store for what its thread has used, and returns what to call when nothing is left. The thread is in a host
+// function, so the state is nobody else's.
+func (s *Store) looked() (over func()) {
 	left := time.Duration(C.stile_left(s.state))
+	s.due = false
+	s.watch.Reset(min(max(left, leastLook), lastLook))
 	if left > 0 {
-		s.watch.Reset(min(max(left, leastLook), lastLook))
-		return
+		return nil
 	}
-	go s.over() // it may want the store
-	s.over = nil
+	over, s.over = s.over, nil
+	return over
 }
 
 // Reserve takes bytes of the engine's for what is converted next, in place of what the store has, and waits for them outside the
@@ -227,6 +241,9 @@ func (s *Store) Close() {
 	defer s.mu.Unlock()
 	if s.state == nil {
 		return
+	}
+	if s.watch != nil {
+		s.watch.Stop()
 	}
 	C.wasmtime_store_delete(s.c)
 	s.handle.Delete()
