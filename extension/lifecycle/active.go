@@ -361,8 +361,9 @@ func (m *Manager) rebuild(ctx context.Context, v *Version, wasm []byte) (*host.C
 
 // keepRebuilt spares the next process what this one built again.
 func (m *Manager) keepRebuilt(ctx context.Context, v *Version, digest string, wasm []byte) {
+	rebuilt := stored{digestOf(wasm), wasm}
 	err := m.db.Update(ctx, func(c *sqlite.Conn) error {
-		if _, err := putObject(ctx, c, wasm); err != nil {
+		if err := putObject(ctx, c, rebuilt); err != nil {
 			return err
 		}
 		_, err := c.Exec(ctx, "UPDATE version SET component = ? WHERE digest = ?", digest, v.Digest)

@@ -34,8 +34,8 @@ type archived struct {
 const youngest = 24 * time.Hour
 
 // ArchiveAudit moves the entries from before a time to an archive, as lines of JSON in their order, and returns how many. They leave the
-// store when the archive is durable, in one transaction with an entry that says who moved them and up to which hash; while the archive is
-// written, others write to the store. The chain goes on over them: [Manager.VerifyAudit] checks both. Entries of the last day stay. After
+// log when the archive is durable, in one transaction with an entry that says who moved them and up to which hash; while the archive is
+// written, and while the entries are deleted, others write to the store. The chain goes on over them: [Manager.VerifyAudit] checks both. Entries of the last day stay. After
 // an error nothing has left the store.
 func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision, to Archive) (moved int64, err error) {
 	if limit := m.options.Now().Add(-youngest); before.After(limit) {
@@ -67,6 +67,9 @@ func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision
 		}
 		return w.Flush()
 	})
+	if err == nil && end == first {
+		m.forgetArchived(ctx) // of the last time
+	}
 	if err != nil || end == first {
 		return 0, err
 	}
@@ -81,9 +84,6 @@ func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision
 		if is != first {
 			return errMoved
 		}
-		if _, err := c.Exec(ctx, "DELETE FROM audit WHERE id <= ?", end); err != nil {
-			return err
-		}
 		if _, err := c.Exec(ctx, "UPDATE head SET first = ?, first_hash = ?", end, last); err != nil {
 			return err
 		}
@@ -94,7 +94,30 @@ func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision
 	if err != nil {
 		return 0, err
 	}
+	m.forgetArchived(ctx)
 	return end - first, nil
+}
+
+// forgottenAtOnce is how many entries one transaction deletes.
+const forgottenAtOnce = 1000
+
+// forgetArchived deletes entries that are in an archive. They are not part of the log any more, so those that stay after an error do no harm.
+func (m *Manager) forgetArchived(ctx context.Context) {
+	for more := true; more; {
+		err := m.db.Update(ctx, func(c *sqlite.Conn) error {
+			r, err := c.Exec(ctx, "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id <= (SELECT first FROM head) ORDER BY id LIMIT ?)", forgottenAtOnce)
+			if err != nil {
+				return err
+			}
+			n, err := r.RowsAffected()
+			more = n == forgottenAtOnce
+			return err
+		})
+		if err != nil {
+			m.options.Logger.Warn("delete what was moved to an archive", "error", err)
+			return
+		}
+	}
 }
 
 // errMoved is of two who archive the same entries at once.

@@ -115,7 +115,7 @@ func (e auditEntry) follows(id int64, last []byte) error {
 // auditEntries are those after the one with the number and the hash last, each checked.
 func auditEntries(ctx context.Context, c *sqlite.Conn, id int64, last []byte) iter.Seq2[auditEntry, error] {
 	return func(yield func(auditEntry, error) bool) {
-		for row, err := range c.Rows(ctx, "SELECT id, at, entry, hash FROM audit ORDER BY id") {
+		for row, err := range c.Rows(ctx, "SELECT id, at, entry, hash FROM audit WHERE id > ? ORDER BY id", id) {
 			var e auditEntry
 			if err == nil {
 				err = row.Scan(&e.id, &e.at, &e.text, &e.hash)
@@ -182,7 +182,7 @@ func (m *Manager) VerifyAudit(ctx context.Context, archives ...io.Reader) (entri
 // Audit returns the newest entries, at most limit, the newest first. One that cannot be read has its number and nothing else.
 func (m *Manager) Audit(ctx context.Context, limit int) (entries []Entry, err error) {
 	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
-		for row, err := range c.Rows(ctx, "SELECT id, at, entry FROM audit ORDER BY id DESC LIMIT ?", limit) {
+		for row, err := range c.Rows(ctx, "SELECT id, at, entry FROM audit WHERE id > (SELECT first FROM head) ORDER BY id DESC LIMIT ?", limit) {
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,8 @@ import (
 
 const (
 	ledgerQueue = 1024
+	// ledgerBatch is how many calls one transaction writes: some 20 ms.
+	ledgerBatch = 256
 	// ledgerPause is how long calls gather before they are written in one transaction. It is what kill -9 can lose.
 	ledgerPause = 50 * time.Millisecond
 	// keptCalls is how many calls of each tool are kept, from which its percentiles are.
@@ -65,7 +67,7 @@ func (l *ledger) write(ctx context.Context) {
 			}
 		case <-ctx.Done():
 		}
-		for more := true; more && len(batch) < ledgerQueue; {
+		for more := true; more && len(batch) < ledgerBatch; {
 			select {
 			case u := <-l.queue:
 				batch = append(batch, u)

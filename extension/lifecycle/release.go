@@ -92,6 +92,7 @@ func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name 
 func (b *build) commit(ctx context.Context) error {
 	v, d, now := b.version, b.draft, b.options.Now()
 	b.options.Follow(b.setPolicy)
+	objects := v.objects(b.wasm)
 	return b.db.Update(ctx, func(c *sqlite.Conn) error {
 		// While it was built somebody may have decided something else.
 		if err := errors.Join(b.look(ctx, c), b.decide(ctx)); err != nil {
@@ -107,7 +108,7 @@ func (b *build) commit(ctx context.Context) error {
 		if err := checkNames(ctx, c, v.Manifest, d.Scope, d.Author); err != nil {
 			return err
 		}
-		if err := v.put(ctx, c, b.wasm); err != nil {
+		if err := v.put(ctx, c, objects); err != nil {
 			return err
 		}
 		d.verdict = b.decision

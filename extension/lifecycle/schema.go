@@ -126,11 +126,16 @@ func digestOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// putObject keeps data under its digest, which it returns. What is damaged is whole again.
-func putObject(ctx context.Context, c *sqlite.Conn, data []byte) (string, error) {
-	digest := digestOf(data)
-	_, err := c.Exec(ctx, "INSERT INTO object VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data WHERE data != excluded.data", digest, data)
-	return digest, err
+// stored is data with the digest that it is kept under, which is worked out before the transaction.
+type stored struct {
+	digest string
+	data   []byte
+}
+
+// putObject keeps data under its digest. What is damaged is whole again.
+func putObject(ctx context.Context, c *sqlite.Conn, o stored) error {
+	_, err := c.Exec(ctx, "INSERT INTO object VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data WHERE data != excluded.data", o.digest, o.data)
+	return err
 }
 
 // object returns what has this digest, which it checks.

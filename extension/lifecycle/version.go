@@ -115,14 +115,9 @@ func (v *Version) Source() fstest.MapFS {
 func (v *Version) ManifestText() []byte { return bytes.Clone(v.manifest) }
 
 // put stores a version and its component. One that is there already has the same digest; what of it is damaged is whole again.
-func (v *Version) put(ctx context.Context, c *sqlite.Conn, component []byte) error {
-	for _, data := range slices.AppendSeq([][]byte{component, v.manifest}, maps.Values(v.Files)) {
-		if _, err := putObject(ctx, c, data); err != nil {
-			return err
-		}
-	}
-	if len(v.Lock) > 0 {
-		if _, err := putObject(ctx, c, v.Lock); err != nil {
+func (v *Version) put(ctx context.Context, c *sqlite.Conn, objects []stored) error {
+	for _, o := range objects {
+		if err := putObject(ctx, c, o); err != nil {
 			return err
 		}
 	}
@@ -137,6 +132,19 @@ func (v *Version) put(ctx context.Context, c *sqlite.Conn, component []byte) err
 	}
 	_, err = c.Exec(ctx, "INSERT INTO version VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET component = excluded.component, record = excluded.record", v.Digest, v.Manifest.Name, v.Component, string(text))
 	return err
+}
+
+// objects are the parts of a version.
+func (v *Version) objects(component []byte) []stored {
+	parts := slices.AppendSeq([][]byte{component, v.manifest}, maps.Values(v.Files))
+	if len(v.Lock) > 0 {
+		parts = append(parts, v.Lock)
+	}
+	all := make([]stored, len(parts))
+	for i, data := range parts {
+		all[i] = stored{digestOf(data), data}
+	}
+	return all
 }
 
 // loadRecord reads what of a version is enough to list it, not its source, and checks that it is of the version that has this digest.
