@@ -25,7 +25,7 @@ func TestManySchemaErrors(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			validate := func(as string) (error, uint64) {
+			validate := func(as string) (uint64, error) {
 				s, err := (&compiler{loader: noLoader{}, schemas: map[string]*schema{}}).compile(strings.ReplaceAll(c.schema, "TYPE", as))
 				if err != nil {
 					t.Fatal(err)
@@ -34,13 +34,13 @@ func TestManySchemaErrors(t *testing.T) {
 				runtime.ReadMemStats(&before)
 				err = s.validate(t.Context(), semaphore.NewWeighted(maxValidating), []byte(c.value))
 				runtime.ReadMemStats(&after)
-				return err, after.TotalAlloc - before.TotalAlloc
+				return after.TotalAlloc - before.TotalAlloc, err
 			}
-			err, right := validate(c.right)
+			right, err := validate(c.right)
 			if err != nil {
 				t.Fatalf("what is right: %v", err)
 			}
-			err, wrong := validate(c.wrong)
+			wrong, err := validate(c.wrong)
 			if !errors.As(err, new(*InputError)) || !strings.Contains(err.Error(), "try a smaller one") {
 				t.Errorf("got %.300v", err)
 			}

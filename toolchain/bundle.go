@@ -222,6 +222,7 @@ func waitForBuilds(ctx context.Context) error {
 
 // bundler is the state of one build. esbuild calls it from many goroutines.
 type bundler struct {
+	folding  folding
 	ctx      context.Context
 	source   Source
 	resolver resolver
@@ -355,10 +356,10 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		return api.OnLoadResult{}, fmt.Errorf("%s %w", args.Path, err)
 	}
 	text := string(data)
-	if err := admitFolding(text, loader); err != nil {
-		return api.OnLoadResult{}, fmt.Errorf("%s %w", args.Path, err)
-	}
 	if isCode(loader) {
+		if err := b.folding.admit(text, loader); err != nil {
+			return api.OnLoadResult{}, fmt.Errorf("%s %w", args.Path, err)
+		}
 		problems, err := b.computedImports(text, loader)
 		if err != nil {
 			return api.OnLoadResult{}, err

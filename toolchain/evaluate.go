@@ -163,7 +163,7 @@ func (p Program) transform(ctx context.Context, sourceMap api.SourceMap) (r api.
 			return r, refuse(fmt.Sprintf("it is nested deeper than %d levels", maxNesting))
 		}
 	}
-	if err := admitFolding(p.Text, loader); err != nil {
+	if err := new(folding).admit(p.Text, loader); err != nil {
 		return r, refuse("it " + err.Error())
 	}
 	if err := waitForBuilds(ctx); err != nil {

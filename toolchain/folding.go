@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/evanw/esbuild/pkg/api"
 )
@@ -16,8 +17,12 @@ const between = `(?:[\s\v\x{80}-\x{10FFFF}]|/\*(?s:.*?)\*/|(?://|<!--|-->)[^\n]*
 // is the one before it twice, thirty of them take more memory than there is.
 const maxFolded = 4 << 20
 
+// maxInlined is the most bytes that texts of enums may add to a build: esbuild writes the text of a member wherever it is named.
+const maxInlined = 32 << 20
+
 var (
-	errFolded = errors.New("has an enum whose members join too many others; make them constants outside of it")
+	errInlined = errors.New("names members of enums that are too long to write out each time; make them constants outside of the enum")
+	errFolded  = errors.New("has an enum whose members join too many others; make them constants outside of it")
 	// enumHead matches the beginning of an enum.
 	enumHead = regexp.MustCompile(`\benum` + between + `+(?:\\u\{[0-9a-fA-F]+\}|[^\s{}()/;,"'` + "`" + `])+` + between + `*\{`)
 	joining  = regexp.MustCompile(`[+]|\$\{`)
@@ -25,37 +30,69 @@ var (
 	literal = regexp.MustCompile(`\+\s*(?:"[^"\\\n]*"|'[^'\\\n]*')\s*(?:[,}\n]|$)`)
 )
 
-// admitFolding refuses enums that would take esbuild too much memory. It bounds from above how long the longest member of any enum of
-// a file can be: as long as all bodies together, times the members that each one joins.
-func admitFolding(text string, loader api.Loader) error {
+// quoted matches a text in the body of an enum.
+var quoted = regexp.MustCompile(`"(?:[^"\\\n]|\\(?s:.))*"|'(?:[^'\\\n]|\\(?s:.))*'|` + "`[^`]*`")
+
+// folding bounds what the enums of a build cost. It is for one build, whose files may come at the same time.
+type folding struct {
+	mu      sync.Mutex
+	longest int // bytes of a member, at most
+	uses    int // of members, at most
+}
+
+// admit refuses enums that would take esbuild too much memory. It bounds from above how long the longest member of any enum can be: as
+// long as all bodies of the file together, times the members that each one joins; and how often any is named.
+func (f *folding) admit(code string, loader api.Loader) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.uses += strings.Count(code, ".") + strings.Count(code, "[")
 	if loader != api.LoaderTS && loader != api.LoaderTSX {
-		return nil
+		return f.inlined()
 	}
 	size, doublings := 1, 0
 	for at := 0; ; {
-		head := enumHead.FindStringIndex(text[at:])
+		head := enumHead.FindStringIndex(code[at:])
 		if head == nil {
-			return nil
+			return f.inlined()
 		}
 		at += head[1] // what looks like a head could hide another one
-		body := text[at:enumEnd(text, at)]
+		body := code[at:enumEnd(code, at)]
 		size += len(body)
+		joins := 0
 		for member := range strings.SplitSeq(body, ",") {
-			if n := len(joining.FindAllStringIndex(member, -1)); n > 1 || n == 1 && !literal.MatchString(member) {
+			f.uses++ // a member may be another one
+			n := len(joining.FindAllStringIndex(member, -1))
+			joins += n
+			if n > 1 || n == 1 && !literal.MatchString(member) {
 				doublings += bits.Len(uint(n))
 			}
 		}
 		if doublings > 40 || doublings > 0 && size<<doublings > maxFolded || size > 16*maxSource {
 			return errFolded
 		}
+		longest, all := 0, 0
+		for _, found := range quoted.FindAllStringIndex(body, -1) {
+			longest, all = max(longest, found[1]-found[0]), all+found[1]-found[0]
+		}
+		if joins > 0 {
+			longest = all << doublings
+		}
+		f.longest = max(f.longest, longest)
 	}
 }
 
+func (f *folding) inlined() error {
+	if f.longest > maxInlined || f.longest*f.uses > maxInlined {
+		return errInlined
+	}
+	return nil
+}
+
 // enumEnd returns where the body of an enum ends: at its closing bracket, or at the end of the text where that cannot be told.
-func enumEnd(text string, at int) int {
+func enumEnd(code string, at int) int {
 	depth := 1
-	for ; at < len(text); at++ {
-		switch c := text[at]; c {
+	for ; at < len(code); at++ {
+		switch c := code[at]; c {
 		case '{':
 			depth++
 		case '}':
@@ -63,25 +100,25 @@ func enumEnd(text string, at int) int {
 				return at
 			}
 		case '"', '\'':
-			for at++; at < len(text) && text[at] != c; at++ {
-				if text[at] == '\\' {
+			for at++; at < len(code) && code[at] != c; at++ {
+				if code[at] == '\\' {
 					at++
 				}
 			}
 		case '/', '`':
-			if c == '`' || at+1 == len(text) || text[at+1] != '/' && text[at+1] != '*' {
-				return len(text)
+			if c == '`' || at+1 == len(code) || code[at+1] != '/' && code[at+1] != '*' {
+				return len(code)
 			}
 			end := "*/"
-			if text[at+1] == '/' {
+			if code[at+1] == '/' {
 				end = "\n"
 			}
-			n := strings.Index(text[at+2:], end)
+			n := strings.Index(code[at+2:], end)
 			if n < 0 {
-				return len(text)
+				return len(code)
 			}
 			at += 1 + n + len(end)
 		}
 	}
-	return len(text)
+	return len(code)
 }

@@ -31,7 +31,7 @@ func TestFolding(t *testing.T) {
 	}
 	for name, text := range bombs {
 		for _, loader := range []api.Loader{api.LoaderTS, api.LoaderTSX} {
-			if err := admitFolding(text, loader); err == nil {
+			if err := new(folding).admit(text, loader); err == nil {
 				t.Errorf("%s: admitted", name)
 			}
 		}
@@ -50,8 +50,33 @@ func TestFolding(t *testing.T) {
 		"schemas": strings.Repeat("x = { enum: ['a', 'b'], c: { d: e + f } };", 1000),
 		"many":    strings.Repeat("enum E { A = 'a', B = 'b' }\n", 5000),
 	} {
-		if err := admitFolding(text, api.LoaderTS); err != nil {
+		if err := new(folding).admit(text, api.LoaderTS); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestInlining has enums with a long member that is named often: in the same file, in another one, by other members.
+func TestInlining(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("y", 60_000)
+	const often = 2000
+	for name, files := range map[string]map[string]string{
+		"in one file":      {"main.ts": `enum E { a = "` + long + `" }; export default [` + strings.Repeat("E.a, ", often) + "];"},
+		"by index":         {"main.ts": `const enum E { a = "` + long + `" }; export default [` + strings.Repeat(`E["a"], `, often) + "];"},
+		"by members":       {"main.ts": `enum E { a = "` + long + `"` + strings.Repeat(", b = a", often) + " }; export default E;"},
+		"joined":           {"main.ts": "enum E { a = '" + long[:30_000] + "', b = a + '" + long[:30_000] + "' }; export default [" + strings.Repeat("E.b, ", often) + "];"},
+		"with escapes":     {"main.ts": `enum E { a = "\"` + long + `" }; export default [` + strings.Repeat("E.a, ", often) + "];"},
+		"in another file":  {"main.ts": `import { E } from "./e"; export default [` + strings.Repeat("E.a, ", often) + "];", "e.ts": `export enum E { a = "` + long + `" }`},
+		"in another, JS":   {"main.ts": `import x from "./x.js"; export default x;`, "x.js": `import { E } from "./e.ts"; export default [` + strings.Repeat("E.a, ", often) + "];", "e.ts": `export enum E { a = "` + long + `" }`},
+		"in many a little": {"main.ts": `import x from "./x"; import y from "./y"; export default [x, y];`, "x.ts": `import { E } from "./e"; export default [` + strings.Repeat("E.a, ", often/2) + "];", "y.ts": `import { E } from "./e"; export default [` + strings.Repeat("E.a, ", often/2) + "];", "e.ts": `export enum E { a = "` + long + `" }`},
+	} {
+		if _, err := bundle(t.Context(), Source{FS: tree(files), Entry: "main.ts"}); err == nil || !strings.Contains(err.Error(), "too long to write out") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	fine := map[string]string{"main.ts": `import { E } from "./e"; export default [` + strings.Repeat("E.a, console.log, ", 20_000) + "];", "e.ts": `export enum E { a = "` + long[:300] + `", b = 2 }`}
+	if _, err := bundle(t.Context(), Source{FS: tree(fine), Entry: "main.ts"}); err != nil {
+		t.Error(err)
 	}
 }
