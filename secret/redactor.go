@@ -3,6 +3,8 @@ package secret
 import (
 	"errors"
 	"io"
+
+	"github.com/stilehost/stile/internal/automaton"
 )
 
 // Mark stands where a value was.
@@ -17,78 +19,20 @@ const Mark = "[redacted]"
 //
 // It does not change, and any number of goroutines may share it. A nil Redactor knows no values.
 type Redactor struct {
-	nodes []node
-	root  [256]int32 // what follows the root
-}
-
-// node is a state of an Aho-Corasick automaton: the longest end of the text so far that a spelling begins with.
-type node struct {
-	child, sibling int32 // 0 is none
-	fail           int32 // the next shorter such end
-	depth          int32 // its length
-	match          int32 // length of the longest spelling that ends here; 0 is none
-	label          byte
+	spellings *automaton.Automaton
 }
 
 // NewRedactor makes a redactor of values. Empty ones do not count.
 func NewRedactor(values ...string) *Redactor {
-	r := &Redactor{nodes: make([]node, 1)}
-	for _, value := range values {
-		for spelling := range spellings(value) {
-			r.add(spelling)
-		}
-	}
-	for n := r.nodes[0].child; n != 0; n = r.nodes[n].sibling {
-		r.root[r.nodes[n].label] = n
-	}
-	queue := []int32{0}
-	for len(queue) > 0 {
-		parent := queue[0]
-		queue = queue[1:]
-		for n := r.nodes[parent].child; n != 0; n = r.nodes[n].sibling {
-			at := &r.nodes[n]
-			if parent != 0 {
-				at.fail = r.next(r.nodes[parent].fail, at.label)
+	return &Redactor{automaton.New(func(yield func(string) bool) {
+		for _, value := range values {
+			for spelling := range spellings(value) {
+				if !yield(spelling) {
+					return
+				}
 			}
-			if at.match == 0 {
-				at.match = r.nodes[at.fail].match
-			}
-			queue = append(queue, n)
 		}
-	}
-	return r
-}
-
-func (r *Redactor) add(spelling string) {
-	at := int32(0)
-	for i := range len(spelling) {
-		n := r.child(at, spelling[i])
-		if n == 0 {
-			n = int32(len(r.nodes))
-			r.nodes = append(r.nodes, node{sibling: r.nodes[at].child, depth: int32(i + 1), label: spelling[i]})
-			r.nodes[at].child = n
-		}
-		at = n
-	}
-	r.nodes[at].match = r.nodes[at].depth
-}
-
-func (r *Redactor) child(at int32, b byte) int32 {
-	n := r.nodes[at].child
-	for n != 0 && r.nodes[n].label != b {
-		n = r.nodes[n].sibling
-	}
-	return n
-}
-
-// next is the state after one more byte.
-func (r *Redactor) next(at int32, b byte) int32 {
-	for ; at != 0; at = r.nodes[at].fail {
-		if n := r.child(at, b); n != 0 {
-			return n
-		}
-	}
-	return r.root[b]
+	})}
 }
 
 // Redact returns text without the values.
@@ -147,16 +91,15 @@ func (s *scan) feed(text []byte) {
 	i := len(s.held)
 	s.held = append(s.held, text...)
 	for ; i < len(s.held); i++ {
-		s.at = s.r.next(s.at, s.held[i])
+		s.at = s.r.spellings.Next(s.at, s.held[i])
 		if s.at == 0 {
 			continue
 		}
-		n := s.r.nodes[s.at]
-		if n.match > 0 {
-			s.cover(run{i + 1 - int(n.match), i + 1})
+		if match := s.r.spellings.Match(s.at); match > 0 {
+			s.cover(run{i + 1 - match, i + 1})
 		}
 	}
-	s.settle(len(s.held) - int(s.r.nodes[s.at].depth))
+	s.settle(len(s.held) - s.r.spellings.Depth(s.at))
 }
 
 // cover adds a run that ends after all others, and joins those it touches.

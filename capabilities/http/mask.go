@@ -13,7 +13,19 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/automaton"
 )
+
+// searchFor makes what finds the forms.
+func searchFor(forms secrets) *automaton.Automaton {
+	return automaton.New(func(yield func(string) bool) {
+		for _, form := range forms {
+			if !yield(string(form)) {
+				return
+			}
+		}
+	})
+}
 
 // secrets are the forms in which servers are known to echo what was sent to them. Each is covered with asterisks, as many
 // as it has bytes, so that lengths and offsets stay true.
@@ -150,11 +162,11 @@ func (s secrets) clean(t *target) (*target, error) {
 type maskReader struct {
 	r       io.Reader
 	secrets secrets
-	search  *automaton // of secrets; nil until the first byte is read
-	at      int32      // where search is
-	data    []byte     // read and not returned yet, with what is known to be of a secret covered
-	covered run        // the last stretch of data that is covered
-	ready   int        // so much of data can be returned
+	search  *automaton.Automaton // of secrets; nil until the first byte is read
+	at      int32                // where search is
+	data    []byte               // read and not returned yet, with what is known to be of a secret covered
+	covered run                  // the last stretch of data that is covered
+	ready   int                  // so much of data can be returned
 	err     error
 }
 
@@ -175,7 +187,7 @@ func (m *maskReader) Read(p []byte) (int, error) {
 
 func (m *maskReader) fill() {
 	if m.search == nil {
-		m.search = newAutomaton(m.secrets)
+		m.search = searchFor(m.secrets)
 	}
 	const chunk = 32 << 10
 	start := len(m.data)
@@ -185,15 +197,15 @@ func (m *maskReader) fill() {
 	n, err := m.r.Read(m.data[start:cap(m.data)])
 	m.data, m.err = m.data[:start+n], err
 	for i := start; i < len(m.data); i++ {
-		m.at = m.search.next(m.at, m.data[i])
-		if match := int(m.search.nodes[m.at].match); match > 0 {
+		m.at = m.search.Next(m.at, m.data[i])
+		if match := m.search.Match(m.at); match > 0 {
 			m.cover(run{i + 1 - match, i + 1})
 		}
 	}
 	m.ready = len(m.data)
 	// Where a response is cut off, the beginning of a secret stays hidden; where it ends, it is none.
 	if !errors.Is(err, io.EOF) {
-		m.ready -= int(m.search.nodes[m.at].depth)
+		m.ready -= m.search.Depth(m.at)
 	}
 }
 

@@ -1,7 +1,10 @@
-package http
+// Package automaton finds any of many texts in one pass over others, as Aho and Corasick have it.
+package automaton
 
-// automaton finds any of many texts in one pass, as Aho and Corasick have it. It does not change.
-type automaton struct {
+import "iter"
+
+// Automaton is made once and does not change; any number of goroutines may share it. A pass begins in state 0.
+type Automaton struct {
 	nodes []node
 	root  [256]int32 // what follows the root
 }
@@ -15,15 +18,16 @@ type node struct {
 	label          byte
 }
 
-func newAutomaton(texts [][]byte) *automaton {
-	a := &automaton{nodes: make([]node, 1)}
-	for _, text := range texts {
+// New makes an automaton of texts.
+func New(texts iter.Seq[string]) *Automaton {
+	a := &Automaton{nodes: make([]node, 1)}
+	for text := range texts {
 		at := int32(0)
-		for i, b := range text {
-			n := a.child(at, b)
+		for i := range len(text) {
+			n := a.child(at, text[i])
 			if n == 0 {
 				n = int32(len(a.nodes))
-				a.nodes = append(a.nodes, node{sibling: a.nodes[at].child, depth: int32(i + 1), label: b})
+				a.nodes = append(a.nodes, node{sibling: a.nodes[at].child, depth: int32(i + 1), label: text[i]})
 				a.nodes[at].child = n
 			}
 			at = n
@@ -38,7 +42,7 @@ func newAutomaton(texts [][]byte) *automaton {
 		for n := a.nodes[parent].child; n != 0; n = a.nodes[n].sibling {
 			at := &a.nodes[n]
 			if parent != 0 {
-				at.fail = a.next(a.nodes[parent].fail, at.label)
+				at.fail = a.Next(a.nodes[parent].fail, at.label)
 			}
 			if at.match == 0 {
 				at.match = a.nodes[at.fail].match
@@ -49,7 +53,7 @@ func newAutomaton(texts [][]byte) *automaton {
 	return a
 }
 
-func (a *automaton) child(at int32, b byte) int32 {
+func (a *Automaton) child(at int32, b byte) int32 {
 	n := a.nodes[at].child
 	for n != 0 && a.nodes[n].label != b {
 		n = a.nodes[n].sibling
@@ -57,8 +61,8 @@ func (a *automaton) child(at int32, b byte) int32 {
 	return n
 }
 
-// next is the state after one more byte.
-func (a *automaton) next(at int32, b byte) int32 {
+// Next is the state after one more byte.
+func (a *Automaton) Next(at int32, b byte) int32 {
 	for ; at != 0; at = a.nodes[at].fail {
 		if n := a.child(at, b); n != 0 {
 			return n
@@ -66,3 +70,9 @@ func (a *automaton) next(at int32, b byte) int32 {
 	}
 	return a.root[b]
 }
+
+// Match is the length of the longest text that ends in a state; 0 is none.
+func (a *Automaton) Match(at int32) int { return int(a.nodes[at].match) }
+
+// Depth is the length of the longest end of what was read with which a text begins.
+func (a *Automaton) Depth(at int32) int { return int(a.nodes[at].depth) }
