@@ -39,6 +39,34 @@ func doubling(n int) string {
 	return b.String()
 }
 
+// anchored is a schema with the anchor n.
+func anchored(body string) string { return `{"$dynamicAnchor":"n",` + body + `}` }
+
+// levels is the body of a schema that holds a reference twice for each level of nested.
+func levels(keyword, to string) string {
+	return fmt.Sprintf(`"properties":{"a":{"allOf":[{%[1]q:%[2]q},{%[1]q:%[2]q}]}}`, keyword, to)
+}
+
+// recursive is a schema of the draft that has $recursiveRef.
+func recursive(body string) string {
+	return `{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,` + body + `}`
+}
+
+// inScope is a resource that leads to another, which refers to the anchor n; both have it.
+func inScope(outside, inside string) string {
+	return fmt.Sprintf(`{"$id":"https://a.example/","$ref":"b","$defs":{"n":%s,"b":{"$id":"b","$dynamicRef":"#n","$defs":{"n":%s}}}}`, anchored(outside), anchored(inside))
+}
+
+// manyAnchors is a schema with n anchors of one name and n references to it.
+func manyAnchors(n int) string {
+	var anchors, refs []string
+	for i := range n {
+		anchors = append(anchors, fmt.Sprintf(`"a%[1]d":{"$id":"a%[1]d","$dynamicAnchor":"n"}`, i))
+		refs = append(refs, fmt.Sprintf(`"p%d":{"$dynamicRef":"a%d#n"}`, i, i))
+	}
+	return `{"$id":"https://a.example/","$defs":{` + strings.Join(anchors, ",") + `},"properties":{` + strings.Join(refs, ",") + `}}`
+}
+
 func nested(depth int) string {
 	return strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth)
 }
@@ -49,6 +77,8 @@ func TestHostileSchemas(t *testing.T) {
 	const (
 		huge  = "a number of more than 400 characters or with an exponent beyond 400"
 		steps = "takes too many steps"
+
+		circle = "leads back to itself for the same value"
 	)
 	var manyPatterns []string
 	for i := range 100 {
@@ -65,9 +95,23 @@ func TestHostileSchemas(t *testing.T) {
 		{"a multiple of nothing", `{"multipleOf":0}`, `1`, "input schema: /multipleOf: got 0, want more than 0"},
 		{"doubling references", doubling(40), `{}`, "more than 10000 subschemas for one value"},
 		{"a few doubling references", doubling(10), `{}`, ""},
-		{"a circle", `{"allOf":[{"$ref":"#"},{"$ref":"#"}]}`, `{}`, "leads back to itself for the same value"},
-		{"a circle of two", `{"$ref":"#/$defs/a","$defs":{"a":{"not":{"$ref":"#/$defs/b"}},"b":{"if":{"$ref":"#/$defs/a"}}}}`, `{}`, "leads back to itself for the same value"},
-		{"a reference that depends on the caller", `{"$dynamicRef":"#"}`, `{}`, "use $ref"},
+		{"a circle", `{"allOf":[{"$ref":"#"},{"$ref":"#"}]}`, `{}`, circle},
+		{"a circle of two", `{"$ref":"#/$defs/a","$defs":{"a":{"not":{"$ref":"#/$defs/b"}},"b":{"if":{"$ref":"#/$defs/a"}}}}`, `{}`, circle},
+		{"a circle of a dynamic reference", `{"$dynamicRef":"#"}`, `{}`, circle},
+		{"a circle through an anchor", anchored(`"anyOf":[{"$dynamicRef":"#n"}]`), `{}`, circle},
+		{"a circle through another resource", inScope(`"$ref":"b"`, `"type":"object"`), `{}`, circle},
+		{"a circle of a recursive reference", recursive(`"not":{"$recursiveRef":"#"}`), `{}`, circle},
+		{"doubling dynamic references", strings.ReplaceAll(doubling(40), `"$ref":"#/`, `"$dynamicRef":"#/`), `{}`, "more than 10000 subschemas for one value"},
+		{"doubling by an anchor at each level", anchored(levels("$dynamicRef", "#n")), nested(40), steps},
+		{"doubling by a recursive reference at each level", recursive(levels("$recursiveRef", "#")), nested(40), steps},
+		{"doubling outside, where the reference leads", inScope(levels("$ref", "#"), `"type":"object"`), nested(40), steps},
+		{"doubling inside, where it does not", inScope(`"type":"object"`, levels("$ref", "#")), nested(40), ""},
+		{"doubling where nothing else leads", `{"$id":"https://a.example/","$ref":"b#/$defs/y","$defs":{"b":{"$id":"b","$defs":{"x":` + anchored(levels("$ref", "#n")) + `,"y":{"$ref":"c"}}},"c":{"$id":"c","$dynamicRef":"#n","$defs":{"z":{"$dynamicAnchor":"n"}}}}}`, nested(40), steps},
+		{"a tree of two anchors", inScope(`"properties":{"a":{"$dynamicRef":"#n"}},"required":["b"]`, `"properties":{"a":{"$dynamicRef":"#n"}}`), nested(60), `/a/a: missing property 'b'`},
+		{"a schema of schemas", `{"$ref":"https://json-schema.org/draft/2020-12/schema"}`, strings.Repeat(`{"not":`, 20) + `{"type":"strng"}` + strings.Repeat("}", 20), "/not/not/type: "},
+		{"many anchors of one name", manyAnchors(1000), `{"p1":{}}`, ""},
+		{"an anchor in a place that is hard to spell", `{"$dynamicAnchor":"n","properties":{"a%25/~1#é\" \u0000":{"$dynamicRef":"#n"}}}`, `{}`, ""},
+		{"many errors behind an anchor", anchored(`"type":"array","items":{"$dynamicRef":"#n"}`), "[0" + strings.Repeat(",0", 100_000) + "]", "try a smaller one"},
 		{"a recursive schema", `{"properties":{"a":{"anyOf":[{"type":"number"},{"$ref":"#"}]}}}`, nested(200), ""},
 		{"doubling at each level", `{"properties":{"a":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}`, nested(40), steps},
 		{"doubling in turns", `{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"a":{"$ref":"#/$defs/b"}},"additionalProperties":false,"anyOf":[{"properties":{"a":{"$ref":"#/$defs/b"}}}]},"b":{"oneOf":[{"$ref":"#/$defs/a"}]}}}`, nested(40), steps},

@@ -46,15 +46,18 @@ const (
 
 // schema is a compiled schema that is known to be acyclic for each value.
 type schema struct {
-	root  *jsonschema.Schema
-	nodes map[*jsonschema.Schema]*node
+	root    *jsonschema.Schema
+	negated *jsonschema.Schema // admits what root refuses
+	nodes   map[*jsonschema.Schema]*node
 }
 
 // node is what a subschema costs.
 type node struct {
 	steps    int                  // for every value
 	inPlace  []*jsonschema.Schema // hold for the same value
-	expanded int                  // itself and inPlace with all of theirs; 0 until it is counted
+	resource *resource            // has the subschema; nil where no schema has a dynamic reference
+	dynamic  []*node              // may hold for the same value by a dynamic reference
+	expanded int                  // itself, inPlace and dynamic with all of theirs; 0 until it is counted
 }
 
 // compiler compiles the schemas of one component.
@@ -102,12 +105,15 @@ func (c *compiler) compile(text string) (*schema, error) {
 	if err := library.AddResource(schemaLocation, document); err != nil {
 		return nil, schemaError(err)
 	}
-	root, err := library.Compile(schemaLocation)
+	if err := library.AddResource(negatedLocation, map[string]any{"not": map[string]any{"$ref": schemaLocation}}); err != nil {
+		return nil, schemaError(err)
+	}
+	negated, err := library.Compile(negatedLocation)
 	if err != nil {
 		return nil, schemaError(err)
 	}
-	s := &schema{root, map[*jsonschema.Schema]*node{}}
-	if err := s.measure(); err != nil {
+	s := &schema{negated.Not.Ref, negated, map[*jsonschema.Schema]*node{}}
+	if err := s.measure(library); err != nil {
 		return nil, err
 	}
 	c.schemas[text] = s
@@ -165,23 +171,16 @@ func hugeNumber(v any) (path []string, found bool) {
 }
 
 // measure makes the nodes of a schema, and refuses what no input could be held against.
-func (s *schema) measure() error {
-	for rest := []*jsonschema.Schema{s.root}; len(rest) > 0; {
-		sub := rest[len(rest)-1]
-		rest = rest[:len(rest)-1]
-		if s.nodes[sub] != nil {
-			continue
+func (s *schema) measure(library *jsonschema.Compiler) error {
+	reached := s.reach(s.root)
+	if slices.ContainsFunc(reached, func(sub *jsonschema.Schema) bool { return len(dynamicRefs(sub)) > 0 }) {
+		if err := s.resolve(library, reached); err != nil {
+			return err
 		}
-		if sub.DynamicRef != nil || sub.RecursiveRef != nil {
-			return errors.New("$dynamicRef and $recursiveRef are not supported; use $ref")
-		}
-		sub.Format = boundFormat(sub.Format)
-		s.nodes[sub] = newNode(sub)
-		rest = append(append(rest, s.nodes[sub].inPlace...), below(sub)...)
 	}
-	for sub := range s.nodes {
-		if n, ok := s.expand(sub); !ok {
-			return errors.New("a $ref that leads back to itself for the same value")
+	for _, n := range s.nodes {
+		if n, ok := s.expand(n); !ok {
+			return errors.New("a reference that leads back to itself for the same value")
 		} else if n > maxExpanded {
 			return fmt.Errorf("more than %d subschemas for one value", maxExpanded)
 		}
@@ -189,17 +188,36 @@ func (s *schema) measure() error {
 	return nil
 }
 
+// reach makes the nodes of subschemas and of all that they lead to, and lists those that had none.
+func (s *schema) reach(rest ...*jsonschema.Schema) (reached []*jsonschema.Schema) {
+	for len(rest) > 0 {
+		sub := rest[len(rest)-1]
+		rest = rest[:len(rest)-1]
+		if s.nodes[sub] != nil {
+			continue
+		}
+		sub.Format = boundFormat(sub.Format)
+		s.nodes[sub] = newNode(sub)
+		reached = append(reached, sub)
+		rest = append(append(append(rest, s.nodes[sub].inPlace...), dynamicRefs(sub)...), below(sub)...)
+	}
+	return reached
+}
+
 // expand counts the subschemas that hold for one value. It fails where they go round in a circle.
-func (s *schema) expand(sub *jsonschema.Schema) (count int, ok bool) {
+func (s *schema) expand(n *node) (count int, ok bool) {
 	const counting = -1
-	n := s.nodes[sub]
 	if n.expanded != 0 {
 		return n.expanded, n.expanded != counting
 	}
 	n.expanded = counting
+	next := slices.Clone(n.dynamic)
+	for _, sub := range n.inPlace {
+		next = append(next, s.nodes[sub])
+	}
 	total := 1
-	for _, next := range n.inPlace {
-		count, ok := s.expand(next)
+	for _, n := range next {
+		count, ok := s.expand(n)
 		if !ok {
 			return 0, false
 		}
@@ -276,14 +294,17 @@ func weight(v any) int {
 // meter goes the way of a validation without doing it, and counts.
 type meter struct {
 	*schema
-	left     int // steps
-	failures int // bytes of errors, if everything that is visited is wrong
+	left     int                  // steps
+	failures int                  // bytes of errors, if everything that is visited is wrong
+	scope    []*jsonschema.Schema // that led to where it is, outermost first
 }
 
 // visit counts a subschema held against a value, and reports whether there are steps left. Everything that may be looked
 // at is: validation finds all problems, so it seldom stops early.
-func (m *meter) visit(s *jsonschema.Schema, v any, depth int) bool {
-	n := m.nodes[s]
+func (m *meter) visit(s *jsonschema.Schema, v any) bool {
+	n, depth := m.nodes[s], len(m.scope)
+	m.scope = append(m.scope, s)
+	defer func() { m.scope = m.scope[:depth] }()
 	m.left -= n.steps + depth/4
 	m.failures += 512 + 32*(depth+len(s.Required))
 	left := m.left >= 0
@@ -305,18 +326,18 @@ func (m *meter) visit(s *jsonschema.Schema, v any, depth int) bool {
 		} else if s.UniqueItems {
 			m.left -= len(v) * weight(v) / 16 // by hashes, which a caller can make collide
 		}
-		left = m.left >= 0 && m.visitItems(s, v, depth+1)
+		left = m.left >= 0 && m.visitItems(s, v)
 	case map[string]any:
 		m.left -= 4 * len(v)
-		left = m.left >= 0 && m.visitProperties(s, v, depth+1)
+		left = m.left >= 0 && m.visitProperties(s, v)
 	}
-	for _, same := range n.inPlace {
-		left = left && m.visit(same, v, depth+1)
+	for _, same := range slices.Concat(n.inPlace, m.dynamic(s)) {
+		left = left && m.visit(same, v)
 	}
 	return left && m.left >= 0
 }
 
-func (m *meter) visitItems(s *jsonschema.Schema, items []any, depth int) bool {
+func (m *meter) visitItems(s *jsonschema.Schema, items []any) bool {
 	every := given(s.Contains, s.UnevaluatedItems, one(s.Items))
 	first, rest := s.PrefixItems, s.Items2020
 	if list := several(s.Items); list != nil {
@@ -324,7 +345,7 @@ func (m *meter) visitItems(s *jsonschema.Schema, items []any, depth int) bool {
 	}
 	for i, item := range items {
 		for _, sub := range every {
-			if !m.visit(sub, item, depth) {
+			if !m.visit(sub, item) {
 				return false
 			}
 		}
@@ -332,14 +353,14 @@ func (m *meter) visitItems(s *jsonschema.Schema, items []any, depth int) bool {
 		if i < len(first) {
 			sub = first[i]
 		}
-		if sub != nil && !m.visit(sub, item, depth) {
+		if sub != nil && !m.visit(sub, item) {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *meter) visitProperties(s *jsonschema.Schema, properties map[string]any, depth int) bool {
+func (m *meter) visitProperties(s *jsonschema.Schema, properties map[string]any) bool {
 	every := given(s.UnevaluatedProperties)
 	for name, value := range properties {
 		subs := every
@@ -355,11 +376,11 @@ func (m *meter) visitProperties(s *jsonschema.Schema, properties map[string]any,
 			subs = append(subs, sub)
 		}
 		for _, sub := range subs {
-			if !m.visit(sub, value, depth) {
+			if !m.visit(sub, value) {
 				return false
 			}
 		}
-		if s.PropertyNames != nil && !m.visit(s.PropertyNames, name, depth) {
+		if s.PropertyNames != nil && !m.visit(s.PropertyNames, name) {
 			return false
 		}
 	}
@@ -399,7 +420,7 @@ func (s *schema) validate(ctx context.Context, slots *semaphore.Weighted, input 
 		return &InputError{[]abi.Problem{{Path: pointer(path), Message: hugeNumberReason}}}
 	}
 	m := meter{schema: s, left: maxSteps}
-	if !m.visit(s.root, value, 0) {
+	if !m.visit(s.root, value) {
 		return &InputError{[]abi.Problem{{Message: "too large for its schema: to check it takes too many steps"}}}
 	}
 	steps := int64(maxSteps - m.left)
@@ -421,8 +442,7 @@ func (s *schema) validate(ctx context.Context, slots *semaphore.Weighted, input 
 		}
 	}()
 	if many {
-		negated := &jsonschema.Schema{DraftVersion: s.root.DraftVersion, Location: s.root.Location, Not: s.root} // ends at the first error
-		if negated.Validate(value) == nil {
+		if s.negated.Validate(value) == nil { // ends at the first error
 			return &InputError{[]abi.Problem{{Message: "does not fit its schema; it is too large to say where: try a smaller one"}}}
 		}
 		return nil

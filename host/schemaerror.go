@@ -20,6 +20,9 @@ import (
 // schemaLocation is what the compiler of schemas takes a schema for: its author never wrote it.
 const schemaLocation = "schema:///input"
 
+// negatedLocation is that of a schema which admits what the one at schemaLocation refuses.
+const negatedLocation = "schema:///negated"
+
 // schemaError says in an author's words what the compiler found wrong with a schema: where, what, and what to write instead.
 func schemaError(err error) error {
 	var (

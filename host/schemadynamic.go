@@ -1,0 +1,138 @@
+package host
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// resource is what a dynamic reference asks the resources for by which validation came to it: it leads into the outermost that has an
+// answer. A resource is a document, or the part of one that has an $id.
+type resource struct {
+	recursive bool                          // $recursiveAnchor is true
+	anchors   map[string]*jsonschema.Schema // by $dynamicAnchor
+}
+
+// dynamicRefs lists what the dynamic references of a subschema lead to if no resource has an answer.
+func dynamicRefs(s *jsonschema.Schema) []*jsonschema.Schema {
+	list := given(s.RecursiveRef)
+	if s.DynamicRef != nil {
+		list = append(list, s.DynamicRef.Ref)
+	}
+	return list
+}
+
+// asks reports whether a dynamic reference asks the resources. Otherwise it is like a $ref.
+func asks(ref *jsonschema.DynamicRef) bool {
+	return ref != nil && ref.Anchor != "" && ref.Ref.DynamicAnchor == ref.Anchor
+}
+
+// resolve gives the nodes their resources, and those of dynamic references all that these may lead to.
+func (s *schema) resolve(library *jsonschema.Compiler, reached []*jsonschema.Schema) error {
+	resources := map[*jsonschema.Schema]*resource{}
+	for len(reached) > 0 {
+		sub := reached[len(reached)-1]
+		reached = reached[:len(reached)-1]
+		root, err := private(library, reflect.ValueOf(sub).Elem().FieldByName("resource"))
+		if err != nil {
+			return err
+		}
+		if resources[root] == nil {
+			resources[root] = &resource{root.RecursiveAnchor, map[string]*jsonschema.Schema{}}
+			reached = append(reached, s.reach(root)...)
+			for anchors := reflect.ValueOf(root).Elem().FieldByName("dynamicAnchors").MapRange(); anchors.Next(); {
+				anchor, err := private(library, anchors.Value())
+				if err != nil {
+					return err
+				}
+				resources[root].anchors[anchors.Key().String()] = anchor
+				reached = append(reached, s.reach(anchor)...)
+			}
+		}
+		s.nodes[sub].resource = resources[root]
+	}
+
+	// An answer is looked for among the subschemas that are the first of their resource on the way.
+	recursive, anchors := &node{inPlace: s.entries()}, map[string]*node{}
+	for sub := range s.nodes {
+		if name := sub.DynamicAnchor; name != "" {
+			if anchors[name] == nil {
+				anchors[name] = &node{}
+			}
+			anchors[name].inPlace = append(anchors[name].inPlace, sub)
+		}
+	}
+	for sub, n := range s.nodes {
+		switch ref := sub.RecursiveRef; {
+		case ref == nil:
+		case ref.RecursiveAnchor:
+			n.dynamic = append(n.dynamic, recursive)
+		default:
+			n.dynamic = append(n.dynamic, s.nodes[ref])
+		}
+		switch ref := sub.DynamicRef; {
+		case ref == nil:
+		case asks(ref):
+			n.dynamic = append(n.dynamic, anchors[ref.Anchor])
+		default:
+			n.dynamic = append(n.dynamic, s.nodes[ref.Ref])
+		}
+	}
+	return nil
+}
+
+// entries lists the subschemas at which validation can come into a resource whose $recursiveAnchor is true. The library answers a
+// $recursiveRef with the outermost of these, where the specification has the root of its resource.
+func (s *schema) entries() (list []*jsonschema.Schema) {
+	for sub, n := range s.nodes {
+		if n.resource.recursive && (sub == s.root || sub.RecursiveAnchor || sub.DynamicAnchor != "") {
+			list = append(list, sub)
+		}
+		for _, next := range append(append(below(sub), n.inPlace...), dynamicRefs(sub)...) {
+			if to := s.nodes[next].resource; to != n.resource && to.recursive {
+				list = append(list, next)
+			}
+		}
+	}
+	return list
+}
+
+// private returns the subschema that a field of the library's holds which is not exported.
+func private(library *jsonschema.Compiler, field reflect.Value) (*jsonschema.Schema, error) {
+	location := field.Elem().FieldByName("Location").String()
+	sub, err := library.Compile(location) // finds what is compiled
+	if err != nil {
+		return nil, schemaError(err)
+	}
+	if reflect.ValueOf(sub).Pointer() != field.Pointer() {
+		return nil, fmt.Errorf("%s is compiled twice", location)
+	}
+	return sub, nil
+}
+
+// dynamic lists where the dynamic references of s lead by the way that m came, as the library finds it.
+func (m *meter) dynamic(s *jsonschema.Schema) []*jsonschema.Schema {
+	list := dynamicRefs(s)
+	if len(list) == 0 {
+		return nil
+	}
+	m.left -= len(m.scope) // the library looks at each
+	if s.RecursiveRef != nil && s.RecursiveRef.RecursiveAnchor {
+		for _, outer := range m.scope {
+			if m.nodes[outer].resource.recursive {
+				list[0] = outer
+				break
+			}
+		}
+	}
+	if asks(s.DynamicRef) {
+		for _, outer := range m.scope {
+			if anchor := m.nodes[outer].resource.anchors[s.DynamicRef.Anchor]; anchor != nil {
+				list[len(list)-1] = anchor
+				break
+			}
+		}
+	}
+	return list
+}
