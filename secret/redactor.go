@@ -11,10 +11,10 @@ import (
 const Mark = "[redacted]"
 
 // A Redactor takes values out of text: as they are, in hex, in base64 (also as a part of what was encoded, as in Basic
-// authorization), escaped for a URL and escaped for JSON. Every byte that is part of a value goes, also where values
+// authorization), escaped for a URL and escaped for JSON, each also wrapped into lines of 16 characters and more. Every byte that is part of a value goes, also where values
 // overlap, and each run of such bytes becomes one Mark. Time and memory do not depend on what the text is.
 //
-// It is a net for accidents. It does not see a value that was cut, wrapped into lines, compressed, hashed, or escaped twice;
+// It is a net for accidents. It does not see a value that was cut, compressed, hashed, or escaped twice;
 // code that wants to send a value out finds a way. A value of a few bytes takes a lot of innocent text with it.
 //
 // It does not change, and any number of goroutines may share it. A nil Redactor knows no values.
@@ -40,7 +40,7 @@ func (r *Redactor) Redact(text string) string {
 	if r == nil {
 		return text
 	}
-	s := scan{r: r}
+	s := r.scan()
 	s.feed([]byte(text))
 	s.end()
 	return string(s.out)
@@ -52,7 +52,7 @@ func (r *Redactor) Reader(from io.Reader) io.Reader {
 	if r == nil {
 		return from
 	}
-	return &reader{scan: scan{r: r}, from: from, chunk: make([]byte, 32<<10)}
+	return &reader{scan: r.scan(), from: from, chunk: make([]byte, 32<<10)}
 }
 
 // Writer writes to what is written without the values. It holds back what may be the begin of one until that is decided;
@@ -61,13 +61,13 @@ func (r *Redactor) Writer(to io.Writer) io.WriteCloser {
 	if r == nil {
 		r = NewRedactor()
 	}
-	return &writer{scan: scan{r: r}, to: to}
+	return &writer{scan: r.scan(), to: to}
 }
 
 // scan is one pass over a text.
 type scan struct {
-	r  *Redactor
-	at int32
+	pass *automaton.Pass
+	gone int // how much of the text was before held
 	// held is the text that is not decided yet: held[from:]. Positions below are those of held.
 	held []byte
 	from int
@@ -79,6 +79,8 @@ type scan struct {
 
 type run struct{ start, end int }
 
+func (r *Redactor) scan() scan { return scan{pass: r.spellings.Start()} }
+
 func (s *scan) feed(text []byte) {
 	if s.from > len(s.held)/2 { // seldom enough that small chunks cost no more than large ones
 		s.held = append(s.held[:0], s.held[s.from:]...)
@@ -86,20 +88,17 @@ func (s *scan) feed(text []byte) {
 			s.runs[i].start -= s.from
 			s.runs[i].end -= s.from
 		}
+		s.gone += s.from
 		s.from = 0
 	}
 	i := len(s.held)
 	s.held = append(s.held, text...)
 	for ; i < len(s.held); i++ {
-		s.at = s.r.spellings.Next(s.at, s.held[i])
-		if s.at == 0 {
-			continue
-		}
-		if match := s.r.spellings.Match(s.at); match > 0 {
-			s.cover(run{i + 1 - match, i + 1})
+		if start, found := s.pass.Next(s.held[i]); found {
+			s.cover(run{start - s.gone, i + 1})
 		}
 	}
-	s.settle(len(s.held) - s.r.spellings.Depth(s.at))
+	s.settle(s.pass.Open() - s.gone)
 }
 
 // cover adds a run that ends after all others, and joins those it touches.
@@ -147,7 +146,6 @@ func (s *scan) plain(to int) {
 
 func (s *scan) end() {
 	s.settle(len(s.held))
-	s.at = 0
 }
 
 type reader struct {

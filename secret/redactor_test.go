@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"slices"
@@ -28,6 +29,9 @@ func TestRedactSpellings(t *testing.T) {
 		"exact":              value,
 		"hex":                hex.EncodeToString([]byte(value)),
 		"HEX":                strings.ToUpper(hex.EncodeToString([]byte(value))),
+		"hex with colons":    strings.ReplaceAll(fmt.Sprintf("% x", value), " ", ":"),
+		"HEX with spaces":    fmt.Sprintf("% X", value),
+		"all percent":        "%" + strings.ReplaceAll(fmt.Sprintf("% x", value), " ", "%"),
 		"base64":             std.EncodeToString([]byte(value)),
 		"base64 raw":         raw.EncodeToString([]byte(value)),
 		"base64 URL":         web.EncodeToString([]byte(value)),
@@ -209,4 +213,27 @@ func lowerEscapes(text string) string {
 		}
 	}
 	return string(b)
+}
+
+// TestRedactInLines has base64 of the value and its neighbours in lines, as encoders wrap them and as JSON and URLs carry line breaks.
+func TestRedactInLines(t *testing.T) {
+	for _, value := range []string{"ghp_0123456789abcdef", strings.Repeat("0123456789abcdefghijklmnopqrstuv", 20) + "-----END\nKEY"} {
+		r := NewRedactor(value)
+		for _, columns := range []int{60, 64, 76} {
+			for _, lineBreak := range []string{"\n", "\r\n", `\n`, `\r\n`, "%0A", "%0D%0A"} {
+				for before := range 2 * columns {
+					encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\x00", before) + value))
+					var text strings.Builder
+					for ; len(encoded) > columns; encoded = encoded[columns:] {
+						text.WriteString(encoded[:columns] + lineBreak)
+					}
+					got := r.Redact(text.String() + encoded + "\n")
+					first, rest, found := strings.Cut(got, Mark)
+					if first = strings.ReplaceAll(first, lineBreak, ""); !found || len(first) != (8*before+5)/6 || len(strings.TrimRight(rest, "=\n")) > 1 {
+						t.Fatalf("%d before, %d columns, %q: %s", before, columns, lineBreak, got)
+					}
+				}
+			}
+		}
+	}
 }

@@ -17,6 +17,10 @@ func spellings(value string) map[string]bool {
 	if value == "" {
 		return all
 	}
+	spaced := fmt.Sprintf("% X", value)
+	for _, text := range []string{spaced, strings.ReplaceAll(spaced, " ", ":"), "%" + strings.ReplaceAll(spaced, " ", "%")} {
+		all[text], all[strings.ToLower(text)] = true, true
+	}
 	encoded := append(base64Spellings(value), fmt.Sprintf("%x", value), fmt.Sprintf("%X", value))
 	for _, text := range append(encoded, value) {
 		all[text] = true

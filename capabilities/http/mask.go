@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"regexp"
@@ -31,13 +32,18 @@ func searchFor(forms secrets) *automaton.Automaton {
 // as it has bytes, so that lengths and offsets stay true.
 type secrets [][]byte
 
-// with adds the forms of a value: as it is, percent-encoded, in JSON, in HTML, in hex, and in base64, also as a part of what was encoded.
+// with adds the forms of a value: as it is, percent-encoded, in JSON, in HTML, in hex, and in base64, also as a part of what was encoded. A
+// maskReader finds them in lines too.
 func (s secrets) with(value string) secrets {
 	quoted, _ := json.Marshal(value) // of a string, never fails
 	forms := []string{
 		value, url.QueryEscape(value), url.PathEscape(value), string(quoted[1 : len(quoted)-1]),
 		hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))),
 	}
+	spaced := fmt.Sprintf("% X", value)
+	forms = append(forms, spaced, strings.ToLower(spaced), "%"+strings.ReplaceAll(spaced, " ", "%"))
+	spaced = strings.ReplaceAll(spaced, " ", ":")
+	forms = append(forms, spaced, strings.ToLower(spaced))
 	for _, spelling := range spellings {
 		forms = append(forms, spelling.Replace(value))
 	}
@@ -162,11 +168,11 @@ func (s secrets) clean(t *target) (*target, error) {
 type maskReader struct {
 	r       io.Reader
 	secrets secrets
-	search  *automaton.Automaton // of secrets; nil until the first byte is read
-	at      int32                // where search is
-	data    []byte               // read and not returned yet, with what is known to be of a secret covered
-	covered run                  // the last stretch of data that is covered
-	ready   int                  // so much of data can be returned
+	search  *automaton.Pass // for secrets; nil until the first byte is read
+	gone    int             // so much was returned
+	data    []byte          // read and not returned yet, with what is known to be of a secret covered
+	covered run             // the last stretch of data that is covered
+	ready   int             // so much of data can be returned
 	err     error
 }
 
@@ -177,7 +183,7 @@ func (m *maskReader) Read(p []byte) (int, error) {
 		m.fill()
 	}
 	n := copy(p, m.data[:m.ready])
-	m.data, m.ready = m.data[n:], m.ready-n
+	m.data, m.ready, m.gone = m.data[n:], m.ready-n, m.gone+n
 	m.covered = run{m.covered.start - n, m.covered.end - n}
 	if n == 0 && len(p) > 0 {
 		return 0, m.err
@@ -187,7 +193,7 @@ func (m *maskReader) Read(p []byte) (int, error) {
 
 func (m *maskReader) fill() {
 	if m.search == nil {
-		m.search = searchFor(m.secrets)
+		m.search = searchFor(m.secrets).Start()
 	}
 	const chunk = 32 << 10
 	start := len(m.data)
@@ -197,15 +203,14 @@ func (m *maskReader) fill() {
 	n, err := m.r.Read(m.data[start:cap(m.data)])
 	m.data, m.err = m.data[:start+n], err
 	for i := start; i < len(m.data); i++ {
-		m.at = m.search.Next(m.at, m.data[i])
-		if match := m.search.Match(m.at); match > 0 {
-			m.cover(run{i + 1 - match, i + 1})
+		if start, found := m.search.Next(m.data[i]); found {
+			m.cover(run{start - m.gone, i + 1})
 		}
 	}
 	m.ready = len(m.data)
 	// Where a response is cut off, the beginning of a secret stays hidden; where it ends, it is none.
 	if !errors.Is(err, io.EOF) {
-		m.ready -= m.search.Depth(m.at)
+		m.ready = m.search.Open() - m.gone
 	}
 }
 

@@ -3,6 +3,7 @@ package http
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/url"
 	"strings"
@@ -67,6 +68,9 @@ func TestEncodedEchoes(t *testing.T) {
 		}
 	}
 	check(hex.EncodeToString([]byte(secret)), `x `, ` x`)
+	check(fmt.Sprintf("% x", secret), `x `, ` x`)
+	check(strings.ReplaceAll(fmt.Sprintf("% X", secret), " ", ":"), `x `, ` x`)
+	check("%"+strings.ReplaceAll(fmt.Sprintf("% x", secret), " ", "%"), `x `, ` x`)
 	check(strings.ToUpper(hex.EncodeToString([]byte(secret))), `x `, ` x`)
 	for _, prefix := range []string{"a", "ab", "abc", "Basic ", "user:", "Authorization: Bearer ", "Token token="} {
 		for _, suffix := range []string{"", "a", "ab", "\r\nHost: x"} {
@@ -81,13 +85,52 @@ func TestEncodedEchoes(t *testing.T) {
 	}
 }
 
+// Base64 comes in lines from many a server, in JSON too.
+func TestEchoesInLines(t *testing.T) {
+	const secret = `k/+=abc!d"e'f<g&h?~\x7ePQRS`
+	forms := (secrets{}).with(secret)
+	for _, columns := range []int{60, 64, 76} {
+		for _, lineBreak := range []string{"\n", "\r\n", `\n`, `\r\n`} {
+			for before := range 2 * columns {
+				plain := strings.Repeat("\x00", before) + secret
+				encoded := base64.StdEncoding.EncodeToString([]byte(plain))
+				var echo, want strings.Builder
+				first, end := (8*before+5)/6, 8*len(plain)/6
+				for i := range end {
+					if i > 0 && i%columns == 0 {
+						echo.WriteString(lineBreak)
+						if i > first {
+							want.WriteString(strings.Repeat("*", len(lineBreak)))
+						} else {
+							want.WriteString(lineBreak)
+						}
+					}
+					echo.WriteByte(encoded[i])
+					if i >= first {
+						want.WriteByte('*')
+					} else {
+						want.WriteByte(encoded[i])
+					}
+				}
+				echo.WriteString(encoded[end:])
+				for name, r := range map[string]io.Reader{"whole": strings.NewReader(echo.String()), "bytes": iotest.OneByteReader(strings.NewReader(echo.String()))} {
+					got, err := io.ReadAll(&maskReader{r: r, secrets: forms})
+					if err != nil || len(got) != echo.Len() || string(got[:want.Len()]) != want.String() {
+						t.Fatalf("%s, %d columns, %d before: %q becomes %q, %v", name, columns, before, echo.String(), got, err)
+					}
+				}
+			}
+		}
+	}
+}
+
 // One pass costs no more for a text that begins a secret at every byte.
 func TestMaskIsLinear(t *testing.T) {
 	forms := (secrets{}).with(strings.Repeat("a", maxSecret-1) + "b")
 	const size = 4 << 20
 	took := func(text string) time.Duration {
 		before := processor(t)
-		n, err := io.Copy(io.Discard, &maskReader{r: strings.NewReader(text), secrets: forms, search: searchFor(forms)})
+		n, err := io.Copy(io.Discard, &maskReader{r: strings.NewReader(text), secrets: forms, search: searchFor(forms).Start()})
 		if err != nil || n != size {
 			t.Fatal(n, err)
 		}
@@ -96,6 +139,7 @@ func TestMaskIsLinear(t *testing.T) {
 	plain := took(strings.Repeat("x", size))
 	for name, text := range map[string]string{
 		"begun": strings.Repeat("a", size), "nearly": strings.Repeat(strings.Repeat("a", maxSecret-1)+"c", size/maxSecret), "whole": strings.Repeat(strings.Repeat("a", maxSecret-1)+"b", size/maxSecret),
+		"lines": strings.Repeat(strings.Repeat("a", 63)+"\n", size/64), "short lines": strings.Repeat(strings.Repeat("a", 15)+"\n", size/16), "breaks begun": strings.Repeat(`%0D%\r\\`, size/8),
 	} {
 		if hostile := took(text); hostile > 20*plain+100*time.Millisecond {
 			t.Errorf("%s: %v, and %v for a plain text", name, hostile, plain)
