@@ -22,17 +22,20 @@ var promises = map[string]string{
 		(SELECT content, size FROM node WHERE kind = 0 UNION ALL SELECT content, size FROM revision UNION ALL SELECT content, size FROM kept WHERE kind = 0) f
 		LEFT JOIN content c ON c.id = f.content WHERE c.size IS NOT f.size`,
 	"a content of another size": `SELECT count(*) FROM content c WHERE CASE WHEN size <= 65536 THEN length(bytes) IS NOT size
-		ELSE bytes IS NOT NULL OR size <> (SELECT coalesce(sum(length(piece.bytes)), 0) FROM part JOIN piece ON piece.id = piece WHERE content = c.id) END
+		ELSE bytes IS NOT NULL OR size <> (SELECT coalesce(sum(length(piece.bytes)), 0) FROM part JOIN piece ON piece.id = piece WHERE content = c.id)
+			+ coalesce((SELECT pieces * 65536 FROM prefix WHERE content = c.id), 0) END
 		AND id NOT IN (SELECT content FROM garbage)`,
 	"a hole or a short piece": `SELECT count(*) FROM part JOIN content c ON c.id = content JOIN piece ON piece.id = piece
 		WHERE length(piece.bytes) <> min(65536, c.size - n * 65536)`,
+	"a base without the pieces that were shared": `SELECT count(*) FROM prefix p WHERE pieces * 65536 > (SELECT size FROM content WHERE id = base)
+		OR pieces <= coalesce((SELECT b.pieces FROM prefix b WHERE b.content = p.base), 0) OR EXISTS (SELECT 1 FROM part WHERE content = p.content AND n < p.pieces)`,
 	"content that nothing has": `SELECT (SELECT count(*) FROM content WHERE id NOT IN (SELECT content FROM node WHERE kind = 0)
-		AND id NOT IN (SELECT content FROM revision) AND id NOT IN (SELECT content FROM kept WHERE kind = 0) AND id NOT IN (SELECT content FROM garbage))
+		AND id NOT IN (SELECT content FROM revision) AND id NOT IN (SELECT content FROM kept WHERE kind = 0) AND id NOT IN (SELECT content FROM garbage) AND id NOT IN (SELECT base FROM prefix))
 		+ (SELECT count(*) FROM piece WHERE id NOT IN (SELECT piece FROM part))`,
 	"a lost parent": `WITH directory AS MATERIALIZED (SELECT workspace, parent || '/' || name AS path FROM node WHERE kind = 1)
 		SELECT count(*) FROM node WHERE parent <> '' AND (workspace, parent) NOT IN (SELECT workspace, path FROM directory)`,
 	"garbage that something has": `SELECT count(*) FROM garbage WHERE content IN (SELECT content FROM node WHERE kind = 0)
-		OR content IN (SELECT content FROM revision) OR content IN (SELECT content FROM kept WHERE kind = 0)`,
+		OR content IN (SELECT content FROM revision) OR content IN (SELECT content FROM kept WHERE kind = 0) OR content IN (SELECT base FROM prefix)`,
 	"content where none belongs": `SELECT count(*) FROM node WHERE kind <> 0 AND (size <> 0 OR content IS NOT NULL)`,
 }
 

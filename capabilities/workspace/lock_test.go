@@ -1,12 +1,11 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,27 +13,19 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/sqlite/sqlitetest"
 )
 
-// beside writes small files into a workspace of its own until its input ends, and says how many.
-func beside(s *Store) error {
-	done := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		close(done)
-	}()
-	fmt.Println("begun")
-	for n := 0; ; n++ {
-		select {
-		case <-done:
-			fmt.Println(n)
-			return nil
-		default:
+// TestBeside is the second process of TestNoOperationHoldsTheLock.
+func TestBeside(t *testing.T) {
+	sqlitetest.Beside(t, func(file string) (func(int) error, func() error, error) {
+		s, err := Open(t.Context(), file, Options{})
+		if err != nil {
+			return nil, nil, err
 		}
-		if err := s.Workspace("beside").Write(context.Background(), fmt.Sprint(n%10), fmt.Sprint(n)); err != nil {
-			return err
-		}
-	}
+		d := s.Workspace("beside")
+		return func(n int) error { return d.Write(t.Context(), fmt.Sprint(n%10), fmt.Sprint(n)) }, s.Close, nil
+	})
 }
 
 // bushy makes a directory of 64 times 50 files.
@@ -49,6 +40,29 @@ func bushy(t testing.TB, d *Directory, path string) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// huge makes a file of the largest size that a workspace takes by default, less some bytes, of one piece over and over.
+func huge(t testing.TB, s *Store, workspace, name string) {
+	t.Helper()
+	const pieces = 1<<30/chunkSize - 1
+	digest := sha256.Sum256(make([]byte, chunkSize))
+	if err := s.db.Update(t.Context(), func(c *sqlite.Conn) error {
+		id, err := newContent(t.Context(), c)
+		for _, statement := range []string{
+			`INSERT INTO piece (digest, bytes) VALUES (?2, zeroblob(65536)) ON CONFLICT DO NOTHING`,
+			`INSERT INTO content (id, size) VALUES (?1, ?3 * 65536)`,
+			`INSERT INTO part WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?3) SELECT ?1, i, (SELECT id FROM piece WHERE digest = ?2) FROM n`,
+			`INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target) VALUES (?4, '', ?5, 0, ?3 * 65536, 0, 420, ?1, '')`,
+		} {
+			if err == nil {
+				_, err = c.Exec(t.Context(), statement, id, digest[:], pieces, workspace, name)
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -70,22 +84,13 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 	content := blob.New("", large)
 	write(t, d, "large", "before "+string(large))
 
-	cmd := child(t, "beside", file)
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	huge(t, s, "h", "huge")
 
 	var snapshot uint64
 	ctx := t.Context()
-	for _, op := range []struct {
-		name string
-		// least is the fewest transactions that show that it was done in parts.
+	var operations []sqlitetest.Operation
+	for _, o := range []struct {
+		name  string
 		least int
 		do    func(ctx context.Context) error
 	}{
@@ -93,6 +98,13 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 		{"append", 1, func(ctx context.Context) error { return d.Append(ctx, "small", "x") }},
 		{"write a large file", 3, func(ctx context.Context) error { return d.WriteBlob(ctx, "large2", content) }},
 		{"append to a large file", 1, func(ctx context.Context) error { return d.Append(ctx, "large2", "x") }},
+		{"append to a huge file", 1, func(ctx context.Context) error { return s.Workspace("h").Append(ctx, "huge", "x") }},
+		{"append to it again", 1, func(ctx context.Context) error { return s.Workspace("h").Append(ctx, "huge", "x") }},
+		{"remove a huge file", 1, func(ctx context.Context) error {
+			s.options.HistoryBytes = 1
+			defer func() { s.options.HistoryBytes = 1 << 30 }()
+			return s.Workspace("h").Remove(ctx, "huge", false)
+		}},
 		{"edit", 1, func(ctx context.Context) error { return d.Edit(ctx, "small", []Replacement{{"xx", "y"}}) }},
 		{"edit a large file", 3, func(ctx context.Context) error { return d.Edit(ctx, "large", []Replacement{{"before", "after"}}) }},
 		{"make directories", 1, func(ctx context.Context) error { return d.MakeDirectory(ctx, strings.Repeat("x/", 200)+"x") }},
@@ -117,31 +129,9 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 			return d.Write(ctx, "small", "last")
 		}},
 	} {
-		t.Run(op.name, func(t *testing.T) {
-			transactions, most := 0, int64(0)
-			ctx := sqlite.Observe(ctx, func() func(int64) {
-				transactions++
-				return func(changes int64) { most = max(most, changes) }
-			})
-			if err := op.do(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if transactions < op.least {
-				t.Errorf("%d transactions, want at least %d", transactions, op.least)
-			}
-			if most > 8*defaultBatch {
-				t.Errorf("one of %d transactions changed %d rows", transactions, most)
-			}
-			t.Logf("%d transactions, at most %d rows in one", transactions, most)
-		})
+		operations = append(operations, sqlitetest.Operation{Name: o.name, Least: o.least, Rows: 8 * defaultBatch, Do: o.do})
 	}
-	if err := errors.Join(input.Close(), cmd.Wait()); err != nil {
-		t.Errorf("the second process: %v", err)
-	}
-	var n int
-	if _, err := fmt.Sscanf(out.String(), "begun\n%d", &n); err != nil || n == 0 {
-		t.Errorf("the second process wrote %q files, %v", out.String(), err)
-	}
+	sqlitetest.HoldNoLock(t, s.db, file, "TestBeside", operations)
 	if got, err := d.Read(ctx, "large"); err != nil || got != "after "+string(large) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
@@ -252,5 +242,87 @@ func TestLimitsOfLargeDirectories(t *testing.T) {
 	}
 	if got := dump(t, d); fmt.Sprint(got) != fmt.Sprint(before) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestAppendShares appends to large files, whose contents begin with those of others then, and takes them away in any order.
+func TestAppendShares(t *testing.T) {
+	for _, batch := range []int{1, 3, defaultBatch} {
+		s := opened(t, Options{Revisions: 5})
+		s.batch = batch
+		d := s.Workspace("w")
+		random := rand.New(rand.NewPCG(uint64(batch), 0))
+		data := make([]byte, 1<<20)
+		for i := range data {
+			data[i] = 'a' + byte(random.IntN(26))
+		}
+		contents := map[string]string{}
+		for n := range 120 {
+			name := fmt.Sprint(random.IntN(3))
+			switch more := string(data[:random.IntN(maxBytes)]); random.IntN(12) {
+			case 0:
+				if _, err := d.Snapshot(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				to := fmt.Sprint(random.IntN(3))
+				if err := d.Copy(t.Context(), name, to); err == nil {
+					contents[to] = contents[name]
+				}
+			case 2:
+				if err := d.Remove(t.Context(), name, false); err == nil {
+					delete(contents, name)
+				}
+			case 3:
+				if all, err := d.History(t.Context(), name); err == nil && len(all) > 0 {
+					past := all[random.IntN(len(all))].ID
+					content, err := d.ReadRevision(t.Context(), name, past)
+					if err != nil {
+						t.Fatal(err)
+					}
+					text, err := content.Text(t.Context(), maxText)
+					if err := errors.Join(err, content.Close(), d.Restore(t.Context(), name, past)); err != nil {
+						t.Fatal(err)
+					}
+					contents[name] = text
+				}
+			default:
+				if err := d.Append(t.Context(), name, more); err != nil {
+					t.Fatal(err)
+				}
+				contents[name] += more
+			}
+			if want, is := contents[name]; is {
+				from := random.IntN(len(want) + 1)
+				part, err := d.ReadBytes(t.Context(), name, uint64(from), maxBytes)
+				if err != nil || string(part) != want[from:min(from+maxBytes, len(want))] || read(t, d, name) != want {
+					t.Fatalf("batch %d, step %d: the file is another one from %d on, %v", batch, n, from, err)
+				}
+			}
+		}
+		sound(t, s)
+		var bases int
+		if err := s.db.View(t.Context(), func(c *sqlite.Conn) error { return c.Row(t.Context(), `SELECT count(*) FROM prefix`).Scan(&bases) }); err != nil || (bases > 0) != (batch < defaultBatch) {
+			t.Errorf("batch %d: %d contents have a base, %v", batch, bases, err)
+		}
+		// Nothing is left of what nothing has.
+		taken, err := d.Snapshots(t.Context())
+		for _, snapshot := range taken {
+			err = errors.Join(err, d.RemoveSnapshot(t.Context(), snapshot.ID))
+		}
+		for name := range contents {
+			err = errors.Join(err, d.Remove(t.Context(), name, false))
+		}
+		s.options.HistoryBytes = 1
+		if err := errors.Join(err, d.Write(t.Context(), "small", ""), d.Remove(t.Context(), "small", false)); err != nil {
+			t.Fatal(err)
+		}
+		sound(t, s)
+		var left int
+		if err := s.db.View(t.Context(), func(c *sqlite.Conn) error {
+			return c.Row(t.Context(), `SELECT (SELECT count(*) FROM prefix) + (SELECT count(*) FROM part) + (SELECT count(*) FROM piece) + (SELECT count(*) FROM garbage)`).Scan(&left)
+		}); err != nil || left != 0 {
+			t.Errorf("batch %d: %d rows are left, %v", batch, left, err)
+		}
 	}
 }

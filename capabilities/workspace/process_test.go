@@ -30,8 +30,6 @@ func TestMain(m *testing.M) {
 		work = func(s *Store) error { return steps(s, os.Getenv("STILE_TEST_SEED")) }
 	case "full":
 		work = fill
-	case "beside":
-		work = beside
 	default:
 		work = func(s *Store) error { return appendLines(context.Background(), s.Workspace("w"), role) }
 	}

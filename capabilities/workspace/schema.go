@@ -5,7 +5,7 @@ import "github.com/stilehost/stile/internal/sqlite"
 // A node is a file, a directory or a link; the root of a workspace is none. Its parent is a whole path, "" at the top, so
 // that the nodes below a directory are one range of the index. A content never changes and is shared by whatever has it: a
 // node, its copies, revisions and snapshots. One of at most chunkSize bytes is a row; a larger one is made of pieces of
-// chunkSize bytes, the last one shorter, and equal pieces are stored once. Triggers keep usage exact, make a revision of
+// chunkSize bytes, the last one shorter, and equal pieces are stored once; its first ones may be those of another content. Triggers keep usage exact, make a revision of
 // every content that a path loses, and delete contents and pieces that nothing has any more, whatever statement is run.
 var schema = sqlite.Schema{Kind: "workspace store", ID: 0x73747773 /* stws */, Migrations: []string{`
 CREATE TABLE node (
@@ -218,5 +218,54 @@ CREATE TRIGGER kept_delete AFTER DELETE ON kept WHEN old.content IS NOT NULL BEG
 		AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.content)
 		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
 		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content);
+END;
+`, `
+-- A large content may begin with the first pieces of another one, its base: then parts are only those that follow. So what is appended
+-- to a large file takes no row for each piece that was there.
+CREATE TABLE prefix (
+	content INTEGER PRIMARY KEY REFERENCES content,
+	base    INTEGER NOT NULL REFERENCES content,
+	pieces  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX prefix_base ON prefix (base);
+
+DROP TRIGGER revision_delete;
+CREATE TRIGGER revision_delete AFTER DELETE ON revision BEGIN
+	UPDATE usage SET revisions = revisions - 1, history = history - old.size WHERE workspace = old.workspace;
+	INSERT OR IGNORE INTO garbage SELECT id, 0 FROM content WHERE id = old.content AND bytes IS NULL
+		AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM prefix WHERE base = old.content);
+	DELETE FROM content WHERE id = old.content AND bytes IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content);
+END;
+
+DROP TRIGGER kept_delete;
+CREATE TRIGGER kept_delete AFTER DELETE ON kept WHEN old.content IS NOT NULL BEGIN
+	INSERT OR IGNORE INTO garbage SELECT id, 0 FROM content WHERE id = old.content AND bytes IS NULL
+		AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM prefix WHERE base = old.content);
+	DELETE FROM content WHERE id = old.content AND bytes IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content);
+END;
+
+DROP TRIGGER content_delete;
+CREATE TRIGGER content_delete BEFORE DELETE ON content BEGIN
+	DELETE FROM part WHERE content = old.id;
+	DELETE FROM prefix WHERE content = old.id;
+END;
+
+CREATE TRIGGER prefix_delete AFTER DELETE ON prefix BEGIN
+	INSERT OR IGNORE INTO garbage SELECT old.base, 0 WHERE NOT EXISTS (SELECT 1 FROM prefix WHERE base = old.base)
+		AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.base)
+		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.base)
+		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.base);
 END;
 `}}

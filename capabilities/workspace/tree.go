@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -101,24 +102,60 @@ func (t *tree) entries(path, after string, limit int) ([]Entry, error) {
 }
 
 func (t *tree) content(_ string, n *node, offset int64) iter.Seq2[[]byte, error] {
-	query, args := `SELECT bytes FROM content WHERE id = ?`, []any{n.bytes}
-	if n.status.Size > chunkSize {
-		query = `SELECT piece.bytes FROM part JOIN piece ON piece.id = piece WHERE content = ? AND n >= ? ORDER BY n`
-		args = append(args, offset/chunkSize)
-		offset %= chunkSize
-	}
 	return func(yield func([]byte, error) bool) {
-		for row, err := range t.conn.Rows(t.ctx, query, args...) {
-			var piece sql.RawBytes
-			if err == nil {
-				err = row.Scan(&piece)
-			}
-			piece = piece[min(int(offset), len(piece)):]
-			if offset = 0; !yield(piece, err) || err != nil {
+		if n.status.Size <= chunkSize {
+			t.rows(yield, offset, `SELECT bytes FROM content WHERE id = ?`, n.bytes)
+			return
+		}
+		layers, err := t.layers(n.bytes, offset/chunkSize)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		from := offset
+		for _, l := range layers {
+			if !t.rows(yield, from%chunkSize, `SELECT piece.bytes FROM part JOIN piece ON piece.id = piece WHERE content = ? AND n >= ? AND n < ? ORDER BY n`,
+				l.content, from/chunkSize, l.end) {
 				return
 			}
+			from = l.end * chunkSize
 		}
 	}
+}
+
+// rows yields the only column of what a query returns, less the first bytes, and says whether to go on.
+func (t *tree) rows(yield func([]byte, error) bool, less int64, query string, args ...any) bool {
+	for row, err := range t.conn.Rows(t.ctx, query, args...) {
+		var piece sql.RawBytes
+		if err == nil {
+			err = row.Scan(&piece)
+		}
+		piece = piece[min(int(less), len(piece)):]
+		if less = 0; !yield(piece, err) || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// layer says that a content has the parts from the end of the layer before it up to its own.
+type layer struct{ content, end int64 }
+
+// layers are where the pieces of a content from a number on are, in their order: a content's own parts come after those of its base.
+func (t *tree) layers(content, from int64) (all []layer, err error) {
+	for row, err := range t.conn.Rows(t.ctx, `WITH RECURSIVE layer (content, pieces) AS (SELECT ?1, ?2 UNION ALL
+		SELECT p.base, p.pieces FROM layer JOIN prefix p ON p.content = layer.content WHERE p.pieces > ?3)
+		SELECT content, pieces FROM layer ORDER BY pieces`, content, int64(math.MaxInt64/chunkSize), from) {
+		var l layer
+		if err == nil {
+			err = row.Scan(&l.content, &l.end)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
 }
 
 func (t *tree) now() int64 { return max(t.options.Now().UnixMilli(), 0) }
@@ -190,7 +227,7 @@ func (t *tree) extend(path string, n *node, data []byte) error {
 	if err := t.room(n, size); err != nil {
 		return err
 	}
-	// The last piece is written again, and the others are shared with the content as it was.
+	// The last piece is written again. The others are shared with the content as it was.
 	whole := int64(0)
 	if old > chunkSize {
 		whole = old / chunkSize
@@ -238,7 +275,7 @@ func (t *tree) writePieces(path string, n *node, size, shared int64, content io.
 		return err
 	}
 	if shared > 0 {
-		if _, err := t.conn.Exec(t.ctx, `INSERT INTO part SELECT ?, n, piece FROM part WHERE content = ? AND n < ?`, id, n.bytes, shared); err != nil {
+		if err := t.share(id, n.bytes, shared); err != nil {
 			return err
 		}
 	}
@@ -253,6 +290,25 @@ func (t *tree) writePieces(path string, n *node, size, shared int64, content io.
 		}
 	}
 	return t.assign(path, n, id, size)
+}
+
+// share has a new content begin with the first pieces of another one. It copies at most a batch of parts; where there are more, the other
+// one becomes its base. So no content has more bases below one another than it has batches of pieces.
+func (t *tree) share(content, from, pieces int64) error {
+	var before int64
+	err := t.conn.Row(t.ctx, `SELECT pieces FROM prefix WHERE content = ?`, from).Scan(&before)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if pieces-before > int64(t.batch) {
+		_, err := t.conn.Exec(t.ctx, `INSERT INTO prefix VALUES (?, ?, ?)`, content, from, pieces)
+		return err
+	}
+	if _, err := t.conn.Exec(t.ctx, `INSERT INTO prefix SELECT ?, base, pieces FROM prefix WHERE content = ?`, content, from); err != nil {
+		return err
+	}
+	_, err = t.conn.Exec(t.ctx, `INSERT INTO part SELECT ?, n, piece FROM part WHERE content = ? AND n < ?`, content, from, pieces)
+	return err
 }
 
 // newContent returns a number that no content ever had.

@@ -361,14 +361,17 @@ func (m *Manager) rebuild(ctx context.Context, v *Version, wasm []byte) (*host.C
 
 // keepRebuilt spares the next process what this one built again.
 func (m *Manager) keepRebuilt(ctx context.Context, v *Version, digest string, wasm []byte) {
-	rebuilt := stored{digestOf(wasm), wasm}
-	err := m.db.Update(ctx, func(c *sqlite.Conn) error {
-		if err := putObject(ctx, c, rebuilt); err != nil {
+	rebuilt := []stored{{digestOf(wasm), wasm}}
+	before, err := m.writeObjects(ctx, rebuilt)
+	if err == nil {
+		err = m.db.Update(ctx, func(c *sqlite.Conn) error {
+			if err := putObjects(ctx, c, rebuilt, before); err != nil {
+				return err
+			}
+			_, err := c.Exec(ctx, "UPDATE version SET component = ? WHERE digest = ?", digest, v.Digest)
 			return err
-		}
-		_, err := c.Exec(ctx, "UPDATE version SET component = ? WHERE digest = ?", digest, v.Digest)
-		return err
-	})
+		})
+	}
 	if err != nil {
 		m.options.Logger.Warn("keep a component that was built again", "extension", v.Manifest.Name, "error", err)
 	}

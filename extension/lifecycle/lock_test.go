@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/sqlite/sqlitetest"
 )
 
 // manyEntries puts entries into the log.
@@ -36,10 +42,6 @@ func TestArchivingLetsOthersWrite(t *testing.T) {
 		m := h.open()
 		manyEntries(t, m, entries)
 		now = now.Add(48 * time.Hour)
-		other, err := sqlite.Open(t.Context(), m.options.Dir+"/"+File, schema)
-		if err != nil {
-			t.Fatal(err)
-		}
 		ctx, cancel := context.WithCancel(t.Context())
 		transactions, most := 0, int64(0)
 		ctx = sqlite.Observe(ctx, func() func(int64) {
@@ -47,12 +49,6 @@ func TestArchivingLetsOthersWrite(t *testing.T) {
 			return func(changes int64) {
 				if most = max(most, changes); transactions == end {
 					cancel()
-				}
-				if err := other.Update(t.Context(), func(c *sqlite.Conn) error { // between two of them
-					_, err := c.Exec(t.Context(), "UPDATE head SET generation = generation")
-					return err
-				}); err != nil {
-					t.Error(err)
 				}
 			}
 		})
@@ -85,8 +81,265 @@ func TestArchivingLetsOthersWrite(t *testing.T) {
 		}); err != nil || left != 1 {
 			t.Errorf("ended after %d: %d rows are left, %v", end, left, err)
 		}
-		if err := other.Close(); err != nil {
-			t.Error(err)
+	}
+}
+
+// TestBeside is the second process of TestNoOperationHoldsTheLock.
+func TestBeside(t *testing.T) {
+	sqlitetest.Beside(t, func(file string) (func(int) error, func() error, error) {
+		db, err := sqlite.Open(t.Context(), file, schema)
+		if err != nil {
+			return nil, nil, err
 		}
+		return func(int) error {
+			return db.Update(t.Context(), func(c *sqlite.Conn) error {
+				_, err := c.Exec(t.Context(), "UPDATE head SET generation = generation")
+				return err
+			})
+		}, db.Close, nil
+	})
+}
+
+// noise is data that no two of are the same.
+func noise(size int, seed uint64) []byte {
+	data := make([]byte, size)
+	random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
+	_, _ = random.Read(data)
+	return data
+}
+
+// largest is a draft that has passed all stages, as large as one can be.
+func largest(t *testing.T, m *Manager, name string, seed uint64) *build {
+	t.Helper()
+	d := draft(name, "1", "")
+	manifest, err := extension.Parse(d.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wasm := noise(64<<20, seed)
+	v := &Version{
+		Manifest: manifest, manifest: d.Manifest, Files: map[string][]byte{}, Entry: "0.ts", Lock: noise(8<<20, seed+1),
+		Component: digestOf(wasm), Created: m.options.Now(), Author: d.Author,
+	}
+	for i := range maxFiles {
+		v.Files[fmt.Sprint(i, ".ts")] = noise(maxSource/maxFiles, seed+2+uint64(i))
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	for i := range 250 {
+		var words strings.Builder
+		for words.Len() < 7_500 {
+			fmt.Fprintf(&words, "w%d ", random.IntN(100_000))
+		}
+		v.Tools = append(v.Tools, abi.Definition{Name: fmt.Sprint("t", i), Description: words.String()})
+	}
+	if v.Digest, err = v.record().digest(); err != nil {
+		t.Fatal(err)
+	}
+	b := &build{Manager: m, draft: d, version: v, wasm: wasm, written: &Written{Version: v}}
+	if b.author, err = extension.ParseScope(d.Author); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestNoOperationHoldsTheLock does what writes to a store with many tools, with versions as large as they can be, beside a second process that
+// writes to the same store.
+func TestNoOperationHoldsTheLock(t *testing.T) {
+	h := newHome(t)
+	h.options.poll = time.Hour
+	now := time.Now()
+	h.options.Now = func() time.Time { return now }
+	m := h.open()
+	manyEntries(t, m, 5*forgottenAtOnce)
+	now = now.Add(48 * time.Hour)
+	if err := m.db.Update(t.Context(), func(c *sqlite.Conn) error {
+		_, err := c.Exec(t.Context(), `INSERT INTO tool_text WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)
+			SELECT 'other_' || i, '', 'what it does ' || i || ' and why', 1000000 + i FROM n`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	first, second := largest(t, m, "large", 1), largest(t, m, "large", 10_000)
+	batch := make([]used, ledgerBatch)
+	for i := range batch {
+		batch[i] = used{scope: own.String(), extension: "large", tool: "t", started: now, outcome: "trap", message: strings.Repeat("x", 500), by: "agent:a"}
+	}
+	var asked Release
+	decide := func() Decision {
+		d := person
+		d.Release, d.Digest = asked.ID, asked.Digest
+		return d
+	}
+	sqlitetest.HoldNoLock(t, m.db, filepath.Join(h.options.Dir, File), "TestBeside", []sqlitetest.Operation{
+		{Name: "write", Least: 30, Rows: 3000, Do: first.commit},
+		{Name: "write another", Least: 30, Rows: 3000, Do: second.commit},
+		{Name: "write the first again", Rows: 3000, Do: first.commit},
+		{Name: "roll back", Rows: 3000, Do: func(ctx context.Context) error {
+			_, err := m.Rollback(ctx, own, "large", second.version.Digest, person)
+			return err
+		}},
+		{Name: "promote", Rows: 3000, Do: func(ctx context.Context) (err error) {
+			asked, err = m.Promote(ctx, own, everybody, "large", "user:tom", "test")
+			return err
+		}},
+		{Name: "approve", Rows: 3000, Do: func(ctx context.Context) error { _, err := m.Approve(ctx, decide()); return err }},
+		{Name: "revoke", Rows: 3000, Do: func(ctx context.Context) error {
+			_, err := m.Revoke(ctx, everybody, "large", person)
+			return err
+		}},
+		{Name: "promote again", Rows: 3000, Do: func(ctx context.Context) (err error) {
+			asked, err = m.Promote(ctx, own, everybody, "large", "user:tom", "test")
+			return err
+		}},
+		{Name: "deny", Rows: 3000, Do: func(ctx context.Context) error { _, err := m.Deny(ctx, decide()); return err }},
+		{Name: "remove", Rows: 3000, Do: func(ctx context.Context) error {
+			_, err := m.Remove(ctx, own, "large", person)
+			return err
+		}},
+		{Name: "keep what was built again", Least: 30, Rows: 3000, Do: func(ctx context.Context) error {
+			wasm := noise(64<<20, 77)
+			m.keepRebuilt(ctx, first.version, digestOf(wasm), wasm)
+			return nil
+		}},
+		{Name: "delete what no version has", Least: 30, Rows: 3000, Do: func(ctx context.Context) error {
+			if _, err := m.writeObjects(ctx, []stored{{digestOf(noise(64<<20, 78)), noise(64<<20, 78)}}); err != nil {
+				return err
+			}
+			now = now.Add(2 * unfinishedFor)
+			return m.forgetUnfinished(ctx)
+		}},
+		{Name: "refuse", Rows: 10, Do: func(ctx context.Context) error {
+			return m.Refuse(ctx, first.draft, strings.Repeat("because ", 100_000))
+		}},
+		{Name: "calls", Rows: 3000, Do: func(ctx context.Context) error { return m.writeCalls(ctx, batch) }},
+		{Name: "archive", Least: 6, Rows: forgottenAtOnce + 10, Do: func(ctx context.Context) error {
+			_, err := m.ArchiveAudit(ctx, now, person, new(memory))
+			return err
+		}},
+	})
+	for _, b := range []*build{first, second} {
+		v, err := m.Version(t.Context(), b.version.Digest)
+		if err != nil || !maps.EqualFunc(v.Files, b.version.Files, func(a, b []byte) bool { return string(a) == string(b) }) {
+			t.Errorf("version %s: %v", b.version.Digest, err)
+		}
+	}
+	var left, rows int
+	if err := m.db.View(t.Context(), func(c *sqlite.Conn) error {
+		return errors.Join(
+			c.Row(t.Context(), "SELECT count(*) FROM unfinished").Scan(&left),
+			c.Row(t.Context(), "SELECT count(*) FROM tool_text WHERE release < 1000000").Scan(&rows),
+		)
+	}); err != nil || left != 0 || rows != 0 {
+		t.Errorf("%d unfinished objects and %d tools are left, %v", left, rows, err)
+	}
+}
+
+// TestUnfinishedVersions ends the writing of a large version after each of its transactions. The version is there or it is not, it can be
+// written again, by another process too, and what no version got is deleted.
+func TestUnfinishedVersions(t *testing.T) {
+	h := newHome(t)
+	h.options.poll = time.Hour
+	now := time.Now()
+	h.options.Now = func() time.Time { return now }
+	m := h.open()
+	other := h.open()
+	rows := func() (objects, pieces, unfinished int) {
+		if err := m.db.View(t.Context(), func(c *sqlite.Conn) error {
+			return c.Row(t.Context(), "SELECT (SELECT count(*) FROM object), (SELECT count(*) FROM piece), (SELECT count(*) FROM unfinished)").Scan(&objects, &pieces, &unfinished)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return objects, pieces, unfinished
+	}
+	small := func(name string, seed uint64) *build {
+		b := largest(t, m, name, seed)
+		b.wasm = b.wasm[:3<<20]
+		b.version.Component = digestOf(b.wasm)
+		b.version.Files = map[string][]byte{"tool.ts": []byte(name)}
+		b.version.Lock = nil
+		b.version.Tools = b.version.Tools[:1]
+		var err error
+		if b.version.Digest, err = b.version.record().digest(); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	kept := small("kept", 5000)
+	if err := kept.commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	objects, pieces, _ := rows()
+	for end := 1; ; end++ {
+		b := small("version", uint64(end)) // another one each time
+		ctx, cancel := context.WithCancel(t.Context())
+		transactions := 0
+		err := b.commit(sqlite.Observe(ctx, func() func(int64) {
+			transactions++
+			return func(int64) {
+				if transactions == end {
+					cancel()
+				}
+			}
+		}))
+		cancel()
+		if transactions < end {
+			if err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		_, failed := m.Version(t.Context(), b.version.Digest)
+		if err == nil != (failed == nil) {
+			t.Errorf("ended after %d: %v, and then %v", end, err, failed)
+		}
+		if err == nil {
+			continue // the last one was that of the version
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if end%2 == 0 { // written again meanwhile, by somebody else
+			again := small("version", uint64(end))
+			again.Manager = other
+			if err := again.commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(2 * unfinishedFor)
+			if err := errors.Join(m.forgetUnfinished(t.Context()), b.commit(t.Context())); err != nil || !b.written.Unchanged {
+				t.Errorf("ended after %d: written again: %+v, %v", end, b.written.Release, err)
+			}
+			if _, err := m.Version(t.Context(), b.version.Digest); err != nil {
+				t.Errorf("ended after %d: %v", end, err)
+			}
+			objects, pieces, _ = rows()
+			continue
+		}
+		now = now.Add(2 * unfinishedFor)
+		if err := m.forgetUnfinished(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if o, p, u := rows(); o != objects || p != pieces || u != 0 {
+			t.Errorf("ended after %d: %d objects, %d pieces, %d unfinished; want %d, %d, 0", end, o, p, u, objects, pieces)
+		}
+	}
+	// Deleted while it was written.
+	b := small("late", 9000)
+	deleted := false
+	err := b.commit(sqlite.Observe(t.Context(), func() func(int64) {
+		return func(int64) {
+			if !deleted {
+				deleted = true
+				now = now.Add(2 * unfinishedFor)
+				if err := other.forgetUnfinished(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}))
+	if !errors.Is(err, abi.ErrUnavailable) || !strings.Contains(err.Error(), "write it again") {
+		t.Errorf("got %v", err)
+	}
+	if err := b.commit(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/internal/sqlite"
@@ -88,14 +89,35 @@ func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name 
 	return r, err
 }
 
-// commit stores what passed all stages, in one transaction with what the policy decided.
+// commit stores what passed all stages, in one transaction with what the policy decided; only large objects are written before.
 func (b *build) commit(ctx context.Context) error {
 	v, d, now := b.version, b.draft, b.options.Now()
 	b.options.Follow(b.setPolicy)
 	objects := v.objects(b.wasm)
-	return b.db.Update(ctx, func(c *sqlite.Conn) error {
+	if err := b.forgetUnfinished(ctx); err != nil {
+		return err
+	}
+	before, err := b.writeObjects(ctx, objects)
+	if err != nil {
+		return err
+	}
+	r := v.record()
+	text, err := r.text()
+	if err != nil {
+		return err
+	}
+	known := b.before
+	return b.update(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) error {
 		// While it was built somebody may have decided something else.
-		if err := errors.Join(b.look(ctx, c), b.decide(ctx)); err != nil {
+		if err := b.look(ctx, c, func(digest string) (*Version, error) {
+			if known != nil && known.Digest == digest {
+				return known, nil
+			}
+			return load(digest)
+		}); err != nil {
+			return err
+		}
+		if err := b.decide(ctx); err != nil {
 			return err
 		}
 		if b.before != nil && b.before.Digest == v.Digest && b.active.Quarantine == "" {
@@ -108,7 +130,18 @@ func (b *build) commit(ctx context.Context) error {
 		if err := checkNames(ctx, c, v.Manifest, d.Scope, d.Author); err != nil {
 			return err
 		}
-		if err := v.put(ctx, c, objects); err != nil {
+		first, err := v.first(ctx, c, load)
+		if err != nil {
+			return err
+		}
+		if first != nil && (first.Author != v.Author || !first.Created.Equal(v.Created)) { // who writes the same again has not written it
+			v.Author, v.Created = first.Author, first.Created
+			r.Author, r.Created = v.Author, v.Created.UnixMilli()
+			if text, err = r.text(); err != nil {
+				return err
+			}
+		}
+		if err := v.put(ctx, c, text, objects, before); err != nil {
 			return err
 		}
 		d.verdict = b.decision
@@ -170,7 +203,7 @@ func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, 
 		return r, err
 	}
 	for _, t := range v.Tools {
-		if _, err := c.Exec(ctx, "INSERT INTO tool VALUES (?, ?, ?)", id, extension.ToolName(v.Manifest.Name, t.Name), t.Name); err != nil {
+		if _, err := c.Exec(ctx, "INSERT INTO tool (release, full_name, name) VALUES (?, ?, ?)", id, extension.ToolName(v.Manifest.Name, t.Name), t.Name); err != nil {
 			return r, err
 		}
 	}
@@ -196,11 +229,14 @@ func written(d Draft, v *Version, release int64) Entry {
 	return e
 }
 
+// searched is how many bytes of the descriptions of its tools an extension is found by: to index a byte takes up to 0.2 us.
+const searched = 32 << 10
+
 // activate puts a release in the place of the active one.
 func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Decision, kind, line string, now time.Time) (Release, error) {
 	at := now.UnixMilli()
 	for _, query := range []string{
-		"DELETE FROM tool_text WHERE release IN (SELECT id FROM release WHERE scope = ? AND name = ? AND state = 'active')",
+		"DELETE FROM tool_text WHERE rowid IN (SELECT text FROM tool JOIN release ON release.id = tool.release WHERE scope = ? AND release.name = ? AND state = 'active')",
 		"UPDATE release SET state = 'superseded' WHERE scope = ? AND name = ? AND state = 'active'",
 	} {
 		if _, err := c.Exec(ctx, query, r.Scope.String(), r.Name); err != nil {
@@ -214,7 +250,17 @@ func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Ve
 	}
 	const text = "INSERT INTO tool_text VALUES (?, ?, ?, ?)"
 	for _, t := range v.Tools {
-		if _, err := c.Exec(ctx, text, extension.ToolName(r.Name, t.Name), strings.Join(v.Manifest.Tags, " "), t.Description+"\n"+v.Manifest.Description, r.ID); err != nil {
+		full := extension.ToolName(r.Name, t.Name)
+		description := abi.Cut(t.Description, searched/len(v.Tools)) + "\n" + v.Manifest.Description
+		result, err := c.Exec(ctx, text, full, strings.Join(v.Manifest.Tags, " "), description, r.ID)
+		if err != nil {
+			return r, err
+		}
+		id, err := result.LastInsertId()
+		if err != nil {
+			return r, err
+		}
+		if _, err := c.Exec(ctx, "UPDATE tool SET text = ? WHERE release = ? AND full_name = ?", id, r.ID, full); err != nil {
 			return r, err
 		}
 	}
@@ -230,12 +276,12 @@ func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Ve
 
 // Approve activates a pending release. It is for a person: nothing that a model can call may lead here.
 func (m *Manager) Approve(ctx context.Context, d Decision) (r Release, err error) {
-	return m.act(ctx, func(c *sqlite.Conn) (Release, error) {
+	return m.act(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) (Release, error) {
 		r, err := m.pending(ctx, c, d)
 		if err != nil {
 			return r, err
 		}
-		v, err := loadVersion(ctx, c, r.Digest)
+		v, err := load(r.Digest)
 		if err != nil {
 			return r, err
 		}
@@ -265,7 +311,7 @@ func (e *PolicyError) Error() string {
 
 // Deny refuses a pending release.
 func (m *Manager) Deny(ctx context.Context, d Decision) (r Release, err error) {
-	return m.act(ctx, func(c *sqlite.Conn) (Release, error) {
+	return m.act(ctx, func(c *sqlite.Conn, _ func(string) (*Version, error)) (Release, error) {
 		r, err := m.pending(ctx, c, d)
 		if err != nil {
 			return r, err
@@ -302,7 +348,7 @@ func (m *Manager) Remove(ctx context.Context, scope extension.Scope, name string
 }
 
 func (m *Manager) takeAway(ctx context.Context, scope extension.Scope, name string, to State, d Decision, kind string) (Release, error) {
-	return m.act(ctx, func(c *sqlite.Conn) (gone Release, err error) {
+	return m.act(ctx, func(c *sqlite.Conn, _ func(string) (*Version, error)) (gone Release, err error) {
 		const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND state IN ('active', 'pending') ORDER BY state DESC, id"
 		var ended []Release
 		for row, err := range c.Rows(ctx, query, scope.String(), name) {
@@ -337,7 +383,7 @@ func (m *Manager) takeAway(ctx context.Context, scope extension.Scope, name stri
 // end puts a release into a state that it never leaves.
 func (m *Manager) end(ctx context.Context, c *sqlite.Conn, r Release, to State, d Decision, kind string) (Release, error) {
 	now := m.options.Now()
-	if _, err := c.Exec(ctx, "DELETE FROM tool_text WHERE release = ?", r.ID); err != nil {
+	if _, err := c.Exec(ctx, "DELETE FROM tool_text WHERE rowid IN (SELECT text FROM tool WHERE release = ?)", r.ID); err != nil {
 		return r, err
 	}
 	const query = "UPDATE release SET state = ?, decided = ?, decider = ?, line = '', reason = ? WHERE id = ?"
@@ -356,7 +402,7 @@ func (m *Manager) end(ctx context.Context, c *sqlite.Conn, r Release, to State, 
 
 // Rollback activates a version that was active before, and that nobody revoked. It is for a person.
 func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, digest string, d Decision) (Release, error) {
-	return m.act(ctx, func(c *sqlite.Conn) (Release, error) {
+	return m.act(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) (Release, error) {
 		const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND digest = ? AND state IN ('superseded', 'revoked') ORDER BY id DESC LIMIT 1"
 		before, err := scanRelease(c.Row(ctx, query, scope.String(), name, digest).Scan)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -367,7 +413,7 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 		if before.State == Revoked {
 			return before, &StateError{before.ID, before.State, Superseded}
 		}
-		v, err := loadVersion(ctx, c, digest)
+		v, err := load(digest)
 		if err != nil {
 			return before, err
 		}
@@ -392,12 +438,12 @@ func (m *Manager) Promote(ctx context.Context, from, to extension.Scope, name, a
 	if !from.Narrower(to) {
 		return Release{}, fmt.Errorf("%s is no wider scope than %s", to, from)
 	}
-	return m.act(ctx, func(c *sqlite.Conn) (Release, error) {
+	return m.act(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) (Release, error) {
 		r, err := releaseIn(ctx, c, from, name, Active)
 		if err != nil {
 			return r, err
 		}
-		v, err := loadVersion(ctx, c, r.Digest)
+		v, err := load(r.Digest)
 		if err != nil {
 			return r, err
 		}
@@ -410,9 +456,12 @@ func (m *Manager) Promote(ctx context.Context, from, to extension.Scope, name, a
 }
 
 // act makes a change of releases, and has this process see it before it returns.
-func (m *Manager) act(ctx context.Context, do func(*sqlite.Conn) (Release, error)) (r Release, err error) {
+func (m *Manager) act(ctx context.Context, do func(c *sqlite.Conn, load func(digest string) (*Version, error)) (Release, error)) (r Release, err error) {
 	m.options.Follow(m.setPolicy)
-	if err := m.db.Update(ctx, func(c *sqlite.Conn) (err error) { r, err = do(c); return err }); err != nil {
+	if err := m.update(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) (err error) {
+		r, err = do(c, load)
+		return err
+	}); err != nil {
 		return Release{}, err
 	}
 	m.options.step("committed")

@@ -2,10 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"crypto/sha256"
-	"database/sql"
-	"encoding/hex"
-	"errors"
 	"fmt"
 
 	"github.com/stilehost/stile/abi"
@@ -118,39 +114,26 @@ ALTER TABLE head ADD COLUMN first_hash BLOB NOT NULL DEFAULT x'00000000000000000
 `, `
 -- It was a counter, which a store that is restored from a backup would reach again with other releases.
 UPDATE head SET generation = random();
+`, `
+-- An object's data goes on in its pieces.
+CREATE TABLE piece (
+	object TEXT    NOT NULL,
+	n      INTEGER NOT NULL, -- from 1
+	data   BLOB    NOT NULL,
+	PRIMARY KEY (object, n)
+) STRICT;
+
+-- Objects that no version has yet: their version is still being written, or was given up.
+CREATE TABLE unfinished (
+	object TEXT    PRIMARY KEY,
+	since  INTEGER NOT NULL -- when it was last written to
+) STRICT, WITHOUT ROWID;
+CREATE INDEX unfinished_since ON unfinished (since);
+
+-- The row of tool_text, which cannot be found by its release without reading all.
+ALTER TABLE tool ADD COLUMN text INTEGER;
+UPDATE tool SET text = t.id FROM (SELECT rowid AS id, release, full_name FROM tool_text) t WHERE t.release = tool.release AND t.full_name = tool.full_name;
 `}}
-
-// digestOf is the SHA-256 of data in hex.
-func digestOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
-// stored is data with the digest that it is kept under, which is worked out before the transaction.
-type stored struct {
-	digest string
-	data   []byte
-}
-
-// putObject keeps data under its digest. What is damaged is whole again.
-func putObject(ctx context.Context, c *sqlite.Conn, o stored) error {
-	_, err := c.Exec(ctx, "INSERT INTO object VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data WHERE data != excluded.data", o.digest, o.data)
-	return err
-}
-
-// object returns what has this digest, which it checks.
-func object(ctx context.Context, c *sqlite.Conn, digest string) ([]byte, error) {
-	var data []byte
-	switch err := c.Row(ctx, "SELECT data FROM object WHERE digest = ?", digest).Scan(&data); {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, &DamagedError{digest, "it is missing"}
-	case err != nil:
-		return nil, err
-	case digestOf(data) != digest:
-		return nil, &DamagedError{digest, "its content has another digest"}
-	}
-	return data, nil
-}
 
 // DamagedError is a part of the store that is not what was put there.
 type DamagedError struct {

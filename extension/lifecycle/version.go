@@ -114,24 +114,40 @@ func (v *Version) Source() fstest.MapFS {
 // ManifestText is the manifest as its author wrote it.
 func (v *Version) ManifestText() []byte { return bytes.Clone(v.manifest) }
 
-// put stores a version and its component. One that is there already has the same digest; what of it is damaged is whole again.
-func (v *Version) put(ctx context.Context, c *sqlite.Conn, objects []stored) error {
-	for _, o := range objects {
-		if err := putObject(ctx, c, o); err != nil {
-			return err
-		}
+// put stores a version, as text says, and its component, of which the objects may have been written before. One that is there already has
+// the same digest; what of it is damaged is whole again.
+func (v *Version) put(ctx context.Context, c *sqlite.Conn, text []byte, objects []stored, before bool) error {
+	if err := putObjects(ctx, c, objects, before); err != nil {
+		return err
 	}
-	r := v.record()
-	if first, _, err := loadRecord(ctx, c, v.Digest); err == nil { // whoever writes the same again has not written it
-		r.Author, r.Created = first.Author, first.Created
-		v.Author, v.Created = r.Author, time.UnixMilli(r.Created)
-	}
+	_, err := c.Exec(ctx, "INSERT INTO version VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET component = excluded.component, record = excluded.record", v.Digest, v.Manifest.Name, v.Component, string(text))
+	return err
+}
+
+// text is the record as it is stored.
+func (r record) text() ([]byte, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
-		return fmt.Errorf("encode a version: %w", err)
+		return nil, fmt.Errorf("encode a version: %w", err)
 	}
-	_, err = c.Exec(ctx, "INSERT INTO version VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET component = excluded.component, record = excluded.record", v.Digest, v.Manifest.Name, v.Component, string(text))
-	return err
+	return text, nil
+}
+
+// first is the version as it is stored already, nil when it is not, or not whole.
+func (v *Version) first(ctx context.Context, c *sqlite.Conn, load func(digest string) (*Version, error)) (*Version, error) {
+	var there bool
+	if err := c.Row(ctx, "SELECT EXISTS (SELECT 1 FROM version WHERE digest = ?)", v.Digest).Scan(&there); err != nil || !there {
+		return nil, err
+	}
+	first, err := load(v.Digest)
+	if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
+		r, _, err := loadRecord(ctx, c, v.Digest)
+		if err != nil {
+			return nil, nil
+		}
+		return &Version{Author: r.Author, Created: time.UnixMilli(r.Created)}, nil
+	}
+	return first, err
 }
 
 // objects are the parts of a version.

@@ -28,6 +28,7 @@ import (
 const (
 	maxFiles  = 500
 	maxSource = 8 << 20 // bytes of all files together
+	maxTools  = 2 << 20 // bytes of the definitions of all tools as JSON
 )
 
 // Draft is what an author wrote.
@@ -199,12 +200,12 @@ func (b *build) validate(ctx context.Context) error {
 		if err := errors.Join(checkNames(ctx, c, m, b.draft.Scope, b.draft.Author), b.checkRoom(ctx, c, b.draft.Scope, m.Name)); err != nil {
 			return err
 		}
-		return b.look(ctx, c)
+		return b.look(ctx, c, func(digest string) (*Version, error) { return loadVersion(ctx, c, digest) })
 	})
 }
 
-// look reads what is active now.
-func (b *build) look(ctx context.Context, c *sqlite.Conn) (err error) {
+// look finds what is active now.
+func (b *build) look(ctx context.Context, c *sqlite.Conn, load func(digest string) (*Version, error)) (err error) {
 	b.before = nil
 	b.active, err = releaseIn(ctx, c, b.draft.Scope, b.version.Manifest.Name, Active)
 	if notFound := (*NotFoundError)(nil); errors.As(err, &notFound) {
@@ -212,7 +213,7 @@ func (b *build) look(ctx context.Context, c *sqlite.Conn) (err error) {
 	} else if err != nil {
 		return err
 	}
-	b.before, err = loadVersion(ctx, c, b.active.Digest)
+	b.before, err = load(b.active.Digest)
 	if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
 		return nil // what takes its place is like a first version
 	}
@@ -352,6 +353,9 @@ func (b *build) describe(ctx context.Context) (err error) {
 	if err := checkSchemaNames(v.Tools); err != nil {
 		return err
 	}
+	if err := checkSize(v.Tools); err != nil {
+		return err
+	}
 	if v.Digest, err = v.record().digest(); err != nil {
 		return err
 	}
@@ -360,6 +364,20 @@ func (b *build) describe(ctx context.Context) (err error) {
 		names[i] = t.Name
 	}
 	return v.Manifest.CheckTools(names)
+}
+
+// checkSize bounds what is stored of the tools, in the transaction of the version.
+func checkSize(tools []abi.Definition) error {
+	text, err := json.Marshal(tools)
+	if err != nil {
+		return fmt.Errorf("encode the tools: %w", err)
+	}
+	if len(text) > maxTools {
+		return &extension.ProblemsError{Stage: extension.StageImage, Problems: []extension.Problem{{
+			Text: fmt.Sprintf("names, descriptions and schemas of the tools have %d bytes as JSON; %d are allowed", len(text), maxTools), Fix: "fewer tools, or shorter descriptions",
+		}}}
+	}
+	return nil
 }
 
 // report says what the code would like to do.

@@ -1,0 +1,229 @@
+package lifecycle
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+const (
+	// pieceSize is how many bytes of an object are in one row.
+	pieceSize = 256 << 10
+	// writtenAtOnce is how many bytes of objects one transaction writes. What is not more is written in the transaction of its version.
+	writtenAtOnce = 2 << 20
+	// unfinishedFor is how long objects that no version has are kept without a sign of life.
+	unfinishedFor = time.Hour
+)
+
+// digestOf is the SHA-256 of data in hex.
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// stored is data with the digest that it is kept under, which is worked out before the transaction.
+type stored struct {
+	digest string
+	data   []byte
+}
+
+func pieces(size int) int { return max((size+pieceSize-1)/pieceSize, 1) }
+
+// putPiece keeps a piece of an object. What is damaged is whole again.
+func putPiece(ctx context.Context, c *sqlite.Conn, o stored, n int) error {
+	data := o.data[n*pieceSize : min((n+1)*pieceSize, len(o.data))]
+	if n == 0 {
+		if _, err := c.Exec(ctx, "DELETE FROM piece WHERE object = ? AND n >= ?", o.digest, pieces(len(o.data))); err != nil {
+			return err
+		}
+		_, err := c.Exec(ctx, "INSERT INTO object VALUES (?1, coalesce(?2, x'')) ON CONFLICT DO UPDATE SET data = excluded.data WHERE data != excluded.data", o.digest, data)
+		return err
+	}
+	_, err := c.Exec(ctx, "INSERT INTO piece VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET data = excluded.data WHERE data != excluded.data", o.digest, n, data)
+	return err
+}
+
+// putObjects keeps what has a version from now on. What was written before this transaction has to be there.
+func putObjects(ctx context.Context, c *sqlite.Conn, objects []stored, before bool) error {
+	sizes := map[string]int{}
+	for _, o := range objects {
+		sizes[o.digest] = len(o.data)
+		for n := 0; n < pieces(len(o.data)) && !before; n++ {
+			if err := putPiece(ctx, c, o, n); err != nil {
+				return err
+			}
+		}
+	}
+	text, err := json.Marshal(sizes)
+	if err != nil {
+		return err
+	}
+	const lacking = `SELECT count(*) FROM json_each(?) LEFT JOIN object ON digest = key
+		WHERE value IS NOT length(data) + (SELECT coalesce(sum(length(piece.data)), 0) FROM piece WHERE object = key)`
+	var lack int
+	if err := c.Row(ctx, lacking, string(text)).Scan(&lack); err != nil {
+		return err
+	}
+	if lack > 0 {
+		return abi.Errorf(abi.CodeUnavailable, "%s: the version was written for so long that it was given up; write it again", schema.Kind)
+	}
+	_, err = c.Exec(ctx, "DELETE FROM unfinished WHERE object IN (SELECT key FROM json_each(?))", string(text))
+	return err
+}
+
+// writeObjects keeps large objects before the transaction of their version, in transactions of their own, and says whether it did: small
+// ones are left to that one. What no version gets is deleted later.
+func (m *Manager) writeObjects(ctx context.Context, objects []stored) (before bool, err error) {
+	total := 0
+	for _, o := range objects {
+		total += len(o.data)
+	}
+	if total <= writtenAtOnce {
+		return false, nil
+	}
+	type part struct {
+		stored
+		n int
+	}
+	var parts []part
+	for _, o := range objects {
+		err := m.db.Read(ctx, func(c *sqlite.Conn) error { _, err := object(ctx, c, o.digest); return err })
+		if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
+			for n := range pieces(len(o.data)) {
+				parts = append(parts, part{o, n})
+			}
+		} else if err != nil {
+			return false, err
+		}
+	}
+	for some := range slices.Chunk(parts, writtenAtOnce/pieceSize) {
+		err := m.db.Update(ctx, func(c *sqlite.Conn) error {
+			for _, p := range some {
+				// What a version has already, but damaged, is not to be deleted.
+				const note = `INSERT INTO unfinished SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM object WHERE digest = ?1) OR EXISTS (SELECT 1 FROM unfinished WHERE object = ?1)
+					ON CONFLICT DO UPDATE SET since = excluded.since`
+				if _, err := c.Exec(ctx, note, p.digest, m.options.Now().UnixMilli()); err != nil {
+					return err
+				}
+				if err := putPiece(ctx, c, p.stored, p.n); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// forgetUnfinished deletes objects that no version got: each in parts, its row last but for the one that says that it is to be deleted.
+func (m *Manager) forgetUnfinished(ctx context.Context) error {
+	more := false
+	if err := m.db.Read(ctx, func(c *sqlite.Conn) error {
+		return c.Row(ctx, "SELECT EXISTS (SELECT 1 FROM unfinished WHERE since < ?)", m.options.Now().Add(-unfinishedFor).UnixMilli()).Scan(&more)
+	}); err != nil {
+		return err
+	}
+	for more {
+		err := m.db.Update(ctx, func(c *sqlite.Conn) error {
+			var digest string
+			err := c.Row(ctx, "SELECT object FROM unfinished WHERE since < ? ORDER BY since LIMIT 1", m.options.Now().Add(-unfinishedFor).UnixMilli()).Scan(&digest)
+			if errors.Is(err, sql.ErrNoRows) {
+				more = false
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if _, err := c.Exec(ctx, "DELETE FROM object WHERE digest = ?", digest); err != nil {
+				return err
+			}
+			r, err := c.Exec(ctx, "DELETE FROM piece WHERE object = ?1 AND n IN (SELECT n FROM piece WHERE object = ?1 LIMIT ?2)", digest, writtenAtOnce/pieceSize)
+			if err != nil {
+				return err
+			}
+			if n, err := r.RowsAffected(); err != nil || n == writtenAtOnce/pieceSize {
+				return err
+			}
+			_, err = c.Exec(ctx, "DELETE FROM unfinished WHERE object = ?", digest)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// object returns what has this digest, which it checks.
+func object(ctx context.Context, c *sqlite.Conn, digest string) ([]byte, error) {
+	var data []byte
+	var size int
+	const first = "SELECT data, length(data) + (SELECT coalesce(sum(length(data)), 0) FROM piece WHERE object = digest) FROM object WHERE digest = ?"
+	switch err := c.Row(ctx, first, digest).Scan(&data, &size); {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, &DamagedError{digest, "it is missing"}
+	case err != nil:
+		return nil, err
+	}
+	if size > len(data) {
+		data = append(make([]byte, 0, size), data...)
+		for row, err := range c.Rows(ctx, "SELECT data FROM piece WHERE object = ? ORDER BY n", digest) {
+			var piece sql.RawBytes
+			if err == nil {
+				err = row.Scan(&piece)
+			}
+			if err != nil {
+				return nil, err
+			}
+			data = append(data, piece...)
+		}
+	}
+	if digestOf(data) != digest {
+		return nil, &DamagedError{digest, "its content has another digest"}
+	}
+	return data, nil
+}
+
+// errUnread is of a version that a transaction needs and that was not read before it.
+var errUnread = errors.New("the version is to be read outside of the transaction")
+
+// update runs do in a writing transaction. To read a version takes as long as it is large, and versions never change: so load has do return,
+// reads the version, and has do begin again.
+func (m *Manager) update(ctx context.Context, do func(c *sqlite.Conn, load func(digest string) (*Version, error)) error) error {
+	type answer struct {
+		version *Version
+		err     error
+	}
+	known := map[string]answer{}
+	for {
+		var wanted string
+		err := m.db.Update(ctx, func(c *sqlite.Conn) error {
+			return do(c, func(digest string) (*Version, error) {
+				if a, is := known[digest]; is {
+					return a.version, a.err
+				}
+				wanted = digest
+				return nil, errUnread
+			})
+		})
+		if !errors.Is(err, errUnread) {
+			return err
+		}
+		var a answer
+		if err := m.db.View(ctx, func(c *sqlite.Conn) error { a.version, a.err = loadVersion(ctx, c, wanted); return nil }); err != nil {
+			return err
+		}
+		known[wanted] = a
+	}
+}
