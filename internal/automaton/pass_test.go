@@ -56,7 +56,7 @@ func wrappedStart(t, text string, spans [][]int) int {
 
 func TestPass(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		letters := rapid.StringOfN(rapid.SampledFrom([]rune("ab")), 1, 40, -1)
+		letters := rapid.StringOfN(rapid.SampledFrom([]rune("nAA")), 1, 40, -1)
 		texts := rapid.SliceOfN(letters, 1, 3).Draw(t, "texts")
 		var text strings.Builder
 		for range rapid.IntRange(1, 4).Draw(t, "number") {
