@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/sqlite/sqlitetest"
 )
 
 // TestMain also serves as the other process of TestProcesses: it records until it is killed.
@@ -390,4 +392,71 @@ func FuzzDecode(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestBeside is the second process of TestNoOperationHoldsTheLock.
+func TestBeside(t *testing.T) {
+	sqlitetest.Beside(t, func(file string) (func(int) error, func() error, error) {
+		db, err := sqlite.Open(t.Context(), file, schema)
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(n int) error {
+			return db.Update(t.Context(), func(c *sqlite.Conn) error {
+				_, err := c.Exec(t.Context(), `INSERT INTO dropped VALUES (?, ?)`, time.Now().UnixMilli(), n)
+				return err
+			})
+		}, db.Close, nil
+	})
+}
+
+// TestNoOperationHoldsTheLock writes many and large recordings, and deletes many, beside a second process that writes to the same file.
+func TestNoOperationHoldsTheLock(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "calls.db")
+	s := opened(t, file, Options{MaxCalls: 1_000_000, MaxBytes: 1 << 40})
+	noise := make([]byte, 32<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+	many, large := make([]*host.Recording, maxBatch), make([]*host.Recording, 32)
+	for i := range many {
+		many[i] = call(i)
+	}
+	for i := range large {
+		large[i] = call(i)
+		large[i].Operations = noise[i<<20 : (i+1)<<20]
+	}
+	if err := s.db.Update(t.Context(), func(c *sqlite.Conn) error {
+		for _, statement := range []string{
+			`INSERT INTO call (started, duration, component, tool, outcome, operations, cut, digest, body) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+				SELECT i, 0, 'old' || i, 't', 'ok', 0, '', x'', zeroblob(300) FROM n`,
+			`INSERT INTO component SELECT component, 0, zeroblob(300) FROM call`,
+		} {
+			if _, err := c.Exec(t.Context(), statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var rows, bytes int64
+	sqlitetest.HoldNoLock(t, s.db, file, "TestBeside", []sqlitetest.Operation{
+		{Name: "old", Least: 70, Rows: 2500, Do: func(ctx context.Context) error { s.append(ctx, many[:1]); return nil }},
+		{Name: "many", Rows: 2500, Do: func(ctx context.Context) error { s.append(ctx, many); return nil }},
+		{Name: "large", Least: 16, Rows: 2500, Do: func(ctx context.Context) error { s.append(ctx, large); return nil }},
+		{Name: "too many", Least: 3, Rows: 2500, Do: func(ctx context.Context) error {
+			s.options.MaxCalls = 40
+			s.append(ctx, many[:1])
+			return nil
+		}},
+		{Name: "too large", Least: 8, Rows: 2500, Do: func(ctx context.Context) error {
+			s.options.MaxBytes = 1000
+			s.append(ctx, many[:1])
+			return nil
+		}},
+	})
+	if err := s.db.View(t.Context(), func(c *sqlite.Conn) error {
+		return c.Row(t.Context(), `SELECT calls, bytes FROM usage`).Scan(&rows, &bytes)
+	}); err != nil || rows == 0 || rows > 40 || bytes > 1000 {
+		t.Errorf("%d recordings of %d bytes, %v", rows, bytes, err)
+	}
 }

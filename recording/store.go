@@ -239,9 +239,7 @@ func (s *Store) write() {
 		}
 		s.queue = s.queue[len(batch):]
 		s.mu.Unlock()
-		if err := s.append(batch); err != nil {
-			s.drop(int64(len(batch)), err)
-		}
+		s.append(context.Background(), batch) // the calls are over
 		for _, r := range batch {
 			s.room.Release(min(weight(r), s.options.QueueBytes))
 		}
@@ -252,11 +250,17 @@ func (s *Store) write() {
 	}
 }
 
-// append writes recordings in one transaction, in which the oldest go when there are too many.
-func (s *Store) append(batch []*host.Recording) error {
-	ctx := context.Background() // the calls are over
-	bodies := make([][]byte, len(batch))
-	for i, r := range batch {
+// writtenAtOnce is how many bytes of recordings one transaction writes or deletes, or one recording.
+const writtenAtOnce = 2 << 20
+
+// append writes recordings and deletes the oldest when there are too many: in several transactions, so that none is long.
+func (s *Store) append(ctx context.Context, batch []*host.Recording) {
+	type row struct {
+		*host.Recording
+		body []byte
+	}
+	var rows []row
+	for _, r := range batch {
 		body, err := encode(r)
 		if err == nil && len(body) > maxBody {
 			err = fmt.Errorf("a recording of %d bytes", len(body))
@@ -265,65 +269,108 @@ func (s *Store) append(batch []*host.Recording) error {
 			s.drop(1, err)
 			continue
 		}
-		bodies[i] = s.encoder.EncodeAll(body, nil)
+		rows = append(rows, row{r, s.encoder.EncodeAll(body, nil)})
 	}
-	s.mu.Lock()
-	dropped := s.dropped
-	s.mu.Unlock()
-	err := s.db.Update(ctx, func(c *sqlite.Conn) error {
-		for i, r := range batch {
-			if bodies[i] == nil {
-				continue
-			}
-			digest := sha256.Sum256(bodies[i])
-			if _, err := c.Exec(ctx, `INSERT INTO call (started, duration, component, tool, outcome, operations, cut, digest, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-				r.Started.UnixMilli(), int64(r.Duration), r.Component, r.Tool, r.Outcome.Kind, r.Usage.Operations, r.Cut, digest[:], bodies[i]); err != nil {
-				return err
-			}
+	more := false
+	for first := true; first || len(rows) > 0; first = false { // without rows there may be dropped ones
+		n, size := 0, 0
+		for n < len(rows) && (n == 0 || size+len(rows[n].body) <= writtenAtOnce) {
+			size += len(rows[n].body)
+			n++
 		}
-		if dropped > 0 {
-			if _, err := c.Exec(ctx, `INSERT INTO dropped VALUES (?, ?)`, time.Now().UnixMilli(), dropped); err != nil {
-				return err
+		s.mu.Lock()
+		dropped := s.dropped
+		s.mu.Unlock()
+		err := s.db.Update(ctx, func(c *sqlite.Conn) (err error) {
+			for _, r := range rows[:n] {
+				digest := sha256.Sum256(r.body)
+				if _, err := c.Exec(ctx, `INSERT INTO call (started, duration, component, tool, outcome, operations, cut, digest, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+					r.Started.UnixMilli(), int64(r.Duration), r.Component, r.Tool, r.Outcome.Kind, r.Usage.Operations, r.Cut, digest[:], r.body); err != nil {
+					return err
+				}
 			}
+			if dropped > 0 {
+				if _, err := c.Exec(ctx, `INSERT INTO dropped VALUES (?, ?)`, time.Now().UnixMilli(), dropped); err != nil {
+					return err
+				}
+			}
+			more, err = s.forget(ctx, c)
+			return err
+		})
+		if err != nil {
+			s.drop(int64(len(rows)), err)
+			return
 		}
-		return s.forget(ctx, c)
-	})
-	if err == nil && dropped > 0 {
 		s.mu.Lock()
 		s.dropped -= dropped
 		s.mu.Unlock()
+		rows = rows[n:]
 	}
-	return err
+	for more {
+		if err := s.db.Update(ctx, func(c *sqlite.Conn) (err error) {
+			more, err = s.forget(ctx, c)
+			return err
+		}); err != nil {
+			s.options.Logger.Warn("delete the oldest recordings", "error", err)
+			return
+		}
+	}
 }
 
-// forget deletes what the options do not keep. The newest recording stays, whatever its size.
-func (s *Store) forget(ctx context.Context, c *sqlite.Conn) error {
+// forgottenAtOnce is how many recordings one transaction deletes.
+const forgottenAtOnce = 256
+
+// forget deletes what the options do not keep, as far as one transaction goes; more says that there may be more. The newest recording stays,
+// whatever its size.
+func (s *Store) forget(ctx context.Context, c *sqlite.Conn) (more bool, err error) {
 	oldest := time.Now().Add(-s.options.MaxAge).UnixMilli()
-	if _, err := c.Exec(ctx, `DELETE FROM call WHERE id IN (SELECT id FROM call WHERE id < (SELECT max(id) FROM call) AND started < ? ORDER BY started LIMIT 1000)`, oldest); err != nil {
-		return err
+	var calls, bytes int64
+	if err := c.Row(ctx, `SELECT calls, bytes FROM usage`).Scan(&calls, &bytes); err != nil {
+		return false, err
 	}
-	for {
-		var calls, bytes int64
-		if err := c.Row(ctx, `SELECT calls, bytes FROM usage`).Scan(&calls, &bytes); err != nil {
-			return err
+	many := max(calls-s.options.MaxCalls, 0)
+	if more = bytes > s.options.MaxBytes; more {
+		many = max(many, calls/50+1)
+	}
+	query, args := `SELECT id, length(body) FROM call ORDER BY id LIMIT ?`, []any{min(many, calls-1, forgottenAtOnce)}
+	if min(many, calls-1) <= 0 {
+		query = `SELECT id, length(body) FROM call WHERE id < (SELECT max(id) FROM call) AND started < ? ORDER BY started LIMIT ?`
+		args = []any{oldest, forgottenAtOnce}
+	}
+	var ids []int64
+	size := int64(0)
+	for row, err := range c.Rows(ctx, query, args...) {
+		var id, its int64
+		if err == nil {
+			err = row.Scan(&id, &its)
 		}
-		many := max(calls-s.options.MaxCalls, 0)
-		if bytes > s.options.MaxBytes {
-			many = max(many, calls/50+1)
+		if err != nil {
+			return false, err
 		}
-		if many = min(many, calls-1); many <= 0 {
+		if size += its; len(ids) > 0 && size > writtenAtOnce {
+			more = true
 			break
 		}
-		if _, err := c.Exec(ctx, `DELETE FROM call WHERE id IN (SELECT id FROM call ORDER BY id LIMIT ?)`, many); err != nil {
-			return err
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		if _, err := c.Exec(ctx, `DELETE FROM call WHERE id = ?`, id); err != nil {
+			return false, err
 		}
 	}
-	if _, err := c.Exec(ctx, `DELETE FROM component WHERE kept < ? AND NOT EXISTS (SELECT 1 FROM call WHERE call.component = component.digest)`,
-		time.Now().Add(-24*time.Hour).UnixMilli()); err != nil {
-		return err
+	if len(ids) > 0 && more || len(ids) == forgottenAtOnce {
+		return true, nil
 	}
-	_, err := c.Exec(ctx, `DELETE FROM dropped WHERE at < ?`, oldest)
-	return err
+	r, err := c.Exec(ctx, `DELETE FROM component WHERE digest = (SELECT digest FROM component WHERE kept < ? AND NOT EXISTS (SELECT 1 FROM call WHERE call.component = component.digest) LIMIT 1)`,
+		time.Now().Add(-24*time.Hour).UnixMilli())
+	if err != nil {
+		return false, err
+	}
+	if n, err := r.RowsAffected(); err != nil || n > 0 {
+		return true, err
+	}
+	_, err = c.Exec(ctx, `DELETE FROM dropped WHERE at < ?`, oldest)
+	return false, err
 }
 
 // Keep keeps a component, so that calls of it can be replayed without its file. It is forgotten with the last recording of
