@@ -1,6 +1,7 @@
 // Package blob keeps bytes on the host behind handles: it implements the interface stile:capability/blob over Go.
 // A [Blob] never changes; a [Builder] is how Go code makes one, a [Store] how a guest does. What is small stays in
-// memory and the rest in a temporary file that has no name, so that nothing is left behind even by a killed process.
+// memory, as long as all of this process are small together, and the rest in a temporary file that has no name, so that
+// nothing is left behind even by a killed process.
 package blob
 
 import (
@@ -9,7 +10,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -33,18 +33,17 @@ type Blob struct {
 	size      int64
 	mediaType string
 	digest    string
-	release   func()
+	release   func() error
 
 	mu      sync.RWMutex // held for writing by Close only
 	content io.ReaderAt  // nil once closed
-	file    *os.File     // nil when content is in memory
 }
 
 // New makes a blob of data, which must not change afterwards.
 func New(mediaType string, data []byte) *Blob {
 	sum := sha256.Sum256(data)
 	return &Blob{
-		size: int64(len(data)), mediaType: mediaType, digest: digest(sum[:]), release: func() {},
+		size: int64(len(data)), mediaType: mediaType, digest: digest(sum[:]), release: func() error { return nil },
 		content: bytes.NewReader(data),
 	}
 }
@@ -115,9 +114,5 @@ func (b *Blob) Close() error {
 		return nil
 	}
 	b.content = nil
-	b.release()
-	if b.file != nil {
-		return fileError(b.file.Close())
-	}
-	return nil
+	return b.release()
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -375,4 +377,128 @@ func TestBuilderIsReadWhileWritten(t *testing.T) {
 	if _, err := b.Bytes(0, 1); !errors.Is(err, abi.ErrInvalid) {
 		t.Fatal(err)
 	}
+}
+
+// TestMemoryIsBounded: what all blobs have in memory is bounded, and the rest of each quota is in one file.
+func TestMemoryIsBounded(t *testing.T) {
+	const perStore, size = 60, 1 << 20
+	content := func(store, i int) []byte { return bytes.Repeat([]byte{byte(store), byte(i), 1}, size/3) }
+	var stores []*Store
+	var blobs [][]*Blob
+	before, files := heap(), open(t)
+	for s := range 6 {
+		stores, blobs = append(stores, NewStore(StoreOptions{Dir: t.TempDir()})), append(blobs, nil)
+		for i := range perStore {
+			w := create(t, stores[s])
+			for part := range slices.Chunk(content(s, i), 100_000) {
+				if err := w.Append(t.Context(), part); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b, err := stores[s].Finish(t.Context(), w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			blobs[s] = append(blobs[s], b)
+		}
+	}
+	if grown := heap() - before; grown > 80<<20 {
+		t.Errorf("%d blobs of 1 MiB have %d MiB of memory", 6*perStore, grown>>20)
+	}
+	if more := open(t) - files; more > len(stores) {
+		t.Errorf("%d files for %d stores", more, len(stores))
+	}
+	for s := range stores {
+		for i, b := range blobs[s] {
+			if text, err := b.Text(t.Context(), size); err != nil || text != string(content(s, i)) {
+				t.Fatalf("blob %d of store %d: %d bytes, %v", i, s, len(text), err)
+			}
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if more := open(t) - files; more > 0 || memory.used != 0 {
+		t.Errorf("%d files and %d bytes are left", more, memory.used)
+	}
+}
+
+// heap returns how many bytes of memory are in use.
+func heap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// open returns how many files the process has open.
+func open(t *testing.T) int {
+	t.Helper()
+	files, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(files)
+}
+
+// TestFileIsShared: blobs of a quota share its file, with what was there before, and none reads what is not its own.
+func TestFileIsShared(t *testing.T) {
+	quota := NewQuota("test", 1<<30)
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		var builders []*Builder
+		var written [][]byte
+		var blobs []*Blob
+		var models [][]byte
+		size := rapid.SampledFrom([]int{1, chunkSize - 1, chunkSize, chunkSize + 1, 3*chunkSize + 7})
+		fill := byte(0)
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "which") }
+			switch step := rapid.IntRange(0, 4).Draw(t, "step"); {
+			case len(builders) == 0 || step == 0:
+				builders, written = append(builders, NewBuilder(Options{Memory: 10, Dir: dir, Quota: quota})), append(written, nil)
+			case step <= 2:
+				i := pick(len(builders))
+				fill++
+				data := bytes.Repeat([]byte{fill}, size.Draw(t, "size"))
+				if _, err := builders[i].Write(data); err != nil {
+					t.Fatal(err)
+				}
+				written[i] = append(written[i], data...)
+			case step == 3:
+				i := pick(len(builders))
+				b, err := builders[i].Blob()
+				if err != nil {
+					t.Fatal(err)
+				}
+				blobs, models = append(blobs, b), append(models, written[i])
+				builders, written = slices.Delete(builders, i, i+1), slices.Delete(written, i, i+1)
+			case len(blobs) > 0:
+				i := pick(len(blobs))
+				have, err := io.ReadAll(blobs[i].Reader())
+				if err != nil || !bytes.Equal(have, models[i]) {
+					t.Fatalf("a blob of %d bytes has %d, %v", len(models[i]), len(have), err)
+				}
+				if n, err := blobs[i].ReadAt(make([]byte, chunkSize), int64(len(models[i]))); n != 0 || err != io.EOF {
+					t.Fatalf("%d bytes behind the end, %v", n, err)
+				}
+				if err := blobs[i].Close(); err != nil {
+					t.Fatal(err)
+				}
+				blobs, models = slices.Delete(blobs, i, i+1), slices.Delete(models, i, i+1)
+			}
+		}
+		for i, b := range builders {
+			if have, err := b.Bytes(0, len(written[i])+1); err != nil || !bytes.Equal(have, written[i]) {
+				t.Fatalf("%d of %d bytes, %v", len(have), len(written[i]), err)
+			}
+			_ = b.Close()
+		}
+		for _, b := range blobs {
+			_ = b.Close()
+		}
+		if quota.file != nil || quota.used != 0 {
+			t.Fatalf("%d bytes are left", quota.used)
+		}
+	})
 }

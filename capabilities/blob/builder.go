@@ -8,7 +8,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"os"
+	"math"
 	"sync"
 
 	"github.com/stilehost/stile/abi"
@@ -20,11 +20,12 @@ type Options struct {
 	MediaType string
 	// Limit is the most bytes the blob may have. Default 16 MiB.
 	Limit int64
-	// Memory is how many bytes stay in memory; a blob with more is a temporary file. Default 1 MiB.
+	// Memory is how many bytes stay in memory, if the blobs of this process have less than 64 MiB there together; a blob with
+	// more is in a temporary file. Default 1 MiB.
 	Memory int64
 	// Dir is where temporary files are made. Default os.TempDir.
 	Dir string
-	// Quota is charged for every byte until the blob is closed. Default none.
+	// Quota is charged for every byte until the blob is closed, and has the temporary file. Default: one without a bound.
 	Quota *Quota
 }
 
@@ -36,8 +37,8 @@ type Builder struct {
 	mu     sync.Mutex
 	size   int64
 	hash   hash.Hash
-	memory bytes.Buffer
-	file   *os.File // holds everything once it is there
+	memory []byte  // of which memory's quota has the capacity
+	spill  spilled // holds everything once something is there
 	done   bool
 }
 
@@ -46,7 +47,8 @@ func NewBuilder(o Options) *Builder {
 	o.MediaType = cmp.Or(o.MediaType, "application/octet-stream")
 	o.Limit = cmp.Or(o.Limit, 16<<20)
 	o.Memory = cmp.Or(o.Memory, 1<<20)
-	return &Builder{options: o, hash: sha256.New()}
+	o.Quota = cmp.Or(o.Quota, NewQuota("", math.MaxInt64))
+	return &Builder{options: o, hash: sha256.New(), spill: spilled{quota: o.Quota, dir: o.Dir}}
 }
 
 // Write implements io.Writer. It writes all of p or nothing: abi.ErrTooLarge says that the limit would be passed,
@@ -73,22 +75,41 @@ func (b *Builder) Write(p []byte) (int, error) {
 }
 
 func (b *Builder) keep(p []byte) error {
-	if b.file == nil && b.size+int64(len(p)) <= b.options.Memory {
-		b.memory.Write(p)
-		return nil
-	}
-	if b.file == nil {
-		file, err := nameless(b.options.Dir)
-		if err != nil {
-			return fileError(err)
+	if b.spill.chunks == nil {
+		if b.remember(p) {
+			return nil
 		}
-		if _, err := file.Write(b.memory.Bytes()); err != nil {
-			return errors.Join(fileError(err), file.Close())
+		if err := b.spill.write(b.memory, 0); err != nil {
+			return errors.Join(err, b.spill.close())
 		}
-		b.file, b.memory = file, bytes.Buffer{}
+		b.forget()
 	}
-	_, err := b.file.WriteAt(p, b.size)
-	return fileError(err)
+	return b.spill.write(p, b.size)
+}
+
+// remember keeps p in memory, if there is room.
+func (b *Builder) remember(p []byte) bool {
+	size := b.size + int64(len(p))
+	if size > b.options.Memory {
+		return false
+	}
+	if size > int64(cap(b.memory)) {
+		grown := max(size, min(2*int64(cap(b.memory)), b.options.Memory))
+		if memory.Reserve(grown) != nil {
+			return false
+		}
+		held := append(make([]byte, 0, grown), b.memory...)
+		b.forget()
+		b.memory = held
+	}
+	b.memory = append(b.memory, p...)
+	return true
+}
+
+// forget frees what is in memory.
+func (b *Builder) forget() {
+	memory.Release(int64(cap(b.memory)))
+	b.memory = nil
 }
 
 // Bytes returns a copy of n bytes from offset on of what was written so far: fewer at its end, none beyond.
@@ -102,11 +123,11 @@ func (b *Builder) Bytes(offset int64, n int) ([]byte, error) {
 		return nil, nil
 	}
 	n = int(min(int64(n), b.size-offset))
-	if b.file == nil {
-		return bytes.Clone(b.memory.Bytes()[offset:][:n]), nil
+	if b.spill.chunks == nil {
+		return bytes.Clone(b.memory[offset:][:n]), nil
 	}
 	data := make([]byte, n)
-	_, err := b.file.ReadAt(data, offset)
+	_, err := b.spill.ReadAt(data, offset)
 	return data, fileError(err)
 }
 
@@ -118,15 +139,13 @@ func (b *Builder) Blob() (*Blob, error) {
 		return nil, abi.Errorf(abi.CodeInvalid, "the writer is finished")
 	}
 	b.done = true
-	made := &Blob{
-		size: b.size, mediaType: b.options.MediaType, digest: digest(b.hash.Sum(nil)), file: b.file,
-		release: func() { b.options.Quota.Release(b.size) },
-	}
-	if b.file != nil {
-		made.content = b.file
+	made := &Blob{size: b.size, mediaType: b.options.MediaType, digest: digest(b.hash.Sum(nil))}
+	if b.spill.chunks != nil {
+		made.content = io.NewSectionReader(&b.spill, 0, b.size)
 	} else {
-		made.content = bytes.NewReader(b.memory.Bytes())
+		made.content = bytes.NewReader(b.memory)
 	}
+	made.release = b.release
 	return made, nil
 }
 
@@ -138,24 +157,14 @@ func (b *Builder) Close() error {
 		return nil
 	}
 	b.done = true
-	b.memory = bytes.Buffer{}
-	b.options.Quota.Release(b.size)
-	if b.file != nil {
-		return fileError(b.file.Close())
-	}
-	return nil
+	return b.release()
 }
 
-// nameless makes a temporary file that goes away with its last descriptor.
-func nameless(dir string) (*os.File, error) {
-	file, err := os.CreateTemp(dir, "stile-blob-*")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(file.Name()); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
+// release gives back all that is held. Nobody writes any more.
+func (b *Builder) release() error {
+	b.forget()
+	b.options.Quota.Release(b.size)
+	return b.spill.close()
 }
 
 // fileError keeps names of the host's files out of what a guest is told.
@@ -164,43 +173,6 @@ func fileError(err error) error {
 		return abi.Errorf(abi.CodeUnavailable, "temporary file: %v", path.Err)
 	}
 	return err
-}
-
-// Quota bounds the bytes that any number of builders and blobs hold together. It is safe for concurrent use; a nil *Quota
-// has no bound.
-type Quota struct {
-	name  string
-	limit int64
-
-	mu   sync.Mutex
-	used int64
-}
-
-// NewQuota returns a quota of limit bytes. The name says in errors whose it is, e.g. "blob store".
-func NewQuota(name string, limit int64) *Quota { return &Quota{name: name, limit: limit} }
-
-// Reserve takes n bytes, or fails with abi.ErrExhausted and takes none.
-func (q *Quota) Reserve(n int64) error {
-	if q == nil {
-		return nil
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if n > q.limit-q.used {
-		return abi.Errorf(abi.CodeExhausted, "%s: %d bytes", q.name, q.limit)
-	}
-	q.used += n
-	return nil
-}
-
-// Release gives n bytes back.
-func (q *Quota) Release(n int64) {
-	if q == nil {
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.used -= n
 }
 
 var (

@@ -24,7 +24,7 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 		kind = ""
 	}
 	e.mu.Lock()
-	e.arriving = blob.NewBuilder(blob.Options{MediaType: kind, Limit: limit, Dir: c.grant.options.TempDir, Quota: e.held})
+	e.arriving = e.builder(kind, limit)
 	e.mu.Unlock()
 	var body io.Reader = chargedReader{meteredReader{ctx, response.Body}, c.call.received}
 	if encoding != "" {
@@ -46,6 +46,11 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 	}
 	_, err := io.Copy(bodyWriter{e}, body)
 	return err
+}
+
+// builder returns one that is charged to what is held.
+func (e *Exchange) builder(mediaType string, limit int64) *blob.Builder {
+	return blob.NewBuilder(blob.Options{MediaType: mediaType, Limit: limit, Dir: e.client.grant.options.TempDir, Quota: e.client.call.held})
 }
 
 // meteredReader charges what it reads to the meter of the exchange.
@@ -201,7 +206,7 @@ func (e *Exchange) blobOf(ctx context.Context, part Part) (*blob.Blob, error) {
 
 // keep makes a blob that is charged as the body itself is.
 func (e *Exchange) keep(data []byte) (*blob.Blob, error) {
-	builder := blob.NewBuilder(blob.Options{Quota: e.held})
+	builder := e.builder("", blob.MaxBytes)
 	defer func() { _ = builder.Close() }() // drops what did not become a blob
 	if _, err := builder.Write(data); err != nil {
 		return nil, err

@@ -7,7 +7,9 @@ import (
 	"io"
 	nethttp "net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/andybalholm/brotli"
@@ -139,4 +141,71 @@ func FuzzDecode(f *testing.F) {
 		_, _ = io.Copy(io.Discard, io.LimitReader(r, 1<<20))
 		_ = r.Close()
 	})
+}
+
+// TestRequestsAreCounted: what the host does beside the guest for a request without a body is bounded, too.
+func TestRequestsAreCounted(t *testing.T) {
+	sent := atomic.Int64{}
+	transport := answers(func(r *nethttp.Request) (*nethttp.Response, error) {
+		sent.Add(1)
+		response := &nethttp.Response{StatusCode: nethttp.StatusFound, Header: nethttp.Header{}, Body: nethttp.NoBody, Request: r}
+		if hop, _ := strconv.Atoi(r.URL.Query().Get("hop")); hop < maxRedirects {
+			response.Header.Set("Location", "/?hop="+strconv.Itoa(hop+1))
+		}
+		if r.URL.Path == "/long" {
+			response.Header = nethttp.Header{"X": {strings.Repeat("a", 60_000)}}
+		}
+		return response, nil
+	})
+	for _, test := range []struct {
+		name, path, message string
+		most                int64
+	}{
+		{"redirects", "/", "http requests of one call: 8192", maxRequests},
+		{"heads", "/long", "bytes received by http", 1<<30/60_000/headCost + 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			sent.Store(0)
+			grant, err := New(Options{Rules: []Rule{{Host: "a.example"}}, Transport: transport})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := open(t, grant)
+			for range 5000 {
+				if err = do(t, c, Request{Method: "GET", URL: "https://a.example" + test.path}).err; err != nil {
+					break
+				}
+			}
+			wantError(t, err, abi.ErrExhausted, test.message)
+			if sent.Load() > test.most {
+				t.Errorf("%d requests were sent, at most %d are worked on", sent.Load(), test.most)
+			}
+			if err := do(t, open(t, grant), Request{Method: "GET", URL: "https://a.example/"}).err; err != nil {
+				t.Error("the next call starts with less:", err)
+			}
+		})
+	}
+}
+
+// answers is a transport.
+type answers func(*nethttp.Request) (*nethttp.Response, error)
+
+func (a answers) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) { return a(r) }
+
+// TestHeldInMemoryIsBounded: what is in memory, and is no body, is less than what is held.
+func TestHeldInMemoryIsBounded(t *testing.T) {
+	c := open(t, Allow(Rule{Host: "a.example"}))
+	rules := make([]WitRule, maxRules)
+	for i := range rules {
+		rules[i] = WitRule{Host: "a.example", Path: strings.Repeat("/a", maxPattern/4)}
+	}
+	var err error
+	for range maxNarrowings {
+		narrowed, refused := c.Narrow(t.Context(), rules)
+		if err = refused; err != nil {
+			break
+		}
+		c = narrowed
+	}
+	wantError(t, err, abi.ErrExhausted, "8388608 bytes")
 }

@@ -51,21 +51,27 @@ type dialer struct {
 	timeouts Timeouts
 }
 
-// exchangeKey is the context key of the context that ends with the exchange.
+// exchangeKey is the context key of the exchange that a connection is made for.
 type exchangeKey struct{}
 
-func withExchange(ctx context.Context) context.Context {
-	return context.WithValue(ctx, exchangeKey{}, ctx)
+// exchanging is the context that ends with an exchange, and its call.
+type exchanging struct {
+	context.Context
+	call *call
+}
+
+func withExchange(ctx context.Context, c *call) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, exchanging{ctx, c})
 }
 
 // withinExchange limits ctx, which net/http gives the values but not the end of a request's context while it connects.
 func withinExchange(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
-	exchange, ok := ctx.Value(exchangeKey{}).(context.Context)
+	exchange, ok := ctx.Value(exchangeKey{}).(exchanging)
 	if !ok {
 		return ctx, cancel
 	}
-	stop := context.AfterFunc(exchange, cancel)
+	stop := context.AfterFunc(exchange.Context, cancel)
 	return ctx, func() {
 		stop()
 		cancel()
@@ -163,6 +169,11 @@ const maxResponseHeader = 64 << 10
 
 // dialTLS does the handshake itself, so that it ends with the exchange.
 func (d *dialer) dialTLS(ctx context.Context, network, hostPort string, config *tls.Config) (net.Conn, error) {
+	if exchange, ok := ctx.Value(exchangeKey{}).(exchanging); ok {
+		if err := exchange.call.request(handshake); err != nil {
+			return nil, err
+		}
+	}
 	conn, err := d.dial(ctx, network, hostPort)
 	if err != nil {
 		return nil, err

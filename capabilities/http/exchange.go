@@ -26,15 +26,15 @@ type Head struct {
 // Exchange is one request and its response: the resource `exchange`. It goes on by itself until the body is there, it
 // fails, it is closed, or the call or the context of its Start ends. It is safe for concurrent use; who holds it closes it.
 type Exchange struct {
-	stop context.CancelCauseFunc
-	held *blob.Quota
+	client *Client
+	stop   context.CancelCauseFunc
 	// headed is closed when head or err is set, done when the exchange is over.
 	headed, done chan struct{}
 	head         Head
 	err          error
 
 	mu       sync.Mutex
-	headSize int64         // charged to held until Close
+	headSize int64         // held until Close
 	arriving *blob.Builder // while the body comes
 	more     chan struct{} // closed when something arrives or the body ends; nil when nobody waits for it
 	ended    bool          // then body or bodyErr is set
@@ -46,13 +46,13 @@ type Exchange struct {
 // may depend on more than the client does, such as on the grant of a blob that is sent; its meter is charged.
 func (c *Client) start(operation context.Context, q *request, timeout *uint32) (*Exchange, error) {
 	held := q.content.held()
-	if err := c.call.held.Reserve(held); err != nil {
+	if err := c.call.hold(held); err != nil {
 		return nil, err
 	}
 	select {
 	case c.call.pending <- struct{}{}:
 	default:
-		c.call.held.Release(held)
+		c.call.release(held)
 		return nil, abi.Errorf(abi.CodeExhausted, "http exchanges in progress: %d", cap(c.call.pending))
 	}
 	limit := c.grant.options.Timeout
@@ -62,7 +62,7 @@ func (c *Client) start(operation context.Context, q *request, timeout *uint32) (
 	ctx, stop := context.WithCancelCause(c.call.ctx)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	forget := context.AfterFunc(operation, func() { stop(context.Cause(operation)) })
-	e := &Exchange{stop: stop, held: c.call.held, headed: make(chan struct{}), done: make(chan struct{})}
+	e := &Exchange{client: c, stop: stop, headed: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(e.done)
 		defer func() {
@@ -70,10 +70,10 @@ func (c *Client) start(operation context.Context, q *request, timeout *uint32) (
 			cancel()
 			stop(nil)
 			q.content.close()
-			c.call.held.Release(held)
+			c.call.release(held)
 			<-c.call.pending
 		}()
-		e.run(withExchange(abi.WithMeter(ctx, abi.MeterOf(operation))), c, q)
+		e.run(withExchange(abi.WithMeter(ctx, abi.MeterOf(operation)), c.call), c, q)
 	}()
 	return e, nil
 }
@@ -91,7 +91,7 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 		Status: uint16(response.StatusCode), URL: q.target.String(), Redirected: q.from != "",
 		Headers: q.secrets.responseHeader(response.Header),
 	}
-	if err := e.held.Reserve(head.size()); err != nil {
+	if err := c.call.hold(head.size()); err != nil {
 		e.fail(err)
 		return
 	}
@@ -212,7 +212,7 @@ func (e *Exchange) Close() error {
 	<-e.done
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.held.Release(e.headSize)
+	e.client.call.release(e.headSize)
 	e.headSize = 0
 	if e.body == nil {
 		return nil

@@ -1211,6 +1211,9 @@ func TestTLS(t *testing.T) {
 	if have := do(t, c, at("example.com", "/")); have.err != nil || have.text != fmt.Sprintf("HTTP/2.0 example.com:%d", rule.Port) {
 		t.Fatal(have)
 	}
+	if counted := c.call.requests.Load(); counted != 1+handshake {
+		t.Errorf("a request with a new connection counts as %d", counted)
+	}
 	wantDenied(t, do(t, c, at("example.com", "/away")).err, "no rule names the host 127.0.0.1")
 	wantError(t, do(t, c, at("example.com", "/headers")).err, abi.ErrUnavailable, "")
 	wantError(t, do(t, c, at("example.com", "/endless")).err, abi.ErrTooLarge, "")

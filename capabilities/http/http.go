@@ -15,6 +15,7 @@ import (
 	nethttp "net/http"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -50,12 +51,13 @@ type Options struct {
 	// Pending is how many exchanges of one call may be in progress at a time. Default 64.
 	Pending int
 	// Held is how many bytes the host holds for one call at a time: contents of requests, heads and bodies of responses,
-	// and rules of narrowed clients. It also bounds a single response. Default 64 MiB.
+	// and rules of narrowed clients. It also bounds a single response. All but bodies is in memory, and at most 8 MiB.
+	// Default 64 MiB.
 	Held int64
-	// Received is how many bytes of bodies one call takes in altogether: as they come, and once more decoded if they are
-	// compressed. It is what reading and decoding are charged to, which the host does beside the guest. Default 1 GiB.
+	// Received is how many bytes of responses one call takes in altogether: heads four times, bodies as they come, and once more decoded
+	// if they are compressed. It is what reading and decoding are charged to, which the host does beside the guest. Default 1 GiB.
 	Received int64
-	// TempDir is where response bodies above 1 MiB are kept. Default os.TempDir.
+	// TempDir is where response bodies are kept that are not in memory. Default os.TempDir.
 	TempDir string
 }
 
@@ -140,6 +142,7 @@ func (g *Grant) Open(ctx context.Context) (any, error) {
 	return &Client{grant: g, call: &call{
 		ctx:      ctx,
 		held:     blob.NewQuota("bytes held for http", g.options.Held),
+		memory:   blob.NewQuota("bytes of contents, heads and rules held for http", maxMemory),
 		received: blob.NewQuota("bytes received by http", g.options.Received),
 		pending:  make(chan struct{}, g.options.Pending),
 		decoding: make(chan struct{}, maxDecoding),
@@ -157,9 +160,49 @@ func (g *Grant) CloseIdleConnections() {
 type call struct {
 	ctx      context.Context // ends with the call
 	held     *blob.Quota
+	memory   *blob.Quota // for what is held but for bodies
 	received *blob.Quota
+	requests atomic.Int64
 	pending  chan struct{} // one element for each exchange in progress
 	decoding chan struct{} // one element for each body that is being decompressed
+}
+
+// maxMemory is how many bytes of contents of requests, heads of responses and rules are held for one call.
+const maxMemory = 8 << 20
+
+const (
+	// maxRequests is how many requests one call may send, each redirect counted, since the host works on each beside the guest.
+	maxRequests = 8192
+	// handshake is what a new connection with TLS counts besides.
+	handshake = 4
+	// headCost is how often the bytes of a response's head are charged to what is received: each is parsed, masked and kept.
+	headCost = 4
+)
+
+// request counts requests, or fails with abi.ErrExhausted.
+func (c *call) request(n int64) error {
+	if c.requests.Add(n) > maxRequests {
+		return abi.Errorf(abi.CodeExhausted, "http requests of one call: %d, with redirects, and %d for each new connection with TLS", maxRequests, handshake)
+	}
+	return nil
+}
+
+// hold takes n bytes for what is held in memory, or fails with abi.ErrExhausted and takes none.
+func (c *call) hold(n int64) error {
+	if err := c.held.Reserve(n); err != nil {
+		return err
+	}
+	err := c.memory.Reserve(n)
+	if err != nil {
+		c.held.Release(n)
+	}
+	return err
+}
+
+// release gives n bytes back that hold took.
+func (c *call) release(n int64) {
+	c.held.Release(n)
+	c.memory.Release(n)
 }
 
 // maxDecoding is how many bodies of a call are decompressed at a time. Each may need a window of 16 MiB, which nothing else
@@ -210,7 +253,7 @@ func (c *Client) Narrow(_ context.Context, rules []WitRule) (*Client, error) {
 		size += set[i].size()
 	}
 	// It is not given back, because nobody says when the last client that needs the rules is gone.
-	if err := c.call.held.Reserve(size); err != nil {
+	if err := c.call.hold(size); err != nil {
 		return nil, err
 	}
 	return &Client{grant: c.grant, call: c.call, narrowed: append([][]*compiled{set}, c.narrowed...)}, nil

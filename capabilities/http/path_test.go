@@ -79,7 +79,7 @@ func TestMatchingIsQuick(t *testing.T) {
 func TestAuthorisingIsQuick(t *testing.T) {
 	narrowed := openRules(t, []Rule{{Host: "e"}})
 	slow := WitRule{Host: "e", Path: "/**" + strings.Repeat("/*", 500) + "/b/**"}
-	rules := append(slices.Repeat([]WitRule{slow}, maxRules-1), WitRule{Host: "e"})
+	rules := append(slices.Repeat([]WitRule{slow}, 50), WitRule{Host: "e"})
 	for {
 		next, err := narrowed.Narrow(t.Context(), rules)
 		if err != nil {

@@ -64,6 +64,9 @@ func (c *Client) send(ctx context.Context, q *request) (*nethttp.Response, error
 	if err := abi.Charge(ctx, len(q.target.String())+sizeOf(q.header)+int(sent.ContentLength)); err != nil {
 		return nil, err
 	}
+	if err := c.call.request(1); err != nil {
+		return nil, err
+	}
 	var transport nethttp.RoundTripper = q.rule.transport
 	if c.grant.options.Transport != nil {
 		transport = c.grant.options.Transport
@@ -80,6 +83,10 @@ func (c *Client) send(ctx context.Context, q *request) (*nethttp.Response, error
 		return nil, abi.Errorf(abi.CodeUnavailable, "the server switches to another protocol")
 	}
 	if err := abi.Charge(ctx, sizeOf(response.Header)); err != nil {
+		_ = response.Body.Close()
+		return nil, err
+	}
+	if err := c.call.received.Reserve(headCost * int64(sizeOf(response.Header))); err != nil {
 		_ = response.Body.Close()
 		return nil, err
 	}

@@ -1,0 +1,139 @@
+package blob
+
+import (
+	"errors"
+	"os"
+	"sync"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// memory bounds what the blobs of this process have in memory, so that however many calls are at work, a file has the rest.
+var memory = NewQuota("", 64<<20)
+
+// Quota bounds the bytes that any number of builders and blobs hold together. Those that are not in memory share one temporary
+// file, which is there while it is needed. It is safe for concurrent use.
+type Quota struct {
+	name  string
+	limit int64
+
+	mu    sync.Mutex
+	used  int64
+	file  *os.File // nil when nothing is in it
+	size  int64    // chunks in it, with those that are free
+	spare []int64  // chunks that are free
+}
+
+// NewQuota returns a quota of limit bytes. The name says in errors whose it is, e.g. "blob store".
+func NewQuota(name string, limit int64) *Quota { return &Quota{name: name, limit: limit} }
+
+// Reserve takes n bytes, or fails with abi.ErrExhausted and takes none.
+func (q *Quota) Reserve(n int64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n > q.limit-q.used {
+		return abi.Errorf(abi.CodeExhausted, "%s: %d bytes", q.name, q.limit)
+	}
+	q.used += n
+	return nil
+}
+
+// Release gives n bytes back.
+func (q *Quota) Release(n int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.used -= n
+}
+
+// take returns a chunk of the file. The file stays open until every chunk is given back.
+func (q *Quota) take(dir string) (file *os.File, chunk int64, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.file == nil {
+		if q.file, err = nameless(dir); err != nil {
+			return nil, 0, fileError(err)
+		}
+	}
+	if n := len(q.spare); n > 0 {
+		chunk, q.spare = q.spare[n-1], q.spare[:n-1]
+	} else {
+		chunk = q.size
+		q.size++
+	}
+	return q.file, chunk, nil
+}
+
+func (q *Quota) giveBack(chunks []int64) error {
+	if len(chunks) == 0 {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.spare = append(q.spare, chunks...)
+	if int64(len(q.spare)) < q.size {
+		return nil
+	}
+	file := q.file
+	q.file, q.size, q.spare = nil, 0, nil
+	return fileError(file.Close())
+}
+
+// nameless makes a temporary file that goes away with its last descriptor.
+func nameless(dir string) (*os.File, error) {
+	file, err := os.CreateTemp(dir, "stile-blob-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// chunkSize is the unit in which a file is shared.
+const chunkSize = 64 << 10
+
+// spilled are bytes in the file of a quota. Who uses it keeps within what was written: a chunk can hold what others wrote.
+type spilled struct {
+	quota  *Quota
+	dir    string
+	file   *os.File
+	chunks []int64 // where they are; nil when there are none
+}
+
+// write writes p at an offset up to which all was written before.
+func (s *spilled) write(p []byte, offset int64) (err error) {
+	for int64(len(s.chunks))*chunkSize < offset+int64(len(p)) {
+		file, chunk, err := s.quota.take(s.dir)
+		if err != nil {
+			return err
+		}
+		s.file, s.chunks = file, append(s.chunks, chunk)
+	}
+	_, err = s.each(p, offset, s.file.WriteAt)
+	return fileError(err)
+}
+
+// ReadAt implements io.ReaderAt.
+func (s *spilled) ReadAt(p []byte, offset int64) (int, error) { return s.each(p, offset, s.file.ReadAt) }
+
+// each does something with each part of p that is in one chunk.
+func (s *spilled) each(p []byte, offset int64, do func([]byte, int64) (int, error)) (done int, err error) {
+	for done < len(p) {
+		in := offset % chunkSize
+		part := p[done:][:min(int64(len(p)-done), chunkSize-in)]
+		n, err := do(part, s.chunks[offset/chunkSize]*chunkSize+in)
+		done += n
+		if err != nil {
+			return done, err
+		}
+		offset += int64(n)
+	}
+	return done, nil
+}
+
+func (s *spilled) close() error {
+	chunks := s.chunks
+	s.chunks = nil
+	return s.quota.giveBack(chunks)
+}
