@@ -479,7 +479,7 @@ func TestFileIsShared(t *testing.T) {
 				if err != nil || !bytes.Equal(have, models[i]) {
 					t.Fatalf("a blob of %d bytes has %d, %v", len(models[i]), len(have), err)
 				}
-				if n, err := blobs[i].ReadAt(make([]byte, chunkSize), int64(len(models[i]))); n != 0 || err != io.EOF {
+				if n, err := blobs[i].ReadAt(make([]byte, chunkSize), int64(len(models[i]))); n != 0 || !errors.Is(err, io.EOF) {
 					t.Fatalf("%d bytes behind the end, %v", n, err)
 				}
 				if err := blobs[i].Close(); err != nil {

@@ -115,7 +115,9 @@ func (s *spilled) write(p []byte, offset int64) (err error) {
 }
 
 // ReadAt implements io.ReaderAt.
-func (s *spilled) ReadAt(p []byte, offset int64) (int, error) { return s.each(p, offset, s.file.ReadAt) }
+func (s *spilled) ReadAt(p []byte, offset int64) (int, error) {
+	return s.each(p, offset, s.file.ReadAt)
+}
 
 // each does something with each part of p that is in one chunk.
 func (s *spilled) each(p []byte, offset int64, do func([]byte, int64) (int, error)) (done int, err error) {
