@@ -28,6 +28,7 @@ type endpoint struct {
 	sdk     *sdk.Server
 	wait    sync.WaitGroup // of what looks after sessions
 	kept    *shelf[output]
+	traffic traffic
 
 	mu       sync.Mutex
 	sessions map[*sdk.ServerSession]*session

@@ -37,6 +37,10 @@ type HTTPOptions struct {
 	MaxBody int64
 	// Idle is how long a session is kept of which nothing is heard. Default one hour.
 	Idle time.Duration
+	// MaxBodies is the most bytes of the requests that an agent has under way, in all its sessions. Default twice MaxBody.
+	MaxBodies int64
+	// MaxRequests is how many requests an agent may have under way, in all its sessions; an open stream is one. Default 256.
+	MaxRequests int
 	// MaxSessions is how many sessions an agent may have at once, requests of protocol versions without sessions included. Default 64.
 	MaxSessions int
 }
@@ -108,6 +112,12 @@ func (h *httpHandler) streamable(stateless bool) http.Handler {
 func (o *HTTPOptions) defaults() {
 	if o.MaxBody == 0 {
 		o.MaxBody = 16 << 20
+	}
+	if o.MaxBodies == 0 {
+		o.MaxBodies = 2 * o.MaxBody
+	}
+	if o.MaxRequests == 0 {
+		o.MaxRequests = 256
 	}
 	if o.Idle == 0 {
 		o.Idle = time.Hour
@@ -261,7 +271,13 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not served", http.StatusServiceUnavailable)
 		return
 	}
-	if r.Method == http.MethodPost && !h.readBody(w, r) {
+	under := &taken{traffic: &e.traffic}
+	defer under.giveBack()
+	if !under.request(h.options.MaxRequests) {
+		http.Error(w, fmt.Sprintf("more than %d requests at once", h.options.MaxRequests), http.StatusTooManyRequests)
+		return
+	}
+	if r.Method == http.MethodPost && !h.readBody(w, r, under) {
 		return
 	}
 	handler := h.sessions
@@ -283,8 +299,13 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // readBody reads the body of a request and refuses what the SDK would answer under another id.
-func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request) (ok bool) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.options.MaxBody))
+func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *taken) (ok bool) {
+	body, err := io.ReadAll(&bodyReader{http.MaxBytesReader(w, r.Body, h.options.MaxBody), under, h.options.MaxBodies})
+	if errors.Is(err, errBodies) {
+		w.Header().Set("Connection", "close") // what else comes of it is not read
+		http.Error(w, fmt.Sprintf("the requests under way have more than %d bytes together", h.options.MaxBodies), http.StatusTooManyRequests)
+		return false
+	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		http.Error(w, fmt.Sprintf("the body has more than %d bytes", h.options.MaxBody), http.StatusRequestEntityTooLarge)
 		return false

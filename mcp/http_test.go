@@ -8,6 +8,7 @@ import (
 	"net"
 	nethttp "net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -500,5 +501,114 @@ func TestTokenTakenBackBeforeBody(t *testing.T) {
 				t.Errorf("%s, taken back %v: got %s", tool, taken, answer)
 			}
 		}
+	}
+}
+
+// TestTrafficIsBounded opens requests whose bodies never come whole, in one session, in none and of several protocol versions: together
+// they are bounded, for each agent, and what was taken comes back.
+func TestTrafficIsBounded(t *testing.T) {
+	h := newHome(t, preApproved)
+	w := h.web(HTTPOptions{MaxBody: 1000, MaxBodies: 1500, MaxRequests: 4})
+	_, header, _ := w.send("POST", initialize, "Authorization", "Bearer "+aliceToken)
+	open := func(versions ...string) (end func()) {
+		t.Helper()
+		var ends []func()
+		for _, version := range versions {
+			ctx, cancel := context.WithCancel(t.Context())
+			body, feed := io.Pipe()
+			r, err := nethttp.NewRequestWithContext(ctx, "POST", w.URL, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, value := range map[string]string{
+				"Authorization": "Bearer " + aliceToken, "Mcp-Session-Id": header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version": version,
+				"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			} {
+				r.Header.Set(name, value)
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				if answer, err := w.Client().Do(r); err == nil {
+					_ = answer.Body.Close()
+				}
+			}()
+			if _, err := feed.Write([]byte(strings.Repeat(" ", 490))); err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, func() {
+				cancel()
+				_ = feed.Close()
+				<-done
+			})
+		}
+		return func() {
+			for _, end := range ends {
+				end()
+			}
+		}
+	}
+	bytesOf := func(want int64, requests int) {
+		t.Helper()
+		e, err := h.server.endpoint(alice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			e.traffic.mu.Lock()
+			bytes, n := e.traffic.bytes, e.traffic.requests
+			e.traffic.mu.Unlock()
+			if bytes == want && n == requests {
+				return
+			}
+			if t.Context().Err() != nil {
+				t.Fatalf("%d bytes and %d requests are under way, not %d and %d", bytes, n, want, requests)
+			}
+			runtime.Gosched()
+		}
+	}
+	ask := func(token string) int {
+		t.Helper()
+		status, _, _ := w.send("POST", initialize+strings.Repeat(" ", 300), "Authorization", "Bearer "+token)
+		return status
+	}
+	end := open(withSessions, sessionless, withSessions)
+	bytesOf(3*490, 3)
+	if got := ask(aliceToken); got != nethttp.StatusTooManyRequests {
+		t.Errorf("status %d with bodies of %d bytes under way", got, 3*490)
+	}
+	if got := ask(bobToken); got != nethttp.StatusOK {
+		t.Errorf("another agent: status %d", got)
+	}
+	end()
+	bytesOf(0, 0)
+	stream := func() (end func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := nethttp.NewRequestWithContext(ctx, "GET", w.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, header, _ := w.send("POST", initialize, "Authorization", "Bearer "+aliceToken)
+		r.Header = nethttp.Header{"Authorization": {"Bearer " + aliceToken}, "Mcp-Session-Id": {header.Get("Mcp-Session-Id")}, "Accept": {"text/event-stream"}}
+		answer, err := w.Client().Do(r) //nolint:bodyclose // what is returned closes it
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() { cancel(); _ = answer.Body.Close() }
+	}
+	var ends []func()
+	for range 4 {
+		ends = append(ends, stream())
+	}
+	bytesOf(0, 4)
+	if got := ask(aliceToken); got != nethttp.StatusTooManyRequests {
+		t.Errorf("status %d with four requests under way", got)
+	}
+	for _, end := range ends {
+		end()
+	}
+	bytesOf(0, 0)
+	if got := ask(aliceToken); got != nethttp.StatusOK {
+		t.Errorf("status %d when nothing is under way", got)
 	}
 }

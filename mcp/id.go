@@ -12,34 +12,42 @@ import (
 // maxID is the largest number that every JSON parser reads as itself; the SDK answers larger ones under another number.
 const maxID = 1<<53 - 1
 
+// maxBatch is how many messages a batch may have: each of a few bytes can have an answer of megabytes.
+const maxBatch = 64
+
 // checkIDs looks at the id of a message, or of each message of a batch. The first one that could not be sent back as it came is
-// returned with an error for it; what is no JSON-RPC at all is left to the SDK.
+// returned with an error for it, and so is a batch that is too long. Like the SDK it reads the first value, and takes a field by its exact name.
 func checkIDs(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
-	type message struct {
-		ID json.RawMessage `json:"id"`
+	type message map[string]json.RawMessage
+	var messages []message
+	d := json.NewDecoder(bytes.NewReader(body))
+	batch := bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte{'['})
+	if batch {
+		_, _ = d.Token() // the bracket
 	}
-	messages := make([]message, 1)
-	var err error
-	if body = bytes.TrimLeft(body, " \t\r\n"); bytes.HasPrefix(body, []byte{'['}) {
-		err = json.Unmarshal(body, &messages)
-	} else {
-		err = json.Unmarshal(body, &messages[0])
-	}
-	if err != nil {
-		return nil, nil
+	for len(messages) == 0 || batch && d.More() {
+		if len(messages) == maxBatch {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a batch has more than %d messages; send fewer at once", maxBatch)}
+		}
+		var m message
+		if d.Decode(&m) != nil {
+			return nil, nil
+		}
+		messages = append(messages, m)
 	}
 	for _, m := range messages {
 		var n float64
-		if len(m.ID) == 0 || bytes.Equal(m.ID, []byte("null")) {
+		id := m["id"]
+		if len(id) == 0 || bytes.Equal(id, []byte("null")) {
 			continue
 		}
-		switch err := json.Unmarshal(m.ID, &n); {
-		case m.ID[0] == '"':
+		switch err := json.Unmarshal(id, &n); {
+		case id[0] == '"':
 			continue
-		case m.ID[0] == '{' || m.ID[0] == '[' || m.ID[0] == 't' || m.ID[0] == 'f':
+		case id[0] == '{' || id[0] == '[' || id[0] == 't' || id[0] == 'f':
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the id of a request is neither a string nor a number"}
 		case err != nil || n != math.Trunc(n) || math.Abs(n) > maxID:
-			return m.ID, &jsonrpc.Error{
+			return id, &jsonrpc.Error{
 				Code:    jsonrpc.CodeInvalidRequest,
 				Message: fmt.Sprintf("the id of a request is not an integer between -%d and %[1]d; use one of these, or a string", int64(maxID)),
 			}

@@ -152,6 +152,29 @@ func TestSessionlessCallsAreBounded(t *testing.T) {
 	}
 }
 
+// TestIDsOfOtherParsers sends ids that a parser finds which takes "ID" for "id", or looks at what is behind the message, and the SDK does not.
+func TestIDsOfOtherParsers(t *testing.T) {
+	for body, ok := range map[string]bool{
+		`{"id":99999999999999999999,"ID":1}`:                false,
+		`{"ID":1,"id":99999999999999999999}`:                false,
+		`{"id":1.5,"Id":1}`:                                 false,
+		`{"id":9007199254740993} {}`:                        false,
+		`{"id":9007199254740993}]`:                          false,
+		`[{"id":1},{"id":9007199254740993,"iD":1}]`:         false,
+		`[{"id":9007199254740993}] x`:                       false,
+		`{"i\u0064":9007199254740993}`:                      false,
+		`{"id":1,"Id":99999999999999999999}`:                true,
+		`[{"id":1},{"id":2}]`:                               true,
+		`[` + strings.Repeat(`{"id":1},`, 63) + `{"id":1}]`: true,
+		`[` + strings.Repeat(`{"id":1},`, 64) + `{"id":1}]`: false,
+		"\n[" + strings.Repeat(`{},`, 1_000_000) + `{}`:     false,
+	} {
+		if _, bad := checkIDs([]byte(body)); (bad == nil) != ok {
+			t.Errorf("%.60s: %v", body, bad)
+		}
+	}
+}
+
 // An id is sent back as it came, or is refused under itself: larger numbers would come back as others.
 func TestRequestIDs(t *testing.T) {
 	h := newHome(t, preApproved)
