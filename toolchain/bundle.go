@@ -62,8 +62,8 @@ func (e *BuildError) Error() string {
 	return b.String()
 }
 
-// BusyError is a build that waited for others until its context ended, or for 30 seconds. A hostile source can keep a build
-// at work for ever after it was given up: when every slot is lost so, only a new process builds again.
+// BusyError is a build that waited for others until its context ended, or for 30 seconds. Those that were given up count until what they
+// are parsing is parsed, which takes about a minute at most.
 type BusyError struct {
 	// Builds is how many are at work, as many as may be; those that were given up are among them.
 	Builds int
@@ -108,11 +108,12 @@ const (
 	maxSnippet  = 160 // characters
 
 	maxBundleTime = 30 * time.Second
+	// maxBundleWork is the most processor time that all files may take to parse, by an estimate that is too high for most code.
+	maxBundleWork = 2 * maxBundleTime
 )
 
-// esbuild cannot be stopped while it parses a file, and there are files of a hundred bytes that it parses for ever: it tries
-// types in two ways, and each way tries those in them in two ways. So a build has its slot until all its work has ended,
-// and half of the processors are never used by builds.
+// esbuild cannot be stopped while it parses a file. So a build has its slot until all its work has ended, and half of the processors are
+// never used by builds.
 var (
 	maxBuilds = max(1, runtime.GOMAXPROCS(0)/2)
 	building  = semaphore.NewWeighted(int64(maxBuilds))
@@ -201,6 +202,8 @@ func (b *bundler) run(ctx context.Context) ([]api.OutputFile, error) {
 		return nil, &BuildError{[]Problem{{File: oneLine(entry), Text: err.Error()}}}
 	case err != nil:
 		return nil, fmt.Errorf("bundle: %w", err)
+	case b.tooMuch != nil:
+		return nil, b.tooMuch
 	case len(result.Errors) > 0:
 		return nil, &BuildError{b.problems(result.Errors)}
 	}
@@ -236,6 +239,9 @@ type bundler struct {
 	size  int64
 	// extraNesting adds up the levels of all files that are over usualNesting.
 	extraNesting int
+	// work adds up what all files take to parse, and tooMuch is the first that took it over what is allowed.
+	work    time.Duration
+	tooMuch *BuildError
 	// unresolved holds why a require failed, by file and esbuild's own words for it.
 	unresolved map[string]string
 	// imported holds the packages that the source's own files import, when those are looked for; nil in a build.
@@ -352,8 +358,8 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	if err != nil {
 		return api.OnLoadResult{}, err
 	}
-	if err := b.admitNesting(data, loader); err != nil {
-		return api.OnLoadResult{}, fmt.Errorf("%s %w", args.Path, err)
+	if err := b.admitNesting(args.Path, data, loader); err != nil {
+		return b.refused(err)
 	}
 	text := string(data)
 	if isCode(loader) {
@@ -373,6 +379,20 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		text += additions[args.Path] + noSourceMap
 	}
 	return api.OnLoadResult{Contents: &text, Loader: loader}, nil
+}
+
+// refused is a file that esbuild does not get to see.
+func (b *bundler) refused(err error) (api.OnLoadResult, error) {
+	bad, ok := errors.AsType[*BuildError](err)
+	if !ok {
+		return api.OnLoadResult{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tooMuch == nil {
+		b.tooMuch = bad
+	}
+	return api.OnLoadResult{}, err
 }
 
 // noSourceMap ends code. The last such comment counts, and one with this scheme makes esbuild read no source map of the
@@ -408,8 +428,8 @@ var mayCompute = regexp.MustCompile(`\bimport[\s\v\x{80}-\x{10FFFF}]*[(/.]|requi
 // computedImports finds calls of import and require whose argument is not a string. They cannot be bundled, and when
 // bundling esbuild would search the machine's own disk for files that fit, so it must never see one.
 //
-// It parses all TypeScript, whose grammar can take esbuild for ever, before a build does: one file at a time, so that a build
-// that is given up keeps one processor and not all.
+// It parses all TypeScript, whose grammar is slow to parse, before a build does: one file at a time, so that a build that is given up keeps
+// one processor and not all.
 func (b *bundler) computedImports(text string, loader api.Loader) ([]api.Message, error) {
 	if loader != api.LoaderTS && loader != api.LoaderTSX && !mayCompute.MatchString(text) {
 		return nil, nil
@@ -469,20 +489,24 @@ func (b *bundler) read(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// admitNesting refuses code that would take too much stack to parse.
-func (b *bundler) admitNesting(text []byte, loader api.Loader) error {
-	levels, unclear := nestingOf(text, loader)
-	if levels > maxNesting && unclear != "" {
-		return fmt.Errorf("is too large to have %s, after which its nesting cannot be told", unclear)
+// admitNesting refuses code that would take too much stack or time to parse.
+func (b *bundler) admitNesting(name string, text []byte, loader api.Loader) error {
+	n := nestingOf(text, loader)
+	if n.levels > maxNesting && n.unclear != "" {
+		return fmt.Errorf("%s is too large to have %s, after which its nesting cannot be told", name, n.unclear)
 	}
-	if levels > maxNesting {
-		return fmt.Errorf("is nested deeper than %d levels", maxNesting)
+	if n.levels > maxNesting {
+		return fmt.Errorf("%s is nested deeper than %d levels", name, maxNesting)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.extraNesting += max(0, levels-usualNesting)
+	b.extraNesting += max(0, n.levels-usualNesting)
 	if b.extraNesting > maxExtraNesting {
-		return errors.New("is deeply nested, after too many other files that are")
+		return fmt.Errorf("%s is deeply nested, after too many other files that are", name)
+	}
+	b.work += n.work
+	if b.work > maxBundleWork {
+		return &BuildError{[]Problem{n.problem(string(text), name, maxBundleWork)}}
 	}
 	return nil
 }

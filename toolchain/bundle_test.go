@@ -467,36 +467,6 @@ func TestBuildsAreBounded(t *testing.T) {
 	}
 }
 
-// Real sources that esbuild parses for seconds, in 20 files at once, keep their slot and one processor after they were given up.
-func TestSlowSources(t *testing.T) {
-	for name, code := range map[string]string{
-		"arrow functions": "x = " + strings.Repeat("a?(b):c=>", 17) + "d",
-		"inferred types":  "type T = A extends " + strings.Repeat("[infer A extends ", 20) + "B" + strings.Repeat("?1:2]", 20) + "?1:2",
-	} {
-		files := map[string]string{}
-		for i := range 20 {
-			file := fmt.Sprintf("m%d.ts", i)
-			files[file] = code
-			files["main.ts"] += fmt.Sprintf("import './%s';", file)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		_, err := bundle(ctx, Source{FS: tree(files), Entry: "main.ts"})
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: got %v", name, err)
-		}
-		if building.TryAcquire(int64(maxBuilds)) {
-			t.Errorf("%s: a build that was given up has no slot", name)
-			building.Release(int64(maxBuilds))
-		}
-		// It is free when the one file is parsed that was begun.
-		if err := building.Acquire(t.Context(), int64(maxBuilds)); err != nil {
-			t.Fatal(err)
-		}
-		building.Release(int64(maxBuilds))
-	}
-}
-
 func TestBuildErrorText(t *testing.T) {
 	_, err := bundleTree(t, "main.ts", map[string]string{"main.ts": "// ä\n\timport größe from './g\u202er';\x1b[31m\nexport default größe"})
 	if err == nil {

@@ -23,6 +23,7 @@ import (
 const (
 	maxTransform     = 256 << 10 // bytes of a source
 	maxTransformTime = 5 * time.Second
+	maxTransformWork = 2 * maxTransformTime // processor time, by estimate
 )
 
 // Evaluator runs extensions that are not built: each call brings its source, which is evaluated in a fresh instance of one
@@ -158,10 +159,11 @@ func (p Program) transform(ctx context.Context, sourceMap api.SourceMap) (r api.
 	if len(p.Text) > maxTransform {
 		return r, refuse(fmt.Sprintf("it has more than %d KiB; build it with stile build", maxTransform>>10))
 	}
-	if len(p.Text) > maxNesting { // a level takes a byte at least
-		if levels, _ := nestingOf([]byte(p.Text), loader); levels > maxNesting {
-			return r, refuse(fmt.Sprintf("it is nested deeper than %d levels", maxNesting))
-		}
+	switch n := nestingOf([]byte(p.Text), loader); {
+	case n.levels > maxNesting:
+		return r, refuse(fmt.Sprintf("it is nested deeper than %d levels", maxNesting))
+	case n.work > maxTransformWork:
+		return r, &BuildError{[]Problem{n.problem(p.Text, p.Name, maxTransformWork)}}
 	}
 	if err := new(folding).admit(p.Text, loader); err != nil {
 		return r, refuse("it " + err.Error())

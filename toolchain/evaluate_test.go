@@ -188,7 +188,7 @@ func TestEvaluateEnds(t *testing.T) {
 	for _, c := range []struct{ name, source string }{
 		{"running", code("for (;;);", "")},
 		{"waiting", code("", "await env.clock.sleep(60_000);")},
-		{"parsing", "x = " + strings.Repeat("a?(b):c=>", 18)}, // two seconds
+		{"parsing", "namespace a" + strings.Repeat(".a", 800) + "{ export let b = 1 }"}, // two seconds
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		_, err := e.Call(ctx, c.source, "t", nil, host.Env{"clock": clock.System()})

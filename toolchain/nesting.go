@@ -3,8 +3,11 @@ package toolchain
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -23,24 +26,84 @@ const (
 	commasOfLevel = 32
 )
 
-// nestingOf bounds from above how deep a recursive parser gets. Where that cannot be told, it is the number of tokens, and
-// unclear says what stood in the way.
-func nestingOf(text []byte, loader api.Loader) (levels int, unclear string) {
+// nested is what nesting in a file can cost a recursive parser, bounded from above.
+type nested struct {
+	levels int
+	// unclear says what stood in the way where the nesting cannot be told; each token counts as a level then.
+	unclear string
+	// work is the processor time that it takes at most, about, and at is where most of that begins.
+	work time.Duration
+	at   int
+	// twice says that most of it is spent on what is parsed twice.
+	twice bool
+}
+
+// What a token takes to parse, at a depth: what esbuild tries twice it tries at each level of the file, and some of its passes look at
+// all levels for each one.
+const (
+	workOfToken  = 300.0 // ns
+	workOfLevel  = 45.0  // times depth
+	workOfSquare = 1.5   // times depth, squared
+	// workUnclear is the most that a file of tokens takes whose nesting cannot be told, times their number to the power of three.
+	workUnclear    = 0.5
+	maxWork        = float64(time.Hour)
+	usualDoublings = 6
+)
+
+// nestingOf bounds how deep a recursive parser gets, and what that costs.
+func nestingOf(text []byte, loader api.Loader) nested {
 	switch loader {
 	case api.LoaderText, api.LoaderBinary:
-		return 0, ""
+		return nested{}
 	case api.LoaderJSX, api.LoaderTSX:
-		return tokensIn(text), "JSX"
+		return unclearNesting(text, "JSX")
 	default:
 		n := nesting{text: text, levels: []level{{}}, newline: true}
+		levels, work, found, most := 0, 0.0, nested{}, 0.0
 		for levels <= maxNesting && n.token() {
 			levels = max(levels, n.depth)
+			d := float64(n.depth)
+			token := math.Ldexp(workOfToken+workOfLevel*d+workOfSquare*d*d, n.doublings)
+			work += token
+			if token > 2*most { // the last time, this is near to where it becomes too much
+				most, found.at, found.twice = token, n.at, n.doublings >= usualDoublings
+			}
 		}
 		if n.unclear != "" {
-			return tokensIn(text), n.unclear
+			return unclearNesting(text, n.unclear)
 		}
-		return levels, ""
+		found.levels, found.work = levels, time.Duration(min(work, maxWork))
+		return found
 	}
+}
+
+// triedTwice matches what may make esbuild parse what follows twice, wherever it stands.
+var triedTwice = regexp.MustCompile(`\binfer\b|\?` + between + `*\(` + between + `*[\pL\p{Nl}$_{\[.)@\\]`)
+
+func unclearNesting(text []byte, why string) nested {
+	tokens := tokensIn(text)
+	t := float64(tokens)
+	work := math.Ldexp(workOfToken*t+workUnclear*t*t*t, min(len(triedTwice.FindAllIndex(text, 64)), 64))
+	return nested{levels: tokens, unclear: why, work: time.Duration(min(work, maxWork))}
+}
+
+// problem says where a file takes too much work, of which more is allowed, and what its author can do.
+func (n nested) problem(text, file string, most time.Duration) Problem {
+	if n.unclear != "" {
+		return Problem{File: oneLine(file), Text: fmt.Sprintf("it is too large to have %s, after which nobody can tell how long it takes to parse; split the file", n.unclear)}
+	}
+	before := text[:n.at]
+	start := strings.LastIndexByte(before, '\n') + 1
+	line, _, _ := strings.Cut(text[start:], "\n")
+	p := Problem{File: oneLine(file), Line: strings.Count(before, "\n") + 1, Column: utf8.RuneCountInString(before[start:])}
+	p.Snippet = Snippet(line, p.Column)
+	p.Text = fmt.Sprintf("with what is nested here, the file can take longer than %v to parse, the limit; ", most)
+	if n.twice {
+		p.Text += "write a ? b : (c => d) for a ? (b) : c => d, and give inferred types names of their own"
+	} else {
+		p.Text += "give parts of it names of their own"
+	}
+	return p
 }
 
 // tokensIn counts words and other characters, wherever they stand.
@@ -69,6 +132,12 @@ type nesting struct {
 	previous tokenKind
 	newline  bool // between the previous token and this one
 	closed   bool // the previous token is a "}"
+	question bool // the previous token is a "?"
+
+	// doublings is how often esbuild parses a token, as a power of two. It parses twice what follows a ? (b) : c =>, since that may be an
+	// arrow function or its begin the else of the condition, and what follows infer A extends.
+	doublings int
+	inferred  int // how many tokens ago there was an infer, from 1; 0 if it was longer ago
 }
 
 // level is an open bracket.
@@ -76,9 +145,18 @@ type level struct {
 	open   byte      // 0 for the file, ` for a template
 	after  tokenKind // what its closing bracket is
 	tokens int       // since the last comma or semicolon
-	kept   int       // tokens that those do not end: else, and < of type arguments
+	kept   int       // tokens that those do not end: else, and but for semicolons < of type arguments
 	commas int       // since the last semicolon
 	array  bool      // its commas are between elements
+	// asked is how many times ? ( was read that may still be the begin of an arrow function, and doubled how many doublings began with
+	// that. Between its ) : and => there is a type, which has a ? only after extends.
+	asked, doubled int
+	extended       bool
+	// inferred are the doublings that began with infer A extends: how many < were open. A conditional type may be a part of them.
+	inferred    []int
+	conditional bool
+	angles      int // < that no > followed
+	less        int // < among kept
 	// decorated is set from a decorator to the end of what it decorates, which may begin in a new line.
 	decorated bool
 }
@@ -106,6 +184,8 @@ var (
 	contextualKeywords = []string{
 		"of", "yield", "await", "void", "keyof", "readonly", "unique", "infer", "asserts", "is", "abstract", "class",
 	}
+	// typeOperators begin types that may be conditional ones wherever they stand.
+	typeOperators = []string{"is", "asserts", "keyof", "readonly"}
 	// goingOn go on with what stands before, also in a new line. Any other name there, or after a "}", begins something new.
 	goingOn = []string{"else", "while", "in", "instanceof", "of", "as", "satisfies", "extends", "catch", "finally", "from", "is"}
 )
@@ -117,6 +197,13 @@ func (n *nesting) token() bool {
 		return false
 	}
 	c := n.text[n.at]
+	if l := &n.levels[len(n.levels)-1]; n.question && c == '(' {
+		l.asked++
+	}
+	n.question = c == '?'
+	if n.inferred > 0 {
+		n.inferred = (n.inferred + 1) % 4
+	}
 	switch {
 	case c >= '0' && c <= '9' || c == '.' && n.at+1 < len(n.text) && n.text[n.at+1] >= '0' && n.text[n.at+1] <= '9':
 		n.at++
@@ -171,12 +258,35 @@ func (n *nesting) ends() {
 	l.tokens = 0
 }
 
+// endsTwice ends what is parsed twice in the current level.
+func (n *nesting) endsTwice() {
+	l := &n.levels[len(n.levels)-1]
+	n.doublings -= l.doubled
+	l.asked, l.doubled, l.extended = 0, 0, false
+}
+
+// endsInferred ends what was inferred within so many type arguments or more.
+func (n *nesting) endsInferred(angles int) {
+	l := &n.levels[len(n.levels)-1]
+	for len(l.inferred) > 0 && l.inferred[len(l.inferred)-1] >= angles {
+		l.inferred = l.inferred[:len(l.inferred)-1]
+		n.doublings--
+	}
+	l.conditional = l.conditional && len(l.inferred) > 0
+}
+
 // endsAll forgets what commas do not end either, at a semicolon or where a line ends like with one.
 func (n *nesting) endsAll() {
 	n.ends()
 	l := &n.levels[len(n.levels)-1]
 	n.depth -= l.depth() - l.kept
 	l.commas, l.decorated = 0, false
+	n.depth -= l.less
+	l.kept -= l.less
+	l.less = 0
+	n.endsTwice()
+	n.endsInferred(0)
+	l.angles = 0
 }
 
 // keeps makes the token just counted outlast commas and semicolons.
@@ -200,6 +310,7 @@ func (n *nesting) close(c byte) {
 	}
 	n.levels = n.levels[:len(n.levels)-1]
 	n.depth -= l.depth()
+	n.doublings -= l.doubled + len(l.inferred)
 	n.previous, n.closed = l.after, c == '}'
 	n.at++
 	if n.levels[len(n.levels)-1].open == '`' {
@@ -217,6 +328,7 @@ func (n *nesting) template() {
 			l := n.levels[len(n.levels)-1]
 			n.levels = n.levels[:len(n.levels)-1]
 			n.depth -= l.depth()
+			n.doublings -= l.doubled + len(l.inferred)
 			n.previous, n.closed = operand, false
 			n.at++
 			return
@@ -315,7 +427,7 @@ func (n *nesting) name() {
 		n.endsAll()
 		if n.closed {
 			n.depth -= l.kept
-			l.kept = 0
+			l.kept, l.less = 0, 0
 		}
 	}
 	l.decorated = l.decorated || name[0] == '@'
@@ -333,8 +445,19 @@ func (n *nesting) name() {
 		}
 	}
 	n.counts(k)
-	if name == "else" {
+	switch {
+	case name == "else":
 		n.keeps()
+	case name == "infer":
+		n.inferred = 1
+	case name == "extends" && n.inferred == 3:
+		l.inferred = append(l.inferred, l.angles)
+		l.extended = true
+		n.doublings++
+	case name == "extends":
+		l.extended = true
+	case slices.Contains(typeOperators, name):
+		l.conditional = true
 	}
 }
 
@@ -346,7 +469,12 @@ func (n *nesting) punctuation(c byte) {
 	switch c {
 	case ',':
 		n.ends()
-		if l := &n.levels[len(n.levels)-1]; !l.array {
+		l := &n.levels[len(n.levels)-1]
+		n.endsInferred(l.angles)
+		if l.kept == 0 { // else it may be between type arguments
+			n.endsTwice()
+		}
+		if !l.array {
 			n.depth -= l.depth()
 			l.commas++
 			n.depth += l.depth()
@@ -359,16 +487,34 @@ func (n *nesting) punctuation(c byte) {
 			n.at += 2
 			n.previous = operator
 		}
+	case '?':
+		l := &n.levels[len(n.levels)-1]
+		if !l.conditional {
+			n.endsInferred(l.angles)
+		}
+		if !l.extended {
+			l.asked = 0
+		}
 	case '<':
 		n.keeps()
+		l := &n.levels[len(n.levels)-1]
+		l.angles++
+		l.less++
 		if bytes.HasPrefix(rest, []byte("<!--")) {
 			n.unclear = "<!-- in it"
 		}
 	case '>':
 		n.previous = either // of type arguments, perhaps
+		l := &n.levels[len(n.levels)-1]
+		l.angles = max(0, l.angles-1)
+		n.endsInferred(l.angles + 1)
 	case '=':
 		if bytes.HasPrefix(rest, []byte("=>")) {
 			n.at++
+			l := &n.levels[len(n.levels)-1]
+			l.doubled += l.asked
+			n.doublings += l.asked
+			l.asked, l.extended, l.conditional = 0, false, true
 		}
 	case '!':
 		if previous != operator && !n.newline && !bytes.HasPrefix(rest, []byte("!=")) {

@@ -90,8 +90,8 @@ func TestNestingOfLists(t *testing.T) {
 		"sequences":           strings.Repeat("a,b,c;", 100_000),
 		"decorated fields":    strings.Repeat("class A { @a() x = 1\n @b y = 2\n }\n", 10_000),
 	} {
-		if levels, unclear := nestingOf([]byte(code), api.LoaderTS); levels > usualNesting || unclear != "" {
-			t.Errorf("%s: %d levels, %s", name, levels, unclear)
+		if n := nestingOf([]byte(code), api.LoaderTS); n.levels > usualNesting || n.unclear != "" {
+			t.Errorf("%s: %d levels, %s", name, n.levels, n.unclear)
 		}
 	}
 }
@@ -114,10 +114,10 @@ func refusesNesting(t *testing.T, entry, code string) {
 
 func TestNestingOfAllFiles(t *testing.T) {
 	files := map[string]string{"main.ts": ""}
-	for i := range 100 {
+	for i := range 200 {
 		name := fmt.Sprintf("m%d.ts", i)
 		files["main.ts"] += fmt.Sprintf("import './%s';\n", name)
-		files[name] = "x = " + strings.Repeat("(", 10_000) + "1" + strings.Repeat(")", 10_000)
+		files[name] = "x = " + strings.Repeat("(", 600) + "1" + strings.Repeat(")", 600)
 	}
 	if _, err := bundleTree(t, "main.ts", files); err == nil || !strings.Contains(err.Error(), "too many other files") {
 		t.Fatalf("got %.200v", err)
@@ -137,8 +137,8 @@ func TestNestingAccepts(t *testing.T) {
 		for i := range 3000 {
 			fmt.Fprintf(&code, line, i)
 		}
-		if levels, unclear := nestingOf([]byte(code.String()), api.LoaderTS); levels > usualNesting || unclear != "" {
-			t.Errorf("%s: %d levels, %s", name, levels, unclear)
+		if n := nestingOf([]byte(code.String()), api.LoaderTS); n.levels > usualNesting || n.unclear != "" {
+			t.Errorf("%s: %d levels, %s", name, n.levels, n.unclear)
 		}
 	}
 }

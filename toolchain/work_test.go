@@ -1,0 +1,232 @@
+package toolchain
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// slowShapes are what makes esbuild slow for its size: what is before, what is repeated, what is in the middle, and what closes each.
+var slowShapes = map[string]slowShape{
+	"conditions":              {"x=", "a?(b):c=>", "d", ""},
+	"paired conditions":       {"x=", "a?(b):c=>", "d", ":e"},
+	"conditions in blocks":    {"x=", "a?(b):c=>{", "d", "}"},
+	"conditions in functions": {"x=", "a?(b):c=>function(){return ", "d", "}"},
+	"conditions apart":        {"x=", "a ?/**/\n( b ) : Foo<x,y> => ", "d", ""},
+	"conditions in calls":     {"x=", "a?(b):c=>f<x,y>(", "d", ")"},
+	"conditions in types":     {"x=", "a?({b}):{c:d}=>[", "d", "]"},
+	"conditions with this":    {"x=", "a?(...b):this=>`${", "d", "}`"},
+	"conditions in classes":   {"x=", "a?():c=>class{b=", "d", "}"},
+	"inferred":                {"type X=a extends ", "[infer A extends ", "b", "?c:d]"},
+	"inferred lists":          {"type X=", "a extends [infer A extends [", "b", "]?c:d]?c:d"},
+	"inferred, broken":        {"type X=", "[infer A extends ", "!", "]"},
+	"inferred objects":        {"type X=", "a extends{b:infer\nA/**/extends{c:", "b", "}?c:d}?c:d"},
+	"comparisons":             {"x=", "a<", "b", ""},
+	"compared lists":          {"x=", "a<[", "b", "]"},
+	"comparisons in a list":   {"x=[", "a<b,", "c]", ""},
+	"default arguments":       {"x=", "(a=", "b", ")=>c"},
+	"namespaces":              {"", "namespace a{", "b", "}"},
+	"exporting namespaces":    {"", "namespace a{export let x=1;", "b", "}"},
+	"dotted namespaces":       {"namespace a", ".a", "{export let b=1}", ""},
+	"classes":                 {"", "class a{b=class{c=", "1", "}}"},
+	"private classes":         {"x=", "class{#a;b=", "c", "}"},
+	"one name":                {"", "{let a;", "a", "}"},
+	"functions":               {"x=", "(()=>(", "a", "))"},
+	"arrows":                  {"x=", "a=>", "b", ""},
+	"blocks":                  {"", "{var a;", "b", "}"},
+	"evals":                   {"", "{let a;eval(1);", "b", "}"},
+	"additions":               {"x='a'", "+'a'", "", ""},
+	"commas":                  {"", "a,", "b", ""},
+	"elses":                   {"", "if(a){}else ", "b", ""},
+	"labels":                  {"", "a:{", "b", "}"},
+}
+
+func (s slowShape) of(n int) string {
+	return s[0] + strings.Repeat(s[1], n) + s[2] + strings.Repeat(s[3], n)
+}
+
+type slowShape [4]string
+
+func processorTime() time.Duration {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+func parsed(text string) time.Duration {
+	start := processorTime()
+	api.Transform(text, api.TransformOptions{Loader: api.LoaderTS, Format: api.FormatESModule, Target: api.ESNext, Supported: map[string]bool{"decorators": false}, MinifyWhitespace: true, Sourcemap: api.SourceMapExternal, LogLevel: api.LogLevelSilent})
+	return processorTime() - start
+}
+
+// flat is code without any nesting to speak of.
+var flat = strings.Repeat("a = b.c(d, 1);\n", 20_000)
+
+// slowness is how much longer this machine takes for plain code than the estimate has it.
+func slowness(t *testing.T) float64 {
+	t.Helper()
+	return max(1, float64(parsed(flat))/float64(nestingOf([]byte(flat), api.LoaderTS).work))
+}
+
+// fits reports whether code takes no longer than estimated, with a factor of four for what else the machine does.
+func fits(text string, slowness float64) error {
+	n := nestingOf([]byte(text), api.LoaderTS)
+	if took := parsed(text); took > 50*time.Millisecond+time.Duration(4*slowness*float64(n.work)) {
+		return fmt.Errorf("%.100s...: took %v, estimated at %v (%s)", text, took, n.work, n.unclear)
+	}
+	return nil
+}
+
+// TestWorkIsEstimated parses each kind of slow code up to where it is estimated at a tenth of a second.
+func TestWorkIsEstimated(t *testing.T) {
+	slow := slowness(t)
+	for name, s := range slowShapes {
+		for n := 1; nestingOf([]byte(s.of(n)), api.LoaderTS).work < 100*time.Millisecond; n += n + 1 {
+			if err := fits(s.of(n), slow); err != nil {
+				t.Errorf("%s, %d times: %v", name, n, err)
+			}
+		}
+	}
+}
+
+// TestWorkOfMixtures parses constructs in one another at random.
+func TestWorkOfMixtures(t *testing.T) {
+	slow := slowness(t)
+	r := rand.New(rand.NewPCG(11, 1))
+	expressions := []slowShape{
+		{"a?(b):c=>", "", "", ""},
+		{"a?(b):c=>", ":e", "", ""},
+		{"a?([b]):c=>{return ", "}", "", ""},
+		{"f<x,y>(", ")", "", ""},
+		{"a<", "", "", ""},
+		{"[a,", ",b]", "", ""},
+		{"{a:", "}", "", ""},
+		{"(a=", ")=>b", "", ""},
+		{"a?(b):Foo<c,d>=>", "", "", ""},
+		{"(b as ", ")", "type", ""},
+		{"`${", "}`", "", ""},
+		{"class{a=", "}", "", ""},
+		{"a?(", "):b", "", ""},
+		{"a?b:", "", "", ""},
+		{"function<T extends ", ">(){}", "type", ""},
+		{"(a):", "=>b", "type", ""},
+	}
+	types := []slowShape{
+		{"[infer A extends ", "?c:d]", "", ""},
+		{"a extends[infer A extends ", "]?c:d", "", ""},
+		{"infer A extends ", "", "", ""},
+		{"(a:", ")=>b", "", ""},
+		{"(", ")", "", ""},
+		{"Foo<a,", ",b>", "", ""},
+		{"Foo<infer A extends ", ">", "", ""},
+		{"{a:", ";b:c}", "", ""},
+		{"keyof ", "", "", ""},
+		{"a is ", "", "", ""},
+		{"`${", "}`", "", ""},
+		{"()=>", "", "", ""},
+		{"a extends ", "?b:c", "", ""},
+		{"a extends b?", ":c", "", ""},
+	}
+	for range 150 {
+		text, end, of := "x = ", "", expressions
+		if r.IntN(3) == 0 {
+			text, of = "type X = ", types
+		}
+		few := of[:0:0]
+		for range 1 + r.IntN(4) {
+			few = append(few, of[r.IntN(len(of))])
+		}
+		for range 200 {
+			s := few[r.IntN(len(few))]
+			before, after := text, end
+			if text, end = text+s[0], s[1]+end; s[2] == "type" {
+				text, end = before+s[0], s[1]+after
+				few = append(few[:0:0], types[r.IntN(len(types))], types[r.IntN(len(types))])
+			}
+			if nestingOf([]byte(text+"a"+end), api.LoaderTS).work > 50*time.Millisecond {
+				break
+			}
+		}
+		if err := fits(text+"a"+end, slow); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSlowSources has sources, mostly of some hundred bytes, that esbuild would take minutes or for ever to parse. They are refused, and
+// the error says where.
+func TestSlowSources(t *testing.T) {
+	for name, s := range slowShapes {
+		n := 8
+		for work := time.Duration(0); work <= 2*maxBundleWork; n += n / 3 {
+			work = nestingOf([]byte(s.of(n)), api.LoaderTS).work
+		}
+		text := "// a comment\n" + s.of(n)
+		start := processorTime()
+		for _, files := range []map[string]string{
+			{"main.ts": text},
+			{"main.ts": "import 'p'", "node_modules/p/package.json": `{"main": "p.ts"}`, "node_modules/p/p.ts": text},
+		} {
+			_, err := bundleTree(t, "main.ts", files)
+			refusesWork(t, name, err, !strings.Contains(text, "<!"))
+		}
+		_, err := Program{Name: "code.ts", Text: text}.transform(t.Context(), api.SourceMapNone)
+		refusesWork(t, name, err, true)
+		if took := processorTime() - start; took > time.Second {
+			t.Errorf("%s: it took %v to refuse %d bytes", name, took, len(text))
+		}
+	}
+	conditions := "x=" + strings.Repeat("a?(b):c=>", 40) + "d"
+	for name, file := range map[string][2]string{
+		"JSX":               {"code.tsx", "<a>don't</a>;" + conditions},
+		"behind a slash":    {"code.ts", "x = a\n++/b/.c;" + conditions},
+		"behind an escape":  {"code.ts", "\\u0061 = 1;" + conditions},
+		"behind a division": {"code.ts", "x = a! / b; y = {} / 1; " + conditions},
+		"inferred":          {"code.tsx", "type X=" + strings.Repeat("[infer A extends ", 50) + "b" + strings.Repeat("?c:d]", 50)},
+	} {
+		_, err := Program{Name: file[0], Text: file[1]}.transform(t.Context(), api.SourceMapNone)
+		refusesWork(t, name, err, false)
+	}
+	// None of them took enough alone.
+	files := map[string]string{"main.ts": ""}
+	for i := range 20 {
+		files[fmt.Sprintf("m%d.ts", i)] = "x=" + strings.Repeat("a?(b):c=>", 16) + "d"
+		files["main.ts"] += fmt.Sprintf("import './m%d';", i)
+	}
+	_, err := bundleTree(t, "main.ts", files)
+	refusesWork(t, "many files", err, true)
+}
+
+func refusesWork(t *testing.T, name string, err error, located bool) {
+	t.Helper()
+	bad, ok := errors.AsType[*BuildError](err)
+	if !ok {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	p := bad.Problems[0]
+	if !strings.Contains(p.Text, "to parse") && !strings.Contains(p.Text, "nest") || located && strings.Contains(p.Text, "to parse") && (p.Line == 0 || p.Column == 0 || p.Snippet == "") {
+		t.Errorf("%s: %+v", name, p)
+	}
+}
+
+// TestUsualWork has code as people write it, much more of it in a file than there usually is.
+func TestUsualWork(t *testing.T) {
+	for name, code := range map[string]string{
+		"chains of conditions": "const a = " + strings.Repeat("x === 1 ? (y) : z ? (\n 'b') : ", 60) + "(c) => d;",
+		"rows of conditions":   "const a = [" + strings.Repeat("x ? (y) : z,", 1000) + "(c) => d];",
+		"arrow functions":      strings.Repeat("const f = (a: string): Promise<Foo<string>> => g(a, (b): number => b < 1 ? (b) : 2);\n", 1000),
+		"inferred types":       strings.Repeat("type T<X> = X extends [infer A extends string, ...infer B extends string[]] ? Foo<A, B> : X extends Bar<infer C extends number> ? C : never\n", 1000),
+		"comparisons":          strings.Repeat("for (let i = 0; i < n; i++) if (a < b && c < d) f(i < 1);\n", 1000),
+	} {
+		if n := nestingOf([]byte(code), api.LoaderTS); n.work > time.Second || n.unclear != "" {
+			t.Errorf("%s: %v, %s", name, n.work, n.unclear)
+		}
+	}
+}
