@@ -209,8 +209,6 @@ func TestClaimedLimits(t *testing.T) {
 		{"says stack", says("stack"), host.LimitError{Limit: "stack", Claimed: true}},
 		{"says promise", says("promise: nothing left"), host.LimitError{Limit: "promise", Detail: "nothing left", Claimed: true}},
 		{"traps for memory", trapIn("stile:limit-memory"), host.LimitError{Limit: "memory", Value: "64 MiB", Claimed: true}},
-		{"traps as Rust does", rust(`(call $_ZN5alloc5alloc18handle_alloc_error17h0123456789abcdefE)`), host.LimitError{Limit: "memory", Value: "64 MiB", Claimed: true}},
-		{"traps as Rust does now", rust(`(call $_RNvCshA1b2_7___rustc26___rust_alloc_error_handler)`), host.LimitError{Limit: "memory", Value: "64 MiB", Claimed: true}},
 		{"recurses", guest{more: `(func $deep (call $deep))`, call: `(call $deep) unreachable`}, host.LimitError{Limit: "stack", Value: "1 MiB"}},
 	} {
 		_, err := c.guest.load(t, h).Call(t.Context(), "t", nil, nil)
@@ -218,31 +216,6 @@ func TestClaimedLimits(t *testing.T) {
 		if !errors.As(err, &limit) || *limit != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.name, err, c.want)
 		}
-	}
-	// One that is refused memory and does with less is not over; nor is a trap for another reason one for memory.
-	if out, err := rust(`(nop)`).load(t, h).Call(t.Context(), "t", nil, nil); err != nil || string(out) != `"ok"` {
-		t.Errorf("got %s, %v", out, err)
-	}
-	for _, name := range []string{"", "std::panicking::rust_panic", "my_handle_alloc_error_test", "alloc::raw_vec::capacity_overflow"} {
-		g := rust(`(call $ends)`)
-		g.more += ` (func $ends (call $"` + name + `")) (func $"` + name + `" unreachable)`
-		if name == "" {
-			g = rust(`unreachable`)
-		}
-		var trap *host.TrapError
-		if _, err := g.load(t, h).Call(t.Context(), "t", nil, nil); !errors.As(err, &trap) {
-			t.Errorf("%q: got %v", name, err)
-		}
-	}
-}
-
-// rust is a guest that asks for memory until it is refused, and then does what is in refused.
-func rust(refused string) guest {
-	return guest{
-		more: `(func $rust_oom unreachable)
-			(func $_ZN5alloc5alloc18handle_alloc_error17h0123456789abcdefE (call $rust_oom))
-			(func $_RNvCshA1b2_7___rustc26___rust_alloc_error_handler unreachable)`,
-		call: `(block $refused (loop $l (br_if $refused (i32.eq (memory.grow (i32.const 16)) (i32.const -1))) (br $l))) ` + refused + ` ` + returns,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/guard"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
@@ -313,26 +314,35 @@ func (c *call) explain(err error) error {
 // component's word, so one can claim it of its own call.
 const memoryTrap = "stile:limit-memory"
 
-// rustOutOfMemory are the functions through which a program in Rust ends itself when it is refused memory.
-var rustOutOfMemory = []string{"handle_alloc_error", "rust_oom", "__rust_alloc_error_handler"}
-
-// refusedMemory reports whether the functions in which a guest trapped say that it had been refused memory. That alone is no sign: a
-// program can do with less and trap for another reason.
-func refusedMemory(functions []string) bool {
-	return len(functions) > 0 && functions[0] == memoryTrap || slices.ContainsFunc(functions, func(name string) bool {
-		return slices.ContainsFunc(strings.Split(name, "::"), func(part string) bool { return slices.Contains(rustOutOfMemory, part) })
-	})
-}
-
 func (c *call) explainTrap(trap *wasmtime.TrapError) error {
+	innermost := ""
+	if len(trap.Functions) > 0 {
+		innermost = trap.Functions[0]
+	}
 	switch {
-	case refusedMemory(trap.Functions):
-		return &LimitError{Limit: "memory", Value: size(c.limits.Memory), Claimed: true}
 	case trap.Reason == "call stack exhausted":
 		return exceeded("stack", size(wasmtime.MaxStack))
+	case innermost == memoryTrap:
+		return &LimitError{Limit: "memory", Value: size(c.limits.Memory), Claimed: true}
+	case innermost == guard.Refused:
+		return &LimitError{Limit: "memory", Value: size(c.limits.Memory), Detail: refusedMemory(trap.Functions[1:]), Claimed: true}
 	default:
 		return &TrapError{Reason: abi.PrintableCut(trap.Reason, 4*kib), Functions: trap.Functions}
 	}
+}
+
+// refusedMemory says where a guest trapped that was refused memory. It names functions, where there are names, because a guest can
+// do with less memory and trap for another reason later.
+func refusedMemory(functions []string) string {
+	const shown = 8
+	text := "the guest trapped after it was refused more memory"
+	named := slices.DeleteFunc(slices.Clone(functions[:min(shown, len(functions))]), func(name string) bool {
+		return name == "" || strings.HasPrefix(name, "<wasm function ")
+	})
+	if len(named) > 0 {
+		text += ", in " + strings.Join(named, " < ")
+	}
+	return text
 }
 
 // explainEnd says why a context ended: the caller's, the wall clock or the host.

@@ -134,6 +134,11 @@ func componentize(t testing.TB, core string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return componentizeModule(t, module)
+}
+
+func componentizeModule(t testing.TB, module []byte) []byte {
+	t.Helper()
 	known, err := abi.ParseCapability(wit.Capability(), wit.Extension(), testWIT)
 	if err != nil {
 		t.Fatal(err)

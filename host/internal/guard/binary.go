@@ -66,11 +66,11 @@ type writer []byte
 func (w *writer) byte(b ...byte)  { *w = append(*w, b...) }
 func (w *writer) number(n uint32) { *w = binary.AppendUvarint(*w, uint64(n)) }
 func (w *writer) raw(b []byte)    { *w = append(*w, b...) }
-func (w *writer) text(s string)   { w.number(uint32(len(s))); *w = append(*w, s...) }
+func (w *writer) bytes(b []byte)  { w.number(uint32(len(b))); w.raw(b) }
+func (w *writer) text(s string)   { w.bytes([]byte(s)) }
 func (w *writer) section(id byte, body []byte) {
 	w.byte(id)
-	w.number(uint32(len(body)))
-	w.raw(body)
+	w.bytes(body)
 }
 
 // signed writes a number as signed LEB128.

@@ -3,7 +3,10 @@
 // ends the call, and for more than a little it asks the host, through the import [Import], which can have it wait.
 //
 // The engine makes values of whatever is in memory before it calls the host, and a guest can have a million list elements in
-// 40 MB, or one string in each. So the check has to stand before that. Nothing else of a component changes.
+// 40 MB, or one string in each. So the check has to stand before that.
+//
+// Core modules are changed so that a trap tells whether the guest had been refused memory, see [Refused]. Nothing else of a component
+// changes.
 package guard
 
 import (
@@ -101,7 +104,7 @@ func (c *component) sections(r *reader) {
 		case 0, 3: // custom sections; core types
 			c.out.section(id, body.rest)
 		case 1:
-			c.out.section(id, body.rest)
+			c.out.section(id, watchMemory(body.rest))
 			c.modules.add()
 		case 4:
 			c.nested(&body)

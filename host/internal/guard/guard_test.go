@@ -137,6 +137,115 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestWatchMemory has a module with every form of operand, so that one which is taken for instructions shows.
+func TestWatchMemory(t *testing.T) {
+	const ends = `(if (local.get 0) (then unreachable)) (drop (memory.grow (i32.const 0))) `
+	code := strings.Join([]string{
+		`(drop (i64.const 0x4000400040004000)) (drop (i32.const 0x40004000)) (drop (f32.const 2)) (drop (f64.const 2))`,
+		`(block (br_table 0 0 0 1 0 (i32.const 64)))`,
+		`(block (result i32) (i32.const 64)) drop (i32.const 1) (block (type $two) drop drop)`,
+		`(drop (call_indirect $t (type $f) (i32.const 64) (i32.const 0)))`,
+		`(drop (select (result i32) (i32.const 64) (i32.const 0) (i32.const 1)))`,
+		`(i64.store offset=0x4000 align=1 (i32.const 64) (i64.load offset=64 (i32.const 0)))`,
+		`(drop (memory.size)) (memory.init $d (i32.const 0) (i32.const 0) (i32.const 0)) (data.drop $d)`,
+		`(memory.copy (i32.const 0) (i32.const 64) (i32.const 0)) (memory.fill (i32.const 0) (i32.const 64) (i32.const 0))`,
+		`(table.set $t (i32.const 0) (table.get $t (i32.const 0))) (drop (table.size $t)) (drop (table.grow $t (ref.null func) (i32.const 0)))`,
+		`(table.fill $t (i32.const 0) (ref.func $run) (i32.const 0)) (table.copy $t $t (i32.const 0) (i32.const 0) (i32.const 0))`,
+		`(table.init $t $e (i32.const 0) (i32.const 0) (i32.const 0)) (elem.drop $e) (drop (ref.is_null (ref.func $run)))`,
+		`(drop (i32.trunc_sat_f64_u (f64.const 64))) (global.set $g (global.get $h))`,
+		`(drop (i8x16.shuffle 0 0x10 0 0x10 0 0 0 0 0 0 0 0 0 0 0 0 (v128.const i32x4 0x40 0x1000 0x40 0x4000) (v128.const i64x2 0 0x40)))`,
+		`(drop (i32x4.extract_lane 0 (i32x4.splat (i32.const 64)))) (drop (v128.load8_lane offset=64 0 (i32.const 0) (v128.const i64x2 0 0)))`,
+		`(drop (v128.load32_zero offset=64 (i32.const 0))) (drop (v128.load64_splat offset=0x4000 (i32.const 0))) (drop (f64x2.sqrt (v128.const i64x2 64 0)))`,
+	}, ends)
+	wasm, err := wasmtime.WAT(`(component
+		(core module $env (memory (export "m") 1 65536) (global (export "g") i32 (i32.const 7)) (func (export "f")))
+		(core instance $env (instantiate $env))
+		(core module $main
+			(type $f (func (param i32) (result i32)))
+			(type $two (func (param i32)))
+			(import "" "f" (func))
+			(import "" "m" (memory 1 65536))
+			(import "" "g" (global $h i32))
+			(table $t 1 funcref) (global $g (mut i32) (i32.const 64))
+			(elem (table $t) (i32.const 0) func $id) (elem $e func $run)
+			(func $id (type $f) (local.get 0))
+			(func $run (param i32) ` + strings.Replace(code, `(block (type $two) drop drop)`, `(block (type $two) drop)`, 1) + ends + `)
+			(func (export "run") (result i32)
+				(call $run (i32.const 0))
+				(i32.add (global.get $g) (i32.const 0x4000)))
+			(func (export "start") (drop (memory.grow (i32.const 65535))) (call $run (i32.const 1)))
+			(data $d "@"))
+		(core instance $main (instantiate $main (with "" (instance $env))))
+		(func (export "run") (result u32) (canon lift (core func $main "run")))
+		(func (export "start") (canon lift (core func $main "start"))))`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guarded, err := Component(wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(guarded), Refused) {
+		t.Fatal("the module stayed as it was")
+	}
+	e := wasmtime.NewEngine(wasmtime.Pool{Instances: 1, WarmSlots: 1, MaxMemory: 64 << 20, KeepResident: 1 << 16, Running: 1})
+	defer e.Close()
+	compiled, err := e.Compile(guarded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer compiled.Close()
+	l := e.NewLinker()
+	defer l.Close()
+	if err := l.Instance("", []wasmtime.Definition{{Name: Import, Params: []*abi.Type{kinds(abi.KindU32)}, Call: func(*wasmtime.Store, []abi.Value) (abi.Value, error) { return nil, nil }}}); err != nil {
+		t.Fatal(err)
+	}
+	s := e.NewStore(wasmtime.Limits{Memory: 64 << 20, CPU: time.Minute}, nil)
+	defer s.Close()
+	i, err := s.Instantiate(l, compiled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, start := compiled.Export("", "run"), compiled.Export("", "start")
+	defer run.Close()
+	defer start.Close()
+	if got, err := i.Call(run, nil, kinds(abi.KindU32)); got != uint32(0x4007) || err != nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+	_, err = i.Call(start, nil, nil)
+	if trap, is := errors.AsType[*wasmtime.TrapError](err); !is || len(trap.Functions) < 2 || trap.Functions[0] != Refused || trap.Functions[1] != "run" {
+		t.Errorf("got %#v", err)
+	}
+}
+
+// TestLargerModules has modules stay as they are that would become much larger, or that are not as expected.
+func TestLargerModules(t *testing.T) {
+	for _, c := range []struct {
+		name, wat string
+		watched   bool
+	}{
+		{"grows", `(func (drop (memory.grow (i32.const 1))))`, true},
+		{"a few", `(func (drop (memory.grow (i32.const 1)))` + strings.Repeat(` unreachable`, 10_000) + `)`, true},
+		{"many", `(func (drop (memory.grow (i32.const 1)))` + strings.Repeat(` unreachable`, 40_000) + `)`, false},
+		{"many in many functions", `(func (drop (memory.grow (i32.const 1))))` + strings.Repeat(`(func`+strings.Repeat(` unreachable`, 100)+`)`, 400), false},
+		{"never grows", `(func unreachable)`, false},
+	} {
+		module, err := wasmtime.WAT(`(module (memory 1) ` + c.wat + `)`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := watchMemory(module)
+		if watched := strings.Contains(string(out), Refused); watched != c.watched || !watched && string(out) != string(module) {
+			t.Errorf("%s: watched %v, %d bytes of %d", c.name, watched, len(out), len(module))
+		}
+		for n := range min(len(module), 2000) { // cut off, it stays what it was, or ends where a section does
+			if cut := watchMemory(module[:n]); strings.Contains(string(cut), Refused) {
+				t.Errorf("%s: %d bytes are watched", c.name, n)
+			}
+		}
+	}
+}
+
 // huge is a tuple of eight of a tuple of eight, and so on.
 func huge() string {
 	var out strings.Builder
