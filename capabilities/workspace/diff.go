@@ -1,14 +1,11 @@
 package workspace
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
+	"github.com/aymanbagabas/go-udiff/lcs"
 
 	"github.com/stilehost/stile/abi"
 )
@@ -16,10 +13,19 @@ import (
 // maxDiff is the most bytes of a text in a diff.
 const maxDiff = 1 << 20
 
+// diffs has an element for each diff of this process that is at work: one takes up to 48 MiB, since each line end is a line.
+var diffs = make(chan struct{}, 4)
+
 // Diff returns how to make a file of another: a unified diff with three lines of context, empty when they are the same. It is
 // right in any case, and short when the files have up to some hundred differences. The error is [abi.ErrTooLarge] when one
 // has more than 1 MiB, else those of Read.
 func (d *Directory) Diff(ctx context.Context, before, after string) (string, error) {
+	select {
+	case diffs <- struct{}{}:
+		defer func() { <-diffs }()
+	case <-ctx.Done():
+		return "", fmt.Errorf("wait for other diffs: %w", ctx.Err())
+	}
 	var texts [2]string
 	var paths [2]string
 	for i, path := range []string{before, after} {
@@ -35,8 +41,64 @@ func (d *Directory) Diff(ctx context.Context, before, after string) (string, err
 			return "", &abi.Error{Code: abi.CodeTooLarge, Size: uint64(len(texts[i]))}
 		}
 	}
-	diff, err := udiff.ToUnified(label("a"+paths[0]), label("b"+paths[1]), texts[0], udiff.Lines(texts[0], texts[1]), udiff.DefaultContextLines)
-	return renumber(diff), err
+	return unified(label("a"+paths[0]), label("b"+paths[1]), lines(texts[0]), lines(texts[1])), nil
+}
+
+// lines are those of a text, with their ends.
+func lines(text string) []string {
+	all := make([]string, 0, strings.Count(text, "\n")+1)
+	for line := range strings.Lines(text) {
+		all = append(all, line)
+	}
+	return all
+}
+
+// around is how many lines stand before and after what differs.
+const around = 3
+
+// unified writes a unified diff of two texts.
+func unified(before, after string, old, changed []string) string {
+	edits := lcs.DiffLines(old, changed)
+	if len(edits) == 0 {
+		return ""
+	}
+	var diff strings.Builder
+	write := func(kind byte, lines []string) {
+		for _, line := range lines {
+			diff.WriteByte(kind)
+			diff.WriteString(line)
+			if !strings.HasSuffix(line, "\n") {
+				diff.WriteString("\n\\ No newline at end of file\n")
+			}
+		}
+	}
+	fmt.Fprintf(&diff, "--- %s\n+++ %s\n", before, after)
+	for len(edits) > 0 {
+		n := 1 // edits of one hunk
+		for n < len(edits) && edits[n].Start-edits[n-1].End <= 2*around {
+			n++
+		}
+		first, last := edits[0], edits[n-1]
+		from, to := max(first.Start-around, 0), min(last.End+around, len(old))
+		fmt.Fprintf(&diff, "@@ -%s +%s @@\n", span(from, to), span(first.ReplStart-(first.Start-from), last.ReplEnd+(to-last.End)))
+		for _, e := range edits[:n] {
+			write(' ', old[from:e.Start])
+			write('-', old[e.Start:e.End])
+			write('+', changed[e.ReplStart:e.ReplEnd])
+			from = e.End
+		}
+		write(' ', old[from:to])
+		edits = edits[n:]
+	}
+	return diff.String()
+}
+
+// span says which lines of a text a hunk has.
+func span(from, to int) string {
+	if from == to {
+		return fmt.Sprintf("%d,0", from)
+	}
+	return fmt.Sprintf("%d,%d", from+1, to-from)
 }
 
 // label is a path as a diff names it: a tab says where one with spaces ends.
@@ -45,23 +107,4 @@ func label(path string) string {
 		return path + "\t"
 	}
 	return path
-}
-
-// hunk is the line that a hunk begins with; every other line of one begins with another character.
-var hunk = regexp.MustCompile(`(?m)^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@$`)
-
-// renumber makes each hunk begin at its own line of the new text: udiff loses count where one has several changes.
-func renumber(diff string) string {
-	grown := 0 // lines, by the hunks before
-	return hunk.ReplaceAllStringFunc(diff, func(line string) string {
-		var n [4]int // where and how many lines, in the old text and in the new one
-		for i, digits := range hunk.FindStringSubmatch(line)[1:] {
-			n[i], _ = strconv.Atoi(cmp.Or(digits, "1")) // digits they are
-		}
-		if n[0] > 0 && n[2] > 0 { // else there is nothing before, and one hunk
-			n[2] = n[0] + grown
-		}
-		grown += n[3] - n[1]
-		return fmt.Sprintf("@@ -%d,%d +%d,%d @@", n[0], n[1], n[2], n[3])
-	})
 }

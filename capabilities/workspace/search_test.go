@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -485,6 +486,34 @@ func testDiff(t *testing.T, d *Directory) {
 	}
 	if got, err := d.Diff(t.Context(), "worst", "worst2"); err != nil || !regexp.MustCompile(`\A--- a/worst\n`).MatchString(got) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestDiffTakesLittle has each byte of a text be a line, and more diffs at once than there is room for.
+func TestDiffTakesLittle(t *testing.T) {
+	d := opened(t, Options{}).Workspace("w")
+	write(t, d, "before", strings.Repeat("\n", maxDiff))
+	write(t, d, "after", strings.Repeat("x\n", maxDiff/2))
+	var started, ended runtime.MemStats
+	runtime.ReadMemStats(&started)
+	diff, err := d.Diff(t.Context(), "before", "after")
+	runtime.ReadMemStats(&ended)
+	if err != nil || !strings.HasPrefix(diff, "--- a/before\n+++ b/after\n@@ -1,1048576 +1,524288 @@\n-\n") {
+		t.Fatalf("%.60q, %v", diff, err)
+	}
+	if took := ended.TotalAlloc - started.TotalAlloc; took > 80<<20 { // with what the text is grown by
+		t.Errorf("a diff of 1 MiB took %d MiB", took>>20)
+	}
+	for range cap(diffs) {
+		diffs <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := d.Diff(ctx, "before", "after"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a diff that waits for others: %v", err)
+	}
+	for range cap(diffs) {
+		<-diffs
 	}
 }
 
