@@ -41,7 +41,7 @@ export interface Tool<Input = InputSchema> {
   annotations?: Annotations;
   /**
    * Does the work. The result is turned into JSON; `undefined` becomes null, and is left out as a property. What JSON cannot carry (NaN,
-   * a Map, bytes, an Error, a function and the like) fails the call with its place, such as `result.rows[3].total is NaN`. So does
+   * a Map, bytes, an Error, a function, `undefined` in an array and the like) fails the call with its place, such as `result.rows[3].total is NaN`. So does
    * the input that a tool passes to another one. What it throws becomes the call's failure:
    * a {@link DeniedError}, also as the `cause` of another error, is reported as the denial it carries.
    */

@@ -43,8 +43,8 @@ interface Writing {
 let writing: Writing;
 
 /**
- * A value as JSON text; `name` is what errors call it. Undefined is left out as a property, and null at the top and in an
- * array, where env.kv.get() and the like bring it. Every value is looked at once, as JSON.stringify meets it, so that what was checked
+ * A value as JSON text; `name` is what errors call it. Undefined is left out as a property, null at the top, and an error in an array,
+ * where null would be another value. Every value is looked at once, as JSON.stringify meets it, so that what was checked
  * is what is written.
  */
 export function toJson(value: unknown, name: string): string {
@@ -57,8 +57,9 @@ export function toJson(value: unknown, name: string): string {
   } catch (error) {
     // The engine's own word for a circle; the last object is where it closes.
     const { path, depth } = own;
-    if (depth > 1 && error instanceof TypeError && path.indexOf(path[depth - 1]) < depth - 1)
-      throw new TypeError(`${place(own)} is an object that it is in itself, which JSON cannot carry; write it once`, { cause: error });
+    const first = path.indexOf(path[depth - 1]);
+    if (depth > 1 && error instanceof TypeError && first < depth - 1)
+      throw new TypeError(`${place(own)} refers back to ${place({ ...own, depth: first + 1 })}; leave it out, or write its id`, { cause: error });
     throw error;
   } finally {
     writing = outer;
@@ -69,8 +70,9 @@ function replacer(this: any, key: string, value: any): unknown {
   switch (typeof value) {
     case "string":
     case "boolean":
-    case "undefined":
       return value;
+    case "undefined":
+      return isArray(this) ? refuse(this, key, "undefined", "write null") : value;
     case "number":
       return value - value === 0 ? value : refuse(this, key, `${value}`, "write null, or text");
     case "object": {

@@ -34,7 +34,7 @@ const failing: [string, string, (env: any) => unknown][] = [
     throw error;
   }],
   ["big", '{"failed":{"name":"TypeError","message":"result.a[1] is a BigInt, which JSON cannot carry; write Number(value), or String(value)"}}', () => ({ a: [1, 2n] })],
-  ["circle", '{"failed":{"name":"TypeError","message":"result.x[\\"back/\\"] is an object that it is in itself, which JSON cannot carry; write it once"}}', () => {
+  ["circle", '{"failed":{"name":"TypeError","message":"result.x[\\"back/\\"] refers back to result; leave it out, or write its id"}}', () => {
     const result: any = { x: {} };
     result.x["back/"] = result;
     return result;
