@@ -22,7 +22,7 @@ const seen = async (run: () => Promise<Response>) => {
 		const blob = await copy.blob();
 		return [response.url, response.status, [...response.headers], pieces, await blob.text(), blob.type];
 	} catch (error: any) {
-		return [String(error), error.stack, error.payload, error.denial];
+		return [String(error), error.stack, error.payload ?? null, error.denial ?? null];
 	}
 };
 export default extension({ tools: { look: { description: "Looks", run: async ({ site }: any, env: any) => {

@@ -145,7 +145,7 @@ func TestEvaluateReplays(t *testing.T) {
 	tools, e := newEvaluator(t, host.Limits{})
 	env := host.Env{"clock": clock.System(), "random": random.System(), "store": newShelf()}
 	for _, c := range []struct{ name, source, outcome string }{
-		{"an answer", code("", `return [Date.now(), Math.random(), await env.store.get("k")];`), "ok"},
+		{"an answer", code("", `return [Date.now(), Math.random(), await env.store.get("k") ?? null];`), "ok"},
 		{"a failure", code("", `throw new Error("at " + Date.now());`), "failed"},
 		{"a failure at top level", code(`throw new Error("early");`, ""), "code"},
 	} {
