@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -55,7 +56,14 @@ func (d *Directory) edit(ctx context.Context, path string, replacements []Replac
 	var before *node
 	var text string
 	err := d.view(ctx, "edit", func(o *op) (err error) {
-		if _, before, err = o.file(path); err == nil {
+		size := 0 // of the result, if each old text stands there once
+		for _, r := range replacements {
+			size += len(r.New) - len(r.Old)
+		}
+		if _, before, err = o.file(path); err == nil && int(before.status.Size)+size > maxText*3/2 {
+			err = &abi.Error{Code: abi.CodeTooLarge, Size: uint64(int(before.status.Size) + size)} // not worth to be read
+		}
+		if err == nil {
 			text, err = o.text(path)
 		}
 		return err
@@ -63,14 +71,18 @@ func (d *Directory) edit(ctx context.Context, path string, replacements []Replac
 	if err != nil {
 		return err
 	}
-	edited, err := replace(ctx, text, replacements)
+	parts, size, err := replace(ctx, text, replacements)
 	if err != nil {
 		return err
 	}
-	if err := abi.Charge(ctx, len(edited)); err != nil {
+	if err := abi.Charge(ctx, size); err != nil {
 		return err
 	}
-	content, drop, err := d.stage(ctx, "edit", path, int64(len(edited)), strings.NewReader(edited))
+	edited := make([]io.Reader, len(parts))
+	for i, part := range parts {
+		edited[i] = strings.NewReader(part)
+	}
+	content, drop, err := d.stage(ctx, "edit", path, int64(size), io.MultiReader(edited...))
 	if err != nil {
 		return err
 	}
@@ -82,7 +94,7 @@ func (d *Directory) edit(ctx context.Context, path string, replacements []Replac
 		if !n.holds(before) {
 			return errChanged
 		}
-		return o.put(place, n, int64(len(edited)), content)
+		return o.put(place, n, int64(size), content)
 	})
 	if err != nil {
 		drop()
@@ -90,37 +102,39 @@ func (d *Directory) edit(ctx context.Context, path string, replacements []Replac
 	return err
 }
 
-// replace is the part of edit between reading and writing. It takes time for each byte of the text and of what is sought.
-func replace(ctx context.Context, text string, replacements []Replacement) (string, error) {
+// replace is the part of edit between reading and writing. It takes time for each byte of the text and of what is sought, and returns the parts of
+// the result, which are those of the text and of the replacements, and how many bytes they have.
+func replace(ctx context.Context, text string, replacements []Replacement) (parts []string, size int, err error) {
 	if len(replacements) > maxReplacements {
-		return "", abi.Errorf(abi.CodeInvalid, "%d replacements; at most %d", len(replacements), maxReplacements)
+		return nil, 0, abi.Errorf(abi.CodeInvalid, "%d replacements; at most %d", len(replacements), maxReplacements)
 	}
 	sought := make([]string, len(replacements))
-	size, total := len(text), 0
+	size = len(text)
+	total := 0
 	for i, r := range replacements {
 		switch {
 		case r.Old == "":
-			return "", abi.Errorf(abi.CodeInvalid, "replacement %d: the old text is empty", i+1)
+			return nil, 0, abi.Errorf(abi.CodeInvalid, "replacement %d: the old text is empty", i+1)
 		case !utf8.ValidString(r.New):
-			return "", abi.Errorf(abi.CodeInvalid, "replacement %d: the new text is not UTF-8", i+1)
+			return nil, 0, abi.Errorf(abi.CodeInvalid, "replacement %d: the new text is not UTF-8", i+1)
 		}
 		sought[i] = r.Old
 		total += len(r.Old)
 		size += len(r.New) - len(r.Old)
 	}
 	if total > maxSought {
-		return "", abi.Errorf(abi.CodeInvalid, "the old texts have %d bytes; at most %d in one edit", total, maxSought)
+		return nil, 0, abi.Errorf(abi.CodeInvalid, "the old texts have %d bytes; at most %d in one edit", total, maxSought)
 	}
 	found, err := occurrences(ctx, text, sought)
 	if err != nil {
-		return "", err
+		return nil, 0, err
 	}
 	for i, o := range found {
 		switch {
 		case o.count > maxCounted:
-			return "", abi.Errorf(abi.CodeInvalid, "replacement %d: the old text stands more than %d times, not once", i+1, maxCounted)
+			return nil, 0, abi.Errorf(abi.CodeInvalid, "replacement %d: the old text stands more than %d times, not once", i+1, maxCounted)
 		case o.count != 1:
-			return "", abi.Errorf(abi.CodeInvalid, "replacement %d: the old text stands %d times, not once", i+1, o.count)
+			return nil, 0, abi.Errorf(abi.CodeInvalid, "replacement %d: the old text stands %d times, not once", i+1, o.count)
 		}
 	}
 	order := make([]int, len(found))
@@ -130,20 +144,16 @@ func replace(ctx context.Context, text string, replacements []Replacement) (stri
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(found[a].end, found[b].end) })
 	for i := 1; i < len(order); i++ {
 		if a, b := order[i-1], order[i]; found[a].end > found[b].end-len(sought[b]) {
-			return "", abi.Errorf(abi.CodeInvalid, "replacements %d and %d: their old texts overlap", min(a, b)+1, max(a, b)+1)
+			return nil, 0, abi.Errorf(abi.CodeInvalid, "replacements %d and %d: their old texts overlap", min(a, b)+1, max(a, b)+1)
 		}
 	}
 	if size > maxText {
-		return "", &abi.Error{Code: abi.CodeTooLarge, Size: uint64(size)}
+		return nil, 0, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(size)}
 	}
-	var edited strings.Builder
-	edited.Grow(size)
 	at := 0
 	for _, i := range order {
-		edited.WriteString(text[at : found[i].end-len(sought[i])])
-		edited.WriteString(replacements[i].New)
+		parts = append(parts, text[at:found[i].end-len(sought[i])], replacements[i].New)
 		at = found[i].end
 	}
-	edited.WriteString(text[at:])
-	return edited.String(), nil
+	return append(parts, text[at:]), size, nil
 }

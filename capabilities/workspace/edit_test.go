@@ -90,7 +90,7 @@ func TestHostileEdits(t *testing.T) {
 			}
 		})
 	}
-	_, err := replace(t.Context(), text, []Replacement{{strings.Repeat("a", maxSought+1), ""}})
+	_, _, err := replace(t.Context(), text, []Replacement{{strings.Repeat("a", maxSought+1), ""}})
 	expect(t, "too much", err, abi.ErrInvalid, "the old texts have 524289 bytes; at most 524288 in one edit")
 }
 

@@ -85,6 +85,11 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 	write(t, d, "large", "before "+string(large))
 
 	huge(t, s, "h", "huge")
+	much := make([]byte, maxText) // as ASCII
+	_, _ = rand.NewChaCha8([32]byte{}).Read(much)
+	for i := range much {
+		much[i] &= 0x7f
+	}
 
 	var snapshot uint64
 	ctx := t.Context()
@@ -105,6 +110,8 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 			defer func() { s.options.HistoryBytes = 1 << 30 }()
 			return s.Workspace("h").Remove(ctx, "huge", false)
 		}},
+		{"append much", 6, func(ctx context.Context) error { return d.Append(ctx, "large2", string(much)) }},
+		{"append much to a new file", 6, func(ctx context.Context) error { return d.Append(ctx, "large3", string(much)) }},
 		{"edit", 1, func(ctx context.Context) error { return d.Edit(ctx, "small", []Replacement{{"xx", "y"}}) }},
 		{"edit a large file", 3, func(ctx context.Context) error { return d.Edit(ctx, "large", []Replacement{{"before", "after"}}) }},
 		{"make directories", 1, func(ctx context.Context) error { return d.MakeDirectory(ctx, strings.Repeat("x/", 200)+"x") }},
@@ -252,7 +259,7 @@ func TestAppendShares(t *testing.T) {
 		s.batch = batch
 		d := s.Workspace("w")
 		random := rand.New(rand.NewPCG(uint64(batch), 0))
-		data := make([]byte, 1<<20)
+		data := make([]byte, 3<<20)
 		for i := range data {
 			data[i] = 'a' + byte(random.IntN(26))
 		}
@@ -286,6 +293,12 @@ func TestAppendShares(t *testing.T) {
 					}
 					contents[name] = text
 				}
+			case 4, 5:
+				if len(contents[name]) > 8<<20 {
+					continue
+				}
+				more = string(data[random.IntN(2*chunkSize):])
+				fallthrough
 			default:
 				if err := d.Append(t.Context(), name, more); err != nil {
 					t.Fatal(err)

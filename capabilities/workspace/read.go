@@ -111,32 +111,49 @@ func (d *Directory) ReadLines(ctx context.Context, path string, from uint32, to 
 		if err != nil {
 			return err
 		}
+		// First where they are, so that the text is not copied as it grows.
+		start, end := int64(-1), int64(0)
 		line := uint64(1)
 		for chunk, err := range o.content(place, n, 0) {
 			if err != nil {
 				return err
 			}
-			for len(chunk) > 0 {
-				end := bytes.IndexByte(chunk, '\n') + 1
-				if end == 0 {
-					end = len(chunk)
+			for len(chunk) > 0 && (to == nil || line <= uint64(*to)) {
+				if line >= uint64(from) && start < 0 {
+					start = end
 				}
-				if line >= uint64(from) {
-					text.Write(chunk[:end])
-				}
-				if text.Len() > maxText {
-					return &abi.Error{Code: abi.CodeTooLarge, Size: maxText}
-				}
-				if chunk[end-1] == '\n' {
+				size := bytes.IndexByte(chunk, '\n') + 1
+				if size == 0 {
+					size = len(chunk)
+				} else {
 					line++
 				}
-				chunk = chunk[end:]
-				if to != nil && line > uint64(*to) {
-					return abi.Charge(ctx, text.Len())
-				}
+				end += int64(size)
+				chunk = chunk[size:]
+			}
+			if start >= 0 && end-start > maxText {
+				return &abi.Error{Code: abi.CodeTooLarge, Size: maxText}
+			}
+			if to != nil && line > uint64(*to) {
+				break
 			}
 		}
-		return abi.Charge(ctx, text.Len())
+		if start < 0 {
+			return nil
+		}
+		if err := abi.Charge(ctx, int(end-start)); err != nil {
+			return err
+		}
+		text.Grow(int(end - start))
+		for chunk, err := range o.content(place, n, start) {
+			if err != nil {
+				return err
+			}
+			if text.Write(chunk[:min(len(chunk), int(end-start)-text.Len())]); text.Len() == int(end-start) {
+				break
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return "", err

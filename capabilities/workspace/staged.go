@@ -1,10 +1,12 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -24,6 +26,8 @@ type staged struct {
 	io.Reader // none: it is written
 	store     *Store
 	id, size  int64
+	from      int64 // the content that it begins with, if shared is not 0
+	shared    int64 // pieces
 }
 
 // stage writes a large content to where the files of d are kept, before the transaction that a file gets it in. It returns a small
@@ -67,11 +71,20 @@ func (s *staged) write(ctx context.Context, content io.Reader) error {
 		if _, err = c.Exec(ctx, `INSERT INTO content (id, size) VALUES (?, ?)`, s.id, s.size); err != nil {
 			return err
 		}
-		_, err = c.Exec(ctx, `INSERT INTO garbage VALUES (?, ?)`, s.id, time.Now().Add(stagedFor).UnixMilli())
-		return err
+		if _, err = c.Exec(ctx, `INSERT INTO garbage VALUES (?, ?)`, s.id, time.Now().Add(stagedFor).UnixMilli()); err != nil || s.shared == 0 {
+			return err
+		}
+		var there bool
+		if err := c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM content WHERE id = ?)`, s.from).Scan(&there); err != nil {
+			return err
+		}
+		if !there {
+			return errChanged
+		}
+		return (&tree{ctx: ctx, conn: c, batch: s.store.batch}).share(s.id, s.from, s.shared)
 	})
 	buffer := make([]byte, min(s.size, stagedAtOnce*chunkSize))
-	for at := int64(0); at*chunkSize < s.size && err == nil; at += stagedAtOnce {
+	for at := s.shared; at*chunkSize < s.size && err == nil; at += stagedAtOnce {
 		data := buffer[:min(int64(len(buffer)), s.size-at*chunkSize)]
 		if _, err = io.ReadFull(content, data); err != nil {
 			return err
@@ -88,6 +101,57 @@ func (s *staged) write(ctx context.Context, content io.Reader) error {
 			}
 			return s.touch(ctx, c, `UPDATE garbage SET since = ?2 WHERE content = ?1`, time.Now().Add(stagedFor).UnixMilli())
 		})
+	}
+	return err
+}
+
+// appendLarge is append, to a workspace, of what is too much for one transaction: it writes the new content before that. The error is errChanged when
+// others have changed the file meanwhile.
+func (d *Directory) appendLarge(ctx context.Context, v *stored, path, text string) error {
+	var before *node
+	var rest []byte
+	s := &staged{store: v.store, size: int64(len(text))}
+	err := d.view(ctx, "append", func(o *op) error {
+		t := o.files.(*tree)
+		place, n, err := o.locate(path, true)
+		if err == nil && n != nil && !n.is(KindFile) {
+			err = mismatch(path, n, "")
+		}
+		if err == nil {
+			t.before, err = t.usage()
+		}
+		if before = n; err == nil && n != nil {
+			s.size, s.from = s.size+int64(n.status.Size), n.bytes
+			if n.status.Size > chunkSize {
+				s.shared = int64(n.status.Size / chunkSize)
+			}
+			for piece, failed := range t.content(place, n, s.shared*chunkSize) {
+				rest, err = append(rest, piece...), errors.Join(err, failed)
+			}
+		}
+		if err == nil {
+			err = t.room(n, s.size)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = s.write(ctx, io.MultiReader(bytes.NewReader(rest), strings.NewReader(text)))
+	if err == nil {
+		err = d.update(ctx, "append", func(o *op) error {
+			place, n, err := o.target(path)
+			if err != nil {
+				return err
+			}
+			if (n == nil) != (before == nil) || n != nil && !n.holds(before) {
+				return errChanged
+			}
+			return o.put(place, n, s.size, s)
+		})
+	}
+	if err != nil {
+		_ = s.drop(context.WithoutCancel(ctx)) // else a later sweep finds it
 	}
 	return err
 }

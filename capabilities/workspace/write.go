@@ -3,6 +3,7 @@ package workspace
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -34,12 +35,31 @@ func (d *Directory) WriteBlob(ctx context.Context, path string, source *blob.Blo
 }
 
 // Append adds UTF-8 text of at most 16 MiB to the end of the file, which it makes, with the directories above it, as far
-// as they are missing.
+// as they are missing. The error is [abi.ErrConflict] when others change the file each time that more than 2 MiB are to be added.
 func (d *Directory) Append(ctx context.Context, path, text string) error {
 	if err := checkText(text); err != nil {
 		return err
 	}
-	return d.change(ctx, d.resolveFile, "append", path, func(o *op, path string) error { return o.append(path, []byte(text)) })
+	v, is := d.volume.(*stored)
+	if !is || len(text) <= stagedAtOnce*chunkSize {
+		return d.change(ctx, d.resolveFile, "append", path, func(o *op, path string) error { return o.append(path, []byte(text)) })
+	}
+	path, err := d.resolveFile("append", path)
+	if err != nil {
+		return err
+	}
+	if err := d.writable("append " + shown(path)); err != nil {
+		return err
+	}
+	if err := abi.Charge(ctx, len(text)); err != nil {
+		return err
+	}
+	for range maxEdits {
+		if err = d.appendLarge(ctx, v, path, text); !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+	return abi.Errorf(abi.CodeConflict, "%s was changed by others %d times during the append; nothing was written", path, maxEdits)
 }
 
 // AppendBytes is Append for at most 262,144 bytes of any kind.

@@ -1,0 +1,162 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// memories are operations with the largest inputs, and how many MiB one may take on top of what it is passed, with what it returns and
+// what Go has not collected yet.
+var memories = map[string]struct {
+	most int
+	make func(d *Directory) (func(ctx context.Context) error, any)
+}{
+	"read": {44, func(d *Directory) (func(context.Context) error, any) {
+		return func(ctx context.Context) error { _, err := d.Read(ctx, "large"); return err }, nil
+	}},
+	"read lines": {44, func(d *Directory) (func(context.Context) error, any) {
+		return func(ctx context.Context) error { _, err := d.ReadLines(ctx, "large", 1, nil); return err }, nil
+	}},
+	"edit": {60, func(d *Directory) (func(context.Context) error, any) {
+		all := make([]Replacement, maxReplacements)
+		for i := range all {
+			all[i] = Replacement{marker(i), "y"}
+		}
+		return func(ctx context.Context) error { return d.Edit(ctx, "marked", all) }, all
+	}},
+	"edit to what is too large": {12, func(d *Directory) (func(context.Context) error, any) {
+		all := []Replacement{{"x", strings.Repeat("y", maxText)}}
+		return func(ctx context.Context) error {
+			if err := d.Edit(ctx, "large", all); !errors.Is(err, abi.ErrTooLarge) {
+				return fmt.Errorf("got %w", err)
+			}
+			return nil
+		}, all
+	}},
+	"edit into a large text": {24, func(d *Directory) (func(context.Context) error, any) {
+		all := []Replacement{{"small", strings.Repeat("y", maxText)}}
+		return func(ctx context.Context) error { return d.Edit(ctx, "small", all) }, all
+	}},
+	"write": {12, func(d *Directory) (func(context.Context) error, any) {
+		text := strings.Repeat("y", maxText)
+		return func(ctx context.Context) error { return d.Write(ctx, "new", text) }, text
+	}},
+	"append": {12, func(d *Directory) (func(context.Context) error, any) {
+		text := strings.Repeat("y", maxText)
+		return func(ctx context.Context) error { return d.Append(ctx, "other", text) }, text
+	}},
+	"grep": {32, func(d *Directory) (func(context.Context) error, any) {
+		return func(ctx context.Context) error {
+			_, err := d.Grep(ctx, "x(a|b)c", Search{}, 1000, nil)
+			return err
+		}, nil
+	}},
+	"diff": {60, func(d *Directory) (func(context.Context) error, any) {
+		return func(ctx context.Context) error { _, err := d.Diff(ctx, "mib1", "mib2"); return err }, nil
+	}},
+	"copy": {16, func(d *Directory) (func(context.Context) error, any) {
+		return func(ctx context.Context) error { return d.Copy(ctx, "dir", "copy") }, nil
+	}},
+}
+
+func marker(i int) string { return fmt.Sprintf("<%07d>%s", i, strings.Repeat("x", 500)) }
+
+// TestMemory does each operation in a process of its own and looks how much memory that one ever had above what it had before.
+func TestMemory(t *testing.T) {
+	if wanted := os.Getenv("STILE_TEST_MEMORY"); wanted != "" {
+		name, file, _ := strings.Cut(wanted, ";")
+		remember(t, name, file)
+		return
+	}
+	file := filepath.Join(t.TempDir(), "ws.db")
+	s, err := Open(t.Context(), file, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := s.Workspace("w")
+	bushy(t, d, "dir")
+	line := strings.Repeat("x", 99) + "\n"
+	write(t, d, "large", strings.Repeat(line, maxText/len(line)))
+	write(t, d, "small", "small")
+	var marked strings.Builder
+	for i := range maxReplacements {
+		marked.WriteString(marker(i) + strings.Repeat("z", maxText/maxReplacements-600))
+	}
+	write(t, d, "marked", marked.String())
+	for i := range 2 {
+		var lines strings.Builder
+		for n := 0; lines.Len() < 1<<20-10; n++ {
+			fmt.Fprintln(&lines, n*(i+1))
+		}
+		write(t, d, fmt.Sprint("mib", i+1), lines.String())
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range memories {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMemory$", "-test.v")
+		cmd.Env = append(os.Environ(), "STILE_TEST_MEMORY="+name+";"+file)
+		out, err := cmd.CombinedOutput()
+		_, grown, found := strings.Cut(string(out), "grown by ")
+		if err != nil || !found {
+			t.Errorf("%s: %v\n%s", name, err, out)
+			continue
+		}
+		if kib, err := strconv.Atoi(strings.Fields(grown)[0]); err != nil || kib > m.most<<10 {
+			t.Errorf("%s: grown by %d KiB, want at most %d MiB, %v", name, kib, m.most, err)
+		} else {
+			t.Logf("%s: %d KiB", name, kib)
+		}
+	}
+}
+
+// remember is the other process.
+func remember(t *testing.T, name, file string) {
+	s, err := Open(t.Context(), file, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do, passed := memories[name].make(s.Workspace("w"))
+	if _, err := s.Workspace("w").Stat(t.Context(), "small"); err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	debug.FreeOSMemory()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the peak is now
+		t.Fatal(err)
+	}
+	before := resident(t, "VmRSS:")
+	if err := do(t.Context()); err != nil {
+		t.Error(err)
+	}
+	fmt.Printf("grown by %d KiB\n", resident(t, "VmHWM:")-before)
+	runtime.KeepAlive(passed)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func resident(t *testing.T, field string) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(status), field)
+	n, err := strconv.Atoi(strings.Fields(after)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
