@@ -160,6 +160,7 @@ func newBundler(source Source) *bundler {
 	b := &bundler{
 		source: source, parsing: make(chan struct{}, 1), files: make(map[string][sha256.Size]byte), unresolved: make(map[string]string),
 	}
+	b.stars = stars{said: map[string]map[string]int{}, found: map[string][]string{}, names: map[string]int{}}
 	b.resolver = resolver{files: source.FS, read: b.read, packages: make(map[string]*packageJSON)}
 	return b
 }
@@ -226,6 +227,7 @@ func waitForBuilds(ctx context.Context) error {
 // bundler is the state of one build. esbuild calls it from many goroutines.
 type bundler struct {
 	folding  folding
+	stars    stars
 	ctx      context.Context
 	source   Source
 	resolver resolver
@@ -325,6 +327,9 @@ func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error)
 		b.unresolved[args.Importer+": "+fmt.Sprintf("Could not resolve %q", args.Path)] = err.Error()
 		return api.OnResolveResult{}, nil
 	}
+	if err := b.stars.resolve(args.Importer, args.Path, found.path); err != nil {
+		return api.OnResolveResult{}, fmt.Errorf("%s %w", args.Importer, err)
+	}
 	result := api.OnResolveResult{Path: found.path, Namespace: inSource}
 	if found.empty {
 		result.Namespace = inEmpty
@@ -364,6 +369,9 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	text := string(data)
 	if isCode(loader) {
 		if err := b.folding.admit(text, loader); err != nil {
+			return api.OnLoadResult{}, fmt.Errorf("%s %w", args.Path, err)
+		}
+		if err := b.stars.load(args.Path, text); err != nil {
 			return api.OnLoadResult{}, fmt.Errorf("%s %w", args.Path, err)
 		}
 		problems, err := b.computedImports(text, loader)

@@ -1,0 +1,89 @@
+package toolchain
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// What esbuild may do to find what modules export: it follows export * from each module on all ways, and keeps each name for each.
+const (
+	maxStarVisits = 20_000
+	maxStarNames  = 2_000_000
+	maxStars      = 5_000
+)
+
+var errStars = errors.New("exports all of too many modules that export all of others; name what is exported")
+
+// star matches an export of all that another module exports, and tells which.
+var star = regexp.MustCompile(`\bexport` + between + `*\*` + between + `*from` + between + `*["']([^"']*)`)
+
+// stars bounds what the modules of a build take that export all of others.
+type stars struct {
+	mu    sync.Mutex
+	said  map[string]map[string]int // by file: what it exports all of, as it is written, and how often
+	found map[string][]string       // by file: the files that these are
+	names map[string]int            // by file: how many names it exports at most
+	count int
+}
+
+// load takes in a file before what it imports is resolved.
+func (s *stars) load(name, code string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.names[name] = strings.Count(code, ",") + strings.Count(code, "export")
+	for _, m := range star.FindAllStringSubmatch(code, maxStars+1) {
+		if s.said[name] == nil {
+			s.said[name] = map[string]int{}
+		}
+		if s.said[name][m[1]]++; strings.Contains(m[1], `\`) {
+			return errStars
+		}
+		s.count++
+	}
+	return s.admit()
+}
+
+// resolve takes in what an import of a file leads to.
+func (s *stars) resolve(importer, specifier, found string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.said[importer][specifier]
+	if n == 0 {
+		return nil
+	}
+	s.said[importer][specifier] = 0
+	for range n {
+		s.found[importer] = append(s.found[importer], found)
+	}
+	return s.admit()
+}
+
+// admit goes the ways that esbuild will go.
+func (s *stars) admit() error {
+	visits, names := 0, 0
+	within := map[string]bool{}
+	var visit func(file string)
+	visit = func(file string) {
+		if within[file] {
+			return
+		}
+		within[file] = true
+		defer delete(within, file)
+		for _, next := range s.found[file] {
+			if visits++; visits > maxStarVisits || names > maxStarNames {
+				return
+			}
+			names += s.names[next]
+			visit(next)
+		}
+	}
+	for file := range s.found {
+		visit(file)
+	}
+	if s.count > maxStars || visits > maxStarVisits || names > maxStarNames {
+		return errStars
+	}
+	return nil
+}
