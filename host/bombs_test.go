@@ -441,6 +441,68 @@ func init() {
 	}...)
 }
 
+// bodies are components of one function, which are about n bytes long.
+var bodies = []bomb{
+	{"roots", 250_000, 0, chain(tF64, []byte{0x9f}, 1)},
+	{"truncations", 250_000, 0, chain(tF64, []byte{0xaa, 0xb7}, 2)}, // to an integer and back
+	{"growths", 250_000, 0, chain(tI32, []byte{0x40, 0}, 2)},
+	{"direct calls", 250_000, 0, body(func(n, _ int) []byte { return times(n/2, callOf(0)) })},
+	{"quotients", 250_000, 0, chain(tI64, []byte{0x20, 0, 0x7f}, 3)},
+	{"loads", 250_000, 0, chain(tI32, []byte{0x28, 0, 0}, 3)},
+	{"stores", 250_000, 0, body(func(n, _ int) []byte { return times(n/7, get(0), get(0), []byte{0x36, 0, 0}) })},
+	{"fills", 250_000, 0, body(func(n, _ int) []byte { return times(n/9, get(0), get(0), get(0), []byte{0xfc, 11, 0}) })},
+	{"copies", 250_000, 0, body(func(n, _ int) []byte { return times(n/10, get(0), get(0), get(0), []byte{0xfc, 10, 0, 0}) })},
+	{"conditions", 250_000, 0, body(func(n, _ int) []byte { return times(n/5, get(0), []byte{0x04, 0x40, 0x0b}) })},
+	{"conditions that set", 250_000, 20, bodyOf(func(n, w int) []byte {
+		return each(n/10, func(i int) []byte { return cat(get(i%w), []byte{0x04, 0x40}, get(0), set(i%(w-1)), []byte{0x0b}) })
+	})},
+	{"jumps", 250_000, 0, body(func(n, _ int) []byte {
+		return cat([]byte{0x02, 0x40}, times(n/4, get(0), []byte{0x0d, 0}), []byte{0x0b})
+	})},
+	{"tables of jumps", 250_000, 200, body(func(n, w int) []byte {
+		return cat([]byte{0x02, 0x40}, times(n/(w+10), []byte{0x02, 0x40}, get(0), []byte{0x0e}, leb(w), make([]byte, w+1), []byte{0x0b}), []byte{0x0b})
+	})},
+	{"table of jumps to many", 250_000, 1000, body(func(n, w int) []byte {
+		n = max(1, n/2-3*w)
+		return cat(times(w, []byte{0x02, 0x40}), get(0), []byte{0x0e}, leb(n), each(n, func(i int) []byte { return leb(i % w) }), []byte{0}, repeat(w, 0x0b))
+	})},
+	{"products of vectors", 250_000, 0, chain(tV128, []byte{0x20, 0, 0xfd, 0x95, 1}, 5)},
+	{"bits of vectors", 250_000, 0, chain(tV128, []byte{0xfd, 0x62}, 2)},
+	{"roots of vectors", 250_000, 0, chain(tV128, []byte{0xfd, 0xe3, 1}, 3)},
+	{"truncations of vectors", 250_000, 0, chain(tV128, []byte{0xfd, 0xf8, 1}, 3)},
+	{"shifts of vectors", 250_000, 0, chain(tV128, cat(zeroOf(tI32), []byte{0xfd, 0x6b}), 4)},
+	{"live values over calls", 20_000_000, 500, bodyOf(func(n, w int) []byte {
+		return cat(readGlobals(w), times(max(1, n/w/2-5*w), callOf(0)), writeGlobals(w))
+	})},
+	{"references in globals", 250_000, 0, withReference(func(n, _ int) []byte { return times(n/4, []byte{0x23, 5, 0x24, 5}) })},
+	{"references over calls", 20_000_000, 500, withReference(func(n, w int) []byte {
+		return cat(each(w, func(i int) []byte { return cat([]byte{0x23, 5}, set(i)) }), times(max(1, n/w/2-5*w), callOf(0)),
+			each(w, func(i int) []byte { return cat(get(i), []byte{0x24, 5}) }))
+	})},
+	{"exceptions", 250_000, 0, body(func(n, _ int) []byte {
+		return times(n/11, []byte{0x02, 0x40, 0x1f, 0x40, 1, 2, 0, 0x10, 0, 0x0b, 0x0b}) // try_table with catch_all
+	})},
+}
+
+// chain is a function that does something to its one local over and over.
+func chain(t byte, code []byte, length int) func(n, m int) []byte {
+	return func(n, _ int) []byte {
+		m := newModule()
+		m.add(0, []byte{t}, get(0), times(n/length, code), []byte{0x1a})
+		return alone(m)
+	}
+}
+
+// withReference is a function with m locals for references and a global for one.
+func withReference(f func(n, m int) []byte) func(n, m int) []byte {
+	return func(n, w int) []byte {
+		m := newModule()
+		m.globals = append(m.globals, []byte{tExternref, 1, 0xd0, tExternref, 0x0b})
+		m.add(0, wide(w, tExternref), f(n, w))
+		return alone(m)
+	}
+}
+
 func bodyOf2(w int, f func(n, m int) []byte) func(n, m int) []byte {
 	return func(n, _ int) []byte { return bodyOf(f)(n, w) }
 }

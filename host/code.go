@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/stilehost/stile/host/internal/guard"
 )
 
 // Bounds of the code of a component. SpiderMonkey, the largest known guest, has 9 MiB in 12,000 functions of up to 135,000 bytes,
@@ -55,11 +57,49 @@ func (e *CompileCostError) Error() string {
 	return fmt.Sprintf("its code takes too long to compile: %v by estimate, and the bounds are %v", e.Cost, CompileCost{maxCompile, maxCompileMemory})
 }
 
+// Lane is where Load compiles a component.
+type Lane string
+
+const (
+	LaneInProcess Lane = "in process"
+	// LaneHelper is a process of Options.Compiler, under limits of the operating system. Without that option it is this process.
+	LaneHelper  Lane = "helper"
+	LaneRefused Lane = "refused"
+)
+
+// Lane is where Load compiles a component of this estimate.
+func (c CompileCost) Lane() Lane {
+	switch {
+	case c.Time > maxCompile || c.Memory > maxCompileMemory:
+		return LaneRefused
+	case c.Time > longCompile:
+		return LaneHelper
+	default:
+		return LaneInProcess
+	}
+}
+
 // EstimateCompile estimates what it takes to compile a component, and refuses it, as Load does, with a *CompileCostError or an error
 // that names the part which no toolchain makes. What is no WebAssembly it leaves to the engine.
-func EstimateCompile(component []byte) (CompileCost, error) { return checkCode(bytes.Clone(component)) }
+func EstimateCompile(component []byte) (CompileCost, error) {
+	_, cost, err := prepare(bytes.Clone(component))
+	return cost, err
+}
 
-// checkCode is EstimateCompile on a component that it may change: names of functions that the engine must not read, see unmangle.
+// prepare checks a component that it may change, and returns what the engine compiles of it with the estimate of that.
+func prepare(component []byte) ([]byte, CompileCost, error) {
+	if cost, err := checkCode(component); err != nil {
+		return nil, cost, err
+	}
+	guarded, err := guard.Component(component)
+	if err != nil {
+		return nil, CompileCost{}, err
+	}
+	cost, err := checkCode(guarded)
+	return guarded, cost, err
+}
+
+// checkCode estimates a component that it may change: names of functions that the engine must not read, see unmangle.
 func checkCode(component []byte) (CompileCost, error) {
 	var total codeCost
 	total.spend(time.Duration(len(component))*perByte.time, int64(len(component))*perByte.bytes)
@@ -93,7 +133,7 @@ func (c *codeCost) cost() CompileCost {
 }
 
 func (c *codeCost) err() error {
-	if cost := c.cost(); cost.Time > maxCompile || cost.Memory > maxCompileMemory {
+	if cost := c.cost(); cost.Lane() == LaneRefused {
 		return &CompileCostError{cost}
 	}
 	return nil

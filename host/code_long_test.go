@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 func TestLongEstimate(t *testing.T) {
 	t.Run("bombs", func(t *testing.T) {
 		e := &estimates{factor: 2}
-		for _, b := range bombs {
+		for _, b := range slices.Concat(bombs, bodies) {
 			for _, part := range [][2]int{{8, 1}, {2, 1}, {1, 1}, {1, 8}} {
 				if n, m := b.n/part[0], b.m/part[1]; n > 0 && (b.m == 0) == (m == 0) {
 					e.check(t, fmt.Sprintf("%s %d %d", b.name, n, m), b.build(n, m))
@@ -28,7 +29,17 @@ func TestLongEstimate(t *testing.T) {
 	t.Run("instructions", func(t *testing.T) {
 		e := &estimates{factor: 2}
 		for _, o := range ops {
-			for _, shape := range [][2]int{{1500, 0}, {1500, 25}, {5000, 60}} {
+			for _, shape := range [][2]int{{1500, 0}, {3000, 24}, {3000, 120}} {
+				m := newModule()
+				locals, code := o.sweep(shape[0], shape[1])
+				m.add(0, locals, code)
+				e.check(t, fmt.Sprintf("instruction %x, %d times in %d locals", o.code, shape[0], shape[1]), alone(m))
+			}
+		}
+		// Where many values live at once, time grows with the square of how many instructions there are.
+		for _, code := range []string{"\x6a", "\x6c", "\x92", "\xa0", "\xfd\xae\x01", "\xfd\xe4\x01"} {
+			o := ops[slices.IndexFunc(ops, func(o op) bool { return string(o.code) == code })]
+			for _, shape := range [][2]int{{14_000, 24}, {14_000, 120}} {
 				m := newModule()
 				locals, code := o.sweep(shape[0], shape[1])
 				m.add(0, locals, code)

@@ -11,7 +11,7 @@ import (
 
 // Types of values.
 const (
-	tI32, tI64, tF32, tF64, tV128, tFuncref = 0x7f, 0x7e, 0x7d, 0x7c, 0x7b, 0x70
+	tI32, tI64, tF32, tF64, tV128, tFuncref, tExternref = 0x7f, 0x7e, 0x7d, 0x7c, 0x7b, 0x70, 0x6f
 )
 
 var valueTypes = []byte{tI32, tI64, tF32, tF64, tV128}

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/host/internal/guard"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
@@ -122,18 +121,11 @@ func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.
 	ready := make(chan outcome)
 	h.calls.Go(func() { // Load is counted too, so the host is open
 		component, err := compiled(ctx, h, "component", key, h.engine.Map, func() (*wasmtime.Component, error) {
-			if _, err := checkCode(wasm); err != nil {
-				return nil, err
-			}
-			wasm, err := guard.Component(wasm)
+			wasm, takes, err := prepare(wasm)
 			if err != nil {
 				return nil, err
 			}
-			takes, err := checkCode(wasm)
-			if err != nil {
-				return nil, err
-			}
-			lane, outside := h.compiling.lane(takes), takes.Time > longCompile && len(h.options.Compiler) > 0
+			lane, outside := h.compiling.lane(takes), takes.Lane() == LaneHelper && len(h.options.Compiler) > 0
 			if err := lane.Acquire(ctx, 1); err != nil {
 				return nil, err
 			}

@@ -39,10 +39,10 @@ type price struct {
 
 var prices = [classes]price{
 	moves:       {60, 0, 100},
-	simple:      {900, 1.65, 1200},
+	simple:      {900, 2.4, 1200},
 	rotates:     {30_000, 2, 10_000},
 	divisions:   {7_000, 1.3, 3000},
-	floats:      {10_000, 4.4, 5000},
+	floats:      {10_000, 5, 5000},
 	accesses:    {2_500, 0.25, 2000},
 	blocks:      {1_300, 0.1, 1100},
 	branches:    {5_000, 3.4, 4000},

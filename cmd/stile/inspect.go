@@ -22,6 +22,8 @@ type inspectCommand struct {
 func (*inspectCommand) Help() string {
 	return `For each imported function it shows the handle without which the function cannot be called: so the component can do nothing until somebody passes it a handle. A component that imports anything else is refused, and the import is named.
 
+The estimate says what it takes to compile the component, at most, and where that happens: in this process, in a helper process under limits of the operating system (above 1 s), or nowhere, since it is refused (above 40 s or 2 GiB).
+
 Examples:
 
     stile inspect notes.wasm
@@ -37,8 +39,26 @@ type inspection struct {
 	Exports  []string        `json:"exports"`
 	Tools    []tool          `json:"tools"`
 	Sections map[string]int  `json:"sections"` // size of each custom section of ours, in bytes
+	Compile  compilation     `json:"compile"`
 	defined  []abi.Definition
 	sections []string
+}
+
+// compilation is what it takes to compile a component, by estimate.
+type compilation struct {
+	Seconds float64   `json:"seconds"` // of processor time
+	Bytes   int64     `json:"bytes"`   // of memory
+	Lane    host.Lane `json:"lane"`
+	cost    host.CompileCost
+}
+
+func newCompilation(c host.CompileCost) compilation {
+	return compilation{c.Time.Seconds(), c.Memory, c.Lane(), c}
+}
+
+func (c compilation) String() string {
+	where := map[host.Lane]string{host.LaneInProcess: "in this process", host.LaneHelper: "in a helper process", host.LaneRefused: "refused"}
+	return fmt.Sprintf("at most %v by estimate; %s", c.cost, where[c.Lane])
 }
 
 type importedThing struct {
@@ -65,7 +85,13 @@ func (c *inspectCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	component, err := n.loadComponent(ctx, c.File, wasm)
+	cost, err := host.EstimateCompile(wasm)
+	if refused, ok := errors.AsType[*host.CompileCostError](err); ok {
+		if err := c.refused(s, wasm, refused.Cost); err != nil {
+			return err
+		}
+	}
+	component, err := n.loadComponent(ctx, c.File, wasm) // which says why it is refused
 	if err != nil {
 		return err
 	}
@@ -80,6 +106,7 @@ func (c *inspectCommand) Run(ctx context.Context, s *streams) (err error) {
 	i := inspection{
 		File: c.File, Size: len(wasm), Digest: "sha256:" + component.Digest(), Imports: imports(component.Imports()), Exports: exports,
 		Tools: toolsOf(tools), Sections: map[string]int{}, defined: tools, sections: component.Sections(),
+		Compile: newCompilation(cost),
 	}
 	for _, name := range i.sections {
 		i.Sections[name] = len(component.Section(name))
@@ -98,6 +125,20 @@ func (c *inspectCommand) component(ctx context.Context, n *session) ([]byte, err
 	return n.assemble(ctx, c.File, wants{}, false)
 }
 
+// refused prints what there is to know of a component that takes too much to compile.
+func (c *inspectCommand) refused(s *streams, wasm []byte, cost host.CompileCost) error {
+	takes := newCompilation(cost)
+	if c.JSON {
+		return printJSON(s.out, struct {
+			File    string      `json:"file"`
+			Size    int         `json:"size"`
+			Compile compilation `json:"compile"`
+		}{c.File, len(wasm), takes})
+	}
+	_, err := fmt.Fprintf(s.out, "%s: %d bytes\ncompilation: %v\n", c.File, len(wasm), takes)
+	return err
+}
+
 func imports(from []host.Import) []importedThing {
 	things := make([]importedThing, len(from))
 	for i, item := range from {
@@ -112,7 +153,7 @@ func imports(from []host.Import) []importedThing {
 // text shows an inspection to a person.
 func (i *inspection) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d bytes, %s\n\nimports\n", i.File, i.Size, i.Digest)
+	fmt.Fprintf(&b, "%s: %d bytes, %s\ncompilation: %v\n\nimports\n", i.File, i.Size, i.Digest, i.Compile)
 	held := 0
 	for _, thing := range i.Imports {
 		switch thing.Kind {
