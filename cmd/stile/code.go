@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
@@ -83,7 +84,11 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
 	request := host.Request{Tool: toolchain.BodyTool, Input: input, Limits: limits, Env: env}
 	return c.call(ctx, s, e.session, evaluator.Wasm(), bindings, request,
 		func(ctx context.Context, r host.Request) (host.Result, error) {
-			return evaluator.Do(ctx, program, r)
+			result, err := evaluator.Do(ctx, program, r)
+			if text := program.Text; err == nil && string(result.Output) == "null" && !strings.Contains(text, "return") {
+				s.say("stile: the code returns nothing, so the result is null; write return in front of what it is to be, as in: return 1 + 1")
+			}
+			return result, err
 		})
 }
 

@@ -59,9 +59,9 @@ func (c *extList) Run(ctx context.Context, s *streams) error {
 		}
 		rows := [][]string{{"EXTENSION", "VERSION", "SCOPE", "STATE", "TOOLS", "TAGS", "DESCRIPTION"}}
 		for _, one := range all {
-			rows = append(rows, []string{one.Name, one.Version, one.Scope.String(), stateText(one), fmt.Sprint(len(one.Tools)), tagsText(one.Tags), line(one.Description, 60)})
+			rows = append(rows, []string{one.Name, one.Version, one.Scope.String(), stateText(one), fmt.Sprint(len(one.Tools)), tagsText(one.Tags), line(one.Description, maxListed)})
 		}
-		text := table("", rows)
+		text := fit(table("", rows), s.columns())
 		if len(pending) > 0 {
 			rows = [][]string{{"REQUEST", "EXTENSION", "SCOPE", "DIGEST", "BY", "ASKED"}}
 			for _, r := range pending {

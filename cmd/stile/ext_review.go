@@ -59,7 +59,10 @@ func versionText(r lifecycle.Review, full bool) string {
 	}
 	var b strings.Builder
 	b.WriteString(table("", rows))
-	b.WriteString(section("It may", may(r.Granted)))
+	b.WriteString(section("It may", may(r.Granted, len(v.Packages))))
+	if warnings := v.Warnings(); len(warnings) > 0 {
+		b.WriteString(section("Decide whether you trust its packages", indented(strings.Join(warnings, "\n"))))
+	}
 	if r.Before != nil {
 		changes := changesText(r.Changes)
 		if changes == "" {
@@ -123,9 +126,12 @@ func toolTexts(r lifecycle.Review, full bool) string {
 	return b.String()
 }
 
-// may says in plain words what bindings allow.
-func may(bindings []extension.Binding) string {
-	if len(bindings) == 0 {
+// may says in plain words what bindings allow, to the author's code and that of packages.
+func may(bindings []extension.Binding, packages int) string {
+	switch {
+	case len(bindings) == 0 && packages > 0:
+		return "    compute, with code of " + counted(packages, "npm package") + ", and nothing else\n"
+	case len(bindings) == 0:
 		return "    compute, and nothing else\n"
 	}
 	var rows [][]string

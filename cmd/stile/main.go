@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
+	"golang.org/x/term"
 
 	"github.com/stilehost/stile/bench"
 )
@@ -61,6 +62,16 @@ type streams struct {
 
 // say prints a line for people. When stderr cannot be written to there is nobody to tell.
 func (s *streams) say(format string, args ...any) { _, _ = fmt.Fprintf(s.err, format+"\n", args...) }
+
+// columns is how wide the terminal is that stdout is; 0 where it is none.
+func (s *streams) columns() int {
+	if f, ok := s.out.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return columns
+		}
+	}
+	return 0
+}
 
 // interactive says whether a person sees stderr as it is written.
 func (s *streams) interactive() bool {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/rivo/uniseg"
 	"github.com/stilehost/stile/abi"
 )
 
@@ -65,6 +66,34 @@ func table(indent string, rows [][]string) string {
 		_, _ = fmt.Fprintln(t, indent+strings.Join(row, "\t")) // a Builder does not fail
 	}
 	_ = t.Flush()
+	return b.String()
+}
+
+// maxListed is the most bytes of a text in a list, which fit cuts further.
+const maxListed = 1000
+
+// fit cuts the lines of text to columns; 0 is as many as they need.
+func fit(text string, columns int) string {
+	if columns == 0 {
+		return text
+	}
+	var b strings.Builder
+	for row := range strings.Lines(text) {
+		if row = strings.TrimSuffix(row, "\n"); uniseg.StringWidth(row) > columns {
+			kept, width, state := 0, 1, -1 // the "…"
+			for rest := row; ; {
+				var cluster string
+				var w int
+				cluster, rest, w, state = uniseg.FirstGraphemeClusterInString(rest, state)
+				if width += w; width > columns {
+					break
+				}
+				kept += len(cluster)
+			}
+			row = row[:kept] + "…"
+		}
+		b.WriteString(row + "\n")
+	}
 	return b.String()
 }
 

@@ -1,0 +1,25 @@
+package main
+
+import "testing"
+
+// TestFit has a list as wide as the terminal, in characters that are seen.
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		text    string
+		columns int
+		want    string
+	}{
+		{"abcdef\n", 0, "abcdef\n"},
+		{"abcdef\nab\n", 6, "abcdef\nab\n"},
+		{"abcdef\nab\n", 5, "abcd…\nab\n"},
+		{"äöüß\n", 3, "äö…\n"},
+		{"日本語\n", 5, "日本…\n"},
+		{"日本語\n", 4, "日…\n"},
+		{"e\u0301e\u0301e\u0301\n", 2, "e\u0301…\n"},
+		{"ab\n", 1, "…\n"},
+	} {
+		if got := fit(c.text, c.columns); got != c.want {
+			t.Errorf("%q in %d: got %q, want %q", c.text, c.columns, got, c.want)
+		}
+	}
+}
