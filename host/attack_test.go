@@ -369,6 +369,25 @@ func TestRefused(t *testing.T) {
 			wat(`(component (import "wasi:a/b@0.2.0" (instance (type (tuple u8 u8)) ` + manyTimes(17, `(type (tuple %[1]d %[1]d))`) + `(export "f" (func (result 17))))))`),
 			"more than 100000 parts",
 		},
+		{
+			"long names of fields, used 10,000 times",
+			wat(`(component (import "wasi:a/b@0.2.0" (instance (type (record (field "` + strings.Repeat("a", 99_000) + `" u8))) (export "r" (type (eq 0)))` +
+				`(type (tuple ` + strings.Repeat("1 ", 100) + `)) (type (tuple ` + strings.Repeat("(list 2) ", 100) + `)) (export "f" (func (result 3))))))`),
+			"the names in its types, written out wherever they are used, have more than 8 MiB",
+		},
+		{
+			"many names of cases, used 100 times",
+			wat(`(component (import "wasi:a/b@0.2.0" (instance (type (enum` + manyTimes(10_000, ` "e%d"`) + `)) (export "e" (type (eq 0)))` +
+				`(type (tuple ` + strings.Repeat("1 ", 100) + `)) (export "f" (func (param "x" 2))))))`),
+			"the names in its types, written out wherever they are used, have more than 8 MiB",
+		},
+		{
+			"long names of exports, in instances in instances",
+			wat(`(component (type (instance (export "` + strings.Repeat("a", 99_000) + `" (func))))` +
+				`(type (instance (alias outer 1 0 (type))` + manyTimes(50, `(export "x%d" (instance (type 0)))`) + `))` +
+				`(type (instance (alias outer 1 1 (type))` + manyTimes(50, `(export "x%d" (instance (type 0)))`) + `)) (import "wasi:a/b@0.2.0" (instance (type 2))))`),
+			"the names in its types, written out wherever they are used, have more than 8 MiB",
+		},
 		{"a free function", wat(`(component (import "steal" (func)))`), "steal: a free function is authority without a handle"},
 		{"an unknown interface", wat(`(component (import "evil:x/y@1.0.0" (instance)))`), "evil:x/y@1.0.0: this host has no such import"},
 		{"another version", wat(`(component (import "stile:capability/kv@0.2.0" (instance)))`), "stile:capability/kv@0.2.0: this host has no such import"},

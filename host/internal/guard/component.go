@@ -35,7 +35,7 @@ func Component(wasm []byte) ([]byte, error) {
 	if len(wasm) < len(header) || string(wasm[:len(header)]) != header {
 		return nil, errors.New("not a component")
 	}
-	root := &root{u8: plain(coreI32, 1), left: maxParts}
+	root := &root{u8: plain(coreI32, 1), left: maxParts, names: maxNames}
 	c := newComponent(nil, root)
 	r := reader{rest: wasm[len(header):]}
 	c.sections(&r)

@@ -10,6 +10,8 @@ type scope struct {
 	// of is the component whose scope it is; nil for that of a type.
 	of    *component
 	depth int
+	// labels are the bytes of the names in the definition that is being read.
+	labels int64
 }
 
 // root is what all scopes share.
@@ -17,11 +19,39 @@ type root struct {
 	u8 *valueType
 	// left bounds the work on types, which aliases could multiply.
 	left int
+	// names bounds the names in types, written out wherever a type is used: the engine copies and hashes them there.
+	names int64
 }
+
+// writtenOut counts the names in what is imported or exported.
+func (x *root) writtenOut(r *reader, t any) {
+	switch t := t.(type) {
+	case *valueType:
+		x.names -= t.names
+	case *funcType:
+		x.names -= t.params.names
+		if t.result != nil {
+			x.names -= t.result.names
+		}
+	case instanceType:
+		for name, inner := range t {
+			if x.names -= nameSize(name); x.names < 0 {
+				break
+			}
+			x.writtenOut(r, inner)
+		}
+	}
+	if x.names < 0 {
+		r.fail("the names in its types, written out wherever they are used, have more than %d MiB", maxNames>>20)
+	}
+}
+
+func nameSize(name string) int64 { return int64(len(name)) + 8 }
 
 const (
 	maxDepth = 100
 	maxParts = 1 << 20
+	maxNames = 8 << 20 // all of WASI has some 100 KiB
 )
 
 func (s *scope) push(r *reader, t any) {
@@ -112,13 +142,20 @@ func (s *scope) optional(r *reader, w *writer) *valueType {
 	return nil
 }
 
+// label copies the name of a field, case or parameter.
+func (s *scope) label(r *reader, w *writer) {
+	name := r.text()
+	w.text(name)
+	s.labels += nameSize(name)
+}
+
 // labelled reads names with value types.
 func (s *scope) labelled(r *reader, w *writer) []*valueType {
 	n := r.count()
 	w.number(uint32(n))
 	var parts []*valueType
 	for range n {
-		w.text(r.text())
+		s.label(r, w)
 		parts = append(parts, s.value(r, w))
 	}
 	return parts
@@ -128,6 +165,7 @@ func (s *scope) labelled(r *reader, w *writer) []*valueType {
 func (s *scope) define(r *reader, w *writer) {
 	kind := r.byte()
 	w.byte(kind)
+	s.labels = 0
 	switch kind {
 	case 0x3f:
 		if rep := r.byte(); rep == 0x7f {
@@ -146,6 +184,7 @@ func (s *scope) define(r *reader, w *writer) {
 	case 0x40:
 		f := &funcType{params: fields(s.labelled(r, w), false)}
 		f.params.check(r)
+		f.params.named(s.labels)
 		switch has := r.byte(); has {
 		case 0:
 			w.byte(0)
@@ -176,6 +215,7 @@ func (s *scope) define(r *reader, w *writer) {
 	default:
 		t := s.composite(r, w, kind)
 		t.check(r)
+		t.named(s.labels)
 		s.push(r, t)
 	}
 }
@@ -193,7 +233,7 @@ func (s *scope) composite(r *reader, w *writer, kind byte) *valueType {
 		n := r.count()
 		w.number(uint32(n))
 		for range n {
-			w.text(r.text())
+			s.label(r, w)
 		}
 		return n
 	}
@@ -205,7 +245,7 @@ func (s *scope) composite(r *reader, w *writer, kind byte) *valueType {
 		w.number(uint32(n))
 		var payloads []*valueType
 		for range n {
-			w.text(r.text())
+			s.label(r, w)
 			payloads = append(payloads, s.optional(r, w))
 			if refines := r.byte(); refines != 0 {
 				r.fail("a case that refines another is not supported")
@@ -315,6 +355,7 @@ const (
 
 // extern reads what an import or export is. A type that it brings is added to the scope.
 func (s *scope) extern(r *reader, w *writer) (sort byte, t any) {
+	defer func() { s.root.writtenOut(r, t) }()
 	sort = r.byte()
 	w.byte(sort)
 	switch sort {

@@ -16,6 +16,20 @@ type valueType struct {
 	wide        bool       // there are more
 	weight      int64      // of a value, without what its lists and strings hold
 	dynamic     bool       // there is a list or string in it
+	names       int64      // bytes of the names in it, written out
+}
+
+// named counts the names in a type, of which labels are its own.
+func (t *valueType) named(labels int64) {
+	if t.kind == kindPlain && labels == 0 {
+		return // shared
+	}
+	t.names = labels
+	for _, p := range t.parts {
+		if p != nil {
+			t.names = min(t.names+p.names, maxNames+1)
+		}
+	}
 }
 
 type kind uint8

@@ -73,6 +73,7 @@ func (c *Component) Types() (Types, error) {
 // 20 resources and a few thousand parts.
 const (
 	maxTypes     = 100_000
+	nameBytes    = 64    // of a name count as a part
 	maxResources = 1_000 // to find one takes a call for each
 )
 
@@ -93,6 +94,17 @@ func (r *reader) count(n C.size_t) error {
 		return fmt.Errorf("the component has more than %d resources", maxResources)
 	}
 	return nil
+}
+
+// name copies a name, and counts it: a short component can use a long one in every part.
+func (r *reader) name(c *C.char, size C.size_t) (string, error) {
+	if n := int(size / nameBytes); n > 0 {
+		if err := r.count(0); err != nil {
+			return "", err
+		}
+		r.types += n
+	}
+	return C.GoStringN(c, C.int(size)), nil
 }
 
 type known struct {
@@ -131,7 +143,11 @@ func (r *reader) items(count C.size_t, iface string, at nth) ([]Item, error) {
 		if !at(n, &name, &size, &c) {
 			return nil, fmt.Errorf("%d has no type", n)
 		}
-		item, err := r.item(C.GoStringN(name, C.int(size)), iface, &c)
+		known, err := r.name(name, size)
+		var item Item
+		if err == nil {
+			item, err = r.item(known, iface, &c)
+		}
 		C.wasmtime_component_item_delete(&c)
 		if err != nil {
 			return nil, err
@@ -188,7 +204,11 @@ func (r *reader) function(name string, c *C.wasmtime_component_func_type_t) (*ab
 		if err != nil {
 			return nil, err
 		}
-		f.Params = append(f.Params, abi.Field{Name: C.GoStringN(param, C.int(size)), Type: ty})
+		name, err := r.name(param, size)
+		if err != nil {
+			return nil, err
+		}
+		f.Params = append(f.Params, abi.Field{Name: name, Type: ty})
 	}
 	var t C.wasmtime_component_valtype_t
 	if C.wasmtime_component_func_type_result(c, &t) {
@@ -245,9 +265,12 @@ func (r *reader) valueType(c *C.wasmtime_component_valtype_t) (*abi.Type, error)
 		}
 		for n := range count {
 			C.wasmtime_component_record_type_field_nth(record, n, &name, &size, &inner)
-			field := abi.Field{Name: C.GoStringN(name, C.int(size))}
+			var field abi.Field
 			var err error
 			if field.Type, err = r.take(&inner); err != nil {
+				return nil, err
+			}
+			if field.Name, err = r.name(name, size); err != nil {
 				return nil, err
 			}
 			t.Fields = append(t.Fields, field)
@@ -279,12 +302,15 @@ func (r *reader) valueType(c *C.wasmtime_component_valtype_t) (*abi.Type, error)
 		for n := range count {
 			var has C.bool
 			C.wasmtime_component_variant_type_case_nth(variant, n, &name, &size, &has, &inner)
-			one := abi.Case{Name: C.GoStringN(name, C.int(size))}
+			var one abi.Case
+			var err error
 			if has {
-				var err error
 				if one.Type, err = r.take(&inner); err != nil {
 					return nil, err
 				}
+			}
+			if one.Name, err = r.name(name, size); err != nil {
+				return nil, err
 			}
 			t.Cases = append(t.Cases, one)
 		}
@@ -298,7 +324,11 @@ func (r *reader) valueType(c *C.wasmtime_component_valtype_t) (*abi.Type, error)
 		}
 		for n := range count {
 			C.wasmtime_component_enum_type_names_nth(enum, n, &name, &size)
-			t.Cases = append(t.Cases, abi.Case{Name: C.GoStringN(name, C.int(size))})
+			label, err := r.name(name, size)
+			if err != nil {
+				return nil, err
+			}
+			t.Cases = append(t.Cases, abi.Case{Name: label})
 		}
 		return t, nil
 	case C.WASMTIME_COMPONENT_VALTYPE_FLAGS:
@@ -306,7 +336,11 @@ func (r *reader) valueType(c *C.wasmtime_component_valtype_t) (*abi.Type, error)
 		flags := *(**C.wasmtime_component_flags_type_t)(payload)
 		for n := range C.wasmtime_component_flags_type_names_count(flags) {
 			C.wasmtime_component_flags_type_names_nth(flags, n, &name, &size)
-			t.Labels = append(t.Labels, C.GoStringN(name, C.int(size)))
+			label, err := r.name(name, size)
+			if err != nil {
+				return nil, err
+			}
+			t.Labels = append(t.Labels, label)
 		}
 		return t, nil
 	case C.WASMTIME_COMPONENT_VALTYPE_RESULT:
