@@ -156,6 +156,9 @@ func (h *Host) compileOutside(ctx context.Context, wasm []byte, takes CompileCos
 		return nil, failed("", "it wrote something else than code: is it a program that calls host.Compile?")
 	}
 	c, err := h.engine.Deserialize(code)
+	if errors.Is(err, wasmtime.ErrTooLarge) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, failed("", fmt.Sprintf("it is of another version than this program; start this one anew: %v", err))
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
 // helper is this program as a compiler that does something else than it should, or what it should.
@@ -133,6 +135,27 @@ func TestCompilerFails(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// TestCompilerDoesNotFit has a process compile what the pool of this one has no room for.
+func TestCompilerDoesNotFit(t *testing.T) {
+	h := newHostWith(t, Options{Compiler: helper("compile")})
+	for part, want := range map[string]string{
+		"(memory 1025)":            "memory has a minimum byte size of 67174400 which exceeds the limit of 0x4000000 bytes",
+		"(table 50000000 funcref)": "minimum element size of 50000000 which exceeds the limit of 100000",
+	} {
+		wasm, err := wasmtime.WAT("(component (core module $m " + part + ") (core instance (instantiate $m)))")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, inside := h.Load(t.Context(), wasm)
+		_, outside := h.compileOutside(t.Context(), wasm, CompileCost{time.Second, 512 * mib})
+		for _, err := range []error{inside, refusal(outside)} {
+			if refused, ok := errors.AsType[*LoadError](err); !ok || !strings.Contains(refused.Reason, want) {
+				t.Errorf("%s: got %v, want %q", part, err, want)
+			}
+		}
+	}
 }
 
 // TestCompilerEnds gives up on a compiler that never ends, with the context or with the host.

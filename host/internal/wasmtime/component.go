@@ -7,8 +7,11 @@ package wasmtime
 import "C"
 
 import (
+	"errors"
+	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"unsafe"
 )
@@ -94,12 +97,19 @@ func (e *Engine) Map(fd uintptr) (*Component, error) {
 	return c, nil
 }
 
-// Deserialize loads compiled code. It is trusted completely: it must come from this program. Code of another version is an error.
+// ErrTooLarge is the error for a component whose instances would need more than one of the pool may have: see [Pool].
+var ErrTooLarge = errors.New("an instance may not have as much")
+
+// Deserialize loads compiled code. It is trusted completely: it must come from this program. Code of another version is an
+// error, and so is what needs too much, with [ErrTooLarge]: a [NewCompiler] has no pool, and does not see that.
 func (e *Engine) Deserialize(code []byte) (*Component, error) {
 	c := &Component{engine: e}
 	err := takeError(C.wasmtime_component_deserialize(e.c, bytesPointer(code), C.size_t(len(code)), &c.c))
 	runtime.KeepAlive(code)
-	if err != nil {
+	switch {
+	case err != nil && strings.Contains(err.Error(), "does not fit in pooling allocator"): // the engine has no code for it
+		return nil, fmt.Errorf("%w: %w", ErrTooLarge, err)
+	case err != nil:
 		return nil, err
 	}
 	return c, nil

@@ -90,6 +90,7 @@ func NewEngine(p Pool) *Engine {
 			memories:       maxMemories,
 			tables:         maxTables,
 			max_memory:     C.size_t(p.MaxMemory),
+			table_elements: maxTableElements,
 			keep_resident:  C.size_t(p.KeepResident),
 		}),
 		turns:   make(chan struct{}, p.Running),

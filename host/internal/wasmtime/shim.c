@@ -99,6 +99,7 @@ wasm_engine_t *stile_engine_new(stile_pool pool) {
   wasmtime_pooling_allocation_config_max_memories_per_component_set(p, pool.memories);
   wasmtime_pooling_allocation_config_max_tables_per_component_set(p, pool.tables);
   wasmtime_pooling_allocation_config_max_memory_size_set(p, pool.max_memory);
+  wasmtime_pooling_allocation_config_table_elements_set(p, pool.table_elements);
   wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(p, pool.keep_resident);
   wasmtime_pooling_allocation_config_table_keep_resident_set(p, 65536);
   reset_written_pages(p);

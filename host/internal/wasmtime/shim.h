@@ -49,7 +49,7 @@ typedef struct {
 typedef struct {
   uint32_t instances, warm_slots;
   uint32_t core_instances, memories, tables;  // of one instance
-  size_t max_memory, keep_resident;
+  size_t max_memory, table_elements, keep_resident;
 } stile_pool;
 
 wasm_engine_t *stile_engine_new(stile_pool pool);

@@ -454,6 +454,7 @@ func TestShape(t *testing.T) {
 	}{
 		{"(core module $m (memory 1))", 1, "2 Wasm linear memories, which exceeds the configured maximum of 1"},
 		{"(core module $m (table 1 funcref))", 4, "5 tables, which exceeds the configured maximum of 4"},
+		{"(core module $m (table 100000 funcref))", 4, "5 tables, which exceeds the configured maximum of 4"},
 		{"(core module $m)", 32, "33 core module instances, which exceeds the configured maximum of 32"},
 		{`(import "m" (core module $m))`, 4, "table count too high at 5"},
 	} {
