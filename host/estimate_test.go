@@ -188,8 +188,8 @@ func TestEstimatesOfBombs(t *testing.T) {
 	}
 }
 
-// TestEstimatesOfBodies looks at functions of one kind of instruction: what is long is refused or has an estimate of half of what it takes at
-// least, and what is short compiles, unless the host refuses it for what it is.
+// TestEstimatesOfBodies looks at functions of one kind of instruction: what is long is refused or estimated at 0.1 s or more, and what is short
+// compiles, unless the host refuses it for what it is. TestLongEstimate compares estimates with measurements.
 func TestEstimatesOfBodies(t *testing.T) {
 	kinds := map[string]string{
 		"references in globals": "a global of its module is a reference",
