@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
@@ -78,6 +80,50 @@ func (*box) Nest(_ context.Context, p *[]byte) *[]byte {
 		*p = make([]byte, 300_000)
 	}
 	return p
+}
+
+// TestTooLongFromGuests has guests pass too many bytes to operations of stile:capability: the answer is `invalid`, which the tool fails
+// with here, and names the list. What would take too much memory to convert ends the call.
+func TestTooLongFromGuests(t *testing.T) {
+	h := newHost(t, host.Options{})
+	client, err := http.New(http.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// tell fails with what the operation at 256 answered, if that is the error `invalid`.
+	const tell = ` (if (i32.eqz (i32.load8_u (i32.const 256))) (then (return ` + returns + `)))
+		(if (i32.ne (i32.load8_u (i32.const 264)) (i32.const 9)) (then unreachable))
+		(drop (call $error (i32.const 4))) (call $string (i32.const 1) (i32.load (i32.const 272)) (i32.load (i32.const 276))) (i32.const 128)`
+	open := func(get string) string {
+		return `(drop (memory.grow (i32.const 20))) (call $` + get + ` (local.get $env) (i32.const 1032) (i32.const 3) (i32.const 256))
+			(if (i32.load8_u (i32.const 256)) (then unreachable)) (local.set $box (i32.load (i32.const 264))) `
+	}
+	appended := func(n int) guest {
+		return guest{uses: "store create append", call: open("store") + `(call $create (local.get $box) (i32.const 0) (i32.const 0) (i32.const 256))
+			(call $append (i32.load (i32.const 264)) (i32.const 65536) (i32.const ` + strconv.Itoa(n) + `) (i32.const 256))` + tell}
+	}
+	sent := func(n int) guest {
+		return guest{uses: "client start", call: open("client") + `(call $start (local.get $box) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+			(i32.const 2) (i32.const 65536) (i32.const ` + strconv.Itoa(n) + `) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 256))` + tell}
+	}
+	for _, c := range []struct {
+		name  string
+		guest guest
+		box   abi.Capability
+		want  string
+	}{
+		{"as many as it may", appended(256 << 10), blob.NewStore(blob.StoreOptions{}), ""},
+		{"one more", appended(256<<10 + 1), blob.NewStore(blob.StoreOptions{}), "tool failed: blob.writer.append.bytes: 262145 elements; at most 262144"},
+		{"nearly twice as many", appended(450_000), blob.NewStore(blob.StoreOptions{}), "tool failed: blob.writer.append.bytes: 450000 elements; at most 262144"},
+		{"more than are converted", appended(600_000), blob.NewStore(blob.StoreOptions{}), "limit reached: bytes (52 MiB)"},
+		{"one more in a case of a variant", sent(256<<10 + 1), client, "tool failed: http.client.start.request.content.bytes: 262145 elements; at most 262144"},
+		{"more than are converted in a case of a variant", sent(600_000), client, "limit reached: bytes (52 MiB)"},
+	} {
+		_, err := c.guest.load(t, h).Call(t.Context(), "t", nil, host.Env{"box": c.box})
+		if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.HasPrefix(got, c.want) && c.want != "" {
+			t.Errorf("%s: got %s, want %q", c.name, got, c.want)
+		}
+	}
 }
 
 // TestHostileGuests has guests, written by hand, that break the contract in every way the ABI leaves open.

@@ -61,6 +61,11 @@ var imports = map[string]string{
 	"nested":   `"test:cap/box@1.0.0" "[method]box.nested" (func $nested (param i32 i32 i32))`,
 	"either":   `"test:cap/box@1.0.0" "[method]box.either" (func $either (param i32 i32 i64 i32 i32 i32))`,
 	"split":    `"test:cap/box@1.0.0" "[method]box.split" (func $split (param i32) (result i32))`,
+	"store":    `"stile:capability/blob@0.1.0" "get" (func $store (param i32 i32 i32 i32))`,
+	"create":   `"stile:capability/blob@0.1.0" "[method]store.create" (func $create (param i32 i32 i32 i32))`,
+	"append":   `"stile:capability/blob@0.1.0" "[method]writer.append" (func $append (param i32 i32 i32 i32))`,
+	"client":   `"stile:capability/http@0.1.0" "get" (func $client (param i32 i32 i32 i32))`,
+	"start":    `"stile:capability/http@0.1.0" "[method]client.start" (func $start (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32))`,
 	"drop":     `"test:cap/box@1.0.0" "[resource-drop]box" (func $drop (param i32))`,
 }
 

@@ -9,7 +9,8 @@ import (
 
 // maxLists has, for every list in the WIT of stile:capability and stile:extension, how many elements it may have. Its place is the
 // interface, the function, the parameter or "result", and the fields and cases on the way. What an operation passes is compared
-// with it before a capability sees it. Lists of an embedder's WIT have no entry: what they take is bounded all the same.
+// with it before a capability sees it. Lists of an embedder's WIT have no entry: what they take is bounded all the same, and a list<u8> by
+// wasmtime.MaxBytes.
 var maxLists = map[string]int{
 	"extension/tools.describe.result":                 maxTools,
 	"extension/tools.call.result.error.invalid-input": maxProblems, // what comes beyond is cut off

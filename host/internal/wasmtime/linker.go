@@ -24,6 +24,7 @@ type function struct {
 	params []*abi.Type
 	result *abi.Type
 	call   HostFunc
+	checks bool
 	linker *Linker
 }
 
@@ -61,6 +62,9 @@ type Definition struct {
 	Params []*abi.Type
 	Result *abi.Type
 	Call   HostFunc
+	// Checks is set when Call bounds the lists among its arguments itself. They are then as long as MaxConversion lets them be; else a
+	// list<u8> of more than MaxBytes ends the call before Call.
+	Checks bool
 
 	Resource *abi.Resource
 	// Drop is called when the guest drops an owned handle. It is not called when a store is closed.
@@ -90,7 +94,7 @@ func (l *Linker) Instance(name string, definitions []Definition) error {
 func (l *Linker) define(instance *C.wasmtime_component_linker_instance_t, d Definition) error {
 	name, length := charPointer(d.Name), C.size_t(len(d.Name))
 	if d.Call != nil {
-		handle := cgo.NewHandle(&function{params: d.Params, result: d.Result, call: d.Call, linker: l})
+		handle := cgo.NewHandle(&function{params: d.Params, result: d.Result, call: d.Call, checks: d.Checks, linker: l})
 		return takeError(C.stile_add_func(instance, name, length, C.uintptr_t(handle)))
 	}
 	number, ok := l.types[d.Resource]
@@ -116,7 +120,7 @@ func goCall(handle, store C.uintptr_t, context *C.wasmtime_context_t, args *C.wa
 		return s.fail(errors.New("the guest's type of a host function is not the host's"))
 	}
 	s.converted()
-	x := crossing{store: s, linker: f.linker, context: context, hosted: true}
+	x := crossing{store: s, linker: f.linker, context: context, hosted: true, checked: f.checks}
 	values := make([]abi.Value, nargs)
 	given := unsafe.Slice(args, nargs)
 	for i := range given {

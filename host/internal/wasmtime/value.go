@@ -15,7 +15,7 @@ import (
 
 // What one value of a host function may have, as an argument or a result; at any depth.
 const (
-	MaxBytes = 256 << 10 // bytes of a list<u8>
+	MaxBytes = 256 << 10 // bytes of a list<u8>, unless Definition.Checks is set for an argument
 	MaxText  = 16 << 20  // bytes of a string argument
 )
 
@@ -26,6 +26,8 @@ type crossing struct {
 	context *C.wasmtime_context_t
 	// hosted is set for the values of host functions, which have limits; those of exports do not.
 	hosted bool
+	// checked is set for arguments whose lists the host function bounds itself.
+	checked bool
 }
 
 // weigh is about how many bytes the host holds for a value of its own while it is converted; package guard weighs those of guests.
@@ -177,7 +179,7 @@ func (x *crossing) liftAll(values []cval, at func(int) *abi.Type) (abi.Value, er
 }
 
 func (x *crossing) liftBytes(values []cval) (abi.Value, error) {
-	if x.hosted && len(values) > MaxBytes {
+	if x.hosted && !x.checked && len(values) > MaxBytes {
 		return nil, &SizeError{"list<u8>", len(values), MaxBytes}
 	}
 	out := make([]byte, len(values))
