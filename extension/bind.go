@@ -18,8 +18,8 @@ import (
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/workspace"
-	"github.com/stilehost/stile/extension/internal/jsonform"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // Defaults are the bindings that commands for people add unasked, each under the name of its kind: console, clock and

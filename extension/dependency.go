@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/stilehost/stile/extension/internal/jsonform"
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capabilities/workspace"
-	"github.com/stilehost/stile/extension/internal/jsonform"
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // Binding is one name in env and what it is asked to be bound to.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/extension/internal/jsonform"
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // ManifestFile is where the manifest of an extension stands in its folder.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/capabilities/http"
-	"github.com/stilehost/stile/extension/internal/jsonform"
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // ruleFields are the fields of an http rule, each with an example of what to write.

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/stilehost/stile/extension/internal/jsonform"
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // ScopeKind says for whom an extension is there.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/extension/internal/jsonform"
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // SpecError is the problem of a binding given on a command line.

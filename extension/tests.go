@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stilehost/stile/extension/internal/jsonform"
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // Test is a call that an extension brings with it, and what is to come of it.

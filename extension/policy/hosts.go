@@ -6,7 +6,7 @@ import (
 	"regexp"
 
 	"github.com/stilehost/stile/extension"
-	"github.com/stilehost/stile/extension/internal/jsonform"
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 const (
