@@ -197,7 +197,7 @@ func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*
 	defer over(nil)
 	f := newFrame(c, r, limits, outer)
 	in := &call{
-		host: h, ctx: withFrame(ctx, f), limits: limits, observe: r.Observe, idle: r.Idle, record: r.record, replay: r.replay,
+		host: h, ctx: abi.WithCall(withFrame(ctx, f)), limits: limits, observe: r.Observe, idle: r.Idle, record: r.record, replay: r.replay,
 		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
 		spent:   func() { over(wasmtime.ErrCPU) },
 	}

@@ -80,3 +80,29 @@ func TestDeniedAtOpen(t *testing.T) {
 		t.Errorf("got %+v, %v", r.Usage.Denials, err)
 	}
 }
+
+// sharing notes what its call shares with other bindings.
+type sharing struct {
+	box
+	saw []*int
+}
+
+func (s *sharing) Open(ctx context.Context) (any, error) {
+	s.saw = append(s.saw, abi.OfCall(ctx, "number", func() *int { return new(int) }))
+	return &s.box, nil
+}
+
+// TestOfCall has two bindings of a call share a value, one of them inside a grant, which the next call does not see.
+func TestOfCall(t *testing.T) {
+	h := newHost(t, host.Options{})
+	c := guest{uses: "open", data: "two", call: `(call $open (local.get $env) (i32.const 2048) (i32.const 3) (i32.const 256)) ` + returns}.load(t, h)
+	one := &sharing{}
+	for range 2 {
+		if _, err := c.Call(t.Context(), "t", nil, host.Env{"box": one, "two": host.NewGrant(one, host.GrantOptions{})}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(one.saw) != 4 || one.saw[0] != one.saw[1] || one.saw[2] != one.saw[3] || one.saw[0] == one.saw[2] {
+		t.Errorf("got %p", one.saw)
+	}
+}

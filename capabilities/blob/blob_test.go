@@ -502,3 +502,30 @@ func TestFileIsShared(t *testing.T) {
 		}
 	})
 }
+
+// TestBindingsShareQuota gives one call two bindings, and another call one.
+func TestBindingsShareQuota(t *testing.T) {
+	ctx := abi.WithCall(t.Context())
+	fill := func(ctx context.Context) error {
+		t.Helper()
+		opened, err := NewStore(StoreOptions{Limit: 10}).Open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := opened.(*Store).Create(ctx, "text/plain")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = w.Close() })
+		return w.Append(ctx, []byte("12345678"))
+	}
+	if err := fill(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := fill(ctx); !errors.Is(err, abi.ErrExhausted) {
+		t.Errorf("another binding of the call: %v", err)
+	}
+	if err := fill(abi.WithCall(ctx)); err != nil {
+		t.Errorf("another call: %v", err)
+	}
+}

@@ -20,7 +20,7 @@ type StoreOptions struct {
 }
 
 // Store is where a guest makes blobs: the resource `store`. It is an abi.Opener, so each call has the whole limit to
-// itself. It is safe for concurrent use and needs no closing; the writers and blobs made in it do.
+// itself, which its bindings share. It is safe for concurrent use and needs no closing; the writers and blobs made in it do.
 type Store struct {
 	options StoreOptions
 	quota   *Quota
@@ -29,14 +29,22 @@ type Store struct {
 // NewStore returns a store.
 func NewStore(o StoreOptions) *Store {
 	o.Limit = cmp.Or(o.Limit, 64<<20)
-	return &Store{options: o, quota: NewQuota("blob store", o.Limit)}
+	return &Store{options: o, quota: limit(o.Limit).quota()}
 }
+
+// limit is that of a store. Stores of a call that have the same share one quota.
+type limit int64
+
+func (l limit) quota() *Quota { return NewQuota("blob store", int64(l)) }
 
 // Interface implements abi.Capability.
 func (s *Store) Interface() string { return Interface }
 
 // Open implements abi.Opener: it returns an empty *Store with the same options.
-func (s *Store) Open(context.Context) (any, error) { return NewStore(s.options), nil }
+func (s *Store) Open(ctx context.Context) (any, error) {
+	l := limit(s.options.Limit)
+	return &Store{options: s.options, quota: abi.OfCall(ctx, l, l.quota)}, nil
+}
 
 // Create starts a blob. It fails with abi.ErrInvalid when the media type is longer than 255 bytes or has characters other
 // than printable ASCII.

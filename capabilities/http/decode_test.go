@@ -3,6 +3,7 @@ package http
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	nethttp "net/http"
@@ -208,4 +209,31 @@ func TestHeldInMemoryIsBounded(t *testing.T) {
 		c = narrowed
 	}
 	wantError(t, err, abi.ErrExhausted, "8388608 bytes")
+}
+
+// TestBindingsShareBudgets gives one call two bindings, and another call one.
+func TestBindingsShareBudgets(t *testing.T) {
+	one := abi.WithCall(t.Context())
+	client := func(ctx context.Context, options Options) *Client {
+		t.Helper()
+		grant, err := New(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := grant.Open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.(*Client)
+	}
+	first, second := client(one, Options{}), client(one, Options{Rules: []Rule{{Host: "a.example"}}})
+	if err := first.call.hold(maxMemory); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, second.call.hold(1), abi.ErrExhausted, "8388608 bytes")
+	for _, other := range []*Client{client(abi.WithCall(one), Options{}), client(t.Context(), Options{}), client(one, Options{Held: 16 << 20})} {
+		if err := other.call.hold(1); err != nil {
+			t.Error(err)
+		}
+	}
 }

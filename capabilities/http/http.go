@@ -139,14 +139,8 @@ func (g *Grant) Open(ctx context.Context) (any, error) {
 	if g.err != nil {
 		return nil, g.err
 	}
-	return &Client{grant: g, call: &call{
-		ctx:      ctx,
-		held:     blob.NewQuota("bytes held for http", g.options.Held),
-		memory:   blob.NewQuota("bytes of contents, heads and rules held for http", maxMemory),
-		received: blob.NewQuota("bytes received by http", g.options.Received),
-		pending:  make(chan struct{}, g.options.Pending),
-		decoding: make(chan struct{}, maxDecoding),
-	}}, nil
+	sizes := sizes{g.options.Held, g.options.Received, g.options.Pending}
+	return &Client{grant: g, call: &call{ctx, abi.OfCall(ctx, sizes, sizes.budget)}}, nil
 }
 
 // CloseIdleConnections closes connections that no exchange is using. They also close after 30 s.
@@ -156,9 +150,30 @@ func (g *Grant) CloseIdleConnections() {
 	}
 }
 
-// call is what all clients of one call share.
+// call is what the clients that one binding gives one call share.
 type call struct {
-	ctx      context.Context // ends with the call
+	ctx context.Context // ends with the call
+	*budget
+}
+
+// sizes are those of a budget. Bindings of a call whose grants have the same share one.
+type sizes struct {
+	held, received int64
+	pending        int
+}
+
+func (s sizes) budget() *budget {
+	return &budget{
+		held:     blob.NewQuota("bytes held for http", s.held),
+		memory:   blob.NewQuota("bytes of contents, heads and rules held for http", maxMemory),
+		received: blob.NewQuota("bytes received by http", s.received),
+		pending:  make(chan struct{}, s.pending),
+		decoding: make(chan struct{}, maxDecoding),
+	}
+}
+
+// budget is what all http bindings of one call share.
+type budget struct {
 	held     *blob.Quota
 	memory   *blob.Quota // for what is held but for bodies
 	received *blob.Quota
@@ -180,29 +195,29 @@ const (
 )
 
 // request counts requests, or fails with abi.ErrExhausted.
-func (c *call) request(n int64) error {
-	if c.requests.Add(n) > maxRequests {
+func (b *budget) request(n int64) error {
+	if b.requests.Add(n) > maxRequests {
 		return abi.Errorf(abi.CodeExhausted, "http requests of one call: %d, with redirects, and %d for each new connection with TLS", maxRequests, handshake)
 	}
 	return nil
 }
 
 // hold takes n bytes for what is held in memory, or fails with abi.ErrExhausted and takes none.
-func (c *call) hold(n int64) error {
-	if err := c.held.Reserve(n); err != nil {
+func (b *budget) hold(n int64) error {
+	if err := b.held.Reserve(n); err != nil {
 		return err
 	}
-	err := c.memory.Reserve(n)
+	err := b.memory.Reserve(n)
 	if err != nil {
-		c.held.Release(n)
+		b.held.Release(n)
 	}
 	return err
 }
 
 // release gives n bytes back that hold took.
-func (c *call) release(n int64) {
-	c.held.Release(n)
-	c.memory.Release(n)
+func (b *budget) release(n int64) {
+	b.held.Release(n)
+	b.memory.Release(n)
 }
 
 // maxDecoding is how many bodies of a call are decompressed at a time. Each may need a window of 16 MiB, which nothing else
