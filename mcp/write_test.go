@@ -15,6 +15,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/model"
 )
 
 // What is wrong with a draft is said with its place; what was there stays.
@@ -280,7 +281,7 @@ func TestGenerate(t *testing.T) {
 				Scope: r.Scope, Author: r.Author, Via: r.Via, Manifest: []byte(`{"name": "made", "version": "1.0.0", "description": "d", "tools": ["get"]}`),
 				Files: map[string][]byte{"tool.ts": []byte(`import { extension } from "stile"; export default extension({ tools: { get: { description: "d", run: () => 1 } } });`)},
 			})
-			tokens := generate.Tokens{Input: 12, Output: 3}
+			tokens := model.Tokens{Input: 12, Output: 3}
 			return Generated{Written: w, Spent: generate.Spent{Rounds: []generate.Round{{Tokens: tokens}}, Tokens: tokens}}, err
 		}
 	})

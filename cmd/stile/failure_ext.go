@@ -9,6 +9,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/model"
 )
 
 // explainExtension sorts the errors of the lifecycle into one of the kinds, and says whether err is one of them.
@@ -42,7 +43,7 @@ func (f *failure) explainExtension(err error) bool {
 		f.Kind, f.Known = kindUsage, unknown.known
 	case is[*lifecycle.TamperedError](err):
 		f.Kind = kindTampered
-	case is[*generate.RequestError](err), is[*generate.OptionsError](err):
+	case is[*generate.RequestError](err), is[*model.OptionsError](err):
 		f.Kind = kindUsage
 	case is[*untrustedError](err), is[*notApprovedError](err), is[*lifecycle.RevokedError](err), is[*lifecycle.PolicyError](err), is[*lifecycle.DigestError](err):
 		f.Kind = kindDenied

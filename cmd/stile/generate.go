@@ -17,6 +17,7 @@ import (
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/mcp"
+	"github.com/stilehost/stile/model"
 	"github.com/stilehost/stile/secret"
 )
 
@@ -31,13 +32,13 @@ type modelFlags struct {
 }
 
 // model returns the model that the flags name.
-func (f modelFlags) model(ctx context.Context, n *session) (generate.Model, error) {
+func (f modelFlags) model(ctx context.Context, n *session) (model.Model, error) {
 	protocol, name, ok := strings.Cut(f.Model, ":")
 	temperature, err := f.temperature()
 	if err != nil {
 		return nil, err
 	}
-	o := generate.ModelOptions{BaseURL: f.ModelURL, Model: name, Temperature: temperature}
+	o := model.Options{BaseURL: f.ModelURL, Model: name, Temperature: temperature}
 	if f.ModelMaxTokens != "" {
 		most, err := parseCount(f.ModelMaxTokens)
 		if err != nil {
@@ -56,12 +57,13 @@ func (f modelFlags) model(ctx context.Context, n *session) (generate.Model, erro
 		} else if err != nil {
 			return nil, err
 		}
+		o.Redact = secret.NewRedactor(o.Key).Redact
 	}
 	switch {
 	case ok && protocol == "anthropic":
-		return generate.Anthropic(o)
+		return model.Anthropic(o)
 	case ok && protocol == "openai":
-		return generate.OpenAI(o)
+		return model.OpenAI(o)
 	default:
 		return nil, usagef("--model %s: write anthropic:NAME or openai:NAME", f.Model)
 	}

@@ -12,11 +12,12 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/model"
 )
 
 // Generator has a model write extensions. It is safe for concurrent use if its model is.
 type Generator struct {
-	Model   Model
+	Model   model.Model
 	Options Options
 }
 
@@ -38,6 +39,8 @@ const (
 	maxRounds        = 16
 	defaultTokens    = 200_000
 	defaultThreshold = 0.5
+
+	maxText = 256 << 10 // bytes that are shown of a reply
 
 	leastReply     = 256      // tokens in which an extension can be said
 	maxRequestText = 16 << 10 // bytes of a description
@@ -89,14 +92,14 @@ type Round struct {
 	// else ended the generation.
 	Stage    extension.Stage     `json:"stage,omitempty"`
 	Problems []extension.Problem `json:"problems,omitempty"`
-	Tokens   Tokens              `json:"tokens"`
+	Tokens   model.Tokens        `json:"tokens"`
 }
 
 // Spent is what a generation used.
 type Spent struct {
 	// Rounds are the model's replies, with one that broke off when it cost tokens; Tokens are their sum.
-	Rounds []Round `json:"rounds"`
-	Tokens Tokens  `json:"tokens"`
+	Rounds []Round      `json:"rounds"`
+	Tokens model.Tokens `json:"tokens"`
 }
 
 // String is one line for people, e.g. "tries: 2, tokens: 2500 in, 68 out (1200 in, 34 out; 1300 in, 34 out)".
@@ -120,7 +123,7 @@ type Result struct {
 	Draft Draft
 	// Rounds and Tokens are as in Spent.
 	Rounds []Round
-	Tokens Tokens
+	Tokens model.Tokens
 	// Text is the model's last reply, made printable.
 	Text string
 }
@@ -132,7 +135,7 @@ func (r Result) Spent() Spent { return Spent{r.Rounds, r.Tokens} }
 // model to mend, wherever they are wrapped: *[extension.ProblemsError], *[extension.ManifestError], *[extension.ToolsError],
 // *toolchain.BuildError, *host.LimitError and *host.DefinitionError. Every other error ends the generation and is returned.
 //
-// Other errors are an *[UnfinishedError], a *[ModelError] and a *[RequestError]. With an error, the result is what came before it.
+// Other errors are an *[UnfinishedError], a *[model.Error] and a *[RequestError]. With an error, the result is what came before it.
 func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Context, Draft) error) (Result, error) {
 	var result Result
 	if err := r.check(); err != nil {
@@ -147,17 +150,17 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 			return result, err
 		}
 	}
-	c := Conversation{System: system(), Turns: []Turn{{User, r.ask()}}}
+	c := model.Conversation{System: system(), Turns: []model.Turn{{Role: model.User, Text: r.ask()}}}
 	unfinished := &UnfinishedError{Reason: ErrRounds}
 	for round := 1; round <= min(or(g.Options.Rounds, defaultRounds), maxRounds); round++ {
-		budget, needed := or(g.Options.Tokens, defaultTokens), c.estimate()
+		budget, needed := or(g.Options.Tokens, defaultTokens), c.Estimate()
 		left := budget - result.Tokens.Total()
 		if c.MaxTokens = left - needed; c.MaxTokens < leastReply {
 			unfinished.Reason = fmt.Errorf("%w: the next round takes at least %d, and %d of %d are left", ErrBudget, needed+leastReply, max(left, 0), budget)
 			break
 		}
 		reply, err := g.Model.Complete(ctx, c, g.onText(round))
-		result.Tokens = result.Tokens.plus(reply.Tokens)
+		result.Tokens = result.Tokens.Plus(reply.Tokens)
 		result.Text = abi.PrintableCut(reply.Text, maxText)
 		if err == nil || reply.Tokens.Total() > 0 {
 			result.Rounds = append(result.Rounds, Round{Tokens: reply.Tokens})
@@ -178,7 +181,7 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 		result.Rounds[len(result.Rounds)-1] = Round{problems.Stage, problems.Problems, reply.Tokens}
 		unfinished.Draft, unfinished.Problems = result.Draft, problems
 		// A turn without text is none, for some servers.
-		c.Turns = append(c.Turns, Turn{Assistant, cmp.Or(reply.Text, "(nothing)")}, Turn{User, complain(problems)})
+		c.Turns = append(c.Turns, model.Turn{Role: model.Assistant, Text: cmp.Or(reply.Text, "(nothing)")}, model.Turn{Role: model.User, Text: complain(problems)})
 	}
 	return result, unfinished
 }
@@ -213,7 +216,7 @@ func (g *Generator) offer(ctx context.Context, r Request) ([]Existing, error) {
 }
 
 // try finds the draft in a reply and tries it. An error is not for the model.
-func (r *Request) try(ctx context.Context, reply Reply, try func(context.Context, Draft) error) (Draft, *extension.ProblemsError, error) {
+func (r *Request) try(ctx context.Context, reply model.Reply, try func(context.Context, Draft) error) (Draft, *extension.ProblemsError, error) {
 	if reply.Cut {
 		return Draft{}, problem(StageReply, extension.Problem{
 			Text: fmt.Sprintf("the reply was cut off after %d tokens", reply.Tokens.Output), Fix: "less: no prose, fewer comments, simpler code",

@@ -15,6 +15,8 @@ import (
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/model"
+	"github.com/stilehost/stile/model/modeltest"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -132,21 +134,21 @@ var mistakes = []struct {
 
 // TestHeal has models make all mistakes, one after the other, and then none.
 func TestHeal(t *testing.T) {
-	for _, p := range protocols {
-		t.Run(p.name, func(t *testing.T) {
+	for _, p := range modeltest.Protocols {
+		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
 			mistakes := mistakes
-			if p.name != "openai" {
+			if p.Name != "openai" {
 				mistakes = mistakes[:4] // the loop alone takes 5 s
 			}
 			script := []http.HandlerFunc{}
 			for _, m := range mistakes {
-				script = append(script, p.reply(m.reply))
+				script = append(script, p.Reply(m.reply))
 			}
-			s := serve(t, append(script, p.reply("Now it works:\n\n"+answer(manifest, source)))...)
+			s := modeltest.Serve(t, append(script, p.Reply("Now it works:\n\n"+answer(manifest, source)))...)
 			pipe := newPipeline(t)
 			var streamed strings.Builder
-			g := generate.Generator{Model: p.model(t, s, generate.ModelOptions{}), Options: generate.Options{
+			g := generate.Generator{Model: p.Model(t, s, model.Options{}), Options: generate.Options{
 				Rounds: len(mistakes) + 1, OnText: func(round int, piece string) { fmt.Fprintf(&streamed, "%d:%s", round, piece) },
 			}}
 			got, err := g.Generate(t.Context(), generate.Request{Description: "Reverse a text"}, pipe.try)
@@ -156,7 +158,7 @@ func TestHeal(t *testing.T) {
 			if string(got.Draft.Manifest) != manifest || got.Draft.Source != source || got.Draft.File != "tool.ts" {
 				t.Errorf("draft is %+v", got.Draft)
 			}
-			if n := len(mistakes) + 1; len(got.Rounds) != n || got.Tokens != (generate.Tokens{Input: 1200 * n, Output: 34 * n}) {
+			if n := len(mistakes) + 1; len(got.Rounds) != n || got.Tokens != (model.Tokens{Input: 1200 * n, Output: 34 * n}) {
 				t.Errorf("%d rounds, %+v", len(got.Rounds), got.Tokens)
 			}
 			if !strings.HasPrefix(got.Text, "Now it works") || !strings.Contains(streamed.String(), "1:I would write") || !strings.Contains(streamed.String(), fmt.Sprint(len(mistakes)+1, ":")) {
@@ -166,7 +168,7 @@ func TestHeal(t *testing.T) {
 				if got.Rounds[i].Stage != m.stage || len(got.Rounds[i].Problems) == 0 {
 					t.Errorf("%s: round is %+v", m.name, got.Rounds[i])
 				}
-				said := s.asked()[i+1].said()
+				said := s.Asked()[i+1].Said()
 				if turns := said[1:]; len(turns) != 2*i+3 || turns[2*i+1] != m.reply {
 					t.Fatalf("%s: then there are %d turns", m.name, len(turns))
 				}

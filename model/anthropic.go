@@ -1,0 +1,104 @@
+package model
+
+import (
+	"context"
+	"net/http"
+)
+
+// Anthropic returns a model behind an API that speaks the messages protocol. An error is an *[OptionsError].
+func Anthropic(o Options) (Model, error) {
+	o, err := o.or("https://api.anthropic.com")
+	if err != nil {
+		return nil, err
+	}
+	a, err := newAPI(o, "v1/messages", "X-Api-Key", "")
+	if err != nil {
+		return nil, err
+	}
+	key := a.send
+	a.send = func(h http.Header) {
+		h.Set("Anthropic-Version", "2023-06-01")
+		key(h)
+	}
+	return &messages{a}, nil
+}
+
+type messages struct{ *api }
+
+// turn is one of a conversation, in both protocols.
+type turn struct {
+	Role    Role   `json:"role"`
+	Content string `json:"content"`
+}
+
+// turns are those of a conversation after some.
+func (c Conversation) turns(before ...turn) []turn {
+	for _, t := range c.Turns {
+		before = append(before, turn{t.Role, t.Text})
+	}
+	return before
+}
+
+type messagesRequest struct {
+	Model       string   `json:"model"`
+	System      string   `json:"system,omitempty"`
+	Messages    []turn   `json:"messages"`
+	MaxTokens   int      `json:"max_tokens"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	Stream      bool     `json:"stream"`
+}
+
+type messagesUsage struct {
+	Input        int64 `json:"input_tokens"`
+	CacheCreated int64 `json:"cache_creation_input_tokens"`
+	CacheRead    int64 `json:"cache_read_input_tokens"`
+	Output       int64 `json:"output_tokens"`
+}
+
+// messagesEvent has the fields of all events that count.
+type messagesEvent struct {
+	Type    string `json:"type"`
+	Message struct {
+		Usage messagesUsage `json:"usage"`
+	} `json:"message"`
+	Delta struct {
+		Text       string `json:"text"`
+		StopReason string `json:"stop_reason"`
+	} `json:"delta"`
+	Usage messagesUsage `json:"usage"`
+	fault
+}
+
+// Complete implements [Model].
+func (m *messages) Complete(ctx context.Context, c Conversation, onText func(string)) (Reply, error) {
+	request := messagesRequest{
+		Model: m.options.Model, System: c.System, Messages: c.turns(), MaxTokens: m.limit(c), Temperature: m.temperature(), Stream: true,
+	}
+	return m.complete(ctx, c, onText, func(ctx context.Context, x *exchange) error {
+		return x.stream(ctx, request, func(data []byte) (done bool, err error) {
+			var e messagesEvent
+			if err := x.decode(data, &e); err != nil {
+				return false, err
+			}
+			switch e.Type {
+			case "message_start":
+				u := e.Message.Usage
+				count(&x.input, u.Input)
+				count(&x.input, int64(x.input)+max(u.CacheCreated, 0)+max(u.CacheRead, 0))
+				count(&x.output, u.Output)
+			case "content_block_delta":
+				return false, x.add(e.Delta.Text) // empty for thoughts
+			case "message_delta":
+				count(&x.output, e.Usage.Output)
+				x.cut = e.Delta.StopReason == "max_tokens" || e.Delta.StopReason == "model_context_window_exceeded"
+				x.filtered = e.Delta.StopReason == "refusal"
+			case "message_stop":
+				x.ended = true
+				return true, nil // whatever the server does with the connection
+			case "error":
+				return false, x.failed(e.Error.Message)
+			}
+			return false, nil
+		})
+	})
+}

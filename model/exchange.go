@@ -1,0 +1,330 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	maxAttempts = 4
+	maxWait     = time.Minute // before another attempt, whatever the server asks for
+	maxText     = 256 << 10   // bytes of a reply's text
+	maxStream   = 16 << 20    // bytes of a reply as it is sent
+	maxRefusal  = 64 << 10    // bytes that are read of a refusal
+	maxMessage  = 1000        // bytes that are shown of it
+)
+
+// Error is a model that gave no whole reply. It never holds the key.
+type Error struct {
+	// Status is the HTTP status of a refusal; 0 when it is not one.
+	Status int
+	// Message says what happened, with the server's own words made printable.
+	Message string
+
+	err error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Status != 0 {
+		return fmt.Sprintf("model: HTTP status %d: %s", e.Status, e.Message)
+	}
+	return "model: " + e.Message
+}
+
+// Unwrap returns the error of a context, when that ended it.
+func (e *Error) Unwrap() error { return e.err }
+
+// rejects says whether a server refused a parameter of the request.
+func (e *Error) rejects(parameter string) bool {
+	return e != nil && (e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity) && strings.Contains(e.Message, parameter)
+}
+
+// api is what the protocols have in common: an address, headers with the key that go there and nowhere else, and bounds.
+type api struct {
+	options Options
+	client  *http.Client
+	url     string
+	// send adds what a request carries beside its body. The key is in this function, where nothing prints it.
+	send func(http.Header)
+}
+
+// newAPI returns the API at a path below the base URL. header and prefix say how the protocol sends the key.
+func newAPI(o Options, path, header, prefix string) (*api, error) {
+	client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 30 * time.Second}}
+	if o.HTTPClient != nil {
+		own := *o.HTTPClient
+		client = &own
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	at, err := url.JoinPath(o.BaseURL, path)
+	if err != nil {
+		return nil, &OptionsError{"BaseURL", "it is not a URL"}
+	}
+	key := o.Key
+	o.Key = ""
+	return &api{o, client, at, func(h http.Header) {
+		if key != "" {
+			h.Set(header, prefix+key)
+		}
+	}}, nil
+}
+
+// limit is the most tokens of a reply to c.
+func (a *api) limit(c Conversation) int {
+	if c.MaxTokens > 0 {
+		return min(c.MaxTokens, a.options.MaxTokens)
+	}
+	return a.options.MaxTokens
+}
+
+// temperature is what a request says of it; nil is nothing.
+func (a *api) temperature() *float64 {
+	if *a.options.Temperature < 0 {
+		return nil
+	}
+	return a.options.Temperature
+}
+
+// complete asks for a reply within the bounds. ask speaks the protocol.
+func (a *api) complete(ctx context.Context, c Conversation, onText func(string), ask func(context.Context, *exchange) error) (Reply, error) {
+	x := &exchange{api: a, onText: onText}
+	timed, cancel := context.WithTimeout(ctx, a.options.Timeout)
+	defer cancel()
+	err := ask(timed, x)
+	switch {
+	case err != nil:
+	case !x.ended:
+		err = &Error{Message: "the stream ended before the reply did"}
+	case x.filtered:
+		err = &Error{Message: "a filter of the server ended the reply: describe the extension in other words, or ask another model"}
+	}
+	reply := Reply{Text: x.text.String(), Cut: x.cut, Tokens: Tokens{Input: x.input, Output: x.output}}
+	if x.opened && (x.input == 0 || x.output == 0 && reply.Text != "") {
+		reply.Tokens = Tokens{c.Estimate(), estimate(reply.Text), true}
+	}
+	if err != nil {
+		return reply, a.explain(ctx, timed, x, err)
+	}
+	return reply, nil
+}
+
+// explain makes errors of others into our own, whose text has no key.
+func (a *api) explain(ctx, timed context.Context, x *exchange, err error) error {
+	own, isOwn := errors.AsType[*Error](err)
+	switch {
+	case context.Cause(ctx) != nil:
+		return &Error{Message: "given up: " + context.Cause(ctx).Error(), err: context.Cause(ctx)}
+	case timed.Err() != nil && x.refusal != nil:
+		return &Error{x.refusal.Status, fmt.Sprintf("%s, for %s", x.refusal.Message, a.options.Timeout), timed.Err()}
+	case timed.Err() != nil:
+		return &Error{Message: fmt.Sprintf("no whole reply within %s", a.options.Timeout), err: timed.Err()}
+	case isOwn:
+		return own
+	default:
+		return &Error{Message: a.printable(err.Error())}
+	}
+}
+
+// printable shows a stranger's text, without the key: what a terminal would obey, or not show, is spelled as an escape.
+func (a *api) printable(text string) string {
+	text = a.options.redact(text[:min(len(text), maxRefusal)])
+	var b strings.Builder
+	for i, c := range text {
+		size := utf8.RuneLen(c)
+		switch {
+		case i >= maxMessage:
+			return b.String() + "..."
+		case c == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case c == '\n' || c == '\t' || strconv.IsPrint(c):
+			b.WriteString(text[i : i+size])
+		default:
+			quoted := strconv.QuoteRuneToASCII(c)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// exchange is one reply as it arrives.
+type exchange struct {
+	api    *api
+	onText func(string)
+
+	text          strings.Builder
+	input, output int  // tokens, as the API counts them
+	opened        bool // the server began to answer
+	ended, cut    bool
+	filtered      bool   // the reply was ended for what it says
+	refusal       *Error // the last one
+}
+
+// add takes a piece of the reply.
+func (x *exchange) add(piece string) error {
+	if x.text.Len()+len(piece) > maxText {
+		return &Error{Message: fmt.Sprintf("the reply is longer than %d KiB", maxText>>10)}
+	}
+	x.text.WriteString(piece)
+	if x.onText != nil && piece != "" {
+		x.onText(piece)
+	}
+	return nil
+}
+
+// count takes the API's count of tokens, of which the last one says most. No number that a server can send adds up to
+// less, or overflows.
+func count(total *int, tokens int64) {
+	const most = 1 << 30
+	*total = max(*total, int(min(tokens, most)))
+}
+
+// stream sends a request, and hands over the data of each event of the answer until an error or the end. With done, take ends it.
+func (x *exchange) stream(ctx context.Context, request any, take func(data []byte) (done bool, err error)) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	response, err := x.send(ctx, body)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	for data, err := range events(&boundedReader{response.Body, maxStream}) {
+		if err != nil {
+			return err
+		}
+		if done, err := take(data); done || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decode reads the data of an event.
+func (x *exchange) decode(data []byte, into any) error {
+	if err := json.Unmarshal(data, into); err != nil {
+		return &Error{Message: "an event of the reply is not the JSON of this protocol: " + x.api.printable(err.Error())}
+	}
+	return nil
+}
+
+// failed is what a server says in its stream when it cannot go on.
+func (x *exchange) failed(message string) error {
+	return &Error{Message: "the server broke off the reply: " + x.api.printable(message)}
+}
+
+// send sends a request, and again when the server has no time for it. It returns a stream of events.
+func (x *exchange) send(ctx context.Context, body []byte) (*http.Response, error) {
+	for attempt := 1; ; attempt++ {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, x.api.url, bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Accept", "text/event-stream")
+		x.api.send(request.Header)
+		response, err := x.api.client.Do(request)
+		if err != nil {
+			return nil, err
+		}
+		if response.StatusCode == http.StatusOK {
+			if err := x.admit(response); err != nil {
+				_ = response.Body.Close()
+				return nil, err
+			}
+			return response, nil
+		}
+		x.refusal = x.api.refused(response)
+		wait := wait(response, attempt, time.Now())
+		if busy := response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500; !busy || attempt == maxAttempts {
+			return nil, x.refusal
+		}
+		if wait > maxWait {
+			x.refusal.Message += fmt.Sprintf("; it asks to wait for %s", wait.Round(time.Second))
+			return nil, x.refusal
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// admit takes an answer that is what was asked for: events.
+func (x *exchange) admit(response *http.Response) error {
+	given := response.Header.Get("Content-Type")
+	if media, _, err := mime.ParseMediaType(given); err != nil || media != "text/event-stream" {
+		return &Error{Message: fmt.Sprintf("the server answered with %q where text/event-stream belongs", x.api.printable(given))}
+	}
+	x.opened = true
+	return nil
+}
+
+// boundedReader fails where a body goes on beyond its bound.
+type boundedReader struct {
+	from io.Reader
+	left int
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, &Error{Message: fmt.Sprintf("the server sent more than %d MiB for one reply", maxStream>>20)}
+	}
+	n, err := b.from.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// refused reads a refusal.
+func (a *api) refused(response *http.Response) *Error {
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode >= 300 && response.StatusCode < 400 {
+		return &Error{Status: response.StatusCode, Message: "it leads elsewhere, where nothing was sent, to " +
+			strconv.Quote(a.printable(response.Header.Get("Location")))}
+	}
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // what came is what can be shown
+	text := strings.TrimSpace(string(body))
+	var said fault
+	if json.Unmarshal(body, &said) == nil && said.Error.Message != "" {
+		text = said.Error.Message
+	}
+	if text == "" {
+		text = http.StatusText(response.StatusCode)
+	}
+	return &Error{Status: response.StatusCode, Message: a.printable(text)}
+}
+
+// fault is how servers of both protocols say what is wrong.
+type fault struct {
+	Error struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// wait is how long to wait after an attempt, the first of which is 1: what the server asks for, in seconds or as a date, or
+// else twice as long each time.
+func wait(response *http.Response, attempt int, now time.Time) time.Duration {
+	asked := response.Header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(asked, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(asked); err == nil {
+		return max(0, date.Sub(now))
+	}
+	return time.Second << (attempt - 1)
+}
