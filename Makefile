@@ -9,7 +9,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/stile
-	go build -trimpath -o bin/stile ./cmd/stile
+	go build -trimpath -ldflags "-s -w" -o bin/stile ./cmd/stile # panics keep the names of functions and the numbers of lines
 
 demo: build ## obtain the engine and run three example tools; the last is denied, and the error says what would allow it
 	.ci/demo bin/stile
