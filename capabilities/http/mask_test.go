@@ -141,7 +141,13 @@ func TestMaskIsLinear(t *testing.T) {
 		"begun": strings.Repeat("a", size), "nearly": strings.Repeat(strings.Repeat("a", maxSecret-1)+"c", size/maxSecret), "whole": strings.Repeat(strings.Repeat("a", maxSecret-1)+"b", size/maxSecret),
 		"lines": strings.Repeat(strings.Repeat("a", 63)+"\n", size/64), "short lines": strings.Repeat(strings.Repeat("a", 15)+"\n", size/16), "breaks begun": strings.Repeat(`%0D%\r\\`, size/8),
 	} {
-		if hostile := took(text); hostile > 20*plain+100*time.Millisecond {
+		hostile := took(text)
+		for range 2 { // others use the processor too
+			if hostile > 8*plain {
+				hostile = min(hostile, took(text))
+			}
+		}
+		if hostile > 8*plain {
 			t.Errorf("%s: %v, and %v for a plain text", name, hostile, plain)
 		}
 	}

@@ -1,14 +1,11 @@
 package automaton
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
-// breaks are the ends of lines, as they are and as strings in JSON and in URLs have them.
+// breaks are the ends of lines, as they are and as strings in JSON and in URLs have them. None begins another.
 var breaks = []string{"\n", "\r\n", `\n`, `\r\n`, "%0A", "%0D%0A", "%0a", "%0d%0a"}
 
-var beginsBreak = [256]bool{'\n': true, '\r': true, '\\': true, '%': true}
+var findBreak = New(slices.Values(breaks))
 
 const (
 	// minColumns is the fewest bytes of a line between two others that belong to one text: encoders wrap at 60 and more.
@@ -28,6 +25,7 @@ type Pass struct {
 	breaks  []span // inside of what wrapped may be part of, in order
 	last    int    // end of the last break
 	partial []byte // the end of what was read, if it may begin a break
+	inBreak int32  // state of findBreak for partial
 }
 
 type span struct{ start, end int }
@@ -42,13 +40,17 @@ func (p *Pass) Next(b byte) (start int, found bool) {
 	p.at = p.a.Next(p.at, b)
 	start = p.read - p.a.Match(p.at)
 	switch {
-	case len(p.partial) > 0 || beginsBreak[b]:
+	case len(p.partial) > 0 || findBreak.root[b] != 0:
 		p.partial = append(p.partial, b)
-		for len(p.partial) > 0 && !p.breaking() {
+		p.inBreak = findBreak.Next(p.inBreak, b)
+		for len(p.partial) > findBreak.Depth(p.inBreak) {
 			first := p.partial[0]
 			p.partial = append(p.partial[:0], p.partial[1:]...)
 			p.wrapped = p.a.Next(p.wrapped, first)
 			start = min(start, p.wrappedStart())
+		}
+		if findBreak.Match(p.inBreak) > 0 {
+			p.lineBreak()
 		}
 	case same:
 		p.wrapped = p.at
@@ -70,14 +72,10 @@ func (p *Pass) wrappedStart() int {
 	return p.read
 }
 
-// breaking reports whether partial is a break or may become one.
-func (p *Pass) breaking() bool {
-	text := string(p.partial)
-	if !slices.Contains(breaks, text) {
-		return slices.ContainsFunc(breaks, func(s string) bool { return strings.HasPrefix(s, text) })
-	}
-	s := span{p.read - len(text), p.read}
-	p.partial = p.partial[:0]
+// lineBreak takes partial, which is a whole one.
+func (p *Pass) lineBreak() {
+	s := span{p.read - len(p.partial), p.read}
+	p.partial, p.inBreak = p.partial[:0], 0
 	if s.start-p.last < minColumns {
 		p.wrapped = 0
 	}
@@ -88,7 +86,6 @@ func (p *Pass) breaking() bool {
 	if p.wrapped != 0 {
 		p.breaks = append(p.breaks, s)
 	}
-	return true
 }
 
 // back is where the last n bytes before a position begin that are of no line break.
