@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
@@ -20,40 +18,11 @@ func (e *endpoint) missing(ctx context.Context, tool string) error {
 	if e.offers(tool) || extension.Reserved(tool) || len(tool) > maxName {
 		return nil
 	}
-	for _, scope := range extension.Visible(e.viewer.User, e.viewer.Agent) {
-		for i, c := range tool {
-			if c != '_' {
-				continue
-			}
-			// The name of an extension has no "_" of its own.
-			all, err := e.options.Manager.History(ctx, scope, strings.ReplaceAll(tool[:i], "_", "-"))
-			if err != nil {
-				continue // there is no such extension, or else the call says only that there is no such tool
-			}
-			all = slices.DeleteFunc(all, func(r lifecycle.Release) bool { return !e.viewer.Sees(r) })
-			for _, r := range all {
-				if !e.has(ctx, r, tool) {
-					continue
-				}
-				if r.State == lifecycle.Denied && slices.ContainsFunc(all, func(o lifecycle.Release) bool {
-					return o.State == lifecycle.Revoked && !o.Decided.Before(r.Decided)
-				}) {
-					continue // it was denied as the extension was revoked, which says more
-				}
-				if why := whyMissing(r, tool); why != nil {
-					return why
-				}
-				break // an older version says less
-			}
-		}
+	r, err := e.options.Manager.MissingTool(ctx, e.viewer, tool)
+	if err != nil || r == nil {
+		return nil // the call says only that there is no such tool
 	}
-	return nil
-}
-
-// has reports whether a release has a tool of this full name.
-func (e *endpoint) has(ctx context.Context, r lifecycle.Release, tool string) bool {
-	v, err := e.options.Manager.Version(ctx, r.Digest)
-	return err == nil && slices.ContainsFunc(v.Tools, func(d abi.Definition) bool { return extension.ToolName(r.Name, d.Name) == tool })
+	return whyMissing(*r, tool)
 }
 
 // whyMissing says why a tool of a release cannot be called.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
@@ -29,8 +28,8 @@ func (e *extensions) unknown(ctx context.Context, v lifecycle.Viewer, tool strin
 	for _, t := range tools {
 		unknown.known = append(unknown.known, t.Name)
 	}
-	if name := e.waits(ctx, tool); name != "" {
-		unknown.why = e.whyMissing(ctx, v, name)
+	if why, _ := e.MissingTool(ctx, v, tool); why != nil {
+		unknown.why = whyText(why, v)
 	}
 	for i, c := range tool { // a name of an extension ends at any of them, and has "-" where its tools have "_"
 		if c == '_' && unknown.why == "" {
@@ -47,24 +46,6 @@ func (e *extensions) unknown(ctx context.Context, v lifecycle.Viewer, tool strin
 	return unknown
 }
 
-// waits is the extension that has a version with this tool which waits for a person; empty when there is none.
-func (e *extensions) waits(ctx context.Context, tool string) string {
-	pending, err := e.Pending(ctx)
-	if err != nil {
-		return "" // it only explains an error
-	}
-	for _, r := range pending {
-		if !strings.HasPrefix(tool, extension.ToolName(r.Name, "")) {
-			continue
-		}
-		v, err := e.Version(ctx, r.Digest)
-		if err == nil && slices.ContainsFunc(v.Tools, func(d abi.Definition) bool { return extension.ToolName(r.Name, d.Name) == tool }) {
-			return r.Name
-		}
-	}
-	return ""
-}
-
 // Find is the manager's, with why there is none.
 func (e *extensions) Find(ctx context.Context, v lifecycle.Viewer, name string) (lifecycle.Release, error) {
 	r, err := e.Manager.Find(ctx, v, name)
@@ -76,44 +57,27 @@ func (e *extensions) Find(ctx context.Context, v lifecycle.Viewer, name string) 
 	return r, err
 }
 
-// whyMissing says what became of an extension that a viewer asked for: it waits, is in another scope or was taken away. It is empty
-// when there is nothing to say.
+// whyMissing says what became of an extension that a viewer asked for. It is empty when there is nothing to say.
 func (e *extensions) whyMissing(ctx context.Context, v lifecycle.Viewer, name string) string {
-	pending, err := e.Pending(ctx)
-	if err != nil {
-		return "" // it only explains an error
-	}
-	for _, r := range pending {
-		if r.Name == name {
-			return fmt.Sprintf("; a version of %s waits in scope %s as request %d: stile ext approve %[3]d", name, r.Scope, r.ID)
-		}
-	}
-	active, err := e.Active(ctx)
-	if err != nil {
+	why, err := e.MissingExtension(ctx, v, name)
+	if err != nil || why == nil { // it only explains an error
 		return ""
 	}
-	seen := extension.Visible(v.User, v.Agent)
-	here := func(r lifecycle.Release) bool { return r.Name == name && slices.Contains(seen, r.Scope) }
-	if slices.ContainsFunc(active, here) {
-		return ""
+	return whyText(why, v)
+}
+
+// whyText says why what a viewer asked for is missing.
+func whyText(r *lifecycle.Release, v lifecycle.Viewer) string {
+	switch {
+	case r.State == lifecycle.Pending:
+		return fmt.Sprintf("; a version of %s waits in scope %s as request %d: stile ext approve %[3]d", r.Name, r.Scope, r.ID)
+	case r.State != lifecycle.Active:
+		return fmt.Sprintf("; %s %s in scope %s", r.Name, endedText(*r), r.Scope)
+	case !slices.Contains(extension.Visible(v.User, v.Agent), r.Scope):
+		return fmt.Sprintf("; %s is in scope %s: --scope %[2]s", r.Name, r.Scope)
+	default:
+		return fmt.Sprintf("; %s is in quarantine: %s", r.Name, line(r.Quarantine, 200))
 	}
-	for _, r := range active {
-		if r.Name == name {
-			return fmt.Sprintf("; %s is in scope %s: --scope %[2]s", name, r.Scope)
-		}
-	}
-	for _, scope := range seen {
-		if all, err := e.History(ctx, scope, name); err == nil {
-			last := slices.MaxFunc(all, func(a, b lifecycle.Release) int {
-				if at := a.Decided.Compare(b.Decided); at != 0 || a.State != lifecycle.Revoked {
-					return at
-				}
-				return 1 // what waited was denied at the same time, and says less
-			})
-			return fmt.Sprintf("; %s %s in scope %s", name, endedText(last), scope)
-		}
-	}
-	return ""
 }
 
 // endedText says how a release ended, by whom and why.

@@ -172,7 +172,22 @@ func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, e
 				}
 			}
 		}
-		return missing(ctx, c, v, name)
+		why, err := missing(ctx, c, v, "name = ?", name)
+		if err != nil {
+			return err
+		}
+		what := "extension " + name
+		switch {
+		case why == nil:
+		case why.State == Pending || why.State == Active:
+			what += fmt.Sprintf(" here: request %d is %s in scope %s", why.ID, why.State, why.Scope)
+		default:
+			what += fmt.Sprintf(": request %d (version %s) was %s by %s", why.ID, why.Digest[:min(12, len(why.Digest))], why.State, why.By)
+			if why.Reason != "" {
+				what += ": " + why.Reason
+			}
+		}
+		return &NotFoundError{what}
 	})
 	return r, err
 }
@@ -188,26 +203,6 @@ func (v Viewer) first(ctx context.Context, c *sqlite.Conn, query string, args ..
 		}
 	}
 	return Release{}, false, nil
-}
-
-// missing is why no release of an extension is active or pending, as far as the history of the viewer's scopes says it.
-func missing(ctx context.Context, c *sqlite.Conn, v Viewer, name string) error {
-	for _, scope := range v.scopes() {
-		const last = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? ORDER BY decided DESC, state = 'revoked' DESC, id DESC"
-		r, found, err := v.first(ctx, c, last, scope.String(), name)
-		if err != nil {
-			return err
-		}
-		if !found {
-			continue
-		}
-		what := fmt.Sprintf("extension %s: request %d (version %s) was %s by %s", name, r.ID, r.Digest[:min(12, len(r.Digest))], r.State, r.By)
-		if r.Reason != "" {
-			what += ": " + r.Reason
-		}
-		return &NotFoundError{what}
-	}
-	return &NotFoundError{"extension " + name}
 }
 
 // FindVersion returns the last release of a version of an extension in the narrowest scope that the viewer sees and that ever had it,

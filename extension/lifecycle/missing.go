@@ -1,0 +1,58 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// MissingTool returns the release that says why a viewer cannot call a tool, by its full name: one with this tool that waits, that is
+// active in a scope which the viewer does not see, that is in quarantine, or that ended last. There is none when nothing that the viewer
+// may learn of had the tool.
+func (m *Manager) MissingTool(ctx context.Context, v Viewer, tool string) (why *Release, err error) {
+	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
+		why, err = missing(ctx, c, v, "id IN (SELECT release FROM tool WHERE full_name = ?)", tool)
+		return err
+	})
+	return why, err
+}
+
+// MissingExtension is like [Manager.MissingTool] for an extension. Of one that is active in a scope of the viewer nothing is missing.
+func (m *Manager) MissingExtension(ctx context.Context, v Viewer, name string) (why *Release, err error) {
+	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
+		why, err = missing(ctx, c, v, "name = ?", name)
+		return err
+	})
+	return why, err
+}
+
+// missing returns the first of the releases for which a condition holds, by how much they say. Releases of scopes that are not the
+// viewer's are for a person, who can go there. What was superseded says nothing: what superseded it does. What waited as its extension
+// was revoked was denied with it, and says less.
+func missing(ctx context.Context, c *sqlite.Conn, v Viewer, condition, value string) (*Release, error) {
+	const order = ` AND state != 'superseded' AND (scope IN (?2, ?3, ?4) OR ?5 AND state IN ('pending', 'active'))
+		ORDER BY CASE state WHEN 'pending' THEN 0 WHEN 'active' THEN 1 ELSE 2 END, CASE scope WHEN ?2 THEN 0 WHEN ?3 THEN 1 WHEN ?4 THEN 2 ELSE 3 END,
+			decided DESC, state = 'revoked' DESC, id DESC`
+	var scopes [3]string
+	for i, s := range v.scopes() {
+		scopes[i] = s.String()
+	}
+	for row, err := range c.Rows(ctx, "SELECT "+releaseColumns+" FROM release WHERE "+condition+order, value, scopes[0], scopes[1], scopes[2], v.Person) {
+		if err != nil {
+			return nil, err
+		}
+		r, err := scanRelease(row.Scan)
+		switch {
+		case errors.As(err, new(*DamagedError)) || err == nil && !v.Sees(r):
+		case err != nil:
+			return nil, err
+		case r.State == Active && r.Quarantine == "" && slices.Contains(v.scopes(), r.Scope):
+			return nil, nil
+		default:
+			return &r, nil
+		}
+	}
+	return nil, nil
+}
