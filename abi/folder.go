@@ -80,7 +80,14 @@ func (f *folderReader) add(g *group, name string) error {
 	if f.files == maxItems {
 		return &SyntaxError{File: name, Message: fmt.Sprintf("there are more than %d .wit files", maxItems)}
 	}
-	file, err := f.fs.Open(name)
+	info, err := fs.Stat(f.fs, name)
+	if err == nil && !info.Mode().IsRegular() { // to open a pipe would wait for whoever writes to it
+		return &SyntaxError{File: name, Message: "this is not a file"}
+	}
+	var file fs.File
+	if err == nil {
+		file, err = f.fs.Open(name)
+	}
 	if err != nil {
 		return fmt.Errorf("read a WIT file: %w", err)
 	}

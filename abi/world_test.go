@@ -162,6 +162,7 @@ func TestParseFolder(t *testing.T) {
 		{"a package in WebAssembly", folder("a.wit", "package a:b;", "deps/c.wasm", "\x00asm"), "deps/c.wasm: a package in WebAssembly form is not supported"},
 		{"a syntax error", folder("a.wit", "package a:b;", "deps/c/c.wit", "package c:d;\n?"), "deps/c/c.wit, line 2, column 1: unexpected character '?'"},
 		{"a large file", folder("a.wit", strings.Repeat(" ", 2<<20)), "a.wit, line 1, column 1: the text is too long; at most 1048576"},
+		{"a pipe", fstest.MapFS{"a.wit": &fstest.MapFile{Mode: fs.ModeNamedPipe}}, "a.wit: this is not a file"},
 		{"many files", many, "there are more than 1000 .wit files"},
 	} {
 		if _, err := abi.ParseFolder(test.folder); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Source is what an extension is built from.
@@ -86,6 +87,9 @@ func openTree(dir, entry string, keep []string) (*sourceTree, error) {
 	return tree, nil
 }
 
+// maxDepth is how many folders a file is in at most: each time a file is looked for, the machine walks through all of them, several times.
+const maxDepth = 32
+
 // sourceTree is the files of a folder that an extension may be made of.
 type sourceTree struct {
 	dir    string // absolute, without links
@@ -98,7 +102,18 @@ func (t *sourceTree) Open(name string) (fs.File, error) {
 	if err := t.admit("open", name); err != nil {
 		return nil, err
 	}
-	return t.root.FS().Open(name)
+	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0) // which waits for nobody at a pipe
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: name, Err: &refusedError{reason: fmt.Sprintf("%q is not a file", name)}}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // Stat implements [fs.StatFS].
@@ -112,6 +127,12 @@ func (t *sourceTree) Stat(name string) (fs.FileInfo, error) {
 // admit refuses a file that exists and is not in the tree. Both names of a file count, the one it is asked for by and the
 // one it has when all links are followed, so that no link is a way around.
 func (t *sourceTree) admit(operation, name string) error {
+	if !fs.ValidPath(name) {
+		return &fs.PathError{Op: operation, Path: name, Err: fs.ErrInvalid}
+	}
+	if strings.Count(name, "/") > maxDepth {
+		return &refusedError{reason: fmt.Sprintf("%q... is in more than %d folders, one in another: move it up", name[:min(len(name), 100)], maxDepth)}
+	}
 	if _, err := fs.Stat(t.root.FS(), name); err != nil && strings.HasSuffix(err.Error(), "path escapes from parent") {
 		return &refusedError{reason: fmt.Sprintf("%q is a link out of the folder of the extension, or behind one", name)}
 	} else if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -221,14 +222,20 @@ func TestOpenFolder(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
 		"a/tool.ts": "1", "a/src/b.ts": "2", "a/.env": "swordfish", "secret.txt": "swordfish", "a/out.ts": "-> ../secret.txt", "a/far.ts": "-> /etc/passwd",
-		"a/dot.ts": "-> .env", "a/in.ts": "-> src/b.ts",
+		"a/dot.ts": "-> .env", "a/in.ts": "-> src/b.ts", "a/" + strings.Repeat("d/", 32) + "x.ts": "3", "a/" + strings.Repeat("d/", 33) + "x.ts": "4",
 	})
+	if err := syscall.Mkfifo(filepath.Join(dir, "a", "pipe"), 0o600); err != nil { // nobody writes to it: to open it would wait for ever
+		t.Fatal(err)
+	}
 	tree, closer, err := OpenFolder(filepath.Join(dir, "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = closer.Close() }()
-	for name, want := range map[string]string{"tool.ts": "1", "src/b.ts": "2", "in.ts": "2", ".env": "", "out.ts": "", "far.ts": "", "dot.ts": "", "../secret.txt": ""} {
+	for name, want := range map[string]string{
+		"tool.ts": "1", "src/b.ts": "2", "in.ts": "2", ".env": "", "out.ts": "", "far.ts": "", "dot.ts": "", "../secret.txt": "", "pipe": "",
+		strings.Repeat("d/", 32) + "x.ts": "3", strings.Repeat("d/", 33) + "x.ts": "",
+	} {
 		if got, err := fs.ReadFile(tree, name); string(got) != want || (err == nil) != (want != "") {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}

@@ -99,12 +99,9 @@ Examples:
 func (c *auditVerify) Run(ctx context.Context, s *streams) error {
 	archives := make([]io.Reader, len(c.Archives))
 	for i, name := range c.Archives {
-		if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // a pipe may never open
-			return usagef("%s is not a file", line(name, 200))
-		}
-		f, err := os.Open(name)
+		f, err := openFile(name)
 		if err != nil {
-			return &usageError{err}
+			return err
 		}
 		defer func() { _ = f.Close() }() // it was only read
 		archives[i] = f

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"path/filepath"
@@ -108,7 +109,7 @@ func (c *codeCommand) program(ctx context.Context, s *streams) (toolchain.Progra
 		return toolchain.Program{}, err
 	}
 	if c.File != "-" {
-		if isWasm(c.File) {
+		if bytes.HasPrefix(text, []byte(wasmMagic)) {
 			return toolchain.Program{}, usagef("%s is WebAssembly: stile run runs it", c.File)
 		}
 		name = filepath.Base(c.File)

@@ -20,7 +20,7 @@ import (
 const (
 	maxDraftFiles   = 500
 	maxDraftBytes   = 8 << 20
-	maxDraftEntries = 10_000 // files and folders that are looked at
+	maxDraftEntries = 2000 // files and folders that are looked at
 )
 
 // manifestName is the file in which a manifest is looked for.

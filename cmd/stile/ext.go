@@ -245,9 +245,6 @@ func readPolicy(where settings) (rules *policy.Policy, text []byte, err error) {
 	if err != nil {
 		return nil, nil, &usageError{err}
 	}
-	if !info.Mode().IsRegular() { // a pipe may never end
-		return nil, nil, usagef("%s is not a file", file)
-	}
 	if info.Mode().Perm()&0o022 != 0 {
 		return nil, nil, usagef("%s has mode %04o: others can write it; chmod 600 %[1]s", file, info.Mode().Perm())
 	}

@@ -4,24 +4,60 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 )
 
-// readFile reads a file that the command line names, of at most limit bytes.
-func readFile(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
+// openFile opens a regular file. In a stranger's folder anything may have a file's name, and a pipe that nobody writes to would keep
+// whoever opens it waiting. What a shell hands over by number, as in <(command), is opened too.
+func openFile(name string) (*os.File, error) {
+	handed := slices.ContainsFunc([]string{"/dev/stdin", "/dev/fd/*", "/proc/self/fd/*"}, func(pattern string) bool {
+		ok, err := filepath.Match(pattern, name)
+		return ok && err == nil
+	})
+	if handed {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, &usageError{err}
+		}
+		return f, nil
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, &usageError{err}
 	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file", name)
+	}
+	if err != nil {
+		return nil, &usageError{errors.Join(err, f.Close())}
+	}
+	return f, nil
+}
+
+// readFile reads a file that the command line names, of at most limit bytes.
+func readFile(name string, limit int64) ([]byte, error) {
+	f, err := openFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return readOpened(f, limit)
+}
+
+// readOpened reads a file of at most limit bytes, and closes it.
+func readOpened(f *os.File, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, &usageError{err}
 	}
 	if int64(len(data)) > limit {
-		return nil, usagef("%s has more than %d bytes", name, limit)
+		return nil, usagef("%s has more than %d bytes", f.Name(), limit)
 	}
 	return data, nil
 }

@@ -207,7 +207,13 @@ func (c *secretSetCommand) read(ctx context.Context, s *streams) (string, error)
 	in, ok := s.in.(*os.File)
 	switch {
 	case c.ValueFile != "":
-		value, err = interruptible(ctx, func() ([]byte, error) { return readFile(c.ValueFile, most) })
+		value, err = interruptible(ctx, func() ([]byte, error) {
+			f, err := os.Open(c.ValueFile) // which may be a pipe or a terminal
+			if err != nil {
+				return nil, &usageError{err}
+			}
+			return readOpened(f, most)
+		})
 	case ok && isatty.IsTerminal(in.Fd()):
 		return ask(ctx, s, in, c.Name)
 	default:

@@ -211,14 +211,16 @@ func (n *session) assemble(ctx context.Context, file string, w wants, standalone
 
 // isWasm says whether a file is WebAssembly, whatever its name.
 func isWasm(file string) bool {
-	f, err := os.Open(file)
+	f, err := openFile(file)
 	if err != nil {
 		return false // who reads all of it says why
 	}
-	var magic [4]byte
+	var magic [len(wasmMagic)]byte
 	_, err = io.ReadFull(f, magic[:])
-	return f.Close() == nil && err == nil && string(magic[:]) == "\x00asm"
+	return f.Close() == nil && err == nil && string(magic[:]) == wasmMagic
 }
+
+const wasmMagic = "\x00asm"
 
 // withSource opens a source for as long as use takes.
 func (n *session) withSource(ctx context.Context, file string, w wants, use func(*toolchain.Toolchain, toolchain.Source) error) (err error) {
