@@ -326,11 +326,44 @@ func TestMangledNames(t *testing.T) {
 		"_GLOBAL__I__Z3fooi":              "_GLOBAL__I__z3fooi",
 		"_ZN1aE" + bomb[4:]:               "_zN1aE1AIiiE",
 		bomb:                              "_z" + bomb[2:100],
+		"_RNvCs1234_5crate3foo":           "crate[3c1c0]::foo",
+		"_RNvB_3foo":                      "{recursion limit reached}", // a place around it
+		"_RINvC1a1bTeeETB7_B7_EE":         "_rINvC1a1bTeeETB7_B7_EE",
+		"__RINvC1a1bTeeETB7_B7_EE":        "__rINvC1a1bTeeETB7_B7_EE",
+		"RINvC1a1bTeeETB7_B7_EE":          "rINvC1a1bTeeETB7_B7_EE",
+		"RunBigBatch":                     "RunBigBatch",
+		strings.Repeat("n", 16<<10):       "nnn",
+		strings.Repeat("n", 16<<10+1):     "<wasm function ",
 	} {
 		_, err := trapIn(name).load(t, h).Call(t.Context(), "t", nil, nil)
 		trap, ok := errors.AsType[*host.TrapError](err)
 		if !ok || !strings.HasPrefix(trap.Functions[0], want) {
 			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestRangesEnd has functions without calls or loops change all of a memory, or of a table, a thousand times.
+func TestRangesEnd(t *testing.T) {
+	h := newHost(t, host.Options{})
+	for _, c := range []struct {
+		times int
+		text  string
+	}{
+		{400, `(memory.fill (i32.const 65536) (i32.const 1) (i32.const 65000000))`},
+		{400, `(memory.copy (i32.const 65536) (i32.const 65537) (i32.const 65000000))`},
+		{1500, `(memory.init $d (i32.const 65536) (i32.const 0) (i32.const 1000000))`},
+		{6000, `(table.copy $t $t (i32.const 0) (i32.const 1) (i32.const 19999))`},
+		{3000, `(table.init $t $e (i32.const 0) (i32.const 0) (i32.const 10000))`},
+	} {
+		g := guest{
+			more: `(table $t 20000 funcref) (elem $e func ` + strings.Repeat("$many ", 10_000) + `) (data $d "` + strings.Repeat("0123456789", 100_000) + `")
+				(func $many ` + strings.Repeat(c.text, c.times) + `)`,
+			call: `(drop (memory.grow (i32.const 1000))) (call $many) ` + returns,
+		}
+		_, err := g.load(t, h).Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{CPU: time.Millisecond}})
+		if limit, ok := errors.AsType[*host.LimitError](err); !ok || limit.Limit != "cpu" {
+			t.Errorf("%.12s: %v", c.text, err)
 		}
 	}
 }
@@ -458,6 +491,14 @@ func TestRefused(t *testing.T) {
 		{"an engine that is not there", wat(`(component (import "engine-xab" (core module)))`), "engine-xab: the core module is not loaded"},
 		{"WASI of another time", wat(`(component (import "wasi:cli/environment@0.3.0" (instance)))`), "only WASI 0.2 is answered"},
 		{"four memories", wat(`(component (core module $m (memory 1))` + strings.Repeat("(core instance (instantiate $m))", 4) + ")"), "contains 4 Wasm linear memories, which exceeds the configured maximum of 1"},
+		{"a resource of its own", wat(`(component (type $r (resource (rep i32))) (core func (canon resource.new $r)))`), "a resource of its own"},
+		{
+			"25 instances of 280,000 elements",
+			wat(`(component (core module $t (table (export "t") 20000 funcref)) (core instance $t (instantiate $t))
+				(core module $m (import "" "t" (table 20000 funcref)) (func) ` + strings.Repeat(`(elem (i32.const 0) func `+strings.Repeat("0 ", 20_000)+`)`, 14) + `)` +
+				strings.Repeat(`(core instance (instantiate $m (with "" (instance $t))))`, 25) + `)`),
+			"to begin; at most 500ms",
+		},
 		{"a stream", wat(`(component (import "stile:capability/kv@0.1.0" (instance (export "get" (func async)))))`), "async"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -95,25 +95,33 @@ func prepare(component []byte) ([]byte, CompileCost, error) {
 	if err != nil {
 		return nil, CompileCost{}, err
 	}
-	cost, err := checkCode(guarded)
-	return guarded, cost, err
+	total := codeCost{guarded: true}
+	err = total.check(guarded)
+	return guarded, total.cost(), err
 }
 
 // checkCode estimates a component that it may change: names of functions that the engine must not read, see unmangle.
 func checkCode(component []byte) (CompileCost, error) {
 	var total codeCost
-	total.spend(time.Duration(len(component))*perByte.time, int64(len(component))*perByte.bytes)
-	items, err := checkComponent(component, 0, &total)
-	total.spend(time.Duration(items)*perItem.time, int64(items)*perItem.bytes)
-	if err == nil {
-		err = total.err()
-	}
+	err := total.check(component)
 	return total.cost(), err
+}
+
+func (c *codeCost) check(component []byte) error {
+	c.spend(time.Duration(len(component))*perByte.time, int64(len(component))*perByte.bytes)
+	items, err := checkComponent(component, 0, c)
+	c.spend(time.Duration(items)*perItem.time, int64(items)*perItem.bytes)
+	if err == nil {
+		err = c.err()
+	}
+	return err
 }
 
 // codeCost sums over all modules.
 type codeCost struct {
+	guarded   bool // package guard has been over it
 	functions int
+	start     time.Duration // the most that one instance of a module takes to begin
 	time      time.Duration
 	kept      int64                 // bytes until the end
 	working   [compileThreads]int64 // bytes for the functions that take most
@@ -138,6 +146,16 @@ func (c *codeCost) err() error {
 	}
 	return nil
 }
+
+// maxStart is the most that the instances of a component take to begin, before any of their code runs. Nothing can end them meanwhile.
+const maxStart = 500 * time.Millisecond
+
+// What the segments of a module take when an instance of it begins, in a memory and tables that are another's.
+const (
+	perStartSegment = 100 * time.Nanosecond
+	perStartElement = 80 * time.Nanosecond
+	perStartKilo    = 500 * time.Nanosecond // of 1,024 bytes of data
+)
 
 // What parts of a module and of a component take, beside instructions; measured as those.
 var (
@@ -218,7 +236,7 @@ func checkComponent(wasm []byte, depth int, total *codeCost) (items int, err err
 	if depth > maxNested {
 		return 0, errors.New("components nested too deep")
 	}
-	copies, largest := 0, 0
+	copies, largest, begun := 0, 0, 0
 	err = sections(wasm, func(id byte, body []byte) error {
 		r := reader{rest: body}
 		switch id {
@@ -240,15 +258,39 @@ func checkComponent(wasm []byte, depth int, total *codeCost) (items int, err err
 			if depth > 0 {
 				return errors.New("a component inside it has code; only the outermost can")
 			}
+			if id == coreInstances {
+				begun += r.modules()
+			}
 		}
 		items += len(body)
 		return r.err("section " + strconv.Itoa(int(id)))
 	})
+	if takes := time.Duration(begun) * total.start; err == nil && takes > maxStart {
+		return 0, fmt.Errorf("%d instances of a module with so many elements or bytes in segments take up to %v to begin; at most %v", begun, takes.Round(time.Millisecond), maxStart)
+	}
 	items += copies * (1 + largest)
 	if err == nil && time.Duration(items) > maxCompile/perItem.time {
 		err = errors.New("it has too many instances of components, which take too long to compile")
 	}
 	return items, err
+}
+
+// modules counts the instances of modules among core instances.
+func (r *reader) modules() (n int) {
+	const instantiate = 0
+	for range r.count() {
+		of := r.byte() == instantiate
+		if of {
+			n++
+			r.number()
+		}
+		for range r.count() {
+			r.bytes(r.count()) // its name
+			r.byte()
+			r.number()
+		}
+	}
+	return n
 }
 
 // hasComponent looks for components among aliases or imports.
@@ -299,11 +341,13 @@ type moduleCost struct {
 	funcs   []int  // types of functions
 	imports int    // how many of these are imported
 	raised  []bool // functions that can be called from outside
+	start   time.Duration
 }
 
 func checkModule(wasm []byte, total *codeCost) error {
 	m := &moduleCost{total: total}
 	total.count(1, perModule)
+	defer func() { total.start = max(total.start, m.start) }()
 	return sections(wasm, func(id byte, body []byte) error {
 		if id == 0 {
 			unmangle(body)
@@ -494,6 +538,7 @@ func (m *moduleCost) readElements(r *reader) error {
 	for range r.count() {
 		flags := r.number()
 		m.total.count(1, perSegment)
+		m.start += perStartSegment
 		if flags&passive == 0 {
 			if flags&indexed != 0 {
 				r.number()
@@ -509,6 +554,7 @@ func (m *moduleCost) readElements(r *reader) error {
 		}
 		for range r.count() {
 			m.total.count(1, perElement)
+			m.start += perStartElement
 			if flags&expressions != 0 {
 				m.readConst(r)
 			} else {
@@ -536,6 +582,10 @@ func (m *moduleCost) readData(r *reader) error {
 		}
 		n := r.count()
 		r.bytes(n)
+		m.start += perStartSegment
+		if flags&passive == 0 {
+			m.start += time.Duration(n/kib) * perStartKilo
+		}
 		if flags&passive == 0 && n > 0 {
 			from, to, has, known = min(from, at), max(to, at+n), has+n, known && fixed
 		}
@@ -580,6 +630,9 @@ func (m *moduleCost) readBodies(r *reader) error {
 		values := locals + f.block
 		m.total.function(f, locals)
 		switch {
+		case m.total.guarded && f.ranges > 0:
+			return fmt.Errorf("function %d of its module changes ranges of memory or tables, and the host cannot add what lets it end that", i)
+		case m.total.guarded: // package guard makes functions longer, within bounds of its own
 		case length > maxBody:
 			return fmt.Errorf("function %d of its module has more than %s", i, size(maxBody))
 		case length*values > maxFunction:

@@ -70,11 +70,11 @@ func compileConfined(in io.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read component: %w", err)
 	}
-	takes, err := checkCode(wasm)
-	if err != nil {
+	total := codeCost{guarded: true}
+	if err := total.check(wasm); err != nil {
 		return nil, err
 	}
-	if err := confine(takes.allowed()); err != nil {
+	if err := confine(total.cost().allowed()); err != nil {
 		return nil, fmt.Errorf("limit the compiler: %w", err)
 	}
 	return compileCode(wasm)

@@ -233,7 +233,7 @@ func digest(b []byte) string {
 }
 
 // engineVersion separates compiled code of one engine and configuration from that of another.
-const engineVersion = "wasmtime-44.0.0-5"
+const engineVersion = "wasmtime-44.0.0-6"
 
 // compiled maps code that is in the cache, or compiles it and puts it there. Two processes compile a thing once. A cache
 // that fails costs time, never the call.

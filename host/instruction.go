@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"time"
+
+	"github.com/stilehost/stile/host/internal/guard"
 )
 
 // class is what instructions have in common that cost the compiler about the same.
@@ -65,6 +67,7 @@ type function struct {
 	stacked int   // values on the stack of operands, for each jump and block
 	nested  int   // squares of how deep loops are in others
 	block   int   // the most values that a block takes or gives
+	ranges  int   // instructions on a range of memory or a table that do not come after a call, where the engine could end them
 	raised  []int // functions that it takes as values
 }
 
@@ -113,9 +116,11 @@ func (m *moduleCost) instructions(r *reader, locals, results int) (f function, e
 			labels[i].jumps += weight
 		}
 	}
+	called := false
 	for len(r.rest) > 0 {
 		op := r.byte()
-		kind := moves
+		kind, before := moves, called
+		called = false
 		switch {
 		case op == 0x02: // block
 			kind = blocks
@@ -162,7 +167,9 @@ func (m *moduleCost) instructions(r *reader, locals, results int) (f function, e
 			kind = blocks
 		case op == 0x10, op == 0x12:
 			kind = calls
-			t := m.callType(r.number())
+			callee := r.number()
+			called = callee >= m.imports
+			t := m.callType(callee)
 			f.values += t.passed()
 			height += t.results - t.params
 		case op == 0x11, op == 0x13: // calls through a table
@@ -223,7 +230,11 @@ func (m *moduleCost) instructions(r *reader, locals, results int) (f function, e
 		case op >= 0x45 && op <= 0xc4, op == 0xd1:
 			kind = simple
 		case op == 0xfc:
-			kind = r.bulk(r.number())
+			sub := r.number()
+			kind = r.bulk(sub)
+			if guard.IsRange(uint32(sub)) && !before {
+				f.ranges++
+			}
 		case op == 0xfd:
 			kind = r.vector(r.number())
 		case op == 0x01, op == 0x1a:

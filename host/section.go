@@ -55,32 +55,55 @@ func vector(b []byte) (content, rest []byte, err error) {
 	return b[k : uint64(k)+n], b[uint64(k)+n:], nil
 }
 
-// unmangle changes, in the names of a module, those that the engine would take for names of C++. It writes them out for the
-// backtrace of a trap, and 300 bytes of them can stand for terabytes.
+// maxFunctionName is the most bytes of a function's name. The engine writes 20 of them into the backtrace of a trap.
+const maxFunctionName = 16 * kib
+
+// unmangle changes, in the names of a module, those that the engine would take for names of C++, or for names of Rust that it would
+// make much longer. It writes them out for the backtrace of a trap, and 300 bytes of them can stand for terabytes. Where a name is too
+// long, it hides the names of all functions of the module.
 func unmangle(section []byte) {
-	const functions = 1
+	const functions, unknown = 1, 0x7f
 	name, names, err := vector(section)
 	if err != nil || string(name) != "name" {
 		return
 	}
 	for r := (reader{rest: names}); len(r.rest) > 0; {
-		id := r.byte()
+		id := &r.rest[0]
+		r.byte()
 		part := reader{rest: r.bytes(r.count())}
-		if id != functions {
+		if *id != functions {
 			continue
 		}
 		for left := part.number(); left > 0 && len(part.rest) > 0; left-- { // the engine, too, takes what there is
 			part.number()
-			if name := part.bytes(part.count()); !plainName(name) {
+			name := part.bytes(part.count())
+			if len(name) > maxFunctionName {
+				*id = unknown
+				break
+			}
+			if !plainName(name) {
 				for i := bytes.Index(name, mangled); i >= 0; i = bytes.Index(name, mangled) {
 					name[i+1] = 'z'
 				}
+			}
+			if repeats(name) {
+				name[bytes.IndexByte(name, 'R')] = 'r'
 			}
 		}
 	}
 }
 
 var mangled = []byte("_Z")
+
+var newerRust = regexp.MustCompile(`^_{0,2}R[A-Z]`)
+
+// repeats says whether a name has the newer form of Rust's and may stand for a text that is much longer: a B leads back to an earlier
+// place, and that can be around it.
+func repeats(name []byte) bool {
+	const short = 200
+	n := bytes.Count(name, []byte("B"))
+	return newerRust.Match(name) && (n > 1 || n == 1 && len(name) > short)
+}
 
 // plainName says whether a mangled name is only a path, such as _ZN4core5panic17h0123456789abcdefE, as those of Rust are.
 func plainName(name []byte) bool {

@@ -451,7 +451,9 @@ func (c *component) canon(r *reader) {
 		}
 		at := len(c.coreFuncs.to) - 1
 		c.pending = append(c.pending, &wrap{of: at, core: c.coreFuncs.to[at], fn: f, options: o})
-	case 0x02, 0x03, 0x04:
+	case 0x02:
+		r.fail("it makes handles of a resource of its own, which no tool needs; the engine would keep any number of them")
+	case 0x03, 0x04:
 		c.scope.typeIndex(r, &w)
 		c.out.section(8, w)
 		c.coreFuncs.add()

@@ -23,8 +23,11 @@ const maxPages = 1 << 16
 // the function [Refused] where it would trap by `unreachable`. Languages end that way when an allocation fails, and neither the
 // engine's C API nor a stripped guest's backtrace tells that from a bug. The module is the same in all else.
 //
+// The engine looks whether a call has to end at the begin of functions and loops, and a function can have 20,000 instructions that each
+// fill a memory. So the module also calls an empty function before each instruction on a range of memory or of a table.
+//
 // A growth beyond the maximum that the module itself declares does not count: the host's limit had no part in it. A module that
-// never grows memory, is malformed, or would become much larger stays as it is.
+// has none of these instructions, is malformed, or would become much larger stays as it is.
 func watchMemory(module []byte) []byte {
 	most := len(module) + len(module)/4 + 64<<10
 	if len(module) < len(coreHeader) || string(module[:len(coreHeader)]) != coreHeader {
@@ -47,7 +50,7 @@ func watchMemory(module []byte) []byte {
 			var grow, refused writer
 			grow.number(m.types - 2)
 			refused.number(m.types - 1)
-			body = added(&in, &m.funcs, grow, refused)
+			body = added(&in, &m.funcs, grow, refused, refused)
 		case sectionMemory:
 			for range in.count() {
 				m.memory(&in)
@@ -61,7 +64,7 @@ func watchMemory(module []byte) []byte {
 			out.section(sectionGlobal, added(&reader{rest: []byte{0}}, &m.globals, refusedGlobal))
 		}
 		if id == sectionCode {
-			if m.funcs < 2 {
+			if m.funcs < 3 {
 				return module
 			}
 			body = m.code(&in, most)
@@ -71,13 +74,13 @@ func watchMemory(module []byte) []byte {
 		}
 		out.section(id, body)
 	}
-	if !m.grows {
+	if !m.grows && !m.ranges {
 		return module
 	}
 	names := writer{2}
-	names.number(m.funcs - 2)
+	names.number(m.grower())
 	names.text("memory.grow")
-	names.number(m.funcs - 1)
+	names.number(m.refuser())
 	names.text(Refused)
 	var custom writer
 	custom.text("name")
@@ -106,8 +109,15 @@ func added(r *reader, n *uint32, items ...[]byte) writer {
 type watcher struct {
 	types, funcs, globals uint32
 	limit                 uint32 // pages that the module allows itself
-	grows                 bool
+	grows, ranges         bool   // it grows memory, or changes ranges of memory or of tables
 }
+
+// The functions that are added, in their order: in place of `memory.grow`, before `unreachable`, and before what takes long.
+func (m *watcher) grower() uint32 { return m.funcs - 3 }
+
+func (m *watcher) refuser() uint32 { return m.funcs - 2 }
+
+func (m *watcher) ticker() uint32 { return m.funcs - 1 }
 
 func (m *watcher) imports(r *reader) {
 	for range r.count() {
@@ -155,7 +165,7 @@ func (r *reader) limits() (most uint32, ok bool) {
 // code returns the code section, with calls in place of `memory.grow` and before `unreachable`.
 func (m *watcher) code(r *reader, most int) (w writer) {
 	n := r.count()
-	w.number(uint32(n) + 2)
+	w.number(uint32(n) + 3)
 	for range n {
 		body := reader{rest: r.bytes()}
 		var b writer
@@ -178,6 +188,7 @@ func (m *watcher) code(r *reader, most int) (w writer) {
 	refused.number(m.globals - 1)
 	refused.byte(0x04, 0x40, 0x00, 0x0b, 0x0b) // if it is set, unreachable
 	w.bytes(refused)
+	w.bytes([]byte{0, 0x0b})
 	return w
 }
 
@@ -200,7 +211,7 @@ func (m *watcher) grow() (w writer) {
 }
 
 func (m *watcher) instructions(r *reader, w *writer) {
-	const unreachable, call, memoryGrow = 0x00, 0x10, 0x40
+	const unreachable, call, memoryGrow, bulk = 0x00, 0x10, 0x40, 0xfc
 	for len(r.rest) > 0 {
 		from := r.rest
 		op := r.byte()
@@ -208,16 +219,29 @@ func (m *watcher) instructions(r *reader, w *writer) {
 		switch op {
 		case unreachable:
 			w.byte(call)
-			w.number(m.funcs - 1)
+			w.number(m.refuser())
 			w.byte(unreachable)
 		case memoryGrow:
 			m.grows = true
 			w.byte(call)
-			w.number(m.funcs - 2)
+			w.number(m.grower())
+		case bulk:
+			if in := (reader{rest: from[1:]}); IsRange(in.number()) {
+				m.ranges = true
+				w.byte(call)
+				w.number(m.ticker())
+			}
+			w.raw(from[:len(from)-len(r.rest)])
 		default:
 			w.raw(from[:len(from)-len(r.rest)])
 		}
 	}
+}
+
+// IsRange says whether an instruction that begins with 0xfc is on a range of a memory or table, and so can take long.
+func IsRange(sub uint32) bool {
+	const memoryInit, dataDrop, elemDrop, tableSize, tableFill = 8, 9, 13, 16, 17
+	return sub >= memoryInit && sub <= tableFill && sub != dataDrop && sub != elemDrop && sub != tableSize
 }
 
 // operands passes over what follows an instruction.

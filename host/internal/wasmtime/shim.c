@@ -118,10 +118,10 @@ long stile_max_maps(void) {
   return maps;
 }
 
-// elapsed is the time since the running call began, at most a tick: it may have waited before its first.
+// elapsed is the thread time of the running call. Of one that took less than a tick it is the time it took, which is no system call.
 static uint64_t elapsed(const stile_state *s) {
   uint64_t t = now(CLOCK_MONOTONIC) - s->wall_start;
-  return t < STILE_TICK ? t : STILE_TICK;
+  return t < STILE_TICK ? t : thread_time(s->thread) - s->cpu_start;
 }
 
 // charge charges the budgets for the time that the store has used in all, and reports whether one of them is spent.
@@ -137,8 +137,6 @@ static int charge(stile_state *s, uint64_t used) {
 static wasmtime_error_t *on_epoch(wasmtime_context_t *context, void *data, uint64_t *delta, wasmtime_update_deadline_kind_t *kind) {
   (void)context;
   stile_state *s = data;
-  // Thread time is a system call, so a call that ends before its first tick is not charged for it.
-  if (!s->cpu_start) s->cpu_start = thread_time(s->thread) - elapsed(s);
   if (s->converting || __atomic_load_n(s->waiting, __ATOMIC_RELAXED) > 0) goYield(s->handle);
   if (atomic_load_explicit(&s->cancelled, memory_order_relaxed))
     s->ended = STILE_CANCELLED;
@@ -160,13 +158,13 @@ wasmtime_store_t *stile_store_new(wasm_engine_t *engine, stile_state *state, int
 
 static void begin(wasmtime_context_t *context, stile_state *state) {
   state->wall_start = now(CLOCK_MONOTONIC);
-  state->cpu_start = 0;
   state->thread = this_thread();
+  state->cpu_start = thread_time(state->thread);
   wasmtime_context_set_epoch_deadline(context, 1);
 }
 
 static void end(stile_state *state) {
-  state->cpu_used += state->cpu_start ? thread_time(state->thread) - state->cpu_start : elapsed(state);
+  state->cpu_used += elapsed(state);
   charge(state, state->cpu_used);
 }
 
@@ -194,7 +192,6 @@ wasmtime_error_t *stile_call(wasmtime_component_instance_t *instance, wasmtime_c
 int64_t stile_left(stile_state *s) {
   int64_t left = INT64_MAX;
   uint64_t now = thread_time(s->thread);
-  if (!s->cpu_start) s->cpu_start = now - elapsed(s);
   charge(s, s->cpu_used + (now > s->cpu_start ? now - s->cpu_start : 0));
   for (stile_budget *b = s->budget; b; b = b->outer) {
     int64_t more = (int64_t)(b->limit - __atomic_load_n(&b->used, __ATOMIC_RELAXED));

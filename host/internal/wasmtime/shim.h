@@ -41,7 +41,7 @@ typedef struct {
   int converting;            // whether the engine's bytes are held for a conversion
   uint64_t cpu_charged;      // nanoseconds that the budgets were charged
   uint64_t wall_start;       // CLOCK_MONOTONIC when the running call began
-  uint64_t cpu_start;        // thread time when the running call began; 0 until its first tick
+  uint64_t cpu_start;        // thread time when the running call began
   stile_thread thread;       // that runs the call
   int32_t *waiting;          // how many stores wait for their turn; shared by all, may be NULL
 } stile_state;
