@@ -26,7 +26,11 @@ const (
 	blockNow       = blockLength + 40
 	blockRejected  = blockLength + 48
 	blockRejection = blockLength + 56 // 3 JSValues
-	blockSize      = blockLength + 80
+	blockReplacer  = blockLength + 80 // JSValue, like the next two
+	blockRecord    = blockLength + 88
+	blockArray     = blockLength + 96
+	blockProperty  = blockLength + 104 // JSPropertyDescriptor: flags, and the JSValues of value, getter and setter
+	blockSize      = blockLength + 136
 )
 
 // opImport is the first argument with which the JavaScript function `host` calls the first import of the world.
@@ -35,6 +39,7 @@ const opImport = 16
 
 // JavaScript values as the engine boxes them: a tag in the high word, a small integer in the low one.
 const (
+	jsNull      = 2 << 32
 	jsUndefined = 3 << 32
 	jsException = 6 << 32
 )
@@ -100,7 +105,13 @@ var engineExports = []engineExport{
 	{"JS_GetUint8Array", " (param i32 i32 i64) (result i32)"},
 	{"JS_NewUint8ArrayCopy", " (param i32 i32 i32) (result i64)"},
 	{"JS_Call", " (param i32 i64 i64 i32 i32) (result i64)"},
+	{"JS_DupValue", " (param i32 i64) (result i64)"},
 	{"JS_FreeValue", " (param i32 i64)"},
+	{"JS_GetClassID", " (param i64) (result i32)"},
+	{"JS_GetPrototype", " (param i32 i64) (result i64)"},
+	{"JS_GetOwnProperty", " (param i32 i32 i64 i32) (result i32)"},
+	{"JS_ValueToAtom", " (param i32 i64) (result i32)"},
+	{"JS_FreeAtom", " (param i32 i32)"},
 	{"JS_GetException", " (param i32) (result i64)"},
 	{"qjs_eval", " (param i32 i32 i32 i32) (result i32)"},
 	{"JS_IsJobPending", " (param i32) (result i32)"},
@@ -108,7 +119,8 @@ var engineExports = []engineExport{
 }
 
 // bindingsCore is the part of the bindings that is the same for every world. $host is the JavaScript function `host`, called
-// as the engine calls a function written in C: the first argument says what to do, and numbers among the others are i32.
+// as the engine calls a function written in C: the first argument says what to do, and numbers among the others are i32. A first argument that
+// is no number is a key: $host is the replacer of JSON.stringify then.
 const bindingsCore = `
   (global $context i32 (i32.const %[1]d))
   (global $runtime i32 (i32.const %[2]d))
@@ -120,6 +132,7 @@ const bindingsCore = `
 
   (func $host (param $context i32) (param $this i64) (param $argc i32) (param $argv i32) (result i64)
     (local $op i32) (local $a i32) (local $b i32)
+    (if (i32.load offset=4 (local.get $argv)) (then (return (call $replace (local.get $this) (local.get $argv)))))
     (local.set $op (i32.load (local.get $argv)))
     (if (i32.ge_u (local.get $op) (i32.const %[5]d))
       (then
@@ -161,6 +174,48 @@ const bindingsCore = `
     (local.set $a (call $qjs_eval (local.get $a) (local.get $b) (i32.load offset=24 (local.get $argv)) (i32.const 1)))
     (i64.load (local.get $a))
     (call $wasm_free (local.get $a)))
+
+  ;; The replacer of prelude/json.ts, for values that it would return as they are: texts, booleans, finite numbers, null that is the
+  ;; property's own, objects and arrays without a class. No code of the extension's runs here. All else is for the replacer itself.
+  (func $replace (param $this i64) (param $argv i32) (result i64) (local $value i64) (local $tag i32)
+    (local.set $value (i64.load offset=8 (local.get $argv)))
+    (local.set $tag (i32.wrap_i64 (i64.shr_u (local.get $value) (i64.const 32))))
+    (block $other
+      (block $same
+        (br_if $same (i32.lt_u (local.get $tag) (i32.const 2))) ;; integers and booleans
+        (br_if $same (i32.lt_u (i32.add (local.get $tag) (i32.const 7)) (i32.const 2))) ;; strings
+        (if (i32.eq (local.get $tag) (i32.const -1)) (then (br_if $other (i32.eqz (call $is_plain (local.get $value)))) (br $same)))
+        (if (i32.eq (local.get $tag) (i32.const 2))
+          (then (br_if $other (i32.eqz (call $holds_null (local.get $this) (i64.load (local.get $argv))))) (br $same)))
+        (br_if $other (i32.lt_u (i32.add (local.get $tag) (i32.const 9)) (i32.const 17))) ;; no number
+        ;; A number lies 0x7ff8000a in the high word below its bits; an exponent of ones is none that JSON has.
+        (br_if $other (i64.eq (i64.const 0x7ff0000000000000)
+          (i64.and (i64.const 0x7ff0000000000000) (i64.add (local.get $value) (i64.const 0x7ff8000a00000000))))))
+      (return (call $JS_DupValue (global.get $context) (local.get $value))))
+    (call $JS_Call (global.get $context) (i64.load offset=%[18]d (global.get $block)) (local.get $this) (i32.const 2) (local.get $argv)))
+  ;; Whether it is of the engine's class of objects, 1, or of arrays, 2: no Proxy, and no function.
+  (func $is_ordinary (param $object i64) (result i32)
+    (i32.lt_u (i32.sub (call $JS_GetClassID (local.get $object)) (i32.const 1)) (i32.const 2)))
+  (func $is_plain (param $object i64) (result i32) (local $proto i64)
+    (if (i32.eqz (call $is_ordinary (local.get $object))) (then (return (i32.const 0))))
+    (local.set $proto (call $JS_GetPrototype (global.get $context) (local.get $object)))
+    (call $JS_FreeValue (global.get $context) (local.get $proto))
+    (i32.or (i64.eq (local.get $proto) (i64.load offset=%[19]d (global.get $block)))
+      (i64.eq (local.get $proto) (i64.load offset=%[20]d (global.get $block)))))
+  ;; Whether a property is null, and not what toJSON made null.
+  (func $holds_null (param $object i64) (param $key i64) (result i32) (local $atom i32) (local $has i32) (local $value i64)
+    (if (i32.eqz (call $is_ordinary (local.get $object))) (then (return (i32.const 0))))
+    (local.set $atom (call $JS_ValueToAtom (global.get $context) (local.get $key)))
+    (if (i32.eqz (local.get $atom)) (then (call $stile:limit-memory)))
+    (local.set $has (call $JS_GetOwnProperty (global.get $context) (i32.add (global.get $block) (i32.const %[21]d))
+      (local.get $object) (local.get $atom)))
+    (call $JS_FreeAtom (global.get $context) (local.get $atom))
+    (if (i32.ne (local.get $has) (i32.const 1)) (then (return (i32.const 0))))
+    (local.set $value (i64.load offset=%[22]d (global.get $block)))
+    (call $JS_FreeValue (global.get $context) (local.get $value))
+    (call $JS_FreeValue (global.get $context) (i64.load offset=%[23]d (global.get $block)))
+    (call $JS_FreeValue (global.get $context) (i64.load offset=%[24]d (global.get $block)))
+    (i64.eq (local.get $value) (i64.const %[25]d)))
 
   (func $malloc (param $n i32) (result i32) (local $p i32)
     (local.set $p (call $wasm_malloc (local.get $n)))
@@ -259,7 +314,8 @@ func bindingsText(l *linkage, at roots, slot uint32) string {
 	}
 	fmt.Fprintf(&b, bindingsCore, at.Context, at.Runtime, at.Block, slot, opImport, jsUndefined, jsException,
 		blockLength, blockNow, blockTime, blockArgument, blockEnter, blockTurn,
-		blockRejected, blockRejection, blockRejection+8, blockRejection+16)
+		blockRejected, blockRejection, blockRejection+8, blockRejection+16,
+		blockReplacer, blockRecord, blockArray, blockProperty, blockProperty+8, blockProperty+16, blockProperty+24, int64(jsNull))
 	writeCall(&b, l.core())
 	for i, f := range l.exportFuncs() {
 		params, results := f.Core(false)

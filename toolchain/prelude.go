@@ -29,6 +29,7 @@ export function define(descriptor: string) {
 export { enter, finish, now, turn } from "./bindings";
 export { register } from "./extension";
 export { frames } from "./failure";
+export { array, record, replacer } from "./json";
 export { rejected } from "./rejections";
 `
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/toolchain"
@@ -18,6 +19,9 @@ func TestResults(t *testing.T) {
 		{code: `return { a: undefined, b: 1, [Symbol("s")]: 2 }`, want: `{"b":1}`},
 		{code: `return [-0, 1e21, 5e-324, true, "\u2028\ud800", null]`, want: `[0,1e+21,5e-324,true,"` + "\u2028" + `\ud800",null]`},
 		{code: `return [1, null, 3]`, want: `[1,null,3]`},
+		{code: `return [2 ** 31, -(2 ** 31), 2 ** 53, 0.1, Number.MAX_VALUE, -Number.MAX_VALUE]`, want: `[2147483648,-2147483648,9007199254740992,0.1,1.7976931348623157e+308,-1.7976931348623157e+308]`},
+		{code: `let s = "a"; for (let i = 0; i < 5; i++) s += s; return { [s]: [s + "b"] }`, want: `{"` + strings.Repeat("a", 32) + `":["` + strings.Repeat("a", 32) + `b"]}`},
+		{code: `return { get a() { return null }, b: [null], c: Object.create({ d: null }), 7: null, "": null }`, want: `{"7":null,"a":null,"b":[null],"c":{},"":null}`},
 		{code: `return { at: new Date(0), list: [new Date(0)] }`, want: `{"at":"1970-01-01T00:00:00.000Z","list":["1970-01-01T00:00:00.000Z"]}`},
 		{code: `return new URL("https://a.example/b")`, want: `"https://a.example/b"`},
 		{code: `return [new Number(1), new String("a"), new Boolean(false), Object(3)]`, want: `[1,"a",false,3]`},
@@ -67,6 +71,11 @@ func TestResults(t *testing.T) {
 		{code: `return [[() => 1]]`, lost: `result[0][0] is a function`},
 		{code: `return [Symbol("a")]`, lost: `result[0] is a symbol`},
 		{code: `return { at: [new Date(NaN)] }`, lost: `result.at[0] is an invalid Date`},
+		{code: `return [null, { a: null }, new Date(NaN)]`, lost: `result[2] is an invalid Date`},
+		{code: `return { 7: new Date(NaN) }`, lost: `result["7"] is an invalid Date`},
+		{code: `return new Proxy({ a: null, b: new Date(NaN) }, {})`, lost: `result.b is an invalid Date`},
+		{code: `return [Object.setPrototypeOf(() => 1, Object.prototype)]`, lost: `result[0] is a function`},
+		{code: `return new Proxy(() => 1, {})`, lost: `result is a function`},
 		{code: `const o = { a: { b: [] } }; o.a.b.push(o.a); return o`, lost: `result.a.b[0] refers back to result.a; leave it out, or write its id`},
 		{code: `const o = {}; o.o = o; return o`, lost: `result.o refers back to result; leave it out, or write its id`},
 		{code: `return { toJSON: () => NaN }`, lost: `result is NaN`},
@@ -79,6 +88,10 @@ func TestResults(t *testing.T) {
 		{code: `return new Proxy([NaN], {})`, lost: `result[0] is NaN`},
 		{code: `return new Proxy({}, { getPrototypeOf: () => { throw new Error("trap") } })`, lost: `trap`},
 		{code: `return { get a() { throw new Error("getter") } }`, lost: `getter`},
+		{code: `let n = 0; return { get a() { throw new Error("getter " + ++n) } }`, lost: `getter 1`},
+		{code: `return { get a() { throw new TypeError("getter") }, b: NaN }`, lost: `getter`},
+		{code: `let n = 0; return { get a() { return n++ ? 1 : NaN } }`, want: `{"a":1}`},
+		{code: `let n = 0; return { a: { toJSON: () => ({ b: n++ ? [Infinity] : NaN }) } }`, lost: `result.a.b[0] is Infinity`},
 		{code: `JSON.stringify = () => "1"; Array.isArray = () => false; return { a: [NaN] }`, lost: `result.a[0] is NaN`},
 		{code: `Object.prototype.toJSON = function () { return 1 }; return {}`, want: `1`},
 		{code: `Map = class {}; return { a: {} }`, want: `{"a":{}}`},
@@ -93,5 +106,38 @@ func TestResults(t *testing.T) {
 		case err != nil || string(r.Output) != c.want:
 			t.Errorf("%s: got %s, %v, want %s", c.code, r.Output, err, c.want)
 		}
+	}
+}
+
+// To check a large result takes less than a replacer in JavaScript that looks what each value is, by the processor time of the least of five calls.
+func TestLargeResultsAreCheap(t *testing.T) {
+	_, e := newEvaluator(t, host.Limits{})
+	const rows = `const rows = Array.from({ length: 5000 }, (_, id) => ({ id, name: "row " + id, total: id / 3, tags: ["a", "b"], ok: true, none: null })); `
+	least := map[string]time.Duration{}
+	codes := []string{
+		rows + `return rows`,
+		rows + `return JSON.stringify(rows, function (key, value) {
+			switch (typeof value) {
+				case "string": case "boolean": return value;
+				case "number": if (value - value === 0) return value; break;
+				case "object": if (value === null || [Object.prototype, Array.prototype].includes(Object.getPrototypeOf(value))) return value;
+			}
+			throw value;
+		}).length`,
+	}
+	for range 5 {
+		for _, code := range codes {
+			r, err := e.Do(t.Context(), toolchain.Body(toolchain.Program{Name: "code.ts", Text: code}), host.Request{Tool: toolchain.BodyTool})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took, ok := least[code]; !ok || r.Usage.CPU < took {
+				least[code] = r.Usage.CPU
+			}
+		}
+	}
+	checked, replaced := least[codes[0]], least[codes[1]]
+	if checked > replaced {
+		t.Errorf("a checked result took %v, one by a replacer %v", checked, replaced)
 	}
 }

@@ -1,9 +1,11 @@
 // Values as JSON, without loss: what JSON would leave out or change without a word is an error that names its place.
 const { stringify } = JSON;
+/** The replacer below, for most values without running it: see $replace in toolchain/bindings.go. It knows no place. */
+declare const host: (this: any, key: string, value: any) => unknown;
 const { getPrototypeOf, getOwnPropertyDescriptor } = Object;
 const { isArray } = Array;
-const record = Object.prototype;
-const array = Array.prototype;
+export const record = Object.prototype;
+export const array = Array.prototype;
 
 // What keeps what it holds out of properties, and what to write instead.
 const opaque: Record<string, string> = {
@@ -31,6 +33,8 @@ const opaque: Record<string, string> = {
 /** What is being written. */
 interface Writing {
   name: string;
+  /** Whether it follows where it is. */
+  follows: boolean;
   /** The objects around the one that is written, with that one, and the key of each in the one before. */
   path: object[];
   keys: string[];
@@ -42,18 +46,30 @@ interface Writing {
 // A toJSON of the value's may write another one meanwhile.
 let writing: Writing;
 
+// What writing without following ends with.
+const lost = {};
+
 /**
  * A value as JSON text; `name` is what errors call it. Undefined is left out as a property, null at the top, and an error in an array,
  * where null would be another value. Every value is looked at once, as JSON.stringify meets it, so that what was checked
- * is what is written.
+ * is what is written. A value that cannot be written is written again, to find the place.
  */
 export function toJson(value: unknown, name: string): string {
   if (value === undefined) return "null";
   if (typeof value === "string" || typeof value === "boolean") return stringify(value);
-  const outer = writing;
-  const own = (writing = { name, path: [], keys: [], depth: 0, kinds: undefined });
   try {
-    return stringify(value, replacer);
+    return write(value, name, false);
+  } catch (error) {
+    if (error !== lost && !(error instanceof TypeError)) throw error;
+    return write(value, name, true);
+  }
+}
+
+function write(value: unknown, name: string, follows: boolean): string {
+  const outer = writing;
+  const own = (writing = { name, follows, path: [], keys: [], depth: 0, kinds: undefined });
+  try {
+    return stringify(value, follows ? replacer : host);
   } catch (error) {
     // The engine's own word for a circle; the last object is where it closes.
     const { path, depth } = own;
@@ -66,7 +82,7 @@ export function toJson(value: unknown, name: string): string {
   }
 }
 
-function replacer(this: any, key: string, value: any): unknown {
+export function replacer(this: any, key: string, value: any): unknown {
   switch (typeof value) {
     case "string":
     case "boolean":
@@ -80,12 +96,14 @@ function replacer(this: any, key: string, value: any): unknown {
         const own = getOwnPropertyDescriptor(this, key)?.value;
         return own instanceof Date ? refuse(this, key, "an invalid Date", "write null, or text") : null;
       }
-      const { path } = writing;
-      let { depth } = writing;
-      while (depth > 0 && path[depth - 1] !== this) depth--;
-      path[depth] = value;
-      writing.keys[depth] = key;
-      writing.depth = depth + 1;
+      if (writing.follows) {
+        const { path } = writing;
+        let { depth } = writing;
+        while (depth > 0 && path[depth - 1] !== this) depth--;
+        path[depth] = value;
+        writing.keys[depth] = key;
+        writing.depth = depth + 1;
+      }
       const proto = getPrototypeOf(value);
       return proto === record || proto === array || proto === null ? value : instance(this, key, value, proto);
     }
@@ -112,7 +130,8 @@ function instance(holder: object, key: string, value: object, proto: object): un
 }
 
 function refuse(holder: object, key: string, what: string, instead: string): never {
-  const { path } = writing;
+  const { path, follows } = writing;
+  if (!follows) throw lost;
   while (writing.depth > 0 && path[writing.depth - 1] !== holder) writing.depth--;
   throw new TypeError(`${place(writing, writing.depth > 0 ? key : undefined)} is ${what}, which JSON cannot carry; ${instead}`);
 }
