@@ -280,9 +280,10 @@ func (c *call) end() error {
 // explain turns the engine's errors into this package's.
 func (c *call) explain(err error) error {
 	var (
-		trap  *wasmtime.TrapError
-		large *wasmtime.SizeError
-		start *wasmtime.InstanceError
+		trap   *wasmtime.TrapError
+		large  *wasmtime.SizeError
+		start  *wasmtime.InstanceError
+		system *wasmtime.SystemError
 	)
 	switch {
 	case err == nil:
@@ -305,9 +306,16 @@ func (c *call) explain(err error) error {
 			return exceeded("memory", size(c.limits.Memory))
 		}
 		return &LoadError{Reason: abi.PrintableCut(start.Reason, 4*kib)}
+	case errors.As(err, &system):
+		return refusedBySystem(system)
 	default:
 		return err
 	}
+}
+
+// refusedBySystem is a fault of this machine, e.g. a limit of the process on files or memory.
+func refusedBySystem(err *wasmtime.SystemError) error {
+	return fmt.Errorf("the operating system refused the engine what it needs; look at free memory and the limits of this process: %w", err)
 }
 
 // memoryTrap is the function in which the toolchain's components trap when their engine ran out of memory. Names are the

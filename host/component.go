@@ -79,11 +79,16 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	return c, nil
 }
 
-// refusal is the error of Load for a component that does not compile. It is no fault of the component that a compiler is missing.
+// refusal is the error of Load for a component that does not compile. It is no fault of the component that a compiler is missing, or
+// that the system refuses the engine memory.
 func refusal(err error) error {
 	outside, isOutside := errors.AsType[*CompilerError](err)
-	if isOutside && outside.Limit == "" || errors.Is(err, ErrClosed) {
+	system, isSystem := errors.AsType[*wasmtime.SystemError](err)
+	switch {
+	case isOutside && outside.Limit == "", errors.Is(err, ErrClosed):
 		return err
+	case isSystem:
+		return refusedBySystem(system)
 	}
 	refused := &LoadError{Reason: abi.PrintableCut(err.Error(), 4*kib)}
 	if cost, ok := errors.AsType[*CompileCostError](err); ok {

@@ -213,7 +213,9 @@ func (h *Host) AddModule(ctx context.Context, wasm []byte) (name string, err err
 		return name, nil
 	}
 	m, err := compiled(ctx, h, "module", key, h.engine.MapModule, func() (*wasmtime.Module, error) { return h.engine.CompileModule(wasm) })
-	if err != nil {
+	if system, ok := errors.AsType[*wasmtime.SystemError](err); ok {
+		return "", refusedBySystem(system)
+	} else if err != nil {
 		return "", &LoadError{Name: name, Reason: err.Error()}
 	}
 	h.mu.Lock()

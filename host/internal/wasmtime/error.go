@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"regexp"
 	"runtime/debug"
+	"strconv"
 	"strings"
+	"syscall"
 	"unsafe"
 
 	"github.com/stilehost/stile/abi"
@@ -63,6 +65,20 @@ type InstanceError struct{ Reason string }
 
 func (e *InstanceError) Error() string { return e.Reason }
 
+// SystemError is the operating system refusing the engine something, e.g. memory or room in a file: no guest is at fault.
+type SystemError struct {
+	Reason string
+	Number syscall.Errno
+}
+
+func (e *SystemError) Error() string { return e.Reason }
+
+// Unwrap returns the system's error.
+func (e *SystemError) Unwrap() error { return e.Number }
+
+// systemText is how Rust shows an error of the system. A text with a name of the guest's is never that alone.
+var systemText = regexp.MustCompile(`^[A-Z][A-Za-z ()/'-]* \(os error ([0-9]{1,5})\)$`)
+
 // engineError is wasmtime's own text.
 type engineError string
 
@@ -105,6 +121,9 @@ func parseError(text string) error {
 	const prefix = "wasm trap: "
 	if i := strings.LastIndex(reason, prefix); i >= 0 {
 		trapped, reason = true, reason[i+len(prefix):]
+	} else if m := systemText.FindStringSubmatch(strings.TrimSpace(reason)); m != nil {
+		number, _ := strconv.Atoi(m[1]) // of five digits, never fails
+		return &SystemError{m[0], syscall.Errno(number)}
 	}
 	if !trapped {
 		return engineError(strings.TrimSpace(text))

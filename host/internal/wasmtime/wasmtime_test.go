@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -295,6 +296,11 @@ func TestParseError(t *testing.T) {
 		want       error
 	}{
 		{"an error", " no such export\n", engineError("no such export")},
+		{"the system", "File too large (os error 27)\n", &SystemError{"File too large (os error 27)", syscall.EFBIG}},
+		{"the system in a call", head + "    0:     0x4b - m!f\n\nCaused by:\n    Cannot allocate memory (os error 12)\n", &SystemError{"Cannot allocate memory (os error 12)", syscall.ENOMEM}},
+		{"a name like the system", "unknown import: `File too large (os error 27)", engineError("unknown import: `File too large (os error 27)")},
+		{"a line like the system", "unknown import `\nFile too large (os error 27)", engineError("unknown import `\nFile too large (os error 27)")},
+		{"a trap like the system", "wasm trap: File too large (os error 27)", &TrapError{Reason: "File too large (os error 27)"}},
 		{"no backtrace", "wasm trap: out of fuel", &TrapError{Reason: "out of fuel"}},
 		{
 			"a trap", head + "    0:     0x4b - m!f\n    1:     0x50 - <unknown>!<wasm function 6>\n\nCaused by:\n    wasm trap: unreachable\n",
