@@ -580,6 +580,9 @@ func problemsOf(messages []api.Message) []Problem {
 			column := min(at.Column, len(at.LineText))
 			p.File, p.Line, p.Column = oneLine(file), at.Line, utf8.RuneCountInString(at.LineText[:column])+1
 			p.Snippet = Snippet(at.LineText, p.Column)
+			if at.LineText == noSourceMap[1:] { // what the author wrote ended before
+				p.Line, p.Column, p.Snippet = at.Line-1, 1, ""
+			}
 		}
 		if p.Text == noJSX {
 			p.Text += "; JSX needs a name that ends in .jsx or .tsx"

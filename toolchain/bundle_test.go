@@ -467,6 +467,20 @@ func TestBuildsAreBounded(t *testing.T) {
 	}
 }
 
+// What the bundler adds to a file is in no message: what is missing at the end is missing where the author's text ends.
+func TestUnexpectedEnd(t *testing.T) {
+	for text, want := range map[string]string{
+		"export default {\n": "main.ts:2:1: Expected identifier but found end of file", "export default {": "main.ts:1:1: Expected identifier but found end of file",
+		"export default {\n//# sourceMappingURL=stile:no\n": "main.ts:3:1: Expected identifier but found end of file",
+		"export default `a\n":                               "main.ts:2:1: Unterminated string literal",
+		"export default [\n  1;\n]":                         "main.ts:2:4: Expected \"]\" but found \";\"\n    1;\n     ^",
+	} {
+		if _, err := bundleTree(t, "main.ts", map[string]string{"main.ts": text}); err == nil || err.Error() != want {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+}
+
 func TestBuildErrorText(t *testing.T) {
 	_, err := bundleTree(t, "main.ts", map[string]string{"main.ts": "// ä\n\timport größe from './g\u202er';\x1b[31m\nexport default größe"})
 	if err == nil {

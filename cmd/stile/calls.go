@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -114,8 +113,8 @@ func openCalls(ctx context.Context) (settings, *recording.Store, error) {
 	if err != nil {
 		return settings{}, nil, err
 	}
-	if err := os.MkdirAll(where.home, 0o700); err != nil {
-		return settings{}, nil, fmt.Errorf("make STILE_HOME: %w", err)
+	if err := makeFolder("STILE_HOME", where.home); err != nil {
+		return settings{}, nil, err
 	}
 	store, err := recording.Open(ctx, filepath.Join(where.home, callsFile), where.record.options)
 	return where, store, err

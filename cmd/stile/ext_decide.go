@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/stilehost/stile/extension/lifecycle"
 )
@@ -46,9 +45,11 @@ func releaseText(r lifecycle.Release) string {
 }
 
 // notApprovedError is a question that a person did not answer with yes.
-type notApprovedError struct{ what string }
+type notApprovedError struct{ question string }
 
-func (e *notApprovedError) Error() string { return e.what + " was not approved; nothing is changed" }
+func (e *notApprovedError) Error() string {
+	return fmt.Sprintf("the answer to %q was not yes, so nothing changed", e.question)
+}
 
 // asks has a person say yes, or else ends the command.
 func (s *streams) asks(ctx context.Context, show func() (string, error), question, otherwise string) error {
@@ -65,7 +66,7 @@ func (s *streams) asks(ctx context.Context, show func() (string, error), questio
 	}
 	yes, err := p.confirm(ctx, question)
 	if err == nil && !yes {
-		err = &notApprovedError{strings.TrimSuffix(question, "?")}
+		err = &notApprovedError{question}
 	}
 	return err
 }
@@ -100,7 +101,7 @@ func checkDigest(digest, shown string) error {
 	if digest == "" || len(digest) == 64 {
 		return nil
 	}
-	return usagef("the digest has %d characters, and it takes the whole one of 64: %s prints it", len(digest), shown)
+	return usagef("a digest has 64 characters (got %d): %s prints it whole", len(digest), shown)
 }
 
 type extApprove struct {

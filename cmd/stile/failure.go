@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
@@ -27,6 +28,8 @@ type failure struct {
 	Limit   string `json:"limit,omitempty"`
 	Value   string `json:"value,omitempty"`
 	Claimed bool   `json:"claimed,omitempty"`
+	// settable says that --limit of the command sets the limit.
+	settable bool
 	// Failure is the tool's own account, its stack mapped to the author's source.
 	Failure *abi.Failure `json:"failure,omitempty"`
 	// Stage is the one that an extension did not pass.
@@ -98,6 +101,9 @@ func (s *streams) report(err error) int {
 	if f.Bind != "" {
 		text += "\nThis flag would allow it:\n    " + bindFlag(f.Bind)
 	}
+	if f.settable {
+		text += "\nThis flag sets the limit:\n    --limit " + f.Limit + "=VALUE"
+	}
 	s.say("%s", text)
 	line, err := encode(map[string]failure{"error": f}, "")
 	if err != nil {
@@ -141,6 +147,7 @@ func explain(err error) failure {
 		}
 	case errors.As(err, &limit):
 		f.Kind, f.Limit, f.Value, f.Claimed = kindLimit, limit.Limit, limit.Value, limit.Claimed
+		f.settable = is[*boundError](err) && slices.Contains(limitNames, limit.Limit)
 	case errors.As(err, &guest):
 		f.Kind, f.Failure = kindFailed, &guest.Failure
 	case errors.As(err, &trap):

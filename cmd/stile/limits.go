@@ -14,10 +14,12 @@ import (
 // wasmMemory is how many bytes a guest can address.
 const wasmMemory = 4 << 30
 
+// limitNames are those that --limit sets.
+var limitNames = []string{"memory", "cpu", "wall", "input", "output", "handles", "pending", "nesting"}
+
 // parseLimits reads NAME=VALUE pairs.
 func parseLimits(pairs []string) (host.Limits, error) {
 	var l host.Limits
-	names := "memory, cpu, wall, input, output, handles, pending and nesting"
 	for _, pair := range pairs {
 		name, value, _ := strings.Cut(pair, "=")
 		var err error
@@ -41,7 +43,7 @@ func parseLimits(pairs []string) (host.Limits, error) {
 		case "nesting":
 			l.Nesting, err = parseInt(value, parseCount)
 		default:
-			err = fmt.Errorf("there is no limit %q; there are %s", name, names)
+			err = fmt.Errorf("there is no limit %q; there are %s", name, strings.Join(limitNames, ", "))
 		}
 		if err != nil {
 			return l, usagef("--limit %s: %w", pair, err)

@@ -101,16 +101,24 @@ type sessionOptions struct {
 	many   bool     // calls at once, and not one
 }
 
+// makeFolder makes the folder that a variable names, or would.
+func makeFolder(variable, folder string) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("make %s: %w; set %[1]s to a folder that you can write to", variable, err)
+	}
+	return nil
+}
+
 func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, error) {
 	where, err := readSettings()
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(where.home, 0o700); err != nil {
-		return nil, fmt.Errorf("make STILE_HOME: %w", err)
+	if err := makeFolder("STILE_HOME", where.home); err != nil {
+		return nil, err
 	}
-	if err := os.MkdirAll(where.cache, 0o700); err != nil {
-		return nil, fmt.Errorf("make STILE_CACHE: %w", err)
+	if err := makeFolder("STILE_CACHE", where.cache); err != nil {
+		return nil, err
 	}
 	n := &session{
 		settings: where, secrets: newCredentials(ctx, where, s), progress: func(string) {},

@@ -77,8 +77,8 @@ func withStore(ctx context.Context, use func(*workspace.Store) error) (err error
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(where.home, 0o700); err != nil {
-		return fmt.Errorf("make STILE_HOME: %w", err)
+	if err := makeFolder("STILE_HOME", where.home); err != nil {
+		return err
 	}
 	store, err := workspace.Open(ctx, filepath.Join(where.home, extension.WorkspaceFile), workspace.Options{})
 	if err != nil {

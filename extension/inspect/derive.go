@@ -74,6 +74,11 @@ func Derive(fsys fs.FS, entry string) (*Derived, error) {
 		d.problems = append(d.problems, extension.Problem{File: oneLine(name), Text: "this is the name of the module that is made for " + quote(entry), Fix: "another name"})
 	}
 	if len(d.problems) > 0 {
+		for i := range d.problems {
+			if p := &d.problems[i]; strings.HasSuffix(p.Text, noType) && !isTypeScript(p.File) {
+				p.Fix += ", in a file whose name ends in .ts"
+			}
+		}
 		return nil, refuse(d.problems...)
 	}
 	return &Derived{name, d.module(entry), d.definitions()}, nil
@@ -93,6 +98,9 @@ func unreadable(name string, err error) extension.Problem {
 	}
 	return p
 }
+
+// noType ends what is said of a name that needs a type.
+const noType = " has no type"
 
 // deriver makes tools of the functions of one module.
 type deriver struct {
@@ -222,7 +230,7 @@ func (d *deriver) input(c *converter, f *function, about doc, t *tool) *schema {
 		case isEnv(p):
 			return c.fail(at, quote(p.name)+" is not the last parameter", "it at the end")
 		case p.typ == nil:
-			return c.fail(at, quote(p.name)+" has no type", p.name+": Type")
+			return c.fail(at, quote(p.name)+noType, p.name+": Type")
 		case strings.Contains(p.name, `\`) || nameProblem(p.name) != "":
 			return c.fail(at, "the parameter "+quote(p.name)+" "+nameProblem(p.name), "another name")
 		case slices.ContainsFunc(s.properties, func(other property) bool { return other.name == p.name }):

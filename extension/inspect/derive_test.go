@@ -346,7 +346,8 @@ func TestDeriveRefuses(t *testing.T) {
 		refuses(t, tree("a.ts", tt.text), "a.ts", tt.want)
 	}
 	refuses(t, tree("a.tsx", "export function f() { return <a>it's</a> }"), "a.tsx", "a.tsx:1:30: from here on this file can be read in more than one way, because of JSX")
-	refuses(t, tree("a.js", "export function f(a) {}"), "a.js", `a.js:1:19: "a" has no type`)
+	refuses(t, tree("a.js", "export function f(a) {}"), "a.js", `a.js:1:19: "a" has no type; write a: Type, in a file whose name ends in .ts`)
+	refuses(t, tree("a.mjs", "export const f = a => a"), "a.mjs", `a.mjs:1:18: "a" has no type; write a: Type, in parentheses, in a file whose name ends in .ts`)
 	refuses(t, tree("b.ts", ""), "a.ts", "a.ts: there is no such file")
 	refuses(t, tree("b.ts", ""), "../b.ts", "../b.ts: there is no such file")
 	refuses(t, tree("a.ts", strings.Repeat(" ", maxDerived+1)), "a.ts", "a.ts: the file has more than 1048576 bytes")

@@ -78,7 +78,7 @@ func (p *parser) arrow(name string) bool {
 	case p.is(p.i, "(") && (p.is(next, "=>") || p.is(next, ":")), p.is(p.i, "<"):
 		return true
 	case p.isName(p.i) && p.is(p.i+1, "=>"):
-		p.fail(p.i, quote(p.at(p.i))+" has no type", p.at(p.i)+": Type, in parentheses")
+		p.fail(p.i, quote(p.at(p.i))+noType, p.at(p.i)+": Type, in parentheses")
 		return false
 	case p.is(p.i, "new"):
 		return false

@@ -346,7 +346,7 @@ func (p *parser) member(t *typ) {
 	case p.is(p.i, "("), p.is(p.i, "<"):
 		p.fail(m.at, quote(name)+" is a method, and JSON has none", "a property with a value")
 	default:
-		p.fail(p.i, quote(name)+" has no type", quote(name)+": Type")
+		p.fail(p.i, quote(name)+noType, quote(name)+": Type")
 	}
 	t.members = append(t.members, m)
 }
