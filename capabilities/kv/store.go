@@ -73,5 +73,8 @@ func Open(ctx context.Context, file string, options Options) (*Store, error) {
 // [abi.ErrUnavailable].
 func (s *Store) Close() error { return s.db.Close() }
 
+// Fault is the first fault of the database or its disk that an operation met; nil when there was none.
+func (s *Store) Fault() error { return s.db.Fault() }
+
 // Bucket returns the bucket of this name; an unknown one is empty. Any name will do.
 func (s *Store) Bucket(name string) *Bucket { return &Bucket{store: s, name: name} }

@@ -65,6 +65,9 @@ func Open(ctx context.Context, file string, options Options) (*Store, error) {
 // abi.ErrUnavailable. Blobs read before stay good.
 func (s *Store) Close() error { return s.db.Close() }
 
+// Fault is the first fault of the database or its disk that an operation met; nil when there was none.
+func (s *Store) Fault() error { return s.db.Fault() }
+
 // Workspace returns the root directory of the workspace of this name, with the right to change it; an unknown workspace
 // is empty. Any name will do.
 func (s *Store) Workspace(name string) *Directory {

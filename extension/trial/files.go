@@ -42,6 +42,17 @@ func (f *files) open(ctx context.Context, clock *virtualClock) (err error) {
 	return err
 }
 
+// fault is what of this machine failed, e.g. a full disk, while the test used the stores.
+func (f *files) fault() (err error) {
+	if f.workspaces != nil {
+		err = f.workspaces.Fault()
+	}
+	if f.buckets != nil {
+		err = errors.Join(err, f.buckets.Fault())
+	}
+	return err
+}
+
 func (f *files) close() error {
 	if f.dir == "" {
 		return nil

@@ -99,5 +99,8 @@ func run(ctx context.Context, r Request, i int, end time.Time) (result Result, e
 	made, err := r.Component.Do(ctx, host.Request{Tool: test.Tool, Input: test.Input, Env: env, Limits: r.Limits, Idle: e.clock.move})
 	result.Usage = made.Usage
 	result.Problem, err = e.judge(test, made.Output, err)
+	if fault := e.files.fault(); fault != nil && result.Problem != nil {
+		return result, fmt.Errorf("keep the files of the test: %w", fault) // no test is at fault
+	}
 	return result, err
 }

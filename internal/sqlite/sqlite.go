@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
@@ -47,6 +48,7 @@ type DB struct {
 	readers chan *Conn
 	closed  chan struct{}
 	close   sync.Once
+	fault   atomic.Pointer[sqlite.Error]
 }
 
 // Open opens the file, makes it if it is missing (the folder must exist; the owner alone may read it), and brings its
@@ -315,6 +317,16 @@ func (db *DB) failure(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	default:
+		db.fault.CompareAndSwap(nil, fault)
 		return abi.Errorf(abi.CodeUnavailable, "%s: %v", db.kind, err)
 	}
+}
+
+// Fault is the first fault of the database or its disk that an operation met, and that a guest may have been told as
+// [abi.ErrUnavailable]; nil when there was none.
+func (db *DB) Fault() error {
+	if fault := db.fault.Load(); fault != nil {
+		return fmt.Errorf("%s: %w", db.kind, fault)
+	}
+	return nil
 }
