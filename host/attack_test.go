@@ -491,6 +491,18 @@ func TestRefused(t *testing.T) {
 		{"an engine that is not there", wat(`(component (import "engine-xab" (core module)))`), "engine-xab: the core module is not loaded"},
 		{"WASI of another time", wat(`(component (import "wasi:cli/environment@0.3.0" (instance)))`), "only WASI 0.2 is answered"},
 		{"four memories", wat(`(component (core module $m (memory 1))` + strings.Repeat("(core instance (instantiate $m))", 4) + ")"), "contains 4 Wasm linear memories, which exceeds the configured maximum of 1"},
+		{
+			"5,000 cases in 1,000 functions that are lowered",
+			wat(`(component (import "wasi:a/b@0.2.0" (instance $w (type (enum` + manyTimes(5_000, ` "e%d"`) + `)) (export "e" (type $e (eq 0))) (export "f" (func (param "x" $e)))))
+				(alias export $w "f" (func $f)) ` + strings.Repeat(`(core func (canon lower (func $f)))`, 1_000) + `)`),
+			"written out wherever they are used",
+		},
+		{
+			"5,000 cases in 1,000 functions that are lifted",
+			wat(`(component (core module $m (func (export "f") (param i32))) (core instance $i (instantiate $m)) (type $e (enum` + manyTimes(5_000, ` "e%d"`) + `))
+				(type $f (func (param "x" $e))) ` + strings.Repeat(`(func (type $f) (canon lift (core func $i "f")))`, 1_000) + `)`),
+			"written out wherever they are used",
+		},
 		{"a resource of its own", wat(`(component (type $r (resource (rep i32))) (core func (canon resource.new $r)))`), "a resource of its own"},
 		{
 			"25 instances of 280,000 elements",

@@ -91,11 +91,12 @@ func prepare(component []byte) ([]byte, CompileCost, error) {
 	if cost, err := checkCode(component); err != nil {
 		return nil, cost, err
 	}
-	guarded, err := guard.Component(component)
+	guarded, names, err := guard.Component(component)
 	if err != nil {
 		return nil, CompileCost{}, err
 	}
 	total := codeCost{guarded: true}
+	total.count(int(names), perNames)
 	err = total.check(guarded)
 	return guarded, total.cost(), err
 }
@@ -161,6 +162,7 @@ const (
 var (
 	perByte    = price{time: 4, bytes: 4}      // of the whole
 	perItem    = price{time: 1000, bytes: 100} // a byte that describes a component
+	perNames   = price{time: 30}               // a byte of the names in its types, wherever they are written out
 	perModule  = price{time: 20_000, bytes: 25_000}
 	perType    = price{time: 1000, bytes: 500}
 	perImport  = price{time: 2000, bytes: 1000}

@@ -30,16 +30,17 @@ const (
 const header = "\x00asm\x0d\x00\x01\x00"
 
 // Component returns a component with checks in it. An error says what of the component cannot be guarded: it uses a part of the
-// component model that the engine does not run either, or it is malformed. Only the outermost component may have code.
-func Component(wasm []byte) ([]byte, error) {
+// component model that the engine does not run either, or it is malformed. Only the outermost component may have code. names are the
+// bytes of the names in its types, written out wherever the engine does that.
+func Component(wasm []byte) (guarded []byte, names int64, err error) {
 	if len(wasm) < len(header) || string(wasm[:len(header)]) != header {
-		return nil, errors.New("not a component")
+		return nil, 0, errors.New("not a component")
 	}
 	root := &root{u8: plain(coreI32, 1), left: maxParts, names: maxNames}
 	c := newComponent(nil, root)
 	r := reader{rest: wasm[len(header):]}
 	c.sections(&r)
-	return c.out, r.err
+	return c.out, maxNames - root.names, r.err
 }
 
 // component is one component while it is written anew, with what its indices mean and which they become.
@@ -441,6 +442,7 @@ func (c *component) canon(r *reader) {
 		}
 		w.number(i + c.scope.shift)
 		f, o := c.funcs[i], c.options(r, &w)
+		c.scope.root.writtenOut(r, f)
 		c.out.section(8, w)
 		c.coreFuncs.add()
 		if !f.params.dynamic || !o.hasMemory {
@@ -471,6 +473,7 @@ func (c *component) lift(r *reader, w writer) {
 	if r.err != nil {
 		return
 	}
+	c.scope.root.writtenOut(r, f)
 	if f.result != nil && f.result.dynamic && o.hasMemory {
 		core = c.wrap(r, []*wrap{{of: -1, core: core, fn: f, lift: true, options: o}})
 	}

@@ -69,7 +69,7 @@ func TestAsked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			guarded, err := Component(wasm)
+			guarded, _, err := Component(wasm)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Component(wasm); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, _, err := Component(wasm); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -181,7 +181,7 @@ func TestWatchMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guarded, err := Component(wasm)
+	guarded, _, err := Component(wasm)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func FuzzComponent(f *testing.F) {
 		f.Add(wasm)
 	}
 	f.Fuzz(func(t *testing.T, wasm []byte) {
-		out, err := Component(wasm)
+		out, _, err := Component(wasm)
 		if err == nil && len(out) > 100*len(wasm)+maxChecks+1000 {
 			t.Errorf("%d bytes of %d", len(out), len(wasm))
 		}

@@ -23,7 +23,7 @@ type root struct {
 	names int64
 }
 
-// writtenOut counts the names in what is imported or exported.
+// writtenOut counts the names in what is imported, exported, lifted or lowered.
 func (x *root) writtenOut(r *reader, t any) {
 	switch t := t.(type) {
 	case *valueType:
