@@ -2,14 +2,20 @@
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
+# Modules of this repository beside the first one: what they need is no dependency of who embeds Stile, or uses only stile.
+MODULES := bench
+in_modules = set -e; for m in $(MODULES); do (cd $$m && $(1)); done
+BUILD := build -trimpath -ldflags "-s -w" # without tables for debuggers; panics keep the names of functions and the numbers of lines
+
 .DEFAULT_GOAL := help
 .PHONY: help build demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-embed test-types test-bench bench bench-results bench-core bench-workspace
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build bin/stile
-	go build -trimpath -ldflags "-s -w" -o bin/stile ./cmd/stile # panics keep the names of functions and the numbers of lines
+build: ## build bin/stile and the programs that it starts
+	go $(BUILD) -o bin/stile ./cmd/stile
+	go -C bench $(BUILD) -o ../bin/stile-bench ./cmd/stile-bench
 
 demo: build ## obtain the engine and run three example tools; the last is denied, and the error says what would allow it
 	.ci/demo bin/stile
@@ -25,13 +31,16 @@ fmt-check:
 vet:
 	go vet ./...
 	go vet -tags long ./...
+	$(call in_modules,go vet ./...)
 
 lint: ## run the linters
 	$(GOLANGCI_LINT) run
+	$(call in_modules,$(GOLANGCI_LINT) run)
 
 tidy-check:
 	go mod tidy -e -diff # -e: the tests of a dependency's tests name a version that is not to be had
 	go -C examples/embed mod tidy -e -diff
+	$(call in_modules,go mod tidy -e -diff)
 	go mod verify
 
 generate: ## write generated files anew
@@ -42,11 +51,13 @@ generate-check:
 
 vuln: ## look for known vulnerabilities that the code can reach; needs the network
 	.ci/vulncheck $(GOVULNCHECK) ./...
+	$(call in_modules,$(CURDIR)/.ci/vulncheck $(GOVULNCHECK) ./...)
 
 test: test-go test-host test-embed test-types ## run every test
 
 test-go:
 	go test ./...
+	$(call in_modules,go test ./...)
 
 test-host: ## the host's tests again, with the race detector and with strict cgo checks
 	go test -race -skip '^TestConversionsAreBounded$$|^TestCompilerFails$$/^eat$$' ./host/... # these measure memory, which the detector takes itself
@@ -64,7 +75,7 @@ long: ## run the tests that take minutes: whole suites, random programs
 	go test -tags long -timeout 60m -run '^TestLong' $$(git ls-files '*_long_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 test-bench: ## test the contenders of the benchmarks, as far as they are installed; takes minutes
-	STILE_TEST_CONTENDERS=1 go test -timeout 30m ./bench/contenders
+	STILE_TEST_CONTENDERS=1 go -C bench test -timeout 30m ./contenders
 
 bench: build ## put this host beside containers and other isolates; writes bench/out/suite
 	bin/stile bench run --out bench/out/suite
@@ -75,7 +86,7 @@ bench-results: ## take bench/out/suite, the outcome of make bench, into bench/RE
 	sed 's/](\([a-z0-9-]*\.svg\))/](results\/\1)/' bench/out/suite/report.md > bench/RESULTS.md
 
 bench-core: ## measure start, calls and memory; writes bench/out/core.json
-	go run ./bench/core -out bench/out/core.json
+	go -C bench run ./core -out out/core.json
 
 bench-workspace: ## measure workspaces beside plain files; writes bench/out/workspace.json
-	go run ./bench/workspace -out bench/out/workspace.json
+	go -C bench run ./workspace -out out/workspace.json

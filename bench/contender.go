@@ -100,8 +100,8 @@ func Unavailable(format string, args ...any) error {
 type Workbench struct {
 	// Dir is theirs alone, and removed at the end of the run. Cache is kept for later runs: packages, root file systems.
 	Dir, Cache string
-	// Self is the program `stile`, for what has to be measured in a process of its own.
-	Self string
+	// Self is the program `stile-bench`, for what has to be measured in a process of its own, and Stile the program `stile`.
+	Self, Stile string
 	// Engine is where the toolchain takes the JavaScript engine from; see toolchain.Options.
 	Engine string
 	// Log receives what the programs say that contenders are made of.

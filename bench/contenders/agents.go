@@ -28,7 +28,7 @@ func measureIdle(ctx context.Context, s *bench.Suite) (err error) {
 	agents := s.Size.OwnLive
 	s.Tell(fmt.Sprintf("idle: %d agents", agents), 0, 1)
 	w := &s.Workbench
-	held, err := holdProcess(w.Command(ctx, "", w.Self, "bench", "agents", strconv.Itoa(agents), "--dir", w.Dir, "--engine", w.Engine))
+	held, err := holdProcess(w.Command(ctx, "", w.Self, "agents", strconv.Itoa(agents), "--dir", w.Dir, "--engine", w.Engine))
 	if err != nil {
 		return err
 	}

@@ -26,15 +26,17 @@ func TestMain(m *testing.M) {
 // TestStarts has each contender answer for each of its tasks, in a run of one round; the run checks the answers. Only
 // componentize-js-build, which takes 20 seconds a trial, is left out.
 func TestStarts(t *testing.T) {
-	self := filepath.Join(t.TempDir(), "stile")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", self, "github.com/stilehost/stile/cmd/stile").CombinedOutput(); err != nil {
+	program := filepath.Join(t.TempDir(), "stile")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/stile")
+	build.Dir = filepath.Join("..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, c := range []*bench.Contender{
 		stile, stileEval, stileBuild, stileHello, stileCLI, floor, extism, componentizeJS, helloProcess, nodeProcess, denoProcess, bunProcess,
 		nodeVM, nodeWorker, denoWorker, bunWorker, isolatedVM, quickJS, workerd,
 	} {
-		t.Run(c.Name, func(t *testing.T) { run(t, c, self, "start") })
+		t.Run(c.Name, func(t *testing.T) { run(t, c, program, "start") })
 	}
 }
 
@@ -78,7 +80,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-func options(t *testing.T, c *bench.Contender, self, measurement string) bench.Options {
+func options(t *testing.T, c *bench.Contender, program, measurement string) bench.Options {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -87,13 +89,13 @@ func options(t *testing.T, c *bench.Contender, self, measurement string) bench.O
 	return bench.Options{
 		Contenders: []*bench.Contender{c}, Only: []string{measurement}, Dir: t.TempDir(),
 		Size:      bench.Size{Rounds: 1, Trials: [3]int{2, 2, 2}, Live: 20},
-		Workbench: bench.Workbench{Cache: filepath.Join(cache, "stile", "bench"), Self: self, Engine: os.Getenv("STILE_ENGINE")},
+		Workbench: bench.Workbench{Cache: filepath.Join(cache, "stile", "bench"), Stile: program, Engine: os.Getenv("STILE_ENGINE")},
 	}
 }
 
-func run(t *testing.T, c *bench.Contender, self, measurement string) {
+func run(t *testing.T, c *bench.Contender, program, measurement string) {
 	t.Helper()
-	o := options(t, c, self, measurement)
+	o := options(t, c, program, measurement)
 	if err := bench.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

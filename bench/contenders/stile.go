@@ -176,7 +176,7 @@ func (s *stored) Run(ctx context.Context, t bench.Trial) (bench.Answer, error) {
 
 // Hold has another process keep instances, so that nothing else is in it.
 func (s *stored) Hold(ctx context.Context, n int) (bench.Held, error) {
-	return holdProcess(s.w.Command(ctx, "", s.w.Self, "bench", "hold", strconv.Itoa(n), "--dir", s.w.Dir, "--engine", s.w.Engine))
+	return holdProcess(s.w.Command(ctx, "", s.w.Self, "hold", strconv.Itoa(n), "--dir", s.w.Dir, "--engine", s.w.Engine))
 }
 
 // evaluator calls sources without making components of them.

@@ -32,7 +32,7 @@ type stileCommand struct {
 }
 
 func (c stileCommand) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := c.w.Command(ctx, c.dir, c.w.Self, args...)
+	cmd := c.w.Command(ctx, c.dir, c.w.Stile, args...)
 	cmd.Env = append(cmd.Env, "STILE_HOME="+filepath.Join(c.dir, "home"), "STILE_CACHE="+filepath.Join(c.dir, "cache"),
 		"STILE_ENGINE="+c.w.Engine, "STILE_KEYRING=off", "STILE_RECORD=off")
 	return cmd

@@ -70,7 +70,7 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	out := flag.String("out", "bench/out/core.json", "write the figures to this `file`; the engine is kept beside it")
+	out := flag.String("out", "out/core.json", "write the figures to this `file`; the engine is kept beside it")
 	only := flag.String("only", "", "run the measurements whose names match this `pattern`: memory, growth, save, cold, instantiate, throughput, capability, end")
 	quick := flag.Bool("quick", false, "run a tenth of the rounds, to see that everything works")
 	strict := flag.Bool("strict", false, "fail when a target is missed")

@@ -2,24 +2,14 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
-	"path/filepath"
-	"strings"
-	"time"
-
-	"github.com/schollz/progressbar/v3"
-
-	"github.com/stilehost/stile/bench"
-	"github.com/stilehost/stile/bench/contenders"
+	"os/exec"
 )
 
+// benchCommand starts stile-bench, whose plots and fonts would be a tenth of this program.
 type benchCommand struct {
-	Run     benchRunCommand     `cmd:"" help:"Measure what is installed here."`
-	Report  benchReportCommand  `cmd:"" help:"Write tables and plots of what a run measured."`
-	Compare benchCompareCommand `cmd:"" help:"Say what changed from one run to another."`
-	Hold    benchHoldCommand    `cmd:"" hidden:"" help:"Keep instances until stdin ends."`
-	Agents  benchAgentsCommand  `cmd:"" hidden:"" help:"Have agents until stdin ends."`
+	Args []string `arg:"" optional:"" passthrough:"" placeholder:"run|report|compare ..." help:"What to do; stile bench --help says more."`
 }
 
 // Help implements kong.HelpProvider.
@@ -31,112 +21,27 @@ func (*benchCommand) Help() string {
     stile bench compare /tmp/before /tmp/after`
 }
 
-type benchRunCommand struct {
-	Out     string   `help:"Write to this folder." placeholder:"DIR" required:""`
-	Quick   bool     `help:"Take about a minute: does everything work?" xor:"size"`
-	Full    bool     `help:"Take about 15 minutes, for figures that can be shown. This is the default." xor:"size"`
-	Only    []string `help:"Run only these measurements: ${measurements}." placeholder:"NAME,..."`
-	With    []string `help:"Run only these contenders." placeholder:"NAME,..."`
-	Require []string `help:"Fail when one of these contenders is not available." placeholder:"NAME,..."`
-}
-
-// Help implements kong's help provider.
-func (benchRunCommand) Help() string {
-	return `Examples:
-
-  stile bench run --quick --out /tmp/bench
-  stile bench run --only start,throughput --with stile,node,crun-node --out /tmp/bench`
-}
-
-// Run implements a command.
-func (c *benchRunCommand) Run(ctx context.Context, s *streams) error {
+// Run implements the command.
+func (c *benchCommand) Run(ctx context.Context, s *streams) error {
+	program, err := findHelper("stile-bench", "measures")
+	if err != nil {
+		return err
+	}
 	set, err := readSettings()
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
+	cmd := helper(ctx, program, c.Args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
+	cmd.Env = append(os.Environ(), "STILE_CACHE="+set.cache, "STILE_ENGINE="+set.engine)
+	err = cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
+		return &saidError{exit.ExitCode()}
 	}
-	chosen, err := chooseContenders(c.With)
-	if err != nil {
-		return err
-	}
-	size := bench.Full
-	if c.Quick {
-		size = bench.Quick
-	}
-	err = bench.Run(ctx, bench.Options{
-		Contenders: chosen, Own: contenders.Own, Require: c.Require, Only: c.Only, Size: size, Dir: c.Out, Progress: benchProgress(s),
-		Workbench: bench.Workbench{Cache: filepath.Join(set.cache, "bench"), Self: self, Engine: set.engine},
-	})
-	if err != nil {
-		return err
-	}
-	return writeReport(s, c.Out)
+	return err
 }
 
-// chooseContenders are those of the names, or all.
-func chooseContenders(names []string) ([]*bench.Contender, error) {
-	all := contenders.All()
-	if len(names) == 0 {
-		return all, nil
-	}
-	byName, known := map[string]*bench.Contender{}, []string{}
-	for _, c := range all {
-		byName[c.Name], known = c, append(known, c.Name)
-	}
-	var chosen []*bench.Contender
-	for _, name := range names {
-		c := byName[name]
-		if c == nil {
-			return nil, usagef("there is no contender %q; there are %s", name, strings.Join(known, ", "))
-		}
-		chosen = append(chosen, c)
-	}
-	return chosen, nil
-}
+// saidError is a failure of which a helper program has said everything.
+type saidError struct{ code int }
 
-// benchProgress shows a person how far a run is, and writes a line now and then for everybody else.
-func benchProgress(s *streams) func(what string, done, steps int) {
-	if !s.interactive() {
-		said := time.Time{}
-		return func(what string, done, steps int) {
-			if time.Since(said) > 10*time.Second {
-				said = time.Now()
-				s.say("%s (%d of %d)", what, done+1, steps)
-			}
-		}
-	}
-	bar := progressbar.NewOptions(1, progressbar.OptionSetWriter(s.err), progressbar.OptionSetWidth(20), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false))
-	return func(what string, done, steps int) {
-		bar.ChangeMax(steps)
-		bar.Describe(fmt.Sprintf("%-40.40s", what))
-		_ = bar.Set(done)
-	}
-}
-
-// benchServeCommand serves a run, which wants something in a process of its own, until stdin ends.
-type benchServeCommand struct {
-	N      int    `arg:""`
-	Dir    string `required:"" type:"existingdir" help:"Where the run works."`
-	Engine string `help:"Where the engine is."`
-}
-
-func (c *benchServeCommand) workbench() *bench.Workbench {
-	return &bench.Workbench{Dir: c.Dir, Engine: c.Engine}
-}
-
-type benchHoldCommand struct{ benchServeCommand }
-
-// Run implements a command.
-func (c *benchHoldCommand) Run(ctx context.Context, s *streams) error {
-	return contenders.HoldStile(ctx, c.workbench(), c.N, s.in, s.out)
-}
-
-type benchAgentsCommand struct{ benchServeCommand }
-
-// Run implements a command.
-func (c *benchAgentsCommand) Run(ctx context.Context, s *streams) error {
-	return contenders.ServeAgents(ctx, c.workbench(), c.N, s.in, s.out)
-}
+func (*saidError) Error() string { return "a helper program failed" }

@@ -83,6 +83,9 @@ func (s *streams) report(err error) int {
 	if err == nil {
 		return 0
 	}
+	if said, ok := errors.AsType[*saidError](err); ok {
+		return said.code
+	}
 	f := explain(err)
 	text := "stile: " + f.Message
 	if f.Failure != nil && f.Failure.Stack != "" {

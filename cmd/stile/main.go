@@ -17,8 +17,6 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
-
-	"github.com/stilehost/stile/bench"
 )
 
 func main() {
@@ -39,7 +37,7 @@ type cli struct {
 	Types   typesCommand   `cmd:"" help:"Write the TypeScript types of a manifest's bindings."`
 	Secret  secretCommand  `cmd:"" help:"Keep the credentials that tools use and never see."`
 	WS      wsCommand      `cmd:"" name:"ws" help:"Look into workspaces, change them, and bring back what was."`
-	Bench   benchCommand   `cmd:"" help:"Measure this host beside containers and other isolates."`
+	Bench   benchCommand   `cmd:"" passthrough:"" help:"Measure this host beside containers and other isolates."`
 	Compile compileCommand `cmd:"" hidden:"" name:"compile-component" help:"Compile a component from stdin to stdout, within limits."`
 	Doctor  doctorCommand  `cmd:"" help:"Say what this machine has, and what to do about what it lacks."`
 	Version versionCommand `cmd:"" help:"Print the version."`
@@ -94,15 +92,14 @@ func run(args []string, s *streams) int {
 		return s.report(misuse(err))
 	}
 	err = command.Run()
-	if err != nil && ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil && !is[*saidError](err) {
 		err = errInterrupted
 	}
 	return s.report(err)
 }
 
 func newParser(ctx context.Context, s *streams) (*kong.Kong, error) {
-	return kong.New(&cli{}, kong.Name("stile"), kong.Description(description), kong.Writers(s.out, s.err), kong.Bind(s), kong.Vars{"measurements": strings.Join(bench.Measurements, ", ")},
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(help))
+	return kong.New(&cli{}, kong.Name("stile"), kong.Description(description), kong.Writers(s.out, s.err), kong.Bind(s), kong.BindTo(ctx, (*context.Context)(nil)), kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(help))
 }
 
 // help prints help, in which kong would show hidden arguments.

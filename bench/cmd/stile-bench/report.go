@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,12 +10,12 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-type benchReportCommand struct {
+type reportCommand struct {
 	Dir string `arg:"" help:"Folder that a run has written to." placeholder:"DIR"`
 }
 
 // Help implements kong's help provider.
-func (benchReportCommand) Help() string {
+func (reportCommand) Help() string {
 	return `It writes report.md and plots into the folder, of what a run has written there, and prints the path of report.md. A run does so when it ends; this draws them again, also while one goes on.
 
 Examples:
@@ -23,7 +24,7 @@ Examples:
 }
 
 // Run implements the command.
-func (c *benchReportCommand) Run(s *streams) error { return writeReport(s, c.Dir) }
+func (c *reportCommand) Run(s *streams) error { return writeReport(s, c.Dir) }
 
 func writeReport(s *streams, dir string) error {
 	path, err := bench.Report(dir)
@@ -36,20 +37,20 @@ func writeReport(s *streams, dir string) error {
 
 // unreadable says of what a run wrote that it cannot be used.
 func unreadable(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || is[*bench.LineError](err) {
+	if _, wrong := errors.AsType[*bench.LineError](err); wrong || errors.Is(err, fs.ErrNotExist) {
 		return &usageError{err}
 	}
 	return err
 }
 
-type benchCompareCommand struct {
+type compareCommand struct {
 	A    string `arg:"" help:"Folder of a run." placeholder:"A"`
 	B    string `arg:"" help:"Folder of a later one." placeholder:"B"`
 	JSON bool   `name:"json" help:"Print all figures as JSON."`
 }
 
 // Help implements kong's help provider.
-func (benchCompareCommand) Help() string {
+func (compareCommand) Help() string {
 	return `A figure has changed when its ratio is beyond noise: by a bootstrap over the rounds of both runs and by more than 3%, or by more than 10% where there are no rounds. Run both on the same machine, with nothing else on it.
 
 Examples:
@@ -59,13 +60,16 @@ Examples:
 }
 
 // Run implements the command.
-func (c *benchCompareCommand) Run(s *streams) error {
+func (c *compareCommand) Run(s *streams) error {
 	comparison, err := bench.Compare(c.A, c.B)
 	if err != nil {
 		return unreadable(err)
 	}
 	if c.JSON {
-		return printJSON(s.out, comparison)
+		e := json.NewEncoder(s.out)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(comparison)
 	}
 	_, err = io.WriteString(s.out, comparison.String())
 	return err
