@@ -28,7 +28,7 @@ type endpoint struct {
 	sdk     *sdk.Server
 	wait    sync.WaitGroup // of what looks after sessions
 	kept    *shelf[output]
-	traffic traffic
+	traffic *traffic
 
 	mu       sync.Mutex
 	sessions map[*sdk.ServerSession]*session
@@ -38,7 +38,7 @@ type endpoint struct {
 }
 
 func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
-	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]string{}, kept: newShelf[output](maxKept)}
+	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]string{}, kept: newShelf[output](maxKept), traffic: newTraffic()}
 	guide := instructions
 	if o.Evaluator != nil {
 		guide += codeInstructions
@@ -99,6 +99,11 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		connection, ok := r.GetSession().(*sdk.ServerSession)
 		if !ok {
 			return next(ctx, method, r)
+		}
+		if under := takenBy(r.GetExtra()); under != nil && largeAnswers[method] {
+			if err := under.answer(ctx); err != nil {
+				return nil, err
+			}
 		}
 		switch method {
 		case "tools/list":

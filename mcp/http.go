@@ -117,7 +117,7 @@ func (o *HTTPOptions) defaults() {
 		o.MaxBodies = 2 * o.MaxBody
 	}
 	if o.MaxRequests == 0 {
-		o.MaxRequests = 256
+		o.MaxRequests = maxRequests
 	}
 	if o.Idle == 0 {
 		o.Idle = time.Hour
@@ -151,7 +151,7 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not for pages of another site", http.StatusForbidden)
 		return
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), takenKey{}, &taken{}))
 	defer cancel()
 	if fields := strings.Fields(r.Header.Get("Authorization")); len(fields) == 2 { // others are not let in
 		go h.watch(ctx, cancel, fields[1])
@@ -271,7 +271,8 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not served", http.StatusServiceUnavailable)
 		return
 	}
-	under := &taken{traffic: &e.traffic}
+	under, _ := r.Context().Value(takenKey{}).(*taken)
+	under.traffic = e.traffic
 	defer under.giveBack()
 	if !under.request(h.options.MaxRequests) {
 		http.Error(w, fmt.Sprintf("more than %d requests at once", h.options.MaxRequests), http.StatusTooManyRequests)

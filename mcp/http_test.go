@@ -612,3 +612,65 @@ func TestTrafficIsBounded(t *testing.T) {
 		t.Errorf("status %d when nothing is under way", got)
 	}
 }
+
+// TestLargeAnswersAreBounded asks for large answers while the agent has as many as it may: requests wait, in all sessions, and one that is given up takes no place.
+func TestLargeAnswersAreBounded(t *testing.T) {
+	h := newHome(t, preApproved)
+	w := h.web(HTTPOptions{})
+	e, err := h.server.endpoint(alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	_, header, _ := w.send("POST", strings.Replace(initialize, "2025-06-18", "2025-03-26", 1), "Authorization", "Bearer "+aliceToken)
+	session := []string{"Authorization", "Bearer " + aliceToken, "Mcp-Session-Id", header.Get("Mcp-Session-Id")}
+	if _, _, body := w.send("POST", "["+list+","+strings.Replace(list, `"id":2`, `"id":3`, 1)+"]", session...); !strings.Contains(body, "ask for one at a time") && !strings.Contains(body, "batching is not supported") {
+		t.Errorf("a batch of lists: %.300s", body)
+	}
+	if err := e.traffic.answers.Acquire(t.Context(), maxLarge); err != nil { // which is free again
+		t.Fatal(err)
+	}
+	done := make(chan string)
+	ctx, giveUp := context.WithCancel(t.Context())
+	for i, ctx := range []context.Context{ctx, t.Context(), t.Context(), t.Context()} {
+		go func() {
+			r, err := nethttp.NewRequestWithContext(ctx, "POST", w.URL, strings.NewReader(strings.Replace(list, `"id":2`, fmt.Sprintf(`"id":%d`, 10+i), 1)))
+			if err != nil {
+				done <- err.Error()
+				return
+			}
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			for i := 0; i < len(session); i += 2 {
+				r.Header.Set(session[i], session[i+1])
+			}
+			answer, err := w.Client().Do(r)
+			if err != nil {
+				done <- "given up"
+				return
+			}
+			body, _ := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			done <- string(body)
+		}()
+	}
+	for n := 0; n < 4; { // all of them are at the server
+		e.traffic.mu.Lock()
+		n = e.traffic.requests
+		e.traffic.mu.Unlock()
+		runtime.Gosched()
+	}
+	giveUp()
+	if got := <-done; got != "given up" {
+		t.Errorf("an answer came while none had room: %.300s", got)
+	}
+	e.traffic.answers.Release(maxLarge)
+	for range 3 {
+		if got := <-done; !strings.Contains(got, "extension_write") {
+			t.Errorf("got %.300s", got)
+		}
+	}
+	if err := e.traffic.answers.Acquire(t.Context(), maxLarge); err != nil { // nothing keeps a place
+		t.Error(err)
+	}
+}

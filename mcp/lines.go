@@ -22,7 +22,8 @@ const maxLine = 16 << 20
 
 // Lines is a transport over in and out, such as stdin and stdout: each line is a message, of at most 16 MiB. A line that is none
 // is answered with an error, and the next one is read. When in ends, what was asked before is answered first, for as long as finish;
-// what takes longer is cancelled.
+// what takes longer is cancelled. No more than 256 requests, of 32 MiB, are under way: in is not read while there are more, and a request that would have them be
+// larger together is answered with an error.
 // It closes in; out stays open.
 func Lines(in io.ReadCloser, out io.Writer, finish time.Duration) sdk.Transport {
 	w := &lineWriter{out: out}
@@ -41,7 +42,7 @@ func (l *lines) Connect(ctx context.Context) (sdk.Connection, error) {
 	c, err := l.IOTransport.Connect(ctx)
 	return &lineConnection{
 		Connection: c, finish: l.finish, writing: make(chan struct{}, 1), wrote: make(chan struct{}, 1), closed: make(chan struct{}),
-		open: map[jsonrpc.ID]bool{}, asked: map[jsonrpc.ID]bool{},
+		open: map[jsonrpc.ID]*openRequest{}, asked: map[jsonrpc.ID]bool{}, traffic: newTraffic(), passed: taken{traffic: &traffic{}},
 	}, err
 }
 
@@ -58,20 +59,33 @@ type lineConnection struct {
 	closed  chan struct{}
 	once    sync.Once
 
+	traffic *traffic
+	passed  taken // messages that are no requests, since the SDK was last sure to take them
+
 	mu    sync.Mutex
-	open  map[jsonrpc.ID]bool // requests that are not answered yet
-	asked map[jsonrpc.ID]bool // what the client is asked
+	open  map[jsonrpc.ID]*openRequest // not answered yet
+	asked map[jsonrpc.ID]bool         // what the client is asked
+}
+
+type openRequest struct {
+	taken
+	answered bool // its answer is being written
 }
 
 // Read implements [sdk.Connection].
 func (c *lineConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
-	if c.late == nil {
+	for c.late == nil {
 		m, err := c.Connection.Read(ctx)
-		if !errors.Is(err, io.EOF) {
-			c.note(m, c.open, c.asked)
+		switch {
+		case errors.Is(err, io.EOF):
+			c.late = time.After(c.finish)
+		case err != nil:
 			return m, err
+		default:
+			if ok, err := c.take(ctx, m); ok || err != nil {
+				return m, err
+			}
 		}
-		c.late = time.After(c.finish)
 	}
 	for {
 		c.mu.Lock()
@@ -113,8 +127,111 @@ func cancelled(id jsonrpc.ID) (jsonrpc.Message, error) {
 	return &jsonrpc.Request{Method: "notifications/cancelled", Params: params}, err
 }
 
+// take returns when there is room for a message, and false when it was answered. It waits for the client to read: what the SDK is given, it keeps.
+func (c *lineConnection) take(ctx context.Context, m jsonrpc.Message) (ok bool, err error) {
+	r, isRequest := m.(*jsonrpc.Request)
+	if !isRequest || !r.IsCall() {
+		if a, ok := m.(*jsonrpc.Response); ok {
+			c.mu.Lock()
+			delete(c.asked, a.ID)
+			c.mu.Unlock()
+		}
+		return true, c.wait(ctx, func() bool { return c.pass(m) })
+	}
+	under := &openRequest{taken: taken{traffic: c.traffic}}
+	var before *openRequest
+	err = c.wait(ctx, func() bool {
+		c.mu.Lock()
+		before = c.open[r.ID]
+		late := before != nil && before.answered // the client has not read the answer, or has only just
+		c.mu.Unlock()
+		return before != nil && !late || !late && (!largeAnswers[r.Method] || under.tryAnswer()) && under.request(maxRequests)
+	})
+	switch {
+	case err == nil && before != nil: // a number is answered once
+		under.giveBack()
+		return false, nil
+	case err == nil && under.body(sizeOf(m), maxBodies):
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.open[r.ID] = under
+		return true, nil
+	}
+	under.giveBack()
+	if err != nil {
+		return false, err
+	}
+	return false, c.send(ctx, &jsonrpc.Response{ID: r.ID, Error: &jsonrpc.Error{
+		Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("the requests under way have more than %d MiB together; wait for answers", maxBodies>>20),
+	}})
+}
+
+// wait returns when there is room, which comes with what is written.
+func (c *lineConnection) wait(ctx context.Context, room func() bool) error {
+	for !room() {
+		select {
+		case <-c.wrote:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.closed:
+			return io.EOF
+		}
+	}
+	return nil
+}
+
+// pass reports whether a message that is no request may pass. The SDK takes these in turn, after what it refuses to do and has not told the client yet.
+func (c *lineConnection) pass(m jsonrpc.Message) bool {
+	if len(c.writing) == 0 {
+		c.passed = taken{traffic: &traffic{}}
+	}
+	return c.passed.requests < maxRequests && c.passed.body(sizeOf(m), maxBodies) && c.passed.request(maxRequests)
+}
+
+// sizeOf is how many bytes a message keeps.
+func sizeOf(m jsonrpc.Message) int64 {
+	switch m := m.(type) {
+	case *jsonrpc.Request:
+		id, _ := m.ID.Raw().(string)
+		return int64(len(m.Method) + len(m.Params) + len(id))
+	case *jsonrpc.Response:
+		return int64(len(m.Result))
+	default:
+		return 0
+	}
+}
+
 // Write implements [sdk.Connection]. What it began to write is written, even if nobody waits for it.
 func (c *lineConnection) Write(ctx context.Context, m jsonrpc.Message) error {
+	question, _ := m.(*jsonrpc.Request)
+	answer, _ := m.(*jsonrpc.Response)
+	c.mu.Lock()
+	switch {
+	case question != nil && question.IsCall():
+		c.asked[question.ID] = true
+	case answer != nil && c.open[answer.ID] != nil:
+		c.open[answer.ID].answered = true
+	}
+	c.mu.Unlock()
+	err := c.send(ctx, m)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case question != nil && err != nil:
+		delete(c.asked, question.ID)
+	case answer != nil && c.open[answer.ID] != nil:
+		c.open[answer.ID].giveBack()
+		delete(c.open, answer.ID)
+		select {
+		case c.wrote <- struct{}{}:
+		default:
+		}
+	}
+	return err
+}
+
+// send writes a message in its turn.
+func (c *lineConnection) send(ctx context.Context, m jsonrpc.Message) error {
 	select {
 	case c.writing <- struct{}{}:
 	case <-ctx.Done():
@@ -124,12 +241,12 @@ func (c *lineConnection) Write(ctx context.Context, m jsonrpc.Message) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		done <- c.Connection.Write(context.WithoutCancel(ctx), m)
+		err := c.Connection.Write(context.WithoutCancel(ctx), m)
 		<-c.writing
+		done <- err
 	}()
 	select {
 	case err := <-done:
-		c.note(m, c.asked, c.open)
 		select {
 		case c.wrote <- struct{}{}:
 		default:
@@ -139,20 +256,6 @@ func (c *lineConnection) Write(ctx context.Context, m jsonrpc.Message) error {
 		return context.Cause(ctx)
 	case <-c.closed:
 		return io.ErrClosedPipe
-	}
-}
-
-// note keeps what a message asks among the questions, and takes what it answers from the others.
-func (c *lineConnection) note(m jsonrpc.Message, questions, others map[jsonrpc.ID]bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch m := m.(type) {
-	case *jsonrpc.Request:
-		if m.IsCall() {
-			questions[m.ID] = true
-		}
-	case *jsonrpc.Response:
-		delete(others, m.ID)
 	}
 }
 

@@ -8,8 +8,12 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 const (
@@ -246,4 +250,98 @@ func FuzzLines(f *testing.F) {
 			t.Errorf("%d messages and refusals of %d lines", got, given)
 		}
 	})
+}
+
+// TestDeafClientIsNotRead has a client send and send and read nothing: so much is taken, and the rest when it reads.
+func TestDeafClientIsNotRead(t *testing.T) {
+	ping := func(id int, size int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"x":%q}}`, id, strings.Repeat("x", size))
+	}
+	for _, test := range []struct {
+		name           string
+		lines          int
+		line           func(i int) string
+		taken, refused int // while nothing is read; in the end, -1 for some, -2 when some are not answered
+	}{
+		{"requests", 1000, func(i int) string { return ping(i, 30_000) }, 256, 0},
+		{"the same request", 1000, func(int) string { return ping(0, 30_000) }, 1, -2},
+		{"large requests", 16, func(i int) string { return ping(i, 5<<20) }, 6, -1},
+		{"requests with long numbers", 16, func(i int) string {
+			return fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d%s","method":"ping"}`, i, strings.Repeat("x", 5<<20))
+		}, 6, -1},
+		{"requests with large answers", 20, func(i int) string {
+			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q}`, i, []string{"resources/read", "tools/list"}[i%2])
+		}, 2, 0},
+		{"notifications", 1000, func(i int) string {
+			if i == 0 {
+				return pingLine
+			}
+			return `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
+		}, 257, 0},
+		{"large notifications", 20, func(i int) string {
+			if i == 0 {
+				return pingLine
+			}
+			return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"x":%q}}`, strings.Repeat("x", 5<<20))
+		}, 7, 0},
+		{"answers to nothing", 1000, func(i int) string {
+			if i == 0 {
+				return pingLine
+			}
+			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, i)
+		}, 257, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				in, client := io.Pipe()
+				answers, out := io.Pipe()
+				c, err := Lines(in, out, time.Minute).Connect(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var taken, refused atomic.Int64
+				go func() { // as the SDK does
+					for {
+						m, err := c.Read(t.Context())
+						if err != nil {
+							return
+						}
+						taken.Add(1)
+						if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
+							go func() { _ = c.Write(t.Context(), &jsonrpc.Response{ID: r.ID, Result: json.RawMessage("{}")}) }()
+						}
+					}
+				}()
+				go func() {
+					for i := range test.lines {
+						_, _ = io.WriteString(client, test.line(i)+"\n")
+					}
+				}()
+				synctest.Wait()
+				if n := taken.Load(); n != int64(test.taken) {
+					t.Errorf("%d messages were taken from a client that reads nothing, want %d", n, test.taken)
+				}
+				go func() {
+					for lines := bufio.NewReader(answers); ; {
+						line, err := lines.ReadString('\n')
+						if err != nil {
+							return
+						}
+						if strings.Contains(line, "more than 32 MiB together") {
+							refused.Add(1)
+						}
+					}
+				}()
+				synctest.Wait()
+				if n := taken.Load() + refused.Load(); test.refused != -2 && n != int64(test.lines) || test.refused == 0 && refused.Load() > 0 || test.refused == -1 && refused.Load() == 0 {
+					t.Errorf("in the end %d messages were taken and %d refused, of %d", taken.Load(), refused.Load(), test.lines)
+				}
+				_ = client.Close()
+				_ = answers.Close()
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

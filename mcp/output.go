@@ -14,7 +14,7 @@ const outputURI = "stile://output/"
 // output is a whole output, which only the session that made the call can read.
 type output struct {
 	session *session
-	text    []byte
+	text    string
 }
 
 // reply shows the output of a call, or what there is room for with a link to the whole. keeps says whether a part of it is what the tool
@@ -29,7 +29,7 @@ func (r *request) reply(text []byte, keeps func(part []byte) bool) (*sdk.CallToo
 	broken := keeps != nil && !keeps(kept)
 	note := fmt.Sprintf("This is a part of the result, which has %d bytes; at most %d are shown.", len(text), r.options.MaxOutput)
 	result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(kept)}}}
-	if name := r.kept.put(output{r.session, text}, len(text)); name != "" {
+	if name := r.kept.put(output{r.session, string(text)}, len(text)); name != "" {
 		note += fmt.Sprintf(" All of it can be read as the resource %s for %s.", outputURI+name, keepFor)
 		size := int64(len(text))
 		result.Content = append(result.Content, &sdk.ResourceLink{
@@ -62,6 +62,6 @@ func (e *endpoint) addResources() {
 		if !ok || kept.session.sdk != r.Session {
 			return nil, sdk.ResourceNotFoundError(r.Params.URI)
 		}
-		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, MIMEType: "application/json", Text: string(kept.text)}}}, nil
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, MIMEType: "application/json", Text: kept.text}}}, nil
 	})
 }
