@@ -1,27 +1,21 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"regexp"
-	"runtime"
 	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
+	"github.com/stilehost/stile/internal/child"
 )
 
 const (
 	maxCompiled = 1 << 30 // bytes of compiled code; SpiderMonkey has 43 MiB
-	maxWords    = 4 * kib // of what a compiler says
 	// processMemory is what a compiler's process has for itself. The system counts what is reserved for stacks and heaps, used or not.
 	processMemory = 512 * mib
 )
@@ -74,7 +68,7 @@ func compileConfined(in io.Reader) ([]byte, error) {
 	if err := total.check(wasm); err != nil {
 		return nil, err
 	}
-	if err := confine(total.cost().allowed()); err != nil {
+	if err := child.Confine(child.Limits(total.cost().allowed())); err != nil {
 		return nil, fmt.Errorf("limit the compiler: %w", err)
 	}
 	return compileCode(wasm)
@@ -91,68 +85,44 @@ func compileCode(wasm []byte) ([]byte, error) {
 	return c.Serialize()
 }
 
-// confine limits this process for good.
-func confine(to CompileCost) error {
-	for _, l := range []struct {
-		resource int
-		most     uint64
-	}{
-		{syscall.RLIMIT_CORE, 0},
-		{syscall.RLIMIT_FSIZE, 0},
-		{syscall.RLIMIT_NOFILE, 0},
-		{syscall.RLIMIT_CPU, uint64(to.Time / time.Second)},
-		{syscall.RLIMIT_DATA, uint64(to.Memory)},
-	} {
-		if err := syscall.Setrlimit(l.resource, &syscall.Rlimit{Cur: l.most, Max: l.most}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // compileOutside has a process of its own compile a component. The process ends with ctx, with the host and with this process.
 func (h *Host) compileOutside(ctx context.Context, wasm []byte, takes CompileCost) (*wasmtime.Component, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(h.closing, cancel)() //nolint:contextcheck // it ends with the host, too
 	allowed := takes.allowed()
-	written, words := &bounded{most: maxCompiled}, &bounded{most: maxWords}
-	cmd := exec.CommandContext(ctx, h.options.Compiler[0], h.options.Compiler[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(wasm), written, words
 	// What the engine reads of the environment must be the same in both.
 	const details = "WASMTIME_BACKTRACE_DETAILS"
-	cmd.Env = []string{"RAYON_NUM_THREADS=" + strconv.Itoa(compileThreads), details + "=" + os.Getenv(details)}
-	cmd.WaitDelay = time.Second
-	endWithParent(cmd)
-	runtime.LockOSThread() // the system ends the process with the thread that started it
-	err := cmd.Run()
-	runtime.UnlockOSThread()
-	kind, code := byte(0), written.Bytes()
+	env := []string{"RAYON_NUM_THREADS=" + strconv.Itoa(compileThreads), details + "=" + os.Getenv(details)}
+	var written []byte
+	err := child.Run(ctx, h.options.Compiler, env, child.Limits(allowed), func(to io.WriteCloser, from io.Reader) error {
+		_, _ = to.Write(wasm) // a program that does not read it says why
+		_ = to.Close()
+		var err error
+		written, err = io.ReadAll(io.LimitReader(from, maxCompiled+1))
+		return err
+	})
+	kind, code := byte(0), written
 	if len(code) > 0 {
 		kind, code = code[0], code[1:]
 	}
-	said := words.String()
-	if kind == isRefusal {
-		said = string(code[:min(len(code), maxWords)])
-	}
+	said := string(code[:min(len(code), child.MaxWords)])
 	failed := func(limit, reason string) error {
-		return &CompilerError{limit, allowed, abi.PrintableCut(reason, maxWords)}
+		return &CompilerError{limit, allowed, abi.PrintableCut(reason, child.MaxWords)}
 	}
-	exit, killed := errors.AsType[*exec.ExitError](err)
+	failure, _ := errors.AsType[*child.Failure](err)
 	switch {
 	case h.closing.Err() != nil:
 		return nil, ErrClosed
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case killed && exit.UserTime()+exit.SystemTime() >= allowed.Time-time.Second/2:
-		return nil, failed("processor time", "")
-	case outOfMemory.MatchString(said):
-		return nil, failed("memory", "")
+	case failure != nil:
+		return nil, failed(failure.Limit, failure.Reason)
 	case err != nil:
-		return nil, failed("", fmt.Sprintf("%v: %s", err, strings.TrimSpace(said)))
+		return nil, err
+	case kind == isRefusal && child.OutOfMemory(said):
+		return nil, failed(child.LimitMemory, "")
 	case kind == isRefusal:
 		return nil, errors.New(said)
-	case kind != isCode || written.cut:
+	case kind != isCode || len(written) > maxCompiled:
 		return nil, failed("", "it wrote something else than code: is it a program that calls host.Compile?")
 	}
 	c, err := h.engine.Deserialize(code)
@@ -163,21 +133,4 @@ func (h *Host) compileOutside(ctx context.Context, wasm []byte, takes CompileCos
 		return nil, failed("", fmt.Sprintf("it is of another version than this program; start this one anew: %v", err))
 	}
 	return c, nil
-}
-
-// outOfMemory is what the engine, the language it is written in and Go say when the system gives no more memory.
-var outOfMemory = regexp.MustCompile(`memory allocation of \d+ bytes failed|[Cc]annot allocate memory|out of memory`)
-
-// bounded keeps the begin of what is written to it.
-type bounded struct {
-	bytes.Buffer
-	most int
-	cut  bool
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	kept := p[:min(len(p), b.most-b.Len())]
-	b.cut = b.cut || len(kept) < len(p)
-	b.Buffer.Write(kept)
-	return len(p), nil
 }

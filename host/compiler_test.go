@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/host/internal/wasmtime"
+	"github.com/stilehost/stile/internal/child"
 )
 
 // helper is this program as a compiler that does something else than it should, or what it should.
@@ -26,18 +27,18 @@ func init() {
 	case "compile":
 		_ = Compile(os.Stdin, os.Stdout) // it has told why
 	case "spin":
-		_ = confine(tight)
+		_ = child.Confine(child.Limits(tight))
 		for {
 			runtime.Gosched()
 		}
 	case "eat":
-		_ = confine(tight)
+		_ = child.Confine(child.Limits(tight))
 		for all := [][]byte{}; ; all = append(all, bytes.Repeat([]byte{1}, mib)) {
 			runtime.KeepAlive(all)
 		}
 	case "starve": // the engine, which aborts
 		wasm, _ := io.ReadAll(os.Stdin)
-		_ = confine(CompileCost{time.Minute, 128 * mib})
+		_ = child.Confine(child.Limits(CompileCost{time.Minute, 128 * mib}))
 		_, _ = compileCode(wasm)
 	case "block":
 		_, _ = os.Stdout.Read(make([]byte, 1))
@@ -47,12 +48,6 @@ func init() {
 			_, _ = os.Stderr.Write(bytes.Repeat([]byte("words\x1b "), 10_000))
 		}
 		os.Exit(3)
-	case "parent":
-		h, err := New(context.Background(), Options{Compiler: helper("block")})
-		if err == nil {
-			_, err = h.compileOutside(context.Background(), nil, CompileCost{})
-		}
-		panic(err)
 	case "measure":
 		measureHere()
 	case "write nothing":
@@ -61,7 +56,7 @@ func init() {
 	case "write code":
 		_, _ = os.Stdout.WriteString("ccode of another version")
 	case "open": // what it can do once it is confined
-		_ = confine(tight)
+		_ = child.Confine(child.Limits(tight))
 		_, err := os.Open("/etc/passwd")
 		_, _ = os.Stdout.WriteString("r" + err.Error() + " " + strings.Join(os.Environ(), " "))
 	}
@@ -113,7 +108,7 @@ func TestCompilerFails(t *testing.T) {
 			h := newHostWith(t, Options{Compiler: helper(c.does)})
 			_, err := h.compileOutside(t.Context(), wasm, CompileCost{100 * time.Millisecond, mib})
 			failed, ok := errors.AsType[*CompilerError](err)
-			if !ok || failed.Limit != c.limit || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 2*maxWords {
+			if !ok || failed.Limit != c.limit || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 2*child.MaxWords {
 				t.Fatalf("got %v, want %q", err, c.want)
 			}
 			if _, refused := errors.AsType[*LoadError](refusal(err)); refused != (c.limit != "") {

@@ -30,6 +30,10 @@ type Options struct {
 	// Engine names a folder or zip file that holds node_modules as `npm ci` makes it from toolchain/engine/package-lock.json,
 	// for machines without npm. Its digest is checked. Default: npm is run.
 	Engine string
+	// Bundler is the command line of a program that does nothing but call [Bundle]. Sources of more than 32 KiB, packages counted, and those
+	// that nest much, are bundled in a process of it, under limits of the operating system: what bundles cannot be stopped otherwise.
+	// Default: all is bundled in this process, and what can take longer than a minute, by an estimate, is refused.
+	Bundler []string
 	// Progress, when not nil, is told what takes longer than a second, such as obtaining the engine.
 	Progress func(message string)
 	// Logger receives what no caller is told of. Default: nothing is logged.
@@ -43,12 +47,14 @@ type Toolchain struct {
 	images *imager
 	bases  [2]func() (*baseImage, error) // without and with the web APIs of the network
 	engine string                        // the name under which the host offers the engine
+
+	bundler []string // of Options
 }
 
 // New obtains the engine, offers it to the host and makes the base image, or takes all of that from the cache. Without a
 // cache that takes a few seconds and needs npm.
 func New(ctx context.Context, h *host.Host, o Options) (*Toolchain, error) {
-	t := &Toolchain{host: h}
+	t := &Toolchain{host: h, bundler: slices.Clone(o.Bundler)}
 	if o.CacheDir != "" && o.KeyDir != "" {
 		var err error
 		if t.cache, err = cache.Open(o.CacheDir, o.KeyDir, o.Logger); err != nil {
@@ -123,7 +129,7 @@ func (t *Toolchain) Build(ctx context.Context, s Source) (*host.Component, error
 // Assemble makes a component of a source. A standalone component holds the engine itself, 640 KB, and runs in any host that
 // offers the interfaces it imports.
 func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]byte, error) {
-	b, err := bundle(ctx, s)
+	b, err := bundle(ctx, s, t.bundler)
 	if err != nil {
 		return nil, err
 	}

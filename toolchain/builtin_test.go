@@ -49,7 +49,7 @@ func TestShims(t *testing.T) {
 					t.Errorf("lacks %q:\n%s", s, out.code)
 				}
 			}
-			found, err := FindImports(t.Context(), Source{FS: tree(files), Entry: "main.ts"})
+			found, err := FindImports(t.Context(), Source{FS: tree(files), Entry: "main.ts"}, nil)
 			if err != nil || !reflect.DeepEqual(append([]string{}, found.Builtins...), test.builtins) {
 				t.Errorf("found %v, want %q: %v", found, test.builtins, err)
 			}
@@ -67,7 +67,7 @@ import "#own"; export default async () => [b, z, extension, fs, (await import("d
 		"package.json": `{"imports": {"#own": "./own.js"}}`, "own.js": `import "mine"`,
 		"node_modules/lib/index.js": `import "not-the-author's"; export const c = require("buffer"); require("node:net")`,
 	}
-	found, err := FindImports(t.Context(), Source{FS: tree(files), Entry: "main.ts"})
+	found, err := FindImports(t.Context(), Source{FS: tree(files), Entry: "main.ts"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,12 +82,12 @@ import "#own"; export default async () => [b, z, extension, fs, (await import("d
 		`import "zod"; import "/etc/passwd"`: "absolute path", `import "zod"; import "../x"`: "leaves the source tree", `import "zod"; import "./gone"`: "does not exist",
 		`import "https://example.com/x.js"`: "URL", `import "zod"; let x = `: "Unexpected end", `const x = "a"; import(x)`: "written as a string",
 	} {
-		found, err := FindImports(t.Context(), Source{FS: tree(map[string]string{"main.ts": code}), Entry: "main.ts"})
+		found, err := FindImports(t.Context(), Source{FS: tree(map[string]string{"main.ts": code}), Entry: "main.ts"}, nil)
 		if _, ok := errors.AsType[*BuildError](err); !ok || !strings.Contains(err.Error(), want) || len(found.Packages) > 1 {
 			t.Errorf("%s: got %+v, %v", code, found, err)
 		}
 	}
-	if _, err := FindImports(t.Context(), Source{FS: tree(nil), Entry: "../x.ts"}); err == nil {
+	if _, err := FindImports(t.Context(), Source{FS: tree(nil), Entry: "../x.ts"}, nil); err == nil {
 		t.Error("an entry outside was read")
 	}
 }

@@ -119,8 +119,6 @@ var (
 	building  = semaphore.NewWeighted(int64(maxBuilds))
 )
 
-var errBundleTime = fmt.Errorf("bundling takes longer than %v, the limit", maxBundleTime)
-
 // The namespaces of module names in the bundle. None is "file": a name in that one is a path on the machine's own disk.
 const (
 	inSource = "source"
@@ -146,9 +144,10 @@ var loaders = map[string]api.Loader{
 // bundle makes one ES module of a source, and fails with a *BuildError when the source is at fault. Names are resolved
 // in the source tree only, and neither a tsconfig.json nor the environment changes what comes out: the same source gives
 // the same bytes. It returns when ctx ends or bundling takes 30 seconds, even if esbuild is still at work on a file. It
-// waits for other builds as long, and fails with a *BusyError when none of them has ended.
-func bundle(ctx context.Context, source Source) (*bundled, error) {
-	b := newBundler(source)
+// waits for other builds as long, and fails with a *BusyError when none of them has ended. What is large is bundled by program, the
+// command line of Options.Bundler, which may be nil.
+func bundle(ctx context.Context, source Source, program []string) (*bundled, error) {
+	b := newBundler(source, program)
 	outputs, err := b.run(ctx)
 	if err != nil {
 		return nil, err
@@ -156,9 +155,9 @@ func bundle(ctx context.Context, source Source) (*bundled, error) {
 	return b.result(outputs)
 }
 
-func newBundler(source Source) *bundler {
+func newBundler(source Source, program []string) *bundler {
 	b := &bundler{
-		source: source, parsing: make(chan struct{}, 1), files: make(map[string][sha256.Size]byte), unresolved: make(map[string]string),
+		source: source, program: program, time: maxBundleTime, parsing: make(chan struct{}, 1), files: make(map[string][sha256.Size]byte), unresolved: make(map[string]string),
 	}
 	b.stars = stars{said: map[string]map[string]int{}, found: map[string][]string{}, names: map[string]int{}}
 	b.resolver = resolver{files: source.FS, read: b.read, packages: make(map[string]*packageJSON)}
@@ -177,38 +176,75 @@ func (b *bundler) run(ctx context.Context) ([]api.OutputFile, error) {
 	if err := waitForBuilds(ctx); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, maxBundleTime, errBundleTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, b.time, tooLong("bundling takes", b.time))
 	defer cancel()
-	b.ctx = ctx
-	build, failure := api.Context(b.options())
-	if failure != nil {
-		building.Release(1)
-		return nil, fmt.Errorf("bundle: %w", failure)
+	type built struct {
+		outputs []api.OutputFile
+		err     error
 	}
-	done := make(chan api.BuildResult, 1)
+	done := make(chan built, 1)
 	go func() {
-		defer build.Dispose()
-		done <- build.Rebuild()
-		b.parses.Wait()
-		building.Release(1)
+		defer building.Release(1)
+		defer b.parses.Wait()
+		outputs, err := b.bundle(ctx)
+		if errors.Is(err, errInside) {
+			outputs, err = b.bundleOutside(ctx)
+		}
+		done <- built{outputs, err}
 	}()
-	var result api.BuildResult
+	var result built
 	select {
 	case result = <-done:
 	case <-ctx.Done():
-		go build.Cancel() // takes effect between two files; nobody waits for it
 	}
-	switch err := context.Cause(ctx); {
-	case errors.Is(err, errBundleTime):
-		return nil, &BuildError{[]Problem{{File: oneLine(entry), Text: err.Error()}}}
-	case err != nil:
+	err := result.err
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if limit, ok := errors.AsType[*resourceError](err); ok {
+		return nil, &BuildError{[]Problem{{File: oneLine(entry), Text: limit.text}}}
+	}
+	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
+	}
+	return result.outputs, err
+}
+
+// bundle bundles in this process. It returns when all work but that of b.parses has ended, which may be long after ctx has; with errInside
+// when the source turns out to be one for another process.
+func (b *bundler) bundle(ctx context.Context) ([]api.OutputFile, error) {
+	b.ctx = ctx
+	build, failure := api.Context(b.options())
+	if failure != nil {
+		return nil, fmt.Errorf("bundle: %w", failure)
+	}
+	defer build.Dispose()
+	defer context.AfterFunc(ctx, build.Cancel)() // takes effect between two files
+	result := build.Rebuild()
+	switch {
+	case b.outgrown:
+		return nil, errInside
 	case b.tooMuch != nil:
 		return nil, b.tooMuch
 	case len(result.Errors) > 0:
 		return nil, &BuildError{b.problems(result.Errors)}
 	}
 	return result.OutputFiles, nil
+}
+
+// bundleOutside has the program bundle.
+func (b *bundler) bundleOutside(ctx context.Context) ([]api.OutputFile, error) {
+	a, err := outside(ctx, b.program, order{Entry: b.source.Entry, Imports: b.imported != nil}, b.source.FS)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	b.files, b.imported = a.Files, a.Imported
+	b.mu.Unlock()
+	b.resolver.mu.Lock()
+	b.resolver.builtins = a.Builtins
+	b.resolver.mu.Unlock()
+	return a.Outputs, a.err()
 }
 
 // waitForBuilds takes a slot of those for builds.
@@ -230,6 +266,8 @@ type bundler struct {
 	stars    stars
 	ctx      context.Context
 	source   Source
+	program  []string      // the command line of Options.Bundler
+	time     time.Duration // the limit
 	resolver resolver
 
 	// parsing has room for one parse, and parses counts those that have not ended.
@@ -244,6 +282,10 @@ type bundler struct {
 	// work adds up what all files take to parse, and tooMuch is the first that took it over what is allowed.
 	work    time.Duration
 	tooMuch *BuildError
+	// loaded and flat add up what has been admitted, and outgrown says that it is too much for this process.
+	loaded   int
+	flat     flatWork
+	outgrown bool
 	// unresolved holds why a require failed, by file and esbuild's own words for it.
 	unresolved map[string]string
 	// imported holds the packages that the source's own files import, when those are looked for; nil in a build.
@@ -363,8 +405,10 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	if err != nil {
 		return api.OnLoadResult{}, err
 	}
-	if err := b.admitNesting(args.Path, data, loader); err != nil {
-		return b.refused(err)
+	for _, admit := range []func(string, []byte, api.Loader) error{b.admitSize, b.admitNesting, b.admitFlat} {
+		if err := admit(args.Path, data, loader); err != nil {
+			return b.refused(err)
+		}
 	}
 	text := string(data)
 	if isCode(loader) {
@@ -497,6 +541,31 @@ func (b *bundler) read(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
+// admitSize refuses what is too large for this process, where there is another one.
+func (b *bundler) admitSize(_ string, text []byte, _ api.Loader) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.loaded += len(text)
+	b.outgrown = b.outgrown || b.program != nil && b.loaded > maxInside
+	if b.outgrown {
+		return errInside
+	}
+	return nil
+}
+
+// admitFlat refuses what may take too long for its size, where there is no other process.
+func (b *bundler) admitFlat(name string, text []byte, loader api.Loader) error {
+	if b.program != nil || b.source.Large || loader == api.LoaderText || loader == api.LoaderBinary {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.flat.add(string(text)) > maxBundleWork {
+		return &BuildError{[]Problem{{File: oneLine(name), Text: tooFlat(maxBundleWork)}}}
+	}
+	return nil
+}
+
 // admitNesting refuses code that would take too much stack or time to parse.
 func (b *bundler) admitNesting(name string, text []byte, loader api.Loader) error {
 	n := nestingOf(text, loader)
@@ -515,6 +584,10 @@ func (b *bundler) admitNesting(name string, text []byte, loader api.Loader) erro
 	b.work += n.work
 	if b.work > maxBundleWork {
 		return &BuildError{[]Problem{n.problem(string(text), name, maxBundleWork)}}
+	}
+	if b.program != nil && b.work > maxInsideWork {
+		b.outgrown = true
+		return errInside
 	}
 	return nil
 }

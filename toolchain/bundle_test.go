@@ -27,7 +27,7 @@ func tree(files map[string]string) fstest.MapFS {
 
 func bundleTree(t *testing.T, entry string, files map[string]string) (*bundled, error) {
 	t.Helper()
-	return bundle(t.Context(), Source{FS: tree(files), Entry: entry})
+	return bundle(t.Context(), Source{FS: tree(files), Entry: entry}, nil)
 }
 
 // mod is a tree with the package "p" in node_modules, its files named without that prefix.
@@ -132,6 +132,7 @@ func TestBundleResolution(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			alike(t, Source{FS: tree(test.files), Entry: "main.ts"}, out, nil)
 			for _, s := range test.has {
 				if !strings.Contains(string(out.code), s) {
 					t.Errorf("lacks %q:\n%s", s, out.code)
@@ -241,7 +242,8 @@ func TestBundleRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = closer.Close() }()
-			_, err = bundle(t.Context(), source)
+			_, err = bundle(t.Context(), source, nil)
+			alike(t, source, nil, err)
 			var failure *BuildError
 			if !errors.As(err, &failure) {
 				t.Fatalf("got %v", err)
@@ -409,7 +411,7 @@ func TestBundleLimits(t *testing.T) {
 func TestBundleCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := bundle(ctx, Source{FS: tree(map[string]string{"main.ts": "export default 1"}), Entry: "main.ts"})
+	_, err := bundle(ctx, Source{FS: tree(map[string]string{"main.ts": "export default 1"}), Entry: "main.ts"}, nil)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -435,7 +437,7 @@ func TestBundleIsAbandoned(t *testing.T) {
 		<-source.asked
 		cancel()
 	}()
-	if _, err := bundle(ctx, Source{FS: source, Entry: "main.ts"}); !errors.Is(err, context.Canceled) {
+	if _, err := bundle(ctx, Source{FS: source, Entry: "main.ts"}, nil); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 }
@@ -451,18 +453,18 @@ func TestBuildsAreBounded(t *testing.T) {
 			<-source.asked
 			cancel()
 		}()
-		if _, err := bundle(ctx, Source{FS: source, Entry: "main.ts"}); !errors.Is(err, context.Canceled) {
+		if _, err := bundle(ctx, Source{FS: source, Entry: "main.ts"}, nil); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	var busy *BusyError
-	if _, err := bundle(ctx, plain); !errors.As(err, &busy) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := bundle(ctx, plain, nil); !errors.As(err, &busy) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 	close(released)
-	if _, err := bundle(t.Context(), plain); err != nil {
+	if _, err := bundle(t.Context(), plain, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -31,6 +31,7 @@ const (
 type Evaluator struct {
 	component *host.Component
 	wasm      []byte
+	bundler   []string // of Options
 }
 
 // Evaluator makes one for sources whose env has these bindings, names with their interfaces, as in [Source]. Without any,
@@ -44,7 +45,7 @@ func (t *Toolchain) Evaluator(ctx context.Context, bindings map[string]string) (
 	if err != nil {
 		return nil, err
 	}
-	return &Evaluator{c, wasm}, nil
+	return &Evaluator{c, wasm, t.bundler}, nil
 }
 
 func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]string) ([]byte, error) {
@@ -117,12 +118,12 @@ func (e *Evaluator) Do(ctx context.Context, p Program, r host.Request) (host.Res
 	if slices.ContainsFunc(stackWords, func(word string) bool { return strings.Contains(p.Text, word) }) {
 		kind = api.SourceMapExternal
 	}
-	code, err := p.transform(ctx, kind)
+	code, err := p.transform(ctx, kind, e.bundler)
 	if err != nil {
 		return host.Result{}, p.lower(err)
 	}
 	r.Code = &host.Code{Text: p.withStackMap(code), SourceMap: sync.OnceValue(func() []byte {
-		code, _ := p.transform(ctx, api.SourceMapExternal) // without it stacks have no lines
+		code, _ := p.transform(ctx, api.SourceMapExternal, e.bundler) // without it stacks have no lines
 		return code.Map
 	})}
 	r.Input = p.wrap(r.Input)
@@ -149,8 +150,8 @@ func (p Program) withStackMap(code api.TransformResult) string {
 }
 
 // transform makes JavaScript of a program. It returns when ctx ends or after maxTransformTime, even if esbuild is still at work;
-// it waits for builds as they wait for one another.
-func (p Program) transform(ctx context.Context, sourceMap api.SourceMap) (r api.TransformResult, err error) {
+// it waits for builds as they wait for one another. What is large is transformed by bundler, as sources are bundled.
+func (p Program) transform(ctx context.Context, sourceMap api.SourceMap, bundler []string) (r api.TransformResult, err error) {
 	refuse := func(text string) error { return &BuildError{[]Problem{{File: oneLine(p.Name), Text: text}}} }
 	loader := loaders[path.Ext(p.Name)]
 	if !isCode(loader) {
@@ -159,11 +160,14 @@ func (p Program) transform(ctx context.Context, sourceMap api.SourceMap) (r api.
 	if len(p.Text) > maxTransform {
 		return r, refuse(fmt.Sprintf("it has more than %d KiB; build it with stile build", maxTransform>>10))
 	}
-	switch n := nestingOf([]byte(p.Text), loader); {
+	n := nestingOf([]byte(p.Text), loader)
+	switch {
 	case n.levels > maxNesting:
 		return r, refuse(fmt.Sprintf("it is nested deeper than %d levels", maxNesting))
 	case n.work > maxTransformWork:
 		return r, &BuildError{[]Problem{n.problem(p.Text, p.Name, maxTransformWork)}}
+	case bundler == nil && new(flatWork).add(p.Text) > maxTransformWork:
+		return r, refuse(tooFlat(maxTransformWork))
 	}
 	if err := new(folding).admit(p.Text, loader); err != nil {
 		return r, refuse("it " + err.Error())
@@ -171,28 +175,54 @@ func (p Program) transform(ctx context.Context, sourceMap api.SourceMap) (r api.
 	if err := waitForBuilds(ctx); err != nil {
 		return r, err
 	}
-	done := make(chan api.TransformResult, 1)
+	ctx, cancel := context.WithTimeoutCause(ctx, maxTransformTime, tooLong("parsing takes", maxTransformTime))
+	defer cancel()
+	type transformed struct {
+		result api.TransformResult
+		err    error
+	}
+	done := make(chan transformed, 1)
 	go func() {
 		defer building.Release(1)
-		done <- api.Transform(p.Text+noSourceMap, api.TransformOptions{
-			Loader: loader, Sourcefile: p.Name, Format: api.FormatESModule, Platform: api.PlatformNeutral, Target: api.ESNext,
-			Supported: map[string]bool{"decorators": false}, MinifyWhitespace: true, Banner: "//", LegalComments: api.LegalCommentsNone,
-			Sourcemap: sourceMap, SourcesContent: api.SourcesContentExclude, JSX: api.JSXAutomatic, LogLevel: api.LogLevelSilent,
-		})
-	}()
-	timeout := time.NewTimer(maxTransformTime)
-	defer timeout.Stop()
-	select {
-	case r = <-done:
-		if len(r.Errors) > 0 {
-			return r, &BuildError{problemsOf(r.Errors)}
+		var t transformed
+		if bundler != nil && (len(p.Text) > maxInside || n.work > maxInsideWork) {
+			t.result, t.err = p.transformOutside(ctx, sourceMap, bundler)
+		} else {
+			t.result, t.err = p.transformInside(sourceMap)
 		}
-		return r, nil
-	case <-timeout.C:
-		return r, refuse(fmt.Sprintf("it takes longer than %v to parse, the limit", maxTransformTime))
+		done <- t
+	}()
+	var t transformed
+	select {
+	case t = <-done:
 	case <-ctx.Done():
-		return r, context.Cause(ctx)
+		t.err = context.Cause(ctx)
 	}
+	if limit, ok := errors.AsType[*resourceError](t.err); ok {
+		return r, refuse(limit.text)
+	}
+	return t.result, t.err
+}
+
+// transformInside returns a *BuildError where the program is at fault.
+func (p Program) transformInside(sourceMap api.SourceMap) (api.TransformResult, error) {
+	r := api.Transform(p.Text+noSourceMap, api.TransformOptions{
+		Loader: loaders[path.Ext(p.Name)], Sourcefile: p.Name, Format: api.FormatESModule, Platform: api.PlatformNeutral, Target: api.ESNext,
+		Supported: map[string]bool{"decorators": false}, MinifyWhitespace: true, Banner: "//", LegalComments: api.LegalCommentsNone,
+		Sourcemap: sourceMap, SourcesContent: api.SourcesContentExclude, JSX: api.JSXAutomatic, LogLevel: api.LogLevelSilent,
+	})
+	if len(r.Errors) > 0 {
+		return api.TransformResult{}, &BuildError{problemsOf(r.Errors)}
+	}
+	return r, nil
+}
+
+func (p Program) transformOutside(ctx context.Context, sourceMap api.SourceMap, bundler []string) (api.TransformResult, error) {
+	a, err := outside(ctx, bundler, order{Program: &p, SourceMap: sourceMap}, nil)
+	if err != nil {
+		return api.TransformResult{}, err
+	}
+	return api.TransformResult{Code: a.Code, Map: a.Map}, a.err()
 }
 
 // notLoaded is what the engine says of an import that is not there.

@@ -115,7 +115,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		b.Fatal(err)
 	}
 	program := Program{Name: "code.ts", Text: route}
-	transformed, err := program.transform(b.Context(), api.SourceMapNone)
+	transformed, err := program.transform(b.Context(), api.SourceMapNone, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	}{
 		{"whole", func() (host.Result, error) { return e.Do(b.Context(), program, request) }},
 		{"transform", func() (host.Result, error) {
-			_, err := program.transform(b.Context(), api.SourceMapNone)
+			_, err := program.transform(b.Context(), api.SourceMapNone, nil)
 			return host.Result{Output: []byte("344")}, err
 		}},
 		{"call", func() (host.Result, error) {

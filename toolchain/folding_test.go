@@ -35,11 +35,11 @@ func TestFolding(t *testing.T) {
 				t.Errorf("%s: admitted", name)
 			}
 		}
-		_, err := bundle(t.Context(), Source{FS: tree(map[string]string{"main.ts": text}), Entry: "main.ts"})
+		_, err := bundle(t.Context(), Source{FS: tree(map[string]string{"main.ts": text}), Entry: "main.ts"}, nil)
 		if err == nil || !strings.Contains(err.Error(), "join too many") {
 			t.Errorf("%s: bundle: %v", name, err)
 		}
-		if _, err := (Program{Name: "code.ts", Text: text}).transform(t.Context(), api.SourceMapNone); err == nil {
+		if _, err := (Program{Name: "code.ts", Text: text}).transform(t.Context(), api.SourceMapNone, nil); err == nil {
 			t.Errorf("%s: transformed", name)
 		}
 	}
@@ -71,12 +71,12 @@ func TestInlining(t *testing.T) {
 		"in another, JS":   {"main.ts": `import x from "./x.js"; export default x;`, "x.js": `import { E } from "./e.ts"; export default [` + strings.Repeat("E.a, ", often) + "];", "e.ts": `export enum E { a = "` + long + `" }`},
 		"in many a little": {"main.ts": `import x from "./x"; import y from "./y"; export default [x, y];`, "x.ts": `import { E } from "./e"; export default [` + strings.Repeat("E.a, ", often/2) + "];", "y.ts": `import { E } from "./e"; export default [` + strings.Repeat("E.a, ", often/2) + "];", "e.ts": `export enum E { a = "` + long + `" }`},
 	} {
-		if _, err := bundle(t.Context(), Source{FS: tree(files), Entry: "main.ts"}); err == nil || !strings.Contains(err.Error(), "too long to write out") {
+		if _, err := bundle(t.Context(), Source{FS: tree(files), Entry: "main.ts"}, nil); err == nil || !strings.Contains(err.Error(), "too long to write out") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	fine := map[string]string{"main.ts": `import { E } from "./e"; export default [` + strings.Repeat("E.a, console.log, ", 20_000) + "];", "e.ts": `export enum E { a = "` + long[:300] + `", b = 2 }`}
-	if _, err := bundle(t.Context(), Source{FS: tree(fine), Entry: "main.ts"}); err != nil {
+	if _, err := bundle(t.Context(), Source{FS: tree(fine), Entry: "main.ts"}, helper("bundle")); err != nil {
 		t.Error(err)
 	}
 }

@@ -18,16 +18,21 @@ type Imports struct {
 }
 
 // FindImports follows all imports of a source. Packages need not be in its tree; those that are there are followed too. It
-// has the limits of a build, and fails as one. With a *BuildError it returns what was found all the same.
-func FindImports(ctx context.Context, s Source) (*Imports, error) {
-	b := newBundler(s)
-	b.imported, b.resolver.builtins = make(map[string]bool), make(map[string]bool)
+// has the limits of a build, and fails as one; bundler is that of Options, and may be nil. With a *BuildError it returns what was found all the same.
+func FindImports(ctx context.Context, s Source, bundler []string) (*Imports, error) {
+	b := newBundler(s, bundler)
+	b.findImports()
 	_, err := b.run(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.resolver.mu.Lock()
 	defer b.resolver.mu.Unlock()
 	return &Imports{slices.Sorted(maps.Keys(b.imported)), slices.Sorted(maps.Keys(b.resolver.builtins))}, err
+}
+
+// findImports has a bundler look for imports.
+func (b *bundler) findImports() {
+	b.imported, b.resolver.builtins = make(map[string]bool), make(map[string]bool)
 }
 
 // noteImport reports whether imports are looked for and this one is of a package, and keeps those of the source's own files.

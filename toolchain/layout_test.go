@@ -117,7 +117,7 @@ func observeCalls(t *testing.T, m *imager, net bool) layout {
 
 	l := testLinkage(t, "env", "poll", "clock", "kv", "console", "random")
 	l.bindings = map[string]string{"store": kv.Interface, "clock": clock.Interface}
-	b, err := bundle(t.Context(), Source{FS: fstest.MapFS{"typical.ts": {Data: []byte(typical)}}, Entry: "typical.ts"})
+	b, err := bundle(t.Context(), Source{FS: fstest.MapFS{"typical.ts": {Data: []byte(typical)}}, Entry: "typical.ts"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func bundleFile(t *testing.T, file string, keep ...string) (*bundled, error) {
 		t.Fatal(err)
 	}
 	defer func() { _ = closer.Close() }()
-	return bundle(t.Context(), source)
+	return bundle(t.Context(), source, nil)
 }
 
 // refuses asserts that a file is not bundled, with an error that says some things and shows no secret.

@@ -176,7 +176,7 @@ func TestSlowSources(t *testing.T) {
 			_, err := bundleTree(t, "main.ts", files)
 			refusesWork(t, name, err, !strings.Contains(text, "<!"))
 		}
-		_, err := Program{Name: "code.ts", Text: text}.transform(t.Context(), api.SourceMapNone)
+		_, err := Program{Name: "code.ts", Text: text}.transform(t.Context(), api.SourceMapNone, nil)
 		refusesWork(t, name, err, true)
 		if took := processorTime() - start; took > time.Second {
 			t.Errorf("%s: it took %v to refuse %d bytes", name, took, len(text))
@@ -190,7 +190,7 @@ func TestSlowSources(t *testing.T) {
 		"behind a division": {"code.ts", "x = a! / b; y = {} / 1; " + conditions},
 		"inferred":          {"code.tsx", "type X=" + strings.Repeat("[infer A extends ", 50) + "b" + strings.Repeat("?c:d]", 50)},
 	} {
-		_, err := Program{Name: file[0], Text: file[1]}.transform(t.Context(), api.SourceMapNone)
+		_, err := Program{Name: file[0], Text: file[1]}.transform(t.Context(), api.SourceMapNone, nil)
 		refusesWork(t, name, err, false)
 	}
 	// None of them took enough alone.

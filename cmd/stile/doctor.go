@@ -175,7 +175,7 @@ func (e *examination) engines(ctx context.Context, hasNPM bool) {
 	}
 	e.add("wasm engine", statusOK, "", "wasmtime %s compiled and ran a component", readVersions().Wasmtime)
 
-	o := toolchain.Options{CacheDir: e.cache, KeyDir: e.home, Engine: e.engine}
+	o := toolchain.Options{CacheDir: e.cache, KeyDir: e.home, Engine: e.engine, Bundler: bundler()}
 	has, err := toolchain.HasEngine(o)
 	switch {
 	case err != nil:

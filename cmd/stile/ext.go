@@ -178,7 +178,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	}()
 	e.state = extension.NewState(n.home, s.log, n.cache)
 	e.state.HTTP.Credentials, e.state.HTTP.Own = n.secrets, &e.own
-	if e.npm, err = npm.New(npm.Options{CacheDir: n.cache, KeyDir: n.home, Progress: n.progress, Logger: n.logger}); err != nil {
+	if e.npm, err = npm.New(npm.Options{CacheDir: n.cache, KeyDir: n.home, Bundler: bundler(), Progress: n.progress, Logger: n.logger}); err != nil {
 		return nil, err
 	}
 	e.types, err = typecheck.New(typecheck.Options{
@@ -188,7 +188,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 		return nil, err
 	}
 	options := lifecycle.Options{
-		Dir: n.home, Host: n.host, Toolchain: n.toolchain, State: e.state, Policy: rules, Packages: e.npm, Types: e.types, Logger: n.logger,
+		Dir: n.home, Host: n.host, Toolchain: n.toolchain, State: e.state, Policy: rules, Packages: e.npm, Bundler: bundler(), Types: e.types, Logger: n.logger,
 		Follow: e.followPolicy(s, text),
 	}
 	if !n.record.off {

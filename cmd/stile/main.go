@@ -39,6 +39,7 @@ type cli struct {
 	WS      wsCommand      `cmd:"" name:"ws" help:"Look into workspaces, change them, and bring back what was."`
 	Bench   benchCommand   `cmd:"" passthrough:"" help:"Measure this host beside containers and other isolates."`
 	Compile compileCommand `cmd:"" hidden:"" name:"compile-component" help:"Compile a component from stdin to stdout, within limits."`
+	Bundle  bundleCommand  `cmd:"" hidden:"" name:"bundle-source" help:"Bundle a source that another process sends, within limits."`
 	Doctor  doctorCommand  `cmd:"" help:"Say what this machine has, and what to do about what it lacks."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

@@ -97,7 +97,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exit": exit, "error": lastError, "json": validJSON, "unhex": unhex, "seed": seed, "forge": forge, "absent": absent,
-			"value": value, "sql": sqlCommand, "cosign": cosign(authority),
+			"value": value, "sql": sqlCommand, "cosign": cosign(authority), "repeat": repeat,
 		},
 	})
 }
@@ -302,6 +302,16 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 			copyTo(object)
 		}
 	}
+}
+
+// repeat FILE N: writes what is in a file so many times.
+func repeat(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: repeat FILE N")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Repeat(ts.ReadFile(args[0]), n)), 0o600))
 }
 
 // forge CACHE KIND: changes one byte in the content of every entry of a kind.

@@ -157,7 +157,7 @@ func (n *session) toolchain(ctx context.Context) (*toolchain.Toolchain, error) {
 	defer n.mu.Unlock()
 	if n.tools == nil {
 		t, err := toolchain.New(ctx, n.host, toolchain.Options{
-			CacheDir: n.cache, KeyDir: n.home, Engine: n.engine, Progress: n.progress, Logger: n.logger,
+			CacheDir: n.cache, KeyDir: n.home, Engine: n.engine, Bundler: bundler(), Progress: n.progress, Logger: n.logger,
 		})
 		if err != nil {
 			return nil, err

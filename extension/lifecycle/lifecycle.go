@@ -43,6 +43,8 @@ type Options struct {
 	Follow func(set func(*policy.Policy))
 	// Packages resolves npm packages. Default: an extension that imports any is refused.
 	Packages *npm.Client
+	// Bundler is that of toolchain.Options: what large sources import is found in a process of its own. Default: in this process.
+	Bundler []string
 	// Types checks the types of drafts that ask for it. Default: they are not checked, which [Written.Unchecked] says.
 	Types *typecheck.Checker
 	// Recorder takes recordings of calls. Default: nothing is recorded.

@@ -289,7 +289,7 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, lock []byte, fresh b
 		tree, entry = derived.Tree(tree), derived.Entry
 	}
 	bindings := extension.Known(extension.Merge(v.Manifest.Bindings, extension.Defaults()))
-	imports, err := npm.Imports(ctx, tree, entry)
+	imports, err := npm.Imports(ctx, tree, entry, m.options.Bundler)
 	if err != nil {
 		return toolchain.Source{}, err
 	}

@@ -15,9 +15,9 @@ import (
 
 // Imports returns what the files of a source tree import that are reached from entry: packages, perhaps with a path in them,
 // and modules built into node, in byte order. Types are not imports. A source that cannot be parsed is an
-// *extension.ProblemsError; the limits and other errors are those of [toolchain.FindImports].
-func Imports(ctx context.Context, fsys fs.FS, entry string) ([]string, error) {
-	found, err := toolchain.FindImports(ctx, toolchain.Source{FS: Tree(fsys, &zip.Reader{}), Entry: entry})
+// *extension.ProblemsError; bundler, the limits and other errors are those of [toolchain.FindImports].
+func Imports(ctx context.Context, fsys fs.FS, entry string, bundler []string) ([]string, error) {
+	found, err := toolchain.FindImports(ctx, toolchain.Source{FS: Tree(fsys, &zip.Reader{}), Entry: entry}, bundler)
 	if bad, ok := errors.AsType[*toolchain.BuildError](err); ok {
 		problems := make([]extension.Problem, len(bad.Problems))
 		for i, p := range bad.Problems {
@@ -36,7 +36,7 @@ const entryName = "imports.js"
 
 // addShims returns what is asked for with the shims that what is imported needs, seen from the packages in a tree. What else is
 // wrong with those packages is left for the build, which may not reach it.
-func addShims(ctx context.Context, asked map[string]string, imported []string, packages fs.FS) (map[string]string, error) {
+func (c *Client) addShims(ctx context.Context, asked map[string]string, imported []string, packages fs.FS) (map[string]string, error) {
 	if len(imported) == 0 {
 		return asked, nil
 	}
@@ -52,7 +52,7 @@ func addShims(ctx context.Context, asked map[string]string, imported []string, p
 	if err != nil {
 		return nil, err
 	}
-	found, err := toolchain.FindImports(ctx, toolchain.Source{FS: Tree(source, packages), Entry: entryName})
+	found, err := toolchain.FindImports(ctx, toolchain.Source{FS: Tree(source, packages), Entry: entryName}, c.o.Bundler)
 	if _, bad := errors.AsType[*toolchain.BuildError](err); err != nil && !bad {
 		return nil, err
 	}

@@ -41,6 +41,8 @@ type Options struct {
 	// MaxFiles and MaxBytes limit the files of all its packages. Default: 20,000 and 64 MiB.
 	MaxFiles int
 	MaxBytes int64
+	// Bundler is that of toolchain.Options: what large packages import is found in a process of its own. Default: in this process.
+	Bundler []string
 	// Progress is told, in a few words, before npm runs. Default: nobody is told.
 	Progress func(message string)
 	// Logger receives what no caller is told of. Default: nothing is logged.
@@ -205,7 +207,7 @@ func (c *Client) resolve(ctx context.Context, r Request) (*Resolution, error) {
 		if err != nil {
 			return nil, err
 		}
-		needed, err := addShims(ctx, asked, imported, res.FS)
+		needed, err := c.addShims(ctx, asked, imported, res.FS)
 		if err != nil {
 			return nil, err
 		}

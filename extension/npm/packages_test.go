@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -15,6 +16,19 @@ import (
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/toolchain"
 )
+
+// bundler is this program as one of Options.Bundler.
+var bundler = []string{os.Args[0], "as-bundler"}
+
+func init() {
+	if !slices.Equal(os.Args, bundler) {
+		return
+	}
+	if err := toolchain.Bundle(os.Stdin, os.Stdout); err != nil {
+		panic(err)
+	}
+	os.Exit(0)
+}
 
 // realPackages are code that uses a package, and what a call of it returns.
 var realPackages = []struct{ name, imports, body, want string }{
@@ -54,7 +68,7 @@ const realLock = "testdata/package-lock.json"
 func TestRealPackages(t *testing.T) {
 	t.Parallel()
 	cacheDir, keyDir := cachetest.Dirs(t)
-	c, err := New(Options{CacheDir: cacheDir, KeyDir: keyDir, Progress: func(message string) { t.Log(message) }})
+	c, err := New(Options{CacheDir: cacheDir, KeyDir: keyDir, Bundler: bundler, Progress: func(message string) { t.Log(message) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +85,7 @@ func TestRealPackages(t *testing.T) {
 export default extension({ tools: { t: { description: "test", run: async () => {
 ` + p.body + `
 } } } });`)
-		found, err := Imports(t.Context(), fstest.MapFS{"tool.ts": {Data: sources[p.name]}}, "tool.ts")
+		found, err := Imports(t.Context(), fstest.MapFS{"tool.ts": {Data: sources[p.name]}}, "tool.ts", bundler)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +135,7 @@ export default extension({ tools: { t: { description: "test", run: async () => {
 			t.Error(err)
 		}
 	})
-	chain, err := toolchain.New(t.Context(), h, toolchain.Options{CacheDir: cacheDir, KeyDir: keyDir})
+	chain, err := toolchain.New(t.Context(), h, toolchain.Options{CacheDir: cacheDir, KeyDir: keyDir, Bundler: bundler})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,11 +191,11 @@ func TestImports(t *testing.T) {
 		"lib/a.ts":                {Data: []byte(`import "node:path"; import "p"; import "stile"`)},
 		"node_modules/p/index.js": {Data: []byte(`import "/etc/passwd"`)},
 	}
-	if got, err := Imports(t.Context(), files, "tool.ts"); err != nil || strings.Join(got, " ") != "node:path p zod/v4" {
+	if got, err := Imports(t.Context(), files, "tool.ts", nil); err != nil || strings.Join(got, " ") != "node:path p zod/v4" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	files["lib/a.ts"].Data = []byte("\n  let x = ;")
-	_, err := Imports(t.Context(), files, "tool.ts")
+	_, err := Imports(t.Context(), files, "tool.ts", nil)
 	bad, ok := errors.AsType[*extension.ProblemsError](err)
 	if !ok || bad.Stage != extension.StageBundle || bad.Problems[0].File != "lib/a.ts" || bad.Problems[0].Line != 2 || bad.Problems[0].Snippet == "" {
 		t.Errorf("got %v", err)

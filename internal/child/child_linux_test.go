@@ -1,7 +1,9 @@
-package host
+package child_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,11 +11,29 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stilehost/stile/internal/child"
 )
 
-// TestCompilerEndsWithParent kills a program whose compiler never ends.
-func TestCompilerEndsWithParent(t *testing.T) {
-	parent := exec.CommandContext(t.Context(), os.Args[0], helper("parent")[1:]...)
+func init() {
+	if len(os.Args) != 2 {
+		return
+	}
+	switch os.Args[1] {
+	case "as-parent":
+		err := child.Run(context.Background(), []string{os.Args[0], "as-child"}, nil, child.Limits{}, func(_ io.WriteCloser, from io.Reader) error {
+			_, err := io.ReadAll(from)
+			return err
+		})
+		panic(err)
+	case "as-child":
+		<-time.After(2 * time.Minute)
+	}
+}
+
+// TestEndsWithParent kills a program whose child never ends.
+func TestEndsWithParent(t *testing.T) {
+	parent := exec.CommandContext(t.Context(), os.Args[0], "as-parent")
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +46,7 @@ func TestCompilerEndsWithParent(t *testing.T) {
 		for _, name := range lists {
 			list, _ := os.ReadFile(name) // threads end
 			for process := range strings.FieldsSeq(string(list)) {
-				if line, _ := os.ReadFile("/proc/" + process + "/cmdline"); strings.HasSuffix(string(line), "\x00block\x00") {
+				if line, _ := os.ReadFile("/proc/" + process + "/cmdline"); strings.HasSuffix(string(line), "\x00as-child\x00") {
 					child = process
 				}
 			}

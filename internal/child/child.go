@@ -1,0 +1,129 @@
+// Package child runs a program for work that nothing inside this process can end: the processor time and memory of the program are
+// bounded by the operating system, and it ends with its context and, on Linux, with this process, however that ends.
+package child
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// MaxWords is how many bytes of what a program says are kept.
+const MaxWords = 4 << 10
+
+// Limits are what a process may use. The system counts whole seconds, and as memory what is reserved for stacks and heaps, used or not.
+type Limits struct {
+	Time   time.Duration
+	Memory int64
+}
+
+// Confine sets the limits of this process for good. From then on it can open and write no file.
+func Confine(to Limits) error {
+	// Go opens what timers need with the first one.
+	time.AfterFunc(time.Hour, func() {}).Stop()
+	for _, l := range []struct {
+		resource int
+		most     uint64
+	}{
+		{syscall.RLIMIT_CORE, 0},
+		{syscall.RLIMIT_FSIZE, 0},
+		{syscall.RLIMIT_NOFILE, 0},
+		{syscall.RLIMIT_CPU, uint64(to.Time / time.Second)},
+		{syscall.RLIMIT_DATA, uint64(to.Memory)},
+	} {
+		if err := syscall.Setrlimit(l.resource, &syscall.Rlimit{Cur: l.most, Max: l.most}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The limits that can end a process.
+const (
+	LimitTime   = "processor time"
+	LimitMemory = "memory"
+)
+
+// Failure is a program that did not do its work.
+type Failure struct {
+	// Limit is what the process used up, LimitTime or LimitMemory; empty when it failed for another reason.
+	Limit string
+	// Reason is what the system and the program say, at most a little more than MaxWords. It may hold any characters.
+	Reason string
+}
+
+func (e *Failure) Error() string {
+	if e.Limit != "" {
+		return "it was ended by its limit of " + e.Limit
+	}
+	return e.Reason
+}
+
+// Run starts the program of a command line with nothing but env as its environment, and has talk write to its standard input and read
+// from its standard output. It returns when the process has ended, and kills it with ctx, or when talk fails. Errors are that of ctx or a
+// *Failure.
+func Run(ctx context.Context, commandLine, env []string, most Limits, talk func(to io.WriteCloser, from io.Reader) error) error {
+	process, kill := context.WithCancel(ctx)
+	defer kill()
+	words := &beginning{}
+	cmd := exec.CommandContext(process, commandLine[0], commandLine[1:]...)
+	cmd.Env, cmd.Stderr, cmd.WaitDelay = env, words, time.Second
+	endWithParent(cmd)
+	to, err := cmd.StdinPipe()
+	if err != nil {
+		return &Failure{Reason: err.Error()}
+	}
+	from, err := cmd.StdoutPipe()
+	if err != nil {
+		return &Failure{Reason: err.Error()}
+	}
+	runtime.LockOSThread() // the system ends the process with the thread that started it
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return &Failure{Reason: err.Error()}
+	}
+	talked := make(chan error, 1)
+	go func() {
+		err := talk(to, from)
+		if err != nil {
+			kill()
+		}
+		_, _ = to.Close(), from.Close() // the process may be gone
+		talked <- err
+	}()
+	said := <-talked
+	err = cmd.Wait()
+	exit, ended := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case ended && exit.UserTime()+exit.SystemTime() >= most.Time-time.Second/2:
+		return &Failure{Limit: LimitTime}
+	case OutOfMemory(words.String()):
+		return &Failure{Limit: LimitMemory}
+	case err != nil || said != nil:
+		return &Failure{Reason: strings.TrimSpace(fmt.Sprintf("%v: %s", errors.Join(said, err), words))}
+	}
+	return nil
+}
+
+var outOfMemory = regexp.MustCompile(`memory allocation of \d+ bytes failed|[Cc]annot allocate memory|out of memory`)
+
+// OutOfMemory finds what Go, Rust and the system say when there is no more memory.
+func OutOfMemory(words string) bool { return outOfMemory.MatchString(words) }
+
+// beginning keeps the first MaxWords of what is written to it.
+type beginning struct{ bytes.Buffer }
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.Buffer.Write(p[:min(len(p), MaxWords-b.Len())])
+	return len(p), nil
+}

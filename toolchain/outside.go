@@ -1,0 +1,319 @@
+package toolchain
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/child"
+)
+
+// esbuild cannot be stopped, and some of its passes take the square or cube of what they look at. So what is bundled in this process
+// is small: the worst that is known takes 4 s at maxInside bytes. The rest goes to a process that can be killed.
+const (
+	maxInside     = 32 << 10 // bytes of all files
+	maxInsideWork = 2 * time.Second
+	// maxAnswer is how many bytes a bundler's process may write.
+	maxAnswer = 256 << 20
+	// maxBundlerMemory is what a bundler's process may have.
+	maxBundlerMemory = 2 << 30
+)
+
+// What esbuild takes of what is flat, at most, for an embedder who names no program. In each file it may look from the beginning for
+// each place that it says something about, and it follows a name that is exported again through all that it is exported as.
+const (
+	workOfByte = 1.6 // ns, times bytes of the file
+	workOfName = 0.3 // ns, times names squared
+	// fewNames take so little that it does not matter whether they are some of these.
+	fewNames = 1000
+)
+
+var bundlerLimits = child.Limits{Time: maxBundleWork, Memory: maxBundlerMemory}
+
+// BundlerError is a source that was not bundled because the process that Options.Bundler names failed.
+type BundlerError struct{ Reason string }
+
+func (e *BundlerError) Error() string {
+	return "the bundler, the program of Options.Bundler, failed: " + e.Reason
+}
+
+// flatWork bounds what files take that do not nest.
+type flatWork struct {
+	work  float64 // ns, within files
+	names float64 // that are imported and exported
+}
+
+// add takes in a file and returns what all take.
+func (w *flatWork) add(text string) time.Duration {
+	w.work += workOfByte * float64(len(text)) * float64(len(text))
+	if names := w.names + float64(strings.Count(text, ",")+strings.Count(text, "port")); names <= fewNames {
+		w.names = names
+	} else {
+		for _, clause := range clauses.FindAllString(text, -1) {
+			w.names += float64(1 + strings.Count(clause, ","))
+		}
+	}
+	return time.Duration(min(w.work+workOfName*w.names*w.names*w.names, maxWork))
+}
+
+// clauses match the names in import {...} and export {...}, and more.
+var clauses = regexp.MustCompile(`\b(?:import|export)\b(?:` + between + `|[^(){};=])*\{(?:` + between + `|[^}])*`)
+
+// errInside is why a source is not bundled in this process.
+var errInside = errors.New("it is too large to bundle in this process")
+
+// tooFlat refuses what may take more than the limit where no program is named.
+func tooFlat(most time.Duration) string {
+	return fmt.Sprintf("with this the source is so large that bundling it can take longer than %v, the limit; make it smaller, or set the option "+
+		"Bundler of the program that embeds Stile", most)
+}
+
+// order is what a bundler's process is to do: bundle a source whose files it asks for, or transform a program.
+type order struct {
+	Entry     string
+	Imports   bool // are looked for
+	Program   *Program
+	SourceMap api.SourceMap
+}
+
+// message is what a bundler's process writes: a question for a file, or the answer, after which it ends.
+type message struct {
+	Name   string
+	Read   bool
+	Answer *answer
+}
+
+// reply is what there is of a file.
+type reply struct {
+	Mode    fs.FileMode
+	Content []byte
+	Failure *fileFailure
+}
+
+// answer is what became of an order.
+type answer struct {
+	Outputs   []api.OutputFile
+	Code, Map []byte // of a program
+	Files     map[string][sha256.Size]byte
+	Imported  map[string]bool
+	Builtins  map[string]bool
+	Problems  []Problem
+	Fault     string
+}
+
+func (a *answer) err() error {
+	switch {
+	case len(a.Problems) > 0:
+		return &BuildError{a.Problems}
+	case a.Fault != "":
+		return &BundlerError{abi.PrintableCut(a.Fault, child.MaxWords)}
+	}
+	return nil
+}
+
+// Bundle is all that a program of Options.Bundler does, with its standard input and output: it takes on limits, is told what to bundle
+// or to transform, asks for files and writes what it made of them. It can open and write no file by itself.
+func Bundle(in io.Reader, out io.Writer) error {
+	if err := child.Confine(bundlerLimits); err != nil {
+		return fmt.Errorf("limit the bundler: %w", err)
+	}
+	return carryOut(in, out)
+}
+
+// carryOut carries out an order that comes from in.
+func carryOut(in io.Reader, out io.Writer) error {
+	r := &remote{in: gob.NewDecoder(in), out: gob.NewEncoder(out)}
+	var o order
+	if err := r.in.Decode(&o); err != nil {
+		return fmt.Errorf("read what to bundle: %w", err)
+	}
+	var a answer
+	var err error
+	if o.Program != nil {
+		var r api.TransformResult
+		r, err = o.Program.transformInside(o.SourceMap)
+		a.Code, a.Map = r.Code, r.Map
+	} else {
+		b := newBundler(Source{FS: r, Entry: o.Entry, Large: true}, nil)
+		if o.Imports {
+			b.findImports()
+		}
+		a.Outputs, err = b.bundle(context.Background())
+		a.Files, a.Imported, a.Builtins = b.files, b.imported, b.resolver.builtins
+	}
+	if bad, ok := errors.AsType[*BuildError](err); ok {
+		a.Problems = bad.Problems
+	} else if err != nil {
+		a.Fault = err.Error()
+	}
+	if err := r.out.Encode(message{Answer: &a}); err != nil {
+		return fmt.Errorf("write the bundle: %w", err)
+	}
+	return nil
+}
+
+// remote is a source tree of which each file is asked for. It implements [fs.StatFS].
+type remote struct {
+	mu  sync.Mutex
+	in  *gob.Decoder
+	out *gob.Encoder
+}
+
+func (r *remote) ask(m message) (*reply, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found reply
+	if err := r.out.Encode(m); err != nil {
+		return nil, err
+	}
+	if err := r.in.Decode(&found); err != nil {
+		return nil, err
+	}
+	if found.Failure != nil {
+		return nil, found.Failure.err()
+	}
+	return &found, nil
+}
+
+// Stat implements [fs.StatFS].
+func (r *remote) Stat(name string) (fs.FileInfo, error) {
+	found, err := r.ask(message{Name: name})
+	if err != nil {
+		return nil, err
+	}
+	return remoteInfo{mode: found.Mode}, nil
+}
+
+// Open implements [fs.FS]. The file can be read and closed only.
+func (r *remote) Open(name string) (fs.File, error) {
+	found, err := r.ask(message{Name: name, Read: true})
+	if err != nil {
+		return nil, err
+	}
+	return remoteFile{content: bytes.NewReader(found.Content)}, nil
+}
+
+type remoteInfo struct {
+	fs.FileInfo
+	mode fs.FileMode
+}
+
+func (i remoteInfo) IsDir() bool       { return i.mode.IsDir() }
+func (i remoteInfo) Mode() fs.FileMode { return i.mode }
+
+type remoteFile struct {
+	fs.File
+	content *bytes.Reader
+}
+
+func (f remoteFile) Read(p []byte) (int, error) { return f.content.Read(p) }
+func (f remoteFile) Close() error               { return nil }
+
+// fileFailure is an error of a file: all that a bundler wants to know of one.
+type fileFailure struct {
+	Text                        string
+	Missing, Refused, NotInTree bool
+}
+
+func failureOf(err error) *fileFailure {
+	f := &fileFailure{Text: reason(err).Error(), Missing: missing(err)}
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		f.Refused, f.NotInTree = true, refused.notInTree
+	}
+	return f
+}
+
+func (f *fileFailure) err() error {
+	switch {
+	case f.Refused:
+		return &refusedError{f.Text, f.NotInTree}
+	case f.Missing:
+		return &missingError{f.Text}
+	}
+	return errors.New(f.Text)
+}
+
+// missingError is a file that does not exist, in the words of the source tree.
+type missingError struct{ text string }
+
+func (e *missingError) Error() string        { return e.text }
+func (e *missingError) Is(target error) bool { return target == fs.ErrNotExist }
+
+// look answers a question for a file.
+func look(files fs.FS, m message) (r reply) {
+	var err error
+	if m.Read {
+		r.Content, err = readAtMost(files, m.Name, maxSource)
+	} else {
+		var info fs.FileInfo
+		if info, err = fs.Stat(files, m.Name); err == nil {
+			r.Mode = info.Mode()
+		}
+	}
+	if err != nil {
+		return reply{Failure: failureOf(err)}
+	}
+	return r
+}
+
+// outside has a process carry out an order. It returns when the process is gone.
+func outside(ctx context.Context, program []string, o order, files fs.FS) (a *answer, err error) {
+	env := []string{fmt.Sprintf("GOMEMLIMIT=%d", maxBundlerMemory/4*3)}
+	err = child.Run(ctx, program, env, bundlerLimits, func(to io.WriteCloser, from io.Reader) (err error) {
+		a, err = give(o, files, to, from)
+		return err
+	})
+	failure, failed := errors.AsType[*child.Failure](err)
+	switch {
+	case failed && failure.Limit == child.LimitTime:
+		return nil, tooLong("the bundler works", bundlerLimits.Time)
+	case failed && failure.Limit == child.LimitMemory:
+		return nil, &resourceError{fmt.Sprintf("the bundler takes more than %d MiB of memory, the limit; make it smaller", bundlerLimits.Memory>>20)}
+	case failed:
+		return nil, &BundlerError{abi.PrintableCut(failure.Reason, child.MaxWords)}
+	case err != nil:
+		return nil, err
+	}
+	return a, nil
+}
+
+// resourceError is a source or program that took more than it may.
+type resourceError struct{ text string }
+
+func (e *resourceError) Error() string { return e.text }
+
+func tooLong(what string, most time.Duration) error {
+	return &resourceError{fmt.Sprintf("%s longer than %v, the limit; make it smaller", what, most)}
+}
+
+// give gives an order to who carries it out, and answers questions until there is the answer.
+func give(o order, files fs.FS, to io.Writer, from io.Reader) (*answer, error) {
+	in, out := gob.NewDecoder(io.LimitReader(from, maxAnswer)), gob.NewEncoder(to)
+	if err := out.Encode(o); err != nil {
+		return nil, err
+	}
+	for {
+		var m message
+		if err := in.Decode(&m); err != nil {
+			return nil, fmt.Errorf("it ended without an answer, or wrote something else: is it a program that calls toolchain.Bundle? %w", err)
+		}
+		if m.Answer != nil {
+			return m.Answer, nil
+		}
+		if err := out.Encode(look(files, m)); err != nil {
+			return nil, err
+		}
+	}
+}
