@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/aymanbagabas/go-udiff/lcs"
 
@@ -13,19 +14,29 @@ import (
 // maxDiff is the most bytes of a text in a diff.
 const maxDiff = 1 << 20
 
-// diffs has an element for each diff of this process that is at work: one takes up to 48 MiB, since each line end is a line.
-var diffs = make(chan struct{}, 4)
+// large has an element for each operation of this process that holds whole texts and what it makes of them: a diff takes up to 48 MiB, since
+// each line end is a line, and an edit about as much.
+var large = make(chan struct{}, 4)
+
+// hold waits for a place in large. Who has one waits for no other; leave may be called again.
+func hold(ctx context.Context, what string) (leave func(), err error) {
+	select {
+	case large <- struct{}{}:
+		return sync.OnceFunc(func() { <-large }), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s: wait for others: %w", what, ctx.Err())
+	}
+}
 
 // Diff returns how to make a file of another: a unified diff with three lines of context, empty when they are the same. It is
 // right in any case, and short when the files have up to some hundred differences. The error is [abi.ErrTooLarge] when one
 // has more than 1 MiB, else those of Read.
 func (d *Directory) Diff(ctx context.Context, before, after string) (string, error) {
-	select {
-	case diffs <- struct{}{}:
-		defer func() { <-diffs }()
-	case <-ctx.Done():
-		return "", fmt.Errorf("wait for other diffs: %w", ctx.Err())
+	leave, err := hold(ctx, "diff")
+	if err != nil {
+		return "", err
 	}
+	defer leave()
 	var texts [2]string
 	var paths [2]string
 	for i, path := range []string{before, after} {

@@ -53,9 +53,14 @@ func (d *Directory) Edit(ctx context.Context, path string, replacements []Replac
 
 // edit works while others may write, and then writes only if the content is still the one that it read.
 func (d *Directory) edit(ctx context.Context, path string, replacements []Replacement) error {
+	leave, err := hold(ctx, "edit")
+	if err != nil {
+		return err
+	}
+	defer leave()
 	var before *node
 	var text string
-	err := d.view(ctx, "edit", func(o *op) (err error) {
+	err = d.view(ctx, "edit", func(o *op) (err error) {
 		size := 0 // of the result, if each old text stands there once
 		for _, r := range replacements {
 			size += len(r.New) - len(r.Old)
@@ -86,6 +91,7 @@ func (d *Directory) edit(ctx context.Context, path string, replacements []Replac
 	if err != nil {
 		return err
 	}
+	leave()
 	err = d.update(ctx, "edit", func(o *op) error {
 		place, n, err := o.file(path)
 		if err != nil {

@@ -489,7 +489,7 @@ func testDiff(t *testing.T, d *Directory) {
 	}
 }
 
-// TestDiffTakesLittle has each byte of a text be a line, and more diffs at once than there is room for.
+// TestDiffTakesLittle has each byte of a text be a line.
 func TestDiffTakesLittle(t *testing.T) {
 	d := opened(t, Options{}).Workspace("w")
 	write(t, d, "before", strings.Repeat("\n", maxDiff))
@@ -504,16 +504,32 @@ func TestDiffTakesLittle(t *testing.T) {
 	if took := ended.TotalAlloc - started.TotalAlloc; took > 80<<20 { // with what the text is grown by
 		t.Errorf("a diff of 1 MiB took %d MiB", took>>20)
 	}
-	for range cap(diffs) {
-		diffs <- struct{}{}
+}
+
+// TestLargeTextsTakeTurns has more diffs and edits at once than there is room for.
+func TestLargeTextsTakeTurns(t *testing.T) {
+	d := opened(t, Options{}).Workspace("w")
+	write(t, d, "file", "text")
+	for range cap(large) {
+		large <- struct{}{}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.Diff(ctx, "before", "after"); !errors.Is(err, context.Canceled) {
-		t.Errorf("a diff that waits for others: %v", err)
+	_, diff := d.Diff(ctx, "file", "file")
+	edit := d.Edit(ctx, "file", []Replacement{{"text", "word"}})
+	for what, err := range map[string]error{"diff": diff, "edit": edit} {
+		if !errors.Is(err, context.Canceled) || err.Error() != what+": wait for others: context canceled" {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
-	for range cap(diffs) {
-		<-diffs
+	for range cap(large) {
+		<-large
+	}
+	if err := d.Edit(t.Context(), "file", []Replacement{{"text", "word"}}); err != nil {
+		t.Error(err)
+	}
+	if len(large) != 0 {
+		t.Errorf("%d places are held by nobody", len(large))
 	}
 }
 
