@@ -110,7 +110,7 @@ func (h *Host) compileOutside(ctx context.Context, wasm []byte, takes CompileCos
 	failed := func(limit, reason string) error {
 		return &CompilerError{limit, allowed, abi.PrintableCut(reason, child.MaxWords)}
 	}
-	failure, _ := errors.AsType[*child.Failure](err)
+	failure, _ := errors.AsType[*child.Error](err)
 	switch {
 	case h.closing.Err() != nil:
 		return nil, ErrClosed

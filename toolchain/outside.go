@@ -275,7 +275,7 @@ func outside(ctx context.Context, program []string, o order, files fs.FS) (a *an
 		a, err = give(o, files, to, from)
 		return err
 	})
-	failure, failed := errors.AsType[*child.Failure](err)
+	failure, failed := errors.AsType[*child.Error](err)
 	switch {
 	case failed && failure.Limit == child.LimitTime:
 		return nil, tooLong("the bundler works", bundlerLimits.Time)

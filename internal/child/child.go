@@ -52,15 +52,15 @@ const (
 	LimitMemory = "memory"
 )
 
-// Failure is a program that did not do its work.
-type Failure struct {
+// Error is a program that did not do its work.
+type Error struct {
 	// Limit is what the process used up, LimitTime or LimitMemory; empty when it failed for another reason.
 	Limit string
 	// Reason is what the system and the program say, at most a little more than MaxWords. It may hold any characters.
 	Reason string
 }
 
-func (e *Failure) Error() string {
+func (e *Error) Error() string {
 	if e.Limit != "" {
 		return "it was ended by its limit of " + e.Limit
 	}
@@ -69,7 +69,7 @@ func (e *Failure) Error() string {
 
 // Run starts the program of a command line with nothing but env as its environment, and has talk write to its standard input and read
 // from its standard output. It returns when the process has ended, and kills it with ctx, or when talk fails. Errors are that of ctx or a
-// *Failure.
+// *Error.
 func Run(ctx context.Context, commandLine, env []string, most Limits, talk func(to io.WriteCloser, from io.Reader) error) error {
 	process, kill := context.WithCancel(ctx)
 	defer kill()
@@ -79,16 +79,16 @@ func Run(ctx context.Context, commandLine, env []string, most Limits, talk func(
 	endWithParent(cmd)
 	to, err := cmd.StdinPipe()
 	if err != nil {
-		return &Failure{Reason: err.Error()}
+		return &Error{Reason: err.Error()}
 	}
 	from, err := cmd.StdoutPipe()
 	if err != nil {
-		return &Failure{Reason: err.Error()}
+		return &Error{Reason: err.Error()}
 	}
 	runtime.LockOSThread() // the system ends the process with the thread that started it
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
-		return &Failure{Reason: err.Error()}
+		return &Error{Reason: err.Error()}
 	}
 	talked := make(chan error, 1)
 	go func() {
@@ -106,11 +106,11 @@ func Run(ctx context.Context, commandLine, env []string, most Limits, talk func(
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case ended && exit.UserTime()+exit.SystemTime() >= most.Time-time.Second/2:
-		return &Failure{Limit: LimitTime}
+		return &Error{Limit: LimitTime}
 	case OutOfMemory(words.String()):
-		return &Failure{Limit: LimitMemory}
+		return &Error{Limit: LimitMemory}
 	case err != nil || said != nil:
-		return &Failure{Reason: strings.TrimSpace(fmt.Sprintf("%v: %s", errors.Join(said, err), words))}
+		return &Error{Reason: strings.TrimSpace(fmt.Sprintf("%v: %s", errors.Join(said, err), words))}
 	}
 	return nil
 }
