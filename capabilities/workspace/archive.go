@@ -149,6 +149,7 @@ func (t *tree) restoreSnapshot(id uint64) (bool, error) {
 	if err != nil {
 		return true, err
 	}
+	t.checked = true // files that grow may come before those that shrink
 	return true, t.begin(task{kind: rewindTask, source: t.base, snapshot: int64(id)})
 }
 

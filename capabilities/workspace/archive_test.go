@@ -411,3 +411,24 @@ func TestCheckFindsDamage(t *testing.T) {
 		_ = s.Close()
 	}
 }
+
+// TestRestoreGoesOverALimit restores, a file at a time, a snapshot that fills the workspace; what grows comes first.
+func TestRestoreGoesOverALimit(t *testing.T) {
+	s := opened(t, Options{Bytes: 60})
+	s.batch = 1
+	d := s.Workspace("w")
+	write(t, d, "a", strings.Repeat("a", 40))
+	write(t, d, "b", strings.Repeat("b", 20))
+	id, err := d.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, d, "a", "")
+	write(t, d, "b", strings.Repeat("b", 50))
+	if err := d.RestoreSnapshot(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := read(t, d, "a"), read(t, d, "b"); len(a) != 40 || len(b) != 20 {
+		t.Errorf("got %q and %q", a, b)
+	}
+}

@@ -274,6 +274,9 @@ func (v *stored) update(ctx context.Context, base string, f func(files) error) e
 				wanted = t.wanted
 				return err
 			}
+			if t.checked {
+				return nil
+			}
 			return t.checkLimits(0, 0)
 		}, &garbage)
 		switch {

@@ -33,6 +33,7 @@ type tree struct {
 	batch     int     // how many files this transaction handles at most
 	known     *extent // of a directory that was measured before
 	wanted    string  // the directory to be measured, of errLarge
+	checked   bool    // that what this leads to is within the limits; a part of it may go over them
 }
 
 // The modes of what is made.
