@@ -17,7 +17,8 @@ import (
 type Options struct {
 	// Bytes is the most that the files of one workspace may hold together. Default 1 GiB.
 	Bytes int64
-	// Files is the most files and directories in one workspace. Default 100,000.
+	// Files is the most files and directories in one workspace. Default 100,000. Each has a path of at most 4 KiB, which Bytes does
+	// not count: where that matters, as with small Bytes, Files is what bounds the disk.
 	Files int64
 	// Revisions is how many earlier contents of one path are kept. Default 32.
 	Revisions int64
