@@ -58,7 +58,7 @@ func nestingOf(text []byte, loader api.Loader) nested {
 	case api.LoaderJSX, api.LoaderTSX:
 		return unclearNesting(text, "JSX")
 	default:
-		n := nesting{text: text, levels: []level{{}}, newline: true}
+		n := nesting{text: text, data: loader == api.LoaderJSON, levels: []level{{}}, newline: true}
 		levels, work, found, most := 0, 0.0, nested{}, 0.0
 		for levels <= maxNesting && n.token() {
 			levels = max(levels, n.depth)
@@ -124,6 +124,7 @@ func tokensIn(text []byte) int {
 // guesses: where it cannot tell a division from a regular expression it gives up, as code could hide behind the error.
 type nesting struct {
 	text    []byte
+	data    bool // JSON, in which no comma joins expressions
 	at      int
 	depth   int // of all levels
 	levels  []level
@@ -474,7 +475,7 @@ func (n *nesting) punctuation(c byte) {
 		if l.kept == 0 { // else it may be between type arguments
 			n.endsTwice()
 		}
-		if !l.array {
+		if !l.array && !n.data {
 			n.depth -= l.depth()
 			l.commas++
 			n.depth += l.depth()

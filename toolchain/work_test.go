@@ -229,4 +229,8 @@ func TestUsualWork(t *testing.T) {
 			t.Errorf("%s: %v, %s", name, n.work, n.unclear)
 		}
 	}
+	table := "{" + strings.Repeat(`"key": [1, {"a": null}],`, 100_000) + `"last": {}}`
+	if n := nestingOf([]byte(table), api.LoaderJSON); n.work > time.Second || n.levels > 20 || n.unclear != "" {
+		t.Errorf("a table in JSON: %v, %d levels, %s", n.work, n.levels, n.unclear)
+	}
 }
