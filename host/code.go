@@ -622,6 +622,19 @@ func (m *moduleCost) readBodies(r *reader) error {
 				return fmt.Errorf("function %d of its module has more than %d locals", i, maxLocals)
 			}
 		}
+		fits := func(values int) error {
+			switch {
+			case m.total.guarded: // package guard makes functions longer, within bounds of its own
+			case length > maxBody:
+				return fmt.Errorf("function %d of its module has more than %s", i, size(maxBody))
+			case length*values > maxFunction:
+				return fmt.Errorf("function %d of its module has %d bytes and up to %d values at once, which takes too long to compile", i, length, values)
+			}
+			return nil
+		}
+		if err := fits(locals); err != nil { // before it is read, which takes a bit for each local in each block
+			return err
+		}
 		f, err := m.instructions(&body, locals, results)
 		if err != nil {
 			return err
@@ -629,16 +642,14 @@ func (m *moduleCost) readBodies(r *reader) error {
 		for _, raised := range f.raised {
 			m.raise(raised)
 		}
-		values := locals + f.block
+		if err := fits(locals + f.block); err != nil {
+			return err
+		}
 		m.total.function(f, locals)
 		switch {
 		case m.total.guarded && f.ranges > 0:
 			return fmt.Errorf("function %d of its module changes ranges of memory or tables, and the host cannot add what lets it end that", i)
-		case m.total.guarded: // package guard makes functions longer, within bounds of its own
-		case length > maxBody:
-			return fmt.Errorf("function %d of its module has more than %s", i, size(maxBody))
-		case length*values > maxFunction:
-			return fmt.Errorf("function %d of its module has %d bytes and up to %d values at once, which takes too long to compile", i, length, values)
+		case m.total.guarded:
 		case f.count[loops] > maxLoops:
 			return fmt.Errorf("function %d of its module has more than %d loops", i, maxLoops)
 		case f.count[tables] > maxTableUses:

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -216,6 +217,21 @@ func TestEstimatesOfBodies(t *testing.T) {
 		}
 		if _, err := compileCode(b.build(b.n/1000, (b.m+9)/10)); err != nil {
 			t.Errorf("a tiny one of %s: %v", b.name, err)
+		}
+	}
+}
+
+// TestReadingTakesLittle reads functions of nested blocks, each of which has to know what changes in it. That is memory for what is refused too.
+func TestReadingTakesLittle(t *testing.T) {
+	nested := bodyOf(func(n, _ int) []byte { return cat(bytes.Repeat([]byte{0x02, 0x40}, n), bytes.Repeat([]byte{0x0b}, n)) })
+	for _, c := range []struct{ blocks, locals int }{{4_000_000, 2_000}, {80_000, 2_000}, {80_000, 99}, {3_900, 2_000}} {
+		wasm := nested(c.blocks, c.locals)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := EstimateCompile(wasm)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 64*mib+8*uint64(len(wasm)) {
+			t.Errorf("%d blocks, %d locals: %d MiB for %d bytes; %v", c.blocks, c.locals, took/mib, len(wasm), err)
 		}
 	}
 }
