@@ -19,7 +19,7 @@ const (
 	maxSought = 512 << 10
 	// maxCounted is the most occurrences that an error counts.
 	maxCounted = 100
-	// maxEdits is how often an edit starts again when the file changes meanwhile.
+	// maxEdits is how often an edit, or a large append, is tried while the file changes meanwhile.
 	maxEdits = 4
 )
 
@@ -36,19 +36,21 @@ var errChanged = errors.New("the file has another content by now")
 // and how often its text stands. The file must be UTF-8 text and stay within 16 MiB, and all Old together within 512 KiB. The
 // error is [abi.ErrConflict] when others change the file each time that Edit has worked out what to write.
 func (d *Directory) Edit(ctx context.Context, path string, replacements []Replacement) error {
-	path, err := d.resolveFile("edit", path)
+	path, err := d.admit(d.resolveFile, "edit", path)
 	if err != nil {
 		return err
 	}
-	if err := d.writable("edit " + shown(path)); err != nil {
-		return err
-	}
+	return unlessChanged("edit", path, func() error { return d.edit(ctx, path, replacements) })
+}
+
+// unlessChanged tries an operation again while others change the file during it, at most maxEdits times.
+func unlessChanged(operation, path string, try func() error) error {
 	for range maxEdits {
-		if err = d.edit(ctx, path, replacements); !errors.Is(err, errChanged) {
+		if err := try(); !errors.Is(err, errChanged) {
 			return err
 		}
 	}
-	return abi.Errorf(abi.CodeConflict, "%s was changed by others %d times during the edit; nothing was written", path, maxEdits)
+	return abi.Errorf(abi.CodeConflict, "%s was changed by others %d times during the %s; nothing was written", path, maxEdits, operation)
 }
 
 // edit works while others may write, and then writes only if the content is still the one that it read.

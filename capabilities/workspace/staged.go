@@ -38,18 +38,11 @@ func (d *Directory) stage(ctx context.Context, operation, path string, size int6
 		return content, func() {}, nil
 	}
 	err = d.view(ctx, operation, func(o *op) error {
-		t := o.files.(*tree)
-		_, n, err := o.locate(path, true)
-		if err == nil && n != nil && !n.is(KindFile) {
-			err = mismatch(path, n, "")
+		_, n, err := o.fileOrNone(path)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			t.before, err = t.usage()
-		}
-		if err == nil {
-			err = t.room(n, size)
-		}
-		return err
+		return o.files.(*tree).roomSoon(n, size)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -113,13 +106,7 @@ func (d *Directory) appendLarge(ctx context.Context, v *stored, path, text strin
 	s := &staged{store: v.store, size: int64(len(text))}
 	err := d.view(ctx, "append", func(o *op) error {
 		t := o.files.(*tree)
-		place, n, err := o.locate(path, true)
-		if err == nil && n != nil && !n.is(KindFile) {
-			err = mismatch(path, n, "")
-		}
-		if err == nil {
-			t.before, err = t.usage()
-		}
+		place, n, err := o.fileOrNone(path)
 		if before = n; err == nil && n != nil {
 			s.size, s.from = s.size+int64(n.status.Size), n.bytes
 			if n.status.Size > chunkSize {
@@ -129,10 +116,10 @@ func (d *Directory) appendLarge(ctx context.Context, v *stored, path, text strin
 				rest, err = append(rest, piece...), errors.Join(err, failed)
 			}
 		}
-		if err == nil {
-			err = t.room(n, s.size)
+		if err != nil {
+			return err
 		}
-		return err
+		return t.roomSoon(n, s.size)
 	})
 	if err != nil {
 		return err

@@ -254,6 +254,14 @@ func (t *tree) room(n *node, size int64) error {
 	return t.checkLimits(0, size-int64(n.status.Size))
 }
 
+// roomSoon is room for a transaction that is still to begin.
+func (t *tree) roomSoon(n *node, size int64) (err error) {
+	if t.before, err = t.usage(); err != nil {
+		return err
+	}
+	return t.room(n, size)
+}
+
 // writeRow makes a file of a small content, or replaces the content of n.
 func (t *tree) writeRow(path string, n *node, data []byte) error {
 	id, err := newContent(t.ctx, t.conn)

@@ -3,7 +3,6 @@ package workspace
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -44,22 +43,14 @@ func (d *Directory) Append(ctx context.Context, path, text string) error {
 	if !is || len(text) <= stagedAtOnce*chunkSize {
 		return d.change(ctx, d.resolveFile, "append", path, func(o *op, path string) error { return o.append(path, []byte(text)) })
 	}
-	path, err := d.resolveFile("append", path)
+	path, err := d.admit(d.resolveFile, "append", path)
 	if err != nil {
-		return err
-	}
-	if err := d.writable("append " + shown(path)); err != nil {
 		return err
 	}
 	if err := abi.Charge(ctx, len(text)); err != nil {
 		return err
 	}
-	for range maxEdits {
-		if err = d.appendLarge(ctx, v, path, text); !errors.Is(err, errChanged) {
-			return err
-		}
-	}
-	return abi.Errorf(abi.CodeConflict, "%s was changed by others %d times during the append; nothing was written", path, maxEdits)
+	return unlessChanged("append", path, func() error { return d.appendLarge(ctx, v, path, text) })
 }
 
 // AppendBytes is Append for at most 262,144 bytes of any kind.
@@ -85,23 +76,26 @@ func (d *Directory) inspect(
 func (d *Directory) change(
 	ctx context.Context, resolve func(operation, path string) (string, error), operation, path string, f func(o *op, path string) error,
 ) error {
-	path, err := resolve(operation, path)
+	path, err := d.admit(resolve, operation, path)
 	if err != nil {
-		return err
-	}
-	if err := d.writable(operation + " " + shown(path)); err != nil {
 		return err
 	}
 	return d.update(ctx, operation, func(o *op) error { return f(o, path) })
 }
 
+// admit resolves the path of an operation that changes something, and refuses it where this handle can only read.
+func (d *Directory) admit(resolve func(operation, path string) (string, error), operation, path string) (string, error) {
+	path, err := resolve(operation, path)
+	if err != nil {
+		return "", err
+	}
+	return path, d.writable(operation + " " + shown(path))
+}
+
 // write replaces the file at a path, or makes it, with the directories above it.
 func (d *Directory) write(ctx context.Context, path string, size int64, content io.Reader) error {
-	path, err := d.resolveFile("write", path)
+	path, err := d.admit(d.resolveFile, "write", path)
 	if err != nil {
-		return err
-	}
-	if err := d.writable("write " + shown(path)); err != nil {
 		return err
 	}
 	if err := abi.Charge(ctx, int(size)); err != nil {
@@ -141,15 +135,19 @@ func (o *op) append(path string, data []byte) error {
 
 // target finds a file that is to be written, nil when it is to be made, and makes the directories above it.
 func (o *op) target(path string) (place string, n *node, err error) {
-	place, n, err = o.locate(path, true)
-	switch {
-	case err != nil:
-		return "", nil, err
-	case n != nil && !n.is(KindFile):
-		return "", nil, mismatch(path, n, "")
-	case n == nil:
+	place, n, err = o.fileOrNone(path)
+	if err == nil && n == nil {
 		parent, _ := split(place)
 		err = o.makeDirectories(parent)
+	}
+	return place, n, err
+}
+
+// fileOrNone finds a file, or the place for it.
+func (o *op) fileOrNone(path string) (place string, n *node, err error) {
+	place, n, err = o.locate(path, true)
+	if err == nil && n != nil && !n.is(KindFile) {
+		err = mismatch(path, n, "")
 	}
 	return place, n, err
 }
