@@ -11,6 +11,8 @@ package wasmtime
 import "C"
 
 import (
+	"runtime"
+	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,7 +79,9 @@ type Engine struct {
 	done    sync.WaitGroup
 	// converting has the bytes of all conversions that are large.
 	converting *semaphore.Weighted
-	closed     atomic.Bool
+	// converted counts the bytes reserved for conversions since the last collection that collect asked for.
+	converted atomic.Int64
+	closed    atomic.Bool
 }
 
 // NewEngine reserves the address space of the pool, 4 GiB for each instance, and starts the epoch ticker.
@@ -107,6 +111,25 @@ func NewEngine(p Pool) *Engine {
 // NewCompiler makes an engine that compiles what an engine of NewEngine accepts, on all processors, and runs nothing.
 func NewCompiler() *Engine {
 	return &Engine{c: C.stile_compiler_new(), stop: make(chan struct{})}
+}
+
+const (
+	// collectEvery is how much is reserved until Go's heap is collected, if less than smallHeap is in use. A text of 16 MiB reserves 48 MiB.
+	collectEvery = 40 << 20
+	smallHeap    = 32 << 20
+)
+
+// collect has Go free what large values left that crossed before. On its own Go lets garbage grow to the size of what is in use, and never
+// collects below 4 MB: the copies of one call that passes large values in a loop would be most of the memory that it takes. A large heap is
+// left to Go, since collecting it would cost more than the conversion.
+func (e *Engine) collect(bytes int64) {
+	if passed := e.converted.Add(bytes); passed < collectEvery || !e.converted.CompareAndSwap(passed, 0) {
+		return
+	}
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	if metrics.Read(live); live[0].Value.Uint64() < smallHeap {
+		runtime.GC()
+	}
 }
 
 // tick advances the epoch while any call runs, and sleeps otherwise.

@@ -178,6 +178,7 @@ func (s *Store) Reserve(bytes int64) error {
 		return ErrConversion
 	}
 	s.Release() // a store that waited for more while it holds some could wait for another that does
+	s.engine.collect(bytes)
 	if !s.engine.converting.TryAcquire(bytes) {
 		var failed error
 		if err := s.Blocking(func() { failed = s.engine.converting.Acquire(s.ctx, bytes) }); failed != nil {
