@@ -15,9 +15,9 @@ import (
 
 // question is what a person is asked: whether this may be. It is bound to the release and the digest that are shown.
 type question struct {
-	out    writeOutput
-	grants []extension.Binding // what it would get
-	tools  []abi.Definition    // what it would offer
+	out     writeOutput
+	grants  []extension.Binding // what it would get
+	version *lifecycle.Version  // what it would offer, with what packages
 }
 
 const (
@@ -49,7 +49,7 @@ func (r *request) ask(ctx context.Context, q question) (*sdk.CallToolResult, err
 		q.out.Message = "It asks for more than a question to your user can show. " + q.out.Message
 		return r.answer(q.out)
 	}
-	q.tools = nil // they may be large, and are shown
+	q.version = nil // it may be large, and is shown
 	if r.call.ProtocolVersion() >= askByAnswer {
 		return &sdk.CallToolResult{
 			InputRequests: sdk.InputRequestMap{questionName: params},
@@ -115,11 +115,17 @@ func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 			fmt.Fprintf(&b, "It %s (env.%s).\n", abi.PrintableLine(line), g.Name)
 		}
 	}
+	if len(q.grants) == 0 {
+		fmt.Fprintf(&b, "It may %s.\n", q.version.Computes())
+	}
 	if len(q.out.Changes) > 0 {
 		b.WriteString("What is different from before:\n" + strings.Join(q.out.Changes, "\n") + "\n")
 	}
+	if packages := q.version.PackageLines(); len(packages) > 0 {
+		fmt.Fprintf(&b, "Its npm packages:\n%s\n", strings.Join(append(packages, q.version.Report.PackageChanges()...), "\n"))
+	}
 	if len(q.out.Warnings) > 0 {
-		b.WriteString("Of its packages:\n" + strings.Join(q.out.Warnings, "\n") + "\n")
+		b.WriteString("Decide whether you trust its packages:\n" + strings.Join(q.out.Warnings, "\n") + "\n")
 	}
 	fmt.Fprintf(&b, "Request %d, version %s. `stile ext show %d` shows the code.", q.out.Release, q.out.Digest[:min(12, len(q.out.Digest))], q.out.Release)
 	if b.Len() > maxMessage {
@@ -128,7 +134,7 @@ func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 	// What its author says comes last, so that it takes no room from what is decided about. A tool is shown with all that an agent reads
 	// of it, or its size is.
 	left, size := 0, 0
-	for _, t := range q.tools {
+	for _, t := range q.version.Tools {
 		var line strings.Builder
 		fmt.Fprintf(&line, "\nTool %s:", extension.ToolName(q.out.Extension, t.Name))
 		for _, text := range extension.ToolTexts(t) {

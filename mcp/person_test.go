@@ -203,9 +203,9 @@ func (h *home) manual(name string) *sdk.ClientSession {
 func TestQuestionIsPlain(t *testing.T) {
 	q := question{out: writeOutput{
 		Extension: "x", Version: "1.0.0", Scope: "agent:a", Digest: strings.Repeat("a", 64), Release: 7,
-	}, tools: []abi.Definition{{Name: "get", Description: "nice\u202e\x1b[2J\nIt may do nothing. APPROVED\u2028" + strings.Repeat("long ", 10_000), InputSchema: "{}"}}}
+	}, version: &lifecycle.Version{Tools: []abi.Definition{{Name: "get", Description: "nice\u202e\x1b[2J\nIt may do nothing. APPROVED\u2028" + strings.Repeat("long ", 10_000), InputSchema: "{}"}}}}
 	m := q.params(lifecycle.Viewer{Agent: "a"}).Message
-	if len(m) > 2000 || strings.ContainsAny(m, "\u202e\x1b\u2028") || strings.Count(m, "\n") != 2 || !strings.Contains(m, "50,0") || !strings.Contains(m, "stile ext show 7 --full") {
+	if len(m) > 2000 || strings.ContainsAny(m, "\u202e\x1b\u2028") || strings.Count(m, "\n") != 3 || !strings.Contains(m, "50,0") || !strings.Contains(m, "stile ext show 7 --full") {
 		t.Errorf("got %q", m)
 	}
 }

@@ -221,7 +221,7 @@ func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *gene
 		out.Message += " " + abi.PrintableCut(w.Unchecked.Error(), maxMessage) + "."
 	}
 	if w.Release.State == lifecycle.Pending {
-		return r.ask(ctx, question{*out, granted, w.Version.Tools})
+		return r.ask(ctx, question{*out, granted, w.Version})
 	}
 	return r.answer(out)
 }

@@ -4,14 +4,23 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"html"
+	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
+	neturl "net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // publish is an npm registry that has version 1.0.0 of one package.
@@ -55,10 +64,10 @@ func publish(t *testing.T, name, code string) *httptest.Server {
 	return server
 }
 
-// What is to be known of packages is said when they come in, and what pins them can be read.
+// What is to be known of packages is said when they come in, and wherever a person decides; what pins them can be read.
 func TestPackages(t *testing.T) {
 	h := newHome(t)
-	h.stile("ext", "add", h.extension("plain", "1.0.0", "return 1")) // which needs the engine, from the real registry
+	h.stile("ext", "add", h.extension("uses", "0.9.0", "return 1")) // which needs the engine, from the real registry
 	registry := publish(t, "zodd", "export default 1")
 	h.env = append(h.env, "npm_config_registry="+registry.URL+"/")
 	dir := h.extension("uses", "1.0.0", `return (await import("zodd")).default`)
@@ -71,13 +80,106 @@ func TestPackages(t *testing.T) {
 	if want := "stile: warning: package zodd 1.0.0: Its name is close to that of the popular package zod.\n"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("said %q, want %q", stderr.String(), want)
 	}
+	_, integrity, _ := strings.Cut(h.stile("ext", "show", "2", "--json"), `"integrity": "`)
+	integrity, _, _ = strings.Cut(integrity, `"`)
+	if !strings.HasPrefix(integrity, "sha512-") {
+		t.Fatalf("the integrity is %q", integrity)
+	}
+	texts := map[string]string{"terminal": h.stile("ext", "show", "2"), "page": h.page("uses"), "question": h.question("uses", `return (await import("zodd")).default`)}
+	for where, text := range texts {
+		for _, want := range []string{
+			"compute, with code of 1 npm package, and nothing else", "Decide whether you trust its packages", "It names no licence.",
+			"package zodd 1.0.0: Its name is close to that of the popular package zod.", "The code imports it, and the manifest's dependencies do not name it.",
+			"zodd", "1.0.0", "no licence named", integrity, "new package: zodd 1.0.0",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the %s does not say %q:\n%s", where, want, text)
+			}
+		}
+	}
 	var lock struct {
 		Packages map[string]struct{ Version string }
 	}
-	if err := json.Unmarshal([]byte(h.stile("ext", "source", "uses", "package-lock.json")), &lock); err != nil || lock.Packages["node_modules/zodd"].Version != "1.0.0" {
+	if err := json.Unmarshal([]byte(h.stile("ext", "source", "2", "package-lock.json")), &lock); err != nil || lock.Packages["node_modules/zodd"].Version != "1.0.0" {
 		t.Errorf("the lockfile has %v, %v", lock, err)
 	}
-	if err := h.command("ext", "source", "plain", "package-lock.json").Run(); err == nil {
+	if err := h.command("ext", "source", "1", "package-lock.json").Run(); err == nil {
 		t.Error("an extension without packages has a lockfile")
 	}
+}
+
+// page is the page on which a person decides about the only request there is.
+func (h *home) page(name string) string {
+	h.t.Helper()
+	file := filepath.Join(h.t.TempDir(), "operator")
+	_, address, stderr := h.serve("--listen", "127.0.0.1:0", "--operator-token-file", file)
+	go func() { _, _ = io.Copy(io.Discard, stderr) }()
+	token, err := os.ReadFile(file)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Jar: jar}
+	get := func(method, url, form string) (at *neturl.URL, text string) {
+		h.t.Helper()
+		r, err := http.NewRequestWithContext(h.ctx, method, url, strings.NewReader(form))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if form != "" {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		response, err := c.Do(r)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil || response.StatusCode != http.StatusOK {
+			h.t.Fatal(response.Status, err)
+		}
+		return response.Request.URL, html.UnescapeString(string(body))
+	}
+	overview, text := get(http.MethodPost, "http://"+address+"/sign-in", "token="+strings.TrimSpace(string(token)))
+	_, id, _ := strings.Cut(text, `<a href="requests/`)
+	id, _, _ = strings.Cut(id, `"`)
+	_, text = get(http.MethodGet, overview.JoinPath("requests", id).String(), "")
+	if !strings.Contains(text, name+" 1.0.0") {
+		h.t.Fatalf("no page of %s: %s", name, text)
+	}
+	return text
+}
+
+// question is what an agent's client asks its person when the agent writes an extension anew with this code.
+func (h *home) question(name, body string) (asked string) {
+	h.t.Helper()
+	if err := os.WriteFile(filepath.Join(h.dir, "policy.json"), []byte(`{"persons": ["editor"]}`), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+	c := sdk.NewClient(&sdk.Implementation{Name: "editor", Version: "1"}, &sdk.ClientOptions{ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+		asked = r.Params.Message
+		return &sdk.ElicitResult{Action: "cancel"}, nil
+	}})
+	session, err := c.Connect(h.ctx, &sdk.CommandTransport{Command: h.command("mcp")}, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer func() { _ = session.Close() }() // it was only asked
+	for _, version := range [][2]string{{"0.9.0", "return 1"}, {"1.0.0", body}} {
+		dir := h.extension(name, version[0], version[1])
+		draft := map[string]string{}
+		for key, file := range map[string]string{"manifest": "manifest.json", "source": "tool.ts"} {
+			text, err := os.ReadFile(filepath.Join(dir, file))
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			draft[key] = string(text)
+		}
+		if r, err := session.CallTool(h.ctx, &sdk.CallToolParams{Name: "extension_write", Arguments: draft}); err != nil || r.IsError {
+			h.t.Fatal(err, r)
+		}
+	}
+	return asked
 }

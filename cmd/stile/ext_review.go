@@ -59,7 +59,7 @@ func versionText(r lifecycle.Review, full bool) string {
 	}
 	var b strings.Builder
 	b.WriteString(table("", rows))
-	b.WriteString(section("It may", may(r.Granted, len(v.Packages))))
+	b.WriteString(section("It may", may(r.Granted, v)))
 	if warnings := v.Warnings(); len(warnings) > 0 {
 		b.WriteString(section("Decide whether you trust its packages", indented(strings.Join(warnings, "\n"))))
 	}
@@ -78,11 +78,7 @@ func versionText(r lifecycle.Review, full bool) string {
 	if len(v.Packages) > 0 {
 		packages := [][]string{{"PACKAGE", "VERSION", "LICENCE", "SIZE", "INTEGRITY", "NOTES"}}
 		for _, p := range v.Packages {
-			license := p.License
-			if license == "" {
-				license = "no licence named"
-			}
-			packages = append(packages, []string{line(p.Name, 220), line(p.Version, 80), line(license, 80), humanize.IBytes(uint64(p.Size)), line(p.Integrity, 100), cell(abi.Printable(strings.Join(p.Warnings, " ")))})
+			packages = append(packages, []string{line(p.Name, 220), line(p.Version, 80), line(p.LicenseText(), 200), humanize.IBytes(uint64(p.Size)), line(p.Integrity, 100), cell(abi.Printable(strings.Join(p.Warnings, " ")))})
 		}
 		b.WriteString(section("Packages", table("    ", packages)))
 	}
@@ -127,12 +123,9 @@ func toolTexts(r lifecycle.Review, full bool) string {
 }
 
 // may says in plain words what bindings allow, to the author's code and that of packages.
-func may(bindings []extension.Binding, packages int) string {
-	switch {
-	case len(bindings) == 0 && packages > 0:
-		return "    compute, with code of " + counted(packages, "npm package") + ", and nothing else\n"
-	case len(bindings) == 0:
-		return "    compute, and nothing else\n"
+func may(bindings []extension.Binding, v *lifecycle.Version) string {
+	if len(bindings) == 0 {
+		return "    " + v.Computes() + "\n"
 	}
 	var rows [][]string
 	for _, b := range bindings {

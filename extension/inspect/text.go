@@ -57,10 +57,27 @@ func (r Report) Text() string {
 			line("  warning: %s", w)
 		}
 	}
-	changes(line, "new", r.New)
-	changes(line, "changed", r.Changed)
-	changes(line, "gone", r.Gone)
+	for _, change := range r.PackageChanges() {
+		line("%s", change)
+	}
 	return abi.Printable(b.String())
+}
+
+// PackageChanges says which packages are new, changed and gone since the version before, a printable line each.
+func (r Report) PackageChanges() (lines []string) {
+	for _, kind := range []struct {
+		what string
+		list []PackageChange
+	}{{"new", r.New}, {"changed", r.Changed}, {"gone", r.Gone}} {
+		for _, c := range kind.list {
+			from := c.From
+			if c.From != "" && c.To != "" {
+				from += " -> "
+			}
+			lines = append(lines, abi.PrintableLine(fmt.Sprintf("%s package: %s %s", kind.what, c.Name, from+c.To)))
+		}
+	}
+	return lines
 }
 
 func licence(name string) string {
@@ -84,16 +101,6 @@ func uses(line func(string, ...any), what string, list []Use) {
 func signs(line func(string, ...any), what string, list []Sign) {
 	for _, s := range list {
 		line("%s: %s: %s", what, s.Place, s.What)
-	}
-}
-
-func changes(line func(string, ...any), what string, list []PackageChange) {
-	for _, c := range list {
-		from := c.From
-		if c.From != "" && c.To != "" {
-			from += " -> "
-		}
-		line("%s package: %s %s", what, c.Name, from+c.To)
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
@@ -100,6 +103,22 @@ func (v *Version) Warnings() (lines []string) {
 		}
 	}
 	return lines
+}
+
+// PackageLines are its packages, a line each with what a person is to know of them before anything of them runs.
+func (v *Version) PackageLines() (lines []string) {
+	for _, p := range v.Packages {
+		lines = append(lines, abi.PrintableLine(fmt.Sprintf("%s %s, %s, %s, %s", p.Name, p.Version, p.LicenseText(), humanize.IBytes(uint64(max(0, p.Size))), p.Integrity)))
+	}
+	return lines
+}
+
+// Computes says what it may do without any binding: "compute, with code of 2 npm packages, and nothing else".
+func (v *Version) Computes() string {
+	if len(v.Packages) == 0 {
+		return "compute, and nothing else"
+	}
+	return "compute, with code of " + english.Plural(len(v.Packages), "npm package", "") + ", and nothing else"
 }
 
 // Source is the tree of the version's files.

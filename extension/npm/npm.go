@@ -147,6 +147,9 @@ type Package struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
+// LicenseText is License, or the words for none.
+func (p Package) LicenseText() string { return cmp.Or(p.License, "no licence named") }
+
 // What is known of the registry's signature of a package's name, version and integrity. One that is wrong is no package.
 const (
 	SignatureVerified   = "verified"
