@@ -2,6 +2,8 @@
 // nothing else. It has flags, wiring and printing; what it does is in the packages it imports.
 package main
 
+//go:generate go test -run ^TestReference$ . -update
+
 import (
 	"context"
 	"errors"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,7 +162,7 @@ func doubling(n int) string {
 	return b.String()
 }
 
-// What the README shows and the examples are has nothing wrong.
+// The documents and the examples have nothing wrong.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t, 0)
@@ -177,14 +178,25 @@ func TestClean(t *testing.T) {
 			files[filepath.Base(name)] = string(text)
 		}
 	}
-	for i, text := range readme(t) {
-		name := fmt.Sprintf("README-%d.ts", i+1)
-		if !strings.Contains(text, "import ") {
-			text = strings.ReplaceAll(body(text), "env.api", "env.github") // statements of a tool
-			text = strings.Replace(text, "run: async ({ name }, env) => {", `run: async (_, env) => { const url = "https://example.com/", copy = url; let pieces: Uint8Array<ArrayBuffer>[] = [];`, 1)
+	names := maps.Clone(bindings)
+	names["api"], names["helpers"] = bindings["github"], "stile:capability/tools@0.1.0"
+	var all strings.Builder
+	documents := map[string][]byte{}
+	for i, text := range blocks(t) {
+		if !strings.Contains(text, "import ") && !strings.Contains(text, "export ") { // statements of a tool
+			text = strings.Replace(body(text), "run: async ({ name }, env) => {", `run: async (_, env) => { const url = "https://example.com/", copy = url; let pieces: Uint8Array<ArrayBuffer>[] = [];`, 1)
 		}
-		files[name] = text
+		name := fmt.Sprintf("block-%d.ts", i+1)
+		documents["src/"+name] = []byte(text)
+		fmt.Fprintf(&all, "import %q;\n", "./"+name)
 	}
+	t.Run("documents", func(t *testing.T) {
+		t.Parallel()
+		documents["src/all.ts"] = []byte(all.String())
+		if err := c.Check(t.Context(), Request{Files: documents, Entry: "src/all.ts", Bindings: names}); err != nil {
+			t.Error(err)
+		}
+	})
 	files["any.ts"] = `import _, { map } from "lodash-es"; import * as z from "zod"; import type { ZodType } from "zod";
 import { Buffer } from "node:buffer";
 import text from "./text.md"; import data from "./data.json";
@@ -208,21 +220,28 @@ export const sets = [new Set([1]).union(new Set([2])), Promise.try(() => 1), Reg
 	}
 }
 
-// readme are the blocks of TypeScript in the README.
-func readme(t *testing.T) (blocks []string) {
+// blocks are the blocks of TypeScript in the README and in docs.
+func blocks(t *testing.T) (all []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range strings.Split(string(text), "\n```ts\n")[1:] {
-		block, _, _ := strings.Cut(part, "\n```")
-		blocks = append(blocks, block)
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range strings.Split(string(text), "\n```ts")[1:] {
+			block, _, _ := strings.Cut(part, "\n```")
+			_, block, _ = strings.Cut(block, "\n") // the name of the file
+			all = append(all, block)
+		}
 	}
-	if len(blocks) == 0 {
-		t.Fatal("the README has no example")
+	if len(all) < 10 {
+		t.Fatalf("only %d blocks were found", len(all))
 	}
-	return blocks
+	return all
 }
 
 // A check that is given up, and one that cannot be made, say nothing of the source.

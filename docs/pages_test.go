@@ -1,0 +1,164 @@
+package docs
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	block   = regexp.MustCompile("(?ms)^```(\\w+)[^\n]*\n(.*?)^```$")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// pages are all documents, by their path from here.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, pattern := range []string{"*.md", "../*.md", "../bench/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			all[filepath.ToSlash(file)] = read(t, file)
+		}
+	}
+	if len(all) < 15 {
+		t.Fatalf("only %d documents were found", len(all))
+	}
+	return all
+}
+
+// blocks are the blocks of a language in the documents, by a name of the place.
+func blocks(t *testing.T, language string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for page, text := range pages(t) {
+		for i, found := range block.FindAllStringSubmatch(text, -1) {
+			if found[1] == language {
+				all[fmt.Sprintf("%s_%d", strings.NewReplacer("/", "", ".", "").Replace(page), i)] = found[2]
+			}
+		}
+	}
+	return all
+}
+
+// TestGoBlocks compiles the Go code of all documents, each block as a package of its own. No program is linked.
+func TestGoBlocks(t *testing.T) {
+	dir := t.TempDir()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := map[string]string{}
+	args := []string{"build", "-overlay", filepath.Join(dir, "overlay.json")}
+	for name, code := range blocks(t, "go") {
+		file := filepath.Join(dir, name+".go")
+		if err := os.WriteFile(file, []byte(strings.Replace(code, "package main\n", "package program\n", 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay[filepath.Join(root, "docs", "blocks", name, "block.go")] = file
+		args = append(args, "./docs/blocks/"+name)
+	}
+	if len(overlay) < 5 {
+		t.Fatalf("only %d blocks were found", len(overlay))
+	}
+	text, err := json.Marshal(map[string]any{"Replace": overlay})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "overlay.json"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", args...)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A block of JSON is a value, or fields of an object.
+func TestJSONBlocks(t *testing.T) {
+	found := blocks(t, "json")
+	if len(found) < 10 {
+		t.Fatalf("only %d blocks were found", len(found))
+	}
+	for name, text := range found {
+		var value any
+		if json.Unmarshal([]byte(text), &value) != nil && json.Unmarshal([]byte("{"+text+"}"), &value) != nil {
+			t.Errorf("%s is not JSON:\n%s", name, text)
+		}
+	}
+}
+
+// anchor is what GitHub calls a heading in links.
+func anchor(heading string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(strings.ReplaceAll(heading, "`", "")) {
+		switch {
+		case r == ' ':
+			b.WriteByte('-')
+		case r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r > 127:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// TestLinks follows the links between files, and those to headings.
+func TestLinks(t *testing.T) {
+	found := 0
+	for page, text := range pages(t) {
+		text = block.ReplaceAllString(text, "")
+		for _, l := range link.FindAllStringSubmatch(text, -1) {
+			u, err := url.Parse(l[1])
+			if err != nil || u.Scheme != "" {
+				continue
+			}
+			found++
+			target := filepath.ToSlash(filepath.Join(filepath.Dir(page), u.Path))
+			if u.Path == "" {
+				target = page
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, l[1])
+				continue
+			}
+			if u.Fragment == "" || !strings.HasSuffix(target, ".md") {
+				continue
+			}
+			var anchors []string
+			for _, h := range heading.FindAllStringSubmatch(read(t, target), -1) {
+				anchors = append(anchors, anchor(h[1]))
+			}
+			if !slices.Contains(anchors, u.Fragment) {
+				t.Errorf("%s links to %s, which has no such heading", page, l[1])
+			}
+		}
+	}
+	if found < 80 {
+		t.Errorf("only %d links were found", found)
+	}
+}
+
+// TestIndex holds the README to its length, and the index to the pages.
+func TestIndex(t *testing.T) {
+	all := pages(t)
+	if n := strings.Count(all["../README.md"], "\n"); n > 160 {
+		t.Errorf("README.md has %d lines, and 160 at most", n)
+	}
+	for page := range all {
+		if !strings.Contains(page, "/") && page != "README.md" && !strings.Contains(all["README.md"], "]("+page+")") {
+			t.Errorf("docs/README.md does not list %s", page)
+		}
+	}
+}
