@@ -2,10 +2,10 @@ package extension
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 const (
@@ -15,10 +15,10 @@ const (
 )
 
 // packageName is the name of an npm package. It starts with a letter or a digit, so it is neither a path nor an option.
-var packageName = regexp.MustCompile(`^(@[a-z0-9][a-z0-9._~-]*/)?[a-z0-9][a-z0-9._~-]*$`)
+var packageName = lazyregexp.New(`^(@[a-z0-9][a-z0-9._~-]*/)?[a-z0-9][a-z0-9._~-]*$`)
 
 // versionRange is the grammar of npm's ranges, without tags, which move, and "".
-var versionRange = func() *regexp.Regexp {
+var versionRange = func() *lazyregexp.Regexp {
 	const (
 		part       = `(0|[1-9][0-9]{0,14}|[xX*])`
 		identifier = `[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*`
@@ -26,11 +26,11 @@ var versionRange = func() *regexp.Regexp {
 		simple     = `([<>]=?|=|\^|~) *` + partial + `|` + partial
 		set        = `(` + partial + ` +- +` + partial + `|(` + simple + `)( +(` + simple + `))*)`
 	)
-	return regexp.MustCompile(`^` + set + `( *\|\| *` + set + `)*$`)
+	return lazyregexp.New(`^` + set + `( *\|\| *` + set + `)*$`)
 }()
 
 // archiveName is what npm takes for the name of a file, though it may be a version too: 1.0.0-a.tgz.
-var archiveName = regexp.MustCompile(`(?i)\.(tgz|tar|tar\.gz)$`)
+var archiveName = lazyregexp.New(`(?i)\.(tgz|tar|tar\.gz)$`)
 
 func (r *reader) dependencies(n *jsonform.Node) map[string]string {
 	const example = `{"zod": "^4.0.0"}`

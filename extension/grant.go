@@ -3,7 +3,6 @@ package extension
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -17,6 +16,7 @@ import (
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // Binding is one name in env and what it is asked to be bound to.
@@ -290,9 +290,9 @@ func pathProblem(path string) string {
 }
 
 // interfaceName is namespace:package/interface@version, the form of WIT.
-var interfaceName = func() *regexp.Regexp {
+var interfaceName = func() *lazyregexp.Regexp {
 	const word = `[a-z][a-z0-9]*(-[a-z0-9]+)*`
-	return regexp.MustCompile(`^` + word + `:` + word + `/` + word + `(@[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?)?$`)
+	return lazyregexp.New(`^` + word + `:` + word + `/` + word + `(@[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?)?$`)
 }()
 
 func (r *reader) custom(m jsonform.Member) Grant {

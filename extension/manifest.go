@@ -5,12 +5,12 @@ package extension
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // ManifestFile is where the manifest of an extension stands in its folder.
@@ -79,9 +79,9 @@ const (
 )
 
 var (
-	extensionName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	wordName      = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-	semver        = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
+	extensionName = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	wordName      = lazyregexp.New(`^[a-z][a-z0-9_]*$`)
+	semver        = lazyregexp.New(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
 		`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
 		`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
 )
@@ -138,7 +138,7 @@ func ReadBindings(r *jsonform.Reader, permissions, bindings *jsonform.Node) []Bi
 }
 
 // match reads text of a given form.
-func (r *reader) match(n *jsonform.Node, form *regexp.Regexp, limit int, example string) string {
+func (r *reader) match(n *jsonform.Node, form *lazyregexp.Regexp, limit int, example string) string {
 	s := r.Text(n, example)
 	switch {
 	case r.Err != nil:
@@ -181,7 +181,7 @@ func unseen(s string) int {
 }
 
 // names reads at most so many names of a form, each of at most limit bytes, and sorts them.
-func (r *reader) names(n *jsonform.Node, what, example string, most int, form *regexp.Regexp, limit int) []string {
+func (r *reader) names(n *jsonform.Node, what, example string, most int, form *lazyregexp.Regexp, limit int) []string {
 	var names []string
 	for _, item := range r.Items(n, most, fmt.Sprintf("[%q]", example)) {
 		name := r.match(item, form, limit, fmt.Sprintf("a lower-case name, like %q", example))

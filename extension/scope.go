@@ -3,10 +3,10 @@ package extension
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // ScopeKind says for whom an extension is there.
@@ -31,7 +31,7 @@ type Scope struct {
 
 const ownerName = `[a-z0-9][a-z0-9_-]{0,63}`
 
-var scopeText = regexp.MustCompile(`^(shared|(user|agent):` + ownerName + `)$`)
+var scopeText = lazyregexp.New(`^(shared|(user|agent):` + ownerName + `)$`)
 
 // ScopeError says that a text is no scope.
 type ScopeError struct{ Text string }

@@ -2,11 +2,11 @@ package extension
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // SpecError is the problem of a binding given on a command line.
@@ -36,7 +36,7 @@ const (
 var specKinds = append(slices.Clone(kinds), "dir", "tools")
 
 // storeName names a workspace or a bucket, of an agent or a user where it starts with one; it may become part of a file's name.
-var storeName = regexp.MustCompile(`^((agent|user)\.` + ownerName + `\.)?` + ownerName + `$`)
+var storeName = lazyregexp.New(`^((agent|user)\.` + ownerName + `\.)?` + ownerName + `$`)
 
 // ParseSpecs reads the bindings of a command line with [ParseSpec], in byte order of their names. Several http specs with
 // one name are the rules of one binding; any other name stands once. An error is a *[SpecError].

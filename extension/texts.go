@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // Text is something that an agent reads of a tool.
@@ -24,7 +24,7 @@ type Text struct {
 }
 
 // plainWord is what the keywords whose values are words of JSON Schema's may have without being listed.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_:/.#$-]{1,64}$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_:/.#$-]{1,64}$`)
 
 // structure are the keywords of a schema that are no names of its author's.
 var structure = map[string]bool{

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 	maxApproved = 16
 )
 
-var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
+var toolName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 
 // definitionSet is a component's tools with their schemas compiled.
 type definitionSet struct {

@@ -8,12 +8,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // maxSections is how many custom sections of ours a component may have. Each is kept as long as the component.
 const maxSections = 64
 
-var sectionName = regexp.MustCompile(`^stile:[a-z-]+$`)
+var sectionName = lazyregexp.New(`^stile:[a-z-]+$`)
 
 // customSections copies the custom sections with names such as "stile:meta" at the top of a component.
 func customSections(wasm []byte) (map[string][]byte, error) {
@@ -95,7 +97,7 @@ func unmangle(section []byte) {
 
 var mangled = []byte("_Z")
 
-var newerRust = regexp.MustCompile(`^_{0,2}R[A-Z]`)
+var newerRust = lazyregexp.New(`^_{0,2}R[A-Z]`)
 
 // repeats says whether a name has the newer form of Rust's and may stand for a text that is much longer: a B leads back to an earlier
 // place, and that can be around it.
@@ -128,7 +130,7 @@ const (
 	BundleName = "extension.js"
 )
 
-var bundlePosition = regexp.MustCompile(`(?:^|[\s(])` + regexp.QuoteMeta(BundleName) + `:(\d+):(\d+)\)?`)
+var bundlePosition = lazyregexp.New(`(?:^|[\s(])` + regexp.QuoteMeta(BundleName) + `:(\d+):(\d+)\)?`)
 
 // Frame is a place in an author's source.
 type Frame struct {
@@ -171,7 +173,7 @@ func (m *sourceMap) mapped(line string) bool {
 	return at != nil && m.known[strings.TrimPrefix(at[1], "./")]
 }
 
-var authorPlace = regexp.MustCompile(`^    at [^()]* \(([^()]+):\d+:\d+\)$`)
+var authorPlace = lazyregexp.New(`^    at [^()]* \(([^()]+):\d+:\d+\)$`)
 
 // mapStack rewrites a stack for the author of the component or of code that came with the call; without a source map it stays as it is.
 func (c *Component) mapStack(code *Code, stack string) string {

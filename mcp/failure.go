@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -13,6 +12,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -58,7 +58,7 @@ func denied(d abi.Denial) denial {
 	return shown
 }
 
-var frame = regexp.MustCompile(`(?m)^\s*at (?:.*? \()?(.+?:\d+:\d+)\)?$`)
+var frame = lazyregexp.New(`(?m)^\s*at (?:.*? \()?(.+?:\d+:\d+)\)?$`)
 
 // explain sorts an error into one of the kinds. ok is false for a fault of the host, whose text is not for a model.
 func explain(err error, usage host.Usage) (f failure, ok bool) {

@@ -11,12 +11,13 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // The files of a store, in its folder. File.lock is held by the process that changes the store.
@@ -34,7 +35,7 @@ const (
 	lockRetry = 5 * time.Millisecond
 )
 
-var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+var validName = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // CheckName returns a *NameError when a name cannot be one of a secret.
 func CheckName(name string) error {

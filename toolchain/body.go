@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // BodyTool is the only tool of what [Body] makes.
@@ -29,10 +30,10 @@ func Body(p Program) Program {
 	return p
 }
 
-var lineEnd = regexp.MustCompile("\r\n|[\n\r\u2028\u2029]")
+var lineEnd = lazyregexp.New("\r\n|[\n\r\u2028\u2029]")
 
 // importing is a line with an import statement. In a function none is allowed.
-var importing = regexp.MustCompile(`^\s*import\s*["\'{*\pL_$]`)
+var importing = lazyregexp.New(`^\s*import\s*["\'{*\pL_$]`)
 
 // lines are those of the body.
 func (p Program) lines() []string {

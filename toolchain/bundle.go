@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // BuildError says what is wrong with a source.
@@ -99,7 +99,7 @@ type sourceFile struct {
 // spells the word out, and more.
 func (b *bundled) Uses(word string) bool { return b.words()[word] }
 
-var word = regexp.MustCompile(`[\pL\p{Nl}$_][\pL\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}$]*`)
+var word = lazyregexp.New(`[\pL\p{Nl}$_][\pL\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}$]*`)
 
 const (
 	maxSource   = 8 << 20 // bytes, of all files of a source
@@ -475,7 +475,7 @@ func loaderOf(name string, with map[string]string) (api.Loader, error) {
 }
 
 // mayCompute matches all code in which a call of import or require could stand, however it is written.
-var mayCompute = regexp.MustCompile(`\bimport[\s\v\x{80}-\x{10FFFF}]*[(/.]|require|\\u`)
+var mayCompute = lazyregexp.New(`\bimport[\s\v\x{80}-\x{10FFFF}]*[(/.]|require|\\u`)
 
 // computedImports finds calls of import and require whose argument is not a string. They cannot be bundled, and when
 // bundling esbuild would search the machine's own disk for files that fit, so it must never see one.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 const (
@@ -226,7 +227,7 @@ func (p Program) transformOutside(ctx context.Context, sourceMap api.SourceMap, 
 }
 
 // notLoaded is what the engine says of an import that is not there.
-var notLoaded = regexp.MustCompile(`^could not load module '(.*)'$`)
+var notLoaded = lazyregexp.New(`^could not load module '(.*)'$`)
 
 // explain shows the author's lines in what went wrong with an import or at the top level.
 func (p Program) explain(err error) error {

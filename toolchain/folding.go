@@ -3,11 +3,12 @@ package toolchain
 import (
 	"errors"
 	"math/bits"
-	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // between matches a space or comment.
@@ -24,14 +25,14 @@ var (
 	errInlined = errors.New("names members of enums that are too long to write out each time; make them constants outside of the enum")
 	errFolded  = errors.New("has an enum whose members join too many others; make them constants outside of it")
 	// enumHead matches the beginning of an enum.
-	enumHead = regexp.MustCompile(`\benum` + between + `+(?:\\u\{[0-9a-fA-F]+\}|[^\s{}()/;,"'` + "`" + `])+` + between + `*\{`)
-	joining  = regexp.MustCompile(`[+]|\$\{`)
+	enumHead = lazyregexp.New(`\benum` + between + `+(?:\\u\{[0-9a-fA-F]+\}|[^\s{}()/;,"'` + "`" + `])+` + between + `*\{`)
+	joining  = lazyregexp.New(`[+]|\$\{`)
 	// literal matches a text joined to what is before it: it adds to a member and does not multiply it.
-	literal = regexp.MustCompile(`\+\s*(?:"[^"\\\n]*"|'[^'\\\n]*')\s*(?:[,}\n]|$)`)
+	literal = lazyregexp.New(`\+\s*(?:"[^"\\\n]*"|'[^'\\\n]*')\s*(?:[,}\n]|$)`)
 )
 
 // quoted matches a text in the body of an enum.
-var quoted = regexp.MustCompile(`"(?:[^"\\\n]|\\(?s:.))*"|'(?:[^'\\\n]|\\(?s:.))*'|` + "`[^`]*`")
+var quoted = lazyregexp.New(`"(?:[^"\\\n]|\\(?s:.))*"|'(?:[^'\\\n]|\\(?s:.))*'|` + "`[^`]*`")
 
 // folding bounds what the enums of a build cost. It is for one build, whose files may come at the same time.
 type folding struct {

@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // The package tr46 brings its tables as an array of 9,000 arrays and a dozen regular expressions, which take 1.6 MB of an image. repack puts the
@@ -18,7 +19,7 @@ var repack = map[string]func(text []byte) (string, error){
 	"node_modules/tr46/lib/regexes.js":        packPatterns,
 }
 
-var tableSearch = regexp.MustCompile(`(?s)\nfunction findStatus\(val\) \{\n.*?\n\}\n`)
+var tableSearch = lazyregexp.New(`(?s)\nfunction findStatus\(val\) \{\n.*?\n\}\n`)
 
 // plainNames goes after tr46: names that have nothing to map, which most are, are done without its tables.
 const plainNames = `
@@ -98,10 +99,10 @@ for (const [name, pattern] of %s) {
 `
 
 var (
-	tablePattern = regexp.MustCompile(`(?m)^const (\w+) = /(.*)/u;$`)
-	tableExport  = regexp.MustCompile(`(?m)^ +\w+,?$`)
+	tablePattern = lazyregexp.New(`(?m)^const (\w+) = /(.*)/u;$`)
+	tableExport  = lazyregexp.New(`(?m)^ +\w+,?$`)
 	// An escape of a character in a class that stands for itself there, and is no half of another.
-	escapedCharacter = regexp.MustCompile(`\\u(?:\{([0-9A-F]+)\}|([0-9A-F]{4}))`)
+	escapedCharacter = lazyregexp.New(`\\u(?:\{([0-9A-F]+)\}|([0-9A-F]{4}))`)
 )
 
 // packPatterns makes a module of regular expressions, whose characters stand there as they are.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // esbuild parses by recursion, and Go ends the whole process when a stack outgrows 1 GB, which takes a few hundred
@@ -78,7 +79,7 @@ func nestingOf(text []byte, loader api.Loader) nested {
 }
 
 // triedTwice matches what may make esbuild parse what follows twice, wherever it stands.
-var triedTwice = regexp.MustCompile(`\binfer\b|\?` + between + `*\(` + between + `*[\pL\p{Nl}$_{\[.)@\\]`)
+var triedTwice = lazyregexp.New(`\binfer\b|\?` + between + `*\(` + between + `*[\pL\p{Nl}$_{\[.)@\\]`)
 
 func unclearNesting(text []byte, why string) nested {
 	tokens := tokensIn(text)

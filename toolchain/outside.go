@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/child"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // esbuild cannot be stopped, and some of its passes take the square or cube of what they look at. So what is bundled in this process
@@ -69,7 +69,7 @@ func (w *flatWork) add(text string) time.Duration {
 }
 
 // clauses match the names in import {...} and export {...}, and more.
-var clauses = regexp.MustCompile(`\b(?:import|export)\b(?:` + between + `|[^(){};=])*\{(?:` + between + `|[^}])*`)
+var clauses = lazyregexp.New(`\b(?:import|export)\b(?:` + between + `|[^(){};=])*\{(?:` + between + `|[^}])*`)
 
 // errInside is why a source is not bundled in this process.
 var errInside = errors.New("it is too large to bundle in this process")

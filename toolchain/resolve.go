@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // resolver finds the file that an import names, inside one source tree. The rules are node's (packages in node_modules,
@@ -48,7 +50,7 @@ const (
 )
 
 var (
-	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+	scheme = lazyregexp.New(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
 	extensions        = []string{".ts", ".tsx", ".mts", ".cts", ".js", ".mjs", ".cjs", ".jsx", ".json"}
 	packageExtensions = []string{".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".mts", ".cts", ".json"}

@@ -2,9 +2,10 @@ package toolchain
 
 import (
 	"errors"
-	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // What esbuild may do to find what modules export: it follows export * from each module on all ways, and keeps each name for each.
@@ -17,7 +18,7 @@ const (
 var errStars = errors.New("exports all of too many modules that export all of others; name what is exported")
 
 // star matches an export of all that another module exports, and tells which.
-var star = regexp.MustCompile(`\bexport` + between + `*\*` + between + `*from` + between + `*["']([^"']*)`)
+var star = lazyregexp.New(`\bexport` + between + `*\*` + between + `*from` + between + `*["']([^"']*)`)
 
 // stars bounds what the modules of a build take that export all of others.
 type stars struct {

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	nethttp "net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // Credentials is where the secrets come from that rules name.
@@ -31,8 +31,8 @@ const (
 )
 
 var (
-	credentialName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-	parameterName  = regexp.MustCompile(`^[A-Za-z0-9_.~-]{1,64}$`)
+	credentialName = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	parameterName  = lazyregexp.New(`^[A-Za-z0-9_.~-]{1,64}$`)
 )
 
 // placement is where a credential goes: into a header or into the query.

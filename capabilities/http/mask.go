@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/automaton"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // searchFor makes what finds the forms.
@@ -84,7 +84,7 @@ func base64Forms(value string) (forms []string) {
 	return forms
 }
 
-var encoded = regexp.MustCompile(`%[0-9A-F]{2}|\\u[0-9A-F]{4}|&#x[0-9A-F]{2};`)
+var encoded = lazyregexp.New(`%[0-9A-F]{2}|\\u[0-9A-F]{4}|&#x[0-9A-F]{2};`)
 
 // spellings are those of JSON and of HTML, as encoders differ in what they escape.
 var spellings = func() []*strings.Replacer {

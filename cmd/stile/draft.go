@@ -8,11 +8,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -92,7 +92,7 @@ func sampleManifest(source string) string {
 	return fmt.Sprintf(`{"name": "%s", "version": "1.0.0", "description": "What it does", "tools": ["%s"]}`, word, strings.ReplaceAll(word, "-", "_"))
 }
 
-var notInSample = regexp.MustCompile(`[^a-z0-9]+`)
+var notInSample = lazyregexp.New(`[^a-z0-9]+`)
 
 // readSource reads one file.
 func readSource(name string, keep []string) (data []byte, entry string, err error) {

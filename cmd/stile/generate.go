@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/mcp"
 	"github.com/stilehost/stile/model"
 	"github.com/stilehost/stile/secret"
@@ -195,7 +195,7 @@ func (e *extensions) existing(ctx context.Context, v lifecycle.Viewer, descripti
 const maxSignificant = 64 // words that are looked for
 
 var (
-	anyWords = regexp.MustCompile(`[\p{L}\p{N}]+`)
+	anyWords = lazyregexp.New(`[\p{L}\p{N}]+`)
 	// insignificant are the words that Lucene leaves out of English texts, and those with which anybody asks for a tool.
 	insignificant = strings.Fields(`a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with
 		able all also any can each from given has have i its me my need new one our please should some want we what when where which who would you your

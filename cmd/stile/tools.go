@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // env makes the capabilities of a call: those that state makes, and toolboxes of the extensions in files.
@@ -78,7 +78,7 @@ func (n *session) toolbox(ctx context.Context, state *extension.State, files []s
 	})
 }
 
-var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+var notInNames = lazyregexp.New(`[^a-z0-9]+`)
 
 func extensionName(file string) string {
 	base := filepath.Base(file)

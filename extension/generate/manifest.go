@@ -3,7 +3,6 @@ package generate
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,6 +11,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate/internal/extract"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 	maxSnippet     = 300  // bytes that are shown of a reply without code
 )
 
-var extensionName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+var extensionName = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 // draft makes what is tried of a reply. Nothing in it is checked beyond what a request asks for: that is what trying is for.
 func (r *Request) draft(reply string) (Draft, *extension.ProblemsError) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"strings"
 	"sync"
 	"text/template"
@@ -14,6 +13,7 @@ import (
 	"github.com/stilehost/stile/examples"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/guest-sdk/typescript"
+	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -21,7 +21,9 @@ import (
 var promptText string
 
 // prompts has the templates "system", "request" and "problems".
-var prompts = template.Must(template.New("prompt").Funcs(template.FuncMap{"json": asJSON, "quote": quote, "mark": mark, "cut": cut}).Parse(promptText))
+var prompts = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("prompt").Funcs(template.FuncMap{"json": asJSON, "quote": quote, "mark": mark, "cut": cut}).Parse(promptText))
+})
 
 const (
 	maxShown     = 10   // problems that a model is told of
@@ -62,7 +64,7 @@ func usedCapabilities() string {
 	return b.String()
 }
 
-var namespaceText = regexp.MustCompile(`(?ms)^((?:/\*\*[^\n]*\*/\n)?export namespace (\w+) \{.*?^\}\n)`)
+var namespaceText = lazyregexp.New(`(?ms)^((?:/\*\*[^\n]*\*/\n)?export namespace (\w+) \{.*?^\}\n)`)
 
 // ask is the first turn.
 func (r *Request) ask() string {
@@ -92,7 +94,7 @@ func complain(e *extension.ProblemsError) string {
 
 func render(name string, data any) string {
 	var b strings.Builder
-	if err := prompts.ExecuteTemplate(&b, name, data); err != nil {
+	if err := prompts().ExecuteTemplate(&b, name, data); err != nil {
 		panic(fmt.Sprintf("template %s: %v", name, err)) // it is ours, and so is the data's type
 	}
 	return b.String()

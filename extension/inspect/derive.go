@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // Derived is an entry module made for one that exports plain functions.
@@ -330,7 +330,7 @@ func levels(text string) int {
 	}
 }
 
-var wellNamed = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+var wellNamed = lazyregexp.New(`^[a-z][a-z0-9_]{0,63}$`)
 
 // badToolName says why a name is none of a tool, with the character that is not what it looks like.
 func badToolName(name string) string {

@@ -3,19 +3,20 @@ package inspect
 import (
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 const maxHosts = 100 // in one string
 
 // begun is how a URL begins. At the start of a string, those of the web are also read with other slashes, or none.
-var begun = regexp.MustCompile(`(?i)^\s*(?:https?|wss?):[/\\]*|(?:^|[\pL\pM\w$*])://`)
+var begun = lazyregexp.New(`(?i)^\s*(?:https?|wss?):[/\\]*|(?:^|[\pL\pM\w$*])://`)
 
 // hostsIn finds the hosts in a string: those of URLs, and the string itself where it looks like a host, perhaps with a path.
 // "*" in it stands for what is computed, and more says that such is added to it.
@@ -70,9 +71,9 @@ func mapped(authority string) string {
 var hostNames = idna.New(idna.MapForLookup(), idna.Transitional(false))
 
 // ofURL is an authority as it can be connected to, and not a pattern of one.
-var ofURL = regexp.MustCompile(`^(?:\[[0-9a-f:.*]+\]|[\pL\pM\pN_*.-]+)(?::[0-9*]+)?$`)
+var ofURL = lazyregexp.New(`^(?:\[[0-9a-f:.*]+\]|[\pL\pM\pN_*.-]+)(?::[0-9*]+)?$`)
 
-var bare = regexp.MustCompile(`^(?:[A-Za-z0-9_*-]+\.)*[A-Za-z0-9_*-]+$`)
+var bare = lazyregexp.New(`^(?:[A-Za-z0-9_*-]+\.)*[A-Za-z0-9_*-]+$`)
 
 // wellKnown are endings under which a name of two parts is more likely a host than something else.
 var wellKnown = set("com org net io dev app ai co gov edu eu uk de")

@@ -3,9 +3,10 @@ package inspect
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // note adds a sign at an offset.
@@ -54,7 +55,7 @@ func (v *scan) eval(i int, name string) {
 	}
 }
 
-var hexName = regexp.MustCompile(`^_0x[0-9a-fA-F]{3,}$`)
+var hexName = lazyregexp.New(`^_0x[0-9a-fA-F]{3,}$`)
 
 // name looks at how a name is written.
 func (v *scan) name(i int, name string) {
@@ -86,8 +87,8 @@ const (
 )
 
 var (
-	needlessEscape = regexp.MustCompile(`\\x[2-7][0-9a-fA-F]|\\u00[2-7][0-9a-fA-F]|\\u\{0*[2-7][0-9a-fA-F]\}`)
-	packed         = regexp.MustCompile(`^[A-Za-z0-9+/_\-\s]*=*$`)
+	needlessEscape = lazyregexp.New(`\\x[2-7][0-9a-fA-F]|\\u00[2-7][0-9a-fA-F]|\\u\{0*[2-7][0-9a-fA-F]\}`)
+	packed         = lazyregexp.New(`^[A-Za-z0-9+/_\-\s]*=*$`)
 )
 
 // literal looks at how a string is written.

@@ -5,12 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -245,7 +245,7 @@ func (m *Manager) Version(ctx context.Context, digest string) (v *Version, err e
 	return v, err
 }
 
-var digestStart = regexp.MustCompile(`^[0-9a-f]{6,64}$`)
+var digestStart = lazyregexp.New(`^[0-9a-f]{6,64}$`)
 
 func wholeDigest(ctx context.Context, c *sqlite.Conn, start string) (digest string, err error) {
 	if !digestStart.MatchString(start) {
@@ -329,7 +329,7 @@ type Found struct {
 	Rank float64
 }
 
-var words = regexp.MustCompile(`[\p{L}\p{N}]+`)
+var words = lazyregexp.New(`[\p{L}\p{N}]+`)
 
 // Search finds the tools that a viewer can call by the words of a query, in names, tags and descriptions, the best first: at most limit.
 // A tool that one of a narrower scope shadows is not among them.

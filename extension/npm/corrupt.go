@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // corruption is told what npm says, and looks for an archive that is not what its digest says. npm would fetch that one six
@@ -17,7 +17,7 @@ type corruption struct {
 	found func(url string)
 }
 
-var corrupted = regexp.MustCompile(`\bfetch GET (\S+) attempt \d+ failed with EINTEGRITY\b`)
+var corrupted = lazyregexp.New(`\bfetch GET (\S+) attempt \d+ failed with EINTEGRITY\b`)
 
 // Write implements io.Writer.
 func (c *corruption) Write(p []byte) (int, error) {

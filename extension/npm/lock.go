@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 const (
@@ -93,7 +93,7 @@ func (l *lockfile) installed() []string {
 	return slices.DeleteFunc(sortedKeys(l.Packages), func(at string) bool { return at == "" || l.Packages[at].Optional })
 }
 
-var versionForm = regexp.MustCompile(`^[0-9]{1,16}\.[0-9]{1,16}\.[0-9]{1,16}(-[0-9A-Za-z.-]{1,128})?(\+[0-9A-Za-z.-]{1,128})?$`)
+var versionForm = lazyregexp.New(`^[0-9]{1,16}\.[0-9]{1,16}\.[0-9]{1,16}(-[0-9A-Za-z.-]{1,128})?(\+[0-9A-Za-z.-]{1,128})?$`)
 
 // check refuses what is not a package of the registry with a digest, and more packages than allowed.
 func (l *lockfile) check(maxPackages int) error {

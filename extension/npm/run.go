@@ -11,13 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // ClientError says why the npm client could not do its work, and what to do about it. It is nothing that the author of an
@@ -171,7 +171,7 @@ func command(ctx context.Context, dir, npm string, args ...string) *exec.Cmd {
 
 // unwritten is what npm says of a file that it could not unpack, and all: it goes on. What it leaves out of hostile archives,
 // it says in words.
-var unwritten = regexp.MustCompile(`TAR_ENTRY_ERROR (E[A-Z]+)\b`)
+var unwritten = lazyregexp.New(`TAR_ENTRY_ERROR (E[A-Z]+)\b`)
 
 func cannotWrite(code string, err error) error {
 	return &ClientError{"npm cannot write (" + code + ")", "Check the room and the owners of the temporary folder and of the cache.", err}
@@ -199,7 +199,7 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-var notThere = regexp.MustCompile(`'([^'\n]{1,300}@[^'\n]{0,300})' (is not in this registry|could not be found)`)
+var notThere = lazyregexp.New(`'([^'\n]{1,300}@[^'\n]{0,300})' (is not in this registry|could not be found)`)
 
 // explain tells a failure from what npm said. Where the author asked for what cannot be had, it is an
 // *extension.ProblemsError.
@@ -266,9 +266,9 @@ func explain(out []byte, said string, err error) error {
 }
 
 var (
-	codeWord       = regexp.MustCompile(`\bE[A-Z0-9_]{3,30}\b`)
-	brokenRegistry = regexp.MustCompile(`^(E429|E5[0-9]{2}|FETCH_ERROR|EPROTO)$`)
-	badCertificate = regexp.MustCompile(`CERT|^UNABLE_TO_|^ERR_TLS`)
+	codeWord       = lazyregexp.New(`\bE[A-Z0-9_]{3,30}\b`)
+	brokenRegistry = lazyregexp.New(`^(E429|E5[0-9]{2}|FETCH_ERROR|EPROTO)$`)
+	badCertificate = lazyregexp.New(`CERT|^UNABLE_TO_|^ERR_TLS`)
 )
 
 // watchEvery is how often the size of what npm unpacks is looked at, and onDisk how many times more than what is kept it may

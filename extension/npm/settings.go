@@ -6,9 +6,10 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // ourSettings are what an npmrc says beside what is taken over of the user's: where the registry is, how to log in there and
@@ -39,11 +40,11 @@ omit[]=optional
 // takenOver are the settings of npm that come from the user, as they stand in a file or, with npm_config_ before them, in
 // the environment.
 var (
-	takenOver     = regexp.MustCompile(`^(registry|@[^:=\s]+:registry|//[^=\s]+|proxy|https-proxy|http-proxy|noproxy|cafile|ca(\[\])?|cert|key)\s*=`)
-	takenVariable = regexp.MustCompile(`(?i)^(npm_config_(registry|@[^=]+:registry|//[^=]+|proxy|https_proxy|http_proxy|noproxy|cafile|ca|cert|key)|(https?|no|all)_proxy|` +
+	takenOver     = lazyregexp.New(`^(registry|@[^:=\s]+:registry|//[^=\s]+|proxy|https-proxy|http-proxy|noproxy|cafile|ca(\[\])?|cert|key)\s*=`)
+	takenVariable = lazyregexp.New(`(?i)^(npm_config_(registry|@[^=]+:registry|//[^=]+|proxy|https_proxy|http_proxy|noproxy|cafile|ca|cert|key)|(https?|no|all)_proxy|` +
 		`path|systemroot|node_extra_ca_certs|ssl_cert_(file|dir))$`)
-	reference  = regexp.MustCompile(`\$\{[^}]+\}`)
-	quotedText = regexp.MustCompile(`^[^=]*=\s*["']`)
+	reference  = lazyregexp.New(`\$\{[^}]+\}`)
+	quotedText = lazyregexp.New(`^[^=]*=\s*["']`)
 
 	// What npm puts in for a variable once it has read a file, is to be read as such from one.
 	plain        = strings.NewReplacer("\r", "", "\n", "", `\`, `\\`, ";", `\;`, "#", `\#`)

@@ -3,13 +3,13 @@ package npm
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -21,10 +21,10 @@ const (
 
 var (
 	// packageName is what the registry admits today. Names of old packages with capitals are not among them.
-	packageName = regexp.MustCompile(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*$`)
+	packageName = lazyregexp.New(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*$`)
 
 	// semverRange is node-semver's grammar of ranges, without tags: npm takes whatever else it meets for a tag, file or URL.
-	semverRange = regexp.MustCompile(`^(` + rangePart + `)( ?\|\| ?(` + rangePart + `))*$`)
+	semverRange = lazyregexp.New(`^(` + rangePart + `)( ?\|\| ?(` + rangePart + `))*$`)
 )
 
 const (

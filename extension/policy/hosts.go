@@ -3,10 +3,10 @@ package policy
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 )
 
 // hostName is an exact name, in lower case and punycode.
-var hostName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var hostName = lazyregexp.New(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // hosts reads names with one address each, or several in a list.
 func (r reader) hosts(n *jsonform.Node) extension.Hosts {

@@ -3,7 +3,6 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // ParseError is the first problem of a policy.
@@ -170,7 +170,7 @@ func (r reader) person(n *jsonform.Node) string {
 }
 
 // packageForm is the name of an npm package in which "*" may stand, but not for a scope.
-var packageForm = regexp.MustCompile(`^(@[a-z0-9][a-z0-9._~-]*/)?[a-z0-9*][a-z0-9._~*-]*$`)
+var packageForm = lazyregexp.New(`^(@[a-z0-9][a-z0-9._~-]*/)?[a-z0-9*][a-z0-9._~*-]*$`)
 
 func (r reader) packageName(n *jsonform.Node) string {
 	const example = `the name of an npm package, like "zod", "lodash-*" or "@scope/*"`

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 const (
@@ -52,7 +52,7 @@ func (d *difference) String() string {
 	return fmt.Sprintf("%s: expected %s, got %s", path.String(), shown(d.expected), shown(d.came))
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
+var plainWord = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
 // quoted shows a name that somebody chose: short, and on one line.
 func quoted(name string) string { return abi.Printable(strconv.Quote(abi.Cut(name, 80))) }

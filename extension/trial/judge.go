@@ -3,13 +3,13 @@ package trial
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // maxText is how many bytes are shown of a tool's error.
@@ -119,7 +119,7 @@ func (f *failure) short() *failure {
 }
 
 // frame is a line of a stack that the host has mapped to the author's files.
-var frame = regexp.MustCompile(`(?m)^    at .*\(([^()\n]+):(\d{1,9}):(\d{1,9})\)$`)
+var frame = lazyregexp.New(`(?m)^    at .*\(([^()\n]+):(\d{1,9}):(\d{1,9})\)$`)
 
 // place finds where it was thrown: in the author's own code, if there is any of it on the stack.
 func (f *failure) place(stack string) {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 	"testing/fstest"
@@ -20,6 +19,7 @@ import (
 	"github.com/stilehost/stile/extension/npm"
 	sdk "github.com/stilehost/stile/guest-sdk/typescript"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -152,13 +152,13 @@ func compilerModule(packages fs.FS) ([]byte, error) {
 }
 
 var (
-	reference = regexp.MustCompile(`(?m)^/// <reference .*$`)
-	libraries = regexp.MustCompile(`(?m)^/// <reference lib="([^"]+)"`)
-	isModule  = regexp.MustCompile(`(?m)^export \{`)
+	reference = lazyregexp.New(`(?m)^/// <reference .*$`)
+	libraries = lazyregexp.New(`(?m)^/// <reference lib="([^"]+)"`)
+	isModule  = lazyregexp.New(`(?m)^export \{`)
 	// notThere are the libraries of what the engine does not have.
-	notThere = regexp.MustCompile(`\.intl$|^esnext\.(temporal|date)$`)
+	notThere = lazyregexp.New(`\.intl$|^esnext\.(temporal|date)$`)
 	// values are those of libraries that declare types as well. The engine has neither of the two.
-	values = regexp.MustCompile(`(?m)^(    var (Collator|NumberFormat|DateTimeFormat)|declare var Atomics): .*$`)
+	values = lazyregexp.New(`(?m)^(    var (Collator|NumberFormat|DateTimeFormat)|declare var Atomics): .*$`)
 )
 
 // declarations returns all that the compiler knows of, by the names of files: the language as the engine has it, the web APIs and the

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -199,7 +199,7 @@ func problems(output []byte, files map[string]string) error {
 	return err
 }
 
-var noBinding = regexp.MustCompile(`^Property '(.*)' does not exist on type 'Env'`)
+var noBinding = lazyregexp.New(`^Property '(.*)' does not exist on type 'Env'`)
 
 // fix is what to write instead, where the compiler's own words do not say it.
 func (d *diagnostic) fix() string {

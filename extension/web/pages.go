@@ -15,7 +15,7 @@ import (
 // show renders a page, whole or not at all.
 func (h *Handler) show(w http.ResponseWriter, status int, page string, data any) {
 	var b bytes.Buffer
-	if err := pages.ExecuteTemplate(&b, page, data); err != nil {
+	if err := pages().ExecuteTemplate(&b, page, data); err != nil {
 		h.options.Logger.Error("render a page", "page", page, "error", err)
 		http.Error(w, "This page cannot be shown.", http.StatusInternalServerError)
 		return

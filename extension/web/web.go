@@ -66,7 +66,10 @@ type place struct {
 //go:embed page/*.html page/style.css
 var files embed.FS
 
-var pages = template.Must(template.New("").Funcs(template.FuncMap{"when": when, "short": short, "texts": extension.ToolTexts}).ParseFS(files, "page/*.html"))
+// pages are parsed when the first is shown: most commands show none.
+var pages = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{"when": when, "short": short, "texts": extension.ToolTexts}).ParseFS(files, "page/*.html"))
+})
 
 // New returns a handler and makes its operator token.
 func New(o Options) *Handler {

@@ -19,10 +19,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // The folder holds
@@ -301,7 +302,7 @@ type forgedError struct{ reason, name string }
 
 func (e *forgedError) Error() string { return e.reason }
 
-var kindPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+var kindPattern = lazyregexp.New(`^[a-z][a-z0-9-]{0,31}$`)
 
 func (c *Cache) recordName(kind, key string) (string, error) {
 	if !kindPattern.MatchString(kind) || kind == objects || kind == locks {

@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // MaxWords is how many bytes of what a program says are kept.
@@ -115,7 +116,7 @@ func Run(ctx context.Context, commandLine, env []string, most Limits, talk func(
 	return nil
 }
 
-var outOfMemory = regexp.MustCompile(`memory allocation of \d+ bytes failed|[Cc]annot allocate memory|out of memory`)
+var outOfMemory = lazyregexp.New(`memory allocation of \d+ bytes failed|[Cc]annot allocate memory|out of memory`)
 
 // OutOfMemory finds what Go, Rust and the system say when there is no more memory.
 func OutOfMemory(words string) bool { return outOfMemory.MatchString(words) }

@@ -7,11 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // What a text may be.
@@ -264,7 +265,7 @@ func join(path, key string) string {
 	}
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
+var plainWord = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
 // Quote shows text from a stranger: short, and with everything escaped that a terminal would act on.
 func Quote(s string) string {

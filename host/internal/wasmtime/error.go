@@ -9,7 +9,6 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"unsafe"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // Why a call was ended from outside the guest.
@@ -77,7 +77,7 @@ func (e *SystemError) Error() string { return e.Reason }
 func (e *SystemError) Unwrap() error { return e.Number }
 
 // systemText is how Rust shows an error of the system. A text with a name of the guest's is never that alone.
-var systemText = regexp.MustCompile(`^[A-Z][A-Za-z ()/'-]* \(os error ([0-9]{1,5})\)$`)
+var systemText = lazyregexp.New(`^[A-Z][A-Za-z ()/'-]* \(os error ([0-9]{1,5})\)$`)
 
 // engineError is wasmtime's own text.
 type engineError string
@@ -101,7 +101,7 @@ func newError(text string) *C.wasmtime_error_t {
 	return C.wasmtime_error_new(c)
 }
 
-var frame = regexp.MustCompile(`^\s+\d+:\s+0x[0-9a-f]+ - (?:[^!]*!)?(.*)`)
+var frame = lazyregexp.New(`^\s+\d+:\s+0x[0-9a-f]+ - (?:[^!]*!)?(.*)`)
 
 const (
 	maxFrames    = 64

@@ -1,8 +1,9 @@
 package extract
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // block is a part of a reply that is set off as something else than prose.
@@ -86,9 +87,9 @@ type opener struct {
 }
 
 var (
-	fenceLine = regexp.MustCompile("^([ \\t]*)(`{3,}|~{3,})[ \\t]*([^`\\n]*)\\n?$")
-	tagLine   = regexp.MustCompile(`^[ \t]*<(manifest|source|code|typescript|javascript|ts|js|file|json|script)(?:\s[^<>\n]*)?>(.*\n?)$`)
-	kindOf    = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+#_./:-]*`) // a language or the name of a file
+	fenceLine = lazyregexp.New("^([ \\t]*)(`{3,}|~{3,})[ \\t]*([^`\\n]*)\\n?$")
+	tagLine   = lazyregexp.New(`^[ \t]*<(manifest|source|code|typescript|javascript|ts|js|file|json|script)(?:\s[^<>\n]*)?>(.*\n?)$`)
+	kindOf    = lazyregexp.New(`[A-Za-z][A-Za-z0-9+#_./:-]*`) // a language or the name of a file
 )
 
 // opening reads a line that opens a block, and returns what of the block stands in it. A fence around prose, as some models

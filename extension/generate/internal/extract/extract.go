@@ -6,8 +6,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"strings"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // Why a reply cannot be used, in words for the model.
@@ -85,7 +86,7 @@ func withoutThoughts(reply string) string {
 	return reply
 }
 
-var thoughtsEnd = regexp.MustCompile(`(?m)</(?:think|thinking|reasoning)>[ \t]*$`)
+var thoughtsEnd = lazyregexp.New(`(?m)</(?:think|thinking|reasoning)>[ \t]*$`)
 
 // object is the first JSON value in a text that could be an object, nil when there is none.
 func object(text string) (found json.RawMessage) {
@@ -95,7 +96,7 @@ func object(text string) (found json.RawMessage) {
 	return found
 }
 
-var objectStart = regexp.MustCompile(`(?m)^[ \t]*\{`)
+var objectStart = lazyregexp.New(`(?m)^[ \t]*\{`)
 
 // inJSON reads the answer of a model that puts all of it into one JSON object, with or without prose around it.
 func inJSON(text string) (Answer, bool) {
@@ -133,9 +134,9 @@ func isManifest(text string) bool {
 }
 
 var (
-	nameField  = regexp.MustCompile(`"name"\s*:`)
-	otherField = regexp.MustCompile(`"(tools|permissions|bindings)"\s*:`)
-	wholeField = regexp.MustCompile(`"(manifest|source|code)"\s*:`) // of what a manifest is only a part of
+	nameField  = lazyregexp.New(`"name"\s*:`)
+	otherField = lazyregexp.New(`"(tools|permissions|bindings)"\s*:`)
+	wholeField = lazyregexp.New(`"(manifest|source|code)"\s*:`) // of what a manifest is only a part of
 )
 
 // isDiff tells changes from code.
@@ -143,12 +144,12 @@ func isDiff(b block) bool {
 	return b.kind == "diff" || b.kind == "patch" || hunk.MatchString(b.text)
 }
 
-var hunk = regexp.MustCompile(`(?m)^(@@ .*@@|--- \S.*\n\+\+\+ \S)`)
+var hunk = lazyregexp.New(`(?m)^(@@ .*@@|--- \S.*\n\+\+\+ \S)`)
 
 // rank says how much a text looks like the source: 0 for not at all.
 func rank(text string) int {
 	r := 0
-	for _, sign := range []*regexp.Regexp{moduleWord, defaultExport, sdkImport} {
+	for _, sign := range []*lazyregexp.Regexp{moduleWord, defaultExport, sdkImport} {
 		if sign.MatchString(text) {
 			r++
 		}
@@ -157,11 +158,11 @@ func rank(text string) int {
 }
 
 var (
-	moduleWord = regexp.MustCompile(`(?m)^[ \t]*(export[ \t]+(default|const|let|function|async|class|type|interface|enum)\b|(export|import)[ \t]*[*{"']|import[ \t]+[\w$*{},\s]*["'])`)
+	moduleWord = lazyregexp.New(`(?m)^[ \t]*(export[ \t]+(default|const|let|function|async|class|type|interface|enum)\b|(export|import)[ \t]*[*{"']|import[ \t]+[\w$*{},\s]*["'])`)
 
-	defaultExport = regexp.MustCompile(`(?m)^[ \t]*export[ \t]+default\b`)
-	sdkImport     = regexp.MustCompile(`(?m)^[ \t]*import\b[^;]*?["']stile["']`)
-	importLine    = regexp.MustCompile(`(?m)^[ \t]*import[ \t]*(?:[\w$*{},\s]*\bfrom[ \t]*)?["']`)
+	defaultExport = lazyregexp.New(`(?m)^[ \t]*export[ \t]+default\b`)
+	sdkImport     = lazyregexp.New(`(?m)^[ \t]*import\b[^;]*?["']stile["']`)
+	importLine    = lazyregexp.New(`(?m)^[ \t]*import[ \t]*(?:[\w$*{},\s]*\bfrom[ \t]*)?["']`)
 )
 
 // bare is a source without anything around it, from the first import to the last line that can end a statement.

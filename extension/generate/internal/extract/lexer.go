@@ -1,10 +1,11 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // lexer reads TypeScript line by line, well enough to say two things: whether a line begins inside a template or comment,
@@ -202,7 +203,7 @@ func ToolNames(source string) []string {
 	return nil
 }
 
-var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+var toolName = lazyregexp.New(`^[a-z][a-z0-9_]{0,63}$`)
 
 // declaration is where the first key of the tools stands, or -1.
 func declaration(tokens []token) int {

@@ -1,0 +1,78 @@
+// Package lazyregexp compiles regular expressions when they are first used. A program that starts with a hundred of them at package
+// level would otherwise compile all of them, whatever it does.
+package lazyregexp
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Regexp is a regular expression that is compiled at its first use. It is safe for concurrent use.
+type Regexp struct {
+	compiled func() *regexp.Regexp
+}
+
+// New returns the regular expression text. In a test it is compiled at once, so that a wrong one is found by any test of its package.
+func New(text string) *Regexp {
+	r := &Regexp{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
+	if inTest {
+		r.compiled()
+	}
+	return r
+}
+
+var inTest = len(os.Args) > 0 && strings.HasSuffix(strings.TrimSuffix(os.Args[0], ".exe"), ".test")
+
+func (r *Regexp) String() string                 { return r.compiled().String() }
+func (r *Regexp) Match(b []byte) bool            { return r.compiled().Match(b) }
+func (r *Regexp) MatchString(s string) bool      { return r.compiled().MatchString(s) }
+func (r *Regexp) FindString(s string) string     { return r.compiled().FindString(s) }
+func (r *Regexp) FindStringIndex(s string) []int { return r.compiled().FindStringIndex(s) }
+func (r *Regexp) FindSubmatch(b []byte) [][]byte { return r.compiled().FindSubmatch(b) }
+
+func (r *Regexp) FindStringSubmatch(s string) []string {
+	return r.compiled().FindStringSubmatch(s)
+}
+
+func (r *Regexp) FindStringSubmatchIndex(s string) []int {
+	return r.compiled().FindStringSubmatchIndex(s)
+}
+
+func (r *Regexp) FindAll(b []byte, n int) [][]byte     { return r.compiled().FindAll(b, n) }
+func (r *Regexp) FindAllIndex(b []byte, n int) [][]int { return r.compiled().FindAllIndex(b, n) }
+
+func (r *Regexp) FindAllString(s string, n int) []string { return r.compiled().FindAllString(s, n) }
+
+func (r *Regexp) FindAllSubmatch(b []byte, n int) [][][]byte {
+	return r.compiled().FindAllSubmatch(b, n)
+}
+
+func (r *Regexp) FindAllStringIndex(s string, n int) [][]int {
+	return r.compiled().FindAllStringIndex(s, n)
+}
+
+func (r *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
+	return r.compiled().FindAllStringSubmatch(s, n)
+}
+
+func (r *Regexp) FindAllSubmatchIndex(b []byte, n int) [][]int {
+	return r.compiled().FindAllSubmatchIndex(b, n)
+}
+
+func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
+	return r.compiled().FindAllStringSubmatchIndex(s, n)
+}
+
+func (r *Regexp) ReplaceAll(b, with []byte) []byte { return r.compiled().ReplaceAll(b, with) }
+
+func (r *Regexp) ReplaceAllString(s, with string) string {
+	return r.compiled().ReplaceAllString(s, with)
+}
+
+func (r *Regexp) ReplaceAllStringFunc(s string, with func(string) string) string {
+	return r.compiled().ReplaceAllStringFunc(s, with)
+}
+
+func (r *Regexp) Split(s string, n int) []string { return r.compiled().Split(s, n) }
