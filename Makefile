@@ -20,7 +20,11 @@ build: ## build bin/stile and the programs that it starts
 demo: build ## obtain the engine and run three example tools; the last is denied, and the error says what would allow it
 	.ci/demo bin/stile
 
-check: fmt-check vet lint tidy-check generate-check vuln ## everything that can be said without running the tests
+# in_steps makes targets one after the other and says how long each took.
+in_steps = set -e; for t in $(1); do .ci/step $(MAKE) --no-print-directory $$t; done
+
+check: ## everything that can be said without running the tests
+	@$(call in_steps,fmt-check vet lint tidy-check generate-check vuln)
 
 fmt: ## format the Go code
 	$(GOLANGCI_LINT) fmt
@@ -53,7 +57,8 @@ vuln: ## look for known vulnerabilities that the code can reach; needs the netwo
 	.ci/vulncheck $(GOVULNCHECK) ./...
 	$(call in_modules,$(CURDIR)/.ci/vulncheck $(GOVULNCHECK) ./...)
 
-test: test-go test-host test-embed test-types ## run every test
+test: ## run every test
+	@$(call in_steps,test-go test-host test-embed test-types)
 
 test-go:
 	go test ./...
