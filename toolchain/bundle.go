@@ -405,12 +405,12 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	if err != nil {
 		return api.OnLoadResult{}, err
 	}
-	for _, admit := range []func(string, []byte, api.Loader) error{b.admitSize, b.admitNesting, b.admitFlat} {
-		if err := admit(args.Path, data, loader); err != nil {
+	text := string(data)
+	for _, admit := range []func(name, text string, loader api.Loader) error{b.admitSize, b.admitNesting, b.admitFlat} {
+		if err := admit(args.Path, text, loader); err != nil {
 			return b.refused(err)
 		}
 	}
-	text := string(data)
 	if isCode(loader) {
 		if err := b.folding.admit(text, loader); err != nil {
 			return api.OnLoadResult{}, fmt.Errorf("%s %w", args.Path, err)
@@ -542,7 +542,7 @@ func (b *bundler) read(name string, limit int64) ([]byte, error) {
 }
 
 // admitSize refuses what is too large for this process, where there is another one.
-func (b *bundler) admitSize(_ string, text []byte, _ api.Loader) error {
+func (b *bundler) admitSize(_, text string, _ api.Loader) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.loaded += len(text)
@@ -554,20 +554,20 @@ func (b *bundler) admitSize(_ string, text []byte, _ api.Loader) error {
 }
 
 // admitFlat refuses what may take too long for its size, where there is no other process.
-func (b *bundler) admitFlat(name string, text []byte, loader api.Loader) error {
+func (b *bundler) admitFlat(name, text string, loader api.Loader) error {
 	if b.program != nil || b.source.Large || loader == api.LoaderText || loader == api.LoaderBinary {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.flat.add(string(text)) > maxBundleWork {
+	if b.flat.add(text) > maxBundleWork {
 		return &BuildError{[]Problem{{File: oneLine(name), Text: tooFlat(maxBundleWork)}}}
 	}
 	return nil
 }
 
 // admitNesting refuses code that would take too much stack or time to parse.
-func (b *bundler) admitNesting(name string, text []byte, loader api.Loader) error {
+func (b *bundler) admitNesting(name, text string, loader api.Loader) error {
 	n := nestingOf(text, loader)
 	if n.levels > maxNesting && n.unclear != "" {
 		return fmt.Errorf("%s is too large to have %s, after which its nesting cannot be told", name, n.unclear)
@@ -583,7 +583,7 @@ func (b *bundler) admitNesting(name string, text []byte, loader api.Loader) erro
 	}
 	b.work += n.work
 	if b.work > maxBundleWork {
-		return &BuildError{[]Problem{n.problem(string(text), name, maxBundleWork)}}
+		return &BuildError{[]Problem{n.problem(text, name, maxBundleWork)}}
 	}
 	if b.program != nil && b.work > maxInsideWork {
 		b.outgrown = true

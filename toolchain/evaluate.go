@@ -161,7 +161,7 @@ func (p Program) transform(ctx context.Context, sourceMap api.SourceMap, bundler
 	if len(p.Text) > maxTransform {
 		return r, refuse(fmt.Sprintf("it has more than %d KiB; build it with stile build", maxTransform>>10))
 	}
-	n := nestingOf([]byte(p.Text), loader)
+	n := nestingOf(p.Text, loader)
 	switch {
 	case n.levels > maxNesting:
 		return r, refuse(fmt.Sprintf("it is nested deeper than %d levels", maxNesting))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 
+	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
@@ -91,35 +92,14 @@ func (f *folding) inlined() error {
 
 // enumEnd returns where the body of an enum ends: at its closing bracket, or at the end of the text where that cannot be told.
 func enumEnd(code string, at int) int {
-	depth := 1
-	for ; at < len(code); at++ {
-		switch c := code[at]; c {
-		case '{':
-			depth++
-		case '}':
-			if depth--; depth == 0 {
-				return at
-			}
-		case '"', '\'':
-			for at++; at < len(code) && code[at] != c; at++ {
-				if code[at] == '\\' {
-					at++
-				}
-			}
-		case '/', '`':
-			if c == '`' || at+1 == len(code) || code[at+1] != '/' && code[at+1] != '*' {
-				return len(code)
-			}
-			end := "*/"
-			if code[at+1] == '/' {
-				end = "\n"
-			}
-			n := strings.Index(code[at+2:], end)
-			if n < 0 {
-				return len(code)
-			}
-			at += 1 + n + len(end)
+	l := jslex.New(code[at:], false)
+	for {
+		t, more := l.Next()
+		switch {
+		case l.Doubt == jslex.Mismatch && len(l.Open()) == 0 && code[at+int(t.Start)] == '}':
+			return at + int(t.Start)
+		case l.Doubt != "" || !more:
+			return len(code)
 		}
 	}
-	return len(code)
 }

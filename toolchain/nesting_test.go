@@ -90,8 +90,18 @@ func TestNestingOfLists(t *testing.T) {
 		"sequences":           strings.Repeat("a,b,c;", 100_000),
 		"decorated fields":    strings.Repeat("class A { @a() x = 1\n @b y = 2\n }\n", 10_000),
 	} {
-		if n := nestingOf([]byte(code), api.LoaderTS); n.levels > usualNesting || n.unclear != "" {
+		if n := nestingOf(code, api.LoaderTS); n.levels > usualNesting || n.unclear != "" {
 			t.Errorf("%s: %d levels, %s", name, n.levels, n.unclear)
+		}
+	}
+}
+
+// What does not end hides nothing: esbuild says what is wrong with it, and where.
+func TestNestingOfWhatDoesNotEnd(t *testing.T) {
+	code := strings.Repeat("a = b.c(d, 1);\n", 10_000)
+	for _, end := range []string{"`a", "`${", "x = /a", "'", `"\`, "(", "`a${b}"} {
+		if n := nestingOf(code+end, api.LoaderTS); n.levels > usualNesting || n.unclear != "" {
+			t.Errorf("%q: %d levels, %s", end, n.levels, n.unclear)
 		}
 	}
 }
@@ -137,7 +147,7 @@ func TestNestingAccepts(t *testing.T) {
 		for i := range 3000 {
 			fmt.Fprintf(&code, line, i)
 		}
-		if n := nestingOf([]byte(code.String()), api.LoaderTS); n.levels > usualNesting || n.unclear != "" {
+		if n := nestingOf(code.String(), api.LoaderTS); n.levels > usualNesting || n.unclear != "" {
 			t.Errorf("%s: %d levels, %s", name, n.levels, n.unclear)
 		}
 	}
@@ -145,9 +155,9 @@ func TestNestingAccepts(t *testing.T) {
 
 func FuzzNesting(f *testing.F) {
 	for _, s := range []string{"a/b/c", "`${a}`", "/[/]/", "<!-- --> ++/", "'\\\r\n'", "}\u2028/", "#!\n", "1./2", "a!/b", "({[`"} {
-		f.Add([]byte(s))
+		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, text []byte) {
+	f.Fuzz(func(t *testing.T, text string) {
 		nestingOf(text, api.LoaderTS)
 	})
 }

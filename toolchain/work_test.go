@@ -71,12 +71,12 @@ var flat = strings.Repeat("a = b.c(d, 1);\n", 20_000)
 // slowness is how much longer this machine takes for plain code than the estimate has it.
 func slowness(t *testing.T) float64 {
 	t.Helper()
-	return max(1, float64(parsed(flat))/float64(nestingOf([]byte(flat), api.LoaderTS).work))
+	return max(1, float64(parsed(flat))/float64(nestingOf(flat, api.LoaderTS).work))
 }
 
 // fits reports whether code takes no longer than estimated, with a factor of four for what else the machine does.
 func fits(text string, slowness float64) error {
-	n := nestingOf([]byte(text), api.LoaderTS)
+	n := nestingOf(text, api.LoaderTS)
 	if took := parsed(text); took > 50*time.Millisecond+time.Duration(4*slowness*float64(n.work)) {
 		return fmt.Errorf("%.100s...: took %v, estimated at %v (%s)", text, took, n.work, n.unclear)
 	}
@@ -87,7 +87,7 @@ func fits(text string, slowness float64) error {
 func TestWorkIsEstimated(t *testing.T) {
 	slow := slowness(t)
 	for name, s := range slowShapes {
-		for n := 1; nestingOf([]byte(s.of(n)), api.LoaderTS).work < 100*time.Millisecond; n += n + 1 {
+		for n := 1; nestingOf(s.of(n), api.LoaderTS).work < 100*time.Millisecond; n += n + 1 {
 			if err := fits(s.of(n), slow); err != nil {
 				t.Errorf("%s, %d times: %v", name, n, err)
 			}
@@ -149,7 +149,7 @@ func TestWorkOfMixtures(t *testing.T) {
 				text, end = before+s[0], s[1]+after
 				few = append(few[:0:0], types[r.IntN(len(types))], types[r.IntN(len(types))])
 			}
-			if nestingOf([]byte(text+"a"+end), api.LoaderTS).work > 50*time.Millisecond {
+			if nestingOf(text+"a"+end, api.LoaderTS).work > 50*time.Millisecond {
 				break
 			}
 		}
@@ -165,7 +165,7 @@ func TestSlowSources(t *testing.T) {
 	for name, s := range slowShapes {
 		n := 8
 		for work := time.Duration(0); work <= 2*maxBundleWork; n += n / 3 {
-			work = nestingOf([]byte(s.of(n)), api.LoaderTS).work
+			work = nestingOf(s.of(n), api.LoaderTS).work
 		}
 		text := "// a comment\n" + s.of(n)
 		start := processorTime()
@@ -225,12 +225,12 @@ func TestUsualWork(t *testing.T) {
 		"inferred types":       strings.Repeat("type T<X> = X extends [infer A extends string, ...infer B extends string[]] ? Foo<A, B> : X extends Bar<infer C extends number> ? C : never\n", 1000),
 		"comparisons":          strings.Repeat("for (let i = 0; i < n; i++) if (a < b && c < d) f(i < 1);\n", 1000),
 	} {
-		if n := nestingOf([]byte(code), api.LoaderTS); n.work > time.Second || n.unclear != "" {
+		if n := nestingOf(code, api.LoaderTS); n.work > time.Second || n.unclear != "" {
 			t.Errorf("%s: %v, %s", name, n.work, n.unclear)
 		}
 	}
 	table := "{" + strings.Repeat(`"key": [1, {"a": null}],`, 100_000) + `"last": {}}`
-	if n := nestingOf([]byte(table), api.LoaderJSON); n.work > time.Second || n.levels > 20 || n.unclear != "" {
+	if n := nestingOf(table, api.LoaderJSON); n.work > time.Second || n.levels > 20 || n.unclear != "" {
 		t.Errorf("a table in JSON: %v, %d levels, %s", n.work, n.levels, n.unclear)
 	}
 }

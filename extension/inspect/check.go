@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/jslex"
 )
 
 // The limits of an extension's own files, without node_modules. They are those of the toolchain, which has them for all
@@ -138,7 +139,7 @@ func (c *checker) shape(m *module, i int) {
 		wrong = "a class"
 	case m.is(value, "{") && (m.newline(m.next(value)) || m.is(m.next(value), ";")):
 		wrong = "an object that extension() has not made"
-	case m.kindOf(value, quoted), m.kindOf(value, number):
+	case m.kindOf(value, jslex.String), m.kindOf(value, jslex.Number):
 		wrong = "a plain value"
 	}
 	if wrong != "" {
@@ -213,13 +214,13 @@ func (m *module) properties(open int) (list []propertyAt, ok bool) {
 		return nil, false
 	}
 	for i := open + 1; i < end; i++ {
-		if m.is(i, "async") && (m.isName(i+1) || m.kindOf(i+1, quoted)) {
+		if m.is(i, "async") && (m.isName(i+1) || m.kindOf(i+1, jslex.String)) {
 			i++
 		}
 		p := propertyAt{at: i, value: i + 1}
 		name, isText := m.value(i)
 		switch {
-		case m.kindOf(i, quoted) && isText:
+		case m.kindOf(i, jslex.String) && isText:
 			p.name = name
 		case m.isName(i):
 			p.name = m.at(i)

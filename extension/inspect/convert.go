@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/jslex"
 )
 
 const (
@@ -208,7 +209,7 @@ func (c *converter) failed(problem *extension.Problem) *schema {
 // others are escaped in references.
 func (c *converter) defName(d *declaration) string {
 	plain := strings.Map(func(r rune) rune {
-		if r < 0x80 && isWord(byte(r)) && r != '$' {
+		if r < 0x80 && jslex.IsWord(byte(r)) && r != '$' {
 			return r
 		}
 		return '_'

@@ -1,6 +1,10 @@
 package inspect
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/stilehost/stile/internal/jslex"
+)
 
 // function is an exported function as it is written.
 type function struct {
@@ -98,7 +102,7 @@ func (p *parser) isValue(i int) bool {
 	switch {
 	case p.isName(i):
 		return p.is(i, "true") || p.is(i, "false") || p.is(i, "null") || p.is(i, "undefined")
-	case p.kindOf(i, mark):
+	case p.kindOf(i, jslex.Mark):
 		return p.is(i, "{") || p.is(i, "[")
 	default:
 		return i < len(p.tokens)
@@ -174,7 +178,7 @@ func (p *parser) defaultValue(v *parameter, end int) {
 		v.value, name = value, "string"
 	case one && (p.is(at, "true") || p.is(at, "false")):
 		v.value, name = p.is(at, "true"), "boolean"
-	case one && p.kindOf(at, number), p.i == at+2 && p.is(at, "-") && p.kindOf(at+1, number):
+	case one && p.kindOf(at, jslex.Number), p.i == at+2 && p.is(at, "-") && p.kindOf(at+1, jslex.Number):
 		if n, ok := numberValue(p.at(p.i - 1)); ok {
 			if p.is(at, "-") {
 				n = -n

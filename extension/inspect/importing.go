@@ -1,6 +1,10 @@
 package inspect
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/stilehost/stile/internal/jslex"
+)
 
 // ImportOf is where a file of source imports a package: the place of its name, in bytes; -1 where nothing that is certain imports it.
 // Comments, strings, templates and what looks like an import in an element of JSX import nothing.
@@ -21,7 +25,7 @@ func ImportOf(name, text, pkg string) int {
 		if s.unclear != "" && int(t.start) >= s.unclearAt {
 			break
 		}
-		if t.kind != quoted {
+		if t.kind != jslex.String {
 			continue
 		}
 		by := i - 1
@@ -32,7 +36,7 @@ func ImportOf(name, text, pkg string) int {
 		} else if !is(by, "from", "import") {
 			continue
 		}
-		if s.tokens[by].kind != word || is(by-1, ".", "?.") {
+		if s.tokens[by].kind != jslex.Word || is(by-1, ".", "?.") {
 			continue
 		}
 		specifier := s.text[t.start+1 : max(t.start+1, t.end-1)]

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/jslex"
 )
 
 // module is what a file declares and exports, read from its tokens outside of all brackets: there `export` and `import` are
@@ -129,7 +130,7 @@ func (m *module) begins(i int) bool {
 	case "", ";", "}", "export", "default", "declare":
 		return true
 	default:
-		return m.newline(i) && (!m.kindOf(i-1, mark) || before == ")" || before == "]" || before == ">")
+		return m.newline(i) && (!m.kindOf(i-1, jslex.Mark) || before == ")" || before == "]" || before == ">")
 	}
 }
 
@@ -228,7 +229,7 @@ func (m *module) export(i int) {
 // there is none, among type arguments.
 func (m *module) another(i int) int {
 	for first := i; i < len(m.tokens) && !m.is(i, ";") && !m.is(i, "export"); i = m.next(i) {
-		if i > first && m.newline(i) && !m.kindOf(i, mark) && (!m.kindOf(i-1, mark) || strings.Contains(")]}", m.at(i-1))) {
+		if i > first && m.newline(i) && !m.kindOf(i, jslex.Mark) && (!m.kindOf(i-1, jslex.Mark) || strings.Contains(")]}", m.at(i-1))) {
 			return 0
 		}
 		if m.is(i, ",") && m.isName(i+1) && (m.is(i+2, "=") || m.is(i+2, ":")) {

@@ -8,6 +8,7 @@ import (
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/internal/jslex"
 )
 
 const httpInterface = http.Interface
@@ -46,12 +47,12 @@ func (c *collector) scan(s *source, inner bool) {
 			v.open = v.open[:len(v.open)-1]
 		}
 		switch t.kind {
-		case word:
+		case jslex.Word:
 			v.word(i, inner)
-		case quoted:
+		case jslex.String:
 			v.literal(i)
 			v.string(i, inner)
-		case template:
+		case jslex.Template:
 			if v.isText(i) {
 				v.string(i, inner)
 			} else {
@@ -144,7 +145,7 @@ func (v *scan) globalText(i int, name string) {
 
 // isText says whether token i is a string, or a template without holes.
 func (v *scan) isText(i int) bool {
-	return v.kindOf(i, quoted) || v.kindOf(i, template) && v.at(i)[0] == '`' && !v.opens(i)
+	return v.kindOf(i, jslex.String) || v.kindOf(i, jslex.Template) && v.at(i)[0] == '`' && !v.opens(i)
 }
 
 // joined is the text of the strings that are added up from token i on, and the token behind them: i itself when there is none.
@@ -248,7 +249,7 @@ func (v *scan) run(i int) {
 	after := v.next(at)
 	switch {
 	case v.is(at, "(") && (v.is(after, "=>") || v.is(after, "{") || v.is(after, ":")):
-	case isProperty && !v.kindOf(at, number) && !v.kindOf(at, quoted) && !v.is(at, "true") && !v.is(at, "false") && !v.is(after, "=>"):
+	case isProperty && !v.kindOf(at, jslex.Number) && !v.kindOf(at, jslex.String) && !v.is(at, "true") && !v.is(at, "false") && !v.is(after, "=>"):
 		v.elsewhere(i)
 		return
 	default:

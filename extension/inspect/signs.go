@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
@@ -33,7 +34,7 @@ func (v *scan) eval(i int, name string) {
 		}
 	case "Function":
 		before := v.at(i - 1)
-		if free && (v.is(i+1, "(") || v.kindOf(i+1, template) || v.is(i+1, ".") && !v.is(i+2, "prototype") || before == "new" || before == "return" || before == "=" || before == "," || before == "(") {
+		if free && (v.is(i+1, "(") || v.kindOf(i+1, jslex.Template) || v.is(i+1, ".") && !v.is(i+2, "prototype") || before == "new" || before == "return" || before == "=" || before == "," || before == "(") {
 			note(signFunction)
 		}
 	case "AsyncFunction", "GeneratorFunction", "AsyncGeneratorFunction":
@@ -49,7 +50,7 @@ func (v *scan) eval(i int, name string) {
 			note("import()")
 		}
 	case "setTimeout", "setInterval":
-		if v.is(i+1, "(") && (v.kindOf(i+2, quoted) || v.kindOf(i+2, template)) {
+		if v.is(i+1, "(") && (v.kindOf(i+2, jslex.String) || v.kindOf(i+2, jslex.Template)) {
 			note(name + " of text")
 		}
 	}
@@ -72,7 +73,7 @@ func (v *scan) name(i int, name string) {
 		}
 	case name == "push" && v.is(i+1, "(") && v.isName(i+2) && v.member(i+4) && v.is(i+4, "shift") && v.at(i-2) == v.at(i+2):
 		note("a list that is rotated")
-	case name == "fromCharCode" && v.is(i+1, "(") && v.match(i+1)-i > 32 && v.kindOf(i+2, number):
+	case name == "fromCharCode" && v.is(i+1, "(") && v.match(i+1)-i > 32 && v.kindOf(i+2, jslex.Number):
 		note("text that is made of numbers")
 	}
 }

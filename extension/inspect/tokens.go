@@ -10,6 +10,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/jslex"
 )
 
 // at is the text of token i; empty behind the end.
@@ -22,13 +23,13 @@ func (s *source) at(i int) string {
 
 // is says whether token i is this word or punctuation.
 func (s *source) is(i int, text string) bool {
-	return i >= 0 && i < len(s.tokens) && (s.tokens[i].kind == word || s.tokens[i].kind == mark) && s.at(i) == text
+	return i >= 0 && i < len(s.tokens) && (s.tokens[i].kind == jslex.Word || s.tokens[i].kind == jslex.Mark) && s.at(i) == text
 }
 
 // isName says whether token i is a name or keyword.
-func (s *source) isName(i int) bool { return s.kindOf(i, word) }
+func (s *source) isName(i int) bool { return s.kindOf(i, jslex.Word) }
 
-func (s *source) kindOf(i int, k kind) bool {
+func (s *source) kindOf(i int, k jslex.Kind) bool {
 	return i >= 0 && i < len(s.tokens) && s.tokens[i].kind == k
 }
 
@@ -69,9 +70,9 @@ func (s *source) offset(i int) int {
 func (s *source) value(i int) (value string, ok bool) {
 	t := s.at(i)
 	switch {
-	case s.kindOf(i, quoted) && len(t) >= 2 && t[len(t)-1] == t[0]:
+	case s.kindOf(i, jslex.String) && len(t) >= 2 && t[len(t)-1] == t[0]:
 		return unescape(t[1 : len(t)-1])
-	case s.kindOf(i, template) && len(t) >= 2 && t[0] == '`' && t[len(t)-1] == '`':
+	case s.kindOf(i, jslex.Template) && len(t) >= 2 && t[0] == '`' && t[len(t)-1] == '`':
 		return unescape(t[1 : len(t)-1])
 	default:
 		return "", false
@@ -91,7 +92,7 @@ func unescape(text string) (value string, ok bool) {
 			i++
 			continue
 		}
-		if n := lineEnd(text[i+1:]); n > 0 {
+		if n := jslex.LineEnd(text[i+1:]); n > 0 {
 			i += 1 + n
 			continue
 		}
@@ -141,9 +142,9 @@ func escape(text string) (r rune, size int) {
 		return -1, 0
 	case c == 'u' && len(text) >= 5:
 		return hex(text[1:5], 5)
-	case c == '0' && (len(text) < 2 || !isDigit(text[1])):
+	case c == '0' && (len(text) < 2 || !jslex.IsDigit(text[1])):
 		return 0, 1
-	case c == 'x' || c == 'u' || isDigit(c):
+	case c == 'x' || c == 'u' || jslex.IsDigit(c):
 		return -1, 0
 	}
 	if i := strings.IndexByte("bfnrtv", text[0]); i >= 0 {
@@ -158,7 +159,7 @@ func numberValue(text string) (float64, bool) {
 		n, err := strconv.ParseUint(text, 0, 53)
 		return float64(n), err == nil
 	}
-	if len(text) > 1 && text[0] == '0' && isDigit(text[1]) || strings.HasSuffix(text, "n") {
+	if len(text) > 1 && text[0] == '0' && jslex.IsDigit(text[1]) || strings.HasSuffix(text, "n") {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
@@ -192,7 +193,7 @@ func (s *source) line(offset int) (line, start int) {
 			if c := s.text[i]; c > '\r' && c < utf8.RuneSelf {
 				continue
 			}
-			if n := lineEnd(s.text[i:]); n > 0 {
+			if n := jslex.LineEnd(s.text[i:]); n > 0 {
 				i += n - 1
 				s.lines = append(s.lines, int32(i+1))
 			}
@@ -220,7 +221,7 @@ func (s *source) snippet(offset int) string {
 	const before, after = 80, 120 // characters
 	_, start := s.line(offset)
 	end := offset
-	for n := 0; end < len(s.text) && n < after && lineEnd(s.text[end:]) == 0; n++ {
+	for n := 0; end < len(s.text) && n < after && jslex.LineEnd(s.text[end:]) == 0; n++ {
 		_, size := utf8.DecodeRuneInString(s.text[end:])
 		end += size
 	}

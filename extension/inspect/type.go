@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/jslex"
 )
 
 // typeKind is the form of a type.
@@ -217,7 +218,7 @@ func (p *parser) primary() *typ {
 			p.fail(p.i, "a type that is a statement about a parameter", "boolean")
 		}
 		return t
-	case p.kindOf(at, quoted), p.kindOf(at, template) && !p.opens(at):
+	case p.kindOf(at, jslex.String), p.kindOf(at, jslex.Template) && !p.opens(at):
 		t := p.node(literal, at)
 		value, ok := p.value(at)
 		if !ok {
@@ -226,10 +227,10 @@ func (p *parser) primary() *typ {
 		t.value = value
 		p.i++
 		return t
-	case p.kindOf(at, template):
+	case p.kindOf(at, jslex.Template):
 		p.i = p.next(at)
 		return p.other(at, "a type of strings that are put together")
-	case p.kindOf(at, number), p.is(at, "-") && p.kindOf(at+1, number):
+	case p.kindOf(at, jslex.Number), p.is(at, "-") && p.kindOf(at+1, jslex.Number):
 		t := p.node(literal, at)
 		p.accept("-")
 		n, ok := numberValue(p.at(p.i))
@@ -309,7 +310,9 @@ func (p *parser) objectType() *typ {
 // member reads one property, index or method.
 func (p *parser) member(t *typ) {
 	m := member{at: p.i, doc: p.docs[p.i]}
-	key := func(i int) bool { return p.isName(i) || p.kindOf(i, quoted) || p.kindOf(i, number) || p.is(i, "[") }
+	key := func(i int) bool {
+		return p.isName(i) || p.kindOf(i, jslex.String) || p.kindOf(i, jslex.Number) || p.is(i, "[")
+	}
 	if p.is(p.i, "readonly") && key(p.i+1) && !p.newline(p.i+1) {
 		p.i++
 	}
@@ -325,12 +328,12 @@ func (p *parser) member(t *typ) {
 	switch {
 	case p.isName(p.i):
 		name, ok = p.at(p.i), true
-	case p.kindOf(p.i, number):
+	case p.kindOf(p.i, jslex.Number):
 		var n float64
 		if n, ok = numberValue(p.at(p.i)); ok {
 			name = jsonText(n)
 		}
-	case p.kindOf(p.i, template):
+	case p.kindOf(p.i, jslex.Template):
 		ok = false
 	}
 	if !ok {

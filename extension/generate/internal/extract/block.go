@@ -112,13 +112,16 @@ func opening(line string) (o *opener, first string) {
 // close finds the line that ends a block, and the line after it. Inside a template or comment of code there is none, unless
 // there is no other: then the lexer was wrong, or the code is.
 func (o *opener) close(lines []string, from int) (end, next int) {
-	var l lexer
-	spare := -1
+	code := newReader("")
+	if isCode(o.kind) {
+		code = newReader(strings.Join(lines[from:], ""))
+	}
+	spare, offset := -1, 0
 	for at := from; at < len(lines); at++ {
 		closes, follows := o.closes(lines[at]), o.follows(lines[at])
 		switch {
 		case !closes && !follows:
-		case isCode(o.kind) && l.inText():
+		case code.inText(offset):
 			if closes && spare < 0 {
 				spare = at
 			}
@@ -127,9 +130,7 @@ func (o *opener) close(lines []string, from int) (end, next int) {
 		default:
 			return at, at + 1
 		}
-		if isCode(o.kind) {
-			l.line(lines[at], nil)
-		}
+		offset += len(lines[at])
 	}
 	if spare >= 0 {
 		return spare, spare + 1

@@ -157,6 +157,7 @@ func TestToolNames(t *testing.T) {
 		{trickySource, []string{"greet"}},
 		{`export default extension({ tools: { a: { run() { return { b: [1, { c: 2 }] } } }, "b_2": { input: { tools: {} } }, 'c': x, d, } })`, []string{"a", "b_2", "c", "d"}},
 		{"extension({\n  // tools: { no: 1 }\n  tools: { /* x: */ yes: /}/ }\n})", []string{"yes"}},
+		{"extension({ tools: { a: f(`${x}${y}`), b: 1 } })", []string{"a", "b"}},
 		{`extension({ tools: { a: f<x, y>() } })`, nil},
 		{`extension({ tools: { ...others, a: 1 } })`, nil},
 		{`extension({ tools: { [name]: 1 } })`, nil},

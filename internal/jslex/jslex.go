@@ -1,0 +1,483 @@
+// Package jslex reads JavaScript and TypeScript as tokens, without parsing them. It reads hostile text of any kind in time that
+// grows with its length.
+//
+// What a slash means depends on the grammar, which the package does not know. Where a token can be read in two ways, the lexer takes the
+// more likely one and notes it: what it read before is certain, and what it reads later is not. Some callers go on, and others stop there.
+package jslex
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Kind is what a token is.
+type Kind uint8
+
+const (
+	Word     Kind = iota // a name or keyword, with the # of a private one
+	Number               // a number
+	String               // a string, with its quotes
+	Template             // a part of a template: to its first hole, from one hole to the next, or from the last to the end
+	Pattern              // a regular expression with its flags
+	Mark                 // one character of punctuation, or one of => ... ?. ++ --
+	Comment              // a comment with its delimiters
+)
+
+// Token is a piece of code, or a comment.
+type Token struct {
+	Kind    Kind
+	Newline bool    // a line ends between the piece of code before and this one
+	After   Meaning // what it means for a slash after it
+	// Opens and Closes say that a bracket or the hole of a template begins or ends. A part between two holes does both, and a bracket that
+	// closes nothing neither.
+	Opens, Closes bool
+	Start, End    int32
+}
+
+// Meaning is what a token means for a slash after it.
+type Meaning uint8
+
+const (
+	Operator Meaning = iota // it begins a regular expression
+	Operand                 // it divides
+	Unsure                  // that depends on more than is known here
+	Dot                     // none can follow; a keyword is a name
+	Head                    // if, for, while, with: a parenthesis follows, and then a statement
+)
+
+// Mismatch is the doubt of a bracket that closes nothing, or something else than was opened last.
+const Mismatch = "brackets that do not match"
+
+// Lexer reads a text from the start to the end.
+type Lexer struct {
+	// Doubt is why not all is certain, and DoubtAt where that begins; empty while all is.
+	Doubt   string
+	DoubtAt int
+
+	text     string
+	jsx      bool
+	at       int
+	previous Meaning
+	newline  bool
+	open     []Bracket
+}
+
+// Bracket is an open bracket, or an open hole.
+type Bracket struct {
+	Start int
+	Text  byte // ` for a hole
+	after Meaning
+}
+
+// New makes a lexer of a text. JSX is certain only up to the first element.
+func New(text string, jsx bool) *Lexer {
+	l := &Lexer{text: text, jsx: jsx, newline: true}
+	if strings.HasPrefix(text, "\uFEFF") {
+		l.at = len("\uFEFF")
+	}
+	if strings.HasPrefix(text[l.at:], "#!") {
+		l.skipLine()
+	}
+	return l
+}
+
+// Open are the brackets that wait for their end. They hold until the next call of Next.
+func (l *Lexer) Open() []Bracket { return l.open }
+
+// Next reads a token; false at the end.
+func (l *Lexer) Next() (Token, bool) {
+	l.skipSpace()
+	if l.at >= len(l.text) {
+		return Token{}, false
+	}
+	t := Token{Newline: l.newline, Start: int32(l.at)}
+	l.token(&t)
+	t.End = int32(l.at)
+	if t.Kind == Comment {
+		t.After = l.previous
+		l.newline = l.newline || strings.ContainsAny(l.text[t.Start:t.End], lineEnds)
+	} else {
+		l.previous, l.newline = t.After, false
+	}
+	return t, true
+}
+
+func (l *Lexer) token(t *Token) {
+	switch c := l.text[l.at]; {
+	case IsDigit(c) || c == '.' && IsDigit(l.peek(1)):
+		t.Kind, t.After = Number, Operand
+		l.number()
+	case IsWord(c) || c == '#' || c == '\\':
+		l.word(t)
+	case c == '"' || c == '\'':
+		t.Kind, t.After = String, Operand
+		l.quoted(c)
+	case c == '`':
+		l.template(t)
+	case c == '(' || c == '[' || c == '{':
+		after := Operand
+		if c == '{' {
+			after = Unsure
+		} else if l.previous == Head {
+			after = Operator
+		}
+		t.Kind, t.After, t.Opens = Mark, Operator, true
+		l.open = append(l.open, Bracket{l.at, c, after})
+		l.at++
+	case c == ')' || c == ']' || c == '}':
+		l.close(t, c)
+	case c == '/':
+		l.slash(t)
+	default:
+		if l.jsx && c == '<' && l.previous == Operator && (IsWord(l.peek(1)) || l.peek(1) == '>') {
+			l.doubt("JSX")
+		}
+		l.punctuation(t, c)
+	}
+}
+
+// doubt notes that from here on nothing is certain.
+func (l *Lexer) doubt(why string) {
+	if l.Doubt == "" {
+		l.Doubt, l.DoubtAt = why, min(l.at, len(l.text))
+	}
+}
+
+func (l *Lexer) close(t *Token, c byte) {
+	t.Kind = Mark
+	if len(l.open) == 0 || Closing(l.open[len(l.open)-1].Text) != c {
+		l.doubt(Mismatch)
+		l.at++
+		t.After = Unsure
+		return
+	}
+	b := l.open[len(l.open)-1]
+	l.open = l.open[:len(l.open)-1]
+	t.Closes = true
+	if b.Text == '`' {
+		l.template(t)
+		return
+	}
+	l.at++
+	t.After = b.after
+}
+
+// Closing is what closes a bracket or hole.
+func Closing(open byte) byte {
+	switch open {
+	case '(':
+		return ')'
+	case '[':
+		return ']'
+	default:
+		return '}'
+	}
+}
+
+// template reads a part, which begins with ` or with the bracket that ends a hole.
+func (l *Lexer) template(t *Token) {
+	t.Kind, t.After = Template, Operand
+	for l.at++; l.at < len(l.text); l.at++ {
+		switch l.text[l.at] {
+		case '\\':
+			l.at++
+		case '`':
+			l.at++
+			return
+		case '$':
+			if l.peek(1) == '{' {
+				l.open = append(l.open, Bracket{int(t.Start), '`', Operand})
+				l.at += 2
+				t.After, t.Opens = Operator, true
+				return
+			}
+		}
+	}
+	l.at = len(l.text)
+	l.doubt("a template that does not end")
+}
+
+func (l *Lexer) quoted(quote byte) {
+	for l.at++; l.at < len(l.text); l.at++ {
+		switch l.text[l.at] {
+		case quote:
+			l.at++
+			return
+		case '\\':
+			l.at++
+			if l.peek(0) == '\r' && l.peek(1) == '\n' {
+				l.at++
+			}
+		case '\n', '\r':
+			l.doubt("a string that does not end")
+			return
+		}
+	}
+	l.at = len(l.text)
+	l.doubt("a string that does not end")
+}
+
+func (l *Lexer) number() {
+	if l.text[l.at] == '0' && strings.IndexByte("xXoObB", l.peek(1)) >= 0 && l.peek(1) != 0 {
+		l.at += 2
+		l.letters()
+		return
+	}
+	digits := func() {
+		for IsDigit(l.peek(0)) || l.peek(0) == '_' {
+			l.at++
+		}
+	}
+	digits()
+	if l.peek(0) == '.' {
+		l.at++
+		digits()
+	}
+	if e := l.peek(0); e == 'e' || e == 'E' {
+		sign := 0
+		if l.peek(1) == '+' || l.peek(1) == '-' {
+			sign = 1
+		}
+		if IsDigit(l.peek(1 + sign)) {
+			l.at += 1 + sign
+			digits()
+		}
+	}
+	if l.peek(0) == 'n' {
+		l.at++
+	}
+	if l.at < len(l.text) && IsWord(l.text[l.at]) {
+		l.doubt("a number that runs into a name")
+	}
+}
+
+// slash is a division, a regular expression, or a comment.
+func (l *Lexer) slash(t *Token) {
+	switch l.peek(1) {
+	case '/':
+		t.Kind = Comment
+		l.skipLine()
+		return
+	case '*':
+		t.Kind = Comment
+		end := strings.Index(l.text[l.at+2:], "*/")
+		if end < 0 {
+			l.doubt("a comment that does not end")
+			l.at = len(l.text)
+			return
+		}
+		l.at += end + 4
+		return
+	}
+	divides := true
+	switch l.previous {
+	case Operand:
+		// A statement such as "let x" or "debugger" may have ended with the line before, but not inside parentheses. In a line
+		// without a second slash nothing but a division can follow.
+		inside := len(l.open) > 0 && (l.open[len(l.open)-1].Text == '(' || l.open[len(l.open)-1].Text == '[')
+		if l.newline && !inside && l.slashes() > 1 {
+			l.doubt(slashDoubt)
+		}
+	case Operator:
+		divides = false
+	case Unsure, Dot, Head:
+		l.doubt(slashDoubt)
+		divides = !l.newline && l.previous != Head
+	}
+	l.at++
+	if divides {
+		t.Kind, t.After = Mark, Operator
+		return
+	}
+	t.Kind, t.After = Pattern, Operand
+	l.pattern()
+}
+
+const slashDoubt = "a slash that may divide or begin a regular expression"
+
+// pattern reads the rest of a regular expression.
+func (l *Lexer) pattern() {
+	class := false
+	for ; l.at < len(l.text); l.at++ {
+		switch c := l.text[l.at]; {
+		case c == '\\':
+			l.at++
+		case c == '[':
+			class = true
+		case c == ']':
+			class = false
+		case c == '/' && !class:
+			l.at++
+			l.letters()
+			return
+		case LineEnd(l.text[l.at:]) > 0:
+			l.doubt("a regular expression that does not end")
+			return
+		}
+	}
+	l.at = len(l.text)
+	l.doubt("a regular expression that does not end")
+}
+
+// letters passes over ASCII letters and digits.
+func (l *Lexer) letters() {
+	for IsWord(l.peek(0)) && l.peek(0) < utf8.RuneSelf {
+		l.at++
+	}
+}
+
+// slashes counts the slashes in the rest of the line.
+func (l *Lexer) slashes() int {
+	rest := l.text[l.at:]
+	if end := strings.IndexAny(rest, lineEnds); end >= 0 {
+		rest = rest[:end]
+	}
+	return strings.Count(rest, "/")
+}
+
+func (l *Lexer) word(t *Token) {
+	escaped := false
+read:
+	for start := l.at; l.at < len(l.text) && (IsWord(l.text[l.at]) || l.text[l.at] == '\\' || l.at == start); {
+		switch r, size := utf8.DecodeRuneInString(l.text[l.at:]); {
+		case r == '\\':
+			escaped = true
+			l.at++
+			if strings.HasPrefix(l.text[l.at:], "u{") {
+				if end := strings.IndexByte(l.text[l.at:min(len(l.text), l.at+12)], '}'); end > 0 {
+					l.at += end + 1
+				}
+			}
+		case isSpace(r):
+			break read
+		default:
+			l.at += size
+		}
+	}
+	t.Kind, t.After = Word, Operand
+	if escaped {
+		l.doubt("a name that is written with escapes")
+	}
+	switch name := l.text[t.Start:l.at]; {
+	case l.previous == Dot:
+	case escaped:
+		t.After = Unsure
+	case name == "await" && l.previous == Head: // for await (
+		t.After = Head
+	default:
+		t.After = meaningOf(name)
+	}
+}
+
+// meaningOf is the meaning of a name or keyword that no dot precedes.
+func meaningOf(name string) Meaning {
+	switch name {
+	case "if", "for", "while", "with":
+		return Head
+	case "return", "typeof", "case", "in", "delete", "throw", "new", "instanceof", "else", "do", "extends", "default":
+		return Operator
+	case "of", "yield", "await", "void", "keyof", "readonly", "unique", "infer", "asserts", "is", "abstract", "class":
+		return Unsure // names in some places, and in others they stand before what they belong to
+	default:
+		return Operand
+	}
+}
+
+func (l *Lexer) punctuation(t *Token, c byte) {
+	previous, rest := l.previous, l.text[l.at:]
+	t.Kind, t.After = Mark, Operator
+	switch {
+	case strings.HasPrefix(rest, "..."):
+		l.at += 3
+	case c == '.', c == '@':
+		l.at++
+		t.After = Dot
+	case strings.HasPrefix(rest, "?.") && !IsDigit(l.peek(2)):
+		l.at += 2
+		t.After = Dot
+	case strings.HasPrefix(rest, "=>"):
+		l.at += 2
+	case strings.HasPrefix(rest, "++") || strings.HasPrefix(rest, "--"):
+		if l.newline && strings.HasPrefix(rest, "-->") {
+			l.doubt("--> in code")
+		}
+		l.at += 2
+		if previous == Operand && !l.newline {
+			t.After = Operand // x++
+		} else if previous != Operator {
+			t.After = Unsure
+		}
+	case c == '>':
+		l.at++
+		t.After = Unsure // of type arguments, perhaps
+	case c == '!':
+		l.at++
+		if !l.newline && !strings.HasPrefix(rest, "!=") && previous != Operator {
+			if t.After = Unsure; previous == Operand {
+				t.After = Operand // TypeScript's x!
+			}
+		}
+	default:
+		if strings.HasPrefix(rest, "<!--") {
+			l.doubt("<!-- in code")
+		}
+		l.at++
+	}
+}
+
+// skipSpace passes over space.
+func (l *Lexer) skipSpace() {
+	for l.at < len(l.text) {
+		r, size := utf8.DecodeRuneInString(l.text[l.at:])
+		if !isSpace(r) {
+			return
+		}
+		l.newline = l.newline || r != ' ' && LineEnd(l.text[l.at:]) > 0
+		l.at += size
+	}
+}
+
+func (l *Lexer) skipLine() {
+	if end := strings.IndexAny(l.text[l.at:], lineEnds); end >= 0 {
+		l.at += end
+	} else {
+		l.at = len(l.text)
+	}
+}
+
+// peek is the byte n after this one; 0 behind the end.
+func (l *Lexer) peek(n int) byte {
+	if l.at+n < len(l.text) {
+		return l.text[l.at+n]
+	}
+	return 0
+}
+
+const lineEnds = "\n\r\u2028\u2029"
+
+// LineEnd is how many bytes the end of a line takes with which text begins; 0 when it does not.
+func LineEnd(text string) int {
+	switch {
+	case strings.HasPrefix(text, "\r\n"):
+		return 2
+	case strings.HasPrefix(text, "\n"), strings.HasPrefix(text, "\r"):
+		return 1
+	case strings.HasPrefix(text, "\u2028"), strings.HasPrefix(text, "\u2029"):
+		return 3
+	default:
+		return 0
+	}
+}
+
+// IsDigit says whether a byte is a decimal digit.
+func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// IsWord says whether a byte can be of a name. What is not ASCII can.
+func IsWord(c byte) bool {
+	return c == '$' || c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || IsDigit(c) || c >= utf8.RuneSelf
+}
+
+func isSpace(r rune) bool {
+	return r == ' ' || r >= '\t' && r <= '\r' || r >= utf8.RuneSelf && (r == '\uFEFF' || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Zs, r))
+}
