@@ -3,7 +3,7 @@ GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 # Modules of this repository beside the first one: what they need is no dependency of who embeds Stile, or uses only stile.
-MODULES := bench
+MODULES := bench extension/pack/sigstore
 in_modules = set -e; for m in $(MODULES); do (cd $$m && $(1)); done
 BUILD := build -trimpath -ldflags "-s -w" # without tables for debuggers; panics keep the names of functions and the numbers of lines
 
@@ -15,7 +15,8 @@ help: ## list the targets
 
 build: ## build bin/stile and the programs that it starts
 	go $(BUILD) -o bin/stile ./cmd/stile
-	go -C bench $(BUILD) -o ../bin/stile-bench ./cmd/stile-bench
+	go -C bench $(BUILD) -o $(CURDIR)/bin/stile-bench ./cmd/stile-bench
+	go -C extension/pack/sigstore $(BUILD) -o $(CURDIR)/bin/stile-sigstore ./cmd/stile-sigstore
 
 demo: build ## obtain the engine and run three example tools; the last is denied, and the error says what would allow it
 	.ci/demo bin/stile

@@ -44,6 +44,7 @@ func documents(t *testing.T) []string {
 func TestDocuments(t *testing.T) {
 	dir, keyDir := cachetest.Dirs(t)
 	prepareCache(t, dir, keyDir)
+	programs := buildSigstore(t)
 	images := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(images.Close)
 	ran := 0
@@ -55,7 +56,7 @@ func TestDocuments(t *testing.T) {
 		ran += len(fence.FindAll(text, -1))
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			s := newShell(t, dir, keyDir)
-			s.env = append(s.env, "REGISTRY="+strings.TrimPrefix(images.URL, "http://"))
+			s.env = append(s.env, "REGISTRY="+strings.TrimPrefix(images.URL, "http://"), "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			got := fence.ReplaceAllStringFunc(string(text), func(block string) string {
 				part := fence.FindStringSubmatch(block)
 				switch language, name, content := part[1], part[2], part[3]; {

@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/pack"
-	"github.com/stilehost/stile/extension/pack/sigstore"
+	"github.com/stilehost/stile/extension/pack/bundle"
 )
 
 // maxKey is the most bytes of a file with a key.
@@ -185,7 +185,7 @@ func (c *extImport) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	verifier, err := c.verifier(c.File)
+	verifier, err := c.verifier(ctx, c.File)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (c *extImport) Run(ctx context.Context, s *streams) error {
 		if err := c.fill(s, e, &d); err != nil {
 			return err
 		}
-		if d.Signer, err = c.verify(s, in, trusted, verifier); err != nil {
+		if d.Signer, err = c.verify(ctx, s, in, trusted, verifier); err != nil {
 			return errors.Join(err, e.Refuse(ctx, d, err.Error()))
 		}
 		w, err := e.Import(ctx, in.pack, d)
@@ -269,7 +269,7 @@ func (c *extImport) open(ctx context.Context) (*incoming, error) {
 }
 
 // verify says who signed a pack; nobody, when nobody's signature was asked for.
-func (c *extImport) verify(s *streams, in *incoming, trusted []ed25519.PublicKey, verifier *sigstore.Verifier) (string, error) {
+func (c *extImport) verify(ctx context.Context, s *streams, in *incoming, trusted []ed25519.PublicKey, verifier *bundle.Verifier) (string, error) {
 	var signers []string
 	if len(trusted) > 0 {
 		by, err := pack.Verify(in.pack, in.signatures, trusted)
@@ -281,9 +281,12 @@ func (c *extImport) verify(s *streams, in *incoming, trusted []ed25519.PublicKey
 		signers = append(signers, fmt.Sprintf("%s on %s with the key of %s", line(by.Who, 200), by.When.UTC().Format(time.RFC3339), line(key, 200)))
 	}
 	if verifier != nil {
-		by, err := verifyBundles(verifier, in.bundles, in.signed)
+		by, err := verifier.Verify(ctx, in.bundles, in.signed)
+		if is[*pack.PartError](err) {
+			err = &untrustedError{fmt.Errorf("%s has no Sigstore bundle of who was asked for: %w", c.File, err)}
+		}
 		if err != nil {
-			return "", &untrustedError{fmt.Errorf("%s has no Sigstore bundle of who was asked for: %w", c.File, err)}
+			return "", err
 		}
 		signers = append(signers, line(by.String(), 400))
 	}

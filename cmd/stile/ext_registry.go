@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/extension/pack/bundle"
 	"github.com/stilehost/stile/extension/pack/oci"
-	"github.com/stilehost/stile/extension/pack/sigstore"
 	"github.com/stilehost/stile/secret"
 )
 
@@ -54,7 +54,7 @@ func (c *extExport) push(ctx context.Context, s *streams, e *extensions, ref str
 	if c.Bundle != "" {
 		signed, err := manifestOf(p)
 		if err == nil {
-			o.Attach, err = sigstore.Sign(key, signed)
+			o.Attach, err = bundle.Sign(key, signed)
 		}
 		if err == nil {
 			err = writeFile(c.Bundle, o.Attach)

@@ -1,16 +1,14 @@
 package main
 
 import (
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"strings"
 
 	"github.com/stilehost/stile/extension/pack"
-	"github.com/stilehost/stile/extension/pack/sigstore"
+	"github.com/stilehost/stile/extension/pack/bundle"
 )
-
-// maxTrustedRoot is the most bytes of a file with a trusted root.
-const maxTrustedRoot = 4 << 20
 
 // bundleFlags say whose Sigstore bundle is asked for. They are named as cosign names them.
 type bundleFlags struct {
@@ -22,17 +20,17 @@ type bundleFlags struct {
 }
 
 // verifier returns what verifies bundles by the flags; nil when none was given.
-func (f bundleFlags) verifier(from string) (*sigstore.Verifier, error) {
+func (f bundleFlags) verifier(ctx context.Context, from string) (*bundle.Verifier, error) {
 	if f == (bundleFlags{}) {
 		return nil, nil
 	}
 	if f.Bundle == "" && !strings.HasPrefix(from, ociScheme) {
 		return nil, usagef("--bundle: it is missing; a file and its Sigstore bundle are two files")
 	}
-	p := sigstore.Policy{Identity: f.CertificateIdentity, Issuer: f.CertificateOIDCIssuer}
+	p := bundle.Policy{Identity: f.CertificateIdentity, Issuer: f.CertificateOIDCIssuer}
 	var err error
 	if f.TrustedRoot != "" {
-		if p.TrustedRoot, err = readFile(f.TrustedRoot, maxTrustedRoot); err != nil {
+		if p.TrustedRoot, err = readFile(f.TrustedRoot, bundle.MaxTrustedRoot); err != nil {
 			return nil, err
 		}
 	}
@@ -41,35 +39,23 @@ func (f bundleFlags) verifier(from string) (*sigstore.Verifier, error) {
 			return nil, err
 		}
 	}
-	v, err := sigstore.New(p)
-	switch {
-	case errors.Is(err, sigstore.ErrPolicy):
+	if err := p.Check(); err != nil {
 		return nil, usagef("give --key, or --certificate-identity with --certificate-oidc-issuer and --trusted-root: %w", err)
-	case err != nil:
-		return nil, &usageError{err}
 	}
-	return v, nil
-}
-
-// verifyBundles says who signed what came from somewhere: the first of the bundles that holds.
-func verifyBundles(v *sigstore.Verifier, bundles [][]byte, signed []byte) (*sigstore.Signer, error) {
-	var problems []error
-	for _, b := range bundles {
-		signer, err := v.Verify(b, signed)
-		if err == nil {
-			return signer, nil
-		}
-		problems = append(problems, err)
+	program, err := findHelper("stile-sigstore", "verifies Sigstore bundles")
+	if err != nil {
+		return nil, err
 	}
-	if len(problems) == 0 {
-		return nil, &pack.PartError{Part: "bundle", Err: pack.ErrUnsigned}
+	v, err := bundle.New(ctx, program, p)
+	if errors.Is(err, bundle.ErrTrust) {
+		err = &usageError{err}
 	}
-	return nil, errors.Join(problems...)
+	return v, err
 }
 
 // writeBundle signs what a bundle is a signature of, and writes the bundle.
 func writeBundle(name string, key ed25519.PrivateKey, signed []byte) error {
-	b, err := sigstore.Sign(key, signed)
+	b, err := bundle.Sign(key, signed)
 	if err != nil {
 		return err
 	}

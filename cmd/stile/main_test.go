@@ -25,7 +25,6 @@ import (
 
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
-	"github.com/stilehost/stile/internal/sigstoretest"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -62,10 +61,8 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(model.Close)
 	images := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(images.Close)
-	authority, err := sigstoretest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs := buildSigstore(t)
+	authority := startSigstore(t, filepath.Join(programs, "cosign"))
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
@@ -78,6 +75,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("ESC", "\x1b")
 			e.Setenv("STILE_KEYRING", "off")           // it would be the one of whoever runs the tests
 			e.Setenv("STILE_BIN", filepath.Dir(stile)) // a PATH without anything else
+			e.Setenv("PATH", programs+string(filepath.ListSeparator)+e.Getenv("PATH"))
 			e.Setenv("SITE", site.URL)
 			e.Setenv("SITE_PORT", site.URL[strings.LastIndexByte(site.URL, ':')+1:])
 			e.Setenv("MODEL", model.URL)

@@ -89,6 +89,9 @@ func Run(ctx context.Context, commandLine, env []string, most Limits, talk func(
 	runtime.LockOSThread() // the system ends the process with the thread that started it
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return &Error{Reason: err.Error()}
 	}
 	talked := make(chan error, 1)

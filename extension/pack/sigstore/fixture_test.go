@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/stilehost/stile/extension/pack"
-	"github.com/stilehost/stile/internal/sigstoretest"
+	"github.com/stilehost/stile/extension/pack/sigstore/sigstoretest"
 )
 
 const (

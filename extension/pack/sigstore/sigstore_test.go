@@ -19,12 +19,13 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/extension/pack/bundle"
 	"github.com/stilehost/stile/extension/pack/sigstore"
 )
 
 const signPredicate = "https://sigstore.dev/cosign/sign/v1"
 
-func verifier(t *testing.T, p sigstore.Policy) *sigstore.Verifier {
+func verifier(t *testing.T, p bundle.Policy) *sigstore.Verifier {
 	t.Helper()
 	v, err := sigstore.New(p)
 	check(t, err)
@@ -44,7 +45,7 @@ func TestCertificate(t *testing.T) {
 	n := newNetwork(t)
 	now := time.Now()
 	soon := now.Add(time.Minute)
-	bundle := n.sign(identity, issuer, artifact, soon)
+	both := n.sign(identity, issuer, artifact, soon)
 	logged := n.sign(identity, issuer, artifact, soon)
 	logged.VerificationMaterial.TimestampVerificationData = nil
 	stamped := n.sign(identity, issuer, artifact, soon)
@@ -54,14 +55,14 @@ func TestCertificate(t *testing.T) {
 		root   []byte
 		bundle *protobundle.Bundle
 	}{
-		{"log and timestamp", n.root(true, true, false), bundle},
+		{"log and timestamp", n.root(true, true, false), both},
 		{"log", n.root(true, false, false), logged},
 		{"timestamp where there is no log", n.root(false, true, false), stamped},
 		{"statement of cosign sign", n.root(true, true, false), n.attest(signPredicate, artifact, 1)},
 		{"in a log that gives no time", n.root(true, true, false), n.attest(signPredicate, artifact, 2)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			signer, err := verifier(t, sigstore.Policy{Identity: identity, Issuer: issuer, TrustedRoot: c.root}).Verify(text(t, c.bundle), artifact)
+			signer, err := verifier(t, bundle.Policy{Identity: identity, Issuer: issuer, TrustedRoot: c.root}).Verify(text(t, c.bundle), artifact)
 			check(t, err)
 			if signer.Identity != identity || signer.Issuer != issuer || signer.Key != "" || signer.When.Sub(now).Abs() > 2*time.Minute {
 				t.Errorf("got %+v", signer)
@@ -142,8 +143,8 @@ func TestCertificateRefused(t *testing.T) {
 		}), "refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			v := verifier(t, sigstore.Policy{Identity: identity, Issuer: issuer, TrustedRoot: c.root})
-			refuses(t, v, text(t, c.bundle), artifact, sigstore.ErrRefused, c.why)
+			v := verifier(t, bundle.Policy{Identity: identity, Issuer: issuer, TrustedRoot: c.root})
+			refuses(t, v, text(t, c.bundle), artifact, bundle.ErrRefused, c.why)
 		})
 	}
 }
@@ -158,12 +159,12 @@ func TestPublicGood(t *testing.T) {
 	}
 	r, err := data.TrustedRoot(t, "public-good.json").MarshalJSON()
 	check(t, err)
-	v := verifier(t, sigstore.Policy{
+	v := verifier(t, bundle.Policy{
 		Identity: "https://github.com/sigstore/sigstore-js/.github/workflows/release.yml@refs/heads/main", Issuer: "https://token.actions.githubusercontent.com", TrustedRoot: r,
 	})
-	refuses(t, v, text(t, b), artifact, sigstore.ErrRefused, "provided artifact digests do not match digests in statement")
+	refuses(t, v, text(t, b), artifact, bundle.ErrRefused, "provided artifact digests do not match digests in statement")
 	b.VerificationMaterial.TlogEntries = nil
-	refuses(t, v, text(t, b), artifact, sigstore.ErrRefused, "failed to verify log inclusion")
+	refuses(t, v, text(t, b), artifact, bundle.ErrRefused, "failed to verify log inclusion")
 }
 
 func TestKey(t *testing.T) {
@@ -175,7 +176,7 @@ func TestKey(t *testing.T) {
 		check(t, err)
 		return text(t, signed(artifact, s))
 	}
-	own, err := sigstore.Sign(private, artifact)
+	own, err := bundle.Sign(private, artifact)
 	check(t, err)
 	for _, c := range []struct {
 		name   string
@@ -188,32 +189,32 @@ func TestKey(t *testing.T) {
 		{"RSA", publicPEM(t, rs.Public()), made(rs, sum[:], crypto.SHA256)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			v := verifier(t, sigstore.Policy{Key: c.key})
+			v := verifier(t, bundle.Policy{Key: c.key})
 			signer, err := v.Verify(c.bundle, artifact)
 			check(t, err)
 			if signer.Identity != "" || !strings.HasPrefix(signer.Key, "sha256:") || !signer.When.IsZero() || signer.String() != "key "+signer.Key {
 				t.Errorf("got %+v", signer)
 			}
-			refuses(t, v, c.bundle, []byte("another"), sigstore.ErrRefused, "failed to verify signature")
+			refuses(t, v, c.bundle, []byte("another"), bundle.ErrRefused, "failed to verify signature")
 			otherKey, _ := newEd25519(t)
-			refuses(t, verifier(t, sigstore.Policy{Key: otherKey}), c.bundle, artifact, sigstore.ErrRefused, "failed to verify signature")
+			refuses(t, verifier(t, bundle.Policy{Key: otherKey}), c.bundle, artifact, bundle.ErrRefused, "failed to verify signature")
 		})
 	}
 	n := newNetwork(t)
-	v := verifier(t, sigstore.Policy{Key: public})
-	refuses(t, v, text(t, n.sign(identity, issuer, artifact, time.Now().Add(time.Minute))), artifact, sigstore.ErrRefused, "expected key signature, not certificate")
-	logged := verifier(t, sigstore.Policy{Key: public, TrustedRoot: n.root(true, false, false)})
-	refuses(t, logged, own, artifact, sigstore.ErrRefused, "failed to verify log inclusion")
+	v := verifier(t, bundle.Policy{Key: public})
+	refuses(t, v, text(t, n.sign(identity, issuer, artifact, time.Now().Add(time.Minute))), artifact, bundle.ErrRefused, "expected key signature, not certificate")
+	logged := verifier(t, bundle.Policy{Key: public, TrustedRoot: n.root(true, false, false)})
+	refuses(t, logged, own, artifact, bundle.ErrRefused, "failed to verify log inclusion")
 	key := publicPEM(t, ec.Public())
 	b := &protobundle.Bundle{}
 	check(t, protojson.Unmarshal(made(ec, sum[:], crypto.SHA256), b))
 	check(t, n.Record(b, key, artifact))
-	logged = verifier(t, sigstore.Policy{Key: key, TrustedRoot: n.root(true, true, false)})
+	logged = verifier(t, bundle.Policy{Key: key, TrustedRoot: n.root(true, true, false)})
 	if signer, err := logged.Verify(text(t, b), artifact); err != nil || signer.Key == "" {
 		t.Errorf("in a log: got %+v, %v", signer, err)
 	}
 	b.VerificationMaterial.TlogEntries[0].InclusionProof.RootHash[0]++
-	refuses(t, logged, text(t, b), artifact, sigstore.ErrRefused, "failed to verify log inclusion")
+	refuses(t, logged, text(t, b), artifact, bundle.ErrRefused, "failed to verify log inclusion")
 }
 
 func TestPolicy(t *testing.T) {
@@ -221,7 +222,7 @@ func TestPolicy(t *testing.T) {
 	r := n.root(true, true, false)
 	key, _ := newEd25519(t)
 	unusable := map[string]bool{"a root that is none": true, "a root that is too large": true, "a key that is none": true, "a private key": true, "a key and a root without log": true}
-	for name, p := range map[string]sigstore.Policy{
+	for name, p := range map[string]bundle.Policy{
 		"nobody":                       {},
 		"a root alone":                 {TrustedRoot: r},
 		"an identity without issuer":   {Identity: identity, TrustedRoot: r},
@@ -236,24 +237,24 @@ func TestPolicy(t *testing.T) {
 		"a key and a root without log": {Key: key, TrustedRoot: n.root(false, true, false)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := sigstore.ErrPolicy
+			want := bundle.ErrPolicy
 			if unusable[name] {
-				want = sigstore.ErrTrust
+				want = bundle.ErrTrust
 			}
 			if v, err := sigstore.New(p); v != nil || !errors.Is(err, want) {
 				t.Errorf("got %v, %v", v, err)
 			}
 		})
 	}
-	if _, err := sigstore.Sign(nil, artifact); err == nil {
+	if _, err := bundle.Sign(nil, artifact); err == nil {
 		t.Error("signed without a key")
 	}
 }
 
 func TestNoBundle(t *testing.T) {
 	public, private := newEd25519(t)
-	v := verifier(t, sigstore.Policy{Key: public})
-	good, err := sigstore.Sign(private, artifact)
+	v := verifier(t, bundle.Policy{Key: public})
+	good, err := bundle.Sign(private, artifact)
 	check(t, err)
 	as := func(mediaType string) string { return strings.Replace(string(good), pack.BundleType, mediaType, 1) }
 	var fields map[string]json.RawMessage
@@ -280,26 +281,26 @@ func TestNoBundle(t *testing.T) {
 		name, bundle string
 		want         error
 	}{
-		{"nothing", "", sigstore.ErrFormat},
-		{"null", "null", sigstore.ErrFormat},
-		{"an empty object", "{}", sigstore.ErrFormat},
-		{"not JSON", "\x00\x01", sigstore.ErrFormat},
-		{"not UTF-8", strings.Replace(string(good), "mediaType", "media\xffType", 1), sigstore.ErrFormat},
-		{"two", string(good) + string(good), sigstore.ErrFormat},
-		{"twice the same field", strings.Replace(string(good), "{", `{"mediaType":"`+pack.BundleType+`",`, 1), sigstore.ErrFormat},
-		{"a field that is not known", strings.Replace(string(good), "{", `{"more":1,`, 1), sigstore.ErrFormat},
+		{"nothing", "", bundle.ErrFormat},
+		{"null", "null", bundle.ErrFormat},
+		{"an empty object", "{}", bundle.ErrFormat},
+		{"not JSON", "\x00\x01", bundle.ErrFormat},
+		{"not UTF-8", strings.Replace(string(good), "mediaType", "media\xffType", 1), bundle.ErrFormat},
+		{"two", string(good) + string(good), bundle.ErrFormat},
+		{"twice the same field", strings.Replace(string(good), "{", `{"mediaType":"`+pack.BundleType+`",`, 1), bundle.ErrFormat},
+		{"a field that is not known", strings.Replace(string(good), "{", `{"more":1,`, 1), bundle.ErrFormat},
 		{"too large", string(good) + strings.Repeat(" ", pack.MaxBundle), pack.ErrTooLarge},
-		{"too deep", strings.Repeat("[", pack.MaxBundle), sigstore.ErrFormat},
-		{"too deep in a field", strings.Replace(string(good), "{", `{"mediaType":`+strings.Repeat("[", 500_000)+`,`, 1), sigstore.ErrFormat},
-		{"too many log entries", string(text(t, many)), sigstore.ErrFormat},
-		{"no media type", without("mediaType"), sigstore.ErrFormat},
-		{"no signature", without("messageSignature"), sigstore.ErrFormat},
-		{"no key", without("verificationMaterial"), sigstore.ErrFormat},
-		{"another media type", as("application/json"), sigstore.ErrFormat},
-		{"a version to come", as("application/vnd.dev.sigstore.bundle.v0.4+json"), sigstore.ErrFormat},
-		{"an old version", as("application/vnd.dev.sigstore.bundle+json;version=0.1"), sigstore.ErrFormat},
-		{"the old name of the version", as("application/vnd.dev.sigstore.bundle+json;version=0.3"), sigstore.ErrFormat},
-		{"cosign's own bundle", `{"base64Signature":"AAAA","cert":"AAAA","rekorBundle":{}}`, sigstore.ErrFormat},
+		{"too deep", strings.Repeat("[", pack.MaxBundle), bundle.ErrFormat},
+		{"too deep in a field", strings.Replace(string(good), "{", `{"mediaType":`+strings.Repeat("[", 500_000)+`,`, 1), bundle.ErrFormat},
+		{"too many log entries", string(text(t, many)), bundle.ErrFormat},
+		{"no media type", without("mediaType"), bundle.ErrFormat},
+		{"no signature", without("messageSignature"), bundle.ErrFormat},
+		{"no key", without("verificationMaterial"), bundle.ErrFormat},
+		{"another media type", as("application/json"), bundle.ErrFormat},
+		{"a version to come", as("application/vnd.dev.sigstore.bundle.v0.4+json"), bundle.ErrFormat},
+		{"an old version", as("application/vnd.dev.sigstore.bundle+json;version=0.1"), bundle.ErrFormat},
+		{"the old name of the version", as("application/vnd.dev.sigstore.bundle+json;version=0.3"), bundle.ErrFormat},
+		{"cosign's own bundle", `{"base64Signature":"AAAA","cert":"AAAA","rekorBundle":{}}`, bundle.ErrFormat},
 	} {
 		t.Run(c.name, func(t *testing.T) { refuses(t, v, []byte(c.bundle), artifact, c.want, "") })
 	}
@@ -307,7 +308,7 @@ func TestNoBundle(t *testing.T) {
 
 func FuzzVerify(f *testing.F) {
 	private := ed25519.NewKeyFromSeed(make([]byte, 32))
-	b, err := sigstore.Sign(private, artifact)
+	b, err := bundle.Sign(private, artifact)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -317,7 +318,7 @@ func FuzzVerify(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	v, err := sigstore.New(sigstore.Policy{Key: der})
+	v, err := sigstore.New(bundle.Policy{Key: der})
 	if err != nil {
 		f.Fatal(err)
 	}

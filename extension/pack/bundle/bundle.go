@@ -1,0 +1,80 @@
+// Package bundle makes Sigstore bundles (v0.3) of packs, and says who signed one. Verification takes libraries that would be a ninth of
+// stile and a third of its packages, so a program of its own does it, stile-sigstore; package sigstore, in a module of its own, is what
+// it does and can be called without the program.
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Policy says whose signature is asked for: that of a certificate, with Identity, Issuer and TrustedRoot, or that of Key.
+type Policy struct {
+	// Identity is the subject alternative name of the certificate, in full: a mail address, or the URI of a workflow.
+	Identity string
+	// Issuer is the URL of who vouched for Identity, by OpenID Connect.
+	Issuer string
+	// TrustedRoot is a Sigstore trusted root, as JSON: authorities and logs. What it has is required: with certificate logs a
+	// certificate that one of them recorded, with transparency logs an entry in one of them. With Key it may be absent; then no
+	// log is asked for.
+	TrustedRoot []byte
+	// Key is a public key as PEM (PKIX): ECDSA, Ed25519 or RSA.
+	Key []byte
+}
+
+// MaxTrustedRoot is the most bytes of a trusted root.
+const MaxTrustedRoot = 4 << 20
+
+// What may be wrong.
+var (
+	ErrPolicy  = errors.New("this does not say whose signature is asked for")
+	ErrTrust   = errors.New("what to verify by cannot be used")
+	ErrFormat  = errors.New("it is not a Sigstore bundle of version 0.3")
+	ErrRefused = errors.New("refused")
+)
+
+// Check says what can be said of a policy without reading its root and key. The error wraps [ErrPolicy] when parts of the policy are
+// missing or too many, and [ErrTrust] when the root is too large.
+func (p Policy) Check() error {
+	keyless := p.Keyless()
+	problem := ""
+	switch {
+	case keyless && len(p.Key) > 0:
+		problem = "a key and an identity exclude each other"
+	case keyless && (p.Identity == "" || p.Issuer == "" || len(p.TrustedRoot) == 0):
+		problem = "an identity, its issuer and a trusted root belong together"
+	case !keyless && len(p.Key) == 0:
+		problem = "a key, or an identity and its issuer, is missing"
+	case len(p.TrustedRoot) > MaxTrustedRoot:
+		return fmt.Errorf("sigstore: %w: the trusted root has more than %d bytes", ErrTrust, MaxTrustedRoot)
+	default:
+		return nil
+	}
+	return fmt.Errorf("sigstore: %w: %s", ErrPolicy, problem)
+}
+
+// Keyless says whether a certificate is asked for.
+func (p Policy) Keyless() bool { return p.Identity != "" || p.Issuer != "" }
+
+// Signer is who made a signature, and when, as far as that was proved.
+type Signer struct {
+	// Identity and Issuer are those of the policy; empty for a key.
+	Identity, Issuer string
+	// Key is "sha256:" and the SHA-256, in hexadecimal, of the public key (PKIX); empty for a certificate.
+	Key string
+	// When is what a log or a timestamp authority says; zero for a key.
+	When time.Time
+}
+
+// String says who signed in one line: the identity and who vouched for it, or the key.
+func (s *Signer) String() string {
+	who := "key " + s.Key
+	if s.Key == "" {
+		who = fmt.Sprintf("%s (%s)", s.Identity, s.Issuer)
+	}
+	if s.When.IsZero() {
+		return who
+	}
+	return who + " on " + s.When.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,307 @@
+package bundle
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/internal/child"
+)
+
+// The program reads a line of JSON, a request, and after it the bytes that the bundles are said to sign, and writes a line of JSON, an answer.
+const (
+	// protocol changes with what is asked and answered, and with what is checked.
+	protocol = 1
+
+	maxRequest  = 32 << 20  // bytes of the line, in which a root and 16 bundles have room
+	maxArtifact = 256 << 20 // bytes
+	maxAnswer   = 1 << 20   // bytes
+	maxReason   = 1 << 10   // bytes of why a bundle was refused
+
+	patience = 2 * time.Minute
+)
+
+// limits are what the program may use: enough for 16 bundles of the largest artifact.
+var limits = child.Limits{Time: time.Minute, Memory: 2 << 30}
+
+type request struct {
+	Protocol int
+	Policy   Policy
+	// Bundles are verified until one of them holds. Without any, only the policy is tried.
+	Bundles [][]byte `json:",omitempty"`
+	// Artifact is how many bytes follow.
+	Artifact int64 `json:",omitempty"`
+}
+
+type answer struct {
+	Protocol int
+	// Policy is why the policy cannot be used.
+	Policy *problem `json:",omitempty"`
+	// Problems are those of the bundles before the one that holds, or of all when there is no signer.
+	Problems []*problem `json:",omitempty"`
+	Signer   *proof     `json:",omitempty"`
+}
+
+// proof is what a bundle proves beside what was asked for.
+type proof struct {
+	Key  string    `json:",omitempty"`
+	When time.Time `json:",omitzero"`
+}
+
+// problem is an error, by what it wraps.
+type problem struct{ Kind, Text string }
+
+var kinds = map[string]error{"policy": ErrPolicy, "trust": ErrTrust, "format": ErrFormat, "refused": ErrRefused, "large": pack.ErrTooLarge}
+
+func newProblem(err error) *problem {
+	if part, ok := errors.AsType[*pack.PartError](err); ok {
+		err = part.Err // which names the part; here it is always the bundle
+	}
+	p := &problem{Text: abi.PrintableCut(err.Error(), maxReason)}
+	for kind, known := range kinds {
+		if errors.Is(err, known) {
+			p.Kind = kind
+		}
+	}
+	return p
+}
+
+// err returns the error, or nil when it is none of those that may be.
+func (p *problem) err(may ...error) error {
+	if p == nil {
+		return nil
+	}
+	kind := kinds[p.Kind]
+	if !slices.Contains(may, kind) {
+		return nil
+	}
+	return &toldError{kind, abi.PrintableCut(p.Text, maxReason)}
+}
+
+// toldError is an error in the words of the program.
+type toldError struct {
+	kind error
+	text string
+}
+
+func (e *toldError) Error() string { return e.text }
+func (e *toldError) Unwrap() error { return e.kind }
+
+// ProgramError says that the program did not do its work. Nothing was verified.
+type ProgramError struct {
+	// Program is its path.
+	Program string
+	Reason  string
+}
+
+func (e *ProgramError) Error() string {
+	return fmt.Sprintf("%s, the program that verifies Sigstore bundles, failed: %s", e.Program, e.Reason)
+}
+
+// Serve is all that the program does, with its standard input and output. It reads a request and answers it by what open returns for its
+// policy. From then on the process can open no file and no connection.
+func Serve(in io.Reader, out io.Writer, open func(Policy) (verify func(bundle, artifact []byte) (*Signer, error), err error)) error {
+	if err := child.Confine(limits); err != nil {
+		return fmt.Errorf("take on limits: %w", err)
+	}
+	r := bufio.NewReader(io.LimitReader(in, maxRequest+maxArtifact))
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read what is asked: %w", err)
+	}
+	a, err := serve(line, r, open)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(a)
+}
+
+func serve(line []byte, rest io.Reader, open func(Policy) (func(bundle, artifact []byte) (*Signer, error), error)) (*answer, error) {
+	a := &answer{Protocol: protocol}
+	if asked, err := protocolOf(line); err != nil || asked != protocol {
+		return a, err
+	}
+	var q request
+	if err := decode(line, &q); err != nil {
+		return nil, fmt.Errorf("read what is asked: %w", err)
+	}
+	verify, err := open(q.Policy)
+	if err != nil {
+		a.Policy = newProblem(err)
+		return a, nil
+	}
+	if q.Artifact < 0 || q.Artifact > maxArtifact {
+		return nil, fmt.Errorf("an artifact of %d bytes, and %d are allowed", q.Artifact, maxArtifact)
+	}
+	artifact := make([]byte, q.Artifact)
+	if _, err := io.ReadFull(rest, artifact); err != nil {
+		return nil, fmt.Errorf("read the artifact: %w", err)
+	}
+	for _, b := range q.Bundles {
+		signer, err := verify(b, artifact)
+		if err == nil {
+			a.Signer = &proof{signer.Key, signer.When}
+			break
+		}
+		a.Problems = append(a.Problems, newProblem(err))
+	}
+	return a, nil
+}
+
+// protocolOf reads what messages of all versions have.
+func protocolOf(line []byte) (int, error) {
+	var m struct{ Protocol int }
+	err := json.Unmarshal(line, &m)
+	return m.Protocol, err
+}
+
+// decode reads a message of this version.
+func decode(line []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+// Verifier has a program verify bundles by one policy. Any number of goroutines may use it.
+type Verifier struct {
+	program  string
+	args     []string // of tests
+	patience time.Duration
+	policy   Policy
+}
+
+// New returns a verifier, which starts the program at a path for each question: first, here, whether the policy can be used. The error
+// wraps [ErrPolicy] when parts of the policy are missing or too many, and [ErrTrust] when the root or the key is not one; or it is a
+// *[ProgramError].
+func New(ctx context.Context, program string, p Policy) (*Verifier, error) {
+	return open(ctx, Verifier{program: program, patience: patience, policy: p})
+}
+
+func open(ctx context.Context, v Verifier) (*Verifier, error) {
+	if err := v.policy.Check(); err != nil {
+		return nil, err
+	}
+	if _, err := v.ask(ctx, nil, nil); err != nil {
+		return nil, err
+	}
+	return &v, nil
+}
+
+// Verify returns who signed artifact: what the first of the bundles says that holds and that the policy asks for. A bundle holds a
+// signature of the bytes, or a statement of cosign sign about their digest. Without one that holds, the error joins a *[pack.PartError]
+// for each, which wraps [ErrRefused], [ErrFormat] or [pack.ErrTooLarge]; or it is a *[ProgramError].
+func (v *Verifier) Verify(ctx context.Context, bundles [][]byte, artifact []byte) (*Signer, error) {
+	if len(bundles) == 0 {
+		return nil, &pack.PartError{Part: "bundle", Err: pack.ErrUnsigned}
+	}
+	a, err := v.ask(ctx, bundles, artifact)
+	if err != nil {
+		return nil, err
+	}
+	if a.Signer != nil {
+		return &Signer{v.policy.Identity, v.policy.Issuer, a.Signer.Key, a.Signer.When}, nil
+	}
+	var problems []error
+	for _, p := range a.Problems {
+		problems = append(problems, &pack.PartError{Part: "bundle", Err: p.err(ofBundles...)})
+	}
+	return nil, errors.Join(problems...)
+}
+
+var (
+	ofBundles  = []error{ErrRefused, ErrFormat, pack.ErrTooLarge}
+	ofPolicies = []error{ErrPolicy, ErrTrust}
+)
+
+var errPatience = errors.New("it did not answer in time")
+
+// ask starts the program, and returns an answer that answers the question.
+func (v *Verifier) ask(ctx context.Context, bundles [][]byte, artifact []byte) (*answer, error) {
+	line, err := json.Marshal(request{protocol, v.policy, bundles, int64(len(artifact))})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(line) > maxRequest || len(artifact) > maxArtifact:
+		return nil, &pack.PartError{Part: "bundle", Err: fmt.Errorf("%w: what is asked has %d bytes and what was signed %d, and %d and %d are allowed",
+			pack.ErrTooLarge, len(line), len(artifact), maxRequest, maxArtifact)}
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, v.patience, errPatience)
+	defer stop()
+	var said []byte
+	err = child.Run(ctx, append([]string{v.program}, v.args...), []string{fmt.Sprintf("GOMEMLIMIT=%d", limits.Memory/4*3)}, limits, func(to io.WriteCloser, from io.Reader) (err error) {
+		go func() {
+			// A program that does not read all of it says why.
+			_, _ = to.Write(append(line, '\n'))
+			_, _ = to.Write(artifact)
+			_ = to.Close()
+		}()
+		said, err = io.ReadAll(io.LimitReader(from, maxAnswer+1))
+		if err == nil && len(said) > maxAnswer {
+			err = fmt.Errorf("it writes more than %d bytes", maxAnswer)
+		}
+		return err
+	})
+	if failure, ok := errors.AsType[*child.Error](err); ok || errors.Is(err, errPatience) {
+		reason := fmt.Sprintf("it did not answer within %v", v.patience)
+		if ok {
+			reason = abi.PrintableCut(failure.Error(), child.MaxWords)
+		}
+		return nil, &ProgramError{v.program, reason}
+	}
+	if err != nil {
+		return nil, err
+	}
+	a, problem := v.read(said, len(bundles))
+	if problem != "" {
+		return nil, &ProgramError{v.program, problem}
+	}
+	if a.Policy != nil {
+		return nil, a.Policy.err(ofPolicies...)
+	}
+	return a, nil
+}
+
+// read reads an answer, or says what is wrong with it.
+func (v *Verifier) read(said []byte, bundles int) (*answer, string) {
+	const other = "what it wrote is no answer; is it stile-sigstore?"
+	switch spoken, err := protocolOf(said); {
+	case err != nil || spoken <= 0:
+		return nil, other
+	case spoken != protocol:
+		return nil, fmt.Sprintf("it is of another version: it speaks version %d of the protocol, and this program speaks version %d; build both from the same source, with make build", spoken, protocol)
+	}
+	var a answer
+	if decode(said, &a) != nil {
+		return nil, other
+	}
+	known := a.Policy.err(ofPolicies...) != nil
+	for _, p := range a.Problems {
+		if p.err(ofBundles...) == nil {
+			return nil, other
+		}
+	}
+	answered := len(a.Problems)
+	if s := a.Signer; s != nil {
+		answered++
+		if v.policy.Keyless() && s.Key != "" || !v.policy.Keyless() && digest.Digest(s.Key).Validate() != nil {
+			return nil, other
+		}
+	}
+	switch {
+	case a.Policy != nil && known && answered == 0:
+	case a.Policy == nil && (a.Signer != nil && answered <= bundles || answered == bundles):
+	default:
+		return nil, other
+	}
+	return &a, ""
+}
