@@ -14,14 +14,14 @@ import (
 )
 
 type auditCommand struct {
-	List    auditList    `cmd:"" default:"withargs" help:"List what was done, the newest first."`
-	Verify  auditVerify  `cmd:"" help:"Check that no entry was changed or taken away."`
+	List    auditList    `cmd:"" default:"withargs" help:"List entries, the newest first."`
+	Verify  auditVerify  `cmd:"" help:"Check that no entry was altered or removed."`
 	Archive auditArchive `cmd:"" help:"Move old entries to a file."`
 }
 
 // Help implements kong.HelpProvider.
 func (*auditCommand) Help() string {
-	return `Every build, decision and call is written to a log of which each entry holds the hash of the one before. stile audit list --help lists the flags of a plain stile audit.
+	return `Every build, decision and call is written to a log. Each entry holds the hash of the one before. stile audit without a command lists entries; stile audit list --help has its flags.
 
 Examples:
 
@@ -32,7 +32,7 @@ Examples:
 }
 
 type auditList struct {
-	Limit int  `placeholder:"N" default:"100" help:"The most that are listed. Default: ${default}."`
+	Limit int  `placeholder:"N" default:"100" help:"The most entries to list. Default: ${default}."`
 	JSON  bool `name:"json" help:"Print as JSON."`
 }
 
@@ -86,7 +86,7 @@ type auditVerify struct {
 
 // Help implements kong.HelpProvider.
 func (*auditVerify) Help() string {
-	return `It prints how many entries there are, and the hash of the last one. Who keeps that hash elsewhere also sees when the whole log was replaced. The exit code is 1 when an entry is changed, missing or too many. Entries that were moved to files are checked when the files are named.
+	return `The command prints the number of entries and the hash of the last one. Keep that hash elsewhere to notice when somebody replaces the whole log. The exit code is 1 if an entry was altered, removed or added. To check archived entries too, name their files.
 
 Examples:
 
@@ -133,13 +133,13 @@ func (c *auditVerify) Run(ctx context.Context, s *streams) error {
 
 type auditArchive struct {
 	File   string `arg:"" help:"File to write. It must not exist."`
-	Before string `placeholder:"TIME" default:"2160h" help:"Entries from before then: a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z. Default: 90 days ago. Those of the last day stay."`
+	Before string `placeholder:"TIME" default:"2160h" help:"Move entries older than this: a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z. Default: 90 days ago. Entries of the last day stay."`
 	JSON   bool   `name:"json" help:"Print as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (*auditArchive) Help() string {
-	return `The log grows with every call. Entries that are moved are lines of JSON in the file, with the hashes by which stile audit verify checks them, and that nothing is missing between them and the log. They leave the log when the file is on the disk.
+	return `The log grows with every call. The file gets one line of JSON for each entry, with the hashes that stile audit verify needs to check the archive together with the log. Entries leave the log once the file is on disk.
 
 Examples:
 

@@ -23,7 +23,7 @@ type buildCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*buildCommand) Help() string {
-	return `Without --manifest and --import, the component imports the interfaces whose use shows in the code. The same source gives the same bytes.
+	return `Without --manifest and --import, the component imports the interfaces that the code uses. The same source gives the same bytes.
 
 Examples:
 

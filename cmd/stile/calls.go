@@ -19,14 +19,14 @@ const callsFile = "calls.db"
 
 type callsCommand struct {
 	List   callsListCommand   `cmd:"" default:"withargs" help:"List recorded calls, the newest first."`
-	Show   callsShowCommand   `cmd:"" help:"Show all that a recording has."`
-	Replay callsReplayCommand `cmd:"" help:"Make a recorded call again from its recording, and say whether anything is different."`
-	Test   callsTestCommand   `cmd:"" help:"Print a test for a manifest, made of a recorded call and what it was answered."`
+	Show   callsShowCommand   `cmd:"" help:"Show everything in a recording."`
+	Replay callsReplayCommand `cmd:"" help:"Run a recorded call again from its recording, and report differences."`
+	Test   callsTestCommand   `cmd:"" help:"Print a test for a manifest, made from a recorded call."`
 }
 
 // Help implements kong.HelpProvider.
 func (*callsCommand) Help() string {
-	return `stile run records its calls in STILE_HOME. Without another command they are listed; stile calls list --help has the flags for that.
+	return `stile run records its calls in STILE_HOME. stile calls without a command lists them; stile calls list --help has its flags.
 
 Examples:
 
@@ -137,10 +137,10 @@ func recorded(ctx context.Context, id int64) (r *host.Recording, store *recordin
 }
 
 type callsListCommand struct {
-	Tool   string `placeholder:"NAME" help:"Calls of this tool only."`
-	Since  string `placeholder:"TIME" help:"Calls since then only: a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z."`
-	Failed bool   `help:"Calls that did not end well only."`
-	Limit  int    `placeholder:"N" default:"100" help:"The most that are listed. Default: ${default}."`
+	Tool   string `placeholder:"NAME" help:"List only calls of this tool."`
+	Since  string `placeholder:"TIME" help:"List only calls since then: a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z."`
+	Failed bool   `help:"List only calls that did not end well."`
+	Limit  int    `placeholder:"N" default:"100" help:"The most entries to list. Default: ${default}."`
 	JSON   bool   `name:"json" help:"Print as JSON."`
 }
 

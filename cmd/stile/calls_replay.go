@@ -16,14 +16,14 @@ import (
 
 type callsReplayCommand struct {
 	ID       int64  `arg:"" help:"Number of the recording."`
-	With     string `placeholder:"FILE" help:"Replay with this extension, .ts, .js, .mjs or .wasm, in the place of the recorded one."`
-	LiveHTTP string `name:"live-http" placeholder:"deny" help:"deny: answer what was recorded in whatever order, deny anything else, and go on. Without it, a replay ends at the first difference."`
+	With     string `placeholder:"FILE" help:"Replay with this extension (.ts, .js, .mjs or .wasm) instead of the recorded one."`
+	LiveHTTP string `name:"live-http" placeholder:"deny" help:"deny: continue after a difference; answer recorded operations in any order, and deny everything else. Default: end at the first difference."`
 	JSON     bool   `name:"json" help:"Print as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (*callsReplayCommand) Help() string {
-	return `The tool runs again and gets the recorded answers, time and randomness among them. Nothing outside is touched: no capability is opened, whatever the code asks for. When operations or output differ, the exit code is 1.
+	return `The tool runs again and gets the recorded answers, including time and randomness. Nothing outside is touched: no capability is opened. The exit code is 1 if operations or output differ.
 
 Examples:
 

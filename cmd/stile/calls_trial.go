@@ -14,9 +14,9 @@ type callsTestCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*callsTestCommand) Help() string {
-	return `What is printed is one entry for "tests" of the manifest: input, result, and as answers what http, kv and workspace bindings gave. Read it before it goes into a manifest: it has what the call read. With the same extension it passes: stile ext add runs it before activation, and stile ext test again.
+	return `The output is one entry for "tests" of the manifest: the input, the result, and the answers of http, kv and workspace bindings. Read it before you add it to a manifest, because it contains what the call read. It passes with the same extension: stile ext add runs it before activation, and stile ext test runs it again.
 
-What a test cannot answer is an error, and named: other tools, random numbers, what is not text, answers that the call did not read to their end, and what is too long to be recorded.
+The command fails, and says why, for what a test cannot answer: other tools, random numbers, binary data, answers that the call did not read to the end, and answers too long to record.
 
 Examples:
 

@@ -21,7 +21,7 @@ type codeCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*codeCommand) Help() string {
-	return `The code is the body of an async function that is given input, env and tools; what it returns is the result. It can compute, call the tools of the extensions that the scope sees, and do what --bind allows, as in stile run. Nothing is built or kept: the code runs in an instance of its own, once. It imports nothing.
+	return `The code is the body of an async function with the parameters input, env and tools. What it returns is the result. It can compute, call the tools that the scope sees, and do what --bind allows, as in stile run. The code runs once, in an instance of its own, and nothing is built or kept. It cannot import anything.
 
 Examples:
 

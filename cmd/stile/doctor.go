@@ -20,13 +20,13 @@ import (
 )
 
 type doctorCommand struct {
-	Fetch bool `help:"Obtain the JavaScript engine if it is not in the cache."`
+	Fetch bool `help:"Fetch the JavaScript engine if it is not in the cache."`
 	JSON  bool `name:"json" help:"Print as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (*doctorCommand) Help() string {
-	return `It tries what the other commands need: the WebAssembly engine, the JavaScript engine and how to obtain it, the folders and who may write to them, the secrets and where their key is, the databases, policy.json, the extensions and their audit log, and what the machine has of disk and memory maps. The exit code is 5 when something needed is missing or broken.
+	return `The command tries what the other commands need: the WebAssembly engine, the JavaScript engine and how to obtain it, the folders and who may write to them, the secrets and where their key is, the databases, policy.json, the extensions and their audit log, disk space and memory maps. The exit code is 5 if something needed is missing or broken.
 
 Examples:
 

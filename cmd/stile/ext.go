@@ -40,25 +40,25 @@ func (s *streams) via() string {
 
 type extCommand struct {
 	Add      extAdd      `cmd:"" help:"Add an extension, or a new version of one, from its source."`
-	List     extList     `cmd:"" help:"List extensions, and what waits for approval."`
-	Show     extShow     `cmd:"" help:"Show one extension: its tools, its authority, how it does."`
+	List     extList     `cmd:"" help:"List extensions and requests for approval."`
+	Show     extShow     `cmd:"" help:"Show one extension: its tools, authority and statistics."`
 	Source   extSource   `cmd:"" help:"Print the source of a version."`
 	Diff     extDiff     `cmd:"" help:"Compare two versions in authority, packages and code."`
-	Test     extTest     `cmd:"" help:"Run the tests that a version brings."`
-	Approve  extApprove  `cmd:"" help:"Approve what waits, after a look at what it may do."`
-	Deny     extDeny     `cmd:"" help:"Refuse what waits."`
-	Revoke   extRevoke   `cmd:"" help:"Take an extension back, also from calls under way."`
-	Remove   extRemove   `cmd:"" help:"Take away an extension of your own."`
-	History  extHistory  `cmd:"" help:"List the versions there were, and who decided what."`
-	Rollback extRollback `cmd:"" help:"Go back to a version that was active before."`
-	Promote  extPromote  `cmd:"" help:"Ask for an extension in a wider scope."`
+	Test     extTest     `cmd:"" help:"Run the tests of a version."`
+	Approve  extApprove  `cmd:"" help:"Approve a request, after a look at what the version may do."`
+	Deny     extDeny     `cmd:"" help:"Deny a request."`
+	Revoke   extRevoke   `cmd:"" help:"Revoke an extension, and end its running calls."`
+	Remove   extRemove   `cmd:"" help:"Remove an extension of your own."`
+	History  extHistory  `cmd:"" help:"List all versions, and who decided what."`
+	Rollback extRollback `cmd:"" help:"Return to a version that was active before."`
+	Promote  extPromote  `cmd:"" help:"Request an extension in a wider scope."`
 	Call     extCall     `cmd:"" help:"Call a tool of an extension."`
 	Generate extGenerate `cmd:"" help:"Have a model write an extension."`
 	SBOM     extSBOM     `cmd:"" name:"sbom" help:"Print the npm packages of a version, as CycloneDX."`
 	Export   extExport   `cmd:"" help:"Write a version to a file."`
-	Import   extImport   `cmd:"" help:"Add an extension from such a file."`
+	Import   extImport   `cmd:"" help:"Add an extension from a file or a registry."`
 	Search   extSearch   `cmd:"" help:"Find tools by words."`
-	Prune    extPrune    `cmd:"" help:"Remove extensions that nobody uses, and those that fail."`
+	Prune    extPrune    `cmd:"" help:"Remove extensions that nobody uses or that fail."`
 }
 
 // Help implements kong.HelpProvider.

@@ -20,8 +20,8 @@ import (
 type addFlags struct {
 	scopeFlag
 	AllowFresh bool `help:"Accept npm packages that are younger than three days."`
-	NoApprove  bool `help:"Do not ask; the version waits for approval."`
-	Code       bool `help:"Show the code too when asking."`
+	NoApprove  bool `help:"Do not ask: the version waits for approval."`
+	Code       bool `help:"Show the code when asking."`
 	decisionFlags
 }
 
@@ -88,17 +88,17 @@ type extAdd struct {
 	Path     string `arg:"" help:"Source file, or folder with the source."`
 	Manifest string `placeholder:"FILE" help:"Manifest. Default: manifest.json in the folder or beside the file, or NAME.json beside NAME.ts."`
 	Entry    string `placeholder:"FILE" help:"File of the folder that exports the tools. Default: the only one, or index, tool or the extension's name with .ts or another ending."`
-	Types    bool   `help:"Check types, too, with the TypeScript compiler, which npm fetches once."`
+	Types    bool   `help:"Check types with the TypeScript compiler, which npm fetches once."`
 	addFlags
 }
 
 // Help implements kong.HelpProvider.
 func (*extAdd) Help() string {
-	return `The version goes through all stages: manifest, npm packages, build, report, and the tests that it brings. When one fails nothing is changed. Then policy.json approves it, or you are asked, at a terminal; without one it waits for stile ext approve.
+	return `Adding validates the manifest, installs npm packages, builds, reports on the code, and runs the extension's tests. If a step fails, nothing changes. Then policy.json approves the version, or stile asks you. Without a terminal, the version waits for stile ext approve.
 
-Of a folder all files are taken but hidden ones and node_modules: packages come from the manifest's dependencies. No link may lead out of it. A source file is taken alone, without what is beside it.
+From a folder, stile takes all files except hidden ones and node_modules: packages come from the manifest's dependencies. No link may lead out of the folder. A source file is taken alone, without the files beside it.
 
-Types are erased. With --types they are checked first, as tsc --strict does, with the env that the manifest makes; npm packages have the type any. The compiler runs in the sandbox, too.
+Building erases types. --types checks them first, as tsc --strict does, with an env of the manifest's bindings; npm packages have the type any. The compiler also runs in the sandbox.
 
 Examples:
 
@@ -205,7 +205,7 @@ type extTest struct {
 
 // Help implements kong.HelpProvider.
 func (*extTest) Help() string {
-	return `Each test of the manifest is one call, with nothing behind its bindings but the answers that the test gives. The exit code is 1 when one fails.
+	return `Each test in the manifest is one call whose bindings give only the test's own answers. The exit code is 1 if a test fails.
 
 Examples:
 

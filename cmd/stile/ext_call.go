@@ -17,7 +17,7 @@ type extCall struct {
 
 // Help implements kong.HelpProvider.
 func (*extCall) Help() string {
-	return `The tool has the bindings that were approved. The call is recorded, where stile calls finds it, and written to the audit log.
+	return `The tool has the approved bindings. The call is recorded for stile calls, and written to the audit log.
 
 Examples:
 

@@ -10,7 +10,7 @@ import (
 
 // decisionFlags are what a person says about a decision.
 type decisionFlags struct {
-	Reason string `placeholder:"TEXT" help:"What to write down about it."`
+	Reason string `placeholder:"TEXT" help:"Reason to record."`
 	JSON   bool   `name:"json" help:"Print as JSON."`
 }
 
@@ -107,15 +107,15 @@ func checkDigest(digest, shown string) error {
 type extApprove struct {
 	Request string `arg:"" help:"Number of the request, or name of the extension."`
 	scopeFlag
-	Yes    bool   `help:"Do not ask. It takes --digest."`
-	Digest string `placeholder:"DIGEST" help:"Approve this version and no other: the whole digest."`
-	Code   bool   `help:"Show the difference in code too."`
+	Yes    bool   `help:"Do not ask. Requires --digest."`
+	Digest string `placeholder:"DIGEST" help:"Approve only this version: its whole digest."`
+	Code   bool   `help:"Show the difference in code."`
 	decisionFlags
 }
 
 // Help implements kong.HelpProvider.
 func (*extApprove) Help() string {
-	return `It shows what the version may do, what of that is new, what policy.json cuts, what the code looks like it would do, and its packages; then it asks, at a terminal only. A script gives --yes with --digest, so that no other bytes are approved than those it knows.
+	return `The command shows what the version may do, what of that is new, what policy.json cuts, what the code looks like it would do, and its packages. Then it asks, at a terminal only. A script passes --yes with --digest, so it approves only the bytes it knows.
 
 Examples:
 
@@ -171,7 +171,7 @@ type extDeny struct {
 
 // Help implements kong.HelpProvider.
 func (*extDeny) Help() string {
-	return `What is active stays so. The author sees the reason.
+	return `The active version stays active. The author sees the reason.
 
 Examples:
 
@@ -205,7 +205,7 @@ type extRevoke struct {
 
 // Help implements kong.HelpProvider.
 func (*extRevoke) Help() string {
-	return `Calls under way end, in other processes too, and what their handles stand for is closed. What waits for approval under this name is denied. The versions stay in the history, but no rollback brings a revoked one back.
+	return `Running calls end, in other processes too, and their handles are closed. Requests for approval under this name are denied. The versions stay in the history, but no rollback brings a revoked version back.
 
 Examples:
 
@@ -249,7 +249,7 @@ type extRemove struct {
 
 // Help implements kong.HelpProvider.
 func (*extRemove) Help() string {
-	return `Its tools are gone, and calls under way end. The versions stay in the history.
+	return `Its tools disappear, and running calls end. The versions stay in the history.
 
 Examples:
 
@@ -284,7 +284,7 @@ type extPromote struct {
 
 // Help implements kong.HelpProvider.
 func (*extPromote) Help() string {
-	return `It asks for the active version in another scope. A person approves it there, as any other version.
+	return `The command requests the active version in another scope. A person approves it there, like any other version.
 
 Examples:
 

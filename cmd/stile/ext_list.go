@@ -21,7 +21,7 @@ type extList struct {
 
 // Help implements kong.HelpProvider.
 func (*extList) Help() string {
-	return `It lists what the scope sees: its own extensions and those of wider scopes. Where two have a tool of one name, that of the narrower scope is called, and the state of the other says what hides it. What waits for approval is listed for all scopes, whatever its tags.
+	return `The list has the scope's own extensions and those of wider scopes. If two have a tool of the same name, the narrower scope's tool is called, and the state of the other says what hides it. Requests for approval are listed for all scopes and tags.
 
 Examples:
 
@@ -157,7 +157,7 @@ type extHistory struct {
 
 // Help implements kong.HelpProvider.
 func (*extHistory) Help() string {
-	return `It lists each time that a version was asked for in the scope, the newest first, with who decided what.
+	return `The list has each request for a version in the scope, the newest first, with who decided what.
 
 Examples:
 

@@ -25,7 +25,7 @@ type extSBOM struct{ chosenVersion }
 
 // Help implements kong.HelpProvider.
 func (*extSBOM) Help() string {
-	return `It prints the npm packages of a version as CycloneDX 1.6, in JSON, with their licences, their digests and which of them needs which.
+	return `The output is CycloneDX 1.6 in JSON, with licences, digests and dependencies.
 
 Examples:
 
@@ -53,14 +53,14 @@ type extExport struct {
 	Output string `short:"o" required:"" placeholder:"FILE" help:"File to write, or oci://REGISTRY/REPOSITORY:TAG to push to."`
 	registryFlags
 	Sign   string `placeholder:"KEY" help:"File with an Ed25519 private key, in PEM, to sign with: openssl genpkey -algorithm ed25519 makes one."`
-	As     string `placeholder:"NAME" help:"Who signs, such as a mail address. Default: user:NAME."`
-	Bundle string `placeholder:"FILE" help:"Sigstore bundle to write too: a signature of the whole file, or of the manifest in a registry, by the key of --sign."`
+	As     string `placeholder:"NAME" help:"Who signs, such as an email address. Default: user:NAME."`
+	Bundle string `placeholder:"FILE" help:"Sigstore bundle to write as well: a signature of the whole file, or of the manifest in a registry, with the key of --sign."`
 	JSON   bool   `name:"json" help:"Print as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (*extExport) Help() string {
-	return `The file holds manifest, source, lockfile, component and bill of materials, and the signature if there is one. It is an OCI image layout, so that registry tools read it too.
+	return `The file holds manifest, source, lockfile, component, bill of materials, and the signature if there is one. It is an OCI image layout, so registry tools can read it.
 
 Examples:
 
@@ -154,8 +154,8 @@ func (c *extExport) sign(where settings, key ed25519.PrivateKey, digest string) 
 }
 
 type extImport struct {
-	File  string   `arg:"" help:"File that stile ext export wrote, or oci://REGISTRY/REPOSITORY:TAG or @DIGEST that it pushed to."`
-	Trust []string `sep:"none" placeholder:"KEY" help:"File with an Ed25519 public key, in PEM. What none of these keys signed is refused. Can be repeated."`
+	File  string   `arg:"" help:"File that stile ext export wrote, or the oci://REGISTRY/REPOSITORY:TAG or @DIGEST that it pushed."`
+	Trust []string `sep:"none" placeholder:"KEY" help:"File with an Ed25519 public key, in PEM. The file must be signed with one of these keys. Can be repeated."`
 	bundleFlags
 	registryFlags
 	addFlags
@@ -163,7 +163,7 @@ type extImport struct {
 
 // Help implements kong.HelpProvider.
 func (*extImport) Help() string {
-	return `What is imported goes through the same stages as what is added, and is built here from its source; then it is approved like any other version. A signature by a key of --trust says who made the file, and grants nothing; the name in it is the word of whoever holds that key. A Sigstore bundle, which is verified without a network, grants nothing either. What is asked for has to hold, all of it.
+	return `An imported version goes through the same steps as stile ext add: it is built here from its source, and approved like any other version. --trust verifies a signature. Sigstore bundles work too, without a network. A signature says who made the file and grants nothing; the key's holder chose the name in it. Every check that you ask for must succeed.
 
 Examples:
 

@@ -181,7 +181,7 @@ func (c chosen) release(ctx context.Context, e *extensions) (lifecycle.Release, 
 // chosenVersion is one of any age.
 type chosenVersion struct {
 	chosen
-	Digest string `placeholder:"DIGEST" help:"Another version, by the first characters of its digest, at least 6."`
+	Digest string `placeholder:"DIGEST" help:"Another version: the first characters of its digest, at least 6."`
 }
 
 func (c chosenVersion) version(ctx context.Context, e *extensions) (*lifecycle.Version, error) {
@@ -201,13 +201,13 @@ func (c chosenVersion) version(ctx context.Context, e *extensions) (*lifecycle.V
 
 type extShow struct {
 	chosen
-	Full bool `help:"Print all texts of tools and their schemas, however long."`
+	Full bool `help:"Print all texts of tools and schemas in full."`
 	JSON bool `name:"json" help:"Print as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (*extShow) Help() string {
-	return `It shows what the version may do, its tools and how they do, the report on its code, and its packages. For a request it also shows what is new.
+	return `The output has what the version may do, its tools with statistics, the report on its code, and its packages. For a request, it also has what is new.
 
 Examples:
 

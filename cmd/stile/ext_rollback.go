@@ -9,16 +9,16 @@ import (
 
 type extRollback struct {
 	Name   string `arg:"" help:"Name of the extension."`
-	Digest string `arg:"" optional:"" help:"Version to go back to, by its whole digest. Default: the one before the active one."`
+	Digest string `arg:"" optional:"" help:"Version to return to: its whole digest. Default: the one before the active one."`
 	scopeFlag
-	Yes  bool `help:"Do not ask. It takes the digest."`
-	Code bool `help:"Show the difference in code too."`
+	Yes  bool `help:"Do not ask. Requires the digest."`
+	Code bool `help:"Show the difference in code."`
 	decisionFlags
 }
 
 // Help implements kong.HelpProvider.
 func (*extRollback) Help() string {
-	return `It goes back to a version that was active before and that nobody revoked. It shows what that version may do and what is different to the active one, and asks; --yes with the digest answers.
+	return `The version must have been active before, and not revoked. The command shows what it may do and how it differs from the active version. Then it asks; --yes with the digest answers.
 
 Examples:
 

@@ -13,13 +13,13 @@ import (
 type extSearch struct {
 	Words []string `arg:"" help:"Words of names, tags and descriptions."`
 	scopeFlag
-	Limit int  `placeholder:"N" default:"20" help:"The most that are listed. Default: ${default}."`
+	Limit int  `placeholder:"N" default:"20" help:"The most entries to list. Default: ${default}."`
 	JSON  bool `name:"json" help:"Print as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (*extSearch) Help() string {
-	return `It finds tools that can be called, the best first. A tool that one of a narrower scope hides is not among them: stile ext list shows it.
+	return `The result has tools that you can call, the best first. It leaves out tools that a narrower scope hides; stile ext list shows them.
 
 Examples:
 
@@ -75,15 +75,15 @@ func foundText(found []lifecycle.Found) string {
 
 type extPrune struct {
 	scopeFlag
-	Unused time.Duration `default:"720h" placeholder:"DURATION" help:"Not used for so long. Default: ${default}."`
-	DryRun bool          `help:"Remove nothing, and say what would be."`
+	Unused time.Duration `default:"720h" placeholder:"DURATION" help:"Remove extensions that were not used for this long. Default: ${default}."`
+	DryRun bool          `help:"Remove nothing; say what would be removed."`
 	Yes    bool          `help:"Do not ask."`
 	JSON   bool          `name:"json" help:"Print as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (*extPrune) Help() string {
-	return `An extension goes when no tool of it was called for long, or when most of at least 20 calls failed. Its versions stay in the history.
+	return `An extension is removed when none of its tools was called for a long time, or when most of at least 20 calls failed. Its versions stay in the history.
 
 Examples:
 

@@ -13,10 +13,10 @@ import (
 // bundleFlags say whose Sigstore bundle is asked for. They are named as cosign names them.
 type bundleFlags struct {
 	Bundle                string `placeholder:"FILE" help:"Sigstore bundle of the file, as cosign sign-blob --bundle writes it. Default for a registry: what cosign sign attached."`
-	CertificateIdentity   string `placeholder:"NAME" help:"Who signed, as the bundle's certificate says: a mail address, or the URI of a workflow. What they did not sign is refused."`
+	CertificateIdentity   string `placeholder:"NAME" help:"Who must have signed, as the bundle's certificate names them: an email address, or the URI of a workflow."`
 	CertificateOIDCIssuer string `name:"certificate-oidc-issuer" placeholder:"URL" help:"Who vouched for --certificate-identity."`
-	TrustedRoot           string `placeholder:"FILE" help:"Sigstore trusted root, in JSON: the authorities and logs that are believed. With --key, the log that the signature has to be in."`
-	Key                   string `placeholder:"FILE" help:"File with the public key, in PEM, that made the bundle, in place of an identity. What it did not sign is refused."`
+	TrustedRoot           string `placeholder:"FILE" help:"Sigstore trusted root, in JSON: the authorities and logs to trust. With --key, the signature must be in its log."`
+	Key                   string `placeholder:"FILE" help:"File with the public key, in PEM, that must have signed the bundle; replaces --certificate-identity."`
 }
 
 // verifier returns what verifies bundles by the flags; nil when none was given.

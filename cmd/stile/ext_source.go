@@ -17,12 +17,12 @@ import (
 
 type extSource struct {
 	chosenVersion
-	File string `arg:"" optional:"" help:"File to print. Default: the only one; of several, their names are listed."`
+	File string `arg:"" optional:"" help:"File to print. Default: the only one. If there are several, stile lists their names."`
 }
 
 // Help implements kong.HelpProvider.
 func (*extSource) Help() string {
-	return `manifest.json is among the files, and so is package-lock.json, which pins the npm packages of the version, when it has any.
+	return `The files include manifest.json and, if the version has npm packages, the package-lock.json that pins them.
 
 Examples:
 
@@ -70,14 +70,14 @@ func (c *extSource) Run(ctx context.Context, s *streams) error {
 type extDiff struct {
 	Name string `arg:"" help:"Name of the extension, or number of a request."`
 	scopeFlag
-	From string `placeholder:"DIGEST" help:"Version to compare with. Default: the active one, or when that is looked at, the one before it."`
-	To   string `placeholder:"DIGEST" help:"Version to look at. Default: the one that waits, or else the active one."`
+	From string `placeholder:"DIGEST" help:"Version to compare with. Default: the active one, or the one before it when --to is the active one."`
+	To   string `placeholder:"DIGEST" help:"Version to look at. Default: the one that waits for approval, otherwise the active one."`
 	JSON bool   `name:"json" help:"Print as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (*extDiff) Help() string {
-	return `It compares authority, manifest, source and packages. Lines of authority begin with "+" for what is new and "-" for what is gone.
+	return `The comparison covers authority, manifest, source and packages. Lines of authority begin with "+" if they are new and "-" if they are gone.
 
 Examples:
 

@@ -20,9 +20,9 @@ type inspectCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*inspectCommand) Help() string {
-	return `For each imported function it shows the handle without which the function cannot be called: so the component can do nothing until somebody passes it a handle. A component that imports anything else is refused, and the import is named.
+	return `For each imported function, it shows the handle that a call of the function needs. So the component can do nothing until somebody passes it a handle. A component with any other import is refused, and the error names the import.
 
-The estimate says what it takes to compile the component, at most, and where that happens: in this process, in a helper process under limits of the operating system (above 1 s), or nowhere, since it is refused (above 40 s or 2 GiB).
+The estimate says what compiling the component takes at most, and where it happens: in this process, in a helper process under limits of the operating system (above 1 s), or not at all (a component above 40 s or 2 GiB is refused).
 
 Examples:
 

@@ -30,29 +30,29 @@ type cli struct {
 	Run     runCommand     `cmd:"" help:"Run a tool of an extension, or list its tools."`
 	Code    codeCommand    `cmd:"" help:"Run code once, which can call the tools of extensions."`
 	Build   buildCommand   `cmd:"" help:"Build a component from TypeScript or JavaScript."`
-	Inspect inspectCommand `cmd:"" help:"Show what a component imports, exports and offers, and that it holds no authority."`
-	Ext     extCommand     `cmd:"" help:"Keep extensions: add, approve, call, revoke."`
+	Inspect inspectCommand `cmd:"" help:"Show what a component imports, exports and offers, and prove that it has no authority."`
+	Ext     extCommand     `cmd:"" help:"Add, approve, call and revoke extensions."`
 	MCP     mcpCommand     `cmd:"" name:"mcp" help:"Serve an agent over stdin and stdout."`
-	Serve   serveCommand   `cmd:"" help:"Serve agents over HTTP, and the pages on which a person decides."`
-	Audit   auditCommand   `cmd:"" help:"List what was built, decided and called, and check that nobody changed the log."`
-	Calls   callsCommand   `cmd:"" help:"List recorded calls, show one, or replay one."`
-	Types   typesCommand   `cmd:"" help:"Write the TypeScript types of a manifest's bindings."`
-	Secret  secretCommand  `cmd:"" help:"Keep the credentials that tools use and never see."`
-	WS      wsCommand      `cmd:"" name:"ws" help:"Look into workspaces, change them, and bring back what was."`
+	Serve   serveCommand   `cmd:"" help:"Serve agents over HTTP, with pages on which a person decides."`
+	Audit   auditCommand   `cmd:"" help:"List builds, decisions and calls, and check that nobody changed the log."`
+	Calls   callsCommand   `cmd:"" help:"List, show and replay recorded calls."`
+	Types   typesCommand   `cmd:"" help:"Write TypeScript types for a manifest's bindings."`
+	Secret  secretCommand  `cmd:"" help:"Keep credentials that tools use and never see."`
+	WS      wsCommand      `cmd:"" name:"ws" help:"Read, search, change and restore files in workspaces."`
 	Bench   benchCommand   `cmd:"" passthrough:"" help:"Measure this host beside containers and other isolates."`
 	Compile compileCommand `cmd:"" hidden:"" name:"compile-component" help:"Compile a component from stdin to stdout, within limits."`
 	Bundle  bundleCommand  `cmd:"" hidden:"" name:"bundle-source" help:"Bundle a source that another process sends, within limits."`
-	Doctor  doctorCommand  `cmd:"" help:"Say what this machine has, and what to do about what it lacks."`
+	Doctor  doctorCommand  `cmd:"" help:"Check what this machine has, and say how to get what it lacks."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
-const description = `Run tools that nobody has reviewed as WebAssembly components that can do what their bindings allow and nothing else.
+const description = `Run unreviewed tools as WebAssembly components that can do only what their bindings allow.
 
-A command prints its result on stdout and everything else on stderr. When it fails, the last line of stderr is one JSON object, {"error": {"kind": ..., "message": ...}}, and the exit code says why:
+A command prints its result on stdout and everything else on stderr. If it fails, the last line of stderr is a JSON object, {"error": {"kind": ..., "message": ...}}, and the exit code says why:
 
-0 success, 1 the tool failed or a replay differs, 2 usage, bad input or a source that does not build, 3 a denial, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
+0 success, 1 the tool failed or a replay differs, 2 wrong usage, bad input or a source that does not build, 3 a denial, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
 
-STILE_HOME holds what is to be kept (default: stile in the XDG data folder), STILE_CACHE what can be rebuilt (default: stile in the XDG cache folder), and STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_USER is your name in scopes and in the audit log (default: that of the operating system). STILE_KEYRING=off keeps away from the keyring of the desktop session. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or a part of it, says how many are kept.`
+STILE_HOME is the folder for state (default: stile in the XDG data folder). STILE_CACHE is the folder for what can be rebuilt (default: stile in the XDG cache folder). STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_USER is your name in scopes and in the audit log (default: your name at the operating system). STILE_KEYRING=off does not use the keyring of the desktop session. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or any part of it, says how many to keep.`
 
 // streams are how a command talks.
 type streams struct {

@@ -12,15 +12,15 @@ import (
 )
 
 type mcpCommand struct {
-	Agent string `default:"mcp" placeholder:"NAME" help:"Name of the agent, whose own extensions are in the scope agent:NAME. Default: ${default}."`
+	Agent string `default:"mcp" placeholder:"NAME" help:"Name of the agent. Its own extensions are in the scope agent:NAME. Default: ${default}."`
 	User  string `placeholder:"NAME" help:"Name of its user. Default: STILE_USER, or the user of the operating system."`
 	modelFlags
-	Drain time.Duration `default:"30s" placeholder:"DURATION" help:"How long calls under way may go on when the process is asked to end, or stdin has ended. Default: ${default}."`
+	Drain time.Duration `default:"30s" placeholder:"DURATION" help:"How long running calls may continue after the process is asked to end, or stdin has ended. Default: ${default}."`
 }
 
 // Help implements kong.HelpProvider.
 func (*mcpCommand) Help() string {
-	return `It speaks the Model Context Protocol on stdin and stdout, for an MCP client that starts it. The agent can write extensions and call their tools; nothing that it can call approves anything: what asks for authority waits for stile ext approve. Logs go to stderr.
+	return `An MCP client starts this command and speaks the Model Context Protocol with it on stdin and stdout. The agent can write extensions and call their tools. It cannot approve anything: a request for authority waits for stile ext approve. Logs go to stderr.
 
 Examples:
 

@@ -24,7 +24,7 @@ type runCommand struct {
 type callFlags struct {
 	Input      string   `placeholder:"JSON" help:"Input of the tool: JSON, @FILE, or - for stdin. Default: {}."`
 	Bind       []string `sep:"none" placeholder:"NAME=SPEC" help:"What the tool gets as env.NAME. Can be repeated."`
-	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings the tool gets. It is used only when it is named."`
+	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings the tool gets. Default: no manifest."`
 	NoDefaults bool     `help:"Do not bind console, clock and random."`
 	Limit      []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles, pending or nesting. Can be repeated."`
 	NoRecord   bool     `help:"Do not record the call. STILE_RECORD=off does the same for every call."`
@@ -32,7 +32,7 @@ type callFlags struct {
 
 // Help implements kong.HelpProvider.
 func (*runCommand) Help() string {
-	return `The tool can do what its bindings allow. A binding of --bind replaces one of the same name in the manifest.
+	return `The tool can do what its bindings allow. A --bind replaces the manifest's binding of the same name.
 
     NAME=workspace:STORE[/path][,rw]     files, kept in STILE_HOME; read-only without rw
     NAME=dir:PATH[,rw]                   a directory of this machine; read-only without rw, and never one with STILE_HOME in it
@@ -44,9 +44,9 @@ func (*runCommand) Help() string {
     NAME=tools:FILE[,FILE]...            the tools of other extensions: env.NAME.call("FILE_TOOL", input, { env: { ... } })
                                          or env.NAME.FILE.TOOL(input), without the ending of FILE
 
-The call is recorded in STILE_HOME, where stile calls lists, shows and replays it.
+The call is recorded in STILE_HOME. stile calls lists, shows and replays it.
 
-An extension with a manifest keeps what it asks for under its own name: the workspace of its name, a bucket for each kv binding.
+With --manifest, the extension gets a workspace of its own name, and a bucket for each kv binding.
 
 Examples:
 

@@ -25,14 +25,14 @@ import (
 )
 
 type secretCommand struct {
-	Set    secretSetCommand    `cmd:"" help:"Keep a value under a name."`
-	List   secretListCommand   `cmd:"" help:"List the names, and when each was set."`
+	Set    secretSetCommand    `cmd:"" help:"Keep a secret under a name."`
+	List   secretListCommand   `cmd:"" help:"List the names of secrets, and when each was set."`
 	Remove secretRemoveCommand `cmd:"" help:"Remove a secret."`
 }
 
 // Help implements kong.HelpProvider.
 func (*secretCommand) Help() string {
-	return `Secrets are kept encrypted in STILE_HOME. Their key is in the keyring of the desktop session, or where there is none, or STILE_KEYRING is off when the first secret is set, in a file beside them that only you can read. No command prints a value.
+	return `Secrets are encrypted in STILE_HOME. Their key is in the keyring of the desktop session. Without a keyring, or if STILE_KEYRING is off when you set the first secret, the key is in a file beside them that only you can read. No command prints a value.
 
 Examples:
 
@@ -169,7 +169,7 @@ type secretSetCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*secretSetCommand) Help() string {
-	return `The value is never written on the command line, where other programs and the history of the shell see it. It comes from stdin, or from a file; at a terminal it is asked for and not shown. One line end after it does not count. A value has at most 16 KiB.
+	return `The value comes from stdin or from a file; at a terminal, stile asks for it and does not show it. It is never on the command line, where other programs and the shell's history would see it. One line end after the value is ignored. A value has at most 16 KiB.
 
 Examples:
 
@@ -260,7 +260,7 @@ type secretListCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*secretListCommand) Help() string {
-	return `It prints the name of each secret, and when it was first and last set. It prints no values.
+	return `The output has the name of each secret, and when it was first and last set. It has no values.
 
 Examples:
 

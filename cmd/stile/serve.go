@@ -17,21 +17,21 @@ import (
 )
 
 type serveCommand struct {
-	Run   serveRun   `cmd:"" default:"withargs" help:"Serve agents over HTTP, and the pages on which a person decides."`
-	Token serveToken `cmd:"" help:"Keep the tokens of agents."`
+	Run   serveRun   `cmd:"" default:"withargs" help:"Serve agents over HTTP, with pages on which a person decides."`
+	Token serveToken `cmd:"" help:"Manage the tokens of agents."`
 }
 
 type serveRun struct {
-	Listen      string   `default:"127.0.0.1:7340" placeholder:"ADDRESS:PORT" help:"Where to listen. Beyond this machine only with TLS. Default: ${default}."`
-	AddressFile string   `placeholder:"FILE" help:"File to write the address to, once it is listened at; useful with port 0."`
-	Host        []string `sep:"none" placeholder:"NAME" help:"Name under which it is reached, such as that of a proxy. Can be repeated. Default: those of the certificate."`
+	Listen      string   `default:"127.0.0.1:7340" placeholder:"ADDRESS:PORT" help:"Where to listen. Listening beyond this machine requires TLS. Default: ${default}."`
+	AddressFile string   `placeholder:"FILE" help:"File to write the address to, once the server listens; useful with port 0."`
+	Host        []string `sep:"none" placeholder:"NAME" help:"Name by which clients reach the server, such as a proxy's. Can be repeated. Default: the certificate's names."`
 	TLSCert     string   `name:"tls-cert" placeholder:"FILE" help:"Certificate, in PEM."`
 	TLSKey      string   `name:"tls-key" placeholder:"FILE" help:"Key of the certificate, in PEM."`
 	// OperatorTokenFile is for what runs without a terminal.
-	OperatorTokenFile string `placeholder:"FILE" help:"File to write the operator token of the pages to, for its owner alone. It is removed at the end."`
+	OperatorTokenFile string `placeholder:"FILE" help:"File to write the operator token to, readable by its owner only. It is removed at the end."`
 	tokenFlag
 	modelFlags
-	Drain time.Duration `default:"30s" placeholder:"DURATION" help:"How long calls under way may go on when the process is asked to end. Default: ${default}."`
+	Drain time.Duration `default:"30s" placeholder:"DURATION" help:"How long running calls may continue after the process is asked to end. Default: ${default}."`
 }
 
 // Help implements kong.HelpProvider.
@@ -39,11 +39,11 @@ func (*serveCommand) Help() string { return (*serveRun)(nil).Help() }
 
 // Help implements kong.HelpProvider.
 func (*serveRun) Help() string {
-	return `Agents speak the Model Context Protocol (streamable HTTP) at /mcp, each with a token of stile serve token. At / are the pages on which a person approves, denies and revokes; they ask for an operator token, which is shown at start, on a terminal only, and written to --operator-token-file; no agent is told it.
+	return `Agents speak the Model Context Protocol (streamable HTTP) at /mcp, each with a token from stile serve token. At / are pages on which a person approves, denies and revokes. The pages ask for an operator token. It is shown at start, on a terminal only, or written to --operator-token-file. No agent sees it.
 
-policy.json is followed as it is changed: it holds for whatever is written or called from then on, and handles that a new ceiling takes away end within a tenth of a second. One that is not valid, or gone, is told of, and the one before holds.
+The server follows changes of policy.json: they hold for every later write and call, and handles that a new ceiling takes away end within a tenth of a second. An invalid or missing file is logged; the previous policy stays in force.
 
-Asked to end (SIGTERM, ^C), it takes no further calls and waits for those under way. Asked again, it ends at once.
+On SIGTERM or ^C, the server takes no more calls and waits for running ones. On a second signal, it ends at once.
 
 stile serve run --help lists the flags.
 

@@ -26,14 +26,14 @@ import (
 const tokensName = "tokens.json"
 
 type serveToken struct {
-	Add    tokenAdd    `cmd:"" help:"Make a token for an agent, and print it."`
+	Add    tokenAdd    `cmd:"" help:"Create a token for an agent, and print it."`
 	List   tokenList   `cmd:"" help:"List who has a token."`
-	Remove tokenRemove `cmd:"" help:"Take a token back."`
+	Remove tokenRemove `cmd:"" help:"Remove a token."`
 }
 
 // Help implements kong.HelpProvider.
 func (*serveToken) Help() string {
-	return `Whoever sends a token to stile serve is the agent of its name. Only a hash of it is kept, in a file that its owner alone can read, so it is printed once and never again. What is taken back is not accepted from then on.
+	return `A client that sends a token to stile serve acts as the agent of that name. stile keeps only a hash of the token, in a file that only its owner can read, so it prints the token once. A removed token is no longer accepted.
 
 Examples:
 

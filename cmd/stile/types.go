@@ -23,7 +23,7 @@ type typesCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*typesCommand) Help() string {
-	return `The file gives env its type: one field for each binding of the manifest. Include it in the tsconfig.json of the extension.
+	return `The file gives env its type: one field for each binding of the manifest. Include it in the extension's tsconfig.json.
 
 Examples:
 

@@ -21,23 +21,23 @@ import (
 )
 
 type wsCommand struct {
-	Ls      wsLs      `cmd:"" help:"List a directory, or the workspaces there are."`
+	Ls      wsLs      `cmd:"" help:"List a directory, or all workspaces."`
 	Cat     wsCat     `cmd:"" help:"Print a file."`
 	Put     wsPut     `cmd:"" help:"Write a file."`
 	Rm      wsRm      `cmd:"" help:"Remove a file or a directory."`
 	Mv      wsMv      `cmd:"" help:"Move a file or a directory."`
 	Grep    wsGrep    `cmd:"" help:"Search in files."`
 	Find    wsFind    `cmd:"" help:"Find paths."`
-	History wsHistory `cmd:"" help:"List what a file held before."`
-	Restore wsRestore `cmd:"" help:"Write again what a file held before."`
-	Backup  wsBackup  `cmd:"" help:"Copy all workspaces to a file, also while they are in use."`
+	History wsHistory `cmd:"" help:"List earlier contents of a file."`
+	Restore wsRestore `cmd:"" help:"Restore an earlier content of a file."`
+	Backup  wsBackup  `cmd:"" help:"Copy all workspaces to a file, even while they are in use."`
 }
 
 // Help implements kong.HelpProvider.
 func (*wsCommand) Help() string {
-	return `Workspaces are kept in STILE_HOME. One is named as in --bind: NAME, or NAME/path for what is in it. One that nothing was written to is empty, and not listed.
+	return `Workspaces are kept in STILE_HOME. Name one as in --bind: NAME, or NAME/path for something in it. A workspace that was never written to is empty and not listed.
 
-The exit code is 1 for what is not there or is in the way, 2 for what cannot be asked, 4 when the workspace is full.
+The exit code is 1 if a path is missing or in the way, 2 for a bad request, 4 if the workspace is full.
 
 Examples:
 
@@ -170,7 +170,7 @@ func (s *streams) lines(texts []string) error {
 
 type wsCat struct {
 	address
-	Revision uint64 `placeholder:"ID" help:"What the file held before; stile ws history has the ids."`
+	Revision uint64 `placeholder:"ID" help:"Earlier content to print; stile ws history lists the ids."`
 }
 
 // Help implements kong.HelpProvider.
@@ -255,7 +255,7 @@ func (c *wsPut) Run(ctx context.Context, s *streams) error {
 
 type wsRm struct {
 	address
-	Recursive bool `short:"r" help:"Remove a directory with what is in it."`
+	Recursive bool `short:"r" help:"Remove a directory with its contents."`
 }
 
 // Help implements kong.HelpProvider.
@@ -294,17 +294,17 @@ func (c *wsMv) Run(ctx context.Context) error {
 }
 
 type wsGrep struct {
-	Pattern string `arg:"" help:"Regular expression (RE2). (?i) before it is for both cases."`
+	Pattern string `arg:"" help:"Regular expression (RE2). Prefix (?i) to ignore case."`
 	address
 	Include []string `sep:"none" placeholder:"GLOB" help:"Search only files that match. Can be repeated."`
-	Exclude []string `sep:"none" placeholder:"GLOB" help:"Leave out files that match. Can be repeated."`
-	Context uint32   `short:"C" placeholder:"LINES" help:"Show so many lines before and after, at most 20."`
+	Exclude []string `sep:"none" placeholder:"GLOB" help:"Skip files that match. Can be repeated."`
+	Context uint32   `short:"C" placeholder:"LINES" help:"Show this many lines before and after, at most 20."`
 	asJSON
 }
 
 // Help implements kong.HelpProvider.
 func (*wsGrep) Help() string {
-	return `Each match is a line: path, number of the line, text. Lines around it have "-" where it has ":". No match is no failure.
+	return `Each match is a line: path, line number, text. Context lines have "-" instead of ":". The exit code is 0 even without a match.
 
 Examples:
 
@@ -460,7 +460,7 @@ func (c *wsHistory) Run(ctx context.Context, s *streams) error {
 
 type wsRestore struct {
 	address
-	Revision uint64 `arg:"" help:"Id of the revision; stile ws history has them."`
+	Revision uint64 `arg:"" help:"Id of the revision; stile ws history lists them."`
 }
 
 // Help implements kong.HelpProvider.
@@ -477,7 +477,7 @@ func (c *wsRestore) Run(ctx context.Context) error {
 }
 
 type wsBackup struct {
-	File string `arg:"" help:"File to write; it must not exist. To go back, put it into the place of workspace.db in STILE_HOME while nothing runs."`
+	File string `arg:"" help:"File to write; it must not exist. To restore, replace workspace.db in STILE_HOME with it while nothing runs."`
 }
 
 // Help implements kong.HelpProvider.
