@@ -31,6 +31,14 @@ func manyTypes(n, m, r int) (types [][]byte) {
 
 func name(i int) []byte { return sized(fmt.Appendf(nil, "%x", i)) }
 
+// kebab is a name in the component model.
+func kebab(i int) []byte { return sized(fmt.Appendf(nil, "x%d", i)) }
+
+// nested is a component with n copies of another one in it.
+func nested(n int, inner []byte) []byte {
+	return cat(componentOf(), times(n, []byte{4}, sized(inner)))
+}
+
 func callOf(f int) []byte { return cat([]byte{0x10}, leb(f)) }
 
 func get(i int) []byte { return cat([]byte{0x20}, leb(i)) }
@@ -73,6 +81,27 @@ var bombs = []bomb{
 	}},
 	{"modules", 999, 0, func(n, _ int) []byte {
 		return componentOf(slices.Repeat([][]byte{(&testModule{}).encode()}, n)...)
+	}},
+	// The engine copies a list of all that came before for each of them.
+	{"components in components", 30, 32, func(n, m int) []byte { return nested(n, nested(m, componentOf())) }},
+	{"modules in components", 30, 32, func(n, m int) []byte {
+		return nested(n, componentOf(slices.Repeat([][]byte{(&testModule{}).encode()}, m)...))
+	}},
+	{"imports in a component in it", 20_000, 0, func(n, _ int) []byte {
+		items := make([][]byte, 0, n)
+		for i := range n {
+			items = append(items, cat([]byte{0}, kebab(i), []byte{1, 0}))
+		}
+		emptyFunc := []byte{0x40, 0, 1, 0}
+		return nested(4, cat(componentOf(), sectionOf(7, emptyFunc), sectionOf(10, items...)))
+	}},
+	{"instances of exports in a component in it", 900, 100, func(n, m int) []byte {
+		items := make([][]byte, 0, m)
+		for i := range m {
+			items = append(items, cat([]byte{0}, kebab(i), []byte{3, 0}))
+		}
+		instance := cat([]byte{1}, vec(items...))
+		return nested(2, cat(componentOf(), sectionOf(7, []byte{0x7f}), sectionOf(5, slices.Repeat([][]byte{instance}, n)...)))
 	}},
 	{"empty functions", 50_000, 0, func(n, _ int) []byte {
 		m := newModule()

@@ -22,6 +22,7 @@ const (
 	maxLoops     = 1_000      // of a function
 	maxTableUses = 2_000      // of a function
 	maxNested    = 16         // components in one another
+	maxParts     = 1_000      // modules and components in a component, at any depth
 )
 
 // Bounds of what it takes to compile a component, by its estimate.
@@ -37,6 +38,8 @@ const (
 	// compileThreads is how many functions are compiled at once.
 	compileThreads = 4
 )
+
+var errFunctions = fmt.Errorf("more than %d functions", maxFunctions)
 
 // CompileCost is what it takes at most to compile a component: processor time on a common machine, and memory at once. What it really
 // takes is at most twice the time, and most components take a third of it.
@@ -122,6 +125,7 @@ func (c *codeCost) check(component []byte) error {
 type codeCost struct {
 	guarded   bool // package guard has been over it
 	functions int
+	parts     int           // modules and components, but for the outermost
 	start     time.Duration // the most that one instance of a module takes to begin
 	time      time.Duration
 	kept      int64                 // bytes until the end
@@ -160,10 +164,10 @@ const (
 
 // What parts of a module and of a component take, beside instructions; measured as those.
 var (
-	perByte    = price{time: 4, bytes: 4}      // of the whole
-	perItem    = price{time: 1000, bytes: 100} // a byte that describes a component
-	perNames   = price{time: 30}               // a byte of the names in its types, wherever they are written out
-	perModule  = price{time: 20_000, bytes: 25_000}
+	perByte    = price{time: 4, bytes: 4}           // of the whole
+	perItem    = price{time: 1000, bytes: 100}      // a byte that describes a component
+	perNames   = price{time: 30}                    // a byte of the names in its types, wherever they are written out
+	perPart    = price{time: 20_000, bytes: 25_000} // a module or component, of maxParts: for each, the engine copies a list of those before
 	perType    = price{time: 1000, bytes: 500}
 	perImport  = price{time: 2000, bytes: 1000}
 	perExport  = price{time: 2000, bytes: 1000}
@@ -194,6 +198,15 @@ func (c *codeCost) adapter(n int, t signature) {
 		int64(n)*(perAdapter.bytes+int64(values)*perValue.bytes))
 }
 
+// part counts a module or component.
+func (c *codeCost) part() error {
+	if c.parts++; c.parts > maxParts {
+		return fmt.Errorf("more than %d modules and components in it", maxParts)
+	}
+	c.count(1, perPart)
+	return nil
+}
+
 func (c *codeCost) count(n int, w price) { c.spend(time.Duration(n)*w.time, int64(n)*w.bytes) }
 
 // function adds a function.
@@ -220,8 +233,8 @@ func (c *codeCost) function(f function, locals int) {
 	c.functions++
 }
 
-// checkComponent returns how many bytes of items there are in a component when each instance of those inside it has a copy: the
-// engine makes them when it compiles. Each instance in a component can be of the largest of those defined in it, and of no
+// checkComponent returns how many bytes of items there are in a component, those inside it included, when each instance of these has a copy
+// besides: the engine makes them when it compiles. Each instance in a component can be of the largest of those defined in it, and of no
 // other: they can neither be passed on nor reached from within. What joins two that have code is code that the engine makes
 // too, so only the outermost has any. Toolchains keep to all that.
 func checkComponent(wasm []byte, depth int, total *codeCost) (items int, err error) {
@@ -247,8 +260,12 @@ func checkComponent(wasm []byte, depth int, total *codeCost) (items int, err err
 		case coreModule:
 			return checkModule(body, total)
 		case component:
+			if err := total.part(); err != nil {
+				return err
+			}
 			inside, err := checkComponent(body, depth+1, total)
 			largest = max(largest, inside)
+			items += inside // as it is defined
 			return err
 		case instances:
 			copies += r.count()
@@ -348,7 +365,9 @@ type moduleCost struct {
 
 func checkModule(wasm []byte, total *codeCost) error {
 	m := &moduleCost{total: total}
-	total.count(1, perModule)
+	if err := total.part(); err != nil {
+		return err
+	}
 	defer func() { total.start = max(total.start, m.start) }()
 	return sections(wasm, func(id byte, body []byte) error {
 		if id == 0 {
@@ -424,6 +443,9 @@ func (m *moduleCost) readTypes(r *reader) error {
 		m.types = append(m.types, t)
 		m.total.count(1, perType)
 		m.total.adapter(1, t)
+		if err := m.total.err(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -437,6 +459,9 @@ func (m *moduleCost) readImports(r *reader) error {
 		r.bytes(r.count())
 		r.bytes(r.count())
 		m.total.count(1, perImport)
+		if err := m.total.err(); err != nil {
+			return err
+		}
 		switch kind := r.byte(); kind {
 		case 0:
 			m.addFunc(r.number())
@@ -458,7 +483,11 @@ func (m *moduleCost) readImports(r *reader) error {
 }
 
 func (m *moduleCost) readFuncs(r *reader) error {
-	for range r.count() {
+	n := r.count()
+	if len(m.funcs)-m.imports+n > maxFunctions && !m.total.guarded {
+		return errFunctions
+	}
+	for range n {
 		m.addFunc(r.number())
 	}
 	return nil
@@ -655,7 +684,7 @@ func (m *moduleCost) readBodies(r *reader) error {
 		case f.count[tables] > maxTableUses:
 			return fmt.Errorf("function %d of its module uses tables more than %d times", i, maxTableUses)
 		case m.total.functions > maxFunctions:
-			return fmt.Errorf("more than %d functions", maxFunctions)
+			return errFunctions
 		}
 		if err := m.total.err(); err != nil {
 			return err

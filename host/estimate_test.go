@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -178,6 +179,10 @@ func TestEstimatesOfBombs(t *testing.T) {
 		{"sparse data", 100, 16<<20 - 100, 0, "of memory by estimate"},
 		{"chains of floats", 16_000, 60, 4 * time.Second, ""}, // 112 KB, takes 7.2 s
 		{"chains of floats", 36_000, 60, 15 * time.Second, ""},
+		{"components in components", 600, 600, 0, "more than 1000 modules and components"}, // 3.6 MB, took more than 86 s and 22 GB
+		{"modules in components", 100, 100, 0, "more than 1000 modules and components"},
+		{"imports in a component in it", 100_000, 0, time.Second, ""}, // 4 MB, takes 1.2 s
+		{"instances of exports in a component in it", 900, 100, 200 * time.Millisecond, ""},
 		{"references in globals", 1, 0, 0, "a global of its module is a reference"},
 		{"references in locals", 1, 0, 0, "a reference as a local"},
 		{"huge table", 1, 50_000_000, 0, "of memory by estimate"},
@@ -221,17 +226,37 @@ func TestEstimatesOfBodies(t *testing.T) {
 	}
 }
 
-// TestReadingTakesLittle reads functions of nested blocks, each of which has to know what changes in it. That is memory for what is refused too.
+// TestReadingTakesLittle reads functions of nested blocks, each of which has to know what changes in it, and long lists of what is known of a
+// module. That is memory for what is refused too.
 func TestReadingTakesLittle(t *testing.T) {
-	nested := bodyOf(func(n, _ int) []byte { return cat(bytes.Repeat([]byte{0x02, 0x40}, n), bytes.Repeat([]byte{0x0b}, n)) })
-	for _, c := range []struct{ blocks, locals int }{{4_000_000, 2_000}, {80_000, 2_000}, {80_000, 99}, {3_900, 2_000}} {
-		wasm := nested(c.blocks, c.locals)
+	blocks := bodyOf(func(n, _ int) []byte { return cat(bytes.Repeat([]byte{0x02, 0x40}, n), bytes.Repeat([]byte{0x0b}, n)) })
+	list := func(section byte, item ...byte) []byte { // 16 MiB of the shortest items
+		n := 16 * mib / len(item)
+		return componentOf(cat((&testModule{}).encode(), []byte{section}, sized(cat(leb(n), repeat2(n, item)))))
+	}
+	for name, wasm := range map[string][]byte{
+		"4,000,000 blocks, 2,000 locals": blocks(4_000_000, 2_000),
+		"80,000 blocks, 2,000 locals":    blocks(80_000, 2_000),
+		"80,000 blocks, 99 locals":       blocks(80_000, 99),
+		"3,900 blocks, 2,000 locals":     blocks(3_900, 2_000),
+		"types":                          list(1, 0x60, 0, 0),
+		"imports":                        list(2, 0, 0, 0, 0),
+		"functions":                      list(3, 0),
+		"tables":                         list(4, 0x70, 0, 0),
+		"globals":                        list(6, tI32, 0, 0x41, 0, 0x0b),
+		"exports":                        list(7, 0, 0, 0),
+		"elements":                       list(9, 1, 0, 0),
+		"bodies":                         list(10, 2, 0, 0x0b),
+		"data":                           list(11, 1, 0),
+		"components":                     nested(1_500_000, componentOf()),
+		"sections of functions":          componentOf(cat((&testModule{}).encode(), times(400, sectionOf(3, slices.Repeat([][]byte{{0}}, 40_000)...)))),
+	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := EstimateCompile(wasm)
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > 64*mib+8*uint64(len(wasm)) {
-			t.Errorf("%d blocks, %d locals: %d MiB for %d bytes; %v", c.blocks, c.locals, took/mib, len(wasm), err)
+			t.Errorf("%s: %d MiB for %d bytes; %v", name, took/mib, len(wasm), err)
 		}
 	}
 }
