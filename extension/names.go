@@ -11,11 +11,17 @@ import (
 // maxToolName is the most bytes of a name that MCP clients take.
 const maxToolName = 64
 
-// Reserved reports whether a name of a registered tool is Stile's own: one of its built-in tools, or like one.
+var (
+	// reservedTools are the names of Stile's own tools, those of coming versions included, or what these begin with.
+	reservedTools = []string{"agent", "browser", "code", "context", "extension", "run", "sandbox", "schema", "sql", "stile", "workspace"}
+	// reservedBindings are what coming versions have in env.
+	reservedBindings = []string{"agents", "progress", "runs", "vars"}
+)
+
+// Reserved reports whether no extension may be written with a tool of this registered name, since it is kept for a built-in tool of this
+// version or a coming one. An extension that was written before the name was reserved keeps it until its next version.
 func Reserved(tool string) bool {
-	return slices.ContainsFunc([]string{"extension", "stile", "code"}, func(own string) bool {
-		return tool == own || strings.HasPrefix(tool, own+"_")
-	})
+	return slices.ContainsFunc(reservedTools, func(own string) bool { return tool == own || strings.HasPrefix(tool, own+"_") })
 }
 
 // ToolName is the name under which a tool of an extension is registered: EXTENSION_TOOL, with "_" for "-". It is in lower
@@ -33,8 +39,8 @@ func ToolName(extension, tool string) string {
 	}, extension+"_"+tool)
 }
 
-// CheckNames says which tools of the manifest cannot be registered: names that are too long, Stile's own, or taken. taken
-// says in a few words what holds a name, such as "the extension x", or nothing.
+// CheckNames says which tools of the manifest cannot be registered: names that are too long, reserved, or taken; and which bindings have
+// reserved names. taken says in a few words what holds a name, such as "the extension x", or nothing.
 func (m *Manifest) CheckNames(taken func(tool string) (holder string)) []Problem {
 	var problems []Problem
 	add := func(fix, format string, args ...any) {
@@ -52,6 +58,11 @@ func (m *Manifest) CheckNames(taken func(tool string) (holder string)) []Problem
 			add("another name for the extension", "the tool %s would be called %s, and names like this are Stile's own", tool, name)
 		case holder != "":
 			add("another name", "the tool %s would be called %s, which a tool of %s is called already", tool, name, abi.PrintableLine(holder))
+		}
+	}
+	for _, b := range m.Bindings {
+		if slices.Contains(reservedBindings, b.Name) {
+			add("another name for the binding", "the binding %s cannot be granted: env.%s is Stile's own", b.Name, b.Name)
 		}
 	}
 	return problems

@@ -1,6 +1,7 @@
 package extension
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -55,14 +56,27 @@ func TestCheckNames(t *testing.T) {
 			}
 		})
 	}
+	m := &Manifest{Name: "notes", Tools: []string{"add"}, Bindings: []Binding{{Name: "runs"}, {Name: "run"}, {Name: "vars"}}}
+	want := []string{
+		"manifest.json: the binding runs cannot be granted: env.runs is Stile's own; write another name for the binding",
+		"manifest.json: the binding vars cannot be granted: env.vars is Stile's own; write another name for the binding",
+	}
+	var got []string
+	for _, p := range m.CheckNames(func(string) string { return "" }) {
+		got = append(got, p.String())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
 	for _, tool := range []string{
 		"extension_write", "extension_generate", "extension_list", "extension_source", "extension_test", "extension_remove", "extension_stats", "code_run", "code", "stile_x", "extension",
+		"workspace_read", "browser", "sandbox_run", "agent_x", "context_get", "sql_query", "run_list", "schema_x",
 	} {
 		if !Reserved(tool) {
 			t.Errorf("%s is free", tool)
 		}
 	}
-	for _, tool := range []string{"", "github_create_pr", "extensions_x", "stiles", "decode_run"} {
+	for _, tool := range []string{"", "github_create_pr", "extensions_x", "stiles", "decode_run", "workspaces_x", "my_run_x", "rune"} {
 		if Reserved(tool) {
 			t.Errorf("%s is reserved", tool)
 		}

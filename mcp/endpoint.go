@@ -29,6 +29,7 @@ type endpoint struct {
 	wait    sync.WaitGroup // of what looks after sessions
 	kept    *shelf[output]
 	traffic *traffic
+	builtin map[string]bool // by name of a tool
 
 	mu       sync.Mutex
 	sessions map[*sdk.ServerSession]*session
@@ -38,7 +39,7 @@ type endpoint struct {
 }
 
 func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
-	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]string{}, kept: newShelf[output](maxKept), traffic: newTraffic()}
+	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]string{}, kept: newShelf[output](maxKept), traffic: newTraffic(), builtin: map[string]bool{}}
 	guide := instructions
 	if o.Evaluator != nil {
 		guide += codeInstructions
@@ -161,8 +162,8 @@ func (e *endpoint) sync(ctx context.Context) error {
 	e.seen = changed
 	offered := map[string]string{}
 	for _, t := range tools {
-		if extension.Reserved(t.Name) {
-			continue // it cannot have been written, and would take the place of a tool of ours
+		if e.builtin[t.Name] {
+			continue // it was written for another version, and would take the place of a tool of ours
 		}
 		version := t.Scope.String() + " " + t.Digest
 		if e.offered[t.Name] != version {

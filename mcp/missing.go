@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
@@ -15,7 +14,7 @@ const maxName = 64
 
 // missing says why a tool that was written cannot be called; nil when it can be, or nobody ever wrote it.
 func (e *endpoint) missing(ctx context.Context, tool string) error {
-	if e.offers(tool) || extension.Reserved(tool) || len(tool) > maxName {
+	if e.offers(tool) || e.builtin[tool] || len(tool) > maxName {
 		return nil
 	}
 	r, err := e.options.Manager.MissingTool(ctx, e.viewer, tool)

@@ -41,6 +41,7 @@ func add[In, Out any](e *endpoint, name, title, description string, h hints, do 
 		Name: name, Title: title, Description: description, InputSchema: schemaOf[In](), OutputSchema: output,
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: h.readOnly, DestructiveHint: &h.destructive, OpenWorldHint: &h.open},
 	}
+	e.builtin[name] = true
 	sdk.AddTool(e.sdk, tool, func(ctx context.Context, call *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
 		r, done, err := e.begin(call, tool)
 		if err != nil {
