@@ -46,11 +46,12 @@ type Request struct {
 	replay *player
 }
 
-// Code is a program that comes with a call. A toolchain makes it of what its author wrote. It is no more trusted than a component.
+// Code is a program that comes with a call. A toolchain makes it from the author's source. It is trusted no more than a
+// component.
 type Code struct {
-	// Text is an ES module, which stacks call [BundleName]. It is a part of the call's input as far as limits go.
+	// Text is an ES module, which stacks call [BundleName]. It counts towards the limit on input.
 	Text string
-	// SourceMap, when not nil, returns the source map from Text to the author's files. It is asked when there is a stack to show.
+	// SourceMap, when not nil, returns the source map from Text to the author's files. It is called only to show a stack.
 	SourceMap func() []byte
 }
 
@@ -86,7 +87,7 @@ func (r Result) Keeps(ctx context.Context, output []byte) error {
 	return r.keeps(ctx, output)
 }
 
-// Phases says where the time of a call went, by the wall clock. What is not in them is spent on the input and the output.
+// Phases says where the wall-clock time of a call went. The remaining time is spent on the input and the output.
 type Phases struct {
 	// Open is from the start of the call, or from when an instance was free for it, to an empty store; Instantiate makes the
 	// instance; Run is the guest's time with that of its capabilities; Close drops all of it.
@@ -100,7 +101,7 @@ type Usage struct {
 	// Operations is how many imported functions were called.
 	Operations int
 	// Denials are the host's record of what was refused, each once, in order; the guest may have carried on after them. They
-	// are at most 100, of which the last is the latest; DenialsDropped counts those that are left out.
+	// are at most 100, and the last is the latest. DenialsDropped counts the others.
 	Denials        []abi.Denial
 	DenialsDropped int
 }
@@ -369,13 +370,14 @@ func explainEnd(ctx context.Context, limits Limits, otherwise error) error {
 
 // Call runs a tool in a fresh instance, with env as its only authority, and returns its JSON result. Errors are
 // *DeniedError, *LimitError, *GuestError, *InputError, *UnknownToolError, *TrapError, *GrantError, *DefinitionError,
-// *CycleError, of a request's code *CodeError, ctx's error, a *LoadError of a component that cannot be instantiated, or a fault of the host.
+// *CycleError, *CodeError for a request's code, ctx's error, a *LoadError of a component that cannot be instantiated, or a
+// fault of the host.
 func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env) ([]byte, error) {
 	r, err := c.Do(ctx, Request{Tool: tool, Input: input, Env: env})
 	return r.Output, err
 }
 
-// Do is Call with all there is to say about a call.
+// Do is Call with every option.
 func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 	if len(r.Input) == 0 {
 		r.Input = []byte("{}")

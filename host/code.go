@@ -41,8 +41,8 @@ const (
 
 var errFunctions = fmt.Errorf("more than %d functions", maxFunctions)
 
-// CompileCost is what it takes at most to compile a component: processor time on a common machine, and memory at once. What it really
-// takes is at most twice the time, and most components take a third of it.
+// CompileCost estimates the most that compiling a component takes: processor time on a common machine, and peak memory. The
+// real time is at most twice the estimate; most components take a third of it.
 type CompileCost struct {
 	Time   time.Duration
 	Memory int64
@@ -52,8 +52,8 @@ func (c CompileCost) String() string {
 	return fmt.Sprintf("%.1f s of processor time and %d MiB of memory", c.Time.Seconds(), (c.Memory+mib-1)/mib)
 }
 
-// CompileCostError is a component that was refused because of what it would take to compile it. The estimate ends where it is too much, so
-// it can be more.
+// CompileCostError reports a component that was refused because compiling it would take too much. Estimating stops at the
+// bound, so the real cost can be higher.
 type CompileCostError struct{ Cost CompileCost }
 
 func (e *CompileCostError) Error() string {
@@ -65,7 +65,8 @@ type Lane string
 
 const (
 	LaneInProcess Lane = "in process"
-	// LaneHelper is a process of Options.Compiler, under limits of the operating system. Without that option it is this process.
+	// LaneHelper is a process that Options.Compiler names, under limits of the operating system. Without that option, it is
+	// this process.
 	LaneHelper  Lane = "helper"
 	LaneRefused Lane = "refused"
 )
@@ -82,8 +83,8 @@ func (c CompileCost) Lane() Lane {
 	}
 }
 
-// EstimateCompile estimates what it takes to compile a component, and refuses it, as Load does, with a *CompileCostError or an error
-// that names the part which no toolchain makes. What is no WebAssembly it leaves to the engine.
+// EstimateCompile estimates what compiling a component takes. Like Load, it refuses a component with a *CompileCostError, or
+// with an error that names a part which no toolchain makes. It leaves input that is not WebAssembly to the engine.
 func EstimateCompile(component []byte) (CompileCost, error) {
 	_, cost, err := prepare(bytes.Clone(component))
 	return cost, err

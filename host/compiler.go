@@ -20,11 +20,11 @@ const (
 	processMemory = 512 * mib
 )
 
-// CompilerError is a compilation that did not come to its end in the process that Options.Compiler names.
+// CompilerError reports a compilation that failed in the process that Options.Compiler names.
 type CompilerError struct {
-	// Limit is what the process used up, "processor time" or "memory"; empty when it failed for another reason.
+	// Limit is the limit that the process reached, "processor time" or "memory". It is empty for other failures.
 	Limit string
-	// Allowed is what it was allowed: twice what was estimated, with 2 GiB at most, and what a process needs.
+	// Allowed is what the process was allowed: twice the estimate, at most 2 GiB, plus what a process needs.
 	Allowed CompileCost
 	Reason  string
 }
@@ -41,8 +41,9 @@ func (c CompileCost) allowed() CompileCost {
 	return CompileCost{(2*c.Time + time.Second).Truncate(time.Second), min(2*c.Memory, maxCompileMemory) + processMemory}
 }
 
-// Compile is all that a program of Options.Compiler does, with its standard input and output: it reads a component, takes on limits
-// that its estimate sets, and writes the compiled code or why there is none. From then on the process can open and write no file.
+// Compile is the whole work of a program that Options.Compiler names, with its standard input and output. It reads a
+// component, limits the process according to the component's estimate, and writes the compiled code or the reason why there
+// is none. After reading, the process can neither open nor write files.
 func Compile(in io.Reader, out io.Writer) error {
 	code, err := compileConfined(in)
 	if err != nil {

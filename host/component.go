@@ -223,7 +223,7 @@ func (c *Component) Close() error {
 	return nil
 }
 
-// free returns when the component is free, whoever frees it.
+// free returns when the component is free, even if another goroutine frees it.
 func (c *Component) free() {
 	c.mu.Lock()
 	c.closed = true

@@ -32,8 +32,8 @@ type definitionSet struct {
 	promises    map[string]*schema // of the results, of tools that promise something
 }
 
-// Tools asks the component, in an instance without any authority, what tools it has. The answer is the guest's word: it
-// is checked for form, and descriptions are made printable. It is asked once; later calls return the same.
+// Tools asks the component for its tools, in an instance without authority. The answer is the guest's word: its form is
+// checked, and descriptions are made printable. The component is asked once; later calls return the same answer.
 func (c *Component) Tools(ctx context.Context) ([]abi.Definition, error) {
 	ctx, stop := c.host.within(ctx, c.host.options.Limits)
 	defer stop()
@@ -44,7 +44,7 @@ func (c *Component) Tools(ctx context.Context) ([]abi.Definition, error) {
 	return slices.Clone(set.definitions), nil
 }
 
-// CheckTools compares what the component says of its tools now with what a person approved. A difference is a
+// CheckTools compares the component's current description of its tools with the approved one. A difference is a
 // *DefinitionError that names the first tool that differs.
 func (c *Component) CheckTools(ctx context.Context, approved []abi.Definition) error {
 	ctx, stop := c.host.within(ctx, c.host.options.Limits)

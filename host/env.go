@@ -13,7 +13,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// Env is the authority of one call: its capabilities by name. A nil Env is none at all.
+// Env is the authority of one call: its capabilities by name. A nil Env grants nothing.
 type Env map[string]abi.Capability
 
 // binding is one name of a call's env. Its value is opened when the guest first gets it, and closed with the call.
@@ -302,7 +302,7 @@ func (h *handle) ready() bool {
 	}
 }
 
-// wait returns the indices of those that are ready, once at least one is.
+// wait returns the indices of the ready ones, once at least one is ready.
 func (c *call) wait(pollables []*handle) ([]abi.Value, error) {
 	cases := make([]reflect.SelectCase, 0, len(pollables)+1)
 	on := func(ch <-chan struct{}) {

@@ -9,10 +9,10 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// ErrClosed is what a call fails with when the host is closed.
+// ErrClosed is the error of a call when the host is closed.
 var ErrClosed = errors.New("host is closed")
 
-// DeniedError is a call that a denial ended. The denial is the host's own record, never the guest's word.
+// DeniedError reports a call that a denial ended. The denial is the host's own record, never the guest's word.
 type DeniedError struct{ Denial abi.Denial }
 
 func (e *DeniedError) Error() string {
@@ -26,15 +26,15 @@ func (e *DeniedError) Error() string {
 // Is makes errors.Is(err, abi.ErrDenied) hold.
 func (e *DeniedError) Is(target error) bool { return target == error(abi.ErrDenied) }
 
-// LimitError is a call that exceeded a limit.
+// LimitError reports a call that exceeded a limit.
 type LimitError struct {
 	// Limit names it: memory, cpu, wall, stack, input, output, handles, pending, nesting, bytes, list, promise, engine.
 	Limit string
-	// Value is the limit's value, as a person reads it; empty where none can be told.
+	// Value is the limit's value as text for people. It is empty if unknown.
 	Value string
-	// Detail says more; it is the guest's text, made printable, when Claimed is set.
+	// Detail says more. When Claimed is set, it is the guest's text, made printable.
 	Detail string
-	// Claimed is set when only the guest says so: memory, stack and promise are limits of the runtime inside it too.
+	// Claimed is set when only the guest says so: the runtime inside it also has the limits memory, stack and promise.
 	Claimed bool
 }
 
@@ -52,9 +52,10 @@ func (e *LimitError) Error() string {
 // exceeded is the error of a limit that the host itself holds.
 func exceeded(limit, value string) *LimitError { return &LimitError{Limit: limit, Value: value} }
 
-// CycleError is a call that was refused because it is at work already, further out: tools that call each other.
+// CycleError reports a refused call of a tool that is already running further up the chain: tools that call each other in a
+// circle.
 type CycleError struct {
-	// Chain are the names of the tools that called each other; the last is one of those before it.
+	// Chain has the names of the tools that called each other. The last one occurs before.
 	Chain []string
 }
 
@@ -77,7 +78,8 @@ func thrown(f abi.Failure) string {
 	}
 }
 
-// CodeError is code that came with a call and failed at top level, before its tool was called: the guest's word, as in GuestError.
+// CodeError reports that code of a call failed at top level, before its tool was called. It is the guest's word, as in
+// GuestError.
 type CodeError struct {
 	Failure abi.Failure
 	// Frames are the places of the stack in the author's files, innermost first.
@@ -86,7 +88,7 @@ type CodeError struct {
 
 func (e *CodeError) Error() string { return "top-level code threw " + thrown(e.Failure) }
 
-// InputError is an input that does not fit the tool's schema, found by the host or by the tool itself.
+// InputError reports an input that does not fit the tool's schema, found by the host or by the tool itself.
 type InputError struct{ Problems []abi.Problem }
 
 func (e *InputError) Error() string { return "invalid input: " + listProblems("input", e.Problems) }
@@ -120,12 +122,12 @@ type TrapError struct {
 
 func (e *TrapError) Error() string { return "guest trapped: " + e.Reason }
 
-// LoadError is a component that this host refuses.
+// LoadError reports a component that this host refuses.
 type LoadError struct {
-	// Name is the import or export at fault; empty when it is the whole.
+	// Name is the import or export at fault. It is empty if the whole component is.
 	Name   string
 	Reason string
-	// Cause is a *CompileCostError or *CompilerError, where the component takes too much to compile.
+	// Cause is a *CompileCostError or *CompilerError if compiling the component takes too much.
 	Cause error
 }
 
@@ -138,7 +140,7 @@ func (e *LoadError) Error() string {
 	return fmt.Sprintf("component refused: %s: %s", e.Name, e.Reason)
 }
 
-// DefinitionError is a component whose description of its tools cannot be used, or is not the one that was approved.
+// DefinitionError reports a component whose description of its tools is unusable, or differs from the approved one.
 type DefinitionError struct {
 	Tool   string
 	Reason string

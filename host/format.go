@@ -10,8 +10,8 @@ import (
 // maxFormatted is the most bytes that a string with a format may have: some are split before they are looked at.
 const maxFormatted = 64 * kib
 
-// formats are those that are asserted, whatever the $schema. Any other says something to readers only: "regex" would have an input's patterns
-// parsed, and the idn- ones need tables of names.
+// formats are asserted, whatever the $schema. Any other says something to readers only: "regex" would have an input's
+// patterns parsed, and the idn- ones need tables of names.
 var formats = []string{
 	"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "iri", "iri-reference", "json-pointer",
 	"relative-json-pointer", "time", "uri", "uri-reference", "uri-template", "uuid",

@@ -147,17 +147,17 @@ func (h *Host) operation(f *abi.Func) (*operation, error) {
 	return op, nil
 }
 
-// Operation is one use of a capability, or of the empty WASI world, as a call's observer sees it: once, when it is over. An
-// operation whose arguments are larger than the limit "bytes" never begins and is not seen.
+// Operation is one use of a capability, or of the empty WASI world. A call's observer sees it once, after it ends. An
+// operation whose arguments exceed the limit "bytes" never begins, so the observer does not see it.
 type Operation struct {
 	// Interface and Func name it: "stile:capability/kv@0.1.0", "[method]bucket.get".
 	Interface, Func string
-	// Binding is the name in the env that the handle came from; empty for env, poll and WASI.
+	// Binding is the name in the env that the handle came from. It is empty for env, poll and WASI.
 	Binding string
 	// Args and Result are WIT values. They must not be changed.
 	Args   []abi.Value
 	Result abi.Value
-	// Err is set when the operation ended the call: the gate refused it, it reached a limit, it failed or it panicked.
+	// Err is set if the operation ended the call: the gate refused it, it reached a limit, failed, or panicked.
 	Err error
 	// Duration is the time spent in the host.
 	Duration time.Duration

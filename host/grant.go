@@ -13,25 +13,25 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// GrantOptions bound a [Grant]. A zero field is no bound.
+// GrantOptions bound a [Grant]. A zero field sets no bound.
 type GrantOptions struct {
 	// Expires is when the grant ends.
 	Expires time.Time
-	// Operations is how many operations may be made: calls of methods, of the capability and of what came of it. To get,
-	// pass on, drop or wait for a handle is none. One that fails counts too.
+	// Operations is the most operations: calls of methods, on the capability and on what is derived from it. Getting,
+	// passing on, dropping and waiting for a handle do not count. Failed operations count.
 	Operations int64
-	// Bytes is how much content operations may move, as the capabilities count it with [abi.Charge].
+	// Bytes is the most content that operations may move, as capabilities count it with [abi.Charge].
 	Bytes int64
-	// Time is how long operations may take together, waiting included. Two at once take it twice as fast.
+	// Time is how long operations may take together, waiting included. Two at once use it twice as fast.
 	Time time.Duration
 	// Clock tells the time. Default: the machine's.
 	Clock Clock
 }
 
-// Clock is where a [Grant] takes the time from. It is safe for concurrent use.
+// Clock tells a [Grant] the time. It is safe for concurrent use.
 type Clock interface {
 	Now() time.Time
-	// AfterFunc has f called once d has passed, on a goroutine of its own, unless stop is called before.
+	// AfterFunc calls f on its own goroutine after d, unless stop is called first.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
@@ -43,16 +43,16 @@ func (systemClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return time.AfterFunc(d, f).Stop
 }
 
-// Grant is a capability that can be taken back while calls use it, expire, or have a budget. All calls that are given it
-// share it, and so does what is derived from it: narrowed clients, subdirectories, exchanges, blobs, pollables, handles put
-// into another env, and the env of a tool that is called. When a grant wraps another, both hold; so do the grants of all
-// handles that an operation touches, also for what comes of it.
+// Grant is a capability that can be revoked while calls use it, can expire, and can have a budget. All calls that receive it
+// share it. It covers everything derived from it: narrowed clients, subdirectories, exchanges, blobs, pollables, handles put
+// into another env, and the env of a called tool. When a grant wraps another, both apply. The grants of all handles that an
+// operation touches apply to it and to its results.
 //
-// Once a grant ended, the next operation fails with abi.ErrRevoked, abi.ErrExpired or abi.ErrExhausted; one that is at work
-// is cancelled, what is waited for counts as ready, and what is open of it is closed. It never works again. An operation
-// whose WIT result has no place for an error does nothing if it has no result at all, like `log`, and gives a pollable that
-// is ready, like `subscribe`; any other, like `now` or `size`, ends the call with a [GrantError], since whatever it
-// returned would be a lie.
+// After a grant ends, the next operation fails with abi.ErrRevoked, abi.ErrExpired or abi.ErrExhausted. Running operations
+// are cancelled, pollables become ready, and open resources are closed. The grant never works again. Some operations have no
+// place for an error in their WIT result. One without a result, like `log`, does nothing. One that returns a pollable, like
+// `subscribe`, returns a ready one. Any other, like `now` or `size`, ends the call with a [GrantError], because every value
+// would be untrue.
 //
 // It is safe for concurrent use and needs no closing.
 type Grant struct {
@@ -70,17 +70,17 @@ type Grant struct {
 	stop    func() bool // of the timer; nil when there is none
 }
 
-// GrantUsage is what a grant was used for, by all calls. It never exceeds the bounds.
+// GrantUsage is what all calls together have used of a grant. It never exceeds the bounds.
 type GrantUsage struct {
 	Operations, Bytes int64
 	Time              time.Duration
-	// Ended is why the grant is over: abi.ErrRevoked, abi.ErrExpired, or abi.ErrExhausted for its time. It is nil while
-	// operations are possible, and when there were as many operations or bytes as there may be.
+	// Ended is why the grant ended: abi.ErrRevoked, abi.ErrExpired, or abi.ErrExhausted for its time. It is nil while
+	// operations are possible, and also when the budget of operations or bytes is used up.
 	Ended error
 }
 
-// GrantError is a call that ended with a grant, in an operation whose result has no place for an error. It wraps
-// abi.ErrRevoked, abi.ErrExpired or abi.ErrExhausted.
+// GrantError reports a call that ended because its grant ended, in an operation whose result has no place for an error. It
+// wraps abi.ErrRevoked, abi.ErrExpired or abi.ErrExhausted.
 type GrantError struct {
 	Binding, Func string
 	Err           error
@@ -90,7 +90,7 @@ func (e *GrantError) Error() string {
 	return fmt.Sprintf("%s through %q: %v", e.Func, e.Binding, e.Err)
 }
 
-// Unwrap returns why the grant is over.
+// Unwrap returns why the grant ended.
 func (e *GrantError) Unwrap() error { return e.Err }
 
 var lastGrant atomic.Uint64
@@ -106,8 +106,8 @@ func NewGrant(capability abi.Capability, o GrantOptions) *Grant {
 // Interface implements [abi.Capability].
 func (g *Grant) Interface() string { return g.capability.Interface() }
 
-// Revoke ends the grant. When it returns no further operation begins, and those at work are cancelled. Guests are told the
-// reason. A grant that is over already stays what it is.
+// Revoke ends the grant. After it returns no operation begins, and running ones are cancelled. Guests see the reason.
+// Revoking an ended grant does nothing.
 func (g *Grant) Revoke(reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,7 +115,7 @@ func (g *Grant) Revoke(reason string) {
 	g.end(&abi.Error{Code: abi.CodeRevoked, Detail: abi.PrintableCut(reason, kib)})
 }
 
-// Usage returns what was used so far.
+// Usage returns what the grant has used so far.
 func (g *Grant) Usage() GrantUsage {
 	g.mu.Lock()
 	defer g.mu.Unlock()

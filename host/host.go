@@ -1,6 +1,6 @@
-// Package host runs components that can do nothing but compute until a call hands them capabilities. A [Host] holds the
-// engine, a [Component] is loaded code, and a call of one of its tools runs in a fresh instance with the handles of its
-// [Env], within [Limits]. Errors of the tool, denials, limits and faults of the host are four different types.
+// Package host runs components that can only compute until a call hands them capabilities. A [Host] holds the engine, and a
+// [Component] is loaded code. A call of a tool runs in a fresh instance with the handles of its [Env], within [Limits].
+// Errors of the tool, denials, limits, and faults of the host have different types.
 package host
 
 import (
@@ -26,47 +26,45 @@ import (
 type Options struct {
 	// Limits are the defaults of every call's limits; zero fields have the defaults that Limits documents.
 	Limits Limits
-	// Instances is how many calls may be live at once; more wait until one ends or their context does. Default 1,000.
+	// Instances is the most live calls. Further calls wait until one ends or their context does. Default 1,000.
 	Instances int
-	// WarmInstances is how many unused instance slots stay with the component that used them last, which makes its starts three
-	// times faster. Have as many as components are in use. Every slot that was ever used keeps the memory that calls wrote to, at up to
-	// 4 MiB, until another component takes it. Default 128.
+	// WarmInstances is how many unused instance slots stay with the component that used them last, which makes its starts
+	// three times faster. Set it to the number of components in use. Every used slot keeps up to 4 MiB of the memory that
+	// calls wrote to, until another component takes it. Default 128.
 	WarmInstances int
-	// Running is how many guests may execute at once; more take turns of 5 ms. It bounds the memory the host needs to
-	// convert what guests pass, at up to 230 MiB each. Default twice GOMAXPROCS, at least 4.
+	// Running is how many guests may execute at once; more guests take turns of 5 ms. It bounds the memory that the host
+	// needs to convert what guests pass, up to 230 MiB each. Default twice GOMAXPROCS, at least 4.
 	Running int
 	// MaxMemory caps Limits.Memory. Default 64 MiB.
 	MaxMemory int64
 	// MaxComponent is the most bytes of a component that Load accepts. Default 64 MiB.
 	MaxComponent int
-	// CacheDir keeps compiled code between processes; KeyDir holds the key that authenticates it and must be writable by
-	// its owner only. Compiled code is not kept when either is empty.
+	// CacheDir keeps compiled code between processes. KeyDir holds the key that authenticates it, and only its owner may
+	// have write access. If either is empty, no compiled code is kept.
 	CacheDir, KeyDir string
-	// Compiler is the command line of a program that does nothing but call [Compile]. What takes more than a second to compile, by its
-	// estimate, is compiled by such a process, one at a time, under limits of the operating system. Default: it is compiled in this
-	// process, where nothing can stop it.
+	// Compiler is the command line of a program that does nothing but call [Compile]. Such a process compiles components
+	// that take more than a second by estimate, one at a time, under limits of the operating system. Default: they compile
+	// in this process, where nothing can stop them.
 	Compiler []string
 	// WIT is the text of the embedder's own capability interfaces, one package each. An interface that declares a resource
-	// but no `get` is given `get` and `put`. A list in it has as many elements as 52 MiB of the host hold while they are converted;
-	// a capability that takes fewer refuses more.
+	// but no `get` receives `get` and `put`. A list in it has at most as many elements as 52 MiB of the host hold during
+	// conversion; a capability that takes fewer refuses the rest.
 	WIT []string
-	// Recorder takes a recording of every call. Default: nothing is recorded, which costs nothing.
+	// Recorder receives a recording of every call. Default: nothing is recorded, at no cost.
 	Recorder Recorder
-	// Redact, when not nil, returns texts and bytes without the secrets in them. Whatever a recording has from the guest, for
-	// the guest or from the caller passes it: one argument, answer or field at a time, also of a replay, to be compared. It
-	// must be safe for concurrent use and must not change what it is given. Values of headers that carry credentials are
-	// not kept in any case.
+	// Redact, when not nil, returns texts and bytes without the secrets in them. Everything in a recording passes through
+	// it: one argument, answer or field at a time, and in a replay too, for comparison. It must be safe for concurrent use
+	// and must not change its argument. Values of headers that carry credentials are never kept.
 	Redact func([]byte) []byte
-	// RecordBytes is the most that the operations and the output of a recording may have together, and the most that its
-	// input may have. Default 4 MiB.
+	// RecordBytes bounds the operations and output of a recording together, and separately its input. Default 4 MiB.
 	RecordBytes int
-	// RecordMemory is what the recordings of live calls together may hold, beside 64 KiB for each. Default 256 MiB.
+	// RecordMemory bounds the recordings of all live calls together, in addition to 64 KiB for each. Default 256 MiB.
 	RecordMemory int64
-	// Logger receives what no caller is told of, such as a damaged cache entry. Default: nothing is logged.
+	// Logger receives events that no caller sees, such as a damaged cache entry. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// Host runs components. It is safe for concurrent use; whoever made it closes it.
+// Host runs components. It is safe for concurrent use. Its creator closes it.
 type Host struct {
 	options    Options
 	engine     *wasmtime.Engine
@@ -107,7 +105,7 @@ const (
 // a larger one pays 300 microseconds of page faults at each call.
 const keepResident = 4 * mib
 
-// New makes a host.
+// New returns a host. Close it.
 func New(_ context.Context, o Options) (*Host, error) {
 	o.Limits = o.Limits.or(defaults)
 	fill(&o.Instances, 1000)

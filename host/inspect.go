@@ -8,7 +8,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// Exports lists the names of what the component exports, in its order.
+// Exports lists the names of the component's exports, in its order.
 func (c *Component) Exports() ([]string, error) {
 	done, err := c.use()
 	if err != nil {

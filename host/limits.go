@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Limits bound one call. A zero field means its default. A call that another one starts has at most the limits of that: its
-// processor time counts there too, and the wall clock is the same.
+// Limits bound one call. A zero field means its default. A call that another call starts has at most the caller's limits:
+// its processor time also counts there, and the wall clock is shared.
 type Limits struct {
 	// Memory is the most bytes each linear memory may have. Default 64 MiB; Options.MaxMemory caps it.
 	Memory int64
-	// CPU is the processor time of the guest's thread: of the guest, and of what capabilities do on that thread while it
-	// calls them. The context of an operation ends when it is used up meanwhile. The checks of input and output around the
-	// call count for the call that started it, if one did. What a capability does on threads of its own is not counted. Default 5 s.
+	// CPU is processor time on the guest's thread, of the guest and of the capabilities it calls. If it runs out during an
+	// operation, the operation's context ends. Checking input and output counts for the call that started this one, if any.
+	// Work that a capability does on other threads does not count. Default 5 s.
 	CPU time.Duration
-	// Wall is the whole duration of the call, waiting for its turn and for other calls to end included. What a component
-	// says of its tools, if it was not asked before, is a part of its first call. Default 60 s.
+	// Wall is the whole duration of the call, including waiting for its turn and for other calls to end. A component's first
+	// call includes describing its tools, unless it was asked before. Default 60 s.
 	Wall time.Duration
-	// Input and Output are bytes of JSON. Default 1 MiB each. What a guest returns takes three times its bytes while it is converted,
-	// and at most 52 MiB: no Output above 17 MiB is reached.
+	// Input and Output are bytes of JSON. Default 1 MiB each. Converting a result takes three times its bytes, and at most
+	// 52 MiB, so an Output above 17 MiB has no effect.
 	Input, Output int
-	// Handles is how many handles may be open at once. Default 1,000.
+	// Handles is the most open handles. Default 1,000.
 	Handles int
-	// Pending is how many operations may be waited for at once; and of the tools that a call starts and that these start, how
-	// many may be at work at once. Default 64.
+	// Pending is the most operations that a call may wait for at once. It is also the most tools that may run at once for a
+	// call, directly or through other tools. Default 64.
 	Pending int
-	// Nesting is how deep a call may start calls of other tools that start others. Default 8.
+	// Nesting is how deep tools may call tools. Default 8.
 	Nesting int
 }
 

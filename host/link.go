@@ -9,7 +9,7 @@ import (
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
-// Import is one thing that a component imports, and why it is harmless.
+// Import is one import of a component, and why it is harmless.
 type Import struct {
 	// Name is the interface's name, or that of a core module.
 	Name string
@@ -19,10 +19,10 @@ type Import struct {
 	Funcs []ImportedFunc
 }
 
-// ImportedFunc is one imported function of a capability interface: P1's proof is its Handle.
+// ImportedFunc is one imported function of a capability interface. Its Handle proves that it carries no ambient authority.
 type ImportedFunc struct {
 	Name string
-	// Handle is the parameter without which it cannot be called, e.g. "env: borrow<env>". Empty in the empty world.
+	// Handle is the handle that a call needs, e.g. "env: borrow<env>". It is empty in the empty world.
 	Handle string
 }
 

@@ -116,16 +116,16 @@ func (h *Host) enter(ctx context.Context, outer *frame) (leave func(), err error
 type Callee struct {
 	Component *Component
 	Tool      string
-	// Env are the tool's own bindings. What a caller passes is added; it cannot replace one.
+	// Env are the tool's own bindings. Bindings that a caller passes are added and cannot replace one.
 	Env Env
 	// Limits and Approved are as in [Request].
 	Limits   Limits
 	Approved []abi.Definition
 }
 
-// Call runs the tool for a caller, whose context it is and whose limits hold too: all processor time counts there. name is
-// what the caller calls it by, and env what it passes on. Errors are for the caller's guest: of a denial, a limit, an input
-// or a failure it learns what the tool's own caller would. A failure is the tool's word.
+// Call runs the tool for a caller. ctx is the caller's, its limits hold too, and all processor time counts there. name is
+// the tool's name for the caller, and env are the bindings it passes on. Errors are meant for the caller's guest: it learns
+// about a denial, a limit, an input or a failure what the tool's own caller would. A failure is the tool's word.
 func (t Callee) Call(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error) {
 	whole := make(Env, len(t.Env)+len(env))
 	maps.Copy(whole, t.Env)
@@ -142,8 +142,8 @@ func (t Callee) Call(ctx context.Context, name string, input []byte, env map[str
 	return r.Output, nil
 }
 
-// ForCaller makes an error of a call what the guest that started it, by this name, is told. It wraps err, which may hold faults
-// of the host besides.
+// ForCaller converts a call's error into the one reported to the guest that started it under this name. The result wraps
+// err, which may also hold faults of the host.
 func ForCaller(name string, err error) error {
 	var (
 		denied  *DeniedError

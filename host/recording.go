@@ -17,13 +17,13 @@ import (
 
 // Recorder takes recordings of calls. It must be safe for concurrent use.
 type Recorder interface {
-	// Record takes the recording of a call that is over, before its Do returns; the recording is the recorder's from then
-	// on. It may wait for room until ctx, which is the call's, ends. No call fails because of its recorder, so what the
-	// recorder cannot keep, it has to tell by itself.
+	// Record takes the recording of a finished call, before its Do returns. The recorder owns the recording from then on. It
+	// may wait for room until the call's ctx ends. No call fails because of its recorder, so the recorder must report by
+	// itself what it cannot keep.
 	Record(ctx context.Context, r *Recording)
 }
 
-// Recording is all that a call depended on, and what came of it: [Component.Replay] makes the same call again from it.
+// Recording is everything that a call depended on, and its result. [Component.Replay] runs the same call again from it.
 type Recording struct {
 	// Component is the digest of the component, its image included: see [Component.Digest].
 	Component string
@@ -39,15 +39,15 @@ type Recording struct {
 	// Started is when the call began, and Duration how long it took.
 	Started  time.Time
 	Duration time.Duration
-	// Operations is what the call did with its capabilities and what it got for an answer, in a form that
-	// [Recording.Operation] reads. Recorded is how many are in it.
+	// Operations has the call's operations and their answers, in a form that [Recording.Operation] reads. Recorded is their
+	// number.
 	Operations []byte
 	Recorded   int
 	// Cut says why the recording is not whole: "bytes" when it reached Options.RecordBytes, "memory" when all recordings
 	// together reached Options.RecordMemory, "input" when input and code alone are more than Options.RecordBytes. Operations has
 	// what came before. It is empty when the recording is whole.
 	Cut string
-	// Redacted is set when something was replaced that must not be kept. A replay gets the replacement.
+	// Redacted is set if Redact replaced something. A replay gets the replacement.
 	Redacted bool
 	// Output is the result, if there is one, and OutputDigest its SHA-256 in hex where it would have made the recording
 	// too large.
@@ -57,12 +57,13 @@ type Recording struct {
 	Usage        Usage
 }
 
-// Outcome is how a call ended, or an operation that ended its call.
+// Outcome is how a call ended, or how an operation ended its call.
 type Outcome struct {
-	// Kind is "ok", "failed" (the tool), "input", "unknown-tool", "denied", "limit", "trap", "grant" (a [GrantError]), "load",
-	// "definition", "code" (a [CodeError]), "cancelled", "closed" (the host), or "fault" of the host, of which nothing more is kept.
+	// Kind is "ok", "failed" (the tool), "input", "unknown-tool", "denied", "limit", "trap", "grant" (a [GrantError]),
+	// "load", "definition", "code" (a [CodeError]), "cancelled", "closed" (the host), or "fault" of the host, with no
+	// further detail.
 	Kind string `json:"kind"`
-	// Message is the error's text, printable. Of a denial it tells what the guest was told, and no private remedy.
+	// Message is the error's text, printable. For a denial it is what the guest saw, without private remedies.
 	Message string `json:"message,omitempty"`
 	// Stack is the tool's, for "failed" and "code".
 	Stack string `json:"stack,omitempty"`
@@ -326,9 +327,9 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// DamagedError is a recording whose operations cannot be read.
+// DamagedError reports a recording whose operations cannot be read.
 type DamagedError struct {
-	// Operation is the number of the operation, counted from 1, that cannot be read.
+	// Operation is the number of the unreadable operation, counted from 1.
 	Operation int
 	Reason    string
 }
@@ -337,15 +338,15 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("the recording is damaged at operation %d: %s", e.Operation, e.Reason)
 }
 
-// RecordedOperation is one operation of a recording, as text for people: control and direction characters are escaped,
-// and what is long is cut.
+// RecordedOperation is one operation of a recording, as text for people: control and direction characters are escaped, and
+// long texts are cut.
 type RecordedOperation struct {
 	Interface string `json:"interface"`
 	Func      string `json:"function"`
 	Binding   string `json:"binding,omitempty"`
-	// Args is like `#2, "a key"`, or "sha256:..." of long ones.
+	// Args is like `#2, "a key"`, or "sha256:..." for long arguments.
 	Args string `json:"arguments"`
-	// Answer is like `ok(some("a value"))`. It is empty when the operation ended the call, which Error then tells.
+	// Answer is like `ok(some("a value"))`. It is empty when the operation ended the call; then Error is set.
 	Answer string   `json:"answer,omitempty"`
 	Error  *Outcome `json:"error,omitempty"`
 }

@@ -2,15 +2,15 @@ package host
 
 import "github.com/stilehost/stile/abi"
 
-// RecordedValues is one operation of a recording by its WIT values, which must not be changed. Handles are numbers that the
-// recording gives out: 1 is the env of the call, and none stands for two.
+// RecordedValues is one operation of a recording as WIT values, which must not be changed. Handles are numbers that the
+// recording assigns: 1 is the env of the call, and no number stands for two handles.
 type RecordedValues struct {
 	// Interface, Func and Binding name it as those of [Operation] do; Binding is empty for a `get`, which has it as an
 	// argument. They are one line each, and printable.
 	Interface, Func, Binding string
-	// Type is the function; nil when it is not known. Then neither Args nor Answer are there.
+	// Type is the function. If it is unknown, Type, Args and Answer are nil.
 	Type *abi.Func
-	// Args is nil when the recording has but their digest, because they are long.
+	// Args is nil if they are long and the recording has only their digest.
 	Args   []abi.Value
 	Answer abi.Value
 	// Error is set when the operation ended the call. Then there is no answer.

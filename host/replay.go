@@ -23,32 +23,32 @@ type ReplayOptions struct {
 	Approved []abi.Definition
 }
 
-// Comparison is what came of a replay.
+// Comparison is the result of a replay.
 type Comparison struct {
-	// Same says that the replay made the recorded operations, with the same arguments and in the same order unless
+	// Same is set when the replay made the recorded operations with the same arguments, in the same order unless
 	// ReplayOptions.Deny is set, and ended in the same way, with the same output byte for byte.
 	Same bool
 	// Recorded is how many operations the recording has, and Answered how many of them the replay made.
 	Recorded, Answered int
-	// Cut is set when the replay came to the end of a recording that is not whole, and ended there.
+	// Cut is set when the replay ended at the end of an incomplete recording.
 	Cut bool
-	// Timed is set when the recorded call was ended by a clock or from outside, so that how it ended is not compared.
+	// Timed is set when a clock or a caller ended the recorded call, so the two ends are not compared.
 	Timed bool
 	// Differences are at most 100, in the order in which they were found; DifferencesDropped counts the others.
 	Differences        []Difference
 	DifferencesDropped int
-	// Output and Outcome are the replay's. Two kinds of outcome are of replays only: "parted" when it ended at the first
-	// difference, and "cut" when it ended because Cut is set.
+	// Output and Outcome are the replay's. Only replays have the outcomes "parted", when the replay ended at the first
+	// difference, and "cut", when Cut is set.
 	Output  []byte
 	Outcome Outcome
 }
 
-// Difference is where a replay and its recording part.
+// Difference is a place where a replay differs from its recording.
 type Difference struct {
-	// Operation is its number, counted from 1: in the replay when something came, or else in the recording. It is 0 when
+	// Operation is its number, counted from 1, in the replay if the replay has one, otherwise in the recording. It is 0 when
 	// the outcome or the output differs.
 	Operation int
-	// Expected is what was recorded and Got what came, as text for people; empty for nothing.
+	// Expected is the recorded operation and Got the replayed one, as text for people. Either is empty if there is none.
 	Expected, Got string
 }
 
@@ -87,8 +87,8 @@ var (
 	errCut    = errors.New("the recording is not whole")
 )
 
-// Replay makes a recorded call again, in a fresh instance, with the recorded answers: no capability is asked or opened. Its
-// errors are a *[ReplayError] or *[DamagedError] of a recording that cannot be used, the end of ctx, and [ErrClosed].
+// Replay runs a recorded call again, in a fresh instance, with the recorded answers. It opens and asks no capability. Its
+// errors are a *[ReplayError] or *[DamagedError] for a recording that cannot be used, the end of ctx, and [ErrClosed].
 func (c *Component) Replay(ctx context.Context, r *Recording, o ReplayOptions) (Comparison, error) {
 	switch {
 	case r.Component != c.digest && !o.OtherComponent:

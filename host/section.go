@@ -122,7 +122,7 @@ func plainName(name []byte) bool {
 	return ok && string(rest) == "E"
 }
 
-// What a toolchain and the host agree on, so that stacks name the author's files.
+// Names that a toolchain and the host share, so that stacks name the author's files.
 const (
 	// SourceMapSection is the custom section with the source map from the bundle to the author's files.
 	SourceMapSection = "stile:source-map"
@@ -134,15 +134,15 @@ var bundlePosition = lazyregexp.New(`(?:^|[\s(])` + regexp.QuoteMeta(BundleName)
 
 // Frame is a place in an author's source.
 type Frame struct {
-	// Call is what the stack says before the place, such as "at run".
+	// Call is the stack's text before the place, such as "at run".
 	Call string
 	// File is a path in the source tree; Line and Column count from 1.
 	File         string
 	Line, Column int
 }
 
-// MapStack reads a stack of the JavaScript engine and maps its positions to the author's files. Frames of the runtime
-// itself are left out. sourceMap is that of the bundle; one that cannot be read maps nothing.
+// MapStack reads a stack of the JavaScript engine and maps its positions to the author's files. It leaves out frames of the
+// runtime itself. sourceMap is the bundle's; an unreadable one maps nothing.
 func MapStack(sourceMap []byte, stack string) []Frame {
 	m, err := readSourceMap(sourceMap)
 	if err != nil {
