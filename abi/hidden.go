@@ -31,6 +31,15 @@ func NextHidden(s string, from int) (at, size int) {
 	return -1, 0
 }
 
+// NextUnseen is where a line of text has a character that a reader does not see, or a line feed or tab; -1 when it has none.
+func NextUnseen(line string) int {
+	at, _ := NextHidden(line, 0)
+	if feed := strings.IndexAny(line, "\n\t"); at < 0 || feed >= 0 && feed < at {
+		return feed
+	}
+	return at
+}
+
 // Unclear finds the first character of a name that could make it look like another name: what is hidden, in emoji too, and every white space
 // but the space itself.
 func Unclear(name string) (r rune, found bool) {

@@ -1,14 +1,14 @@
 package extension
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capability"
 )
 
 // Covers reports whether all that asked may do is possible under allowed as well. What it says yes to is so, and a person's
@@ -19,7 +19,7 @@ func Covers(allowed, asked []Binding) bool {
 		return false
 	}
 	for _, b := range asked {
-		if !slices.ContainsFunc(allowed, func(a Binding) bool { return covers(a.Grant, b.Grant) }) {
+		if !slices.ContainsFunc(allowed, func(a Binding) bool { return capability.Covers(a.Grant, b.Grant) }) {
 			return false
 		}
 	}
@@ -32,47 +32,24 @@ const maxSize = 32 << 20
 func size(bindings []Binding) int {
 	n := 0
 	for _, b := range bindings {
-		if g, ok := b.Grant.(HTTP); ok {
-			n += http.Size(slices.Concat(append(slices.Clip(g.Within), g.Rules)...))
+		if g, ok := b.Grant.(capability.Sizer); ok {
+			_, work := g.Size()
+			n += work
 		}
 	}
 	return n
 }
 
-func covers(allowed, asked Grant) bool {
-	switch asked := asked.(type) {
-	case HTTP:
-		allowed, ok := allowed.(HTTP)
-		return ok && allowed.covers(asked)
-	case Workspace:
-		allowed, ok := allowed.(Workspace)
-		return ok && allowed.Store == asked.Store && below(allowed.Path, asked.Path) && allowed.Access.covers(asked.Access)
-	case Dir:
-		allowed, ok := allowed.(Dir)
-		return ok && allowed.Path == asked.Path && allowed.Access.covers(asked.Access)
-	case nil:
-		return false
-	default:
-		return reflect.DeepEqual(allowed, asked)
-	}
-}
-
-// covers takes no account of what asked has to stay within, except where that is the same.
-func (g HTTP) covers(asked HTTP) bool {
-	for _, set := range g.Within {
-		same := func(s []http.Rule) bool { return reflect.DeepEqual(s, set) }
-		if !slices.ContainsFunc(asked.Within, same) && !http.Covers(set, asked.Rules) {
-			return false
+// Rules is how many rules bindings have, of kinds that have rules.
+func Rules(bindings []Binding) int {
+	n := 0
+	for _, b := range bindings {
+		if g, ok := b.Grant.(capability.Sizer); ok {
+			rules, _ := g.Size()
+			n += rules
 		}
 	}
-	return http.Covers(g.Rules, asked.Rules)
-}
-
-func (a Access) covers(asked Access) bool { return a == asked || a == ReadWrite && asked == Read }
-
-// below reports whether a path is a directory or lies below it; both are absolute and clean.
-func below(directory, path string) bool {
-	return directory == "/" || path == directory || strings.HasPrefix(path, directory+"/")
+	return n
 }
 
 // What says how the authority of a binding changes.
@@ -108,7 +85,7 @@ func Difference(before, after []Binding) []Change {
 	var changes []Change
 	for _, b := range Merge(before, after) {
 		from, to := grantOf(before, b.Name), grantOf(after, b.Name)
-		narrower, wider := from != nil && to != nil && covers(from, to), from != nil && to != nil && covers(to, from)
+		narrower, wider := from != nil && to != nil && capability.Covers(from, to), from != nil && to != nil && capability.Covers(to, from)
 		what := Changed
 		switch {
 		case narrower && wider:
@@ -127,14 +104,21 @@ func Difference(before, after []Binding) []Change {
 	return changes
 }
 
-func grantOf(bindings []Binding, name string) Grant {
+func grantOf(bindings []Binding, name string) capability.Grant {
 	if i := find(bindings, name); i >= 0 {
 		return bindings[i].Grant
 	}
 	return nil
 }
 
-func newChange(name string, what What, before, after Grant) Change {
+func authority(g capability.Grant) []string {
+	if g == nil {
+		return nil
+	}
+	return g.Authority()
+}
+
+func newChange(name string, what What, before, after capability.Grant) Change {
 	from, to := authority(before), authority(after)
 	c := Change{Binding: name, What: what, Before: document(before), After: document(after)}
 	gone, come := without(from, to), without(to, from)
@@ -150,21 +134,11 @@ func newChange(name string, what What, before, after Grant) Change {
 	return c
 }
 
-func document(g Grant) json.RawMessage {
+func document(g capability.Grant) json.RawMessage {
 	if g == nil {
 		return nil
 	}
-	return bytes.Clone(encode(Binding{Grant: g}.document()))
-}
-
-// Harmless reports whether a binding reaches nothing beyond the call and its log: clock, random, console and blob.
-func (b Binding) Harmless() bool {
-	switch b.Grant.(type) {
-	case Clock, Random, Console, Blob:
-		return true
-	default:
-		return false
-	}
+	return capability.JSON(Binding{Grant: g}.document())
 }
 
 // ParseRemedy reads the line of manifest that would allow what was denied, where it is one about the binding of this name.
@@ -181,19 +155,39 @@ func ParseRemedy(name, line string) (b Binding, ok bool) {
 // say of the name has to move into it.
 func ShortRemedy(name, line string) (remedy string, moves bool) {
 	b, ok := ParseRemedy(name, line)
-	if !ok || !slices.Contains(permissionNames, name) {
+	if !ok || !slices.Contains(capabilities.Builtin.Permissions(), name) {
 		return line, false
 	}
 	var value any = true
-	switch g := b.Grant.(type) {
-	case HTTP:
-		value = []string{g.Rules[0].Host}
-	case Workspace:
-		value = g.Access
+	if g, ok := b.Grant.(capability.Shortener); ok {
+		value = g.Short()
 	}
-	short := fmt.Sprintf(`"permissions": { %q: %s }`, name, encode(value))
+	short := fmt.Sprintf(`"permissions": { %q: %s }`, name, capability.JSON(value))
 	if s, ok := ParseRemedy(name, short); ok && Covers([]Binding{s}, []Binding{b}) {
 		return short, false
 	}
 	return line, true
+}
+
+// Limit cuts what is asked for down to a ceiling. What it grants is covered by asked and by the ceiling together: a binding
+// keeps what it may do under both, and is gone when that is nothing or when its directory is not in the ceiling's. cut says
+// what was taken away, in byte order of the bindings' names. No ceiling cuts what is harmless. Stores are compared by name, so the bindings are those of a manifest before [Manifest.Own].
+func Limit(ceiling, asked []Binding) (granted []Binding, cut []Change) {
+	for _, b := range Merge(asked) {
+		grant := b.Grant
+		if g, ok := grant.(capability.Limiter); ok {
+			grant = g.Limit(grants(ceiling))
+		} else if !b.Harmless() && !Covers(ceiling, []Binding{b}) {
+			grant = nil
+		}
+		if grant == nil {
+			cut = append(cut, newChange(b.Name, Removed, b.Grant, nil))
+			continue
+		}
+		granted = append(granted, Binding{b.Name, grant})
+		if !reflect.DeepEqual(grant, b.Grant) {
+			cut = append(cut, newChange(b.Name, Narrowed, b.Grant, grant))
+		}
+	}
+	return granted, cut
 }

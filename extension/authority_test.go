@@ -13,8 +13,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capability"
 )
 
 // asks reads what a manifest asks for.
@@ -57,25 +64,25 @@ func TestCovers(t *testing.T) {
 		})
 	}
 
-	given := func(g Grant) []Binding { return []Binding{{"a", g}} }
+	given := func(g capability.Grant) []Binding { return []Binding{{"a", g}} }
 	x, y := []http.Rule{{Host: "x.com"}}, []http.Rule{{Host: "y.com"}}
 	for i, tt := range []struct {
-		allowed, asked Grant
+		allowed, asked capability.Grant
 		want           bool
 	}{
-		{Workspace{Path: "/", Access: ReadWrite}, Workspace{Store: "other", Path: "/", Access: Read}, false},
-		{Dir{"/a", ReadWrite}, Dir{"/a", Read}, true},
-		{Dir{"/a", Read}, Dir{"/a", ReadWrite}, false},
-		{Dir{"/a", Read}, Dir{"/a/../b", Read}, false},
-		{KV{}, KV{Store: "other/kv"}, false},
-		{Tools{[]string{"a"}}, Tools{[]string{"a"}}, true},
-		{Tools{[]string{"a"}}, Tools{[]string{"b"}}, false},
-		{Clock{}, nil, false},
+		{workspace.Rights{Path: "/", Access: workspace.ReadWrite}, workspace.Rights{Store: "other", Path: "/", Access: workspace.Read}, false},
+		{workspace.DiskRights{Path: "/a", Access: workspace.ReadWrite}, workspace.DiskRights{Path: "/a", Access: workspace.Read}, true},
+		{workspace.DiskRights{Path: "/a", Access: workspace.Read}, workspace.DiskRights{Path: "/a", Access: workspace.ReadWrite}, false},
+		{workspace.DiskRights{Path: "/a", Access: workspace.Read}, workspace.DiskRights{Path: "/a/../b", Access: workspace.Read}, false},
+		{kv.Rights{}, kv.Rights{Store: "other/kv"}, false},
+		{tools.Rights{Files: []string{"a"}}, tools.Rights{Files: []string{"a"}}, true},
+		{tools.Rights{Files: []string{"a"}}, tools.Rights{Files: []string{"b"}}, false},
+		{clock.Kind.On(), nil, false},
 		{nil, nil, false},
-		{HTTP{Rules: x}, HTTP{Rules: x, Within: [][]http.Rule{y}}, true},
-		{HTTP{Rules: x, Within: [][]http.Rule{y}}, HTTP{Rules: x}, false},
-		{HTTP{Rules: x, Within: [][]http.Rule{y}}, HTTP{Rules: x, Within: [][]http.Rule{y}}, true},
-		{HTTP{Rules: x, Within: [][]http.Rule{x}}, HTTP{Rules: x}, true},
+		{http.Rights{Rules: x}, http.Rights{Rules: x, Within: [][]http.Rule{y}}, true},
+		{http.Rights{Rules: x, Within: [][]http.Rule{y}}, http.Rights{Rules: x}, false},
+		{http.Rights{Rules: x, Within: [][]http.Rule{y}}, http.Rights{Rules: x, Within: [][]http.Rule{y}}, true},
+		{http.Rights{Rules: x, Within: [][]http.Rule{x}}, http.Rights{Rules: x}, true},
 	} {
 		if got := Covers(given(tt.allowed), given(tt.asked)); got != tt.want {
 			t.Errorf("%d: got %v", i, got)
@@ -87,7 +94,7 @@ func TestCovers(t *testing.T) {
 func TestCoversTooMuch(t *testing.T) {
 	var many []Binding
 	for i := range 60 {
-		many = append(many, Binding{fmt.Sprintf("b%d", i), HTTP{Rules: slices.Repeat([]http.Rule{{Host: "a.com", Path: "/a"}}, 250)}})
+		many = append(many, Binding{fmt.Sprintf("b%d", i), http.Rights{Rules: slices.Repeat([]http.Rule{{Host: "a.com", Path: "/a"}}, 250)}})
 	}
 	if Covers(many, many) {
 		t.Error("15,000 rules are compared with as many")
@@ -95,7 +102,7 @@ func TestCoversTooMuch(t *testing.T) {
 	if !Covers(many[:1], many[:1]) {
 		t.Error("250 rules are not compared")
 	}
-	granted, cut := Limit(many[:1], append([]Binding{{"z", HTTP{Rules: []http.Rule{{Host: "b.com"}}}}}, many[:5]...))
+	granted, cut := Limit(many[:1], append([]Binding{{"z", http.Rights{Rules: []http.Rule{{Host: "b.com"}}}}}, many[:5]...))
 	if len(granted) != 5 || len(cut) != 1 || cut[0].Binding != "z" {
 		t.Errorf("%d are granted, %d cut", len(granted), len(cut))
 	}
@@ -158,33 +165,33 @@ func TestDifference(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	for _, tt := range []struct {
-		grant Grant
+		grant capability.Grant
 		want  string
 	}{
 		{
-			HTTP{Rules: []http.Rule{{Host: "api.github.com", Methods: []string{"get", "POST"}, Path: "/repos/**", Credential: "github-token", Headers: []string{"X-A", "x-b"}}}},
+			http.Rights{Rules: []http.Rule{{Host: "api.github.com", Methods: []string{"get", "POST"}, Path: "/repos/**", Credential: "github-token", Headers: []string{"X-A", "x-b"}}}},
 			"may send GET and POST requests to https://api.github.com/repos/**, with the credential github-token, which it does not see, as bearer, setting the headers x-a, x-b, and take in up to 16 MiB of each response",
 		},
 		{
-			HTTP{Rules: []http.Rule{{Scheme: "http", Host: "*", Port: 8080, Methods: []string{"*"}, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}},
+			http.Rights{Rules: []http.Rule{{Scheme: "http", Host: "*", Port: 8080, Methods: []string{"*"}, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}},
 			"may send requests of every method to http://*:8080/**, which is every host with a public address, also at the addresses 10.0.0.0/8, without encryption, and take in up to 16 MiB of each response",
 		},
 		{
-			HTTP{Rules: []http.Rule{{Host: "::1", MaxResponse: 5}}, Within: [][]http.Rule{{{Host: "b\u0430.com"}, {Host: "a b"}}}},
+			http.Rights{Rules: []http.Rule{{Host: "::1", MaxResponse: 5}}, Within: [][]http.Rule{{{Host: "b\u0430.com"}, {Host: "a b"}}}},
 			"may send GET and HEAD requests to https://[::1]/**, an address that need not be public, and take in up to 5 B of each response\n" +
 				"but whatever it sends has to be one of these as well:\n" +
 				"  GET and HEAD requests to https://xn--b-8sb.com/**, and take in up to 16 MiB of each response\n  nothing, as a rule is not valid",
 		},
-		{Workspace{Path: "/", Access: Read}, "may read files in its own workspace"},
-		{Workspace{Store: "w", Path: "/a", Access: ReadWrite}, "may read, write and remove files in /a of the workspace w"},
-		{Dir{"/home/\x1b\n", ReadWrite}, `may read, write and remove files in the directory /home/\x1b\n of this machine`},
-		{KV{}, "may keep small values from call to call"},
-		{Clock{}, "may read the time, and wait"},
-		{Random{}, "may draw random numbers"},
-		{Console{}, "may write to the log"},
-		{Blob{}, "may keep bytes on the host for the length of a call"},
-		{Tools{[]string{"a.ts", "\u202eb"}}, `may call the tools of a.ts, \u202eb`},
-		{Custom{"x:y/z", json.RawMessage("{\"a\":\"\u202e\"}")}, `may use x:y/z, a capability of the program that embeds the host, with {"a":"\u202e"}`},
+		{workspace.Rights{Path: "/", Access: workspace.Read}, "may read files in its own workspace"},
+		{workspace.Rights{Store: "w", Path: "/a", Access: workspace.ReadWrite}, "may read, write and remove files in /a of the workspace w"},
+		{workspace.DiskRights{Path: "/home/\x1b\n", Access: workspace.ReadWrite}, `may read, write and remove files in the directory /home/\x1b\n of this machine`},
+		{kv.Rights{}, "may keep small values from call to call"},
+		{clock.Kind.On(), "may read the time, and wait"},
+		{random.Kind.On(), "may draw random numbers"},
+		{console.Kind.On(), "may write to the log"},
+		{blob.Kind.On(), "may keep bytes on the host for the length of a call"},
+		{tools.Rights{Files: []string{"a.ts", "\u202eb"}}, `may call the tools of a.ts, \u202eb`},
+		{capability.Custom{Name: "x:y/z", Config: json.RawMessage("{\"a\":\"\u202e\"}")}, `may use x:y/z, a capability of the program that embeds the host, with {"a":"\u202e"}`},
 		{nil, "may do something that this version does not know"},
 	} {
 		if got := strings.Join(Describe(Binding{"a", tt.grant}), "\n"); got != tt.want {
@@ -250,7 +257,7 @@ func TestLimit(t *testing.T) {
 			}
 		})
 	}
-	for _, g := range []Grant{Dir{"/a", Read}, Tools{[]string{"a"}}, Workspace{Store: "other", Path: "/", Access: Read}, KV{Store: "other/kv"}, Custom{"x:y/z", json.RawMessage("{}")}, nil} {
+	for _, g := range []capability.Grant{workspace.DiskRights{Path: "/a", Access: workspace.Read}, tools.Rights{Files: []string{"a"}}, workspace.Rights{Store: "other", Path: "/", Access: workspace.Read}, kv.Rights{Store: "other/kv"}, capability.Custom{Name: "x:y/z", Config: json.RawMessage("{}")}, nil} {
 		if granted, cut := Limit(asks(t, `"w": {"workspace": {}}, "k": {"kv": true}`), []Binding{{"a", g}}); granted != nil || len(cut) != 1 || cut[0].What != Removed {
 			t.Errorf("of %v there is %v, %v", g, granted, cut)
 		}
@@ -261,14 +268,14 @@ func TestLimit(t *testing.T) {
 // ceiling when it has the credential as well. The clients are the real ones.
 func TestLimitNeverWidens(t *testing.T) {
 	s := NewState(t.TempDir(), func(console.Level, string) {})
-	s.HTTP.Credentials = noCredentials{}
+	s.Configure(http.Kind, http.Options{Credentials: noCredentials{}})
 	t.Cleanup(func() { _ = s.Close() })
 	limited := 0
 	rapid.Check(t, func(t *rapid.T) {
 		ceiling, asked := drawBindings(t, "ceiling"), drawBindings(t, "asked")
 		granted, _ := Limit(ceiling, asked)
 		for _, g := range granted {
-			if _, isHTTP := g.Grant.(HTTP); !isHTTP {
+			if _, isHTTP := g.Grant.(http.Rights); !isHTTP {
 				if !g.Harmless() && (!Covers(ceiling, []Binding{g}) || !Covers(asked, []Binding{g})) {
 					t.Fatalf("%+v is granted of %+v below %+v", g, asked, ceiling)
 				}
@@ -298,7 +305,7 @@ func TestLimitNeverWidens(t *testing.T) {
 // TestCoversIsSound: what a covered list lets through, the list that covers it lets through too.
 func TestCoversIsSound(t *testing.T) {
 	s := NewState(t.TempDir(), func(console.Level, string) {})
-	s.HTTP.Credentials = noCredentials{}
+	s.Configure(http.Kind, http.Options{Credentials: noCredentials{}})
 	t.Cleanup(func() { _ = s.Close() })
 	covered := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -327,7 +334,7 @@ func TestCoversIsSound(t *testing.T) {
 
 // bare is a binding whose rules have no credentials, and so take no header from a request that has none.
 func bare(b Binding) Binding {
-	g, ok := b.Grant.(HTTP)
+	g, ok := b.Grant.(http.Rights)
 	if !ok {
 		return b
 	}
@@ -340,7 +347,7 @@ func bare(b Binding) Binding {
 
 // allows asks the client that a binding becomes. The call is over already, so that nothing is sent.
 func allows(t *rapid.T, s *State, b Binding, r http.Request) bool {
-	if _, ok := b.Grant.(HTTP); !ok {
+	if _, ok := b.Grant.(http.Rights); !ok {
 		return false
 	}
 	env, err := s.Env(context.Background(), []Binding{b})
@@ -369,11 +376,11 @@ func drawBindings(t *rapid.T, label string) []Binding {
 		b := Binding{Name: fmt.Sprintf("b%d", i)}
 		switch rapid.IntRange(0, 6).Draw(t, "kind") {
 		case 0:
-			b.Grant = Workspace{Path: rapid.SampledFrom([]string{"/", "/a", "/a/b", "/ab"}).Draw(t, "path"), Access: rapid.SampledFrom([]Access{Read, ReadWrite}).Draw(t, "access")}
+			b.Grant = workspace.Rights{Path: rapid.SampledFrom([]string{"/", "/a", "/a/b", "/ab"}).Draw(t, "path"), Access: rapid.SampledFrom([]workspace.Access{workspace.Read, workspace.ReadWrite}).Draw(t, "access")}
 		case 1:
-			b.Grant = rapid.SampledFrom([]Grant{KV{}, Clock{}, Custom{"x:y/z", json.RawMessage("{}")}}).Draw(t, "grant")
+			b.Grant = rapid.SampledFrom([]capability.Grant{kv.Rights{}, clock.Kind.On(), capability.Custom{Name: "x:y/z", Config: json.RawMessage("{}")}}).Draw(t, "grant")
 		default:
-			b.Grant = HTTP{Rules: rapid.SliceOfN(rapid.Custom(drawRule), 1, 3).Draw(t, "rules")}
+			b.Grant = http.Rights{Rules: rapid.SliceOfN(rapid.Custom(drawRule), 1, 3).Draw(t, "rules")}
 		}
 		all = append(all, b)
 	}

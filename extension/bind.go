@@ -4,20 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/capabilities/blob"
-	"github.com/stilehost/stile/capabilities/clock"
-	"github.com/stilehost/stile/capabilities/console"
-	"github.com/stilehost/stile/capabilities/http"
-	"github.com/stilehost/stile/capabilities/kv"
-	"github.com/stilehost/stile/capabilities/random"
-	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/jsonform"
 )
@@ -25,7 +16,14 @@ import (
 // Defaults are the bindings that commands for people add unasked, each under the name of its kind: console, clock and
 // random. The host library adds none.
 func Defaults() []Binding {
-	return []Binding{{"clock", Clock{}}, {"console", Console{}}, {"random", Random{}}}
+	var all []Binding
+	for _, k := range capabilities.Builtin.All() {
+		if k.Default != nil {
+			all = append(all, Binding{k.Name, k.Default})
+		}
+	}
+	sortBindings(all)
+	return all
 }
 
 // Merge joins lists of bindings, in byte order of their names. Where a name is in several lists, the first list wins.
@@ -57,12 +55,8 @@ func Known(bindings []Binding) map[string]string {
 func (m *Manifest) Own(scope Scope) []Binding {
 	own, store := slices.Clone(m.Bindings), scope.store()+m.Name
 	for i, b := range own {
-		switch g := b.Grant.(type) {
-		case Workspace:
-			g.Store = store
-			own[i].Grant = g
-		case KV:
-			own[i].Grant = KV{Store: store + "/" + b.Name}
+		if g, ok := b.Grant.(capability.Owner); ok {
+			own[i].Grant = g.Own(store, b.Name)
 		}
 	}
 	return own
@@ -101,100 +95,33 @@ func without(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(others, n) })
 }
 
-// The files of a [State] in its folder.
-const (
-	KVFile        = "kv.db"
-	WorkspaceFile = "workspace.db"
-)
+// State turns bindings into capabilities, at a site.
+type State struct{ *capability.Site }
 
-// State turns bindings into capabilities and keeps what durable ones store in one folder. A file is opened when the first
-// binding needs it. It is safe for concurrent use; whoever made it closes it, after the calls that use its capabilities.
-type State struct {
-	// HTTP is what all http bindings have in common beyond their rules: credentials, listeners, limits. It is set before
-	// the first Env.
-	HTTP    http.Options
-	dir     string
-	private []string
-	log     func(console.Level, string)
-
-	mu         sync.Mutex
-	hosts      Hosts
-	held       map[abi.Capability]func() error // what lets go of a capability that holds more than memory
-	closers    []func() error                  // of the files
-	kv         *kv.Store
-	workspaces *workspace.Store
+// NewState returns a state in dir, which must exist and be writable by its owner only. log receives what guests log; it must be safe for
+// concurrent use. private are folders that, like dir, no capability may reach.
+func NewState(dir string, log func(level capability.Level, message string), private ...string) *State {
+	return &State{capability.NewSite(dir, log, private...)}
 }
 
-// NewState returns a state in dir, which must exist and be writable by its owner only. log receives what console bindings
-// log; it must be safe for concurrent use. private are folders that, like dir, no [Dir] may be, hold or lie in.
-func NewState(dir string, log func(level console.Level, message string), private ...string) *State {
-	return &State{dir: dir, log: log, private: append([]string{dir}, private...), held: map[abi.Capability]func() error{}}
-}
-
-// SetHosts gives hosts addresses, in place of those it gave before: in what Env makes from now on, rules that name such a host exactly
-// may dial its addresses, public or not.
-func (s *State) SetHosts(h Hosts) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hosts = h
-}
-
-// Env makes the capabilities of a call. ctx bounds the opening of files only. A [Custom] grant fails: its capability is
-// made by the program that embeds the host.
+// Env makes the capabilities of a call. ctx bounds the opening of files only. A grant whose capability is made by the
+// program that embeds the host fails with an *[UnboundError].
 func (s *State) Env(ctx context.Context, bindings []Binding) (host.Env, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	env := make(host.Env, len(bindings))
 	for _, b := range bindings {
-		var err error
-		switch g := b.Grant.(type) {
-		case HTTP:
-			env[b.Name], err = s.http(g)
-		case Workspace:
-			env[b.Name], err = s.workspace(ctx, g)
-		case Dir:
-			env[b.Name], err = s.directory(g)
-		case KV:
-			env[b.Name], err = s.bucket(ctx, g)
-		case Clock:
-			env[b.Name] = clock.System()
-		case Random:
-			env[b.Name] = random.System()
-		case Console:
-			env[b.Name] = console.To(s.log)
-		case Blob:
-			env[b.Name] = blob.NewStore(blob.StoreOptions{})
-		default:
+		err := capability.ErrUnbound
+		if g, ok := b.Grant.(capability.Opener); ok {
+			env[b.Name], err = g.Open(ctx, s.Site)
+		}
+		if errors.Is(err, capability.ErrUnbound) {
 			err = &UnboundError{b.Name, b.Grant.Interface()}
 		}
 		if err != nil {
 			delete(env, b.Name)
-			return nil, errors.Join(fmt.Errorf("bind %s: %w", b.Name, err), s.release(env))
+			return nil, errors.Join(fmt.Errorf("bind %s: %w", b.Name, err), s.Release(env))
 		}
 	}
 	return env, nil
-}
-
-// Release lets go of what an env that Env made holds beside memory: connections, and directories that are open. Calls that still use
-// it fail. Close does the same for every env.
-func (s *State) Release(env host.Env) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.release(env)
-}
-
-func (s *State) release(env host.Env) error {
-	var errs []error
-	for _, capability := range env {
-		switch capability.(type) {
-		case *http.Grant, *workspace.Directory: // others may be no keys of a map
-			if letGo := s.held[capability]; letGo != nil {
-				errs = append(errs, letGo())
-				delete(s.held, capability)
-			}
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // UnboundError is a binding of an interface that only a program which embeds the host can provide.
@@ -203,73 +130,4 @@ type UnboundError struct{ Binding, Interface string }
 // Error implements error.
 func (e *UnboundError) Error() string {
 	return fmt.Sprintf("%s is a capability of the program that embeds the host; this one has none of that name", e.Interface)
-}
-
-func (s *State) http(g HTTP) (*http.Grant, error) {
-	options := s.HTTP
-	options.Resolver = s.hosts.resolver(options.Resolver)
-	options.Rules, options.Within = s.hosts.allow(g.Rules), slices.Clone(options.Within)
-	for _, set := range g.Within {
-		options.Within = append(options.Within, s.hosts.allow(set))
-	}
-	grant, err := http.New(options)
-	if err != nil {
-		return nil, err
-	}
-	s.held[grant] = func() error { grant.CloseIdleConnections(); return nil }
-	return grant, nil
-}
-
-func (s *State) workspace(ctx context.Context, g Workspace) (*workspace.Directory, error) {
-	if s.workspaces == nil {
-		store, err := workspace.Open(ctx, filepath.Join(s.dir, WorkspaceFile), workspace.Options{})
-		if err != nil {
-			return nil, err
-		}
-		s.workspaces = store
-		s.closers = append(s.closers, store.Close)
-	}
-	d, err := s.workspaces.Workspace(g.Store).Sub(g.Path)
-	if err == nil && g.Access != ReadWrite {
-		d = d.AsReadOnly()
-	}
-	return d, err
-}
-
-func (s *State) directory(g Dir) (*workspace.Directory, error) {
-	disk, err := workspace.OpenDisk(g.Path, workspace.DiskOptions{Refuse: s.private})
-	if err != nil {
-		return nil, err
-	}
-	d := disk.Directory()
-	if g.Access != ReadWrite {
-		d = d.AsReadOnly()
-	}
-	s.held[d] = disk.Close
-	return d, nil
-}
-
-func (s *State) bucket(ctx context.Context, g KV) (*kv.Bucket, error) {
-	if s.kv == nil {
-		store, err := kv.Open(ctx, filepath.Join(s.dir, KVFile), kv.Options{})
-		if err != nil {
-			return nil, err
-		}
-		s.kv = store
-		s.closers = append(s.closers, store.Close)
-	}
-	return s.kv.Bucket(g.Store), nil
-}
-
-// Close closes the files and the idle connections. It is idempotent.
-func (s *State) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var errs []error
-	for _, closeOne := range slices.AppendSeq(s.closers, maps.Values(s.held)) {
-		errs = append(errs, closeOne())
-	}
-	clear(s.held)
-	s.closers, s.kv, s.workspaces = nil, nil, nil
-	return errors.Join(errs...)
 }

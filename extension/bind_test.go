@@ -12,20 +12,22 @@ import (
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/host"
 )
 
 func TestMerge(t *testing.T) {
-	given := []Binding{{"notes", KV{Store: "mine"}}, {"clock", Random{}}}
-	asked := []Binding{{"notes", Workspace{}}, {"api", HTTP{}}}
+	given := []Binding{{"notes", kv.Rights{Store: "mine"}}, {"clock", random.Kind.On()}}
+	asked := []Binding{{"notes", workspace.Rights{}}, {"api", http.Rights{}}}
 	got := Merge(given, asked, Defaults())
-	want := []Binding{{"api", HTTP{}}, {"clock", Random{}}, {"console", Console{}}, {"notes", KV{Store: "mine"}}, {"random", Random{}}}
+	want := []Binding{{"api", http.Rights{}}, {"clock", random.Kind.On()}, {"console", console.Kind.On()}, {"notes", kv.Rights{Store: "mine"}}, {"random", random.Kind.On()}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	known := map[string]string{
-		"api": HTTP{}.Interface(), "clock": Random{}.Interface(), "console": Console{}.Interface(), "notes": KV{}.Interface(), "random": Random{}.Interface(),
+		"api": http.Rights{}.Interface(), "clock": random.Kind.On().Interface(), "console": console.Kind.On().Interface(), "notes": kv.Rights{}.Interface(), "random": random.Kind.On().Interface(),
 	}
 	if got := Known(got); !maps.Equal(got, known) {
 		t.Errorf("got %v, want %v", got, known)
@@ -40,14 +42,14 @@ func TestOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Binding{
-		{"a", Workspace{Store: "my-notes", Path: "/a", Access: Read}},
-		{"b", KV{Store: "my-notes/b"}},
-		{"kv", KV{Store: "my-notes/kv"}},
+		{"a", workspace.Rights{Store: "my-notes", Path: "/a", Access: workspace.Read}},
+		{"b", kv.Rights{Store: "my-notes/b"}},
+		{"kv", kv.Rights{Store: "my-notes/kv"}},
 	}
 	if got := m.Own(Scope{Kind: Shared}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if m.Bindings[0].Grant != (Workspace{Path: "/a", Access: Read}) {
+	if m.Bindings[0].Grant != (workspace.Rights{Path: "/a", Access: workspace.Read}) {
 		t.Error("the manifest was changed")
 	}
 	if _, err := ParseSpec("x=kv:my-notes/b"); err == nil {
@@ -113,18 +115,18 @@ func TestStateEnv(t *testing.T) {
 	s := NewState(dir, nil)
 	t.Cleanup(func() { _ = s.Close() })
 	var unbound *UnboundError
-	if _, err := s.Env(ctx, []Binding{{"crm", Custom{Name: "acme:crm/contacts@1.0.0"}}}); !errors.As(err, &unbound) {
+	if _, err := s.Env(ctx, []Binding{{"crm", capability.Custom{Name: "acme:crm/contacts@1.0.0"}}}); !errors.As(err, &unbound) {
 		t.Errorf("got %v, want an UnboundError", err)
 	}
-	secret := []Binding{{"api", HTTP{Rules: []http.Rule{{Host: "example.com", Credential: "token"}}}}}
+	secret := []Binding{{"api", http.Rights{Rules: []http.Rule{{Host: "example.com", Credential: "token"}}}}}
 	if _, err := s.Env(ctx, secret); err == nil {
 		t.Error("a credential comes from nowhere")
 	}
-	s.HTTP.Credentials = noCredentials{}
+	s.Configure(http.Kind, http.Options{Credentials: noCredentials{}})
 	if _, err := s.Env(ctx, secret); err != nil {
 		t.Error(err)
 	}
-	if _, err := NewState(dir+"/none", nil).Env(ctx, []Binding{{"store", KV{Store: "k"}}}); err == nil {
+	if _, err := NewState(dir+"/none", nil).Env(ctx, []Binding{{"store", kv.Rights{Store: "k"}}}); err == nil {
 		t.Error("a folder that is not there is used")
 	}
 }
@@ -162,11 +164,11 @@ func TestStateRelease(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	bindings = append(bindings, Binding{"no", Custom{Name: "acme:crm/contacts@1.0.0"}})
+	bindings = append(bindings, Binding{"no", capability.Custom{Name: "acme:crm/contacts@1.0.0"}})
 	if _, err := s.Env(ctx, bindings); err == nil {
 		t.Error("there is a capability that nobody made")
 	}
-	if len(s.held) != 2 {
-		t.Errorf("%d capabilities are held, want those of one env", len(s.held))
+	if s.Held() != 2 {
+		t.Errorf("%d capabilities are held, want those of one env", s.Held())
 	}
 }

@@ -1,9 +1,6 @@
 package extension
 
-import (
-	"bytes"
-	"encoding/json"
-)
+import "github.com/stilehost/stile/capability"
 
 // Canonical returns the manifest in its canonical form: JSON in the long form without spaces, fields in a fixed order,
 // tools, tags and bindings sorted. Manifests with one canonical form ask for the same, whatever form they were written in, so
@@ -13,7 +10,7 @@ func (m *Manifest) Canonical() []byte {
 	for _, b := range m.Bindings {
 		bindings[b.Name] = b.document()
 	}
-	return encode(struct {
+	return capability.JSON(struct {
 		Name        string                    `json:"name"`
 		Version     string                    `json:"version"`
 		Description string                    `json:"description"`
@@ -28,18 +25,8 @@ func (m *Manifest) Canonical() []byte {
 func (m *Manifest) MarshalJSON() ([]byte, error) { return m.Canonical(), nil }
 
 // MarshalJSON implements json.Marshaler with what stands in a manifest under the binding's name.
-func (b Binding) MarshalJSON() ([]byte, error) { return encode(b.document()), nil }
+func (b Binding) MarshalJSON() ([]byte, error) { return capability.JSON(b.document()), nil }
 
 func (b Binding) document() map[string]any {
-	kind, value := b.Grant.json()
-	return map[string]any{kind: value}
-}
-
-// encode writes JSON that holds no value json could refuse. encoding/json sorts the keys of maps.
-func encode(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+	return map[string]any{b.Grant.Kind().Name: b.Grant.Document()}
 }

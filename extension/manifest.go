@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
@@ -88,9 +90,13 @@ var (
 
 const exampleManifest = `{"name": "github", "version": "1.0.0", "description": "...", "tools": ["create_pr"]}`
 
-// Parse reads a manifest of at most 256 KiB, in the long form, the short form or both. An error is a *[ManifestError].
-func Parse(text []byte) (*Manifest, error) {
-	r := &reader{jsonform.New("manifest", text)}
+// Parse reads a manifest of at most 256 KiB, in the long form, the short form or both, with the kinds that Stile has. An error
+// is a *[ManifestError].
+func Parse(text []byte) (*Manifest, error) { return ParseWith(capabilities.Builtin, text) }
+
+// ParseWith is [Parse] with other kinds.
+func ParseWith(kinds capability.Set, text []byte) (*Manifest, error) {
+	r := &reader{jsonform.New("manifest", text), kinds}
 	m := r.manifest()
 	if r.Err != nil {
 		return nil, (*ManifestError)(r.Err)
@@ -99,7 +105,10 @@ func Parse(text []byte) (*Manifest, error) {
 }
 
 // reader reads the forms of this package.
-type reader struct{ *jsonform.Reader }
+type reader struct {
+	*jsonform.Reader
+	kinds capability.Set
+}
 
 func (r *reader) manifest() *Manifest {
 	root := r.Parse()
@@ -133,8 +142,8 @@ func (r *reader) manifest() *Manifest {
 
 // ReadBindings reads the short form and the long form of bindings, either of which may be nil. It is for the files of an
 // operator, whose forms are those of a manifest.
-func ReadBindings(r *jsonform.Reader, permissions, bindings *jsonform.Node) []Binding {
-	return (&reader{r}).bindings(permissions, bindings)
+func ReadBindings(r *jsonform.Reader, kinds capability.Set, permissions, bindings *jsonform.Node) []Binding {
+	return (&reader{r, kinds}).bindings(permissions, bindings)
 }
 
 // match reads text of a given form.
@@ -164,20 +173,11 @@ func (r *reader) prose(n *jsonform.Node, what, example string, limit int) string
 	case len(s) > limit:
 		r.Fail(n, fmt.Sprintf("at most %d bytes", limit), "the %s has %d bytes", what, len(s))
 	default:
-		if at := unseen(s); at >= 0 {
+		if at := abi.NextUnseen(s); at >= 0 {
 			r.Fail(n, "printable text", "the %s holds the character %+q", what, []rune(s[at:])[0])
 		}
 	}
 	return s
-}
-
-// unseen is where a line of text has a character that a reader does not see, or a line feed or tab; -1 when it has none.
-func unseen(s string) int {
-	at, _ := abi.NextHidden(s, 0)
-	if line := strings.IndexAny(s, "\n\t"); at < 0 || line >= 0 && line < at {
-		return line
-	}
-	return at
 }
 
 // names reads at most so many names of a form, each of at most limit bytes, and sorts them.
@@ -204,10 +204,10 @@ func (r *reader) bindings(short, long *jsonform.Node) []Binding {
 		all = append(all, b)
 	}
 	if short != nil {
-		known := r.Fields(short, `{"network": ["api.example.com"], "workspace": "read"}`, permissionNames)
-		for _, name := range permissionNames {
+		known := r.Fields(short, `{"network": ["api.example.com"], "workspace": "read"}`, r.kinds.Permissions())
+		for _, name := range r.kinds.Permissions() {
 			if n := known[name]; n != nil {
-				add(n, Binding{Name: name, Grant: r.permission(name, n)})
+				add(n, Binding{Name: name, Grant: r.kinds.ParsePermission(r.Reader, name, n)})
 			}
 		}
 	}
@@ -221,7 +221,7 @@ func (r *reader) bindings(short, long *jsonform.Node) []Binding {
 			if problem := bindingNameProblem(m.Key); problem != "" {
 				r.FailAt(m.Offset, m.Value.Path, `a lower-case name, like "notes"`, "%s %s", jsonform.Quote(m.Key), problem)
 			}
-			add(m.Value, Binding{Name: m.Key, Grant: r.grant(m.Value)})
+			add(m.Value, Binding{Name: m.Key, Grant: r.kinds.Parse(r.Reader, m.Value)})
 		}
 	}
 	sortBindings(all)

@@ -9,7 +9,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capability"
+)
+
+const (
+	exampleGrant = `one capability, like {"http": [{"host": "api.example.com"}]} or {"kv": true}`
+	exampleRule  = `{"host": "api.example.com", "methods": ["GET"], "path": "/repos/**"}`
+	exampleHTTP  = "NAME=http:https://api.example.com/repos/**,methods=GET+POST"
 )
 
 // with is a valid manifest with further fields, which start its second line.
@@ -26,13 +39,13 @@ var valid = []struct {
 		"short form",
 		with(`"permissions": {"network": ["api.github.com", "*.Example.com"], "workspace": "read-write", "kv": true, "clock": true}`),
 		[]Binding{
-			{"clock", Clock{}},
-			{"kv", KV{}},
-			{"network", HTTP{Rules: []http.Rule{
+			{"clock", clock.Kind.On()},
+			{"kv", kv.Rights{}},
+			{"network", http.Rights{Rules: []http.Rule{
 				{Host: "api.github.com", Methods: []string{"*"}},
 				{Host: "*.Example.com", Methods: []string{"*"}},
 			}}},
-			{"workspace", Workspace{Path: "/", Access: ReadWrite}},
+			{"workspace", workspace.Rights{Path: "/", Access: workspace.ReadWrite}},
 		},
 	},
 	{
@@ -45,29 +58,29 @@ var valid = []struct {
 				"dice": {"random": true}, "log": {"console": true}, "bytes": {"blob": true},
 				"crm": {"acme:crm/contacts@1.0.0": {"b": 1.50, "a": ["<&>"]}}}`),
 		[]Binding{
-			{"bytes", Blob{}},
-			{"crm", Custom{"acme:crm/contacts@1.0.0", json.RawMessage(`{"a":["<&>"],"b":1.50}`)}},
-			{"dice", Random{}},
-			{"docs", Workspace{Path: "/", Access: Read}},
-			{"github", HTTP{Rules: []http.Rule{
+			{"bytes", blob.Kind.On()},
+			{"crm", capability.Custom{Name: "acme:crm/contacts@1.0.0", Config: json.RawMessage(`{"a":["<&>"],"b":1.50}`)}},
+			{"dice", random.Kind.On()},
+			{"docs", workspace.Rights{Path: "/", Access: workspace.Read}},
+			{"github", http.Rights{Rules: []http.Rule{
 				{Host: "api.github.com", Methods: []string{"GET", "POST"}, Path: "/repos/**", Headers: []string{"x-id"}, Credential: "github-token", As: "header:x-key"},
 				{Scheme: "http", Host: "127.0.0.1", Port: 8080, MaxResponse: 1024},
 			}}},
-			{"log", Console{}},
-			{"notes", Workspace{Path: "/notes", Access: ReadWrite}},
+			{"log", console.Kind.On()},
+			{"notes", workspace.Rights{Path: "/notes", Access: workspace.ReadWrite}},
 		},
 	},
 	{
 		"dependencies and tests",
 		with(`"permissions": {"kv": true}, "dependencies": {"zod": "^4.0.0", "@scope/a.b_c": "1.x || >=2.0.0-rc.1 <3 || 1.2.3 - 2"},
 				"tests": [{"tool": "add", "input": {"b": 1.0, "a": null}, "expect": null, "name": "adds", "env": {"kv": {"a": 1}}}, {"tool": "add", "input": 1, "error": "no\nsuch"}]`),
-		[]Binding{{"kv", KV{}}},
+		[]Binding{{"kv", kv.Rights{}}},
 	},
 	{"tags", with(`"tags": ["issue-tracker", "a1", "` + strings.Repeat("a", 32) + `"]`), nil},
 	{
 		"both forms",
 		with(`"permissions": {"workspace": "read"}, "bindings": {"cache": {"kv": true}}`),
-		[]Binding{{"cache", KV{}}, {"workspace", Workspace{Path: "/", Access: Read}}},
+		[]Binding{{"cache", kv.Rights{}}, {"workspace", workspace.Rights{Path: "/", Access: workspace.Read}}},
 	},
 }
 

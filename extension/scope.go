@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
@@ -29,9 +30,7 @@ type Scope struct {
 	Owner string
 }
 
-const ownerName = `[a-z0-9][a-z0-9_-]{0,63}`
-
-var scopeText = lazyregexp.New(`^(shared|(user|agent):` + ownerName + `)$`)
+var scopeText = lazyregexp.New(`^(shared|(user|agent):` + capability.OwnerName + `)$`)
 
 // ScopeError says that a text is no scope.
 type ScopeError struct{ Text string }

@@ -7,6 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capability"
 )
 
 func TestParseScope(t *testing.T) {
@@ -65,22 +69,22 @@ func TestOwnByScope(t *testing.T) {
 	scopes := []Scope{{Kind: Shared}, {User, "a"}, {User, "b"}, {Agent, "a"}, {Agent, "a-notes"}, {Agent, "a_b"}, {User, "notes"}}
 	seen := map[string]string{}
 	for _, name := range names {
-		m := &Manifest{Name: name, Bindings: []Binding{{"kv", KV{}}, {"w", Workspace{Path: "/", Access: Read}}}}
+		m := &Manifest{Name: name, Bindings: []Binding{{"kv", kv.Rights{}}, {"w", workspace.Rights{Path: "/", Access: workspace.Read}}}}
 		for _, scope := range scopes {
 			own := m.Own(scope)
 			who := name + " in " + scope.String()
-			for _, store := range []string{own[0].Grant.(KV).Store, own[1].Grant.(Workspace).Store} {
+			for _, store := range []string{own[0].Grant.(kv.Rights).Store, own[1].Grant.(workspace.Rights).Store} {
 				if other := seen[store]; other != "" {
 					t.Errorf("%s has the store %s of %s", who, store, other)
 				}
 				seen[store] = who
 			}
 			// A person reaches it by name.
-			b, err := ParseSpec("x=workspace:" + own[1].Grant.(Workspace).Store)
+			b, err := ParseSpec("x=workspace:" + own[1].Grant.(workspace.Rights).Store)
 			if err != nil || b.Grant != own[1].Grant {
 				t.Errorf("%s: %v, %v", who, b, err)
 			}
-			if _, err := ParseSpec("x=kv:" + own[0].Grant.(KV).Store); err == nil {
+			if _, err := ParseSpec("x=kv:" + own[0].Grant.(kv.Rights).Store); err == nil {
 				t.Errorf("a command line binds the bucket of %s", who)
 			}
 		}
@@ -101,7 +105,7 @@ func FuzzScope(f *testing.F) {
 	f.Add("agent:a.b")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := ParseScope(text)
-		if err == nil && (s.String() != text || storeName.FindString(s.store()+"notes") != s.store()+"notes") || err != nil && s != (Scope{}) {
+		if err == nil && (s.String() != text || !capability.IsStoreName(s.store()+"notes")) || err != nil && s != (Scope{}) {
 			t.Fatalf("%+v, %v", s, err)
 		}
 	})

@@ -8,7 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/capabilities/workspace"
 )
 
 func TestParseSpecs(t *testing.T) {
@@ -22,28 +29,28 @@ func TestParseSpecs(t *testing.T) {
 			"each kind",
 			[]string{"help=tools:./a.ts,b.wasm", "time=clock", "notes=workspace:my-notes/a/b,rw", "docs=workspace:docs", "cache=kv:c1", "dice=random", "log=console", "bytes=blob"},
 			[]Binding{
-				{"bytes", Blob{}},
-				{"cache", KV{Store: "c1"}},
-				{"dice", Random{}},
-				{"docs", Workspace{Store: "docs", Path: "/", Access: Read}},
-				{"help", Tools{Files: []string{"./a.ts", "b.wasm"}}},
-				{"log", Console{}},
-				{"notes", Workspace{Store: "my-notes", Path: "/a/b", Access: ReadWrite}},
-				{"time", Clock{}},
+				{"bytes", blob.Kind.On()},
+				{"cache", kv.Rights{Store: "c1"}},
+				{"dice", random.Kind.On()},
+				{"docs", workspace.Rights{Store: "docs", Path: "/", Access: workspace.Read}},
+				{"help", tools.Rights{Files: []string{"./a.ts", "b.wasm"}}},
+				{"log", console.Kind.On()},
+				{"notes", workspace.Rights{Store: "my-notes", Path: "/a/b", Access: workspace.ReadWrite}},
+				{"time", clock.Kind.On()},
 			},
 		},
 		{
 			"http",
 			[]string{"github=http:https://api.github.com/repos/**,methods=GET+POST,credential=github-token,as=query:key"},
-			[]Binding{{"github", HTTP{Rules: []http.Rule{{
+			[]Binding{{"github", http.Rights{Rules: []http.Rule{{
 				Scheme: "https", Host: "api.github.com", Path: "/repos/**", Methods: []string{"GET", "POST"}, Credential: "github-token", As: "query:key",
 			}}}}},
 		},
-		{"directories", []string{"a=dir:.", "b=dir:/tmp/x:y,rw"}, []Binding{{"a", Dir{".", Read}}, {"b", Dir{"/tmp/x:y", ReadWrite}}}},
+		{"directories", []string{"a=dir:.", "b=dir:/tmp/x:y,rw"}, []Binding{{"a", workspace.DiskRights{Path: ".", Access: workspace.Read}}, {"b", workspace.DiskRights{Path: "/tmp/x:y", Access: workspace.ReadWrite}}}},
 		{
 			"several rules",
 			[]string{"a=http:http://*:8080/**", "a=http:http://127.0.0.1:8080/ok/**", "a=http:https://[::1]:1,addresses=10.0.0.0/8"},
-			[]Binding{{"a", HTTP{Rules: []http.Rule{
+			[]Binding{{"a", http.Rights{Rules: []http.Rule{
 				{Scheme: "http", Host: "*", Port: 8080, Path: "/**"},
 				{Scheme: "http", Host: "127.0.0.1", Port: 8080, Path: "/ok/**"},
 				{Scheme: "https", Host: "[::1]", Port: 1, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
 )
 
@@ -26,7 +27,7 @@ type Test struct {
 
 // MarshalJSON implements json.Marshaler with what stands in the list of a manifest's tests.
 func (t Test) MarshalJSON() ([]byte, error) {
-	return encode(struct {
+	return capability.JSON(struct {
 		Name   string                     `json:"name,omitempty"`
 		Tool   string                     `json:"tool"`
 		Input  json.RawMessage            `json:"input"`
@@ -58,7 +59,7 @@ func (r *reader) test(n *jsonform.Node, m *Manifest) Test {
 	if r.Err != nil {
 		return Test{}
 	}
-	t := Test{Tool: r.Text(fields["tool"], `"add"`), Input: encode(fields["input"].Plain())}
+	t := Test{Tool: r.Text(fields["tool"], `"add"`), Input: capability.JSON(fields["input"].Plain())}
 	if r.Err == nil && !slices.Contains(m.Tools, t.Tool) {
 		instead := "one of tools"
 		if near := jsonform.Nearest(t.Tool, m.Tools); near != "" {
@@ -73,7 +74,7 @@ func (r *reader) test(n *jsonform.Node, m *Manifest) Test {
 	case (expect == nil) == (failure == nil):
 		r.Fail(n, exampleTest, `a test has one of "expect" and "error"`)
 	case expect != nil:
-		t.Expect = encode(expect.Plain())
+		t.Expect = capability.JSON(expect.Plain())
 	default:
 		t.Error = r.failure(failure)
 	}
@@ -105,7 +106,7 @@ func (r *reader) testEnv(n *jsonform.Node, m *Manifest) map[string]json.RawMessa
 		r.Fail(n, `"bindings" beside tests`, "the manifest asks for no bindings, so the test answers for none")
 	}
 	for name, value := range r.Fields(n, `{"notes": {}}`, names) {
-		env[name] = encode(value.Plain())
+		env[name] = capability.JSON(value.Plain())
 	}
 	return env
 }

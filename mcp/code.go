@@ -7,9 +7,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/stilehost/stile/capabilities/clock"
-	"github.com/stilehost/stile/capabilities/console"
-	"github.com/stilehost/stile/capabilities/random"
+	captools "github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/toolchain"
@@ -36,7 +34,7 @@ const toolsBinding = "tools"
 // CodeBindings are the bindings that the code of code_run has, with their interfaces, as toolchain.Evaluator takes them.
 func CodeBindings() map[string]string {
 	known := extension.Known(extension.Defaults())
-	known[toolsBinding] = extension.Tools{}.Interface()
+	known[toolsBinding] = captools.Interface
 	return known
 }
 
@@ -63,17 +61,11 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 	if err != nil {
 		return nil, err
 	}
-	env := host.Env{toolsBinding: toolbox}
-	for _, b := range extension.Defaults() {
-		switch b.Grant.(type) {
-		case extension.Console:
-			env[b.Name] = console.To(r.log(ctx))
-		case extension.Clock:
-			env[b.Name] = clock.System()
-		case extension.Random:
-			env[b.Name] = random.System()
-		}
+	env, err := extension.NewState("", r.log(ctx)).Env(ctx, extension.Defaults()) // which keep nothing
+	if err != nil {
+		return nil, err
 	}
+	env[toolsBinding] = toolbox
 	result, err := evaluator.Do(ctx, toolchain.Body(toolchain.Program{Name: "code.ts", Text: in.Code}), host.Request{
 		Tool: toolchain.BodyTool, Input: in.Input, Env: env, Limits: r.options.Limits,
 	})

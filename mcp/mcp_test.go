@@ -106,7 +106,7 @@ func (h *home) with(change func(*Options)) *home {
 func (h *home) open() {
 	h.t.Helper()
 	h.options.State = extension.NewState(h.options.Dir, func(console.Level, string) {})
-	h.options.State.HTTP = http.Options{Transport: answers{}}
+	h.options.State.Configure(http.Kind, http.Options{Transport: answers{}})
 	var err error
 	if h.manager, err = lifecycle.Open(h.t.Context(), h.options); err != nil {
 		h.t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
@@ -111,24 +111,10 @@ func annotations(t lifecycle.Tool) *sdk.ToolAnnotations {
 }
 
 // reach says of a grant whether it can change something, and whether it reaches beyond this machine.
-func reach(g extension.Grant) (changes, open bool) {
-	switch g := g.(type) {
-	case extension.HTTP:
-		for _, rule := range g.Rules {
-			for _, method := range rule.Methods {
-				changes = changes || method != "GET" && method != "HEAD" && method != "OPTIONS"
-			}
-		}
-		return changes, true
-	case extension.Workspace:
-		return g.Access != extension.Read, false
-	case extension.Dir:
-		return g.Access != extension.Read, false
-	case extension.KV:
-		return true, false
-	case extension.Clock, extension.Random, extension.Console, extension.Blob:
-		return false, false
-	default: // the capabilities of an embedder, and tools
-		return true, true
+func reach(g capability.Grant) (changes, open bool) {
+	if r, ok := g.(capability.Reacher); ok {
+		return r.Reach()
 	}
+	harmless := g != nil && g.Kind().Harmless
+	return !harmless, !harmless
 }

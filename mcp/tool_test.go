@@ -8,36 +8,44 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/random"
+	captools "github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
 // What a client is told of a tool's powers is what its bindings say, and not what its author says.
 func TestAnnotations(t *testing.T) {
-	rules := func(methods ...string) extension.HTTP {
-		return extension.HTTP{Rules: []http.Rule{{Host: "example.com", Methods: methods}}}
+	rules := func(methods ...string) http.Rights {
+		return http.Rights{Rules: []http.Rule{{Host: "example.com", Methods: methods}}}
 	}
 	for _, c := range []struct {
 		name           string
-		grants         []extension.Grant
+		grants         []capability.Grant
 		readOnly, open bool
 	}{
 		{"nothing", nil, true, false},
-		{"what reaches nothing", []extension.Grant{extension.Clock{}, extension.Random{}, extension.Console{}, extension.Blob{}}, true, false},
-		{"the methods by default", []extension.Grant{rules()}, true, true},
-		{"GET", []extension.Grant{rules("GET", "HEAD")}, true, true},
-		{"POST", []extension.Grant{rules("GET", "POST")}, false, true},
-		{"all methods", []extension.Grant{rules("*")}, false, true},
-		{"a second rule", []extension.Grant{extension.HTTP{Rules: []http.Rule{{Host: "a"}, {Host: "b", Methods: []string{"DELETE"}}}}}, false, true},
-		{"to read files", []extension.Grant{extension.Workspace{Path: "/", Access: extension.Read}}, true, false},
-		{"to write files", []extension.Grant{extension.Workspace{Path: "/", Access: extension.ReadWrite}}, false, false},
-		{"to write a directory", []extension.Grant{extension.Dir{Path: "/", Access: extension.ReadWrite}}, false, false},
-		{"values", []extension.Grant{extension.KV{}}, false, false},
-		{"to read here and to write there", []extension.Grant{rules("GET"), extension.KV{}}, false, true},
-		{"an embedder's", []extension.Grant{extension.Custom{Name: "acme:crm/contacts@1.0.0"}}, false, true},
-		{"tools", []extension.Grant{extension.Tools{}}, false, true},
-		{"none that is known", []extension.Grant{nil}, false, true},
+		{"what reaches nothing", []capability.Grant{clock.Kind.On(), random.Kind.On(), console.Kind.On(), blob.Kind.On()}, true, false},
+		{"the methods by default", []capability.Grant{rules()}, true, true},
+		{"GET", []capability.Grant{rules("GET", "HEAD")}, true, true},
+		{"POST", []capability.Grant{rules("GET", "POST")}, false, true},
+		{"all methods", []capability.Grant{rules("*")}, false, true},
+		{"a second rule", []capability.Grant{http.Rights{Rules: []http.Rule{{Host: "a"}, {Host: "b", Methods: []string{"DELETE"}}}}}, false, true},
+		{"to read files", []capability.Grant{workspace.Rights{Path: "/", Access: workspace.Read}}, true, false},
+		{"to write files", []capability.Grant{workspace.Rights{Path: "/", Access: workspace.ReadWrite}}, false, false},
+		{"to write a directory", []capability.Grant{workspace.DiskRights{Path: "/", Access: workspace.ReadWrite}}, false, false},
+		{"values", []capability.Grant{kv.Rights{}}, false, false},
+		{"to read here and to write there", []capability.Grant{rules("GET"), kv.Rights{}}, false, true},
+		{"an embedder's", []capability.Grant{capability.Custom{Name: "acme:crm/contacts@1.0.0"}}, false, true},
+		{"tools", []capability.Grant{captools.Rights{}}, false, true},
+		{"none that is known", []capability.Grant{nil}, false, true},
 	} {
 		for _, says := range []abi.Annotations{{}, {ReadOnly: true, Destructive: false, Idempotent: true}, {Destructive: true, OpenWorld: true}} {
 			tool := lifecycle.Tool{Definition: abi.Definition{Annotations: says}}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
 )
 
 // Interface is the WIT interface this package implements.
@@ -17,25 +18,16 @@ const Interface = "stile:capability/console@0.1.0"
 const DefaultLimit = 64 << 10
 
 // Level is how much a message matters: the enum `level` of stile:capability/console.
-type Level uint8
+type Level = capability.Level
 
 // The levels, least important first.
 const (
-	Trace Level = iota
-	Debug
-	Info
-	Warn
-	Error
+	Trace = capability.Trace
+	Debug = capability.Debug
+	Info  = capability.Info
+	Warn  = capability.Warn
+	Error = capability.Error
 )
-
-// String returns the level's WIT name.
-func (l Level) String() string {
-	names := [...]string{"trace", "debug", "info", "warn", "error"}
-	if int(l) >= len(names) {
-		return fmt.Sprintf("level(%d)", uint8(l))
-	}
-	return names[l]
-}
 
 // Console is the right to log. It is immutable and safe for concurrent use.
 type Console struct {

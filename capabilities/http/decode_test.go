@@ -147,7 +147,7 @@ func FuzzDecode(f *testing.F) {
 // TestRequestsAreCounted: what the host does beside the guest for a request without a body is bounded, too.
 func TestRequestsAreCounted(t *testing.T) {
 	sent := atomic.Int64{}
-	transport := answers(func(r *nethttp.Request) (*nethttp.Response, error) {
+	transport := stubs(func(r *nethttp.Request) (*nethttp.Response, error) {
 		sent.Add(1)
 		response := &nethttp.Response{StatusCode: nethttp.StatusFound, Header: nethttp.Header{}, Body: nethttp.NoBody, Request: r}
 		if hop, _ := strconv.Atoi(r.URL.Query().Get("hop")); hop < maxRedirects {
@@ -188,10 +188,10 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 }
 
-// answers is a transport.
-type answers func(*nethttp.Request) (*nethttp.Response, error)
+// stubs is a transport.
+type stubs func(*nethttp.Request) (*nethttp.Response, error)
 
-func (a answers) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) { return a(r) }
+func (a stubs) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) { return a(r) }
 
 // TestHeldInMemoryIsBounded: what is in memory, and is no body, is less than what is held.
 func TestHeldInMemoryIsBounded(t *testing.T) {

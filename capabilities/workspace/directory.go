@@ -79,6 +79,9 @@ func (d *Directory) Subdirectory(ctx context.Context, path string) (*Directory, 
 // ReadOnly is the method `read-only`: see [Directory.AsReadOnly]. It does not fail.
 func (d *Directory) ReadOnly(context.Context) (*Directory, error) { return d.AsReadOnly(), nil }
 
+// readOnlyReason is why a handle changes nothing.
+const readOnlyReason = "this handle can only read"
+
 // writable returns the denial of an operation, e.g. "write /a.md", on a handle that cannot change anything. The operation
 // names paths as the guest sees them; only the grant, which is private then, has the directory's own.
 func (d *Directory) writable(operation string) error {
@@ -86,7 +89,7 @@ func (d *Directory) writable(operation string) error {
 	case !d.readOnly:
 		return nil
 	case d.exact: // a directory on disk is bound by a person, and by no manifest
-		return abi.Deny(abi.Denial{Operation: operation, Reason: "this handle can only read"})
+		return abi.Deny(abi.Denial{Operation: operation, Reason: readOnlyReason})
 	}
 	var grant struct {
 		Workspace struct {
@@ -103,7 +106,7 @@ func (d *Directory) writable(operation string) error {
 	}
 	return abi.Deny(abi.Denial{
 		Operation: operation,
-		Reason:    "this handle can only read",
+		Reason:    readOnlyReason,
 		Grant:     string(bytes.TrimSpace(line.Bytes())),
 		Private:   d.base != "",
 	})

@@ -21,22 +21,22 @@ const (
 	maxEntries = 1000
 )
 
-// Kind tells files from directories: the enum `kind` of stile:capability/workspace.
-type Kind uint8
+// EntryKind tells files from directories: the enum `kind` of stile:capability/workspace.
+type EntryKind uint8
 
 // The kinds, in the order of the enum.
 const (
-	KindFile Kind = iota
+	KindFile EntryKind = iota
 	KindDirectory
 	KindLink
 )
 
 // String is the kind's name in the enum.
-func (k Kind) String() string { return [...]string{"file", "directory", "link"}[k] }
+func (k EntryKind) String() string { return [...]string{"file", "directory", "link"}[k] }
 
 // Status is what is known about a file, a directory or a link without reading it.
 type Status struct {
-	Kind Kind
+	Kind EntryKind
 	// Size is in bytes; 0 for all but files.
 	Size uint64
 	// Modified is when the content was last written, or the directory or link made: milliseconds since

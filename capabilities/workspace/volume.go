@@ -58,7 +58,7 @@ type node struct {
 	file   any    // on disk: an fs.FileInfo
 }
 
-func (n *node) is(kind Kind) bool { return n.status.Kind == kind }
+func (n *node) is(kind EntryKind) bool { return n.status.Kind == kind }
 
 // holds reports whether a file has the content that it, or another, had when it was looked up before. On disk that is what the
 // system says of the file.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/workspace"
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/secret"
@@ -224,7 +223,7 @@ func (e *examination) databases(ctx context.Context) {
 			err = integrity(ctx, file)
 		}
 		name := filepath.Base(file)
-		if err == nil && name == extension.WorkspaceFile {
+		if err == nil && name == workspace.File {
 			err = checkWorkspaces(ctx, file)
 		}
 		if err != nil {

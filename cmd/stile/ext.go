@@ -177,7 +177,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 		}
 	}()
 	e.state = extension.NewState(n.home, s.log, n.cache)
-	e.state.HTTP.Credentials, e.state.HTTP.Own = n.secrets, &e.own
+	e.state.Configure(http.Kind, http.Options{Credentials: n.secrets, Own: &e.own})
 	if e.npm, err = npm.New(npm.Options{CacheDir: n.cache, KeyDir: n.home, Bundler: bundler(), Progress: n.progress, Logger: n.logger}); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 )
@@ -110,8 +112,9 @@ func (c *callFlags) call(
 ) (err error) {
 	state := extension.NewState(n.home, s.log, n.cache)
 	defer func() { err = errors.Join(err, state.Close()) }()
-	state.HTTP.Credentials = n.secrets
-	env, err := n.env(ctx, state, bindings)
+	state.Configure(http.Kind, http.Options{Credentials: n.secrets})
+	state.Configure(tools.Kind, tools.Loader(func(ctx context.Context, files []string) (*tools.Toolbox, error) { return n.toolbox(ctx, state, files) }))
+	env, err := state.Env(ctx, bindings)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
@@ -13,28 +12,6 @@ import (
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
-
-// env makes the capabilities of a call: those that state makes, and toolboxes of the extensions in files.
-func (n *session) env(ctx context.Context, state *extension.State, bindings []extension.Binding) (host.Env, error) {
-	toolboxes := map[string]extension.Tools{}
-	rest := slices.DeleteFunc(slices.Clone(bindings), func(b extension.Binding) bool {
-		g, ok := b.Grant.(extension.Tools)
-		if ok {
-			toolboxes[b.Name] = g
-		}
-		return ok
-	})
-	env, err := state.Env(ctx, rest)
-	if err != nil {
-		return nil, err
-	}
-	for name, g := range toolboxes {
-		if env[name], err = n.toolbox(ctx, state, g.Files); err != nil {
-			return nil, fmt.Errorf("bind %s: %w", name, err)
-		}
-	}
-	return env, nil
-}
 
 // toolbox offers the tools of extensions as "<extension>_<tool>", where the name of a file stands for the extension's. They have
 // the default bindings and what callers pass on.

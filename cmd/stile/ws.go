@@ -17,7 +17,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/workspace"
-	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/capability"
 )
 
 type wsCommand struct {
@@ -65,7 +65,7 @@ func (a address) open(ctx context.Context, use func(d *workspace.Directory, path
 	return withStore(ctx, func(s *workspace.Store) error {
 		name, path, _ := strings.Cut(a.Address, "/")
 		// The names that can be bound; an extension's own are among them.
-		if b, err := extension.ParseSpec("x=workspace:" + name); err != nil || b.Grant.(extension.Workspace).Store != name {
+		if !capability.IsStoreName(name) {
 			return usagef("%q is not the name of a workspace; write NAME or NAME/path", name)
 		}
 		return use(s.Workspace(name), path)
@@ -80,7 +80,7 @@ func withStore(ctx context.Context, use func(*workspace.Store) error) (err error
 	if err := makeFolder("STILE_HOME", where.home); err != nil {
 		return err
 	}
-	store, err := workspace.Open(ctx, filepath.Join(where.home, extension.WorkspaceFile), workspace.Options{})
+	store, err := workspace.Open(ctx, filepath.Join(where.home, workspace.File), workspace.Options{})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 )
 
@@ -239,8 +240,9 @@ func (c *collector) bindings(asked []extension.Binding) {
 	used := maps.Clone(c.env)
 	for _, name := range slices.Sorted(maps.Keys(c.globals)) {
 		for _, b := range asked {
-			// A global stands for the first binding of its interface, and fetch for the one named network.
-			if b.Grant.Interface() == name && (name != httpInterface || b.Name == "network") {
+			// A global stands for the first binding of its interface, or for the one of a name.
+			k := b.Grant.Kind()
+			if k.Interface == name && (k.GlobalBinding == "" || b.Name == k.GlobalBinding) {
 				used[b.Name] = append(slices.Clone(used[b.Name]), c.globals[name]...)
 				break
 			}
@@ -262,16 +264,16 @@ func (c *collector) bindings(asked []extension.Binding) {
 	slices.Sort(c.report.BindingsUnused)
 }
 
-// covered says whether a rule of an http binding names a host.
+// covered says whether a binding names a host.
 func covered(name string, bindings []extension.Binding) bool {
 	name = hostOnly(name)
 	for _, b := range bindings {
-		g, ok := b.Grant.(extension.HTTP)
+		g, ok := b.Grant.(capability.Hoster)
 		if !ok {
 			continue
 		}
-		for _, r := range g.Rules {
-			host := strings.ToLower(r.Host)
+		for _, host := range g.Hosts() {
+			host = strings.ToLower(host)
 			below, wildcard := strings.CutPrefix(host, "*.")
 			if host == "*" || host == name || wildcard && strings.HasSuffix(name, "."+below) {
 				return true

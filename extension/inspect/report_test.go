@@ -10,7 +10,9 @@ import (
 	"testing/fstest"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/extension"
 )
 
@@ -19,10 +21,10 @@ func inspect(text string, bindings ...extension.Binding) Report {
 }
 
 var asked = []extension.Binding{
-	{Name: "api", Grant: extension.HTTP{Rules: []http.Rule{{Host: "*.Example.com"}, {Host: "one.org"}}}},
-	{Name: "clock", Grant: extension.Clock{}},
-	{Name: "network", Grant: extension.HTTP{}},
-	{Name: "notes", Grant: extension.KV{}},
+	{Name: "api", Grant: http.Rights{Rules: []http.Rule{{Host: "*.Example.com"}, {Host: "one.org"}}}},
+	{Name: "clock", Grant: clock.Kind.On()},
+	{Name: "network", Grant: http.Rights{}},
+	{Name: "notes", Grant: kv.Rights{}},
 }
 
 func names(uses []Use) string {

@@ -4,20 +4,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/capabilities/clock"
-	"github.com/stilehost/stile/capabilities/console"
-	"github.com/stilehost/stile/capabilities/http"
-	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/internal/jslex"
 )
 
-const httpInterface = http.Interface
-
 // globals are names of the environment and the interfaces they need.
-var globals = map[string]string{
-	"fetch": http.Interface, "console": console.Interface, "crypto": random.Interface,
-	"Date": clock.Interface, "performance": clock.Interface, "setTimeout": clock.Interface, "setInterval": clock.Interface,
-}
+var globals = func() map[string]string {
+	all := map[string]string{}
+	for _, k := range capabilities.Builtin.All() {
+		for _, name := range k.Globals {
+			all[name] = k.Interface
+		}
+	}
+	return all
+}()
 
 // scan looks through the tokens of a file.
 type scan struct {
@@ -84,8 +84,10 @@ func (v *scan) word(i int, inner bool) {
 	if !v.isKey(i) || v.ofGlobal(i) {
 		v.global(i, name)
 	}
-	if name == "Math" && v.is(i+1, ".") && v.is(i+2, "random") {
-		v.use(v.globals, random.Interface, v.source, v.offset(i))
+	if v.is(i+1, ".") && i+2 < len(v.tokens) {
+		if iface := globals[name+"."+v.at(i+2)]; iface != "" {
+			v.use(v.globals, iface, v.source, v.offset(i))
+		}
 	}
 }
 

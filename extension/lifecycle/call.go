@@ -251,11 +251,12 @@ func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result
 func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Component, env host.Env, made int) (_ host.Result, began bool, _ error) {
 	a := o.release
 	if c.Log != nil {
-		for _, b := range extension.Merge(a.manifest.Bindings, extension.Defaults()) {
-			if b.Grant == (extension.Console{}) {
-				env[b.Name] = console.To(c.Log)
-			}
+		logs := slices.DeleteFunc(extension.Merge(a.manifest.Bindings, extension.Defaults()), func(b extension.Binding) bool { return !b.Grant.Kind().Logs })
+		apart, err := extension.NewState("", c.Log).Env(ctx, logs) // which keep nothing
+		if err != nil {
+			return host.Result{}, false, err
 		}
+		maps.Copy(env, apart)
 	}
 	began = true
 	request := host.Request{

@@ -183,7 +183,7 @@ func (m *Manager) SetPolicy(p *policy.Policy) {
 	for _, a := range releases {
 		was, _ := before.Limit(a.manifest.Bindings)
 		is, _ := p.Limit(a.manifest.Bindings)
-		sends := slices.ContainsFunc(is, func(b extension.Binding) bool { _, ok := b.Grant.(extension.HTTP); return ok })
+		sends := slices.ContainsFunc(is, extension.Binding.Hosts)
 		if !reflect.DeepEqual(was, is) || sends && !maps.EqualFunc(before.Hosts, p.Hosts, slices.Equal) {
 			m.renew(a)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
@@ -20,13 +19,13 @@ const (
 var hostName = lazyregexp.New(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // hosts reads names with one address each, or several in a list.
-func (r reader) hosts(n *jsonform.Node) extension.Hosts {
+func (r reader) hosts(n *jsonform.Node) map[string][]netip.Addr {
 	members := r.Members(n, exampleHosts)
 	if len(members) > maxHosts {
 		r.Fail(n, fmt.Sprintf("at most %d", maxHosts), "there are %d hosts", len(members))
 		return nil
 	}
-	hosts := extension.Hosts{}
+	hosts := map[string][]netip.Addr{}
 	for _, m := range members {
 		_, err := netip.ParseAddr(m.Key)
 		if err == nil || len(m.Key) > 253 || !hostName.MatchString(m.Key) {

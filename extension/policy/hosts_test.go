@@ -7,16 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/policy"
 )
 
 func TestHosts(t *testing.T) {
 	for text, want := range map[string]any{ // what is read, or a part of the error
-		`{}`:                                extension.Hosts{},
-		`{"api.example.test": "127.0.0.1"}`: extension.Hosts{"api.example.test": {netip.MustParseAddr("127.0.0.1")}},
-		`{"xn--bcher-kva.test": "::ffff:10.0.0.1"}`:          extension.Hosts{"xn--bcher-kva.test": {netip.MustParseAddr("10.0.0.1")}},
-		`{"a": ["::1", "127.0.0.1"]}`:                        extension.Hosts{"a": {netip.IPv6Loopback(), netip.MustParseAddr("127.0.0.1")}},
+		`{}`:                                map[string][]netip.Addr{},
+		`{"api.example.test": "127.0.0.1"}`: map[string][]netip.Addr{"api.example.test": {netip.MustParseAddr("127.0.0.1")}},
+		`{"xn--bcher-kva.test": "::ffff:10.0.0.1"}`:          map[string][]netip.Addr{"xn--bcher-kva.test": {netip.MustParseAddr("10.0.0.1")}},
+		`{"a": ["::1", "127.0.0.1"]}`:                        map[string][]netip.Addr{"a": {netip.IPv6Loopback(), netip.MustParseAddr("127.0.0.1")}},
 		`{"API.example.test": "127.0.0.1"}`:                  "names no host",
 		`{"*.example.test": "127.0.0.1"}`:                    "names no host",
 		`{"*": "127.0.0.1"}`:                                 "names no host",

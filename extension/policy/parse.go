@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/lazyregexp"
@@ -49,8 +51,11 @@ const (
 )
 
 // Parse reads a policy of at most 256 KiB. An error is a *[ParseError].
-func Parse(text []byte) (*Policy, error) {
-	r := reader{jsonform.New("policy", text)}
+func Parse(text []byte) (*Policy, error) { return ParseWith(capabilities.Builtin, text) }
+
+// ParseWith is [Parse] with other kinds of capabilities.
+func ParseWith(kinds capability.Set, text []byte) (*Policy, error) {
+	r := reader{jsonform.New("policy", text), kinds}
 	p := r.policy()
 	if r.Err != nil {
 		return nil, (*ParseError)(r.Err)
@@ -58,7 +63,10 @@ func Parse(text []byte) (*Policy, error) {
 	return p, nil
 }
 
-type reader struct{ *jsonform.Reader }
+type reader struct {
+	*jsonform.Reader
+	kinds capability.Set
+}
 
 func (r reader) policy() *Policy {
 	p := Default()
@@ -108,14 +116,8 @@ func (r reader) list(n *jsonform.Node, limit int, example string) []*jsonform.No
 
 func (r reader) ceiling(n *jsonform.Node) *Ceiling {
 	fields := r.Fields(n, exampleBindings, []string{"permissions", "bindings"})
-	c := &Ceiling{Bindings: extension.ReadBindings(r.Reader, fields["permissions"], fields["bindings"]), Line: r.Line(n.Offset)}
-	rules := 0
-	for _, b := range c.Bindings {
-		if g, ok := b.Grant.(extension.HTTP); ok {
-			rules += len(g.Rules)
-		}
-	}
-	if rules > maxRules && r.Err == nil {
+	c := &Ceiling{Bindings: extension.ReadBindings(r.Reader, r.kinds, fields["permissions"], fields["bindings"]), Line: r.Line(n.Offset)}
+	if rules := extension.Rules(c.Bindings); rules > maxRules && r.Err == nil {
 		r.Fail(n, fmt.Sprintf("at most %d", maxRules), "the ceiling has %d http rules", rules)
 	}
 	return c
@@ -134,7 +136,7 @@ func (r reader) approval(n *jsonform.Node) Approval {
 			a.Scopes = append(a.Scopes, s)
 		}
 	}
-	a.Bindings = extension.ReadBindings(r.Reader, fields["permissions"], fields["bindings"])
+	a.Bindings = extension.ReadBindings(r.Reader, r.kinds, fields["permissions"], fields["bindings"])
 	return a
 }
 

@@ -25,6 +25,7 @@
 package policy
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -54,7 +55,7 @@ type Policy struct {
 	Limits Limits
 	// Hosts are addresses of hosts, in place of what a resolver says. Rules that name such a host exactly may dial them, public or
 	// not. Default none.
-	Hosts extension.Hosts
+	Hosts map[string][]netip.Addr
 
 	updatesLine int
 }

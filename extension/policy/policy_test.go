@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension"
 )
 
@@ -33,13 +35,13 @@ func TestParse(t *testing.T) {
 	}
 	want := &Policy{
 		Ceiling: &Ceiling{Line: 2, Bindings: []extension.Binding{
-			{Name: "github", Grant: extension.HTTP{Rules: []http.Rule{{Host: "api.github.com", Methods: []string{"*"}, Credential: "github-token"}}}},
-			{Name: "kv", Grant: extension.KV{}},
-			{Name: "workspace", Grant: extension.Workspace{Path: "/", Access: extension.ReadWrite}},
+			{Name: "github", Grant: http.Rights{Rules: []http.Rule{{Host: "api.github.com", Methods: []string{"*"}, Credential: "github-token"}}}},
+			{Name: "kv", Grant: kv.Rights{}},
+			{Name: "workspace", Grant: workspace.Rights{Path: "/", Access: workspace.ReadWrite}},
 		}},
 		Approve: []Approval{
-			{Line: 7, Scopes: []Scopes{Own}, Bindings: []extension.Binding{{Name: "workspace", Grant: extension.Workspace{Path: "/", Access: extension.Read}}}},
-			{Line: 8, Scopes: []Scopes{Own, Everybody}, Bindings: []extension.Binding{{Name: "status", Grant: extension.HTTP{Rules: []http.Rule{{Host: "status.example.com"}}}}}},
+			{Line: 7, Scopes: []Scopes{Own}, Bindings: []extension.Binding{{Name: "workspace", Grant: workspace.Rights{Path: "/", Access: workspace.Read}}}},
+			{Line: 8, Scopes: []Scopes{Own, Everybody}, Bindings: []extension.Binding{{Name: "status", Grant: http.Rights{Rules: []http.Rule{{Host: "status.example.com"}}}}}},
 		},
 		Updates: Same, Persons: []string{"my-editor"},
 		Limits:      Limits{ExtensionsPerScope: 100, BuildsPerHour: 60, Nesting: 8, FailuresBeforeBreak: 5, BreakFor: 5 * time.Minute},

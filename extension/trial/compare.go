@@ -7,10 +7,10 @@ import (
 	"maps"
 	"math/big"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
@@ -43,7 +43,7 @@ func (d *difference) String() string {
 			if plainWord.MatchString(step) {
 				path.WriteString("." + step)
 			} else {
-				path.WriteString("[" + quoted(step) + "]")
+				path.WriteString("[" + double.Quoted(step) + "]")
 			}
 		case int:
 			fmt.Fprintf(&path, "[%d]", step)
@@ -53,9 +53,6 @@ func (d *difference) String() string {
 }
 
 var plainWord = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
-
-// quoted shows a name that somebody chose: short, and on one line.
-func quoted(name string) string { return abi.Printable(strconv.Quote(abi.Cut(name, 80))) }
 
 func shown(v any) string {
 	if v == any(absent{}) {

@@ -1,151 +1,101 @@
 package trial
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/capabilities/blob"
-	"github.com/stilehost/stile/capabilities/console"
-	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 )
 
-const (
-	// maxStubs is how many answers, files or values a binding can be given.
-	maxStubs = 100
-	// maxLog is how many bytes of its log a test keeps, and maxLines how many lines.
-	maxLog   = 16 << 10
-	maxLines = 500
-	// maxBlobs is how many bytes a test can keep in a blob store.
-	maxBlobs = 16 << 20
-)
-
-// seed is what every test draws its random numbers from.
-var seed = [32]byte([]byte("stile tests draw the same number"))
+// maxLines is how many lines of its log a test keeps.
+const maxLines = 500
 
 // environment makes the bindings of one test and remembers what came of them. Its capabilities are used while the test runs
 // only.
 type environment struct {
-	// path leads to the answers that are being read, e.g. `tests[0].env.github`.
-	path  string
-	clock *virtualClock
-	files files
+	clock  *double.Clock
+	stores *double.Stores
 
 	mu      sync.Mutex
 	log     []string
 	missing []missing
 }
 
+func newEnvironment() *environment {
+	return &environment{clock: double.NewClock(), stores: &double.Stores{
+		Folder: func() (string, error) { return os.MkdirTemp("", "stile-trial-") },
+		Remove: os.RemoveAll,
+	}}
+}
+
 // missing is an answer that the tool asked for and the test does not give.
 type missing struct{ binding, what, line string }
 
-// mistake is what the author of a test got wrong.
-type mistake struct{ text, fix string }
-
-func (m *mistake) Error() string { return m.text }
-
-// wrong makes a mistake of the answers that are being read; text goes on where their path ends.
-func (e *environment) wrong(text, fix string) error { return &mistake{e.path + text, fix} }
-
-// unanswered notes what the tool asked for in vain, and is what the tool learns of it. line is what to add to the answers of
-// the binding.
-func (e *environment) unanswered(binding, what, line string) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if m := (missing{binding, what, line}); len(e.missing) < maxStubs && !slices.Contains(e.missing, m) {
-		e.missing = append(e.missing, m)
+// test is the test as the double of a binding sees it. at leads to the test, e.g. `tests[0]`.
+func (e *environment) test(at, binding string) *double.Test {
+	return &double.Test{
+		Path: at + ".env." + binding, Binding: binding, Clock: e.clock, Log: e.line, Missing: e.unanswered, Stores: e.stores,
 	}
-	return abi.Errorf(abi.CodeUnavailable, "this test gives no answer for %s: add to env.%s of the test: %s", what, binding, line)
 }
 
-// bind makes the env of a test. Errors are a *mistake of its author, or a fault of the host.
+// unanswered notes what the tool asked for in vain.
+func (e *environment) unanswered(binding, what, line string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if m := (missing{binding, what, line}); len(e.missing) < double.MaxAnswers && !slices.Contains(e.missing, m) {
+		e.missing = append(e.missing, m)
+	}
+}
+
+// bind makes the env of a test. Errors are a *double.MistakeError of its author, or a fault of the host.
 func (e *environment) bind(ctx context.Context, at string, bindings []extension.Binding, answers map[string]json.RawMessage) (host.Env, error) {
 	env := make(host.Env, len(bindings))
 	names := make([]string, len(bindings))
 	for i, b := range bindings {
 		names[i] = b.Name
-		e.path = at + ".env." + b.Name
 		var err error
-		if env[b.Name], err = e.capability(ctx, b, answers[b.Name]); err != nil {
+		if env[b.Name], err = e.capability(ctx, e.test(at, b.Name), b, answers[b.Name]); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		if !slices.Contains(names, name) {
-			e.path = at + ".env"
-			return nil, e.wrong(fmt.Sprintf("[%s]: the extension has no binding of that name", quoted(name)), "one of the bindings: "+strings.Join(names, ", "))
+			return nil, &double.MistakeError{
+				Text: fmt.Sprintf("%s.env[%s]: the extension has no binding of that name", at, double.Quoted(name)),
+				Fix:  "one of the bindings: " + strings.Join(names, ", "),
+			}
 		}
 	}
 	return env, nil
 }
 
-// capability makes one binding. raw is what the test says that it answers; nil when it says nothing.
-func (e *environment) capability(ctx context.Context, b extension.Binding, raw json.RawMessage) (abi.Capability, error) {
-	switch b.Grant.(type) {
-	case extension.Clock:
-		return e.clock, e.set(raw)
-	case extension.Random:
-		return random.Seeded(seed), e.none(raw)
-	case extension.Console:
-		return console.To(e.line).WithLimit(maxLog), e.none(raw)
-	case extension.Blob:
-		return blob.NewStore(blob.StoreOptions{Limit: maxBlobs}), e.none(raw)
-	}
-	if raw == nil {
+// capability makes one binding. answers are what the test says of it; nil when it says nothing.
+func (e *environment) capability(ctx context.Context, t *double.Test, b extension.Binding, answers json.RawMessage) (abi.Capability, error) {
+	if answers == nil && !b.Harmless() {
 		return unstubbed{e, b}, nil
 	}
-	switch g := b.Grant.(type) {
-	case extension.HTTP:
-		return e.http(b.Name, g, raw)
-	case extension.Workspace:
-		return e.directory(ctx, g, raw)
-	case extension.KV:
-		return e.bucket(ctx, g, raw)
-	case extension.Tools:
-		return e.toolbox(b.Name, raw)
-	default:
-		return nil, e.wrong(": a test cannot give answers for "+abi.PrintableCut(b.Grant.Interface(), maxValue)+" yet", "a test of what does not need it")
+	g, ok := b.Grant.(double.Doubler)
+	if !ok {
+		return nil, t.Wrong(": a test cannot give answers for "+abi.PrintableCut(b.Grant.Interface(), maxValue)+" yet", "a test of what does not need it")
 	}
-}
-
-// set sets the clock to what the test says, an instant as RFC 3339 has it.
-func (e *environment) set(raw json.RawMessage) error {
-	if raw == nil {
-		return nil
-	}
-	var instant time.Time
-	if err := json.Unmarshal(raw, &instant); err != nil || instant.Unix() < 0 {
-		return e.wrong(": this is not the time at which the test begins", `"2026-01-01T00:00:00Z"`)
-	}
-	e.clock.start = instant
-	return nil
-}
-
-// none refuses answers for what always gives the same ones.
-func (e *environment) none(raw json.RawMessage) error {
-	if raw == nil {
-		return nil
-	}
-	return e.wrong(": this binding takes no answers from a test", "nothing")
+	return g.Double(ctx, t, answers)
 }
 
 // line keeps what the tool logs.
-func (e *environment) line(level console.Level, message string) {
+func (e *environment) line(text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.log) < maxLines {
-		e.log = append(e.log, level.String()+": "+message)
+		e.log = append(e.log, text)
 	}
 }
 
@@ -161,42 +111,9 @@ func (u unstubbed) Interface() string { return u.binding.Grant.Interface() }
 // Open implements [abi.Opener].
 func (u unstubbed) Open(context.Context) (any, error) {
 	name := u.binding.Name
-	_ = u.e.unanswered(name, "the binding "+name, "") // the tool is told in another way
+	u.e.unanswered(name, "the binding "+name, "")
 	return nil, abi.Deny(abi.Denial{
 		Operation: "use " + u.Interface(),
 		Reason:    fmt.Sprintf("this test gives no answers for %s: add env.%s to the test", name, name),
 	})
-}
-
-// members reads an object of answers, each of type T, strictly.
-func members[T any](e *environment, raw json.RawMessage, example string) (map[string]T, error) {
-	var given map[string]*T
-	err := strict(raw, &given)
-	if err == nil && given == nil {
-		err = errors.New("null where an object belongs")
-	}
-	if misfit, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		err = fmt.Errorf("%s: a %s does not belong there", cmp.Or(misfit.Field, "the answers"), misfit.Value)
-	}
-	if err != nil {
-		return nil, e.wrong(": "+abi.PrintableCut(strings.TrimPrefix(err.Error(), "json: "), maxValue), "an object like "+example)
-	}
-	if len(given) > maxStubs {
-		return nil, e.wrong(fmt.Sprintf(": there are %d entries", len(given)), fmt.Sprintf("at most %d", maxStubs))
-	}
-	all := make(map[string]T, len(given))
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if given[name] == nil { // which encoding/json takes for an answer without anything in it
-			return nil, e.wrong(fmt.Sprintf("[%s]: null, which is no answer", quoted(name)), "an object like "+example)
-		}
-		all[name] = *given[name]
-	}
-	return all, nil
-}
-
-// strict decodes JSON without fields that v does not know.
-func strict(raw []byte, v any) error {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	return decoder.Decode(v)
 }

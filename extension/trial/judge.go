@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/lazyregexp"
@@ -16,13 +17,13 @@ import (
 const maxText = 1000
 
 func problem(t extension.Test, text string) *extension.Problem {
-	return &extension.Problem{Text: fmt.Sprintf("test %s of %s: %s", quoted(t.Name), quoted(t.Tool), text)}
+	return &extension.Problem{Text: fmt.Sprintf("test %s of %s: %s", double.Quoted(t.Name), double.Quoted(t.Tool), text)}
 }
 
 // inManifest is a problem of the test itself.
-func inManifest(t extension.Test, m *mistake) *extension.Problem {
-	p := problem(t, m.text)
-	p.File, p.Fix = "manifest.json", m.fix
+func inManifest(t extension.Test, m *double.MistakeError) *extension.Problem {
+	p := problem(t, m.Text)
+	p.File, p.Fix = "manifest.json", m.Fix
 	return p
 }
 
@@ -39,14 +40,14 @@ func (e *environment) judge(t extension.Test, output []byte, ended error) (*exte
 		p.File, p.Line, p.Column, p.Fix = failure.file, failure.line, failure.column, failure.fix
 		return p, nil
 	case failure != nil && !strings.Contains(failure.text, t.Error):
-		p := problem(t, fmt.Sprintf("expected an error with %s, got: %s", quoted(t.Error), failure.text))
+		p := problem(t, fmt.Sprintf("expected an error with %s, got: %s", double.Quoted(t.Error), failure.text))
 		p.File, p.Line, p.Column = failure.file, failure.line, failure.column
 		return p, nil
 	case failure != nil:
 		return nil, nil
 	case t.Error != "":
 		came, err := decode(output)
-		return problem(t, fmt.Sprintf("expected an error with %s, got the result %s", quoted(t.Error), shown(came))), err
+		return problem(t, fmt.Sprintf("expected an error with %s, got the result %s", double.Quoted(t.Error), shown(came))), err
 	}
 	d, err := compare(t.Expect, output)
 	if err != nil || d == nil {
@@ -56,7 +57,7 @@ func (e *environment) judge(t extension.Test, output []byte, ended error) (*exte
 }
 
 // lacking is the mistake of a test that foresees less than the tool asks for.
-func (e *environment) lacking() *mistake {
+func (e *environment) lacking() *double.MistakeError {
 	first := e.missing[0]
 	var what, lines []string
 	for _, m := range e.missing {
@@ -65,9 +66,9 @@ func (e *environment) lacking() *mistake {
 		}
 		what = append(what, m.what)
 	}
-	return &mistake{
-		abi.PrintableCut("it gives no answer for "+strings.Join(what, ", "), maxText),
-		abi.PrintableCut(fmt.Sprintf(`"env": {%q: {%s}}`, first.binding, strings.Join(lines, ", ")), 4*maxText),
+	return &double.MistakeError{
+		Text: abi.PrintableCut("it gives no answer for "+strings.Join(what, ", "), maxText),
+		Fix:  abi.PrintableCut(fmt.Sprintf(`"env": {%q: {%s}}`, first.binding, strings.Join(lines, ", ")), 4*maxText),
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/secret"
@@ -102,7 +103,7 @@ func ending(r *host.Recording) (extension.Test, error) {
 	test := extension.Test{Name: "as recorded at " + r.Started.UTC().Format(time.RFC3339), Tool: r.Tool, Input: r.Input}
 	switch {
 	case r.Cut != "":
-		return test, fmt.Errorf("it is not whole: it reached its bound (%s)", quoted(r.Cut))
+		return test, fmt.Errorf("it is not whole: it reached its bound (%s)", double.Quoted(r.Cut))
 	case r.Code != "":
 		return test, errors.New("the call brought its own code, and a test calls a tool of an extension")
 	case !json.Valid(r.Input):
@@ -125,7 +126,7 @@ func ending(r *host.Recording) (extension.Test, error) {
 		message, _, _ = strings.Cut(message, "; to allow it: ")
 	case "input":
 	default:
-		return test, fmt.Errorf("the call ended with %s, and a test expects a result or an error of the tool", quoted(r.Outcome.String()))
+		return test, fmt.Errorf("the call ended with %s, and a test expects a result or an error of the tool", double.Quoted(r.Outcome.String()))
 	}
 	if test.Error = abi.Cut(abi.Printable(message), maxRecordedError); test.Error == "" {
 		return test, errors.New("the error of the call has no text")
@@ -170,7 +171,7 @@ func (c *converter) step(o host.RecordedValues) error {
 	case made && o.Error == nil:
 		return nil
 	case o.Error != nil:
-		return fmt.Errorf("it ended the call: %s", quoted(o.Error.Message))
+		return fmt.Errorf("it ended the call: %s", double.Quoted(o.Error.Message))
 	case o.Type == nil:
 		return errors.New("there is no such operation")
 	case o.Args == nil && len(o.Type.Params) > 0:
@@ -272,13 +273,13 @@ func (c *converter) answers() (map[string]json.RawMessage, error) {
 	for name, s := range c.sites {
 		requests := map[string]any{}
 		for key, all := range s.answers {
-			list := make([]answer, len(all))
+			list := make([]http.Answer, len(all))
 			for i, x := range all {
 				if x.answer.Status == 0 {
 					return nil, c.refused(x.at, errors.New("the call did not wait for the answer"))
 				}
 				if x.body.ended {
-					x.answer.body(string(x.body.bytes))
+					setBody(&x.answer, string(x.body.bytes))
 				}
 				list[i] = x.answer
 			}
@@ -303,13 +304,13 @@ func (c *converter) answers() (map[string]json.RawMessage, error) {
 // tooMany is the error of more answers than a binding can be given.
 func (c *converter) tooMany() error {
 	for name, s := range c.stores {
-		if len(s.first) > maxStubs {
-			return &RecordingError{Reason: fmt.Sprintf("the call read %d entries of %s, and a test gives at most %d", len(s.first), quoted(name), maxStubs)}
+		if len(s.first) > double.MaxAnswers {
+			return &RecordingError{Reason: fmt.Sprintf("the call read %d entries of %s, and a test gives at most %d", len(s.first), double.Quoted(name), double.MaxAnswers)}
 		}
 	}
 	for name, s := range c.sites {
-		if len(s.answers) > maxStubs {
-			return &RecordingError{Reason: fmt.Sprintf("the call made %d different requests with %s, and a test answers at most %d", len(s.answers), quoted(name), maxStubs)}
+		if len(s.answers) > double.MaxAnswers {
+			return &RecordingError{Reason: fmt.Sprintf("the call made %d different requests with %s, and a test answers at most %d", len(s.answers), double.Quoted(name), double.MaxAnswers)}
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/http"
 )
 
 // site is all that an http binding answered: by request, in the order in which the requests were made.
@@ -16,7 +17,7 @@ type site struct{ answers map[string][]*exchange }
 
 type exchange struct {
 	at     int
-	answer answer
+	answer http.Answer
 	body   *content
 }
 
@@ -58,7 +59,7 @@ func (c *converter) http(object any, method string, args []abi.Value, value abi.
 
 // start begins an exchange. The fields are those of the record `request`.
 func (c *converter) start(s *site, request []abi.Value, rep abi.Rep) error {
-	key, err := requestKey(request[0].(string) + " " + request[1].(string))
+	key, err := http.RequestKey(request[0].(string) + " " + request[1].(string))
 	if err != nil {
 		return err
 	}
@@ -93,11 +94,11 @@ func (x *exchange) head(head []abi.Value) error {
 	if x.answer.Status == 0 {
 		return errors.New("the answer has no status")
 	}
-	return x.answer.check()
+	return x.answer.Check()
 }
 
-// body gives an answer its body: as JSON if it is the same, byte for byte, when a manifest has gone through all hands.
-func (a *answer) body(text string) {
+// setBody gives an answer its body: as JSON if it is the same, byte for byte, when a manifest has gone through all hands.
+func setBody(a *http.Answer, text string) {
 	if strings.HasPrefix(a.Headers["content-type"], "application/json") {
 		if v, err := decode([]byte(text)); err == nil {
 			if again, err := encode(v); err == nil && string(again) == text && depth(v) <= maxJSONDepth {

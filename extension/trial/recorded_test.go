@@ -16,12 +16,14 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/secret"
@@ -119,14 +121,14 @@ func newWorld(t *testing.T) *world {
 	at := netip.MustParseAddrPort(server.Listener.Addr().String())
 	w.url = server.URL
 	w.bindings = []extension.Binding{
-		{Name: "blob", Grant: extension.Blob{}},
-		{Name: "cache", Grant: extension.KV{Store: "own"}},
-		{Name: "clock", Grant: extension.Clock{}},
-		{Name: "console", Grant: extension.Console{}},
-		{Name: "helpers", Grant: extension.Tools{}},
-		{Name: "notes", Grant: extension.Workspace{Store: "own", Path: "/notes", Access: extension.ReadWrite}},
-		{Name: "random", Grant: extension.Random{}},
-		{Name: "site", Grant: extension.HTTP{Rules: []http.Rule{{Scheme: "http", Host: at.Addr().String(), Port: at.Port(), Methods: []string{"GET", "POST"}}}}},
+		{Name: "blob", Grant: blob.Kind.On()},
+		{Name: "cache", Grant: kv.Rights{Store: "own"}},
+		{Name: "clock", Grant: clock.Kind.On()},
+		{Name: "console", Grant: console.Kind.On()},
+		{Name: "helpers", Grant: tools.Rights{}},
+		{Name: "notes", Grant: workspace.Rights{Store: "own", Path: "/notes", Access: workspace.ReadWrite}},
+		{Name: "random", Grant: random.Kind.On()},
+		{Name: "site", Grant: http.Rights{Rules: []http.Rule{{Scheme: "http", Host: at.Addr().String(), Port: at.Port(), Methods: []string{"GET", "POST"}}}}},
 	}
 	w.c = w.build(recordedSource)
 	return w
@@ -166,7 +168,7 @@ func (w *world) record(tool, input string) *host.Recording {
 	for path, text := range map[string]string{"/in.md": "a text\n", "/log.md": "first ", "/unseen": "secret", "/sub/a": "below", "/empty": ""} {
 		check(notes.Write(ctx, path, text))
 	}
-	client, err := http.New(http.Options{Rules: w.bindings[len(w.bindings)-1].Grant.(extension.HTTP).Rules})
+	client, err := http.New(http.Options{Rules: w.bindings[len(w.bindings)-1].Grant.(http.Rights).Rules})
 	check(err)
 	box, err := tools.New(tools.Options{Resolve: func(string) (tools.Func, error) {
 		return func(context.Context, string, []byte, map[string]abi.Capability) ([]byte, error) {
@@ -174,11 +176,11 @@ func (w *world) record(tool, input string) *host.Recording {
 		}, nil
 	}})
 	check(err)
-	kept, now := &keeps{}, &virtualClock{start: time.Date(2031, 2, 3, 4, 5, 6, 789e6, time.UTC)}
+	kept, now := &keeps{}, &double.Clock{Start: time.Date(2031, 2, 3, 4, 5, 6, 789e6, time.UTC)}
 	_, _ = w.c.Do(ctx, host.Request{
-		Tool: tool, Input: []byte(input), Recorder: kept, Idle: now.move, Limits: host.Limits{CPU: 500 * time.Millisecond},
+		Tool: tool, Input: []byte(input), Recorder: kept, Idle: now.Move, Limits: host.Limits{CPU: 500 * time.Millisecond},
 		Env: host.Env{
-			"blob": blob.NewStore(blob.StoreOptions{}), "cache": bucket, "clock": now, "console": console.To(func(console.Level, string) {}),
+			"blob": blob.NewStore(blob.StoreOptions{}), "cache": bucket, "clock": clock.Virtual{Clock: now}, "console": console.To(func(console.Level, string) {}),
 			"helpers": box, "notes": notes, "random": random.Seeded([32]byte{1}), "site": client,
 		},
 	}) // the recording has the error

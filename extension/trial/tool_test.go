@@ -5,7 +5,14 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
@@ -74,19 +81,19 @@ export default extension({ tools: {
 
 // bindings are those of the extension.
 var bindings = []extension.Binding{
-	{Name: "blob", Grant: extension.Blob{}},
-	{Name: "cache", Grant: extension.KV{Store: "own"}},
-	{Name: "clock", Grant: extension.Clock{}},
-	{Name: "console", Grant: extension.Console{}},
-	{Name: "docs", Grant: extension.Workspace{Store: "own", Path: "/", Access: extension.Read}},
-	{Name: "github", Grant: extension.HTTP{Rules: []http.Rule{
+	{Name: "blob", Grant: blob.Kind.On()},
+	{Name: "cache", Grant: kv.Rights{Store: "own"}},
+	{Name: "clock", Grant: clock.Kind.On()},
+	{Name: "console", Grant: console.Kind.On()},
+	{Name: "docs", Grant: workspace.Rights{Store: "own", Path: "/", Access: workspace.Read}},
+	{Name: "github", Grant: http.Rights{Rules: []http.Rule{
 		{Host: "api.example.com", Path: "/repos/**", Methods: []string{"GET", "POST"}},
 		{Host: "key.example.com", Credential: "key", As: "query:token"},
 		{Host: "127.0.0.1", Scheme: "http"},
 	}}},
-	{Name: "helpers", Grant: extension.Tools{}},
-	{Name: "notes", Grant: extension.Workspace{Store: "own", Path: "/notes", Access: extension.ReadWrite}},
-	{Name: "random", Grant: extension.Random{}},
+	{Name: "helpers", Grant: tools.Rights{}},
+	{Name: "notes", Grant: workspace.Rights{Store: "own", Path: "/notes", Access: workspace.ReadWrite}},
+	{Name: "random", Grant: random.Kind.On()},
 }
 
 // build makes the extension.

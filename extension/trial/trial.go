@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 )
@@ -55,12 +56,12 @@ func Run(ctx context.Context, r Request) ([]Result, error) {
 	var results []Result
 	for i, test := range r.Tests {
 		if i == MaxTests {
-			problem := inManifest(test, &mistake{fmt.Sprintf("tests: there are %d", len(r.Tests)), fmt.Sprintf("at most %d", MaxTests)})
+			problem := inManifest(test, &double.MistakeError{Text: fmt.Sprintf("tests: there are %d", len(r.Tests)), Fix: fmt.Sprintf("at most %d", MaxTests)})
 			return append(results, Result{Name: test.Name, Tool: test.Tool, Problem: problem}), nil
 		}
 		result, err := run(ctx, r, i, end)
 		if err != nil {
-			return results, fmt.Errorf("test %s: %w", quoted(test.Name), err)
+			return results, fmt.Errorf("test %s: %w", double.Quoted(test.Name), err)
 		}
 		results = append(results, result)
 	}
@@ -80,26 +81,26 @@ func run(ctx context.Context, r Request, i int, end time.Time) (result Result, e
 	}
 	r.Limits.Wall = min(r.Limits.Wall, left)
 
-	e := &environment{clock: &virtualClock{start: start}}
+	e := newEnvironment()
 	defer func() {
-		err = errors.Join(err, e.files.close())
+		err = errors.Join(err, e.stores.Close())
 		result.Log, result.Passed, result.Duration = e.log, result.Problem == nil && err == nil, time.Since(began)
 	}()
 	env, err := e.bind(ctx, at, r.Bindings, test.Env)
 	if err == nil && (test.Expect == nil) == (test.Error == "") {
-		err = &mistake{at + ": a test says what to expect or which error, one of them", `"expect": {} or "error": "what it says"`}
+		err = &double.MistakeError{Text: at + ": a test says what to expect or which error, one of them", Fix: `"expect": {} or "error": "what it says"`}
 	}
-	if wrong, ok := errors.AsType[*mistake](err); ok {
+	if wrong, ok := errors.AsType[*double.MistakeError](err); ok {
 		result.Problem = inManifest(test, wrong)
 		return result, nil
 	}
 	if err != nil {
 		return result, err
 	}
-	made, err := r.Component.Do(ctx, host.Request{Tool: test.Tool, Input: test.Input, Env: env, Limits: r.Limits, Idle: e.clock.move})
+	made, err := r.Component.Do(ctx, host.Request{Tool: test.Tool, Input: test.Input, Env: env, Limits: r.Limits, Idle: e.clock.Move})
 	result.Usage = made.Usage
 	result.Problem, err = e.judge(test, made.Output, err)
-	if fault := e.files.fault(); fault != nil && result.Problem != nil {
+	if fault := e.stores.Fault(); fault != nil && result.Problem != nil {
 		return result, fmt.Errorf("keep the files of the test: %w", fault) // no test is at fault
 	}
 	return result, err

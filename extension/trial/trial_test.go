@@ -17,6 +17,8 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 )
@@ -120,7 +122,7 @@ func TestRun(t *testing.T) {
 	if got := strings.Join(results[32].Log, "\n"); got != "info: hello\nerror: \\x1b[31mred" {
 		t.Errorf("the log is %q", got)
 	}
-	if got := len(strings.Join(results[33].Log, "")); got < 10_000 || got > maxLog+1000 {
+	if got := len(strings.Join(results[33].Log, "")); got < 10_000 || got > 16<<10+1000 {
 		t.Errorf("%d bytes of log are kept", got)
 	}
 	if got := len(results[34].Log); got != maxLines {
@@ -135,7 +137,7 @@ func TestRun(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	env := func(env string) string { return `{"tool": "echo", "expect": null, "env": ` + env + `}` }
 	values := map[string]string{}
-	for i := range maxStubs + 1 {
+	for i := range double.MaxAnswers + 1 {
 		values[fmt.Sprint(i)] = ""
 	}
 	many, err := json.Marshal(values)
@@ -143,7 +145,7 @@ func TestMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, Request{Component: build(t), Bindings: append(slices.Clip(bindings),
-		extension.Binding{Name: "crm", Grant: extension.Custom{Name: "acme:crm/contacts@1.0.0"}})}, [][2]string{
+		extension.Binding{Name: "crm", Grant: capability.Custom{Name: "acme:crm/contacts@1.0.0"}})}, [][2]string{
 		{env(`{"githbu": {}}`), `manifest.json: test "0" of "echo": tests[0].env["githbu"]: the extension has no binding of that name; write one of the bindings: blob, cache,`},
 		{env(`{"\u001b[31m": {}}`), `env["\x1b[31m"]: the extension has no binding`},
 		{env(`{"crm": {}}`), "tests[2].env.crm: a test cannot give answers for acme:crm/contacts@1.0.0 yet"},
@@ -322,16 +324,15 @@ func TestFaults(t *testing.T) {
 
 // FuzzAnswers reads what a test says that servers answer: whatever is wrong with it is its author's mistake.
 func FuzzAnswers(f *testing.F) {
-	for _, s := range []string{exampleAnswers, `{"GET http://a/": [{"text": ""}, {"headers": {"a": "b"}}]}`, `{"GET http://[::1]:80?a#b": null}`, `null`, `{"": {}}`} {
+	for _, s := range []string{`{"GET https://api.example.com/x": {"status": 200, "json": {}}}`, `{"GET http://a/": [{"text": ""}, {"headers": {"a": "b"}}]}`, `{"GET http://[::1]:80?a#b": null}`, `null`, `{"": {}}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if !json.Valid(raw) {
 			t.Skip() // a manifest was parsed before
 		}
-		e := &environment{path: "env.github"}
-		_, err := e.http("github", extension.HTTP{}, raw)
-		if wrong, ok := errors.AsType[*mistake](err); err != nil && (!ok || len(wrong.text) > 1000 || abi.Printable(wrong.text) != wrong.text) {
+		_, err := http.Rights{}.Double(t.Context(), &double.Test{Path: "env.github"}, raw)
+		if wrong, ok := errors.AsType[*double.MistakeError](err); err != nil && (!ok || len(wrong.Text) > 1000 || abi.Printable(wrong.Text) != wrong.Text) {
 			t.Fatalf("%q", err)
 		}
 	})
@@ -344,7 +345,7 @@ func TestNoSocket(t *testing.T) {
 	}))
 	defer server.Close()
 	at := netip.MustParseAddrPort(server.Listener.Addr().String())
-	check(t, Request{Component: build(t), Bindings: []extension.Binding{{Name: "github", Grant: extension.HTTP{
+	check(t, Request{Component: build(t), Bindings: []extension.Binding{{Name: "github", Grant: http.Rights{
 		Rules: []http.Rule{{Scheme: "http", Host: at.Addr().String(), Port: at.Port()}},
 	}}}}, [][2]string{
 		{`{"tool": "get", "input": {"url": "` + server.URL + `/a"}, "env": {"github": {}}, "expect": 1}`, "it gives no answer for GET " + server.URL + "/a"},

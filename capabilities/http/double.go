@@ -1,4 +1,4 @@
-package trial
+package http
 
 import (
 	"bytes"
@@ -18,14 +18,17 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/capabilities/http"
-	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/capability/double"
 )
 
-const exampleAnswers = `{"GET https://api.example.com/x": {"status": 200, "json": {}}}`
+const (
+	maxShown = 300 // bytes of a request
 
-// answer is a response of a stubbed server: JSON or text, or neither.
-type answer struct {
+	exampleAnswers = `{"GET https://api.example.com/x": {"status": 200, "json": {}}}`
+)
+
+// Answer is a response, in a test, of a server: JSON or text, or neither.
+type Answer struct {
 	Status  int               `json:"status"` // default 200
 	Headers map[string]string `json:"headers,omitempty"`
 	JSON    json.RawMessage   `json:"json,omitempty"`
@@ -34,15 +37,15 @@ type answer struct {
 
 // answers are given one after the other to successive requests, or, if there is one by itself, to all.
 type answers struct {
-	list   []answer
+	list   []Answer
 	always bool
 }
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (a *answers) UnmarshalJSON(raw []byte) error {
 	if bytes.HasPrefix(raw, []byte("[")) {
-		var list []*answer
-		err := strict(raw, &list)
+		var list []*Answer
+		err := double.Strict(raw, &list)
 		for _, one := range list {
 			if err == nil && one == nil {
 				return errors.New("null, which is no answer")
@@ -53,39 +56,39 @@ func (a *answers) UnmarshalJSON(raw []byte) error {
 		}
 		return err
 	}
-	*a = answers{make([]answer, 1), true}
-	return strict(raw, &a.list[0])
+	*a = answers{make([]Answer, 1), true}
+	return double.Strict(raw, &a.list[0])
 }
 
-// http makes a client that sends what the grant's rules allow to servers that the test stands for.
-func (e *environment) http(binding string, g extension.HTTP, raw json.RawMessage) (abi.Capability, error) {
-	stubs, err := members[answers](e, raw, exampleAnswers)
+// Double implements [double.Doubler]: the client sends what the rules allow to servers that the test stands for.
+func (g Rights) Double(_ context.Context, t *double.Test, raw json.RawMessage) (abi.Capability, error) {
+	stubs, err := double.Members[answers](t, raw, exampleAnswers)
 	if err != nil {
 		return nil, err
 	}
-	t := &transport{e: e, binding: binding, stubs: map[string]answers{}, used: map[string]int{}}
+	servers := &doubleTransport{test: t, stubs: map[string]answers{}, used: map[string]int{}}
 	for name, stub := range stubs {
-		key, err := requestKey(name)
-		if _, twice := t.stubs[key]; err == nil && twice {
+		key, err := RequestKey(name)
+		if _, twice := servers.stubs[key]; err == nil && twice {
 			err = errors.New("this request is here twice")
 		}
 		for _, a := range stub.list {
-			err = cmp.Or(err, a.check())
+			err = cmp.Or(err, a.Check())
 		}
 		if err != nil {
-			return nil, e.wrong(fmt.Sprintf("[%s]: %v", quoted(name), err), exampleAnswers)
+			return nil, t.Wrong(fmt.Sprintf("[%s]: %v", double.Quoted(name), err), exampleAnswers)
 		}
-		t.stubs[key] = stub
+		servers.stubs[key] = stub
 	}
-	made, err := http.New(http.Options{Rules: g.Rules, Credentials: credentials{}, Transport: t})
+	made, err := New(Options{Rules: g.Rules, Credentials: doubleCredentials{}, Transport: servers})
 	if err != nil {
 		return nil, err
 	}
-	return grant{made}, nil
+	return doubleGrant{made}, nil
 }
 
-// check says why no server answers so.
-func (a answer) check() error {
+// Check says why no server answers so.
+func (a Answer) Check() error {
 	if a.Status != 0 && (a.Status < 200 || a.Status > 599) {
 		return fmt.Errorf("the status %d is not in 200 to 599", a.Status)
 	}
@@ -98,14 +101,14 @@ func (a answer) check() error {
 			return fmt.Errorf("the header %s is made by the connection", name)
 		}
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
-			return fmt.Errorf("no server can send the header %s", quoted(name))
+			return fmt.Errorf("no server can send the header %s", double.Quoted(name))
 		}
 	}
 	return nil
 }
 
 // response is the answer as net/http reads one.
-func (a answer) response(r *nethttp.Request) *nethttp.Response {
+func (a Answer) response(r *nethttp.Request) *nethttp.Response {
 	made := &nethttp.Response{
 		StatusCode: cmp.Or(a.Status, nethttp.StatusOK), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: nethttp.Header{}, Body: nethttp.NoBody, Request: r,
@@ -129,18 +132,17 @@ func (a answer) response(r *nethttp.Request) *nethttp.Response {
 	return made
 }
 
-// transport stands for the servers of one binding. No socket is made. It is safe for concurrent use.
-type transport struct {
-	e       *environment
-	binding string
-	stubs   map[string]answers
+// doubleTransport stands for the servers of one binding. No socket is made. It is safe for concurrent use.
+type doubleTransport struct {
+	test  *double.Test
+	stubs map[string]answers
 
 	mu   sync.Mutex
 	used map[string]int
 }
 
 // RoundTrip implements [nethttp.RoundTripper].
-func (t *transport) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
+func (t *doubleTransport) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
 	if r.Body != nil {
 		_ = r.Body.Close() // nobody reads it
 	}
@@ -156,15 +158,15 @@ func (t *transport) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
 	if n < len(stub.list) {
 		return stub.list[n].response(r), nil
 	}
-	what := abi.Cut(key, maxPath)
+	what := abi.Cut(key, maxShown)
 	if len(stub.list) > 0 {
 		what = fmt.Sprintf("request %d of %s", n+1, what)
 	}
-	return nil, t.e.unanswered(t.binding, what, strconv.Quote(abi.Cut(key, 2<<10))+`: {"status": 200, "json": {}}`)
+	return nil, t.test.Unanswered(what, strconv.Quote(abi.Cut(key, 2<<10))+`: {"status": 200, "json": {}}`)
 }
 
-// requestKey is what requests of a stub's name are found by.
-func requestKey(name string) (string, error) {
+// RequestKey is what requests of a stub's name are found by.
+func RequestKey(name string) (string, error) {
 	method, text, _ := strings.Cut(name, " ")
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || method == "" || strings.ToUpper(method) != method {
@@ -190,40 +192,40 @@ func normalURL(u *url.URL) string {
 
 const secretPrefix = "stile-test-credential-"
 
-// credentials has a secret for every name, which opens nothing.
-type credentials struct{}
+// doubleCredentials has a secret for every name, which opens nothing.
+type doubleCredentials struct{}
 
-// Get implements [http.Credentials].
-func (credentials) Get(_ context.Context, name string) (string, error) {
+// Get implements [Credentials].
+func (doubleCredentials) Get(_ context.Context, name string) (string, error) {
 	return secretPrefix + name, nil
 }
 
-// grant opens clients whose exchanges are over when they have been started: nothing is at work beside the guest, so that
+// doubleGrant opens clients whose exchanges are over when they have been started: nothing is at work beside the guest, so that
 // what comes first is always the same.
-type grant struct{ *http.Grant }
+type doubleGrant struct{ *Grant }
 
 // Open implements [abi.Opener].
-func (g grant) Open(ctx context.Context) (any, error) {
+func (g doubleGrant) Open(ctx context.Context) (any, error) {
 	c, err := g.Grant.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return client{c.(*http.Client)}, nil
+	return doubleClient{c.(*Client)}, nil
 }
 
-type client struct{ *http.Client }
+type doubleClient struct{ *Client }
 
 // Start implements the method `start`.
-func (c client) Start(ctx context.Context, r http.Request) (*http.Exchange, error) {
+func (c doubleClient) Start(ctx context.Context, r Request) (*Exchange, error) {
 	e, err := c.Client.Start(ctx, r)
 	if err == nil {
-		until(ctx, e.Subscribe(ctx, http.Stage{Case: http.StageWhole}))
+		double.Until(ctx, e.Subscribe(ctx, Stage{Case: StageWhole}))
 	}
 	return e, err
 }
 
 // Narrow implements the method `narrow`.
-func (c client) Narrow(ctx context.Context, rules []http.WitRule) (client, error) {
+func (c doubleClient) Narrow(ctx context.Context, rules []WitRule) (doubleClient, error) {
 	narrowed, err := c.Client.Narrow(ctx, rules)
-	return client{narrowed}, err
+	return doubleClient{narrowed}, err
 }

@@ -1,4 +1,4 @@
-package trial
+package double
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func isReady(p abi.Pollable) bool {
 }
 
 func TestClock(t *testing.T) {
-	c := &virtualClock{start: start}
+	c := NewClock()
 	subscribe := func(d uint64) abi.Pollable {
 		t.Helper()
 		p, err := c.Subscribe(t.Context(), d)
@@ -28,12 +28,12 @@ func TestClock(t *testing.T) {
 		}
 		return p
 	}
-	if c.move() || c.Monotonic(t.Context()) != 0 || !isReady(subscribe(0)) {
+	if c.Move() || c.Monotonic(t.Context()) != 0 || !isReady(subscribe(0)) {
 		t.Error("time passes by itself")
 	}
 	never := subscribe(math.MaxUint64)
 	late, early, same := subscribe(uint64(2*time.Hour)), subscribe(uint64(time.Hour)), subscribe(uint64(time.Hour))
-	if isReady(early) || !c.move() || !isReady(early) || !isReady(same) || isReady(late) {
+	if isReady(early) || !c.Move() || !isReady(early) || !isReady(same) || isReady(late) {
 		t.Error("waits do not end in their order")
 	}
 	if got := time.Duration(c.Monotonic(t.Context())); got != time.Hour || c.Now(t.Context()) != uint64(start.Add(time.Hour).UnixMilli()) {
@@ -42,7 +42,7 @@ func TestClock(t *testing.T) {
 	if after := subscribe(math.MaxInt64); isReady(after) {
 		t.Error("what is due after the end of time is ready")
 	}
-	if !c.move() || !isReady(late) || c.move() || isReady(never) {
+	if !c.Move() || !isReady(late) || c.Move() || isReady(never) {
 		t.Error("the last wait does not end, or one that never does")
 	}
 	for range maxWaits {

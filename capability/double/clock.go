@@ -1,4 +1,4 @@
-package trial
+package double
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/capabilities/clock"
 )
 
 // start is what a clock shows when a test begins, unless the test says otherwise.
@@ -17,14 +16,19 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // maxWaits is how many waits may be pending, as for the clock of the machine.
 const maxWaits = 1024
 
-// virtualClock is a clock whose time passes only while the guest waits for it, and then at once. All clock bindings of a
+// Clock is a clock, of the methods of stile:capability/clock, whose time passes only while the guest waits for it, and then at once. All clock bindings of a
 // test are this one. It is safe for concurrent use.
-type virtualClock struct {
+type Clock struct {
+	// Start is what it shows when the test begins, set before that.
+	Start time.Time
+
 	mu    sync.Mutex
-	start time.Time
-	now   time.Duration // since start
+	now   time.Duration // since Start
 	waits []wait
 }
+
+// NewClock returns the clock of a test.
+func NewClock() *Clock { return &Clock{Start: start} }
 
 // wait is closed when it is due.
 type wait struct {
@@ -32,28 +36,25 @@ type wait struct {
 	ready chan struct{}
 }
 
-// Interface implements [abi.Capability].
-func (*virtualClock) Interface() string { return clock.Interface }
-
-// time is what the clock shows.
-func (c *virtualClock) time() time.Time {
+// Time is what the clock shows.
+func (c *Clock) Time() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.start.Add(c.now)
+	return c.Start.Add(c.now)
 }
 
 // Now implements the method `now`.
-func (c *virtualClock) Now(context.Context) uint64 { return uint64(max(c.time().UnixMilli(), 0)) }
+func (c *Clock) Now(context.Context) uint64 { return uint64(max(c.Time().UnixMilli(), 0)) }
 
 // Monotonic implements the method `monotonic`.
-func (c *virtualClock) Monotonic(context.Context) uint64 {
+func (c *Clock) Monotonic(context.Context) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return uint64(c.now)
 }
 
 // Subscribe implements the method `subscribe`. What is due in 292 years or more never comes.
-func (c *virtualClock) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable, error) {
+func (c *Clock) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ready := make(chan struct{})
@@ -69,8 +70,8 @@ func (c *virtualClock) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pol
 	return ready, nil
 }
 
-// move goes on to when the next wait is due, and reports whether there was one. It is the call's Idle.
-func (c *virtualClock) move() bool {
+// Move goes on to when the next wait is due, and reports whether there was one. It is the call's Idle.
+func (c *Clock) Move() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waits) == 0 {

@@ -1,4 +1,4 @@
-package extension
+package http
 
 import (
 	"context"
@@ -6,16 +6,14 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/stilehost/stile/capabilities/http"
 )
 
-// Hosts are the addresses that the operator gives names of hosts, in place of what a resolver says. Names are in lower case and
+// fixedHosts are the addresses that the operator gives names of hosts, in place of what a resolver says. Names are in lower case and
 // punycode, as rules have them.
-type Hosts map[string][]netip.Addr
+type fixedHosts map[string][]netip.Addr
 
 // allow returns rules of which those that name such a host exactly may dial its addresses, public or not.
-func (h Hosts) allow(rules []http.Rule) []http.Rule {
+func (h fixedHosts) allow(rules []Rule) []Rule {
 	if len(h) == 0 {
 		return rules
 	}
@@ -33,7 +31,7 @@ func (h Hosts) allow(rules []http.Rule) []http.Rule {
 }
 
 // resolver answers for these hosts, and has another one answer for the rest. That one's default is the system's.
-func (h Hosts) resolver(other http.Resolver) http.Resolver {
+func (h fixedHosts) resolver(other Resolver) Resolver {
 	switch {
 	case len(h) == 0:
 		return other
@@ -44,11 +42,11 @@ func (h Hosts) resolver(other http.Resolver) http.Resolver {
 }
 
 type hostsResolver struct {
-	hosts Hosts
-	other http.Resolver
+	hosts fixedHosts
+	other Resolver
 }
 
-// LookupNetIP implements http.Resolver.
+// LookupNetIP implements Resolver.
 func (r hostsResolver) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	if found := r.hosts[strings.TrimSuffix(host, ".")]; found != nil {
 		return slices.Clone(found), nil

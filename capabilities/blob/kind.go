@@ -1,0 +1,19 @@
+package blob
+
+import (
+	"encoding/json"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/capability/double"
+)
+
+// Kind is a store in which bytes can be kept on the host for the length of a call.
+var Kind = capability.NewSwitch(capability.Switched{
+	Kind: capability.Kind{Name: "blob", Interface: Interface, Example: "true", Harmless: true},
+	Says: "may keep bytes on the host for the length of a call",
+	New:  func(*capability.Site) abi.Capability { return NewStore(StoreOptions{}) },
+	NewDouble: func(t *double.Test, answers json.RawMessage) (abi.Capability, error) {
+		return NewStore(StoreOptions{Limit: double.MaxKept}), t.None(answers)
+	},
+})

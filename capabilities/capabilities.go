@@ -1,0 +1,28 @@
+// Package capabilities lists the kinds of capability that Stile has: each is in a folder below this one.
+package capabilities
+
+import (
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
+	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capability"
+)
+
+// Builtin are the kinds, in the order in which manifests and messages name them. A program with kinds of its own hands
+// Builtin.With(...) to what reads manifests.
+var Builtin = capability.NewSet(
+	http.Kind,
+	workspace.Kind,
+	kv.Kind,
+	&clock.Kind.Kind,
+	&random.Kind.Kind,
+	&console.Kind.Kind,
+	&blob.Kind.Kind,
+	workspace.DiskKind,
+	tools.Kind,
+)

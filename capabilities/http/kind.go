@@ -1,0 +1,263 @@
+package http
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/internal/jsonform"
+)
+
+// Kind is a client that sends requests. The options of a site are [Options]: credentials, listeners, limits, but neither Rules
+// nor Within. The global fetch stands for the binding named network.
+var Kind = &capability.Kind{
+	Name: "http", Interface: Interface, Permission: "network", Example: `[ { "host": "..." } ]`,
+	Globals: []string{"fetch"}, GlobalBinding: "network",
+	Parse: read, ParsePermission: readPermission, ParseSpec: readSpec,
+}
+
+// Rights are those to send the requests that at least one rule allows.
+type Rights struct {
+	Rules []Rule
+	// Within are sets of rules each of which has to allow a request as well: ceilings of an operator. A manifest has none.
+	Within [][]Rule
+}
+
+// ruleFields are the fields of a rule, each with an example of what to write.
+var ruleFields = []struct{ name, example string }{
+	{"scheme", `"https" or "http"`},
+	{"host", `a name like "api.example.com", or "*.example.com" for the names below it`},
+	{"port", "a number from 1 to 65535"},
+	{"methods", `["GET", "POST"]`},
+	{"path", `a pattern like "/repos/**"`},
+	{"headers", `names of headers, like ["x-request-id"]`},
+	{"credential", `the name of a secret, like "github-token"`},
+	{"as", `"bearer", "basic", "header:NAME" or "query:NAME", beside a credential`},
+	{"maxResponse", "a number of bytes, like 1048576"},
+}
+
+const (
+	maxRightsRules = 256
+
+	exampleRule = `{"host": "api.example.com", "methods": ["GET"], "path": "/repos/**"}`
+	exampleSpec = "NAME=http:https://api.example.com/repos/**,methods=GET+POST"
+)
+
+func read(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
+	g := Rights{}
+	for _, item := range r.Items(n, maxRightsRules, `[{"host": "api.example.com"}]`) {
+		g.Rules = append(g.Rules, readRule(r, item))
+	}
+	return g
+}
+
+// readRule reads one rule. Where it is not valid, the fields are tried one by one to find the one at fault.
+func readRule(r *jsonform.Reader, n *jsonform.Node) Rule {
+	names := make([]string, len(ruleFields))
+	for i, f := range ruleFields {
+		names[i] = f.name
+	}
+	fields := r.Fields(n, exampleRule, names, "host")
+	if r.Err != nil {
+		return Rule{}
+	}
+	rule, err := decodeRule(n.Plain())
+	if err == nil {
+		return rule
+	}
+	for _, f := range ruleFields {
+		if field := fields[f.name]; field != nil {
+			alone := map[string]any{"scheme": "https", "host": "example.com", "port": 443}
+			alone[f.name] = field.Plain()
+			if f.name == "as" {
+				alone["credential"] = "a"
+			}
+			if _, err := decodeRule(alone); err != nil {
+				r.Fail(field, f.example, "%s", err)
+			}
+		}
+	}
+	r.Fail(n, exampleRule, "%s", err)
+	return rule
+}
+
+func readPermission(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
+	g := Rights{}
+	for _, item := range r.Items(n, maxRightsRules, `["api.example.com"]`) {
+		g.Rules = append(g.Rules, readHost(r, item))
+	}
+	return g
+}
+
+// readHost reads one element of the short form: https on the default port, with every method and path.
+func readHost(r *jsonform.Reader, n *jsonform.Node) Rule {
+	host := r.Text(n, `"api.example.com"`)
+	if r.Err != nil {
+		return Rule{}
+	}
+	if host == "*" {
+		r.Fail(n, `in bindings {"network": {"http": [{"scheme": "https", "host": "*", "port": 443}]}}`, "the short form has no rule for every host")
+	}
+	_, bare, hasScheme := strings.Cut(host, "://")
+	if !hasScheme {
+		bare = host
+	}
+	bare, _, _ = strings.Cut(bare, "/")
+	if bare != host {
+		r.Fail(n, jsonform.Quote(bare)+", or a rule with scheme and path in bindings", "%s is more than a host", jsonform.Quote(host))
+	}
+	rule, err := decodeRule(map[string]any{"host": host, "methods": []string{"*"}})
+	if err != nil {
+		r.Fail(n, `a host, like "api.example.com" or "*.example.com"`, "%s", err)
+	}
+	return rule
+}
+
+func decodeRule(v any) (Rule, error) {
+	var rule Rule
+	err := json.Unmarshal(capability.JSON(v), &rule)
+	return rule, err
+}
+
+// readSpec reads a URL pattern and options, as [ParseRule] does.
+func readSpec(s capability.Spec) (capability.Grant, error) {
+	text := s.Argument
+	if s.Options != "" {
+		text += "," + s.Options
+	}
+	rule, err := ParseRule(text)
+	if err != nil {
+		return nil, &capability.MistakeError{Text: err.Error(), Fix: exampleSpec}
+	}
+	return Rights{Rules: []Rule{rule}}, nil
+}
+
+// Kind implements [capability.Grant].
+func (Rights) Kind() *capability.Kind { return Kind }
+
+// Interface implements [capability.Grant].
+func (Rights) Interface() string { return Interface }
+
+// Document implements [capability.Grant]; with Within it is for people only.
+func (g Rights) Document() any {
+	if len(g.Within) == 0 {
+		return g.Rules
+	}
+	return struct {
+		Rules  []Rule   `json:"rules"`
+		Within [][]Rule `json:"within"`
+	}{g.Rules, g.Within}
+}
+
+// Covers implements [capability.Grant]. It takes no account of what asked has to stay within, except where that is the same.
+func (g Rights) Covers(asked capability.Grant) bool {
+	a, ok := asked.(Rights)
+	if !ok {
+		return false
+	}
+	for _, set := range g.Within {
+		same := func(s []Rule) bool { return reflect.DeepEqual(s, set) }
+		if !slices.ContainsFunc(a.Within, same) && !Covers(set, a.Rules) {
+			return false
+		}
+	}
+	return Covers(g.Rules, a.Rules)
+}
+
+// Limit implements [capability.Limiter]: it leaves rules out that the ceiling has nothing in common with, and keeps the rest
+// within the ceiling.
+func (g Rights) Limit(ceiling []capability.Grant) capability.Grant {
+	var limits []Rule
+	for _, c := range ceiling {
+		if c, ok := c.(Rights); ok {
+			limits = append(limits, c.Rules...)
+		}
+	}
+	rules, usable := Overlap(limits, g.Rules)
+	limited := Rights{Rules: rules, Within: g.Within}
+	same := func(set []Rule) bool { return reflect.DeepEqual(set, limits) }
+	switch {
+	case !usable:
+		return nil
+	case !Covers(limits, limited.Rules) && !slices.ContainsFunc(g.Within, same):
+		limited.Within = append(slices.Clip(g.Within), limits)
+	}
+	return limited
+}
+
+// Size implements [capability.Sizer].
+func (g Rights) Size() (rules, work int) {
+	return len(g.Rules), Size(slices.Concat(append(slices.Clip(g.Within), g.Rules)...))
+}
+
+// Merge implements [capability.Merger].
+func (g Rights) Merge(more capability.Grant) capability.Grant {
+	m, ok := more.(Rights)
+	if !ok {
+		return nil
+	}
+	return Rights{Rules: append(g.Rules, m.Rules...)}
+}
+
+// Reach implements [capability.Reacher].
+func (g Rights) Reach() (changes, open bool) {
+	for _, rule := range g.Rules {
+		for _, method := range rule.Methods {
+			changes = changes || method != "GET" && method != "HEAD" && method != "OPTIONS"
+		}
+	}
+	return changes, true
+}
+
+// Hosts implements [capability.Hoster].
+func (g Rights) Hosts() []string {
+	hosts := make([]string, len(g.Rules))
+	for i, rule := range g.Rules {
+		hosts[i] = rule.Host
+	}
+	return hosts
+}
+
+// Short implements [capability.Shortener].
+func (g Rights) Short() any { return []string{g.Rules[0].Host} }
+
+// Remedy implements [capability.Remedier]: it is a rule for what was denied, with the addresses that the command line gave the same host.
+func (g Rights) Remedy(spec string, denied abi.Denial) string {
+	var wanted struct{ HTTP []Rule }
+	if err := json.Unmarshal([]byte(denied.Grant), &wanted); err != nil || len(wanted.HTTP) != 1 {
+		return ""
+	}
+	rule := wanted.HTTP[0]
+	for _, given := range g.Rules {
+		if given.Host == rule.Host {
+			rule.Addresses = given.Addresses
+		}
+	}
+	name, _, _ := strings.Cut(spec, "=")
+	text := name + "=http:" + rule.String()
+	if abi.Printable(text) != text { // a guest chose part of it
+		return ""
+	}
+	return text
+}
+
+// Open implements [capability.Opener].
+func (g Rights) Open(_ context.Context, s *capability.Site) (abi.Capability, error) {
+	o, _ := s.Options(Kind).(Options)
+	fixed := fixedHosts(s.Hosts())
+	o.Resolver = fixed.resolver(o.Resolver)
+	o.Rules, o.Within = fixed.allow(g.Rules), slices.Clone(o.Within)
+	for _, set := range g.Within {
+		o.Within = append(o.Within, fixed.allow(set))
+	}
+	grant, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	s.Hold(grant, func() error { grant.CloseIdleConnections(); return nil })
+	return grant, nil
+}

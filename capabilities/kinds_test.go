@@ -1,0 +1,102 @@
+package capabilities_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// own are the folders that may tell kinds apart: theirs.
+var own = []string{"capabilities", "capability", "examples", "bench", "host", "guest-sdk"}
+
+// TestNoSwitch: outside the folders of the kinds no code asks of what kind a grant is. It asks the grant.
+func TestNoSwitch(t *testing.T) {
+	seen := 0
+	err := fs.WalkDir(os.DirFS(".."), ".", func(path string, e fs.DirEntry, err error) error {
+		top, _, _ := strings.Cut(path, "/")
+		if slices.Contains(own, top) {
+			return fs.SkipDir
+		}
+		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		seen++
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, filepath.Join("..", path), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, at := range kindsTold(f) {
+			t.Errorf("%s tells kinds of grants apart; the kind's folder has to say what differs", files.Position(at))
+		}
+		return nil
+	})
+	if err != nil || seen < 100 {
+		t.Fatalf("%d files, %v", seen, err)
+	}
+}
+
+// kindsTold are the places where a file asks of what type a grant is that a kind's package has.
+func kindsTold(f *ast.File) []token.Pos {
+	kinds := map[string]bool{}
+	for _, i := range f.Imports {
+		folder, name := filepath.Split(strings.Trim(i.Path.Value, `"`))
+		if strings.HasSuffix(folder, "/stile/capabilities/") {
+			if i.Name != nil {
+				name = i.Name.Name
+			}
+			kinds[name] = true
+		}
+	}
+	var places []token.Pos
+	told := func(e ast.Expr) {
+		s, ok := e.(*ast.SelectorExpr)
+		if !ok {
+			return
+		}
+		if name, ok := s.X.(*ast.Ident); ok && kinds[name.Name] && strings.HasSuffix(s.Sel.Name, "Rights") {
+			places = append(places, e.Pos())
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.TypeAssertExpr:
+			told(n.Type)
+		case *ast.CaseClause:
+			for _, e := range n.List {
+				told(e)
+			}
+		case *ast.BinaryExpr:
+			if n.Op == token.EQL || n.Op == token.NEQ {
+				if c, ok := n.Y.(*ast.CallExpr); ok {
+					told(c.Fun)
+				}
+			}
+		}
+		return true
+	})
+	return places
+}
+
+func TestKindsTold(t *testing.T) {
+	for code, want := range map[string]int{
+		`func f(g any) { _, _ = g.(kv.Rights) }`:                                          1,
+		`func f(g any) { switch g.(type) { case kv.Rights, *kv.Rights, web.Rights: } }`:   2,
+		`func f(g any) { _, _ = g.(kv.Store); _ = kv.Rights{}; _, _ = g.(other.Rights) }`: 0,
+	} {
+		text := `package x; import ("github.com/stilehost/stile/capabilities/kv"; web "github.com/stilehost/stile/capabilities/http"; "x/other"); ` + code
+		f, err := parser.ParseFile(token.NewFileSet(), "x.go", text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(kindsTold(f)); got != want {
+			t.Errorf("%s: %d places, want %d", code, got, want)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package random
+
+import (
+	"encoding/json"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/capability/double"
+)
+
+// Kind is the random numbers of this machine.
+var Kind = capability.NewSwitch(capability.Switched{
+	Kind: capability.Kind{
+		Name: "random", Interface: Interface, Example: "true", Harmless: true, Globals: []string{"crypto", "Math.random"},
+	},
+	Unasked: true,
+	Says:    "may draw random numbers",
+	New:     func(*capability.Site) abi.Capability { return System() },
+	NewDouble: func(t *double.Test, answers json.RawMessage) (abi.Capability, error) {
+		return Seeded(seed), t.None(answers)
+	},
+})
+
+// seed is what every test draws its random numbers from.
+var seed = [32]byte([]byte("stile tests draw the same number"))

@@ -1,0 +1,134 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/capability/double"
+)
+
+// Kind is the tools of other extensions. Only a command line can grant them. The options of a site are a [Loader].
+var Kind = &capability.Kind{Name: "tools", Interface: Interface, Example: "true", ParseSpec: parseSpec}
+
+// Loader makes a toolbox of what is in files.
+type Loader func(ctx context.Context, files []string) (*Toolbox, error)
+
+// Rights are those to call the tools of other extensions.
+type Rights struct {
+	// Files are sources or components.
+	Files []string
+}
+
+func parseSpec(s capability.Spec) (capability.Grant, error) {
+	files := []string{s.Argument}
+	if s.Options != "" {
+		files = append(files, strings.Split(s.Options, ",")...)
+	}
+	if slices.Contains(files, "") {
+		return nil, &capability.MistakeError{Text: "a file has no name", Fix: "tools:FILE[,FILE]..."}
+	}
+	return Rights{Files: files}, nil
+}
+
+// Kind implements [capability.Grant].
+func (Rights) Kind() *capability.Kind { return Kind }
+
+// Interface implements [capability.Grant].
+func (Rights) Interface() string { return Interface }
+
+// Document implements [capability.Grant]. It is for people: no manifest has it.
+func (g Rights) Document() any { return g.Files }
+
+// Describe implements [capability.Grant].
+func (g Rights) Describe() []string {
+	return []string{"may call the tools of " + abi.PrintableLine(strings.Join(g.Files, ", "))}
+}
+
+// Authority implements [capability.Grant].
+func (g Rights) Authority() []string {
+	return []string{abi.PrintableLine("tools " + strings.Join(g.Files, " "))}
+}
+
+// Covers implements [capability.Grant].
+func (g Rights) Covers(asked capability.Grant) bool { return capability.Same(g, asked) }
+
+// Open implements [capability.Opener].
+func (g Rights) Open(ctx context.Context, s *capability.Site) (abi.Capability, error) {
+	load, ok := s.Options(Kind).(Loader)
+	if !ok {
+		return nil, capability.ErrUnbound
+	}
+	box, err := load(ctx, g.Files)
+	if err != nil {
+		return nil, err
+	}
+	return box, nil
+}
+
+// outcome is what a tool of a test gives: one of its fields.
+type outcome struct {
+	Output json.RawMessage `json:"output"`
+	Error  *string         `json:"error"`
+}
+
+// doubled is a real toolbox, of a test's outcomes, whose tools are done when they have been started.
+type doubled struct{ *Toolbox }
+
+// Double implements [double.Doubler] with a toolbox of tools whose results are in the test.
+func (Rights) Double(_ context.Context, t *double.Test, answers json.RawMessage) (abi.Capability, error) {
+	outcomes, err := double.Members[outcome](t, answers, `{"github_create_pr": {"output": {"number": 1}}}`)
+	if err != nil {
+		return nil, err
+	}
+	for name, o := range outcomes {
+		if (o.Output == nil) == (o.Error == nil) {
+			return nil, t.Wrong(fmt.Sprintf("[%s] has to say output or error, one of them", double.Quoted(name)), `{"output": {}} or {"error": "what went wrong"}`)
+		}
+	}
+	box, err := New(Options{
+		Resolve: func(name string) (Func, error) {
+			o, ok := outcomes[name]
+			if !ok {
+				return nil, t.Unanswered("a call of the tool "+double.Quoted(name), double.Quoted(name)+`: {"output": {}}`)
+			}
+			return func(context.Context, string, []byte, map[string]abi.Capability) ([]byte, error) {
+				if o.Error != nil {
+					return nil, abi.Errorf(abi.CodeUnavailable, "%s: %s", name, *o.Error)
+				}
+				return o.Output, nil
+			}, nil
+		},
+		Describe: func() []Description {
+			var all []Description
+			for _, name := range slices.Sorted(maps.Keys(outcomes)) {
+				all = append(all, Description{Name: name, InputSchema: `{"type":"object"}`})
+			}
+			return all
+		},
+	})
+	return doubled{box}, err
+}
+
+// Open implements [abi.Opener].
+func (d doubled) Open(ctx context.Context) (any, error) {
+	box, err := d.Toolbox.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return doubled{box.(*Toolbox)}, nil
+}
+
+// Start implements the method `start`.
+func (d doubled) Start(ctx context.Context, tool, input string, env abi.Env) (*Call, error) {
+	call, err := d.Toolbox.Start(ctx, tool, input, env)
+	if err == nil {
+		double.Until(ctx, call.Subscribe(ctx))
+	}
+	return call, err
+}

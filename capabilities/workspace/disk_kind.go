@@ -1,0 +1,71 @@
+package workspace
+
+import (
+	"context"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
+)
+
+// DiskKind is a directory of the machine.
+var DiskKind = &capability.Kind{Name: "dir", Interface: Interface, ParseSpec: parseDiskSpec}
+
+// DiskRights are those to a directory of the machine. Only a command line names one: a manifest cannot ask for it.
+type DiskRights struct {
+	Path   string
+	Access Access
+}
+
+func parseDiskSpec(s capability.Spec) (capability.Grant, error) {
+	const example = "dir:PATH[,rw]"
+	if s.Argument == "" || len(s.Argument) > maxRightsPath || strings.ContainsRune(s.Argument, 0) {
+		return nil, &capability.MistakeError{Text: "there is no path", Fix: example}
+	}
+	a, err := specAccess("directory", s.Options, example)
+	return DiskRights{Path: s.Argument, Access: a}, err
+}
+
+// Kind implements [capability.Grant].
+func (DiskRights) Kind() *capability.Kind { return DiskKind }
+
+// Interface implements [capability.Grant].
+func (DiskRights) Interface() string { return Interface }
+
+// Document implements [capability.Grant]. It is for people: no manifest has it.
+func (g DiskRights) Document() any { return g.Access.document(g.Path) }
+
+// Describe implements [capability.Grant].
+func (g DiskRights) Describe() []string {
+	return []string{g.Access.describe("the directory " + abi.PrintableLine(g.Path) + " of this machine")}
+}
+
+// Authority implements [capability.Grant].
+func (g DiskRights) Authority() []string {
+	return []string{abi.PrintableLine("dir " + g.Path + " " + string(g.Access))}
+}
+
+// Covers implements [capability.Grant]. Where a link leads may change, so no directory is below another.
+func (g DiskRights) Covers(asked capability.Grant) bool {
+	a, ok := asked.(DiskRights)
+	return ok && g.Path == a.Path && g.Access.covers(a.Access)
+}
+
+// Reach implements [capability.Reacher].
+func (g DiskRights) Reach() (changes, open bool) { return g.Access != Read, false }
+
+// Remedy implements [capability.Remedier].
+func (g DiskRights) Remedy(spec string, denied abi.Denial) string {
+	return g.Access.remedy(spec, denied)
+}
+
+// Open implements [capability.Opener]. The folders that are private to the site are refused.
+func (g DiskRights) Open(_ context.Context, s *capability.Site) (abi.Capability, error) {
+	disk, err := OpenDisk(g.Path, DiskOptions{Refuse: s.Private})
+	if err != nil {
+		return nil, err
+	}
+	d := g.Access.of(disk.Directory())
+	s.Hold(d, disk.Close)
+	return d, nil
+}

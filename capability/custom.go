@@ -1,0 +1,64 @@
+package capability
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/lazyregexp"
+)
+
+// Custom is what a manifest says of an interface of which no kind is known here.
+type Custom struct {
+	// Name is the whole name of the WIT interface, e.g. "acme:crm/contacts@1.0.0".
+	Name string
+	// Config is what the manifest says about it, a JSON object with sorted keys.
+	Config json.RawMessage
+}
+
+const maxInterface = 256 // bytes of a name
+
+// interfaceName is namespace:package/interface@version, the form of WIT.
+var interfaceName = func() *lazyregexp.Regexp {
+	const word = `[a-z][a-z0-9]*(-[a-z0-9]+)*`
+	return lazyregexp.New(`^` + word + `:` + word + `/` + word + `(@[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?)?$`)
+}()
+
+// parseCustom reads a field whose name has a ":". ours are the names to write instead of what is ours.
+func parseCustom(r *jsonform.Reader, m jsonform.Member, ours []string) Grant {
+	switch {
+	case len(m.Key) > maxInterface, !interfaceName.MatchString(m.Key):
+		r.FailAt(m.Offset, m.Value.Path, `"acme:crm/contacts@1.0.0"`, "this is not the name of a WIT interface")
+	case strings.HasPrefix(m.Key, "stile:"), strings.HasPrefix(m.Key, "wasi:"):
+		r.FailAt(m.Offset, m.Value.Path, "one of "+strings.Join(ours, ", "), "stile: and wasi: are not an embedder's")
+	}
+	r.Members(m.Value, "{}")
+	if r.Err != nil {
+		return nil
+	}
+	return Custom{Name: m.Key, Config: JSON(m.Value.Plain())}
+}
+
+// Kind implements [Grant].
+func (g Custom) Kind() *Kind { return &Kind{Name: g.Name, Interface: g.Name} }
+
+// Interface implements [Grant].
+func (g Custom) Interface() string { return g.Name }
+
+// Document implements [Grant].
+func (g Custom) Document() any { return g.Config }
+
+// Describe implements [Grant].
+func (g Custom) Describe() []string {
+	return []string{fmt.Sprintf("may use %s, a capability of the program that embeds the host, with %s", abi.PrintableLine(g.Name), abi.PrintableLine(string(g.Config)))}
+}
+
+// Authority implements [Grant].
+func (g Custom) Authority() []string {
+	return []string{abi.PrintableLine(g.Name + " " + string(g.Config))}
+}
+
+// Covers implements [Grant].
+func (g Custom) Covers(asked Grant) bool { return Same(g, asked) }

@@ -1,0 +1,186 @@
+// Package double is what capabilities see of a test that an extension brings, when they stand in for themselves: behind them is
+// nothing but the answers that the test gives.
+package double
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+)
+
+const (
+	// MaxAnswers is how many answers, files or values a binding can be given.
+	MaxAnswers = 100
+	// MaxKept is how many bytes a test can keep in one store.
+	MaxKept = 16 << 20
+
+	maxValue = 200 // bytes that are shown of a value
+)
+
+// Doubler is a grant that a test can answer for.
+type Doubler interface {
+	// Double makes the capability of a test. answers are what the test says, as JSON: nil when it says nothing, for what is harmless only. Errors are a
+	// *[MistakeError] of the test's author, or a fault of the host. What it makes is used while the test runs only.
+	Double(ctx context.Context, t *Test, answers json.RawMessage) (abi.Capability, error)
+}
+
+// MistakeError is what somebody got wrong, and what to write instead.
+type MistakeError struct{ Text, Fix string }
+
+// Error implements error.
+func (m *MistakeError) Error() string { return m.Text }
+
+// Test is a test that is about to run, with one binding of it at hand.
+type Test struct {
+	// Path leads to the answers of the binding, e.g. `tests[0].env.github`.
+	Path string
+	// Binding is its name.
+	Binding string
+	// Clock is the time of all of the test.
+	Clock *Clock
+	// Log keeps what the tool logs, a printable line at a time.
+	Log func(line string)
+	// Missing notes what the tool asked for in vain. line is what to add to the answers of the binding. It is safe for concurrent use.
+	Missing func(binding, what, line string)
+	// Stores are those of all of the test.
+	Stores *Stores
+}
+
+// Wrong makes a mistake of the answers; text goes on where their path ends.
+func (t *Test) Wrong(text, fix string) error { return &MistakeError{t.Path + text, fix} }
+
+// None refuses answers for what always gives the same ones.
+func (t *Test) None(answers json.RawMessage) error {
+	if answers == nil {
+		return nil
+	}
+	return t.Wrong(": this binding takes no answers from a test", "nothing")
+}
+
+// Unanswered notes what the tool asked for in vain, and is what the tool learns of it.
+func (t *Test) Unanswered(what, line string) error {
+	t.Missing(t.Binding, what, line)
+	return abi.Errorf(abi.CodeUnavailable, "this test gives no answer for %s: add to env.%s of the test: %s", what, t.Binding, line)
+}
+
+// Kept says whose fault it is that the answer of a name could not be put into a store.
+func (t *Test) Kept(name string, err error) error {
+	if known, ok := errors.AsType[*abi.Error](err); ok && known.Code != abi.CodeUnavailable {
+		return t.Wrong(fmt.Sprintf("[%s]: %s", Quoted(name), abi.PrintableCut(known.Error(), maxValue)), "another name")
+	}
+	return err
+}
+
+// Until waits for what only this process can be waiting for, so that nothing is at work beside the guest: what comes first is
+// always the same.
+func Until(ctx context.Context, done abi.Pollable) {
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// Members reads an object of answers, each of type T, strictly.
+func Members[T any](t *Test, answers json.RawMessage, example string) (map[string]T, error) {
+	var given map[string]*T
+	err := Strict(answers, &given)
+	if err == nil && given == nil {
+		err = errors.New("null where an object belongs")
+	}
+	if misfit, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		err = fmt.Errorf("%s: a %s does not belong there", cmp.Or(misfit.Field, "the answers"), misfit.Value)
+	}
+	if err != nil {
+		return nil, t.Wrong(": "+abi.PrintableCut(strings.TrimPrefix(err.Error(), "json: "), maxValue), "an object like "+example)
+	}
+	if len(given) > MaxAnswers {
+		return nil, t.Wrong(fmt.Sprintf(": there are %d entries", len(given)), fmt.Sprintf("at most %d", MaxAnswers))
+	}
+	all := make(map[string]T, len(given))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if given[name] == nil { // which encoding/json takes for an answer without anything in it
+			return nil, t.Wrong(fmt.Sprintf("[%s]: null, which is no answer", Quoted(name)), "an object like "+example)
+		}
+		all[name] = *given[name]
+	}
+	return all, nil
+}
+
+// Strict decodes JSON without fields that v does not know.
+func Strict(raw []byte, v any) error {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(v)
+}
+
+// Quoted shows a name that somebody chose: short, and on one line.
+func Quoted(name string) string { return abi.Printable(strconv.Quote(abi.Cut(name, 80))) }
+
+// Stores are the stores of one test, in a temporary folder that is made when the first is needed.
+type Stores struct {
+	// Folder makes the folder, and Remove takes it away.
+	Folder func() (string, error)
+	Remove func(dir string) error
+
+	dir  string
+	open map[string]Stored
+}
+
+// Stored is a store of a test.
+type Stored interface {
+	io.Closer
+	// Fault is what of this machine failed, e.g. a full disk, while the store was used; nil when nothing did.
+	Fault() error
+}
+
+// Store is the store in a file, opened when it is first needed.
+func Store[T Stored](s *Stores, file string, open func(path string) (T, error)) (T, error) {
+	if store, ok := s.open[file].(T); ok {
+		return store, nil
+	}
+	var none T
+	if s.dir == "" {
+		var err error
+		if s.dir, err = s.Folder(); err != nil {
+			return none, err
+		}
+		s.open = map[string]Stored{}
+	}
+	store, err := open(filepath.Join(s.dir, file))
+	if err == nil {
+		s.open[file] = store
+	}
+	return store, err
+}
+
+// Fault is what of this machine failed while the stores were used; nil when nothing did.
+func (s *Stores) Fault() error {
+	var errs []error
+	for _, store := range s.open {
+		errs = append(errs, store.Fault())
+	}
+	return errors.Join(errs...)
+}
+
+// Close closes them and removes the folder.
+func (s *Stores) Close() error {
+	if s.dir == "" {
+		return nil
+	}
+	var errs []error
+	for _, store := range s.open {
+		errs = append(errs, store.Close())
+	}
+	return errors.Join(append(errs, s.Remove(s.dir))...)
+}

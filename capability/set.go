@@ -1,0 +1,113 @@
+package capability
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stilehost/stile/internal/jsonform"
+)
+
+// Set is the kinds that there are, in the order in which they are listed. It is a value: nobody changes it, and who has kinds
+// beside those of another set makes a set of both.
+type Set struct{ kinds []*Kind }
+
+// NewSet makes a set. It panics when two kinds have one name, since that is a program's mistake.
+func NewSet(kinds ...*Kind) Set {
+	for i, k := range kinds {
+		if slices.ContainsFunc(kinds[:i], func(other *Kind) bool {
+			return other.Name == k.Name || other.Permission != "" && other.Permission == k.Permission
+		}) {
+			panic("two kinds of capability are called " + k.Name)
+		}
+	}
+	return Set{kinds}
+}
+
+// With is the set with more kinds.
+func (s Set) With(kinds ...*Kind) Set { return NewSet(append(slices.Clip(s.kinds), kinds...)...) }
+
+// All are the kinds.
+func (s Set) All() []*Kind { return slices.Clone(s.kinds) }
+
+// Of is the kind of a WIT interface, the first one if there are several; nil if there is none.
+func (s Set) Of(iface string) *Kind {
+	return s.find(func(k *Kind) bool { return k.Interface == iface })
+}
+
+func (s Set) find(is func(*Kind) bool) *Kind {
+	if i := slices.IndexFunc(s.kinds, is); i >= 0 {
+		return s.kinds[i]
+	}
+	return nil
+}
+
+// names are those of some kinds.
+func (s Set) names(name func(*Kind) string) []string {
+	var names []string
+	for _, k := range s.kinds {
+		if n := name(k); n != "" {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// Permissions are the fields of a manifest's short form.
+func (s Set) Permissions() []string { return s.names(func(k *Kind) string { return k.Permission }) }
+
+// ParsePermission reads one of them.
+func (s Set) ParsePermission(r *jsonform.Reader, name string, n *jsonform.Node) Grant {
+	return s.find(func(k *Kind) bool { return k.Permission == name }).ParsePermission(r, n)
+}
+
+const exampleGrant = `one capability, like {"http": [{"host": "api.example.com"}]} or {"kv": true}`
+
+// Parse reads one binding of a manifest: an object with the kind as its only field.
+func (s Set) Parse(r *jsonform.Reader, n *jsonform.Node) Grant {
+	members := r.Members(n, exampleGrant)
+	if r.Err == nil && len(members) != 1 {
+		r.Fail(n, exampleGrant, "a binding is one capability, and %d are named here", len(members))
+	}
+	if r.Err != nil {
+		return nil
+	}
+	names := s.names(func(k *Kind) string {
+		if k.Parse == nil {
+			return ""
+		}
+		return k.Name
+	})
+	m := members[0]
+	if k := s.find(func(k *Kind) bool { return k.Parse != nil && k.Name == m.Key }); k != nil {
+		return k.Parse(r, m.Value)
+	}
+	if strings.Contains(m.Key, ":") {
+		return parseCustom(r, m, names)
+	}
+	r.Fields(n, exampleGrant, names)
+	return nil
+}
+
+// ParseSpec reads what a command line says of the binding of a name, KIND[:ARGUMENT][,OPTION]... An error is a *[MistakeError].
+func (s Set) ParseSpec(name, text string) (Grant, error) {
+	head, options, _ := strings.Cut(text, ",")
+	kind, argument, hasArgument := strings.Cut(head, ":")
+	if k := s.find(func(k *Kind) bool { return k.ParseSpec != nil && k.Name == kind }); k != nil {
+		return k.ParseSpec(Spec{name, argument, hasArgument, options})
+	}
+	names := s.names(func(k *Kind) string {
+		if k.ParseSpec == nil {
+			return ""
+		}
+		return k.Name
+	})
+	if kind == "browser" {
+		return nil, &MistakeError{Text: kind + " is not in this version", Fix: "one of " + strings.Join(names, ", ")}
+	}
+	instead := "one of " + strings.Join(names, ", ")
+	if near := jsonform.Nearest(kind, names); near != "" {
+		instead = near
+	}
+	return nil, &MistakeError{Text: fmt.Sprintf("there is no kind %s", jsonform.Quote(kind)), Fix: instead}
+}

@@ -1,0 +1,159 @@
+package capability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// ErrUnbound is what an [Opener] fails with whose capability only the program that embeds the host can make.
+var ErrUnbound = errors.New("a capability of the program that embeds the host")
+
+// Level is how much a line of a log matters.
+type Level uint8
+
+// The levels, least important first.
+const (
+	Trace Level = iota
+	Debug
+	Info
+	Warn
+	Error
+)
+
+// String is the word for a level.
+func (l Level) String() string {
+	names := [...]string{"trace", "debug", "info", "warn", "error"}
+	if int(l) >= len(names) {
+		return fmt.Sprintf("level(%d)", uint8(l))
+	}
+	return names[l]
+}
+
+// Site is where grants become capabilities: what these have in common, and what is to be let go of. It is safe for concurrent use;
+// whoever made it closes it, after the calls that use its capabilities.
+type Site struct {
+	// Dir is the folder of what is durable. It must exist and be writable by its owner only.
+	Dir string
+	// Private are folders that no capability may reach, Dir among them.
+	Private []string
+	// Log receives what guests log. It must be safe for concurrent use.
+	Log func(level Level, message string)
+
+	mu      sync.Mutex
+	hosts   map[string][]netip.Addr
+	options map[*Kind]any
+	held    map[abi.Capability]func() error // what lets go of a capability that holds more than memory
+	opening sync.Mutex                      // held while a store is opened
+	stores  map[string]io.Closer            // by the names of their files
+}
+
+// NewSite returns a site in dir. private are folders that, like dir, no capability may reach.
+func NewSite(dir string, log func(level Level, message string), private ...string) *Site {
+	return &Site{
+		Dir: dir, Log: log, Private: append([]string{dir}, private...),
+		options: map[*Kind]any{}, held: map[abi.Capability]func() error{}, stores: map[string]io.Closer{},
+	}
+}
+
+// Configure sets what all capabilities of a kind have in common; the kind says of what type that is. It is done before the first of them is opened.
+func (s *Site) Configure(k *Kind, options any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.options[k] = options
+}
+
+// Options are what Configure set, or nil.
+func (s *Site) Options(k *Kind) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.options[k]
+}
+
+// SetHosts gives hosts addresses, in place of those it gave before and of what a resolver says: in what is opened from now on,
+// grants that name such a host exactly may dial its addresses, public or not.
+func (s *Site) SetHosts(hosts map[string][]netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hosts = hosts
+}
+
+// Hosts are what SetHosts set. Nobody changes them.
+func (s *Site) Hosts() map[string][]netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hosts
+}
+
+// Hold has letGo called when c is released, or the site closed.
+func (s *Site) Hold(c abi.Capability, letGo func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[c] = letGo
+}
+
+// Held is how many capabilities are held.
+func (s *Site) Held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.held)
+}
+
+// Store is the store in a file of the site's folder. It is opened when it is first needed, and closed with the site.
+func Store[T io.Closer](ctx context.Context, s *Site, file string, open func(ctx context.Context, path string) (T, error)) (T, error) {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if store, ok := s.stores[file].(T); ok {
+		return store, nil
+	}
+	store, err := open(ctx, filepath.Join(s.Dir, file))
+	if err == nil {
+		s.stores[file] = store
+	}
+	return store, err
+}
+
+// Release lets go of what capabilities hold beside memory: connections, and directories that are open. Calls that still use
+// them fail. Close does the same for all.
+func (s *Site) Release(capabilities map[string]abi.Capability) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, c := range capabilities {
+		if c == nil || !reflect.ValueOf(c).Comparable() { // it is no key of a map
+			continue
+		}
+		if letGo := s.held[c]; letGo != nil {
+			errs = append(errs, letGo())
+			delete(s.held, c)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close closes the stores and lets go of everything. It is idempotent.
+func (s *Site) Close() error {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, file := range slices.Sorted(maps.Keys(s.stores)) {
+		errs = append(errs, s.stores[file].Close())
+	}
+	for _, letGo := range s.held {
+		errs = append(errs, letGo())
+	}
+	clear(s.stores)
+	clear(s.held)
+	return errors.Join(errs...)
+}

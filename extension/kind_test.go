@@ -1,0 +1,70 @@
+package extension
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/capability/double"
+)
+
+// lamp is all of a kind of capability.
+var lamp = capability.NewSwitch(capability.Switched{
+	Kind: capability.Kind{Name: "lamp", Interface: "acme:home/lamp@1.0.0", Example: "true"},
+	Says: "may switch the lamp",
+	New:  func(*capability.Site) abi.Capability { return lampOf{} },
+	NewDouble: func(t *double.Test, answers json.RawMessage) (abi.Capability, error) {
+		return lampOf{}, t.None(answers)
+	},
+})
+
+type lampOf struct{}
+
+func (lampOf) Interface() string { return "acme:home/lamp@1.0.0" }
+
+// TestNewKind: a kind needs no more than its value and a line that puts it into a set.
+func TestNewKind(t *testing.T) {
+	kinds := capabilities.Builtin.With(&lamp.Kind)
+	want := []Binding{{"desk", lamp.On()}, {"lamp", lamp.On()}}
+	m, err := ParseWith(kinds, []byte(with(`"permissions": {"lamp": true}, "bindings": {"desk": {"lamp": true}}`)))
+	if err != nil || !reflect.DeepEqual(m.Bindings, want) {
+		t.Fatalf("got %v, %v", m, err)
+	}
+	again, err := ParseWith(kinds, m.Canonical())
+	if err != nil || !reflect.DeepEqual(again.Bindings, want) {
+		t.Errorf("its canonical form is read as %v, %v", again, err)
+	}
+	if _, err := Parse(m.Canonical()); err == nil {
+		t.Error("a set without it knows it")
+	}
+	if g, err := kinds.ParseSpec("desk", "lamp"); err != nil || g != capability.Grant(lamp.On()) {
+		t.Errorf("the command line has %v, %v", g, err)
+	}
+	var wrong *capability.MistakeError
+	if _, err := kinds.ParseSpec("desk", "lamb"); !errors.As(err, &wrong) || wrong.Fix != "lamp" {
+		t.Errorf("got %v", err)
+	}
+	if says := Describe(want[0]); !reflect.DeepEqual(says, []string{"may switch the lamp"}) {
+		t.Errorf("it says %q", says)
+	}
+	if granted, cut := Limit(nil, want[:1]); granted != nil || len(cut) != 1 || cut[0].String() != "- lamp" {
+		t.Errorf("a ceiling without it leaves %v, %v", granted, cut)
+	}
+	s := NewState(t.TempDir(), nil)
+	if env, err := s.Env(t.Context(), want); err != nil || env["lamp"] == nil || s.Close() != nil {
+		t.Errorf("it is not opened: %v", err)
+	}
+}
+
+func TestSetRefusesDoubles(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("two kinds have one name")
+		}
+	}()
+	capabilities.Builtin.With(&capability.Kind{Name: "kv"})
+}
