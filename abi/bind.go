@@ -14,18 +14,18 @@ import (
 type Implementation struct{ methods map[string]*Method }
 
 // Implement matches every method of r with a method of the Go type t, which may be an interface, and prepares the
-// conversions. When some do not match, the error lists all of them, with the Go signature that each one needs.
+// conversions. If some do not match, the error lists all of them with the Go signature that each one needs.
 //
-// A WIT method `compare-and-set` is the Go method CompareAndSet; case is not compared, so `get-url` may be GetURL. Its
-// first parameter is a context.Context, which ends with the call, and the others are those of WIT without self. What it
-// returns follows from the WIT result:
+// A WIT method `compare-and-set` is the Go method CompareAndSet; case does not matter, so `get-url` may be GetURL. Its first
+// parameter is a context.Context, which ends with the call, and the others are those of WIT without self. Its results follow
+// from the WIT result:
 //
 //	(nothing)      ()  or  error
 //	T              T   or  (T, error)
 //	result<T, E>   (T, error)          result<T> alike
 //	result<_, E>   error               result    alike
 //
-// Types correspond like this; a Go type may be named as it pleases:
+// Types correspond like this; names of Go types are free:
 //
 //	bool, s8 ... s64, u8 ... u64, f32, f64, string    the Go type of that kind and size, e.g. int64 for s64
 //	char          rune; surrogates are refused
@@ -40,11 +40,11 @@ type Implementation struct{ methods map[string]*Method }
 //	borrow<R>     the same, as a parameter only, for the time of the call
 //
 // A field `input-schema` is the Go field InputSchema, or the one with the tag `wit:"input-schema"`. Every exported field
-// needs a counterpart, unless it has the tag `wit:"-"`. A Go string that is not UTF-8 reaches the guest with U+FFFD in
-// the place of what is not.
+// needs a counterpart, unless it has the tag `wit:"-"`. In a Go string, the guest sees U+FFFD for everything that is not
+// UTF-8.
 //
 // A variant is a struct that starts with an integer field named Case, the index of the case, and has a pointer field for
-// each case that carries something. The one that Case names must be set and the others must be nil:
+// each case with a payload. The field that Case names must be set and the others must be nil:
 //
 //	variant content { none, text(string), bytes(list<u8>), blob(blob) }
 //
@@ -66,10 +66,10 @@ type Implementation struct{ methods map[string]*Method }
 //
 //	Content{Case: ContentText, Text: new("hello")}
 //
-// A result inside another type is the variant { ok(T), err(E) }. A resource behind an option or in a variant is its own
-// Go type, which must then be one that can be nil: *Blob and not **Blob.
+// A result inside another type is the variant { ok(T), err(E) }. A resource behind an option or in a variant is its own Go
+// type, which must be able to be nil: *Blob and not **Blob.
 //
-// The variant `error` of stile:capability/types is a Go error; [Method.Encode] says what a guest learns of it.
+// The variant `error` of stile:capability/types is a Go error; [Method.Encode] says what a guest learns about it.
 func Implement(r *Resource, t reflect.Type) (*Implementation, error) {
 	if t == nil {
 		return nil, fmt.Errorf("nil does not implement the resource %s of %s", r.Name, r.Interface.Name)
@@ -98,8 +98,7 @@ func Implement(r *Resource, t reflect.Type) (*Implementation, error) {
 	return impl, nil
 }
 
-// Method returns a method by its name in the component model, "[method]bucket.get"; nil when the resource has none of
-// that name.
+// Method returns a method by its name in the component model, "[method]bucket.get"; nil if the resource has no such method.
 func (i *Implementation) Method(name string) *Method { return i.methods[name] }
 
 // Method is one WIT method and the Go method that implements it. It is safe for concurrent use.
@@ -235,7 +234,7 @@ func (m *Method) Call(ctx context.Context, recv any, args []Value, h Handles) (r
 	return result, err
 }
 
-// Encode makes the WIT result out of what [Method.Call] returned. result is not looked at when err is set.
+// Encode converts what [Method.Call] returned into the WIT result. It ignores result if err is set.
 //
 // When the WIT result is a result<T, E> with the variant `error` of stile:capability/types for E, a guest learns
 //

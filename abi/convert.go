@@ -10,9 +10,9 @@ import (
 
 // Handles turns resources into Go values and back, for the conversions of one call.
 type Handles interface {
-	// Value returns what a borrow<r> parameter lends for the time of the call.
+	// Value returns the value that a borrow<r> parameter lends for the duration of the call.
 	Value(rep Rep, r *Resource) (any, error)
-	// Take returns what an own<r> parameter hands over: from here on it belongs to the Go side.
+	// Take returns the value that an own<r> parameter hands over. From then on it belongs to the Go side.
 	Take(rep Rep, r *Resource) (any, error)
 	// Add hands v over to the guest as an own<r>.
 	Add(r *Resource, v any) (Rep, error)

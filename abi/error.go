@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Denial says that no rule allowed an operation, and which line of manifest would. It is the record `denial` of
+// Denial reports that no rule allowed an operation, and which line of manifest would. It is the record `denial` of
 // stile:capability/types. A capability fills in Operation, Reason and Grant; the host adds Binding and Remedy.
 type Denial struct {
 	// Binding is the name the operation went through, e.g. "github".
@@ -16,11 +16,11 @@ type Denial struct {
 	Reason string
 	// Remedy is the manifest line that would allow it.
 	Remedy string
-	// Grant is the JSON value that would allow the operation when it stood in the manifest under the binding's name,
-	// e.g. `{"http":[{"host":"api.github.com","methods":["POST"],"path":"/user/repos"}]}`. It never reaches the guest
-	// as such; empty when no grant could allow the operation.
+	// Grant is the JSON value that would allow the operation if the manifest had it under the binding's name, e.g.
+	// `{"http":[{"host":"api.github.com","methods":["POST"],"path":"/user/repos"}]}`. It never reaches the guest in this
+	// form. It is empty if no grant could allow the operation.
 	Grant string `wit:"-"`
-	// Private says that Grant tells what the guest is not to know, such as the path above a workspace it was given: the
+	// Private is set if Grant contains something that the guest must not learn, such as the path above its workspace. The
 	// person gets the remedy, the guest does not.
 	Private bool `wit:"-"`
 }
@@ -43,8 +43,8 @@ const (
 	CodeUnavailable
 )
 
-// Error is the variant `error` of stile:capability/types: what an operation of a capability can fail with.
-// It is compared with errors.Is by Code, so errors.Is(err, abi.ErrNotFound) holds for every not-found error.
+// Error is the variant `error` of stile:capability/types: the errors of a capability's operations. It is compared with
+// errors.Is by Code, so errors.Is(err, abi.ErrNotFound) holds for every not-found error.
 type Error struct {
 	Code   Code
 	Denial *Denial // CodeDenied
@@ -52,7 +52,7 @@ type Error struct {
 	Detail string  // every other code that carries text
 }
 
-// What callers branch on, for errors.Is.
+// Errors for errors.Is.
 var (
 	ErrDenied        = &Error{Code: CodeDenied}
 	ErrRevoked       = &Error{Code: CodeRevoked}
@@ -73,12 +73,12 @@ var codeText = [...]string{
 	CodeAlreadyExists: "already exists", CodeConflict: "conflict", CodeInvalid: "invalid", CodeUnavailable: "unavailable",
 }
 
-// Errorf makes an error of a code that carries text.
+// Errorf returns an error with a code that carries text.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Deny makes the error of a denied operation.
+// Deny returns the error of a denied operation.
 func Deny(d Denial) *Error { return &Error{Code: CodeDenied, Denial: &d} }
 
 // Error implements error.

@@ -3,7 +3,7 @@ package abi
 // ExtensionTools is the interface every extension exports.
 const ExtensionTools = "stile:extension/tools@0.1.0"
 
-// ExtensionEvaluator is the interface that a component exports which runs code that comes with a call.
+// ExtensionEvaluator is the interface of a component that runs code which comes with a call.
 const ExtensionEvaluator = "stile:extension/evaluator@0.1.0"
 
 // Definition describes one tool: the record `definition` of stile:extension/tools.
@@ -12,7 +12,7 @@ type Definition struct {
 	Description string `json:"description"`
 	// InputSchema is JSON Schema 2020-12, as JSON text.
 	InputSchema string `json:"inputSchema"`
-	// OutputSchema is nil when the tool promises nothing about its result.
+	// OutputSchema is nil if the tool declares no schema for its result.
 	OutputSchema *string     `json:"outputSchema,omitempty"`
 	Annotations  Annotations `json:"annotations"`
 }
@@ -25,13 +25,13 @@ type Annotations struct {
 	OpenWorld   bool `json:"openWorld"`
 }
 
-// Problem is one way in which an input does not fit a tool's schema. Path is a JSON pointer into the input.
+// Problem is one place where an input does not fit a tool's schema. Path is a JSON pointer into the input.
 type Problem struct {
 	Path    string `json:"path"`
 	Message string `json:"message"`
 }
 
-// Failure is what a tool itself failed with: the guest's word only.
+// Failure is a tool's own failure. It is only the guest's word.
 type Failure struct {
 	Name    string `json:"name"`
 	Message string `json:"message"`

@@ -7,12 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// NextHidden finds the first place in s, from a place on, that a reader of the text does not see, or that a terminal acts on: bytes that are
-// not UTF-8, carriage returns, control characters, what has no glyph in Unicode's tables (format characters, private use, unassigned), all of
-// Default_Ignorable_Code_Point, and characters that are drawn blank. size is the number of its bytes; at is -1 when there is none.
+// NextHidden finds the first place in s, from a position on, that a reader does not see or that a terminal acts on: invalid
+// UTF-8, carriage returns, control characters, characters without a glyph in Unicode's tables (format characters, private
+// use, unassigned), all of Default_Ignorable_Code_Point, and characters that are drawn blank. size is its length in bytes;
+// at is -1 if there is none.
 //
-// Line feeds, tabs and spaces are not hidden. Nor are joiners and selectors where they change what is seen: in emoji, and between letters of
-// the scripts whose spelling needs them.
+// Line feeds, tabs and spaces are not hidden. Neither are joiners and selectors where they change what is seen: in emoji,
+// and between letters of scripts whose spelling needs them.
 func NextHidden(s string, from int) (at, size int) {
 	for i := from; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
@@ -40,8 +41,8 @@ func NextUnseen(line string) int {
 	return at
 }
 
-// Unclear finds the first character of a name that could make it look like another name: what is hidden, in emoji too, and every white space
-// but the space itself.
+// Unclear finds the first character that could make a name look like another one: hidden characters, also in emoji, and all
+// white space except the space itself.
 func Unclear(name string) (r rune, found bool) {
 	for i, r := range name {
 		if r == utf8.RuneError {

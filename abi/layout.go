@@ -83,10 +83,10 @@ func (t *Type) PayloadOffset() uint32 {
 // Flat is the sequence of core values that stands for one value in core function signatures.
 func (t *Type) Flat() []CoreType { return t.appendFlat(nil) }
 
-// Core is the core function type that f has under the canonical ABI, with at most 16 parameters and one result: more
-// parameters become one i32 pointer to them, in memory as a tuple. With lower it is what an import is called as (canon
-// lower), where a result of more than one core value is written to a pointer passed as last parameter; without, it is
-// what an export must offer (canon lift), where that pointer is returned.
+// Core is f's core function type under the canonical ABI, with at most 16 parameters and one result: more parameters become
+// one i32 pointer to a tuple in memory. With lower, it is the type of an import (canon lower), and a result of more than one
+// core value is written to a pointer passed as last parameter. Without, it is the type of an export (canon lift), which
+// returns that pointer.
 func (f *Func) Core(lower bool) (params, results []CoreType) {
 	for _, p := range f.Params {
 		params = p.Type.appendFlat(params)

@@ -7,7 +7,7 @@ import (
 
 type callKey struct{}
 
-// WithCall returns the context of a new call, for [OfCall]. The host makes it.
+// WithCall returns the context of a new call, for [OfCall]. The host uses it.
 func WithCall(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callKey{}, new(sync.Map))
 }

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Printable returns s in a form that is safe on a terminal and hides nothing from a reader. Line feed, tab and text that is seen stay as
-// they are, and CR LF becomes LF. What [NextHidden] finds is spelled as Go escapes: \x1b, \u202e, \U000e0041.
+// Printable returns s in a form that is safe on a terminal and hides nothing from a reader. Line feeds, tabs and visible
+// text stay, and CR LF becomes LF. Everything that [NextHidden] finds becomes a Go escape: \x1b, \u202e, \U000e0041.
 //
 // The result is valid UTF-8, at most four times as long as s, and unchanged by a second Printable.
 func Printable(s string) string {
@@ -35,12 +35,12 @@ func Printable(s string) string {
 	return b.String()
 }
 
-// PrintableLine is [Printable] of s in one line: line feeds and tabs are spelled as escapes, too.
+// PrintableLine is [Printable] in one line: line feeds and tabs become escapes too.
 func PrintableLine(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Printable(s))
 }
 
-// PrintableCut is [Printable] of what [Cut] keeps of s, with "..." after it where that is not all.
+// PrintableCut is [Printable] of the part of s that [Cut] keeps, followed by "..." if that is not all.
 func PrintableCut(s string, max int) string {
 	kept := Cut(s, max)
 	if len(kept) < len(s) {
@@ -49,7 +49,7 @@ func PrintableCut(s string, max int) string {
 	return Printable(s)
 }
 
-// Cut returns the first max bytes of s, or up to three fewer so as not to split a character.
+// Cut returns the first max bytes of s, or up to three fewer to avoid splitting a character.
 func Cut(s string, max int) string {
 	if len(s) <= max {
 		return s

@@ -1,9 +1,9 @@
-// Package abi is what crosses the boundary between host and component, in Go: WIT types and their canonical-ABI
-// layout, values, capabilities, handles and errors. It needs no engine and imports nothing else of this module.
-// Everything parsed or built here is immutable and safe to share between goroutines.
+// Package abi describes in Go what crosses the boundary between host and component: WIT types and their canonical-ABI
+// layout, values, capabilities, handles and errors. It needs no engine and imports nothing else of this module. Everything
+// parsed or built here is immutable and safe to share between goroutines.
 package abi
 
-// Kind says which WIT type constructor a [Type] is made with.
+// Kind is the WIT type constructor of a [Type].
 type Kind uint8
 
 // The WIT type constructors.
@@ -104,7 +104,7 @@ type Func struct {
 
 // Interface is a WIT interface. All slices are in the order of the WIT text.
 type Interface struct {
-	// Name is the whole name: "stile:capability/http@0.1.0". An interface that a world declares has the name alone: "http".
+	// Name is the whole name: "stile:capability/http@0.1.0". An interface that a world declares has only the name: "http".
 	Name      string
 	Doc       string
 	Types     []*Type

@@ -23,5 +23,5 @@ type Variant struct {
 	Value Value
 }
 
-// Rep is what the host knows a resource by. A guest holds an index into its own table and cannot forge a Rep.
+// Rep is the host's identifier of a resource. A guest holds an index into its own table and cannot forge a Rep.
 type Rep uint32

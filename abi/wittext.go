@@ -27,9 +27,9 @@ func (t *Type) String() string {
 	return b.String()
 }
 
-// WIT prints the interface as WIT text, with its package and in one form for one meaning: aliases are written out, and
-// types of other interfaces come through one `use` for each. [Parse] reads it back as the same interface when it also
-// gets the texts of those other interfaces. An interface that a world declares has no package, so its text begins with itself.
+// WIT prints the interface as WIT text, with its package, in one form for one meaning: aliases are expanded, and each type
+// of another interface comes through one `use`. [Parse] reads it back as the same interface when it also gets the texts of
+// those other interfaces. An interface that a world declares has no package, so the text begins with the interface.
 func (i *Interface) WIT() string {
 	var b strings.Builder
 	p := &printer{b: &b, home: i, foreign: map[any]string{}, taken: names{}}

@@ -19,27 +19,27 @@ import (
 // Request is one call of a tool.
 type Request struct {
 	Tool string
-	// Code, when not nil, is run in place of the component's own, which must export stile:extension/evaluator.
+	// Code, when not nil, runs instead of the component's own code. The component must export stile:extension/evaluator.
 	Code *Code
-	// Name is what errors call the call when other tools start it. Default: Tool.
+	// Name is the call's name in errors when other tools start it. Default: Tool.
 	Name string
 	// Input is JSON; an empty one is `{}`.
 	Input []byte
-	// Env is all the authority that the call has.
+	// Env is the whole authority of the call.
 	Env Env
-	// Limits override the host's defaults where they are not zero.
+	// Limits that are not zero override the host's defaults.
 	Limits Limits
 	// Approved, when not nil, are the definitions a person approved: only these tools can be called, with these schemas.
 	Approved []abi.Definition
-	// Observe, when not nil, is shown every operation once, when it is over, on the goroutine of the call.
+	// Observe, when not nil, receives every operation once, after it ends, on the goroutine of the call.
 	Observe func(Operation)
-	// Idle, when not nil, is called on the goroutine of the call when the guest waits and nothing that it waits for is ready,
-	// before the host waits too. When it returns true the host looks again. So a clock can move where it would have to pass.
+	// Idle, when not nil, is called on the goroutine of the call when the guest waits and nothing is ready, before the host
+	// waits. If it returns true, the host checks again. This lets a test clock advance instead of waiting.
 	Idle func() bool
-	// Recorder takes the recording of this call. Default: Options.Recorder.
+	// Recorder receives the recording of this call. Default: Options.Recorder.
 	Recorder Recorder
-	// Begin, when not nil, is asked when the call has waited for its place and nothing of the guest has run. An error is the call's, which
-	// did not begin and is not recorded.
+	// Begin, when not nil, is called after the call has waited for its place, before any guest code runs. Its error becomes
+	// the call's error; such a call never begins and is not recorded.
 	Begin func(context.Context) error
 
 	record *record
@@ -69,7 +69,7 @@ func (c *Code) sourceMap() []byte {
 	return c.SourceMap()
 }
 
-// Result is what a call gives back. Do returns its Usage also beside an error.
+// Result is the result of a call. Do also returns its Usage together with an error.
 type Result struct {
 	// Output is valid JSON.
 	Output []byte
@@ -79,7 +79,7 @@ type Result struct {
 	keeps func(ctx context.Context, output []byte) error
 }
 
-// Keeps checks whether another output, as a part of Output that is shown in its place, would be one that the tool promises, too.
+// Keeps checks whether another output, such as a part of Output to show instead, also fits the tool's output schema.
 func (r Result) Keeps(ctx context.Context, output []byte) error {
 	if r.keeps == nil {
 		return nil
@@ -94,13 +94,13 @@ type Phases struct {
 	Open, Instantiate, Run, Close time.Duration
 }
 
-// Usage is what a call used.
+// Usage is what a call consumed.
 type Usage struct {
-	// CPU is processor time, as [Limits] counts it, without that of tools it started.
+	// CPU is processor time, as [Limits] counts it, without the time of tools that the call started.
 	CPU time.Duration
 	// Operations is how many imported functions were called.
 	Operations int
-	// Denials are the host's record of what was refused, each once, in order; the guest may have carried on after them. They
+	// Denials are the host's record of denied operations, each once, in order. The guest may have continued after them. They
 	// are at most 100, and the last is the latest. DenialsDropped counts the others.
 	Denials        []abi.Denial
 	DenialsDropped int

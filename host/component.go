@@ -45,10 +45,11 @@ type export struct {
 	result *abi.Type
 }
 
-// Load compiles a component, or maps its compiled code from the cache, and links it. It refuses, with a *LoadError that
-// names the import, a component that imports anything but what this host knows, by full type: so loaded code holds no
-// authority; and one whose code would take very long or much memory to compile, see [EstimateCompile]. Of components that take
-// less than 0.1 s, up to a second, and more, four, two and one compile at once; others wait in turn for those of their kind, until ctx ends. wasm is not kept.
+// Load compiles a component, or maps its compiled code from the cache, and links it. It refuses a component with any import
+// that this host does not know by its full type, with a *LoadError that names the import; so loaded code has no authority.
+// It also refuses code that would take very long or much memory to compile; see [EstimateCompile]. At once, it compiles at
+// most four components that take less than 0.1 s, two that take up to a second, and one that takes longer. Others wait for
+// their turn in the same group, until ctx ends. wasm is not kept.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	end, err := h.begin()
 	if err != nil {

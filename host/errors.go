@@ -102,7 +102,7 @@ func listProblems(whole string, problems []abi.Problem) string {
 	return strings.Join(lines, "; ")
 }
 
-// UnknownToolError is a call of a tool that the component does not have.
+// UnknownToolError reports a call of a tool that the component does not have.
 type UnknownToolError struct {
 	Tool  string
 	Known []string
@@ -112,11 +112,11 @@ func (e *UnknownToolError) Error() string {
 	return fmt.Sprintf("unknown tool %q; there are: %s", e.Tool, strings.Join(e.Known, ", "))
 }
 
-// TrapError is a guest that did something WebAssembly or the contract forbids.
+// TrapError reports a guest that did something that WebAssembly or the contract forbids.
 type TrapError struct {
 	Reason string
-	// Functions are the names on the guest's stack, innermost first and at most 64, where the component has names. They are
-	// the component's word, cut and made printable.
+	// Functions are the names on the guest's stack, innermost first and at most 64, if the component has names. They are the
+	// component's word, shortened and made printable.
 	Functions []string
 }
 

@@ -153,8 +153,8 @@ func New(_ context.Context, o Options) (*Host, error) {
 	return h, nil
 }
 
-// Close ends running calls, which return [ErrClosed], waits for them, and frees everything loaded. It is idempotent: every
-// call of it returns when all that is done.
+// Close ends running calls, which return [ErrClosed], waits for them, and frees everything that was loaded. It is
+// idempotent, and every call of it returns when all that is done.
 func (h *Host) Close() error {
 	h.close.Do(func() {
 		h.mu.Lock()

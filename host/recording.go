@@ -366,8 +366,8 @@ func (o RecordedOperation) String() string {
 // maxShown is how many bytes of arguments or an answer are shown.
 const maxShown = 200
 
-// All reads the recorded operations. known has the interfaces that they are of, such as those of [Host.WIT]; the values of
-// others are not shown. A *[DamagedError] comes with the operations before it.
+// All reads the recorded operations. known has their interfaces, such as those of [Host.WIT]; the values of others are not
+// shown. A *[DamagedError] comes with the operations before it.
 func (r *Recording) All(known *abi.Resolve) ([]RecordedOperation, error) {
 	list, err := r.parse(known)
 	shown := make([]RecordedOperation, len(list))

@@ -15,10 +15,10 @@ import (
 type ReplayOptions struct {
 	// OtherComponent accepts a component other than the recorded one, such as its next version.
 	OtherComponent bool
-	// Deny carries on where the operations differ: one that was recorded, anywhere, gets its answer, each recorded one once
-	// and in their order; anything else is denied. Without it a replay ends at the first difference.
+	// Deny continues after a difference: recorded operations are answered in any order, each once, and everything else is
+	// denied. Without it, a replay ends at the first difference.
 	Deny bool
-	// Limits override the recorded ones where they are not zero. Approved is as in [Request].
+	// Limits that are not zero override the recorded ones. Approved is as in [Request].
 	Limits   Limits
 	Approved []abi.Definition
 }
@@ -52,7 +52,7 @@ type Difference struct {
 	Expected, Got string
 }
 
-// ReplayError is a recording that cannot be replayed at all.
+// ReplayError reports a recording that cannot be replayed at all.
 type ReplayError struct{ Reason string }
 
 func (e *ReplayError) Error() string { return "the recording cannot be replayed: " + e.Reason }

@@ -13,7 +13,7 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// BodyTool is the only tool of what [Body] makes.
+// BodyTool is the only tool of a program that [Body] makes.
 const BodyTool = "code"
 
 // The lines around a body are JavaScript, which each language that a body may be in has as a part.
@@ -22,8 +22,8 @@ const (
 	bodyTail = "\n} } } } });"
 )
 
-// Body makes a program of the body of an async function, which is given input, any JSON; env; and tools, which is env.tools if that
-// is bound. What it returns is the result of the tool [BodyTool]. Errors count the lines of the body.
+// Body makes a program from the body of an async function with the parameters input, which is any JSON, env, and tools,
+// which is env.tools if bound. Its return value is the result of the tool [BodyTool]. Errors count the lines of the body.
 func Body(p Program) Program {
 	p.Text = bodyHead + strings.TrimRight(p.Text, " \t\r\n") + bodyTail
 	p.above = 1

@@ -1,6 +1,7 @@
-// Package toolchain makes components of TypeScript, JavaScript and core modules. A TypeScript source is bundled, evaluated
-// once in a JavaScript engine, and the engine's memory kept: the component holds that memory and the bindings of its world,
-// and imports the engine, which all share. Everything is deterministic: the same source gives the same bytes.
+// Package toolchain makes components from TypeScript, JavaScript and core modules. It bundles a TypeScript source, evaluates
+// the bundle once in a JavaScript engine, and keeps the engine's memory. The component holds that memory and the bindings of
+// its world, and imports the engine, which all components share. Everything is deterministic: the same source gives the same
+// bytes.
 package toolchain
 
 import (
@@ -24,23 +25,24 @@ import (
 
 // Options configure a [Toolchain]. The zero value works, without a cache.
 type Options struct {
-	// CacheDir keeps the engine, images and components; KeyDir holds the key that authenticates them. They can be those of
-	// the host. Nothing is kept when either is empty, so that the engine is obtained anew by each New.
+	// CacheDir keeps the engine, images and components. KeyDir holds the key that authenticates them. Both can be the
+	// host's. If either is empty, nothing is kept, and each New obtains the engine again.
 	CacheDir, KeyDir string
 	// Engine names a folder or zip file that holds node_modules as `npm ci` makes it from toolchain/engine/package-lock.json,
 	// for machines without npm. Its digest is checked. Default: npm is run.
 	Engine string
-	// Bundler is the command line of a program that does nothing but call [Bundle]. Sources of more than 32 KiB, packages counted, and those
-	// that nest much, are bundled in a process of it, under limits of the operating system: what bundles cannot be stopped otherwise.
-	// Default: all is bundled in this process, and what can take longer than a minute, by an estimate, is refused.
+	// Bundler is the command line of a program that does nothing but call [Bundle]. Such a process bundles sources of more
+	// than 32 KiB, packages included, and deeply nested sources, under limits of the operating system, because nothing else
+	// can stop the bundler. Default: this process bundles everything, and refuses sources that can take longer than a minute
+	// by estimate.
 	Bundler []string
-	// Progress, when not nil, is told what takes longer than a second, such as obtaining the engine.
+	// Progress, when not nil, is called for steps that take longer than a second, such as obtaining the engine.
 	Progress func(message string)
-	// Logger receives what no caller is told of. Default: nothing is logged.
+	// Logger receives events that no caller sees. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// Toolchain builds extensions for one host. It is safe for concurrent use. Whoever made it closes it.
+// Toolchain builds extensions for one host. It is safe for concurrent use. Its creator closes it.
 type Toolchain struct {
 	host   *host.Host
 	cache  *cache.Cache // nil when nothing is kept
@@ -51,8 +53,8 @@ type Toolchain struct {
 	bundler []string // of Options
 }
 
-// New obtains the engine, offers it to the host and makes the base image, or takes all of that from the cache. Without a
-// cache that takes a few seconds and needs npm.
+// New obtains the engine, adds it to the host and makes the base image, or takes all of that from the cache. Without a
+// cache, it takes a few seconds and needs npm.
 func New(ctx context.Context, h *host.Host, o Options) (*Toolchain, error) {
 	t := &Toolchain{host: h, bundler: slices.Clone(o.Bundler)}
 	if o.CacheDir != "" && o.KeyDir != "" {
@@ -96,11 +98,11 @@ func (t *Toolchain) prepare(ctx context.Context, o Options) error {
 	return err
 }
 
-// Engine returns the core module that components import, and the name they import it by, for hosts that run components
-// without building any: see [host.Host.AddModule].
+// Engine returns the core module that components import and its name, for hosts that run components without building any:
+// see [host.Host.AddModule].
 func (t *Toolchain) Engine() (name string, wasm []byte) { return t.engine, t.images.split.shared }
 
-// Close lets go of the cache. Components that were built live on.
+// Close releases the cache. Components that were built stay valid.
 func (t *Toolchain) Close() error {
 	if t.cache == nil {
 		return nil
@@ -116,8 +118,8 @@ func (t *Toolchain) cached(ctx context.Context, kind, key string, build func() (
 	return t.cache.Do(ctx, kind, key, build)
 }
 
-// Build makes a component of a source and loads it. Errors that the author can mend are a *BuildError, or a
-// *host.LimitError when code at the top level ran into a limit. When other builds leave no room, it is a *BusyError.
+// Build makes a component from a source and loads it. Errors that the author can fix are a *BuildError, or a
+// *host.LimitError if top-level code reached a limit. If other builds leave no room, the error is a *BusyError.
 func (t *Toolchain) Build(ctx context.Context, s Source) (*host.Component, error) {
 	wasm, err := t.Assemble(ctx, s, false)
 	if err != nil {
@@ -126,8 +128,8 @@ func (t *Toolchain) Build(ctx context.Context, s Source) (*host.Component, error
 	return t.host.Load(ctx, wasm)
 }
 
-// Assemble makes a component of a source. A standalone component holds the engine itself, 640 KB, and runs in any host that
-// offers the interfaces it imports.
+// Assemble makes a component from a source. A standalone component holds the engine itself, 640 KB, and runs in any host
+// that offers the interfaces it imports.
 func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]byte, error) {
 	b, err := bundle(ctx, s, t.bundler)
 	if err != nil {
@@ -221,18 +223,18 @@ const formatVersion = 1
 // Meta is the content of the custom section "stile:meta", as JSON.
 type Meta struct {
 	Version int `json:"version"`
-	// Engine is the name of the core module that the component imports. A standalone one holds the same engine, with all that
-	// it exports.
+	// Engine is the name of the core module that the component imports. A standalone component holds the same engine with
+	// all its exports.
 	Engine     string   `json:"engine"`
 	Standalone bool     `json:"standalone"`
 	Imports    []string `json:"imports"`
-	// TopLevelClock and TopLevelRandom say that code at the top level used them, where they are constants.
+	// TopLevelClock and TopLevelRandom are set if top-level code used the clock or randomness, which are constants there.
 	TopLevelClock  bool `json:"topLevelClock"`
 	TopLevelRandom bool `json:"topLevelRandom"`
 }
 
-// Kept is the content of the custom section "stile:source", as JSON: all that a component was built from, so that it can be
-// built again for another engine.
+// Kept is the content of the custom section "stile:source", as JSON: everything that a component was built from, to build it
+// again for another engine.
 type Kept struct {
 	Entry string `json:"entry"`
 	// Files are the contents by path, in base64.

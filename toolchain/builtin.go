@@ -12,7 +12,7 @@ import (
 // nodePrefix begins the names that can mean nothing but a module built into node.
 const nodePrefix = "node:"
 
-// Shim is the npm package that stands in for a module built into node. It is used when it is in the tree's node_modules.
+// Shim is the npm package that replaces a module built into node. It is used if it is in the tree's node_modules.
 type Shim struct {
 	// Package is its name, and Range the semver range of the versions that are known to work.
 	Package, Range string
@@ -40,8 +40,8 @@ var additions = map[string]string{
 // Shims returns all shims, without order.
 func Shims() []Shim { return slices.Collect(maps.Values(shims)) }
 
-// Builtin says whether an import names a module that is built into node, such as "node:path" or "fs/promises", and which
-// package stands in for it; that is the zero Shim for most.
+// Builtin reports whether an import names a module that is built into node, such as "node:path" or "fs/promises", and which
+// package replaces it. For most modules, that is the zero Shim.
 func Builtin(specifier string) (shim Shim, builtin bool) {
 	name := strings.TrimPrefix(specifier, nodePrefix)
 	base, _, _ := strings.Cut(name, "/")

@@ -22,17 +22,17 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// BuildError says what is wrong with a source.
+// BuildError reports what is wrong with a source.
 type BuildError struct {
-	// Problems holds at least one, at most 20.
+	// Problems has one to 20 problems.
 	Problems []Problem
 }
 
-// Problem is one thing wrong with a source. What the source's author wrote is shown without control characters.
+// Problem is one thing wrong with a source. Text from the source is shown without control characters.
 type Problem struct {
 	// File is a path in the source tree.
 	File string `json:"file,omitempty"`
-	// Line and Column count from 1, columns in characters; 0 means that the whole file is meant.
+	// Line and Column count from 1, columns in characters. 0 means the whole file.
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
 	Text   string `json:"text"`
@@ -62,10 +62,10 @@ func (e *BuildError) Error() string {
 	return b.String()
 }
 
-// BusyError is a build that waited for others until its context ended, or for 30 seconds. Those that were given up count until what they
-// are parsing is parsed, which takes about a minute at most.
+// BusyError reports a build that waited for others until its context ended, or for 30 seconds. Abandoned builds count until
+// they have parsed their current file, which takes about a minute at most.
 type BusyError struct {
-	// Builds is how many are at work, as many as may be; those that were given up are among them.
+	// Builds is how many builds are running, which is the maximum. Abandoned builds count.
 	Builds int
 	// Cause is why the wait ended.
 	Cause error
@@ -669,7 +669,7 @@ func problemsOf(messages []api.Message) []Problem {
 // noJSX is what esbuild says of JSX in a file that is plain JavaScript.
 const noJSX = "The JSX syntax extension is not currently enabled"
 
-// Snippet shows a line around a column, which counts characters from 1, and under it a mark. It is printable.
+// Snippet shows a line around a column, counted in characters from 1, with a mark under it. It is printable.
 func Snippet(line string, column int) string {
 	text := []rune(line)
 	at := min(column-1, len(text))

@@ -7,7 +7,7 @@ import (
 	"github.com/stilehost/stile/internal/cache"
 )
 
-// HasEngine reports whether [New] would find the engine in the cache, and so need neither npm nor Options.Engine.
+// HasEngine reports whether [New] would find the engine in the cache, so that it needs neither npm nor Options.Engine.
 func HasEngine(o Options) (has bool, err error) {
 	if o.CacheDir == "" || o.KeyDir == "" {
 		return false, nil

@@ -37,7 +37,7 @@ type engineOptions struct {
 	progress func(what string)
 }
 
-// EngineError says why the JavaScript engine could not be obtained, and what to do about it.
+// EngineError reports why the JavaScript engine could not be obtained, and what to do.
 type EngineError struct {
 	Problem string // e.g. "npm is not on this machine"
 	Remedy  string

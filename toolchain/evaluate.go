@@ -27,16 +27,16 @@ const (
 	maxTransformWork = 2 * maxTransformTime // processor time, by estimate
 )
 
-// Evaluator runs extensions that are not built: each call brings its source, which is evaluated in a fresh instance of one
-// component that all share. It is safe for concurrent use. Close it, or the host.
+// Evaluator runs extensions without building them. Each call brings its source, which is evaluated in a fresh instance of
+// one shared component. It is safe for concurrent use. Close it, or the host.
 type Evaluator struct {
 	component *host.Component
 	wasm      []byte
 	bundler   []string // of Options
 }
 
-// Evaluator makes one for sources whose env has these bindings, names with their interfaces, as in [Source]. Without any,
-// sources can use all interfaces that the host knows.
+// Evaluator returns an [Evaluator] for sources whose env has these bindings, as in [Source]. Without bindings, sources can
+// use all interfaces that the host knows.
 func (t *Toolchain) Evaluator(ctx context.Context, bindings map[string]string) (*Evaluator, error) {
 	wasm, err := t.assembleEvaluator(ctx, bindings)
 	if err != nil {
@@ -82,7 +82,7 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 	})
 }
 
-// Component is what all calls run in. A recording of one names it, and it replays them.
+// Component is the component in which all calls run. Recordings of calls name it, and it replays them.
 func (e *Evaluator) Component() *host.Component { return e.component }
 
 // Wasm returns the component as it was loaded.
@@ -93,7 +93,7 @@ func (e *Evaluator) Close() error { return e.component.Close() }
 
 // Program is the text of one module.
 type Program struct {
-	// Name is what errors and stacks call it; its ending says what it is written in. Default: code.ts.
+	// Name is its name in errors and stacks. Its ending names the language. Default: code.ts.
 	Name string
 	Text string
 

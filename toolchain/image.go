@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// LimitError says that code at the top level of a source ran into a limit while its image was made.
+// LimitError reports that top-level code of a source reached a limit while its image was made.
 type LimitError struct {
 	// Limit is "memory", "cpu" or "stack".
 	Limit string
@@ -28,7 +28,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("top-level code ran into the %s limit of %s", e.Limit, e.Value)
 }
 
-// EvaluationError is what code at the top level of a source threw while its image was made.
+// EvaluationError reports what top-level code of a source threw while its image was made.
 type EvaluationError struct {
 	Name    string // e.g. "TypeError"; empty when what was thrown is not an error
 	Message string

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// Imports are what a source imports beside its own files.
+// Imports are what a source imports besides its own files.
 type Imports struct {
-	// Packages are what the source's own files import, as it is written there and in byte order: packages, perhaps with a
-	// path in them, and modules built into node. The SDK is not among them.
+	// Packages are the imports of the source's own files, as written and in byte order: packages, perhaps with a path, and
+	// modules built into node. The SDK is not among them.
 	Packages []string
-	// Builtins are the modules of node's that have a [Shim] and are imported by the source, or by a package in its tree that
-	// does not name a package of that name as its dependency. Names have no prefix, and are in byte order.
+	// Builtins are node's modules that have a [Shim] and that the source imports, or a package in its tree that does not
+	// name a package of that name as its dependency. Names have no prefix and are in byte order.
 	Builtins []string
 }
 
-// FindImports follows all imports of a source. Packages need not be in its tree; those that are there are followed too. It
-// has the limits of a build, and fails as one; bundler is that of Options, and may be nil. With a *BuildError it returns what was found all the same.
+// FindImports follows all imports of a source, also into packages if they are in its tree. It has the limits and the errors
+// of a build. bundler is as in Options and may be nil. With a *BuildError, it still returns what it found.
 func FindImports(ctx context.Context, s Source, bundler []string) (*Imports, error) {
 	b := newBundler(s, bundler)
 	b.findImports()

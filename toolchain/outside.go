@@ -42,7 +42,7 @@ const (
 
 var bundlerLimits = child.Limits{Time: maxBundleWork, Memory: maxBundlerMemory}
 
-// BundlerError is a source that was not bundled because the process that Options.Bundler names failed.
+// BundlerError reports a source that was not bundled because the process that Options.Bundler names failed.
 type BundlerError struct{ Reason string }
 
 func (e *BundlerError) Error() string {
@@ -123,8 +123,9 @@ func (a *answer) err() error {
 	return nil
 }
 
-// Bundle is all that a program of Options.Bundler does, with its standard input and output: it takes on limits, is told what to bundle
-// or to transform, asks for files and writes what it made of them. It can open and write no file by itself.
+// Bundle is the whole work of a program that Options.Bundler names, with its standard input and output. It limits the
+// process, reads what to bundle or transform, asks for files, and writes the result. It can neither open nor write files by
+// itself.
 func Bundle(in io.Reader, out io.Writer) error {
 	if err := child.Confine(bundlerLimits); err != nil {
 		return fmt.Errorf("limit the bundler: %w", err)

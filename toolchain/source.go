@@ -19,24 +19,24 @@ type Source struct {
 	FS fs.FS
 	// Entry is the module that exports the extension, a path in FS, e.g. "tool.ts".
 	Entry string
-	// Imports are the interfaces the component may import, by whole name, e.g. "stile:capability/kv@0.1.0". Nil means
-	// those of Bindings, or without any those known to the host whose use shows in the code.
+	// Imports are the interfaces that the component may import, by whole name, e.g. "stile:capability/kv@0.1.0". Nil means
+	// the interfaces of Bindings; without Bindings, those that the host knows and the code uses.
 	Imports []string
-	// Bindings are names that the env of a call will have, with their interfaces, when they are known already, as from a
-	// manifest. They are no authority: they spare each call the question what it has.
+	// Bindings are the names that the env of a call will have, with their interfaces, if they are known in advance, as from
+	// a manifest. They grant nothing. They save each call the lookup of its bindings.
 	Bindings map[string]string
-	// Large is for a program of one's own, such as a compiler: its top level may take a minute in place of 5 s, and its
-	// calls nest twice as deep.
+	// Large is for a program of your own, such as a compiler: its top level may take a minute instead of 5 s, and its calls
+	// nest twice as deep.
 	Large bool
 }
 
-// Open returns the source whose entry is file. Its tree is the folder that file stands in: nothing outside that folder
-// is read, whatever links in it point to, and nothing in it that is hidden, which is to say whose name, or that of a
-// folder above it, begins with a dot. Only in node_modules are such names like others.
+// Open returns the source whose entry is file. Its tree is the folder of file. Nothing outside that folder is read, wherever
+// links point. Hidden files are not read either: files whose name, or the name of a folder above them, begins with a dot,
+// except in node_modules.
 //
-// A folder that is there for more than the extension is not a tree: the user's home folder, a folder of keep, any folder
-// above one of these, and the folder for temporary files itself. Of such a folder, the tree has the entry and
-// node_modules only. The caller closes the tree when the source is built.
+// A folder that holds more than the extension is not a tree: the user's home folder, a folder of keep, any folder above one
+// of these, and the folder for temporary files. There, the tree has only the entry and node_modules. The caller closes the
+// tree after building the source.
 func Open(file string, keep ...string) (Source, io.Closer, error) {
 	tree, err := openTree(filepath.Dir(file), filepath.Base(file), keep)
 	if err != nil {
@@ -55,8 +55,8 @@ func Open(file string, keep ...string) (Source, io.Closer, error) {
 	return Source{FS: tree, Entry: tree.entry}, tree.root, nil
 }
 
-// OpenFolder returns all that a folder has for an extension, as [Open] has it. A folder that is there for more is refused.
-// The caller closes the tree.
+// OpenFolder returns everything in a folder that an extension may use, as [Open] does. It refuses a folder that holds more
+// than the extension. The caller closes the tree.
 func OpenFolder(dir string, keep ...string) (fs.FS, io.Closer, error) {
 	tree, err := openTree(dir, "", keep)
 	if err == nil && tree.shared {

@@ -11,8 +11,8 @@ import (
 )
 
 // Declarations returns the TypeScript declarations of a capability interface, as a namespace that is named after it:
-// AcmeCrmContacts for acme:crm/contacts. They describe the objects that the prelude makes of the interface's resources,
-// whose methods return promises. Types of other interfaces are referred to by their own namespaces.
+// AcmeCrmContacts for acme:crm/contacts. They describe the objects that the prelude makes from the interface's resources;
+// their methods return promises. Types of other interfaces have their own namespaces.
 func Declarations(i *abi.Interface) string {
 	text, _ := declare(i)
 	return text
@@ -45,9 +45,10 @@ var bindingTypes = map[string]string{
 	"stile:capability/workspace": "Workspace",
 }
 
-// EnvTypes returns a TypeScript declaration file that gives `env` its type: one field for each binding, by name, with
-// the interface that it is of. extra are the interfaces of an embedder that the bindings name; a binding of an interface
-// that is neither one of those nor known has the type unknown. Other interfaces whose types extra mentions are declared too. A version after "@" in the name of an interface is not compared.
+// EnvTypes returns a TypeScript declaration file that gives `env` its type: one field for each binding, with its interface.
+// extra are the embedder's interfaces that the bindings name. A binding of any other unknown interface has the type unknown.
+// Other interfaces whose types extra mentions are declared too. A version after "@" in the name of an interface is not
+// compared.
 func EnvTypes(bindings map[string]string, extra []*abi.Interface) string {
 	handles := maps.Clone(bindingTypes)
 	for _, i := range extra {

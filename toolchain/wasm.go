@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// WasmError is a WebAssembly binary that cannot be read or rewritten.
+// WasmError reports a WebAssembly binary that cannot be read or rewritten.
 type WasmError struct {
 	// Offset is where in the binary, in bytes.
 	Offset int
