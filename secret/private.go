@@ -37,9 +37,9 @@ func private(path string, info fs.FileInfo, forbidden fs.FileMode) error {
 	return nil
 }
 
-// readPrivate reads a file of at most max bytes that is this user's alone; what is longer is cut one byte after. It
+// readPrivate reads a file of at most so many bytes that is this user's alone; what is longer is cut one byte after. It
 // follows no link, and waits for nobody at a pipe.
-func readPrivate(path string, max int64) ([]byte, error) {
+func readPrivate(path string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	irregular := &AccessError{path, "is not a regular file", "move it away, and put what it should be in its place"}
 	if errors.Is(err, syscall.ELOOP) {
@@ -59,7 +59,12 @@ func readPrivate(path string, max int64) ([]byte, error) {
 	if err := private(path, info, 0o077); err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(f, max+1))
+	text := make([]byte, min(max(info.Size(), 0), most)+1) // io.ReadAll would take several times as much
+	n, err := io.ReadFull(f, text)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return text[:n], err
 }
 
 // replace puts data into a file in one step, for good: afterwards, and after a power failure, the file holds all of data

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -369,8 +370,21 @@ func TestAccess(t *testing.T) {
 		as[*AccessError](t, err, "not a regular file")
 	}
 
+	// One that is far too large takes no more memory than the largest store.
+	dir := filled(t)
+	must(t, os.Truncate(filepath.Join(dir, File), 1<<40))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Open(t.Context(), dir, Options{})
+	runtime.ReadMemStats(&after)
+	as[*DamagedError](t, err, "more than 67108864 bytes")
+	if took := after.TotalAlloc - before.TotalAlloc; took > 3*maxFile {
+		t.Errorf("to refuse it took %d bytes", took)
+	}
+
 	// A link in place of a store that is not there yet is not written through either.
-	dir, target := t.TempDir(), filepath.Join(t.TempDir(), "target")
+	dir = t.TempDir()
+	target := filepath.Join(t.TempDir(), "target")
 	s := opened(t, dir, Options{})
 	must(t, os.Symlink(target, filepath.Join(dir, File)))
 	as[*AccessError](t, s.Set(t.Context(), "github", value), "not a regular file")
@@ -381,7 +395,7 @@ func TestAccess(t *testing.T) {
 	}
 
 	must(t, os.Chmod(dir, 0o770))
-	_, err := Open(t.Context(), dir, Options{})
+	_, err = Open(t.Context(), dir, Options{})
 	as[*AccessError](t, err, "chmod go-rwx "+dir)
 }
 

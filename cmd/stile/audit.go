@@ -162,11 +162,7 @@ func (c *auditArchive) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return &usageError{err}
 		}
-		folder, err := os.Open(filepath.Dir(c.File))
-		if err == nil { // that the file is there is to be durable, too
-			err = errors.Join(folder.Sync(), folder.Close())
-		}
-		if err != nil {
+		if err := syncFolder(filepath.Dir(c.File)); err != nil { // that the file is there is to be durable, too
 			return errors.Join(err, f.Close(), os.Remove(c.File))
 		}
 		moved, err := e.ArchiveAudit(ctx, before, lifecycle.Decision{By: by, Via: s.via()}, f)

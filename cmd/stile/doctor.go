@@ -62,7 +62,7 @@ type examination struct {
 }
 
 func (e *examination) add(check string, s status, remedy, format string, args ...any) {
-	e.findings = append(e.findings, finding{check, s, fmt.Sprintf(format, args...), remedy})
+	e.findings = append(e.findings, finding{check, s, cell(fmt.Sprintf(format, args...)), remedy})
 }
 
 // Run implements the command.
@@ -219,6 +219,9 @@ func (e *examination) databases(ctx context.Context) {
 	}
 	for _, file := range files {
 		info, err := os.Stat(file)
+		if err == nil && !info.Mode().IsRegular() { // to open a pipe would wait for who writes to it
+			err = errors.New("it is not a regular file")
+		}
 		if err == nil {
 			err = integrity(ctx, file)
 		}
@@ -227,7 +230,7 @@ func (e *examination) databases(ctx context.Context) {
 			err = checkWorkspaces(ctx, file)
 		}
 		if err != nil {
-			e.add(name, statusBroken, "Restore it from a backup, or move it away to begin anew: "+file, "%s", strings.Join(strings.Fields(err.Error()), " "))
+			e.add(name, statusBroken, "Restore it from a backup, or move it away to begin anew: "+file, "%v", err)
 			continue
 		}
 		e.add(name, statusOK, "", "%d bytes, sound", info.Size())

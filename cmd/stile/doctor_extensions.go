@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/policy"
@@ -36,7 +35,7 @@ func (e *examination) extensions(ctx context.Context) {
 	}
 	err := withExtensions(ctx, e.streams, func(store *extensions) error { return e.store(ctx, store) })
 	if err != nil {
-		e.add("extensions", statusBroken, "See the findings about policy and databases.", "%s", oneLine(err))
+		e.add("extensions", statusBroken, "See the findings about policy and databases.", "%v", err)
 	}
 }
 
@@ -54,7 +53,7 @@ func (e *examination) store(ctx context.Context, store *extensions) error {
 		check := fmt.Sprintf("extension %s in %s", r.Name, r.Scope)
 		if _, err := store.Version(ctx, r.Digest); err != nil {
 			sound = false
-			e.add(check, statusBroken, "Add it again, or revoke it.", "%s", oneLine(err))
+			e.add(check, statusBroken, "Add it again, or revoke it.", "%v", err)
 		} else if r.Quarantine != "" {
 			sound = false
 			e.add(check, statusWarning, "Add it again, or revoke it.", "in quarantine: %s", line(r.Quarantine, 500))
@@ -66,7 +65,7 @@ func (e *examination) store(ctx context.Context, store *extensions) error {
 	count, last, err := store.VerifyAudit(ctx)
 	switch {
 	case is[*lifecycle.TamperedError](err):
-		e.add("audit log", statusBroken, "Compare it with a backup of STILE_HOME: stile audit list shows what is there before and after it.", "%s", oneLine(err))
+		e.add("audit log", statusBroken, "Compare it with a backup of STILE_HOME: stile audit list shows what is there before and after it.", "%v", err)
 	case err != nil:
 		return err
 	default:
@@ -74,6 +73,3 @@ func (e *examination) store(ctx context.Context, store *extensions) error {
 	}
 	return nil
 }
-
-// oneLine is an error without its line breaks.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
@@ -41,7 +42,7 @@ func releaseText(r lifecycle.Release) string {
 	if r.Line != "" {
 		text += ", approved by " + r.Line
 	}
-	return text
+	return abi.PrintableLine(text)
 }
 
 // notApprovedError is a question that a person did not answer with yes.

@@ -84,10 +84,41 @@ func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, er
 
 // writeFile writes a file in one step: afterwards it holds all of data, or what it held before. It replaces nothing but
 // regular files.
-func writeFile(name string, data []byte) error { return replaceFile(name, data, 0o666) }
+func writeFile(name string, data []byte) error {
+	return replaceFile(name, temporaryBeside(name), data, 0o666)
+}
 
 // writePrivate is writeFile for what its owner alone may read.
-func writePrivate(name string, data []byte) error { return replaceFile(name, data, 0o600) }
+func writePrivate(name string, data []byte) error {
+	return replaceFile(name, temporaryBeside(name), data, 0o600)
+}
+
+// writeLocked is writePrivate, for good, for who holds a lock on the file: a power failure leaves what it held before or all of data, and a
+// process that was killed leaves one file at most, which the next one takes away.
+func writeLocked(name string, data []byte) error {
+	temporary := name + ".tmp"
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := replaceFile(name, temporary, data, 0o600); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(name))
+}
+
+// syncFolder has the names in a folder outlast a power failure.
+func syncFolder(name string) error {
+	folder, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// temporaryBeside is a new name in the same folder.
+func temporaryBeside(name string) string {
+	return filepath.Join(filepath.Dir(name), ".stile-"+rand.Text())
+}
 
 // lendFile is writePrivate for as long as the process needs it: remove takes the file away, unless another has taken its place. It
 // replaces no file that others can read or write, who may have it open.
@@ -106,7 +137,7 @@ func lendFile(name string, data []byte) (remove func(), err error) {
 	}, err
 }
 
-func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
+func replaceFile(name, temporary string, data []byte, mode fs.FileMode) (err error) {
 	if name == "-" {
 		return usagef("output does not go to stdout; name the file to write, ./- if that is its name")
 	}
@@ -120,7 +151,6 @@ func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
 	case !info.Mode().IsRegular():
 		return usagef("%s is not a regular file and is not replaced", name)
 	}
-	temporary := filepath.Join(filepath.Dir(name), ".stile-"+rand.Text())
 	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		if at, ok := errors.AsType[*fs.PathError](err); ok {

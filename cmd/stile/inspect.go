@@ -135,7 +135,7 @@ func (c *inspectCommand) refused(s *streams, wasm []byte, cost host.CompileCost)
 			Compile compilation `json:"compile"`
 		}{c.File, len(wasm), takes})
 	}
-	_, err := fmt.Fprintf(s.out, "%s: %d bytes\ncompilation: %v\n", c.File, len(wasm), takes)
+	_, err := fmt.Fprintf(s.out, "%s: %d bytes\ncompilation: %v\n", abi.PrintableLine(c.File), len(wasm), takes)
 	return err
 }
 
@@ -153,7 +153,7 @@ func imports(from []host.Import) []importedThing {
 // text shows an inspection to a person.
 func (i *inspection) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d bytes, %s\ncompilation: %v\n\nimports\n", i.File, i.Size, i.Digest, i.Compile)
+	fmt.Fprintf(&b, "%s: %d bytes, %s\ncompilation: %v\n\nimports\n", abi.PrintableLine(i.File), i.Size, i.Digest, i.Compile)
 	held := 0
 	for _, thing := range i.Imports {
 		switch thing.Kind {
@@ -178,7 +178,7 @@ func (i *inspection) text() string {
 	}
 	fmt.Fprintf(&b, "  so: no authority of its own; %s, each needs a handle that a caller passes in\n\nexports\n", counted(held, "function"))
 	for _, name := range i.Exports {
-		fmt.Fprintf(&b, "  %s\n", name)
+		fmt.Fprintf(&b, "  %s\n", abi.PrintableLine(name))
 	}
 	b.WriteString("\ntools\n" + toolTable("  ", i.defined))
 	if len(i.sections) > 0 {

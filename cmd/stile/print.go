@@ -58,12 +58,19 @@ func printJSON(w io.Writer, v any) error {
 	return err
 }
 
-// table lays rows out in columns.
+// maxCell is the most bytes of a cell.
+const maxCell = 64 << 10
+
+// table lays rows out in columns, each cell as one printable line.
 func table(indent string, rows [][]string) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
-		_, _ = fmt.Fprintln(t, indent+strings.Join(row, "\t")) // a Builder does not fail
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = abi.PrintableLine(abi.PrintableCut(cell, maxCell))
+		}
+		_, _ = fmt.Fprintln(t, indent+strings.Join(cells, "\t")) // a Builder does not fail
 	}
 	_ = t.Flush()
 	return b.String()

@@ -1,6 +1,18 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// TestTableIsPlain has a cell that would write to the terminal, begin a row, or begin a column.
+func TestTableIsPlain(t *testing.T) {
+	got := table("  ", [][]string{{"a\x1b[2J\u202eb\nc\td\r", "x"}, {"y", "\u200b"}})
+	if want := "  a\\x1b[2J\\u202eb\\nc\\td\\x0d   x\n  y                           \\u200b\n"; got != want || abi.Printable(got) != got {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
 
 // TestFit has a list as wide as the terminal, in characters that are seen.
 func TestFit(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -569,5 +570,52 @@ func TestServeCut(t *testing.T) {
 	}
 	if err := server.Wait(); err != nil {
 		t.Errorf("got %v, want exit code 0", err)
+	}
+}
+
+// TestKilledTokens kills commands that change the tokens as soon as they write: each change is there or not, and what was half written goes
+// with the next change.
+func TestKilledTokens(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	file := filepath.Join(t.TempDir(), "tokens.json")
+	files := func() (names, states []string) {
+		entries, err := os.ReadDir(filepath.Dir(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if info, err := e.Info(); err == nil { // it may be gone
+				names, states = append(names, e.Name()), append(states, fmt.Sprint(e.Name(), info.Size(), info.ModTime()))
+			}
+		}
+		return names, states
+	}
+	h.stile("serve", "token", "add", "first", "--token-file", file)
+	kept := []string{filepath.Base(file), filepath.Base(file) + ".lock"}
+	there := 1
+	for n := range 8 {
+		add := h.command("serve", "token", "add", fmt.Sprintf("agent-%d", n), "--token-file", file)
+		if err := add.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- add.Wait() }()
+		_, before := files()
+		for _, now := files(); slices.Equal(now, before) && len(ended) == 0; _, now = files() {
+		}
+		_ = add.Process.Kill() // it may have ended
+		if err := <-ended; err == nil {
+			t.Logf("change %d was done before it was killed", n)
+		}
+		tokens, err := readTokens(file)
+		if err != nil || len(tokens) != there && len(tokens) != there+1 {
+			t.Fatalf("%d tokens, %v; there were %d", len(tokens), err, there)
+		}
+		there = len(tokens)
+	}
+	h.stile("serve", "token", "remove", "first", "--token-file", file)
+	if got, _ := files(); !slices.Equal(got, kept) {
+		t.Errorf("there are %q", got)
 	}
 }

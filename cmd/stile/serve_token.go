@@ -120,7 +120,7 @@ func changeTokens(ctx context.Context, file string, change func([]token) ([]toke
 	if err != nil {
 		return err
 	}
-	return writePrivate(file, text)
+	return writeLocked(file, text)
 }
 
 // holders says who sends a token, by what the file says at the time.

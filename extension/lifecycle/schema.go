@@ -16,7 +16,7 @@ const stampFile = "extensions.stamp"
 
 // A version is what was written, and never changes. A release is a version that somebody asked to activate in a scope, and what became
 // of that. Whatever changes which releases are active also changes generation, by which other processes notice: 64 random bits.
-var schema = sqlite.Schema{Kind: "extension store", ID: 0x73746578 /* stex */, Migrations: []string{`
+var schema = sqlite.Schema{Kind: "extension store", ID: 0x73746578 /* stex */, MaxRow: 80 << 20, Migrations: []string{`
 CREATE TABLE object (
 	digest TEXT PRIMARY KEY,
 	data   BLOB NOT NULL

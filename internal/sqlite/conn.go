@@ -6,12 +6,16 @@ import (
 	"database/sql/driver"
 	"errors"
 	"iter"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // Conn is one connection to the database, for one goroutine at a time. Each query it runs is prepared once and kept, so
 // queries must be constants. It opens itself when it is first used.
 type Conn struct {
 	db         *sql.DB
+	maxRow     int // 0 is SQLite's own limit
 	readOnly   bool
 	conn       *sql.Conn // nil until first used
 	statements map[string]*sql.Stmt
@@ -24,6 +28,11 @@ func (c *Conn) open(ctx context.Context) error {
 	conn, err := c.db.Conn(ctx)
 	if err != nil {
 		return err
+	}
+	if c.maxRow > 0 {
+		if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, c.maxRow); err != nil {
+			return errors.Join(err, conn.Close())
+		}
 	}
 	if c.readOnly {
 		if _, err := conn.ExecContext(ctx, `PRAGMA query_only = 1`); err != nil {

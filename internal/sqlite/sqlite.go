@@ -38,6 +38,9 @@ type Schema struct {
 	ID int32
 	// Migrations are SQL scripts; the n-th brings version n-1 to version n. A released one never changes.
 	Migrations []string
+	// MaxRow is the most bytes of a row, a value or a statement, so that no row that somebody else put there takes more memory. The default
+	// is SQLite's own, 1 GB.
+	MaxRow int
 }
 
 // DB is an open database file. It is safe for concurrent use; whoever opened it closes it.
@@ -76,6 +79,10 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 		}
 	case !errors.Is(err, fs.ErrExist):
 		return nil, err
+	default:
+		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+			return nil, errors.New("it is not a regular file")
+		}
 	}
 	connector, err := sqlite.NewConnector(source(file))
 	if err != nil {
@@ -88,9 +95,9 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 		readers: make(chan *Conn, readers),
 		closed:  make(chan struct{}),
 	}
-	db.writer <- &Conn{db: db.sql}
+	db.writer <- &Conn{db: db.sql, maxRow: s.MaxRow}
 	for range readers {
-		db.readers <- &Conn{db: db.sql, readOnly: true}
+		db.readers <- &Conn{db: db.sql, maxRow: s.MaxRow, readOnly: true}
 	}
 	if err := db.migrate(ctx, s); err != nil {
 		return nil, errors.Join(err, db.Close())

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stilehost/stile/abi"
 )
 
@@ -118,6 +120,9 @@ func TestOpenRefuses(t *testing.T) {
 	if err := os.WriteFile(path("text"), bytes.Repeat([]byte("not a database. "), 1000), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := unix.Mkfifo(path("pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name, file string
 		schema     Schema
@@ -128,7 +133,9 @@ func TestOpenRefuses(t *testing.T) {
 		{"another program's", path("foreign"), counter, "not a counter"},
 		{"text", path("text"), counter, "not a database"},
 		{"missing folder", path("no/such.db"), counter, "no such file"},
-		{"folder", dir, counter, "unable to open"},
+		{"folder", dir, counter, "not a regular file"},
+		{"pipe", path("pipe"), counter, "not a regular file"},
+		{"device", "/dev/zero", counter, "not a regular file"},
 		{"NUL in the name", path("a\x00b"), counter, "invalid argument"},
 		{"failing migration", path("current"), broken, "migrate to version 3"},
 	} {
@@ -172,6 +179,35 @@ func TestMigrateOldFile(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestMaxRow has a file with a row that another program put there.
+func TestMaxRow(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "n.db")
+	db := opened(t, file, counter)
+	note := func(db *DB, size int) error {
+		return db.Update(t.Context(), func(c *Conn) error {
+			_, err := c.Exec(t.Context(), `UPDATE n SET note = ?`, strings.Repeat("x", size))
+			return err
+		})
+	}
+	if err := errors.Join(note(db, 1<<20), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	bounded := counter
+	bounded.MaxRow = 100 << 10
+	db = opened(t, file, bounded)
+	var text string
+	read := func(c *Conn) error { return c.Row(t.Context(), `SELECT note FROM n`).Scan(&text) }
+	if err := db.Read(t.Context(), read); !errors.Is(err, abi.ErrUnavailable) || !strings.Contains(err.Error(), "too big") {
+		t.Errorf("got %v, %d bytes", err, len(text))
+	}
+	if err := note(db, 200<<10); !errors.Is(err, abi.ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+	if err := note(db, 50<<10); err != nil || db.Read(t.Context(), read) != nil || len(text) != 50<<10 {
+		t.Errorf("got %v, %d bytes", err, len(text))
 	}
 }
 
