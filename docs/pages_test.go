@@ -1,11 +1,13 @@
 package docs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,7 +16,7 @@ import (
 )
 
 var (
-	block   = regexp.MustCompile("(?ms)^```(\\w+)[^\n]*\n(.*?)^```$")
+	block   = regexp.MustCompile("(?ms)^```(\\w+) ?([^\n]*)\n(.*?)^```$")
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
@@ -38,21 +40,23 @@ func pages(t *testing.T) map[string]string {
 	return all
 }
 
-// blocks are the blocks of a language in the documents, by a name of the place.
+// blocks are the blocks of a language in the documents, by the page and the name of the file, or a number where there is none.
 func blocks(t *testing.T, language string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for page, text := range pages(t) {
 		for i, found := range block.FindAllStringSubmatch(text, -1) {
 			if found[1] == language {
-				all[fmt.Sprintf("%s_%d", strings.NewReplacer("/", "", ".", "").Replace(page), i)] = found[2]
+				name := cmp.Or(found[2], fmt.Sprintf("%d/block.%s", i, language))
+				all[strings.NewReplacer("/", "", ".", "").Replace(page)+"_"+name] = found[3]
 			}
 		}
 	}
 	return all
 }
 
-// TestGoBlocks compiles the Go code of all documents, each block as a package of its own. No program is linked.
+// TestGoBlocks compiles the Go code of all documents: the blocks of one folder are a package, and any other block is one. No
+// program is linked.
 func TestGoBlocks(t *testing.T) {
 	dir := t.TempDir()
 	root, err := filepath.Abs("..")
@@ -62,12 +66,14 @@ func TestGoBlocks(t *testing.T) {
 	overlay := map[string]string{}
 	args := []string{"build", "-overlay", filepath.Join(dir, "overlay.json")}
 	for name, code := range blocks(t, "go") {
-		file := filepath.Join(dir, name+".go")
+		file := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
 		if err := os.WriteFile(file, []byte(strings.Replace(code, "package main\n", "package program\n", 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		overlay[filepath.Join(root, "docs", "blocks", name, "block.go")] = file
-		args = append(args, "./docs/blocks/"+name)
+		overlay[filepath.Join(root, "docs", "blocks", name)] = file
+		if folder := "./docs/blocks/" + path.Dir(name); !slices.Contains(args, folder) {
+			args = append(args, folder)
+		}
 	}
 	if len(overlay) < 5 {
 		t.Fatalf("only %d blocks were found", len(overlay))
