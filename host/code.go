@@ -2,14 +2,13 @@ package host
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/stilehost/stile/host/internal/guard"
+	"github.com/stilehost/stile/internal/wasmbin"
 )
 
 // Bounds of the code of a component. SpiderMonkey, the largest known guest, has 9 MiB in 12,000 functions of up to 135,000 bytes,
@@ -253,8 +252,8 @@ func checkComponent(wasm []byte, depth int, total *codeCost) (items int, err err
 		return 0, errors.New("components nested too deep")
 	}
 	copies, largest, begun := 0, 0, 0
-	err = sections(wasm, func(id byte, body []byte) error {
-		r := reader{rest: body}
+	err = sections(wasm, func(id byte, r *wasmbin.Reader) error {
+		body := r.Bytes
 		switch id {
 		case custom:
 			return nil
@@ -269,9 +268,9 @@ func checkComponent(wasm []byte, depth int, total *codeCost) (items int, err err
 			items += inside // as it is defined
 			return err
 		case instances:
-			copies += r.count()
+			copies += r.Count()
 		case aliases, imports:
-			if r.hasComponent(id == imports) {
+			if hasComponent(r, id == imports) {
 				return errors.New("it imports or aliases a component; those inside it can be used where they are defined")
 			}
 		case coreInstances, canonical:
@@ -279,11 +278,11 @@ func checkComponent(wasm []byte, depth int, total *codeCost) (items int, err err
 				return errors.New("a component inside it has code; only the outermost can")
 			}
 			if id == coreInstances {
-				begun += r.modules()
+				begun += modules(r)
 			}
 		}
 		items += len(body)
-		return r.err("section " + strconv.Itoa(int(id)))
+		return inSection(id, r.Err)
 	})
 	if takes := time.Duration(begun) * total.start; err == nil && takes > maxStart {
 		return 0, fmt.Errorf("%d instances of a module with so many elements or bytes in segments take up to %v to begin; at most %v", begun, takes.Round(time.Millisecond), maxStart)
@@ -296,55 +295,55 @@ func checkComponent(wasm []byte, depth int, total *codeCost) (items int, err err
 }
 
 // modules counts the instances of modules among core instances.
-func (r *reader) modules() (n int) {
+func modules(r *wasmbin.Reader) (n int) {
 	const instantiate = 0
-	for range r.count() {
-		of := r.byte() == instantiate
+	for range r.Count() {
+		of := r.Byte() == instantiate
 		if of {
 			n++
-			r.number()
+			r.U32()
 		}
-		for range r.count() {
-			r.bytes(r.count()) // its name
-			r.byte()
-			r.number()
+		for range r.Count() {
+			r.Vector() // its name
+			r.Byte()
+			r.U32()
 		}
 	}
 	return n
 }
 
 // hasComponent looks for components among aliases or imports.
-func (r *reader) hasComponent(imports bool) (found bool) {
+func hasComponent(r *wasmbin.Reader, imports bool) (found bool) {
 	const core, component = 0, 4
-	for range r.count() {
+	for range r.Count() {
 		if imports {
 			const plain, withInterface = 0, 1
-			if form := r.byte(); form != plain && form != withInterface {
-				r.failed = true
+			if form := r.Byte(); form != plain && form != withInterface {
+				r.Fail("an import of form %#x", form)
 			}
-			r.bytes(r.count()) // its name
+			r.Vector() // its name
 		}
-		sort := r.byte()
+		sort := r.Byte()
 		found = found || sort == component
 		switch {
 		case imports && sort == core: // a module
-			r.numbers(2)
+			r.Numbers(2)
 		case imports && (sort == 2 || sort == 3): // a value or type, which is given or equal to another
-			if r.byte() == 0 || sort == 2 {
-				r.numbers(1)
+			if r.Byte() == 0 || sort == 2 {
+				r.Numbers(1)
 			}
 		case imports:
-			r.numbers(1)
+			r.Numbers(1)
 		default:
 			if sort == core {
-				r.numbers(1)
+				r.Numbers(1)
 			}
 			const outer = 2
-			if r.byte() == outer {
-				r.numbers(2)
+			if r.Byte() == outer {
+				r.Numbers(2)
 			} else {
-				r.numbers(1)
-				r.bytes(r.count()) // its name
+				r.Numbers(1)
+				r.Vector() // its name
 			}
 		}
 	}
@@ -370,21 +369,20 @@ func checkModule(wasm []byte, total *codeCost) error {
 		return err
 	}
 	defer func() { total.start = max(total.start, m.start) }()
-	return sections(wasm, func(id byte, body []byte) error {
-		if id == 0 {
-			unmangle(body)
+	return sections(wasm, func(id byte, r *wasmbin.Reader) error {
+		if id == wasmbin.SectionCustom {
+			unmangle(r)
 			return nil
 		}
-		r := &reader{rest: body}
-		read := [...]func(*reader) error{1: m.readTypes, m.readImports, m.readFuncs, m.readTables, nil, m.readGlobals, m.readExports, nil, m.readElements, m.readBodies, m.readData}
+		read := [...]func(*wasmbin.Reader) error{1: m.readTypes, m.readImports, m.readFuncs, m.readTables, nil, m.readGlobals, m.readExports, nil, m.readElements, m.readBodies, m.readData}
 		if int(id) >= len(read) || read[id] == nil {
 			return nil
 		}
 		if err := read[id](r); err != nil {
 			return err
 		}
-		if r.failed {
-			return fmt.Errorf("section %d: truncated", id)
+		if r.Err != nil {
+			return inSection(id, r.Err)
 		}
 		return total.err()
 	})
@@ -408,16 +406,16 @@ func (m *moduleCost) callType(f int) signature {
 }
 
 // blockType reads the type of a block: none, a value or a type by number.
-func (m *moduleCost) blockType(r *reader) signature {
-	if len(r.rest) > 0 && r.rest[0] >= 0x40 && r.rest[0] < 0x80 {
-		empty := r.rest[0] == 0x40
-		r.valueType()
+func (m *moduleCost) blockType(r *wasmbin.Reader) signature {
+	if r.IsValueType() {
+		empty := r.Peek() == wasmbin.BlockEmpty
+		r.ValueType()
 		if empty {
 			return signature{}
 		}
 		return signature{0, 1}
 	}
-	return m.typeOf(r.number())
+	return m.typeOf(int(r.U32()))
 }
 
 // raise counts a function that can be called from outside, once.
@@ -428,17 +426,17 @@ func (m *moduleCost) raise(f int) {
 	}
 }
 
-func (m *moduleCost) readTypes(r *reader) error {
+func (m *moduleCost) readTypes(r *wasmbin.Reader) error {
 	const function = 0x60
-	for range r.count() {
-		if form := r.byte(); form != function && !r.failed {
+	for range r.Count() {
+		if form := r.Byte(); form != function && r.Err == nil {
 			return errors.New("a type that is not of a function")
 		}
 		var t signature
 		for _, width := range []*int{&t.params, &t.results} {
-			*width = r.count()
+			*width = r.Count()
 			for range *width {
-				r.valueType()
+				r.ValueType()
 			}
 		}
 		m.types = append(m.types, t)
@@ -455,25 +453,25 @@ func (m *moduleCost) addFunc(t int) {
 	m.funcs, m.raised = append(m.funcs, t), append(m.raised, false)
 }
 
-func (m *moduleCost) readImports(r *reader) error {
-	for range r.count() {
-		r.bytes(r.count())
-		r.bytes(r.count())
+func (m *moduleCost) readImports(r *wasmbin.Reader) error {
+	for range r.Count() {
+		r.Vector()
+		r.Vector()
 		m.total.count(1, perImport)
 		if err := m.total.err(); err != nil {
 			return err
 		}
-		switch kind := r.byte(); kind {
+		switch kind := r.Byte(); kind {
 		case 0:
-			m.addFunc(r.number())
+			m.addFunc(int(r.U32()))
 			m.imports++
 		case 1:
-			r.valueType()
-			r.limits()
+			r.ValueType()
+			r.Limits()
 		case 2:
-			r.limits()
+			r.Limits()
 		case 3:
-			if err := r.globalType(); err != nil {
+			if err := globalType(r); err != nil {
 				return err
 			}
 		default:
@@ -483,37 +481,39 @@ func (m *moduleCost) readImports(r *reader) error {
 	return nil
 }
 
-func (m *moduleCost) readFuncs(r *reader) error {
-	n := r.count()
+func (m *moduleCost) readFuncs(r *wasmbin.Reader) error {
+	n := r.Count()
 	if len(m.funcs)-m.imports+n > maxFunctions && !m.total.guarded {
 		return errFunctions
 	}
 	for range n {
-		m.addFunc(r.number())
+		m.addFunc(int(r.U32()))
 	}
 	return nil
 }
 
 // readTables counts the elements that a table begins with: the engine makes a list of them.
-func (m *moduleCost) readTables(r *reader) error {
-	for range r.count() {
+func (m *moduleCost) readTables(r *wasmbin.Reader) error {
+	for range r.Count() {
 		const initialised = 0x40
-		if len(r.rest) > 0 && r.rest[0] == initialised {
-			r.skip(2)
-			r.valueType()
-			m.total.count(r.limits(), perElement)
+		if r.Peek() == initialised {
+			r.Take(2)
+			r.ValueType()
+			least, _, _ := r.Limits()
+			m.total.count(int(least), perElement)
 			m.readConst(r)
 			continue
 		}
-		r.valueType()
-		m.total.count(r.limits(), perElement)
+		r.ValueType()
+		least, _, _ := r.Limits()
+		m.total.count(int(least), perElement)
 	}
 	return nil
 }
 
-func (m *moduleCost) readGlobals(r *reader) error {
-	for range r.count() {
-		if err := r.globalType(); err != nil {
+func (m *moduleCost) readGlobals(r *wasmbin.Reader) error {
+	for range r.Count() {
+		if err := globalType(r); err != nil {
 			return err
 		}
 		m.total.count(1, perGlobal)
@@ -522,11 +522,11 @@ func (m *moduleCost) readGlobals(r *reader) error {
 	return nil
 }
 
-func (m *moduleCost) readExports(r *reader) error {
-	for range r.count() {
-		r.bytes(r.count())
+func (m *moduleCost) readExports(r *wasmbin.Reader) error {
+	for range r.Count() {
+		r.Vector()
 		m.total.count(1, perExport)
-		kind, index := r.byte(), r.number()
+		kind, index := r.Byte(), int(r.U32())
 		if kind == 0 {
 			m.raise(index)
 		}
@@ -535,62 +535,62 @@ func (m *moduleCost) readExports(r *reader) error {
 }
 
 // readConst reads a constant expression, which is a number if it is nothing but that.
-func (m *moduleCost) readConst(r *reader) (number int, known bool) {
-	for n := 0; len(r.rest) > 0; n++ {
-		op := r.byte()
+func (m *moduleCost) readConst(r *wasmbin.Reader) (number int, known bool) {
+	for n := 0; r.Len() > 0; n++ {
+		op := r.Byte()
 		known = n == 0
 		switch op {
 		case 0x0b:
 			return number, n == 1
 		case 0x41: // i32.const
-			number = int(uint32(r.signed()))
+			number = int(uint32(r.Signed(32)))
 		case 0x42, 0x23:
-			r.numbers(1)
+			r.Numbers(1)
 			number = -1
 		case 0x43:
-			r.skip(4)
+			r.Take(4)
 		case 0x44:
-			r.skip(8)
+			r.Take(8)
 		case 0xd0:
-			r.valueType()
+			r.ValueType()
 		case 0xd2:
-			m.raise(r.number())
+			m.raise(int(r.U32()))
 		case 0xfd:
-			r.number()
-			r.skip(16)
+			r.U32()
+			r.Take(16)
 		}
 		m.total.count(1, perConst)
 	}
-	r.failed = true
+	r.Fail("truncated")
 	return 0, known
 }
 
-func (m *moduleCost) readElements(r *reader) error {
+func (m *moduleCost) readElements(r *wasmbin.Reader) error {
 	const passive, indexed, expressions = 1, 2, 4
-	for range r.count() {
-		flags := r.number()
+	for range r.Count() {
+		flags := int(r.U32())
 		m.total.count(1, perSegment)
 		m.start += perStartSegment
 		if flags&passive == 0 {
 			if flags&indexed != 0 {
-				r.number()
+				r.U32()
 			}
 			m.readConst(r)
 		}
 		if flags&(passive|indexed) != 0 {
 			if flags&expressions != 0 {
-				r.valueType()
+				r.ValueType()
 			} else {
-				r.byte()
+				r.Byte()
 			}
 		}
-		for range r.count() {
+		for range r.Count() {
 			m.total.count(1, perElement)
 			m.start += perStartElement
 			if flags&expressions != 0 {
 				m.readConst(r)
 			} else {
-				m.raise(r.number())
+				m.raise(int(r.U32()))
 			}
 		}
 	}
@@ -599,21 +599,21 @@ func (m *moduleCost) readElements(r *reader) error {
 
 // readData counts the image of memory that the engine makes of the segments: all from the first to the last, where that is not
 // much more than they have or at most 16 MiB.
-func (m *moduleCost) readData(r *reader) error {
+func (m *moduleCost) readData(r *wasmbin.Reader) error {
 	const passive, indexed, dense = 1, 2, 16 * mib
 	from, to, has, known := math.MaxUint32, 0, 0, true
-	for range r.count() {
-		flags := r.number()
+	for range r.Count() {
+		flags := int(r.U32())
 		m.total.count(1, perSegment)
 		at, fixed := 0, true
 		if flags&passive == 0 {
 			if flags&indexed != 0 {
-				r.number()
+				r.U32()
 			}
 			at, fixed = m.readConst(r)
 		}
-		n := r.count()
-		r.bytes(n)
+		n := r.Count()
+		r.Take(n)
 		m.start += perStartSegment
 		if flags&passive == 0 {
 			m.start += time.Duration(n/kib) * perStartKilo
@@ -633,19 +633,19 @@ func (m *moduleCost) readData(r *reader) error {
 }
 
 // readBodies checks the functions of a code section.
-func (m *moduleCost) readBodies(r *reader) error {
-	for i := range r.count() {
-		body := reader{rest: r.bytes(r.count())}
-		length, locals := len(body.rest), 0
+func (m *moduleCost) readBodies(r *wasmbin.Reader) error {
+	for i := range r.Count() {
+		body := r.Sub()
+		length, locals := body.Len(), 0
 		params, results := 0, 0
 		if f := m.imports + i; f < len(m.funcs) {
 			t := m.typeOf(m.funcs[f])
 			params, results = t.params, t.results
 		}
 		locals += params
-		for range body.count() {
-			locals += body.number()
-			if body.reference() {
+		for range body.Count() {
+			locals += int(body.U32())
+			if isReference(&body) {
 				return fmt.Errorf("function %d of its module has a reference as a local, which no component needs", i)
 			}
 			if locals > maxLocals+params {
@@ -695,112 +695,39 @@ func (m *moduleCost) readBodies(r *reader) error {
 }
 
 // sections shows each section of a module or component, after its header of eight bytes.
-func sections(wasm []byte, show func(id byte, body []byte) error) error {
-	for rest := wasm[min(8, len(wasm)):]; len(rest) > 0; {
-		body, after, err := vector(rest[1:])
-		if err != nil {
-			return fmt.Errorf("section %d: %w", rest[0], err)
+func sections(wasm []byte, show func(id byte, r *wasmbin.Reader) error) error {
+	for r := (wasmbin.Reader{Bytes: wasm, Pos: min(8, len(wasm))}); r.Len() > 0; {
+		id := r.Byte()
+		body := r.Sub()
+		if r.Err != nil {
+			return inSection(id, r.Err)
 		}
-		if err := show(rest[0], body); err != nil {
+		if err := show(id, &body); err != nil {
 			return err
 		}
-		rest = after
 	}
 	return nil
 }
 
-// reader reads the binary format. After a failure it reads zeros.
-type reader struct {
-	rest   []byte
-	failed bool
-}
-
-func (r *reader) number() int {
-	n, k := binary.Uvarint(r.rest)
-	if k <= 0 || n > math.MaxUint32 {
-		r.rest, r.failed = nil, true
-		return 0
+func inSection(id byte, err error) error {
+	if err != nil {
+		return fmt.Errorf("section %d: %w", id, err)
 	}
-	r.rest = r.rest[k:]
-	return int(n)
+	return nil
 }
 
-// count reads how many things of at least a byte follow.
-func (r *reader) count() int {
-	n := r.number()
-	if n > len(r.rest) {
-		r.rest, r.failed = nil, true
-		return 0
-	}
-	return n
-}
-
-func (r *reader) bytes(n int) []byte {
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
-}
-
-func (r *reader) byte() byte {
-	if len(r.rest) == 0 {
-		r.failed = true
-		return 0
-	}
-	return r.bytes(1)[0]
-}
-
-// valueType passes over a type, which is a byte unless it is a reference to a type by number.
-func (r *reader) valueType() {
-	const nullable, reference = 0x63, 0x64
-	if b := r.byte(); b == nullable || b == reference {
-		r.number()
-	}
-}
-
-// reference passes over a type, and says whether it is one of references.
-func (r *reader) reference() bool {
+// isReference passes over a type, and says whether it is one of references.
+func isReference(r *wasmbin.Reader) bool {
 	const vector = 0x7b
-	is := len(r.rest) > 0 && r.rest[0] < vector
-	r.valueType()
+	is := r.Len() > 0 && r.Peek() < vector
+	r.ValueType()
 	return is
 }
 
-func (r *reader) globalType() error {
-	if r.reference() {
+func globalType(r *wasmbin.Reader) error {
+	if isReference(r) {
 		return errors.New("a global of its module is a reference, which no component needs")
 	}
-	r.byte() // whether it can be set
-	return nil
-}
-
-// limits reads how large a memory or table is at least, and at most.
-func (r *reader) limits() (least int) {
-	const most = 1
-	flags := r.byte()
-	least = r.number()
-	if flags&most != 0 {
-		r.numbers(1)
-	}
-	return least
-}
-
-// signed reads a number with a sign, of 32 bits.
-func (r *reader) signed() (n int64) {
-	for shift := 0; ; shift += 7 {
-		b := r.byte()
-		n |= int64(b&0x7f) << min(shift, 63)
-		if b < 0x80 {
-			if b&0x40 != 0 && shift < 57 {
-				n |= -1 << (shift + 7)
-			}
-			return n
-		}
-	}
-}
-
-func (r *reader) err(what string) error {
-	if r.failed {
-		return errors.New(what + ": truncated")
-	}
+	r.Byte() // whether it can be set
 	return nil
 }

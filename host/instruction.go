@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/host/internal/guard"
+	"github.com/stilehost/stile/internal/wasmbin"
 )
 
 // class is what instructions have in common that cost the compiler about the same.
@@ -81,13 +82,13 @@ type label struct {
 }
 
 // instructions counts what is in the body of a function with so many locals, after them.
-func (m *moduleCost) instructions(r *reader, locals, results int) (f function, err error) {
+func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f function, err error) {
 	f.values = results / 4
 	height, deep := 0, 0 // the height is the most that it can be
 	words := (locals + 63) / 64
 	labels := []label{{width: results, sets: make([]uint64, words)}}
-	open := func(loop bool, jumps int) {
-		t := m.blockType(r)
+	open := func(in *wasmbin.Reader, loop bool, jumps int) {
+		t := m.blockType(in)
 		width := t.results
 		if loop {
 			width = t.params
@@ -117,20 +118,22 @@ func (m *moduleCost) instructions(r *reader, locals, results int) (f function, e
 		}
 	}
 	called := false
-	for len(r.rest) > 0 {
-		op := r.byte()
+	for r.Len() > 0 {
+		op := r.Byte()
+		in := *r // reads the operands
+		r.Operands(op)
 		kind, before := moves, called
 		called = false
 		switch {
 		case op == 0x02: // block
 			kind = blocks
-			open(false, 0)
+			open(&in, false, 0)
 		case op == 0x03:
 			kind = loops
-			open(true, 0)
+			open(&in, true, 0)
 		case op == 0x04: // if
 			kind = branches
-			open(false, 1)
+			open(&in, false, 1)
 		case op == 0x05: // else
 			kind = branches
 		case op == 0x0b:
@@ -153,12 +156,12 @@ func (m *moduleCost) instructions(r *reader, locals, results int) (f function, e
 			}
 		case op == 0x0c, op == 0x0d: // br, br_if
 			kind = branches
-			jump(r.number(), 1)
+			jump(int(in.U32()), 1)
 		case op == 0x0e: // br_table
 			kind = branches
-			for range r.count() + 1 {
+			for range in.Count() + 1 {
 				f.count[targets]++
-				jump(r.number(), 2)
+				jump(int(in.U32()), 2)
 			}
 		case op == 0x0f: // return
 			kind = branches
@@ -167,56 +170,42 @@ func (m *moduleCost) instructions(r *reader, locals, results int) (f function, e
 			kind = blocks
 		case op == 0x10, op == 0x12:
 			kind = calls
-			callee := r.number()
+			callee := int(in.U32())
 			called = callee >= m.imports
 			t := m.callType(callee)
 			f.values += t.passed()
 			height += t.results - t.params
 		case op == 0x11, op == 0x13: // calls through a table
 			kind = tables
-			t := m.typeOf(r.number())
+			t := m.typeOf(int(in.U32()))
 			f.values += t.passed()
 			height += t.results - t.params
-			r.numbers(1)
 		case op == 0x21, op == 0x22: // to a local
-			if local := r.number(); local < locals {
+			if local := int(in.U32()); local < locals {
 				labels[len(labels)-1].sets[local/64] |= 1 << (local % 64)
 			}
 		case op == 0x20, op == 0x41, op == 0x42: // a local, a constant
-			r.numbers(1)
 		case op == 0x23, op == 0x24: // globals
 			kind = accesses
-			r.numbers(1)
 		case op == 0x25, op == 0x26: // elements of a table
 			kind = tables
-			r.numbers(1)
 		case op == 0x1b:
 			kind = simple
 		case op == 0x1c: // select of a type
 			kind = simple
-			for range r.count() {
-				r.valueType()
-			}
 		case op >= 0x28 && op <= 0x3e:
 			kind = accesses
-			r.memory()
 		case op == 0x3f: // the size of memory
 			kind = accesses
-			r.numbers(1)
 		case op == 0x40:
 			kind = bulk
-			r.numbers(1)
 		case op == 0x43:
 			kind = simple
-			r.skip(4)
 		case op == 0x44:
 			kind = simple
-			r.skip(8)
-		case op == 0xd0:
-			r.valueType()
 		case op == 0xd2:
 			kind = tables
-			f.raised = append(f.raised, r.number())
+			f.raised = append(f.raised, int(in.U32()))
 		case op == 0x77, op == 0x78, op == 0x89, op == 0x8a:
 			kind = rotates
 		case op >= 0x6d && op <= 0x70, op >= 0x7f && op <= 0x82:
@@ -230,21 +219,21 @@ func (m *moduleCost) instructions(r *reader, locals, results int) (f function, e
 		case op >= 0x45 && op <= 0xc4, op == 0xd1:
 			kind = simple
 		case op == 0xfc:
-			sub := r.number()
-			kind = r.bulk(sub)
-			if guard.IsRange(uint32(sub)) && !before {
+			sub := in.U32()
+			kind = bulkClass(sub)
+			if guard.IsRange(sub) && !before {
 				f.ranges++
 			}
 		case op == 0xfd:
-			kind = r.vector(r.number())
-		case op == 0x01, op == 0x1a:
-		default:
-			return f, fmt.Errorf("instruction %#x is not supported", op)
+			kind = vectorClass(in.U32())
 		}
 		f.count[kind]++
 		height = max(0, height+effect(op))
 	}
-	return f, r.err("code")
+	if r.Err != nil {
+		err = fmt.Errorf("code: %w", r.Err)
+	}
+	return f, err
 }
 
 // effect is how an instruction changes the height of the stack of operands, or more than that; for calls, beside what they pass.
@@ -263,68 +252,32 @@ func effect(op byte) int {
 	return 0
 }
 
-// bulk passes over the operands of conversions that saturate, and of instructions on ranges of memories and tables.
-func (r *reader) bulk(op int) class {
-	switch op {
-	case 0, 1, 2, 3, 4, 5, 6, 7:
+// bulkClass is of conversions that saturate, and of instructions on ranges of memories and tables.
+func bulkClass(op uint32) class {
+	const tableSize = 16
+	switch {
+	case op <= 7:
 		return simple
-	case 8, 10, 12, 14:
-		r.numbers(2)
-	case 9, 11, 13, 15, 17:
-		r.numbers(1)
-	case 16: // the size of a table
-		r.numbers(1)
+	case op == tableSize:
 		return accesses
+	default:
+		return bulk
 	}
-	return bulk
 }
 
-// vector passes over the operands of instructions on vectors.
-func (r *reader) vector(op int) class {
+// vectorClass is of instructions on vectors.
+func vectorClass(op uint32) class {
 	switch {
 	case op <= 11, op == 92, op == 93:
-		r.memory()
 		return accesses
 	case op == 12: // a constant
-		r.skip(16)
 		return simple
-	case op == 13: // a shuffle
-		r.skip(16)
-		return slowVectors
-	case op >= 21 && op <= 34:
-		r.skip(1)
-	case op >= 84 && op <= 91:
-		r.memory()
-		r.skip(1)
-	case op >= 36 && op <= 70, // comparisons
+	case op == 13, // a shuffle
+		op >= 36 && op <= 70,                                                                           // comparisons
 		op >= 130 && op <= 134, op >= 155 && op <= 159, op >= 187 && op <= 191, op >= 214 && op <= 223, // products and comparisons of wide lanes
 		op >= 94 && op <= 95, op >= 103 && op <= 106, op >= 116 && op <= 117, op == 122, op == 148, op >= 224 && op <= 255: // floats
 		return slowVectors
+	default:
+		return vectors
 	}
-	return vectors
-}
-
-// memory passes over an alignment, perhaps with the number of a memory, and an offset.
-func (r *reader) memory() {
-	const numbered = 1 << 6
-	if r.number()&numbered != 0 {
-		r.numbers(1)
-	}
-	r.numbers(1)
-}
-
-// numbers passes over n numbers in LEB128, whatever their size and sign.
-func (r *reader) numbers(n int) {
-	for range n {
-		for r.byte() >= 0x80 {
-		}
-	}
-}
-
-func (r *reader) skip(n int) {
-	if n > len(r.rest) {
-		r.rest, r.failed = nil, true
-		return
-	}
-	r.bytes(n)
 }

@@ -2,7 +2,6 @@ package host
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"regexp"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/wasmbin"
 )
 
 // maxSections is how many custom sections of ours a component may have. Each is kept as long as the component.
@@ -19,23 +19,22 @@ var sectionName = lazyregexp.New(`^stile:[a-z-]+$`)
 
 // customSections copies the custom sections with names such as "stile:meta" at the top of a component.
 func customSections(wasm []byte) (map[string][]byte, error) {
-	const header = "\x00asm\x0d\x00\x01\x00"
 	switch {
-	case len(wasm) < 8 || string(wasm[:4]) != header[:4]:
+	case len(wasm) < 8 || string(wasm[:4]) != wasmbin.CoreHeader[:4]:
 		return nil, errors.New("not WebAssembly")
-	case string(wasm[4:8]) == "\x01\x00\x00\x00":
+	case string(wasm[:8]) == wasmbin.CoreHeader:
 		return nil, errors.New("a core module, not a component; build it with a component toolchain")
-	case string(wasm[:8]) != header:
+	case string(wasm[:8]) != wasmbin.ComponentHeader:
 		return nil, errors.New("a component of another version of the binary format")
 	}
 	found, count := map[string][]byte{}, 0
-	err := sections(wasm, func(id byte, body []byte) error {
-		if id != 0 {
+	err := sections(wasm, func(id byte, r *wasmbin.Reader) error {
+		if id != wasmbin.SectionCustom {
 			return nil
 		}
-		name, content, err := vector(body)
-		if err != nil {
-			return fmt.Errorf("custom section: %w", err)
+		name, content := r.Vector(), r.Rest()
+		if r.Err != nil {
+			return fmt.Errorf("custom section: %w", r.Err)
 		}
 		if sectionName.Match(name) {
 			if count++; count > maxSections {
@@ -48,37 +47,27 @@ func customSections(wasm []byte) (map[string][]byte, error) {
 	return found, err
 }
 
-// vector reads a length and that many bytes.
-func vector(b []byte) (content, rest []byte, err error) {
-	n, k := binary.Uvarint(b)
-	if k <= 0 || n > uint64(len(b)-k) {
-		return nil, nil, errors.New("truncated")
-	}
-	return b[k : uint64(k)+n], b[uint64(k)+n:], nil
-}
-
 // maxFunctionName is the most bytes of a function's name. The engine writes 20 of them into the backtrace of a trap.
 const maxFunctionName = 16 * kib
 
 // unmangle changes, in the names of a module, those that the engine would take for names of C++, or for names of Rust that it would
 // make much longer. It writes them out for the backtrace of a trap, and 300 bytes of them can stand for terabytes. Where a name is too
 // long, it hides the names of all functions of the module.
-func unmangle(section []byte) {
+func unmangle(r *wasmbin.Reader) {
 	const functions, unknown = 1, 0x7f
-	name, names, err := vector(section)
-	if err != nil || string(name) != "name" {
+	if r.Name() != "name" {
 		return
 	}
-	for r := (reader{rest: names}); len(r.rest) > 0; {
-		id := &r.rest[0]
-		r.byte()
-		part := reader{rest: r.bytes(r.count())}
+	for r.Len() > 0 {
+		id := &r.Bytes[r.Pos]
+		r.Byte()
+		part := r.Sub()
 		if *id != functions {
 			continue
 		}
-		for left := part.number(); left > 0 && len(part.rest) > 0; left-- { // the engine, too, takes what there is
-			part.number()
-			name := part.bytes(part.count())
+		for left := int(part.U32()); left > 0 && part.Len() > 0; left-- { // the engine, too, takes what there is
+			part.U32()
+			name := part.Vector()
 			if len(name) > maxFunctionName {
 				*id = unknown
 				break

@@ -9,6 +9,7 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/wasmbin"
 )
 
 // assembly is what a component is made of.
@@ -33,29 +34,29 @@ func (a *assembly) assemble() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("assemble component: %w", err)
 	}
-	sections, err := readSections(wasm, componentHeader)
+	sections, err := wasmbin.ReadSections(wasm, wasmbin.ComponentHeader)
 	if err != nil {
 		return nil, fmt.Errorf("assemble component: %w", err)
 	}
 	// The first module lacks the content of its memory, and the second, if the engine is inlined, is empty.
 	modules := 0
 	for i := range sections {
-		if sections[i].id != componentCoreModule {
+		if sections[i].ID != componentCoreModule {
 			continue
 		}
 		switch modules++; {
 		case modules == 1:
-			if sections[i].body, err = addData(sections[i].body, a.image.memory); err != nil {
+			if sections[i].Body, err = addData(sections[i].Body, a.image.memory); err != nil {
 				return nil, fmt.Errorf("assemble component: %w", err)
 			}
 		case modules == 2 && a.engine == "":
-			sections[i].body = a.split.module
+			sections[i].Body = a.split.module
 		}
 	}
 	for _, c := range a.custom {
-		sections = append(sections, customSection(c.name, c.content))
+		sections = append(sections, wasmbin.CustomSection(c.name, c.content))
 	}
-	return writeSections(componentHeader, sections), nil
+	return wasmbin.WriteSections(wasmbin.ComponentHeader, sections), nil
 }
 
 // text is the component as WebAssembly text, without the content of memory and of an inline engine.

@@ -7,6 +7,7 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/wasmbin"
 )
 
 // Componentize wraps a core module, of any language, into a component of world. The module follows the conventions of
@@ -48,17 +49,17 @@ func Componentize(world *abi.World, core []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("componentize: %w", err)
 	}
-	sections, err := readSections(wasm, componentHeader)
+	sections, err := wasmbin.ReadSections(wasm, wasmbin.ComponentHeader)
 	if err != nil {
 		return nil, fmt.Errorf("componentize: %w", err)
 	}
 	for i := range sections {
-		if sections[i].id == componentCoreModule {
-			sections[i].body = core
+		if sections[i].ID == componentCoreModule {
+			sections[i].Body = core
 			break
 		}
 	}
-	return writeSections(componentHeader, sections), nil
+	return wasmbin.WriteSections(wasmbin.ComponentHeader, sections), nil
 }
 
 // wrap writes the component around an empty module, which stands for the user's. Imports need the module's memory to be
@@ -123,28 +124,28 @@ func (w *componentWriter) wrap() {
 
 // readImports lists the functions that a core module imports, as "module#name".
 func readImports(core []byte) (map[string]struct{}, error) {
-	sections, err := readSections(core, coreHeader)
+	sections, err := wasmbin.ReadSections(core, wasmbin.CoreHeader)
 	if err != nil {
 		return nil, err
 	}
 	imports := map[string]struct{}{}
 	for _, s := range sections {
-		if s.id != sectionImport {
+		if s.ID != wasmbin.SectionImport {
 			continue
 		}
-		r := s.reader()
-		for range r.count() {
-			module, name := r.name(), r.name()
-			if kind := r.byte(); r.err == nil && kind != 0 {
+		r := s.Reader()
+		for range r.Count() {
+			module, name := r.Name(), r.Name()
+			if kind := r.Byte(); r.Err == nil && kind != 0 {
 				return nil, fmt.Errorf("the module imports %s %s, which is not a function", module, name)
 			}
-			r.u32()
-			if r.err == nil {
+			r.U32()
+			if r.Err == nil {
 				imports[module+"#"+name] = struct{}{}
 			}
 		}
-		if r.err != nil {
-			return nil, r.err
+		if r.Err != nil {
+			return nil, r.Err
 		}
 	}
 	return imports, nil

@@ -1,6 +1,10 @@
 package toolchain
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/stilehost/stile/internal/wasmbin"
+)
 
 const (
 	// A data segment costs several bytes, so that shorter runs of zeros are better kept.
@@ -11,17 +15,17 @@ const (
 
 // addData gives a module that defines its memory, and has no data yet, the content of that memory, whole pages.
 func addData(module, memory []byte) ([]byte, error) {
-	sections, err := readSections(module, coreHeader)
+	sections, err := wasmbin.ReadSections(module, wasmbin.CoreHeader)
 	if err != nil {
 		return nil, err
 	}
 	for i, s := range sections {
-		if s.id == sectionCode {
-			with := append(sections[:i+1:i+1], section{id: sectionData, body: dataSection(memory)})
-			return writeSections(coreHeader, append(with, sections[i+1:]...)), nil
+		if s.ID == wasmbin.SectionCode {
+			with := append(sections[:i+1:i+1], wasmbin.Section{ID: wasmbin.SectionData, Body: dataSection(memory)})
+			return wasmbin.WriteSections(wasmbin.CoreHeader, append(with, sections[i+1:]...)), nil
 		}
 	}
-	return nil, &WasmError{len(module), "a module without code"}
+	return nil, &WasmError{Offset: len(module), Reason: "a module without code"}
 }
 
 // dataSection writes memory as active segments, leaving out runs of zeros.
@@ -44,11 +48,11 @@ func dataSection(memory []byte) []byte {
 			break
 		}
 	}
-	body := appendUnsigned(make([]byte, 0, len(memory)/2), uint64(len(spans)))
+	body := binary.AppendUvarint(make([]byte, 0, len(memory)/2), uint64(len(spans)))
 	for _, s := range spans {
 		body = append(body, 0, 0x41) // memory 0, i32.const
-		body = append(appendSigned(body, int64(int32(s.start))), 0x0b)
-		body = appendBytes(body, memory[s.start:s.end])
+		body = append(wasmbin.AppendSigned(body, int64(int32(s.start))), 0x0b)
+		body = wasmbin.AppendBytes(body, memory[s.start:s.end])
 	}
 	return body
 }

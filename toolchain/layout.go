@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/stilehost/stile/internal/wasmbin"
 )
 
 // The engine keeps blocks of up to 504 bytes in arenas of 4 KiB, one list of them for each size of block, and takes the next
@@ -74,96 +76,96 @@ const laying = spareWord + 4
 
 // stopBeforeAllocations makes the engine's allocator stop: see laying. module is one that splitEngine made.
 func stopBeforeAllocations(module []byte) ([]byte, error) {
-	sections, err := readSections(module, coreHeader)
+	sections, err := wasmbin.ReadSections(module, wasmbin.CoreHeader)
 	if err != nil {
 		return nil, err
 	}
 	imports, interrupt, outer := uint32(0), -1, -1
 	for i, s := range sections {
-		r := s.reader()
-		switch s.id {
-		case sectionImport:
-			for range r.count() {
-				r.name()
-				name := r.name()
+		r := s.Reader()
+		switch s.ID {
+		case wasmbin.SectionImport:
+			for range r.Count() {
+				r.Name()
+				name := r.Name()
 				if name == "host_interrupt" {
 					interrupt = int(imports)
 				}
-				if r.byte() == 0 {
+				if r.Byte() == 0 {
 					imports++
-					r.u32()
+					r.U32()
 				} else { // the memory
-					r.limits()
+					r.Limits()
 				}
 			}
-		case sectionExport:
-			for range r.count() {
-				name := r.name()
-				r.byte()
-				if f := r.u32(); name == "js_malloc_rt" {
+		case wasmbin.SectionExport:
+			for range r.Count() {
+				name := r.Name()
+				r.Byte()
+				if f := r.U32(); name == "js_malloc_rt" {
 					outer = int(f)
 				}
 			}
-		case sectionCode:
+		case wasmbin.SectionCode:
 			if interrupt < 0 || outer < int(imports) {
-				r.fail("an engine has host_interrupt and js_malloc_rt")
+				r.Fail("an engine has host_interrupt and js_malloc_rt")
 			} else {
-				sections[i].body = prefixAllocator(r, imports, uint32(outer), byte(interrupt))
+				sections[i].Body = prefixAllocator(r, imports, uint32(outer), byte(interrupt))
 			}
 		}
-		if r.err != nil {
-			return nil, r.err
+		if r.Err != nil {
+			return nil, r.Err
 		}
 	}
-	return writeSections(coreHeader, sections), nil
+	return wasmbin.WriteSections(wasmbin.CoreHeader, sections), nil
 }
 
 // prefixAllocator changes the first function that the function outer calls, which takes the runtime and a size.
-func prefixAllocator(r *reader, imports, outer uint32, interrupt byte) []byte {
-	n := r.count()
+func prefixAllocator(r *wasmbin.Reader, imports, outer uint32, interrupt byte) []byte {
+	n := r.Count()
 	bodies := make([][]byte, n)
 	for i := range bodies {
-		bodies[i] = r.take(r.u32())
+		bodies[i] = r.Vector()
 	}
-	if r.err != nil || outer-imports >= n {
-		r.fail("the function js_malloc_rt is not there")
+	if r.Err != nil || int(outer-imports) >= n {
+		r.Fail("the function js_malloc_rt is not there")
 		return nil
 	}
 	allocator := uint32(0)
-	code := &reader{bytes: bodies[outer-imports]}
+	code := &wasmbin.Reader{Bytes: bodies[outer-imports]}
 	skipLocals(code)
-	for code.err == nil && allocator == 0 {
-		at := code.pos
-		if code.instruction() == 0x10 {
-			call := reader{bytes: code.bytes, pos: at + 1}
-			allocator = call.u32()
+	for code.Err == nil && allocator == 0 {
+		at := code.Pos
+		if instruction(code) == 0x10 {
+			call := wasmbin.Reader{Bytes: code.Bytes, Pos: at + 1}
+			allocator = call.U32()
 		}
 	}
-	if code.err != nil || allocator < imports || allocator-imports >= n {
-		r.fail("js_malloc_rt calls no allocator")
+	if code.Err != nil || allocator < imports || int(allocator-imports) >= n {
+		r.Fail("js_malloc_rt calls no allocator")
 		return nil
 	}
 	body := &bodies[allocator-imports]
-	code = &reader{bytes: *body}
+	code = &wasmbin.Reader{Bytes: *body}
 	skipLocals(code)
-	*body = slices.Concat((*body)[:code.pos], []byte{
+	*body = slices.Concat((*body)[:code.Pos], []byte{
 		0x41, laying, 0x28, 2, 0, 0x04, 0x40, // if laying is not 0
 		0x41, laying + 4, 0x20, 0, 0x36, 2, 0,
 		0x41, laying + 8, 0x20, 1, 0x36, 2, 0,
 		0x10, interrupt, 0x1a,
 		0x0b,
-	}, code.rest())
-	out := appendUnsigned(nil, uint64(n))
+	}, code.Rest())
+	out := binary.AppendUvarint(nil, uint64(n))
 	for _, b := range bodies {
-		out = appendBytes(out, b)
+		out = wasmbin.AppendBytes(out, b)
 	}
 	return out
 }
 
-func skipLocals(code *reader) {
-	for range code.count() {
-		code.u32()
-		code.byte()
+func skipLocals(code *wasmbin.Reader) {
+	for range code.Count() {
+		code.U32()
+		code.Byte()
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/internal/wasmbin"
 )
 
 // typical are calls as extensions get them. What they write to lies together in an image.
@@ -259,7 +260,7 @@ func answerZero(g *guest, c coreImport, f *abi.Func, handle *int32) *wasmtime.Fu
 
 // traceStores makes an engine mark what it writes to.
 func traceStores(module []byte) ([]byte, error) {
-	sections, err := readSections(module, coreHeader)
+	sections, err := wasmbin.ReadSections(module, wasmbin.CoreHeader)
 	if err != nil {
 		return nil, err
 	}
@@ -267,60 +268,60 @@ func traceStores(module []byte) ([]byte, error) {
 	valueTypes := [...]byte{0x7f, 0x7e, 0x7d, 0x7c, 0x7f, 0x7f, 0x7e, 0x7e, 0x7e}
 	var types, functions, imports uint32
 	for i, s := range sections {
-		r := s.reader()
-		switch s.id {
-		case sectionType:
-			types = r.count()
-			body := append(appendUnsigned(nil, uint64(types)+uint64(len(valueTypes))), r.rest()...)
+		r := s.Reader()
+		switch s.ID {
+		case wasmbin.SectionType:
+			types = uint32(r.Count())
+			body := append(binary.AppendUvarint(nil, uint64(types)+uint64(len(valueTypes))), r.Rest()...)
 			for _, v := range valueTypes {
 				body = append(body, 0x60, 3, 0x7f, v, 0x7f, 0) // (address, value, offset)
 			}
-			sections[i].body = body
-		case sectionImport:
-			for range r.count() {
-				r.name()
-				r.name()
-				if r.byte() == 0 {
+			sections[i].Body = body
+		case wasmbin.SectionImport:
+			for range r.Count() {
+				r.Name()
+				r.Name()
+				if r.Byte() == 0 {
 					imports++
-					r.u32()
+					r.U32()
 				} else {
-					r.limits()
+					r.Limits()
 				}
 			}
-		case sectionFunction:
-			functions = r.count()
-			body := append(appendUnsigned(nil, uint64(functions)+uint64(len(valueTypes))), r.rest()...)
+		case wasmbin.SectionFunction:
+			functions = uint32(r.Count())
+			body := append(binary.AppendUvarint(nil, uint64(functions)+uint64(len(valueTypes))), r.Rest()...)
 			for k := range valueTypes {
-				body = appendUnsigned(body, uint64(types)+uint64(k))
+				body = binary.AppendUvarint(body, uint64(types)+uint64(k))
 			}
-			sections[i].body = body
-		case sectionCode:
-			n := r.count()
-			out := appendUnsigned(nil, uint64(n)+uint64(len(valueTypes)))
+			sections[i].Body = body
+		case wasmbin.SectionCode:
+			n := r.Count()
+			out := binary.AppendUvarint(nil, uint64(n)+uint64(len(valueTypes)))
 			for range n {
-				code := &reader{bytes: r.take(r.u32())}
+				code := &wasmbin.Reader{Bytes: r.Vector()}
 				skipLocals(code)
 				var body []byte
 				copied := 0
-				for code.err == nil && code.pos < len(code.bytes) {
-					at := code.pos
-					if op := code.instruction(); op >= firstStore && op <= lastStore {
-						immediates := reader{bytes: code.bytes, pos: at + 1}
-						immediates.u32() // alignment
-						offset := immediates.u32()
-						body = append(body, code.bytes[copied:at]...)
-						body = appendSigned(append(body, 0x41), int64(int32(offset)))
-						body = appendUnsigned(append(body, 0x10), uint64(imports+functions)+uint64(op-firstStore))
-						copied = code.pos
+				for code.Err == nil && code.Pos < len(code.Bytes) {
+					at := code.Pos
+					if op := instruction(code); op >= firstStore && op <= lastStore {
+						immediates := wasmbin.Reader{Bytes: code.Bytes, Pos: at + 1}
+						immediates.U32() // alignment
+						offset := immediates.U32()
+						body = append(body, code.Bytes[copied:at]...)
+						body = wasmbin.AppendSigned(append(body, 0x41), int64(int32(offset)))
+						body = binary.AppendUvarint(append(body, 0x10), uint64(imports+functions)+uint64(op-firstStore))
+						copied = code.Pos
 					}
 				}
-				if code.err != nil {
-					return nil, code.err
+				if code.Err != nil {
+					return nil, code.Err
 				}
-				out = appendBytes(out, append(body, code.bytes[copied:]...))
+				out = wasmbin.AppendBytes(out, append(body, code.Bytes[copied:]...))
 			}
 			for k := range valueTypes {
-				out = appendBytes(out, []byte{
+				out = wasmbin.AppendBytes(out, []byte{
 					0,
 					0x20, 0, 0x20, 2, 0x6a, 0x22, 0, 0x20, 1, firstStore + byte(k), 0, 0, // store at address + offset, kept in local 0
 					0x20, 0, 0x41, 6, 0x76, 0x22, 2, // the address of the mark, kept in local 2
@@ -330,11 +331,11 @@ func traceStores(module []byte) ([]byte, error) {
 					0x0b,
 				})
 			}
-			sections[i].body = out
+			sections[i].Body = out
 		}
-		if r.err != nil {
-			return nil, r.err
+		if r.Err != nil {
+			return nil, r.Err
 		}
 	}
-	return writeSections(coreHeader, sections), nil
+	return wasmbin.WriteSections(wasmbin.CoreHeader, sections), nil
 }

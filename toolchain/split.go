@@ -2,7 +2,10 @@ package toolchain
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
+
+	"github.com/stilehost/stile/internal/wasmbin"
 )
 
 // memoryLimitFunc is the name of the function that a backtrace ends in when the memory of a guest cannot grow any more.
@@ -29,7 +32,7 @@ type splitModule struct {
 // splitEngine rewrites a core module that defines its memory and has a function table. Custom sections are dropped.
 // It returns a *WasmError for a module that it cannot rewrite safely, and never panics.
 func splitEngine(wasm []byte) (*splitModule, error) {
-	sections, err := readSections(wasm, coreHeader)
+	sections, err := wasmbin.ReadSections(wasm, wasmbin.CoreHeader)
 	if err != nil {
 		return nil, err
 	}
@@ -39,185 +42,185 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 		growType  uint32
 		exports   []byte
 		seen      uint16
-		out       []section
+		out       []wasmbin.Section
 	)
 	for _, s := range sections {
-		if s.id == sectionCustom {
+		if s.ID == wasmbin.SectionCustom {
 			continue
 		}
-		if s.id > sectionDataCount || seen&(1<<s.id) != 0 {
-			return nil, &WasmError{s.offset, "unknown or repeated section"}
+		if s.ID > wasmbin.SectionDataCount || seen&(1<<s.ID) != 0 {
+			return nil, &WasmError{Offset: s.Offset, Reason: "unknown or repeated section"}
 		}
-		seen |= 1 << s.id
-		r := s.reader()
-		switch s.id {
-		case sectionType:
-			s.body, growType = addGrowType(r)
-		case sectionImport:
-			s.body = importMemory(r, &functions)
-		case sectionFunction:
-			n := r.count()
-			functions += n
-			s.body = append(appendUnsigned(nil, uint64(n)+1), r.rest()...)
-			s.body = appendUnsigned(s.body, uint64(growType))
-		case sectionTable:
-			s.body, split.slot = addTableSlot(r)
-		case sectionMemory:
+		seen |= 1 << s.ID
+		r := s.Reader()
+		switch s.ID {
+		case wasmbin.SectionType:
+			s.Body, growType = addGrowType(r)
+		case wasmbin.SectionImport:
+			s.Body = importMemory(r, &functions)
+		case wasmbin.SectionFunction:
+			n := r.Count()
+			functions += uint32(n)
+			s.Body = append(binary.AppendUvarint(nil, uint64(n)+1), r.Rest()...)
+			s.Body = binary.AppendUvarint(s.Body, uint64(growType))
+		case wasmbin.SectionTable:
+			s.Body, split.slot = addTableSlot(r)
+		case wasmbin.SectionMemory:
 			split.memory = readMemory(r)
 			for _, d := range sections {
-				if data := d.reader(); d.id == sectionData && r.err == nil {
+				if data := d.Reader(); d.ID == wasmbin.SectionData && r.Err == nil {
 					applyData(data, split.memory)
-					r.err = data.err
+					r.Err = data.Err
 				}
 			}
 			split.spareEnd = dataPage(split.memory)
-		case sectionGlobal:
-			s.body = split.moveStack(r)
-		case sectionExport:
+		case wasmbin.SectionGlobal:
+			s.Body = split.moveStack(r)
+		case wasmbin.SectionExport:
 			exports = keepExports(r)
-		case sectionStart:
-			r.fail("a start function would run at every instantiation")
-		case sectionCode:
-			s.body = redirectGrow(r, functions, split.spareEnd)
+		case wasmbin.SectionStart:
+			r.Fail("a start function would run at every instantiation")
+		case wasmbin.SectionCode:
+			s.Body = redirectGrow(r, functions, split.spareEnd)
 		}
-		if r.err != nil {
-			return nil, r.err
+		if r.Err != nil {
+			return nil, r.Err
 		}
-		if s.id != sectionMemory && s.id != sectionData && s.id != sectionDataCount {
+		if s.ID != wasmbin.SectionMemory && s.ID != wasmbin.SectionData && s.ID != wasmbin.SectionDataCount {
 			out = append(out, s)
 		}
 	}
-	for _, id := range []byte{sectionType, sectionImport, sectionFunction, sectionTable, sectionMemory, sectionCode} {
+	for _, id := range []byte{wasmbin.SectionType, wasmbin.SectionImport, wasmbin.SectionFunction, wasmbin.SectionTable, wasmbin.SectionMemory, wasmbin.SectionCode} {
 		if seen&(1<<id) == 0 {
-			return nil, &WasmError{len(wasm), "a section that every engine has is missing"}
+			return nil, &WasmError{Offset: len(wasm), Reason: "a section that every engine has is missing"}
 		}
 	}
 	// The import section declares the memory, so it is written once the size is known.
-	i := slices.IndexFunc(out, func(s section) bool { return s.id == sectionImport })
-	out[i].body = appendUnsigned(out[i].body, uint64(len(split.memory)/wasmPage))
+	i := slices.IndexFunc(out, func(s wasmbin.Section) bool { return s.ID == wasmbin.SectionImport })
+	out[i].Body = binary.AppendUvarint(out[i].Body, uint64(len(split.memory)/wasmPage))
 	out = append(out, nameSection(functions, memoryLimitFunc))
-	split.module = writeSections(coreHeader, out)
+	split.module = wasmbin.WriteSections(wasmbin.CoreHeader, out)
 	for i := range out {
-		if out[i].id == sectionExport {
-			out[i].body = exports
+		if out[i].ID == wasmbin.SectionExport {
+			out[i].Body = exports
 		}
 	}
-	split.shared = writeSections(coreHeader, out)
+	split.shared = wasmbin.WriteSections(wasmbin.CoreHeader, out)
 	return &split, nil
 }
 
 // keepExports leaves the exports that bindings use.
-func keepExports(r *reader) []byte {
+func keepExports(r *wasmbin.Reader) []byte {
 	var body []byte
 	var kept uint64
-	for range r.count() {
-		start := r.pos
-		name := r.name()
-		kind := r.byte()
-		r.u32()
-		if r.err != nil {
+	for range r.Count() {
+		start := r.Pos
+		name := r.Name()
+		kind := r.Byte()
+		r.U32()
+		if r.Err != nil {
 			return nil
 		}
 		used := kind == 1 || slices.ContainsFunc(engineExports, func(e engineExport) bool { return e.name == name })
 		if used {
 			kept++
-			body = append(body, r.bytes[start:r.pos]...)
+			body = append(body, r.Bytes[start:r.Pos]...)
 		}
 	}
-	return append(appendUnsigned(nil, kept), body...)
+	return append(binary.AppendUvarint(nil, kept), body...)
 }
 
 // addGrowType adds the type (i32) -> i32 and returns its index.
-func addGrowType(r *reader) ([]byte, uint32) {
-	n := r.count()
-	start := r.pos
+func addGrowType(r *wasmbin.Reader) ([]byte, uint32) {
+	n := r.Count()
+	start := r.Pos
 	for range n {
-		if form := r.byte(); form != 0x60 {
-			r.fail("type of form %#x is not supported", form)
+		if form := r.Byte(); form != 0x60 {
+			r.Fail("type of form %#x is not supported", form)
 		}
-		r.take(r.count())
-		r.take(r.count())
+		r.Vector()
+		r.Vector()
 	}
-	body := append(appendUnsigned(nil, uint64(n)+1), r.bytes[start:r.pos]...)
-	return append(body, 0x60, 1, 0x7f, 1, 0x7f), n
+	body := append(binary.AppendUvarint(nil, uint64(n)+1), r.Bytes[start:r.Pos]...)
+	return append(body, 0x60, 1, 0x7f, 1, 0x7f), uint32(n)
 }
 
 // importMemory adds the import of env.memory, without the number of pages, and counts the imported functions.
-func importMemory(r *reader, functions *uint32) []byte {
-	n := r.count()
-	start := r.pos
+func importMemory(r *wasmbin.Reader, functions *uint32) []byte {
+	n := r.Count()
+	start := r.Pos
 	for range n {
-		r.name()
-		r.name()
-		if kind := r.byte(); kind != 0 {
-			r.fail("import of kind %d is not supported", kind)
+		r.Name()
+		r.Name()
+		if kind := r.Byte(); kind != 0 {
+			r.Fail("import of kind %d is not supported", kind)
 		}
-		r.u32()
-		if r.err != nil {
+		r.U32()
+		if r.Err != nil {
 			return nil
 		}
 		*functions++
 	}
-	body := append(appendUnsigned(nil, uint64(n)+1), r.bytes[start:r.pos]...)
-	body = appendName(body, "env")
-	body = appendName(body, "memory")
+	body := append(binary.AppendUvarint(nil, uint64(n)+1), r.Bytes[start:r.Pos]...)
+	body = wasmbin.AppendName(body, "env")
+	body = wasmbin.AppendName(body, "memory")
 	return append(body, 2, 0)
 }
 
 // addTableSlot makes the only table one element larger and returns the index of that element.
-func addTableSlot(r *reader) (body []byte, slot uint32) {
-	if n := r.count(); n != 1 {
-		r.fail("%d tables instead of one", n)
+func addTableSlot(r *wasmbin.Reader) (body []byte, slot uint32) {
+	if n := r.Count(); n != 1 {
+		r.Fail("%d tables instead of one", n)
 	}
-	kind := r.byte()
-	slot, maximum := r.limits()
+	kind := r.Byte()
+	slot, maximum, bounded := r.Limits()
 	if slot > 1<<20 {
-		r.fail("table of %d elements", slot)
+		r.Fail("table of %d elements", slot)
 	}
 	body = []byte{1, kind, 0}
-	if maximum != nil {
+	if bounded {
 		body[2] = 1
 	}
-	body = appendUnsigned(body, uint64(slot)+1)
-	if maximum != nil {
-		body = appendUnsigned(body, max(uint64(*maximum), uint64(slot)+1))
+	body = binary.AppendUvarint(body, uint64(slot)+1)
+	if bounded {
+		body = binary.AppendUvarint(body, max(uint64(maximum), uint64(slot)+1))
 	}
 	return body, slot
 }
 
-func readMemory(r *reader) []byte {
-	if n := r.count(); n != 1 {
-		r.fail("%d memories instead of one", n)
+func readMemory(r *wasmbin.Reader) []byte {
+	if n := r.Count(); n != 1 {
+		r.Fail("%d memories instead of one", n)
 	}
-	pages, _ := r.limits()
+	pages, _, _ := r.Limits()
 	if pages > maxEnginePages {
-		r.fail("memory of %d pages at the start", pages)
+		r.Fail("memory of %d pages at the start", pages)
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return nil
 	}
 	return make([]byte, int(pages)*wasmPage)
 }
 
 // applyData writes the active data segments into memory.
-func applyData(r *reader, memory []byte) {
-	for range r.count() {
-		if kind := r.u32(); kind != 0 {
-			r.fail("data segment of kind %d is not supported", kind)
+func applyData(r *wasmbin.Reader, memory []byte) {
+	for range r.Count() {
+		if kind := r.U32(); kind != 0 {
+			r.Fail("data segment of kind %d is not supported", kind)
 		}
-		if op := r.byte(); op != 0x41 {
-			r.fail("data segment whose place is not a constant")
+		if op := r.Byte(); op != 0x41 {
+			r.Fail("data segment whose place is not a constant")
 		}
-		at := uint64(uint32(r.s32()))
-		if end := r.byte(); end != 0x0b {
-			r.fail("data segment whose place is not a constant")
+		at := uint64(uint32(r.Signed(32)))
+		if end := r.Byte(); end != 0x0b {
+			r.Fail("data segment whose place is not a constant")
 		}
-		content := r.take(r.u32())
-		if r.err != nil {
+		content := r.Vector()
+		if r.Err != nil {
 			return
 		}
 		if at+uint64(len(content)) > uint64(len(memory)) {
-			r.fail("data segment outside of memory")
+			r.Fail("data segment outside of memory")
 			return
 		}
 		copy(memory[at:], content)
@@ -236,52 +239,48 @@ func dataPage(memory []byte) uint32 {
 // moveStack puts the stack, which is larger than scripts can use, as low as it can be, and so makes the pages between it
 // and the data spare. Each page of memory costs time when an instance ends, and less below what an image holds. Beyond the
 // stack there is nothing then that it could grow into.
-func (s *splitModule) moveStack(r *reader) []byte {
+func (s *splitModule) moveStack(r *wasmbin.Reader) []byte {
 	const i32, mutable, constant, end = 0x7f, 1, 0x41, 0x0b
-	count, kind, mutability, op := r.count(), r.byte(), r.byte(), r.byte()
-	top := uint32(r.s32())
-	if r.byte() != end || count != 1 || kind != i32 || mutability != mutable || op != constant || r.pos != len(r.bytes) ||
+	count, kind, mutability, op := r.Count(), r.Byte(), r.Byte(), r.Byte()
+	top := uint32(r.Signed(32))
+	if r.Byte() != end || count != 1 || kind != i32 || mutability != mutable || op != constant || r.Pos != len(r.Bytes) ||
 		top != s.spareEnd*wasmPage || s.spareEnd <= 1+stackPages {
 		s.spareEnd = 0
-		return r.bytes
+		return r.Bytes
 	}
 	s.stackTop = (1 + stackPages) * wasmPage
-	return append(appendSigned([]byte{1, i32, mutable, constant}, int64(s.stackTop)), end)
+	return append(wasmbin.AppendSigned([]byte{1, i32, mutable, constant}, int64(s.stackTop)), end)
 }
 
 // redirectGrow replaces each memory.grow by a call of a function that it adds as the last one, with the index grow.
-func redirectGrow(r *reader, grow, spare uint32) []byte {
-	call := appendUnsigned([]byte{0x10}, uint64(grow))
-	n := r.count()
-	out := appendUnsigned(make([]byte, 0, len(r.bytes)+64), uint64(n)+1)
+func redirectGrow(r *wasmbin.Reader, grow, spare uint32) []byte {
+	call := binary.AppendUvarint([]byte{0x10}, uint64(grow))
+	n := r.Count()
+	out := binary.AppendUvarint(make([]byte, 0, len(r.Bytes)+64), uint64(n)+1)
 	var body []byte
 	for range n {
-		size := r.u32()
-		start := r.pos
-		code := &reader{bytes: r.take(size), base: r.base + start}
+		code := r.Sub()
 		body = body[:0]
-		for range code.count() { // locals
-			code.u32()
-			code.byte()
+		for range code.Count() { // locals
+			code.U32()
+			code.Byte()
 		}
 		copied := 0
-		for code.err == nil && code.pos < len(code.bytes) {
-			at := code.pos
-			if code.instruction() == opMemoryGrow {
-				body = append(append(body, code.bytes[copied:at]...), call...)
-				copied = code.pos
+		for code.Err == nil && code.Pos < len(code.Bytes) {
+			at := code.Pos
+			if instruction(&code) == wasmbin.OpMemoryGrow {
+				body = append(append(body, code.Bytes[copied:at]...), call...)
+				copied = code.Pos
 			}
 		}
-		if code.err != nil {
-			r.err = code.err
+		if code.Err != nil {
+			r.Err = code.Err
 			return nil
 		}
-		out = appendBytes(out, append(body, code.bytes[copied:]...))
+		out = wasmbin.AppendBytes(out, append(body, code.Bytes[copied:]...))
 	}
-	return appendBytes(out, growBody(spare))
+	return wasmbin.AppendBytes(out, growBody(spare))
 }
-
-const opMemoryGrow = 0x40
 
 // spareWord is the address of a word below the stack. While it is not zero it is the number of the next spare page that
 // memory is grown by.
@@ -303,66 +302,7 @@ func growBody(spare uint32) []byte {
 			0x0b)
 	}
 	return append(body,
-		0x20, 0, opMemoryGrow, 0, 0x22, 1, // memory.grow(local 0), kept in local 1
+		0x20, 0, wasmbin.OpMemoryGrow, 0, 0x22, 1, // memory.grow(local 0), kept in local 1
 		0x41, 0x7f, 0x46, 0x04, 0x40, 0x00, 0x0b, // if it is -1: unreachable
 		0x20, 1, 0x0b)
-}
-
-// instruction reads one instruction with its immediates and returns its first byte.
-func (r *reader) instruction() byte {
-	op := r.byte()
-	switch {
-	case op <= 0x01, op == 0x05, op == 0x0b, op == 0x0f, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1:
-	case op >= 0x02 && op <= 0x04, op == 0xd0: // block, loop, if; ref.null
-		r.leb(33, true)
-	case op == 0x0c, op == 0x0d, op == 0x10, op >= 0x20 && op <= 0x26, op == 0xd2:
-		r.u32()
-	case op == 0x0e: // br_table
-		for range r.count() {
-			r.u32()
-		}
-		r.u32()
-	case op == 0x11: // call_indirect
-		r.u32()
-		r.u32()
-	case op == 0x1c: // select with types
-		r.take(r.count())
-	case op >= 0x28 && op <= 0x3e: // load, store
-		if align := r.u32(); align >= 1<<6 {
-			r.fail("access to more than one memory")
-		}
-		r.u32()
-	case op == 0x3f, op == opMemoryGrow:
-		if r.byte() != 0 {
-			r.fail("access to more than one memory")
-		}
-	case op == 0x41:
-		r.leb(32, true)
-	case op == 0x42:
-		r.leb(64, true)
-	case op == 0x43:
-		r.take(4)
-	case op == 0x44:
-		r.take(8)
-	case op == 0xfc:
-		switch sub := r.u32(); {
-		case sub <= 7: // saturating conversions
-		case sub == 10, sub == 12, sub == 14: // memory.copy, table.init, table.copy
-			r.u32()
-			r.u32()
-		case sub == 11, sub == 13, sub >= 15 && sub <= 17: // memory.fill, elem.drop, table.grow, table.size, table.fill
-			r.u32()
-		default: // memory.init and data.drop among them: the data is gone
-			r.fail("instruction 0xfc %d is not supported", sub)
-		}
-	default:
-		r.fail("instruction %#x is not supported", op)
-	}
-	return op
-}
-
-// nameSection names one function.
-func nameSection(function uint32, name string) section {
-	names := appendName(appendUnsigned([]byte{1}, uint64(function)), name)
-	return customSection("name", appendBytes([]byte{1}, names))
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
+
+	"github.com/stilehost/stile/internal/wasmbin"
 )
 
 func wat(t testing.TB, text string) []byte {
@@ -147,11 +149,11 @@ func TestSplitEngineRefuses(t *testing.T) {
 	}
 	component := wat(t, "(component)")
 	for name, wasm := range map[string][]byte{
-		"nothing": nil, "text": []byte("(module)"), "a component": component, "a header": coreHeader,
-		"half a section":  append(bytes.Clone(coreHeader), 1, 0xff, 0xff, 0xff, 0xff, 0x0f),
-		"a long number":   append(bytes.Clone(coreHeader), 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff),
-		"an unknown id":   append(bytes.Clone(coreHeader), 99, 0),
-		"one thing twice": append(bytes.Clone(coreHeader), 1, 1, 0, 1, 1, 0),
+		"nothing": nil, "text": []byte("(module)"), "a component": component, "a header": []byte(wasmbin.CoreHeader),
+		"half a section":  append([]byte(wasmbin.CoreHeader), 1, 0xff, 0xff, 0xff, 0xff, 0x0f),
+		"a long number":   append([]byte(wasmbin.CoreHeader), 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff),
+		"an unknown id":   append([]byte(wasmbin.CoreHeader), 99, 0),
+		"one thing twice": append([]byte(wasmbin.CoreHeader), 1, 1, 0, 1, 1, 0),
 	} {
 		var wasmErr *WasmError
 		if _, err := splitEngine(wasm); !errors.As(err, &wasmErr) {

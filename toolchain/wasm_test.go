@@ -7,40 +7,17 @@ import (
 	"testing"
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
-	"pgregory.net/rapid"
+
+	"github.com/stilehost/stile/internal/wasmbin"
 )
-
-func TestNumbersComeBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		unsigned, signed, long := rapid.Uint32().Draw(t, "unsigned"), rapid.Int32().Draw(t, "signed"), rapid.Int64().Draw(t, "long")
-		b := appendUnsigned(nil, uint64(unsigned))
-		b = appendSigned(b, int64(signed))
-		b = appendSigned(b, long)
-		r := &reader{bytes: b}
-		if u, s, l := r.u32(), r.s32(), int64(r.leb(64, true)); r.err != nil || u != unsigned || s != signed || l != long || r.pos != len(b) {
-			t.Fatalf("%d %d %d after %d bytes, %v", u, s, l, r.pos, r.err)
-		}
-	})
-}
-
-func TestReaderRefusesLongNumbers(t *testing.T) {
-	for _, b := range [][]byte{
-		{}, {0x80}, {0x80, 0x80, 0x80, 0x80, 0x80, 0x01}, {0xff, 0xff, 0xff, 0xff, 0x1f}, bytes.Repeat([]byte{0x80}, 100),
-	} {
-		r := &reader{bytes: b}
-		if r.u32(); r.err == nil {
-			t.Errorf("%x: no error", b)
-		}
-	}
-}
 
 func TestSectionsComeBack(t *testing.T) {
 	wasm := wat(t, smallEngine)
-	sections, err := readSections(wasm, coreHeader)
+	sections, err := wasmbin.ReadSections(wasm, wasmbin.CoreHeader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := writeSections(coreHeader, sections); !bytes.Equal(got, wasm) {
+	if got := wasmbin.WriteSections(wasmbin.CoreHeader, sections); !bytes.Equal(got, wasm) {
 		t.Error("written otherwise than read")
 	}
 }
@@ -48,12 +25,12 @@ func TestSectionsComeBack(t *testing.T) {
 func FuzzReadSections(f *testing.F) {
 	f.Add(wat(f, smallEngine))
 	f.Fuzz(func(t *testing.T, wasm []byte) {
-		sections, err := readSections(wasm, coreHeader)
+		sections, err := wasmbin.ReadSections(wasm, wasmbin.CoreHeader)
 		var wasmErr *WasmError
 		if err != nil && !errors.As(err, &wasmErr) {
 			t.Fatal(err)
 		}
-		again, _ := readSections(writeSections(coreHeader, sections), coreHeader)
+		again, _ := wasmbin.ReadSections(wasmbin.WriteSections(wasmbin.CoreHeader, sections), wasmbin.CoreHeader)
 		if len(again) != len(sections) {
 			t.Fatalf("%d sections, then %d", len(sections), len(again))
 		}
@@ -98,8 +75,8 @@ func TestDataSegmentsAreBounded(t *testing.T) {
 	for i := 0; i < len(memory); i += 104 {
 		memory[i] = 1
 	}
-	r := &reader{bytes: dataSection(memory)}
-	if n := r.u32(); n == 0 || n > maxSegments {
+	r := &wasmbin.Reader{Bytes: dataSection(memory)}
+	if n := r.U32(); n == 0 || n > maxSegments {
 		t.Errorf("%d segments", n)
 	}
 }

@@ -3,6 +3,8 @@ package guard
 import (
 	"fmt"
 	"slices"
+
+	"github.com/stilehost/stile/internal/wasmbin"
 )
 
 // wrap is a core function that is checked before the engine converts: of what it is given, or of what it returns.
@@ -63,41 +65,6 @@ const (
 	typeFirst // of those that are checked
 )
 
-// Instructions.
-const (
-	opUnreachable = 0x00
-	opBlock       = 0x02
-	opLoop        = 0x03
-	opIf          = 0x04
-	opEnd         = 0x0b
-	opBr          = 0x0c
-	opReturn      = 0x0f
-	opMemorySize  = 0x3f
-	opI64Shl      = 0x86
-	opBrIf        = 0x0d
-	opCall        = 0x10
-	opLocalGet    = 0x20
-	opLocalSet    = 0x21
-	opGlobalGet   = 0x23
-	opGlobalSet   = 0x24
-	opI32Load     = 0x28
-	opI32Load8    = 0x2d
-	opI32Load16   = 0x2f
-	opI32Const    = 0x41
-	opI64Const    = 0x42
-	opI32Eq       = 0x46
-	opI32GeU      = 0x4f
-	opI64GtU      = 0x56
-	opI32Add      = 0x6a
-	opI32Mul      = 0x6c
-	opI32And      = 0x71
-	opI64Add      = 0x7c
-	opI64Mul      = 0x7e
-	opI32Wrap     = 0xa7
-	opI64Extend   = 0xad
-	blockEmpty    = 0x40
-)
-
 func checks(r *reader, wraps []*wrap, s *scope) []byte {
 	c := &checker{scope: s, chars: weighChar, first: uint32(1 + len(wraps)), at: map[*valueType]uint32{}, lists: map[*valueType]uint32{}}
 	if wraps[0].options.wide {
@@ -109,19 +76,19 @@ func checks(r *reader, wraps []*wrap, s *scope) []byte {
 		wrappers = append(wrappers, c.wrapper(uint32(1+i), p))
 		c.size += len(wrappers[i])
 		if c.size > maxChecks {
-			r.fail("the types of its functions are too large to check")
+			r.Fail("the types of its functions are too large to check")
 			return nil
 		}
 	}
 
 	var types, imports, functions, exports, code writer
-	types.number(uint32(typeFirst + len(wraps)))
+	types.Number(uint32(typeFirst + len(wraps)))
 	writeType := func(params, results []coreType) {
-		types.byte(0x60)
+		types.Byte(0x60)
 		for _, list := range [][]coreType{params, results} {
-			types.number(uint32(len(list)))
+			types.Number(uint32(len(list)))
 			for _, t := range list {
-				types.byte(byte(t))
+				types.Byte(byte(t))
 			}
 		}
 	}
@@ -130,42 +97,42 @@ func checks(r *reader, wraps []*wrap, s *scope) []byte {
 	writeType([]coreType{coreI32}, nil)
 	writeType([]coreType{coreI32, coreI32}, nil)
 
-	imports.number(uint32(2 + len(wraps)))
+	imports.Number(uint32(2 + len(wraps)))
 	importing := func(name string, kind ...byte) {
-		imports.text("")
-		imports.text(name)
-		imports.byte(kind...)
+		imports.Text("")
+		imports.Text(name)
+		imports.Byte(kind...)
 	}
 	importing("r", 0, typeReserve)
 	importing("m", 2, 0, 0)
-	functions.number(uint32(len(c.bodies) + len(wraps)))
+	functions.Number(uint32(len(c.bodies) + len(wraps)))
 	for _, t := range c.types {
-		functions.byte(t)
+		functions.Byte(t)
 	}
-	exports.number(uint32(len(wraps)))
+	exports.Number(uint32(len(wraps)))
 	for i, p := range wraps {
 		writeType(p.signature())
-		imports.text("")
-		imports.text(fmt.Sprint(i))
-		imports.byte(0)
-		imports.number(uint32(typeFirst + i))
-		functions.number(uint32(typeFirst + i))
-		exports.text(fmt.Sprint(i))
-		exports.byte(0)
-		exports.number(c.first + uint32(len(c.bodies)+i))
+		imports.Text("")
+		imports.Text(fmt.Sprint(i))
+		imports.Byte(0)
+		imports.Number(uint32(typeFirst + i))
+		functions.Number(uint32(typeFirst + i))
+		exports.Text(fmt.Sprint(i))
+		exports.Byte(0)
+		exports.Number(c.first + uint32(len(c.bodies)+i))
 	}
-	code.number(uint32(len(c.bodies) + len(wraps)))
+	code.Number(uint32(len(c.bodies) + len(wraps)))
 	for _, body := range append(c.bodies, wrappers...) {
-		code.number(uint32(len(body)))
-		code.raw(body)
+		code.Number(uint32(len(body)))
+		code.Byte(body...)
 	}
-	out := writer("\x00asm\x01\x00\x00\x00")
-	out.section(1, types)
-	out.section(2, imports)
-	out.section(3, functions)
-	out.section(6, []byte{1, byte(coreI64), 1, opI64Const, 0, opEnd}) // the sum
-	out.section(7, exports)
-	out.section(10, code)
+	out := writer(wasmbin.CoreHeader)
+	out.Section(1, types)
+	out.Section(2, imports)
+	out.Section(3, functions)
+	out.Section(6, []byte{1, byte(coreI64), 1, wasmbin.OpI64Const, 0, wasmbin.OpEnd}) // the sum
+	out.Section(7, exports)
+	out.Section(10, code)
 	return out
 }
 
@@ -176,59 +143,53 @@ func (c *checker) body(kind byte) (index int) {
 }
 
 func (c *checker) finish(index int, w writer) {
-	w.byte(opEnd)
+	w.Byte(wasmbin.OpEnd)
 	c.bodies[index] = w
 	c.size += len(w)
 }
 
-func (w *writer) op(op byte, n uint32) { w.byte(op); w.number(n) }
-
-func (w *writer) i32(n uint32) { w.byte(opI32Const); w.signed(int64(int32(n))) }
-
-func (w *writer) i64(n int64) { w.byte(opI64Const); w.signed(n) }
-
 // load reads 1, 2 or 4 bytes at an offset from the address in local 0.
-func (w *writer) load(size, offset uint32) {
-	w.op(opLocalGet, 0)
+func load(w *writer, size, offset uint32) {
+	w.Op(wasmbin.OpLocalGet, 0)
 	switch size {
 	case 1:
-		w.byte(opI32Load8, 0)
+		w.Byte(wasmbin.OpI32Load8, 0)
 	case 2:
-		w.byte(opI32Load16, 0)
+		w.Byte(wasmbin.OpI32Load16, 0)
 	default:
-		w.byte(opI32Load, 0)
+		w.Byte(wasmbin.OpI32Load, 0)
 	}
-	w.number(offset)
+	w.Number(offset)
 }
 
 func (c *checker) add() {
 	at := c.body(typeAdd)
 	w := writer{0} // no locals
-	w.op(opGlobalGet, 0)
-	w.op(opLocalGet, 0)
-	w.byte(opI64Extend)
-	w.op(opLocalGet, 1)
-	w.byte(opI64Mul, opI64Add)
-	w.op(opGlobalSet, 0)
-	w.op(opGlobalGet, 0)
-	w.i64(Limit)
-	w.byte(opI64GtU, opIf, blockEmpty)
-	w.i32(Over)
-	w.op(opCall, 0)
-	w.byte(opUnreachable, opEnd)
+	w.Op(wasmbin.OpGlobalGet, 0)
+	w.Op(wasmbin.OpLocalGet, 0)
+	w.Byte(wasmbin.OpI64Extend)
+	w.Op(wasmbin.OpLocalGet, 1)
+	w.Byte(wasmbin.OpI64Mul, wasmbin.OpI64Add)
+	w.Op(wasmbin.OpGlobalSet, 0)
+	w.Op(wasmbin.OpGlobalGet, 0)
+	w.I64(Limit)
+	w.Byte(wasmbin.OpI64GtU, wasmbin.OpIf, wasmbin.BlockEmpty)
+	w.I32(Over)
+	w.Op(wasmbin.OpCall, 0)
+	w.Byte(wasmbin.OpUnreachable, wasmbin.OpEnd)
 	c.finish(at, w)
 }
 
 // callAdd adds what some characters weigh; their number is on the stack.
 func (c *checker) callAdd(w *writer, weight int64) {
-	w.i64(weight)
-	w.op(opCall, c.first)
+	w.I64(weight)
+	w.Op(wasmbin.OpCall, c.first)
 }
 
 func (c *checker) characters(w *writer) {
 	if c.chars != weighChar {
-		w.i32(0x7fffffff) // the highest bit says how they are encoded
-		w.byte(opI32And)
+		w.I32(0x7fffffff) // the highest bit says how they are encoded
+		w.Byte(wasmbin.OpI32And)
 	}
 	c.callAdd(w, c.chars)
 }
@@ -242,39 +203,39 @@ func (c *checker) callAt(w *writer, t *valueType) {
 		c.at[t] = known
 		c.finish(index, c.address(t))
 	}
-	w.op(opCall, known)
+	w.Op(wasmbin.OpCall, known)
 }
 
 func (c *checker) address(t *valueType) writer {
 	w := writer{0}
 	switch t.kind {
 	case kindString:
-		w.load(4, 4)
+		load(&w, 4, 4)
 		c.characters(&w)
 	case kindList:
-		w.load(4, 0)
-		w.load(4, 4)
+		load(&w, 4, 0)
+		load(&w, 4, 4)
 		c.callList(&w, t)
 	case kindFields:
 		for i, p := range t.parts {
 			if p.dynamic {
-				w.op(opLocalGet, 0)
-				w.i32(t.offsets[i])
-				w.byte(opI32Add)
+				w.Op(wasmbin.OpLocalGet, 0)
+				w.I32(t.offsets[i])
+				w.Byte(wasmbin.OpI32Add)
 				c.callAt(&w, p)
 			}
 		}
 	case kindCases:
 		for i, p := range t.parts {
 			if p != nil && p.dynamic {
-				w.load(t.tag, 0)
-				w.i32(uint32(i))
-				w.byte(opI32Eq, opIf, blockEmpty)
-				w.op(opLocalGet, 0)
-				w.i32(t.payload)
-				w.byte(opI32Add)
+				load(&w, t.tag, 0)
+				w.I32(uint32(i))
+				w.Byte(wasmbin.OpI32Eq, wasmbin.OpIf, wasmbin.BlockEmpty)
+				w.Op(wasmbin.OpLocalGet, 0)
+				w.I32(t.payload)
+				w.Byte(wasmbin.OpI32Add)
 				c.callAt(&w, p)
-				w.byte(opEnd)
+				w.Byte(wasmbin.OpEnd)
 			}
 		}
 	case kindPlain:
@@ -291,41 +252,41 @@ func (c *checker) callList(w *writer, t *valueType) {
 		c.lists[t] = known
 		c.finish(index, c.list(t))
 	}
-	w.op(opCall, known)
+	w.Op(wasmbin.OpCall, known)
 }
 
 func (c *checker) list(t *valueType) writer {
 	element := t.parts[0]
 	w := writer{1, 1, byte(coreI32)} // local 2 counts
-	w.op(opLocalGet, 0)
-	w.byte(opI64Extend)
-	w.op(opLocalGet, 1)
-	w.byte(opI64Extend)
-	w.i64(int64(element.size))
-	w.byte(opI64Mul, opI64Add, opMemorySize, 0, opI64Extend)
-	w.i64(16)
-	w.byte(opI64Shl, opI64GtU, opIf, blockEmpty, opReturn, opEnd) // the engine refuses what is not in memory
-	w.op(opLocalGet, 1)
+	w.Op(wasmbin.OpLocalGet, 0)
+	w.Byte(wasmbin.OpI64Extend)
+	w.Op(wasmbin.OpLocalGet, 1)
+	w.Byte(wasmbin.OpI64Extend)
+	w.I64(int64(element.size))
+	w.Byte(wasmbin.OpI64Mul, wasmbin.OpI64Add, wasmbin.OpMemorySize, 0, wasmbin.OpI64Extend)
+	w.I64(16)
+	w.Byte(wasmbin.OpI64Shl, wasmbin.OpI64GtU, wasmbin.OpIf, wasmbin.BlockEmpty, wasmbin.OpReturn, wasmbin.OpEnd) // the engine refuses what is not in memory
+	w.Op(wasmbin.OpLocalGet, 1)
 	c.callAdd(&w, element.perElement(c.scope))
 	if !element.dynamic {
 		return w
 	}
-	w.byte(opBlock, blockEmpty, opLoop, blockEmpty)
-	w.op(opLocalGet, 2)
-	w.op(opLocalGet, 1)
-	w.byte(opI32GeU)
-	w.op(opBrIf, 1)
-	w.op(opLocalGet, 0)
-	w.op(opLocalGet, 2)
-	w.i32(element.size)
-	w.byte(opI32Mul, opI32Add)
+	w.Byte(wasmbin.OpBlock, wasmbin.BlockEmpty, wasmbin.OpLoop, wasmbin.BlockEmpty)
+	w.Op(wasmbin.OpLocalGet, 2)
+	w.Op(wasmbin.OpLocalGet, 1)
+	w.Byte(wasmbin.OpI32GeU)
+	w.Op(wasmbin.OpBrIf, 1)
+	w.Op(wasmbin.OpLocalGet, 0)
+	w.Op(wasmbin.OpLocalGet, 2)
+	w.I32(element.size)
+	w.Byte(wasmbin.OpI32Mul, wasmbin.OpI32Add)
 	c.callAt(&w, element)
-	w.op(opLocalGet, 2)
-	w.i32(1)
-	w.byte(opI32Add)
-	w.op(opLocalSet, 2)
-	w.op(opBr, 0)
-	w.byte(opEnd, opEnd)
+	w.Op(wasmbin.OpLocalGet, 2)
+	w.I32(1)
+	w.Byte(wasmbin.OpI32Add)
+	w.Op(wasmbin.OpLocalSet, 2)
+	w.Op(wasmbin.OpBr, 0)
+	w.Byte(wasmbin.OpEnd, wasmbin.OpEnd)
 	return w
 }
 
@@ -338,42 +299,42 @@ func (c *checker) wrapper(imported uint32, p *wrap) writer {
 	}
 	call := func() {
 		for i := range params {
-			w.op(opLocalGet, uint32(i))
+			w.Op(wasmbin.OpLocalGet, uint32(i))
 		}
-		w.op(opCall, imported)
+		w.Op(wasmbin.OpCall, imported)
 	}
 	result := uint32(len(params)) // the local
 	if p.lift {
 		call()
-		w.op(opLocalSet, result)
+		w.Op(wasmbin.OpLocalSet, result)
 	}
-	w.i64(0)
-	w.op(opGlobalSet, 0)
-	w.i32(1)
+	w.I64(0)
+	w.Op(wasmbin.OpGlobalSet, 0)
+	w.I32(1)
 	c.callAdd(&w, of.weight)
 	switch {
 	case p.lift:
-		w.op(opLocalGet, result)
+		w.Op(wasmbin.OpLocalGet, result)
 		c.callAt(&w, of)
 	case of.wide:
-		w.op(opLocalGet, 0)
+		w.Op(wasmbin.OpLocalGet, 0)
 		c.callAt(&w, of)
 	default:
 		c.flat(&w, of, params, 0)
 	}
-	w.op(opGlobalGet, 0)
-	w.i64(Free)
-	w.byte(opI64GtU, opIf, blockEmpty)
-	w.op(opGlobalGet, 0)
-	w.byte(opI32Wrap)
-	w.op(opCall, 0)
-	w.byte(opEnd)
+	w.Op(wasmbin.OpGlobalGet, 0)
+	w.I64(Free)
+	w.Byte(wasmbin.OpI64GtU, wasmbin.OpIf, wasmbin.BlockEmpty)
+	w.Op(wasmbin.OpGlobalGet, 0)
+	w.Byte(wasmbin.OpI32Wrap)
+	w.Op(wasmbin.OpCall, 0)
+	w.Byte(wasmbin.OpEnd)
 	if p.lift {
-		w.op(opLocalGet, result)
+		w.Op(wasmbin.OpLocalGet, result)
 	} else {
 		call()
 	}
-	w.byte(opEnd)
+	w.Byte(wasmbin.OpEnd)
 	return w
 }
 
@@ -383,9 +344,9 @@ func (c *checker) flat(w *writer, t *valueType, locals []coreType, at uint32) {
 		return // the caller refuses it
 	}
 	get := func(i uint32) {
-		w.op(opLocalGet, i)
+		w.Op(wasmbin.OpLocalGet, i)
 		if locals[i] == coreI64 {
-			w.byte(opI32Wrap)
+			w.Byte(wasmbin.OpI32Wrap)
 		}
 	}
 	switch t.kind {
@@ -407,10 +368,10 @@ func (c *checker) flat(w *writer, t *valueType, locals []coreType, at uint32) {
 		for i, p := range t.parts {
 			if p != nil && p.dynamic {
 				get(at)
-				w.i32(uint32(i))
-				w.byte(opI32Eq, opIf, blockEmpty)
+				w.I32(uint32(i))
+				w.Byte(wasmbin.OpI32Eq, wasmbin.OpIf, wasmbin.BlockEmpty)
 				c.flat(w, p, locals, at+1)
-				w.byte(opEnd)
+				w.Byte(wasmbin.OpEnd)
 			}
 		}
 	case kindPlain:

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/stilehost/stile/host/internal/wasmtime"
+	"github.com/stilehost/stile/internal/wasmbin"
 )
 
 // Import is the function of a guarded component by which it asks for bytes of the host.
@@ -27,20 +28,18 @@ const (
 	Over = 1<<32 - 1
 )
 
-const header = "\x00asm\x0d\x00\x01\x00"
-
 // Component returns a component with checks in it. An error says what of the component cannot be guarded: it uses a part of the
 // component model that the engine does not run either, or it is malformed. Only the outermost component may have code. names are the
 // bytes of the names in its types, written out wherever the engine does that.
 func Component(wasm []byte) (guarded []byte, names int64, err error) {
-	if len(wasm) < len(header) || string(wasm[:len(header)]) != header {
+	if len(wasm) < len(wasmbin.ComponentHeader) || string(wasm[:len(wasmbin.ComponentHeader)]) != wasmbin.ComponentHeader {
 		return nil, 0, errors.New("not a component")
 	}
 	root := &root{u8: plain(coreI32, 1), left: maxParts, names: maxNames}
 	c := newComponent(nil, root)
-	r := reader{rest: wasm[len(header):]}
+	r := reader{Bytes: wasm, Pos: len(wasmbin.ComponentHeader)}
 	c.sections(&r)
-	return c.out, maxNames - root.names, r.err
+	return c.out, maxNames - root.names, r.Err
 }
 
 // component is one component while it is written anew, with what its indices mean and which they become.
@@ -67,10 +66,10 @@ type indices struct {
 func (x *indices) add() { x.to = append(x.to, x.next); x.next++ }
 
 func (x *indices) get(r *reader, i uint32) uint32 {
-	if r.err == nil && uint64(i) >= uint64(len(x.to)) {
-		r.fail("index %d is beyond what is defined", i)
+	if r.Err == nil && uint64(i) >= uint64(len(x.to)) {
+		r.Fail("index %d is beyond what is defined", i)
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return 0
 	}
 	return x.to[i]
@@ -79,51 +78,51 @@ func (x *indices) get(r *reader, i uint32) uint32 {
 func newComponent(outer *component, root *root) *component {
 	c := &component{scope: &scope{root: root}, exports: instanceType{}}
 	c.scope.of = c
-	c.out.raw([]byte(header))
+	c.out.Byte([]byte(wasmbin.ComponentHeader)...)
 	if outer != nil { // it has no code
 		c.scope.outer, c.scope.depth = outer.scope, outer.scope.depth+1
 		return c
 	}
 	c.scope.shift = 1
 	// The type of the import, the import, and its core function: index 0 of types, functions and core functions.
-	c.out.section(7, []byte("\x01\x40\x01\x05bytes\x79\x01\x00"))
+	c.out.Section(7, []byte("\x01\x40\x01\x05bytes\x79\x01\x00"))
 	var w writer
-	w.byte(1, 0)
-	w.text(Import)
-	w.byte(sortFunc, 0)
-	c.out.section(10, w)
-	c.out.section(8, []byte("\x01\x01\x00\x00\x00"))
+	w.Byte(1, 0)
+	w.Text(Import)
+	w.Byte(sortFunc, 0)
+	c.out.Section(10, w)
+	c.out.Section(8, []byte("\x01\x01\x00\x00\x00"))
 	c.coreFuncs.next = 1
 	return c
 }
 
 func (c *component) sections(r *reader) {
-	for len(r.rest) > 0 && r.err == nil {
-		id := r.byte()
-		body := reader{rest: r.bytes()}
+	for r.Len() > 0 && r.Err == nil {
+		id := r.Byte()
+		body := r.Sub()
 		switch id {
 		case 0, 3: // custom sections; core types
-			c.out.section(id, body.rest)
+			c.out.Section(id, body.Bytes)
 		case 1:
-			c.out.section(id, watchMemory(body.rest))
+			c.out.Section(id, watchMemory(body.Bytes))
 			c.modules.add()
 		case 4:
 			c.nested(&body)
 		case 2, 5, 6, 7, 8, 10, 11:
 			if c.scope.outer != nil && (id == 2 || id == 8) {
-				r.fail("a component inside it has code")
+				r.Fail("a component inside it has code")
 			}
-			for range body.count() {
+			for range body.Count() {
 				c.item(id, &body)
 			}
-			if body.err == nil && len(body.rest) > 0 {
-				body.fail("a section is longer than its content")
+			if body.Err == nil && body.Len() > 0 {
+				body.Fail("a section is longer than its content")
 			}
 		default:
-			r.fail("section %d is not supported", id)
+			r.Fail("section %d is not supported", id)
 		}
-		if body.err != nil {
-			r.fail("section %d: %w", id, body.err)
+		if body.Err != nil {
+			r.Err = fmt.Errorf("section %d: %w", id, body.Err)
 		}
 	}
 }
@@ -150,55 +149,55 @@ func (c *component) item(id byte, r *reader) {
 	case 11:
 		c.export(r, &w)
 	}
-	c.out.section(id, w)
+	c.out.Section(id, w)
 	done()
 }
 
 func (c *component) nested(r *reader) {
-	const head = len(header)
+	const head = len(wasmbin.ComponentHeader)
 	if c.scope.depth >= maxDepth {
-		r.fail("components nest deeper than %d", maxDepth)
+		r.Fail("components nest deeper than %d", maxDepth)
 		return
 	}
-	if len(r.rest) < head || string(r.rest[:head]) != header {
-		r.fail("not a component")
+	if r.Len() < head || string(r.Bytes[r.Pos:r.Pos+head]) != wasmbin.ComponentHeader {
+		r.Fail("not a component")
 		return
 	}
 	inner := newComponent(c, c.scope.root)
-	r.rest = r.rest[head:]
+	r.Take(head)
 	inner.sections(r)
-	c.out.section(4, inner.out)
+	c.out.Section(4, inner.out)
 	c.components = append(c.components, inner.exports)
 }
 
 func (c *component) coreInstance(r *reader, w *writer) {
-	kind := r.byte()
-	w.byte(kind)
+	kind := r.Byte()
+	w.Byte(kind)
 	switch kind {
 	case 0:
-		w.number(c.modules.get(r, r.number()))
-		n := r.count()
-		w.number(uint32(n))
+		w.Number(c.modules.get(r, r.U32()))
+		n := r.Count()
+		w.Number(uint32(n))
 		for range n {
-			w.text(r.text())
-			w.byte(r.byte())
-			w.number(c.coreInstances.get(r, r.number()))
+			w.Text(r.Name())
+			w.Byte(r.Byte())
+			w.Number(c.coreInstances.get(r, r.U32()))
 		}
 	case 1:
-		n := r.count()
-		w.number(uint32(n))
+		n := r.Count()
+		w.Number(uint32(n))
 		for range n {
-			w.text(r.text())
-			sort := r.byte()
-			w.byte(sort)
-			i := r.number()
+			w.Text(r.Name())
+			sort := r.Byte()
+			w.Byte(sort)
+			i := r.U32()
 			if sort == 0 {
 				i = c.useFunc(r, i)
 			}
-			w.number(i)
+			w.Number(i)
 		}
 	default:
-		r.fail("a core instance of form %#x is not supported", kind)
+		r.Fail("a core instance of form %#x is not supported", kind)
 	}
 }
 
@@ -212,20 +211,20 @@ func (c *component) useFunc(r *reader, i uint32) uint32 {
 
 // part reads the sort and index of a definition, and returns its type.
 func (c *component) part(r *reader, w *writer) (sort byte, t any) {
-	sort = r.byte()
-	w.byte(sort)
+	sort = r.Byte()
+	w.Byte(sort)
 	if sort == sortCore {
-		kind := r.byte()
-		w.byte(kind)
+		kind := r.Byte()
+		w.Byte(kind)
 		if kind != coreModule {
-			r.fail("only modules of the core sorts can be passed on")
+			r.Fail("only modules of the core sorts can be passed on")
 		}
-		w.number(c.modules.get(r, r.number()))
+		w.Number(c.modules.get(r, r.U32()))
 		return sort, nil
 	}
-	i := r.number()
+	i := r.U32()
 	switch {
-	case r.err != nil:
+	case r.Err != nil:
 	case sort == sortFunc && int(i) < len(c.funcs):
 		t, i = c.funcs[i], i+c.scope.shift
 	case sort == sortType && int(i) < len(c.scope.types):
@@ -235,9 +234,9 @@ func (c *component) part(r *reader, w *writer) (sort byte, t any) {
 	case sort == sortInstance && int(i) < len(c.instances):
 		t = c.instances[i]
 	default:
-		r.fail("there is no definition %d of sort %#x", i, sort)
+		r.Fail("there is no definition %d of sort %#x", i, sort)
 	}
-	w.number(i)
+	w.Number(i)
 	return sort, t
 }
 
@@ -265,75 +264,75 @@ func (c *component) add(r *reader, sort byte, t any) {
 	case sortType:
 		c.scope.push(r, t)
 	default:
-		r.fail("a definition of sort %#x is of another sort", sort)
+		r.Fail("a definition of sort %#x is of another sort", sort)
 	}
 }
 
 func (c *component) instance(r *reader, w *writer) {
-	kind := r.byte()
-	w.byte(kind)
+	kind := r.Byte()
+	w.Byte(kind)
 	exports := instanceType{}
 	switch kind {
 	case 0:
-		i := r.number()
-		w.number(i)
-		if r.err != nil || int(i) >= len(c.components) {
-			r.fail("there is no component %d", i)
+		i := r.U32()
+		w.Number(i)
+		if r.Err != nil || int(i) >= len(c.components) {
+			r.Fail("there is no component %d", i)
 			return
 		}
 		exports = c.components[i]
-		n := r.count()
-		w.number(uint32(n))
+		n := r.Count()
+		w.Number(uint32(n))
 		for range n {
-			w.text(r.text())
+			w.Text(r.Name())
 			c.part(r, w)
 		}
 	case 1:
-		n := r.count()
-		w.number(uint32(n))
+		n := r.Count()
+		w.Number(uint32(n))
 		for range n {
 			name := c.scope.name(r, w)
 			_, exports[name] = c.part(r, w)
 		}
 	default:
-		r.fail("an instance of form %#x is not supported", kind)
+		r.Fail("an instance of form %#x is not supported", kind)
 	}
 	c.instances = append(c.instances, exports)
 }
 
 func (c *component) alias(r *reader, w *writer) (done func()) {
-	sort, coreSort := r.byte(), byte(0)
-	w.byte(sort)
+	sort, coreSort := r.Byte(), byte(0)
+	w.Byte(sort)
 	if sort == sortCore {
-		coreSort = r.byte()
-		w.byte(coreSort)
+		coreSort = r.Byte()
+		w.Byte(coreSort)
 	}
-	target := r.byte()
-	w.byte(target)
+	target := r.Byte()
+	w.Byte(target)
 	switch target {
 	case 0:
-		i := r.number()
-		w.number(i)
-		name := r.text()
-		w.text(name)
-		if r.err != nil || int(i) >= len(c.instances) {
-			r.fail("there is no instance %d", i)
+		i := r.U32()
+		w.Number(i)
+		name := r.Name()
+		w.Text(name)
+		if r.Err != nil || int(i) >= len(c.instances) {
+			r.Fail("there is no instance %d", i)
 			return func() {}
 		}
 		if sort == sortCore && coreSort != coreModule {
-			r.fail("an alias of core sort %#x is not supported", coreSort)
+			r.Fail("an alias of core sort %#x is not supported", coreSort)
 		}
 		c.add(r, sort, c.instances[i][name])
 	case 1:
-		w.number(c.coreInstances.get(r, r.number()))
-		w.text(r.text())
+		w.Number(c.coreInstances.get(r, r.U32()))
+		w.Text(r.Name())
 		if sort == sortCore && coreSort == 0 {
 			return c.coreFuncs.add
 		}
 	case 2:
 		c.outerAlias(r, w, sort, coreSort)
 	default:
-		r.fail("an alias of form %#x is not supported", target)
+		r.Fail("an alias of form %#x is not supported", target)
 	}
 	return func() {}
 }
@@ -343,12 +342,12 @@ func (c *component) outerAlias(r *reader, w *writer, sort, coreSort byte) {
 		c.scope.push(r, c.scope.outerType(r, w))
 		return
 	}
-	count, i := r.number(), r.number()
-	w.number(count)
+	count, i := r.U32(), r.U32()
+	w.Number(count)
 	at := c.scope
 	for range count {
 		if at = at.outer; at == nil {
-			r.fail("an alias leads out of the component")
+			r.Fail("an alias leads out of the component")
 			return
 		}
 	}
@@ -360,9 +359,9 @@ func (c *component) outerAlias(r *reader, w *writer, sort, coreSort byte) {
 		c.modules.add()
 	case sort == sortCore && coreSort == 0x10: // a core type
 	default:
-		r.fail("an outer alias of sort %#x is not supported", sort)
+		r.Fail("an outer alias of sort %#x is not supported", sort)
 	}
-	w.number(i)
+	w.Number(i)
 }
 
 func (c *component) importing(r *reader, w *writer) {
@@ -370,9 +369,9 @@ func (c *component) importing(r *reader, w *writer) {
 	sort, t := c.scope.extern(r, w)
 	switch {
 	case name == Import:
-		r.fail("the import %s is the host's own", Import)
+		r.Fail("the import %s is the host's own", Import)
 	case sort == sortComponent:
-		r.fail("the import %q is a component", name)
+		r.Fail("the import %q is a component", name)
 	case sort != sortType: // which is in the scope
 		c.add(r, sort, t)
 	}
@@ -381,8 +380,8 @@ func (c *component) importing(r *reader, w *writer) {
 func (c *component) export(r *reader, w *writer) {
 	name := c.scope.name(r, w)
 	sort, t := c.part(r, w)
-	ascribed := r.byte()
-	w.byte(ascribed)
+	ascribed := r.Byte()
+	w.Byte(ascribed)
 	if ascribed == 1 {
 		var as any
 		before := len(c.scope.types)
@@ -391,7 +390,7 @@ func (c *component) export(r *reader, w *writer) {
 		}
 		c.scope.types = c.scope.types[:before] // the export itself is one
 	} else if ascribed != 0 {
-		r.fail("%#x is not the presence of a type", ascribed)
+		r.Fail("%#x is not the presence of a type", ascribed)
 	}
 	c.add(r, sort, t)
 	c.exports[name] = t
@@ -406,44 +405,44 @@ type options struct {
 
 func (c *component) options(r *reader, w *writer) options {
 	var o options
-	n := r.count()
-	w.number(uint32(n))
+	n := r.Count()
+	w.Number(uint32(n))
 	for range n {
-		kind := r.byte()
-		w.byte(kind)
+		kind := r.Byte()
+		w.Byte(kind)
 		switch kind {
 		case 0:
 		case 1, 2:
 			o.wide = true
 		case 3:
-			o.memory, o.hasMemory = r.number(), true
-			w.number(o.memory)
+			o.memory, o.hasMemory = r.U32(), true
+			w.Number(o.memory)
 		case 4, 5:
-			w.number(c.useFunc(r, r.number()))
+			w.Number(c.useFunc(r, r.U32()))
 		default:
-			r.fail("the option %#x of a function is not supported", kind)
+			r.Fail("the option %#x of a function is not supported", kind)
 		}
 	}
 	return o
 }
 
 func (c *component) canon(r *reader) {
-	kind := r.byte()
+	kind := r.Byte()
 	w := writer{1, kind}
 	switch kind {
 	case 0x00:
 		c.lift(r, w)
 	case 0x01:
-		w.byte(r.byte())
-		i := r.number()
-		if r.err != nil || int(i) >= len(c.funcs) {
-			r.fail("there is no function %d", i)
+		w.Byte(r.Byte())
+		i := r.U32()
+		if r.Err != nil || int(i) >= len(c.funcs) {
+			r.Fail("there is no function %d", i)
 			return
 		}
-		w.number(i + c.scope.shift)
+		w.Number(i + c.scope.shift)
 		f, o := c.funcs[i], c.options(r, &w)
 		c.scope.root.writtenOut(r, f)
-		c.out.section(8, w)
+		c.out.Section(8, w)
 		c.coreFuncs.add()
 		if !f.params.dynamic || !o.hasMemory {
 			return // without memory the engine refuses lists
@@ -454,32 +453,32 @@ func (c *component) canon(r *reader) {
 		at := len(c.coreFuncs.to) - 1
 		c.pending = append(c.pending, &wrap{of: at, core: c.coreFuncs.to[at], fn: f, options: o})
 	case 0x02:
-		r.fail("it makes handles of a resource of its own, which no tool needs; the engine would keep any number of them")
+		r.Fail("it makes handles of a resource of its own, which no tool needs; the engine would keep any number of them")
 	case 0x03, 0x04:
 		c.scope.typeIndex(r, &w)
-		c.out.section(8, w)
+		c.out.Section(8, w)
 		c.coreFuncs.add()
 	default:
-		r.fail("the built-in function %#x is not supported", kind)
+		r.Fail("the built-in function %#x is not supported", kind)
 	}
 }
 
 func (c *component) lift(r *reader, w writer) {
-	w.byte(r.byte())
-	core := c.useFunc(r, r.number())
+	w.Byte(r.Byte())
+	core := c.useFunc(r, r.U32())
 	var rest writer
 	o := c.options(r, &rest)
 	f := indexed[*funcType](c.scope, r, &rest, "a function")
-	if r.err != nil {
+	if r.Err != nil {
 		return
 	}
 	c.scope.root.writtenOut(r, f)
 	if f.result != nil && f.result.dynamic && o.hasMemory {
 		core = c.wrap(r, []*wrap{{of: -1, core: core, fn: f, lift: true, options: o}})
 	}
-	w.number(core)
-	w.raw(rest)
-	c.out.section(8, w)
+	w.Number(core)
+	w.Byte(rest...)
+	c.out.Section(8, w)
 	c.funcs = append(c.funcs, f)
 }
 
@@ -500,35 +499,35 @@ func (c *component) flush(r *reader) {
 // first checked function; the others follow.
 func (c *component) wrap(r *reader, wraps []*wrap) (first uint32) {
 	module := checks(r, wraps, c.scope)
-	c.out.section(1, module)
+	c.out.Section(1, module)
 	given := writer{1, 1}
-	given.number(uint32(len(wraps) + 2))
+	given.Number(uint32(len(wraps) + 2))
 	part := func(name string, sort byte, i uint32) {
-		given.text(name)
-		given.byte(sort)
-		given.number(i)
+		given.Text(name)
+		given.Byte(sort)
+		given.Number(i)
 	}
 	part("r", 0, 0)
 	part("m", 2, wraps[0].options.memory)
 	for i, p := range wraps {
 		part(fmt.Sprint(i), 0, p.core)
 	}
-	c.out.section(2, given)
+	c.out.Section(2, given)
 	made := writer{1, 0}
-	made.number(c.modules.next)
-	made.number(1)
-	made.text("")
-	made.byte(coreInstance)
-	made.number(c.coreInstances.next)
-	c.out.section(2, made)
+	made.Number(c.modules.next)
+	made.Number(1)
+	made.Text("")
+	made.Byte(coreInstance)
+	made.Number(c.coreInstances.next)
+	c.out.Section(2, made)
 	c.modules.next++
 	c.coreInstances.next += 2
 	first = c.coreFuncs.next
 	for i := range wraps {
 		alias := writer{1, sortCore, 0, 1}
-		alias.number(c.coreInstances.next - 1)
-		alias.text(fmt.Sprint(i))
-		c.out.section(6, alias)
+		alias.Number(c.coreInstances.next - 1)
+		alias.Text(fmt.Sprint(i))
+		c.out.Section(6, alias)
 		c.coreFuncs.next++
 	}
 	return first

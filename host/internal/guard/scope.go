@@ -42,7 +42,7 @@ func (x *root) writtenOut(r *reader, t any) {
 		}
 	}
 	if x.names < 0 {
-		r.fail("the names in its types, written out wherever they are used, have more than %d MiB", maxNames>>20)
+		r.Fail("the names in its types, written out wherever they are used, have more than %d MiB", maxNames>>20)
 	}
 }
 
@@ -56,19 +56,19 @@ const (
 
 func (s *scope) push(r *reader, t any) {
 	if s.root.left--; s.root.left < 0 {
-		r.fail("more than %d types", maxParts)
+		r.Fail("more than %d types", maxParts)
 	}
 	s.types = append(s.types, t)
 }
 
 // typeIndex reads the index of a type and writes the new one.
 func (s *scope) typeIndex(r *reader, w *writer) any {
-	i := r.number()
-	w.number(i + s.shift)
-	if r.err == nil && int(i) >= len(s.types) {
-		r.fail("there is no type %d", i)
+	i := r.U32()
+	w.Number(i + s.shift)
+	if r.Err == nil && int(i) >= len(s.types) {
+		r.Fail("there is no type %d", i)
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return nil
 	}
 	return s.types[i]
@@ -77,29 +77,29 @@ func (s *scope) typeIndex(r *reader, w *writer) any {
 func indexed[T any](s *scope, r *reader, w *writer, what string) T {
 	t, ok := s.typeIndex(r, w).(T)
 	if !ok {
-		r.fail("a type is not that of %s", what)
+		r.Fail("a type is not that of %s", what)
 	}
 	return t
 }
 
 // value reads a value type: the name of a plain one or an index.
 func (s *scope) value(r *reader, w *writer) *valueType {
-	if len(r.rest) > 0 && r.rest[0]&0xc0 == 0x40 {
-		b := r.byte()
-		w.byte(b)
+	if r.Peek()&0xc0 == 0x40 {
+		b := r.Byte()
+		w.Byte(b)
 		return s.primitive(r, b)
 	}
-	i := r.number() // a positive s33 below 2^32 reads the same, unless its last byte has the sign
-	w.signed(int64(i) + int64(s.shift))
-	if r.err == nil && int(i) >= len(s.types) {
-		r.fail("there is no type %d", i)
+	i := r.U32() // a positive s33 below 2^32 reads the same, unless its last byte has the sign
+	w.Signed(int64(i) + int64(s.shift))
+	if r.Err == nil && int(i) >= len(s.types) {
+		r.Fail("there is no type %d", i)
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return plain(coreI32, 4)
 	}
 	t, ok := s.types[i].(*valueType)
 	if !ok {
-		r.fail("a type is not that of a value")
+		r.Fail("a type is not that of a value")
 		return plain(coreI32, 4)
 	}
 	return t
@@ -124,35 +124,35 @@ func (s *scope) primitive(r *reader, b byte) *valueType {
 	case 0x73:
 		return stringType()
 	}
-	r.fail("value type %#x is not supported", b)
+	r.Fail("value type %#x is not supported", b)
 	return plain(coreI32, 4)
 }
 
 // optional reads a value type that may be absent.
 func (s *scope) optional(r *reader, w *writer) *valueType {
-	there := r.byte()
-	w.byte(there)
+	there := r.Byte()
+	w.Byte(there)
 	switch there {
 	case 0:
 		return nil
 	case 1:
 		return s.value(r, w)
 	}
-	r.fail("%#x is not the presence of a type", there)
+	r.Fail("%#x is not the presence of a type", there)
 	return nil
 }
 
 // label copies the name of a field, case or parameter.
 func (s *scope) label(r *reader, w *writer) {
-	name := r.text()
-	w.text(name)
+	name := r.Name()
+	w.Text(name)
 	s.labels += nameSize(name)
 }
 
 // labelled reads names with value types.
 func (s *scope) labelled(r *reader, w *writer) []*valueType {
-	n := r.count()
-	w.number(uint32(n))
+	n := r.Count()
+	w.Number(uint32(n))
 	var parts []*valueType
 	for range n {
 		s.label(r, w)
@@ -163,51 +163,51 @@ func (s *scope) labelled(r *reader, w *writer) []*valueType {
 
 // define reads one definition of a type and adds it to the scope.
 func (s *scope) define(r *reader, w *writer) {
-	kind := r.byte()
-	w.byte(kind)
+	kind := r.Byte()
+	w.Byte(kind)
 	s.labels = 0
 	switch kind {
 	case 0x3f:
-		if rep := r.byte(); rep == 0x7f {
-			w.byte(rep)
+		if rep := r.Byte(); rep == 0x7f {
+			w.Byte(rep)
 		} else {
-			r.fail("the representation %#x of a resource is not supported", rep)
+			r.Fail("the representation %#x of a resource is not supported", rep)
 		}
-		there := r.byte()
-		w.byte(there)
+		there := r.Byte()
+		w.Byte(there)
 		if there == 1 && s.of != nil {
-			w.number(s.of.useFunc(r, r.number()))
+			w.Number(s.of.useFunc(r, r.U32()))
 		} else if there != 0 {
-			r.fail("%#x is not the presence of a destructor", there)
+			r.Fail("%#x is not the presence of a destructor", there)
 		}
 		s.push(r, resource{})
 	case 0x40:
 		f := &funcType{params: fields(s.labelled(r, w), false)}
 		f.params.check(r)
 		f.params.named(s.labels)
-		switch has := r.byte(); has {
+		switch has := r.Byte(); has {
 		case 0:
-			w.byte(0)
+			w.Byte(0)
 			f.result = s.value(r, w)
 		case 1:
-			w.byte(1, r.byte())
+			w.Byte(1, r.Byte())
 		default:
-			r.fail("%#x is not the presence of a result", has)
+			r.Fail("%#x is not the presence of a result", has)
 		}
 		s.push(r, f)
 	case 0x43:
-		r.fail("a function is async, which is not supported")
+		r.Fail("a function is async, which is not supported")
 	case 0x66, 0x65, 0x64:
-		r.fail("streams, futures and contexts of errors are async, which is not supported")
+		r.Fail("streams, futures and contexts of errors are async, which is not supported")
 	case 0x41, 0x42:
 		if s.depth >= maxDepth {
-			r.fail("types nest deeper than %d", maxDepth)
+			r.Fail("types nest deeper than %d", maxDepth)
 			return
 		}
 		inner := &scope{outer: s, root: s.root, depth: s.depth + 1}
 		exports := instanceType{}
-		n := r.count()
-		w.number(uint32(n))
+		n := r.Count()
+		w.Number(uint32(n))
 		for range n {
 			inner.declare(r, w, kind == 0x41, exports)
 		}
@@ -223,15 +223,15 @@ func (s *scope) define(r *reader, w *writer) {
 // check refuses a type that the engine refuses too, so that the rest need not think of it.
 func (t *valueType) check(r *reader) {
 	if t.depth > maxDepth || t.size >= maxSize {
-		r.fail("a type has more than %d bytes, or %d levels", maxSize, maxDepth)
+		r.Fail("a type has more than %d bytes, or %d levels", maxSize, maxDepth)
 	}
 }
 
 // composite reads a value type that was announced by kind.
 func (s *scope) composite(r *reader, w *writer, kind byte) *valueType {
 	names := func() int {
-		n := r.count()
-		w.number(uint32(n))
+		n := r.Count()
+		w.Number(uint32(n))
 		for range n {
 			s.label(r, w)
 		}
@@ -241,23 +241,23 @@ func (s *scope) composite(r *reader, w *writer, kind byte) *valueType {
 	case 0x72:
 		return fields(s.labelled(r, w), true)
 	case 0x71:
-		n := r.count()
-		w.number(uint32(n))
+		n := r.Count()
+		w.Number(uint32(n))
 		var payloads []*valueType
 		for range n {
 			s.label(r, w)
 			payloads = append(payloads, s.optional(r, w))
-			if refines := r.byte(); refines != 0 {
-				r.fail("a case that refines another is not supported")
+			if refines := r.Byte(); refines != 0 {
+				r.Fail("a case that refines another is not supported")
 			}
-			w.byte(0)
+			w.Byte(0)
 		}
 		return cases(payloads, true)
 	case 0x70:
 		return listType(s.value(r, w))
 	case 0x6f:
-		n := r.count()
-		w.number(uint32(n))
+		n := r.Count()
+		w.Number(uint32(n))
 		var parts []*valueType
 		for range n {
 			parts = append(parts, s.value(r, w))
@@ -281,21 +281,21 @@ func (s *scope) composite(r *reader, w *writer, kind byte) *valueType {
 
 // declare reads one part of the type of an instance or component.
 func (s *scope) declare(r *reader, w *writer, isComponent bool, exports instanceType) {
-	kind := r.byte()
-	w.byte(kind)
+	kind := r.Byte()
+	w.Byte(kind)
 	switch {
 	case kind == 0x01:
 		s.define(r, w)
 	case kind == 0x02:
-		sort, target := r.byte(), r.byte()
-		w.byte(sort, target)
+		sort, target := r.Byte(), r.Byte()
+		w.Byte(sort, target)
 		switch {
 		case sort == 0x03 && target == 0x02:
 			s.push(r, s.outerType(r, w))
 		case sort == 0x03 && target == 0x00:
-			r.fail("an alias in a type that is not of an outer type is not supported")
+			r.Fail("an alias in a type that is not of an outer type is not supported")
 		default:
-			r.fail("an alias in a type of sort %#x is not supported", sort)
+			r.Fail("an alias in a type of sort %#x is not supported", sort)
 		}
 	case kind == 0x03 && isComponent:
 		s.name(r, w)
@@ -304,26 +304,26 @@ func (s *scope) declare(r *reader, w *writer, isComponent bool, exports instance
 		name := s.name(r, w)
 		_, exports[name] = s.extern(r, w)
 	default:
-		r.fail("%#x in a type is not supported", kind)
+		r.Fail("%#x in a type is not supported", kind)
 	}
 }
 
 // outerType reads an alias of a type further out.
 func (s *scope) outerType(r *reader, w *writer) any {
-	count, i := r.number(), r.number()
+	count, i := r.U32(), r.U32()
 	at := s
 	for range count {
 		if at = at.outer; at == nil {
-			r.fail("an alias leads out of the component")
+			r.Fail("an alias leads out of the component")
 			return nil
 		}
 	}
-	w.number(count)
-	w.number(i + at.shift)
-	if r.err == nil && int(i) >= len(at.types) {
-		r.fail("there is no outer type %d", i)
+	w.Number(count)
+	w.Number(i + at.shift)
+	if r.Err == nil && int(i) >= len(at.types) {
+		r.Fail("there is no outer type %d", i)
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return nil
 	}
 	return at.types[i]
@@ -331,13 +331,13 @@ func (s *scope) outerType(r *reader, w *writer) any {
 
 // name reads the name of an import or export.
 func (s *scope) name(r *reader, w *writer) string {
-	form := r.byte()
+	form := r.Byte()
 	if form > 1 {
-		r.fail("a name of form %#x is not supported", form)
+		r.Fail("a name of form %#x is not supported", form)
 	}
-	name := r.text()
-	w.byte(form)
-	w.text(name)
+	name := r.Name()
+	w.Byte(form)
+	w.Text(name)
 	return name
 }
 
@@ -356,34 +356,34 @@ const (
 // extern reads what an import or export is. A type that it brings is added to the scope.
 func (s *scope) extern(r *reader, w *writer) (sort byte, t any) {
 	defer func() { s.root.writtenOut(r, t) }()
-	sort = r.byte()
-	w.byte(sort)
+	sort = r.Byte()
+	w.Byte(sort)
 	switch sort {
 	case sortCore:
-		if r.byte() != coreModule {
-			r.fail("only core modules can be imported and exported")
+		if r.Byte() != coreModule {
+			r.Fail("only core modules can be imported and exported")
 		}
-		w.byte(coreModule)
-		w.number(r.number()) // the index space of core types is as it was
+		w.Byte(coreModule)
+		w.Number(r.U32()) // the index space of core types is as it was
 		return sort, nil
 	case sortFunc:
 		return sort, indexed[*funcType](s, r, w, "a function")
 	case sortType:
-		bound := r.byte()
-		w.byte(bound)
+		bound := r.Byte()
+		w.Byte(bound)
 		switch bound {
 		case 0:
 			t = s.typeIndex(r, w)
 		case 1:
 			t = resource{}
 		default:
-			r.fail("%#x is not the bound of a type", bound)
+			r.Fail("%#x is not the bound of a type", bound)
 		}
 		s.push(r, t)
 		return sort, t
 	case sortComponent, sortInstance:
 		return sort, indexed[instanceType](s, r, w, "an instance")
 	}
-	r.fail("the sort %#x is not supported", sort)
+	r.Fail("the sort %#x is not supported", sort)
 	return sort, nil
 }
