@@ -14,7 +14,7 @@ import (
 	"github.com/stilehost/stile/bench/internal/measure"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/host"
-	"github.com/stilehost/stile/recording"
+	"github.com/stilehost/stile/host/recording"
 )
 
 // measureSave times what happens between a save and a tool that can be called: bundle, image, component, compile, load.

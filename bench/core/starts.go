@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/bench/internal/measure"
 	"github.com/stilehost/stile/bench/internal/trials"
 	"github.com/stilehost/stile/host"
-	"github.com/stilehost/stile/recording"
+	"github.com/stilehost/stile/host/recording"
 )
 
 const (

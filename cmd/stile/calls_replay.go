@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
-	"github.com/stilehost/stile/recording"
+	"github.com/stilehost/stile/host/recording"
 )
 
 type callsReplayCommand struct {
