@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// Custom is what a manifest says of an interface of which no kind is known here.
+// Custom is a manifest's request for an interface without a known kind.
 type Custom struct {
 	// Name is the whole name of the WIT interface, e.g. "acme:crm/contacts@1.0.0".
 	Name string

@@ -1,6 +1,6 @@
-// Package capability says what a kind of capability is: everything that manifests, command lines, approval, policies, tests
-// and clients have to know of it, in one value. A kind of ours lives in its folder below capabilities/, one of a program that
-// embeds the host in that program; nothing tells the two apart.
+// Package capability defines a kind of capability: everything that manifests, command lines, approval, policies, tests and
+// clients need to know about it, in one value. Stile's own kinds are in folders below capabilities/. A program that embeds
+// the host can have kinds of its own, with the same rights.
 package capability
 
 import (
@@ -22,7 +22,7 @@ type (
 	Member = jsonform.Member
 )
 
-// Kind is a kind of capability. Nobody changes it once it is in a [Set].
+// Kind is a kind of capability. Do not change it once it is in a [Set].
 type Kind struct {
 	// Name stands for the kind in manifests and on command lines: a word, or the WIT interface of an embedder.
 	Name string
@@ -30,16 +30,17 @@ type Kind struct {
 	Interface string
 	// Permission is the field of a manifest's short form, which makes a binding of that name; empty where there is none.
 	Permission string
-	// Example is what a manifest could say of the kind, as JSON. It is shown to who has no such binding.
+	// Example is a possible value in a manifest, as JSON. Problems show it.
 	Example string
-	// Default is what commands for people bind under the kind's name unasked; nil for nothing.
+	// Default is what commands for people bind under the kind's name by default; nil for nothing.
 	Default Grant
-	// Harmless says that it reaches nothing beyond a call and its log: no policy cuts it, and approval needs no person.
+	// Harmless is set if the kind reaches nothing beyond a call and its log: no policy cuts it, and approval needs no
+	// person.
 	Harmless bool
 	// Logs says that it writes to [Site.Log], which who makes a call may want apart.
 	Logs bool
-	// Globals are names in a guest's global scope that stand for the first binding of this interface, "Math.random" among
-	// them; GlobalBinding is the one binding they stand for, if no other will do.
+	// Globals are names in a guest's global scope that use the first binding of this interface, such as "Math.random". If
+	// GlobalBinding is set, they use only the binding of that name.
 	Globals       []string
 	GlobalBinding string
 
@@ -62,7 +63,7 @@ type Spec struct {
 	Options     string
 }
 
-// MistakeError is what somebody got wrong, and what to write instead.
+// MistakeError says what is wrong, and what to write instead.
 type MistakeError = double.MistakeError
 
 // Grant is what one binding may do. Its methods are safe for concurrent use, and what they return for people is printable.
@@ -72,32 +73,34 @@ type Grant interface {
 	Interface() string
 	// Document is what stands for the grant in a manifest, under the name of the kind, to encode as JSON.
 	Document() any
-	// Describe says in plain words what it may do, one thing a line, for the person who approves it. It says all of it.
+	// Describe says in plain words everything that it may do, one thing a line, for the person who approves it.
 	Describe() []string
 	// Authority is the same in the terms of a manifest, to compare line by line.
 	Authority() []string
-	// Covers reports whether all that asked may do is possible under this grant as well. It says no when it is not sure.
+	// Covers reports whether this grant permits everything that asked may do. If in doubt, it says no.
 	Covers(asked Grant) bool
 }
 
-// Opener is a grant that becomes a capability at a site. Others are made by the program that embeds the host.
+// Opener is a grant that becomes a capability at a site. The embedding program makes the capabilities of other grants.
 type Opener interface {
 	Grant
-	// Open makes the capability. ctx bounds the opening of files only. [ErrUnbound] says that the site has nothing to make it of.
+	// Open makes the capability. ctx bounds only the opening of files. The error is [ErrUnbound] if the site lacks what it
+	// needs.
 	Open(ctx context.Context, s *Site) (abi.Capability, error)
 }
 
-// Owner is a grant of a store, which a manifest asks for without a name.
+// Owner is a grant of a store that a manifest asks for without a name.
 type Owner interface {
 	Grant
-	// Own is the grant of the store that an extension has in a scope, of which store is the name, under a binding.
+	// Own is the grant of an extension's own store: store is the name of the extension's stores in its scope, and binding
+	// the name of the binding.
 	Own(store, binding string) Grant
 }
 
 // Limiter is a grant that a policy's ceiling can cut to a part. Others are cut whole or not at all.
 type Limiter interface {
 	Grant
-	// Limit is the most that this grant and one of the ceiling allow together, of any kind; nil when that is nothing.
+	// Limit is the most that both this grant and a grant of the ceiling, of any kind, allow; nil if that is nothing.
 	Limit(ceiling []Grant) Grant
 }
 
@@ -108,15 +111,15 @@ type Sizer interface {
 	Size() (rules, work int)
 }
 
-// Merger is a grant of which a command line may give several parts under one name.
+// Merger is a grant that a command line may give in several parts under one name.
 type Merger interface {
 	Grant
-	// Merge adds another part; nil when the two are not of one kind.
+	// Merge adds another part. It returns nil if the two are of different kinds.
 	Merge(more Grant) Grant
 }
 
-// Reacher is a grant that says what a client should know of a tool that has it. Of any other, harmless kinds reach nothing and
-// the rest everything.
+// Reacher is a grant that tells clients what a tool with it can reach. Without it, harmless kinds reach nothing and all
+// others reach everything.
 type Reacher interface {
 	Grant
 	// Reach says whether it can change something, and whether it reaches beyond this machine.
@@ -130,10 +133,11 @@ type Hoster interface {
 	Hosts() []string
 }
 
-// Remedier is a grant of a command line that can be widened.
+// Remedier is a grant on a command line that can be widened.
 type Remedier interface {
 	Grant
-	// Remedy is what would allow what was denied in the place of spec, which is NAME=SPEC as it was given; empty if nothing would.
+	// Remedy is the spec that would allow the denied operation instead of spec, both in the form NAME=SPEC. It is empty if
+	// none would.
 	Remedy(spec string, denied abi.Denial) string
 }
 
@@ -144,15 +148,15 @@ type Shortener interface {
 	Short() any
 }
 
-// Covers is allowed.Covers(asked), where either may be nil, which allows nothing.
+// Covers is allowed.Covers(asked). Either may be nil, which allows nothing.
 func Covers(allowed, asked Grant) bool {
 	return allowed != nil && asked != nil && allowed.Covers(asked)
 }
 
-// Same is a Covers for grants that are compared as a whole.
+// Same is a Covers for grants that are compared by equality.
 func Same(allowed, asked Grant) bool { return reflect.DeepEqual(allowed, asked) }
 
-// JSON writes what holds no value that json could refuse, without spaces, and with the keys of maps sorted.
+// JSON writes a value that JSON can always represent, without spaces, and with sorted keys.
 func JSON(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

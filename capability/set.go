@@ -8,11 +8,10 @@ import (
 	"github.com/stilehost/stile/internal/jsonform"
 )
 
-// Set is the kinds that there are, in the order in which they are listed. It is a value: nobody changes it, and who has kinds
-// beside those of another set makes a set of both.
+// Set is an ordered set of kinds. It is immutable; With returns a larger one.
 type Set struct{ kinds []*Kind }
 
-// NewSet makes a set. It panics when two kinds have one name, since that is a program's mistake.
+// NewSet returns a set. It panics if two kinds have the same name, which is a mistake in the program.
 func NewSet(kinds ...*Kind) Set {
 	for i, k := range kinds {
 		if slices.ContainsFunc(kinds[:i], func(other *Kind) bool {

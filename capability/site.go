@@ -15,10 +15,10 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// ErrUnbound is what an [Opener] fails with whose capability only the program that embeds the host can make.
+// ErrUnbound is the error of an [Opener] whose capability only the embedding program can make.
 var ErrUnbound = errors.New("a capability of the program that embeds the host")
 
-// Level is how much a line of a log matters.
+// Level is the severity of a log line.
 type Level uint8
 
 // The levels, least important first.
@@ -39,10 +39,10 @@ func (l Level) String() string {
 	return names[l]
 }
 
-// Site is where grants become capabilities: what these have in common, and what is to be let go of. It is safe for concurrent use;
-// whoever made it closes it, after the calls that use its capabilities.
+// Site is where grants become capabilities. It holds what they share and what must be released. It is safe for concurrent
+// use. Its creator closes it, after the calls that use its capabilities.
 type Site struct {
-	// Dir is the folder of what is durable. It must exist and be writable by its owner only.
+	// Dir is the folder for durable state. It must exist and be writable by its owner only.
 	Dir string
 	// Private are folders that no capability may reach, Dir among them.
 	Private []string
@@ -65,7 +65,8 @@ func NewSite(dir string, log func(level Level, message string), private ...strin
 	}
 }
 
-// Configure sets what all capabilities of a kind have in common; the kind says of what type that is. It is done before the first of them is opened.
+// Configure sets the options of a kind, of a type that the kind defines. Call it before the first capability of the kind is
+// opened.
 func (s *Site) Configure(k *Kind, options any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +80,8 @@ func (s *Site) Options(k *Kind) any {
 	return s.options[k]
 }
 
-// SetHosts gives hosts addresses, in place of those it gave before and of what a resolver says: in what is opened from now on,
-// grants that name such a host exactly may dial its addresses, public or not.
+// SetHosts sets the addresses of hosts, replacing earlier ones, and used instead of a resolver. In capabilities opened from
+// now on, grants that name such a host exactly may dial its addresses, public or not.
 func (s *Site) SetHosts(hosts map[string][]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,21 +95,21 @@ func (s *Site) Hosts() map[string][]netip.Addr {
 	return s.hosts
 }
 
-// Hold has letGo called when c is released, or the site closed.
+// Hold registers letGo, to be called when c is released or the site is closed.
 func (s *Site) Hold(c abi.Capability, letGo func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[c] = letGo
 }
 
-// Held is how many capabilities are held.
+// Held is the number of held capabilities.
 func (s *Site) Held() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.held)
 }
 
-// Store is the store in a file of the site's folder. It is opened when it is first needed, and closed with the site.
+// Store returns the store in a file of the site's folder. It opens the store on first use, and the site closes it.
 func Store[T io.Closer](ctx context.Context, s *Site, file string, open func(ctx context.Context, path string) (T, error)) (T, error) {
 	s.opening.Lock()
 	defer s.opening.Unlock()
@@ -122,8 +123,8 @@ func Store[T io.Closer](ctx context.Context, s *Site, file string, open func(ctx
 	return store, err
 }
 
-// Release lets go of what capabilities hold beside memory: connections, and directories that are open. Calls that still use
-// them fail. Close does the same for all.
+// Release frees what capabilities hold besides memory: connections and open directories. Calls that still use them fail.
+// Close does the same for all capabilities.
 func (s *Site) Release(capabilities map[string]abi.Capability) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +141,7 @@ func (s *Site) Release(capabilities map[string]abi.Capability) error {
 	return errors.Join(errs...)
 }
 
-// Close closes the stores and lets go of everything. It is idempotent.
+// Close closes the stores and releases everything. It is idempotent.
 func (s *Site) Close() error {
 	s.opening.Lock()
 	defer s.opening.Unlock()

@@ -10,16 +10,16 @@ import (
 	"github.com/stilehost/stile/internal/jsonform"
 )
 
-// Switched is a kind that is on or off: `true` in a manifest, and no argument on a command line.
+// Switched is a kind that is on or off: `true` in a manifest, without argument on a command line.
 type Switched struct {
 	Kind
-	// Unasked says that commands for people bind it.
+	// Unasked is set if commands for people bind it by default.
 	Unasked bool
 	// Says is what it may do, for the person who approves it.
 	Says string
 	// New makes the capability.
 	New func(*Site) abi.Capability
-	// NewDouble makes the one of a test, which has always the same answers. Answers are what the test says of it, or nil.
+	// NewDouble makes the capability for a test, with answers that never vary. answers are the test's, or nil.
 	NewDouble func(t *double.Test, answers json.RawMessage) (abi.Capability, error)
 }
 

@@ -11,9 +11,10 @@ import (
 	"github.com/stilehost/stile/capability"
 )
 
-// Covers reports whether all that asked may do is possible under allowed as well. What it says yes to is so, and a person's
-// approval may rest on it; it says no when it is not sure. Names do not matter: each binding of asked has to be covered by
-// one of allowed. It is not sure about very many or very long rules. Stores are compared by name, so bindings of two manifests are compared before [Manifest.Own].
+// Covers reports whether allowed permits everything that asked may do. A yes is certain, and a person's approval may rest on
+// it. If in doubt, for example about very many or very long rules, it says no. Names do not matter: one binding of allowed
+// must cover each binding of asked. Stores are compared by name, so compare the bindings of two manifests before
+// [Manifest.Own].
 func Covers(allowed, asked []Binding) bool {
 	if size(allowed)*size(asked) > maxSize {
 		return false
@@ -65,11 +66,11 @@ const (
 	Changed What = "changed"
 )
 
-// Change is a binding that may do something else than before.
+// Change is a binding whose authority changed.
 type Change struct {
 	Binding string `json:"binding"`
 	What    What   `json:"what"`
-	// Before and After are the binding as in a manifest; null where there is none.
+	// Before and After are the binding as in a manifest, or null.
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
 	// Lines say the difference to a person, one piece of authority a line, behind "- " or "+ ". They are printable.
@@ -79,8 +80,8 @@ type Change struct {
 // String is the lines, such as "+ http POST https://api.github.com/repos/** with credential github-token".
 func (c Change) String() string { return strings.Join(c.Lines, "\n") }
 
-// Difference says what changes from one list of bindings to another, in byte order of their names. What is written in another
-// way and may do the same is no change.
+// Difference returns the changes from one list of bindings to another, in byte order of their names. A different spelling of
+// the same authority is no change.
 func Difference(before, after []Binding) []Change {
 	var changes []Change
 	for _, b := range Merge(before, after) {
@@ -141,7 +142,7 @@ func document(g capability.Grant) json.RawMessage {
 	return capability.JSON(Binding{Grant: g}.document())
 }
 
-// ParseRemedy reads the line of manifest that would allow what was denied, where it is one about the binding of this name.
+// ParseRemedy reads the line of manifest that would allow a denied operation, if it is about the binding of this name.
 func ParseRemedy(name, line string) (b Binding, ok bool) {
 	m, err := Parse([]byte(`{"name": "x", "version": "1.0.0", "description": "x", "tools": ["x"], ` + line + `}`))
 	if err != nil || len(m.Bindings) != 1 || m.Bindings[0].Name != name {
@@ -169,9 +170,10 @@ func ShortRemedy(name, line string) (remedy string, moves bool) {
 	return line, true
 }
 
-// Limit cuts what is asked for down to a ceiling. What it grants is covered by asked and by the ceiling together: a binding
-// keeps what it may do under both, and is gone when that is nothing or when its directory is not in the ceiling's. cut says
-// what was taken away, in byte order of the bindings' names. No ceiling cuts what is harmless. Stores are compared by name, so the bindings are those of a manifest before [Manifest.Own].
+// Limit cuts a request down to a ceiling. Both asked and the ceiling cover what it grants: a binding keeps what both allow,
+// and disappears if that is nothing, or if its directory is not in the ceiling's. cut says what was removed, in byte order
+// of the bindings' names. No ceiling cuts harmless bindings. Stores are compared by name, so the bindings are those of a
+// manifest before [Manifest.Own].
 func Limit(ceiling, asked []Binding) (granted []Binding, cut []Change) {
 	for _, b := range Merge(asked) {
 		grant := b.Grant

@@ -13,7 +13,7 @@ import (
 	"github.com/stilehost/stile/internal/jsonform"
 )
 
-// Defaults are the bindings that commands for people add unasked, each under the name of its kind: console, clock and
+// Defaults are the bindings that commands for people add by default, each under the name of its kind: console, clock and
 // random. The host library adds none.
 func Defaults() []Binding {
 	var all []Binding
@@ -26,7 +26,7 @@ func Defaults() []Binding {
 	return all
 }
 
-// Merge joins lists of bindings, in byte order of their names. Where a name is in several lists, the first list wins.
+// Merge joins lists of bindings, in byte order of their names. If several lists have a name, the first list wins.
 func Merge(lists ...[]Binding) []Binding {
 	var all []Binding
 	for _, list := range lists {
@@ -40,7 +40,7 @@ func Merge(lists ...[]Binding) []Binding {
 	return all
 }
 
-// Known gives the WIT interface of each binding by name, as a toolchain is told of them.
+// Known returns the WIT interface of each binding by name, as a toolchain takes them.
 func Known(bindings []Binding) map[string]string {
 	known := make(map[string]string, len(bindings))
 	for _, b := range bindings {

@@ -7,7 +7,7 @@ import (
 	"github.com/stilehost/stile/capability"
 )
 
-// Binding is one name in env and what it is asked to be bound to.
+// Binding is one name in env, and the grant requested for it.
 type Binding struct {
 	// Name is a lower-case word: a letter, then letters, digits and "_", at most 64 bytes.
 	Name  string

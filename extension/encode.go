@@ -3,8 +3,8 @@ package extension
 import "github.com/stilehost/stile/capability"
 
 // Canonical returns the manifest in its canonical form: JSON in the long form without spaces, fields in a fixed order,
-// tools, tags and bindings sorted. Manifests with one canonical form ask for the same, whatever form they were written in, so
-// this is what a digest covers. Tests are left out: they ask for nothing. Parse(Canonical()) gives the rest back.
+// tools, tags and bindings sorted. Manifests with the same canonical form ask for the same, however they were written, so a
+// digest covers this form. Tests are left out, because they ask for nothing. Parse(Canonical()) returns the rest.
 func (m *Manifest) Canonical() []byte {
 	bindings := make(map[string]map[string]any, len(m.Bindings))
 	for _, b := range m.Bindings {

@@ -1,6 +1,6 @@
-// Package extension reads what an extension asks for: its manifest, and the bindings that a person gives on a command
-// line. Both become the same typed grants, and grants become capabilities. Reading is strict, because a person approves
-// what is read: what is unknown, doubled or ambiguous is refused, with the place where it stands and what to write instead.
+// Package extension reads what an extension asks for: its manifest, and the bindings that a person gives on a command line.
+// Both become the same typed grants, and grants become capabilities. Reading is strict, because a person approves the
+// result: it refuses everything unknown, doubled or ambiguous, with its place and what to write instead.
 package extension
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// ManifestFile is where the manifest of an extension stands in its folder.
+// ManifestFile is the name of the manifest in an extension's folder.
 const ManifestFile = "manifest.json"
 
 // Manifest says what an extension is, which tools it offers and which bindings it asks for. It grants nothing.
@@ -40,7 +40,7 @@ type Manifest struct {
 	Tests []Test
 }
 
-// ManifestError is the first problem of a manifest.
+// ManifestError reports the first problem of a manifest.
 type ManifestError struct {
 	// Path leads to the value, e.g. "bindings.github.http[0].path"; empty for the manifest itself.
 	Path string
@@ -61,7 +61,7 @@ func (e *ManifestError) Error() string {
 	return fmt.Sprintf("manifest line %d, column %d: %s%s; write %s", e.Line, e.Column, path, e.Message, e.Instead)
 }
 
-// Problem is the error as what an author mends.
+// Problem is the error in the form for authors.
 func (e *ManifestError) Problem() Problem {
 	text := e.Message
 	if e.Path != "" {
@@ -140,8 +140,8 @@ func (r *reader) manifest() *Manifest {
 	return m
 }
 
-// ReadBindings reads the short form and the long form of bindings, either of which may be nil. It is for the files of an
-// operator, whose forms are those of a manifest.
+// ReadBindings reads the short form and the long form of bindings; either may be nil. It is meant for an operator's files,
+// which use the forms of a manifest.
 func ReadBindings(r *jsonform.Reader, kinds capability.Set, permissions, bindings *jsonform.Node) []Binding {
 	return (&reader{r, kinds}).bindings(permissions, bindings)
 }

@@ -18,14 +18,14 @@ var (
 	reservedBindings = []string{"agents", "progress", "runs", "vars"}
 )
 
-// Reserved reports whether no extension may be written with a tool of this registered name, since it is kept for a built-in tool of this
-// version or a coming one. An extension that was written before the name was reserved keeps it until its next version.
+// Reserved reports whether this registered name is kept for a built-in tool of this or a coming version, so that no
+// extension may use it. An extension that was written earlier keeps the name until its next version.
 func Reserved(tool string) bool {
 	return slices.ContainsFunc(reservedTools, func(own string) bool { return tool == own || strings.HasPrefix(tool, own+"_") })
 }
 
-// ToolName is the name under which a tool of an extension is registered: EXTENSION_TOOL, with "_" for "-". It is in lower
-// case and of a-z, 0-9 and "_", as every other character becomes a "_". [Manifest.CheckNames] says whether it can be used.
+// ToolName is the registered name of an extension's tool: EXTENSION_TOOL, in lower case, of a-z, 0-9 and "_". Every other
+// character becomes "_". [Manifest.CheckNames] says whether the name can be used.
 func ToolName(extension, tool string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -39,8 +39,8 @@ func ToolName(extension, tool string) string {
 	}, extension+"_"+tool)
 }
 
-// CheckNames says which tools of the manifest cannot be registered: names that are too long, reserved, or taken; and which bindings have
-// reserved names. taken says in a few words what holds a name, such as "the extension x", or nothing.
+// CheckNames reports tools that cannot be registered because their names are too long, reserved or taken, and bindings with
+// reserved names. taken says in a few words what holds a name, such as "the extension x", or returns an empty text.
 func (m *Manifest) CheckNames(taken func(tool string) (holder string)) []Problem {
 	var problems []Problem
 	add := func(fix, format string, args ...any) {

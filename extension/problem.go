@@ -7,23 +7,24 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// Problem is one thing wrong with an extension, said so that its author, often a model, can mend it and try again.
+// Problem is one thing wrong with an extension, worded so that its author, often a model, can fix it and try again.
 type Problem struct {
-	// File is a path in the source tree, or "manifest.json"; empty when no one file is meant.
+	// File is a path in the source tree, or "manifest.json". It is empty if the problem is not in one file.
 	File string `json:"file,omitempty"`
-	// Line and Column count from 1, columns in characters; 0 means that the whole file is meant.
+	// Line and Column count from 1, columns in characters. 0 means the whole file.
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
 	// Path is where in an input it is, as a JSON Pointer (RFC 6901); then there is no file.
 	Path string `json:"path,omitempty"`
-	// Text says what is wrong, and Fix what to write instead, where that is known.
+	// Text says what is wrong, and Fix what to write instead, if known.
 	Text string `json:"text"`
 	Fix  string `json:"fix,omitempty"`
 	// Snippet is the line of the source, with a second line that points at the column.
 	Snippet string `json:"snippet,omitempty"`
 }
 
-// String is the problem as text for people, on several lines when it has a snippet. File and path are printable and on one line.
+// String is the problem as text for people, on several lines if it has a snippet. File and path are printable and on one
+// line.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -49,7 +50,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Stage is a step on the way from a source to a tool that can be called.
+// Stage is a step from a source to a callable tool.
 type Stage string
 
 // The stages, in their order.
@@ -64,7 +65,7 @@ const (
 	StagePolicy   Stage = "policy"   // the operator's ceiling
 )
 
-// ProblemsError is an extension that did not pass a stage. What was active before stays as it was.
+// ProblemsError reports an extension that did not pass a stage. The active version stays.
 type ProblemsError struct {
 	Stage    Stage
 	Problems []Problem // at least one

@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// ScopeKind says for whom an extension is there.
+// ScopeKind says who sees an extension.
 type ScopeKind string
 
 // The kinds, from narrow to wide.
@@ -20,19 +20,19 @@ const (
 	Shared ScopeKind = "shared"
 )
 
-// Local is the owner of what belongs to the one person at this machine.
+// Local is the owner for the one person at this machine.
 const Local = "local"
 
-// Scope is for whom an extension is there: one agent, one user or everybody. The zero value is no scope. It can be compared.
+// Scope says who sees an extension: one agent, one user, or everybody. The zero value is no scope. Scopes are comparable.
 type Scope struct {
 	Kind ScopeKind
-	// Owner is the agent or the user, of a-z, 0-9, "_" and "-", at most 64 bytes; empty for Shared.
+	// Owner is the name of the agent or the user: a-z, 0-9, "_" and "-", at most 64 bytes. It is empty for Shared.
 	Owner string
 }
 
 var scopeText = lazyregexp.New(`^(shared|(user|agent):` + capability.OwnerName + `)$`)
 
-// ScopeError says that a text is no scope.
+// ScopeError reports a text that is not a scope.
 type ScopeError struct{ Text string }
 
 // Error implements error.
@@ -70,12 +70,12 @@ func (s *Scope) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Compare orders scopes from narrow to wide, and those of a kind by their owners.
+// Compare orders scopes from narrow to wide, and scopes of one kind by owner.
 func (s Scope) Compare(other Scope) int {
 	return cmp.Or(cmp.Compare(s.Kind.width(), other.Kind.width()), cmp.Compare(s.Owner, other.Owner))
 }
 
-// Narrower reports whether s is for fewer than other: a tool in s hides one of the same name in other.
+// Narrower reports whether s is narrower than other: a tool in s hides a tool of the same name in other.
 func (s Scope) Narrower(other Scope) bool { return s.Kind.width() < other.Kind.width() }
 
 func (k ScopeKind) width() int {
@@ -89,8 +89,8 @@ func (k ScopeKind) width() int {
 	}
 }
 
-// Visible are the scopes that an agent of a user sees, the narrowest first. Either name may be empty: then there is no such
-// scope.
+// Visible are the scopes that an agent of a user sees, the narrowest first. Either name may be empty; then that scope is
+// left out.
 func Visible(user, agent string) []Scope {
 	var all []Scope
 	if agent != "" {

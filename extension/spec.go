@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/internal/jsonform"
 )
 
-// SpecError is the problem of a binding given on a command line.
+// SpecError reports a wrong binding on a command line.
 type SpecError struct {
 	// Spec is the text that was given.
 	Spec string
@@ -32,7 +32,7 @@ const (
 )
 
 // ParseSpecs reads the bindings of a command line with [ParseSpec], in byte order of their names. Several http specs with
-// one name are the rules of one binding; any other name stands once. An error is a *[SpecError].
+// one name are the rules of one binding; any other name occurs once. An error is a *[SpecError].
 func ParseSpecs(specs []string) ([]Binding, error) {
 	var all []Binding
 	for _, spec := range specs {

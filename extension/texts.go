@@ -81,7 +81,7 @@ func schemaTexts(texts []Text, place, key string, named bool, value any) []Text 
 
 func folded(text string) string { return strings.Join(strings.Fields(abi.Printable(text)), " ") }
 
-// Shorten returns text with what goes beyond a number of bytes in place of it said: how long all of it is, and its digest.
+// Shorten cuts text after a number of bytes, and appends its whole length and digest.
 func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -16,8 +16,8 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // maxWaits is how many waits may be pending, as for the clock of the machine.
 const maxWaits = 1024
 
-// Clock is a clock, of the methods of stile:capability/clock, whose time passes only while the guest waits for it, and then at once. All clock bindings of a
-// test are this one. It is safe for concurrent use.
+// Clock is a clock with the methods of stile:capability/clock. Its time passes only while the guest waits for it, and then
+// at once. All clock bindings of a test share it. It is safe for concurrent use.
 type Clock struct {
 	// Start is what it shows when the test begins, set before that.
 	Start time.Time
@@ -70,7 +70,7 @@ func (c *Clock) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable, 
 	return ready, nil
 }
 
-// Move goes on to when the next wait is due, and reports whether there was one. It is the call's Idle.
+// Move advances to the end of the next wait, and reports whether there was one. It is the call's Idle.
 func (c *Clock) Move() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

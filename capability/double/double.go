@@ -1,5 +1,4 @@
-// Package double is what capabilities see of a test that an extension brings, when they stand in for themselves: behind them is
-// nothing but the answers that the test gives.
+// Package double helps capabilities to make their test doubles, which answer only what an extension's test says.
 package double
 
 import (
@@ -20,40 +19,41 @@ import (
 )
 
 const (
-	// MaxAnswers is how many answers, files or values a binding can be given.
+	// MaxAnswers is the most answers, files or values for one binding.
 	MaxAnswers = 100
-	// MaxKept is how many bytes a test can keep in one store.
+	// MaxKept is the most bytes that a test can keep in one store.
 	MaxKept = 16 << 20
 
 	maxValue = 200 // bytes that are shown of a value
 )
 
-// Doubler is a grant that a test can answer for.
+// Doubler is a grant that an extension's test can answer for.
 type Doubler interface {
-	// Double makes the capability of a test. answers are what the test says, as JSON: nil when it says nothing, for what is harmless only. Errors are a
-	// *[MistakeError] of the test's author, or a fault of the host. What it makes is used while the test runs only.
+	// Double makes the capability for a test. answers are the test's, as JSON; they are nil only for harmless kinds. Errors
+	// are a *[MistakeError] of the test's author, or a fault of the host. The capability is used only while the test runs.
 	Double(ctx context.Context, t *Test, answers json.RawMessage) (abi.Capability, error)
 }
 
-// MistakeError is what somebody got wrong, and what to write instead.
+// MistakeError says what is wrong, and what to write instead.
 type MistakeError struct{ Text, Fix string }
 
 // Error implements error.
 func (m *MistakeError) Error() string { return m.Text }
 
-// Test is a test that is about to run, with one binding of it at hand.
+// Test is a test that is about to run, with one of its bindings.
 type Test struct {
 	// Path leads to the answers of the binding, e.g. `tests[0].env.github`.
 	Path string
 	// Binding is its name.
 	Binding string
-	// Clock is the time of all of the test.
+	// Clock is shared by the whole test.
 	Clock *Clock
 	// Log keeps what the tool logs, a printable line at a time.
 	Log func(line string)
-	// Missing notes what the tool asked for in vain. line is what to add to the answers of the binding. It is safe for concurrent use.
+	// Missing notes what the tool asked for without an answer. line is what to add to the binding's answers. It is safe for
+	// concurrent use.
 	Missing func(binding, what, line string)
-	// Stores are those of all of the test.
+	// Stores are shared by the whole test.
 	Stores *Stores
 }
 
@@ -82,8 +82,7 @@ func (t *Test) Kept(name string, err error) error {
 	return err
 }
 
-// Until waits for what only this process can be waiting for, so that nothing is at work beside the guest: what comes first is
-// always the same.
+// Until waits for done, so that nothing runs beside the guest and the order of events is always the same.
 func Until(ctx context.Context, done abi.Pollable) {
 	select {
 	case <-done:
@@ -124,7 +123,7 @@ func Strict(raw []byte, v any) error {
 	return decoder.Decode(v)
 }
 
-// Quoted shows a name that somebody chose: short, and on one line.
+// Quoted shows a name from outside, shortened and on one line.
 func Quoted(name string) string { return abi.Printable(strconv.Quote(abi.Cut(name, 80))) }
 
 // Stores are the stores of one test, in a temporary folder that is made when the first is needed.
@@ -144,7 +143,7 @@ type Stored interface {
 	Fault() error
 }
 
-// Store is the store in a file, opened when it is first needed.
+// Store returns the store in a file, opened on first use.
 func Store[T Stored](s *Stores, file string, open func(path string) (T, error)) (T, error) {
 	if store, ok := s.open[file].(T); ok {
 		return store, nil

@@ -13,7 +13,7 @@ import (
 type Request struct {
 	// Scope is where. It is wider than Author for a promotion.
 	Scope extension.Scope
-	// Author is the scope of whoever wants it: an agent or a user.
+	// Author is the scope of the requester: an agent or a user.
 	Author extension.Scope
 	// Asked is what the manifest asks for, before [extension.Manifest.Own].
 	Asked []extension.Binding
@@ -39,19 +39,19 @@ const (
 // Decision is what the policy says about a request.
 type Decision struct {
 	Verdict Verdict
-	// Line is what of the policy decides, "policy.json:12", or "default".
+	// Line is the deciding line of the policy, "policy.json:12", or "default".
 	Line string
 	// Reason says why, in one printable sentence.
 	Reason string
-	// Granted is what of the request the ceiling lets through, and Cut what it takes away.
+	// Granted is the part of the request that the ceiling permits, and Cut the part it removes.
 	Granted []extension.Binding
 	Cut     []extension.Change
 }
 
-// Decide says whether a request needs a person. An npm package that the manifest does not declare does, unless the policy names it or the
-// version that is active in the author's scope imports it. What is approved beforehand is compared with all that is asked for, whatever
-// a ceiling takes away: a ceiling that rises later approves nothing. A request is refused when the ceiling leaves nothing of
-// one of its bindings, as code does not work without what it was written for.
+// Decide says whether a request needs a person. An npm package that the manifest does not declare needs one, unless the
+// policy names it or the active version in the author's scope imports it. Decide compares approvals with the whole request,
+// not with what a ceiling leaves of it, so a ceiling that rises later approves nothing. It refuses a request if the ceiling
+// leaves nothing of one of its bindings, because code does not work without them.
 func (p *Policy) Decide(r Request) Decision {
 	d := p.decide(r)
 	var unnamed []string

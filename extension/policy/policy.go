@@ -1,5 +1,5 @@
-// Package policy is what an operator decides beforehand about extensions: how far their authority can go at most, what needs
-// no person to approve it, who counts as a person, and how much there may be of everything. It comes from a JSON file:
+// Package policy is what an operator decides in advance about extensions: the most authority they can have, what needs no
+// approval by a person, who counts as a person, and limits. It comes from a JSON file:
 //
 //	{
 //	  "ceiling": {
@@ -17,11 +17,11 @@
 //	  "hosts": { "api.example.test": "127.0.0.1" }
 //	}
 //
-// Every field may be left out; the fields of [Policy] say what that means. Bindings are written as in a manifest, short or
-// long, and their names are for the reader only. Clock, random, console and blob reach nothing beyond a call: no ceiling cuts
+// Every field is optional; the fields of [Policy] document the defaults. Bindings are written as in a manifest, short or
+// long. Their names are for the reader only. Clock, random, console and blob reach nothing beyond a call: no ceiling cuts
 // them and no entry of approve has to name them.
 //
-// The file belongs to the operator. Nothing that a model or a guest can write may be read as one.
+// The file belongs to the operator. Never read a policy from a place that a model or a guest can write to.
 package policy
 
 import (
@@ -35,25 +35,25 @@ import (
 // File is the name of the file in the folder where Stile keeps its state.
 const File = "policy.json"
 
-// Policy is what an operator decides. Nobody changes it once it is read, so goroutines may share it.
+// Policy is what an operator decides. It is immutable once read, so goroutines may share it.
 type Policy struct {
-	// Ceiling is what no extension goes beyond, whoever approves it. Default nil: there is none.
+	// Ceiling is the most that any extension may do, even with approval. Default nil: no ceiling.
 	Ceiling *Ceiling
 	// Approve says what needs no person. Each entry stands alone: what two of them allow together, such as to read files and
 	// to send requests, needs an entry with both. Default one entry that approves what asks for nothing, in its own scope.
 	Approve []Approval
-	// Packages are the npm packages that code may import without a person though its manifest's dependencies do not name them: a "*" stands
-	// for any characters but "/". A name that nobody wrote down on purpose is where squatters wait. Default none.
+	// Packages are npm packages that code may import without approval although its manifest's dependencies do not name them.
+	// "*" stands for any characters but "/". Squatters register names that models make up. Default none.
 	Packages []string
-	// Updates says whether code may change without a person. Default Ask: an approval is bound to digests, and a person
-	// who has read the code of one version has not read that of the next.
+	// Updates says whether code may change without approval. Default Ask: an approval is bound to digests, and a person who
+	// has read the code of one version has not read the next.
 	Updates Updates
-	// Persons are the names of MCP clients whose answer to an elicitation is a person's. A client names itself, so this
-	// trusts whatever can reach the server. Default none.
+	// Persons are the names of MCP clients whose answers to an elicitation count as a person's. A client names itself, so
+	// this trusts everything that can reach the server. Default none.
 	Persons []string
-	// Limits bound what extensions take.
+	// Limits bound what extensions use.
 	Limits Limits
-	// Hosts are addresses of hosts, in place of what a resolver says. Rules that name such a host exactly may dial them, public or
+	// Hosts are addresses of hosts, used instead of a resolver. Rules that name such a host exactly may dial them, public or
 	// not. Default none.
 	Hosts map[string][]netip.Addr
 
@@ -63,17 +63,17 @@ type Policy struct {
 // Ceiling is the most that an extension may do.
 type Ceiling struct {
 	Bindings []extension.Binding
-	// Line is where it stands in the file, from 1.
+	// Line is its line in the file, from 1.
 	Line int
 }
 
-// Approval is authority that is approved beforehand.
+// Approval is authority that is approved in advance.
 type Approval struct {
-	// Scopes are where it holds. Default Own.
+	// Scopes are the scopes in which it holds. Default Own.
 	Scopes []Scopes
-	// Bindings are all that the extension may ask for.
+	// Bindings are everything that the extension may ask for.
 	Bindings []extension.Binding
-	// Line is where it stands in the file, from 1; 0 for the default.
+	// Line is its line in the file, from 1; 0 for the default.
 	Line int
 }
 
@@ -102,22 +102,23 @@ const (
 	Same Updates = "same"
 )
 
-// Limits bound what extensions take.
+// Limits bound what extensions use.
 type Limits struct {
-	// ExtensionsPerScope is how many there are in one scope. Default 100; at most 10,000.
+	// ExtensionsPerScope is the most extensions in one scope. Default 100; at most 10,000.
 	ExtensionsPerScope int
-	// BuildsPerHour is how many are built in an hour for one scope; a model that is asked and gives nothing to build counts as one. Default 60; at most 100,000.
+	// BuildsPerHour is the most builds in an hour for one scope; a model's generation without a build counts as one. Default
+	// 60; at most 100,000.
 	BuildsPerHour int
 	// Nesting is how deep tools call tools. Default 8; at most 64.
 	Nesting int
-	// FailuresBeforeBreak is how many calls in a row fail, for one caller in one process, before the tool is not called for it for BreakFor.
-	// Default 5; at most 10,000.
+	// FailuresBeforeBreak is how many failures in a row, for one caller in one process, pause the tool for that caller for
+	// BreakFor. Default 5; at most 10,000.
 	FailuresBeforeBreak int
 	// BreakFor is from a second to a day. Default 5 minutes.
 	BreakFor time.Duration
 }
 
-// Default is the policy where there is no file.
+// Default is the policy without a file.
 func Default() *Policy {
 	return &Policy{
 		Approve: []Approval{{Scopes: []Scopes{Own}}},
