@@ -16,9 +16,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension/lifecycle"
 )
 
 const (
@@ -127,8 +129,18 @@ func integrity(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if filepath.Base(file) == lifecycle.File { // whatever more is there would take as much memory
+		if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, lifecycle.MaxRow); err != nil {
+			return err
+		}
+	}
 	var said string
-	if err := db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
+	if err := conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
 		return err
 	}
 	if said != "ok" {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 )
 
@@ -261,5 +263,32 @@ func TestAddAtOnce(t *testing.T) {
 	}
 	if got := h.stile("audit", "verify"); !strings.HasPrefix(got, fmt.Sprintf("%d entries", 4*processes)) {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestLargeRow has a row in the store that no command wrote: it is not read, and the doctor says what to do.
+func TestLargeRow(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.stile("ext", "list")
+	file := filepath.Join(h.dir, lifecycle.File)
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), `INSERT INTO audit VALUES (1, 0, json_object('reason', hex(zeroblob(?))), x'')`, lifecycle.MaxRow/2+1)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"doctor"}, "-> Restore it from a backup, or move it away to begin anew: " + file},
+		{[]string{"audit", "list"}, "too big (18); stile doctor says which files are damaged and what to do"},
+	} {
+		if out, err := h.command(tt.args...).CombinedOutput(); err == nil || !strings.Contains(string(out), tt.want) {
+			t.Errorf("%v: got %v, %.2000s", tt.args, err, out)
+		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"modernc.org/sqlite"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension"
@@ -176,6 +178,9 @@ func explain(err error) failure {
 		f.Kind = kindUsage
 	case errors.As(err, &operation):
 		f.Kind = operationKind(operation.Code)
+	}
+	if f.Kind == kindHost && (is[*sqlite.Error](err) || is[*lifecycle.DamagedError](err) || errors.Is(err, abi.ErrUnavailable)) {
+		f.Message += "; stile doctor says which files are damaged and what to do"
 	}
 	return f
 }

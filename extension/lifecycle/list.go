@@ -256,7 +256,10 @@ func wholeDigest(ctx context.Context, c *sqlite.Conn, start string) (digest stri
 	if err := c.Row(ctx, "SELECT count(*), max(digest) FROM version WHERE digest GLOB ? || '*'", start).Scan(&count, &found); err != nil {
 		return "", err
 	}
-	if count != 1 {
+	if count == 0 {
+		return "", &NotFoundError{"version " + start}
+	}
+	if count > 1 {
 		return "", &NotFoundError{fmt.Sprintf("single version that begins with %s: there are %d", start, count)}
 	}
 	return found.V, nil
