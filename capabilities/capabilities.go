@@ -1,4 +1,4 @@
-// Package capabilities lists the kinds of capability that Stile has: each is in a folder below this one.
+// Package capabilities lists Stile's kinds of capability. Each is in a folder below this one.
 package capabilities
 
 import (

@@ -1,6 +1,6 @@
-// Package mcp serves extensions to agents over the Model Context Protocol: the tools by which an agent writes tools, and then the
-// tools that it wrote, each in the list as soon as it is active. Nothing that a model can call approves anything; a client asks its
-// person where the operator's policy says that a person is there.
+// Package mcp serves extensions to agents over the Model Context Protocol: the tools with which an agent writes tools, and
+// the tools it wrote, each as soon as it is active. Nothing that a model can call approves anything. A client asks its
+// person only if the operator's policy says that a person is there.
 package mcp
 
 import (

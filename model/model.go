@@ -1,5 +1,5 @@
-// Package model asks language models: a conversation goes in, and the next turn comes out, in pieces as it arrives. It speaks the protocols of
-// Anthropic and OpenAI, the second of which most other servers speak too, by net/http alone.
+// Package model asks language models: a conversation goes in, and the next turn comes out, in pieces as it arrives. It
+// speaks the protocols of Anthropic and OpenAI, which most other servers speak too, with net/http alone.
 //
 //	m, err := model.OpenAI(model.Options{BaseURL: "http://127.0.0.1:11434/v1", Model: "qwen3"})
 //	reply, err := m.Complete(ctx, model.Conversation{Turns: []model.Turn{{Role: model.User, Text: "Hello?"}}}, nil)

@@ -1,8 +1,8 @@
 // Package secret keeps named credentials encrypted in one file, with the key in a keyring or in a file beside it that only
-// its owner can read, and takes known values out of text. What is in the file was written by a holder of the key, under
-// the name and times it is listed with, or is refused by a typed error and left alone. That the file is the newest one
-// cannot be told: whoever can write to the folder can put an older file back. The length of a value is not hidden, and a
-// process that has read a value does not wipe it from its memory.
+// its owner can read, and redacts known values from text. A holder of the key wrote the contents of the file under the
+// listed names and times; anything else is refused with a typed error and left alone. Nothing proves that the file is the
+// newest: anyone who can write to the folder can put an older file back. The length of a value is not hidden, and a process
+// that has read a value does not wipe it from memory.
 package secret
 
 import (

@@ -1,7 +1,7 @@
-// Package blob keeps bytes on the host behind handles: it implements the interface stile:capability/blob over Go.
-// A [Blob] never changes; a [Builder] is how Go code makes one, a [Store] how a guest does. What is small stays in
-// memory, as long as all of this process are small together, and the rest in a temporary file that has no name, so that
-// nothing is left behind even by a killed process.
+// Package blob keeps bytes on the host behind handles: it implements the interface stile:capability/blob in Go. A [Blob]
+// never changes. Go code makes one with a [Builder], a guest with a [Store]. Small blobs stay in memory, as long as all
+// blobs of the process together are small. The rest is in a temporary file without a name, so even a killed process leaves
+// nothing behind.
 package blob
 
 import (

@@ -1,5 +1,5 @@
-// Package clock lets a guest know the time and wait: the capability stile:capability/clock. Each call gets a clock of
-// its own, so that monotonic time starts at zero with the call and no timer outlives it.
+// Package clock lets a guest know the time and wait: the capability stile:capability/clock. Each call gets its own clock, so
+// monotonic time starts at zero with the call and no timer outlives it.
 package clock
 
 import (

@@ -1,5 +1,5 @@
-// Package console lets a guest write log lines: the capability stile:capability/console. What a guest logs is made safe
-// for a terminal with [abi.Printable] and bounded per call.
+// Package console lets a guest write log lines: the capability stile:capability/console. A guest's lines are made safe for a
+// terminal with [abi.Printable], and bounded for each call.
 package console
 
 import (

@@ -1,7 +1,7 @@
-// Package http implements the interface stile:capability/http over Go: requests that rules allow, and no others. A URL is
-// parsed once, and that value is authorised, dialled and sent; each redirect is authorised again, and the address of each
-// connection is checked when it is dialled. Secrets are added on the way out and never reach the guest. A response is read
-// into the host, within limits, and reaches the guest as text, as a blob, or in parts while it comes.
+// Package http implements the interface stile:capability/http in Go: only requests that rules allow. It parses a URL once,
+// and authorises, dials and sends that value. It authorises each redirect again, and checks the address of each connection
+// when dialling. It adds secrets on the way out; they never reach the guest. It reads a response into the host, within
+// limits, and gives it to the guest as text, as a blob, or in parts as they arrive.
 package http
 
 import (

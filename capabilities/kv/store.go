@@ -1,5 +1,5 @@
-// Package kv keeps small durable values under names: the capability stile:capability/kv, on SQLite. What was
-// acknowledged survives kill -9 and power loss. Several processes may use one store at once.
+// Package kv keeps small durable values under names: the capability stile:capability/kv, on SQLite. Acknowledged writes
+// survive kill -9 and power loss. Several processes may use one store at once.
 package kv
 
 import (

@@ -1,6 +1,6 @@
-// Package tools lets a guest call other tools: it implements the interface stile:capability/tools over Go. A [Toolbox] finds
-// tools by name and has them run beside the guest; a [Call] is one of them at work. What a tool is, and what it may do, is
-// the business of whoever makes the toolbox: host.Callee is a tool of a component.
+// Package tools lets a guest call other tools: it implements the interface stile:capability/tools in Go. A [Toolbox] finds
+// tools by name and runs them beside the guest; a [Call] is a running tool. The creator of the toolbox decides what a tool
+// is and what it may do: host.Callee is a tool of a component.
 package tools
 
 import (

@@ -1,7 +1,7 @@
-// Package workspace keeps durable directories of files: the capability stile:capability/workspace, in a SQLite file ([Store])
-// or in a directory of the machine ([Disk]). In a store, what was acknowledged survives kill -9 and power loss, every
-// operation happens wholly or not at all, what is replaced is kept for a while, and several processes may use one store at
-// once. A handle names a directory, and neither a path given to it nor a link leads out of that directory.
+// Package workspace keeps durable directories of files: the capability stile:capability/workspace, in a SQLite file
+// ([Store]) or in a directory of the machine ([Disk]). In a store, acknowledged writes survive kill -9 and power loss, every
+// operation happens wholly or not at all, replaced contents are kept for a while, and several processes may use one store at
+// once. A handle names a directory. No path and no link leads out of that directory.
 package workspace
 
 import (

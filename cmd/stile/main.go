@@ -1,5 +1,5 @@
-// Command stile runs tools that nobody has reviewed, as WebAssembly components that can do what their bindings allow and
-// nothing else. It has flags, wiring and printing; what it does is in the packages it imports.
+// Command stile runs unreviewed tools as WebAssembly components that can do only what their bindings allow. It has flags,
+// wiring and printing; the packages it imports do the work.
 package main
 
 //go:generate go test -run ^TestReference$ . -update

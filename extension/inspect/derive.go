@@ -1,6 +1,6 @@
-// Package inspect says of an extension's TypeScript what can be said before anything runs: which tools plain functions
-// make, what in the structure is certainly wrong, and what the code would like to do. It reads tokens and a small part of
-// the grammar, and where that leaves a doubt it says so and derives nothing. Nothing it says protects; the sandbox does.
+// Package inspect examines an extension's TypeScript before anything runs: which tools its plain functions make, what in its
+// structure is certainly wrong, and what the code would like to do. It reads tokens and a small part of the grammar. If that
+// leaves a doubt, it says so and derives nothing. The report does not protect; the sandbox does.
 package inspect
 
 import (

@@ -16,7 +16,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// State says what became of a release.
+// State is the state of a release.
 type State string
 
 // The states. A release is pending or active first, and never changes again once it is none of the two.
@@ -66,8 +66,8 @@ func (a *active) revoke(cause error) {
 	}
 }
 
-// Refresh makes what this process knows of releases and of the policy what was decided when Refresh began. All calls and lists begin with
-// it. It takes about a microsecond where nothing has changed.
+// Refresh updates this process with all decisions and policy changes made before Refresh began. All calls and lists begin
+// with it. It takes about a microsecond if nothing has changed.
 func (m *Manager) Refresh(ctx context.Context) error {
 	m.options.Follow(m.setPolicy)
 	m.mu.RLock()
@@ -383,7 +383,7 @@ func isEngine(err error) bool {
 	return errors.As(err, &refused) && len(refused.Name) > 8 && refused.Name[:8] == "engine-x"
 }
 
-// RevokedError is a call of an extension that was revoked or removed, before the call or in its midst.
+// RevokedError reports a call of an extension that was revoked or removed before or during the call.
 type RevokedError struct {
 	Extension string
 	// Reason is what the person who revoked it said; it may be empty.

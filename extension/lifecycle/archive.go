@@ -15,10 +15,10 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// Archive is a file that entries of the audit log are moved to.
+// Archive is a file for old entries of the audit log.
 type Archive interface {
 	io.Writer
-	// Sync returns when what was written is durable.
+	// Sync returns once everything written is durable.
 	Sync() error
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// Entry is one line of the audit log: who did what to which bytes, and why that was allowed.
+// Entry is one line of the audit log: who did what to which bytes, and why it was allowed.
 type Entry struct {
 	// ID counts from 1 without gaps.
 	ID int64 `json:"id,omitzero"`
@@ -37,9 +37,9 @@ type Entry struct {
 	// Tool and Outcome are of a call. Of a generation, Outcome is "built" or "nothing": what was built has entries of its own.
 	Tool    string `json:"tool,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
-	// Signer is who signed what was imported, made printable.
+	// Signer is the signer of an import, made printable.
 	Signer string `json:"signer,omitempty"`
-	// Reason is what was said, made printable.
+	// Reason is the stated reason, made printable.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -82,7 +82,7 @@ func audit(ctx context.Context, c *sqlite.Conn, now time.Time, entries ...Entry)
 	return err
 }
 
-// TamperedError is an audit log that is not the one that was written.
+// TamperedError reports an audit log that was tampered with.
 type TamperedError struct {
 	// ID is the number of the first entry that is changed, missing or too many.
 	ID     int64

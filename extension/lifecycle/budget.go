@@ -12,14 +12,14 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// BudgetError is more than the policy lets an author or a scope have.
+// BudgetError reports more than the policy allows an author or a scope.
 type BudgetError struct {
 	// Budget is "builds an hour" or "extensions in a scope".
 	Budget string
 	Limit  int
 	// Field is the field of policy.json that sets the limit.
 	Field string
-	// Next is when there may be one more; zero where no time brings that.
+	// Next is when one more is possible; zero if waiting does not help.
 	Next time.Time
 }
 

@@ -42,26 +42,26 @@ func (v Viewer) scopes() []extension.Scope { return extension.Visible(v.User, v.
 // Call is a call of a tool.
 type Call struct {
 	Viewer Viewer
-	// By is who calls, in the form of a scope, and Via how. Default: the viewer.
+	// By is the caller, in the form of a scope, and Via how the call came. Default: the viewer.
 	By, Via string
 	// Tool is its full name: extension, "_", tool.
 	Tool  string
 	Input []byte
-	// Log receives what the tool logs. Default: what the state's console does with it.
+	// Log receives the tool's log lines. Default: the state's console.
 	Log func(level console.Level, message string)
-	// Limits override the host's defaults where they are not zero.
+	// Limits that are not zero override the host's defaults.
 	Limits host.Limits
-	// Allowed, when not nil, is asked right before the call begins. Its error ends the call, of which nothing has run.
+	// Allowed, when not nil, is called right before the call begins. Its error ends the call before anything has run.
 	Allowed func() error
 }
 
-// UnknownToolError is a call of a tool that nobody offers to this viewer.
+// UnknownToolError reports a call of a tool that nobody offers to this viewer.
 type UnknownToolError struct{ Tool string }
 
 // Error implements error.
 func (e *UnknownToolError) Error() string { return fmt.Sprintf("there is no tool %q", e.Tool) }
 
-// QuarantinedError is a call of an extension that could not be loaded.
+// QuarantinedError reports a call of an extension that could not be loaded.
 type QuarantinedError struct{ Extension, Reason string }
 
 // Error implements error.
@@ -69,7 +69,7 @@ func (e *QuarantinedError) Error() string {
 	return fmt.Sprintf("the extension %s is in quarantine: %s; write it again or revoke it", e.Extension, e.Reason)
 }
 
-// BrokenError is a call of a tool that failed this caller too often and rests.
+// BrokenError reports a call of a tool that is paused because it failed too often for this caller.
 type BrokenError struct {
 	Tool     string
 	Failures int
@@ -81,7 +81,7 @@ func (e *BrokenError) Error() string {
 	return fmt.Sprintf("the tool %s failed %d times in a row and rests until %s", e.Tool, e.Failures, e.Until.UTC().Format(time.RFC3339))
 }
 
-// CeilingError is a denial of what the manifest asks for and the ceiling of the policy takes away.
+// CeilingError reports a denial of something that the manifest asks for and the policy's ceiling removes.
 type CeilingError struct {
 	Denied *host.DeniedError
 	Cut    extension.Change

@@ -1,7 +1,7 @@
-// Package lifecycle keeps extensions: it takes what an author wrote through every stage to a tool that can be called, asks a person
-// before an extension gets more authority than a policy allows, keeps every version, and calls the tools. All of it is in one
-// SQLite file, which several processes may use at once. What one of them decides holds in all of them for each call and each list that
-// begins when the decision has returned; calls under way end within a tenth of a second.
+// Package lifecycle manages extensions: it takes an author's draft through every stage to a callable tool, asks a person
+// before an extension gets more authority than the policy allows, keeps every version, and calls the tools. Its state is in
+// one SQLite file, which several processes may use at once. A decision in one process holds in all of them for each call and
+// list that begins after the decision returned. Running calls end within a tenth of a second.
 package lifecycle
 
 import (
@@ -27,14 +27,14 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// Options configure a Manager. All of Dir, Host, Toolchain and State are needed.
+// Options configure a Manager. Dir, Host, Toolchain and State are required.
 type Options struct {
 	// Dir is the folder of the store, which must exist and be writable by its owner only.
 	Dir  string
 	Host *host.Host
 	// Toolchain returns the toolchain, which may take seconds when it is first asked for. It is not asked where nothing is built.
 	Toolchain func(context.Context) (*toolchain.Toolchain, error)
-	// State makes capabilities of bindings.
+	// State makes capabilities from bindings.
 	State *extension.State
 	// Policy is the operator's, until SetPolicy. Default: policy.Default().
 	Policy *policy.Policy
@@ -45,15 +45,15 @@ type Options struct {
 	Packages *npm.Client
 	// Bundler is that of toolchain.Options: what large sources import is found in a process of its own. Default: in this process.
 	Bundler []string
-	// Types checks the types of drafts that ask for it. Default: they are not checked, which [Written.Unchecked] says.
+	// Types checks the types of drafts that ask for it. Default: types are not checked, and [Written.Unchecked] says so.
 	Types *typecheck.Checker
 	// Recorder takes recordings of calls. Default: nothing is recorded.
 	Recorder Recorder
-	// Loaded is how many components are kept loaded; beyond it the one that was not called for longest is let go. Default 512.
+	// Loaded is how many components stay loaded; beyond it, the least recently called one is unloaded. Default 512.
 	Loaded int
 	// Now is the time. Default: time.Now.
 	Now func() time.Time
-	// Logger receives what no caller is told of. Default: nothing is logged.
+	// Logger receives events that no caller sees. Default: nothing is logged.
 	Logger *slog.Logger
 
 	step func(name string) // told of each step of changes and calls, for tests that stop there
@@ -66,7 +66,7 @@ type Recorder interface {
 	Keep(ctx context.Context, wasm []byte) error
 }
 
-// ErrClosed is a call of a tool, or a test of one, after Close.
+// ErrClosed is the error of calls and tests after Close.
 var ErrClosed = errors.New("the manager of extensions is closed")
 
 // pollInterval is how long it takes at most until calls under way see what another process changed.
@@ -101,7 +101,7 @@ type Manager struct {
 	changed    chan struct{}                        // closed when releases change
 }
 
-// Open opens the store in o.Dir, or makes it. Nothing is built or loaded: a tool's component is loaded when it is first called.
+// Open opens or creates the store in o.Dir. It builds and loads nothing: a component is loaded for the first call of a tool.
 func Open(ctx context.Context, o Options) (*Manager, error) {
 	if o.Dir == "" || o.Host == nil || o.Toolchain == nil || o.State == nil {
 		return nil, errors.New("lifecycle: Dir, Host, Toolchain and State are needed")
@@ -142,8 +142,8 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Close waits for the calls under way, writes what they used, and closes the store. Who cannot wait ends their contexts. It is
-// idempotent.
+// Close waits for running calls, writes their statistics, and closes the store. To avoid waiting, end the contexts of the
+// calls. It is idempotent.
 func (m *Manager) Close() error {
 	m.mu.Lock()
 	m.closed = true
@@ -156,14 +156,14 @@ func (m *Manager) Close() error {
 	return errors.Join(err, m.db.Close())
 }
 
-// Changed returns a channel that is closed when the tools change, or what may be done with them: by this process or another.
+// Changed returns a channel that is closed when the tools or their authority change, in this process or another.
 func (m *Manager) Changed() <-chan struct{} {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.changed
 }
 
-// Policy returns the operator's policy, as it is now.
+// Policy returns the operator's current policy.
 func (m *Manager) Policy() *policy.Policy {
 	m.options.Follow(m.setPolicy)
 	return m.policy.Load()

@@ -14,23 +14,23 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// Extension is what there is of a name in a scope.
+// Extension is the state of a name in a scope.
 type Extension struct {
 	Scope       extension.Scope
 	Name        string
 	Description string
-	// Active and Pending are nil when there is none. Pending is the newest that the viewer sees: each author can have one that waits.
+	// Active and Pending are nil if there is none. Pending is the newest one that the viewer sees; each author can have one.
 	Active, Pending *Release
 	// Version is the version number of the active release, or else of the pending one.
 	Version string
 	// Tags are those of its manifest, in byte order.
 	Tags  []string
 	Tools []ToolState
-	// Problem says why the record cannot be read; then there is nothing but scope, name and releases.
+	// Problem says why the record cannot be read; then only scope, name and releases are set.
 	Problem string
 }
 
-// ToolState is a tool and how it does.
+// ToolState is a tool with its statistics.
 type ToolState struct {
 	// Name is the full name.
 	Name, Description string
@@ -39,8 +39,8 @@ type ToolState struct {
 	ShadowedBy *extension.Scope
 }
 
-// List returns what a viewer sees, the narrowest scope first, then by name. What is broken is among it, with its reason. What waits is
-// there for its author and a person only.
+// List returns what a viewer sees, the narrowest scope first, then by name. It includes broken extensions with the reason.
+// Only the author and a person see pending versions.
 func (m *Manager) List(ctx context.Context, v Viewer) (list []Extension, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		list = nil
@@ -114,7 +114,7 @@ func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope
 	return list, nil
 }
 
-// Pending lists the releases that wait for a person, in all scopes, the oldest first.
+// Pending lists the releases that wait for approval, in all scopes, the oldest first.
 func (m *Manager) Pending(ctx context.Context) ([]Release, error) {
 	return m.releasesWhere(ctx, "SELECT "+releaseColumns+" FROM release WHERE state = 'pending' ORDER BY id")
 }
@@ -159,8 +159,8 @@ func (m *Manager) Release(ctx context.Context, id int64) (r Release, err error) 
 	return r, err
 }
 
-// Find returns the release of an extension in the narrowest scope that the viewer sees: the active one, or else the pending one. The
-// error of one that is neither any more says what became of it.
+// Find returns the release of an extension in the narrowest scope that the viewer sees: the active one, otherwise the
+// pending one. If there is neither any more, the error says what became of it.
 func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		for _, state := range []State{Active, Pending} {
@@ -265,7 +265,7 @@ func wholeDigest(ctx context.Context, c *sqlite.Conn, start string) (digest stri
 	return found.V, nil
 }
 
-// Stats is how a tool does.
+// Stats are the statistics of a tool.
 type Stats struct {
 	// Calls are all, and Failures those that failed by the tool's own doing: a call with bad input is none, nor one that was given up.
 	Calls, Failures int64
@@ -321,7 +321,7 @@ func stats(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name, too
 	return s, nil
 }
 
-// Found is a tool that a search found.
+// Found is a search result.
 type Found struct {
 	Name, Description string
 	// Tags are those of its extension, in byte order.
@@ -374,14 +374,14 @@ func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int)
 	return found, err
 }
 
-// Prunable is an extension that could go, and why.
+// Prunable is an extension that could be removed, and why.
 type Prunable struct {
 	Release Release
 	Reason  string
 }
 
-// Prune lists the active extensions of a scope that nobody used for so long, or of whose calls, at least 20, most failed. It changes
-// nothing.
+// Prune lists the active extensions of a scope that were not used for so long, or that failed most of at least 20 calls. It
+// changes nothing.
 func (m *Manager) Prune(ctx context.Context, scope extension.Scope, unused time.Duration) (all []Prunable, err error) {
 	now := m.options.Now()
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// Export returns a version as a pack, which other stores can take.
+// Export returns a version as a pack for other stores.
 func (m *Manager) Export(ctx context.Context, digest string) (p *pack.Pack, err error) {
 	v, err := m.Version(ctx, digest)
 	if err != nil {

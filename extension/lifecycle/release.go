@@ -15,24 +15,25 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// Decision is what a person decides. No model may be who makes one.
+// Decision is a person's decision. A model must never make one.
 type Decision struct {
-	// Release is the number of what is decided, and Digest that of the version that the person was shown: another one is refused.
+	// Release is the number of the request, and Digest the digest of the version that the person saw. A decision about any
+	// other version is refused.
 	Release int64
 	Digest  string
-	// By is the person, e.g. "user:tom", and Via how it came: "terminal", "web" or "elicitation:CLIENT".
+	// By is the person, e.g. "user:tom", and Via how the decision came: "terminal", "web" or "elicitation:CLIENT".
 	By, Via string
-	// Reason is what the person says about it; it may be empty.
+	// Reason is the person's reason; it may be empty.
 	Reason string
 }
 
-// NotFoundError is something that is not there: an extension, a version or a request.
+// NotFoundError reports a missing extension, version or request.
 type NotFoundError struct{ What string }
 
 // Error implements error.
 func (e *NotFoundError) Error() string { return "there is no " + cut(e.What) }
 
-// StateError is a release that is not in the state that an action needs.
+// StateError reports a release that is not in the state that an action needs.
 type StateError struct {
 	Release int64
 	State   State
@@ -44,7 +45,7 @@ func (e *StateError) Error() string {
 	return fmt.Sprintf("request %d is %s, and not %s any more", e.Release, e.State, e.Needed)
 }
 
-// DigestError is a decision about other bytes than those that the person saw.
+// DigestError reports a decision about bytes that the person did not see.
 type DigestError struct{ Release int64 }
 
 // Error implements error.
@@ -274,7 +275,7 @@ func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Ve
 	return releaseByID(ctx, c, r.ID)
 }
 
-// Approve activates a pending release. It is for a person: nothing that a model can call may lead here.
+// Approve activates a pending release. Only a person may call it: nothing that a model can call may lead here.
 func (m *Manager) Approve(ctx context.Context, d Decision) (r Release, err error) {
 	return m.act(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) (Release, error) {
 		r, err := m.pending(ctx, c, d)
@@ -301,7 +302,7 @@ func (m *Manager) allowed(scope extension.Scope, v *Version) error {
 	return nil
 }
 
-// PolicyError is an approval that the operator's policy does not allow anybody.
+// PolicyError reports an approval that the operator's policy does not allow anybody to give.
 type PolicyError struct{ Reason, Line string }
 
 // Error implements error.
@@ -309,7 +310,7 @@ func (e *PolicyError) Error() string {
 	return fmt.Sprintf("the policy does not allow this: %s (%s)", e.Reason, e.Line)
 }
 
-// Deny refuses a pending release.
+// Deny denies a pending release.
 func (m *Manager) Deny(ctx context.Context, d Decision) (r Release, err error) {
 	return m.act(ctx, func(c *sqlite.Conn, _ func(string) (*Version, error)) (Release, error) {
 		r, err := m.pending(ctx, c, d)
@@ -400,7 +401,7 @@ func (m *Manager) end(ctx context.Context, c *sqlite.Conn, r Release, to State, 
 	return releaseByID(ctx, c, r.ID)
 }
 
-// Rollback activates a version that was active before, and that nobody revoked. It is for a person.
+// Rollback activates a version that was active before and was not revoked. Only a person may call it.
 func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, digest string, d Decision) (Release, error) {
 	return m.act(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) (Release, error) {
 		const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND digest = ? AND state IN ('superseded', 'revoked') ORDER BY id DESC LIMIT 1"

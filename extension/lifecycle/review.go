@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// Review is what a person looks at before a decision.
+// Review is what a person reviews before a decision.
 type Review struct {
 	Release Release
 	Version *Version
@@ -30,7 +30,7 @@ type Review struct {
 	Code string
 }
 
-// Review returns what a person looks at before a decision about a release.
+// Review returns what a person reviews before a decision about a release.
 func (m *Manager) Review(ctx context.Context, id int64) (review Review, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		r, err := releaseByID(ctx, c, id)

@@ -138,7 +138,7 @@ ALTER TABLE tool ADD COLUMN text INTEGER;
 UPDATE tool SET text = t.id FROM (SELECT rowid AS id, release, full_name FROM tool_text) t WHERE t.release = tool.release AND t.full_name = tool.full_name;
 `}}
 
-// DamagedError is a part of the store that is not what was put there.
+// DamagedError reports a part of the store that was changed from outside.
 type DamagedError struct {
 	// Digest names the part: its SHA-256 in hex, or "request" and the number of a release.
 	Digest string

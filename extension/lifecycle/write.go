@@ -31,7 +31,7 @@ const (
 	maxTools  = 2 << 20 // bytes of the definitions of all tools as JSON
 )
 
-// Draft is what an author wrote.
+// Draft is an author's version of an extension, before the stages.
 type Draft struct {
 	Scope extension.Scope
 	// Manifest is JSON, in the long or the short form.
@@ -41,15 +41,15 @@ type Draft struct {
 	// Entry is the module that exports the extension. Default: the only file, or else index, tool, or the extension's name with .ts, .tsx,
 	// .js or .mjs.
 	Entry string
-	// Author is who wrote it, in the form of a scope: "agent:claude" or "user:tom"; Via the way it came.
+	// Author is its author, in the form of a scope: "agent:claude" or "user:tom". Via is how it came.
 	Author, Via string
-	// Signer is who signed what is imported, as far as the caller checked that; empty when nobody did. Whoever approves sees it.
+	// Signer is the verified signer of an import, or empty. The person who approves sees it.
 	Signer string
-	// AllowFresh has npm packages accepted that are younger than the policy says. Only a person sets it.
+	// AllowFresh accepts npm packages that are younger than the policy says. Only a person sets it.
 	AllowFresh bool
-	// Types has the types of the source checked. It takes a fraction of a second, and seconds when it is done first.
+	// Types checks the types of the source. It takes a fraction of a second, and seconds the first time.
 	Types bool
-	// Progress, when not nil, is told each stage as it begins.
+	// Progress, when not nil, is called with each stage as it begins.
 	Progress func(extension.Stage)
 
 	lock       []byte // of a pack
@@ -58,7 +58,7 @@ type Draft struct {
 	generation *Generation // that it comes from
 }
 
-// Release is a version in a scope, and what became of it.
+// Release is a version in a scope, and its outcome.
 type Release struct {
 	// ID is its number, by which a person approves it.
 	ID     int64
@@ -74,7 +74,7 @@ type Release struct {
 	// promoted and waits, Reason says from where.
 	Decided          time.Time
 	By, Line, Reason string
-	// Quarantine says why its tools cannot be called; empty when they can.
+	// Quarantine says why its tools cannot be called; it is empty if they can.
 	Quarantine string
 }
 

@@ -1,6 +1,6 @@
-// Package npm resolves the npm packages of an extension with the npm client of the machine, and believes nothing that comes
-// back. Only packages of the registry come in, by name and semver range, compared with their digests and old enough;
-// nothing of theirs runs. The same lockfile gives the same files, without the network where they were seen before.
+// Package npm resolves an extension's npm packages with the machine's npm client, and trusts nothing that comes back. It
+// accepts only packages of the registry, by name and semver range, that match their digests and are old enough, and runs
+// none of their code. The same lockfile gives the same files, without the network if they were fetched before.
 package npm
 
 import (
@@ -45,7 +45,7 @@ type Options struct {
 	Bundler []string
 	// Progress is told, in a few words, before npm runs. Default: nobody is told.
 	Progress func(message string)
-	// Logger receives what no caller is told of. Default: nothing is logged.
+	// Logger receives events that no caller sees. Default: nothing is logged.
 	Logger *slog.Logger
 }
 

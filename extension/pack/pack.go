@@ -1,7 +1,7 @@
-// Package pack makes one file, or one artifact in a registry, of a version of an extension: its component, manifest and
-// source with all that the next host needs to look at it, to build it again and to know who signed it. A pack is named by
-// the digest of its parts, whatever container it came in. What is read is a stranger's until its digest or a signature
-// says more: everything is bounded, checked before it is used, and stays in memory.
+// Package pack makes one file, or one artifact in a registry, from a version of an extension: component, manifest and
+// source, with everything that another host needs to inspect it, build it again, and see who signed it. A pack is named by
+// the digest of its parts, whatever its container. A pack is a stranger's until its digest or a signature says more, so
+// everything read is bounded, checked before use, and kept in memory.
 package pack
 
 import (

@@ -1,6 +1,6 @@
-// Package trial runs the tests that an extension brings, before anybody approves it. Each runs in a fresh instance, whose
-// bindings are the real ones of the manifest as far as rules and limits go, and behind them has nothing but the answers that
-// the test gives: no network, no file of a person, no time of this machine. What a test does not foresee is denied, and said.
+// Package trial runs an extension's own tests before anybody approves it. Each test runs in a fresh instance. Its bindings
+// have the real rules and limits of the manifest, but only the test's answers behind them: no network, no personal files, no
+// time of this machine. An operation that the test does not foresee is denied and reported.
 package trial
 
 import (

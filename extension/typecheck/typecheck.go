@@ -1,6 +1,7 @@
-// Package typecheck checks the types of an extension's source with the TypeScript compiler, which runs as a component without any
-// binding: what it reads is hostile, and may be made to keep a compiler busy for ever. It is fetched once through npm, with the
-// digest that is pinned here, and its image holds the declarations that an author sees, so that a check takes a fraction of a second.
+// Package typecheck checks the types of an extension's source with the TypeScript compiler. The compiler runs as a component
+// without bindings, because the source is hostile and may keep a compiler busy for ever. It is fetched once through npm,
+// with a digest that is pinned here. Its image holds the declarations that an author sees, so a check takes a fraction of a
+// second.
 package typecheck
 
 import (
@@ -35,7 +36,7 @@ type Options struct {
 	CPU time.Duration
 	// Progress is told, in a few words, when the compiler has to be made ready, which takes seconds. Default: nobody is told.
 	Progress func(message string)
-	// Logger receives what no caller is told of. Default: nothing is logged.
+	// Logger receives events that no caller sees. Default: nothing is logged.
 	Logger *slog.Logger
 }
 

@@ -1,5 +1,6 @@
-// Package web serves the pages on which a person looks at what extensions ask for and decides. They work without JavaScript and
-// load nothing from elsewhere. Whoever knows the operator token may decide, so it is shown on the terminal only, never to a model.
+// Package web serves the pages on which a person reviews requests of extensions and decides. They work without JavaScript
+// and load nothing from elsewhere. Anyone with the operator token may decide, so it is shown only on the terminal, never to
+// a model.
 package web
 
 import (

@@ -1,4 +1,4 @@
-// Package typescript holds the declarations that authors of extensions write against, for whoever has to show them.
+// Package typescript embeds the declarations that authors of extensions write against.
 package typescript
 
 import _ "embed"

@@ -1,6 +1,6 @@
-// Package recording keeps recordings of calls, and the components they are of, in one database file: compressed, bounded
-// by age, number and bytes, for several processes at once. What was written survives kill -9. Writing is off the way of
-// the calls; a damaged recording is an error of its own and does not touch the others.
+// Package recording keeps recordings of calls and their components in one database file: compressed, bounded by age, number
+// and bytes, for several processes at once. Written recordings survive kill -9. Writing happens beside the calls. A damaged
+// recording is an error of its own and does not affect the others.
 package recording
 
 import (

@@ -1,4 +1,4 @@
-// Package automaton finds any of many texts in one pass over others, as Aho and Corasick have it.
+// Package automaton finds any of many texts in one pass, with the automaton of Aho and Corasick.
 package automaton
 
 import "iter"

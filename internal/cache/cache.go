@@ -1,7 +1,7 @@
-// Package cache keeps what can be rebuilt: compiled native code, memory images, the engine. Content from it is later
-// mapped and run, so nothing is believed that does not carry a MAC made with a key only this user can read; whatever
-// does not verify is deleted and reported as missing. Any number of processes may use one folder at once, with one key or
-// with several: each key has entries of its own. What was not used for longest goes when the folder grows too large.
+// Package cache keeps what can be rebuilt: compiled native code, memory images, the engine. Content from it is later mapped
+// and run, so each entry must carry a MAC with a key that only this user can read. An entry that does not verify is deleted
+// and reported as missing. Any number of processes may use one folder at once, with one key or several; each key has its own
+// entries. When the folder grows too large, the least recently used entries go.
 package cache
 
 import (

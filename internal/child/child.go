@@ -1,5 +1,5 @@
-// Package child runs a program for work that nothing inside this process can end: the processor time and memory of the program are
-// bounded by the operating system, and it ends with its context and, on Linux, with this process, however that ends.
+// Package child runs a program for work that nothing inside this process can end. The operating system bounds the program's
+// processor time and memory. The program ends with its context and, on Linux, with this process, however that ends.
 package child
 
 import (

@@ -1,5 +1,4 @@
-// Package jslex reads JavaScript and TypeScript as tokens, without parsing them. It reads hostile text of any kind in time that
-// grows with its length.
+// Package jslex reads JavaScript and TypeScript as tokens, without parsing them. It reads hostile text in linear time.
 //
 // What a slash means depends on the grammar, which the package does not know. Where a token can be read in two ways, the lexer takes the
 // more likely one and notes it: what it read before is certain, and what it reads later is not. Some callers go on, and others stop there.

@@ -1,5 +1,5 @@
-// Package jsonform reads small JSON files that people and models write, strictly: fields that are unknown or doubled are
-// refused, and each problem has its place in the text and says what to write instead.
+// Package jsonform strictly reads small JSON files that people and models write. It refuses unknown and doubled fields. Each
+// problem has its place in the text and says what to write instead.
 package jsonform
 
 import (

@@ -1,6 +1,6 @@
-// Package sqlite keeps durable state in a SQLite file. What a committed transaction wrote survives
-// kill -9 and power loss; several processes may use one file at once; a file of another kind or from a newer program is
-// refused. Nothing outside the file, and its -wal and -shm companions, is touched.
+// Package sqlite keeps durable state in a SQLite file. Committed transactions survive kill -9 and power loss. Several
+// processes may use one file at once. It refuses a file of another kind or from a newer program, and touches nothing but the
+// file and its -wal and -shm companions.
 package sqlite
 
 import (

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package stamp keeps a file of eight bytes beside a store, which names the newest state of the store. A process that holds this state
-// learns with two system calls that it is still the newest, and need not ask the store.
+// Package stamp keeps a file of eight bytes beside a store, which names the newest state of the store. A process with that
+// state learns with two system calls that its state is still the newest, without asking the store.
 //
 // Each state has a stamp of its own: 64 random bits that the store keeps with it. Two steps hold the promise that the file never names
 // another state than the newest:

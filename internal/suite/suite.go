@@ -1,5 +1,5 @@
-// Package suite fetches test suites that other projects publish, so that none of them is copied into this repository. Each is pinned
-// by name, version and digest. It is for tests only.
+// Package suite fetches test suites that other projects publish, so this repository has no copies. Each suite is pinned by
+// name, version and digest. It is for tests only.
 package suite
 
 import (

@@ -1,5 +1,5 @@
-// Package wasmbin reads and writes the binary format of WebAssembly: numbers, names, sections, and instructions with their operands. What a
-// module or component may have is for callers to say.
+// Package wasmbin reads and writes the binary format of WebAssembly: numbers, names, sections, and instructions with their
+// operands. Callers decide what a module or component may contain.
 package wasmbin
 
 import (

@@ -1,4 +1,4 @@
-// Package modeltest is the far side of models, for tests: servers that answer by a script, in each of the protocols.
+// Package modeltest has scripted model servers for tests, for each protocol.
 package modeltest
 
 import (

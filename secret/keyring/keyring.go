@@ -1,5 +1,5 @@
-// Package keyring reaches the operating system's keyring: the Secret Service on Linux, the Keychain on macOS. Where there is
-// none, as on servers, it says so at once; it starts no bus and no daemon of its own, and waits for neither of them long.
+// Package keyring reaches the operating system's keyring: the Secret Service on Linux, the Keychain on macOS. If there is
+// none, as on servers, it says so at once. It starts no bus or daemon of its own, and does not wait long for either.
 package keyring
 
 import (

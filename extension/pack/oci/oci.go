@@ -1,7 +1,6 @@
-// Package oci keeps extension packs in OCI registries: one artifact a pack, as a file of package pack has it, with each
-// signature as a referrer. A registry is believed in nothing: what it serves is bounded and held to its digest, also when
-// it comes from a cache, and credentials stay with the registry that they are for. Embedders that want no registry do not
-// import it.
+// Package oci keeps extension packs in OCI registries: one artifact for each pack, as in a file of package pack, with each
+// signature as a referrer. It does not trust registries: what they serve is bounded and must match its digest, also from a
+// cache, and credentials go only to their own registry. Embedders without registries need not import it.
 package oci
 
 import (

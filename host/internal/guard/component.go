@@ -2,8 +2,8 @@
 // code in the guest's place adds up what the lists and strings would take, in the guest's own memory. What is more than [Limit]
 // ends the call, and for more than a little it asks the host, through the import [Import], which can have it wait.
 //
-// The engine makes values of whatever is in memory before it calls the host, and a guest can have a million list elements in
-// 40 MB, or one string in each. So the check has to stand before that.
+// The engine converts everything in memory before it calls the host, and a guest can have a million list elements in 40 MB,
+// or the same string in each. So the check must come first.
 //
 // Core modules are changed so that a trap tells whether the guest had been refused memory, see [Refused]. Nothing else of a component
 // changes.

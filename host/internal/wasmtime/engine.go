@@ -1,6 +1,6 @@
-// Package wasmtime binds the component half of wasmtime's C API, which the Go module wasmtime-go leaves out: engines with
-// a pool of instance slots, components and their types, host-defined functions and resources, and calls with limits.
-// It is the only package of this module with cgo or unsafe; what leaves it are Go values and the types of package abi.
+// Package wasmtime binds the component half of wasmtime's C API, which the Go module wasmtime-go leaves out: engines with a
+// pool of instance slots, components and their types, host-defined functions and resources, and calls with limits. It is the
+// only package of this module with cgo or unsafe. Its API has only Go values and the types of package abi.
 package wasmtime
 
 /*

@@ -1,5 +1,5 @@
-// Package cachetest gives the tests of every package one cache to share, so that the engine is obtained once and not
-// once a package.
+// Package cachetest gives the tests of all packages one shared cache, so the engine is obtained once and not for each
+// package.
 package cachetest
 
 import (

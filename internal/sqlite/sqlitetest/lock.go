@@ -1,4 +1,4 @@
-// Package sqlitetest holds operations on a database file to the rule that none keeps the lock that all writers share for long.
+// Package sqlitetest checks that no operation on a database file holds the shared write lock for long.
 package sqlitetest
 
 import (

@@ -1,5 +1,5 @@
-// Package extract finds code in what a model says. It reads hostile text of any kind in time that grows with its length, takes
-// no prose for code, and does not judge the code.
+// Package extract finds code in a model's reply. It reads hostile text in linear time, does not mistake prose for code, and
+// does not judge the code.
 package extract
 
 import (
