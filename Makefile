@@ -5,18 +5,23 @@ GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 # Modules of this repository beside the first one: what they need is no dependency of who embeds Stile, or uses only stile.
 MODULES := bench extension/pack/sigstore
 in_modules = set -e; for m in $(MODULES); do (cd $$m && $(1)); done
-BUILD := build -trimpath -ldflags "-s -w" # without tables for debuggers; panics keep the names of functions and the numbers of lines
+# Without tables for debuggers (panics keep the names of functions and the numbers of lines) and, by GNU ld, without the functions of the engine that nothing calls.
+comma := ,
+BUILD := build -trimpath -ldflags "-s -w $(if $(filter Linux,$(shell uname -s)),-extldflags=-Wl$(comma)--gc-sections)"
+BIN := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-embed test-types test-bench bench bench-results bench-core bench-workspace
+.PHONY: help build build-stile demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-embed test-types test-bench bench bench-results bench-core bench-workspace
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build bin/stile and the programs that it starts
-	go $(BUILD) -o bin/stile ./cmd/stile
-	go -C bench $(BUILD) -o $(CURDIR)/bin/stile-bench ./cmd/stile-bench
-	go -C extension/pack/sigstore $(BUILD) -o $(CURDIR)/bin/stile-sigstore ./cmd/stile-sigstore
+build: build-stile ## build bin/stile and the programs that it starts
+	go -C bench $(BUILD) -o $(BIN)/stile-bench ./cmd/stile-bench
+	go -C extension/pack/sigstore $(BUILD) -o $(BIN)/stile-sigstore ./cmd/stile-sigstore
+
+build-stile: ## build bin/stile alone
+	go $(BUILD) -o $(BIN)/stile ./cmd/stile
 
 demo: build ## obtain the engine and run three example tools; the last is denied, and the error says what would allow it
 	.ci/demo bin/stile
