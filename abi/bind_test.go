@@ -265,7 +265,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{"own error", "open", abi.Errorf(abi.CodeNotFound, "no a\xff"), variant{1, variant{6, "no a\uFFFD"}}},
 		{"sentinel", "open", abi.ErrNotFound, variant{1, variant{6, ""}}},
-		{"denial", "open", abi.Deny(abi.Denial{Operation: "x", Grant: "secret"}), variant{1, variant{0, values{"", "x", "", ""}}}},
+		{"denial", "open", abi.Deny(abi.Denial{Operation: "x", Wants: secretGrant("secret")}), variant{1, variant{0, values{"", "x", "", ""}}}},
 		{"denial without words", "open", abi.ErrDenied, variant{1, variant{0, values{"", "", "", ""}}}},
 		{"wrapped", "open", fmt.Errorf("secret: %w", abi.Errorf(abi.CodeConflict, "it changed")), variant{1, variant{8, "it changed"}}},
 		{"joined", "put-all", errors.Join(errSecret, &abi.Error{Code: abi.CodeTooLarge, Size: 7}), variant{1, variant{5, uint64(7)}}},
@@ -537,3 +537,8 @@ func BenchmarkCallPage(b *testing.B) {
 type lister struct{ page page }
 
 func (l *lister) List(context.Context, string, uint32, *string) (page, error) { return l.page, nil }
+
+// secretGrant is what a denial wants and no guest sees.
+type secretGrant string
+
+func (g secretGrant) Remedy(string) string { return string(g) }

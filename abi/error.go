@@ -6,7 +6,7 @@ import (
 )
 
 // Denial reports that no rule allowed an operation, and which line of manifest would. It is the record `denial` of
-// stile:capability/types. A capability fills in Operation, Reason and Grant; the host adds Binding and Remedy.
+// stile:capability/types. A capability fills in Operation, Reason and Wants; the host adds Binding and Remedy.
 type Denial struct {
 	// Binding is the name the operation went through, e.g. "github".
 	Binding string
@@ -16,13 +16,17 @@ type Denial struct {
 	Reason string
 	// Remedy is the manifest line that would allow it.
 	Remedy string
-	// Grant is the JSON value that would allow the operation if the manifest had it under the binding's name, e.g.
-	// `{"http":[{"host":"api.github.com","methods":["POST"],"path":"/user/repos"}]}`. It never reaches the guest in this
-	// form. It is empty if no grant could allow the operation.
-	Grant string `wit:"-"`
-	// Private is set if Grant contains something that the guest must not learn, such as the path above its workspace. The
+	// Wants is the grant that would allow the operation, or nil if no grant could. It reaches neither the guest nor a recording.
+	Wants Wants `wit:"-" json:"-"`
+	// Private is set if Wants contains something that the guest must not learn, such as the path above its workspace. The
 	// person gets the remedy, the guest does not.
 	Private bool `wit:"-"`
+}
+
+// Wants is a grant that a call lacks. Its kind of capability knows what it is and how a manifest asks for it.
+type Wants interface {
+	// Remedy is the line of manifest that gives the grant to the binding of this name; empty when no manifest can.
+	Remedy(binding string) string
 }
 
 // Code is a case of the variant `error` of stile:capability/types.

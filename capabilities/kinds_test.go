@@ -10,6 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capability"
 )
 
 // own are the folders that may tell kinds apart: theirs.
@@ -97,6 +103,42 @@ func TestKindsTold(t *testing.T) {
 		}
 		if got := len(kindsTold(f)); got != want {
 			t.Errorf("%s: %d places, want %d", code, got, want)
+		}
+	}
+}
+
+// TestWants: who has no binding of an interface is told how a manifest asks for one.
+func TestWants(t *testing.T) {
+	for iface, want := range map[string]string{
+		"stile:capability/http@0.1.0":      `"bindings": { "x": { "http": [ { "host": "..." } ] } }`,
+		"stile:capability/workspace@0.1.0": `"bindings": { "x": { "workspace": { "path": "/", "access": "read" } } }`,
+		"stile:capability/kv@0.1.0":        `"bindings": { "x": { "kv": true } }`,
+		"stile:capability/clock@0.1.0":     `"bindings": { "x": { "clock": true } }`,
+		"stile:capability/random@0.1.0":    `"bindings": { "x": { "random": true } }`,
+		"stile:capability/console@0.1.0":   `"bindings": { "x": { "console": true } }`,
+		"stile:capability/blob@0.1.0":      `"bindings": { "x": { "blob": true } }`,
+		"stile:capability/tools@0.1.0":     `"bindings": { "x": { "tools": true } }`,
+		"acme:crm/contacts@1.0.0":          `"bindings": { "x": { "acme:crm/contacts@1.0.0": {} } }`,
+	} {
+		if got := capabilities.Builtin.Wants(iface).Remedy("x"); got != want {
+			t.Errorf("%s: got %s, want %s", iface, got, want)
+		}
+	}
+}
+
+// TestWanted: a denial names the line of a manifest that allows what was denied, where a manifest can ask for it.
+func TestWanted(t *testing.T) {
+	for _, c := range []struct {
+		grant capability.Grant
+		want  string
+	}{
+		{kv.Rights{}, `"bindings": { "x\"": {"kv":true} }`},
+		{workspace.Rights{Path: "/<a>", Access: workspace.ReadWrite}, `"bindings": { "x\"": {"workspace":{"path":"/<a>","access":"read-write"}} }`},
+		{workspace.DiskRights{Path: "/a", Access: workspace.ReadWrite}, ""},
+		{tools.Rights{Files: []string{"a.ts"}}, ""},
+	} {
+		if got := (capability.Wanted{Grant: c.grant}).Remedy(`x"`); got != c.want {
+			t.Errorf("%v: got %s, want %s", c.grant, got, c.want)
 		}
 	}
 }

@@ -136,9 +136,9 @@ type Hoster interface {
 // Remedier is a grant on a command line that can be widened.
 type Remedier interface {
 	Grant
-	// Remedy is the spec that would allow the denied operation instead of spec, both in the form NAME=SPEC. It is empty if
+	// Remedy is the spec that would allow what was wanted instead of spec, both in the form NAME=SPEC. It is empty if
 	// none would.
-	Remedy(spec string, denied abi.Denial) string
+	Remedy(spec string, wanted Grant) string
 }
 
 // Shortener is a grant whose short form in a manifest is not `true`.

@@ -30,8 +30,16 @@ func (*box) Fetch(_ context.Context, n uint32) []byte {
 }
 
 func (*box) Deny(_ context.Context, what string) error {
-	return abi.Deny(abi.Denial{Operation: what, Reason: "no rule", Grant: `{"box":true}`})
+	return abi.Deny(abi.Denial{Operation: what, Reason: "no rule", Wants: grant(`{"box":true}`)})
 }
+
+// grant is a grant that a call lacks, by its JSON. Nothing can compare two.
+type grant []byte
+
+func (g grant) Remedy(binding string) string {
+	return fmt.Sprintf(`"bindings": { %q: %s }`, binding, string(g))
+}
+
 func (*box) Never(context.Context) abi.Pollable { return make(chan struct{}) }
 func (*box) Panic(context.Context)              { panic("the embedder's bug") }
 func (*box) Split(context.Context) *box         { return &box{} }

@@ -81,7 +81,7 @@ func (c *call) getBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	name := args[1].(string)
 	b := e[name]
 	if b == nil {
-		return c.errResult(f.Result, c.denied(abi.PrintableCut(name, 256), abi.Deny(unbound(f.Interface.Name))))
+		return c.errResult(f.Result, c.denied(abi.PrintableCut(name, 256), abi.Deny(c.host.unbound(f.Interface.Name))))
 	}
 	if b.interfaceName != f.Interface.Name {
 		return c.errResult(f.Result, c.denied(name, abi.Deny(abi.Denial{
@@ -116,20 +116,12 @@ func (c *call) getBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 }
 
 // unbound is the denial of a binding that the call does not have.
-func unbound(iface string) abi.Denial {
-	grant := fmt.Sprintf(`{ %q: {} }`, iface)
-	if kind, ok := strings.CutPrefix(iface, capabilityPackage); ok {
-		kind, _, _ = strings.Cut(kind, "@")
-		value := "true"
-		switch kind {
-		case "http":
-			value = `[ { "host": "..." } ]`
-		case "workspace":
-			value = `{ "path": "/", "access": "read" }`
-		}
-		grant = fmt.Sprintf(`{ %q: %s }`, kind, value)
+func (h *Host) unbound(iface string) abi.Denial {
+	d := abi.Denial{Operation: "use " + iface, Reason: "the call has no binding of that name"}
+	if h.options.Wants != nil {
+		d.Wants = h.options.Wants(iface)
 	}
-	return abi.Denial{Operation: "use " + iface, Reason: "the call has no binding of that name", Grant: grant}
+	return d
 }
 
 // putBinding is the function `put`: it moves a handle into an env under a name.

@@ -331,11 +331,10 @@ func (c *call) denied(binding string, err error) error {
 	for _, text := range []*string{&d.Operation, &d.Reason, &d.Remedy} {
 		*text = abi.Cut(*text, maxDenialText)
 	}
-	if len(d.Grant) > maxDenialText {
-		d.Grant = "" // half a grant is none
-	}
-	if d.Remedy == "" && d.Grant != "" {
-		d.Remedy = fmt.Sprintf(`"bindings": { %q: %s }`, binding, d.Grant)
+	if d.Remedy == "" && d.Wants != nil {
+		if d.Remedy = d.Wants.Remedy(binding); len(d.Remedy) > maxDenialText {
+			d.Remedy, d.Wants = "", nil // half a grant is none
+		}
 	}
 	c.usage.record(d)
 	if d.Private {
@@ -351,8 +350,14 @@ const (
 
 // record keeps a denial. The last one is always kept, because the guest may end its call with it.
 func (u *Usage) record(d abi.Denial) {
+	text := d
+	text.Wants = nil // nothing says that it can be compared
+	same := func(kept abi.Denial) bool {
+		kept.Wants = nil
+		return kept == text
+	}
 	switch {
-	case slices.Contains(u.Denials, d):
+	case slices.ContainsFunc(u.Denials, same):
 	case len(u.Denials) < maxDenials:
 		u.Denials = append(u.Denials, d)
 	default:

@@ -50,6 +50,9 @@ type Options struct {
 	// but no `get` receives `get` and `put`. A list in it has at most as many elements as 52 MiB of the host hold during
 	// conversion; a capability that takes fewer refuses the rest.
 	WIT []string
+	// Wants says which grant a call lacks when its env has no binding of a WIT interface, so that the denial names a remedy.
+	// The method Wants of a capability.Set is such a function. Default: the denial names none.
+	Wants func(iface string) abi.Wants
 	// Recorder receives a recording of every call. Default: nothing is recorded, at no cost.
 	Recorder Recorder
 	// Redact, when not nil, returns texts and bytes without the secrets in them. Everything in a recording passes through

@@ -3,6 +3,8 @@ package host_test
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +80,35 @@ func TestDeniedAtOpen(t *testing.T) {
 	r, err := c.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &box{}, "two": &refuser{}}})
 	if err != nil || len(r.Usage.Denials) != 1 || r.Usage.Denials[0] != (abi.Denial{Binding: "two", Operation: "use it", Reason: "not today"}) {
 		t.Errorf("got %+v, %v", r.Usage.Denials, err)
+	}
+}
+
+// TestUnbound has a guest ask for a binding that its call does not have, where nobody, somebody and somebody wordy says what it lacks.
+func TestUnbound(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		wants func(iface string) abi.Wants
+		want  string
+	}{
+		{"nobody says", nil, ""},
+		{"nothing would do", func(string) abi.Wants { return nil }, ""},
+		{"said", func(iface string) abi.Wants { return grant(strconv.Quote(iface)) }, `"bindings": { "two": "test:cap/box@1.0.0" }`},
+		{"too long", func(string) abi.Wants { return grant(strings.Repeat("x", 4<<10)) }, ""},
+	} {
+		h := newHost(t, host.Options{Wants: c.wants})
+		open := guest{uses: "open", data: "two", call: `(call $open (local.get $env) (i32.const 2048) (i32.const 3) (i32.const 256)) ` + returns}.load(t, h)
+		r, err := open.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &box{}}})
+		if err != nil || len(r.Usage.Denials) != 1 {
+			t.Fatalf("%s: %+v, %v", c.name, r.Usage.Denials, err)
+		}
+		got := r.Usage.Denials[0]
+		if (got.Wants != nil) != (c.want != "") {
+			t.Errorf("%s: it wants %v", c.name, got.Wants)
+		}
+		got.Wants = nil
+		if want := (abi.Denial{Binding: "two", Operation: "use test:cap/box@1.0.0", Reason: "the call has no binding of that name", Remedy: c.want}); got != want {
+			t.Errorf("%s: got %+v, want %+v", c.name, got, want)
+		}
 	}
 }
 

@@ -169,7 +169,7 @@ func (o Outcome) timed() bool {
 // shared is a denial without what only the person may know.
 func shared(d abi.Denial) abi.Denial {
 	if d.Private {
-		d.Remedy, d.Grant = "", ""
+		d.Remedy = ""
 	}
 	return d
 }
@@ -307,9 +307,10 @@ func (e *encoder) outcome(o Outcome) Outcome {
 
 // denial redacts what a denial says.
 func (e *encoder) denial(d abi.Denial) abi.Denial {
-	for _, text := range []*string{&d.Binding, &d.Operation, &d.Reason, &d.Remedy, &d.Grant} {
+	for _, text := range []*string{&d.Binding, &d.Operation, &d.Reason, &d.Remedy} {
 		*text = string(e.without([]byte(*text)))
 	}
+	d.Wants = nil
 	return d
 }
 

@@ -11,7 +11,9 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -30,7 +32,7 @@ func (s *shelf) Get(_ context.Context, key string) (*string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if key == "secret" {
-		return nil, abi.Deny(abi.Denial{Operation: "get secret", Reason: "no rule", Grant: `{"kv":true}`})
+		return nil, abi.Deny(abi.Denial{Operation: "get secret", Reason: "no rule", Wants: capability.Wanted{Grant: kv.Rights{}}})
 	}
 	value, ok := s.values[key]
 	if !ok {

@@ -1,8 +1,6 @@
 package http
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
 )
 
 // maxCompared bounds what comparing the path of one request with the patterns of all rules takes, which a guest that narrows
@@ -30,7 +29,7 @@ func (c *Client) authorise(q *request) error {
 	}
 	for _, rules := range c.narrowed {
 		if closest := closestTo(q, rules); closest.aspect != allowed {
-			return q.deny("the client was narrowed, and "+closest.reason(q), "")
+			return q.deny("the client was narrowed, and "+closest.reason(q), nil)
 		}
 	}
 	var refused error
@@ -197,28 +196,28 @@ func (q *request) refused(err *refusedError) error {
 	host := q.target.host
 	switch {
 	case err.own:
-		return q.deny(fmt.Sprintf("%s is %s, which no rule can allow", host, err.what), "")
+		return q.deny(fmt.Sprintf("%s is %s, which no rule can allow", host, err.what), nil)
 	case err.public:
-		return q.deny(fmt.Sprintf("%s has a public address, where this rule sends nothing without https", host), "")
+		return q.deny(fmt.Sprintf("%s has a public address, where this rule sends nothing without https", host), nil)
 	case host.addr.IsValid():
 		return q.deny(fmt.Sprintf("%s is in %s, which needs a rule that names this address", host, err.what), grantFor(q))
 	default:
-		return q.deny(fmt.Sprintf("%s has an address in %s, which only the operator can allow, by `addresses` of the rule", host, err.what), "")
+		return q.deny(fmt.Sprintf("%s has an address in %s, which only the operator can allow, by `addresses` of the rule", host, err.what), nil)
 	}
 }
 
 // deny makes the denial of q. It does not show the query.
-func (q *request) deny(reason, grant string) error {
+func (q *request) deny(reason string, wants abi.Wants) error {
 	if q.from != "" {
 		reason = "redirected by " + q.from + ": " + reason
 	}
-	return abi.Deny(abi.Denial{Operation: q.operation(), Reason: reason, Grant: grant})
+	return abi.Deny(abi.Denial{Operation: q.operation(), Reason: reason, Wants: wants})
 }
 
 func (q *request) operation() string { return q.method + " " + q.target.withoutQuery() }
 
-// grantFor writes the narrowest grant that allows q.
-func grantFor(q *request) string {
+// grantFor is the narrowest grant that allows q.
+func grantFor(q *request) abi.Wants {
 	rule := Rule{Host: q.target.host.String(), Path: patternOf(q.target)}
 	if q.target.scheme != "https" {
 		rule.Scheme = q.target.scheme
@@ -234,11 +233,5 @@ func grantFor(q *request) string {
 			rule.Headers = append(rule.Headers, name)
 		}
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(map[string][]Rule{"http": {rule}}); err != nil {
-		return ""
-	}
-	return strings.TrimSpace(out.String())
+	return capability.Wanted{Grant: Rights{Rules: []Rule{rule}}}
 }

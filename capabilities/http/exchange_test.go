@@ -681,7 +681,7 @@ func TestEveryAddressMustBeAllowed(t *testing.T) {
 		have := do(t, c, get(at, "/"))
 		wantDenied(t, have.err, "good.example has an address in")
 		denied, _ := errors.AsType[*abi.Error](have.err)
-		if denied.Denial.Grant != "" || strings.Contains(denied.Denial.Reason, "10.0.0.1") {
+		if denied.Denial.Wants != nil || strings.Contains(denied.Denial.Reason, "10.0.0.1") {
 			t.Errorf("%+v", denied.Denial)
 		}
 	}

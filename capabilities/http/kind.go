@@ -225,13 +225,16 @@ func (g Rights) Hosts() []string {
 // Short implements [capability.Shortener].
 func (g Rights) Short() any { return []string{g.Rules[0].Host} }
 
-// Remedy implements [capability.Remedier]: it is a rule for what was denied, with the addresses that the command line gave the same host.
-func (g Rights) Remedy(spec string, denied abi.Denial) string {
-	var wanted struct{ HTTP []Rule }
-	if err := json.Unmarshal([]byte(denied.Grant), &wanted); err != nil || len(wanted.HTTP) != 1 {
+// Remedy implements [capability.Remedier]: it is the rule that was wanted, with the addresses that the command line gave the same host.
+func (g Rights) Remedy(spec string, wanted capability.Grant) string {
+	w, ok := wanted.(Rights)
+	if !ok || len(w.Rules) != 1 {
 		return ""
 	}
-	rule := wanted.HTTP[0]
+	rule, err := decodeRule(w.Rules[0])
+	if err != nil {
+		return ""
+	}
 	for _, given := range g.Rules {
 		if given.Host == rule.Host {
 			rule.Addresses = given.Addresses

@@ -33,7 +33,7 @@ func (q *request) bound(within [][]*compiled) error {
 	for _, set := range within {
 		i := slices.IndexFunc(set, q.within)
 		if i < 0 {
-			return q.deny("the operator's rules do not allow "+closestTo(q, set).refused(q), "")
+			return q.deny("the operator's rules do not allow "+closestTo(q, set).refused(q), nil)
 		}
 		q.maxResponse = min(q.maxResponse, set[i].MaxResponse)
 	}

@@ -1,13 +1,12 @@
 package workspace
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
 )
 
 // Interface is the WIT interface this package implements.
@@ -79,35 +78,18 @@ func (d *Directory) Subdirectory(ctx context.Context, path string) (*Directory, 
 // ReadOnly is the method `read-only`: see [Directory.AsReadOnly]. It does not fail.
 func (d *Directory) ReadOnly(context.Context) (*Directory, error) { return d.AsReadOnly(), nil }
 
-// readOnlyReason is why a handle changes nothing.
-const readOnlyReason = "this handle can only read"
-
 // writable returns the denial of an operation, e.g. "write /a.md", on a handle that cannot change anything. The operation
-// names paths as the guest sees them; only the grant, which is private then, has the directory's own.
+// names paths as the guest sees them; only what is wanted, which is private then, has the directory's own.
 func (d *Directory) writable(operation string) error {
-	switch {
-	case !d.readOnly:
+	if !d.readOnly {
 		return nil
-	case d.exact: // a directory on disk is bound by a person, and by no manifest
-		return abi.Deny(abi.Denial{Operation: operation, Reason: readOnlyReason})
 	}
-	var grant struct {
-		Workspace struct {
-			Path   string `json:"path"`
-			Access string `json:"access"`
-		} `json:"workspace"`
+	denied := abi.Denial{Operation: operation, Reason: "this handle can only read"}
+	if d.exact { // a directory on disk, which only the person who bound it knows by its path
+		denied.Wants = capability.Wanted{Grant: DiskRights{Access: ReadWrite}}
+	} else {
+		denied.Wants = capability.Wanted{Grant: Rights{Path: cmp.Or(d.base, "/"), Access: ReadWrite}}
+		denied.Private = d.base != ""
 	}
-	grant.Workspace.Path, grant.Workspace.Access = cmp.Or(d.base, "/"), "read-write"
-	var line bytes.Buffer
-	e := json.NewEncoder(&line)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(grant); err != nil {
-		return err
-	}
-	return abi.Deny(abi.Denial{
-		Operation: operation,
-		Reason:    readOnlyReason,
-		Grant:     string(bytes.TrimSpace(line.Bytes())),
-		Private:   d.base != "",
-	})
+	return abi.Deny(denied)
 }

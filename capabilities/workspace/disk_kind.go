@@ -55,8 +55,9 @@ func (g DiskRights) Covers(asked capability.Grant) bool {
 func (g DiskRights) Reach() (changes, open bool) { return g.Access != Read, false }
 
 // Remedy implements [capability.Remedier].
-func (g DiskRights) Remedy(spec string, denied abi.Denial) string {
-	return g.Access.remedy(spec, denied)
+func (g DiskRights) Remedy(spec string, wanted capability.Grant) string {
+	w, ok := wanted.(DiskRights)
+	return remedy(spec, g.Access, w.Access, ok)
 }
 
 // Open implements [capability.Opener]. The folders that are private to the site are refused.

@@ -200,10 +200,14 @@ func (g Rights) Reach() (changes, open bool) { return g.Access != Read, false }
 func (g Rights) Short() any { return g.Access }
 
 // Remedy implements [capability.Remedier].
-func (g Rights) Remedy(spec string, denied abi.Denial) string { return g.Access.remedy(spec, denied) }
+func (g Rights) Remedy(spec string, wanted capability.Grant) string {
+	w, ok := wanted.(Rights)
+	return remedy(spec, g.Access, w.Access, ok)
+}
 
-func (a Access) remedy(spec string, denied abi.Denial) string {
-	if a == Read && denied.Reason == readOnlyReason {
+// remedy gives a binding that can only read what it lacks.
+func remedy(spec string, has, wants Access, same bool) string {
+	if same && has == Read && wants == ReadWrite {
 		return spec + ",rw"
 	}
 	return ""

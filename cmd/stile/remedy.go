@@ -33,7 +33,8 @@ func (e *boundError) remedy(d abi.Denial) string {
 		if !ok {
 			return ""
 		}
-		remedy := g.Remedy(spec, d)
+		wanted, _ := d.Wants.(capability.Wanted)
+		remedy := g.Remedy(spec, wanted.Grant)
 		if _, err := extension.ParseSpec(remedy); err != nil {
 			return ""
 		}

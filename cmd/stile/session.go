@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/toolchain"
@@ -131,6 +132,7 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 		Instances: 80, WarmInstances: 1, // one call at a time, and the tools it may call
 		MaxMemory: max(o.memory, maxMemory), MaxComponent: maxComponent,
 		CacheDir: where.cache, KeyDir: where.home, Compiler: compiler(), WIT: o.wit, Logger: n.logger, Redact: n.secrets.redact,
+		Wants: capabilities.Builtin.Wants,
 	}
 	if o.many {
 		options.Instances, options.WarmInstances = 0, 0 // the host's defaults

@@ -171,7 +171,7 @@ func (s *Store) Record(ctx context.Context, r *host.Recording) {
 func weight(r *host.Recording) int64 {
 	size := 1024 + len(r.Code) + len(r.SourceMap) + len(r.Input) + cap(r.Operations) + len(r.Output) + len(r.Outcome.Message) + len(r.Outcome.Stack)
 	for _, d := range r.Usage.Denials {
-		size += len(d.Operation) + len(d.Reason) + len(d.Remedy) + len(d.Grant)
+		size += len(d.Operation) + len(d.Reason) + len(d.Remedy)
 	}
 	return int64(size)
 }

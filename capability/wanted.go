@@ -1,0 +1,35 @@
+package capability
+
+import (
+	"fmt"
+
+	"github.com/stilehost/stile/abi"
+)
+
+// Wanted is the grant that a denied operation needs, as [abi.Denial] has it.
+type Wanted struct{ Grant Grant }
+
+// Remedy implements [abi.Wants].
+func (w Wanted) Remedy(binding string) string {
+	k := w.Grant.Kind()
+	if k.Parse == nil { // no manifest can ask for it
+		return ""
+	}
+	return fmt.Sprintf(`"bindings": { %q: %s }`, binding, JSON(map[string]any{k.Name: w.Grant.Document()}))
+}
+
+// lacking is any grant of a kind, of which no more is known than how one is written.
+type lacking struct{ kind, example string }
+
+// Remedy implements [abi.Wants].
+func (l lacking) Remedy(binding string) string {
+	return fmt.Sprintf(`"bindings": { %q: { %q: %s } }`, binding, l.kind, l.example)
+}
+
+// Wants is what a call lacks that has no binding of a WIT interface. The options of a host take this function.
+func (s Set) Wants(iface string) abi.Wants {
+	if k := s.Of(iface); k != nil {
+		return lacking{k.Name, k.Example}
+	}
+	return lacking{iface, "{}"}
+}
