@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
@@ -197,27 +198,52 @@ func (h *Host) begin() (end func(), err error) {
 // WIT returns the interfaces this host knows: those of stile:capability and stile:extension, and the embedder's.
 func (h *Host) WIT() *abi.Resolve { return h.known }
 
-// AddModule makes a core module available to components that import it by the returned name, "engine-x" and the SHA-256 of
-// the module in hex. Adding the same module again is cheap.
+// AddModule makes a core module available to components that import it by the returned name, its [ModuleName]. Adding the same module again is cheap.
 func (h *Host) AddModule(ctx context.Context, wasm []byte) (name string, err error) {
+	name = ModuleName(wasm)
+	return name, h.AddModuleNamed(ctx, name, func(context.Context) ([]byte, error) { return wasm, nil })
+}
+
+// ModuleName is the name by which components import a core module: "engine-x" and the SHA-256 of the module in hex.
+func ModuleName(wasm []byte) string { return modulePrefix + digest(wasm) }
+
+const modulePrefix = "engine-x"
+
+// AddModuleNamed is AddModule of a module whose [ModuleName] is known. wasm is called only when its compiled code is not in the cache;
+// an error of it is returned as it is.
+func (h *Host) AddModuleNamed(ctx context.Context, name string, wasm func(ctx context.Context) ([]byte, error)) error {
 	end, err := h.begin()
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer end()
-	key := digest(wasm)
-	name = "engine-x" + key
+	key, ok := strings.CutPrefix(name, modulePrefix)
+	if !ok {
+		return &LoadError{Name: name, Reason: "the name of a module begins with " + modulePrefix}
+	}
 	h.mu.Lock()
-	_, ok := h.modules[name]
+	_, ok = h.modules[name]
 	h.mu.Unlock()
 	if ok {
-		return name, nil
+		return nil
 	}
-	m, err := compiled(ctx, h, "module", key, h.engine.MapModule, func() (*wasmtime.Module, error) { return h.engine.CompileModule(wasm) })
+	var missing error
+	m, err := compiled(ctx, h, "module", key, h.engine.MapModule, func() (*wasmtime.Module, error) {
+		var module []byte
+		if module, missing = wasm(ctx); missing != nil {
+			return nil, missing
+		}
+		if ModuleName(module) != name {
+			return nil, errors.New("the module has another digest")
+		}
+		return h.engine.CompileModule(module)
+	})
 	if system, ok := errors.AsType[*wasmtime.SystemError](err); ok {
-		return "", refusedBySystem(system)
+		return refusedBySystem(system)
+	} else if missing != nil {
+		return missing
 	} else if err != nil {
-		return "", &LoadError{Name: name, Reason: err.Error()}
+		return &LoadError{Name: name, Reason: err.Error()}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -226,7 +252,7 @@ func (h *Host) AddModule(ctx context.Context, wasm []byte) (name string, err err
 	} else {
 		h.modules[name] = m
 	}
-	return name, nil
+	return nil
 }
 
 // digest names content in caches and imports.

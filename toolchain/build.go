@@ -46,61 +46,143 @@ type Options struct {
 type Toolchain struct {
 	host   *host.Host
 	cache  *cache.Cache // nil when nothing is kept
-	images *imager
-	bases  [2]func() (*baseImage, error) // without and with the web APIs of the network
-	engine string                        // the name under which the host offers the engine
+	log    *slog.Logger
+	obtain engineOptions
+	engine string // the name under which the host offers the engine
 
 	bundler []string // of Options
+
+	mu sync.Mutex
+	// What is made of the engine when it is first needed:
+	modules fs.FS
+	images  *imager
+	bases   [2]*baseImage // without and with the web APIs of the network
 }
 
-// New obtains the engine, adds it to the host and makes the base image, or takes all of that from the cache. Without a
-// cache, it takes a few seconds and needs npm.
+// New obtains the engine, adds it to the host and makes the base image. Without a cache, that takes a few seconds and needs npm. With a
+// cache that this program used before, New only maps the engine's code: the first build that is not cached makes the rest, or takes it
+// from the cache.
 func New(ctx context.Context, h *host.Host, o Options) (*Toolchain, error) {
-	t := &Toolchain{host: h, bundler: slices.Clone(o.Bundler)}
+	t := &Toolchain{host: h, bundler: slices.Clone(o.Bundler), obtain: engineOptions{file: o.Engine, progress: o.Progress}, log: o.Logger}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
 	if o.CacheDir != "" && o.KeyDir != "" {
 		var err error
 		if t.cache, err = cache.Open(o.CacheDir, o.KeyDir, o.Logger); err != nil {
 			return nil, fmt.Errorf("open cache: %w", err)
 		}
 	}
-	if err := t.prepare(ctx, o); err != nil {
+	if err := t.prepare(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
 
-func (t *Toolchain) prepare(ctx context.Context, o Options) error {
-	e, err := obtainEngine(ctx, t.cached, engineOptions{file: o.Engine, progress: o.Progress})
+func (t *Toolchain) prepare(ctx context.Context) error {
+	name, err := t.recalled(ctx, "engine", func() (string, error) {
+		images, err := t.imager(ctx)
+		if err != nil {
+			return "", err
+		}
+		return host.ModuleName(images.split.shared), nil
+	})
 	if err != nil {
 		return err
 	}
-	if t.images, err = newImager(ctx, e.wasm, t.cached, imageLimits{}); err != nil {
-		return err
+	t.engine = name
+	if t.cache != nil {
+		t.cache.Renew("engine", engineDigest) // is not read, and is hard to get again
 	}
-	if t.engine, err = t.host.AddModule(ctx, t.images.split.shared); err != nil {
+	offered := make(chan error, 1)
+	go func() {
+		name, wasm := t.Engine()
+		offered <- t.host.AddModuleNamed(ctx, name, wasm)
+	}()
+	_, err = t.baseDigest(ctx, false)
+	if err := <-offered; err != nil {
 		return fmt.Errorf("offer engine: %w", err)
 	}
-	for i, net := range []bool{false, true} {
-		t.bases[i] = sync.OnceValues(func() (*baseImage, error) {
-			prelude, err := preludeSource(e.modules, net)
-			if err != nil {
-				return nil, err
-			}
-			l, err := baseLayout(net)
-			if err != nil {
-				return nil, err
-			}
-			// The image serves later builds too, so it is not given up with this one.
-			return t.images.base(context.WithoutCancel(ctx), prelude, l)
-		})
-	}
-	_, err = t.bases[0]()
 	return err
 }
 
-// Engine returns the core module that components import and its name, for hosts that run components without building any:
-// see [host.Host.AddModule].
-func (t *Toolchain) Engine() (name string, wasm []byte) { return t.engine, t.images.split.shared }
+// imager makes images; it begins with the engine.
+func (t *Toolchain) imager(ctx context.Context) (*imager, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.images != nil {
+		return t.images, nil
+	}
+	e, err := obtainEngine(ctx, t.cached, t.obtain)
+	if err != nil {
+		return nil, err
+	}
+	t.modules = e.modules
+	t.images, err = newImager(ctx, e.wasm, func(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error) {
+		return t.cached(ctx, kind, key, func() ([]byte, error) {
+			if t.obtain.progress != nil && kind == imageEngine {
+				t.obtain.progress("preparing the JavaScript engine, once")
+			}
+			return build()
+		})
+	}, imageLimits{})
+	return t.images, err
+}
+
+// baseImage is the image that extensions start from, with or without the web APIs of the network.
+func (t *Toolchain) baseImage(ctx context.Context, net bool) (*baseImage, error) {
+	images, err := t.imager(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	base := &t.bases[0]
+	if net {
+		base = &t.bases[1]
+	}
+	if *base != nil {
+		return *base, nil
+	}
+	prelude, err := preludeSource(t.modules, net)
+	if err != nil {
+		return nil, err
+	}
+	l, err := baseLayout(net)
+	if err != nil {
+		return nil, err
+	}
+	// The image serves later builds too, so it is not given up with this one.
+	made, err := images.base(context.WithoutCancel(ctx), prelude, l)
+	if err != nil {
+		return nil, err
+	}
+	*base = made
+	return made, nil
+}
+
+// baseDigest is the digest of a base image, which need not be at hand.
+func (t *Toolchain) baseDigest(ctx context.Context, net bool) (string, error) {
+	return t.recalled(ctx, fmt.Sprintf("base image, net %t", net), func() (string, error) {
+		base, err := t.baseImage(ctx, net)
+		if err != nil {
+			return "", err
+		}
+		return base.digest, nil
+	})
+}
+
+// Engine returns the name by which components import the engine, and the core module it is, for hosts that run components without
+// building any: see [host.Host.AddModuleNamed].
+func (t *Toolchain) Engine() (name string, wasm func(ctx context.Context) ([]byte, error)) {
+	return t.engine, func(ctx context.Context) ([]byte, error) {
+		images, err := t.imager(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return images.split.shared, nil
+	}
+}
 
 // Close releases the cache. Components that were built stay valid.
 func (t *Toolchain) Close() error {
@@ -131,7 +213,7 @@ func (t *Toolchain) Build(ctx context.Context, s Source) (*host.Component, error
 // Assemble makes a component from a source. A standalone component holds the engine itself, 640 KB, and runs in any host
 // that offers the interfaces it imports.
 func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]byte, error) {
-	b, err := bundle(ctx, s, t.bundler)
+	b, err := t.bundleOnce(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -146,11 +228,12 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	base, err := t.base(linkage, b)
+	net := needsNet(linkage, b)
+	base, err := t.baseDigest(ctx, net)
 	if err != nil {
 		return nil, err
 	}
-	parts := [][]byte{[]byte(t.engine), []byte(base.digest), []byte(strconv.FormatBool(standalone)), descriptor, b.code, b.sourceMap}
+	parts := [][]byte{[]byte(t.engine), []byte(base), []byte(strconv.FormatBool(standalone)), descriptor, b.code, b.sourceMap}
 	for _, f := range b.files {
 		parts = append(parts, []byte(f.path), f.sha256[:])
 	}
@@ -162,7 +245,7 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 		key.WriteString(digest(p))
 	}
 	return t.cached(ctx, "extension", digest([]byte(key.String())), func() ([]byte, error) {
-		return t.assemble(ctx, s, b, base, linkage, descriptor, standalone)
+		return t.assemble(ctx, s, b, net, linkage, descriptor, standalone)
 	})
 }
 
@@ -194,8 +277,16 @@ func link(world *abi.World, bindings map[string]string, sourceMap string) (l *li
 	return l, descriptor, nil
 }
 
-func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, base *baseImage, l *linkage, descriptor []byte, standalone bool) ([]byte, error) {
-	img, used, err := t.images.extension(ctx, base, descriptor, b.code, host.BundleName, s.Large)
+func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, net bool, l *linkage, descriptor []byte, standalone bool) ([]byte, error) {
+	base, err := t.baseImage(ctx, net)
+	if err != nil {
+		return nil, err
+	}
+	images, err := t.imager(ctx)
+	if err != nil {
+		return nil, err
+	}
+	img, used, err := images.extension(ctx, base, descriptor, b.code, host.BundleName, s.Large)
 	if err != nil {
 		return nil, explainImage(err, b.sourceMap)
 	}
@@ -209,7 +300,7 @@ func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, base *ba
 	if err != nil {
 		return nil, fmt.Errorf("encode meta: %w", err)
 	}
-	a := &assembly{linkage: l, image: img, split: t.images.split, engine: t.engine, custom: []customContent{
+	a := &assembly{linkage: l, image: img, split: images.split, engine: t.engine, custom: []customContent{
 		{"stile:meta", meta}, {host.SourceMapSection, b.sourceMap}, {"stile:source", kept},
 	}}
 	if standalone {
@@ -287,16 +378,12 @@ func explainImage(err error, sourceMap []byte) error {
 	}
 }
 
-// base is the image that an extension starts from: the smaller one, unless it can reach what that lacks.
-func (t *Toolchain) base(l *linkage, b *bundled) (*baseImage, error) {
-	net := slices.ContainsFunc(netWords, b.Uses) ||
+// needsNet says whether an extension starts from the larger image: it can reach what the smaller one lacks.
+func needsNet(l *linkage, b *bundled) bool {
+	return slices.ContainsFunc(netWords, b.Uses) ||
 		slices.ContainsFunc(l.imports, func(i *abi.Interface) bool {
 			return strings.HasPrefix(i.Name, "stile:capability/http@") && len(i.Funcs) > 0
 		})
-	if net {
-		return t.bases[1]()
-	}
-	return t.bases[0]()
 }
 
 // netWords are the globals that prelude/net.ts defines.

@@ -619,15 +619,20 @@ func (b *bundler) result(outputs []api.OutputFile) (*bundled, error) {
 	for name, digest := range b.files {
 		out.files = append(out.files, sourceFile{name, digest})
 	}
-	slices.SortFunc(out.files, func(a, b sourceFile) int { return strings.Compare(a.path, b.path) })
-	out.words = sync.OnceValue(func() map[string]bool {
+	out.arrange()
+	return out, nil
+}
+
+// arrange sorts the files and finds the words, when they are asked for.
+func (b *bundled) arrange() {
+	slices.SortFunc(b.files, func(a, b sourceFile) int { return strings.Compare(a.path, b.path) })
+	b.words = sync.OnceValue(func() map[string]bool {
 		words := make(map[string]bool)
-		for _, w := range word.FindAll(out.code, -1) {
+		for _, w := range word.FindAll(b.code, -1) {
 			words[string(w)] = true
 		}
 		return words
 	})
-	return out, nil
 }
 
 func (b *bundler) problems(messages []api.Message) []Problem {

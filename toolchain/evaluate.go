@@ -63,13 +63,21 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 	if err != nil {
 		return nil, err
 	}
-	base, err := t.bases[1]()
+	base, err := t.baseDigest(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	key := digest([]byte(t.engine + base.digest + digest(descriptor) + digest([]byte(sdk))))
+	key := digest([]byte(t.engine + base + digest(descriptor) + digest([]byte(sdk))))
 	return t.cached(ctx, "evaluator", key, func() ([]byte, error) {
-		img, _, err := t.images.extension(ctx, base, descriptor, []byte(sdk), sdkName, false)
+		base, err := t.baseImage(ctx, true)
+		if err != nil {
+			return nil, err
+		}
+		images, err := t.imager(ctx)
+		if err != nil {
+			return nil, err
+		}
+		img, _, err := images.extension(ctx, base, descriptor, []byte(sdk), sdkName, false)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +85,7 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 		if err != nil {
 			return nil, fmt.Errorf("encode meta: %w", err)
 		}
-		a := &assembly{linkage: linkage, image: img, split: t.images.split, engine: t.engine, custom: []customContent{{"stile:meta", meta}}}
+		a := &assembly{linkage: linkage, image: img, split: images.split, engine: t.engine, custom: []customContent{{"stile:meta", meta}}}
 		return a.assemble()
 	})
 }

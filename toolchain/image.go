@@ -119,9 +119,12 @@ func newImager(ctx context.Context, wasm []byte, cache cacheFunc, limits imageLi
 	return m, nil
 }
 
+// imageEngine is the kind of the engine's compiled code in a cache.
+const imageEngine = "image-engine"
+
 // compileShared compiles the engine, which takes most of a second, or loads it from the cache.
 func (m *imager) compileShared(ctx context.Context) (*wasmtime.Module, error) {
-	native, err := m.cache(ctx, "image-engine", m.digest, func() ([]byte, error) {
+	native, err := m.cache(ctx, imageEngine, m.digest, func() ([]byte, error) {
 		module, err := wasmtime.NewModule(m.engine, m.module)
 		if err != nil {
 			return nil, err

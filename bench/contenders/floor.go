@@ -36,7 +36,11 @@ var floor = &bench.Contender{
 		if err != nil {
 			return nil, err
 		}
-		name, engine := o.tools.Engine()
+		name, wasm := o.tools.Engine()
+		engine, err := wasm(ctx)
+		if err != nil {
+			return nil, err
+		}
 		if err := bench.WriteFiles(dir, map[string]string{"engine.wasm": string(engine), "component.wasm": string(component)}); err != nil {
 			return nil, err
 		}

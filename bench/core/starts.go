@@ -127,7 +127,11 @@ func (b *bench) prepareNative(ctx context.Context, s *subject) error {
 	if err != nil {
 		return err
 	}
-	name, engine := s.tools.Engine()
+	name, wasm := s.tools.Engine()
+	engine, err := wasm(ctx)
+	if err != nil {
+		return err
+	}
 	if !bytes.Contains(component, []byte(name)) {
 		return fmt.Errorf("the component does not import %s", name)
 	}

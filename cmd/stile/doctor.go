@@ -121,7 +121,7 @@ func (e *examination) text() string {
 
 // key tries the key that authenticates the cache, and makes it like every command does.
 func (e *examination) key() {
-	c, err := cache.Open(e.cache, e.home, slog.New(&warnings{streams: e.streams, cache: e.cache}))
+	c, err := cache.Open(e.cache, e.keys, slog.New(&warnings{streams: e.streams, cache: e.cache}))
 	if err == nil {
 		err = c.Close()
 	}
@@ -129,7 +129,7 @@ func (e *examination) key() {
 		e.add("cache key", statusMissing, "Make the folder or file it names yours alone, or choose others with STILE_HOME and STILE_CACHE.", "%v", err)
 		return
 	}
-	e.add("cache key", statusOK, "", "%s, readable by its owner only", filepath.Join(e.home, "cache.key"))
+	e.add("cache key", statusOK, "", "%s, readable by its owner only", filepath.Join(e.keys, "cache.key"))
 }
 
 // secrets opens the store of secrets and every secret in it, and says where its key is.
@@ -159,7 +159,7 @@ func (e *examination) secrets(ctx context.Context) {
 // engines tries the WebAssembly engine with a component without imports, and the JavaScript engine with a tool, if it is
 // there or may be fetched.
 func (e *examination) engines(ctx context.Context, hasNPM bool) {
-	h, err := host.New(ctx, host.Options{CacheDir: e.cache, KeyDir: e.home})
+	h, err := host.New(ctx, host.Options{CacheDir: e.cache, KeyDir: e.keys})
 	if err != nil {
 		// Try without the cache, about which there is a finding already.
 		h, err = host.New(ctx, host.Options{})
@@ -174,7 +174,7 @@ func (e *examination) engines(ctx context.Context, hasNPM bool) {
 	}
 	e.add("wasm engine", statusOK, "", "wasmtime %s compiled and ran a component", readVersions().Wasmtime)
 
-	o := toolchain.Options{CacheDir: e.cache, KeyDir: e.home, Engine: e.engine, Bundler: bundler()}
+	o := toolchain.Options{CacheDir: e.cache, KeyDir: e.keys, Engine: e.engine, Bundler: bundler()}
 	has, err := toolchain.HasEngine(o)
 	switch {
 	case err != nil:

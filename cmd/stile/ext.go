@@ -176,13 +176,13 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 			err = errors.Join(err, e.Close())
 		}
 	}()
-	e.state = extension.NewState(n.home, s.log, n.cache)
+	e.state = extension.NewState(n.home, s.log, n.cache, n.keys)
 	e.state.Configure(http.Kind, http.Options{Credentials: n.secrets, Own: &e.own})
-	if e.npm, err = npm.New(npm.Options{CacheDir: n.cache, KeyDir: n.home, Bundler: bundler(), Progress: n.progress, Logger: n.logger}); err != nil {
+	if e.npm, err = npm.New(npm.Options{CacheDir: n.cache, KeyDir: n.keys, Bundler: bundler(), Progress: n.progress, Logger: n.logger}); err != nil {
 		return nil, err
 	}
 	e.types, err = typecheck.New(typecheck.Options{
-		Toolchain: n.toolchain, Packages: e.npm, CacheDir: n.cache, KeyDir: n.home, Progress: n.progress, Logger: n.logger,
+		Toolchain: n.toolchain, Packages: e.npm, CacheDir: n.cache, KeyDir: n.keys, Progress: n.progress, Logger: n.logger,
 	})
 	if err != nil {
 		return nil, err

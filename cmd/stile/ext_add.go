@@ -111,7 +111,7 @@ Examples:
 // Run implements the command.
 func (c *extAdd) Run(ctx context.Context, s *streams) error {
 	return withExtensions(ctx, s, func(e *extensions) error {
-		d, manifest, err := readDraft(c.Path, c.Manifest, e.home, e.cache)
+		d, manifest, err := readDraft(c.Path, c.Manifest, e.home, e.cache, e.keys)
 		if err != nil {
 			return err
 		}

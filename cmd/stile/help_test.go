@@ -30,3 +30,26 @@ func TestHelpHasExamples(t *testing.T) {
 	}
 	walk(parser.Model.Node)
 }
+
+// Each command line is read by the part of the grammar that it is about, which is all of it where no command is named.
+func TestGrammar(t *testing.T) {
+	s := &streams{strings.NewReader(""), io.Discard, io.Discard}
+	whole, err := newParser(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range whole.Model.Children {
+		part, err := parserOf(t.Context(), s, grammar([]string{command.Name, "x"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(part.Model.Children) != 1 || part.Model.Children[0].Summary() != command.Summary() || part.Model.Children[0].Help != command.Help {
+			t.Errorf("%s is read by another grammar", command.Name)
+		}
+	}
+	for _, args := range [][]string{nil, {"--help"}, {"nothing", "run"}, {"--nothing", "run"}} {
+		if _, ok := grammar(args).(*cli); !ok {
+			t.Errorf("%q is read by a part of the grammar", args)
+		}
+	}
+}

@@ -110,7 +110,7 @@ func (c *callFlags) call(
 	ctx context.Context, s *streams, n *session, wasm []byte, bindings []extension.Binding, request host.Request,
 	do func(context.Context, host.Request) (host.Result, error),
 ) (err error) {
-	state := extension.NewState(n.home, s.log, n.cache)
+	state := extension.NewState(n.home, s.log, n.cache, n.keys)
 	defer func() { err = errors.Join(err, state.Close()) }()
 	state.Configure(http.Kind, http.Options{Credentials: n.secrets})
 	state.Configure(tools.Kind, tools.Loader(func(ctx context.Context, files []string) (*tools.Toolbox, error) { return n.toolbox(ctx, state, files) }))

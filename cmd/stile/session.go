@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -29,6 +30,7 @@ const (
 type settings struct {
 	home   string // what is to be kept
 	cache  string // what can be rebuilt
+	keys   string // has the key of the cache
 	engine string // a file with the JavaScript engine; empty when npm obtains it
 	// keyring says that the keyring of the session may be used.
 	keyring bool
@@ -42,7 +44,7 @@ func readSettings() (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	cache, err := folder("STILE_CACHE", "XDG_CACHE_HOME", ".cache")
+	rebuilt, err := folder("STILE_CACHE", "XDG_CACHE_HOME", ".cache")
 	if err != nil {
 		return settings{}, err
 	}
@@ -64,7 +66,16 @@ func readSettings() (settings, error) {
 	if err != nil {
 		return settings{}, usagef("STILE_RECORD: %w", err)
 	}
-	return settings{home, cache, engine, keyring, record, os.Getenv("STILE_USER")}, nil
+	return settings{home, rebuilt, keyFolder(home), engine, keyring, record, os.Getenv("STILE_USER")}, nil
+}
+
+// keyFolder is the folder with the key of the cache. A home without one, which is new, has that of the user's standard home if there is
+// one: what the same user has in the cache counts there too, and is not made again.
+func keyFolder(home string) string {
+	if standard, err := folder("", "XDG_DATA_HOME", ".local", "share"); err == nil && !cache.HasKey(home) && cache.HasKey(standard) {
+		return standard
+	}
+	return home
 }
 
 // folder is the value of a variable, or else stile in an XDG base folder.
@@ -131,7 +142,7 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 	options := host.Options{
 		Instances: 80, WarmInstances: 1, // one call at a time, and the tools it may call
 		MaxMemory: max(o.memory, maxMemory), MaxComponent: maxComponent,
-		CacheDir: where.cache, KeyDir: where.home, Compiler: compiler(), WIT: o.wit, Logger: n.logger, Redact: n.secrets.redact,
+		CacheDir: where.cache, KeyDir: where.keys, Compiler: compiler(), WIT: o.wit, Logger: n.logger, Redact: n.secrets.redact,
 		Wants: capabilities.Builtin.Wants,
 	}
 	if o.many {
@@ -159,7 +170,7 @@ func (n *session) toolchain(ctx context.Context) (*toolchain.Toolchain, error) {
 	defer n.mu.Unlock()
 	if n.tools == nil {
 		t, err := toolchain.New(ctx, n.host, toolchain.Options{
-			CacheDir: n.cache, KeyDir: n.home, Engine: n.engine, Bundler: bundler(), Progress: n.progress, Logger: n.logger,
+			CacheDir: n.cache, KeyDir: n.keys, Engine: n.engine, Bundler: bundler(), Progress: n.progress, Logger: n.logger,
 		})
 		if err != nil {
 			return nil, err
@@ -255,7 +266,7 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 		}
 	}
 	imports := slices.Concat(w.imports, slices.Sorted(maps.Values(w.bindings)))
-	source, tree, err := toolchain.Open(file, n.home, n.cache)
+	source, tree, err := toolchain.Open(file, n.home, n.cache, n.keys)
 	if err != nil {
 		return &usageError{err}
 	}

@@ -72,8 +72,8 @@ func (c *Checker) load(ctx context.Context) (*host.Component, error) {
 			return nil, err
 		}
 	}
-	_, engine := tools.Engine()
-	if _, err := c.host.AddModule(ctx, engine); err != nil {
+	name, engine := tools.Engine()
+	if err := c.host.AddModuleNamed(ctx, name, engine); err != nil {
 		return nil, fmt.Errorf("offer engine: %w", err)
 	}
 	return c.host.Load(ctx, wasm)

@@ -55,6 +55,21 @@ func private(name string, info fs.FileInfo, forbidden fs.FileMode) error {
 	return nil
 }
 
+// HasKey says whether a folder has a key that [Open] would take as it is.
+func HasKey(dir string) bool {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = root.Close() }()
+	info, err := root.Stat(".")
+	if err != nil || private(dir, info, 0o022) != nil {
+		return false
+	}
+	key, err := readKey(root, filepath.Join(dir, keyFile))
+	return err == nil && key != nil
+}
+
 // loadKey reads the MAC key, or makes it. The first of several processes makes it under a lock.
 func loadKey(dir string, log *slog.Logger) (_ []byte, err error) {
 	root, err := openPrivate(dir)

@@ -1,7 +1,9 @@
 package cache
 
 import (
+	"crypto/sha256"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -17,6 +19,22 @@ func (c *Cache) touch(f *os.File, names ...string) {
 	}
 	for _, name := range names {
 		_ = c.root.Chtimes(name, now, now)
+	}
+}
+
+// Renew says that an entry is used, without reading it: it is kept as if it had been. What is not there stays away.
+func (c *Cache) Renew(kind, key string) {
+	name, err := c.recordName(kind, key)
+	if err != nil {
+		return
+	}
+	f, err := openRegular(c.root, name)
+	if err != nil {
+		return
+	}
+	defer func() { _ = f.Close() }()
+	if record, err := io.ReadAll(io.LimitReader(f, recordSize)); err == nil && len(record) == recordSize {
+		c.touch(f, name, objectName(record[8:recordSize-sha256.Size]))
 	}
 }
 

@@ -166,3 +166,20 @@ func TestLockOfARemovedFile(t *testing.T) {
 	}
 	must(t, waiting.Close())
 }
+
+// An entry that is renewed is kept like one that was read.
+func TestRenew(t *testing.T) {
+	c := open(t, t.TempDir(), t.TempDir())
+	c.max = 150
+	for _, key := range []string{"a", "b"} {
+		put(t, c, "code", key, content(key))
+		ageEntry(t, c, key, 2*time.Hour)
+	}
+	c.Renew("code", "a")
+	c.Renew("code", "none")
+	c.Renew("no kind", "a")
+	sweepNow(t, c)
+	put(t, c, "code", "c", content("c"))
+	want(t, c, "code", "a", content("a"))
+	want(t, c, "code", "b", "")
+}

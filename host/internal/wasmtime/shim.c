@@ -93,6 +93,7 @@ wasm_engine_t *stile_engine_new(stile_pool pool) {
   wasmtime_pooling_allocation_config_t *p = wasmtime_pooling_allocation_config_new();
   wasmtime_pooling_allocation_config_total_component_instances_set(p, pool.instances);
   wasmtime_pooling_allocation_config_total_core_instances_set(p, pool.instances * pool.core_instances);
+  wasmtime_pooling_allocation_config_total_stacks_set(p, 1); // none is used; each takes a system call when the engine starts
   wasmtime_pooling_allocation_config_total_memories_set(p, pool.instances * pool.memories);
   wasmtime_pooling_allocation_config_total_tables_set(p, pool.instances * pool.tables);
   wasmtime_pooling_allocation_config_max_core_instances_per_component_set(p, pool.core_instances);
