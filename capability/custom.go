@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
@@ -52,12 +53,12 @@ func (g Custom) Document() any { return g.Config }
 
 // Describe implements [Grant].
 func (g Custom) Describe() []string {
-	return []string{fmt.Sprintf("may use %s, a capability of the program that embeds the host, with %s", abi.PrintableLine(g.Name), abi.PrintableLine(string(g.Config)))}
+	return []string{fmt.Sprintf("may use %s, a capability of the program that embeds the host, with %s", printable.Line(g.Name), printable.Line(string(g.Config)))}
 }
 
 // Authority implements [Grant].
 func (g Custom) Authority() []string {
-	return []string{abi.PrintableLine(g.Name + " " + string(g.Config))}
+	return []string{printable.Line(g.Name + " " + string(g.Config))}
 }
 
 // Covers implements [Grant].

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
@@ -173,7 +174,7 @@ func (r *reader) prose(n *jsonform.Node, what, example string, limit int) string
 	case len(s) > limit:
 		r.Fail(n, fmt.Sprintf("at most %d bytes", limit), "the %s has %d bytes", what, len(s))
 	default:
-		if at := abi.NextUnseen(s); at >= 0 {
+		if at := printable.NextUnseen(s); at >= 0 {
 			r.Fail(n, "printable text", "the %s holds the character %+q", what, []rune(s[at:])[0])
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // maxToolName is the most bytes of a name that MCP clients take.
@@ -57,7 +57,7 @@ func (m *Manifest) CheckNames(taken func(tool string) (holder string)) []Problem
 		case Reserved(name):
 			add("another name for the extension", "the tool %s would be called %s, and names like this are Stile's own", tool, name)
 		case holder != "":
-			add("another name", "the tool %s would be called %s, which a tool of %s is called already", tool, name, abi.PrintableLine(holder))
+			add("another name", "the tool %s would be called %s, which a tool of %s is called already", tool, name, printable.Line(holder))
 		}
 	}
 	for _, b := range m.Bindings {

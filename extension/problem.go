@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Problem is one thing wrong with an extension, worded so that its author, often a model, can fix it and try again.
@@ -28,7 +28,7 @@ type Problem struct {
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
-		b.WriteString(abi.PrintableLine(p.File))
+		b.WriteString(printable.Line(p.File))
 		if p.Line > 0 {
 			fmt.Fprintf(&b, ":%d", p.Line)
 		}
@@ -38,7 +38,7 @@ func (p Problem) String() string {
 		b.WriteString(": ")
 	}
 	if p.Path != "" {
-		b.WriteString(abi.PrintableLine(p.Path) + ": ")
+		b.WriteString(printable.Line(p.Path) + ": ")
 	}
 	b.WriteString(p.Text)
 	if p.Fix != "" {

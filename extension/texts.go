@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/dustin/go-humanize"
 
 	"github.com/stilehost/stile/abi"
@@ -79,12 +81,12 @@ func schemaTexts(texts []Text, place, key string, named bool, value any) []Text 
 	return texts
 }
 
-func folded(text string) string { return strings.Join(strings.Fields(abi.Printable(text)), " ") }
+func folded(text string) string { return strings.Join(strings.Fields(printable.Text(text)), " ") }
 
 // Shorten cuts text after a number of bytes, and appends its whole length and digest.
 func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	return fmt.Sprintf("%s... [cut: %s bytes in all, sha256 %.16x]", abi.Cut(text, most), humanize.Comma(int64(len(text))), sha256.Sum256([]byte(text)))
+	return fmt.Sprintf("%s... [cut: %s bytes in all, sha256 %.16x]", printable.Cut(text, most), humanize.Comma(int64(len(text))), sha256.Sum256([]byte(text)))
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/guard"
 	"github.com/stilehost/stile/host/internal/wasmtime"
@@ -306,7 +308,7 @@ func (c *call) explain(err error) error {
 		if strings.Contains(start.Reason, "exceeds memory limits") || strings.Contains(start.Reason, "memory minimum size") {
 			return exceeded("memory", size(c.limits.Memory))
 		}
-		return &LoadError{Reason: abi.PrintableCut(start.Reason, 4*kib)}
+		return &LoadError{Reason: printable.Short(start.Reason, 4*kib)}
 	case errors.As(err, &system):
 		return refusedBySystem(system)
 	default:
@@ -336,7 +338,7 @@ func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 	case innermost == guard.Refused:
 		return &LimitError{Limit: "memory", Value: size(c.limits.Memory), Detail: refusedMemory(trap.Functions[1:]), Claimed: true}
 	default:
-		return &TrapError{Reason: abi.PrintableCut(trap.Reason, 4*kib), Functions: trap.Functions}
+		return &TrapError{Reason: printable.Short(trap.Reason, 4*kib), Functions: trap.Functions}
 	}
 }
 
@@ -513,7 +515,7 @@ func (c *Component) failure(code *Code, v abi.Value, known *definitionSet, denia
 	t := c.call.result.Err.Cases[outcome.Case].Type
 	switch outcome.Case {
 	case caseUnknownTool:
-		return &UnknownToolError{Tool: abi.PrintableCut(outcome.Value.(string), 64), Known: known.names()}
+		return &UnknownToolError{Tool: printable.Short(outcome.Value.(string), 64), Known: known.names()}
 	case caseInvalidInput:
 		if list := outcome.Value.([]abi.Value); len(list) > maxProblems {
 			outcome.Value = list[:maxProblems]
@@ -523,7 +525,7 @@ func (c *Component) failure(code *Code, v abi.Value, known *definitionSet, denia
 			return err
 		}
 		for i, p := range problems {
-			problems[i] = abi.Problem{Path: abi.PrintableCut(p.Path, kib), Message: abi.PrintableCut(p.Message, 4*kib)}
+			problems[i] = abi.Problem{Path: printable.Short(p.Path, kib), Message: printable.Short(p.Message, 4*kib)}
 		}
 		return &InputError{problems}
 	case caseDenied:
@@ -538,7 +540,7 @@ func (c *Component) failure(code *Code, v abi.Value, known *definitionSet, denia
 		}
 		return &GuestError{abi.Failure{
 			Name:    "UnprovenDenial",
-			Message: "the tool claims a denial that this host did not make: " + abi.PrintableCut(d.Operation+": "+d.Reason, 4*kib),
+			Message: "the tool claims a denial that this host did not make: " + printable.Short(d.Operation+": "+d.Reason, 4*kib),
 		}}
 	case caseExhausted:
 		return exhausted(outcome.Value.(string), limits)
@@ -554,12 +556,12 @@ func (c *Component) failure(code *Code, v abi.Value, known *definitionSet, denia
 // told is a guest's failure as it is shown to people.
 func (c *Component) told(code *Code, f abi.Failure) abi.Failure {
 	stack := c.mapStack(code, f.Stack[:min(len(f.Stack), 16*kib)])
-	return abi.Failure{Name: abi.PrintableCut(f.Name, 256), Message: abi.PrintableCut(f.Message, 16*kib), Stack: abi.PrintableCut(stack, 16*kib)}
+	return abi.Failure{Name: printable.Short(f.Name, 256), Message: printable.Short(f.Message, 16*kib), Stack: printable.Short(stack, 16*kib)}
 }
 
 // exhausted reads "limit: detail", which the guest's runtime reports when it ran out of something of its own.
 func exhausted(text string, limits Limits) error {
-	text = abi.PrintableCut(text, kib)
+	text = printable.Short(text, kib)
 	limit, detail, _ := strings.Cut(text, ":")
 	e := &LimitError{Limit: limit, Detail: strings.TrimSpace(detail), Claimed: true}
 	switch limit {

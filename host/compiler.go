@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/child"
 )
@@ -109,7 +110,7 @@ func (h *Host) compileOutside(ctx context.Context, wasm []byte, takes CompileCos
 	}
 	said := string(code[:min(len(code), child.MaxWords)])
 	failed := func(limit, reason string) error {
-		return &CompilerError{limit, allowed, abi.PrintableCut(reason, child.MaxWords)}
+		return &CompilerError{limit, allowed, printable.Short(reason, child.MaxWords)}
 	}
 	failure, _ := errors.AsType[*child.Error](err)
 	switch {

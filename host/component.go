@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
@@ -91,7 +93,7 @@ func refusal(err error) error {
 	case isSystem:
 		return refusedBySystem(system)
 	}
-	refused := &LoadError{Reason: abi.PrintableCut(err.Error(), 4*kib)}
+	refused := &LoadError{Reason: printable.Short(err.Error(), 4*kib)}
 	if cost, ok := errors.AsType[*CompileCostError](err); ok {
 		refused.Cause = cost
 	} else if isOutside {
@@ -161,7 +163,7 @@ func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.
 func (c *Component) connect() error {
 	types, err := c.component.Types()
 	if err != nil {
-		return &LoadError{Reason: abi.PrintableCut(err.Error(), 4*kib)}
+		return &LoadError{Reason: printable.Short(err.Error(), 4*kib)}
 	}
 	if c.linker, c.imports, err = c.host.link(types); err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
@@ -158,7 +160,7 @@ func newDefinitionSet(definitions []abi.Definition) (set *definitionSet, err err
 	set = &definitionSet{definitions: slices.Clone(definitions), schemas: map[string]*schema{}, promises: map[string]*schema{}}
 	compiler := compiler{loader: noLoader{}, schemas: map[string]*schema{}, patterns: map[string]*pattern{}}
 	for i, d := range set.definitions {
-		name := abi.PrintableCut(d.Name, 64)
+		name := printable.Short(d.Name, 64)
 		refuse := func(reason string) error { return &DefinitionError{name, reason} }
 		if !toolName.MatchString(d.Name) {
 			return nil, refuse("its name must be letters, digits, '_', '.' or '-', at most 64, beginning with a letter")
@@ -169,15 +171,15 @@ func newDefinitionSet(definitions []abi.Definition) (set *definitionSet, err err
 		if len(d.Description) > maxDescription {
 			return nil, refuse("its description has more than " + size(maxDescription))
 		}
-		set.definitions[i].Description = abi.Printable(d.Description)
+		set.definitions[i].Description = printable.Text(d.Description)
 		schema, err := compiler.compile(d.InputSchema)
 		if err != nil {
-			return nil, refuse("input schema: " + abi.PrintableCut(err.Error(), 4*kib))
+			return nil, refuse("input schema: " + printable.Short(err.Error(), 4*kib))
 		}
 		set.schemas[d.Name] = schema
 		if d.OutputSchema != nil {
 			if set.promises[d.Name], err = compiler.compile(*d.OutputSchema); err != nil {
-				return nil, refuse("output schema: " + abi.PrintableCut(err.Error(), 4*kib))
+				return nil, refuse("output schema: " + printable.Short(err.Error(), 4*kib))
 			}
 		}
 	}
@@ -196,7 +198,7 @@ func (s *definitionSet) names() []string {
 func (s *definitionSet) validate(ctx context.Context, slots *semaphore.Weighted, tool string, input []byte) error {
 	schema := s.schemas[tool]
 	if schema == nil {
-		return &UnknownToolError{abi.PrintableCut(tool, 64), s.names()}
+		return &UnknownToolError{printable.Short(tool, 64), s.names()}
 	}
 	return schema.validate(ctx, slots, input)
 }
@@ -213,5 +215,5 @@ func (s *definitionSet) keeps(ctx context.Context, slots *semaphore.Weighted, to
 		return err
 	}
 	text := "the tool broke its own promise, its output schema: " + listProblems("result", broken.Problems)
-	return &GuestError{abi.Failure{Name: "InvalidOutput", Message: abi.PrintableCut(text, 16*kib)}}
+	return &GuestError{abi.Failure{Name: "InvalidOutput", Message: printable.Short(text, 16*kib)}}
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 )
 
@@ -81,7 +83,7 @@ func (c *call) getBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	name := args[1].(string)
 	b := e[name]
 	if b == nil {
-		return c.errResult(f.Result, c.denied(abi.PrintableCut(name, 256), abi.Deny(c.host.unbound(f.Interface.Name))))
+		return c.errResult(f.Result, c.denied(printable.Short(name, 256), abi.Deny(c.host.unbound(f.Interface.Name))))
 	}
 	if b.interfaceName != f.Interface.Name {
 		return c.errResult(f.Result, c.denied(name, abi.Deny(abi.Denial{
@@ -142,7 +144,7 @@ func (c *call) putBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	c.handles.remove(args[2].(abi.Rep))
 	var refused error
 	if e[name] != nil {
-		refused = abi.Errorf(abi.CodeAlreadyExists, "binding %q", abi.Printable(name))
+		refused = abi.Errorf(abi.CodeAlreadyExists, "binding %q", printable.Text(name))
 	}
 	if !bindable(name) {
 		refused = abi.Errorf(abi.CodeInvalid, "the name of a binding is 1 to %d printable ASCII characters", maxBindingName)
@@ -223,7 +225,7 @@ var envOperations = map[string]func(c *call, args []abi.Value) (abi.Value, error
 			name := v.(string)
 			b := e[name]
 			if b == nil {
-				return abi.Variant{Case: 1, Value: fmt.Sprintf("no binding named %q", abi.PrintableCut(name, 256))}, nil
+				return abi.Variant{Case: 1, Value: fmt.Sprintf("no binding named %q", printable.Short(name, 256))}, nil
 			}
 			sub[name] = b
 		}

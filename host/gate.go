@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
@@ -329,7 +331,7 @@ func (c *call) denied(binding string, err error) error {
 	d := *e.Denial
 	d.Binding = binding
 	for _, text := range []*string{&d.Operation, &d.Reason, &d.Remedy} {
-		*text = abi.Cut(*text, maxDenialText)
+		*text = printable.Cut(*text, maxDenialText)
 	}
 	if d.Remedy == "" && d.Wants != nil {
 		if d.Remedy = d.Wants.Remedy(binding); len(d.Remedy) > maxDenialText {

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 )
 
@@ -112,7 +114,7 @@ func (g *Grant) Revoke(reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.look(g.options.Clock.Now())
-	g.end(&abi.Error{Code: abi.CodeRevoked, Detail: abi.PrintableCut(reason, kib)})
+	g.end(&abi.Error{Code: abi.CodeRevoked, Detail: printable.Short(reason, kib)})
 }
 
 // Usage returns what the grant has used so far.

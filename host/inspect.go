@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Exports lists the names of the component's exports, in its order.
@@ -21,7 +21,7 @@ func (c *Component) Exports() ([]string, error) {
 	}
 	names := make([]string, len(types.Exports))
 	for i, x := range types.Exports {
-		names[i] = abi.PrintableCut(x.Name, kib)
+		names[i] = printable.Short(x.Name, kib)
 	}
 	return names, nil
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
@@ -131,7 +133,7 @@ func (t Callee) Call(ctx context.Context, name string, input []byte, env map[str
 	maps.Copy(whole, t.Env)
 	for binding, capability := range env {
 		if whole[binding] != nil {
-			return nil, abi.Errorf(abi.CodeAlreadyExists, "%s: the tool has a binding %q of its own", name, abi.Printable(binding))
+			return nil, abi.Errorf(abi.CodeAlreadyExists, "%s: the tool has a binding %q of its own", name, printable.Text(binding))
 		}
 		whole[binding] = capability
 	}

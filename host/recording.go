@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 )
 
@@ -265,7 +267,7 @@ func (r *record) reserve() bool {
 func (r *record) end(ctx context.Context, c *Component, request Request, result Result, err error, to Recorder) {
 	e, o := &r.enc, r.host.options
 	out := &Recording{
-		Component: c.digest, Tool: string(e.without([]byte(abi.PrintableCut(request.Tool, 256)))), Limits: r.host.limits(request, frameOf(ctx)), Started: r.started, Duration: time.Since(r.started),
+		Component: c.digest, Tool: string(e.without([]byte(printable.Short(request.Tool, 256)))), Limits: r.host.limits(request, frameOf(ctx)), Started: r.started, Duration: time.Since(r.started),
 		Recorded: r.recorded, Operations: e.buf, Cut: r.cut, Usage: result.Usage, Outcome: e.outcome(outcome(ctx, err)),
 	}
 	if len(request.Env) > 0 {
@@ -388,7 +390,7 @@ type recordedOperation struct {
 }
 
 // line makes text of a recording fit for a terminal, in one line.
-func line(s string) string { return strings.Join(strings.Fields(abi.PrintableCut(s, 4*kib)), " ") }
+func line(s string) string { return strings.Join(strings.Fields(printable.Short(s, 4*kib)), " ") }
 
 func (r *Recording) parse(known *abi.Resolve) ([]recordedOperation, error) {
 	d := &decoder{rest: r.Operations}
@@ -445,7 +447,7 @@ func (o recordedOperation) shown() RecordedOperation {
 	if o.outcome != nil {
 		shown := *o.outcome
 		for _, text := range []*string{&shown.Kind, &shown.Message, &shown.Stack, &shown.Limit, &shown.Value, &shown.Detail} {
-			*text = abi.PrintableCut(*text, 4*kib)
+			*text = printable.Short(*text, 4*kib)
 		}
 		s.Answer, s.Error = "", &shown
 	}
@@ -466,7 +468,7 @@ func (o recordedOperation) shown() RecordedOperation {
 			}
 			text = appendText(text, p.Type, v, maxShown)
 		}
-		s.Args = abi.PrintableCut(string(text), maxShown)
+		s.Args = printable.Short(string(text), maxShown)
 	}
 	if o.outcome == nil {
 		d := &decoder{rest: o.answer}
@@ -474,7 +476,7 @@ func (o recordedOperation) shown() RecordedOperation {
 		if d.err != nil {
 			s.Answer = "(damaged)"
 		} else {
-			s.Answer = abi.PrintableCut(string(appendText(nil, o.fn.Result, v, maxShown)), maxShown)
+			s.Answer = printable.Short(string(appendText(nil, o.fn.Result, v, maxShown)), maxShown)
 		}
 	}
 	return s

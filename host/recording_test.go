@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"pgregory.net/rapid"
 
 	"github.com/stilehost/stile/abi"
@@ -559,7 +561,7 @@ func FuzzRecording(f *testing.F) {
 		r := host.Recording{Operations: operations, Recorded: 1}
 		list, err := r.All(known)
 		for _, o := range list {
-			if text := o.String(); abi.Printable(text) != text || strings.Contains(text, "\n") {
+			if text := o.String(); printable.Text(text) != text || strings.Contains(text, "\n") {
 				t.Errorf("%q", text)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 )
 
@@ -92,7 +94,7 @@ var (
 func (c *Component) Replay(ctx context.Context, r *Recording, o ReplayOptions) (Comparison, error) {
 	switch {
 	case r.Component != c.digest && !o.OtherComponent:
-		return Comparison{}, &ReplayError{fmt.Sprintf("it is of the component %s, and this is %s", abi.PrintableCut(r.Component, 64), c.digest)}
+		return Comparison{}, &ReplayError{fmt.Sprintf("it is of the component %s, and this is %s", printable.Short(r.Component, 64), c.digest)}
 	case r.Input == nil:
 		return Comparison{}, &ReplayError{"its input is too large to have been kept"}
 	}
@@ -337,9 +339,9 @@ func (p *player) compare(ctx context.Context, result Result, err error) Comparis
 		case c.Outcome != was:
 			p.differ(Difference{Expected: was.String(), Got: c.Outcome.String()})
 		case p.recording.OutputDigest != "" && sum(c.Output) != p.recording.OutputDigest:
-			p.differ(Difference{Expected: "an output of SHA-256 " + abi.PrintableCut(p.recording.OutputDigest, 64), Got: "one of SHA-256 " + sum(c.Output)})
+			p.differ(Difference{Expected: "an output of SHA-256 " + printable.Short(p.recording.OutputDigest, 64), Got: "one of SHA-256 " + sum(c.Output)})
 		case p.recording.OutputDigest == "" && !same:
-			p.differ(Difference{Expected: abi.PrintableCut(string(p.recording.Output), kib), Got: abi.PrintableCut(string(c.Output), kib)})
+			p.differ(Difference{Expected: printable.Short(string(p.recording.Output), kib), Got: printable.Short(string(c.Output), kib)})
 		}
 	}
 	c.Same = len(c.Differences) == 0 && !c.Cut
@@ -349,9 +351,9 @@ func (p *player) compare(ctx context.Context, result Result, err error) Comparis
 // String is the outcome as text for people.
 func (o Outcome) String() string {
 	if o.Message == "" {
-		return abi.PrintableCut(o.Kind, 64)
+		return printable.Short(o.Kind, 64)
 	}
-	return abi.PrintableCut(o.Kind+": "+strings.TrimPrefix(o.Message, o.Kind+": "), 4*kib)
+	return printable.Short(o.Kind+": "+strings.TrimPrefix(o.Message, o.Kind+": "), 4*kib)
 }
 
 // call is the operation without its answer.

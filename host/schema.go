@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/sync/semaphore"
@@ -414,7 +416,7 @@ func (s *schema) validate(ctx context.Context, slots *semaphore.Weighted, input 
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
 	if err != nil {
-		return &InputError{[]abi.Problem{{Message: abi.PrintableCut("not JSON: "+err.Error(), kib)}}}
+		return &InputError{[]abi.Problem{{Message: printable.Short("not JSON: "+err.Error(), kib)}}}
 	}
 	if path, huge := hugeNumber(value); huge {
 		return &InputError{[]abi.Problem{{Path: pointer(path), Message: hugeNumberReason}}}
@@ -466,7 +468,7 @@ func problems(list []abi.Problem, e *jsonschema.ValidationError) []abi.Problem {
 		}
 		path := slices.Clone(e.InstanceLocation)
 		slices.Reverse(path)
-		return append(list, abi.Problem{Path: pointer(path), Message: abi.PrintableCut(text, kib)})
+		return append(list, abi.Problem{Path: pointer(path), Message: printable.Short(text, kib)})
 	}
 	for _, cause := range e.Causes {
 		list = problems(list, cause)
@@ -480,5 +482,5 @@ func pointer(path []string) string {
 	for _, segment := range slices.Backward(path) {
 		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(segment))
 	}
-	return abi.PrintableCut(b.String(), kib)
+	return printable.Short(b.String(), kib)
 }

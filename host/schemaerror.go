@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
@@ -74,7 +76,7 @@ func schemaProblems(list []abi.Problem, e *jsonschema.ValidationError, within []
 	}
 	text := schemaProblem(e.ErrorKind, path)
 	slices.Reverse(path)
-	return append(list, abi.Problem{Path: pointer(path), Message: abi.PrintableCut(text, kib)})
+	return append(list, abi.Problem{Path: pointer(path), Message: printable.Short(text, kib)})
 }
 
 // reach is how deep in the schema the innermost problem of e is.
@@ -119,5 +121,5 @@ func jsonText(v any) string {
 	if err != nil {
 		return fmt.Sprint(v)
 	}
-	return abi.Cut(string(text), 200)
+	return printable.Cut(string(text), 200)
 }

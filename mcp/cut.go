@@ -9,7 +9,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 const (
@@ -134,10 +134,10 @@ func (c cutter) text(s string, room int) string {
 		return s
 	}
 	keep := min(len(s), max(0, room-scrap/2))
-	for keep > 0 && size(abi.Cut(s, keep), room) > room {
+	for keep > 0 && size(printable.Cut(s, keep), room) > room {
 		keep = keep * 3 / 4
 	}
-	kept := abi.Cut(s, keep)
+	kept := printable.Cut(s, keep)
 	return fmt.Sprintf("%s... (%d more characters)", kept, utf8.RuneCountInString(s[len(kept):]))
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/abi"
@@ -62,7 +64,7 @@ var frame = lazyregexp.New(`(?m)^\s*at (?:.*? \()?(.+?:\d+:\d+)\)?$`)
 
 // explain sorts an error into one of the kinds. ok is false for a fault of the host, whose text is not for a model.
 func explain(err error, usage host.Usage) (f failure, ok bool) {
-	f.Message = abi.PrintableCut(err.Error(), maxMessage)
+	f.Message = printable.Short(err.Error(), maxMessage)
 	for _, d := range usage.Denials {
 		f.Denied = append(f.Denied, denied(d))
 	}
@@ -86,7 +88,7 @@ func explain(err error, usage host.Usage) (f failure, ok bool) {
 		}
 		f.Message = fmt.Sprintf("denied: %s through %q: %s", refused.Denial.Operation, refused.Denial.Binding, refused.Denial.Reason)
 		if above := (*lifecycle.CeilingError)(nil); errors.As(err, &above) {
-			f.Message = abi.PrintableCut(above.Error(), maxMessage)
+			f.Message = printable.Short(above.Error(), maxMessage)
 			for i := range f.Denied {
 				f.Denied[i].Permission = "" // the manifest has it already, and only the operator can do something
 			}

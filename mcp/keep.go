@@ -8,9 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
@@ -128,7 +129,7 @@ func (r *request) list(ctx context.Context, in listInput) (*sdk.CallToolResult, 
 		}
 		found = slices.DeleteFunc(found, func(f lifecycle.Found) bool { return without(f.Tags) })
 		for _, f := range found[:min(limit, len(found))] {
-			out.Tools = append(out.Tools, foundOutput{f.Name, abi.PrintableCut(f.Description, 500), f.Tags, f.Extension, f.Scope.String()})
+			out.Tools = append(out.Tools, foundOutput{f.Name, printable.Short(f.Description, 500), f.Tags, f.Extension, f.Scope.String()})
 		}
 		if len(found) == 0 {
 			out.Message = "No tool fits; extension_write makes one."
@@ -154,7 +155,7 @@ func (r *request) list(ctx context.Context, in listInput) (*sdk.CallToolResult, 
 }
 
 func extensionOf(x lifecycle.Extension) extensionOutput {
-	out := extensionOutput{Name: x.Name, Scope: x.Scope.String(), Description: abi.PrintableCut(x.Description, 500), Tags: x.Tags, Version: x.Version, Problem: abi.Printable(x.Problem)}
+	out := extensionOutput{Name: x.Name, Scope: x.Scope.String(), Description: printable.Short(x.Description, 500), Tags: x.Tags, Version: x.Version, Problem: printable.Text(x.Problem)}
 	if x.Pending != nil {
 		out.State, out.Digest = string(lifecycle.Pending), x.Pending.Digest
 		out.Pending = &pendingOutput{x.Pending.ID, x.Pending.Digest}
@@ -162,11 +163,11 @@ func extensionOf(x lifecycle.Extension) extensionOutput {
 	if x.Active != nil {
 		out.State, out.Digest = string(lifecycle.Active), x.Active.Digest
 		if x.Active.Quarantine != "" {
-			out.State, out.Problem = "quarantined", abi.Printable(x.Active.Quarantine)
+			out.State, out.Problem = "quarantined", printable.Text(x.Active.Quarantine)
 		}
 	}
 	for _, t := range x.Tools {
-		tool := listToolOutput{Name: t.Name, Description: abi.PrintableCut(t.Description, 200)}
+		tool := listToolOutput{Name: t.Name, Description: printable.Short(t.Description, 200)}
 		if t.ShadowedBy != nil {
 			tool.ShadowedBy = t.ShadowedBy.String()
 		}
@@ -254,7 +255,7 @@ func (r *request) readTests(ctx context.Context, release lifecycle.Release, test
 }
 
 func (r *request) remove(ctx context.Context, in removeInput) (*sdk.CallToolResult, error) {
-	release, err := r.options.Manager.Remove(ctx, r.own(), in.Extension, lifecycle.Decision{By: r.viewer.String(), Via: via, Reason: abi.PrintableCut(in.Reason, 500)})
+	release, err := r.options.Manager.Remove(ctx, r.own(), in.Extension, lifecycle.Decision{By: r.viewer.String(), Via: via, Reason: printable.Short(in.Reason, 500)})
 	if err != nil {
 		return nil, r.notOwn(ctx, in.Extension, err)
 	}
@@ -299,7 +300,7 @@ func (r *request) stats(ctx context.Context, in statsInput) (*sdk.CallToolResult
 		for _, t := range x.Tools {
 			s := t.Stats
 			out.Tools = append(out.Tools, toolStats{
-				t.Name, x.Scope.String(), s.Calls, s.Failures, s.ErrorRate(), milliseconds(s.P50), milliseconds(s.P95), s.Score(), s.LastUsed, abi.Printable(s.LastError),
+				t.Name, x.Scope.String(), s.Calls, s.Failures, s.ErrorRate(), milliseconds(s.P50), milliseconds(s.P95), s.Score(), s.LastUsed, printable.Text(s.LastError),
 			})
 		}
 	}

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
@@ -30,13 +31,13 @@ func whyMissing(r lifecycle.Release, tool string) error {
 	case r.State == lifecycle.Pending:
 		return absent(fmt.Sprintf("the tool %s waits for a person as request %d, outside of your reach: stile ext approve %d", tool, r.ID, r.ID))
 	case r.State == lifecycle.Revoked:
-		return &lifecycle.RevokedError{Extension: r.Name, Reason: abi.PrintableCut(r.Reason, 500)}
+		return &lifecycle.RevokedError{Extension: r.Name, Reason: printable.Short(r.Reason, 500)}
 	case r.State == lifecycle.Denied:
 		return absent(reason(fmt.Sprintf("the tool %s is not there: a person refused request %d", tool, r.ID), r.Reason))
 	case r.State == lifecycle.Removed:
 		return absent(reason(fmt.Sprintf("the tool %s is gone: the extension %s was removed", tool, r.Name), r.Reason))
 	case r.State == lifecycle.Active && r.Quarantine != "":
-		return &lifecycle.QuarantinedError{Extension: r.Name, Reason: abi.PrintableCut(r.Quarantine, 500)}
+		return &lifecycle.QuarantinedError{Extension: r.Name, Reason: printable.Short(r.Quarantine, 500)}
 	default:
 		return nil
 	}
@@ -52,7 +53,7 @@ func reason(text, why string) string {
 	if why == "" {
 		return text
 	}
-	return text + ": " + abi.PrintableCut(why, 500)
+	return text + ": " + printable.Short(why, 500)
 }
 
 // notOwn says of an extension that is not there to be removed whose it is.

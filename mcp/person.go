@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
@@ -112,7 +113,7 @@ func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 	fmt.Fprintf(&b, "The agent %s asks to use the extension %s %s (%s), which it wrote.\n", v.Agent, q.out.Extension, q.out.Version, q.out.Scope)
 	for _, g := range q.grants {
 		for _, line := range extension.Describe(g) {
-			fmt.Fprintf(&b, "It %s (env.%s).\n", abi.PrintableLine(line), g.Name)
+			fmt.Fprintf(&b, "It %s (env.%s).\n", printable.Line(line), g.Name)
 		}
 	}
 	if len(q.grants) == 0 {

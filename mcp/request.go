@@ -7,9 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
@@ -97,7 +98,7 @@ func (r *request) fail(err error, usage host.Usage) (*sdk.CallToolResult, error)
 // call fails.
 func (r *request) log(ctx context.Context) func(console.Level, string) {
 	return func(level console.Level, message string) {
-		message = abi.Printable(message)
+		message = printable.Text(message)
 		r.logs.add(level.String(), message)
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -137,7 +138,7 @@ func (r *request) progress(ctx context.Context, step, total int, text string) {
 		return
 	}
 	_ = r.call.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ // a client that is gone needs none
-		ProgressToken: token, Progress: float64(step), Total: float64(total), Message: abi.PrintableCut(text, 500),
+		ProgressToken: token, Progress: float64(step), Total: float64(total), Message: printable.Short(text, 500),
 	})
 }
 
@@ -185,7 +186,7 @@ func (l *logs) add(level, message string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.latest = message
-	line := abi.Cut(level+": "+message, maxLogs)
+	line := printable.Cut(level+": "+message, maxLogs)
 	l.lines, l.bytes = append(l.lines, line), l.bytes+len(line)+1
 	for l.bytes > maxLogs && len(l.lines) > 1 {
 		l.bytes -= len(l.lines[0]) + 1

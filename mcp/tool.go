@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
@@ -19,7 +20,7 @@ const maxSchemaDepth = 128
 // toolOf is how a client sees a tool. What its author wrote shows all its characters.
 func toolOf(t lifecycle.Tool) (*sdk.Tool, error) {
 	tool := &sdk.Tool{
-		Name: t.Name, Description: abi.Printable(t.Definition.Description), Annotations: annotations(t),
+		Name: t.Name, Description: printable.Text(t.Definition.Description), Annotations: annotations(t),
 		Meta: sdk.Meta{"stile/extension": t.Extension, "stile/scope": t.Scope.String(), "stile/digest": t.Digest},
 	}
 	schema, err := readSchema(t.Definition.InputSchema)
@@ -62,21 +63,21 @@ func readSchema(text string) (any, error) {
 	if err := d.Decode(&schema); err != nil {
 		return nil, err
 	}
-	return printable(schema, 0)
+	return printableJSON(schema, 0)
 }
 
-// printable has every text in a schema show all its characters, and takes out what would have a client send headers.
-func printable(value any, depth int) (any, error) {
+// printableJSON has every text in a schema show all its characters, and takes out what would have a client send headers.
+func printableJSON(value any, depth int) (any, error) {
 	if depth > maxSchemaDepth {
 		return nil, errors.New("its schema is nested too deep")
 	}
 	var err error
 	switch v := value.(type) {
 	case string:
-		return abi.Printable(v), nil
+		return printable.Text(v), nil
 	case []any:
 		for i := range v {
-			if v[i], err = printable(v[i], depth+1); err != nil {
+			if v[i], err = printableJSON(v[i], depth+1); err != nil {
 				return nil, err
 			}
 		}
@@ -87,7 +88,7 @@ func printable(value any, depth int) (any, error) {
 			if key == "x-mcp-header" {
 				continue
 			}
-			if made[abi.Printable(key)], err = printable(field, depth+1); err != nil {
+			if made[printable.Text(key)], err = printableJSON(field, depth+1); err != nil {
 				return nil, err
 			}
 		}

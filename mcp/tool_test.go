@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/abi"
@@ -119,7 +121,7 @@ func shown(t *testing.T, tool *sdk.Tool) {
 	look = func(v any) {
 		switch v := v.(type) {
 		case string:
-			if abi.Printable(v) != v {
+			if printable.Text(v) != v {
 				t.Errorf("%q hides something", v)
 			}
 		case []any:

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -142,7 +143,7 @@ func (r *request) ungenerated(err error) (*sdk.CallToolResult, error) {
 	if _, ok := explain(err, host.Usage{}); ok {
 		return nil, err
 	}
-	f := failure{Kind: "failed", Message: abi.PrintableCut(err.Error(), maxMessage)}
+	f := failure{Kind: "failed", Message: printable.Short(err.Error(), maxMessage)}
 	return f.result(false), nil
 }
 
@@ -150,7 +151,7 @@ func (r *request) ungenerated(err error) (*sdk.CallToolResult, error) {
 func (r *request) existing(found []lifecycle.Found) (*sdk.CallToolResult, error) {
 	out := writeOutput{State: "existing", Tools: []toolOutput{}, Message: "These tools seem to do it already. If none does, call this again with new."}
 	for _, f := range found {
-		out.Tools = append(out.Tools, toolOutput{f.Name, abi.Printable(f.Description)})
+		out.Tools = append(out.Tools, toolOutput{f.Name, printable.Text(f.Description)})
 	}
 	return r.answer(out)
 }
@@ -205,7 +206,7 @@ func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *gene
 		Changes: texts(w.Changes), Cut: texts(w.Cut), Tests: testsOf(w.Tests), Generation: spent, Warnings: w.Version.Warnings(),
 	}
 	for _, t := range w.Version.Tools {
-		out.Tools = append(out.Tools, toolOutput{extension.ToolName(w.Release.Name, t.Name), abi.Printable(t.Description)})
+		out.Tools = append(out.Tools, toolOutput{extension.ToolName(w.Release.Name, t.Name), printable.Text(t.Description)})
 	}
 	for stage, took := range w.Took {
 		out.TookMS[string(stage)] = milliseconds(took)
@@ -218,7 +219,7 @@ func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *gene
 	out.why = w.Why
 	out.say()
 	if w.Unchecked != nil {
-		out.Message += " " + abi.PrintableCut(w.Unchecked.Error(), maxMessage) + "."
+		out.Message += " " + printable.Short(w.Unchecked.Error(), maxMessage) + "."
 	}
 	if w.Release.State == lifecycle.Pending {
 		return r.ask(ctx, question{*out, granted, w.Version})
@@ -242,7 +243,7 @@ func (o *writeOutput) say() {
 	}
 	why := "the policy leaves it to one"
 	if o.why != "" {
-		why = abi.PrintableCut(o.why, 1000)
+		why = printable.Short(o.why, 1000)
 	}
 	o.Message = fmt.Sprintf("It is built and waits for a person: %s. Tell your user to decide about request %d, with `stile ext approve %d` or on the page of `stile serve`; "+
 		"no tool that you can call approves it. If another version is active, it serves meanwhile.", why, o.Release, o.Release)
@@ -268,7 +269,7 @@ func uses(bindings []extension.Binding) (map[string]any, error) {
 func texts(changes []extension.Change) []string {
 	var all []string
 	for _, c := range changes {
-		all = append(all, abi.Printable(c.String()))
+		all = append(all, printable.Text(c.String()))
 	}
 	return all
 }
@@ -276,7 +277,7 @@ func texts(changes []extension.Change) []string {
 func testsOf(results []trial.Result) []testOutput {
 	var all []testOutput
 	for _, t := range results {
-		all = append(all, testOutput{abi.Printable(t.Name), t.Tool, t.Passed, t.Problem, printed(t.Log), milliseconds(t.Duration)})
+		all = append(all, testOutput{printable.Text(t.Name), t.Tool, t.Passed, t.Problem, printed(t.Log), milliseconds(t.Duration)})
 	}
 	return all
 }
@@ -284,7 +285,7 @@ func testsOf(results []trial.Result) []testOutput {
 func printed(lines []string) []string {
 	var all []string
 	for _, line := range lines {
-		all = append(all, abi.Printable(line))
+		all = append(all, printable.Text(line))
 	}
 	return all
 }

@@ -15,10 +15,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/evanw/esbuild/pkg/api"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
@@ -685,6 +686,6 @@ func Snippet(line string, column int) string {
 }
 
 // oneLine makes text printable that stands in one line, so that a line feed or a tab in it is a space.
-func oneLine(s string) string { return abi.Printable(lineBreaks.Replace(s)) }
+func oneLine(s string) string { return printable.Text(lineBreaks.Replace(s)) }
 
 var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ")

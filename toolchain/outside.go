@@ -13,9 +13,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/evanw/esbuild/pkg/api"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/child"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
@@ -118,7 +119,7 @@ func (a *answer) err() error {
 	case len(a.Problems) > 0:
 		return &BuildError{a.Problems}
 	case a.Fault != "":
-		return &BundlerError{abi.PrintableCut(a.Fault, child.MaxWords)}
+		return &BundlerError{printable.Short(a.Fault, child.MaxWords)}
 	}
 	return nil
 }
@@ -283,7 +284,7 @@ func outside(ctx context.Context, program []string, o order, files fs.FS) (a *an
 	case failed && failure.Limit == child.LimitMemory:
 		return nil, &resourceError{fmt.Sprintf("the bundler takes more than %d MiB of memory, the limit; make it smaller", bundlerLimits.Memory>>20)}
 	case failed:
-		return nil, &BundlerError{abi.PrintableCut(failure.Reason, child.MaxWords)}
+		return nil, &BundlerError{printable.Short(failure.Reason, child.MaxWords)}
 	case err != nil:
 		return nil, err
 	}

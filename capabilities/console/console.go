@@ -1,5 +1,5 @@
 // Package console lets a guest write log lines: the capability stile:capability/console. A guest's lines are made safe for a
-// terminal with [abi.Printable], and bounded for each call.
+// terminal with [printable.Text], and bounded for each call.
 package console
 
 import (
@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/capability"
 )
 
@@ -74,9 +75,9 @@ func (l *Log) Log(_ context.Context, level Level, message string) {
 		l.dropped += uint64(len(message)) + 1
 		return
 	}
-	head := abi.Cut(message, l.left) // before cleaning, so that the limit bounds the work too
-	text := abi.Printable(head)
-	kept := abi.Cut(text, l.left)
+	head := printable.Cut(message, l.left) // before cleaning, so that the limit bounds the work too
+	text := printable.Text(head)
+	kept := printable.Cut(text, l.left)
 	l.dropped += uint64(len(message) - len(head) + len(text) - len(kept))
 	l.left -= len(kept) + 1
 	l.console.log(level, kept)

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dustin/go-humanize"
+	"github.com/stilehost/stile/internal/printable"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/dustin/go-humanize"
 )
 
 // Describe implements [capability.Grant]. Hosts in other scripts are in punycode.
@@ -57,7 +57,7 @@ func requests(rule Rule) string {
 		b.WriteString(", setting the headers " + strings.Join(r.Headers, ", "))
 	}
 	fmt.Fprintf(&b, ", and take in up to %s of each response", humanize.IBytes(uint64(r.MaxResponse)))
-	return abi.PrintableLine(b.String())
+	return printable.Line(b.String())
 }
 
 // Authority implements [capability.Grant].
@@ -77,7 +77,7 @@ func (g Rights) Authority() []string {
 func terms(rule Rule) string {
 	r, err := rule.Normal()
 	if err != nil {
-		return abi.PrintableLine(rule.String())
+		return printable.Line(rule.String())
 	}
 	text := strings.Join(r.Methods, ",") + " " + where(r)
 	if r.Credential != "" {
@@ -95,7 +95,7 @@ func terms(rule Rule) string {
 	if rule.MaxResponse != 0 {
 		text += fmt.Sprintf(" up to %d bytes", r.MaxResponse)
 	}
-	return abi.PrintableLine(text)
+	return printable.Line(text)
 }
 
 // where is the URL of a rule.

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/stilehost/stile/abi"
@@ -158,11 +160,11 @@ func (t *doubleTransport) RoundTrip(r *nethttp.Request) (*nethttp.Response, erro
 	if n < len(stub.list) {
 		return stub.list[n].response(r), nil
 	}
-	what := abi.Cut(key, maxShown)
+	what := printable.Cut(key, maxShown)
 	if len(stub.list) > 0 {
 		what = fmt.Sprintf("request %d of %s", n+1, what)
 	}
-	return nil, t.test.Unanswered(what, strconv.Quote(abi.Cut(key, 2<<10))+`: {"status": 200, "json": {}}`)
+	return nil, t.test.Unanswered(what, strconv.Quote(printable.Cut(key, 2<<10))+`: {"status": 200, "json": {}}`)
 }
 
 // RequestKey is what requests of a stub's name are found by.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
@@ -242,7 +244,7 @@ func (g Rights) Remedy(spec string, wanted capability.Grant) string {
 	}
 	name, _, _ := strings.Cut(spec, "=")
 	text := name + "=http:" + rule.String()
-	if abi.Printable(text) != text { // a guest chose part of it
+	if printable.Text(text) != text { // a guest chose part of it
 		return ""
 	}
 	return text

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/capability/double"
@@ -47,12 +49,12 @@ func (g Rights) Document() any { return g.Files }
 
 // Describe implements [capability.Grant].
 func (g Rights) Describe() []string {
-	return []string{"may call the tools of " + abi.PrintableLine(strings.Join(g.Files, ", "))}
+	return []string{"may call the tools of " + printable.Line(strings.Join(g.Files, ", "))}
 }
 
 // Authority implements [capability.Grant].
 func (g Rights) Authority() []string {
-	return []string{abi.PrintableLine("tools " + strings.Join(g.Files, " "))}
+	return []string{printable.Line("tools " + strings.Join(g.Files, " "))}
 }
 
 // Covers implements [capability.Grant].

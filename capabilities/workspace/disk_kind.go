@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
 )
@@ -37,12 +39,12 @@ func (g DiskRights) Document() any { return g.Access.document(g.Path) }
 
 // Describe implements [capability.Grant].
 func (g DiskRights) Describe() []string {
-	return []string{g.Access.describe("the directory " + abi.PrintableLine(g.Path) + " of this machine")}
+	return []string{g.Access.describe("the directory " + printable.Line(g.Path) + " of this machine")}
 }
 
 // Authority implements [capability.Grant].
 func (g DiskRights) Authority() []string {
-	return []string{abi.PrintableLine("dir " + g.Path + " " + string(g.Access))}
+	return []string{printable.Line("dir " + g.Path + " " + string(g.Access))}
 }
 
 // Covers implements [capability.Grant]. Where a link leads may change, so no directory is below another.

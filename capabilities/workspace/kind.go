@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/capability/double"
@@ -85,7 +87,7 @@ func pathProblem(path string) string {
 		return "is not UTF-8"
 	case !strings.HasPrefix(path, "/"):
 		return "does not start with /"
-	case abi.NextUnseen(path) >= 0:
+	case printable.NextUnseen(path) >= 0:
 		return "holds a character that is not seen"
 	case path == "/":
 		return ""
@@ -149,7 +151,7 @@ func (g Rights) Describe() []string {
 	if g.Path != "/" {
 		store = g.Path + " of " + store
 	}
-	return []string{g.Access.describe(abi.PrintableLine(store))}
+	return []string{g.Access.describe(printable.Line(store))}
 }
 
 func (a Access) describe(where string) string {
@@ -161,7 +163,7 @@ func (a Access) describe(where string) string {
 
 // Authority implements [capability.Grant].
 func (g Rights) Authority() []string {
-	return []string{abi.PrintableLine(strings.TrimSpace("workspace "+g.Store) + " " + g.Path + " " + string(g.Access))}
+	return []string{printable.Line(strings.TrimSpace("workspace "+g.Store) + " " + g.Path + " " + string(g.Access))}
 }
 
 // Covers implements [capability.Grant].

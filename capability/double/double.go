@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 )
 
@@ -77,7 +79,7 @@ func (t *Test) Unanswered(what, line string) error {
 // Kept says whose fault it is that the answer of a name could not be put into a store.
 func (t *Test) Kept(name string, err error) error {
 	if known, ok := errors.AsType[*abi.Error](err); ok && known.Code != abi.CodeUnavailable {
-		return t.Wrong(fmt.Sprintf("[%s]: %s", Quoted(name), abi.PrintableCut(known.Error(), maxValue)), "another name")
+		return t.Wrong(fmt.Sprintf("[%s]: %s", Quoted(name), printable.Short(known.Error(), maxValue)), "another name")
 	}
 	return err
 }
@@ -101,7 +103,7 @@ func Members[T any](t *Test, answers json.RawMessage, example string) (map[strin
 		err = fmt.Errorf("%s: a %s does not belong there", cmp.Or(misfit.Field, "the answers"), misfit.Value)
 	}
 	if err != nil {
-		return nil, t.Wrong(": "+abi.PrintableCut(strings.TrimPrefix(err.Error(), "json: "), maxValue), "an object like "+example)
+		return nil, t.Wrong(": "+printable.Short(strings.TrimPrefix(err.Error(), "json: "), maxValue), "an object like "+example)
 	}
 	if len(given) > MaxAnswers {
 		return nil, t.Wrong(fmt.Sprintf(": there are %d entries", len(given)), fmt.Sprintf("at most %d", MaxAnswers))
@@ -124,7 +126,7 @@ func Strict(raw []byte, v any) error {
 }
 
 // Quoted shows a name from outside, shortened and on one line.
-func Quoted(name string) string { return abi.Printable(strconv.Quote(abi.Cut(name, 80))) }
+func Quoted(name string) string { return printable.Text(strconv.Quote(printable.Cut(name, 80))) }
 
 // Stores are the stores of one test, in a temporary folder that is made when the first is needed.
 type Stores struct {

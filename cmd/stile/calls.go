@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/host/recording"
 )
@@ -103,7 +104,7 @@ func (n *session) openRecorder(ctx context.Context, s *streams) (recorder, *reco
 // tell says what went wrong beside the result.
 func (s *streams) tell(what string, err error) {
 	if err != nil {
-		s.say("stile: %s: %s", what, abi.Printable(err.Error()))
+		s.say("stile: %s: %s", what, printable.Text(err.Error()))
 	}
 }
 
@@ -183,8 +184,8 @@ func (c *callsListCommand) Run(ctx context.Context, s *streams) (err error) {
 	calls := make([]listedCall, len(all))
 	for i, one := range all {
 		calls[i] = listedCall{
-			one.ID, one.Started.UTC(), one.Duration.Seconds(), abi.Printable(one.Tool), abi.Printable(one.Outcome), one.Operations,
-			"sha256:" + abi.Printable(one.Component), abi.Printable(one.Cut),
+			one.ID, one.Started.UTC(), one.Duration.Seconds(), printable.Text(one.Tool), printable.Text(one.Outcome), one.Operations,
+			"sha256:" + printable.Text(one.Component), printable.Text(one.Cut),
 		}
 	}
 	if c.JSON {

@@ -8,7 +8,8 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/host/recording"
@@ -61,7 +62,7 @@ func (e *differsError) Error() string { return e.text }
 // Run implements the command.
 func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
 	if c.LiveHTTP != "" && c.LiveHTTP != "deny" {
-		return usagef("--live-http=%s: the only choice is deny; a replay sends no requests", abi.Printable(c.LiveHTTP))
+		return usagef("--live-http=%s: the only choice is deny; a replay sends no requests", printable.Text(c.LiveHTTP))
 	}
 	r, store, err := recorded(ctx, c.ID)
 	if err != nil {

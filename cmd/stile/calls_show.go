@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/wit"
@@ -65,10 +67,10 @@ func (c *callsShowCommand) Run(ctx context.Context, s *streams) (err error) {
 	}
 	shown := shownCall{
 		listedCall: listedCall{
-			c.ID, r.Started.UTC(), r.Duration.Seconds(), abi.Printable(r.Tool), abi.Printable(r.Outcome.Kind), r.Usage.Operations,
-			"sha256:" + abi.Printable(r.Component), abi.Printable(r.Cut),
+			c.ID, r.Started.UTC(), r.Duration.Seconds(), printable.Text(r.Tool), printable.Text(r.Outcome.Kind), r.Usage.Operations,
+			"sha256:" + printable.Text(r.Component), printable.Text(r.Cut),
 		},
-		Result: r.Outcome, Code: abi.Printable(r.Code), Input: jsonOrText(r.Input), Output: jsonOrText(r.Output), OutputDigest: r.OutputDigest, Bindings: r.Bindings,
+		Result: r.Outcome, Code: printable.Text(r.Code), Input: jsonOrText(r.Input), Output: jsonOrText(r.Output), OutputDigest: r.OutputDigest, Bindings: r.Bindings,
 		Limits: limitsOf(r.Limits), CPUSeconds: r.Usage.CPU.Seconds(), Denials: []denial{}, Redacted: r.Redacted, Recorded: operations,
 	}
 	for _, d := range r.Usage.Denials {
@@ -105,7 +107,7 @@ func (c *shownCall) text() string {
 	value := func(v any) string {
 		text, err := encode(v, "")
 		if err != nil {
-			return abi.Printable(err.Error())
+			return printable.Text(err.Error())
 		}
 		return string(text)
 	}
@@ -126,10 +128,10 @@ func (c *shownCall) text() string {
 		fmt.Fprintf(&b, "output     %s\n", value(c.Output))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Bindings)) {
-		fmt.Fprintf(&b, "binding    %s: %s\n", cell(abi.Printable(name)), cell(abi.Printable(c.Bindings[name])))
+		fmt.Fprintf(&b, "binding    %s: %s\n", cell(printable.Text(name)), cell(printable.Text(c.Bindings[name])))
 	}
 	for _, d := range c.Denials {
-		fmt.Fprintf(&b, "denial     %s\n", cell(abi.Printable(fmt.Sprintf("%s through %q: %s", d.Operation, d.Binding, d.Reason))))
+		fmt.Fprintf(&b, "denial     %s\n", cell(printable.Text(fmt.Sprintf("%s through %q: %s", d.Operation, d.Binding, d.Reason))))
 	}
 	fmt.Fprintf(&b, "\n%s, %d of them recorded\n", counted(c.Operations, "operation"), len(c.Recorded))
 	for i, o := range c.Recorded {

@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
@@ -200,7 +201,7 @@ func (e *examination) engines(ctx context.Context, hasNPM bool) {
 	case errors.As(err, &obtain):
 		problem := obtain.Problem
 		if obtain.Err != nil {
-			problem += ": " + strings.Join(strings.Fields(abi.Printable(obtain.Err.Error())), " ") // npm says much, in lines
+			problem += ": " + strings.Join(strings.Fields(printable.Text(obtain.Err.Error())), " ") // npm says much, in lines
 		}
 		e.add("js engine", statusMissing, obtain.Remedy, "%s", problem)
 	case err != nil:

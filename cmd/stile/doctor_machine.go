@@ -15,11 +15,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
@@ -88,7 +89,7 @@ func version(ctx context.Context, program string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s --version: %w", program, err)
 	}
-	return abi.PrintableCut(strings.TrimSpace(string(out)), 100), nil
+	return printable.Short(strings.TrimSpace(string(out)), 100), nil
 }
 
 func (e *examination) disk() {
@@ -144,7 +145,7 @@ func integrity(ctx context.Context, file string) (err error) {
 		return err
 	}
 	if said != "ok" {
-		return errors.New("damaged: " + abi.Printable(said))
+		return errors.New("damaged: " + printable.Text(said))
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/extension"
@@ -222,7 +223,7 @@ func (e *extensions) followPolicy(s *streams, text []byte) func(set func(*policy
 				s.say("stile: policy.json is gone; until one is there again, the policy before holds")
 				return err
 			}
-			s.say("stile: policy.json was changed and cannot be used, so the policy before it holds: %s", abi.Printable(err.Error()))
+			s.say("stile: policy.json was changed and cannot be used, so the policy before it holds: %s", printable.Text(err.Error()))
 		case !bytes.Equal(now, text):
 			text, failed = now, ""
 			set(rules)

@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -51,7 +52,7 @@ var stages = map[extension.Stage]string{
 // finish says what is to be known of the npm packages, asks the person at the terminal to approve what waits, and prints the result.
 func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *lifecycle.Written) error {
 	if w.Unchecked != nil {
-		s.say("stile: %s", abi.Printable(w.Unchecked.Error()))
+		s.say("stile: %s", printable.Text(w.Unchecked.Error()))
 	}
 	for _, warning := range w.Version.Warnings() {
 		s.say("stile: warning: %s", warning)

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
@@ -42,7 +43,7 @@ func releaseText(r lifecycle.Release) string {
 	if r.Line != "" {
 		text += ", approved by " + r.Line
 	}
-	return abi.PrintableLine(text)
+	return printable.Line(text)
 }
 
 // notApprovedError is a question that a person did not answer with yes.

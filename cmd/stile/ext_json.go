@@ -3,7 +3,8 @@ package main
 import (
 	"time"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
@@ -92,4 +93,4 @@ func extensionOf(e lifecycle.Extension) extensionJSON {
 func shortDigest(digest string) string { return digest[:min(12, len(digest))] }
 
 // line makes a stranger's text one printable line of at most so many bytes.
-func line(text string, most int) string { return cell(abi.PrintableCut(text, most)) }
+func line(text string, most int) string { return cell(printable.Short(text, most)) }

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/dustin/go-humanize"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -78,7 +79,7 @@ func versionText(r lifecycle.Review, full bool) string {
 	if len(v.Packages) > 0 {
 		packages := [][]string{{"PACKAGE", "VERSION", "LICENCE", "SIZE", "INTEGRITY", "NOTES"}}
 		for _, p := range v.Packages {
-			packages = append(packages, []string{line(p.Name, 220), line(p.Version, 80), line(p.LicenseText(), 200), humanize.IBytes(uint64(p.Size)), line(p.Integrity, 100), cell(abi.Printable(strings.Join(p.Warnings, " ")))})
+			packages = append(packages, []string{line(p.Name, 220), line(p.Version, 80), line(p.LicenseText(), 200), humanize.IBytes(uint64(p.Size)), line(p.Integrity, 100), cell(printable.Text(strings.Join(p.Warnings, " ")))})
 		}
 		b.WriteString(section("Packages", table("    ", packages)))
 	}
@@ -153,7 +154,7 @@ func section(title, text string) string { return "\n" + title + ":\n" + text }
 
 // indented is a stranger's text on lines of its own.
 func indented(text string) string {
-	text = strings.TrimRight(abi.Printable(text), "\n")
+	text = strings.TrimRight(printable.Text(text), "\n")
 	if text == "" {
 		return "    nothing\n"
 	}
@@ -285,7 +286,7 @@ type reviewJSON struct {
 
 func reviewOf(r lifecycle.Review, states []lifecycle.ToolState) reviewJSON {
 	j := reviewJSON{
-		Release: releaseOf(r.Release), Signer: abi.Printable(r.Release.Signer), Version: r.Version.Manifest.Version, Description: r.Version.Manifest.Description, Tags: append([]string{}, r.Version.Manifest.Tags...), May: []string{},
+		Release: releaseOf(r.Release), Signer: printable.Text(r.Release.Signer), Version: r.Version.Manifest.Version, Description: r.Version.Manifest.Description, Tags: append([]string{}, r.Version.Manifest.Tags...), May: []string{},
 		Changes: append([]extension.Change{}, r.Changes...), Cut: append([]extension.Change{}, r.Cut...), Tools: toolsOf(r.Version.Tools),
 		States: extensionOf(lifecycle.Extension{Tools: states}).Tools, Packages: append([]npm.Package{}, r.Version.Packages...), Report: r.Version.Report, Component: r.Version.Component,
 	}

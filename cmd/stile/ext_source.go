@@ -9,8 +9,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/mattn/go-isatty"
-	"github.com/stilehost/stile/abi"
+
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
@@ -60,7 +62,7 @@ func (c *extSource) Run(ctx context.Context, s *streams) error {
 			if !utf8.Valid(data) {
 				return usagef("%s is not text; redirect it into a file", line(c.File, 200))
 			}
-			data = []byte(abi.Printable(string(data)))
+			data = []byte(printable.Text(string(data)))
 		}
 		_, err = s.out.Write(data)
 		return err

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"modernc.org/sqlite"
 
 	"github.com/stilehost/stile/abi"
@@ -121,7 +123,7 @@ func (s *streams) report(err error) int {
 
 // explain sorts an error into one of the kinds.
 func explain(err error) failure {
-	f := failure{Kind: kindHost, Message: abi.Printable(err.Error())}
+	f := failure{Kind: kindHost, Message: printable.Text(err.Error())}
 	var (
 		denied  *host.DeniedError
 		limit   *host.LimitError
@@ -148,7 +150,7 @@ func explain(err error) failure {
 		f.Message = fmt.Sprintf("denied: %s through %q: %s", d.Operation, d.Binding, d.Reason)
 		if above := (*lifecycle.CeilingError)(nil); errors.As(err, &above) {
 			f.Denial.Remedy = "" // the manifest has it already
-			f.Message = abi.Printable(above.Error())
+			f.Message = printable.Text(above.Error())
 		}
 	case errors.As(err, &limit):
 		f.Kind, f.Limit, f.Value, f.Claimed = kindLimit, limit.Limit, limit.Value, limit.Claimed

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -299,7 +300,7 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 		text.end()
 		for i, round := range made.result.Rounds {
 			if len(round.Problems) > 0 {
-				s.say("stile: try %d did not pass: %s", i+1, abi.Printable((&extension.ProblemsError{Stage: round.Stage, Problems: round.Problems}).Error()))
+				s.say("stile: try %d did not pass: %s", i+1, printable.Text((&extension.ProblemsError{Stage: round.Stage, Problems: round.Problems}).Error()))
 			}
 		}
 		if len(made.result.Rounds) > 0 {
@@ -339,7 +340,7 @@ func (t *modelText) add(round int, piece string) {
 		_, _ = io.WriteString(t.out, "    ")
 	}
 	t.round = round
-	_, _ = io.WriteString(t.out, strings.ReplaceAll(abi.Printable(piece), "\n", "\n    "))
+	_, _ = io.WriteString(t.out, strings.ReplaceAll(printable.Text(piece), "\n", "\n    "))
 }
 
 func (t *modelText) end() {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 )
@@ -135,16 +137,16 @@ func (c *inspectCommand) refused(s *streams, wasm []byte, cost host.CompileCost)
 			Compile compilation `json:"compile"`
 		}{c.File, len(wasm), takes})
 	}
-	_, err := fmt.Fprintf(s.out, "%s: %d bytes\ncompilation: %v\n", abi.PrintableLine(c.File), len(wasm), takes)
+	_, err := fmt.Fprintf(s.out, "%s: %d bytes\ncompilation: %v\n", printable.Line(c.File), len(wasm), takes)
 	return err
 }
 
 func imports(from []host.Import) []importedThing {
 	things := make([]importedThing, len(from))
 	for i, item := range from {
-		things[i] = importedThing{Name: abi.Printable(item.Name), Kind: item.Kind, Functions: []importedFunction{}}
+		things[i] = importedThing{Name: printable.Text(item.Name), Kind: item.Kind, Functions: []importedFunction{}}
 		for _, f := range item.Funcs {
-			things[i].Functions = append(things[i].Functions, importedFunction{abi.Printable(f.Name), abi.Printable(f.Handle)})
+			things[i].Functions = append(things[i].Functions, importedFunction{printable.Text(f.Name), printable.Text(f.Handle)})
 		}
 	}
 	return things
@@ -153,7 +155,7 @@ func imports(from []host.Import) []importedThing {
 // text shows an inspection to a person.
 func (i *inspection) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d bytes, %s\ncompilation: %v\n\nimports\n", abi.PrintableLine(i.File), i.Size, i.Digest, i.Compile)
+	fmt.Fprintf(&b, "%s: %d bytes, %s\ncompilation: %v\n\nimports\n", printable.Line(i.File), i.Size, i.Digest, i.Compile)
 	held := 0
 	for _, thing := range i.Imports {
 		switch thing.Kind {
@@ -178,7 +180,7 @@ func (i *inspection) text() string {
 	}
 	fmt.Fprintf(&b, "  so: no authority of its own; %s, each needs a handle that a caller passes in\n\nexports\n", counted(held, "function"))
 	for _, name := range i.Exports {
-		fmt.Fprintf(&b, "  %s\n", abi.PrintableLine(name))
+		fmt.Fprintf(&b, "  %s\n", printable.Line(name))
 	}
 	b.WriteString("\ntools\n" + toolTable("  ", i.defined))
 	if len(i.sections) > 0 {

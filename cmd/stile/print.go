@@ -10,7 +10,10 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/rivo/uniseg"
+
 	"github.com/stilehost/stile/abi"
 )
 
@@ -32,7 +35,7 @@ func escape(valid []byte) []byte {
 	text := string(valid)
 	var b []byte
 	from := 0
-	for at, size := abi.NextHidden(text, 0); at >= 0; at, size = abi.NextHidden(text, from) {
+	for at, size := printable.NextHidden(text, 0); at >= 0; at, size = printable.NextHidden(text, from) {
 		b = append(b, text[from:at]...)
 		from = at + size
 		switch r, _ := utf8.DecodeRuneInString(text[at:]); {
@@ -68,7 +71,7 @@ func table(indent string, rows [][]string) string {
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = abi.PrintableLine(abi.PrintableCut(cell, maxCell))
+			cells[i] = printable.Line(printable.Short(cell, maxCell))
 		}
 		_, _ = fmt.Fprintln(t, indent+strings.Join(cells, "\t")) // a Builder does not fail
 	}

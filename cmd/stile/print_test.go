@@ -3,13 +3,13 @@ package main
 import (
 	"testing"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // TestTableIsPlain has a cell that would write to the terminal, begin a row, or begin a column.
 func TestTableIsPlain(t *testing.T) {
 	got := table("  ", [][]string{{"a\x1b[2J\u202eb\nc\td\r", "x"}, {"y", "\u200b"}})
-	if want := "  a\\x1b[2J\\u202eb\\nc\\td\\x0d   x\n  y                           \\u200b\n"; got != want || abi.Printable(got) != got {
+	if want := "  a\\x1b[2J\\u202eb\\nc\\td\\x0d   x\n  y                           \\u200b\n"; got != want || printable.Text(got) != got {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
@@ -49,7 +51,7 @@ func (n *session) toolbox(ctx context.Context, state *extension.State, files []s
 			for _, d := range found {
 				names = append(names, d.Name)
 			}
-			return nil, abi.Errorf(abi.CodeNotFound, "tool %q; there are: %s", abi.PrintableCut(name, 64), strings.Join(names, ", "))
+			return nil, abi.Errorf(abi.CodeNotFound, "tool %q; there are: %s", printable.Short(name, 64), strings.Join(names, ", "))
 		},
 		Describe: func() []tools.Description { return found },
 	})

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // warnings shows a person what the packages log, a line each. All of it is about the cache: that it cannot be used comes once
@@ -47,7 +47,7 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	if len(details) > 0 {
 		text += ": " + strings.Join(details, ", ")
 	}
-	w.streams.say("stile: %s", abi.Printable(text))
+	w.streams.say("stile: %s", printable.Text(text))
 	return nil
 }
 

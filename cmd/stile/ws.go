@@ -12,9 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/mattn/go-isatty"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/capability"
@@ -151,7 +152,7 @@ func (c *wsLs) Run(ctx context.Context, s *streams) error {
 		}
 		rows := make([][]string, len(entries))
 		for i, e := range entries {
-			rows[i] = []string{e.Kind, e.Mode, fmt.Sprint(e.Size), e.Modified.Format(time.RFC3339), abi.Printable(e.Name)}
+			rows[i] = []string{e.Kind, e.Mode, fmt.Sprint(e.Size), e.Modified.Format(time.RFC3339), printable.Text(e.Name)}
 		}
 		_, err := io.WriteString(s.out, table("", rows))
 		return err
@@ -161,7 +162,7 @@ func (c *wsLs) Run(ctx context.Context, s *streams) error {
 // lines prints each text on a line of its own, fit for a terminal.
 func (s *streams) lines(texts []string) error {
 	for _, text := range texts {
-		if _, err := fmt.Fprintln(s.out, abi.Printable(text)); err != nil {
+		if _, err := fmt.Fprintln(s.out, printable.Text(text)); err != nil {
 			return err
 		}
 	}
@@ -199,7 +200,7 @@ func (c *wsCat) Run(ctx context.Context, s *streams) error {
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(s.out, abi.Printable(text))
+			_, err = io.WriteString(s.out, printable.Text(text))
 			return err
 		}
 		_, err = io.Copy(s.out, content.Reader())

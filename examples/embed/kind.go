@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/capability/double"
@@ -59,7 +61,7 @@ func (g Rights) Describe() []string {
 	if g.Only == nil {
 		return []string{"may look up everybody in the address book"}
 	}
-	return []string{abi.PrintableLine("may look up in the address book only " + strings.Join(g.Only, ", "))}
+	return []string{printable.Line("may look up in the address book only " + strings.Join(g.Only, ", "))}
 }
 
 // Authority implements [capability.Grant].
@@ -69,7 +71,7 @@ func (g Rights) Authority() []string {
 	}
 	lines := make([]string, len(g.Only))
 	for i, name := range g.Only {
-		lines[i] = abi.PrintableLine("contacts " + name)
+		lines[i] = printable.Line("contacts " + name)
 	}
 	return lines
 }

@@ -10,7 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/model"
 )
@@ -161,7 +162,7 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 		}
 		reply, err := g.Model.Complete(ctx, c, g.onText(round))
 		result.Tokens = result.Tokens.Plus(reply.Tokens)
-		result.Text = abi.PrintableCut(reply.Text, maxText)
+		result.Text = printable.Short(reply.Text, maxText)
 		if err == nil || reply.Tokens.Total() > 0 {
 			result.Rounds = append(result.Rounds, Round{Tokens: reply.Tokens})
 		}
@@ -195,7 +196,7 @@ func (r *Request) check() error {
 	case len(r.Types) > maxTypes:
 		return &RequestError{fmt.Sprintf("the types have %d bytes; %d are allowed", len(r.Types), maxTypes)}
 	case r.Name != "" && (len(r.Name) > 64 || !extensionName.MatchString(r.Name)):
-		return &RequestError{fmt.Sprintf(`the name %q is not of the form "my-notes", in at most 64 bytes`, abi.Cut(r.Name, 100))}
+		return &RequestError{fmt.Sprintf(`the name %q is not of the form "my-notes", in at most 64 bytes`, printable.Cut(r.Name, 100))}
 	default:
 		return nil
 	}

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
@@ -435,7 +436,7 @@ func TestHostileProblems(t *testing.T) {
 	}
 	said := s.Asked()[1].Said()
 	told := said[len(said)-1]
-	if len(told) > 64<<10 || !strings.Contains(told, "There are 490 more.") || told != abi.Printable(told) {
+	if len(told) > 64<<10 || !strings.Contains(told, "There are 490 more.") || told != printable.Text(told) {
 		t.Errorf("%d bytes: %.500s", len(told), told)
 	}
 	for line := range strings.SplitSeq(told, "\n") {

@@ -8,7 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate/internal/extract"
 	"github.com/stilehost/stile/internal/lazyregexp"
@@ -35,7 +36,7 @@ func (r *Request) draft(reply string) (Draft, *extension.ProblemsError) {
 		r.given = []byte(a.Manifest)
 	}
 	if err != nil {
-		return Draft{}, problem(StageReply, extension.Problem{Text: err.Error(), Fix: wanted, Snippet: abi.PrintableCut(reply, maxSnippet)})
+		return Draft{}, problem(StageReply, extension.Problem{Text: err.Error(), Fix: wanted, Snippet: printable.Short(reply, maxSnippet)})
 	}
 	d := Draft{Manifest: r.given, Source: a.Source, File: sourceFile}
 	if len(d.Manifest) == 0 {
@@ -100,5 +101,5 @@ var fillers = strings.Fields("a an the this that these those it its to of for fr
 // plain puts a description into one paragraph, of what a manifest may hold.
 func plain(description string) string {
 	words := strings.FieldsFunc(description, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsGraphic(c) || c == utf8.RuneError })
-	return abi.Cut(strings.Join(words, " "), maxDescription)
+	return printable.Cut(strings.Join(words, " "), maxDescription)
 }

@@ -9,7 +9,8 @@ import (
 	"sync"
 	"text/template"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/examples"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/guest-sdk/typescript"
@@ -106,12 +107,12 @@ func asJSON(v any) (string, error) {
 	return strings.ReplaceAll(string(text), "`", `\u0060`), err
 }
 
-func cut(path string) string { return abi.PrintableCut(path, 200) }
+func cut(path string) string { return printable.Short(path, 200) }
 
 // quote shows a stranger's text for what it is, within bounds.
-func quote(text string) string { return mark(abi.PrintableCut(text, maxShownText)) }
+func quote(text string) string { return mark(printable.Short(text, maxShownText)) }
 
 // mark puts a mark before every line, so that no line can be taken for ours.
 func mark(text string) string {
-	return "| " + strings.ReplaceAll(strings.TrimRight(abi.Printable(text), "\n"), "\n", "\n| ")
+	return "| " + strings.ReplaceAll(strings.TrimRight(printable.Text(text), "\n"), "\n", "\n| ")
 }

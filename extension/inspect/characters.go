@@ -5,14 +5,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
-// unseen finds the first character that a reader of text does not see and a program does, as [abi.NextHidden] has them. The end of a line
+// unseen finds the first character that a reader of text does not see and a program does, as [printable.NextHidden] has them. The end of a line
 // may be CR LF.
 func unseen(text string) (at int, r rune, found bool) {
 	for from := 0; ; {
-		at, size := abi.NextHidden(text, from)
+		at, size := printable.NextHidden(text, from)
 		if at < 0 {
 			return 0, 0, false
 		}

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Input is what a report is made of.
@@ -128,7 +128,7 @@ func Inspect(in Input) Report {
 	for _, name := range slices.Sorted(maps.Keys(c.hosts)) {
 		c.report.Hosts = append(c.report.Hosts, Host{name, covered(name, in.Bindings), c.hosts[name]})
 	}
-	c.report.Packages = printable(in.Packages)
+	c.report.Packages = printablePackages(in.Packages)
 	if in.Previous != nil {
 		c.packages(in.Previous.Packages)
 	}
@@ -227,7 +227,7 @@ func (c *collector) room(list *[]Sign) bool {
 
 // use adds a place of a name.
 func (c *collector) use(uses map[string][]Place, name string, s *source, offset int) {
-	name = oneLine(abi.PrintableCut(name, 253))
+	name = oneLine(printable.Short(name, 253))
 	if len(uses[name]) >= maxPlaces || len(uses) >= maxSigns && uses[name] == nil {
 		c.report.Omitted++
 		return
@@ -316,14 +316,14 @@ func versions(list []PackageInfo) map[string]string {
 	return joined
 }
 
-// printable copies a list of packages, sorted, with printable text.
-func printable(list []PackageInfo) []PackageInfo {
+// printablePackages copies a list of packages, sorted, with printable text.
+func printablePackages(list []PackageInfo) []PackageInfo {
 	if len(list) == 0 {
 		return nil
 	}
 	out := make([]PackageInfo, len(list))
 	for i, p := range list {
-		cut := func(s string) string { return oneLine(abi.PrintableCut(s, 256)) }
+		cut := func(s string) string { return oneLine(printable.Short(s, 256)) }
 		out[i] = PackageInfo{cut(p.Name), cut(p.Version), cut(p.License), p.Size, nil}
 		for n, w := range p.Warnings {
 			if n == maxInFile {

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
@@ -324,7 +325,7 @@ func FuzzInspect(f *testing.F) {
 			}
 		}
 		shown := r.Text()
-		if abi.Printable(shown) != shown {
+		if printable.Text(shown) != shown {
 			t.Errorf("not printable: %q", shown)
 		}
 		first, err := json.Marshal(r)

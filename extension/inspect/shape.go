@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // shape is the properties of an object, put together from all the types that name them.
@@ -54,7 +54,7 @@ func (c *converter) object(t *typ) *schema {
 
 // nameProblem says why a name cannot be one of a property, or nothing.
 func nameProblem(name string) string {
-	r, found := abi.Unclear(name)
+	r, found := printable.Unclear(name)
 	switch {
 	case found:
 		return fmt.Sprintf("has the character %+q, which is not seen", r)

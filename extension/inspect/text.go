@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
-
-	"github.com/stilehost/stile/abi"
 )
 
 // Text is the report for a terminal, on several lines. What there is none of is left out, except what was looked for in
@@ -60,7 +60,7 @@ func (r Report) Text() string {
 	for _, change := range r.PackageChanges() {
 		line("%s", change)
 	}
-	return abi.Printable(b.String())
+	return printable.Text(b.String())
 }
 
 // PackageChanges says which packages are new, changed and gone since the version before, a printable line each.
@@ -74,7 +74,7 @@ func (r Report) PackageChanges() (lines []string) {
 			if c.From != "" && c.To != "" {
 				from += " -> "
 			}
-			lines = append(lines, abi.PrintableLine(fmt.Sprintf("%s package: %s %s", kind.what, c.Name, from+c.To)))
+			lines = append(lines, printable.Line(fmt.Sprintf("%s package: %s %s", kind.what, c.Name, from+c.To)))
 		}
 	}
 	return lines

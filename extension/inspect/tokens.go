@@ -8,7 +8,8 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/jslex"
 )
@@ -235,9 +236,9 @@ func (s *source) snippet(offset int) string {
 }
 
 // oneLine makes text of a stranger printable, in one line.
-func oneLine(s string) string { return abi.Printable(lineBreaks.Replace(s)) }
+func oneLine(s string) string { return printable.Text(lineBreaks.Replace(s)) }
 
 var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ")
 
 // quote shows text of a stranger in quotation marks, cut when it is long.
-func quote(s string) string { return `"` + oneLine(abi.PrintableCut(s, 80)) + `"` }
+func quote(s string) string { return `"` + oneLine(printable.Short(s, 80)) + `"` }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/extension"
@@ -165,7 +167,7 @@ func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
 		o, ok := m.begin(c.Viewer, c.Tool)
 		switch {
 		case !ok && err == nil:
-			return host.Result{}, &UnknownToolError{abi.PrintableCut(c.Tool, 100)}
+			return host.Result{}, &UnknownToolError{printable.Short(c.Tool, 100)}
 		case !ok:
 			return host.Result{}, err
 		}

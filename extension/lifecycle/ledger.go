@@ -6,7 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sqlite"
@@ -192,7 +193,7 @@ func (b *breaker) check(now time.Time, tool string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Before(b.until) {
-		return &BrokenError{abi.Printable(tool), b.failures, b.until}
+		return &BrokenError{printable.Text(tool), b.failures, b.until}
 	}
 	return nil
 }

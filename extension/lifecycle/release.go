@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/internal/sqlite"
@@ -252,7 +253,7 @@ func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Ve
 	const text = "INSERT INTO tool_text VALUES (?, ?, ?, ?)"
 	for _, t := range v.Tools {
 		full := extension.ToolName(r.Name, t.Name)
-		description := abi.Cut(t.Description, searched/len(v.Tools)) + "\n" + v.Manifest.Description
+		description := printable.Cut(t.Description, searched/len(v.Tools)) + "\n" + v.Manifest.Description
 		result, err := c.Exec(ctx, text, full, strings.Join(v.Manifest.Tags, " "), description, r.ID)
 		if err != nil {
 			return r, err

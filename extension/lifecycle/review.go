@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/sqlite"
 )
@@ -72,7 +73,7 @@ func Diff(before, after *Version) string {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if was, is := old[name], now[name]; !bytes.Equal(was, is) { // one byte that is no UTF-8 must not hide the others
-			b.WriteString(udiff.Unified("a/"+name, "b/"+name, abi.Printable(string(was)), abi.Printable(string(is))))
+			b.WriteString(udiff.Unified("a/"+name, "b/"+name, printable.Text(string(was)), printable.Text(string(is))))
 		}
 	}
 	return b.String()

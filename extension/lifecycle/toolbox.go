@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/host"
@@ -21,7 +23,7 @@ func (m *Manager) Toolbox(v Viewer, allowed func() error) (*tools.Toolbox, error
 			_, ok := m.find(v, name)
 			m.mu.RUnlock()
 			if !ok {
-				return nil, abi.Errorf(abi.CodeNotFound, "tool %q", abi.PrintableCut(name, 64))
+				return nil, abi.Errorf(abi.CodeNotFound, "tool %q", printable.Short(name, 64))
 			}
 			return func(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error) {
 				if len(env) > 0 {
@@ -38,7 +40,7 @@ func (m *Manager) Toolbox(v Viewer, allowed func() error) (*tools.Toolbox, error
 			}
 			var all []tools.Description
 			for _, t := range offered {
-				all = append(all, tools.Description{Name: t.Name, Description: abi.Printable(t.Definition.Description), InputSchema: t.Definition.InputSchema})
+				all = append(all, tools.Description{Name: t.Name, Description: printable.Text(t.Definition.Description), InputSchema: t.Definition.InputSchema})
 			}
 			return all
 		},

@@ -4,13 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 )
 
 // unclear reports whether a name could look like another one.
 func unclear(name string) bool {
-	_, found := abi.Unclear(name)
+	_, found := printable.Unclear(name)
 	return found
 }
 
@@ -29,9 +31,9 @@ func checkSchemaNames(tools []abi.Definition) error {
 				return fmt.Errorf("read the schema of %s: %w", t.Name, err)
 			}
 			if name, found := unclearKey(schema); found {
-				c, _ := abi.Unclear(name)
+				c, _ := printable.Unclear(name)
 				problems = append(problems, extension.Problem{
-					Text: fmt.Sprintf("the schema of the tool %s has the name %+q, which holds the character %+q", t.Name, abi.Cut(name, 100), c), Fix: "a name of characters that are seen",
+					Text: fmt.Sprintf("the schema of the tool %s has the name %+q, which holds the character %+q", t.Name, printable.Cut(name, 100), c), Fix: "a name of characters that are seen",
 				})
 			}
 		}

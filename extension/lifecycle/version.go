@@ -14,6 +14,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 
@@ -99,7 +101,7 @@ func (v *Version) record() record {
 func (v *Version) Warnings() (lines []string) {
 	for _, p := range v.Packages {
 		for _, warning := range p.Warnings {
-			lines = append(lines, abi.PrintableLine(fmt.Sprintf("package %s %s: %s", p.Name, p.Version, warning)))
+			lines = append(lines, printable.Line(fmt.Sprintf("package %s %s: %s", p.Name, p.Version, warning)))
 		}
 	}
 	return lines
@@ -108,7 +110,7 @@ func (v *Version) Warnings() (lines []string) {
 // PackageLines are its packages, a line each with what a person is to know of them before anything of them runs.
 func (v *Version) PackageLines() (lines []string) {
 	for _, p := range v.Packages {
-		lines = append(lines, abi.PrintableLine(fmt.Sprintf("%s %s, %s, %s, %s", p.Name, p.Version, p.LicenseText(), humanize.IBytes(uint64(max(0, p.Size))), p.Integrity)))
+		lines = append(lines, printable.Line(fmt.Sprintf("%s %s, %s, %s, %s", p.Name, p.Version, p.LicenseText(), humanize.IBytes(uint64(max(0, p.Size))), p.Integrity)))
 	}
 	return lines
 }

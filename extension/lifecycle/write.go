@@ -13,6 +13,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
@@ -226,7 +228,7 @@ func checkFiles(v *Version) (problems []extension.Problem) {
 	for name, data := range v.Files {
 		total += len(data)
 		if !fs.ValidPath(name) || name == "." || unclear(name) || strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "\\") {
-			problems = append(problems, extension.Problem{File: abi.Printable(name), Text: "this is not the name of a source file", Fix: `a path like "tool.ts" or "src/parse.ts"`})
+			problems = append(problems, extension.Problem{File: printable.Text(name), Text: "this is not the name of a source file", Fix: `a path like "tool.ts" or "src/parse.ts"`})
 		}
 	}
 	switch {
@@ -241,7 +243,7 @@ func checkFiles(v *Version) (problems []extension.Problem) {
 		v.Entry = findEntry(v)
 	}
 	if _, ok := v.Files[v.Entry]; !ok {
-		problems = append(problems, extension.Problem{File: abi.Printable(v.Entry), Text: "there is no such file to begin with", Fix: `the path of the module with the default export as "entry"`})
+		problems = append(problems, extension.Problem{File: printable.Text(v.Entry), Text: "there is no such file to begin with", Fix: `the path of the module with the default export as "entry"`})
 	}
 	return problems
 }
@@ -502,7 +504,7 @@ func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extensio
 }
 
 // cut is a text for the audit log: short, printable and one line.
-func cut(text string) string { return abi.PrintableLine(abi.Cut(text, 500)) }
+func cut(text string) string { return printable.Line(printable.Cut(text, 500)) }
 
 // mendable makes an *extension.ProblemsError of whatever the author of a source can mend.
 func mendable(stage extension.Stage, err error) error {

@@ -13,7 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 )
 
@@ -149,9 +150,9 @@ func (p *located) readManifest(text []byte) {
 	if m.Name != p.Name || m.Version != p.Version {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("Its package.json calls it %s.", quote(m.Name+"@"+m.Version)))
 	}
-	p.License = abi.PrintableCut(licence(m.License), 200)
+	p.License = printable.Short(licence(m.License), 200)
 	if p.License == "" {
-		p.License = abi.PrintableCut(licence(m.Licenses), 200)
+		p.License = printable.Short(licence(m.Licenses), 200)
 	}
 	if p.License == "" {
 		p.Warnings = append(p.Warnings, "It names no licence.")

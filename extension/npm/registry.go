@@ -14,7 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 )
 
@@ -181,7 +182,7 @@ func warnings(name string, e lockEntry) []string {
 		all = append(all, fmt.Sprintf("Its name is close to that of the popular package %s.", popular))
 	}
 	if e.Deprecated != "" {
-		all = append(all, "It is deprecated: "+abi.PrintableCut(strings.ReplaceAll(e.Deprecated, "\n", " "), 300))
+		all = append(all, "It is deprecated: "+printable.Short(strings.ReplaceAll(e.Deprecated, "\n", " "), 300))
 	}
 	if e.HasScript {
 		all = append(all, "It has a script for when it is installed, which was not run.")

@@ -15,7 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
@@ -216,7 +217,7 @@ func explain(out []byte, said string, err error) error {
 		return &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{{File: manifestFile, Text: text, Fix: fix}}}
 	}
 	first, _, _ := strings.Cut(text, "\n")
-	first = abi.PrintableCut(first, 300)
+	first = printable.Short(first, 300)
 	if strings.Contains(text, "git error") { // npm 10 tries, and there is no git for it
 		code = "EALLOWGIT"
 	}
@@ -262,7 +263,7 @@ func explain(out []byte, said string, err error) error {
 	case badCertificate.MatchString(code):
 		return &ClientError{"the certificate of the registry is not trusted (" + code + ")", "Check npm's registry and cafile settings.", fmt.Errorf("%w: %s", err, first)}
 	}
-	return &ClientError{"npm failed", "Check that npm 10 or newer works on this machine.", fmt.Errorf("%w: %s", err, abi.PrintableCut(strings.TrimSpace(text), 500))}
+	return &ClientError{"npm failed", "Check that npm 10 or newer works on this machine.", fmt.Errorf("%w: %s", err, printable.Short(strings.TrimSpace(text), 500))}
 }
 
 var (

@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/toolchain"
@@ -135,6 +136,6 @@ func nameOf(specifier string) string {
 }
 
 // quote shows text from a stranger: short, and with everything escaped that a terminal would act on.
-func quote(s string) string { return strconv.Quote(abi.Cut(s, 80)) }
+func quote(s string) string { return strconv.Quote(printable.Cut(s, 80)) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // PartError is a pack that cannot be used, and which part of it is to blame.
@@ -34,4 +34,4 @@ func (e *PartError) Error() string { return "extension pack: " + e.Part + ": " +
 func (e *PartError) Unwrap() error { return e.Err }
 
 // quote shows text from a stranger: short, and with everything escaped that a terminal would act on.
-func quote(s string) string { return strconv.Quote(abi.Cut(s, 100)) }
+func quote(s string) string { return strconv.Quote(printable.Cut(s, 100)) }

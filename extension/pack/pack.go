@@ -11,9 +11,9 @@ import (
 	"path"
 	"strings"
 
-	"github.com/opencontainers/go-digest"
+	"github.com/stilehost/stile/internal/printable"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/opencontainers/go-digest"
 )
 
 // Pack is one version of an extension. It is not changed once its digest is known. The parts are bytes that nobody here
@@ -144,6 +144,6 @@ func checkPath(name string) error {
 
 // plain reports whether s is UTF-8 that shows what it is.
 func plain(s string) bool {
-	_, unclear := abi.Unclear(s)
+	_, unclear := printable.Unclear(s)
 	return !unclear
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
@@ -164,7 +165,7 @@ func (r reader) person(n *jsonform.Node) string {
 	case len(s) > maxPerson:
 		r.Fail(n, fmt.Sprintf("at most %d bytes", maxPerson), "the name has %d bytes", len(s))
 	default:
-		if c, found := abi.Unclear(s); found {
+		if c, found := printable.Unclear(s); found {
 			r.Fail(n, "printable text", "the name holds the character %+q", c)
 		}
 	}

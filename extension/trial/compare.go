@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
@@ -64,7 +65,7 @@ func shown(v any) string {
 	if err := encoder.Encode(v); err != nil {
 		return "a value that cannot be shown"
 	}
-	return abi.PrintableCut(strings.TrimSpace(text.String()), maxValue)
+	return printable.Short(strings.TrimSpace(text.String()), maxValue)
 }
 
 // compare returns the first difference of two JSON texts, nil when they say the same: numbers count by their value, and the

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 func TestCompare(t *testing.T) {
@@ -71,7 +71,7 @@ func FuzzCompare(f *testing.F) {
 		}
 		if d != nil {
 			text := d.String()
-			if len(text) > 5000 || !utf8.ValidString(text) || strings.Contains(text, "\n") || abi.Printable(text) != text {
+			if len(text) > 5000 || !utf8.ValidString(text) || strings.Contains(text, "\n") || printable.Text(text) != text {
 				t.Fatalf("%q", text)
 			}
 		}

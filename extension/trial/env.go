@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
@@ -85,7 +87,7 @@ func (e *environment) capability(ctx context.Context, t *double.Test, b extensio
 	}
 	g, ok := b.Grant.(double.Doubler)
 	if !ok {
-		return nil, t.Wrong(": a test cannot give answers for "+abi.PrintableCut(b.Grant.Interface(), maxValue)+" yet", "a test of what does not need it")
+		return nil, t.Wrong(": a test cannot give answers for "+printable.Short(b.Grant.Interface(), maxValue)+" yet", "a test of what does not need it")
 	}
 	return g.Double(ctx, t, answers)
 }

@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
@@ -67,8 +68,8 @@ func (e *environment) lacking() *double.MistakeError {
 		what = append(what, m.what)
 	}
 	return &double.MistakeError{
-		Text: abi.PrintableCut("it gives no answer for "+strings.Join(what, ", "), maxText),
-		Fix:  abi.PrintableCut(fmt.Sprintf(`"env": {%q: {%s}}`, first.binding, strings.Join(lines, ", ")), 4*maxText),
+		Text: printable.Short("it gives no answer for "+strings.Join(what, ", "), maxText),
+		Fix:  printable.Short(fmt.Sprintf(`"env": {%q: {%s}}`, first.binding, strings.Join(lines, ", ")), 4*maxText),
 	}
 }
 
@@ -89,7 +90,7 @@ func failureOf(err error) *failure {
 		return f.short()
 	}
 	if denied, ok := errors.AsType[*host.DeniedError](err); ok {
-		f := &failure{expected: true, fix: abi.PrintableCut(denied.Denial.Remedy, maxText)}
+		f := &failure{expected: true, fix: printable.Short(denied.Denial.Remedy, maxText)}
 		d := *denied
 		d.Denial.Remedy = "" // which is the fix
 		f.text = d.Error()
@@ -115,7 +116,7 @@ func is[E error](err error) bool {
 }
 
 func (f *failure) short() *failure {
-	f.text = abi.PrintableCut(f.text, maxText)
+	f.text = printable.Short(f.text, maxText)
 	return f
 }
 

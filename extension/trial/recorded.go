@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/clock"
@@ -128,7 +130,7 @@ func ending(r *host.Recording) (extension.Test, error) {
 	default:
 		return test, fmt.Errorf("the call ended with %s, and a test expects a result or an error of the tool", double.Quoted(r.Outcome.String()))
 	}
-	if test.Error = abi.Cut(abi.Printable(message), maxRecordedError); test.Error == "" {
+	if test.Error = printable.Cut(printable.Text(message), maxRecordedError); test.Error == "" {
 		return test, errors.New("the error of the call has no text")
 	}
 	return test, nil

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/clock"
@@ -331,7 +333,7 @@ func TestRecordedHostile(t *testing.T) {
 	} {
 		bad := *r
 		change(&bad)
-		if _, err := FromRecording(&bad); err == nil || abi.Printable(err.Error()) != err.Error() || strings.Contains(err.Error(), "\n") {
+		if _, err := FromRecording(&bad); err == nil || printable.Text(err.Error()) != err.Error() || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -345,7 +347,7 @@ func TestRecordedHostile(t *testing.T) {
 			bad.Operations = bytes.Clone(r.Operations)
 			bad.Operations[i] = b
 			_, err := FromRecording(&bad)
-			if text := fmt.Sprint(err); err != nil && (!is[*host.DamagedError](err) && !is[*RecordingError](err) || abi.Printable(text) != text || len(text) > 5000) {
+			if text := fmt.Sprint(err); err != nil && (!is[*host.DamagedError](err) && !is[*RecordingError](err) || printable.Text(text) != text || len(text) > 5000) {
 				t.Fatalf("byte %d: %q", i, text)
 			}
 		}
@@ -360,7 +362,7 @@ func FuzzFromRecording(f *testing.F) {
 		test, err := FromRecording(&host.Recording{
 			Tool: "t", Input: []byte(`{}`), Output: output, Outcome: host.Outcome{Kind: "ok"}, Operations: operations, Recorded: recorded,
 		})
-		if text := fmt.Sprint(err); err != nil && (!is[*host.DamagedError](err) && !is[*RecordingError](err) || abi.Printable(text) != text) {
+		if text := fmt.Sprint(err); err != nil && (!is[*host.DamagedError](err) && !is[*RecordingError](err) || printable.Text(text) != text) {
 			t.Fatalf("%q", text)
 		}
 		if _, wrong := json.Marshal(test); err == nil && wrong != nil {

@@ -15,7 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/capability/double"
@@ -46,7 +47,7 @@ func check(t *testing.T, r Request, cases [][2]string) []Result {
 		if (got == "") != result.Passed || (want == "") != result.Passed || !strings.Contains(got, want) {
 			t.Errorf("%s\ngot  %s\nwant %s", cases[i][0], got, want)
 		}
-		if len(got) > 8000 || abi.Printable(got) != got {
+		if len(got) > 8000 || printable.Text(got) != got {
 			t.Errorf("%s\nthe problem is long or not printable: %q", cases[i][0], got)
 		}
 		if result.Name != fmt.Sprint(i) || result.Tool == "" || result.Duration <= 0 {
@@ -332,7 +333,7 @@ func FuzzAnswers(f *testing.F) {
 			t.Skip() // a manifest was parsed before
 		}
 		_, err := http.Rights{}.Double(t.Context(), &double.Test{Path: "env.github"}, raw)
-		if wrong, ok := errors.AsType[*double.MistakeError](err); err != nil && (!ok || len(wrong.Text) > 1000 || abi.Printable(wrong.Text) != wrong.Text) {
+		if wrong, ok := errors.AsType[*double.MistakeError](err); err != nil && (!ok || len(wrong.Text) > 1000 || printable.Text(wrong.Text) != wrong.Text) {
 			t.Fatalf("%q", err)
 		}
 	})

@@ -14,7 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/host"
@@ -161,7 +162,7 @@ func (c *Checker) Check(ctx context.Context, r Request) error {
 
 func tooComplex(entry, why string) error {
 	return &extension.ProblemsError{Stage: extension.StageTypes, Problems: []extension.Problem{{
-		File: abi.PrintableLine(entry), Text: "the types are too complex to check: " + abi.PrintableLine(abi.Cut(why, maxText)), Fix: "simpler types: no deep recursion, no large unions",
+		File: printable.Line(entry), Text: "the types are too complex to check: " + printable.Line(printable.Cut(why, maxText)), Fix: "simpler types: no deep recursion, no large unions",
 	}}}
 }
 
@@ -190,11 +191,11 @@ func problems(output []byte, files map[string]string) error {
 			return &UnavailableError{errors.New("the compiler names a place that is not there")}
 		}
 		p := extension.Problem{
-			File: abi.PrintableLine(d.File), Line: d.Line, Column: d.Column, Snippet: toolchain.Snippet(d.Source, d.Column), Fix: d.fix(),
+			File: printable.Line(d.File), Line: d.Line, Column: d.Column, Snippet: toolchain.Snippet(d.Source, d.Column), Fix: d.fix(),
 		}
 		// Advice about packages and compiler options is no good here.
 		text, _, _ := strings.Cut(d.Text, " Do you need to ")
-		p.Text = fmt.Sprintf("%s (TS%d)", abi.PrintableCut(text, maxText), d.Code)
+		p.Text = fmt.Sprintf("%s (TS%d)", printable.Short(text, maxText), d.Code)
 		err.Problems = append(err.Problems, p)
 	}
 	return err
@@ -208,7 +209,7 @@ func (d *diagnostic) fix() string {
 		return "await before it"
 	}
 	if name := noBinding.FindStringSubmatch(d.Text); name != nil {
-		return fmt.Sprintf("a binding %q in the manifest, or the name of one that is there", abi.PrintableLine(name[1]))
+		return fmt.Sprintf("a binding %q in the manifest, or the name of one that is there", printable.Line(name[1]))
 	}
 	return ""
 }

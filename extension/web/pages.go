@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
@@ -43,7 +44,7 @@ func (h *Handler) explain(w http.ResponseWriter, err error) {
 	default:
 		h.options.Logger.Error("serve a page", "error", err)
 	}
-	h.fail(w, status, abi.Printable(err.Error()))
+	h.fail(w, status, printable.Text(err.Error()))
 }
 
 func (h *Handler) overview(w http.ResponseWriter, r *http.Request, s session) {
@@ -116,7 +117,7 @@ func (h *Handler) decide(w http.ResponseWriter, r *http.Request, s session) {
 func (h *Handler) revoke(w http.ResponseWriter, r *http.Request, s session) {
 	scope, err := extension.ParseScope(r.PostForm.Get("scope"))
 	if err != nil {
-		h.fail(w, http.StatusBadRequest, abi.Printable(err.Error()))
+		h.fail(w, http.StatusBadRequest, printable.Text(err.Error()))
 		return
 	}
 	d := lifecycle.Decision{By: h.options.Person, Via: "web", Reason: r.PostForm.Get("reason")}

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sync/semaphore"
 
@@ -410,7 +412,7 @@ func (s *Store) Component(ctx context.Context, digest string) ([]byte, error) {
 		return c.Row(ctx, `SELECT body FROM component WHERE digest = ?`, digest).Scan(&body)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, abi.Errorf(abi.CodeNotFound, "component %s", abi.PrintableCut(digest, 64))
+		return nil, abi.Errorf(abi.CodeNotFound, "component %s", printable.Short(digest, 64))
 	}
 	if err != nil {
 		return nil, err
@@ -422,7 +424,7 @@ func (s *Store) Component(ctx context.Context, digest string) ([]byte, error) {
 		}
 	}
 	if err != nil {
-		return nil, &DamagedError{"component " + abi.PrintableCut(digest, 64), abi.Printable(err.Error())}
+		return nil, &DamagedError{"component " + printable.Short(digest, 64), printable.Text(err.Error())}
 	}
 	return wasm, nil
 }
@@ -441,7 +443,7 @@ func (s *Store) Get(ctx context.Context, id int64) (*host.Recording, error) {
 		return nil, err
 	}
 	damaged := func(reason string) error {
-		return &DamagedError{fmt.Sprintf("recording %d", id), abi.Printable(reason)}
+		return &DamagedError{fmt.Sprintf("recording %d", id), printable.Text(reason)}
 	}
 	if sum := sha256.Sum256(body); string(sum[:]) != string(digest) {
 		return nil, damaged("it has another digest")

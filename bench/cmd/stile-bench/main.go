@@ -14,10 +14,11 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/bench"
 )
 
@@ -96,7 +97,7 @@ func (s *streams) report(err error) int {
 	if _, ok := errors.AsType[*usageError](err); ok {
 		kind, code = "usage", 2
 	}
-	message := abi.Printable(err.Error())
+	message := printable.Text(err.Error())
 	s.say("stile bench: %s", message)
 	line, err := json.Marshal(map[string]map[string]string{"error": {"kind": kind, "message": message}})
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/opencontainers/go-digest"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/internal/child"
 )
@@ -67,7 +68,7 @@ func newProblem(err error) *problem {
 	if part, ok := errors.AsType[*pack.PartError](err); ok {
 		err = part.Err // which names the part; here it is always the bundle
 	}
-	p := &problem{Text: abi.PrintableCut(err.Error(), maxReason)}
+	p := &problem{Text: printable.Short(err.Error(), maxReason)}
 	for kind, known := range kinds {
 		if errors.Is(err, known) {
 			p.Kind = kind
@@ -85,7 +86,7 @@ func (p *problem) err(may ...error) error {
 	if !slices.Contains(may, kind) {
 		return nil
 	}
-	return &toldError{kind, abi.PrintableCut(p.Text, maxReason)}
+	return &toldError{kind, printable.Short(p.Text, maxReason)}
 }
 
 // toldError is an error in the words of the program.
@@ -254,7 +255,7 @@ func (v *Verifier) ask(ctx context.Context, bundles [][]byte, artifact []byte) (
 	if failure, ok := errors.AsType[*child.Error](err); ok || errors.Is(err, errPatience) {
 		reason := fmt.Sprintf("it did not answer within %v", v.patience)
 		if ok {
-			reason = abi.PrintableCut(failure.Error(), child.MaxWords)
+			reason = printable.Short(failure.Error(), child.MaxWords)
 		}
 		return nil, &ProgramError{v.program, reason}
 	}

@@ -10,12 +10,13 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	"oras.land/oras-go/v2/registry"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/retry"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/secret"
 )
@@ -68,7 +69,7 @@ var (
 
 // Error implements error. It is printable, though a registry may have written part of it.
 func (e *Error) Error() string {
-	return fmt.Sprintf("%s %s: %s", e.Op, abi.PrintableCut(e.Ref, maxMessage), abi.PrintableCut(e.redactor.Redact(e.Err.Error()), maxMessage))
+	return fmt.Sprintf("%s %s: %s", e.Op, printable.Short(e.Ref, maxMessage), printable.Short(e.redactor.Redact(e.Err.Error()), maxMessage))
 }
 
 const maxMessage = 1000 // bytes

@@ -15,13 +15,14 @@ import (
 	"io"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+
 	sigbundle "github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/sigstore/pkg/signature"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/extension/pack/bundle"
 )
@@ -131,7 +132,7 @@ func (v *Verifier) Verify(text, artifact []byte) (*bundle.Signer, error) {
 
 // fail says why a bundle is none or is refused, printably: a stranger may have written part of it.
 func fail(what, why error) error {
-	return &pack.PartError{Part: "bundle", Err: fmt.Errorf("%w: %s", what, abi.PrintableCut(why.Error(), maxReason))}
+	return &pack.PartError{Part: "bundle", Err: fmt.Errorf("%w: %s", what, printable.Short(why.Error(), maxReason))}
 }
 
 // parseKey returns what verifies signatures of a key, and the name of the key.

@@ -15,7 +15,8 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
@@ -132,7 +133,7 @@ func parseError(text string) error {
 	trap := &TrapError{Reason: reason}
 	for line := range strings.Lines(frames) {
 		if m := frame.FindStringSubmatch(line[:min(len(line), maxFrameLine)]); m != nil && len(trap.Functions) < maxFrames {
-			trap.Functions = append(trap.Functions, abi.PrintableCut(m[1], maxFrameName))
+			trap.Functions = append(trap.Functions, printable.Short(m[1], maxFrameName))
 		}
 	}
 	return trap

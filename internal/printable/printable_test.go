@@ -1,4 +1,4 @@
-package abi
+package printable
 
 import (
 	"strings"
@@ -38,7 +38,7 @@ func TestPrintable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Printable(tt.in); got != tt.want {
+			if got := Text(tt.in); got != tt.want {
 				t.Errorf("got %.80q, want %.80q", got, tt.want)
 			}
 		})
@@ -63,7 +63,7 @@ func TestPrintableCut(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := PrintableCut(tt.in, tt.max); got != tt.want {
+			if got := Short(tt.in, tt.max); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -76,7 +76,7 @@ func FuzzPrintable(f *testing.F) {
 	f.Add("a\r\n\x1b\u202e\xff")
 	f.Add("👩\u200d💻\u200d\u200c1\ufe0f\u20e3\ufe0f")
 	f.Fuzz(func(t *testing.T, s string) {
-		p := Printable(s)
+		p := Text(s)
 		switch {
 		case !utf8.ValidString(p):
 			t.Errorf("%q: not UTF-8", p)
@@ -84,7 +84,7 @@ func FuzzPrintable(f *testing.F) {
 			t.Errorf("%q: still hides something", p)
 		case len(p) > 4*len(s):
 			t.Errorf("%d bytes grew to %d", len(s), len(p))
-		case Printable(p) != p:
+		case Text(p) != p:
 			t.Errorf("%q: a second pass changes it", p)
 		}
 	})

@@ -1,4 +1,5 @@
-package abi
+// Package printable makes text from elsewhere safe on a terminal and plain to a reader, and finds what hides in it.
+package printable
 
 import (
 	"fmt"
@@ -6,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Printable returns s in a form that is safe on a terminal and hides nothing from a reader. Line feeds, tabs and visible
+// Text returns s in a form that is safe on a terminal and hides nothing from a reader. Line feeds, tabs and visible
 // text stay, and CR LF becomes LF. Everything that [NextHidden] finds becomes a Go escape: \x1b, \u202e, \U000e0041.
 //
-// The result is valid UTF-8, at most four times as long as s, and unchanged by a second Printable.
-func Printable(s string) string {
+// The result is valid UTF-8, at most four times as long as s, and unchanged by a second Text.
+func Text(s string) string {
 	at, size := NextHidden(s, 0)
 	if at < 0 {
 		return s
@@ -35,18 +36,18 @@ func Printable(s string) string {
 	return b.String()
 }
 
-// PrintableLine is [Printable] in one line: line feeds and tabs become escapes too.
-func PrintableLine(s string) string {
-	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Printable(s))
+// Line is [Text] in one line: line feeds and tabs become escapes too.
+func Line(s string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(s))
 }
 
-// PrintableCut is [Printable] of the part of s that [Cut] keeps, followed by "..." if that is not all.
-func PrintableCut(s string, max int) string {
+// Short is [Text] of the part of s that [Cut] keeps, followed by "..." if that is not all.
+func Short(s string, max int) string {
 	kept := Cut(s, max)
 	if len(kept) < len(s) {
-		return Printable(kept) + "..."
+		return Text(kept) + "..."
 	}
-	return Printable(s)
+	return Text(s)
 }
 
 // Cut returns the first max bytes of s, or up to three fewer to avoid splitting a character.

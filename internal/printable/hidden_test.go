@@ -1,4 +1,4 @@
-package abi
+package printable
 
 import (
 	"strings"
@@ -40,7 +40,7 @@ func TestHidden(t *testing.T) {
 			if got := hides(in); got != (want && !selector) {
 				t.Fatalf("%+q: hides something: %v", in, got)
 			}
-			if p := Printable(in); want && !selector && strings.ContainsRune(p, r) {
+			if p := Text(in); want && !selector && strings.ContainsRune(p, r) {
 				t.Fatalf("%+q becomes %+q", in, p)
 			}
 		}
@@ -87,7 +87,7 @@ func TestJoiners(t *testing.T) {
 		if want == "" {
 			want = in
 		}
-		if got := Printable(in); got != want || Printable(got) != got {
+		if got := Text(in); got != want || Text(got) != got {
 			t.Errorf("%+q: got %+q, want %+q", in, got, want)
 		}
 	}
