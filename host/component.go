@@ -129,15 +129,27 @@ func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.
 	ready := make(chan outcome)
 	h.calls.Go(func() { // Load is counted too, so the host is open
 		component, err := compiled(ctx, h, "component", key, h.engine.Map, func() (*wasmtime.Component, error) {
-			wasm, takes, err := prepare(wasm)
+			takes, err := checkCode(wasm)
 			if err != nil {
 				return nil, err
 			}
-			lane, outside := h.compiling.lane(takes), takes.Lane() == LaneHelper && len(h.options.Compiler) > 0
+			lane := h.compiling.lane(takes)
 			if err := lane.Acquire(ctx, 1); err != nil {
 				return nil, err
 			}
+			wasm, takes, err := guardCode(wasm)
+			if other := h.compiling.lane(takes); err == nil && other != lane { // with what was added
+				lane.Release(1)
+				lane = other
+				if err := lane.Acquire(ctx, 1); err != nil {
+					return nil, err
+				}
+			}
 			defer lane.Release(1)
+			if err != nil {
+				return nil, err
+			}
+			outside := takes.Lane() == LaneHelper && len(h.options.Compiler) > 0
 			if outside {
 				return h.compileOutside(ctx, wasm, takes)
 			}
