@@ -15,6 +15,7 @@ import (
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/secret"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -220,8 +221,8 @@ func (e *examination) databases(ctx context.Context) {
 	}
 	for _, file := range files {
 		info, err := os.Stat(file)
-		if err == nil && !info.Mode().IsRegular() { // to open a pipe would wait for who writes to it
-			err = errors.New("it is not a regular file")
+		if err == nil {
+			err = sqlite.Regular(file)
 		}
 		if err == nil {
 			err = integrity(ctx, file)

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"os"
 )
 
@@ -14,12 +15,26 @@ type Reserve string
 
 // Fill makes the file unless it is there; the owner alone may read it.
 func (r Reserve) Fill() error {
-	if info, err := os.Stat(string(r)); err == nil && info.Size() == reserveSize {
+	info, err := os.Lstat(string(r))
+	if err == nil && info.Mode().IsRegular() && info.Size() == reserveSize {
 		return nil
+	}
+	if err == nil { // a pipe would wait for its reader, and a link would have another file written
+		if err := os.Remove(string(r)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	f, err := os.OpenFile(string(r), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // another process was faster
+	}
+	if err != nil {
+		return err
 	}
 	b := make([]byte, reserveSize)
 	_, _ = rand.Read(b) // what no file system compresses; it never fails
-	if err := os.WriteFile(string(r), b, 0o600); err != nil {
+	_, err = f.Write(b)
+	if err := errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(string(r)))
 	}
 	return nil

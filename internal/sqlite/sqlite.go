@@ -80,8 +80,8 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 	case !errors.Is(err, fs.ErrExist):
 		return nil, err
 	default:
-		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-			return nil, errors.New("it is not a regular file")
+		if err := Regular(file); err != nil {
+			return nil, err
 		}
 	}
 	connector, err := sqlite.NewConnector(source(file))
@@ -103,6 +103,16 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
+}
+
+// Regular is an error when a database or one of its companions is there and is no file, such as a pipe, which SQLite would wait for.
+func Regular(file string) error {
+	for _, companion := range []string{"", "-journal", "-wal", "-shm"} {
+		if info, err := os.Stat(file + companion); err == nil && !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is not a regular file", filepath.Base(file)+companion)
+		}
+	}
+	return nil
 }
 
 // source returns the driver's name for a file.

@@ -108,7 +108,7 @@ func TestOpenRefuses(t *testing.T) {
 	broken := counter
 	broken.Migrations = append(append([]string{}, counter.Migrations...), `CREATE TABLE half (x); CREATE TABLE half (x)`)
 
-	for name, s := range map[string]Schema{"newer": newer, "other": other, "current": counter} {
+	for name, s := range map[string]Schema{"newer": newer, "other": other, "current": counter, "beside": counter} {
 		if err := opened(t, path(name), s).Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestOpenRefuses(t *testing.T) {
 	if err := os.WriteFile(path("text"), bytes.Repeat([]byte("not a database. "), 1000), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mkfifo(path("pipe"), 0o600); err != nil {
+	if err := errors.Join(unix.Mkfifo(path("pipe"), 0o600), unix.Mkfifo(path("beside-journal"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -135,6 +135,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"missing folder", path("no/such.db"), counter, "no such file"},
 		{"folder", dir, counter, "not a regular file"},
 		{"pipe", path("pipe"), counter, "not a regular file"},
+		{"pipe beside it", path("beside"), counter, "beside-journal is not a regular file"},
 		{"device", "/dev/zero", counter, "not a regular file"},
 		{"NUL in the name", path("a\x00b"), counter, "invalid argument"},
 		{"failing migration", path("current"), broken, "migrate to version 3"},
@@ -179,6 +180,32 @@ func TestMigrateOldFile(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestReserveReplaces has something else in the place of a reserve: a link's target stays, and a pipe keeps nobody waiting.
+func TestReserveReplaces(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "target")
+	if err := os.WriteFile(target, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, put := range map[string]func(path string) error{
+		"link": func(path string) error { return os.Symlink(target, path) },
+		"pipe": func(path string) error { return unix.Mkfifo(path, 0o600) },
+		"half": func(path string) error { return os.WriteFile(path, []byte("half"), 0o600) },
+		"none": func(string) error { return nil },
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(put(path), Reserve(path).Fill()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() != reserveSize || !Reserve(path).Spend() {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if text, err := os.ReadFile(target); err != nil || string(text) != "kept" {
+		t.Errorf("the link's target has %d bytes, %v", len(text), err)
 	}
 }
 
