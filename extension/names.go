@@ -18,6 +18,15 @@ var (
 	reservedBindings = []string{"agents", "progress", "runs", "vars"}
 )
 
+// The limits of an extension's own files, without packages.
+const (
+	MaxFiles  = 500
+	MaxSource = 8 << 20 // bytes of all files together
+)
+
+// IsToolName reports whether a tool of an extension can have this name.
+func IsToolName(name string) bool { return len(name) <= maxName && wordName.MatchString(name) }
+
 // Reserved reports whether this registered name is kept for a built-in tool of this or a coming version, so that no
 // extension may use it. An extension that was written earlier keeps the name until its next version.
 func Reserved(tool string) bool {

@@ -168,9 +168,9 @@ func (c *call) own(v any, l *lease) {
 	}
 }
 
-// run calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments and may call
+// callExport calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments and may call
 // other exports before. ctx is that of within. There is a result beside an error when the error is of the dropping alone.
-func (c *Component) run(ctx context.Context, r Request, x export, prepare func(*call, *wasmtime.Instance) ([]abi.Value, error)) (result abi.Value, made Result, err error) {
+func (c *Component) callExport(ctx context.Context, r Request, x export, prepare func(*call, *wasmtime.Instance) ([]abi.Value, error)) (result abi.Value, made Result, err error) {
 	h := c.host
 	end, err := h.begin()
 	if err != nil {
@@ -393,7 +393,7 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 		recorder = c.host.options.Recorder
 	}
 	if recorder == nil {
-		return c.do(ctx, r)
+		return c.callTool(ctx, r)
 	}
 	end, err := c.host.begin() // so that a host is closed once its calls are recorded
 	if err != nil {
@@ -409,15 +409,15 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 			return err
 		}
 	}
-	result, err := c.do(ctx, r)
+	result, err := c.callTool(ctx, r)
 	if began {
 		r.record.end(ctx, c, r, result, err, recorder)
 	}
 	return result, err
 }
 
-// do makes a call that r says how to record or to replay.
-func (c *Component) do(ctx context.Context, r Request) (Result, error) {
+// callTool makes a call that r says how to record or to replay.
+func (c *Component) callTool(ctx context.Context, r Request) (Result, error) {
 	limits := c.host.limits(r, frameOf(ctx))
 	if len(r.Input)+len(r.Code.text()) > limits.Input {
 		return Result{}, exceeded("input", size(int64(limits.Input)))
@@ -437,7 +437,7 @@ func (c *Component) do(ctx context.Context, r Request) (Result, error) {
 			return Result{}, err
 		}
 	}
-	value, result, err := c.run(ctx, r, c.call, func(in *call, i *wasmtime.Instance) ([]abi.Value, error) {
+	value, result, err := c.callExport(ctx, r, c.call, func(in *call, i *wasmtime.Instance) ([]abi.Value, error) {
 		if r.Code != nil {
 			var err error
 			if set, err = c.evaluated(i, r, limits); err == nil {

@@ -132,7 +132,7 @@ func (c *Component) approvedSet(approved []abi.Definition) (*definitionSet, erro
 }
 
 func (c *Component) describeTools(ctx context.Context, limits Limits) (*definitionSet, error) {
-	value, _, err := c.run(ctx, Request{Limits: limits}, c.describe, func(*call, *wasmtime.Instance) ([]abi.Value, error) { return nil, nil })
+	value, _, err := c.callExport(ctx, Request{Limits: limits}, c.describe, func(*call, *wasmtime.Instance) ([]abi.Value, error) { return nil, nil })
 	if err != nil {
 		return nil, fmt.Errorf("describe: %w", err)
 	}

@@ -131,6 +131,9 @@ type LoadError struct {
 	Cause error
 }
 
+// LacksModule reports whether the component imports a core module, named as by [ModuleName], that the host does not have.
+func (e *LoadError) LacksModule() bool { return strings.HasPrefix(e.Name, modulePrefix) }
+
 func (e *LoadError) Unwrap() error { return e.Cause }
 
 func (e *LoadError) Error() string {

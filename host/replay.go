@@ -110,7 +110,7 @@ func (c *Component) Replay(ctx context.Context, r *Recording, o ReplayOptions) (
 	if r.Code != "" && c.evaluate.index != nil { // else it has been built since
 		code = &Code{r.Code, func() []byte { return r.SourceMap }}
 	}
-	result, err := c.do(ctx, Request{Tool: r.Tool, Code: code, Input: r.Input, Limits: o.Limits.or(r.Limits), Approved: o.Approved, replay: p})
+	result, err := c.callTool(ctx, Request{Tool: r.Tool, Code: code, Input: r.Input, Limits: o.Limits.or(r.Limits), Approved: o.Approved, replay: p})
 	switch {
 	case ctx.Err() != nil:
 		return Comparison{}, ctx.Err()

@@ -18,8 +18,6 @@ import (
 
 // What a folder may have. The lifecycle has limits of its own for what an extension may be.
 const (
-	maxDraftFiles   = 500
-	maxDraftBytes   = 8 << 20
 	maxDraftEntries = 2000 // files and folders that are looked at
 )
 
@@ -104,7 +102,7 @@ func readSource(name string, keep []string) (data []byte, entry string, err erro
 		return nil, "", &usageError{err}
 	}
 	defer func() { err = errors.Join(err, tree.Close()) }()
-	if data, err = readBounded(source.FS, source.Entry, maxDraftBytes); err != nil {
+	if data, err = readBounded(source.FS, source.Entry, extension.MaxSource); err != nil {
 		return nil, "", &usageError{err}
 	}
 	return data, source.Entry, nil
@@ -125,7 +123,7 @@ func readFolder(dir, manifest string, keep []string) (files map[string][]byte, e
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	files = map[string][]byte{}
-	entries, room := 0, int64(maxDraftBytes)
+	entries, room := 0, int64(extension.MaxSource)
 	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		if entries++; err == nil && entries > maxDraftEntries {
 			err = fmt.Errorf("%s holds more than %d files and folders: put the extension into a folder of its own", dir, maxDraftEntries)
@@ -153,8 +151,8 @@ func readFolder(dir, manifest string, keep []string) (files map[string][]byte, e
 			return fmt.Errorf("%s is not a file", filepath.Join(dir, name))
 		case skip != nil && os.SameFile(info, skip):
 			return nil
-		case len(files) == maxDraftFiles:
-			return fmt.Errorf("%s holds more than %d files", dir, maxDraftFiles)
+		case len(files) == extension.MaxFiles:
+			return fmt.Errorf("%s holds more than %d files", dir, extension.MaxFiles)
 		}
 		files[name], err = readBounded(tree, name, room)
 		room -= int64(len(files[name]))
@@ -175,7 +173,7 @@ func readBounded(tree fs.FS, name string, limit int64) (data []byte, err error) 
 	defer func() { err = errors.Join(err, f.Close()) }()
 	data, err = io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s: the files of an extension have at most %d bytes together", name, maxDraftBytes)
+		err = fmt.Errorf("%s: the files of an extension have at most %d bytes together", name, extension.MaxSource)
 	}
 	return data, err
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/stilehost/stile/capabilities"
@@ -208,7 +207,7 @@ func (n *session) load(ctx context.Context, file string, w wants) (*host.Compone
 func (n *session) loadComponent(ctx context.Context, file string, wasm []byte) (*host.Component, error) {
 	c, err := n.host.Load(ctx, wasm)
 	var refused *host.LoadError
-	if errors.As(err, &refused) && strings.HasPrefix(refused.Name, "engine-x") {
+	if errors.As(err, &refused) && refused.LacksModule() {
 		if _, err := n.toolchain(ctx); err != nil {
 			return nil, err
 		}

@@ -167,7 +167,7 @@ func (c *checker) shape(m *module, i int) {
 	}
 	names := map[string]int{}
 	for _, t := range tools {
-		if !wellNamed.MatchString(t.name) {
+		if !extension.IsToolName(t.name) {
 			c.add(*m.problemAt(t.at, badToolName(t.name), badName))
 		} else if _, again := names[t.name]; again {
 			c.add(*m.problemAt(t.at, "the tool "+quote(t.name)+" is here twice", "each tool once"))
@@ -190,7 +190,7 @@ func (c *checker) names(m *module, code map[string]int, extra func(name string) 
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if !slices.Contains(c.manifest, name) && wellNamed.MatchString(name) {
+		if !slices.Contains(c.manifest, name) && extension.IsToolName(name) {
 			c.add(*extra(name))
 		}
 	}

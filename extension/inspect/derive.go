@@ -16,7 +16,6 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
-	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // Derived is an entry module made for one that exports plain functions.
@@ -154,7 +153,7 @@ func (d *deriver) refuse(i int, text, fix string) {
 func (d *deriver) add(f *function) {
 	t := tool{name: toolName(f.name), function: f.name}
 	switch other := d.names[t.name]; {
-	case !wellNamed.MatchString(t.name):
+	case !extension.IsToolName(t.name):
 		d.refuse(f.named(), badToolName(f.name), badName)
 		return
 	case other != "":
@@ -329,8 +328,6 @@ func levels(text string) int {
 		}
 	}
 }
-
-var wellNamed = lazyregexp.New(`^[a-z][a-z0-9_]{0,63}$`)
 
 // badToolName says why a name is none of a tool, with the character that is not what it looks like.
 func badToolName(name string) string {

@@ -400,7 +400,7 @@ func FuzzDerive(f *testing.F) {
 			return
 		}
 		for _, tool := range d.Tools {
-			if !json.Valid([]byte(tool.InputSchema)) || !wellNamed.MatchString(tool.Name) || tool.Description == "" {
+			if !json.Valid([]byte(tool.InputSchema)) || !extension.IsToolName(tool.Name) || tool.Description == "" {
 				t.Errorf("%+v", tool)
 			}
 		}

@@ -380,7 +380,7 @@ func (m *Manager) keepRebuilt(ctx context.Context, v *Version, digest string, wa
 // isEngine says whether a component was refused for the shared engine that it imports.
 func isEngine(err error) bool {
 	var refused *host.LoadError
-	return errors.As(err, &refused) && len(refused.Name) > 8 && refused.Name[:8] == "engine-x"
+	return errors.As(err, &refused) && refused.LacksModule()
 }
 
 // RevokedError reports a call of an extension that was revoked or removed before or during the call.

@@ -121,8 +121,8 @@ func largest(t *testing.T, m *Manager, name string, seed uint64) *build {
 		Manifest: manifest, manifest: d.Manifest, Files: map[string][]byte{}, Entry: "0.ts", Lock: noise(8<<20, seed+1),
 		Component: digestOf(wasm), Created: m.options.Now(), Author: d.Author,
 	}
-	for i := range maxFiles {
-		v.Files[fmt.Sprint(i, ".ts")] = noise(maxSource/maxFiles, seed+2+uint64(i))
+	for i := range extension.MaxFiles {
+		v.Files[fmt.Sprint(i, ".ts")] = noise(extension.MaxSource/extension.MaxFiles, seed+2+uint64(i))
 	}
 	random := rand.New(rand.NewPCG(seed, 0))
 	for i := range 250 {

@@ -28,9 +28,7 @@ import (
 )
 
 const (
-	maxFiles  = 500
-	maxSource = 8 << 20 // bytes of all files together
-	maxTools  = 2 << 20 // bytes of the definitions of all tools as JSON
+	maxTools = 2 << 20 // bytes of the definitions of all tools as JSON
 )
 
 // Draft is an author's version of an extension, before the stages.
@@ -234,10 +232,10 @@ func checkFiles(v *Version) (problems []extension.Problem) {
 	switch {
 	case len(v.Files) == 0:
 		return []extension.Problem{{Text: "there is no source file", Fix: `one with a default export, such as "tool.ts"`}}
-	case len(v.Files) > maxFiles:
-		return []extension.Problem{{Text: fmt.Sprintf("there are %d files; %d are allowed", len(v.Files), maxFiles), Fix: "less, and use packages"}}
-	case total > maxSource:
-		return []extension.Problem{{Text: fmt.Sprintf("the files have %d bytes; %d are allowed", total, maxSource), Fix: "less, and use packages"}}
+	case len(v.Files) > extension.MaxFiles:
+		return []extension.Problem{{Text: fmt.Sprintf("there are %d files; %d are allowed", len(v.Files), extension.MaxFiles), Fix: "less, and use packages"}}
+	case total > extension.MaxSource:
+		return []extension.Problem{{Text: fmt.Sprintf("the files have %d bytes; %d are allowed", total, extension.MaxSource), Fix: "less, and use packages"}}
 	}
 	if v.Entry == "" {
 		v.Entry = findEntry(v)

@@ -4,8 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/extension"
+
 	"github.com/stilehost/stile/internal/jslex"
-	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // reader says whether places in a text are inside a template or a comment. It is sure of neither, as the text may not be code at all.
@@ -53,7 +54,7 @@ func ToolNames(source string) []string {
 			key = true
 		case depth == 1 && key:
 			name := strings.Trim(text, `"'`)
-			if !toolName.MatchString(name) || following != ":" && following != "," && following != "}" {
+			if !extension.IsToolName(name) || following != ":" && following != "," && following != "}" {
 				return nil
 			}
 			names = append(names, name)
@@ -63,8 +64,6 @@ func ToolNames(source string) []string {
 	}
 	return nil
 }
-
-var toolName = lazyregexp.New(`^[a-z][a-z0-9_]{0,63}$`)
 
 // tokens reads the code of a source. The text of a token is empty behind the end.
 func tokens(source string) func() (jslex.Token, string) {
