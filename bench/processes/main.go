@@ -99,14 +99,15 @@ func measureAll(ctx context.Context, stile, engine, out string, scale int) (err 
 	var rows []row
 	fmt.Printf("load %s\n", measure.Load())
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "row\ttrials\twall ms\tof node\tprocessor ms\tof node\t\t")
+	// What cannot be written is told by Flush.
+	_, _ = fmt.Fprintln(w, "row\ttrials\twall ms\tof node\tprocessor ms\tof node\t\t")
 	for _, c := range commands {
 		r, err := c.measure(ctx, p, max(2, c.trials*scale/100))
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.key, err)
 		}
 		rows = append(rows, r)
-		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.2f\t%.1f\t%.2f\t\t\n", r.Key, r.Trials, r.WallMS.Median, r.OfNode.Median, r.CPUMS.Median, r.CPUNode.Median)
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%.1f\t%.2f\t%.1f\t%.2f\t\t\n", r.Key, r.Trials, r.WallMS.Median, r.OfNode.Median, r.CPUMS.Median, r.CPUNode.Median)
 	}
 	if err := w.Flush(); err != nil {
 		return err
