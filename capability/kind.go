@@ -13,6 +13,7 @@ import (
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Reader takes a manifest apart, Node is a value in it, and Member a field of an object.
@@ -175,3 +176,6 @@ const StoreNames = `a-z, 0-9, "_" and "-"`
 
 // IsStoreName reports whether a command line can name a store so. Of an agent or a user where it starts with one; it may become part of a file's name.
 func IsStoreName(name string) bool { return storeName.MatchString(name) }
+
+// Printable is s for a line that people read: what they would not see, or what a terminal acts on, is escaped.
+func Printable(s string) string { return printable.Line(s) }

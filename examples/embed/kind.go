@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
@@ -61,7 +60,7 @@ func (g Rights) Describe() []string {
 	if g.Only == nil {
 		return []string{"may look up everybody in the address book"}
 	}
-	return []string{printable.Line("may look up in the address book only " + strings.Join(g.Only, ", "))}
+	return []string{capability.Printable("may look up in the address book only " + strings.Join(g.Only, ", "))}
 }
 
 // Authority implements [capability.Grant].
@@ -71,7 +70,7 @@ func (g Rights) Authority() []string {
 	}
 	lines := make([]string, len(g.Only))
 	for i, name := range g.Only {
-		lines[i] = printable.Line("contacts " + name)
+		lines[i] = capability.Printable("contacts " + name)
 	}
 	return lines
 }
