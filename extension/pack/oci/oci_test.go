@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"go.uber.org/goleak"
 	"oras.land/oras-go/v2"
 	layout "oras.land/oras-go/v2/content/oci"
@@ -332,7 +333,8 @@ func TestCancel(t *testing.T) {
 			waiting := false
 			host := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if waiting && strings.Contains(r.URL.Path, what) {
-					_, _ = w.Write([]byte("{")) // no length, which the client would complain about first
+					w.Header().Set("Content-Type", ocispec.MediaTypeImageIndex) // else the client asks for referrers in the older way
+					_, _ = w.Write([]byte("{"))                                 // no length, which the client would complain about first
 					_ = http.NewResponseController(w).Flush()
 					cancel()
 					<-r.Context().Done()
