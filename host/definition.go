@@ -11,8 +11,6 @@ import (
 
 	"github.com/stilehost/stile/internal/printable"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/lazyregexp"
@@ -195,7 +193,7 @@ func (s *definitionSet) names() []string {
 }
 
 // validate checks an input against a tool's schema, before the guest sees it.
-func (s *definitionSet) validate(ctx context.Context, slots *semaphore.Weighted, tool string, input []byte) error {
+func (s *definitionSet) validate(ctx context.Context, slots validating, tool string, input []byte) error {
 	schema := s.schemas[tool]
 	if schema == nil {
 		return &UnknownToolError{printable.Short(tool, 64), s.names()}
@@ -204,7 +202,7 @@ func (s *definitionSet) validate(ctx context.Context, slots *semaphore.Weighted,
 }
 
 // keeps checks a result against what the tool promises of it. A promise that is broken is the tool's own failure.
-func (s *definitionSet) keeps(ctx context.Context, slots *semaphore.Weighted, tool string, output []byte) error {
+func (s *definitionSet) keeps(ctx context.Context, slots validating, tool string, output []byte) error {
 	promise := s.promises[tool]
 	if promise == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 
 // Validating takes all room for validations until release is called.
 func (h *Host) Validating() (release func()) {
-	_ = h.validating.Acquire(h.closing, maxValidating) // nothing else validates
-	return func() { h.validating.Release(maxValidating) }
+	_ = h.validating.steps.Acquire(h.closing, maxValidating) // nothing else validates
+	return func() { h.validating.steps.Release(maxValidating) }
 }
 
 // RoundTrip writes a value as a recording has it, and reads it.

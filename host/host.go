@@ -78,7 +78,7 @@ type Host struct {
 	cache      *cache.Cache // nil when nothing is kept
 	slots      *semaphore.Weighted
 	compiling  lanes
-	validating *semaphore.Weighted // validations of maxValidating steps go on
+	validating validating
 	recording  *semaphore.Weighted // bytes that recordings hold
 	log        *slog.Logger
 
@@ -140,7 +140,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 		env:       known.Interface(abi.EnvInterface).Resources[0],
 		pollable:  known.Interface(abi.PollInterface).Resources[0],
 		slots:     semaphore.NewWeighted(int64(o.Instances)),
-		compiling: newLanes(), validating: semaphore.NewWeighted(maxValidating),
+		compiling: newLanes(), validating: newValidating(),
 		recording: semaphore.NewWeighted(o.RecordMemory),
 		modules:   map[string]*wasmtime.Module{}, loaded: map[*Component]struct{}{},
 	}

@@ -39,6 +39,9 @@ const (
 	maxSteps = 32 << 20
 	// maxValidating bounds the steps of validations at one time, and so their memory.
 	maxValidating = 2 * maxSteps
+	// maxDecoded bounds the bytes of all values that are being validated, as decodedSize counts them. What has less than freeDecoded
+	// does not count, so that it never waits for what has more.
+	maxDecoded, freeDecoded = 64 * mib, mib
 	// maxFailures is the most bytes of errors that a validation may make: it finds all that is wrong, each with its place. Where there
 	// could be more, it is first asked for yes or no.
 	maxFailures = 16 * mib
@@ -409,10 +412,45 @@ func charge(ctx context.Context, takes time.Duration) error {
 	return nil
 }
 
-// validate checks an input, or a result. slots counts the steps of all validations of a host.
-func (s *schema) validate(ctx context.Context, slots *semaphore.Weighted, input []byte) (err error) {
+// validating counts what all validations of a host take at one time: the bytes of the decoded values, and steps. A validation that waits
+// for steps has its value already.
+type validating struct{ decoded, steps *semaphore.Weighted }
+
+func newValidating() validating {
+	return validating{semaphore.NewWeighted(maxDecoded), semaphore.NewWeighted(maxValidating)}
+}
+
+// decodedSize is the most bytes that JSON takes when it is decoded, garbage included: a map of one entry, which is seven bytes of JSON,
+// takes 400.
+func decodedSize(text []byte) int64 {
+	const perByte, perObject, perValue = 14, 280, 100
+	quoted, n := false, int64(perByte*len(text))
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '{':
+			n += perObject
+		case c == '[', c == ',', c == ':': // a value comes next
+			n += perValue
+		}
+	}
+	return n
+}
+
+// validate checks an input, or a result.
+func (s *schema) validate(ctx context.Context, slots validating, input []byte) (err error) {
 	if err := charge(ctx, time.Duration(len(input))*byteTime); err != nil {
 		return err
+	}
+	if takes := min(decodedSize(input), maxDecoded); takes > freeDecoded {
+		if err := slots.decoded.Acquire(ctx, takes); err != nil {
+			return err
+		}
+		defer slots.decoded.Release(takes)
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
 	if err != nil {
@@ -434,10 +472,10 @@ func (s *schema) validate(ctx context.Context, slots *semaphore.Weighted, input 
 	if !many {
 		weight = max(steps, int64(m.failures))
 	}
-	if err := slots.Acquire(ctx, weight); err != nil {
+	if err := slots.steps.Acquire(ctx, weight); err != nil {
 		return err
 	}
-	defer slots.Release(weight)
+	defer slots.steps.Release(weight)
 	defer func() {
 		if failed := recover(); failed != nil {
 			err = fmt.Errorf("validate: %v", failed)

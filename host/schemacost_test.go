@@ -1,12 +1,14 @@
 package host
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Errors of a value of which everything is wrong take no memory that the value itself does not take: without a bound each would have
@@ -32,7 +34,7 @@ func TestManySchemaErrors(t *testing.T) {
 				}
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				err = s.validate(t.Context(), semaphore.NewWeighted(maxValidating), []byte(c.value))
+				err = s.validate(t.Context(), newValidating(), []byte(c.value))
 				runtime.ReadMemStats(&after)
 				return after.TotalAlloc - before.TotalAlloc, err
 			}
@@ -48,5 +50,76 @@ func TestManySchemaErrors(t *testing.T) {
 				t.Errorf("%d bytes, where a value that is right takes %d", wrong, right)
 			}
 		})
+	}
+}
+
+// TestDecodedSize decodes JSON that takes much more memory than its text, and compares it with what the host counts for it.
+func TestDecodedSize(t *testing.T) {
+	list := func(item string) string { return "[" + item + strings.Repeat(","+item, 300_000/(len(item)+1)) + "]" }
+	fields := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"%x":0`, i)
+		}
+		return "{" + b.String()[1:] + "}"
+	}
+	nested := func(open, shut string) string { return strings.Repeat(open, 5000) + "0" + strings.Repeat(shut, 5000) }
+	for name, text := range map[string]string{
+		"objects of one": list(`{"":0}`), "empty objects": list(`{}`), "empty lists": list(`[]`), "lists of one": list(`[0]`), "lists of two": list(`[0,0]`),
+		"numbers": list("0"), "long numbers": list("123456789012345678901234567890"), "empty texts": list(`""`), "texts": list(`"ab\\\"{[,"`), "nulls": list("null"),
+		"lists in objects": list(`{"a":[]}`), "objects in objects": list(`{"":{"":{}}}`), "nested objects": list(nested(`{"":`, "}")), "nested lists": list(nested("[", "]")),
+		"many fields": fields(40_000), "objects of eight": list(fields(8)), "objects of nine": list(fields(9)), "objects of 900": list(fields(900)),
+		"a text": `"` + strings.Repeat(`\u0800`, 50_000) + `"`, "not UTF-8": `"` + strings.Repeat("\xff", 300_000) + `"`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := jsonschema.UnmarshalJSON(strings.NewReader(text)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		runtime.ReadMemStats(&after)
+		takes, counted := int64(after.TotalAlloc-before.TotalAlloc), decodedSize([]byte(text))
+		t.Logf("%s: %d bytes take %d, counted as %d (%.2f)", name, len(text), takes, counted, float64(takes)/float64(counted))
+		if takes > counted || counted > 8*takes {
+			t.Errorf("%s: %d bytes take %d, and count for %d", name, len(text), takes, counted)
+		}
+	}
+}
+
+// TestValidationsWaitForMemory checks a large value while others take what there is: it is not decoded until there is room. A small one does
+// not wait.
+func TestValidationsWaitForMemory(t *testing.T) {
+	s, err := (&compiler{loader: noLoader{}, schemas: map[string]*schema{}}).compile(`{"type": "array"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := []byte("[{}" + strings.Repeat(`,{"":0}`, 100_000) + "]")
+	slots := newValidating()
+	if err := slots.decoded.Acquire(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.validate(t.Context(), slots, large); err != nil {
+		t.Errorf("with room for it: %v", err)
+	}
+	if err := slots.decoded.Acquire(t.Context(), maxDecoded-1); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err = s.validate(ctx, slots, large)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, context.Canceled) || took > mib {
+		t.Errorf("without room: %v, and it took %d bytes", err, took)
+	}
+	if err := s.validate(t.Context(), slots, []byte("[{}]")); err != nil {
+		t.Errorf("a small one: %v", err)
+	}
+	slots.decoded.Release(maxDecoded)
+	if err := s.validate(t.Context(), slots, []byte("[{}"+strings.Repeat(`,{"":0}`, 200_000)+"]")); err != nil {
+		t.Errorf("one that takes all: %v", err)
+	}
+	if !slots.decoded.TryAcquire(maxDecoded) {
+		t.Error("something was not given back")
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/internal/suite"
 )
@@ -130,7 +129,7 @@ func (g *suiteGroup) failed(t *testing.T, documents remotes) (failed []string) {
 			failed = append(failed, test.Description+": refused: "+err.Error())
 			continue
 		}
-		err := s.validate(t.Context(), semaphore.NewWeighted(maxValidating), test.Data)
+		err := s.validate(t.Context(), newValidating(), test.Data)
 		if err != nil && !errors.As(err, new(*InputError)) {
 			t.Errorf("%s: %s: %v", g.Description, test.Description, err)
 		}
@@ -183,7 +182,7 @@ func TestFormats(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return s.validate(t.Context(), semaphore.NewWeighted(maxValidating), text)
+				return s.validate(t.Context(), newValidating(), text)
 			}
 			for _, v := range []any{c.valid, 1, nil, []string{c.invalid}} {
 				if err := check(v); err != nil {
