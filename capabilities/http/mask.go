@@ -47,15 +47,20 @@ func (s secrets) with(value string) secrets {
 	for _, spelling := range spellings {
 		forms = append(forms, spelling.Replace(value))
 	}
-	for _, plain := range []string{"/", "!'()*", "!'()*;,/?:@&=+$#"} { // Python; encodeURIComponent and encodeURI of JavaScript
+	for _, plain := range urlPlain {
 		var form strings.Builder
 		for _, c := range []byte(value) {
-			writeEncoded(&form, c, strings.IndexByte(plain, c) >= 0)
+			if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(plain, c) >= 0 {
+				form.WriteByte(c)
+			} else {
+				_, _ = fmt.Fprintf(&form, "%%%02X", c)
+			}
 		}
-		forms = append(forms, form.String())
+		forms = append(forms, form.String(), strings.ReplaceAll(form.String(), "%20", "+"))
 	}
 	for _, form := range base64Forms(value) {
-		forms = append(forms, form, url.QueryEscape(form), strings.ReplaceAll(form, "/", `\/`), strings.ReplaceAll(form, "+", `\u002B`))
+		forms = append(forms, form, url.QueryEscape(form), strings.ReplaceAll(form, "/", `\/`), strings.ReplaceAll(form, "+", `\u002B`),
+			strings.ReplaceAll(form, "+", "&#x2B;"))
 	}
 	for _, form := range slices.Clone(forms) {
 		forms = append(forms, encoded.ReplaceAllStringFunc(form, strings.ToLower))
@@ -86,12 +91,27 @@ func base64Forms(value string) (forms []string) {
 
 var encoded = lazyregexp.New(`%[0-9A-F]{2}|\\u[0-9A-F]{4}|&#x[0-9A-F]{2};`)
 
+// urlPlain is what encoders leave as it is in a URL, beside letters and digits.
+var urlPlain = []string{
+	"",                     // NON_ALPHANUMERIC of Rust's percent-encoding
+	"-_.",                  // urlencode of PHP
+	"-_.*",                 // forms: URLSearchParams, URLEncoder of Java
+	"-_.!*()",              // WebUtility of .NET
+	"-_./*@+",              // escape of JavaScript
+	"-_.~/",                // quote of Python
+	"-_.~!'()*",            // encodeURIComponent
+	"-_.~!'()*;,/?:@&=+$#", // encodeURI
+}
+
 // spellings are those of JSON and of HTML, as encoders differ in what they escape.
 var spellings = func() []*strings.Replacer {
 	all := []*strings.Replacer{
 		strings.NewReplacer(`\`, `\\`, `"`, `\"`),
 		// PHP
 		strings.NewReplacer(`\`, `\\`, `"`, `\"`, `/`, `\/`),
+		// Symfony, with and without JSON_UNESCAPED_SLASHES
+		strings.NewReplacer(`\`, `\\`, `"`, `\u0022`, `/`, `\/`, `<`, `\u003C`, `>`, `\u003E`, `&`, `\u0026`, `'`, `\u0027`),
+		strings.NewReplacer(`\`, `\\`, `"`, `\u0022`, `<`, `\u003C`, `>`, `\u003E`, `&`, `\u0026`, `'`, `\u0027`),
 		// Gson
 		strings.NewReplacer(`\`, `\\`, `"`, `\"`, `<`, `\u003C`, `>`, `\u003E`, `&`, `\u0026`, `=`, `\u003D`, `'`, `\u0027`),
 		// System.Text.Json
@@ -102,7 +122,10 @@ var spellings = func() []*strings.Replacer {
 			pairs := []string{"&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, quote, "'", apostrophe}
 			handlebars := append(slices.Clone(pairs), "=", "&#x3D;", "`", "&#x60;")
 			mustache := append(slices.Clone(handlebars), "/", "&#x2F;")
-			all = append(all, strings.NewReplacer(pairs...), strings.NewReplacer(handlebars...), strings.NewReplacer(mustache...))
+			underscore := append(slices.Clone(pairs), "`", "&#x60;")
+			razor := append(slices.Clone(underscore), "+", "&#x2B;")
+			all = append(all, strings.NewReplacer(pairs...), strings.NewReplacer(underscore...), strings.NewReplacer(razor...))
+			all = append(all, strings.NewReplacer(handlebars...), strings.NewReplacer(mustache...))
 		}
 	}
 	return all

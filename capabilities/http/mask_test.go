@@ -25,6 +25,8 @@ func TestSpellingsAreCovered(t *testing.T) {
 		"JSON of PHP":              `k\/+=abc!d\"e'f<g&h`,
 		"JSON of Gson":             `k/+\u003dabc!d\"e\u0027f\u003cg\u0026h`,
 		"JSON of System.Text.Json": `k/\u002B=abc!d\u0022e\u0027f\u003Cg\u0026h`,
+		"JSON of Symfony":          `k\/+=abc!d\u0022e\u0027f\u003Cg\u0026h`,
+		"JSON of API Platform":     `k/+=abc!d\u0022e\u0027f\u003Cg\u0026h`,
 		"HTML of Go":               `k/+=abc!d&#34;e&#39;f&lt;g&amp;h`,
 		"HTML of Python":           `k/+=abc!d&quot;e&#x27;f&lt;g&amp;h`,
 		"HTML of PHP":              `k/+=abc!d&quot;e&#039;f&lt;g&amp;h`,
@@ -35,6 +37,28 @@ func TestSpellingsAreCovered(t *testing.T) {
 		"HTML of Mustache":         `k&#x2F;+&#x3D;abc!d&quot;e&#39;f&lt;g&amp;h`,
 	} {
 		if got := (secrets{}).with(secret).mask(echo); strings.Trim(got, "*") != "" {
+			t.Errorf("%s: %s of %s", name, got, echo)
+		}
+	}
+}
+
+// Encoders differ most in punctuation.
+func TestPunctuationIsCovered(t *testing.T) {
+	const secret = "k-_.~*()@` ab+c/d'e"
+	for name, echo := range map[string]string{
+		"URLSearchParams":          "k-_.%7E*%28%29%40%60+ab%2Bc%2Fd%27e",
+		"urlencode of PHP":         "k-_.%7E%2A%28%29%40%60+ab%2Bc%2Fd%27e",
+		"WebUtility of .NET":       "k-_.%7E*()%40%60+ab%2Bc%2Fd%27e",
+		"HttpUtility of .NET":      "k-_.%7e*()%40%60+ab%2bc%2fd%27e",
+		"NON_ALPHANUMERIC of Rust": "k%2D%5F%2E%7E%2A%28%29%40%60%20ab%2Bc%2Fd%27e",
+		"escape of JavaScript":     "k-_.%7E*%28%29@%60%20ab+c/d%27e",
+		"quote_plus of Python":     "k-_.~%2A%28%29%40%60+ab%2Bc%2Fd%27e",
+		"encodeURIComponent":       "k-_.~*()%40%60%20ab%2Bc%2Fd'e",
+		"HTML of Underscore":       "k-_.~*()@&#x60; ab+c/d&#x27;e",
+		"HTML of Razor":            "k-_.~*()@&#x60; ab&#x2B;c/d&#x27;e",
+		"JSON of System.Text.Json": `k-_.~*()@\u0060 ab\u002Bc/d\u0027e`,
+	} {
+		if got := (secrets{}).with(secret).mask(echo); strings.Trim(got, "*=") != "" {
 			t.Errorf("%s: %s of %s", name, got, echo)
 		}
 	}
