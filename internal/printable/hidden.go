@@ -9,14 +9,16 @@ import (
 
 // NextHidden finds the first place in s, from a position on, that a reader does not see or that a terminal acts on: invalid
 // UTF-8, carriage returns, control characters, characters without a glyph in Unicode's tables (format characters, private
-// use, unassigned), all of Default_Ignorable_Code_Point, and characters that are drawn blank. size is its length in bytes;
-// at is -1 if there is none.
+// use, unassigned), all of Default_Ignorable_Code_Point, characters that are drawn blank, and each mark after [maxMarks] on
+// one letter, as piles of them cover the lines above and below. size is its length in bytes; at is -1 if there is none.
 //
 // Line feeds, tabs and spaces are not hidden. Neither are joiners and selectors where they change what is seen: in emoji,
-// and between letters of scripts whose spelling needs them.
+// and between letters of scripts whose spelling needs them. What is before from changes nothing: it was found to be hidden.
 func NextHidden(s string, from int) (at, size int) {
+	marks := 0
 	for i := from; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
+			marks = 0
 			if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
 				return i, 1
 			}
@@ -24,7 +26,10 @@ func NextHidden(s string, from int) (at, size int) {
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 || hidden(r) && !belongs(s, i, r, size) {
+		if r == utf8.RuneError && size == 1 || hidden(r) && (marks == maxMarks || !belongs(s[from:], i-from, r, size)) {
+			return i, size
+		}
+		if marks = pile(marks, r); marks > maxMarks {
 			return i, size
 		}
 		i += size
@@ -41,16 +46,31 @@ func NextUnseen(line string) int {
 	return at
 }
 
-// Unclear finds the first character that could make a name look like another one: hidden characters, also in emoji, and all
-// white space except the space itself.
+// maxMarks is how many marks a letter can have above, below and around it. A stack of Tibetan has eight.
+const maxMarks = 8
+
+// pile counts the marks on one letter, of which there were so many before r.
+func pile(marks int, r rune) int {
+	switch {
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return marks + 1
+	case r == joiner || r == nonJoiner: // what belongs takes no room, and parts nothing
+		return marks
+	}
+	return 0
+}
+
+// Unclear finds the first character that could make a name look like another one: hidden characters, also in emoji, piles of
+// marks, and all white space except the space itself.
 func Unclear(name string) (r rune, found bool) {
+	marks := 0
 	for i, r := range name {
 		if r == utf8.RuneError {
 			if _, size := utf8.DecodeRuneInString(name[i:]); size == 1 {
 				return r, true
 			}
 		}
-		if hidden(r) || r != ' ' && unicode.IsSpace(r) {
+		if marks = pile(marks, r); marks > maxMarks || hidden(r) || r != ' ' && unicode.IsSpace(r) {
 			return r, true
 		}
 	}

@@ -53,6 +53,35 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+// A letter keeps the marks that languages put on it. More of them, which would cover other lines, become escapes, and do not
+// cover more in parts.
+func TestPiles(t *testing.T) {
+	const acute = "\u0301"
+	eight := strings.Repeat(acute, 8)
+	for in, want := range map[string]string{
+		"Z" + eight:                                   "",
+		"Z" + eight + "Z" + eight:                     "",
+		"Z" + eight + acute:                           "Z" + eight + `\u0301`,
+		"Z" + strings.Repeat(acute, 18):               "Z" + eight + `\u0301` + eight + `\u0301`,
+		strings.Repeat("\u20dd", 9):                   strings.Repeat("\u20dd", 8) + `\u20dd`, // enclosing
+		"क" + strings.Repeat("\u094d", 9):             "क" + strings.Repeat("\u094d", 8) + `\u094d`,
+		"क" + strings.Repeat("\u094d\u200d", 9) + "क": "क" + strings.Repeat("\u094d\u200d", 7) + "\u094d" + `\u200d` + "\u094d\u200dक",
+		"ཧྐྵྨླྺྼྻྂ":                                   "", // eight on a letter
+		"שָׁ֑לוֹם กี่ Ệ̂ é⃣":                          "",
+	} {
+		if want == "" {
+			want = in
+		}
+		got := Text(in)
+		if got != want || Text(got) != got {
+			t.Errorf("%+q becomes %+q, not %+q", in, got, want)
+		}
+		if _, found := Unclear(in); found != (in != want || strings.ContainsRune(in, joiner)) {
+			t.Errorf("%+q is unclear: %v", in, found)
+		}
+	}
+}
+
 // Joiners and selectors stay where they change what is seen, and nowhere else.
 func TestJoiners(t *testing.T) {
 	for in, want := range map[string]string{

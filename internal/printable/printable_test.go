@@ -75,6 +75,7 @@ func hides(s string) bool { at, _ := NextHidden(s, 0); return at >= 0 }
 func FuzzPrintable(f *testing.F) {
 	f.Add("a\r\n\x1b\u202e\xff")
 	f.Add("👩\u200d💻\u200d\u200c1\ufe0f\u20e3\ufe0f")
+	f.Add("क" + strings.Repeat("\u094d\u200d", 9) + "\u0301\u200cم\u0301\u20e3")
 	f.Fuzz(func(t *testing.T, s string) {
 		p := Text(s)
 		switch {
