@@ -189,6 +189,8 @@ func TestBundleRefusals(t *testing.T) {
 		"hidden package":        {`import x from ".hidden"`, "not the name of a package"},
 		"not exported":          {`import x from "p/hidden.js"`, "does not offer"},
 		"exported as null":      {`import x from "p/null/x"`, "offers"},
+		"exports, many stars":   {`import x from "stars/` + strings.Repeat("a", 900) + `"`, "not a path in the package"},
+		"exports, many targets": {`import x from "targets"`, "no more than 1000 are looked at"},
 		"exports leave":         {`import x from "p/leave"`, "not a path in the package"},
 		"pattern leaves":        {`import x from "p/any/../../main.ts"`, "not a path in the package"},
 		"pattern into modules":  {`import x from "p/any/node_modules/q/x.js"`, "not a path in the package"},
@@ -218,6 +220,8 @@ func TestBundleRefusals(t *testing.T) {
 		"node_modules/p/package.json": `{"exports": {".": "./x.js", "./null/*": null, "./leave": "./../../main.ts", "./any/*": "./*", "./absolute": "/etc/passwd", "./missing": "./gone.js"}}`,
 		"node_modules/p/hidden.js":    "", "node_modules/p/node_modules/q/x.js": "", "node_modules/q/index.js": "",
 		"node_modules/broken/package.json": `{"main": `, "node_modules/deep/package.json": strings.Repeat(`{"exports":`, 10_000),
+		"node_modules/stars/package.json":   `{"exports": {"./*": "./` + strings.Repeat("*/", 500) + `x.js"}}`,
+		"node_modules/targets/package.json": `{"exports": [` + strings.Repeat(`["no"],`, 2000) + `"./x.js"]}`, "node_modules/targets/x.js": "",
 		"node_modules/huge/package.json": `{"main": "` + strings.Repeat("x", 1<<20) + `"}`,
 	}
 	for name, content := range files {

@@ -398,7 +398,8 @@ func (r *resolver) mapped(p *packageJSON, table object, key string, require bool
 		conditions[0] = "require"
 	}
 	internal := strings.HasPrefix(key, "#")
-	target, err := choose(value, conditions, star, internal)
+	c := chooser{conditions, star, internal, maxTargets}
+	target, err := c.choose(value)
 	if err != nil {
 		return "", fmt.Errorf("%s: %q: %w", path.Join(p.dir, "package.json"), key, err)
 	}
@@ -436,28 +437,45 @@ func lookup(table object, key string) (value any, star string, ok bool) {
 	return value, star, ok
 }
 
-var errTarget = errors.New("the target is not a path in the package")
+var (
+	errTarget  = errors.New("the target is not a path in the package")
+	errTargets = fmt.Errorf("%w, and no more than %d are looked at", errTarget, maxTargets)
+)
+
+// maxTargets is how many targets of one name are looked at. Packages have a handful.
+const maxTargets = 1000
+
+// chooser is what a target is chosen by.
+type chooser struct {
+	conditions []string
+	star       string // what the * of a pattern stands for
+	internal   bool
+	left       int // so many targets can still be looked at
+}
 
 // choose picks a target by conditions: PACKAGE_TARGET_RESOLVE of node's documentation. A target is a path in the package
 // or, for internal names, another package; "" means that none applies.
-func choose(value any, conditions []string, star string, internal bool) (string, error) {
+func (c *chooser) choose(value any) (string, error) {
+	if c.left--; c.left < 0 {
+		return "", errTargets
+	}
 	switch v := value.(type) {
 	case string:
-		if len(v) > maxSpecifier { // a * may stand for as much again
+		if len(v) > maxSpecifier || len(v)+strings.Count(v, "*")*len(c.star) > 2*maxSpecifier {
 			return "", errTarget
 		}
-		target := strings.ReplaceAll(v, "*", star)
+		target := strings.ReplaceAll(v, "*", c.star)
 		if rest, ok := strings.CutPrefix(target, "./"); ok && fs.ValidPath(rest) && !inModules("/"+rest) {
 			return target, nil
 		}
-		if internal && !strings.HasPrefix(target, "#") && !strings.HasPrefix(target, ".") {
+		if c.internal && !strings.HasPrefix(target, "#") && !strings.HasPrefix(target, ".") {
 			return target, nil
 		}
 		return "", errTarget
 	case object:
 		for _, m := range v {
-			if slices.Contains(conditions, m.key) {
-				if target, err := choose(m.value, conditions, star, internal); target != "" || err != nil {
+			if slices.Contains(c.conditions, m.key) {
+				if target, err := c.choose(m.value); target != "" || err != nil {
 					return target, err
 				}
 			}
@@ -466,9 +484,9 @@ func choose(value any, conditions []string, star string, internal bool) (string,
 	case []any:
 		var first error
 		for _, element := range v {
-			target, err := choose(element, conditions, star, internal)
-			if target != "" {
-				return target, nil
+			target, err := c.choose(element)
+			if target != "" || errors.Is(err, errTargets) {
+				return target, err
 			}
 			if first == nil {
 				first = err
