@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/automaton"
@@ -44,7 +45,7 @@ func (s secrets) with(value string) secrets {
 	forms = append(forms, spaced, strings.ToLower(spaced), "%"+strings.ReplaceAll(spaced, " ", "%"))
 	spaced = strings.ReplaceAll(spaced, " ", ":")
 	forms = append(forms, spaced, strings.ToLower(spaced))
-	for _, spelling := range spellings {
+	for _, spelling := range spellings() {
 		forms = append(forms, spelling.Replace(value))
 	}
 	for _, plain := range urlPlain {
@@ -104,7 +105,7 @@ var urlPlain = []string{
 }
 
 // spellings are those of JSON and of HTML, as encoders differ in what they escape.
-var spellings = func() []*strings.Replacer {
+var spellings = sync.OnceValue(func() []*strings.Replacer {
 	all := []*strings.Replacer{
 		strings.NewReplacer(`\`, `\\`, `"`, `\"`),
 		// PHP
@@ -129,7 +130,7 @@ var spellings = func() []*strings.Replacer {
 		}
 	}
 	return all
-}()
+})
 
 // cover overwrites in shown, a copy of the start of data, every form that starts there. It returns where the last one ends
 // in data.
