@@ -41,11 +41,12 @@ type hostileRegistry struct {
 
 // version is one version of a package.
 type version struct {
-	fields  map[string]any // of its package.json
-	files   []tar.Header   // with their content in PAXRecords["content"]
-	age     time.Duration  // default a year; below 0 the registry does not say
-	sign    string         // "good" or "bad"
-	archive []byte         // made by publish
+	fields  map[string]any          // of its package.json
+	files   []tar.Header            // with their content in PAXRecords["content"]
+	age     time.Duration           // default a year; below 0 the registry does not say
+	sign    string                  // "good" or "bad"
+	damage  func(tar []byte) []byte // makes the archive of the tar file; default gzip
+	archive []byte                  // made by publish
 }
 
 func newRegistry(t *testing.T) *hostileRegistry {
@@ -72,8 +73,7 @@ func (r *hostileRegistry) publish(t *testing.T, name, number string, v version) 
 		t.Fatal(err)
 	}
 	var archive bytes.Buffer
-	z := gzip.NewWriter(&archive)
-	w := tar.NewWriter(z)
+	w := tar.NewWriter(&archive)
 	for _, h := range append([]tar.Header{file("package/package.json", string(manifest))}, v.files...) {
 		content := h.PAXRecords["content"]
 		h.PAXRecords = nil
@@ -84,16 +84,27 @@ func (r *hostileRegistry) publish(t *testing.T, name, number string, v version) 
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(w.Close(), z.Close()); err != nil {
+	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	v.archive, v.fields = archive.Bytes(), fields
+	if v.damage == nil {
+		v.damage = zipped
+	}
+	v.archive, v.fields = v.damage(archive.Bytes()), fields
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.packages[name] == nil {
 		r.packages[name] = map[string]version{}
 	}
 	r.packages[name][number] = v
+}
+
+func zipped(data []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(data) // of a buffer, never fails
+	_ = z.Close()
+	return b.Bytes()
 }
 
 func integrity(archive []byte) string {
@@ -445,6 +456,35 @@ func TestUnwrittenFiles(t *testing.T) {
 	res, err := resolve(t, r.client(t, Options{}), map[string]string{"p": "1"})
 	if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "npm cannot write (ENAMETOOLONG)") {
 		t.Errorf("got %v, %v", res, err)
+	}
+}
+
+// Archives that cannot be unpacked, though their digests are right, are told of as faults of the packages.
+func TestBrokenArchives(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	c := r.client(t, Options{MaxBytes: 1 << 20})
+	for name, test := range map[string]struct {
+		files  []tar.Header
+		damage func(tar []byte) []byte
+	}{
+		"clash":    {files: []tar.Header{file("package/a", ""), file("package/a/b.js", "")}},
+		"cut":      {damage: func(tar []byte) []byte { return zipped(tar[:600]) }},
+		"checksum": {damage: func(tar []byte) []byte { z := zipped(tar); z[len(z)-8] ^= 1; return z }},
+		"bomb":     {files: []tar.Header{file("package/index.js", strings.Repeat("\x00", 32<<20))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r.publish(t, name, "1.0.0", version{files: test.files, damage: test.damage})
+			_, err := resolve(t, c, map[string]string{name: "*"})
+			if err == nil {
+				t.Fatal("resolved")
+			}
+			got := problems(t, err)
+			if !strings.Contains(got, "npm cannot unpack the archive of a package: ") && (name != "bomb" || !strings.Contains(got, "iB are allowed")) { // older npm unpacks it
+				t.Errorf("got %s", got)
+			}
+		})
 	}
 }
 

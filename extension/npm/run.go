@@ -146,6 +146,10 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 		return out.Bytes(), explain(out.Bytes(), said.String(), err)
 	}
 	if m := unwritten.FindStringSubmatch(said.String()); m != nil {
+		switch m[1] {
+		case "EEXIST", "ENOTDIR", "EISDIR": // the folder is new, so it is not the machine's fault
+			return nil, badArchive("a file and a folder of one name")
+		}
 		return nil, cannotWrite(m[1], errors.New("it left out files of packages"))
 	}
 	if said.left < 0 { // and may have left out files
@@ -201,6 +205,13 @@ func (c *capped) Write(p []byte) (int, error) {
 }
 
 var notThere = lazyregexp.New(`'([^'\n]{1,300}@[^'\n]{0,300})' (is not in this registry|could not be found)`)
+
+// badArchive is a package whose archive cannot be unpacked.
+func badArchive(why string) error {
+	return &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{{
+		File: manifestFile, Text: "npm cannot unpack the archive of a package: " + why, Fix: "another version or package, or try again: it may have been damaged on its way",
+	}}}
+}
 
 // explain tells a failure from what npm said. Where the author asked for what cannot be had, it is an
 // *extension.ProblemsError.
@@ -260,6 +271,8 @@ func explain(out []byte, said string, err error) error {
 	switch {
 	case brokenRegistry.MatchString(code):
 		return &ClientError{"the registry does not answer as one (" + code + ")", "Try again later, or check npm's registry and proxy settings.", fmt.Errorf("%w: %s", err, first)}
+	case unpackable.MatchString(text):
+		return badArchive(first)
 	case badCertificate.MatchString(code):
 		return &ClientError{"the certificate of the registry is not trusted (" + code + ")", "Check npm's registry and cafile settings.", fmt.Errorf("%w: %s", err, first)}
 	}
@@ -269,6 +282,7 @@ func explain(out []byte, said string, err error) error {
 var (
 	codeWord       = lazyregexp.New(`\bE[A-Z0-9_]{3,30}\b`)
 	brokenRegistry = lazyregexp.New(`^(E429|E5[0-9]{2}|FETCH_ERROR|EPROTO)$`)
+	unpackable     = lazyregexp.New(`^(TAR_BAD_ARCHIVE: |zlib: |max decompression ratio exceeded)`)
 	badCertificate = lazyregexp.New(`CERT|^UNABLE_TO_|^ERR_TLS`)
 )
 
