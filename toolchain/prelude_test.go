@@ -17,6 +17,7 @@ import (
 	"testing/fstest"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/console"
@@ -44,7 +45,7 @@ func newScripts(t *testing.T) *scripts {
 		t.Fatal(err)
 	}
 	cacheDir, keyDir := cachetest.Dirs(t)
-	h, err := host.New(t.Context(), host.Options{WIT: []string{string(contacts)}})
+	h, err := host.New(t.Context(), host.Options{WIT: []string{string(contacts)}, Wants: capabilities.Builtin.Wants})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,9 +119,9 @@ func Run(ctx context.Context, commandLine, env []string, most Limits, talk func(
 	return nil
 }
 
-var outOfMemory = lazyregexp.New(`memory allocation of \d+ bytes failed|[Cc]annot allocate memory|out of memory`)
+var outOfMemory = lazyregexp.New(`memory allocation of \d+ bytes failed|[Cc]annot allocate memory|out of memory|[Rr]esource temporarily unavailable|errno=11\b`)
 
-// OutOfMemory finds what Go, Rust and the system say when there is no more memory.
+// OutOfMemory finds what Go, Rust and the system say when there is no more memory, for the stack of a thread neither.
 func OutOfMemory(words string) bool { return outOfMemory.MatchString(words) }
 
 // beginning keeps the first MaxWords of what is written to it.
