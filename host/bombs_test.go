@@ -434,6 +434,13 @@ func init() {
 			return alone(m)
 		}},
 		{"rotations", 5000, 0, body(func(n, _ int) []byte { return cat(get(0), times(n, get(0), []byte{0x77}), []byte{0x24, 0}) })},
+		{"sums of constants", 600, 100, func(n, w int) []byte {
+			m := newModule()
+			for range n {
+				m.add(0, []byte{tI32}, []byte{0x23, 0}, times(w/3+1, times(2, set(0), []byte{0x41, 7}, get(0), []byte{0x6a}), []byte{0x41, 1, 0x6b}), []byte{0x24, 0})
+			}
+			return alone(m)
+		}},
 		{"huge table", 1, 10_000_000, bombs[slices.IndexFunc(bombs, func(b bomb) bool { return b.name == "large tables" })].build},
 		{"elements of a table", 1900, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x25, 0, 0x1a}) })},
 		{"many small functions", 20_000, 0, func(n, _ int) []byte {

@@ -14,7 +14,8 @@ type class uint8
 
 const (
 	moves       class = iota // variables, constants of integers, ends of blocks, what leaves no code
-	simple                   // integers: sums, bits, conversions; a choice of two
+	simple                   // integers: bits, conversions; a choice of two
+	sums                     // integers: sums, differences, products; the optimiser reorders chains of them with constants
 	rotates                  // rotations, for which the optimiser knows many rules
 	divisions                // integers
 	floats                   // sums, products, roots and roundings of floats, which have one NaN
@@ -43,6 +44,7 @@ type price struct {
 var prices = [classes]price{
 	moves:       {60, 0, 100},
 	simple:      {900, 2.4, 1200},
+	sums:        {12_000, 2.4, 2500},
 	rotates:     {30_000, 2, 10_000},
 	divisions:   {7_000, 1.3, 3000},
 	floats:      {10_000, 5, 5000},
@@ -208,6 +210,8 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 			f.raised = append(f.raised, int(in.U32()))
 		case op == 0x77, op == 0x78, op == 0x89, op == 0x8a:
 			kind = rotates
+		case op >= 0x6a && op <= 0x6c, op >= 0x7c && op <= 0x7e:
+			kind = sums
 		case op >= 0x6d && op <= 0x70, op >= 0x7f && op <= 0x82:
 			kind = divisions
 		case op >= 0x8d && op <= 0x97, op >= 0x9b && op <= 0xa5, op == 0xb6, op == 0xbb:
