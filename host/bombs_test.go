@@ -434,6 +434,12 @@ func init() {
 			return alone(m)
 		}},
 		{"rotations", 5000, 0, body(func(n, _ int) []byte { return cat(get(0), times(n, get(0), []byte{0x77}), []byte{0x24, 0}) })},
+		{"rotations by what was rotated", 60, 50, func(n, w int) []byte {
+			m := newModule()
+			differ := cat([]byte{0xc3, 0x22, 0, 0x21, 1}, get(1), []byte{0x42, 0x7f, 0x85}, set(2), get(1), get(2), []byte{0x8a}) // rotate y by not y
+			m.add(0, repeat(3, tI64), []byte{0x23, 1, 0x21, 0, 0x23, 1}, times(n, times(w, get(0), []byte{0x89}), differ), []byte{0x24, 1})
+			return alone(m)
+		}},
 		{"sums of constants", 600, 100, func(n, w int) []byte {
 			m := newModule()
 			for range n {

@@ -157,7 +157,8 @@ func TestEstimate(t *testing.T) {
 	for _, name := range []string{"types wide", "exports of distinct types", "ifs that set", "chains of floats", "sums of constants"} {
 		e.check(t, name, bombNamed(t, name, 100, 100))
 	}
-	if e.holding < 7 {
+	e.check(t, "rotations", bombNamed(t, "rotations by what was rotated", 20, 50))
+	if e.holding < 8 {
 		t.Errorf("%d were compiled and %d refused", e.holding, e.refused)
 	}
 }
