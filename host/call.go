@@ -200,7 +200,7 @@ func (c *Component) callExport(ctx context.Context, r Request, x export, prepare
 	defer over(nil)
 	f := newFrame(c, r, limits, outer)
 	in := &call{
-		host: h, ctx: abi.WithCall(withFrame(ctx, f)), limits: limits, observe: r.Observe, idle: r.Idle, record: r.record, replay: r.replay,
+		host: h, ctx: abi.WithWork(abi.WithCall(withFrame(ctx, f)), f.work), limits: limits, observe: r.Observe, idle: r.Idle, record: r.record, replay: r.replay,
 		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
 		spent:   func() { over(wasmtime.ErrCPU) },
 	}

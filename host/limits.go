@@ -12,7 +12,7 @@ type Limits struct {
 	Memory int64
 	// CPU is processor time on the guest's thread, of the guest and of the capabilities it calls. If it runs out during an
 	// operation, the operation's context ends. Checking input and output counts for the call that started this one, if any.
-	// Work that a capability does on other threads does not count. Default 5 s.
+	// So does work that a capability does on other threads and charges with [abi.Work], such as decompression. Default 5 s.
 	CPU time.Duration
 	// Wall is the whole duration of the call, including waiting for its turn and for other calls to end. A component's first
 	// call includes describing its tools, unless it was asked before. Default 60 s.

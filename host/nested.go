@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/stilehost/stile/internal/printable"
 
@@ -67,6 +68,14 @@ func (f *frame) processor() *wasmtime.Budget {
 		return nil
 	}
 	return f.budget
+}
+
+// work takes processor time from the call for what the host does for it beside its guest.
+func (f *frame) work(took time.Duration) error {
+	if !f.budget.Charge(took) {
+		return exceeded("cpu", f.limits.CPU.String())
+	}
+	return nil
 }
 
 // nest reports why a call cannot start another one.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"mime"
 	nethttp "net/http"
+	"runtime"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -34,12 +35,15 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		decoded, err := decode(body, encoding, limit)
+		runtime.LockOSThread() // whose time is measured
+		defer runtime.UnlockOSThread()
+		since := threadTime()
+		decoded, err := decode(workingReader{ctx, body, &since}, encoding, limit)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = decoded.Close() }()
-		body = chargedReader{decoded, c.call.received}
+		body = workingReader{ctx, chargedReader{decoded, c.call.received}, &since}
 	}
 	if len(q.secrets) > 0 {
 		body = &maskReader{r: body, secrets: q.secrets}

@@ -3,11 +3,13 @@ package http
 import (
 	"bufio"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	nethttp "net/http"
 	"strings"
+	"time"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
@@ -92,6 +94,25 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	}
 	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
 	l.left -= int64(n)
+	return n, err
+}
+
+// workingReader charges the processor time of this thread to the call, after each read. It is in front of the decoder and behind it, since a
+// body can be much work and decode to nothing.
+type workingReader struct {
+	ctx   context.Context
+	r     io.Reader
+	since *time.Duration // what the thread had used when this was charged last
+}
+
+func (w workingReader) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	now := threadTime()
+	took := now - *w.since
+	*w.since = now
+	if refused := abi.Work(w.ctx, took); refused != nil {
+		return 0, abi.Errorf(abi.CodeExhausted, "processor time of the call, to decompress the response: %v", refused)
+	}
 	return n, err
 }
 

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"io"
 	nethttp "net/http"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
@@ -122,6 +124,48 @@ func TestReceivedIsCharged(t *testing.T) {
 	wantError(t, do(t, c, get(at, "/")).err, abi.ErrExhausted, "bytes received by http: 100000")
 	if have := do(t, open(t, c.grant), get(at, "/")); have.err != nil {
 		t.Fatal("the next call starts with less:", have.err)
+	}
+}
+
+// TestDecodingTakesTime has a server send what is work to decode, empty blocks and zeros: the time is the call's, and when none is left,
+// nothing more is decoded.
+func TestDecodingTakesTime(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("threads are measured on Linux only")
+	}
+	header := packed["gzip"](nil)[:10]
+	for name, body := range map[string][]byte{
+		"blocks of nothing": append(header, bytes.Repeat([]byte{0, 0, 0, 0xff, 0xff}, 3<<20)...),
+		"zeros":             packed["gzip"](make([]byte, 16<<20)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := serve(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) {
+				w.Header().Set("Content-Encoding", "gzip")
+				_, _ = w.Write(body)
+			})
+			left, beyond := 5*time.Millisecond, 0
+			ctx := abi.WithWork(t.Context(), func(took time.Duration) error {
+				if left < 0 {
+					beyond++
+				}
+				if left -= took; left < 0 {
+					return errors.New("over")
+				}
+				return nil
+			})
+			c, err := client(t, Options{Rules: []Rule{good(at)}}).grant.Open(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			exchange, err := c.(*Client).Start(t.Context(), get(at, "/"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = exchange.Close() }()
+			if _, err := exchange.Text(t.Context(), 16<<20); !errors.Is(err, abi.ErrExhausted) || !strings.Contains(err.Error(), "over") || beyond > 1 || left < -100*time.Millisecond {
+				t.Errorf("got %v, with %v left and %d reads after", err, left, beyond)
+			}
+		})
 	}
 }
 
