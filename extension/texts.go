@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/dustin/go-humanize"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Text is something that an agent reads of a tool.

@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/child"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 const (

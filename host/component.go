@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Component is loaded code. It is safe for concurrent use: every call has an instance of its own. Close it, or the host.

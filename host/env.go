@@ -10,9 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Env is the authority of one call: its capabilities by name. A nil Env grants nothing.

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // waits has an entry for every function of stile:capability. Those that are true can wait: for a pollable, for the network,

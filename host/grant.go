@@ -10,9 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // GrantOptions bound a [Grant]. A zero field sets no bound.

@@ -9,12 +9,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"pgregory.net/rapid"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/wit"
 )
 

@@ -8,9 +8,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // ReplayOptions say what a replay accepts.

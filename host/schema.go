@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/sync/semaphore"
@@ -21,6 +19,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Schemas are the guest's and inputs the caller's, and the host holds one against the other before the guest's limits

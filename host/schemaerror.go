@@ -9,14 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // schemaLocation is what the compiler of schemas takes a schema for: its author never wrote it.

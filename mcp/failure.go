@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/abi"
@@ -15,6 +13,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain"
 )
 

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // maxName is the most bytes of the name of a tool.

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // question is what a person is asked: whether this may be. It is bound to the release and the digest that are shown.

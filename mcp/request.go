@@ -7,13 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // request is one tools/call.

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/abi"
@@ -21,6 +19,7 @@ import (
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // What a client is told of a tool's powers is what its bindings say, and not what its author says.

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension"
@@ -18,6 +16,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 const writeDescription = `Writes an extension: one or several tools in TypeScript, which run in a sandbox. It is checked, built and tested; then its tools are in the list, as EXTENSION_TOOL, or it waits for a person when it asks for more than the operator's policy approves by itself. An extension of the same name is updated; when anything fails, what was there stays.

@@ -15,12 +15,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/evanw/esbuild/pkg/api"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // BuildError reports what is wrong with a source.

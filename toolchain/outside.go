@@ -13,12 +13,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/stilehost/stile/internal/child"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // esbuild cannot be stopped, and some of its passes take the square or cube of what they look at. So what is bundled in this process

@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Interface is the WIT interface this package implements.

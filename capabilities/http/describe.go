@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/dustin/go-humanize"
+
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Describe implements [capability.Grant]. Hosts in other scripts are in punycode.

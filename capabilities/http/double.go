@@ -15,12 +15,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability/double"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 const (

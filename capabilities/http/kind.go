@@ -7,11 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Kind is a client that sends requests. The options of a site are [Options]: credentials, listeners, limits, but neither Rules

@@ -8,11 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/capability/double"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Kind is the tools of other extensions. Only a command line can grant them. The options of a site are a [Loader].

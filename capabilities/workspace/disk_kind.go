@@ -4,10 +4,9 @@ import (
 	"context"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // DiskKind is a directory of the machine.

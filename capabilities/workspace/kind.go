@@ -9,12 +9,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // File is where a site keeps its workspaces.

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/host/recording"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // callsFile is where recordings are, in STILE_HOME.

@@ -8,11 +8,10 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/host/recording"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 type callsReplayCommand struct {

@@ -11,10 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/wit"
 )
 

@@ -15,13 +15,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 const (

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/extension"
@@ -21,6 +19,7 @@ import (
 	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/extension/typecheck"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/mcp"
 	"github.com/stilehost/stile/toolchain"
 )

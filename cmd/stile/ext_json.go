@@ -3,10 +3,9 @@ package main
 import (
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // The forms of what stile ext prints as JSON. Scripts depend on them.

@@ -9,14 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/dustin/go-humanize"
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/npm"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // reviewText is what a person looks at before a decision. Whatever an author chose of it is indented or on one line, so that

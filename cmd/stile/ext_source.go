@@ -9,12 +9,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/mattn/go-isatty"
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 type extSource struct {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"modernc.org/sqlite"
 
 	"github.com/stilehost/stile/abi"
@@ -16,6 +14,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/secret"
 	"github.com/stilehost/stile/toolchain"
 )

@@ -11,12 +11,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/mcp"
 	"github.com/stilehost/stile/model"
 	"github.com/stilehost/stile/secret"

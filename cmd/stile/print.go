@@ -10,11 +10,10 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/rivo/uniseg"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // encode makes JSON that is safe on a terminal; indent is for one level.

@@ -12,13 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/mattn/go-isatty"
 
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 type wsCommand struct {

@@ -10,9 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/model"
 )
 

@@ -11,12 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/model"
 	"github.com/stilehost/stile/model/modeltest"
 	"github.com/stilehost/stile/toolchain"

@@ -9,12 +9,11 @@ import (
 	"sync"
 	"text/template"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/examples"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/guest-sdk/typescript"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain"
 )
 

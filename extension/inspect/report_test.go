@@ -9,12 +9,11 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 func inspect(text string, bindings ...extension.Binding) Report {

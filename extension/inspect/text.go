@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
+
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Text is the report for a terminal, on several lines. What there is none of is left out, except what was looked for in

@@ -8,10 +8,9 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/jslex"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // at is the text of token i; empty behind the end.

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 

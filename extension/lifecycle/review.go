@@ -8,11 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 

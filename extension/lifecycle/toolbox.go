@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Toolbox is the right to call what a viewer can call, under the full names, for code that is no extension. The tools have the

@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // unclear reports whether a name could look like another one.

@@ -14,8 +14,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 
@@ -23,6 +21,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/npm"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 

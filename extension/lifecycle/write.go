@@ -13,8 +13,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
@@ -23,6 +21,7 @@ import (
 	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/toolchain"
 )

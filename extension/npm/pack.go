@@ -13,9 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // listName is where the archive of a lock's packages has the list of them.

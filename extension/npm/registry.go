@@ -14,9 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // registryKeys are the public keys of npm's own registry, a line "<key id> <key>" each, with the time at which it expires if

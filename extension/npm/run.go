@@ -15,10 +15,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // ClientError says why the npm client could not do its work, and what to do about it. It is nothing that the author of an

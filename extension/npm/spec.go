@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain"
 )
 

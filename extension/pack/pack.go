@@ -11,9 +11,9 @@ import (
 	"path"
 	"strings"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/opencontainers/go-digest"
+
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Pack is one version of an extension. It is not changed once its digest is known. The parts are bytes that nobody here

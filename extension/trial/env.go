@@ -10,12 +10,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // maxLines is how many lines of its log a test keeps.

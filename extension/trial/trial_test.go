@@ -15,13 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // check runs tests and compares what came of each: "" for one that passes, or else a part of its problem as text.

@@ -15,13 +15,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 

@@ -14,12 +14,11 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
 
 	"github.com/stilehost/stile/bench"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 func main() {

@@ -11,12 +11,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/opencontainers/go-digest"
 
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/internal/child"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // The program reads a line of JSON, a request, and after it the bytes that the bundles are said to sign, and writes a line of JSON, an answer.

@@ -10,14 +10,13 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"oras.land/oras-go/v2/registry"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/retry"
 
 	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/secret"
 )
 

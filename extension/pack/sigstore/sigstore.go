@@ -15,8 +15,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	sigbundle "github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
@@ -25,6 +23,7 @@ import (
 
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/extension/pack/bundle"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 const (

@@ -18,9 +18,8 @@ import (
 	"time"
 	"unsafe"
 
-	"golang.org/x/sync/semaphore"
-
 	_ "github.com/bytecodealliance/wasmtime-go/v44" // brings the library and the flags to link it
+	"golang.org/x/sync/semaphore"
 )
 
 // Tick is how often a running guest looks whether it has been cancelled or has passed a limit.

@@ -15,9 +15,8 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/stilehost/stile/internal/printable"
-
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Why a call was ended from outside the guest.

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/extension"
-
 	"github.com/stilehost/stile/internal/jslex"
 )
 
