@@ -109,7 +109,7 @@ func explain(err error, usage host.Usage) (f failure, ok bool) {
 	case errors.As(err, &build):
 		f.Kind = "source"
 		for _, p := range build.Problems {
-			f.Problems = append(f.Problems, extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Snippet: p.Snippet})
+			f.Problems = append(f.Problems, extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Fix: p.Fix, Snippet: p.Snippet})
 		}
 	case errors.As(err, &manifest):
 		f.Kind = "source"

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // Types are checked when that is asked for, and it is said when they cannot be.

@@ -22,9 +22,9 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// BuildError reports what is wrong with a source.
+// BuildError reports what is wrong with a source, or with the packages that it asks for.
 type BuildError struct {
-	// Problems has one to 20 problems.
+	// Problems has at least one problem, and at most 20 of a bundle.
 	Problems []Problem
 }
 
@@ -33,9 +33,11 @@ type Problem struct {
 	// File is a path in the source tree.
 	File string `json:"file,omitempty"`
 	// Line and Column count from 1, columns in characters. 0 means the whole file.
-	Line   int    `json:"line,omitempty"`
-	Column int    `json:"column,omitempty"`
-	Text   string `json:"text"`
+	Line   int `json:"line,omitempty"`
+	Column int `json:"column,omitempty"`
+	// Text says what is wrong, and Fix what to write instead, if known.
+	Text string `json:"text"`
+	Fix  string `json:"fix,omitempty"`
 	// Snippet is the line of the source, shortened around the column, with a second line that points at it.
 	Snippet string `json:"snippet,omitempty"`
 }
@@ -55,6 +57,9 @@ func (e *BuildError) Error() string {
 			b.WriteString(": ")
 		}
 		b.WriteString(p.Text)
+		if p.Fix != "" {
+			b.WriteString("; write " + p.Fix)
+		}
 		if p.Snippet != "" {
 			b.WriteString("\n    " + strings.ReplaceAll(p.Snippet, "\n", "\n    "))
 		}

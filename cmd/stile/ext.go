@@ -16,12 +16,12 @@ import (
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/mcp"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // How what a person does comes to the audit log: the person sat at a terminal, or a command line alone said it.

@@ -11,9 +11,9 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/lifecycle"
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // addFlags are what a version is added with, wherever it comes from.

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/extension/lifecycle"
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/extension/pack/bundle"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // maxKey is the most bytes of a file with a key.

@@ -14,8 +14,8 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/lifecycle"
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // reviewText is what a person looks at before a decision. Whatever an author chose of it is indented or on one line, so that

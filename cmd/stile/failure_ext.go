@@ -7,9 +7,9 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/model"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // explainExtension sorts the errors of the lifecycle into one of the kinds, and says whether err is one of them.

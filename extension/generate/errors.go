@@ -66,7 +66,7 @@ func problemsOf(err error) *extension.ProblemsError {
 	if e, ok := errors.AsType[*toolchain.BuildError](err); ok {
 		all := &extension.ProblemsError{Stage: extension.StageBundle}
 		for _, p := range e.Problems {
-			all.Problems = append(all.Problems, extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Snippet: p.Snippet})
+			all.Problems = append(all.Problems, extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Fix: p.Fix, Snippet: p.Snippet})
 		}
 		return all
 	}

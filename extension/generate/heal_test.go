@@ -11,13 +11,13 @@ import (
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/model"
 	"github.com/stilehost/stile/model/modeltest"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // pipeline is what stands between a draft and a tool that can be called.

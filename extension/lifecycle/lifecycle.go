@@ -18,13 +18,13 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/extension"
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/internal/stamp"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // Options configure a Manager. Dir, Host, Toolchain and State are required.

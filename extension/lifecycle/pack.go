@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // Export returns a version as a pack for other stores.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // alter changes the store behind the manager's back.

@@ -20,9 +20,9 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // Version is what was written once, and never changes. Nothing of it may be changed.

@@ -16,7 +16,6 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/extension/typecheck"
@@ -24,6 +23,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 const (
@@ -290,7 +290,7 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, lock []byte, fresh b
 	bindings := extension.Known(extension.Merge(v.Manifest.Bindings, extension.Defaults()))
 	imports, err := npm.Imports(ctx, tree, entry, m.options.Bundler)
 	if err != nil {
-		return toolchain.Source{}, err
+		return toolchain.Source{}, mendable(extension.StageBundle, err)
 	}
 	if len(imports)+len(v.Manifest.Dependencies) > 0 {
 		if m.options.Packages == nil {
@@ -300,7 +300,7 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, lock []byte, fresh b
 		}
 		resolution, err := m.options.Packages.Resolve(ctx, npm.Request{Dependencies: v.Manifest.Dependencies, Imports: imports, Lock: lock, AllowFresh: fresh})
 		if err != nil {
-			return toolchain.Source{}, blameImports(err, v)
+			return toolchain.Source{}, blameImports(mendable(extension.StageResolve, err), v)
 		}
 		v.Lock, v.Packages = resolution.Lock, resolution.Packages
 		return toolchain.Source{FS: npm.Tree(tree, resolution.FS), Entry: entry, Bindings: bindings}, nil
@@ -529,7 +529,7 @@ func mendable(stage extension.Stage, err error) error {
 	case errors.As(err, &built):
 		problems := make([]extension.Problem, len(built.Problems))
 		for i, p := range built.Problems {
-			problems[i] = extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Snippet: p.Snippet}
+			problems[i] = extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Fix: p.Fix, Snippet: p.Snippet}
 		}
 		return &extension.ProblemsError{Stage: stage, Problems: problems}
 	case errors.As(err, &evaluated), errors.As(err, &toolchainLimit), errors.As(err, &limit):

@@ -16,11 +16,11 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 
-	"github.com/stilehost/stile/extension/npm"
 	sdk "github.com/stilehost/stile/guest-sdk/typescript"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 //go:embed check.ts

@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/extension"
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // Options configure a Checker. Toolchain and Packages are needed.

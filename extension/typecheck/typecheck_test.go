@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/extension"
-	"github.com/stilehost/stile/extension/npm"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // made are the things that tests share, with what closes them.

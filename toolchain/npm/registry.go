@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/toolchain"
 )
 
 // registryKeys are the public keys of npm's own registry, a line "<key id> <key>" each, with the time at which it expires if
@@ -216,7 +216,7 @@ func (c *Client) verify(p Package, signatures []signature) (string, error) {
 
 // tooFresh refuses versions that were published too short a time ago, or nobody knows when.
 func (c *Client) tooFresh(packages []Package) error {
-	var problems []extension.Problem
+	var problems []toolchain.Problem
 	for _, p := range packages {
 		age := c.o.Now().Sub(p.Published)
 		if !p.Published.IsZero() && age >= c.o.MinAge {
@@ -226,10 +226,10 @@ func (c *Client) tooFresh(packages []Package) error {
 		if p.Published.IsZero() {
 			text = fmt.Sprintf("%s@%s: the registry does not say when it was published", p.Name, p.Version)
 		}
-		problems = append(problems, extension.Problem{File: manifestFile, Text: text, Fix: "an older version; only a person can allow fresh ones"})
+		problems = append(problems, toolchain.Problem{File: manifestFile, Text: text, Fix: "an older version; only a person can allow fresh ones"})
 	}
 	if len(problems) > 0 {
-		return &extension.ProblemsError{Stage: extension.StageResolve, Problems: problems}
+		return &toolchain.BuildError{Problems: problems}
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ const (
 	SignatureUnknownKey = "unknown key" // none of those that this version of Stile knows
 )
 
-// Resolve finds the packages of an extension. Errors that its author can mend are an *extension.ProblemsError; others are a
+// Resolve finds the packages of an extension. Errors that its author can mend are a *toolchain.BuildError; others are a
 // *ClientError or a *LockError, or the end of ctx.
 func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, errTimeout)

@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/toolchain"
 )
 
 // corruption is told what npm says, and looks for an archive that is not what its digest says. npm would fetch that one six
@@ -51,7 +51,7 @@ func (e *corruptError) explain(packages []located) error {
 }
 
 func otherBytes(name string) error {
-	return &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{{
+	return &toolchain.BuildError{Problems: []toolchain.Problem{{
 		File: manifestFile, Text: fmt.Sprintf("the registry's archive of %s has other bytes than the registry promises, so it was refused", name), Fix: "another version or package, or try again: it may have been damaged on its way",
 	}}}
 }

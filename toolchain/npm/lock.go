@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/toolchain"
 )
 
 const (
@@ -109,7 +109,7 @@ func (l *lockfile) check(maxPackages int) error {
 			return &LockError{"it has no package " + quote(name)}
 		}
 	}
-	var problems []extension.Problem
+	var problems []toolchain.Problem
 	var wrong error
 	for _, at := range paths {
 		e, name := l.Packages[at], l.nameAt(at)
@@ -119,13 +119,13 @@ func (l *lockfile) check(maxPackages int) error {
 		case unnamed != "":
 			wrong = &LockError{quote(name) + " " + unnamed}
 		case e.problem() != "":
-			problems = append(problems, extension.Problem{File: manifestFile, Text: name + " " + e.problem(), Fix: "another package that does the same"})
+			problems = append(problems, toolchain.Problem{File: manifestFile, Text: name + " " + e.problem(), Fix: "another package that does the same"})
 		case !versionForm.MatchString(e.Version):
 			wrong = &LockError{fmt.Sprintf("%s: %s is not a version", name, quote(e.Version))}
 		}
 	}
 	if len(problems) > 0 {
-		return &extension.ProblemsError{Stage: extension.StageResolve, Problems: problems}
+		return &toolchain.BuildError{Problems: problems}
 	}
 	return wrong
 }
@@ -204,7 +204,7 @@ func (l *lockfile) versions() []string {
 }
 
 func tooLarge(what, limit string) error {
-	return &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{{
+	return &toolchain.BuildError{Problems: []toolchain.Problem{{
 		File: manifestFile, Text: what + "; " + limit + " are allowed", Fix: "fewer or smaller packages",
 	}}}
 }

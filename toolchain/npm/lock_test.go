@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/toolchain"
 )
 
 const someDigest = "sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg=="
@@ -65,7 +65,7 @@ func TestHostileLocks(t *testing.T) {
 	} {
 		_, err := parseLock([]byte(text), 10)
 		_, wrong := errors.AsType[*LockError](err)
-		_, problem := errors.AsType[*extension.ProblemsError](err)
+		_, problem := errors.AsType[*toolchain.BuildError](err)
 		if !wrong && !problem {
 			t.Errorf("%s: got %v", name, err)
 		}

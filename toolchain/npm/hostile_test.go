@@ -26,7 +26,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/toolchain"
 )
 
 // hostileRegistry serves what an attacker publishes, to the real npm client.
@@ -187,7 +187,7 @@ func resolve(t *testing.T, c *Client, dependencies map[string]string) (*Resoluti
 
 func problems(t *testing.T, err error) string {
 	t.Helper()
-	bad, ok := errors.AsType[*extension.ProblemsError](err)
+	bad, ok := errors.AsType[*toolchain.BuildError](err)
 	if !ok {
 		t.Fatalf("got %T %v, want problems", err, err)
 	}

@@ -13,8 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/toolchain"
 )
 
 // listName is where the archive of a lock's packages has the list of them.
@@ -119,7 +119,7 @@ func plainName(name string) bool {
 }
 
 func badFile(name string) error {
-	return &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{{
+	return &toolchain.BuildError{Problems: []toolchain.Problem{{
 		File: manifestFile, Text: fmt.Sprintf("a package has %s, which is not a plain file of it", quote(name)), Fix: "another package that does the same",
 	}}}
 }

@@ -15,9 +15,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/toolchain"
 )
 
 // ClientError says why the npm client could not do its work, and what to do about it. It is nothing that the author of an
@@ -207,13 +207,13 @@ var notThere = lazyregexp.New(`'([^'\n]{1,300}@[^'\n]{0,300})' (is not in this r
 
 // badArchive is a package whose archive cannot be unpacked.
 func badArchive(why string) error {
-	return &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{{
+	return &toolchain.BuildError{Problems: []toolchain.Problem{{
 		File: manifestFile, Text: "npm cannot unpack the archive of a package: " + why, Fix: "another version or package, or try again: it may have been damaged on its way",
 	}}}
 }
 
 // explain tells a failure from what npm said. Where the author asked for what cannot be had, it is an
-// *extension.ProblemsError.
+// *toolchain.BuildError.
 func explain(out []byte, said string, err error) error {
 	var answer struct {
 		Error struct{ Code, Summary, Detail string }
@@ -224,7 +224,7 @@ func explain(out []byte, said string, err error) error {
 		code, text = codeWord.FindString(said+string(out)), said
 	}
 	authors := func(text, fix string) error {
-		return &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{{File: manifestFile, Text: text, Fix: fix}}}
+		return &toolchain.BuildError{Problems: []toolchain.Problem{{File: manifestFile, Text: text, Fix: fix}}}
 	}
 	first, _, _ := strings.Cut(text, "\n")
 	first = printable.Short(first, 300)
@@ -317,7 +317,7 @@ func (c *Client) runWatched(ctx context.Context, w *workplace, args ...string) e
 	_, err := w.run(ctx, args...)
 	close(done)
 	<-watched
-	if problem, ok := errors.AsType[*extension.ProblemsError](context.Cause(ctx)); ok {
+	if problem, ok := errors.AsType[*toolchain.BuildError](context.Cause(ctx)); ok {
 		return problem
 	}
 	return err

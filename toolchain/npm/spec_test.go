@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/toolchain"
 )
 
 // Each dependency is refused before npm hears of it.
@@ -81,8 +81,8 @@ func TestRefusedDependencies(t *testing.T) {
 		{strings.Repeat("p", 215), "1", "215 bytes"},
 	} {
 		_, _, err := wantedPackages(Request{Dependencies: map[string]string{test.name: test.spec}})
-		bad, ok := errors.AsType[*extension.ProblemsError](err)
-		if !ok || bad.Stage != extension.StageResolve || len(bad.Problems) != 1 {
+		bad, ok := errors.AsType[*toolchain.BuildError](err)
+		if !ok || len(bad.Problems) != 1 {
 			t.Errorf("%q %q: got %v", test.name, test.spec, err)
 			continue
 		}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain"
@@ -81,11 +80,11 @@ func specProblem(name, spec string) (text, fix string) {
 // wantedPackages are the packages that an extension asks for by itself, and the modules that it imports from them.
 func wantedPackages(r Request) (wanted map[string]string, imported []string, err error) {
 	wanted = make(map[string]string)
-	var problems []extension.Problem
+	var problems []toolchain.Problem
 	for _, name := range sortedKeys(r.Dependencies) {
 		spec := r.Dependencies[name]
 		if text, fix := specProblem(name, spec); text != "" {
-			problems = append(problems, extension.Problem{File: manifestFile, Text: "dependencies: " + text, Fix: fix})
+			problems = append(problems, toolchain.Problem{File: manifestFile, Text: "dependencies: " + text, Fix: fix})
 			continue
 		}
 		wanted[name] = spec
@@ -100,7 +99,7 @@ func wantedPackages(r Request) (wanted map[string]string, imported []string, err
 			continue
 		}
 		if problem := nameProblem(name); problem != "" {
-			problems = append(problems, extension.Problem{Text: quote(specifier) + " cannot be imported: " + quote(name) + " " + problem, Fix: `an import like "zod"`})
+			problems = append(problems, toolchain.Problem{Text: quote(specifier) + " cannot be imported: " + quote(name) + " " + problem, Fix: `an import like "zod"`})
 			continue
 		}
 		if _, named := wanted[name]; !named {
@@ -109,7 +108,7 @@ func wantedPackages(r Request) (wanted map[string]string, imported []string, err
 		imported = append(imported, specifier)
 	}
 	if len(problems) > 0 {
-		return nil, nil, &extension.ProblemsError{Stage: extension.StageResolve, Problems: problems}
+		return nil, nil, &toolchain.BuildError{Problems: problems}
 	}
 	return wanted, imported, nil
 }

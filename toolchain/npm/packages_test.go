@@ -11,7 +11,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/toolchain"
@@ -196,8 +195,8 @@ func TestImports(t *testing.T) {
 	}
 	files["lib/a.ts"].Data = []byte("\n  let x = ;")
 	_, err := Imports(t.Context(), files, "tool.ts", nil)
-	bad, ok := errors.AsType[*extension.ProblemsError](err)
-	if !ok || bad.Stage != extension.StageBundle || bad.Problems[0].File != "lib/a.ts" || bad.Problems[0].Line != 2 || bad.Problems[0].Snippet == "" {
+	bad, ok := errors.AsType[*toolchain.BuildError](err)
+	if !ok || bad.Problems[0].File != "lib/a.ts" || bad.Problems[0].Line != 2 || bad.Problems[0].Snippet == "" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -9,22 +9,14 @@ import (
 	"io/fs"
 	"maps"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/toolchain"
 )
 
 // Imports returns what the files of a source tree import that are reached from entry: packages, perhaps with a path in them,
-// and modules built into node, in byte order. Types are not imports. A source that cannot be parsed is an
-// *extension.ProblemsError; bundler, the limits and other errors are those of [toolchain.FindImports].
+// and modules built into node, in byte order. Types are not imports. bundler, the limits and the errors are those of
+// [toolchain.FindImports].
 func Imports(ctx context.Context, fsys fs.FS, entry string, bundler []string) ([]string, error) {
 	found, err := toolchain.FindImports(ctx, toolchain.Source{FS: Tree(fsys, &zip.Reader{}), Entry: entry}, bundler)
-	if bad, ok := errors.AsType[*toolchain.BuildError](err); ok {
-		problems := make([]extension.Problem, len(bad.Problems))
-		for i, p := range bad.Problems {
-			problems[i] = extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Snippet: p.Snippet}
-		}
-		return nil, &extension.ProblemsError{Stage: extension.StageBundle, Problems: problems}
-	}
 	if err != nil {
 		return nil, err
 	}
