@@ -16,9 +16,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension"
-	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/model"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -67,7 +67,21 @@ type Generated struct {
 	Written  *lifecycle.Written
 	Existing []lifecycle.Found
 	// Spent is what the model used.
-	Spent generate.Spent
+	Spent Spent
+}
+
+// Spent is what a model used.
+type Spent struct {
+	// Rounds are the model's replies, and Tokens their sum.
+	Rounds []Round      `json:"rounds"`
+	Tokens model.Tokens `json:"tokens"`
+}
+
+// Round is one reply of a model.
+type Round struct {
+	// Stage is the one that the draft in it did not pass; empty for one that passed.
+	Stage  extension.Stage `json:"stage,omitempty"`
+	Tokens model.Tokens    `json:"tokens"`
 }
 
 // Server serves a manager's extensions. It is safe for concurrent use; whoever made it closes it, before the manager.

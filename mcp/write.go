@@ -12,7 +12,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension"
-	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/host"
@@ -72,7 +71,7 @@ type writeOutput struct {
 	TookMS map[string]float64 `json:"took_ms,omitempty" jsonschema:"how long each stage took, in milliseconds"`
 	why    string             // it waits, if the policy says
 	// Generation is what the model used that wrote it.
-	Generation *generate.Spent `json:"generation,omitempty" jsonschema:"what the model used that wrote it, in all and by its tries"`
+	Generation *Spent `json:"generation,omitempty" jsonschema:"what the model used that wrote it, in all and by its tries"`
 }
 
 type toolOutput struct {
@@ -198,7 +197,7 @@ func readManifest(raw json.RawMessage) ([]byte, error) {
 }
 
 // written tells what came of a draft. When it waits for a person, and the client is one that asks its person, it does.
-func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *generate.Spent) (*sdk.CallToolResult, error) {
+func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *Spent) (*sdk.CallToolResult, error) {
 	out := &writeOutput{
 		State: string(w.Release.State), Extension: w.Release.Name, Version: w.Version.Manifest.Version, Scope: w.Release.Scope.String(),
 		Release: w.Release.ID, Digest: w.Release.Digest, Unchanged: w.Unchanged, Tools: []toolOutput{}, TookMS: map[string]float64{},

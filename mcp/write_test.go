@@ -13,7 +13,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension"
-	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/model"
 )
@@ -282,7 +281,7 @@ func TestGenerate(t *testing.T) {
 				Files: map[string][]byte{"tool.ts": []byte(`import { extension } from "stile"; export default extension({ tools: { get: { description: "d", run: () => 1 } } });`)},
 			})
 			tokens := model.Tokens{Input: 12, Output: 3}
-			return Generated{Written: w, Spent: generate.Spent{Rounds: []generate.Round{{Tokens: tokens}}, Tokens: tokens}}, err
+			return Generated{Written: w, Spent: Spent{Rounds: []Round{{Tokens: tokens}}, Tokens: tokens}}, err
 		}
 	})
 	c := h.client()

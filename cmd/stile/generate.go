@@ -228,13 +228,14 @@ func (e *extensions) generateForAgents(ctx context.Context, f modelFlags) (func(
 		}
 		g := &generate.Generator{Model: model}
 		made, err := e.generate(ctx, g, r.Viewer, generate.Request{Description: r.Description, New: r.New}, draft)
-		for i := range made.result.Rounds {
-			made.result.Rounds[i].Problems = nil // they were mended, or are in the error
+		spent := mcp.Spent{Tokens: made.result.Tokens, Rounds: []mcp.Round{}}
+		for _, round := range made.result.Rounds { // their problems were mended, or are in the error
+			spent.Rounds = append(spent.Rounds, mcp.Round{Stage: round.Stage, Tokens: round.Tokens})
 		}
 		if err != nil && len(made.result.Rounds) > 0 {
 			err = fmt.Errorf("%w (%s)", err, made.result.Spent())
 		}
-		return mcp.Generated{Written: made.written, Existing: made.exists, Spent: made.result.Spent()}, err
+		return mcp.Generated{Written: made.written, Existing: made.exists, Spent: spent}, err
 	}, nil
 }
 
