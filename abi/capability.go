@@ -28,6 +28,15 @@ type Opener interface {
 	Open(ctx context.Context) (any, error)
 }
 
+// Quick is a Go value with functions that never wait: neither for the network, nor for another call, nor for a lock that is
+// held while something waits. The guest keeps its turn on a processor during them. During all others, it gives up its turn,
+// which costs them about a microsecond and lets other guests run.
+type Quick interface {
+	// Quick are these functions, as WIT names them: "bucket.get" for a method, and "get" for an [Opener] whose Open does not
+	// wait. All values of a Go type name the same ones.
+	Quick() []string
+}
+
 // Env is the Go value behind a handle of stile:capability/env, for methods that take one.
 type Env interface {
 	// Capabilities are its bindings, to bind again in a call for its holder. They keep their grants, and live as long as the

@@ -249,6 +249,68 @@ func TestTurns(t *testing.T) {
 	ended.Wait()
 }
 
+// quick is a box that calls some of its functions quick, which are not.
+type quick struct {
+	*stuck
+	names []string
+}
+
+func (q quick) Quick() []string { return q.names }
+
+// opening waits until it is let go when it is opened, whatever becomes of the call.
+type opening struct{ quick }
+
+func (o opening) Open(context.Context) (any, error) {
+	close(o.inside)
+	<-o.release
+	return &box{}, nil
+}
+
+// TestQuick: a guest keeps its turn in the functions that a Go value calls quick, and only in those.
+func TestQuick(t *testing.T) {
+	for name, test := range map[string]struct {
+		quick []string
+		open  bool
+		keeps bool
+	}{
+		"a method":                   {},
+		"a quick method":             {quick: []string{"box.get"}, keeps: true},
+		"a method beside a quick":    {quick: []string{"box.put", "get", "[method]box.get", "Box.get", ""}},
+		"opening":                    {open: true},
+		"quick opening":              {open: true, quick: []string{"get"}, keeps: true},
+		"opening with quick methods": {open: true, quick: []string{"box.get"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := newStuck()
+			var c abi.Capability = quick{held, test.quick}
+			if test.open {
+				c = opening{quick{held, test.quick}}
+			}
+			h := newHost(t, host.Options{Running: 1, Limits: host.Limits{CPU: time.Minute}})
+			waits, neighbour := guest{uses: "open get", call: `(call $get (local.get $box) (i32.const 256)) unreachable`}.load(t, h), guest{}.load(t, h)
+			for _, c := range []*host.Component{waits, neighbour} {
+				if _, err := c.Tools(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var ended sync.WaitGroup
+			ended.Go(func() { _, _ = waits.Call(t.Context(), "t", nil, host.Env{"box": c}) })
+			<-held.inside
+			wall := 10 * time.Second
+			if test.keeps {
+				wall = 20 * time.Millisecond
+			}
+			_, err := neighbour.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{Wall: wall}})
+			limit, ok := errors.AsType[*host.LimitError](err)
+			if kept := ok && limit.Limit == "wall"; kept != test.keeps || !kept && err != nil {
+				t.Errorf("the turn was kept: %t, want %t (%v)", kept, test.keeps, err)
+			}
+			close(held.release)
+			ended.Wait()
+		})
+	}
+}
+
 // counting is an Opener whose values count how often they are closed.
 type counting struct {
 	box

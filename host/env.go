@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ type binding struct {
 	grants         []*Grant
 	lease          *lease // of the grants, once it was asked for
 	value          any
-	implementation *abi.Implementation
+	implementation implementation
 }
 
 // environment is the value behind an env handle.
@@ -53,12 +54,19 @@ func (c *call) open(b *binding, resource *abi.Resource) error {
 	if d, ok := b.capability.(*delegated); ok {
 		b.value = d.value
 	} else if o, ok := b.capability.(abi.Opener); ok {
-		v, err := o.Open(c.under(b.lease))
+		var err, cancelled error
+		if isQuick(o, "get") {
+			b.value, err = o.Open(c.under(b.lease))
+		} else {
+			cancelled = c.store.Blocking(func() { b.value, err = o.Open(c.under(b.lease)) })
+		}
 		if err != nil {
 			return fmt.Errorf("open binding %q: %w", b.name, err)
 		}
-		b.value = v
-		c.own(v, b.lease)
+		c.own(b.value, b.lease)
+		if cancelled != nil {
+			return cancelled
+		}
 	}
 	var err error
 	b.implementation, err = c.host.implementation(resource, b.value)
@@ -295,8 +303,13 @@ func (h *handle) ready() bool {
 	}
 }
 
-// wait returns the indices of the ready ones, once at least one is ready.
-func (c *call) wait(pollables []*handle) ([]abi.Value, error) {
+// wait returns the indices of the ready ones, once at least one is ready. The guest gives up its turn meanwhile.
+func (c *call) wait(pollables []*handle) (ready []abi.Value, err error) {
+	cancelled := c.store.Blocking(func() { ready, err = c.await(pollables) })
+	return ready, cmp.Or(err, cancelled)
+}
+
+func (c *call) await(pollables []*handle) ([]abi.Value, error) {
 	cases := make([]reflect.SelectCase, 0, len(pollables)+1)
 	on := func(ch <-chan struct{}) {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)})

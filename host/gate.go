@@ -13,104 +13,11 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// waits has an entry for every function of stile:capability. Those that are true can wait: for a pollable, for the network,
-// for another tool, or for the lock that writers of a store share. A guest gives up its turn while it is in one of them. A
-// function without an entry cannot be linked.
-var waits = map[string]bool{
-	"env#[method]env.names":                        false,
-	"env#[method]env.subset":                       false,
-	"poll#[method]pollable.ready":                  false,
-	"poll#[method]pollable.block":                  true,
-	"poll#poll":                                    true,
-	"blob#get":                                     false,
-	"blob#put":                                     false,
-	"blob#[method]blob.size":                       false,
-	"blob#[method]blob.media-type":                 false,
-	"blob#[method]blob.digest":                     false,
-	"blob#[method]blob.text":                       false,
-	"blob#[method]blob.bytes":                      false,
-	"blob#[method]writer.append":                   false,
-	"blob#[method]writer.append-text":              false,
-	"blob#[method]writer.append-blob":              false,
-	"blob#[method]store.create":                    false,
-	"blob#[method]store.finish":                    false,
-	"http#get":                                     false,
-	"http#put":                                     false,
-	"http#[method]client.start":                    false,
-	"http#[method]client.narrow":                   false,
-	"http#[method]client.rules":                    false,
-	"http#[method]exchange.subscribe":              false,
-	"http#[method]exchange.head":                   true,
-	"http#[method]exchange.text":                   true,
-	"http#[method]exchange.blob":                   true,
-	"clock#get":                                    false,
-	"clock#put":                                    false,
-	"clock#[method]clock.now":                      false,
-	"clock#[method]clock.monotonic":                false,
-	"clock#[method]clock.subscribe":                false,
-	"random#get":                                   false,
-	"random#put":                                   false,
-	"random#[method]random.u64":                    false,
-	"random#[method]random.bytes":                  false,
-	"console#get":                                  false,
-	"console#put":                                  false,
-	"console#[method]console.log":                  false,
-	"kv#get":                                       false,
-	"kv#put":                                       false,
-	"kv#[method]bucket.get":                        false,
-	"kv#[method]bucket.set":                        true,
-	"kv#[method]bucket.delete":                     true,
-	"kv#[method]bucket.list":                       false,
-	"kv#[method]bucket.increment":                  true,
-	"kv#[method]bucket.compare-and-set":            true,
-	"workspace#get":                                false,
-	"workspace#put":                                false,
-	"workspace#[method]directory.read":             false,
-	"workspace#[method]directory.read-lines":       false,
-	"workspace#[method]directory.read-bytes":       false,
-	"workspace#[method]directory.read-blob":        false,
-	"workspace#[method]directory.write":            true,
-	"workspace#[method]directory.write-bytes":      true,
-	"workspace#[method]directory.write-blob":       true,
-	"workspace#[method]directory.append":           true,
-	"workspace#[method]directory.append-bytes":     true,
-	"workspace#[method]directory.edit":             true,
-	"workspace#[method]directory.list":             false,
-	"workspace#[method]directory.find":             true,
-	"workspace#[method]directory.grep":             true,
-	"workspace#[method]directory.diff":             true,
-	"workspace#[method]directory.stat":             false,
-	"workspace#[method]directory.set-mode":         true,
-	"workspace#[method]directory.make-link":        true,
-	"workspace#[method]directory.read-link":        false,
-	"workspace#[method]directory.make-directory":   true,
-	"workspace#[method]directory.move":             true,
-	"workspace#[method]directory.copy":             true,
-	"workspace#[method]directory.remove":           true,
-	"workspace#[method]directory.history":          false,
-	"workspace#[method]directory.read-revision":    false,
-	"workspace#[method]directory.restore":          true,
-	"workspace#[method]directory.snapshot":         true,
-	"workspace#[method]directory.snapshots":        false,
-	"workspace#[method]directory.restore-snapshot": true,
-	"workspace#[method]directory.remove-snapshot":  true,
-	"workspace#[method]directory.subdirectory":     false,
-	"workspace#[method]directory.read-only":        false,
-	"tools#get":                                    false,
-	"tools#put":                                    false,
-	"tools#[method]toolbox.search":                 true,
-	"tools#[method]toolbox.start":                  false,
-	"tools#[method]pending.subscribe":              false,
-	"tools#[method]pending.take":                   true,
-}
-
 const capabilityPackage = "stile:capability/"
 
 // operation is one function that guests can import, as the gate sees it.
 type operation struct {
 	fn *abi.Func
-	// waits is set when the guest gives up its turn meanwhile.
-	waits bool
 	// outside is set when its answer comes from outside the call, so that it is recorded and, in a replay, not asked for.
 	outside bool
 	// polls is set for those of poll, which no grant refuses: what is over is ready.
@@ -121,15 +28,9 @@ type operation struct {
 	execute func(c *call, args []abi.Value) (abi.Value, error)
 }
 
-// operation makes the gate's entry for a function. Nobody knows what those of an embedder's interface do, so they wait.
+// operation makes the gate's entry for a function.
 func (h *Host) operation(f *abi.Func) (*operation, error) {
-	op := &operation{fn: f, waits: true, outside: true, polls: f.Interface.Name == abi.PollInterface, bounds: bounds(f)}
-	if name, ok := strings.CutPrefix(f.Interface.Name, capabilityPackage); ok {
-		name, _, _ = strings.Cut(name, "@")
-		if op.waits, ok = waits[name+"#"+f.Name]; !ok {
-			return nil, errors.New("the gate has no entry for it")
-		}
-	}
+	op := &operation{fn: f, outside: true, polls: f.Interface.Name == abi.PollInterface, bounds: bounds(f)}
 	switch {
 	case f.Interface.Name == abi.EnvInterface:
 		op.execute = envOperations[f.Name]
@@ -212,11 +113,7 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 		c.store.Watch(c.spent)
 		defer c.store.Unwatch()
 	}
-	if !op.waits {
-		result, err = op.execute(c, args)
-	} else if cancelled := c.store.Blocking(func() { result, err = op.execute(c, args) }); cancelled != nil && err == nil {
-		err = cancelled
-	}
+	result, err = op.execute(c, args)
 	if err == nil { // a guest whose call is over could be done before the next look at the clock
 		err = context.Cause(c.ctx)
 	}
@@ -301,12 +198,18 @@ func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := self.implementation.Method(f.Name)
-	if m == nil {
+	m, ok := self.implementation[f.Name]
+	if !ok {
 		return nil, fmt.Errorf("%T does not implement %s", self.value, f.Name)
 	}
 	scope := scoped{c, self.binding, c.lease}
-	result, err := m.Call(c.under(c.lease), self.value, args[1:], scope)
+	var result any
+	var cancelled error
+	if m.quick {
+		result, err = m.Call(c.under(c.lease), self.value, args[1:], scope)
+	} else {
+		cancelled = c.store.Blocking(func() { result, err = m.Call(c.under(c.lease), self.value, args[1:], scope) })
+	}
 	if err != nil {
 		// What it says may be no more than that its context ended.
 		if over := c.lease.over(); over != nil {
@@ -317,6 +220,9 @@ func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	value, err := m.Encode(result, err, scope)
 	if limit, ok := errors.AsType[*LimitError](err); ok {
 		return nil, limit // reached by a handle in the result: where in it does not matter
+	}
+	if err == nil {
+		err = cancelled
 	}
 	return value, err
 }

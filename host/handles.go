@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
@@ -15,7 +17,7 @@ import (
 type handle struct {
 	resource       *abi.Resource
 	value          any
-	implementation *abi.Implementation // nil for env and pollable, which the host itself implements
+	implementation implementation // nil for env and pollable, which the host itself implements
 	// binding is the name in the env that it came from, for denials and records.
 	binding string
 	// shared values outlive the handle: they belong to the env, which closes them.
@@ -204,16 +206,37 @@ type implementationKey struct {
 	value    reflect.Type
 }
 
+// implementation has the methods of a resource by their names in the component model.
+type implementation map[string]method
+
+type method struct {
+	*abi.Method
+	// quick says that it never waits. A guest gives up its turn while it is in one that may.
+	quick bool
+}
+
 // implementation matches a Go type with a resource, once for each pair.
-func (h *Host) implementation(r *abi.Resource, v any) (*abi.Implementation, error) {
+func (h *Host) implementation(r *abi.Resource, v any) (implementation, error) {
 	key := implementationKey{r, reflect.TypeOf(v)}
 	if known, ok := h.implementations.Load(key); ok {
-		return known.(*abi.Implementation), nil
+		return known.(implementation), nil
 	}
-	i, err := abi.Implement(r, key.value)
+	matched, err := abi.Implement(r, key.value)
 	if err != nil {
 		return nil, fmt.Errorf("%T does not implement %s: %w", v, r.Name, err)
 	}
+	i := implementation{}
+	for _, f := range r.Interface.Funcs {
+		if m := matched.Method(f.Name); m != nil {
+			i[f.Name] = method{m, isQuick(v, strings.TrimPrefix(f.Name, "[method]"))}
+		}
+	}
 	h.implementations.Store(key, i)
 	return i, nil
+}
+
+// isQuick reports whether v says that one of its functions never waits.
+func isQuick(v any, name string) bool {
+	q, ok := v.(abi.Quick)
+	return ok && slices.Contains(q.Quick(), name)
 }

@@ -82,7 +82,7 @@ type Host struct {
 	recording  *semaphore.Weighted // bytes that recordings hold
 	log        *slog.Logger
 
-	implementations sync.Map // of implementationKey to *abi.Implementation
+	implementations sync.Map // of implementationKey to implementation
 
 	close sync.Once
 	fault error // of close

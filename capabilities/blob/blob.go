@@ -50,6 +50,11 @@ func New(mediaType string, data []byte) *Blob {
 
 func digest(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
+// Quick implements [abi.Quick].
+func (*Blob) Quick() []string {
+	return []string{"blob.size", "blob.media-type", "blob.digest", "blob.text", "blob.bytes"}
+}
+
 // Size returns the number of bytes.
 func (b *Blob) Size(context.Context) uint64 { return uint64(b.size) }
 

@@ -24,7 +24,7 @@ import (
 )
 
 func TestMatchesWIT(t *testing.T) {
-	captest.Implements(t, wit.Capability(), Interface, reflect.TypeFor[*Blob](), reflect.TypeFor[*Writer](), reflect.TypeFor[*Store]())
+	captest.Implements(t, wit.Capability(), Interface, nil, reflect.TypeFor[*Blob](), reflect.TypeFor[*Writer](), reflect.TypeFor[*Store]())
 }
 
 func TestBlob(t *testing.T) {

@@ -40,6 +40,9 @@ func (l limit) quota() *Quota { return NewQuota("blob store", int64(l)) }
 // Interface implements abi.Capability.
 func (s *Store) Interface() string { return Interface }
 
+// Quick implements [abi.Quick].
+func (*Store) Quick() []string { return []string{"get", "store.create", "store.finish"} }
+
 // Open implements abi.Opener: it returns an empty *Store with the same options.
 func (s *Store) Open(ctx context.Context) (any, error) {
 	l := limit(s.options.Limit)
@@ -73,6 +76,11 @@ func (s *Store) Finish(_ context.Context, w *Writer) (*Blob, error) {
 type Writer struct {
 	store   *Store
 	builder *Builder
+}
+
+// Quick implements [abi.Quick].
+func (*Writer) Quick() []string {
+	return []string{"writer.append", "writer.append-text", "writer.append-blob"}
 }
 
 // Append adds at most [MaxBytes] bytes.

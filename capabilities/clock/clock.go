@@ -32,6 +32,9 @@ func Fixed(t time.Time) *Clock { return &Clock{fixed: &t} }
 // Interface implements [abi.Capability].
 func (c *Clock) Interface() string { return Interface }
 
+// Quick implements [abi.Quick].
+func (*Clock) Quick() []string { return []string{"get"} }
+
 // Open implements [abi.Opener]; the value is a [*Running].
 func (c *Clock) Open(context.Context) (any, error) {
 	return &Running{fixed: c.fixed, start: time.Now(), timers: map[*time.Timer]struct{}{}}, nil
@@ -45,6 +48,9 @@ type Running struct {
 	mu     sync.Mutex
 	timers map[*time.Timer]struct{} // pending; nil once closed
 }
+
+// Quick implements [abi.Quick].
+func (*Running) Quick() []string { return []string{"clock.now", "clock.monotonic", "clock.subscribe"} }
 
 // Now returns milliseconds since 1970-01-01T00:00:00Z, and 0 before that.
 func (r *Running) Now(context.Context) uint64 {

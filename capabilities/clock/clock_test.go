@@ -46,7 +46,7 @@ func subscribe(t *testing.T, r *Running, d time.Duration) abi.Pollable {
 }
 
 func TestMatchesWIT(t *testing.T) {
-	captest.Implements(t, wit.Capability(), Interface, reflect.TypeFor[*Running]())
+	captest.Implements(t, wit.Capability(), Interface, nil, reflect.TypeFor[*Running]())
 }
 
 func TestSystem(t *testing.T) {

@@ -49,6 +49,9 @@ func (c *Console) WithLimit(limit int) *Console {
 // Interface implements [abi.Capability].
 func (c *Console) Interface() string { return Interface }
 
+// Quick implements [abi.Quick].
+func (*Console) Quick() []string { return []string{"get"} }
+
 // Open implements [abi.Opener]; the value is a [*Log].
 func (c *Console) Open(context.Context) (any, error) { return &Log{console: c, left: c.limit}, nil }
 
@@ -61,6 +64,9 @@ type Log struct {
 	dropped uint64 // bytes
 	closed  bool
 }
+
+// Quick implements [abi.Quick].
+func (*Log) Quick() []string { return []string{"console.log"} }
 
 // Log logs message, or the part of it that the limit still allows. Each message also costs one byte, so that empty ones
 // come to an end too.

@@ -40,7 +40,7 @@ func open(t *testing.T, c *Console) *Log {
 }
 
 func TestMatchesWIT(t *testing.T) {
-	captest.Implements(t, wit.Capability(), Interface, reflect.TypeFor[*Log]())
+	captest.Implements(t, wit.Capability(), Interface, nil, reflect.TypeFor[*Log]())
 }
 
 func TestLog(t *testing.T) {

@@ -168,6 +168,9 @@ const (
 	StageWhole
 )
 
+// Quick implements [abi.Quick].
+func (*Exchange) Quick() []string { return []string{"exchange.subscribe"} }
+
 // Subscribe returns a pollable that is ready when the exchange has come so far, or has failed. What belongs to the stage
 // then answers without waiting: Head, Blob of a part, or Text and Blob of the whole. For [StageBody], more than has
 // arrived counts as what has arrived.

@@ -31,7 +31,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMatchesWIT(t *testing.T) {
-	captest.Implements(t, wit.Capability(), Interface, reflect.TypeFor[*Client](), reflect.TypeFor[*Exchange]())
+	captest.Implements(t, wit.Capability(), Interface, []string{"exchange.head", "exchange.text", "exchange.blob"}, reflect.TypeFor[*Client](), reflect.TypeFor[*Exchange]())
 }
 
 // names is a resolver. Each name has answers that it gives one after the other, the last one from then on.

@@ -134,6 +134,9 @@ func closeIdle(transports []*nethttp.Transport) {
 // Interface implements abi.Capability.
 func (g *Grant) Interface() string { return Interface }
 
+// Quick implements [abi.Quick].
+func (*Grant) Quick() []string { return []string{"get"} }
+
 // Open implements abi.Opener: it returns a *[Client], whose exchanges end with ctx.
 func (g *Grant) Open(ctx context.Context) (any, error) {
 	if g.err != nil {
@@ -244,6 +247,9 @@ type WitRule struct {
 
 // maxNarrowings is how often a client can be narrowed over and over.
 const maxNarrowings = 16
+
+// Quick implements [abi.Quick].
+func (*Client) Quick() []string { return []string{"client.start", "client.narrow", "client.rules"} }
 
 // Narrow returns a client that allows only what both c and rules allow; without rules it allows nothing. It fails with
 // abi.ErrInvalid for a rule that is not valid, and with abi.ErrExhausted when c was narrowed 16 times over already or the

@@ -49,6 +49,9 @@ type Page struct {
 // Interface implements [abi.Capability].
 func (b *Bucket) Interface() string { return Interface }
 
+// Quick implements [abi.Quick].
+func (*Bucket) Quick() []string { return []string{"bucket.get", "bucket.list"} }
+
 // Get returns the value of key, nil when there is none.
 func (b *Bucket) Get(ctx context.Context, key string) (*string, error) {
 	if err := b.checkKey(key); err != nil {

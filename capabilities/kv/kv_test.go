@@ -80,7 +80,7 @@ func all(t testing.TB, b *Bucket, prefix string, limit uint32) (keys []string, p
 }
 
 func TestMatchesWIT(t *testing.T) {
-	captest.Implements(t, wit.Capability(), Interface, reflect.TypeFor[*Bucket]())
+	captest.Implements(t, wit.Capability(), Interface, []string{"bucket.set", "bucket.delete", "bucket.increment", "bucket.compare-and-set"}, reflect.TypeFor[*Bucket]())
 }
 
 func TestValuesComeBackAsTheyAre(t *testing.T) {

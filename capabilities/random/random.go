@@ -36,6 +36,9 @@ func Seeded(seed [32]byte) *Random {
 // Interface implements [abi.Capability].
 func (r *Random) Interface() string { return Interface }
 
+// Quick implements [abi.Quick].
+func (*Random) Quick() []string { return []string{"get"} }
+
 // Open implements [abi.Opener]; the value is a [*Sequence].
 func (r *Random) Open(context.Context) (any, error) { return &Sequence{source: r.open()}, nil }
 
@@ -44,6 +47,9 @@ type Sequence struct {
 	mu     sync.Mutex
 	source io.Reader
 }
+
+// Quick implements [abi.Quick].
+func (*Sequence) Quick() []string { return []string{"random.u64", "random.bytes"} }
 
 // U64 returns a number, each equally likely.
 func (s *Sequence) U64(context.Context) (uint64, error) {

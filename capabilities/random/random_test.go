@@ -37,7 +37,7 @@ func draw(t *testing.T, s *Sequence) (first uint64, b []byte, last uint64) {
 }
 
 func TestMatchesWIT(t *testing.T) {
-	captest.Implements(t, wit.Capability(), Interface, reflect.TypeFor[*Sequence]())
+	captest.Implements(t, wit.Capability(), Interface, nil, reflect.TypeFor[*Sequence]())
 }
 
 func TestSeededRepeats(t *testing.T) {

@@ -70,6 +70,9 @@ func newToolbox(o Options) *Toolbox {
 // Interface implements abi.Capability.
 func (t *Toolbox) Interface() string { return Interface }
 
+// Quick implements [abi.Quick].
+func (*Toolbox) Quick() []string { return []string{"get", "toolbox.start"} }
+
 // Open implements abi.Opener: it returns a *Toolbox with the same options.
 func (t *Toolbox) Open(context.Context) (any, error) { return newToolbox(t.options), nil }
 
@@ -158,6 +161,9 @@ type Call struct {
 	panicked any
 	closed   sync.Once
 }
+
+// Quick implements [abi.Quick].
+func (*Call) Quick() []string { return []string{"pending.subscribe"} }
 
 // Subscribe returns a pollable that is ready when Take answers without waiting.
 func (c *Call) Subscribe(context.Context) abi.Pollable { return c.done }

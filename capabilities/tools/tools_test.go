@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/captest"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -41,20 +42,7 @@ func newBox(t *testing.T, o Options, run Func) *Toolbox {
 }
 
 func TestMatchesWIT(t *testing.T) {
-	known, err := abi.ParseCapability(wit.Capability())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, goType := range map[string]reflect.Type{"toolbox": reflect.TypeFor[*Toolbox](), "pending": reflect.TypeFor[*Call]()} {
-		for _, r := range known.Interface(Interface).Resources {
-			if r.Name != name {
-				continue
-			}
-			if _, err := abi.Implement(r, goType); err != nil {
-				t.Error(err)
-			}
-		}
-	}
+	captest.Implements(t, wit.Capability(), Interface, []string{"toolbox.search", "pending.take"}, reflect.TypeFor[*Toolbox](), reflect.TypeFor[*Call]())
 }
 
 func TestSearch(t *testing.T) {

@@ -33,6 +33,15 @@ type Directory struct {
 // Interface implements [abi.Capability].
 func (d *Directory) Interface() string { return Interface }
 
+// Quick implements [abi.Quick]: these only read, which waits for no writer.
+func (*Directory) Quick() []string {
+	return []string{
+		"directory.read", "directory.read-lines", "directory.read-bytes", "directory.read-blob",
+		"directory.list", "directory.stat", "directory.read-link", "directory.history",
+		"directory.read-revision", "directory.snapshots", "directory.subdirectory", "directory.read-only",
+	}
+}
+
 // Sub returns a handle on a directory below this one, whether it exists or not, with the same right to change it. No link
 // on the way to it is followed, now or later.
 func (d *Directory) Sub(path string) (*Directory, error) {
