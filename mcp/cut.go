@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -17,6 +17,8 @@ const (
 	maxDepth = 100
 	// scrap is the least worth showing, in bytes.
 	scrap = 48
+	// large is how many bytes a list or object has at least whose end is looked up. Others are short enough to be read again at each depth.
+	large = 1024
 )
 
 // deep reports whether JSON nests deeper than maxDepth.
@@ -41,147 +43,273 @@ func deep(text []byte) bool {
 }
 
 // cutJSON returns JSON of at most room bytes that shows of text what there is room for: the beginning of long texts and lists, and
-// of an object something of each field. With marks, lists and objects say what they lack; without, each value keeps its type.
+// of an object something of each field. With marks, lists and objects say what they lack; without, each value keeps its type. It does not
+// decode the text, which could take 70 times its bytes.
 func cutJSON(text []byte, room int, marks bool) []byte {
 	room = max(room, 2*scrap)
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var value any
-	if err := d.Decode(&value); err != nil {
-		value = string(text) // nested deeper than the decoder goes
+	part := func(room int) []byte { return cutText(string(text), room) } // nested deeper than a decoder goes
+	if json.Valid(text) {
+		c := cutter{text: compact(text), marks: marks}
+		c.index()
+		part = func(room int) []byte { return c.value(nil, 0, room, 0) }
 	}
-	c := cutter{marks: marks}
 	for share := room; ; share = share * 3 / 4 {
-		kept := encoded(c.value(value, share, 0))
-		if len(kept) <= room {
+		if kept := part(share); len(kept) <= room {
 			return kept
 		}
 	}
 }
 
-type cutter struct{ marks bool }
-
-// encoded is a value as JSON, as it is sent.
-func encoded(value any) []byte {
+// encoded is a text as JSON, as it is sent.
+func encoded(text string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(value) // what was decoded can be encoded
+	_ = e.Encode(text) // a text can be encoded
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// size is how many bytes a value has as JSON; of one that has more than most it is some number above most, found without looking
-// at all of it.
-func size(value any, most int) int {
-	switch v := value.(type) {
-	case string:
-		if len(v) > most {
-			return len(v)
-		}
-		return len(encoded(v))
-	case json.Number:
-		return len(v)
-	case []any:
-		n := 2
-		for _, element := range v {
-			if n > most {
-				break
+// unquoted is a text that is JSON.
+func unquoted(quoted []byte) (text string) {
+	_ = json.Unmarshal(quoted, &text) // it is valid
+	return text
+}
+
+// compact returns valid JSON without space, and with every text in the one form that encoded gives it.
+func compact(text []byte) []byte {
+	made := make([]byte, 0, len(text))
+	for i := 0; i < len(text); {
+		switch c := text[i]; c {
+		case ' ', '\t', '\r', '\n':
+			i++
+		case '"':
+			end, plain := quotedEnd(text, i)
+			if plain {
+				made = append(made, text[i:end]...)
+			} else {
+				made = append(made, '"')
+				for rest := unquoted(text[i:end]); rest != ""; { // what encoded needs beside its text is some times that
+					part := printable.Cut(rest, large)
+					quoted := encoded(part)
+					made = append(made, quoted[1:len(quoted)-1]...)
+					rest = rest[len(part):]
+				}
+				made = append(made, '"')
 			}
-			n += size(element, most-n) + 1
+			i = end
+		default:
+			made = append(made, c)
+			i++
 		}
-		return n
-	case map[string]any:
-		n := 2
-		for key, field := range v {
-			if n > most {
-				break
+	}
+	return made
+}
+
+// quotedEnd is where a text ends that begins at i. A plain one has nothing but ASCII, and no escapes.
+func quotedEnd(text []byte, i int) (end int, plain bool) {
+	plain = true
+	for i++; text[i] != '"'; i++ {
+		if text[i] == '\\' {
+			i++
+			plain = false
+		}
+		plain = plain && text[i] < utf8.RuneSelf
+	}
+	return i + 1, plain
+}
+
+// cutter cuts compact JSON.
+type cutter struct {
+	text  []byte
+	marks bool
+	ends  map[int]int // where large lists and objects end, by where they begin
+}
+
+func (c *cutter) index() {
+	c.ends = map[int]int{}
+	var open []int
+	for i := 0; i < len(c.text); i++ {
+		switch c.text[i] {
+		case '"':
+			i, _ = quotedEnd(c.text, i)
+			i--
+		case '[', '{':
+			open = append(open, i)
+		case ']', '}':
+			start := open[len(open)-1]
+			open = open[:len(open)-1]
+			if i-start >= large && len(open) <= maxDepth+1 {
+				c.ends[start] = i + 1
 			}
-			n += size(key, most-n) + size(field, most-n) + 2
 		}
-		return n
-	default:
-		return len("false")
 	}
 }
 
-// value returns what of a value has about room bytes.
-func (c cutter) value(value any, room, depth int) any {
-	switch v := value.(type) {
-	case string:
-		return c.text(v, room)
-	case json.Number:
-		if len(v) > max(room, scrap) {
-			return c.text(string(v), room)
+// end is where the value ends that begins at i.
+func (c *cutter) end(i int) int {
+	if end, ok := c.ends[i]; ok {
+		return end
+	}
+	depth := 0
+	for ; i < len(c.text); i++ {
+		switch c.text[i] {
+		case '"':
+			i, _ = quotedEnd(c.text, i)
+			i--
+		case '[', '{':
+			depth++
+			continue
+		case ']', '}':
+			depth--
+		case ',', ':':
+			if depth == 0 {
+				return i
+			}
+			continue
+		default:
+			continue
 		}
-		return v
-	case []any:
+		if depth < 0 {
+			return i // a number or a word, at the end of a list or object
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
+	return i
+}
+
+// value adds to made what of the value that begins at i has about room bytes.
+func (c *cutter) value(made []byte, i, room, depth int) []byte {
+	switch c.text[i] {
+	case '"':
+		end, _ := quotedEnd(c.text, i)
+		if end-i <= room {
+			return append(made, c.text[i:end]...)
+		}
+		return append(made, cutText(unquoted(c.text[i:end]), room)...)
+	case '[':
 		if depth == maxDepth {
-			return []any{}
+			return append(made, "[]"...)
 		}
-		return c.list(v, room, depth)
-	case map[string]any:
+		return c.list(made, i, room, depth)
+	case '{':
 		if depth == maxDepth {
-			return map[string]any{}
+			return append(made, "{}"...)
 		}
-		return c.object(v, room, depth)
+		return c.object(made, i, room, depth)
 	default:
-		return v
+		end := c.end(i)
+		if end-i > max(room, scrap) {
+			return append(made, cutText(string(c.text[i:end]), room)...)
+		}
+		return append(made, c.text[i:end]...)
 	}
 }
 
-func (c cutter) text(s string, room int) string {
-	if size(s, room) <= room {
-		return s
+func cutText(s string, room int) []byte {
+	if len(s) <= room {
+		if whole := encoded(s); len(whole) <= room {
+			return whole
+		}
 	}
 	keep := min(len(s), max(0, room-scrap/2))
-	for keep > 0 && size(printable.Cut(s, keep), room) > room {
+	for keep > 0 && len(encoded(printable.Cut(s, keep))) > room {
 		keep = keep * 3 / 4
 	}
 	kept := printable.Cut(s, keep)
-	return fmt.Sprintf("%s... (%d more characters)", kept, utf8.RuneCountInString(s[len(kept):]))
+	return encoded(fmt.Sprintf("%s... (%d more characters)", kept, utf8.RuneCountInString(s[len(kept):])))
 }
 
-func (c cutter) list(list []any, room, depth int) []any {
-	kept := []any{}
+func (c *cutter) list(made []byte, i, room, depth int) []byte {
+	made = append(made, '[')
 	room -= scrap / 2
-	for i, element := range list {
-		if room < scrap && size(element, room) > room {
-			if c.marks {
-				kept = append(kept, fmt.Sprintf("... (%d more)", len(list)-i))
+	first, left := true, 0
+	for i++; c.text[i] != ']'; {
+		end := c.end(i)
+		if left > 0 || room < scrap && end-i > room {
+			left++
+		} else {
+			if !first {
+				made = append(made, ',')
 			}
-			break
+			first = false
+			before := len(made)
+			made = c.value(made, i, room, depth+1)
+			room -= len(made) - before + 1
 		}
-		part := c.value(element, room, depth+1)
-		room -= size(part, room) + 1
-		kept = append(kept, part)
+		if i = end; c.text[i] == ',' {
+			i++
+		}
 	}
-	return kept
+	if left > 0 && c.marks {
+		if !first {
+			made = append(made, ',')
+		}
+		made = fmt.Appendf(made, `"... (%d more)"`, left)
+	}
+	return append(made, ']')
+}
+
+// field is one of an object: where its key begins, and how many bytes its value has. There can be one for every five bytes.
+type field struct{ at, size int32 }
+
+func (c *cutter) key(f field) []byte {
+	end, _ := quotedEnd(c.text, int(f.at))
+	return c.text[f.at:end]
+}
+
+// fields are those of the object that begins at i, by their size. Of several of one name it is the last.
+func (c *cutter) fields(i int) []field {
+	var all []field
+	for i++; c.text[i] != '}'; {
+		key, _ := quotedEnd(c.text, i)
+		end := c.end(key + 1)
+		all = append(all, field{int32(i), int32(end - key - 1)})
+		if i = end; c.text[i] == ',' {
+			i++
+		}
+	}
+	slices.SortFunc(all, func(a, b field) int {
+		return cmp.Or(bytes.Compare(c.key(a), c.key(b)), cmp.Compare(b.at, a.at))
+	})
+	all = slices.CompactFunc(all, func(a, b field) bool { return bytes.Equal(c.key(a), c.key(b)) })
+	slices.SortFunc(all, func(a, b field) int { return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.at, b.at)) })
+	return all
 }
 
 // object gives each field the same room; what small ones leave is for the others.
-func (c cutter) object(object map[string]any, room, depth int) map[string]any {
-	sizes := map[string]int{}
-	for key, value := range object {
-		sizes[key] = size(value, room)
+func (c *cutter) object(made []byte, i, room, depth int) []byte {
+	type part struct {
+		at   int32
+		text []byte
 	}
-	keys := slices.SortedFunc(maps.Keys(object), func(a, b string) int {
-		return cmp.Or(cmp.Compare(sizes[a], sizes[b]), cmp.Compare(a, b))
-	})
-	kept := map[string]any{}
+	var parts []part
+	fields := c.fields(i)
 	room -= 2
 	left := 0
-	for i, key := range keys {
-		share := room/(len(keys)-i) - size(key, room) - 2
-		if share < sizes[key] && share < scrap {
+	for i, f := range fields {
+		key := c.key(f)
+		share := room/(len(fields)-i) - len(key) - 2
+		if share < int(f.size) && share < scrap {
 			left++
 			continue
 		}
-		part := c.value(object[key], share, depth+1)
-		room -= size(key, room) + size(part, room) + 2
-		kept[key] = part
+		text := c.value(append(bytes.Clone(key), ':'), int(f.at)+len(key)+1, share, depth+1)
+		room -= len(text) + 1
+		parts = append(parts, part{f.at, text})
 	}
 	if left > 0 && c.marks {
-		kept["..."] = fmt.Sprintf("%d more fields", left)
+		parts = slices.DeleteFunc(parts, func(p part) bool { return bytes.HasPrefix(p.text, []byte(`"...":`)) })
+		parts = append(parts, part{math.MaxInt32, fmt.Appendf(nil, `"...":"%d more fields"`, left)})
 	}
-	return kept
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.at, b.at) })
+	made = append(made, '{')
+	for i, p := range parts {
+		if i > 0 {
+			made = append(made, ',')
+		}
+		made = append(made, p.text...)
+	}
+	return append(made, '}')
 }

@@ -1,0 +1,92 @@
+package mcp
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// mib is the default of host.Limits.Output.
+const mib = 1 << 20
+
+// hostileOutputs are outputs of a mebibyte, by what they are full of.
+func hostileOutputs() map[string]string {
+	list := func(item string) string { return "[" + item + strings.Repeat(","+item, mib/(len(item)+1)-1) + "]" }
+	var fields strings.Builder
+	for i := 0; fields.Len() < mib-10; i++ {
+		fmt.Fprintf(&fields, `,"%x":0`, i)
+	}
+	// Each object has small fields beside the next object.
+	nested := strings.Repeat(`{"z":`+list("0")[:mib/400]+`],"y":`, 400) + "0" + strings.Repeat("}", 400)
+	return map[string]string{
+		"objects of one": list(`{"":0}`), "empty lists": list(`[]`), "numbers": list("0"), "texts": list(`""`), "nested objects": nested,
+		"lists in lists": list(strings.Repeat("[", 90) + strings.Repeat("]", 90)),
+		"fields":         "{" + fields.String()[1:] + "}", "fields of one name": "{" + strings.TrimSuffix(strings.Repeat(`"":0,`, mib/5), ",") + "}",
+		"objects in objects": strings.Repeat(`{"":{},"":`, mib/11) + "0" + strings.Repeat("}", mib/11), // deeper than a decoder goes
+		"escapes":            `"` + strings.Repeat(`\u0000`, mib/6) + `"`, "line separators": `"` + strings.Repeat("\u2028", mib/3) + `"`,
+		"fields in objects": strings.Repeat(`{"a":{`+fields.String()[1:mib/90]+`"0":0},"b":`, 90) + "0" + strings.Repeat("}", 90),
+	}
+}
+
+// TestCutsTakeLittle cuts outputs that take up to 70 times their bytes when they are decoded, 32 at once, each in a process of its own, and
+// looks how much memory that one ever had above what it had before.
+func TestCutsTakeLittle(t *testing.T) {
+	outputs := hostileOutputs()
+	if name := os.Getenv("STILE_TEST_CUT"); name != "" {
+		cutMany(t, []byte(outputs[name]))
+		return
+	}
+	t.Parallel()
+	for name := range outputs {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCutsTakeLittle$", "-test.v")
+		cmd.Env = append(os.Environ(), "STILE_TEST_CUT="+name)
+		out, err := cmd.CombinedOutput()
+		_, grown, found := strings.Cut(string(out), "grown by ")
+		if err != nil || !found {
+			t.Errorf("%s: %v\n%s", name, err, out)
+			continue
+		}
+		kib, err := strconv.Atoi(strings.Fields(grown)[0])
+		if err != nil || kib > 384<<10 {
+			t.Errorf("%s: %s", name, out)
+		}
+		t.Logf("%s: %d KiB", name, kib)
+	}
+}
+
+// cutMany is the other process.
+func cutMany(t *testing.T, output []byte) {
+	runtime.GC()
+	debug.FreeOSMemory()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the peak is now
+		t.Fatal(err)
+	}
+	before := resident(t, "VmRSS:")
+	var ended sync.WaitGroup
+	for range 32 {
+		ended.Go(func() { cutJSON(output, 25_000, true) })
+	}
+	ended.Wait()
+	fmt.Printf("grown by %d KiB\n", resident(t, "VmHWM:")-before)
+}
+
+func resident(t *testing.T, field string) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(text))
+	kib, err := strconv.Atoi(fields[slices.Index(fields, field)+1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib
+}
