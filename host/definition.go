@@ -200,7 +200,7 @@ func (s *definitionSet) validate(ctx context.Context, slots validating, tool str
 	return schema.validate(ctx, slots, input)
 }
 
-// keeps checks a result against what the tool promises of it. A promise that is broken is the tool's own failure.
+// keeps checks a result against the tool's output schema. A result that does not match is the tool's own failure.
 func (s *definitionSet) keeps(ctx context.Context, slots validating, tool string, output []byte) error {
 	promise := s.promises[tool]
 	if promise == nil {
@@ -211,6 +211,6 @@ func (s *definitionSet) keeps(ctx context.Context, slots validating, tool string
 	if !ok {
 		return err
 	}
-	text := "the tool broke its own promise, its output schema: " + listProblems("result", broken.Problems)
+	text := "the tool's result does not match its output schema: " + listProblems("result", broken.Problems) + "; change what the tool returns, or its schema"
 	return &GuestError{abi.Failure{Name: "InvalidOutput", Message: printable.Short(text, 16*kib)}}
 }

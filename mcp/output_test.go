@@ -85,7 +85,7 @@ export default extension({ tools: {
 			t.Errorf("%s: got %v, %v", tool, r.IsError, r.StructuredContent)
 		}
 	}
-	if said := text(c.tool("p_breaks", nil)); !strings.Contains(said, "the tool broke its own promise") || !strings.Contains(said, "/text: got null, want string") {
+	if said := text(c.tool("p_breaks", nil)); !strings.Contains(said, "result does not match its output schema") || !strings.Contains(said, "/text: got null, want string") {
 		t.Errorf("got %s", said)
 	}
 	for tool, err := range c.Tools(t.Context(), nil) {

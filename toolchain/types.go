@@ -45,6 +45,9 @@ var bindingTypes = map[string]string{
 	"stile:capability/workspace": "Workspace",
 }
 
+// EnvTypesMark begins every text that [EnvTypes] returns.
+const EnvTypesMark = "// Written by `stile types`"
+
 // EnvTypes returns a TypeScript declaration file that gives `env` its type: one field for each binding, with its interface.
 // extra are the embedder's interfaces that the bindings name. A binding of any other unknown interface has the type unknown.
 // Other interfaces whose types extra mentions are declared too. A version after "@" in the name of an interface is not
@@ -57,7 +60,7 @@ func EnvTypes(bindings map[string]string, extra []*abi.Interface) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("// Written by `stile types`: the bindings of the manifest.\nimport type { wit } from \"stile\";\n\ndeclare module \"stile\" {\n  interface Env {\n")
+	b.WriteString(EnvTypesMark + ": the bindings of the manifest.\nimport type { wit } from \"stile\";\n\ndeclare module \"stile\" {\n  interface Env {\n")
 	for _, name := range slices.Sorted(maps.Keys(bindings)) {
 		of, _, _ := strings.Cut(bindings[name], "@")
 		handle, known := handles[of]

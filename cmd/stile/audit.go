@@ -95,6 +95,14 @@ Examples:
     stile audit verify audit-2025.jsonl audit-2026.jsonl`
 }
 
+// countedEntries is a number of entries in words.
+func countedEntries(n int64) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprintf("%d entries", n)
+}
+
 // Run implements the command.
 func (c *auditVerify) Run(ctx context.Context, s *streams) error {
 	archives := make([]io.Reader, len(c.Archives))
@@ -122,7 +130,7 @@ func (c *auditVerify) Run(ctx context.Context, s *streams) error {
 				Hash     string `json:"hash"`
 			}{count, archived, hex.EncodeToString(last)})
 		}
-		text := fmt.Sprintf("%d entries, sound; the last has the hash %x\n", count, last)
+		text := fmt.Sprintf("%s, sound; the last has the hash %x\n", countedEntries(count), last)
 		if archived > 0 && len(archives) == 0 {
 			text += fmt.Sprintf("%d of them are in archives, which are checked when they are named\n", archived)
 		}
@@ -176,7 +184,7 @@ func (c *auditArchive) Run(ctx context.Context, s *streams) error {
 		if c.JSON {
 			return printJSON(s.out, map[string]int64{"moved": moved})
 		}
-		text := fmt.Sprintf("%d entries moved to %s\n", moved, line(c.File, 200))
+		text := fmt.Sprintf("%s moved to %s\n", countedEntries(moved), line(c.File, 200))
 		if moved == 0 {
 			text = "no entry is old enough\n"
 		}

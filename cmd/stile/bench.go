@@ -23,7 +23,7 @@ func (*benchCommand) Help() string {
 
 // Run implements the command.
 func (c *benchCommand) Run(ctx context.Context, s *streams) error {
-	program, err := findHelper("stile-bench", "measures")
+	program, err := findHelper(benchHelper)
 	if err != nil {
 		return err
 	}

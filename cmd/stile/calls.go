@@ -195,7 +195,7 @@ func (c *callsListCommand) Run(ctx context.Context, s *streams) (err error) {
 		}{calls, lost})
 	}
 	if lost > 0 {
-		s.say("%d calls of that time could not be recorded", lost)
+		s.say("stile: %s from that time could not be recorded", counted(lost, "call"))
 	}
 	rows := [][]string{{"ID", "STARTED", "TOOL", "OUTCOME", "OPERATIONS", "TOOK"}}
 	for _, one := range calls {

@@ -69,7 +69,7 @@ func (e *examination) store(ctx context.Context, store *extensions) error {
 	case err != nil:
 		return err
 	default:
-		e.add("audit log", statusOK, "", "%d entries, sound; the last has the hash %x", count, last[:6])
+		e.add("audit log", statusOK, "", "%s, sound; the last has the hash %x", countedEntries(count), last[:6])
 	}
 	return nil
 }

@@ -58,6 +58,18 @@ func (e *examination) folder(check, dir, variable string) {
 	}
 }
 
+// helpers looks for the programs that some commands start. Everything else works without them.
+func (e *examination) helpers() {
+	for _, name := range []string{benchHelper, sigstoreHelper} {
+		path, err := findHelper(name)
+		if err != nil {
+			e.add(name, statusOK, "If you need it, run make build in Stile's source, and put "+name+" beside stile or in PATH.", "not found; it %s", helperUse(name))
+			continue
+		}
+		e.add(name, statusOK, "", "%s, which %s", path, helperUse(name))
+	}
+}
+
 // npm looks for the npm client, which obtains the JavaScript engine once, and says whether it works.
 func (e *examination) npm(ctx context.Context) bool {
 	const remedy = "Install Node.js 20 or newer, which has npm; or name a copy of the engine in STILE_ENGINE."

@@ -167,6 +167,7 @@ func (e *extensions) approve(ctx context.Context, s *streams, r lifecycle.Releas
 type extDeny struct {
 	Request string `arg:"" help:"Number of the request, or name of the extension."`
 	scopeFlag
+	Yes bool `help:"Accepted for scripts; the command never asks."`
 	decisionFlags
 }
 
@@ -245,6 +246,7 @@ func (c *extRevoke) Run(ctx context.Context, s *streams) error {
 type extRemove struct {
 	Name string `arg:"" help:"Name of the extension."`
 	scopeFlag
+	Yes bool `help:"Accepted for scripts; the command never asks."`
 	decisionFlags
 }
 

@@ -3,15 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
 type extRollback struct {
 	Name   string `arg:"" help:"Name of the extension."`
-	Digest string `arg:"" optional:"" help:"Version to return to: its whole digest. Default: the one before the active one."`
+	Digest string `arg:"" optional:"" help:"Version to return to: its digest, or the first characters of it, at least 6. Default: the one before the active one."`
 	scopeFlag
-	Yes  bool `help:"Do not ask. Requires the digest."`
+	Yes  bool `help:"Do not ask. Requires the whole digest."`
 	Code bool `help:"Show the difference in code."`
 	decisionFlags
 }
@@ -31,8 +34,10 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 	if c.Yes && c.Digest == "" {
 		return usagef("--yes needs the digest of the version to go back to")
 	}
-	if err := checkDigest(c.Digest, "stile ext history "+line(c.Name, 64)+" --json"); err != nil {
-		return err
+	if c.Yes || len(c.Digest) > 64 {
+		if err := checkDigest(c.Digest, "stile ext history "+line(c.Name, 64)+" --json"); err != nil {
+			return err
+		}
 	}
 	return withExtensions(ctx, s, func(e *extensions) error {
 		scope, err := c.scope(e.settings)
@@ -41,6 +46,9 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 		}
 		all, err := e.History(ctx, scope, c.Name)
 		if err != nil {
+			return err
+		}
+		if c.Digest, err = digestOf(all, c.Digest); err != nil {
 			return err
 		}
 		r, ok := superseded(all, c.Digest)
@@ -67,6 +75,30 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 		}
 		return c.print(s, r)
 	})
+}
+
+// digestOf returns the whole digest of the one release whose digest begins with start, or start itself if it is empty or whole.
+func digestOf(all []lifecycle.Release, start string) (string, error) {
+	if start == "" || len(start) == 64 {
+		return start, nil
+	}
+	if len(start) < 6 {
+		return "", usagef("the digest %q is too short; write at least its first 6 characters", start)
+	}
+	found := map[string]bool{}
+	for _, r := range all {
+		if strings.HasPrefix(r.Digest, start) {
+			found[r.Digest] = true
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", &lifecycle.NotFoundError{What: fmt.Sprintf("version %q in this scope; stile ext history lists them", line(start, 64))}
+	case 1:
+		return slices.Collect(maps.Keys(found))[0], nil
+	default:
+		return "", usagef("the digests of %d versions begin with %q; write more of it", len(found), start)
+	}
 }
 
 // superseded is the newest of the releases that another took the place of, and whose version was not revoked later: of this

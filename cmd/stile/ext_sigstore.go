@@ -42,7 +42,7 @@ func (f bundleFlags) verifier(ctx context.Context, from string) (*bundle.Verifie
 	if err := p.Check(); err != nil {
 		return nil, usagef("give --key, or --certificate-identity with --certificate-oidc-issuer and --trusted-root: %w", err)
 	}
-	program, err := findHelper("stile-sigstore", "verifies Sigstore bundles")
+	program, err := findHelper(sigstoreHelper)
 	if err != nil {
 		return nil, err
 	}

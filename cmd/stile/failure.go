@@ -19,7 +19,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// failure is what the last line of stderr says when a command fails. Scripts depend on it.
+// failure is the last line of stderr when a command fails, for programs. Scripts depend on it.
 type failure struct {
 	Kind    kind   `json:"kind"`
 	Message string `json:"message"`
@@ -81,8 +81,8 @@ func (e *usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// report prints an error for people and then for programs, and returns the exit code.
-func (s *streams) report(err error) int {
+// report prints an error for people and returns the exit code. It also prints the error as JSON if stderr is no terminal, or if json is set.
+func (s *streams) report(err error, json bool) int {
 	if err == nil {
 		return 0
 	}
@@ -111,6 +111,9 @@ func (s *streams) report(err error) int {
 		text += "\nThis flag sets the limit:\n    --limit " + f.Limit + "=VALUE"
 	}
 	s.say("%s", text)
+	if s.interactive() && !json {
+		return exitCodes[f.Kind]
+	}
 	line, err := encode(map[string]failure{"error": f}, "")
 	if err != nil {
 		s.say("stile: %v", err)

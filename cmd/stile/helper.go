@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// findHelper returns the path of a program that does what few need and that would make this one much larger: beside this program, or else
-// in PATH.
-func findHelper(name, use string) (string, error) {
+// findHelper returns the path of a helper program: the one beside this program, otherwise the one in PATH. A helper does what few
+// people need and would make this program much larger.
+func findHelper(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
@@ -26,9 +26,22 @@ func findHelper(name, use string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", &usageError{fmt.Errorf("the program %s, which %s, is neither beside %s nor in PATH: make build in Stile's source builds it, into bin", name, use, self)}
+		return "", &usageError{fmt.Errorf("the program %s, which %s, is neither beside %s nor in PATH: run make build in Stile's source, which writes it to bin", name, helperUse(name), self)}
 	}
 	return path, nil
+}
+
+const (
+	benchHelper    = "stile-bench"
+	sigstoreHelper = "stile-sigstore"
+)
+
+// helperUse says what each helper program does.
+func helperUse(name string) string {
+	if name == sigstoreHelper {
+		return "verifies Sigstore bundles"
+	}
+	return "measures Stile beside other isolates"
 }
 
 // helper is a command of a helper program, which ends with ctx.

@@ -63,7 +63,9 @@ type cli struct {
 
 const description = `Run unreviewed tools as WebAssembly components that can do only what their bindings allow.
 
-A command prints its result on stdout and everything else on stderr. If it fails, the last line of stderr is a JSON object, {"error": {"kind": ..., "message": ...}}, and the exit code says why:
+A command prints its result on stdout and everything else on stderr. If it fails, the exit code says why. If stderr is not a terminal, or with --json, the last line of stderr says it as a JSON object: {"error": {"kind": ..., "message": ...}}.
+
+The exit codes are:
 
 0 success, 1 the tool failed or a replay differs, 2 wrong usage, bad input or a source that does not build, 3 a denial, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
 
@@ -102,19 +104,20 @@ func run(args []string, s *streams) int {
 	defer context.AfterFunc(ctx, stop)() // a second signal ends the process at once
 
 	args = habits(args)
+	json := slices.Contains(args, "--json")
 	parser, err := parserOf(ctx, s, grammar(args))
 	if err != nil {
-		return s.report(err)
+		return s.report(err, json)
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		return s.report(misuse(err))
+		return s.report(misuse(err), json)
 	}
 	err = command.Run()
 	if err != nil && ctx.Err() != nil && !is[*saidError](err) {
 		err = errInterrupted
 	}
-	return s.report(err)
+	return s.report(err, json)
 }
 
 // newParser reads every command line.

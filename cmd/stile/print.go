@@ -137,7 +137,7 @@ func toolTable(indent string, definitions []abi.Definition) string {
 }
 
 // counted is a number of things, of which the word for one is given.
-func counted[N int | int64 | uint64](n N, one string) string {
+func counted[N int | int64 | uint32 | uint64](n N, one string) string {
 	if n != 1 {
 		one += "s"
 	}

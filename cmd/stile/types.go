@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ type typesCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*typesCommand) Help() string {
-	return `The file gives env its type: one field for each binding of the manifest. Include it in the extension's tsconfig.json.
+	return `The file gives env its type: one field for each binding of the manifest. Include it in the extension's tsconfig.json. The command replaces only files that it wrote itself.
 
 Examples:
 
@@ -51,11 +52,35 @@ func (c *typesCommand) Run(_ context.Context, s *streams) error {
 		_, err = io.WriteString(s.out, types)
 		return err
 	}
+	if err := replaceable(output); err != nil {
+		return err
+	}
 	if err := writeFile(output, []byte(types)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(s.out, output)
 	return err
+}
+
+// replaceable refuses a file that this command did not write.
+func replaceable(name string) error {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return nil // writing it says what is wrong with it, if anything
+	}
+	f, err := openFile(name)
+	if err != nil {
+		return err
+	}
+	start := make([]byte, len(toolchain.EnvTypesMark))
+	_, err = io.ReadFull(f, start)
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err != nil || string(start) != toolchain.EnvTypesMark {
+		return usagef("%s was not changed, because stile types did not write it; remove it, or name another file with -o", line(name, 200))
+	}
+	return nil
 }
 
 // embedded are the interfaces of --wit that bindings name.

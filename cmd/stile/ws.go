@@ -9,11 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/mattn/go-isatty"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/capability"
@@ -35,7 +37,7 @@ type wsCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*wsCommand) Help() string {
-	return `Workspaces are kept in STILE_HOME. Name one as in --bind: NAME, or NAME/path for something in it. A workspace that was never written to is empty and not listed.
+	return `Workspaces are kept in STILE_HOME. Name one as in --bind: NAME, or NAME/path for something in it. The first write makes a workspace.
 
 The exit code is 1 if a path is missing or in the way, 2 for a bad request, 4 if the workspace is full.
 
@@ -60,15 +62,29 @@ type address struct {
 	Address string `arg:"" name:"workspace" help:"NAME or NAME/path."`
 }
 
-// open opens the root of the workspace, for as long as use takes.
+// open opens the root of a workspace that exists, for as long as use takes.
 func (a address) open(ctx context.Context, use func(d *workspace.Directory, path string) error) error {
+	return a.with(ctx, func(s *workspace.Store, name, path string) error {
+		all, err := s.Workspaces(ctx)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(all, name) {
+			return abi.Errorf(abi.CodeNotFound, "workspace %q; stile ws ls lists the workspaces, and the first write makes a new one", name)
+		}
+		return use(s.Workspace(name), path)
+	})
+}
+
+// with opens the store, for as long as use takes. The workspace may not exist yet.
+func (a address) with(ctx context.Context, use func(s *workspace.Store, name, path string) error) error {
 	return withStore(ctx, func(s *workspace.Store) error {
 		name, path, _ := strings.Cut(a.Address, "/")
 		// The names that can be bound; an extension's own are among them.
 		if !capability.IsStoreName(name) {
 			return usagef("%q is not the name of a workspace; write NAME or NAME/path", name)
 		}
-		return use(s.Workspace(name), path)
+		return use(s, name, path)
 	})
 }
 
@@ -225,7 +241,7 @@ func (*wsPut) Help() string {
 
 // Run implements the command.
 func (c *wsPut) Run(ctx context.Context, s *streams) error {
-	return c.open(ctx, func(d *workspace.Directory, path string) (err error) {
+	return c.with(ctx, func(store *workspace.Store, name, path string) (err error) {
 		from := s.in
 		if c.File != "" && c.File != "-" {
 			f, err := os.Open(c.File)
@@ -249,7 +265,7 @@ func (c *wsPut) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		defer func() { err = errors.Join(err, content.Close()) }()
-		return d.WriteBlob(ctx, path, content)
+		return store.Workspace(name).WriteBlob(ctx, path, content)
 	})
 }
 
@@ -354,7 +370,7 @@ func (c *wsGrep) Run(ctx context.Context, s *streams) error {
 	case c.JSON:
 		return printJSON(s.out, all)
 	case all.Partial > 0:
-		s.say("stile: %d files were not searched whole: binary ones, and the rest of very long lines", all.Partial)
+		s.say("stile: %s not searched completely: the search skips binary files and the ends of very long lines", counted(all.Partial, "file"))
 	}
 	return nil
 }

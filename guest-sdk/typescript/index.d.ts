@@ -281,6 +281,6 @@ export interface Tools {
   call(name: string, input?: unknown, options?: { env?: Record<string, object> }): Promise<any>;
   /** Tools whose name or description fits the query; at most 20 when `limit` is absent. */
   search(query: string, limit?: number): Promise<{ name: string; description: string; inputSchema: any }[]>;
-  /** `tools.github.list_issues(input)` is `tools.call("github_list_issues", input)`. */
+  /** `tools.github.list_issues(input)` is `tools.call("github_list_issues", input)`, and `tools.sum(input)` is `tools.call("sum", input)`. */
   readonly [extension: string]: any;
 }

@@ -767,7 +767,7 @@ export function keep(value: WeakKey): void {
 
 /** What a promise fails with that nothing can settle any more: the error case `exhausted`, if the export has it. */
 function stuck(info: Export): unknown {
-  const message = "promise: nothing left that could settle it";
+  const message = "promise: the code awaits a promise that nothing can settle any more (no timer, request or other operation is pending); check that the code that made it calls resolve or reject";
   const type = info.result === null ? undefined : world.types[info.result];
   const error = type?.kind === "result" ? type.cases![1].type : null;
   const known = error !== null && world.types[error].cases?.some((c) => c.name === "exhausted");

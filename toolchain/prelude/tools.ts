@@ -28,10 +28,12 @@ export function tools(raw: Raw): object {
       })),
   };
   const call = own.call as (name: string, ...rest: unknown[]) => unknown;
-  // tools.github.list_issues(input) is tools.call("github_list_issues", input).
-  const named = (make: (name: string) => unknown, own: object = {}) =>
-    new Proxy(own, {
-      get: (own: any, name) => own[name] ?? (typeof name === "symbol" || name === "then" || name === "toJSON" ? undefined : make(name)),
+  const named = (make: (name: string) => unknown, target: object, own: any = {}) =>
+    new Proxy(target, {
+      get: (_, name) => own[name] ?? (typeof name === "symbol" || name === "then" || name === "toJSON" ? undefined : make(name)),
     });
-  return named((extension) => named((tool) => (...rest: unknown[]) => call(`${extension}_${tool}`, ...rest)), own);
+  // tools.github.list_issues(input) is tools.call("github_list_issues", input), and tools.github(input) is tools.call("github", input):
+  // if there is no such tool, the host says which there are.
+  const calling = (name: string) => (...rest: unknown[]) => call(name, ...rest);
+  return named((extension) => named((tool) => calling(`${extension}_${tool}`), calling(extension)), {}, own);
 }
