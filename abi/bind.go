@@ -98,7 +98,8 @@ func Implement(r *Resource, t reflect.Type) (*Implementation, error) {
 	return impl, nil
 }
 
-// Method returns a method by its name in the component model, "[method]bucket.get"; nil if the resource has no such method.
+// Method returns a method by its name in the component model, such as "[method]bucket.get". It is nil if the resource has no such
+// method.
 func (i *Implementation) Method(name string) *Method { return i.methods[name] }
 
 // Method is one WIT method and the Go method that implements it. It is safe for concurrent use.
@@ -109,23 +110,23 @@ type Method struct {
 	params   []*codec
 	// frame is a struct of the Go parameters, so that a call allocates them at once.
 	frame reflect.Type
-	// result is the Go type of the result, and value its codec; nil when there is none.
+	// result is the Go type of the result, and value its codec. Both are nil if there is no result.
 	result reflect.Type
 	value  *codec
-	// fails says that the last Go result is an error.
+	// fails is set if the last Go result is an error.
 	fails bool
-	// failure is the codec from error to the variant `error` of stile:capability/types; nil when E is another type.
+	// failure is the codec from error to the variant `error` of stile:capability/types. It is nil if E is another type.
 	failure *codec
-	// failures holds for each Go error type its *codec to another E, nil when there is none.
+	// failures maps each Go error type to its *codec to another E, or to nil if there is none.
 	failures sync.Map
 }
 
-// misfitMethod says what a Go method of that name has to look like, and what there is.
+// misfitMethod says what the Go method of that name must look like, and what was found.
 func misfitMethod(f *Func, name, have string) string {
 	return fmt.Sprintf("\n%s: %s\n\twant %s\n\thave %s", f.Name, witSignature(f), wantSignature(f, name), have)
 }
 
-// missing says what there is in place of a method that t does not have.
+// missing describes what t has instead of a method.
 func missing(f *Func, t reflect.Type) string {
 	if onPointer, ok := findMethod(reflect.PointerTo(t), methodName(f)); ok {
 		return onPointer.Name + " of *" + t.String() + " only"
@@ -199,9 +200,9 @@ func findMethod(t reflect.Type, witName string) (reflect.Method, bool) {
 	return reflect.Method{}, false
 }
 
-// Call calls the Go method on recv, which is of the Go type given to [Implement], with the WIT arguments that follow
-// self. It returns what the method returned. When recv or an argument does not fit, the method is not called and the
-// error wraps a *[ValueError]. A panic of the method is the caller's to recover.
+// Call calls the Go method on recv, which is of the Go type given to [Implement], with the WIT arguments that follow self. It
+// returns what the method returned. If recv or an argument does not fit, Call returns an error that wraps a *[ValueError] and does
+// not call the method. Call does not recover panics; the caller must.
 func (m *Method) Call(ctx context.Context, recv any, args []Value, h Handles) (result any, err error) {
 	self := reflect.ValueOf(recv)
 	switch {
@@ -335,7 +336,7 @@ func (m *Method) failureCodec(goType reflect.Type) *codec {
 
 func (m *Method) misfit(e *ValueError) error { return fmt.Errorf("%s: %w", m.f.Name, e) }
 
-// is reports whether v, which came as an any, is of the type t.
+// is reports whether v has the type t.
 func is(v reflect.Value, t reflect.Type) bool {
 	return v.Type() == t || t.Kind() == reflect.Interface && v.Type().Implements(t)
 }

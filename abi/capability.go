@@ -39,12 +39,12 @@ type Quick interface {
 
 // Env is the Go value behind a handle of stile:capability/env, for methods that take one.
 type Env interface {
-	// Capabilities are its bindings, to bind again in a call for its holder. They keep their grants, and live as long as the
-	// env's call.
+	// Capabilities are the env's bindings. The holder can bind them again for a call that it starts. They keep their grants, and
+	// live as long as the env's call.
 	Capabilities() map[string]Capability
 }
 
-// Pollable is a Go value for the resource `pollable` of stile:capability/poll: a channel that is closed when it is ready.
+// Pollable is the Go value of the resource `pollable` of stile:capability/poll: a channel that is closed when it is ready.
 type Pollable <-chan struct{}
 
 // Ready is a [Pollable] that is ready from the start.

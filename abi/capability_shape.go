@@ -22,8 +22,8 @@ func (n packageName) isOurs() bool {
 	return n.namespace == "stile" && (n.name == "capability" || n.name == "extension")
 }
 
-// Handle is the resource that a binding of a capability interface hands out: the one that `get` returns, or the first
-// one of an interface without `get`. It is nil when there is no such resource.
+// Handle is the resource that a binding of a capability interface hands out: the one that `get` returns, or the first resource of an
+// interface without `get`. It is nil if there is no such resource.
 func (i *Interface) Handle() *Resource {
 	for _, f := range i.Funcs {
 		if f.Name != "get" {

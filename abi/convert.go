@@ -18,14 +18,14 @@ type Handles interface {
 	Add(r *Resource, v any) (Rep, error)
 }
 
-// ValueError says that a value, or the Go type it was to be converted from or to, does not fit the WIT type.
+// ValueError reports a value, or a Go type, that does not fit the WIT type.
 type ValueError struct {
-	// Path leads to the misfit: "request.headers[3].name". It is empty for the value as a whole.
+	// Path leads to the part that does not fit: "request.headers[3].name". It is empty for the value as a whole.
 	Path string
-	// Want is what fits there, Got what was found: a Go type, or a number that is out of range. Neither holds the
-	// contents of a value.
+	// Want is what fits there. Got is what was found: a Go type, or a number that is out of range. Neither holds the contents of a
+	// value.
 	Want, Got string
-	// Err is what [Handles] failed with, or an error that has no place in the WIT type; nil for a plain misfit.
+	// Err is the error of [Handles], or an error that has no place in the WIT type. It is nil if the value simply does not fit.
 	Err error
 }
 
@@ -56,8 +56,8 @@ func (e *ValueError) in(step string) *ValueError {
 	return e
 }
 
-// Encode converts a Go value to a [Value] of type t, by the mapping that [Implement] describes. h may be nil when t holds
-// no resource. Every failure is a *[ValueError]. A []byte is not copied.
+// Encode converts a Go value to a [Value] of type t, by the mapping that [Implement] describes. h may be nil if t holds no resource.
+// Every failure is a *[ValueError]. A []byte is not copied.
 func Encode(t *Type, v any, h Handles) (Value, error) {
 	goValue := reflect.ValueOf(v)
 	if err, ok := v.(error); ok && isError(t) {
@@ -77,9 +77,8 @@ func Encode(t *Type, v any, h Handles) (Value, error) {
 	return value, nil
 }
 
-// Decode converts a [Value] of type t to Go and stores it where dst points, by the mapping that [Implement] describes. h
-// may be nil when t holds no resource. Every failure is a *[ValueError], and leaves *dst in part written. A []byte is not
-// copied.
+// Decode converts a [Value] of type t to Go and stores it where dst points, by the mapping that [Implement] describes. h may be nil
+// if t holds no resource. Every failure is a *[ValueError] and may leave *dst partly written. A []byte is not copied.
 func Decode(t *Type, v Value, dst any, h Handles) error {
 	pointer := reflect.ValueOf(dst)
 	if pointer.Kind() != reflect.Pointer || pointer.IsNil() {
@@ -156,20 +155,20 @@ func (c *compiler) compile(t *Type, goType reflect.Type) (*codec, *ValueError) {
 	}
 }
 
-// resultCases are the cases of the variant that a result is.
+// resultCases returns the cases of the variant that a result is.
 func resultCases(t *Type) []Case { return []Case{{Name: "ok", Type: t.Ok}, {Name: "err", Type: t.Err}} }
 
-// misfitType says that goType is no Go type for t.
+// misfitType reports that goType cannot represent t.
 func misfitType(t *Type, goType reflect.Type) *ValueError {
 	return &ValueError{Want: goShape(t), Got: goType.String()}
 }
 
-// misfitValue says that v is not the Go type that [Value] promises.
+// misfitValue reports that v does not have the Go type that [Value] requires.
 func misfitValue[T any](v Value) *ValueError {
 	return &ValueError{Want: reflect.TypeFor[T]().String(), Got: fmt.Sprintf("%T", v)}
 }
 
-// scalars are the types that any Go type of one kind fits.
+// scalars are the types that fit any Go type of one kind.
 var scalars = map[Kind]struct {
 	kind  reflect.Kind
 	codec *codec
@@ -217,7 +216,7 @@ func float[T float32 | float64]() *codec {
 
 func validUTF8(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
 
-// charCodec refuses what is no Unicode scalar value, surrogates above all.
+// charCodec refuses anything that is not a Unicode scalar value, in particular surrogates.
 func charCodec() *codec {
 	check := func(r int64) *ValueError {
 		if r < 0 || r > utf8.MaxRune || !utf8.ValidRune(rune(r)) {
@@ -329,7 +328,7 @@ func enumTextCodec(t *Type) *codec {
 	}
 }
 
-// asVariant checks that v is one of n cases.
+// asVariant checks that v is a variant with an index below n.
 func asVariant(v Value, n int) (Variant, *ValueError) {
 	variant, ok := v.(Variant)
 	if !ok {
@@ -345,7 +344,7 @@ func misfitCase(n int, got string) *ValueError {
 	return &ValueError{Want: fmt.Sprintf("a case from 0 to %d", n-1), Got: got}
 }
 
-// holdsCases reports whether goType is an integer type that holds the index of each of n cases.
+// holdsCases reports whether goType is an integer type that can hold the indexes of n cases.
 func holdsCases(goType reflect.Type, n int) bool {
 	switch goType.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
@@ -409,8 +408,8 @@ func (c *compiler) optionCodec(t *Type, goType reflect.Type) (*codec, *ValueErro
 	}, nil
 }
 
-// nilable makes the codec of a value that may be absent: t behind a pointer, or, for what Go holds by reference anyway,
-// its own Go type. encode must not be given nil.
+// nilable makes the codec of a value that may be absent: a pointer to t, or t's own Go type if Go holds it by reference anyway.
+// encode must not get nil.
 func (c *compiler) nilable(t *Type, goType reflect.Type) (*codec, *ValueError) {
 	if byReference(t) {
 		if !canBeNil(goType.Kind()) {
@@ -438,7 +437,7 @@ func (c *compiler) nilable(t *Type, goType reflect.Type) (*codec, *ValueError) {
 	}, nil
 }
 
-// byReference reports whether the Go value of a t is a reference by itself.
+// byReference reports whether the Go value of a t is already a reference.
 func byReference(t *Type) bool { return t.Kind == KindOwn || t.Kind == KindBorrow || isError(t) }
 
 func handleCodec(t *Type, goType reflect.Type) *codec {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// unexplained is all a guest learns of an error that was not written for it: the text of other errors names files,
-// addresses and users of the host.
+// unexplained is all that a guest learns about an error that was not written for it, because other errors name files, addresses and
+// users of the host.
 const unexplained = "the host could not do it"
 
 var errorType = reflect.TypeFor[error]()
@@ -65,7 +65,7 @@ func (c *compiler) errorCodec(t *Type, goType reflect.Type) (*codec, *ValueError
 	}, nil
 }
 
-// errorPayloads says for each case of the variant which field of [Error] carries its payload.
+// errorPayloads says which field of [Error] carries the payload of each case of the variant.
 func (c *compiler) errorPayloads(t *Type) ([]part, *ValueError) {
 	if len(t.Cases) != len(codeText) {
 		return nil, &ValueError{Want: strconv.Itoa(len(codeText)) + " cases", Got: strconv.Itoa(len(t.Cases))}
@@ -95,7 +95,7 @@ func (c *compiler) errorPayloads(t *Type) ([]part, *ValueError) {
 	return payloads, nil
 }
 
-// guestError says what a guest is told about err; nil when it is the host's own affair.
+// guestError returns what a guest learns about err. It is nil if the error concerns only the host.
 func guestError(err error) *Error {
 	var e *Error
 	switch {
@@ -113,8 +113,7 @@ func guestError(err error) *Error {
 	return e
 }
 
-// forGuest reports whether an error is about the operation. One that says that the call was cancelled or that a value
-// did not fit is the host's own affair.
+// forGuest reports whether an error is about the operation. Cancellations and values that do not fit concern only the host.
 func forGuest(err error) bool {
 	var misfit *ValueError
 	return err != nil && !errors.Is(err, context.Canceled) && !errors.As(err, &misfit)

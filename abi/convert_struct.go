@@ -10,12 +10,12 @@ import (
 // goField is a field of a Go struct that has a WIT counterpart.
 type goField struct {
 	reflect.StructField
-	// name is the WIT name when a tag gives it; otherwise the Go name is compared.
+	// name is the WIT name if a tag gives it. Otherwise the Go name is compared.
 	name string
 }
 
-// fieldsOf lists the exported fields of a struct in order, those of embedded structs in their place, without the ones
-// that are tagged `wit:"-"`.
+// fieldsOf lists the exported fields of a struct in order, with the fields of embedded structs in their place and without those
+// tagged `wit:"-"`.
 func fieldsOf(goType reflect.Type) []goField {
 	var fields []goField
 	for _, f := range reflect.VisibleFields(goType) {
@@ -28,12 +28,12 @@ func fieldsOf(goType reflect.Type) []goField {
 	return fields
 }
 
-// flattened reports whether the fields of an embedded struct stand for it.
+// flattened reports whether an embedded struct is replaced by its fields.
 func flattened(f reflect.StructField) bool {
 	return f.Anonymous && f.Type.Kind() == reflect.Struct && f.Tag.Get("wit") == ""
 }
 
-// promoted reports whether every struct on the way to a field is flattened. Embedded pointers are not: they may be nil.
+// promoted reports whether every struct on the way to a field is flattened. Embedded pointers are not, because they may be nil.
 func promoted(goType reflect.Type, index []int) bool {
 	for ; len(index) > 1; index = index[1:] {
 		f := goType.Field(index[0])
@@ -45,12 +45,12 @@ func promoted(goType reflect.Type, index []int) bool {
 	return true
 }
 
-// sameName reports whether a Go identifier stands for a kebab-case name. Case is not compared, so that `url` can be URL.
+// sameName reports whether a Go identifier stands for a kebab-case name. It ignores case, so `url` can be URL.
 func sameName(goName, witName string) bool {
 	return strings.EqualFold(goName, strings.ReplaceAll(witName, "-", ""))
 }
 
-// matchFields finds the Go field for each WIT name. Each side must have a counterpart for everything on the other.
+// matchFields finds the Go field for each WIT name. Each side must have a counterpart for everything on the other side.
 func matchFields(fields []goField, names []string, goType reflect.Type) ([]goField, *ValueError) {
 	matched := make([]goField, len(names))
 	left := fields
@@ -70,8 +70,7 @@ func matchFields(fields []goField, names []string, goType reflect.Type) ([]goFie
 	return matched, nil
 }
 
-// part is one field of a record, element of a tuple, or payload of a variant.
-// A case that carries nothing has no codec.
+// part is one field of a record, element of a tuple, or payload of a variant. A case without a payload has no codec.
 type part struct {
 	name string
 	*codec
@@ -203,7 +202,7 @@ func (c *compiler) flagsCodec(t *Type, goType reflect.Type) (*codec, *ValueError
 	}, nil
 }
 
-// variantCodec maps a variant, or a result as its two cases, to a struct whose first field is the case index.
+// variantCodec maps a variant, or a result as its two cases, to a struct whose first field is the index of the case.
 func (c *compiler) variantCodec(t *Type, cases []Case, goType reflect.Type) (*codec, *ValueError) {
 	fields := fieldsOf(goType)
 	if len(fields) == 0 || fields[0].Name != "Case" || !holdsCases(fields[0].Type, len(cases)) {

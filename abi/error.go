@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Denial reports that no rule allowed an operation, and which line of manifest would. It is the record `denial` of
+// Denial reports that no rule allowed an operation, and which line of the manifest would. It is the record `denial` of
 // stile:capability/types. A capability fills in Operation, Reason and Wants; the host adds Binding and Remedy.
 type Denial struct {
 	// Binding is the name the operation went through, e.g. "github".
@@ -16,16 +16,16 @@ type Denial struct {
 	Reason string
 	// Remedy is the manifest line that would allow it.
 	Remedy string
-	// Wants is the grant that would allow the operation, or nil if no grant could. It reaches neither the guest nor a recording.
+	// Wants is the grant that would allow the operation. It is nil if no grant could. Neither the guest nor a recording gets it.
 	Wants Wants `wit:"-" json:"-"`
-	// Private is set if Wants contains something that the guest must not learn, such as the path above its workspace. The
-	// person gets the remedy, the guest does not.
+	// Private is set if Wants contains something that the guest must not learn, such as the path above its workspace. The person
+	// gets the remedy; the guest does not.
 	Private bool `wit:"-"`
 }
 
-// Wants is a grant that a call lacks. Its kind of capability knows what it is and how a manifest asks for it.
+// Wants is a grant that a call lacks. The kind of capability knows what the grant is and how a manifest asks for it.
 type Wants interface {
-	// Remedy is the line of manifest that gives the grant to the binding of this name; empty when no manifest can.
+	// Remedy returns the line of the manifest that gives the grant to the binding of this name. It is empty if no manifest can.
 	Remedy(binding string) string
 }
 
@@ -47,12 +47,12 @@ const (
 	CodeUnavailable
 )
 
-// Error is the variant `error` of stile:capability/types: the errors of a capability's operations. It is compared with
-// errors.Is by Code, so errors.Is(err, abi.ErrNotFound) holds for every not-found error.
+// Error is the variant `error` of stile:capability/types: the errors of a capability's operations. errors.Is compares it by Code, so
+// errors.Is(err, abi.ErrNotFound) holds for every not-found error.
 type Error struct {
 	Code   Code
 	Denial *Denial // CodeDenied
-	Size   uint64  // CodeTooLarge: the size that would have been needed, or the limit when it is unknown
+	Size   uint64  // CodeTooLarge: the size needed, or the limit if that is unknown
 	Detail string  // every other code that carries text
 }
 

@@ -152,7 +152,7 @@ func fieldLayout(fields []Field, visit func(i int, offset uint32)) (size, align 
 	return alignTo(size, align), align
 }
 
-// payloadLayout gives the size of the largest payload and the alignment of the most aligned one.
+// payloadLayout returns the size of the largest payload and the strictest alignment.
 func (t *Type) payloadLayout() (size, align uint32) {
 	align = 1
 	for p := range t.payloads() {
@@ -194,7 +194,7 @@ func (t *Type) appendFlat(flat []CoreType) []CoreType {
 	return flat
 }
 
-// joinCore is the tightest core type that can carry the bits of both.
+// joinCore returns the smallest core type that can carry the bits of both.
 func joinCore(a, b CoreType) CoreType {
 	switch {
 	case a == b:

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError says what is wrong with a WIT text, and where. It covers names and types too, not only grammar.
+// SyntaxError says what is wrong with a WIT text, and where. It also covers wrong names and types.
 type SyntaxError struct {
 	// Text is the index of the text among those that were parsed, from 0.
 	Text int
 	// File is the path of the text within the folder that [ParseFolder] read; empty otherwise.
 	File string
-	// Line and Column count from 1, Column in characters. Both are 0 when the error concerns the texts as a whole.
+	// Line and Column count from 1, Column in characters. Both are 0 if the error concerns the texts as a whole.
 	Line, Column int
 	Message      string
 }
@@ -61,7 +61,7 @@ func (p position) errorf(format string, args ...any) *SyntaxError {
 
 const byteOrderMark = "\ufeff"
 
-// check refuses text that is too long, or that could show a reader something else than what it says.
+// check refuses text that is too long, or that could look to a reader like something else.
 func (s *source) check() error {
 	if len(s.text) > maxText {
 		return position{s, 0}.errorf("the text is too long; at most %d bytes are allowed", maxText)
@@ -96,7 +96,7 @@ type token struct {
 	kind tokenKind
 	text string
 	at   position
-	// doc is the text of the doc comments since the token before.
+	// doc is the text of the doc comments since the previous token.
 	doc string
 }
 
@@ -171,7 +171,7 @@ func (l *lexer) next() token {
 	return t
 }
 
-// wordLength counts the bytes at the start of s that can stand in a name, a keyword or a number.
+// wordLength counts the bytes at the start of s that may occur in a name, a keyword or a number.
 func wordLength(s string) int {
 	for i, c := range []byte(s) {
 		if c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
@@ -184,8 +184,8 @@ func wordLength(s string) int {
 	return len(s)
 }
 
-// space skips white space and comments. It returns the text of the doc comments in between; problem is set when a
-// comment does not end.
+// space skips white space and comments. It returns the text of the doc comments in between. problem is set if a comment does not
+// end.
 func (l *lexer) space() (doc, problem string) {
 	var lines []string
 	for {

@@ -2,9 +2,9 @@ package abi
 
 import "context"
 
-// Meter is charged for bytes. It is safe for concurrent use.
+// Meter counts bytes against a budget. It is safe for concurrent use.
 type Meter interface {
-	// Charge takes bytes from a budget, all or none. The error is abi.ErrExhausted if fewer are left, or says why the budget
+	// Charge takes bytes from the budget, all or none. The error is abi.ErrExhausted if fewer are left, or says why the budget
 	// ended.
 	Charge(bytes int64) error
 }
@@ -22,10 +22,9 @@ func MeterOf(ctx context.Context) Meter {
 	return m
 }
 
-// Charge charges bytes to the meter of ctx, if there is one. A capability calls it for content that it moves, before it
-// moves the content if the size is known then. It passes the context of its method or Open, or one derived from it, and
-// returns an error unchanged. Each byte is charged once, where it enters or leaves: reading a handle's content again costs
-// nothing.
+// Charge charges bytes to the meter of ctx, if there is one. A capability calls it for the content that it moves, and calls it first
+// if it knows the size. It passes the context of its method or Open, or a derived one, and returns an error unchanged. Each byte is
+// charged once, where it enters or leaves: reading a handle's content again costs nothing.
 func Charge(ctx context.Context, bytes int) error {
 	if m := MeterOf(ctx); m != nil && bytes > 0 {
 		return m.Charge(int64(bytes))

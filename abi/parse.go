@@ -14,15 +14,16 @@ const (
 	maxName = 128
 	// maxDepth is how deep types may nest, through named types too.
 	maxDepth = 100
-	// maxParts is how many parts a type or a function signature may have: types, fields, cases and labels, with named
-	// types written out.
+	// maxParts is how many parts a type or a function signature may have: types, fields, cases and labels, counted with named types
+	// expanded.
 	maxParts = 10_000
 	// maxInterfaceParts is the same for all types and functions of one interface.
 	maxInterfaceParts = 100_000
-	// maxItems is how many interfaces and worlds all texts together may have, and how many functions and types a world.
+	// maxItems is how many interfaces and worlds all texts together may have. It is also how many functions and types a world may
+	// have.
 	maxItems = 1_000
-	// maxIncluded is how many imports and exports all worlds together may include, and how many types and functions, with their
-	// members, they may copy for that under other names.
+	// maxIncluded is how many imports and exports all worlds together may include. It also bounds the types and functions, with
+	// their members, that they copy under other names.
 	maxIncluded = 100_000
 	// maxLabels is how many labels flags may have; the component model allows no more.
 	maxLabels = 32
@@ -41,8 +42,8 @@ type (
 	}
 	packageName struct{ namespace, name, version string }
 
-	// textTree is one text: the items of the package that its `package` line names, and the packages in braces. A text without
-	// that line has a main without name.
+	// textTree is one text: the items of the package that its `package` line names, and the packages in braces. If a text lacks that
+	// line, main has no name.
 	textTree struct {
 		main   *packageTree
 		nested []*packageTree
@@ -55,23 +56,23 @@ type (
 		interfaces []*interfaceTree
 		worlds     []*worldTree
 	}
-	// aliasTree is a `use` outside interfaces and worlds. It holds for its text only.
+	// aliasTree is a `use` outside interfaces and worlds. It applies only to its text.
 	aliasTree struct {
 		gate
 		as     ident
 		target path
 	}
-	// gate says from which version of its package an item is there, or with which feature. Both are empty for an item that
-	// always is.
+	// gate says in which version of its package an item appears, or with which feature. Both are empty for an item that is always
+	// there.
 	gate struct {
 		gatedAt        position
 		since, feature string
 	}
-	// bodyTree is what interfaces and worlds declare alike.
+	// bodyTree is what interfaces and worlds can both declare.
 	bodyTree struct {
 		uses  []useTree
 		types []*typeDeclTree
-		// funcs holds those of resources too, in the order of the text.
+		// funcs includes the functions of resources, in the order of the text.
 		funcs []*funcTree
 	}
 	interfaceTree struct {
@@ -100,14 +101,14 @@ type (
 		names []renameTree
 	}
 	renameTree struct{ name, as ident }
-	// externTree is an import or export: a function or an interface that is declared here, or else an interface of a package.
+	// externTree is an import or export: a function or an interface declared here, or an interface of a package.
 	externTree struct {
 		gate
 		iface  path
 		fn     *funcTree
 		inline *interfaceTree
 	}
-	// typeDeclTree declares a record, variant, enum or flags with members, a resource, or with kind 0 an alias.
+	// typeDeclTree declares a record, variant, enum or flags with members, or a resource. Kind 0 declares an alias.
 	typeDeclTree struct {
 		ident
 		gate
@@ -117,8 +118,8 @@ type (
 		members  []memberTree
 		alias    *typeTree
 	}
-	// memberTree is a field, case, label or parameter. A case may lack a type, a label does. Only fields and cases keep
-	// their doc.
+	// memberTree is a field, case, label or parameter. A case may have no type, and a label never has one. Only fields and cases
+	// keep their doc.
 	memberTree struct {
 		ident
 		doc string
@@ -128,18 +129,18 @@ type (
 		ident
 		gate
 		doc string
-		// resource is the name of the resource that form belongs to.
+		// resource is the name of the resource that the form belongs to.
 		resource string
 		form     funcForm
 		params   []memberTree
 		result   *typeTree
 	}
-	// typeTree is a type expression. Kind 0 refers to a declared type by name, and so do KindOwn and KindBorrow.
+	// typeTree is a type expression. Kind 0, KindOwn and KindBorrow refer to a declared type by name.
 	typeTree struct {
 		kind Kind
 		name ident
 		at   position
-		// elems are the element of a list or option, those of a tuple, and both types, or nil, of a result.
+		// elems are the element of a list or option, the elements of a tuple, or both types of a result, which may be nil.
 		elems []*typeTree
 	}
 )
@@ -153,7 +154,7 @@ const (
 	formConstructor
 )
 
-// parser reads one text by recursive descent. The first error stays in err and stops the tokens, so every loop ends.
+// parser reads one text by recursive descent. The first error stays in err and ends the tokens, so every loop ends.
 type parser struct {
 	lexer lexer
 	token token
@@ -210,7 +211,7 @@ func (p *parser) expect(text string) {
 	}
 }
 
-// until reports whether items follow before the closing mark, and takes the mark when none does.
+// until reports whether items follow before the closing mark. If none does, it consumes the mark.
 func (p *parser) until(closing string) bool {
 	if p.token.kind == tokenEnd {
 		p.unexpected("`" + closing + "`")
@@ -227,7 +228,7 @@ func (p *parser) block(item func(doc string, g gate)) {
 	}
 }
 
-// list reads items between commas; the last comma may be left out.
+// list reads items between commas. The last comma is optional.
 func (p *parser) list(opening, closing string, item func()) {
 	p.expect(opening)
 	for p.until(closing) {
@@ -265,13 +266,13 @@ func isKebab(name string) bool {
 	return name[0] < '0' || name[0] > '9'
 }
 
-// semver is a version by semver.org.
+// semver is a version as semver.org defines it.
 var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
 	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
 	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
 
-// version reads a version, which is not made of tokens, after the current token. A `.` at its end belongs to what follows, as in
-// `@1.0.0.{a}`.
+// version reads a version after the current token. Versions do not consist of tokens. A `.` at the end belongs to what follows, as
+// in `@1.0.0.{a}`.
 func (p *parser) version() string {
 	if p.err != nil {
 		return ""
@@ -300,7 +301,7 @@ func (p *parser) version() string {
 	return version
 }
 
-// compareVersions orders two versions as semver.org does, which ignores what follows `+`.
+// compareVersions orders two versions as semver.org does, ignoring what follows `+`.
 func compareVersions(a, b string) int {
 	split := func(version string) (numbers, pre []string) {
 		version, _, _ = strings.Cut(version, "+")
@@ -328,7 +329,7 @@ func compareVersions(a, b string) int {
 	return cmp.Compare(len(preA), len(preB))
 }
 
-// compareIdentifiers orders two parts of a version: numbers by value and before words.
+// compareIdentifiers orders two parts of a version: numbers by value, and before words.
 func compareIdentifiers(a, b string) int {
 	isNumber := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
 	switch numberA, numberB := isNumber(a), isNumber(b); {
@@ -343,7 +344,7 @@ func compareIdentifiers(a, b string) int {
 	}
 }
 
-// gate reads `@since(...)` and its like.
+// gate reads `@since(...)`, `@unstable(...)` and `@deprecated(...)`.
 func (p *parser) gate() gate {
 	var g gate
 	deprecated := position{}
@@ -502,14 +503,14 @@ func (p *parser) interfaceBody(tree *interfaceTree) {
 			p.function(fn)
 			tree.funcs = append(tree.funcs, fn)
 		case p.token.kind == tokenKeyword:
-			p.ident() // says how a function with that name is written
+			p.ident() // its error says how to write a function with that name
 		default:
 			p.unexpected("a function, a type, a resource or `use`")
 		}
 	})
 }
 
-// bodyItem reads what interfaces and worlds declare alike. It reports false when no such thing starts here.
+// bodyItem reads the items that interfaces and worlds have in common. It reports false if none starts here.
 func (p *parser) bodyItem(body *bodyTree, doc string, g gate) bool {
 	switch {
 	case p.accept("use"):
@@ -526,7 +527,7 @@ func (p *parser) bodyItem(body *bodyTree, doc string, g gate) bool {
 	return true
 }
 
-// typeDecl reads a declaration of a type that is not a resource. It returns nil when none starts here.
+// typeDecl reads the declaration of a type other than a resource. It returns nil if none starts here.
 func (p *parser) typeDecl(doc string, g gate) *typeDeclTree {
 	decl := &typeDeclTree{doc: doc, gate: g}
 	switch {

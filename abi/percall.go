@@ -12,8 +12,9 @@ func WithCall(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callKey{}, new(sync.Map))
 }
 
-// OfCall returns what all bindings of the call of ctx share under a key, such as a budget. Whoever asks first makes it, and two who ask
-// at once may both, of which one is kept. Without a call, it is made each time. It is for [Opener.Open]; it is safe for concurrent use.
+// OfCall returns the value that all bindings of the call of ctx share under a key, such as a budget. The first caller makes it. If
+// two callers are first at once, both may make one, and one of the two is kept. Outside a call, each use makes a new one. OfCall is
+// meant for [Opener.Open] and safe for concurrent use.
 func OfCall[T any](ctx context.Context, key any, make func() T) T {
 	call, _ := ctx.Value(callKey{}).(*sync.Map)
 	if call == nil {

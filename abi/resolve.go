@@ -13,21 +13,21 @@ type Resolve struct {
 	worlds     []*World
 }
 
-// Parse reads WIT texts, each of one package or several, in any order; a package may be spread over texts, of which one at
-// least has its `package` line. A text without that line belongs to the one package that the other texts name so. Every name
-// that a text uses must be declared in one of them. The error is a [*SyntaxError].
+// Parse reads WIT texts in any order. A text may hold one package or several, and a package may be spread over texts, at least one
+// of which has its `package` line. A text without that line belongs to the one package that the other texts name so. Every name that
+// a text uses must be declared in one of them. The error is a [*SyntaxError].
 //
 // Items behind `@unstable` are left out, as if they were not there. Items behind `@since` are part of the result; a version above
 // that of the package is an error.
 //
-// Refused are texts that are not valid WIT 0.2; what later drafts of WIT add: `future`, `stream`, `error-context`, `async`
-// functions, `map`, lists of fixed length, properties with `get` and `set`, interfaces imported under another name; and texts
-// beyond generous limits (1 MiB, types nested 100 deep, 1,000 interfaces and worlds).
+// Parse refuses texts that are not valid WIT 0.2, and what later drafts of WIT add: `future`, `stream`, `error-context`, `async`
+// functions, `map`, lists of fixed length, properties with `get` and `set`, and interfaces imported under another name. It also
+// refuses texts beyond generous limits (1 MiB, types nested 100 deep, 1,000 interfaces and worlds).
 func Parse(texts ...string) (*Resolve, error) {
 	return resolve([]group{looseGroup(texts)}, nil, nil)
 }
 
-// Interface finds an interface by its whole name, e.g. "stile:capability/kv@0.1.0"; nil if there is none.
+// Interface finds an interface by its full name, e.g. "stile:capability/kv@0.1.0". It is nil if there is none.
 func (r *Resolve) Interface(name string) *Interface {
 	for _, i := range r.interfaces {
 		if i.Name == name {
@@ -37,8 +37,8 @@ func (r *Resolve) Interface(name string) *Interface {
 	return nil
 }
 
-// WIT prints all interfaces, each as a text of its own, as [Interface.WIT] does. It turns a folder into texts for
-// [ParseCapability]. Worlds are left out.
+// WIT prints all interfaces, each as a separate text, as [Interface.WIT] does. It turns a folder into texts for [ParseCapability].
+// Worlds are left out.
 func (r *Resolve) WIT() []string {
 	texts := make([]string, len(r.interfaces))
 	for n, i := range r.interfaces {
@@ -47,7 +47,7 @@ func (r *Resolve) WIT() []string {
 	return texts
 }
 
-// World finds a world by its whole name, e.g. "stile:extension/extension@0.1.0"; nil if there is none.
+// World finds a world by its full name, e.g. "stile:extension/extension@0.1.0". It is nil if there is none.
 func (r *Resolve) World(name string) *World {
 	for _, w := range r.worlds {
 		if w.Name == name {
@@ -57,15 +57,15 @@ func (r *Resolve) World(name string) *World {
 	return nil
 }
 
-// Interfaces lists all interfaces of packages, each after those it uses. Those that a world declares are in that world only.
+// Interfaces lists all interfaces of packages, each after those it uses. Interfaces that a world declares are only in that world.
 func (r *Resolve) Interfaces() []*Interface { return slices.Clone(r.interfaces) }
 
-// Worlds lists all worlds, each after those it includes. Their imports contain, before an interface, those that it uses.
+// Worlds lists all worlds, each after those it includes. In their imports, an interface follows those that it uses.
 func (r *Resolve) Worlds() []*World { return slices.Clone(r.worlds) }
 
 func (n packageName) String() string { return n.member("") }
 
-// member is the whole name of an interface or world of the package.
+// member returns the full name of an interface or world of the package.
 func (n packageName) member(name string) string {
 	text := n.namespace + ":" + n.name
 	if name != "" {
@@ -80,7 +80,7 @@ func (n packageName) member(name string) string {
 // group is a set of texts that belong together.
 type group struct {
 	sources []*source
-	// loose says that the texts may be of several packages, and share packages with other groups.
+	// loose is set if the texts may belong to several packages and share packages with other groups.
 	loose bool
 }
 
@@ -95,12 +95,12 @@ func looseGroup(texts []string) group {
 type resolver struct {
 	packages map[packageName]*packageScope
 	costs    map[*Type]cost
-	// features are those whose items are there although they are `@unstable`.
+	// features are those whose `@unstable` items are included.
 	features []string
-	// shape may add functions to an interface once its own are there.
+	// shape may add functions to an interface after its own.
 	shape func(*resolver, *interfaceScope) error
 	items int
-	// includedItems counts what worlds include, and copied what is copied for that.
+	// includedItems counts what worlds include. copied counts what is copied for that.
 	includedItems, copied int
 	out                   *Resolve
 }
@@ -111,10 +111,10 @@ type packageScope struct {
 	items map[string]packageItem
 	// taken are the names of items, in lower case.
 	taken map[string]bool
-	// group is that of the package's texts. It is nil for a package in braces.
+	// group is the group of the package's texts. It is nil for a package in braces.
 	group      *group
 	documented bool
-	// uses are the other packages that items refer to, and where.
+	// uses are the other packages that items refer to, and the places where they do.
 	uses     []packageUse
 	progress progress
 }
@@ -149,9 +149,9 @@ type interfaceScope struct {
 	text     *textScope
 	out      *Interface
 	progress progress
-	// excluded is the feature without which the interface is not there.
+	// excluded is the feature that the interface needs and that is not enabled.
 	excluded string
-	// inline says that a world declares the interface.
+	// inline is set if a world declares the interface.
 	inline bool
 	uses   []*interfaceScope
 	typeScope
@@ -181,14 +181,14 @@ type entity struct {
 	progress progress
 	typ      *Type
 	resource *Resource
-	// excluded is the feature without which the entity is not there.
+	// excluded is the feature that the entity needs and that is not enabled.
 	excluded string
 }
 
-// names are the names taken in one scope, in the form that folded gives.
+// names are the names taken in one scope, as folded returns them.
 type names map[string]bool
 
-// folded is what the component model compares of a name: neither case nor hyphens.
+// folded removes what the component model ignores when it compares names: case and hyphens.
 func folded(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "") }
 
 func (n names) add(id ident) error {
@@ -303,7 +303,7 @@ func resolve(groups []group, features []string, shape func(*resolver, *interface
 	return r.out, nil
 }
 
-// parse reads the texts of a group. It gives a text without `package` line the name that the other texts have.
+// parse reads the texts of a group. A text without a `package` line gets the name that the other texts have.
 func (r *resolver) parse(g *group) ([]*textTree, error) {
 	var trees []*textTree
 	var home *packageTree
@@ -342,10 +342,10 @@ func (r *resolver) parse(g *group) ([]*textTree, error) {
 	return trees, nil
 }
 
-// openMain finds or makes the scope of the package that a text is of.
+// openMain finds or makes the scope of a text's package.
 func (r *resolver) openMain(g *group, tree *packageTree) (*packageScope, error) {
 	if tree.name == (packageName{}) {
-		return &packageScope{taken: map[string]bool{}}, nil // nothing is in it
+		return &packageScope{taken: map[string]bool{}}, nil // the text has no items
 	}
 	pkg := r.packages[tree.name]
 	switch {
@@ -371,7 +371,7 @@ func (r *resolver) openNested(tree *packageTree) (*packageScope, error) {
 	return pkg, nil
 }
 
-// newTextScope takes in the aliases of a text, which must differ from the names of its items.
+// newTextScope adds the aliases of a text, which must differ from the names of its items.
 func newTextScope(pkg *packageScope, tree *packageTree) (*textScope, error) {
 	text := &textScope{pkg: pkg, aliases: map[string]path{}}
 	taken := names{}
@@ -394,7 +394,7 @@ func newTextScope(pkg *packageScope, tree *packageTree) (*textScope, error) {
 	return text, nil
 }
 
-// checkAliases finds what the aliases of a text stand for, also when nothing uses them.
+// checkAliases resolves the aliases of a text, even those that nothing uses.
 func (r *resolver) checkAliases(text *textScope, tree *packageTree) error {
 	for _, a := range tree.aliases {
 		feature, err := r.excludes(text.pkg, a.gate)
@@ -415,7 +415,7 @@ func (r *resolver) checkAliases(text *textScope, tree *packageTree) error {
 	return nil
 }
 
-// excludes returns the feature without which an item of pkg is not there; empty for an item that is.
+// excludes returns the feature that an item of pkg needs and that is not enabled. It is empty if the item is there.
 func (r *resolver) excludes(pkg *packageScope, g gate) (string, error) {
 	switch {
 	case g.since != "" && pkg.name.version == "":
@@ -428,7 +428,7 @@ func (r *resolver) excludes(pkg *packageScope, g gate) (string, error) {
 	return "", nil
 }
 
-// excludedError is the error of a reference to what is not there.
+// excludedError is the error of a reference to an excluded item.
 func excludedError(id ident, feature string) error {
 	return id.at.errorf("`%s` is `@unstable(feature = %s)`, which is not enabled; put the same gate before what refers to it", id.name, feature)
 }
@@ -509,7 +509,7 @@ func (r *resolver) find(text *textScope, p path) (packageItem, error) {
 	return item, nil
 }
 
-// noPackage names the versions that there are, since a wrong version is the usual mistake.
+// noPackage lists the versions that exist, since a wrong version is the usual mistake.
 func (r *resolver) noPackage(p path) error {
 	var others []string
 	for name := range maps.Keys(r.packages) {
@@ -535,7 +535,7 @@ func (r *resolver) findInterface(text *textScope, p path) (*interfaceScope, erro
 	return item.iface, nil
 }
 
-// resolveInterface resolves an interface that is needed at a position.
+// resolveInterface resolves an interface that is referred to at a position.
 func (r *resolver) resolveInterface(i *interfaceScope, at position) error {
 	switch i.progress {
 	case done:
@@ -570,7 +570,7 @@ func (r *resolver) resolveInterface(i *interfaceScope, at position) error {
 	return nil
 }
 
-// checkExcluded refuses types that stay when their interface goes.
+// checkExcluded refuses types that remain when their interface is excluded.
 func (i *interfaceScope) checkExcluded() error {
 	i.progress = done
 	for _, decl := range i.tree.types {
@@ -589,7 +589,7 @@ type declarations struct {
 	parts     int
 }
 
-// body resolves what an interface or a world declares, in the scope of it, and adds the interfaces that it uses to deps.
+// body resolves the declarations of an interface or a world in its scope, and adds the interfaces that it uses to deps.
 func (r *resolver) body(text *textScope, scope *typeScope, tree *bodyTree, deps *[]*interfaceScope) (*declarations, error) {
 	d := &declarations{}
 	for _, use := range tree.uses {
@@ -802,7 +802,7 @@ func (r *resolver) resolveType(scope *typeScope, tree *typeTree) (*Type, error) 
 	return t, total.check(tree.at)
 }
 
-// setElem puts an inner type where the kind of t keeps it.
+// setElem stores an inner type where the kind of t keeps it.
 func (t *Type) setElem(i int, inner *Type) {
 	switch {
 	case t.Kind == KindTuple:
@@ -816,7 +816,7 @@ func (t *Type) setElem(i int, inner *Type) {
 	}
 }
 
-// reserve takes the name of a function in s. Members are the names taken in each resource.
+// reserve takes the name of a function in s. members holds the names taken in each resource.
 func (s *typeScope) reserve(tree *funcTree, members map[string]names) error {
 	if tree.form == formFree {
 		return s.taken.add(tree.ident)
@@ -839,7 +839,7 @@ func (s *typeScope) reserve(tree *funcTree, members map[string]names) error {
 	}
 }
 
-// function makes a function, and says how many parts its types have.
+// function makes a function, and returns how many parts its types have.
 func (r *resolver) function(scope *typeScope, tree *funcTree) (*Func, int, error) {
 	f := &Func{Name: tree.name, Interface: scope.iface, Doc: tree.doc}
 	taken := names{}

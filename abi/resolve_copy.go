@@ -2,16 +2,16 @@ package abi
 
 import "strings"
 
-// copier makes copies, with other names, of what a world or an interface declares.
+// copier copies the declarations of a world or an interface under other names.
 type copier struct {
-	// home declares what is copied, and to is what shall declare the copy. Both are nil for a world.
+	// home declares the originals, and to declares the copies. Both are nil for a world.
 	home, to *Interface
 	names    map[string]string
-	// deep says that types and resources of home are copied; otherwise they are shared.
+	// deep is set if types and resources of home are copied. Otherwise they are shared.
 	deep      bool
 	types     map[*Type]*Type
 	resources map[*Resource]*Resource
-	// copied counts what was made.
+	// copied counts the copies.
 	copied int
 }
 
@@ -19,7 +19,7 @@ func newCopier(home, to *Interface) *copier {
 	return &copier{home: home, to: to, names: map[string]string{}, types: map[*Type]*Type{}, resources: map[*Resource]*Resource{}}
 }
 
-// name is the name that what has this name gets.
+// name returns the new name of an item.
 func (c *copier) name(name string) string {
 	if as, ok := c.names[name]; ok {
 		return as
@@ -93,7 +93,7 @@ func (c *copier) function(f *Func) *Func {
 	return &made
 }
 
-// inline copies an interface that a world declares when it gets another name.
+// inline copies an interface that a world declares if it gets another name.
 func (c *copier) inline(i *interfaceScope) *interfaceScope {
 	name := c.name(i.out.Name)
 	if name == i.out.Name {

@@ -7,9 +7,9 @@ type externs struct {
 	interfaces []*interfaceScope
 	has        map[*interfaceScope]bool
 	funcs      []*Func
-	// taken are the names in the world, which functions, types and the interfaces that a world declares share.
+	// taken are the names in the world. Functions, types and the interfaces that a world declares share them.
 	taken names
-	// aliases are names in the world for types that it does not declare itself. A world that includes this one has them too.
+	// aliases are names in the world for types that it does not declare itself. Worlds that include this one have them too.
 	aliases []string
 }
 
@@ -58,7 +58,7 @@ func (e *externs) resolved() []*Interface {
 	return interfaces
 }
 
-// resolveWorld resolves a world that is needed at a position.
+// resolveWorld resolves a world that is referred to at a position.
 func (r *resolver) resolveWorld(w *worldScope, at position) error {
 	switch w.progress {
 	case done:
@@ -101,7 +101,7 @@ func (r *resolver) resolveWorld(w *worldScope, at position) error {
 	if err := w.complete(used); err != nil {
 		return err
 	}
-	// Functions of resources stand after the others.
+	// Functions of resources come after the others.
 	free := func(f *Func) bool { return f.Resource == nil }
 	method := func(f *Func) bool { return f.Resource != nil }
 	w.out.ImportFuncs = slices.Concat(slices.DeleteFunc(slices.Clone(w.imports.funcs), method), slices.DeleteFunc(slices.Clone(w.imports.funcs), free))
@@ -112,7 +112,7 @@ func (r *resolver) resolveWorld(w *worldScope, at position) error {
 	return nil
 }
 
-// aliases are the names in a world's own scope that mean types which are declared elsewhere.
+// aliases returns the names in a world's own scope that mean types declared elsewhere.
 func (w *worldScope) aliases(scope *typeScope) []string {
 	var aliases []string
 	add := func(id ident) {
@@ -184,7 +184,7 @@ func (r *resolver) inline(w *worldScope, to *externs, tree *interfaceTree) error
 	return nil
 }
 
-// include copies what another world imports and exports, with names of its own changed.
+// include copies the imports and exports of another world, and renames them if asked to.
 func (r *resolver) include(w *worldScope, tree includeTree) error {
 	feature, err := r.excludes(w.text.pkg, tree.gate)
 	if err != nil || feature != "" {
@@ -250,7 +250,7 @@ func (r *resolver) include(w *worldScope, tree includeTree) error {
 	return nil
 }
 
-// rename has c give a function, a type or an interface of the world's own another name. It reports whether there is one.
+// rename makes c give another name to a function, type or interface of the world. It reports whether there is one.
 func (w *worldScope) rename(c *copier, name, as string) bool {
 	c.names[name] = as
 	declared := slices.ContainsFunc(w.out.Types, func(t *Type) bool { return t.Name == name }) ||
@@ -259,7 +259,7 @@ func (w *worldScope) rename(c *copier, name, as string) bool {
 	return declared || slices.Contains(w.imports.aliases, name) || w.imports.named(name) || w.exports.named(name)
 }
 
-// named reports whether there is a function, or an interface of the world's own, of that name.
+// named reports whether the world itself has a function or an interface of that name.
 func (e *externs) named(name string) bool {
 	return slices.ContainsFunc(e.funcs, func(f *Func) bool { return f.Name == name }) ||
 		slices.ContainsFunc(e.interfaces, func(i *interfaceScope) bool { return i.inline && i.out.Name == name })
@@ -283,8 +283,8 @@ func (e *externs) include(from *externs, c *copier, at position) error {
 	return nil
 }
 
-// complete adds the interfaces that imports and exports need for their types, and puts each interface after those it
-// uses. What an export uses is an export if the world names it as one, and an import otherwise.
+// complete adds the interfaces that imports and exports need for their types, and puts each interface after those it uses. An
+// interface that an export uses is an export if the world names it as one, and an import otherwise.
 func (w *worldScope) complete(used []*interfaceScope) error {
 	imports := externs{has: map[*interfaceScope]bool{}}
 	exports := externs{has: map[*interfaceScope]bool{}}

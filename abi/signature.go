@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// witSignature writes a method as its resource declares it, without self.
+// witSignature returns a method as its resource declares it, without self.
 func witSignature(f *Func) string {
 	var b strings.Builder
 	(&printer{b: &b}).signature(f.Params[1:], f.Result)
 	return "func" + strings.TrimSuffix(b.String(), ";\n")
 }
 
-// goText writes the Go type for t, with the name that a declared type would naturally have.
+// goText returns the Go type for t, with the name that a declared type would naturally have.
 func goText(t *Type) string {
 	switch {
 	case t.Resource != nil:
@@ -31,7 +31,7 @@ func goText(t *Type) string {
 	}
 }
 
-// goShape writes what a Go type for t looks like, one level deep.
+// goShape describes a Go type for t, one level deep.
 func goShape(t *Type) string {
 	switch t.Kind {
 	case KindList:
@@ -63,7 +63,7 @@ func goShape(t *Type) string {
 	}
 }
 
-// payloadsOf lists what the cases carry.
+// payloadsOf lists the payloads of the cases.
 func payloadsOf(cases []Case) []Field {
 	var fields []Field
 	for _, c := range cases {
@@ -74,7 +74,7 @@ func payloadsOf(cases []Case) []Field {
 	return fields
 }
 
-// nilableText writes the Go type for a t that may be absent.
+// nilableText returns the Go type for a t that may be absent.
 func nilableText(t *Type) string {
 	if byReference(t) {
 		return goText(t)
@@ -82,7 +82,7 @@ func nilableText(t *Type) string {
 	return "*" + goText(t)
 }
 
-// goStruct writes a struct of fields, after the text of a first one.
+// goStruct writes a struct of fields, after the text of the first one.
 func goStruct(first string, fields []Field, text func(*Type) string) string {
 	var texts []string
 	if first != "" {
@@ -94,7 +94,7 @@ func goStruct(first string, fields []Field, text func(*Type) string) string {
 	return "struct{ " + strings.Join(texts, "; ") + " }"
 }
 
-// goName writes a kebab-case name as an exported Go identifier. An element of a tuple ("0") gets a letter.
+// goName returns a kebab-case name as an exported Go identifier. An element of a tuple ("0") gets a letter.
 func goName(name string) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(name, "-") {
@@ -108,7 +108,7 @@ func goName(name string) string {
 	return "F" + b.String()
 }
 
-// wantSignature writes the Go method that implements f.
+// wantSignature returns the Go method that implements f.
 func wantSignature(f *Func, name string) string {
 	params := []string{"context.Context"}
 	for _, p := range f.Params[1:] {
@@ -127,7 +127,7 @@ func wantSignature(f *Func, name string) string {
 	}
 }
 
-// haveSignature writes a Go method type without its receiver.
+// haveSignature returns a Go method type without its receiver.
 func haveSignature(name string, method reflect.Type, params []reflect.Type) string {
 	inputs := joinTexts(params, reflect.Type.String)
 	if method.IsVariadic() {

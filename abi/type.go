@@ -33,12 +33,12 @@ const (
 	KindBorrow
 )
 
-// Type is one WIT type. Aliases (`type a = b`, `use`) are resolved away while parsing.
+// Type is one WIT type. Parsing resolves aliases (`type a = b`, `use`), so no Type is one.
 type Type struct {
 	Kind Kind
-	// Name is the kebab-case name the type was declared with, empty for an anonymous one such as list<u8>.
+	// Name is the kebab-case name of a declared type. It is empty for an anonymous one such as list<u8>.
 	Name string
-	// Interface declares a named type; nil for an anonymous one, and for one that a world declares.
+	// Interface declares a named type. It is nil for an anonymous type, and for one that a world declares.
 	Interface *Interface
 	Doc       string
 
@@ -57,7 +57,7 @@ type Field struct {
 	Doc  string
 }
 
-// Payload is the type that a case of a variant, enum, option or result carries; nil when it carries nothing.
+// Payload is the type that a case of a variant, enum, option or result carries. It is nil if the case carries nothing.
 func (t *Type) Payload(at uint32) *Type {
 	switch {
 	case t.Kind == KindVariant, t.Kind == KindEnum:
@@ -83,7 +83,7 @@ type Case struct {
 // Resource is a WIT resource type.
 type Resource struct {
 	Name string
-	// Interface declares the resource; nil when a world does.
+	// Interface declares the resource. It is nil if a world does.
 	Interface *Interface
 	Doc       string
 }
@@ -97,14 +97,14 @@ type Func struct {
 	Resource *Resource
 	// Params includes `self: borrow<resource>` first for a method.
 	Params []Field
-	// Result is nil when the function returns nothing.
+	// Result is nil if the function returns nothing.
 	Result *Type
 	Doc    string
 }
 
 // Interface is a WIT interface. All slices are in the order of the WIT text.
 type Interface struct {
-	// Name is the whole name: "stile:capability/http@0.1.0". An interface that a world declares has only the name: "http".
+	// Name is the full name: "stile:capability/http@0.1.0". An interface that a world declares has only a short name: "http".
 	Name      string
 	Doc       string
 	Types     []*Type
@@ -114,7 +114,7 @@ type Interface struct {
 
 // World is a WIT world.
 type World struct {
-	// Name is the whole name: "stile:extension/extension@0.1.0".
+	// Name is the full name: "stile:extension/extension@0.1.0".
 	Name    string
 	Doc     string
 	Imports []*Interface
@@ -122,7 +122,7 @@ type World struct {
 	// Types and Resources are those that the world declares itself, outside any interface.
 	Types     []*Type
 	Resources []*Resource
-	// ImportFuncs and ExportFuncs are the world's own functions, outside any interface. Those of its resources are imports.
+	// ImportFuncs and ExportFuncs are the world's own functions, outside any interface. The functions of its resources are imports.
 	ImportFuncs []*Func
 	ExportFuncs []*Func
 }

@@ -1,6 +1,6 @@
 package abi
 
-// Value is a WIT value as it crosses the boundary, with the Go type that its [Type] asks for:
+// Value is a WIT value as it crosses the boundary. Its Go type follows from its [Type]:
 //
 //	bool                       bool
 //	s8 ... s64, u8 ... u64     int8 ... int64, uint8 ... uint64

@@ -20,16 +20,16 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// String gives the type as WIT refers to it: a declared type by its name, any other written out.
+// String returns the type as WIT refers to it: a declared type by its name, any other written out.
 func (t *Type) String() string {
 	var b strings.Builder
 	(&printer{b: &b}).typ(t)
 	return b.String()
 }
 
-// WIT prints the interface as WIT text, with its package, in one form for one meaning: aliases are expanded, and each type
-// of another interface comes through one `use`. [Parse] reads it back as the same interface when it also gets the texts of
-// those other interfaces. An interface that a world declares has no package, so the text begins with the interface.
+// WIT prints the interface as WIT text with its package. Equal interfaces give equal texts: aliases are expanded, and each type of
+// another interface comes through one `use`. [Parse] reads the text back as the same interface if it also gets the texts of those
+// other interfaces. An interface that a world declares has no package, so its text begins with the interface.
 func (i *Interface) WIT() string {
 	var b strings.Builder
 	p := &printer{b: &b, home: i, foreign: map[any]string{}, taken: names{}}
@@ -44,8 +44,8 @@ func (i *Interface) WIT() string {
 	for _, t := range i.Types {
 		p.declaration(t)
 	}
-	// A resource with methods stands where they do, so that the order of the functions is kept; one without stands as
-	// early as the order of the resources allows.
+	// A resource with methods is printed where its methods are, which keeps the order of the functions. A resource without methods
+	// is printed as early as the order of the resources allows.
 	methods := map[*Resource][]*Func{}
 	for _, f := range i.Funcs {
 		methods[f.Resource] = append(methods[f.Resource], f)
@@ -109,12 +109,12 @@ func escapePath(path string) string {
 type printer struct {
 	b    *strings.Builder
 	home *Interface
-	// foreign are the local names of the *Type and *Resource of other interfaces.
+	// foreign maps each *Type and *Resource of another interface to its local name.
 	foreign map[any]string
 	taken   names
 }
 
-// doc writes a doc comment at an indentation of level times two spaces.
+// doc writes a doc comment, indented by two spaces per level.
 func (p *printer) doc(level int, text string) {
 	if text == "" {
 		return
@@ -169,14 +169,14 @@ func (p *printer) uses() {
 	for _, i := range from {
 		path := escapePath(i.Name)
 		if pkg, name := splitName(i.Name); pkg == home {
-			path = escape(name) // other parsers refuse the whole name inside the package
+			path = escape(name) // other parsers refuse the full name inside the package
 		}
 		fmt.Fprintf(p.b, "  use %s.{%s};\n", path, strings.Join(lines[i], ", "))
 	}
 }
 
-// refer calls visit for every declared type and resource that t mentions. It looks into declared types only when t is
-// one and inside is set.
+// refer calls visit for every declared type and resource that t mentions. It looks into a declared type only if that is t itself and
+// inside is set.
 func (t *Type) refer(visit func(entity any, name string, i *Interface), inside bool) {
 	if t.Resource != nil {
 		visit(t.Resource, t.Resource.Name, t.Resource.Interface)
@@ -196,7 +196,7 @@ func (t *Type) refer(visit func(entity any, name string, i *Interface), inside b
 	}
 }
 
-// localName picks a free name for a name of another interface: itself, or else with that interface's name before it.
+// localName picks a free name for a name of another interface: the same name, or the same with that interface's name before it.
 func (p *printer) localName(name string, i *Interface) string {
 	_, iface := splitName(i.Name)
 	local := name

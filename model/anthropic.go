@@ -25,13 +25,13 @@ func Anthropic(o Options) (Model, error) {
 
 type messages struct{ *api }
 
-// turn is one of a conversation, in both protocols.
+// turn is one turn of a conversation, in both protocols.
 type turn struct {
 	Role    Role   `json:"role"`
 	Content string `json:"content"`
 }
 
-// turns are those of a conversation after some.
+// turns returns the turns of a conversation, after the given ones.
 func (c Conversation) turns(before ...turn) []turn {
 	for _, t := range c.Turns {
 		before = append(before, turn{t.Role, t.Text})
@@ -55,7 +55,7 @@ type messagesUsage struct {
 	Output       int64 `json:"output_tokens"`
 }
 
-// messagesEvent has the fields of all events that count.
+// messagesEvent has the fields of all events that matter here.
 type messagesEvent struct {
 	Type    string `json:"type"`
 	Message struct {
@@ -87,14 +87,14 @@ func (m *messages) Complete(ctx context.Context, c Conversation, onText func(str
 				count(&x.input, int64(x.input)+max(u.CacheCreated, 0)+max(u.CacheRead, 0))
 				count(&x.output, u.Output)
 			case "content_block_delta":
-				return false, x.add(e.Delta.Text) // empty for thoughts
+				return false, x.add(e.Delta.Text) // empty for thinking
 			case "message_delta":
 				count(&x.output, e.Usage.Output)
 				x.cut = e.Delta.StopReason == "max_tokens" || e.Delta.StopReason == "model_context_window_exceeded"
 				x.filtered = e.Delta.StopReason == "refusal"
 			case "message_stop":
 				x.ended = true
-				return true, nil // whatever the server does with the connection
+				return true, nil // the reply is complete, whatever the server does with the connection
 			case "error":
 				return false, x.failed(e.Error.Message)
 			}

@@ -7,9 +7,9 @@ import (
 	"iter"
 )
 
-// events are the data of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html), whose lines end as they do in
-// HTTP. Of the other fields no protocol here needs any: what an event is stands in its data too. An event that the end of the stream cuts
-// off does not count, nor one without data. from fails after maxStream bytes, which bounds the memory of an event.
+// events yields the data of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html), whose lines end as
+// in HTTP. It ignores the other fields, because both protocols repeat them in the data. It also ignores events without data, and an
+// event that the end of the stream cuts off. from fails after maxStream bytes, which bounds the memory of an event.
 func events(from io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		lines := bufio.NewScanner(from)

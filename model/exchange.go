@@ -18,18 +18,18 @@ import (
 
 const (
 	maxAttempts = 4
-	maxWait     = time.Minute // before another attempt, whatever the server asks for
+	maxWait     = time.Minute // the longest wait before another attempt, whatever the server asks for
 	maxText     = 256 << 10   // bytes of a reply's text
-	maxStream   = 16 << 20    // bytes of a reply as it is sent
-	maxRefusal  = 64 << 10    // bytes that are read of a refusal
-	maxMessage  = 1000        // bytes that are shown of it
+	maxStream   = 16 << 20    // bytes of a reply as sent
+	maxRefusal  = 64 << 10    // bytes read from a refusal
+	maxMessage  = 1000        // bytes of a refusal that are shown
 )
 
-// Error is a model that gave no whole reply. It never holds the key.
+// Error reports that a model gave no complete reply. It never holds the key.
 type Error struct {
-	// Status is the HTTP status of a refusal; 0 when it is not one.
+	// Status is the HTTP status of a refusal. It is 0 for other errors.
 	Status int
-	// Message says what happened, with the server's own words made printable.
+	// Message says what happened, with the server's words made printable.
 	Message string
 
 	err error
@@ -43,20 +43,20 @@ func (e *Error) Error() string {
 	return "model: " + e.Message
 }
 
-// Unwrap returns the error of a context, when that ended it.
+// Unwrap returns the error of a context if that ended the exchange.
 func (e *Error) Unwrap() error { return e.err }
 
-// rejects says whether a server refused a parameter of the request.
+// rejects reports whether a server refused a parameter of the request.
 func (e *Error) rejects(parameter string) bool {
 	return e != nil && (e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity) && strings.Contains(e.Message, parameter)
 }
 
-// api is what the protocols have in common: an address, headers with the key that go there and nowhere else, and bounds.
+// api is what the protocols share: an address, headers with the key, which go only there, and bounds.
 type api struct {
 	options Options
 	client  *http.Client
 	url     string
-	// send adds what a request carries beside its body. The key is in this function, where nothing prints it.
+	// send adds what a request carries besides its body. The key exists only inside this function, where nothing prints it.
 	send func(http.Header)
 }
 
@@ -81,7 +81,7 @@ func newAPI(o Options, path, header, prefix string) (*api, error) {
 	}}, nil
 }
 
-// limit is the most tokens of a reply to c.
+// limit is the maximum number of tokens of a reply to c.
 func (a *api) limit(c Conversation) int {
 	if c.MaxTokens > 0 {
 		return min(c.MaxTokens, a.options.MaxTokens)
@@ -89,7 +89,7 @@ func (a *api) limit(c Conversation) int {
 	return a.options.MaxTokens
 }
 
-// temperature is what a request says of it; nil is nothing.
+// temperature is the value to send, or nil to send none.
 func (a *api) temperature() *float64 {
 	if *a.options.Temperature < 0 {
 		return nil
@@ -120,7 +120,7 @@ func (a *api) complete(ctx context.Context, c Conversation, onText func(string),
 	return reply, nil
 }
 
-// explain makes errors of others into our own, whose text has no key.
+// explain converts any error into an *Error whose text has no key.
 func (a *api) explain(ctx, timed context.Context, x *exchange, err error) error {
 	own, isOwn := errors.AsType[*Error](err)
 	switch {
@@ -137,7 +137,7 @@ func (a *api) explain(ctx, timed context.Context, x *exchange, err error) error 
 	}
 }
 
-// printable shows a stranger's text, without the key: what a terminal would obey, or not show, is spelled as an escape.
+// printable makes a server's text safe to show: it removes the key, and escapes what a terminal would obey or hide.
 func (a *api) printable(text string) string {
 	text = a.options.redact(text[:min(len(text), maxRefusal)])
 	var b strings.Builder
@@ -167,8 +167,8 @@ type exchange struct {
 	input, output int  // tokens, as the API counts them
 	opened        bool // the server began to answer
 	ended, cut    bool
-	filtered      bool   // the reply was ended for what it says
-	refusal       *Error // the last one
+	filtered      bool   // a content filter ended the reply
+	refusal       *Error // the last refusal
 }
 
 // add takes a piece of the reply.
@@ -183,14 +183,13 @@ func (x *exchange) add(piece string) error {
 	return nil
 }
 
-// count takes the API's count of tokens, of which the last one says most. No number that a server can send adds up to
-// less, or overflows.
+// count raises total to the API's count of tokens, but not above what can be added up safely.
 func count(total *int, tokens int64) {
 	const most = 1 << 30
 	*total = max(*total, int(min(tokens, most)))
 }
 
-// stream sends a request, and hands over the data of each event of the answer until an error or the end. With done, take ends it.
+// stream sends a request, and passes the data of each event to take until an error, the end, or until take returns true.
 func (x *exchange) stream(ctx context.Context, request any, take func(data []byte) (done bool, err error)) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -220,12 +219,12 @@ func (x *exchange) decode(data []byte, into any) error {
 	return nil
 }
 
-// failed is what a server says in its stream when it cannot go on.
+// failed is the error that a server reports inside its stream.
 func (x *exchange) failed(message string) error {
 	return &Error{Message: "the server broke off the reply: " + x.api.printable(message)}
 }
 
-// send sends a request, and again when the server has no time for it. It returns a stream of events.
+// send sends a request, and repeats it if the server is busy. It returns a stream of events.
 func (x *exchange) send(ctx context.Context, body []byte) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, x.api.url, bytes.NewReader(body))
@@ -265,7 +264,7 @@ func (x *exchange) send(ctx context.Context, body []byte) (*http.Response, error
 	}
 }
 
-// admit takes an answer that is what was asked for: events.
+// admit accepts only an answer that is a stream of events.
 func (x *exchange) admit(response *http.Response) error {
 	given := response.Header.Get("Content-Type")
 	if media, _, err := mime.ParseMediaType(given); err != nil || media != "text/event-stream" {
@@ -275,7 +274,7 @@ func (x *exchange) admit(response *http.Response) error {
 	return nil
 }
 
-// boundedReader fails where a body goes on beyond its bound.
+// boundedReader fails if a body is longer than its bound.
 type boundedReader struct {
 	from io.Reader
 	left int
@@ -290,14 +289,14 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refused reads a refusal.
+// refused reads the answer of a refusal.
 func (a *api) refused(response *http.Response) *Error {
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode >= 300 && response.StatusCode < 400 {
 		return &Error{Status: response.StatusCode, Message: "it leads elsewhere, where nothing was sent, to " +
 			strconv.Quote(a.printable(response.Header.Get("Location")))}
 	}
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // what came is what can be shown
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // the part that arrived is what can be shown
 	text := strings.TrimSpace(string(body))
 	var said fault
 	if json.Unmarshal(body, &said) == nil && said.Error.Message != "" {
@@ -309,15 +308,15 @@ func (a *api) refused(response *http.Response) *Error {
 	return &Error{Status: response.StatusCode, Message: a.printable(text)}
 }
 
-// fault is how servers of both protocols say what is wrong.
+// fault is how servers of both protocols describe an error.
 type fault struct {
 	Error struct {
 		Message string `json:"message"`
 	} `json:"error"`
 }
 
-// wait is how long to wait after an attempt, the first of which is 1: what the server asks for, in seconds or as a date, or
-// else twice as long each time.
+// wait returns how long to wait after an attempt, counted from 1: as long as the server asks for, in seconds or until a date.
+// Otherwise each wait is twice as long as the one before.
 func wait(response *http.Response, attempt int, now time.Time) time.Duration {
 	asked := response.Header.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(asked, 10, 31); err == nil {

@@ -1,11 +1,11 @@
-// Package model asks language models: a conversation goes in, and the next turn comes out, in pieces as it arrives. It
-// speaks the protocols of Anthropic and OpenAI, which most other servers speak too, with net/http alone.
+// Package model asks language models: a conversation goes in, and the next turn comes out, in pieces as it arrives. It uses only
+// net/http, and speaks the protocols of Anthropic and OpenAI, which most other servers understand too.
 //
 //	m, err := model.OpenAI(model.Options{BaseURL: "http://127.0.0.1:11434/v1", Model: "qwen3"})
 //	reply, err := m.Complete(ctx, model.Conversation{Turns: []model.Turn{{Role: model.User, Text: "Hello?"}}}, nil)
 //
-// What a server sends is hostile: length and time of a reply are bounded, redirects are not followed, and errors are *[Error], printable and
-// without the key.
+// It treats answers as hostile: the length and duration of a reply are bounded, redirects are not followed, and errors are *[Error],
+// printable and without the key.
 package model
 
 import (
@@ -20,18 +20,18 @@ import (
 
 // Model continues a conversation. Any number of goroutines may share one.
 type Model interface {
-	// Complete returns the next turn. onText, which may be nil, is called with every piece of it as it arrives, on the
-	// goroutine of the caller. With an error, the reply is what came before it.
+	// Complete returns the next turn. It calls onText, which may be nil, with each piece as it arrives, on the caller's goroutine.
+	// If there is an error, the reply is the part that came before it.
 	Complete(ctx context.Context, c Conversation, onText func(piece string)) (Reply, error)
 }
 
-// Conversation is what a model is asked to continue.
+// Conversation is the input of a model.
 type Conversation struct {
-	// System is what the model is told before all else.
+	// System is the system prompt.
 	System string
-	// Turns begin and end with one of the user, and alternate.
+	// Turns alternate, and begin and end with a turn of the user.
 	Turns []Turn
-	// MaxTokens is the most tokens of the reply, where that is less than the model's own limit; 0 is no limit of its own.
+	// MaxTokens bounds the tokens of the reply if it is less than the model's own limit. 0 means no additional limit.
 	MaxTokens int
 }
 
@@ -50,23 +50,23 @@ const (
 	Assistant Role = "assistant"
 )
 
-// Reply is a turn of the model: hostile text.
+// Reply is a turn of the model. Its text is hostile.
 type Reply struct {
 	Text string
-	// Cut says that a limit of tokens ended the text before the model did.
+	// Cut is set if a limit of tokens ended the text before the model did.
 	Cut    bool
 	Tokens Tokens
 }
 
-// Tokens are what a conversation cost.
+// Tokens is what a conversation cost.
 type Tokens struct {
 	Input  int `json:"input"`
 	Output int `json:"output"`
-	// Estimated says that a part was not counted by the API but guessed from the length of texts.
+	// Estimated is set if the API did not count a part, and its number was guessed from the length of texts.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
-// String is e.g. "1200 in, 34 out".
+// String returns, for example, "1200 in, 34 out".
 func (t Tokens) String() string {
 	text := fmt.Sprintf("%d in, %d out", t.Input, t.Output)
 	if t.Estimated {
@@ -78,15 +78,15 @@ func (t Tokens) String() string {
 // Total is the sum of both directions.
 func (t Tokens) Total() int { return t.Input + t.Output }
 
-// Plus is the sum with u.
+// Plus returns the sum with u.
 func (t Tokens) Plus(u Tokens) Tokens {
 	return Tokens{t.Input + u.Input, t.Output + u.Output, t.Estimated || u.Estimated}
 }
 
-// estimate guesses the tokens of a text, of which a few too many do less harm than too few.
+// estimate guesses the tokens of a text. It would rather guess too many than too few.
 func estimate(text string) int { return len(text)/3 + 1 }
 
-// Estimate guesses the tokens of all that is said so far.
+// Estimate guesses the tokens of the whole conversation so far.
 func (c Conversation) Estimate() int {
 	sum := estimate(c.System)
 	for _, t := range c.Turns {
@@ -95,28 +95,28 @@ func (c Conversation) Estimate() int {
 	return sum
 }
 
-// Options say where a model is and how it is asked. Nothing is taken from the environment.
+// Options say where a model is and how to ask it. Nothing comes from the environment.
 type Options struct {
-	// BaseURL is what the paths of the API are added to, e.g. "http://127.0.0.1:11434/v1". Default: the vendor's own.
+	// BaseURL is the start of the API's addresses, e.g. "http://127.0.0.1:11434/v1". Default: the vendor's own.
 	BaseURL string
-	// Key authenticates. It is sent to the origin of BaseURL only, and taken out of every error. Empty: none is sent.
+	// Key authenticates the requests. It is sent only to the origin of BaseURL, and removed from every error. Default: none.
 	Key string `json:"-"`
-	// Redact takes the key out of what a server says, before it becomes an error. It is needed with Key; the Redact of
-	// secret.NewRedactor(key) is one.
+	// Redact removes the key from what a server says, before that becomes an error. It is required with Key. The Redact of
+	// secret.NewRedactor(key) does it.
 	Redact func(text string) string `json:"-"`
-	// Model is the model's name. It is needed.
+	// Model is the model's name. It is required.
 	Model string
-	// Temperature is between 0 and 2. Default 0.2. A negative one is not sent, for models that take none.
+	// Temperature is between 0 and 2. Default 0.2. A negative one is not sent, for models that accept none.
 	Temperature *float64
-	// MaxTokens is the most tokens of a reply. Default 16,384.
+	// MaxTokens bounds the tokens of a reply. Default 16,384.
 	MaxTokens int
-	// Timeout bounds one reply with all attempts at it. Default 5 minutes.
+	// Timeout bounds one reply, including all attempts. Default 5 minutes.
 	Timeout time.Duration
-	// HTTPClient sends the requests; redirects are never followed. Default: one of its own that uses no proxy.
+	// HTTPClient sends the requests. Redirects are never followed. Default: a client of its own that uses no proxy.
 	HTTPClient *http.Client `json:"-"`
 }
 
-// String leaves out the key, so that no log has it.
+// String leaves out the key, so that it does not appear in logs.
 func (o Options) String() string { return fmt.Sprintf("model %q at %q", o.Model, o.BaseURL) }
 
 // GoString leaves out the key too.
@@ -135,7 +135,7 @@ const (
 	defaultTimeout     = 5 * time.Minute
 )
 
-// or fills in defaults, and says what cannot work.
+// or fills in defaults, and reports options that cannot work.
 func (o Options) or(baseURL string) (Options, error) {
 	if o.BaseURL == "" {
 		o.BaseURL = baseURL
@@ -143,7 +143,7 @@ func (o Options) or(baseURL string) (Options, error) {
 	base, err := url.Parse(o.BaseURL)
 	switch {
 	case err != nil:
-		return o, &OptionsError{"BaseURL", "it is not a URL"} // the parser's own words quote it, with passwords in it
+		return o, &OptionsError{"BaseURL", "it is not a URL"} // the parser's error quotes the URL, passwords included
 	case base.Scheme != "https" && base.Scheme != "http" || base.Host == "":
 		return o, &OptionsError{"BaseURL", `write one like "https://api.example.com/v1"`}
 	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
@@ -172,7 +172,7 @@ func (o Options) or(baseURL string) (Options, error) {
 	return o, nil
 }
 
-// OptionsError is an option that cannot work.
+// OptionsError reports an option that cannot work.
 type OptionsError struct{ Option, Reason string }
 
 // Error implements error.

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// OpenAI returns a model behind an API that speaks the chat completions protocol: OpenAI's own, or one of the many servers
-// that do as it does. An error is an *[OptionsError].
+// OpenAI returns a model behind an API that speaks the chat completions protocol: OpenAI's own, or one of the many compatible
+// servers. An error is an *[OptionsError].
 func OpenAI(o Options) (Model, error) {
 	o, err := o.or("https://api.openai.com/v1")
 	if err != nil {
@@ -21,13 +21,13 @@ func OpenAI(o Options) (Model, error) {
 
 type chat struct {
 	*api
-	older atomic.Bool // it takes max_tokens, and no max_completion_tokens, without which newer models do not work
+	older atomic.Bool // the server takes max_tokens instead of max_completion_tokens, which newer models require
 }
 
 type chatRequest struct {
 	Model               string      `json:"model"`
 	Messages            []turn      `json:"messages"`
-	MaxTokens           int         `json:"max_tokens,omitempty"` // deprecated, and all that older servers know
+	MaxTokens           int         `json:"max_tokens,omitempty"` // deprecated, but all that older servers know
 	MaxCompletionTokens int         `json:"max_completion_tokens,omitempty"`
 	Temperature         *float64    `json:"temperature,omitempty"`
 	Stream              bool        `json:"stream"`

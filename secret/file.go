@@ -16,23 +16,23 @@ import (
 
 const (
 	format  = "stile secrets 1"
-	maxFile = 64 << 20 // bytes; more than all the secrets there may be take
+	maxFile = 64 << 20 // bytes; the largest possible store is smaller
 )
 
-// contents are what the file holds, as JSON. There is one spelling of it: what encode would write differently was altered.
+// contents are what the file holds, as JSON. There is one spelling: if encode would write it differently, somebody altered it.
 type contents struct {
 	Format string `json:"format"`
-	// ID is random. It is sealed into everything in the file, and is the account of the key in a keyring.
+	// ID is random. It is bound into everything that the file seals, and names the key's account in a keyring.
 	ID  string `json:"id"`
 	Key Place  `json:"key"`
-	// Check is nothing, sealed: it opens with the key that the file was written with and with no other.
+	// Check is the empty text, sealed. It opens only with the key that the file was written with.
 	Check   []byte  `json:"check"`
 	Entries []entry `json:"entries"` // by name
 }
 
 type entry struct {
 	Entry
-	// Sealed is a nonce and the value, encrypted.
+	// Sealed is a nonce, followed by the encrypted value.
 	Sealed []byte `json:"sealed"`
 }
 
@@ -41,12 +41,12 @@ func (c *contents) encode() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// find returns where the entry of a name is, or would have to be.
+// find returns where the entry of a name is, or where it would be inserted.
 func (c *contents) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(c.Entries, name, func(e entry, name string) int { return strings.Compare(e.Name, name) })
 }
 
-// read reads the file; without one there are no contents.
+// read reads the file. Without a file, the contents are nil.
 func (s *Store) read() (*contents, error) {
 	path := s.path(File)
 	text, err := readPrivate(path, maxFile)
@@ -69,7 +69,7 @@ func parse(text []byte) (*contents, error) {
 	}
 	var c contents
 	err := json.Unmarshal(text, &c)
-	// The texts of a store are ours; what is not one may hold anything, and an error must not repeat it.
+	// A file that is not a store may hold anything, and an error must not repeat it.
 	if err != nil || !strings.HasPrefix(c.Format, "stile secrets ") {
 		return nil, errors.New("it is cut short, or is not a store of secrets")
 	}
@@ -99,7 +99,7 @@ func (s *Store) write(c *contents) error {
 	return nil
 }
 
-// seal encrypts text so that it opens only beside the same context.
+// seal encrypts text so that it opens only with the same context.
 func seal(key cipher.AEAD, text string, context []byte) []byte {
 	sealed := make([]byte, key.NonceSize(), key.NonceSize()+len(text)+key.Overhead())
 	_, _ = rand.Read(sealed) // never fails
@@ -114,14 +114,15 @@ func unseal(key cipher.AEAD, sealed, context []byte) (string, error) {
 	return string(text), err
 }
 
-// context is what an entry is bound to: its store, its name and its times. Moved to another name or store, it does not open.
+// context is what an entry is bound to: its store, its name and its times. An entry that is moved to another name or store does not
+// open.
 func (c *contents) context(e Entry) []byte {
 	return bound("entry", c.ID, e.Name, e.Created.Format(time.RFC3339Nano), e.Changed.Format(time.RFC3339Nano))
 }
 
 func (c *contents) checkContext() []byte { return bound("check", c.ID, string(c.Key)) }
 
-// bound joins words so that no other words make the same bytes.
+// bound joins words so that different words never give the same bytes.
 func bound(words ...string) []byte {
 	var b []byte
 	for _, w := range words {

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// A Keyring keeps the key of a store where other programs' files are not: the operating system's keyring, or a key service
-// of the program that embeds this. Each method ends soon after ctx does.
+// A Keyring keeps the key of a store away from the files of other programs: in the operating system's keyring, or in a key service
+// of the embedding program. Each method returns soon after ctx ends.
 type Keyring interface {
-	// Get returns what is kept for an account, or ErrNotFound.
+	// Get returns the key of an account, or ErrNotFound.
 	Get(ctx context.Context, account string) (string, error)
 	Set(ctx context.Context, account, value string) error
 }
@@ -31,10 +31,10 @@ const (
 
 const startAnew = "without it the secrets are lost: then move %s away and set them again"
 
-// aead makes the cipher of a key. XChaCha20's nonces are long enough to be random for any number of values.
+// aead makes the cipher of a key. XChaCha20's nonces are long enough to be chosen at random for any number of values.
 func aead(key []byte) (cipher.AEAD, error) {
 	if len(key) != chacha20poly1305.KeySize || [chacha20poly1305.KeySize]byte(key) == [chacha20poly1305.KeySize]byte{} {
-		return nil, errors.New("it is damaged") // all zeros is what a file system may leave after a power failure
+		return nil, errors.New("it is damaged") // a file system may leave zeros after a power failure
 	}
 	return chacha20poly1305.NewX(key)
 }
@@ -64,7 +64,7 @@ func (s *Store) begin(ctx context.Context, c *contents) (cipher.AEAD, error) {
 	return made, nil
 }
 
-// keepInKeyring makes a key and believes that it is kept when it was read back.
+// keepInKeyring makes a key, and reads it back to check that the keyring kept it.
 func (s *Store) keepInKeyring(ctx context.Context, account string) ([]byte, error) {
 	if s.keyring == nil {
 		return nil, errors.New("it is turned off")
@@ -82,7 +82,7 @@ func (s *Store) keepInKeyring(ctx context.Context, account string) ([]byte, erro
 	return key, err
 }
 
-// keepInFile returns the key in the key file, which it makes when there is none.
+// keepInFile returns the key in the key file, and makes the file if there is none.
 func (s *Store) keepInFile() ([]byte, error) {
 	key, err := s.keyFromFile()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +105,7 @@ func (s *Store) keyFromFile() ([]byte, error) {
 	return readPrivate(s.path(KeyFile), chacha20poly1305.KeySize)
 }
 
-// cipher returns the cipher that contents were written with.
+// cipher returns the cipher that the contents were written with.
 func (s *Store) cipher(ctx context.Context, c *contents) (cipher.AEAD, error) {
 	s.mu.Lock()
 	known, ok := s.ciphers[c.ID]
@@ -153,7 +153,7 @@ func (s *Store) findKey(ctx context.Context, c *contents) (cipher.AEAD, error) {
 		}
 		var text string
 		if text, err = s.keyring.Get(ctx, c.ID); err == nil {
-			key, _ = base64.StdEncoding.DecodeString(text) // what is no base64 is no key
+			key, _ = base64.StdEncoding.DecodeString(text) // without valid base64 there is no key
 		}
 	default:
 		return nil, &DamagedError{File: s.path(File), Problem: "it was altered", Remedy: "restore it from a backup"}

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// openPrivate makes a folder when it is missing, and refuses one that anybody else can write to.
+// openPrivate makes a folder if it is missing, and refuses one that others can write to.
 func openPrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -37,8 +37,8 @@ func private(path string, info fs.FileInfo, forbidden fs.FileMode) error {
 	return nil
 }
 
-// readPrivate reads a file of at most so many bytes that is this user's alone; what is longer is cut one byte after. It
-// follows no link, and waits for nobody at a pipe.
+// readPrivate reads a file that only this user can access. It reads at most one byte more than the limit. It follows no link, and
+// does not block on a pipe.
 func readPrivate(path string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	irregular := &AccessError{path, "is not a regular file", "move it away, and put what it should be in its place"}
@@ -59,7 +59,7 @@ func readPrivate(path string, most int64) ([]byte, error) {
 	if err := private(path, info, 0o077); err != nil {
 		return nil, err
 	}
-	text := make([]byte, min(max(info.Size(), 0), most)+1) // io.ReadAll would take several times as much
+	text := make([]byte, min(max(info.Size(), 0), most)+1) // io.ReadAll would need several times as much memory
 	n, err := io.ReadFull(f, text)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil
@@ -67,8 +67,8 @@ func readPrivate(path string, most int64) ([]byte, error) {
 	return text[:n], err
 }
 
-// replace puts data into a file in one step, for good: afterwards, and after a power failure, the file holds all of data
-// or what it held before. The caller holds the lock, so the temporary file of a process that was killed is nobody's.
+// replace writes a file in one durable step: afterwards, even after a power failure, the file holds either all of data or its
+// previous content. The caller holds the lock, so a temporary file from a process that was killed can be removed.
 func replace(path string, data []byte) (err error) {
 	temporary := path + ".tmp"
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {

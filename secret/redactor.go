@@ -7,22 +7,23 @@ import (
 	"github.com/stilehost/stile/internal/automaton"
 )
 
-// Mark stands where a value was.
+// Mark replaces each value.
 const Mark = "[redacted]"
 
-// A Redactor takes values out of text: as they are, in hex, in base64 (also as a part of what was encoded, as in Basic
-// authorization), escaped for a URL and escaped for JSON, each also wrapped into lines of 16 characters and more. Every byte that is part of a value goes, also where values
-// overlap, and each run of such bytes becomes one Mark. Time and memory do not depend on what the text is.
+// A Redactor removes values from text: as they are, in hex, in base64 (also as a part of a longer text, as in Basic authorization),
+// escaped for a URL and escaped for JSON, each also wrapped into lines of 16 characters or more. It removes every byte that is part
+// of a value, even where values overlap, and replaces each run of such bytes by one Mark. Time and memory do not depend on the
+// content of the text.
 //
-// It is a net for accidents. It does not see a value that was cut, compressed, hashed, or escaped twice;
-// code that wants to send a value out finds a way. A value of a few bytes takes a lot of innocent text with it.
+// It catches accidents. It does not recognise a value that was cut, compressed, hashed or escaped twice, and code that wants to leak
+// a value can do so. A value of a few bytes also removes much innocent text.
 //
-// It does not change, and any number of goroutines may share it. A nil Redactor knows no values.
+// A Redactor is immutable, and goroutines may share it. A nil Redactor knows no values.
 type Redactor struct {
 	spellings *automaton.Automaton
 }
 
-// NewRedactor makes a redactor of values. Empty ones do not count.
+// NewRedactor makes a redactor of values. It ignores empty ones.
 func NewRedactor(values ...string) *Redactor {
 	return &Redactor{automaton.New(func(yield func(string) bool) {
 		for _, value := range values {
@@ -46,8 +47,8 @@ func (r *Redactor) Redact(text string) string {
 	return string(s.out)
 }
 
-// Reader returns what from holds without the values. When from fails before its end, what may be the begin of a value is
-// left out. It is for one goroutine.
+// Reader returns a reader of from without the values. If from fails before its end, bytes that may begin a value are dropped. Only
+// one goroutine may use it.
 func (r *Redactor) Reader(from io.Reader) io.Reader {
 	if r == nil {
 		return from
@@ -55,8 +56,8 @@ func (r *Redactor) Reader(from io.Reader) io.Reader {
 	return &reader{scan: r.scan(), from: from, chunk: make([]byte, 32<<10)}
 }
 
-// Writer writes to what is written without the values. It holds back what may be the begin of one until that is decided;
-// Close writes that, and closes nothing. It is for one goroutine.
+// Writer returns a writer that removes the values before it writes to to. It holds back bytes that may begin a value until more
+// arrive. Close writes what is held back, and does not close to. Only one goroutine may use it.
 func (r *Redactor) Writer(to io.Writer) io.WriteCloser {
 	if r == nil {
 		r = NewRedactor()
@@ -67,12 +68,12 @@ func (r *Redactor) Writer(to io.Writer) io.WriteCloser {
 // scan is one pass over a text.
 type scan struct {
 	pass *automaton.Pass
-	gone int // how much of the text was before held
-	// held is the text that is not decided yet: held[from:]. Positions below are those of held.
+	gone int // how many bytes of the text came before held
+	// held is the text that is still undecided: held[from:]. The positions below are positions in held.
 	held []byte
 	from int
-	runs []run // of values in held, ascending and apart
-	// covered says that the last byte before from was part of a value.
+	runs []run // runs of values in held, in order and disjoint
+	// covered is set if the last byte before from was part of a value.
 	covered bool
 	out     []byte
 }
@@ -82,7 +83,7 @@ type run struct{ start, end int }
 func (r *Redactor) scan() scan { return scan{pass: r.spellings.Start()} }
 
 func (s *scan) feed(text []byte) {
-	if s.from > len(s.held)/2 { // seldom enough that small chunks cost no more than large ones
+	if s.from > len(s.held)/2 { // rarely enough that small chunks cost no more than large ones
 		s.held = append(s.held[:0], s.held[s.from:]...)
 		for i := range s.runs {
 			s.runs[i].start -= s.from
@@ -101,7 +102,7 @@ func (s *scan) feed(text []byte) {
 	s.settle(s.pass.Open() - s.gone)
 }
 
-// cover adds a run that ends after all others, and joins those it touches.
+// cover adds a run that ends after all others, and merges it with those it touches.
 func (s *scan) cover(added run) {
 	for len(s.runs) > 0 {
 		last := s.runs[len(s.runs)-1]
@@ -114,7 +115,7 @@ func (s *scan) cover(added run) {
 	s.runs = append(s.runs, added)
 }
 
-// settle puts out all text before a position; no value that is still to be seen begins there.
+// settle emits all text before a position, where no later value can begin.
 func (s *scan) settle(to int) {
 	done := 0
 	for _, r := range s.runs {
@@ -135,7 +136,7 @@ func (s *scan) settle(to int) {
 	s.plain(to)
 }
 
-// plain puts out text that is part of no value.
+// plain emits text that is part of no value.
 func (s *scan) plain(to int) {
 	if to > s.from {
 		s.out = append(s.out, s.held[s.from:to]...)

@@ -1,8 +1,9 @@
-// Package secret keeps named credentials encrypted in one file, with the key in a keyring or in a file beside it that only
-// its owner can read, and redacts known values from text. A holder of the key wrote the contents of the file under the
-// listed names and times; anything else is refused with a typed error and left alone. Nothing proves that the file is the
-// newest: anyone who can write to the folder can put an older file back. The length of a value is not hidden, and a process
-// that has read a value does not wipe it from memory.
+// Package secret keeps named credentials encrypted in one file, and redacts known values from text. The key is in a keyring, or in a
+// file beside it that only its owner can read. Only a holder of the key can have written the values, their names and their times;
+// the store refuses anything else with a typed error and leaves it alone.
+//
+// Nothing proves that the file is the newest: anyone who can write to the folder can put an older file back. The length of a value
+// is not hidden, and a process that has read a value does not wipe it from memory.
 package secret
 
 import (
@@ -20,14 +21,14 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// The files of a store, in its folder. File.lock is held by the process that changes the store.
+// The files of a store, in its folder. The process that changes the store holds a lock on File.lock.
 const (
 	File    = "secrets.json"
-	KeyFile = "secrets.key" // when there is no keyring
+	KeyFile = "secrets.key" // only without a keyring
 )
 
 const (
-	// MaxValue is the most bytes of a value.
+	// MaxValue is the largest size of a value, in bytes.
 	MaxValue = 16 << 10
 	// MaxSecrets is how many secrets a store may have.
 	MaxSecrets = 1000
@@ -37,7 +38,7 @@ const (
 
 var validName = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
-// CheckName returns a *NameError when a name cannot be one of a secret.
+// CheckName returns a *NameError for a name that a secret cannot have.
 func CheckName(name string) error {
 	if !validName.MatchString(name) {
 		return &NameError{}
@@ -45,16 +46,16 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Options are what a store is opened with. The zero value works.
+// Options configure a store. The zero value works.
 type Options struct {
-	// Keyring keeps the key of a new store, if it does keep it, and of stores made with it before. Default none: the key is
-	// in KeyFile.
+	// Keyring keeps the key of a new store if it can, and of stores that were made with it. Default: none, and the key is in
+	// KeyFile.
 	Keyring Keyring
-	// Logger is told where a new key goes, and never a value. Default none.
+	// Logger learns where a new key is kept. It never gets a value. Default: none.
 	Logger *slog.Logger
 }
 
-// Entry says what there is to know of a secret but its value.
+// Entry describes a secret without its value.
 type Entry struct {
 	Name string `json:"name"`
 	// Created and Changed are when it was first and last set, in UTC, to the second.
@@ -62,21 +63,21 @@ type Entry struct {
 	Changed time.Time `json:"changed"`
 }
 
-// A Store is a folder with secrets. Any number of goroutines and processes may use it at once: each operation sees what the
-// last finished one left. Whoever opened it closes it.
+// A Store is a folder with secrets. Goroutines and processes may use it at once: each operation sees the result of the one that
+// finished last. The caller of Open closes it.
 type Store struct {
 	dir     string
 	keyring Keyring
 	log     *slog.Logger
 
 	mu      sync.Mutex
-	ciphers map[string]cipher.AEAD // by ID of the contents; nil after Close
+	ciphers map[string]cipher.AEAD // by the ID of the contents; nil after Close
 	place   Place
 }
 
-// Open opens the store in dir, and makes the folder when it is missing. Store and key are made by the first Set. It fails with
-// an *AccessError when others could write to the folder or read its files, a *DamagedError when the file is not what was
-// written, and a *KeyError when its key is not to be had.
+// Open opens the store in dir, and makes the folder if it is missing. The first Set makes the store and its key. Open fails with an
+// *AccessError if others could write to the folder or read its files, a *DamagedError if the file was altered, and a *KeyError if
+// its key is missing or wrong.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	s := &Store{dir: dir, keyring: o.Keyring, log: o.Logger, ciphers: map[string]cipher.AEAD{}}
 	if s.log == nil {
@@ -100,7 +101,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// KeyPlace says where the key was when the store was last looked at.
+// KeyPlace returns where the key was when the store was last read.
 func (s *Store) KeyPlace() Place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +110,7 @@ func (s *Store) KeyPlace() Place {
 
 func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }
 
-// load reads the store as it is now, and its key. Without a store there are no contents and no cipher.
+// load reads the current store, and its key. Without a store, there are no contents and no cipher.
 func (s *Store) load(ctx context.Context) (*contents, cipher.AEAD, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, nil, err
@@ -137,7 +138,7 @@ func (s *Store) usable(ctx context.Context) error {
 	return nil
 }
 
-// Get returns the value of a secret, byte for byte as it was set, or ErrNotFound.
+// Get returns the value of a secret exactly as it was set, or ErrNotFound.
 func (s *Store) Get(ctx context.Context, name string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
@@ -154,7 +155,7 @@ func (s *Store) Get(ctx context.Context, name string) (string, error) {
 	return "", fmt.Errorf("secret %s: %w", name, ErrNotFound)
 }
 
-// List returns what there is, by name. A damaged secret is an error that names it.
+// List returns the entries by name. A damaged secret is an error that names it.
 func (s *Store) List(ctx context.Context) ([]Entry, error) {
 	c, key, err := s.load(ctx)
 	if err != nil {
@@ -173,8 +174,8 @@ func (s *Store) List(ctx context.Context) ([]Entry, error) {
 	return entries, nil
 }
 
-// Set keeps a value of 1 to MaxValue bytes, any bytes, under a name, in place of the one before. When it returns, the value
-// outlasts a power failure; when it fails, the store is as it was.
+// Set stores a value of 1 to MaxValue arbitrary bytes under a name, and replaces the previous value. When Set returns nil, the value
+// survives a power failure. If it fails, the store is unchanged.
 func (s *Store) Set(ctx context.Context, name, value string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -222,8 +223,8 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	})
 }
 
-// change reads, changes and writes the store while no other process does. Before the first Set there is no cipher and
-// nothing in the contents.
+// change reads, changes and writes the store while no other process does. Before the first Set, there is no cipher and the contents
+// are empty.
 func (s *Store) change(ctx context.Context, name string, apply func(*contents, cipher.AEAD) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -238,7 +239,7 @@ func (s *Store) change(ctx context.Context, name string, apply func(*contents, c
 		_ = l.Close() // it holds nothing
 		return fmt.Errorf("wait for another process: %w", err)
 	}
-	defer func() { _ = l.Close() }() // what was written is written
+	defer func() { _ = l.Close() }() // the file is already written
 	c, key, err := s.load(ctx)
 	if err != nil {
 		return err

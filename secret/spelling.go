@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// minPart is the fewest characters by which a value is looked for inside longer base64: fewer are in any text.
+// minPart is the smallest number of characters for which a value is looked for inside longer base64. Fewer occur in any text.
 const minPart = 8
 
-// spellings are the ways in which a value may stand in a text.
+// spellings returns the ways in which a value may appear in a text.
 func spellings(value string) map[string]bool {
 	all := map[string]bool{}
 	if value == "" {
@@ -34,8 +34,8 @@ func spellings(value string) map[string]bool {
 	return all
 }
 
-// base64Spellings are the value encoded, with and without padding, and what of it does not depend on its neighbours when it
-// begins at the first, second or third byte of a group.
+// base64Spellings returns the value encoded with and without padding. It also returns the part that does not depend on its
+// neighbours, for a value that begins at the first, second or third byte of a group.
 func base64Spellings(value string) []string {
 	var all []string
 	for _, alphabet := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
@@ -52,7 +52,7 @@ func base64Spellings(value string) []string {
 	return all
 }
 
-// What the usual encoders leave as it is in a URL, beside letters and digits.
+// The characters that common encoders leave unchanged in a URL, besides letters and digits.
 var urlPlain = []string{
 	"-_.~",                   // RFC 3986; Go's QueryEscape
 	"-_.*",                   // forms, as browsers send them
@@ -88,10 +88,10 @@ func urlSpellings(value string) []string {
 
 var jsonShort = map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
 
-// jsonSpellings are those of encoders that escape more or less than they have to.
+// jsonSpellings are those of encoders that escape more or less than necessary.
 func jsonSpellings(value string) []string {
 	if !utf8.ValidString(value) {
-		return nil // it has no spelling in JSON
+		return nil // the value cannot appear in JSON
 	}
 	var all []string
 	for mode := range 16 {
