@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
@@ -27,6 +28,9 @@ func inManifest(t extension.Test, m *double.MistakeError) *extension.Problem {
 	return p
 }
 
+// decoding is held while a result is decoded, which takes up to 70 times its bytes.
+var decoding sync.Mutex
+
 // judge says what is wrong with how a test's call ended: nil when it is as the test has it. An error is not of the tool.
 func (e *environment) judge(t extension.Test, output []byte, ended error) (*extension.Problem, error) {
 	failure := failureOf(ended)
@@ -46,9 +50,13 @@ func (e *environment) judge(t extension.Test, output []byte, ended error) (*exte
 	case failure != nil:
 		return nil, nil
 	case t.Error != "":
+		decoding.Lock()
+		defer decoding.Unlock()
 		came, err := decode(output)
 		return problem(t, fmt.Sprintf("expected an error with %s, got the result %s", double.Quoted(t.Error), shown(came))), err
 	}
+	decoding.Lock()
+	defer decoding.Unlock()
 	d, err := compare(t.Expect, output)
 	if err != nil || d == nil {
 		return nil, err

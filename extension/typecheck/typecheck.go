@@ -5,6 +5,8 @@
 package typecheck
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -176,16 +178,35 @@ type diagnostic struct {
 	MissingAwait bool   `json:"await"`
 }
 
+// read returns the first of what the compiler says: it can say some millions of things, each of a few bytes.
+func read(output []byte) (found []diagnostic, err error) {
+	d := json.NewDecoder(bytes.NewReader(output))
+	if first, err := d.Token(); err != nil || first != json.Delim('[') {
+		return nil, cmp.Or(err, errors.New("it is not a list"))
+	}
+	for d.More() && len(found) < maxProblems {
+		var one diagnostic
+		if err := d.Decode(&one); err != nil {
+			return nil, err
+		}
+		found = append(found, one)
+	}
+	if len(found) < maxProblems {
+		_, err = d.Token() // the end of the list
+	}
+	return found, err
+}
+
 func problems(output []byte, files map[string]string) error {
-	var found []diagnostic
-	if err := json.Unmarshal(output, &found); err != nil {
+	found, err := read(output)
+	if err != nil {
 		return &UnavailableError{fmt.Errorf("read what the compiler says: %w", err)}
 	}
 	if len(found) == 0 {
 		return nil
 	}
-	err := &extension.ProblemsError{Stage: extension.StageTypes}
-	for _, d := range found[:min(len(found), maxProblems)] {
+	all := &extension.ProblemsError{Stage: extension.StageTypes}
+	for _, d := range found {
 		if _, ok := files[d.File]; !ok || d.Line < 1 || d.Column < 1 {
 			return &UnavailableError{errors.New("the compiler names a place that is not there")}
 		}
@@ -195,9 +216,9 @@ func problems(output []byte, files map[string]string) error {
 		// Advice about packages and compiler options is no good here.
 		text, _, _ := strings.Cut(d.Text, " Do you need to ")
 		p.Text = fmt.Sprintf("%s (TS%d)", printable.Short(text, maxText), d.Code)
-		err.Problems = append(err.Problems, p)
+		all.Problems = append(all.Problems, p)
 	}
-	return err
+	return all
 }
 
 var noBinding = lazyregexp.New(`^Property '(.*)' does not exist on type 'Env'`)

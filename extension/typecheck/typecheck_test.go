@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -273,6 +274,24 @@ func TestNotChecked(t *testing.T) {
 	for _, said := range []string{`{}`, `[{"file": "../../etc/passwd", "line": 1, "column": 1}]`, `[{"file": "tool.ts"}]`} {
 		if _, ok := errors.AsType[*UnavailableError](problems([]byte(said), map[string]string{"tool.ts": ""})); !ok {
 			t.Errorf("%s was believed", said)
+		}
+	}
+}
+
+// TestManyDiagnostics has the compiler say more than is shown: the rest is not read.
+func TestManyDiagnostics(t *testing.T) {
+	output := []byte(`[{"file":"a.ts","line":1,"column":1}` + strings.Repeat(`,{"file":"a.ts","line":1,"column":1}`, maxProblems) + strings.Repeat(`,{}`, 1<<20) + `]`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := problems(output, map[string]string{"a.ts": ""})
+	runtime.ReadMemStats(&after)
+	found, ok := errors.AsType[*extension.ProblemsError](err)
+	if took := after.TotalAlloc - before.TotalAlloc; !ok || len(found.Problems) != maxProblems || took > 1<<20 {
+		t.Errorf("%d bytes took %d: %v", len(output), took, err)
+	}
+	for _, bad := range []string{``, `null`, `{}`, `[`, `[1]`, `[{}`} {
+		if err := problems([]byte(bad), nil); err == nil {
+			t.Errorf("%s: no error", bad)
 		}
 	}
 }

@@ -16,6 +16,7 @@ const (
 	projectName = "extension"
 	lockName    = "package-lock.json"
 	maxLock     = 8 << 20 // bytes
+	maxValues   = 100_000 // each takes up to 700 bytes when it is read
 )
 
 // LockError is a lockfile that is not one of ours, or was changed since. Without it, versions are chosen anew.
@@ -70,6 +71,9 @@ func parseLock(text []byte, maxPackages int) (*lockfile, error) {
 	if len(text) > maxLock {
 		return nil, &LockError{fmt.Sprintf("it has %d bytes; %d are allowed", len(text), maxLock)}
 	}
+	if values(text) > maxValues {
+		return nil, &LockError{fmt.Sprintf("it has more than %d values", maxValues)}
+	}
 	if err := json.Unmarshal(text, l); err != nil {
 		return nil, &LockError{err.Error()}
 	}
@@ -80,6 +84,22 @@ func parseLock(text []byte, maxPackages int) (*lockfile, error) {
 		return nil, &LockError{"it does not say which packages are asked for"}
 	}
 	return l, l.check(maxPackages)
+}
+
+// values is how many values JSON has, or some more.
+func values(text []byte) int {
+	quoted, n := false, 1
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case !quoted && (c == ',' || c == '['):
+			n++
+		}
+	}
+	return n
 }
 
 func (l *lockfile) encode() []byte { return encode(l) }

@@ -3,6 +3,8 @@ package npm
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -81,6 +83,41 @@ func manyEntries(n int) string {
 		b.WriteString(`, "node_modules/q` + strings.Repeat("x", i) + `": {"version": "1.0.0", "integrity": "` + someDigest + `"}`)
 	}
 	return b.String()
+}
+
+// TestLocksTakeLittle reads lockfiles that take much more memory than their text.
+func TestLocksTakeLittle(t *testing.T) {
+	most := func(item string) string {
+		var b strings.Builder
+		for i := 0; b.Len() < maxLock-100; i++ {
+			fmt.Fprintf(&b, item, i)
+		}
+		return b.String()[1:]
+	}
+	for name, text := range map[string]string{
+		"packages": `{"packages": {` + most(`,"%x":{}`) + `}}`, "optional packages": `{"packages": {` + most(`,"%x":{"optional":true}`) + `}}`,
+		"dependencies": `{"packages": {"": {"dependencies": {` + most(`,"%x":""`) + `}}}}`, "a field again": `{"packages": {"": {` + most(`,"dependencies":{"%x":""}`) + `}}}`,
+		"a list": `{"packages": {"": {"os": [` + most(`,%x`) + `]}}}`, "quotes": `{"packages": {""": {}, ` + most(`,""%x":{}`) + `}}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := parseLock([]byte(text), 10)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; err == nil || took > 32<<20 {
+			t.Errorf("%s: %d bytes took %d: %v", name, len(text), took, err)
+		}
+	}
+	var b strings.Builder
+	for i := range maxValues - 2 {
+		fmt.Fprintf(&b, `,"%x":{}`, i)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := parseLock([]byte(`{"packages":{`+b.String()[1:]+`}}`), 10)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; err == nil || took > maxValues*700 {
+		t.Errorf("as many as there may be took %d: %v", took, err)
+	}
 }
 
 // What Go and npm read differently is not in what npm is given.
