@@ -22,9 +22,6 @@ import (
 // own are the folders that may tell kinds apart: theirs.
 var own = []string{"capabilities", "capability", "examples", "bench", "host", "guest-sdk"}
 
-// recordings are where kinds are still told apart beside them: what a recording of each has for a test.
-const recordings = "extension/trial/recorded.go"
-
 // TestNoSwitch: outside the folders of the kinds no code asks of what kind a grant is. It asks the grant.
 func TestNoSwitch(t *testing.T) {
 	seen := 0
@@ -42,14 +39,7 @@ func TestNoSwitch(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		told := kindsTold(f)
-		if path == recordings {
-			if told == nil {
-				t.Errorf("%s tells no kinds apart any more: take it out of this test", path)
-			}
-			return nil
-		}
-		for _, at := range told {
+		for _, at := range kindsTold(f) {
 			t.Errorf("%s tells kinds of grants apart; the kind's folder has to say what differs", files.Position(at))
 		}
 		return nil

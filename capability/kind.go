@@ -51,6 +51,10 @@ type Kind struct {
 	ParsePermission func(r *Reader, n *Node) Grant
 	// ParseSpec reads a binding of a command line; nil where none can be given. An error is a *[double.MistakeError].
 	ParseSpec func(Spec) (Grant, error)
+
+	// Learn stands for a binding of a recorded call, to make a test of the call; nil where a test cannot answer what a
+	// recording has.
+	Learn func(r *double.Recording, binding string) double.Answerer
 }
 
 // Spec is what follows NAME= on a command line: KIND[:ARGUMENT][,OPTIONS].

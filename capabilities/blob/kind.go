@@ -10,7 +10,7 @@ import (
 
 // Kind is a store in which bytes can be kept on the host for the length of a call.
 var Kind = capability.NewSwitch(capability.Switched{
-	Kind: capability.Kind{Name: "blob", Interface: Interface, Example: "true", Harmless: true},
+	Kind: capability.Kind{Name: "blob", Interface: Interface, Example: "true", Harmless: true, Learn: double.NewIndifferent},
 	Says: "may keep bytes on the host for the length of a call",
 	New:  func(*capability.Site) abi.Capability { return NewStore(StoreOptions{}) },
 	NewDouble: func(t *double.Test, answers json.RawMessage) (abi.Capability, error) {

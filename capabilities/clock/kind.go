@@ -2,6 +2,7 @@ package clock
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -14,6 +15,7 @@ var Kind = capability.NewSwitch(capability.Switched{
 	Kind: capability.Kind{
 		Name: "clock", Interface: Interface, Example: "true", Harmless: true,
 		Globals: []string{"Date", "performance", "setTimeout", "setInterval"},
+		Learn:   func(r *double.Recording, _ string) double.Answerer { return &recorded{of: r} },
 	},
 	Unasked:   true,
 	Says:      "may read the time, and wait",
@@ -37,4 +39,34 @@ func newDouble(t *double.Test, answer json.RawMessage) (abi.Capability, error) {
 		t.Clock.Start = instant
 	}
 	return Virtual{t.Clock}, nil
+}
+
+// recorded is a binding of a recorded call.
+type recorded struct {
+	of    *double.Recording
+	asked bool
+}
+
+// maxInstant is when the years end that JSON can say, in milliseconds.
+const maxInstant = 253402300799999
+
+// Learn implements [double.Learner].
+func (r *recorded) Learn(o double.Operation) (double.Learner, error) {
+	if o.Method != "now" {
+		return nil, nil
+	}
+	milliseconds := o.Value.(uint64)
+	if milliseconds > maxInstant || r.of.Time != nil && milliseconds != uint64(r.of.Time.UnixMilli()) {
+		return nil, errors.New("the call saw the time go on, and in a test it stands still unless the tool waits")
+	}
+	r.asked, r.of.Time = true, new(time.UnixMilli(int64(milliseconds)).UTC())
+	return nil, nil
+}
+
+// Answers implements [double.Answerer].
+func (r *recorded) Answers() (any, error) {
+	if !r.asked {
+		return nil, nil
+	}
+	return *r.of.Time, nil
 }

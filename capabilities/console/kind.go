@@ -15,6 +15,7 @@ const maxTestLog = 16 << 10
 var Kind = capability.NewSwitch(capability.Switched{
 	Kind: capability.Kind{
 		Name: "console", Interface: Interface, Example: "true", Harmless: true, Logs: true, Globals: []string{"console"},
+		Learn: double.NewIndifferent,
 	},
 	Unasked: true,
 	Says:    "may write to the log",

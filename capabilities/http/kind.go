@@ -18,7 +18,7 @@ import (
 var Kind = &capability.Kind{
 	Name: "http", Interface: Interface, Permission: "network", Example: `[ { "host": "..." } ]`,
 	Globals: []string{"fetch"}, GlobalBinding: "network",
-	Parse: read, ParsePermission: readPermission, ParseSpec: readSpec,
+	Parse: read, ParsePermission: readPermission, ParseSpec: readSpec, Learn: newRecorded,
 }
 
 // Rights are those to send the requests that at least one rule allows.

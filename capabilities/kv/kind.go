@@ -19,7 +19,7 @@ const File = "kv.db"
 // Kind is small durable values.
 var Kind = &capability.Kind{
 	Name: "kv", Interface: Interface, Permission: "kv", Example: "true",
-	Parse: parse, ParsePermission: parse, ParseSpec: parseSpec,
+	Parse: parse, ParsePermission: parse, ParseSpec: parseSpec, Learn: newRecorded,
 }
 
 func parse(r *jsonform.Reader, n *jsonform.Node) capability.Grant {

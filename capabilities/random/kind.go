@@ -2,6 +2,7 @@ package random
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
@@ -12,6 +13,7 @@ import (
 var Kind = capability.NewSwitch(capability.Switched{
 	Kind: capability.Kind{
 		Name: "random", Interface: Interface, Example: "true", Harmless: true, Globals: []string{"crypto", "Math.random"},
+		Learn: func(*double.Recording, string) double.Answerer { return recorded{} },
 	},
 	Unasked: true,
 	Says:    "may draw random numbers",
@@ -23,3 +25,14 @@ var Kind = capability.NewSwitch(capability.Switched{
 
 // seed is what every test draws its random numbers from.
 var seed = [32]byte([]byte("stile tests draw the same number"))
+
+// recorded is a binding of a recorded call.
+type recorded struct{}
+
+// Learn implements [double.Learner].
+func (recorded) Learn(double.Operation) (double.Learner, error) {
+	return nil, errors.New("in a test random numbers are others")
+}
+
+// Answers implements [double.Answerer].
+func (recorded) Answers() (any, error) { return nil, nil }

@@ -22,7 +22,7 @@ const File = "workspace.db"
 // Kind is a directory of a durable workspace.
 var Kind = &capability.Kind{
 	Name: "workspace", Interface: Interface, Permission: "workspace", Example: `{ "path": "/", "access": "read" }`,
-	Parse: parse, ParsePermission: parsePermission, ParseSpec: parseSpec,
+	Parse: parse, ParsePermission: parsePermission, ParseSpec: parseSpec, Learn: newRecorded,
 }
 
 // Access says what may be done with a directory.

@@ -23,6 +23,7 @@ import (
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
@@ -110,7 +111,7 @@ func (w *world) ServeHTTP(out nethttp.ResponseWriter, r *nethttp.Request) {
 	case "/secret":
 		text = "it is hunter2 here"
 	case "/large":
-		text = strings.Repeat("x", maxRecorded+1)
+		text = strings.Repeat("x", double.MaxRecorded+1)
 	}
 	_, _ = out.Write([]byte(text))
 }
@@ -238,10 +239,7 @@ func TestRecorded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			env, err := encode(test.Env)
-			if err != nil {
-				t.Fatal(err)
-			}
+			env := capability.JSON(test.Env)
 			if d, err := compare([]byte(c.env), env); err != nil || d != nil {
 				t.Errorf("the answers are %s: %v, %v", env, d, err)
 			}

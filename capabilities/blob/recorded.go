@@ -1,0 +1,125 @@
+package blob
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/capability/double"
+)
+
+// Content is bytes that a recorded call saw in pieces, from the start: of a body or of a file.
+type Content struct {
+	at      int // the operation that gave it
+	ignored bool
+	ended   bool    // all of it was seen
+	size    *uint64 // nil as long as nobody asked
+	bytes   []byte
+	keep    func(text string) error
+}
+
+// NewContent is called for the operation that gave a content. keep is called with all of it, nil for nobody.
+func NewContent(at int, keep func(text string) error) *Content { return &Content{at: at, keep: keep} }
+
+// NewUnread is a content that nobody has to have read, until somebody asks for a part or all of it.
+func NewUnread(at int) *Content { return &Content{at: at, ignored: true} }
+
+// ErrNotText is of bytes that a test cannot give.
+var ErrNotText = errors.New("what is there is not text, and a test has text only")
+
+// Text is all of it. seen is false if the call did not look; the error is a *[double.StepError] if it looked at a part.
+func (c *Content) Text() (text string, seen bool, err error) {
+	if !c.ended && !c.ignored {
+		return "", false, &double.StepError{
+			At: c.at, Err: errors.New("the call did not read all that is behind it, so the recording does not have it"),
+		}
+	}
+	return string(c.bytes), c.ended, nil
+}
+
+// Whole is called with all of it.
+func (c *Content) Whole(all []byte) error {
+	if c.ended && !bytes.Equal(all, c.bytes) {
+		return errors.New("it is not what the call read before")
+	}
+	c.bytes, c.ignored = all, false
+	return c.end()
+}
+
+// Blob stands for a blob of all of it.
+func (c *Content) Blob() double.Learner { return part{c, 0, true} }
+
+// BlobFrom stands for a blob, which an operation gave, of what there is from an offset on.
+func (c *Content) BlobFrom(at int, offset uint64, all bool) double.Learner {
+	c.at, c.ignored = at, false
+	return part{c, offset, all}
+}
+
+// add is called with what is at an offset.
+func (c *Content) add(offset uint64, b []byte) error {
+	have := uint64(len(c.bytes))
+	if offset > have {
+		return errors.New("it was not read from its start on")
+	}
+	if end := offset + uint64(len(b)); end > have {
+		c.bytes = append(slices.Clip(c.bytes), b[have-offset:]...)
+	}
+	if len(c.bytes) > double.MaxRecorded {
+		return fmt.Errorf("there are more than %d bytes of it", double.MaxRecorded)
+	}
+	return nil
+}
+
+// end hands over what was seen, once it is all.
+func (c *Content) end() error {
+	switch {
+	case c.ended:
+		return nil
+	case !utf8.Valid(c.bytes):
+		return ErrNotText
+	}
+	c.ended = true
+	if c.keep == nil {
+		return nil
+	}
+	return c.keep(string(c.bytes))
+}
+
+// part is a handle on what there is of a content from an offset on: on all of it, or not.
+type part struct {
+	*Content
+	offset uint64
+	all    bool
+}
+
+// Learn implements [double.Learner].
+func (p part) Learn(o double.Operation) (double.Learner, error) {
+	if o.Failed != "" {
+		return nil, fmt.Errorf("it failed: %s", o.Failed)
+	}
+	switch o.Method {
+	case "text":
+		if p.all {
+			return nil, p.Whole([]byte(o.Value.(string)))
+		}
+		return nil, double.ErrUnanswered
+	case "bytes":
+		offset, b := o.Args[0].(uint64), o.Value.([]byte)
+		if err := p.add(p.offset+offset, b); err != nil {
+			return nil, err
+		}
+		if o.Args[1].(uint32) > 0 && len(b) == 0 && p.offset+offset == uint64(len(p.bytes)) {
+			return nil, p.end()
+		}
+	case "size":
+		if size := o.Value.(uint64); p.all {
+			p.size = &size
+		}
+	}
+	if p.size != nil && *p.size == uint64(len(p.bytes)) {
+		return nil, p.end()
+	}
+	return nil, nil
+}
