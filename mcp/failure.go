@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
-	"github.com/stilehost/stile/toolchain"
 )
 
 // mistake is a call that the model can make better.
@@ -61,75 +59,51 @@ func denied(d abi.Denial) denial {
 
 var frame = lazyregexp.New(`(?m)^\s*at (?:.*? \()?(.+?:\d+:\d+)\)?$`)
 
+// kinds are the words for kinds of failures. Others are faults of the host, whose texts are not for a model.
+var kinds = map[lifecycle.FailureKind]string{
+	lifecycle.FailureSource: "source", lifecycle.FailureTool: "failed", lifecycle.FailureTrap: "trap", lifecycle.FailureDenied: "denied",
+	lifecycle.FailureLimit: "limit", lifecycle.FailureBudget: "limit", lifecycle.FailureInput: "input", lifecycle.FailureUnknown: "input",
+	lifecycle.FailureState: "refused", lifecycle.FailureRefused: "refused", lifecycle.FailureGrant: "refused", lifecycle.FailureRevoked: "revoked",
+	lifecycle.FailureQuarantined: "resting", lifecycle.FailureResting: "resting", lifecycle.FailureCancelled: "cancelled",
+}
+
 // explain sorts an error into one of the kinds. ok is false for a fault of the host, whose text is not for a model.
 func explain(err error, usage host.Usage) (f failure, ok bool) {
-	f.Message = printable.Short(err.Error(), maxMessage)
+	sorted := lifecycle.Sort(err)
+	f = failure{
+		Kind: kinds[sorted.Kind], Message: printable.Short(err.Error(), maxMessage), Stage: string(sorted.Stage), Problems: sorted.Problems, Limit: sorted.Limit, Value: sorted.Value,
+	}
+	switch {
+	case errors.As(err, new(absent)):
+		f.Kind = "refused"
+	case errors.As(err, new(mistake)):
+		f.Kind = "input"
+	case f.Kind == "":
+		return failure{Kind: "host", Message: "the host itself failed, which is no fault of the tool; its log says more"}, false
+	}
 	for _, d := range usage.Denials {
 		f.Denied = append(f.Denied, denied(d))
 	}
-	var (
-		mistaken mistake
-		refused  *host.DeniedError
-		limit    *host.LimitError
-		guest    *host.GuestError
-		input    *host.InputError
-		busy     *toolchain.BusyError
-		build    *toolchain.BuildError
-		problems *extension.ProblemsError
-		manifest *extension.ManifestError
-		budget   *lifecycle.BudgetError
-	)
-	switch {
-	case errors.As(err, &refused):
-		f.Kind = "denied"
+	if d := sorted.Denial; d != nil {
 		if len(f.Denied) == 0 {
-			f.Denied = []denial{denied(refused.Denial)}
+			f.Denied = []denial{denied(*d)}
 		}
-		f.Message = fmt.Sprintf("denied: %s through %q: %s", refused.Denial.Operation, refused.Denial.Binding, refused.Denial.Reason)
-		if above := (*lifecycle.CeilingError)(nil); errors.As(err, &above) {
-			f.Message = printable.Short(above.Error(), maxMessage)
+		f.Message = fmt.Sprintf("denied: %s through %q: %s", d.Operation, d.Binding, d.Reason)
+		if sorted.Ceiling != nil {
+			f.Message = printable.Short(sorted.Ceiling.Error(), maxMessage)
 			for i := range f.Denied {
 				f.Denied[i].Permission = "" // the manifest has it already, and only the operator can do something
 			}
 		}
-	case errors.As(err, &limit):
-		f.Kind, f.Limit, f.Value = "limit", limit.Limit, limit.Value
-	case errors.As(err, &guest):
-		f.Kind, f.Stack = "failed", strings.TrimRight(guest.Failure.Stack, "\n")
+	}
+	if sorted.Tool != nil {
+		f.Stack = strings.TrimRight(sorted.Tool.Stack, "\n")
 		if at := frame.FindStringSubmatch(f.Stack); at != nil {
 			f.At = at[1]
 		}
-	case errors.As(err, &input):
-		f.Kind = "input"
-		for _, p := range input.Problems {
-			f.Problems = append(f.Problems, extension.Problem{Path: p.Path, Text: p.Message})
-		}
-	case errors.As(err, &problems):
-		f.Kind, f.Stage, f.Problems = "source", string(problems.Stage), problems.Problems
-	case errors.As(err, &build):
-		f.Kind = "source"
-		for _, p := range build.Problems {
-			f.Problems = append(f.Problems, extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Fix: p.Fix, Snippet: p.Snippet})
-		}
-	case errors.As(err, &manifest):
-		f.Kind = "source"
-		f.Problems = []extension.Problem{{File: "manifest.json", Line: manifest.Line, Column: manifest.Column, Text: manifest.Path + ": " + manifest.Message, Fix: manifest.Instead}}
-	case errors.As(err, &budget), errors.As(err, &busy):
-		f.Kind = "limit"
-	case errors.As(err, new(*lifecycle.RevokedError)), errors.Is(err, abi.ErrRevoked):
-		f.Kind = "revoked"
-	case errors.As(err, new(*lifecycle.BrokenError)), errors.As(err, new(*lifecycle.QuarantinedError)):
-		f.Kind = "resting"
-	case errors.As(err, new(*host.TrapError)):
-		f.Kind = "trap"
-	case errors.As(err, new(*host.GrantError)), errors.As(err, new(*lifecycle.StateError)), errors.As(err, new(*lifecycle.PolicyError)), errors.As(err, new(*lifecycle.DigestError)), errors.As(err, new(absent)):
-		f.Kind = "refused"
-	case errors.As(err, &mistaken), errors.As(err, new(*lifecycle.NotFoundError)), errors.As(err, new(*lifecycle.UnknownToolError)), errors.As(err, new(*host.UnknownToolError)):
-		f.Kind = "input"
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		f.Kind = "cancelled"
-	default:
-		return failure{Kind: "host", Message: "the host itself failed, which is no fault of the tool; its log says more"}, false
+	}
+	for _, p := range sorted.Input {
+		f.Problems = append(f.Problems, extension.Problem{Path: p.Path, Text: p.Message})
 	}
 	return f, true
 }

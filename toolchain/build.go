@@ -362,8 +362,8 @@ func importNames(l *linkage) []string {
 
 // explainImage shows the author's lines in what went wrong at the top level.
 func explainImage(err error, sourceMap []byte) error {
-	var thrown *EvaluationError
-	var limit *LimitError
+	var thrown *evaluationError
+	var limit *limitError
 	switch {
 	case errors.As(err, &thrown):
 		p := Problem{Text: "top-level code threw " + thrown.Error()}

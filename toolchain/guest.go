@@ -176,13 +176,13 @@ func (g *guest) explain(err error) error {
 	}
 	switch *trap.Code() {
 	case wasmtime.Interrupt:
-		return &LimitError{"cpu", g.cpu.String()}
+		return &limitError{"cpu", g.cpu.String()}
 	case wasmtime.StackOverflow:
-		return &LimitError{"stack", fmt.Sprintf("%d KiB", guestStack>>10)}
+		return &limitError{"stack", fmt.Sprintf("%d KiB", guestStack>>10)}
 	case wasmtime.UnreachableCodeReached:
 		if frames := trap.Frames(); len(frames) > 0 {
 			if name := frames[0].FuncName(); name != nil && *name == memoryLimitFunc {
-				return &LimitError{"memory", fmt.Sprintf("%d MiB", g.imager.limits.memory>>20)}
+				return &limitError{"memory", fmt.Sprintf("%d MiB", g.imager.limits.memory>>20)}
 			}
 		}
 	default:
@@ -205,7 +205,7 @@ func (g *guest) snapshot() []byte {
 func (g *guest) malloc(n int) uint32 {
 	p := uint32(g.call("wasm_malloc", int32(n)))
 	if p == 0 && g.err == nil {
-		g.err = &LimitError{"memory", fmt.Sprintf("%d MiB", g.imager.limits.memory>>20)}
+		g.err = &limitError{"memory", fmt.Sprintf("%d MiB", g.imager.limits.memory>>20)}
 	}
 	return p
 }
@@ -236,7 +236,7 @@ func (g *guest) load64(p uint32) int64 {
 // text copies s into new memory, with a zero byte after it.
 func (g *guest) text(s string) int32 {
 	if len(s) >= math.MaxInt32 {
-		g.err = &LimitError{"memory", fmt.Sprintf("%d MiB", g.imager.limits.memory>>20)}
+		g.err = &limitError{"memory", fmt.Sprintf("%d MiB", g.imager.limits.memory>>20)}
 		return 0
 	}
 	p := g.malloc(len(s) + 1)
@@ -333,7 +333,7 @@ func (g *guest) settled(promise int64) int64 {
 	case g.err != nil:
 		return 0
 	case state == pending:
-		g.err = &EvaluationError{Message: "a top-level await waits for a promise that nothing can settle"}
+		g.err = &evaluationError{Message: "a top-level await waits for a promise that nothing can settle"}
 		return 0
 	case state == rejected:
 		g.err = g.thrown(g.call("JS_PromiseResult", g.context, promise))
@@ -359,7 +359,7 @@ func (g *guest) thrown(value int64) error {
 	if err := g.ctx.Err(); err != nil {
 		return err
 	}
-	e := &EvaluationError{}
+	e := &evaluationError{}
 	if g.call("JS_IsError", value) == 0 {
 		e.Message = g.string(value)
 	} else {

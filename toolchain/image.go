@@ -15,8 +15,8 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// LimitError reports that top-level code of a source reached a limit while its image was made.
-type LimitError struct {
+// limitError reports that top-level code of a source reached a limit while its image was made.
+type limitError struct {
 	// Limit is "memory", "cpu" or "stack".
 	Limit string
 	// Value is the limit that was set, e.g. "64 MiB".
@@ -24,19 +24,19 @@ type LimitError struct {
 }
 
 // Error implements error.
-func (e *LimitError) Error() string {
+func (e *limitError) Error() string {
 	return fmt.Sprintf("top-level code ran into the %s limit of %s", e.Limit, e.Value)
 }
 
-// EvaluationError reports what top-level code of a source threw while its image was made.
-type EvaluationError struct {
+// evaluationError reports what top-level code of a source threw while its image was made.
+type evaluationError struct {
 	Name    string // e.g. "TypeError"; empty when what was thrown is not an error
 	Message string
 	Stack   string // as the engine gives it: lines of the bundle, not of the source
 }
 
 // Error implements error.
-func (e *EvaluationError) Error() string {
+func (e *evaluationError) Error() string {
 	if e.Name == "" {
 		return e.Message
 	}
@@ -290,7 +290,7 @@ func (m *imager) compilePrelude(ctx context.Context, prelude string) ([]byte, er
 // When name is sdkName nothing is registered and the image stays open: code that is evaluated later imports the module by
 // that name and registers its own.
 //
-// Errors that are the author's to mend are an [*EvaluationError] or a [*LimitError].
+// Errors that are the author's to mend are an [*evaluationError] or a [*limitError].
 func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string, large bool) (*image, report, error) {
 	g, err := m.newGuest(ctx, base.memory)
 	if err != nil {

@@ -181,11 +181,11 @@ func TestTopLevelFailures(t *testing.T) {
 				m = cramped
 			}
 			_, _, err := m.extension(t.Context(), testBase(t, m), descriptor, oneTool(test.code), "extension.js", false)
-			var thrown *EvaluationError
-			var limit *LimitError
+			var thrown *evaluationError
+			var limit *limitError
 			switch {
 			case !errors.As(err, &thrown) && !errors.As(err, &limit):
-				t.Errorf("%v; want an EvaluationError or a LimitError", err)
+				t.Errorf("%v; want an evaluationError or a limitError", err)
 			case !strings.Contains(err.Error(), test.want):
 				t.Errorf("%v; want %q", err, test.want)
 			}
@@ -201,7 +201,7 @@ func TestThrownErrorsHaveStacks(t *testing.T) {
 	base := testBase(t, m)
 	code := oneTool("function inner() {\n  throw new Error(\"x\".repeat(1e6));\n}\ninner();")
 	_, _, err := m.extension(t.Context(), base, testDescriptor(t, testLinkage(t)), code, "extension.js", false)
-	var thrown *EvaluationError
+	var thrown *evaluationError
 	if !errors.As(err, &thrown) || !strings.Contains(thrown.Stack, "inner (extension.js:3:") {
 		t.Errorf("%v; want a stack with the line", err)
 	}
@@ -215,7 +215,7 @@ func TestNoDefaultExport(t *testing.T) {
 	base := testBase(t, m)
 	for _, code := range []string{``, `export default 1;`, `export default {};`} {
 		_, _, err := m.extension(t.Context(), base, testDescriptor(t, testLinkage(t)), []byte(code), "extension.js", false)
-		var thrown *EvaluationError
+		var thrown *evaluationError
 		if !errors.As(err, &thrown) || !strings.Contains(err.Error(), "export default extension(") {
 			t.Errorf("%q: %v", code, err)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,10 +50,8 @@ func (e *extensions) unknown(ctx context.Context, v lifecycle.Viewer, tool strin
 // Find is the manager's, with why there is none.
 func (e *extensions) Find(ctx context.Context, v lifecycle.Viewer, name string) (lifecycle.Release, error) {
 	r, err := e.Manager.Find(ctx, v, name)
-	if is[*lifecycle.NotFoundError](err) {
-		if why := e.whyMissing(ctx, v, name); why != "" {
-			err = &lifecycle.NotFoundError{What: "extension " + name + why}
-		}
+	if missing, ok := errors.AsType[*lifecycle.NotFoundError](err); ok && missing.Why != nil {
+		err = &lifecycle.NotFoundError{What: "extension " + name + whyText(missing.Why, v)}
 	}
 	return r, err
 }

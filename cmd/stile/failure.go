@@ -11,10 +11,13 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/model"
 	"github.com/stilehost/stile/secret"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -37,7 +40,7 @@ type failure struct {
 	Failure *abi.Failure `json:"failure,omitempty"`
 	// Stage is the one that an extension did not pass.
 	Stage extension.Stage `json:"stage,omitempty"`
-	// Problems are those of an input ([]abi.Problem), of a source ([]toolchain.Problem) or of an extension ([]extension.Problem).
+	// Problems are those of an input ([]abi.Problem) or of a source ([]extension.Problem).
 	Problems any `json:"problems,omitempty"`
 	// Known are the tools there are, when one was asked for that is not.
 	Known []string `json:"known,omitempty"`
@@ -123,70 +126,85 @@ func (s *streams) report(err error, json bool) int {
 	return exitCodes[f.Kind]
 }
 
+// sortedKinds are the kinds of failures of calls, drafts and decisions. Others are the host's.
+var sortedKinds = map[lifecycle.FailureKind]kind{
+	lifecycle.FailureSource: kindBuild, lifecycle.FailureComponent: kindBuild, lifecycle.FailureTool: kindFailed, lifecycle.FailureTrap: kindFailed,
+	lifecycle.FailureState: kindFailed, lifecycle.FailureDenied: kindDenied, lifecycle.FailureRefused: kindDenied, lifecycle.FailureRevoked: kindDenied,
+	lifecycle.FailureLimit: kindLimit, lifecycle.FailureBudget: kindLimit, lifecycle.FailureResting: kindLimit, lifecycle.FailureInput: kindInput,
+	lifecycle.FailureUnknown: kindUsage, lifecycle.FailureTampered: kindTampered,
+}
+
 // explain sorts an error into one of the kinds.
 func explain(err error) failure {
-	f := failure{Kind: kindHost, Message: printable.Text(err.Error())}
+	sorted := lifecycle.Sort(err)
+	f := failure{
+		Kind: kindOf(err, sorted), Message: printable.Text(err.Error()), Limit: sorted.Limit, Value: sorted.Value, Claimed: sorted.Claimed, Failure: sorted.Tool,
+		Stage: sorted.Stage, Known: sorted.Known,
+	}
 	var (
-		denied  *host.DeniedError
-		limit   *host.LimitError
-		guest   *host.GuestError
-		trap    *host.TrapError
-		input   *host.InputError
-		unknown *host.UnknownToolError
-		build   *toolchain.BuildError
-		busy    *toolchain.BusyError
-
-		operation *abi.Error
+		unknown *unknownError
+		tests   *failedTestsError
 	)
 	switch {
-	case errors.Is(err, errInterrupted):
-		f.Kind = kindInterrupted
-	case f.explainExtension(err):
-	case errors.As(err, &denied):
-		d := denied.Denial
-		f.Kind, f.Denial = kindDenied, &denial{Binding: d.Binding, Operation: d.Operation, Reason: d.Reason}
-		f.Denial.Remedy, f.Denial.moves = extension.ShortRemedy(d.Binding, d.Remedy)
-		if bound := (*boundError)(nil); errors.As(err, &bound) {
-			f.Bind = bound.remedy(d)
-		}
-		f.Message = fmt.Sprintf("denied: %s through %q: %s", d.Operation, d.Binding, d.Reason)
-		if above := (*lifecycle.CeilingError)(nil); errors.As(err, &above) {
-			f.Denial.Remedy = "" // the manifest has it already
-			f.Message = printable.Text(above.Error())
-		}
-	case errors.As(err, &limit):
-		f.Kind, f.Limit, f.Value, f.Claimed = kindLimit, limit.Limit, limit.Value, limit.Claimed
-		f.settable = is[*boundError](err) && slices.Contains(limitNames, limit.Limit)
-	case errors.As(err, &guest):
-		f.Kind, f.Failure = kindFailed, &guest.Failure
-	case errors.As(err, &trap):
-		f.Kind = kindFailed
-	case errors.As(err, &input):
-		f.Kind, f.Problems = kindInput, input.Problems
 	case errors.As(err, &unknown):
-		f.Kind, f.Known = kindUsage, unknown.Known
-	case errors.As(err, &busy):
-		f.Kind, f.Limit, f.Value = kindLimit, "builds", fmt.Sprintf("%d builds", busy.Builds)
+		f.Known = unknown.known
+	case errors.As(err, &tests):
+		f.Problems = tests.problems
+	case sorted.Denial != nil:
+		f.deny(err, *sorted.Denial, sorted.Ceiling)
+	case sorted.Input != nil:
+		f.Problems = sorted.Input
+	case sorted.Kind == lifecycle.FailureSource && f.Kind != kindUsage:
+		f.Problems = sorted.Problems
+	case sorted.Kind == lifecycle.FailureLimit:
+		f.settable = is[*boundError](err) && slices.Contains(limitNames, f.Limit)
+	case is[*toolchain.BusyError](err):
 		f.Message += "; try again when they have ended"
-	case errors.As(err, &build):
-		f.Kind, f.Problems = kindBuild, build.Problems
-	case is[*differsError](err):
-		f.Kind = kindDiffers
-	case is[*host.ReplayError](err), is[*trial.RecordingError](err):
-		f.Kind = kindUsage
-	case is[*host.LoadError](err), is[*host.DefinitionError](err), is[*extension.ToolsError](err):
-		f.Kind = kindBuild
-	case is[*secret.NameError](err), is[*secret.ValueError](err), errors.Is(err, secret.ErrNotFound):
-		f.Kind = kindUsage
-	case is[*workspace.RefusedError](err), is[*usageError](err), is[*extension.SpecError](err), is[*extension.ManifestError](err), is[*extension.UnboundError](err):
-		f.Kind = kindUsage
-	case errors.As(err, &operation):
-		f.Kind = operationKind(operation.Code)
-	}
-	if f.Kind == kindHost && (is[*sqlite.Error](err) || is[*lifecycle.DamagedError](err) || errors.Is(err, abi.ErrUnavailable)) {
+	case f.Kind == kindHost && (is[*sqlite.Error](err) || is[*lifecycle.DamagedError](err) || errors.Is(err, abi.ErrUnavailable)):
 		f.Message += "; stile doctor says which files are damaged and what to do"
 	}
 	return f
+}
+
+// deny explains a denial.
+func (f *failure) deny(err error, d abi.Denial, above *lifecycle.CeilingError) {
+	f.Denial = &denial{Binding: d.Binding, Operation: d.Operation, Reason: d.Reason}
+	f.Message = fmt.Sprintf("denied: %s through %q: %s", d.Operation, d.Binding, d.Reason)
+	if bound := (*boundError)(nil); errors.As(err, &bound) {
+		f.Bind = bound.remedy(d)
+	}
+	if above != nil { // the manifest has the remedy already
+		f.Message = printable.Text(above.Error())
+		return
+	}
+	f.Denial.Remedy, f.Denial.moves = extension.ShortRemedy(d.Binding, d.Remedy)
+}
+
+// kindOf is the kind of an error that was sorted.
+func kindOf(err error, sorted lifecycle.Failure) kind {
+	var operation *abi.Error
+	switch {
+	case errors.Is(err, errInterrupted):
+		return kindInterrupted
+	case is[*generate.UnfinishedError](err), is[*failedTestsError](err):
+		return kindFailed
+	case is[*unknownError](err), is[*extension.ManifestError](err):
+		return kindUsage
+	case is[*untrustedError](err), is[*notApprovedError](err), sorted.Stage == extension.StagePolicy:
+		return kindDenied
+	case sortedKinds[sorted.Kind] != "":
+		return sortedKinds[sorted.Kind]
+	case is[*differsError](err):
+		return kindDiffers
+	case is[*usageError](err), is[*extension.SpecError](err), is[*extension.UnboundError](err), is[*extension.ScopeError](err), is[*policy.ParseError](err),
+		is[*generate.RequestError](err), is[*model.OptionsError](err), is[*workspace.RefusedError](err), is[*host.ReplayError](err), is[*trial.RecordingError](err),
+		is[*secret.NameError](err), is[*secret.ValueError](err), errors.Is(err, secret.ErrNotFound):
+		return kindUsage
+	case errors.As(err, &operation):
+		return operationKind(operation.Code)
+	default:
+		return kindHost
+	}
 }
 
 // operationKind sorts errors of operations on what STILE_HOME keeps.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stilehost/stile/extension"
-	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -53,47 +53,17 @@ const StageReply extension.Stage = "reply"
 
 // problemsOf are what the model can mend in what a pipeline failed with; nil when that is nothing.
 func problemsOf(err error) *extension.ProblemsError {
-	if e, ok := errors.AsType[*extension.ProblemsError](err); ok {
-		return e
+	stage := extension.StageImage
+	switch {
+	case errors.As(err, new(*extension.ManifestError)):
+		stage = extension.StageValidate
+	case errors.As(err, new(*toolchain.BuildError)):
+		stage = extension.StageBundle
 	}
-	if e, ok := errors.AsType[*extension.ManifestError](err); ok {
-		text := e.Message
-		if e.Path != "" {
-			text = e.Path + ": " + text
-		}
-		return problem(extension.StageValidate, extension.Problem{File: manifestFile, Line: e.Line, Column: e.Column, Text: text, Fix: e.Instead})
-	}
-	if e, ok := errors.AsType[*toolchain.BuildError](err); ok {
-		all := &extension.ProblemsError{Stage: extension.StageBundle}
-		for _, p := range e.Problems {
-			all.Problems = append(all.Problems, extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Fix: p.Fix, Snippet: p.Snippet})
-		}
-		return all
-	}
-	if e, ok := errors.AsType[*extension.ToolsError](err); ok {
-		return problem(extension.StageImage, extension.Problem{File: manifestFile, Text: e.Error()})
-	}
-	if e, ok := errors.AsType[*host.LimitError](err); ok {
-		return problem(extension.StageImage, extension.Problem{File: sourceFile, Text: err.Error(), Fix: limitFix(e.Limit)})
-	}
-	if e, ok := errors.AsType[*host.DefinitionError](err); ok {
-		return problem(extension.StageImage, extension.Problem{File: sourceFile, Text: e.Error()})
-	}
-	return nil
+	found, _ := errors.AsType[*extension.ProblemsError](lifecycle.Mendable(stage, err))
+	return found
 }
 
 func problem(stage extension.Stage, p extension.Problem) *extension.ProblemsError {
 	return &extension.ProblemsError{Stage: stage, Problems: []extension.Problem{p}}
-}
-
-// limitFix says how code stays below a limit.
-func limitFix(limit string) string {
-	switch limit {
-	case "cpu", "wall":
-		return "no loop that may not end, and no work at the top level: it belongs into `run`"
-	case "promise":
-		return "a promise that something settles, awaited inside `run`"
-	default:
-		return "code that needs less of it"
-	}
 }

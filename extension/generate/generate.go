@@ -131,9 +131,8 @@ type Result struct {
 // Spent is what the model used.
 func (r Result) Spent() Spent { return Spent{r.Rounds, r.Tokens} }
 
-// Generate writes an extension. try is all that a draft has to pass, tests and policy included. Of what it fails with, these are for the
-// model to mend, wherever they are wrapped: *[extension.ProblemsError], *[extension.ManifestError], *[extension.ToolsError],
-// *toolchain.BuildError, *host.LimitError and *host.DefinitionError. Every other error ends the generation and is returned.
+// Generate writes an extension. try is all that a draft has to pass, tests and policy included. The model mends
+// what lifecycle.Mendable says its author can mend. Every other error ends the generation and is returned.
 //
 // Other errors are an *[UnfinishedError], a *[model.Error] and a *[RequestError]. With an error, the result is what came before it.
 func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Context, Draft) error) (Result, error) {

@@ -128,7 +128,7 @@ func (m *Manager) Active(ctx context.Context) ([]Release, error) {
 func (m *Manager) History(ctx context.Context, scope extension.Scope, name string) ([]Release, error) {
 	all, err := m.releasesWhere(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? ORDER BY id DESC", scope.String(), name)
 	if err == nil && len(all) == 0 {
-		err = &NotFoundError{fmt.Sprintf("extension %s in scope %s", name, scope)}
+		err = &NotFoundError{What: fmt.Sprintf("extension %s in scope %s", name, scope)}
 	}
 	return all, err
 }
@@ -187,7 +187,7 @@ func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, e
 				what += ": " + why.Reason
 			}
 		}
-		return &NotFoundError{what}
+		return &NotFoundError{What: what, Why: why}
 	})
 	return r, err
 }
@@ -209,7 +209,7 @@ func (v Viewer) first(ctx context.Context, c *sqlite.Conn, query string, args ..
 // whatever became of it. One that was never active is there for its author and a person only. The version is named by its digest, or by the first characters of it, at least 6.
 func (m *Manager) FindVersion(ctx context.Context, v Viewer, name, digest string) (Release, error) {
 	if !digestStart.MatchString(digest) {
-		return Release{}, &NotFoundError{fmt.Sprintf("version %q", digest)}
+		return Release{}, &NotFoundError{What: fmt.Sprintf("version %q", digest)}
 	}
 	for _, scope := range v.scopes() {
 		var found []Release
@@ -227,10 +227,10 @@ func (m *Manager) FindVersion(ctx context.Context, v Viewer, name, digest string
 		case 1:
 			return found[0], nil
 		default:
-			return Release{}, &NotFoundError{fmt.Sprintf("single version of %s that begins with %s", name, digest)}
+			return Release{}, &NotFoundError{What: fmt.Sprintf("single version of %s that begins with %s", name, digest)}
 		}
 	}
-	return Release{}, &NotFoundError{fmt.Sprintf("version %q of the extension %s", digest, name)}
+	return Release{}, &NotFoundError{What: fmt.Sprintf("version %q of the extension %s", digest, name)}
 }
 
 // Version returns a version by its digest, or by the first characters of it, at least 6.
@@ -249,7 +249,7 @@ var digestStart = lazyregexp.New(`^[0-9a-f]{6,64}$`)
 
 func wholeDigest(ctx context.Context, c *sqlite.Conn, start string) (digest string, err error) {
 	if !digestStart.MatchString(start) {
-		return "", &NotFoundError{fmt.Sprintf("version %q", start)}
+		return "", &NotFoundError{What: fmt.Sprintf("version %q", start)}
 	}
 	var found sql.Null[string]
 	var count int
@@ -257,10 +257,10 @@ func wholeDigest(ctx context.Context, c *sqlite.Conn, start string) (digest stri
 		return "", err
 	}
 	if count == 0 {
-		return "", &NotFoundError{"version " + start}
+		return "", &NotFoundError{What: "version " + start}
 	}
 	if count > 1 {
-		return "", &NotFoundError{fmt.Sprintf("single version that begins with %s: there are %d", start, count)}
+		return "", &NotFoundError{What: fmt.Sprintf("single version that begins with %s: there are %d", start, count)}
 	}
 	return found.V, nil
 }

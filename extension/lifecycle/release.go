@@ -28,7 +28,11 @@ type Decision struct {
 }
 
 // NotFoundError reports a missing extension, version or request.
-type NotFoundError struct{ What string }
+type NotFoundError struct {
+	What string
+	// Why is the release that says why an extension is missing, as [Manager.MissingExtension] finds it, or nil.
+	Why *Release
+}
 
 // Error implements error.
 func (e *NotFoundError) Error() string { return "there is no " + cut(e.What) }
@@ -76,7 +80,7 @@ func scanRelease(scan func(...any) error) (r Release, err error) {
 func releaseByID(ctx context.Context, c *sqlite.Conn, id int64) (Release, error) {
 	r, err := scanRelease(c.Row(ctx, "SELECT "+releaseColumns+" FROM release WHERE id = ?", id).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = &NotFoundError{fmt.Sprintf("request %d", id)}
+		err = &NotFoundError{What: fmt.Sprintf("request %d", id)}
 	}
 	return r, err
 }
@@ -85,7 +89,7 @@ func releaseByID(ctx context.Context, c *sqlite.Conn, id int64) (Release, error)
 func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name string, state State) (Release, error) {
 	r, err := scanRelease(c.Row(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? AND state = ? ORDER BY id DESC LIMIT 1", scope.String(), name, state).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = &NotFoundError{fmt.Sprintf("extension %s that is %s in scope %s", name, state, scope)}
+		err = &NotFoundError{What: fmt.Sprintf("extension %s that is %s in scope %s", name, state, scope)}
 	}
 	return r, err
 }
@@ -366,7 +370,7 @@ func (m *Manager) takeAway(ctx context.Context, scope extension.Scope, name stri
 			ended = append(ended, r)
 		}
 		if len(ended) == 0 {
-			return gone, &NotFoundError{fmt.Sprintf("extension %s in scope %s", name, scope)}
+			return gone, &NotFoundError{What: fmt.Sprintf("extension %s in scope %s", name, scope)}
 		}
 		for _, r := range ended {
 			to, kind := to, kind
@@ -407,7 +411,7 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 		const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND digest = ? AND state IN ('superseded', 'revoked') ORDER BY id DESC LIMIT 1"
 		before, err := scanRelease(c.Row(ctx, query, scope.String(), name, digest).Scan)
 		if errors.Is(err, sql.ErrNoRows) {
-			return before, &NotFoundError{fmt.Sprintf("version %s of %s that was active in scope %s", digest, name, scope)}
+			return before, &NotFoundError{What: fmt.Sprintf("version %s of %s that was active in scope %s", digest, name, scope)}
 		} else if err != nil {
 			return before, err
 		}

@@ -290,7 +290,7 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, lock []byte, fresh b
 	bindings := extension.Known(extension.Merge(v.Manifest.Bindings, extension.Defaults()))
 	imports, err := npm.Imports(ctx, tree, entry, m.options.Bundler)
 	if err != nil {
-		return toolchain.Source{}, mendable(extension.StageBundle, err)
+		return toolchain.Source{}, Mendable(extension.StageBundle, err)
 	}
 	if len(imports)+len(v.Manifest.Dependencies) > 0 {
 		if m.options.Packages == nil {
@@ -300,7 +300,7 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, lock []byte, fresh b
 		}
 		resolution, err := m.options.Packages.Resolve(ctx, npm.Request{Dependencies: v.Manifest.Dependencies, Imports: imports, Lock: lock, AllowFresh: fresh})
 		if err != nil {
-			return toolchain.Source{}, blameImports(mendable(extension.StageResolve, err), v)
+			return toolchain.Source{}, blameImports(Mendable(extension.StageResolve, err), v)
 		}
 		v.Lock, v.Packages = resolution.Lock, resolution.Packages
 		return toolchain.Source{FS: npm.Tree(tree, resolution.FS), Entry: entry, Bindings: bindings}, nil
@@ -487,7 +487,7 @@ func (m *Manager) writeRefusal(ctx context.Context, d Draft, v *Version, stage e
 
 // refused writes down that a draft failed, or that its author gave it up, and makes one error of all that its author can mend.
 func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extension.Stage, err error) error {
-	err = mendable(stage, err)
+	err = Mendable(stage, err)
 	reason := "given up"
 	if problems, ok := errors.AsType[*extension.ProblemsError](err); ok {
 		reason = problems.Problems[0].Text
@@ -502,41 +502,3 @@ func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extensio
 
 // cut is a text for the audit log: short, printable and one line.
 func cut(text string) string { return printable.Line(printable.Cut(text, 500)) }
-
-// mendable makes an *extension.ProblemsError of whatever the author of a source can mend.
-func mendable(stage extension.Stage, err error) error {
-	var already *extension.ProblemsError
-	var manifest *extension.ManifestError
-	var tools *extension.ToolsError
-	var built *toolchain.BuildError
-	var evaluated *toolchain.EvaluationError
-	var toolchainLimit *toolchain.LimitError
-	var limit *host.LimitError
-	var definition *host.DefinitionError
-	var refused *host.LoadError
-	var thrown *host.GuestError
-	var trap *host.TrapError
-	one := func(p extension.Problem) error {
-		return &extension.ProblemsError{Stage: stage, Problems: []extension.Problem{p}}
-	}
-	switch {
-	case errors.As(err, &already):
-		return err
-	case errors.As(err, &manifest):
-		return one(manifest.Problem())
-	case errors.As(err, &tools):
-		return one(extension.Problem{File: extension.ManifestFile, Text: tools.Error(), Fix: "the same names in both"})
-	case errors.As(err, &built):
-		problems := make([]extension.Problem, len(built.Problems))
-		for i, p := range built.Problems {
-			problems[i] = extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Fix: p.Fix, Snippet: p.Snippet}
-		}
-		return &extension.ProblemsError{Stage: stage, Problems: problems}
-	case errors.As(err, &evaluated), errors.As(err, &toolchainLimit), errors.As(err, &limit):
-		return one(extension.Problem{Text: err.Error(), Fix: "less at the top level: it runs once, when the extension is built, and without env"})
-	case errors.As(err, &definition), errors.As(err, &refused), errors.As(err, &thrown), errors.As(err, &trap):
-		return one(extension.Problem{Text: err.Error()})
-	default:
-		return err
-	}
-}
