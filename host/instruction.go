@@ -44,8 +44,8 @@ type price struct {
 var prices = [classes]price{
 	moves:       {60, 0, 100},
 	simple:      {900, 2.4, 1200},
-	sums:        {12_000, 2.4, 2500},
-	rotates:     {200_000, 2, 10_000},
+	sums:        {14_000, 2.4, 2500},
+	rotates:     {200_000, 2, 80_000},
 	divisions:   {7_000, 1.3, 3000},
 	floats:      {10_000, 5, 5000},
 	accesses:    {2_500, 0.25, 2000},
