@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -42,24 +43,50 @@ func add[In, Out any](e *endpoint, name, title, description string, h hints, do 
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: h.readOnly, DestructiveHint: &h.destructive, OpenWorldHint: &h.open},
 	}
 	e.builtin[name] = true
-	sdk.AddTool(e.sdk, tool, func(ctx context.Context, call *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
+	input, err := schemaOf[In]().Resolve(nil)
+	if err != nil {
+		panic(err)
+	}
+	refuse := func(err error) (*sdk.CallToolResult, error) {
+		result := &sdk.CallToolResult{}
+		result.SetError(err)
+		return result, nil
+	}
+	// The SDK's AddTool for types writes arguments anew, in an order and a spelling of its own, and reads them again.
+	e.sdk.AddTool(tool, func(ctx context.Context, call *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		var in In
+		if err := readArguments(call.Params.Arguments, input, &in); err != nil {
+			return refuse(fmt.Errorf("validating \"arguments\": %w", err))
+		}
 		r, done, err := e.begin(call, tool)
 		if err != nil {
 			f, _ := explain(err, host.Usage{})
-			return f.result(false), nil, nil
+			return f.result(false), nil
 		}
 		defer done()
 		r.builtin = true
-		if len(call.Params.Arguments) > 0 { // the SDK has checked them, and gives them in an order and a spelling of its own
-			in = *new(In)
-			if err := json.Unmarshal(call.Params.Arguments, &in); err != nil {
-				return nil, nil, err
-			}
-		}
 		result, err := do(r, ctx, in)
 		if err != nil {
 			result, err = r.fail(err, host.Usage{})
 		}
-		return result, nil, err
+		if err != nil {
+			return refuse(err)
+		}
+		return result, nil
 	})
+}
+
+// readArguments reads arguments, of which a client may leave all out, into what in points to, once they have the schema.
+func readArguments(arguments json.RawMessage, schema *jsonschema.Resolved, in any) error {
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	values := map[string]any{}
+	if err := json.Unmarshal(arguments, &values); err != nil {
+		return err
+	}
+	if err := schema.Validate(values); err != nil {
+		return err
+	}
+	return json.Unmarshal(arguments, in)
 }

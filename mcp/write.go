@@ -186,8 +186,10 @@ func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, er
 
 // readManifest takes a manifest as an object, or as the text of one, and breaks it into lines, so that problems have places.
 func readManifest(raw json.RawMessage) ([]byte, error) {
-	if text := ""; json.Unmarshal(raw, &text) == nil {
-		return []byte(text), nil
+	if bytes.HasPrefix(raw, []byte{'"'}) {
+		var text string
+		err := json.Unmarshal(raw, &text)
+		return []byte(text), err
 	}
 	var b bytes.Buffer
 	if err := json.Indent(&b, raw, "", "  "); err != nil {

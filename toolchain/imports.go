@@ -15,6 +15,8 @@ type Imports struct {
 	// Builtins are node's modules that have a [Shim] and that the source imports, or a package in its tree that does not
 	// name a package of that name as its dependency. Names have no prefix and are in byte order.
 	Builtins []string
+
+	bundle *bundled // of a source that imports nothing else, and has no problem
 }
 
 // FindImports follows all imports of a source, also into packages if they are in its tree. It has the limits and the errors
@@ -22,12 +24,16 @@ type Imports struct {
 func FindImports(ctx context.Context, s Source, bundler []string) (*Imports, error) {
 	b := newBundler(s, bundler)
 	b.findImports()
-	_, err := b.run(ctx)
+	outputs, err := b.run(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.resolver.mu.Lock()
 	defer b.resolver.mu.Unlock()
-	return &Imports{slices.Sorted(maps.Keys(b.imported)), slices.Sorted(maps.Keys(b.resolver.builtins))}, err
+	found := &Imports{Packages: slices.Sorted(maps.Keys(b.imported)), Builtins: slices.Sorted(maps.Keys(b.resolver.builtins))}
+	if err == nil && len(found.Packages)+len(found.Builtins) == 0 {
+		found.bundle, err = b.result(outputs)
+	}
+	return found, err
 }
 
 // findImports has a bundler look for imports.

@@ -35,6 +35,9 @@ func (t *Toolchain) recalled(ctx context.Context, what string, make func() (stri
 // bundleOnce is [bundle], or what it came to when it was last asked for the same entry, if all files that it looked for then are as
 // they were. Only a bundle without problems is kept.
 func (t *Toolchain) bundleOnce(ctx context.Context, s Source) (*bundled, error) {
+	if s.Found != nil && s.Found.bundle != nil {
+		return s.Found.bundle, nil
+	}
 	entry, err := readAtMost(s.FS, s.Entry, maxSource)
 	if t.cache == nil || program() == "" || err != nil {
 		return bundle(ctx, s, t.bundler)

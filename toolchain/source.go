@@ -25,6 +25,9 @@ type Source struct {
 	// Bindings are the names that the env of a call will have, with their interfaces, if they are known in advance, as from
 	// a manifest. They grant nothing. They save each call the lookup of its bindings.
 	Bindings map[string]string
+	// Found is what [FindImports] found of FS and Entry, if it was asked. If the source imports only its own files, its bundle is there
+	// too, and is not made again.
+	Found *Imports
 	// Large is for a program of your own, such as a compiler: its top level may take a minute instead of 5 s, and its calls
 	// nest twice as deep.
 	Large bool

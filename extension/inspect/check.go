@@ -20,11 +20,12 @@ const (
 
 // Check finds what in the structure of an extension is certainly wrong, without running or bundling it: at most 20
 // problems, none of them a guess. manifestTools are the names of the tools in the manifest; nil leaves them out of it.
-// Where entry has no default export, what [Derive] refuses is among the problems.
-func Check(fsys fs.FS, entry string, manifestTools []string) []extension.Problem {
+// Where entry has no default export, what [Derive] refuses is among the problems, and derived is what it returns.
+func Check(fsys fs.FS, entry string, manifestTools []string) (derived *Derived, problems []extension.Problem) {
 	c := checker{manifest: manifestTools}
 	c.tree(fsys)
-	text, err := readFile(fsys, entry, maxSource)
+	f := newFiles(fsys)
+	m, err := f.read(entry, maxSource)
 	switch {
 	case !isCode(entry):
 		c.add(extension.Problem{File: oneLine(entry), Text: "the entry is neither TypeScript nor JavaScript", Fix: `a file like "tool.ts"`})
@@ -33,9 +34,9 @@ func Check(fsys fs.FS, entry string, manifestTools []string) []extension.Problem
 	case err != nil:
 		c.add(unreadable(entry, err))
 	default:
-		c.entry(fsys, readModule(lex(entry, text, isJSX(entry))))
+		c.entry(f, m)
 	}
-	return c.problems[:min(len(c.problems), maxProblems)]
+	return c.made, c.problems[:min(len(c.problems), maxProblems)]
 }
 
 func isCode(name string) bool {
@@ -51,6 +52,7 @@ func isJSX(name string) bool { return path.Ext(name) == ".tsx" || path.Ext(name)
 
 type checker struct {
 	manifest []string
+	made     *Derived
 	problems []extension.Problem
 }
 
@@ -86,7 +88,7 @@ func (c *checker) tree(fsys fs.FS) {
 }
 
 // entry checks what the entry exports, as far as its tokens are certain.
-func (c *checker) entry(fsys fs.FS, m *module) {
+func (c *checker) entry(f *files, m *module) {
 	if m.brackets > maxBrackets {
 		c.add(extension.Problem{File: oneLine(m.name), Text: fmt.Sprintf("brackets nest deeper than %d levels", maxBrackets), Fix: "flatter code"})
 		return
@@ -97,7 +99,7 @@ func (c *checker) entry(fsys fs.FS, m *module) {
 	}
 	switch {
 	case len(m.defaults) == 0:
-		c.derived(fsys, m)
+		c.derived(f, m)
 	case len(certain) > 1:
 		c.add(*m.problemAt(certain[1], "a second default export", "one default export"))
 	case len(certain) == 1:
@@ -106,8 +108,8 @@ func (c *checker) entry(fsys fs.FS, m *module) {
 }
 
 // derived checks an entry that exports functions.
-func (c *checker) derived(fsys fs.FS, m *module) {
-	d, err := Derive(fsys, m.name)
+func (c *checker) derived(f *files, m *module) {
+	d, err := derive(f, m.name)
 	if failed, ok := errors.AsType[*extension.ProblemsError](err); ok {
 		c.problems = append(c.problems, failed.Problems...)
 		return
@@ -115,6 +117,7 @@ func (c *checker) derived(fsys fs.FS, m *module) {
 	if d == nil {
 		return
 	}
+	c.made = d
 	names := map[string]int{}
 	for i, t := range d.Tools {
 		names[t.Name] = i

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -56,9 +57,42 @@ func TestCheck(t *testing.T) {
 		{"a function of no type", "export function a(x) {}", []string{"a"}, []string{`a.ts:1:19: "x" has no type`}},
 		{"nesting", "export default " + strings.Repeat("(", 20_000), nil, []string{`a.ts: brackets nest deeper than 15000 levels`}},
 	} {
-		t.Run(tt.name, func(t *testing.T) { hasProblems(t, Check(tree("a.ts", tt.text), "a.ts", tt.tools), tt.want) })
+		t.Run(tt.name, func(t *testing.T) { hasProblems(t, check(tree("a.ts", tt.text), "a.ts", tt.tools), tt.want) })
 	}
 }
+
+func check(fsys fs.FS, entry string, tools []string) []extension.Problem {
+	_, problems := Check(fsys, entry, tools)
+	return problems
+}
+
+// What Check derives is what Derive does, from one reading of the file.
+func TestCheckDerivesOnce(t *testing.T) {
+	files := &opens{tree("a.ts", "export function add(a: number, b: number) { return a + b }"), map[string]int{}}
+	derived, problems := Check(files, "a.ts", []string{"add"})
+	if len(problems) > 0 || files.count["a.ts"] != 1 {
+		t.Errorf("opened %d times, %v", files.count["a.ts"], problems)
+	}
+	if want, err := Derive(files, "a.ts"); err != nil || !reflect.DeepEqual(derived, want) {
+		t.Errorf("%+v, %+v, %v", derived, want, err)
+	}
+	if derived, problems := Check(tree("a.ts", start+"get: { run() {} } } });"), "a.ts", nil); derived != nil || len(problems) > 0 {
+		t.Errorf("%+v, %v", derived, problems)
+	}
+}
+
+// opens counts how often each file is opened.
+type opens struct {
+	fs.FS
+	count map[string]int
+}
+
+func (o *opens) Open(name string) (fs.File, error) {
+	o.count[name]++
+	return o.FS.Open(name)
+}
+
+func (o *opens) Stat(name string) (fs.FileInfo, error) { return fs.Stat(o.FS, name) }
 
 func hasProblems(t *testing.T, got []extension.Problem, want []string) {
 	t.Helper()
@@ -80,13 +114,13 @@ func TestCheckTree(t *testing.T) {
 		many[fmt.Sprintf("f%d", i)] = &fstest.MapFile{}
 		many[fmt.Sprintf("node_modules/f%d", i)] = &fstest.MapFile{}
 	}
-	hasProblems(t, Check(many, "a.ts", nil), []string{"the extension has more than 4000 files"})
+	hasProblems(t, check(many, "a.ts", nil), []string{"the extension has more than 4000 files"})
 	large := strings.Repeat(" ", 5<<20)
-	hasProblems(t, Check(tree("a.ts", good, "b.bin", large, "c.bin", large), "a.ts", nil), []string{"the files of the extension have more than 8 MiB"})
-	hasProblems(t, Check(tree("a.ts", good, "b.bin", large, "node_modules/x/c.bin", large), "a.ts", nil), nil)
-	hasProblems(t, Check(tree("a.ts", large+large), "a.ts", nil), []string{"the files of the extension", "a.ts: the file has more than 8 MiB"})
-	hasProblems(t, Check(tree(), "a.ts", nil), []string{"a.ts: there is no such file"})
-	hasProblems(t, Check(tree("a.py", ""), "a.py", nil), []string{"a.py: the entry is neither TypeScript nor JavaScript"})
+	hasProblems(t, check(tree("a.ts", good, "b.bin", large, "c.bin", large), "a.ts", nil), []string{"the files of the extension have more than 8 MiB"})
+	hasProblems(t, check(tree("a.ts", good, "b.bin", large, "node_modules/x/c.bin", large), "a.ts", nil), nil)
+	hasProblems(t, check(tree("a.ts", large+large), "a.ts", nil), []string{"the files of the extension", "a.ts: the file has more than 8 MiB"})
+	hasProblems(t, check(tree(), "a.ts", nil), []string{"a.ts: there is no such file"})
+	hasProblems(t, check(tree("a.py", ""), "a.py", nil), []string{"a.py: the entry is neither TypeScript nor JavaScript"})
 }
 
 // examples are the sources of the repository's own extensions, with their manifests.
@@ -117,8 +151,8 @@ func examples(t *testing.T) (fsys fs.FS, manifests map[string]*extension.Manifes
 func TestCheckExamples(t *testing.T) {
 	fsys, manifests := examples(t)
 	for entry, m := range manifests {
-		hasProblems(t, Check(fsys, entry, m.Tools), nil)
-		if got := Check(fsys, entry, []string{"other"}); len(got) != len(m.Tools)+1 {
+		hasProblems(t, check(fsys, entry, m.Tools), nil)
+		if got := check(fsys, entry, []string{"other"}); len(got) != len(m.Tools)+1 {
 			t.Errorf("%s: %v", entry, got)
 		}
 	}
@@ -130,7 +164,7 @@ func FuzzCheck(f *testing.F) {
 		f.Add(start + text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, p := range Check(tree("a.ts", text), "a.ts", []string{"a"}) {
+		for _, p := range check(tree("a.ts", text), "a.ts", []string{"a"}) {
 			if p.Line > 0 {
 				inside(t, text, Place{p.File, p.Line, p.Column})
 			}

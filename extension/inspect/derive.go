@@ -49,7 +49,10 @@ func Derive(fsys fs.FS, entry string) (*Derived, error) {
 	if !isCode(entry) {
 		return nil, nil // the toolchain says what it takes
 	}
-	f := newFiles(fsys)
+	return derive(newFiles(fsys), entry)
+}
+
+func derive(f *files, entry string) (*Derived, error) {
 	m, err := f.read(entry, maxSource)
 	switch {
 	case err == nil && len(m.defaults) > 0:
@@ -69,7 +72,7 @@ func Derive(fsys fs.FS, entry string) (*Derived, error) {
 	d := &deriver{files: f, parser: &parser{module: m}, names: map[string]string{}}
 	d.derive()
 	name := strings.TrimSuffix(entry, path.Ext(entry)) + ".tools.ts"
-	if _, err := fs.Stat(fsys, name); err == nil {
+	if _, err := fs.Stat(f.fsys, name); err == nil {
 		d.problems = append(d.problems, extension.Problem{File: oneLine(name), Text: "this is the name of the module that is made for " + quote(entry), Fix: "another name"})
 	}
 	if len(d.problems) > 0 {

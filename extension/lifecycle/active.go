@@ -300,7 +300,11 @@ func (m *Manager) environment(ctx context.Context, a *active) (env host.Env, mad
 
 // load returns the component of a release, and what lets go of it.
 func (m *Manager) load(ctx context.Context, a *active) (*host.Component, func(), error) {
-	return m.loaded.get(ctx, a.digest, func() (*host.Component, error) {
+	return m.loaded.get(ctx, a.digest, func(given *host.Component) (*host.Component, error) {
+		if given != nil {
+			m.keepForReplays(ctx, a, given.Digest(), nil)
+			return given, nil
+		}
 		var v *Version
 		var wasm []byte
 		err := m.db.View(ctx, func(c *sqlite.Conn) (err error) {
@@ -326,13 +330,26 @@ func (m *Manager) load(ctx context.Context, a *active) (*host.Component, func(),
 		if component.Digest() != v.Component {
 			m.keepRebuilt(ctx, v, component.Digest(), wasm)
 		}
-		if m.options.Recorder != nil {
-			if err := m.options.Recorder.Keep(ctx, wasm); err != nil {
-				m.options.Logger.Warn("keep a component for replays", "extension", a.manifest.Name, "error", err)
-			}
-		}
+		m.keepForReplays(ctx, a, component.Digest(), wasm)
 		return component, nil
 	})
+}
+
+// keepForReplays has the recorder keep a component, which the store has if wasm is nil.
+func (m *Manager) keepForReplays(ctx context.Context, a *active, digest string, wasm []byte) {
+	if m.options.Recorder == nil {
+		return
+	}
+	var err error
+	if wasm == nil {
+		err = m.db.View(ctx, func(c *sqlite.Conn) (err error) { wasm, err = object(ctx, c, digest); return err })
+	}
+	if err == nil {
+		err = m.options.Recorder.Keep(ctx, wasm)
+	}
+	if err != nil {
+		m.options.Logger.Warn("keep a component for replays", "extension", a.manifest.Name, "error", err)
+	}
 }
 
 // rebuild is for the day after an upgrade: the engine that a component imports has to be obtained first, or is another one than the

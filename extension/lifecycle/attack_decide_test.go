@@ -280,7 +280,7 @@ func TestLoadGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	begun, ended := make(chan struct{}), make(chan error, 2)
 	go func() {
-		_, _, err := s.get(ctx, "x", func() (*host.Component, error) {
+		_, _, err := s.get(ctx, "x", func(*host.Component) (*host.Component, error) {
 			close(begun)
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
@@ -290,7 +290,7 @@ func TestLoadGivenUp(t *testing.T) {
 	<-begun
 	second := make(chan error, 1)
 	go func() {
-		_, done, err := s.get(t.Context(), "x", func() (*host.Component, error) { return nil, nil })
+		_, done, err := s.get(t.Context(), "x", func(*host.Component) (*host.Component, error) { return nil, nil })
 		if err == nil {
 			done()
 		}

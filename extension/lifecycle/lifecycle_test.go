@@ -31,6 +31,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == asBundler {
+		if err := serveAsBundler(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code := m.Run()
 	if sharedHost != nil {
 		_ = sharedTools.Close()

@@ -24,8 +24,9 @@ type loaded struct {
 	digest  string
 	element *list.Element
 	users   int
+	begun   bool          // somebody loads it, or did
 	ready   chan struct{} // closed when component or err is there
-	// component and err are written before ready is closed.
+	// component and err are written before ready is closed. Until the load begins, component is what put gave.
 	component *host.Component
 	err       error
 	gaveUp    bool // err is only that of the caller that loaded
@@ -35,26 +36,45 @@ func newLoadedSet(size int) *loadedSet {
 	return &loadedSet{max: size, all: map[string]*loaded{}, order: list.New()}
 }
 
-// get returns the component, which load makes when it is not there; of all that ask at once one loads it. done lets go of it.
-func (s *loadedSet) get(ctx context.Context, digest string, load func() (*host.Component, error)) (c *host.Component, done func(), err error) {
+// put gives a component that somebody loaded to the first caller of get, unless there is one already. The set closes it.
+func (s *loadedSet) put(digest string, c *host.Component) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.all[digest] != nil {
+		s.err = errors.Join(s.err, c.Close())
+		return
+	}
+	s.add(digest).component = c
+	s.trim()
+}
+
+func (s *loadedSet) add(digest string) *loaded {
+	l := &loaded{digest: digest, ready: make(chan struct{})}
+	l.element = s.order.PushFront(l)
+	s.all[digest] = l
+	return l
+}
+
+// get returns the component, which load makes; it is given the one of put, if there is one. Of all that ask at once one loads it. done
+// lets go of it.
+func (s *loadedSet) get(ctx context.Context, digest string, load func(given *host.Component) (*host.Component, error)) (c *host.Component, done func(), err error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return nil, nil, host.ErrClosed
 	}
 	l := s.all[digest]
-	first := l == nil
-	if first {
-		l = &loaded{digest: digest, ready: make(chan struct{})}
-		l.element = s.order.PushFront(l)
-		s.all[digest] = l
+	if l == nil {
+		l = s.add(digest)
 	} else {
 		s.order.MoveToFront(l.element)
 	}
+	first := !l.begun
+	l.begun = true
 	l.users++
 	s.mu.Unlock()
 	if first {
-		if l.component, l.err = load(); l.err != nil {
+		if l.component, l.err = load(l.component); l.err != nil {
 			l.gaveUp = ctx.Err() != nil
 			s.mu.Lock()
 			s.order.Remove(l.element)
@@ -84,6 +104,11 @@ func (s *loadedSet) done(l *loaded) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.users--
+	s.trim()
+}
+
+// trim closes what is too much.
+func (s *loadedSet) trim() {
 	for e := s.order.Back(); e != nil && s.order.Len() > s.max; {
 		oldest, before := e.Value.(*loaded), e.Prev()
 		if oldest.users == 0 {

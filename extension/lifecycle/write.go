@@ -103,6 +103,7 @@ type Written struct {
 func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 	m.options.Follow(m.setPolicy)
 	b := &build{Manager: m, draft: d, written: &Written{Took: map[extension.Stage]time.Duration{}}}
+	defer b.close()
 	author, err := extension.ParseScope(d.Author)
 	if err != nil {
 		return nil, fmt.Errorf("author: %w", err)
@@ -139,13 +140,15 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 		err := s.do(ctx)
 		b.written.Took[s.stage] = time.Since(start)
 		if err != nil {
-			b.close()
 			return nil, m.refused(ctx, d, b, s.stage, err)
 		}
 	}
-	b.close()
 	if err := b.commit(ctx); err != nil {
 		return nil, m.refused(ctx, d, b, extension.StagePolicy, err)
+	}
+	if b.written.Release.State == Active && !b.written.Unchanged {
+		m.loaded.put(b.version.Digest, b.component)
+		b.component = nil
 	}
 	return b.written, m.Refresh(context.WithoutCancel(ctx))
 }
@@ -158,6 +161,7 @@ type build struct {
 
 	author    extension.Scope
 	version   *Version
+	derived   *inspect.Derived // if any
 	source    toolchain.Source
 	wasm      []byte
 	component *host.Component
@@ -190,7 +194,7 @@ func (b *build) validate(ctx context.Context) error {
 	}
 	problems := checkFiles(v)
 	if len(problems) == 0 {
-		problems = inspect.Check(v.Source(), v.Entry, m.Tools)
+		b.derived, problems = inspect.Check(v.Source(), v.Entry, m.Tools)
 	}
 	if len(problems) > 0 {
 		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
@@ -266,33 +270,33 @@ func (b *build) resolve(ctx context.Context) (err error) {
 	if lock == nil && b.before != nil {
 		lock = b.before.Lock
 	}
-	b.source, err = b.sourceOf(ctx, b.version, lock, b.draft.AllowFresh)
+	b.source, err = b.sourceOf(ctx, b.version, b.derived, lock, b.draft.AllowFresh)
 	return err
 }
 
 // source is what a version is built from again.
 func (m *Manager) source(ctx context.Context, v *Version) (toolchain.Source, error) {
-	again := *v // packages and lockfile stay what they are
-	return m.sourceOf(ctx, &again, v.Lock, true)
-}
-
-// sourceOf derives what the source leaves to be derived, resolves packages, keeping those of a lockfile, and puts the tree together. It
-// sets the lockfile and the packages of v.
-func (m *Manager) sourceOf(ctx context.Context, v *Version, lock []byte, fresh bool) (toolchain.Source, error) {
-	tree, entry := fs.FS(v.Source()), v.Entry
-	derived, err := inspect.Derive(tree, entry)
+	derived, err := inspect.Derive(v.Source(), v.Entry)
 	if err != nil {
 		return toolchain.Source{}, err
 	}
+	again := *v // packages and lockfile stay what they are
+	return m.sourceOf(ctx, &again, derived, v.Lock, true)
+}
+
+// sourceOf resolves packages, keeping those of a lockfile, and puts the tree together, with what was derived of the entry. It sets the
+// lockfile and the packages of v.
+func (m *Manager) sourceOf(ctx context.Context, v *Version, derived *inspect.Derived, lock []byte, fresh bool) (toolchain.Source, error) {
+	tree, entry := fs.FS(v.Source()), v.Entry
 	if derived != nil {
 		tree, entry = derived.Tree(tree), derived.Entry
 	}
 	bindings := extension.Known(extension.Merge(v.Manifest.Bindings, extension.Defaults()))
-	imports, err := npm.Imports(ctx, tree, entry, m.options.Bundler)
+	found, err := npm.Imports(ctx, tree, entry, m.options.Bundler)
 	if err != nil {
 		return toolchain.Source{}, Mendable(extension.StageBundle, err)
 	}
-	if len(imports)+len(v.Manifest.Dependencies) > 0 {
+	if imports := found.Packages; len(imports)+len(v.Manifest.Dependencies) > 0 {
 		if m.options.Packages == nil {
 			return toolchain.Source{}, &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{
 				{Text: "there are no npm packages here: " + strings.Join(imports, ", "), Fix: "it without packages"},
@@ -305,7 +309,7 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, lock []byte, fresh b
 		v.Lock, v.Packages = resolution.Lock, resolution.Packages
 		return toolchain.Source{FS: npm.Tree(tree, resolution.FS), Entry: entry, Bindings: bindings}, nil
 	}
-	return toolchain.Source{FS: tree, Entry: entry, Bindings: bindings}, nil
+	return toolchain.Source{FS: npm.Tree(tree, nil), Entry: entry, Bindings: bindings, Found: found}, nil
 }
 
 // assemble makes the component. The bytes of equal sources are equal, so that what was built before comes from the cache.

@@ -12,15 +12,10 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// Imports returns what the files of a source tree import that are reached from entry: packages, perhaps with a path in them,
-// and modules built into node, in byte order. Types are not imports. bundler, the limits and the errors are those of
-// [toolchain.FindImports].
-func Imports(ctx context.Context, fsys fs.FS, entry string, bundler []string) ([]string, error) {
-	found, err := toolchain.FindImports(ctx, toolchain.Source{FS: Tree(fsys, &zip.Reader{}), Entry: entry}, bundler)
-	if err != nil {
-		return nil, err
-	}
-	return found.Packages, nil
+// Imports finds what the files of a source tree import that are reached from entry. Types are not imports. bundler, the limits and the
+// errors are those of [toolchain.FindImports].
+func Imports(ctx context.Context, fsys fs.FS, entry string, bundler []string) (*toolchain.Imports, error) {
+	return toolchain.FindImports(ctx, toolchain.Source{FS: Tree(fsys, nil), Entry: entry}, bundler)
 }
 
 // entryName is the module that stands for an extension that imports some others.

@@ -88,7 +88,7 @@ export default extension({ tools: { t: { description: "test", run: async () => {
 		if err != nil {
 			t.Fatal(err)
 		}
-		imports = append(imports, found...)
+		imports = append(imports, found.Packages...)
 	}
 	request := Request{Imports: imports}
 	if !*update {
@@ -190,8 +190,8 @@ func TestImports(t *testing.T) {
 		"lib/a.ts":                {Data: []byte(`import "node:path"; import "p"; import "stile"`)},
 		"node_modules/p/index.js": {Data: []byte(`import "/etc/passwd"`)},
 	}
-	if got, err := Imports(t.Context(), files, "tool.ts", nil); err != nil || strings.Join(got, " ") != "node:path p zod/v4" {
-		t.Errorf("got %q, %v", got, err)
+	if got, err := Imports(t.Context(), files, "tool.ts", nil); err != nil || strings.Join(got.Packages, " ") != "node:path p zod/v4" {
+		t.Errorf("got %q, %v", got.Packages, err)
 	}
 	files["lib/a.ts"].Data = []byte("\n  let x = ;")
 	_, err := Imports(t.Context(), files, "tool.ts", nil)

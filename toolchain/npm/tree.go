@@ -1,6 +1,7 @@
 package npm
 
 import (
+	"archive/zip"
 	"io/fs"
 	"slices"
 	"strings"
@@ -9,9 +10,14 @@ import (
 const modules = "node_modules"
 
 // Tree returns the tree to build an extension from: its source with the packages of a [Resolution]. A node_modules of the
-// source's own, in whichever folder, is not in it, so that no code passes for a package that was resolved. It is safe for
-// concurrent use if source is.
-func Tree(source, packages fs.FS) fs.FS { return tree{source, packages} }
+// source's own, in whichever folder, is not in it, so that no code passes for a package that was resolved. packages is nil if there
+// are none. It is safe for concurrent use if source is.
+func Tree(source, packages fs.FS) fs.FS {
+	if packages == nil {
+		packages = &zip.Reader{}
+	}
+	return tree{source, packages}
+}
 
 type tree struct{ source, packages fs.FS }
 

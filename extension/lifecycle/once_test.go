@@ -1,0 +1,154 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// asBundler is the first argument of this program as one of Options.Bundler. The second is the file that it adds a line to.
+const asBundler = "as-bundler"
+
+func serveAsBundler() error {
+	log, err := os.OpenFile(os.Args[2], os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if _, err := log.WriteString("bundled\n"); err != nil {
+		return err
+	}
+	if err := log.Close(); err != nil {
+		return err
+	}
+	return toolchain.Bundle(os.Stdin, os.Stdout)
+}
+
+// keeper counts the components that it is given to keep.
+type keeper struct {
+	host.Recorder
+	kept []int // their sizes
+}
+
+func (k *keeper) Keep(_ context.Context, wasm []byte) error {
+	k.kept = append(k.kept, len(wasm))
+	return nil
+}
+
+func (*keeper) Record(context.Context, *host.Recording) {}
+
+// From a draft to the answer of its tool, the source is bundled once and the component loaded once.
+func TestWriteDoesEachThingOnce(t *testing.T) {
+	h := newHome(t)
+	log := filepath.Join(t.TempDir(), "bundled")
+	if err := os.WriteFile(log, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cacheDir, keyDir := cachetest.Dirs(t)
+	h.options.Bundler = []string{os.Args[0], asBundler, log}
+	tools, err := toolchain.New(t.Context(), sharedHost, toolchain.Options{CacheDir: cacheDir, KeyDir: keyDir, Bundler: h.options.Bundler})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tools.Close() })
+	h.options.Toolchain = func(context.Context) (*toolchain.Toolchain, error) { return tools, nil }
+	k := &keeper{}
+	h.options.Recorder = k
+	m := h.open()
+	want := rand.IntN(1 << 50) // what no cache has
+	const padding = 40 << 10   // more than is bundled in this process
+	d := tool("answer", "get", fmt.Sprintf("export function get(): number { return %d }\n//%s", want, strings.Repeat(" ", padding)), "")
+	w := write(t, m, d)
+	if bundled, err := os.ReadFile(log); err != nil || string(bundled) != "bundled\n" {
+		t.Errorf("%q, %v", bundled, err)
+	}
+	l := m.loaded.all[w.Version.Digest]
+	if l == nil || l.component == nil || len(k.kept) != 0 {
+		t.Fatalf("%+v, kept %v", l, k.kept)
+	}
+	loaded := l.component
+	for range 2 {
+		r, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "answer_get"})
+		if err != nil || string(r.Output) != fmt.Sprint(want) {
+			t.Errorf("%s, %v", r.Output, err)
+		}
+	}
+	if l := m.loaded.all[w.Version.Digest]; l.component != loaded || len(k.kept) != 1 || k.kept[0] < padding {
+		t.Errorf("%p, %p, kept %v", l.component, loaded, k.kept)
+	}
+	// Nothing is read for the calls of a version that was written here.
+	const other = "2"
+	write(t, m, draft("other", other, ""))
+	if err := m.db.Update(t.Context(), func(c *sqlite.Conn) error {
+		_, err := c.Exec(t.Context(), "UPDATE object SET data = x'00'")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "other_get"}); err != nil || string(r.Output) != other {
+		t.Errorf("%s, %v", r.Output, err)
+	}
+}
+
+// What waits for a person is not kept loaded, and neither is what is active already.
+func TestWriteKeepsWhatIsActive(t *testing.T) {
+	h := newHome(t)
+	m := h.open()
+	pending := write(t, m, draft("waits", "1", `{"network": ["api.example.test"]}`))
+	if pending.Release.State != Pending || len(m.loaded.all) != 0 {
+		t.Errorf("%s, %d are loaded", pending.Release.State, len(m.loaded.all))
+	}
+	for range 2 {
+		if write(t, m, draft("answer", "1", "")); len(m.loaded.all) != 1 {
+			t.Errorf("%d are loaded", len(m.loaded.all))
+		}
+	}
+}
+
+// A component that is given to a set is closed by it, wherever it stays.
+func TestLoadedSetOwnsWhatItIsGiven(t *testing.T) {
+	h := newHome(t)
+	m := h.open()
+	first, second, third := write(t, m, draft("a", "1", "")), write(t, m, draft("b", "2", "")), write(t, m, draft("c", "3", ""))
+	load := func(w *Written) *host.Component {
+		var wasm []byte
+		if err := m.db.Read(t.Context(), func(c *sqlite.Conn) (err error) { wasm, err = object(t.Context(), c, w.Version.Component); return err }); err != nil {
+			t.Fatal(err)
+		}
+		c, err := sharedHost.Load(t.Context(), wasm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	closed := func(c *host.Component) bool {
+		_, err := c.Do(t.Context(), host.Request{Tool: "get"})
+		return err != nil
+	}
+	s := newLoadedSet(1)
+	a, again, b, c := load(first), load(first), load(second), load(third)
+	s.put("a", a)
+	s.put("a", again)
+	if closed(a) || !closed(again) {
+		t.Error("the first one stays, and the second one does not")
+	}
+	s.put("b", b)
+	if !closed(a) || closed(b) {
+		t.Error("there is room for one")
+	}
+	if err := s.closeAll(); err != nil {
+		t.Error(err)
+	}
+	s.put("c", c)
+	if !closed(b) || !closed(c) {
+		t.Error("a set that is closed keeps nothing")
+	}
+}
