@@ -12,7 +12,7 @@ import (
 
 // Custom is a manifest's request for an interface without a known kind.
 type Custom struct {
-	// Name is the whole name of the WIT interface, e.g. "acme:crm/contacts@1.0.0".
+	// Name is the full name of the WIT interface, e.g. "acme:crm/contacts@1.0.0".
 	Name string
 	// Config is what the manifest says about it, a JSON object with sorted keys.
 	Config json.RawMessage
@@ -26,7 +26,7 @@ var interfaceName = func() *lazyregexp.Regexp {
 	return lazyregexp.New(`^` + word + `:` + word + `/` + word + `(@[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?)?$`)
 }()
 
-// parseCustom reads a field whose name has a ":". ours are the names to write instead of what is ours.
+// parseCustom reads a field whose name has a ":". ours maps our own interfaces to the names to write instead.
 func parseCustom(r *jsonform.Reader, m jsonform.Member, ours []string) Grant {
 	switch {
 	case len(m.Key) > maxInterface, !interfaceName.MatchString(m.Key):

@@ -1,6 +1,6 @@
-// Package capability defines a kind of capability: everything that manifests, command lines, approval, policies, tests and
-// clients need to know about it, in one value. Stile's own kinds are in folders below capabilities/. A program that embeds
-// the host can have kinds of its own, with the same rights.
+// Package capability defines a kind of capability: everything that manifests, command lines, approval, policies, tests and clients
+// need to know about it, in one value. Stile's own kinds are in folders below capabilities/. A program that embeds the host can have
+// kinds of its own, with the same rights.
 package capability
 
 import (
@@ -29,27 +29,28 @@ type Kind struct {
 	Name string
 	// Interface is the WIT interface, e.g. "stile:capability/http@0.1.0".
 	Interface string
-	// Permission is the field of a manifest's short form, which makes a binding of that name; empty where there is none.
+	// Permission is the field of a manifest's short form, which makes a binding of that name. It is empty if there is none.
 	Permission string
 	// Example is a possible value in a manifest, as JSON. Problems show it.
 	Example string
-	// Default is what commands for people bind under the kind's name by default; nil for nothing.
+	// Default is what commands for people bind under the kind's name by default. It is nil for nothing.
 	Default Grant
 	// Harmless is set if the kind reaches nothing beyond a call and its log: no policy cuts it, and approval needs no
 	// person.
 	Harmless bool
-	// Logs says that it writes to [Site.Log], which who makes a call may want apart.
+	// Logs is set if it writes to [Site.Log]. A caller may want to show that separately.
 	Logs bool
 	// Globals are names in a guest's global scope that use the first binding of this interface, such as "Math.random". If
 	// GlobalBinding is set, they use only the binding of that name.
 	Globals       []string
 	GlobalBinding string
 
-	// Parse reads what a manifest says; nil where a manifest cannot ask for it. Problems are r's.
+	// Parse reads what a manifest says. It is nil if a manifest cannot ask for the kind. Problems go to r.
 	Parse func(r *Reader, n *Node) Grant
 	// ParsePermission reads the short form.
 	ParsePermission func(r *Reader, n *Node) Grant
-	// ParseSpec reads a binding of a command line; nil where none can be given. An error is a *[double.MistakeError].
+	// ParseSpec reads a binding of a command line. It is nil if a command line cannot give one. An error is a
+	// *[double.MistakeError].
 	ParseSpec func(Spec) (Grant, error)
 
 	// Learn stands for a binding of a recorded call, to make a test of the call; nil where a test cannot answer what a
@@ -59,11 +60,11 @@ type Kind struct {
 
 // Spec is what follows NAME= on a command line: KIND[:ARGUMENT][,OPTIONS].
 type Spec struct {
-	// Name is the binding's.
+	// Name is the binding's name.
 	Name string
 	// Argument is what follows the first ":".
 	Argument string
-	// HasArgument says whether there is a ":".
+	// HasArgument is set if there is a ":".
 	HasArgument bool
 	Options     string
 }
@@ -76,11 +77,11 @@ type Grant interface {
 	Kind() *Kind
 	// Interface is the WIT interface of the kind.
 	Interface() string
-	// Document is what stands for the grant in a manifest, under the name of the kind, to encode as JSON.
+	// Document is the value that stands for the grant in a manifest, under the name of the kind, to encode as JSON.
 	Document() any
-	// Describe says in plain words everything that it may do, one thing a line, for the person who approves it.
+	// Describe says in plain words everything that it may do, one item a line, for the person who approves it.
 	Describe() []string
-	// Authority is the same in the terms of a manifest, to compare line by line.
+	// Authority says the same in the terms of a manifest, to compare line by line.
 	Authority() []string
 	// Covers reports whether this grant permits everything that asked may do. If in doubt, it says no.
 	Covers(asked Grant) bool
@@ -94,25 +95,26 @@ type Opener interface {
 	Open(ctx context.Context, s *Site) (abi.Capability, error)
 }
 
-// Owner is a grant of a store that a manifest asks for without a name.
+// Owner is a grant of a store that a manifest requests without a name.
 type Owner interface {
 	Grant
-	// Own is the grant of an extension's own store: store is the name of the extension's stores in its scope, and binding
+	// Own returns the grant of an extension's own store. store is the name of the extension's stores in its scope, and binding is
 	// the name of the binding.
 	Own(store, binding string) Grant
 }
 
-// Limiter is a grant that a policy's ceiling can cut to a part. Others are cut whole or not at all.
+// Limiter is a grant that a policy's ceiling can reduce to a part. Other grants are removed as a whole or kept.
 type Limiter interface {
 	Grant
-	// Limit is the most that both this grant and a grant of the ceiling, of any kind, allow; nil if that is nothing.
+	// Limit returns the most that both this grant and a grant of the ceiling, of any kind, allow. It is nil if they have nothing in
+	// common.
 	Limit(ceiling []Grant) Grant
 }
 
-// Sizer is a grant that is long to compare.
+// Sizer is a grant whose comparison takes long.
 type Sizer interface {
 	Grant
-	// Size is how many rules it has and how much there is to compare in them.
+	// Size returns how many rules it has, and how much of them there is to compare.
 	Size() (rules, work int)
 }
 
@@ -127,33 +129,33 @@ type Merger interface {
 // others reach everything.
 type Reacher interface {
 	Grant
-	// Reach says whether it can change something, and whether it reaches beyond this machine.
+	// Reach reports whether it can change something, and whether it reaches beyond this machine.
 	Reach() (changes, open bool)
 }
 
 // Hoster is a grant that reaches hosts by name.
 type Hoster interface {
 	Grant
-	// Hosts are the patterns of hosts' names: a name, "*.example.com" for those below one, or "*".
+	// Hosts returns the patterns of hosts' names: a name, "*.example.com" for the names below one, or "*".
 	Hosts() []string
 }
 
 // Remedier is a grant on a command line that can be widened.
 type Remedier interface {
 	Grant
-	// Remedy is the spec that would allow what was wanted instead of spec, both in the form NAME=SPEC. It is empty if
-	// none would.
+	// Remedy returns the spec that would allow what was wanted instead of spec, both in the form NAME=SPEC. It is empty if none
+	// would.
 	Remedy(spec string, wanted Grant) string
 }
 
 // Shortener is a grant whose short form in a manifest is not `true`.
 type Shortener interface {
 	Grant
-	// Short is a value of the short form that may allow as much.
+	// Short returns a value of the short form that may allow as much.
 	Short() any
 }
 
-// Covers is allowed.Covers(asked). Either may be nil, which allows nothing.
+// Covers calls allowed.Covers(asked). Either may be nil, which allows nothing.
 func Covers(allowed, asked Grant) bool {
 	return allowed != nil && asked != nil && allowed.Covers(asked)
 }
@@ -175,11 +177,12 @@ const OwnerName = `[a-z0-9][a-z0-9_-]{0,63}`
 
 var storeName = lazyregexp.New(`^((agent|user)\.` + OwnerName + `\.)?` + OwnerName + `$`)
 
-// StoreNames says what a store can be named.
+// StoreNames describes the names that a store can have.
 const StoreNames = `a-z, 0-9, "_" and "-"`
 
-// IsStoreName reports whether a command line can name a store so. Of an agent or a user where it starts with one; it may become part of a file's name.
+// IsStoreName reports whether a command line can name a store like this. A name may begin with an agent or a user, and may become
+// part of a file's name.
 func IsStoreName(name string) bool { return storeName.MatchString(name) }
 
-// Printable is s for a line that people read: what they would not see, or what a terminal acts on, is escaped.
+// Printable returns s as people can safely read it: hidden characters, and those that a terminal acts on, are escaped.
 func Printable(s string) string { return printable.Line(s) }

@@ -11,7 +11,7 @@ import (
 // Set is an ordered set of kinds. It is immutable; With returns a larger one.
 type Set struct{ kinds []*Kind }
 
-// NewSet returns a set. It panics if two kinds have the same name, which is a mistake in the program.
+// NewSet returns a set. It panics if two kinds have the same name, which is a bug in the program.
 func NewSet(kinds ...*Kind) Set {
 	for i, k := range kinds {
 		if slices.ContainsFunc(kinds[:i], func(other *Kind) bool {
@@ -23,13 +23,13 @@ func NewSet(kinds ...*Kind) Set {
 	return Set{kinds}
 }
 
-// With is the set with more kinds.
+// With returns the set with more kinds.
 func (s Set) With(kinds ...*Kind) Set { return NewSet(append(slices.Clip(s.kinds), kinds...)...) }
 
-// All are the kinds.
+// All returns the kinds.
 func (s Set) All() []*Kind { return slices.Clone(s.kinds) }
 
-// Of is the kind of a WIT interface, the first one if there are several; nil if there is none.
+// Of returns the kind of a WIT interface, the first one if there are several. It is nil if there is none.
 func (s Set) Of(iface string) *Kind {
 	return s.find(func(k *Kind) bool { return k.Interface == iface })
 }
@@ -41,7 +41,7 @@ func (s Set) find(is func(*Kind) bool) *Kind {
 	return nil
 }
 
-// names are those of some kinds.
+// names returns the names of some kinds.
 func (s Set) names(name func(*Kind) string) []string {
 	var names []string
 	for _, k := range s.kinds {
@@ -52,7 +52,7 @@ func (s Set) names(name func(*Kind) string) []string {
 	return names
 }
 
-// Permissions are the fields of a manifest's short form.
+// Permissions returns the fields of a manifest's short form.
 func (s Set) Permissions() []string { return s.names(func(k *Kind) string { return k.Permission }) }
 
 // ParsePermission reads one of them.
@@ -88,7 +88,8 @@ func (s Set) Parse(r *jsonform.Reader, n *jsonform.Node) Grant {
 	return nil
 }
 
-// ParseSpec reads what a command line says of the binding of a name, KIND[:ARGUMENT][,OPTION]... An error is a *[MistakeError].
+// ParseSpec reads the text KIND[:ARGUMENT][,OPTION]... that a command line gives for the binding of a name. An error is a
+// *[MistakeError].
 func (s Set) ParseSpec(name, text string) (Grant, error) {
 	head, options, _ := strings.Cut(text, ",")
 	kind, argument, hasArgument := strings.Cut(head, ":")

@@ -39,8 +39,8 @@ func (l Level) String() string {
 	return names[l]
 }
 
-// Site is where grants become capabilities. It holds what they share and what must be released. It is safe for concurrent
-// use. Its creator closes it, after the calls that use its capabilities.
+// Site is where grants become capabilities. It holds what they share and what must be released. It is safe for concurrent use. Its
+// creator closes it, after the calls that use its capabilities.
 type Site struct {
 	// Dir is the folder for durable state. It must exist and be writable by its owner only.
 	Dir string
@@ -52,7 +52,7 @@ type Site struct {
 	mu      sync.Mutex
 	hosts   map[string][]netip.Addr
 	options map[*Kind]any
-	held    map[abi.Capability]func() error // what lets go of a capability that holds more than memory
+	held    map[abi.Capability]func() error // releases a capability that holds more than memory
 	opening sync.Mutex                      // held while a store is opened
 	stores  map[string]io.Closer            // by the names of their files
 }
@@ -73,14 +73,14 @@ func (s *Site) Configure(k *Kind, options any) {
 	s.options[k] = options
 }
 
-// Options are what Configure set, or nil.
+// Options returns what Configure set, or nil.
 func (s *Site) Options(k *Kind) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.options[k]
 }
 
-// SetHosts sets the addresses of hosts, replacing earlier ones, and used instead of a resolver. In capabilities opened from
+// SetHosts sets the addresses of hosts, which are used instead of a resolver, and replaces earlier ones. In capabilities opened from
 // now on, grants that name such a host exactly may dial its addresses, public or not.
 func (s *Site) SetHosts(hosts map[string][]netip.Addr) {
 	s.mu.Lock()
@@ -88,14 +88,14 @@ func (s *Site) SetHosts(hosts map[string][]netip.Addr) {
 	s.hosts = hosts
 }
 
-// Hosts are what SetHosts set. Nobody changes them.
+// Hosts returns what SetHosts set. It must not be changed.
 func (s *Site) Hosts() map[string][]netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hosts
 }
 
-// Hold registers letGo, to be called when c is released or the site is closed.
+// Hold registers letGo, which is called when c is released or the site is closed.
 func (s *Site) Hold(c abi.Capability, letGo func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *Site) Release(capabilities map[string]abi.Capability) error {
 	defer s.mu.Unlock()
 	var errs []error
 	for _, c := range capabilities {
-		if c == nil || !reflect.ValueOf(c).Comparable() { // it is no key of a map
+		if c == nil || !reflect.ValueOf(c).Comparable() { // it cannot be a key of a map
 			continue
 		}
 		if letGo := s.held[c]; letGo != nil {

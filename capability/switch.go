@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/internal/jsonform"
 )
 
-// Switched is a kind that is on or off: `true` in a manifest, without argument on a command line.
+// Switched is a kind that is on or off: `true` in a manifest, and no argument on a command line.
 type Switched struct {
 	Kind
 	// Unasked is set if commands for people bind it by default.
@@ -23,7 +23,7 @@ type Switched struct {
 	NewDouble func(t *double.Test, answers json.RawMessage) (abi.Capability, error)
 }
 
-// Switch is the grant of a kind that is on or off. Two of one kind are equal.
+// Switch is the grant of a kind that is on or off. Two grants of one kind are equal.
 type Switch struct{ of *Switched }
 
 // NewSwitch completes a kind that is on or off.
@@ -44,7 +44,7 @@ func NewSwitch(s Switched) *Switched {
 	return k
 }
 
-// On is the grant.
+// On returns the grant.
 func (k *Switched) On() Switch { return Switch{k} }
 
 // True reads `true`, which stands for a grant.

@@ -31,7 +31,7 @@ type codeOutput struct {
 
 const toolsBinding = "tools"
 
-// CodeBindings are the bindings that the code of code_run has, with their interfaces, as toolchain.Evaluator takes them.
+// CodeBindings are the bindings of the code that code_run runs, with their interfaces, in the form that toolchain.Evaluator takes.
 func CodeBindings() map[string]string {
 	known := extension.Known(extension.Defaults())
 	known[toolsBinding] = captools.Interface
@@ -61,7 +61,7 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 	if err != nil {
 		return nil, err
 	}
-	env, err := extension.NewState("", r.log(ctx)).Env(ctx, extension.Defaults()) // which keep nothing
+	env, err := extension.NewState("", r.log(ctx)).Env(ctx, extension.Defaults()) // they keep nothing
 	if err != nil {
 		return nil, err
 	}

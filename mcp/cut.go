@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// maxDepth is how deep the JSON of a result nests. Clients give up on more, some with the whole connection.
+	// maxDepth is how deep the JSON of a result may nest. Clients fail on deeper JSON, some with the whole connection.
 	maxDepth = 100
-	// scrap is the least worth showing, in bytes.
+	// scrap is the smallest piece worth showing, in bytes.
 	scrap = 48
-	// large is how many bytes a list or object has at least whose end is looked up. Others are short enough to be read again at each depth.
+	// large is the size in bytes from which a list or object has its end looked up. Smaller ones can be read again at each depth.
 	large = 1024
 )
 
@@ -42,9 +42,9 @@ func deep(text []byte) bool {
 	return false
 }
 
-// cutJSON returns JSON of at most room bytes that shows of text what there is room for: the beginning of long texts and lists, and
-// of an object something of each field. With marks, lists and objects say what they lack; without, each value keeps its type. It does not
-// decode the text, which could take 70 times its bytes.
+// cutJSON returns JSON of at most room bytes that shows as much of text as fits: the beginning of long texts and lists, and
+// something of each field of an object. With marks, lists and objects say what they lack; without, each value keeps its type. It
+// does not decode the text, which could take 70 times its size.
 func cutJSON(text []byte, room int, marks bool) []byte {
 	room = max(room, 2*scrap)
 	part := func(room int) []byte { return cutText(string(text), room) } // nested deeper than a decoder goes
@@ -65,17 +65,17 @@ func encoded(text string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a text can be encoded
+	_ = e.Encode(text) // every text can be encoded
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// unquoted is a text that is JSON.
+// unquoted decodes a text from JSON.
 func unquoted(quoted []byte) (text string) {
 	_ = json.Unmarshal(quoted, &text) // it is valid
 	return text
 }
 
-// compact returns valid JSON without space, and with every text in the one form that encoded gives it.
+// compact returns valid JSON without white space, and with every text in the form that encoded gives it.
 func compact(text []byte) []byte {
 	made := make([]byte, 0, len(text))
 	for i := 0; i < len(text); {
@@ -88,7 +88,7 @@ func compact(text []byte) []byte {
 				made = append(made, text[i:end]...)
 			} else {
 				made = append(made, '"')
-				for rest := unquoted(text[i:end]); rest != ""; { // what encoded needs beside its text is some times that
+				for rest := unquoted(text[i:end]); rest != ""; { // encoded needs a multiple of the text's size
 					part := printable.Cut(rest, large)
 					quoted := encoded(part)
 					made = append(made, quoted[1:len(quoted)-1]...)
@@ -105,7 +105,7 @@ func compact(text []byte) []byte {
 	return made
 }
 
-// quotedEnd is where a text ends that begins at i. A plain one has nothing but ASCII, and no escapes.
+// quotedEnd returns the end of the text that begins at i. A plain text has only ASCII and no escapes.
 func quotedEnd(text []byte, i int) (end int, plain bool) {
 	plain = true
 	for i++; text[i] != '"'; i++ {
@@ -145,7 +145,7 @@ func (c *cutter) index() {
 	}
 }
 
-// end is where the value ends that begins at i.
+// end returns the end of the value that begins at i.
 func (c *cutter) end(i int) int {
 	if end, ok := c.ends[i]; ok {
 		return end
@@ -179,7 +179,7 @@ func (c *cutter) end(i int) int {
 	return i
 }
 
-// value adds to made what of the value that begins at i has about room bytes.
+// value appends to made what fits into about room bytes of the value that begins at i.
 func (c *cutter) value(made []byte, i, room, depth int) []byte {
 	switch c.text[i] {
 	case '"':
@@ -251,7 +251,7 @@ func (c *cutter) list(made []byte, i, room, depth int) []byte {
 	return append(made, ']')
 }
 
-// field is one of an object: where its key begins, and how many bytes its value has. There can be one for every five bytes.
+// field is one field of an object: where its key begins, and the size of its value in bytes. There can be one for every five bytes.
 type field struct{ at, size int32 }
 
 func (c *cutter) key(f field) []byte {
@@ -259,7 +259,7 @@ func (c *cutter) key(f field) []byte {
 	return c.text[f.at:end]
 }
 
-// fields are those of the object that begins at i, by their size. Of several of one name it is the last.
+// fields returns the fields of the object that begins at i, by size. Of several fields with one name, it takes the last.
 func (c *cutter) fields(i int) []field {
 	var all []field
 	for i++; c.text[i] != '}'; {
@@ -278,7 +278,7 @@ func (c *cutter) fields(i int) []field {
 	return all
 }
 
-// object gives each field the same room; what small ones leave is for the others.
+// object gives each field the same room. What small fields leave goes to the others.
 func (c *cutter) object(made []byte, i, room, depth int) []byte {
 	type part struct {
 		at   int32

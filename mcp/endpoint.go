@@ -21,21 +21,21 @@ Before you write a tool, look for one with extension_list. Write one with extens
 	codeInstructions = " For a computation that is needed once, use code_run."
 )
 
-// endpoint is the SDK's server for one viewer, whose tools it keeps in step with the manager's.
+// endpoint is the SDK's server for one viewer. It keeps the server's tools in step with the manager's.
 type endpoint struct {
 	options Options
 	viewer  lifecycle.Viewer
 	sdk     *sdk.Server
-	wait    sync.WaitGroup // of what looks after sessions
+	wait    sync.WaitGroup // for the goroutines that watch sessions
 	kept    *shelf[output]
 	traffic *traffic
-	builtin map[string]bool // by name of a tool
+	builtin map[string]bool // by the name of a tool
 
 	mu       sync.Mutex
 	sessions map[*sdk.ServerSession]*session
-	peers    map[string]*peer  // by hash of a token
-	seen     <-chan struct{}   // what Manager.Changed returned when the tools were looked at last
-	offered  map[string]string // which version each tool is of, by name
+	peers    map[string]*peer  // by the hash of a token
+	seen     <-chan struct{}   // what Manager.Changed returned when the tools were last read
+	offered  map[string]string // the version that each tool belongs to, by name
 }
 
 func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
@@ -53,7 +53,7 @@ func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
 			Tools:     &sdk.ToolCapabilities{ListChanged: true},
 			Resources: &sdk.ResourceCapabilities{},
 		},
-		// What one viewer sees is not for others, and another process may change it at any time: no result may be cached.
+		// The result depends on the viewer, and another process may change it at any time, so it must not be cached.
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.TTLMs, c.CacheScope = 0, "private" },
 	})
 	e.sdk.AddReceivingMiddleware(e.receive)
@@ -64,7 +64,7 @@ func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
 	return e
 }
 
-// warnings leaves out what the SDK tells of every session.
+// warnings leaves out what the SDK logs about every session.
 type warnings struct{ slog.Handler }
 
 // Enabled implements slog.Handler.
@@ -72,7 +72,7 @@ func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
 }
 
-// own is the scope that the viewer writes into and removes from.
+// own is the scope in which the viewer writes and removes extensions.
 func (e *endpoint) own() extension.Scope {
 	return extension.Scope{Kind: extension.Agent, Owner: e.viewer.Agent}
 }
@@ -94,7 +94,7 @@ func (e *endpoint) scope(word string) (extension.Scope, error) {
 	}
 }
 
-// receive has every answer go by the tools that there are now, and a call end with whoever waits for it.
+// receive makes every answer use the current tools, and ends a call with the client that waits for it.
 func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		connection, ok := r.GetSession().(*sdk.ServerSession)
@@ -143,15 +143,14 @@ func (e *endpoint) offers(tool string) bool {
 	return ok
 }
 
-// sync adds and removes tools where those of the manager have changed since the last time. The SDK tells the clients, of many
-// changes at once.
+// sync adds and removes tools if the manager's have changed since the last time. The SDK tells the clients once for many changes.
 func (e *endpoint) sync(ctx context.Context) error {
 	if err := e.options.Manager.Refresh(ctx); err != nil {
 		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	changed := e.options.Manager.Changed() // asked before the tools, so that no change is missed
+	changed := e.options.Manager.Changed() // asked before the tools, so that it misses no change
 	if changed == e.seen {
 		return nil
 	}
@@ -163,7 +162,7 @@ func (e *endpoint) sync(ctx context.Context) error {
 	offered := map[string]string{}
 	for _, t := range tools {
 		if e.builtin[t.Name] {
-			continue // it was written for another version, and would take the place of a tool of ours
+			continue // it was written for another version, and would replace a tool of ours
 		}
 		version := t.Scope.String() + " " + t.Digest
 		if e.offered[t.Name] != version {
@@ -171,7 +170,7 @@ func (e *endpoint) sync(ctx context.Context) error {
 				e.sdk.AddTool(tool, e.caller(tool))
 			} else {
 				e.options.Logger.Warn("a tool cannot be offered", "tool", t.Name, "error", err)
-				e.sdk.RemoveTools(t.Name) // of the version before
+				e.sdk.RemoveTools(t.Name) // of the previous version
 			}
 		}
 		offered[t.Name] = version

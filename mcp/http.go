@@ -22,39 +22,40 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
-// HTTPOptions configure a handler. Holder is needed.
+// HTTPOptions configure a handler. Holder is required.
 type HTTPOptions struct {
-	// Holder says who sends a bearer token. It is asked at each request, must be safe for concurrent use, and takes no longer for one
-	// guess than for another. [Tokens] makes one.
+	// Holder returns the viewer that a bearer token belongs to. It is called for each request, must be safe for concurrent use, and
+	// must take the same time for every wrong token. [Tokens] makes one.
 	Holder func(token string) (v lifecycle.Viewer, ok bool)
-	// Hosts are the values of Host that are answered, with port. A name that was made to point here is not among them. Default:
+	// Hosts are the values of Host that are answered, with port. They keep out sites whose name points to this address. Default:
 	// localhost and the loopback addresses, with any port.
 	Hosts []string
-	// Origins are the sites whose pages may send requests, e.g. "https://app.example.com". Default: only what is served under the
-	// same host itself. A client that is no browser sends no Origin and is not asked for one.
+	// Origins are the sites whose pages may send requests, e.g. "https://app.example.com". Default: only pages served under the same
+	// host. A client that is not a browser sends no Origin and needs none.
 	Origins []string
-	// MaxBody is the most bytes of a request. Default 16 MiB.
+	// MaxBody is the largest request, in bytes. Default 16 MiB.
 	MaxBody int64
-	// Idle is how long a session is kept of which nothing is heard. Default one hour.
+	// Idle is how long a silent session is kept. Default one hour.
 	Idle time.Duration
-	// MaxBodies is the most bytes of the requests that an agent has under way, in all its sessions. Default twice MaxBody.
+	// MaxBodies bounds the bytes of the requests that an agent has under way, in all its sessions. Default twice MaxBody.
 	MaxBodies int64
-	// MaxRequests is how many requests an agent may have under way, in all its sessions; an open stream is one. Default 256.
+	// MaxRequests is how many requests an agent may have under way, in all its sessions. An open stream counts as one. Default 256.
 	MaxRequests int
-	// MaxSessions is how many sessions an agent may have at once, requests of protocol versions without sessions included. Default 64.
+	// MaxSessions is how many sessions an agent may have at once. Requests of protocol versions without sessions count too. Default
+	// 64.
 	MaxSessions int
 }
 
 const (
-	// A body has to arrive, and a message to be taken, within these.
+	// A body must arrive, and a message must be accepted, within these times.
 	readTime  = 30 * time.Second
 	writeTime = 30 * time.Second
 )
 
-// minToken is the fewest characters of a token: 128 bits in base64.
+// minToken is the smallest length of a token: 128 bits in base64.
 const minToken = 22
 
-// Tokens returns an [HTTPOptions.Holder] of tokens that are known beforehand, at least 22 characters each. It keeps hashes of them.
+// Tokens returns an [HTTPOptions.Holder] for a fixed set of tokens of at least 22 characters each. It keeps only their hashes.
 func Tokens(tokens map[string]lifecycle.Viewer) (func(token string) (lifecycle.Viewer, bool), error) {
 	type holder struct {
 		hash   [sha256.Size]byte
@@ -69,7 +70,7 @@ func Tokens(tokens map[string]lifecycle.Viewer) (func(token string) (lifecycle.V
 	}
 	return func(token string) (v lifecycle.Viewer, ok bool) {
 		hash := sha256.Sum256([]byte(token))
-		for _, h := range holders { // all of them, whichever it is
+		for _, h := range holders { // it always compares all of them
 			if subtle.ConstantTimeCompare(hash[:], h.hash[:]) == 1 {
 				v, ok = h.viewer, true
 			}
@@ -78,8 +79,8 @@ func Tokens(tokens map[string]lifecycle.Viewer) (func(token string) (lifecycle.V
 	}, nil
 }
 
-// Handler returns a handler that speaks streamable HTTP at every path. It is for a server of its own, whose listener is on a loopback
-// address or behind TLS, and which bounds the time for headers.
+// Handler returns a handler that speaks streamable HTTP at every path. Give it a server of its own that bounds the time for headers,
+// and whose listener is on a loopback address or behind TLS.
 func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	o.defaults()
 	h := &httpHandler{server: s, options: o}
@@ -140,7 +141,7 @@ type httpHandler struct {
 func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	if r.ContentLength != 0 { // whoever sends it, and whether it is read or thrown away; net/http lifts it when the body is read
+	if r.ContentLength != 0 { // for every sender, whether the body is read or discarded; net/http lifts it when the body is read
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime))
 	}
 	if !h.isHost(r.Host) {
@@ -153,16 +154,16 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), takenKey{}, &taken{}))
 	defer cancel()
-	if fields := strings.Fields(r.Header.Get("Authorization")); len(fields) == 2 { // others are not let in
+	if fields := strings.Fields(r.Header.Get("Authorization")); len(fields) == 2 { // no other sender is let in
 		go h.watch(ctx, cancel, fields[1])
 	}
 	h.authorised.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// watchInterval is how long a call under way goes on at most when its token is taken back.
+// watchInterval bounds how long a call continues after its token was revoked.
 const watchInterval = 100 * time.Millisecond
 
-// watch ends a request, be it a stream that is open or a call under way, when its token is taken back.
+// watch ends a request, whether an open stream or a running call, when its token is revoked.
 func (h *httpHandler) watch(ctx context.Context, end func(), token string) {
 	ticks, stop := h.server.options.ticks(watchInterval)
 	defer stop()
@@ -190,7 +191,7 @@ func (h *httpHandler) isHost(host string) bool {
 	return slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, name)
 }
 
-// isOrigin goes by a Host that was checked.
+// isOrigin compares the Origin with a Host that was already checked.
 func (h *httpHandler) isOrigin(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
@@ -204,7 +205,7 @@ func (h *httpHandler) isOrigin(r *http.Request) bool {
 }
 
 const (
-	tokenScope = "stile" // what a token is for; 401 names it
+	tokenScope = "stile" // the purpose of a token; answers with status 401 name it
 	holderKey  = "holder"
 	contextKey = "context"
 	allowedKey = "allowed"
@@ -219,12 +220,12 @@ func (h *httpHandler) verify(_ context.Context, token string, r *http.Request) (
 	hash := sha256.Sum256([]byte(token))
 	return &auth.TokenInfo{
 		Scopes: []string{tokenScope},
-		UserID: hex.EncodeToString(hash[:]), // to which the SDK binds sessions
+		UserID: hex.EncodeToString(hash[:]), // the SDK binds sessions to it
 		Extra:  map[string]any{holderKey: viewer, contextKey: r.Context(), allowedKey: func() error { return h.allowed(token) }},
 	}, nil
 }
 
-// errToken is a call that came with a token which was taken back before the call began.
+// errToken is the error of a call whose token was revoked before the call began.
 var errToken = fmt.Errorf("the token was taken back: %w", context.Canceled)
 
 func (h *httpHandler) allowed(token string) error {
@@ -234,7 +235,8 @@ func (h *httpHandler) allowed(token string) error {
 	return nil
 }
 
-// allowed says whether who sent a message may still have calls begin. It is nil where nothing can be taken back.
+// allowed returns a function that checks whether the sender of a message may still start calls. It is nil if its right cannot be
+// revoked.
 func allowed(extra *sdk.RequestExtra) func() error {
 	if extra == nil || extra.TokenInfo == nil {
 		return nil
@@ -243,7 +245,7 @@ func allowed(extra *sdk.RequestExtra) func() error {
 	return f
 }
 
-// requestContext is the context of the HTTP request that brought a message; nil when none did.
+// requestContext is the context of the HTTP request that brought a message. It is nil if no request did.
 func requestContext(extra *sdk.RequestExtra) context.Context {
 	if extra == nil || extra.TokenInfo == nil {
 		return nil
@@ -252,7 +254,7 @@ func requestContext(extra *sdk.RequestExtra) context.Context {
 	return ctx
 }
 
-// endpoint is that of whoever holds the token of a request.
+// endpoint returns the endpoint of the viewer whose token a request has.
 func (h *httpHandler) endpoint(r *http.Request) (*endpoint, error) {
 	viewer, ok := auth.TokenInfoFromContext(r.Context()).Extra[holderKey].(lifecycle.Viewer)
 	if !ok {
@@ -291,7 +293,7 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many sessions and requests at once", http.StatusTooManyRequests)
 		return
 	case r.Method == http.MethodDelete && id != "":
-		// The SDK waits for the calls under way, so they end first.
+		// The SDK waits for the running calls, so they end first.
 		if s := e.find(id, auth.TokenInfoFromContext(r.Context()).UserID); s != nil {
 			s.end()
 		}
@@ -299,11 +301,11 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 	handler.ServeHTTP(&patientWriter{w, http.NewResponseController(w)}, r)
 }
 
-// readBody reads the body of a request and refuses what the SDK would answer under another id.
+// readBody reads the body of a request, and refuses messages that the SDK would answer under another id.
 func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *taken) (ok bool) {
 	body, err := io.ReadAll(&bodyReader{http.MaxBytesReader(w, r.Body, h.options.MaxBody), under, h.options.MaxBodies})
 	if errors.Is(err, errBodies) {
-		w.Header().Set("Connection", "close") // what else comes of it is not read
+		w.Header().Set("Connection", "close") // the rest of it is not read
 		http.Error(w, fmt.Sprintf("the requests under way have more than %d bytes together", h.options.MaxBodies), http.StatusTooManyRequests)
 		return false
 	}
@@ -319,7 +321,7 @@ func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *ta
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		if text, err := errorMessage(id, bad); err == nil {
-			_, _ = w.Write(text) // a client that is gone needs none
+			_, _ = w.Write(text) // a client that is gone needs no answer
 		}
 		return false
 	}
@@ -327,7 +329,7 @@ func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *ta
 	return true
 }
 
-// patientWriter gives a client some time to take what is written, however long the stream is.
+// patientWriter gives a client a limited time for each write, however long the stream is.
 type patientWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -348,7 +350,7 @@ func (w *patientWriter) FlushError() (err error) {
 	return err
 }
 
-// limited lifts the limit afterwards: between writes a stream of HTTP/2 would end with it.
+// limited removes the deadline afterwards, because a stream of HTTP/2 would otherwise end between writes.
 func (w *patientWriter) limited(do func()) {
 	_ = w.control.SetWriteDeadline(time.Now().Add(writeTime)) // a writer without deadlines has no slow client
 	do()

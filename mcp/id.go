@@ -9,14 +9,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// maxID is the largest number that every JSON parser reads as itself; the SDK answers larger ones under another number.
+// maxID is the largest number that every JSON parser reads exactly. The SDK answers larger ones under another number.
 const maxID = 1<<53 - 1
 
-// maxBatch is how many messages a batch may have: each of a few bytes can have an answer of megabytes.
+// maxBatch is how many messages a batch may have, because a message of a few bytes can have an answer of megabytes.
 const maxBatch = 64
 
-// checkIDs looks at the id of a message, or of each message of a batch. The first one that could not be sent back as it came is
-// returned with an error for it, and so is a batch that is too long. Like the SDK it reads the first value, and takes a field by its exact name.
+// checkIDs checks the id of a message, or of each message of a batch. It returns the first id that could not be sent back unchanged,
+// with an error for it. It also refuses a batch that is too long. Like the SDK, it reads the first value and matches field names
+// exactly.
 func checkIDs(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 	type message map[string]json.RawMessage
 	var messages []message
@@ -56,7 +57,7 @@ func checkIDs(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 	return nil, nil
 }
 
-// errorMessage is the answer to a request that the SDK does not see. Without an id it is for none in particular.
+// errorMessage is the answer to a request that does not reach the SDK. Without an id, it belongs to no request in particular.
 func errorMessage(id json.RawMessage, bad *jsonrpc.Error) ([]byte, error) {
 	return json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": bad})
 }

@@ -22,7 +22,7 @@ type listInput struct {
 }
 
 type listOutput struct {
-	// Tools are what a query found, the best first; Extensions are all, without a query.
+	// Tools are the results of a query, the best first. Without a query, Extensions are all there are.
 	Tools      []foundOutput     `json:"tools,omitempty" jsonschema:"active tools that fit the query, the best first"`
 	Extensions []extensionOutput `json:"extensions,omitempty"`
 	Message    string            `json:"message,omitempty"`
@@ -175,7 +175,7 @@ func extensionOf(x lifecycle.Extension) extensionOutput {
 	return out
 }
 
-// find finds a release of an extension that the viewer sees. Versions of others are not there.
+// find finds a release of an extension that the viewer sees. It does not find other agents' versions.
 func (r *request) find(ctx context.Context, in namedInput) (lifecycle.Release, error) {
 	if in.Version == "" {
 		return r.options.Manager.Find(ctx, r.viewer, in.Extension)
@@ -226,10 +226,10 @@ func (r *request) test(ctx context.Context, in testInput) (*sdk.CallToolResult, 
 	return r.answer(out)
 }
 
-// readTests reads tests as they would stand in the manifest of a release.
+// readTests reads tests as if they stood in the manifest of a release.
 func (r *request) readTests(ctx context.Context, release lifecycle.Release, tests []json.RawMessage) ([]extension.Test, error) {
 	if len(tests) == 0 {
-		return nil, nil // its own
+		return nil, nil // the release's own tests
 	}
 	v, err := r.options.Manager.Version(ctx, release.Digest)
 	if err != nil {

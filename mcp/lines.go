@@ -17,14 +17,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxLine is the most bytes of a message.
+// maxLine is the largest message, in bytes.
 const maxLine = 16 << 20
 
-// Lines is a transport over in and out, such as stdin and stdout: each line is a message, of at most 16 MiB. A line that is none
-// is answered with an error, and the next one is read. When in ends, what was asked before is answered first, for as long as finish;
-// what takes longer is cancelled. No more than 256 requests, of 32 MiB, are under way: in is not read while there are more, and a request that would have them be
-// larger together is answered with an error.
-// It closes in; out stays open.
+// Lines is a transport over in and out, such as stdin and stdout. Each line is a message of at most 16 MiB. A line that is not a
+// message is answered with an error. When in ends, Lines answers earlier requests for as long as finish, and then cancels the rest.
+// At most 256 requests, of 32 MiB together, are under way: Lines stops reading while there are more, and answers a request that
+// would exceed the size with an error. It closes in and leaves out open.
 func Lines(in io.ReadCloser, out io.Writer, finish time.Duration) sdk.Transport {
 	w := &lineWriter{out: out}
 	return &lines{
@@ -46,24 +45,24 @@ func (l *lines) Connect(ctx context.Context) (sdk.Connection, error) {
 	}, err
 }
 
-// lineConnection tells the end of input when all that came is answered: the SDK would take it for the end of the client. What is
-// written waits for a client that takes nothing as long as its context lasts.
+// lineConnection reports the end of input only after everything is answered, because the SDK would take it for the end of the
+// client. A write waits for a slow client until its context ends.
 type lineConnection struct {
 	sdk.Connection
 	finish  time.Duration
 	late    <-chan time.Time // since input ended
-	cut     []jsonrpc.ID     // what was not answered by then, and is cancelled
+	cut     []jsonrpc.ID     // requests that were unanswered by then and are cancelled
 	cutting bool
-	writing chan struct{} // holds one while something is written
-	wrote   chan struct{} // has one after something was written
+	writing chan struct{} // holds one element during a write
+	wrote   chan struct{} // gets one element after each write
 	closed  chan struct{}
 	once    sync.Once
 
 	traffic *traffic
-	passed  taken // messages that are no requests, since the SDK was last sure to take them
+	passed  taken // messages other than requests, since the SDK was last known to have room for them
 
 	mu    sync.Mutex
-	open  map[jsonrpc.ID]*openRequest // not answered yet
+	open  map[jsonrpc.ID]*openRequest // requests that are not answered yet
 	asked map[jsonrpc.ID]bool         // what the client is asked
 }
 
@@ -127,7 +126,8 @@ func cancelled(id jsonrpc.ID) (jsonrpc.Message, error) {
 	return &jsonrpc.Request{Method: "notifications/cancelled", Params: params}, err
 }
 
-// take returns when there is room for a message, and false when it was answered. It waits for the client to read: what the SDK is given, it keeps.
+// take returns true when there is room for a message, and false if the message was answered here. It waits until the client reads,
+// because the SDK keeps what it gets.
 func (c *lineConnection) take(ctx context.Context, m jsonrpc.Message) (ok bool, err error) {
 	r, isRequest := m.(*jsonrpc.Request)
 	if !isRequest || !r.IsCall() {
@@ -143,12 +143,12 @@ func (c *lineConnection) take(ctx context.Context, m jsonrpc.Message) (ok bool, 
 	err = c.wait(ctx, func() bool {
 		c.mu.Lock()
 		before = c.open[r.ID]
-		late := before != nil && before.answered // the client has not read the answer, or has only just
+		late := before != nil && before.answered // the client has not read the answer, or has only just read it
 		c.mu.Unlock()
 		return before != nil && !late || !late && (!largeAnswers[r.Method] || under.tryAnswer()) && under.request(maxRequests)
 	})
 	switch {
-	case err == nil && before != nil: // a number is answered once
+	case err == nil && before != nil: // each id is answered once
 		under.giveBack()
 		return false, nil
 	case err == nil && under.body(sizeOf(m), maxBodies):
@@ -166,7 +166,7 @@ func (c *lineConnection) take(ctx context.Context, m jsonrpc.Message) (ok bool, 
 	}})
 }
 
-// wait returns when there is room, which comes with what is written.
+// wait returns when there is room. Writing makes room.
 func (c *lineConnection) wait(ctx context.Context, room func() bool) error {
 	for !room() {
 		select {
@@ -180,7 +180,8 @@ func (c *lineConnection) wait(ctx context.Context, room func() bool) error {
 	return nil
 }
 
-// pass reports whether a message that is no request may pass. The SDK takes these in turn, after what it refuses to do and has not told the client yet.
+// pass reports whether a message other than a request may pass. The SDK handles these in turn, after the refusals that it has not
+// sent yet.
 func (c *lineConnection) pass(m jsonrpc.Message) bool {
 	if len(c.writing) == 0 {
 		c.passed = taken{traffic: &traffic{}}
@@ -188,7 +189,7 @@ func (c *lineConnection) pass(m jsonrpc.Message) bool {
 	return c.passed.requests < maxRequests && c.passed.body(sizeOf(m), maxBodies) && c.passed.request(maxRequests)
 }
 
-// sizeOf is how many bytes a message keeps.
+// sizeOf estimates the bytes that a message keeps.
 func sizeOf(m jsonrpc.Message) int64 {
 	switch m := m.(type) {
 	case *jsonrpc.Request:
@@ -201,7 +202,7 @@ func sizeOf(m jsonrpc.Message) int64 {
 	}
 }
 
-// Write implements [sdk.Connection]. What it began to write is written, even if nobody waits for it.
+// Write implements [sdk.Connection]. It finishes what it began to write even if nobody waits for it.
 func (c *lineConnection) Write(ctx context.Context, m jsonrpc.Message) error {
 	question, _ := m.(*jsonrpc.Request)
 	answer, _ := m.(*jsonrpc.Response)
@@ -230,7 +231,7 @@ func (c *lineConnection) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// send writes a message in its turn.
+// send writes a message when it is its turn.
 func (c *lineConnection) send(ctx context.Context, m jsonrpc.Message) error {
 	select {
 	case c.writing <- struct{}{}:
@@ -267,7 +268,7 @@ func (c *lineConnection) Close() error {
 	return c.Connection.Close()
 }
 
-// lineWriter keeps the messages of several writers apart: each is one Write.
+// lineWriter keeps the messages of several writers apart. Each message is one Write.
 type lineWriter struct {
 	mu  sync.Mutex
 	out io.Writer
@@ -283,12 +284,12 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 // Close implements io.Closer.
 func (*lineWriter) Close() error { return nil }
 
-// lineReader reads the lines that are messages: anything else would end the SDK's connection.
+// lineReader passes on only lines that are messages, because anything else would end the SDK's connection.
 type lineReader struct {
 	in     io.Closer
 	lines  *bufio.Reader
 	refuse io.Writer
-	rest   []byte // of the message that is being read
+	rest   []byte // of the current message
 }
 
 // Close implements io.Closer.
@@ -317,7 +318,7 @@ func (r *lineReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line reads a line without its end and the space around it; of one that is too long, so much that it is seen.
+// line reads a line without its end and surrounding space. Of a line that is too long, it returns enough to show that.
 func (r *lineReader) line() (line []byte, err error) {
 	for {
 		part, err := r.lines.ReadSlice('\n')
@@ -330,7 +331,7 @@ func (r *lineReader) line() (line []byte, err error) {
 	}
 }
 
-// checkLine says what is wrong with a line, and which id to answer to, if it has one; nil when it is a message.
+// checkLine says what is wrong with a line, and which id to answer to if it has one. It returns nil for a message.
 func checkLine(line []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 	switch {
 	case len(line) > maxLine:
@@ -349,7 +350,7 @@ func checkLine(line []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 	return nil, nil
 }
 
-// answer answers a line that the SDK does not see.
+// answer answers a line that does not reach the SDK.
 func (r *lineReader) answer(id json.RawMessage, bad *jsonrpc.Error) error {
 	text, err := errorMessage(id, bad)
 	if err != nil {

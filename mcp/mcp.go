@@ -1,5 +1,5 @@
-// Package mcp serves extensions to agents over the Model Context Protocol: the tools with which an agent writes tools, and
-// the tools it wrote, each as soon as it is active. Nothing that a model can call approves anything. A client asks its
+// Package mcp serves extensions to agents over the Model Context Protocol. It offers the tools with which an agent writes tools, and
+// the tools that it wrote, each as soon as it is active. Nothing that a model can call approves anything. The server asks a client's
 // person only if the operator's policy says that a person is there.
 package mcp
 
@@ -22,47 +22,47 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// ErrClosed is what Serve fails with when the server is closed.
+// ErrClosed is the error of Serve when the server is closed.
 var ErrClosed = errors.New("mcp: the server is closed")
 
-// Options configure a Server. Manager is needed.
+// Options configure a Server. Manager is required.
 type Options struct {
 	Manager *lifecycle.Manager
-	// Evaluator runs the code of code_run; it is made for [CodeBindings]. It is asked for at every call, and may take seconds at
-	// the first. Default: there is no code_run.
+	// Evaluator returns what runs the code of code_run, made for [CodeBindings]. It is called for every call, and may take seconds
+	// the first time. Default: there is no code_run.
 	Evaluator func(context.Context) (*toolchain.Evaluator, error)
-	// Generate has a model write an extension and takes it through all stages, as lifecycle.Manager.Write does. Default: there is no
-	// extension_generate. The text of an error is shown to the model.
+	// Generate makes a model write an extension and takes it through all stages, as lifecycle.Manager.Write does. Default: there is
+	// no extension_generate. The model sees the text of an error.
 	Generate func(context.Context, GenerateRequest) (Generated, error)
-	// Limits are those of each call and of code_run where they are not zero. Default: the host's.
+	// Limits replace the host's limits for each call and for code_run where they are not zero. Default: the host's.
 	Limits host.Limits
-	// MaxOutput is the most bytes of JSON that a result shows. Of more a part is shown, and the whole is a resource of the session.
+	// MaxOutput is how many bytes of JSON a result shows. A larger result shows a part, and the whole is a resource of the session.
 	// Default 32 KiB.
 	MaxOutput int
 	// PageSize is the most tools of one answer to tools/list. Default 200.
 	PageSize int
-	// Version is what the server says its version is. Default "dev".
+	// Version is the version that the server reports. Default "dev".
 	Version string
-	// Logger receives faults, which a model is only told of. Default: nothing is logged.
+	// Logger receives faults in full; a model learns only that there was one. Default: nothing is logged.
 	Logger *slog.Logger
 
-	ticks func(every time.Duration) (ticks <-chan time.Time, stop func()) // a test's clock
+	ticks func(every time.Duration) (ticks <-chan time.Time, stop func()) // a clock for tests
 }
 
-// GenerateRequest is what extension_generate asks for.
+// GenerateRequest is the input of extension_generate.
 type GenerateRequest struct {
 	Description string
-	// New says that something is to be written whatever exists.
+	// New asks for a new extension, whatever exists already.
 	New   bool
 	Scope extension.Scope
-	// Author is who asks, as in lifecycle.Draft; Via is "mcp". Viewer says what exists for them.
+	// Author is who asks, as in lifecycle.Draft. Via is "mcp". Viewer determines which extensions exist for the author.
 	Author, Via string
 	Viewer      lifecycle.Viewer
-	// Progress is told what happens, in a few words. It is never nil.
+	// Progress receives what happens, in a few words. It is never nil.
 	Progress func(text string)
 }
 
-// Generated is what came of a GenerateRequest: what was written, or else what exists and seems to do it.
+// Generated is the result of a GenerateRequest: what was written, or what exists already and seems to fit.
 type Generated struct {
 	Written  *lifecycle.Written
 	Existing []lifecycle.Found
@@ -84,7 +84,7 @@ type Round struct {
 	Tokens model.Tokens    `json:"tokens"`
 }
 
-// Server serves a manager's extensions. It is safe for concurrent use; whoever made it closes it, before the manager.
+// Server serves a manager's extensions. It is safe for concurrent use. Its creator closes it, before the manager.
 type Server struct {
 	options Options
 	stop    context.CancelFunc
@@ -95,7 +95,7 @@ type Server struct {
 	endpoints map[lifecycle.Viewer]*endpoint
 }
 
-// New returns a server, which serves nobody yet.
+// New returns a server that serves no client yet.
 func New(o Options) (*Server, error) {
 	if o.Manager == nil {
 		return nil, errors.New("mcp: Manager is needed")
@@ -116,11 +116,11 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// closeTime is how long a client may take to read what is sent to it when a session is closed.
+// closeTime is how long a client may take to read its pending messages when a session is closed.
 const closeTime = time.Second
 
-// Serve serves one client over a transport, such as [Lines], until the client leaves, which is no error, or
-// ctx ends, or the server is closed. Calls under way end with it. A client that takes nothing is waited for no longer than a second.
+// Serve serves one client over a transport such as [Lines], until the client leaves, which is not an error, or until ctx ends or the
+// server is closed. Running calls end with it. It waits at most a second for a client that does not read.
 func (s *Server) Serve(ctx context.Context, v lifecycle.Viewer, t sdk.Transport) error {
 	e, err := s.endpoint(v)
 	if err != nil {
@@ -145,14 +145,14 @@ func (s *Server) Serve(ctx context.Context, v lifecycle.Viewer, t sdk.Transport)
 		return context.Cause(ctx)
 	case s.closed:
 		return ErrClosed
-	case errors.Is(err, io.ErrClosedPipe): // the client left while it was written to
+	case errors.Is(err, io.ErrClosedPipe): // the client left during a write
 		return nil
 	default:
 		return err
 	}
 }
 
-// Close ends all sessions and the calls under way. It waits a second at most for clients that take nothing. It is idempotent.
+// Close ends all sessions and the running calls. It waits at most a second for clients that do not read. It is idempotent.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -176,7 +176,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// EndCalls ends the calls under way, of which their clients are told. Sessions have no calls after it.
+// EndCalls ends the running calls and tells their clients. Sessions accept no calls afterwards.
 func (s *Server) EndCalls() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *Server) EndCalls() {
 	}
 }
 
-// within does something, and goes on without it when it takes longer.
+// within runs a function, and goes on without it if it takes too long.
 func within(most time.Duration, do func()) {
 	done := make(chan struct{})
 	go func() {
@@ -202,9 +202,9 @@ func within(most time.Duration, do func()) {
 	}
 }
 
-// endpoint is what a viewer is served by.
+// endpoint returns what serves a viewer.
 func (s *Server) endpoint(v lifecycle.Viewer) (*endpoint, error) {
-	// What is written here has an author, and a scope of its own.
+	// What is written here needs an author, and a scope for it.
 	if _, err := extension.ParseScope(extension.Scope{Kind: extension.Agent, Owner: v.Agent}.String()); err != nil {
 		return nil, fmt.Errorf("name of the agent: %w", err)
 	}
@@ -226,7 +226,7 @@ func (s *Server) endpoint(v lifecycle.Viewer) (*endpoint, error) {
 	return e, nil
 }
 
-// watch has every session told when tools come or go.
+// watch tells every session when tools come or go.
 func (s *Server) watch(ctx context.Context) {
 	for {
 		changed := s.options.Manager.Changed()

@@ -9,10 +9,10 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// maxName is the most bytes of the name of a tool.
+// maxName is the longest name of a tool, in bytes.
 const maxName = 64
 
-// missing says why a tool that was written cannot be called; nil when it can be, or nobody ever wrote it.
+// missing explains why an existing tool cannot be called. It is nil if the tool can be called, or if nobody ever wrote it.
 func (e *endpoint) missing(ctx context.Context, tool string) error {
 	if e.offers(tool) || e.builtin[tool] || len(tool) > maxName {
 		return nil
@@ -42,7 +42,7 @@ func whyMissing(r lifecycle.Release, tool string) error {
 	}
 }
 
-// absent is a call of a tool that nobody let be there.
+// absent is the error of a call of a tool that exists but is not active.
 type absent string
 
 // Error implements error.
@@ -55,7 +55,7 @@ func reason(text, why string) string {
 	return text + ": " + printable.Short(why, 500)
 }
 
-// notOwn says of an extension that is not there to be removed whose it is.
+// notOwn says who owns an extension that the caller cannot remove.
 func (r *request) notOwn(ctx context.Context, name string, err error) error {
 	if !errors.As(err, new(*lifecycle.NotFoundError)) {
 		return err

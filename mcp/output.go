@@ -11,14 +11,14 @@ import (
 
 const outputURI = "stile://output/"
 
-// output is a whole output, which only the session that made the call can read.
+// output is a complete output, which only the session that made the call can read.
 type output struct {
 	session *session
 	text    string
 }
 
-// reply shows the output of a call, or what there is room for with a link to the whole. keeps says whether a part of it is what the tool
-// promises, too; nil where nothing is promised.
+// reply shows the output of a call, or the part that fits with a link to the whole. keeps reports whether a part still matches the
+// tool's output schema. It is nil for a tool without one.
 func (r *request) reply(text []byte, keeps func(part []byte) bool) (*sdk.CallToolResult, error) {
 	if len(text) <= r.options.MaxOutput && !deep(text) {
 		result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}
@@ -37,7 +37,7 @@ func (r *request) reply(text []byte, keeps func(part []byte) bool) (*sdk.CallToo
 		})
 	}
 	if broken {
-		result.IsError = true // clients refuse a result that breaks a promise
+		result.IsError = true // clients refuse a result that does not match the schema
 	} else {
 		structure(result, kept)
 	}
@@ -45,14 +45,14 @@ func (r *request) reply(text []byte, keeps func(part []byte) bool) (*sdk.CallToo
 	return result, nil
 }
 
-// structure adds JSON as structured content, which is an object for clients before 2026-07-28.
+// structure adds JSON as structured content. For clients before 2026-07-28, that must be an object.
 func structure(result *sdk.CallToolResult, output []byte) {
 	if strings.HasPrefix(strings.TrimLeft(string(output[:min(len(output), 16)]), " \t\r\n"), "{") {
 		result.StructuredContent = json.RawMessage(output)
 	}
 }
 
-// addResources offers the outputs that had no room.
+// addResources offers the outputs that did not fit.
 func (e *endpoint) addResources() {
 	e.sdk.AddResourceTemplate(&sdk.ResourceTemplate{
 		URITemplate: outputURI + "{name}", Name: "output", Title: "Output of a call", MIMEType: "application/json",

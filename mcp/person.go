@@ -13,21 +13,23 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// question is what a person is asked: whether this may be. It is bound to the release and the digest that are shown.
+// question is what a person is asked to approve. It is bound to the release and the digest that are shown.
 type question struct {
 	out     writeOutput
-	grants  []extension.Binding // what it would get
-	version *lifecycle.Version  // what it would offer, with what packages
+	grants  []extension.Binding // what the release would get
+	version *lifecycle.Version  // what the release would offer, and its packages
 }
 
 const (
 	questionName = "approve"
-	maxText      = 1000 // bytes of a text of a tool in a question
-	// From this version of the protocol on, a server asks by an answer, and the client calls again with what its person said.
+	maxText      = 1000 // bytes of a tool's text in a question
+	// From this version of the protocol on, the server's answer carries the question, and the client repeats the call with the
+	// person's reply.
 	askByAnswer = "2026-07-28"
 )
 
-// person is the name of the client, when the operator's policy says that a person sits at it and it can ask; or else empty.
+// person is the name of the client if the operator's policy says that a person sits at it and the client can ask. Otherwise it is
+// empty.
 func (r *request) person() string {
 	client, can := r.call.ClientInfo(), r.call.ClientCapabilities()
 	if client == nil || can == nil || can.Elicitation == nil || can.Elicitation.Form == nil && can.Elicitation.URL != nil {
@@ -39,7 +41,7 @@ func (r *request) person() string {
 	return client.Name
 }
 
-// ask has the client ask its person, if it is one that does; otherwise the request waits.
+// ask makes the client ask its person, if it can. Otherwise the request waits.
 func (r *request) ask(ctx context.Context, q question) (*sdk.CallToolResult, error) {
 	if r.person() == "" {
 		return r.answer(q.out)
@@ -49,7 +51,7 @@ func (r *request) ask(ctx context.Context, q question) (*sdk.CallToolResult, err
 		q.out.Message = "It asks for more than a question to your user can show. " + q.out.Message
 		return r.answer(q.out)
 	}
-	q.version = nil // it may be large, and is shown
+	q.version = nil // it may be large, and is no longer needed
 	if r.call.ProtocolVersion() >= askByAnswer {
 		return &sdk.CallToolResult{
 			InputRequests: sdk.InputRequestMap{questionName: params},
@@ -67,8 +69,8 @@ func (r *request) ask(ctx context.Context, q question) (*sdk.CallToolResult, err
 	return r.decide(ctx, q, said)
 }
 
-// answered is the result of a call that comes again with what a person said; nil when this is another call. The state that the
-// client brings names a question of this session that nobody answered yet, or nothing.
+// answered is the result of a call that is repeated with a person's reply. It is nil for any other call. The state that the client
+// sends must name an unanswered question of this session.
 func (r *request) answered(ctx context.Context) (*sdk.CallToolResult, error) {
 	if r.call.Params.RequestState == "" && len(r.call.Params.InputResponses) == 0 {
 		return nil, nil
@@ -81,7 +83,7 @@ func (r *request) answered(ctx context.Context) (*sdk.CallToolResult, error) {
 	return r.decide(ctx, q, said)
 }
 
-// decide does what a person said. Whoever calls has made sure that a person was asked.
+// decide carries out the person's reply. The caller has made sure that a person was asked.
 func (r *request) decide(ctx context.Context, q question, said *sdk.ElicitResult) (*sdk.CallToolResult, error) {
 	client := r.person()
 	d := lifecycle.Decision{
@@ -94,7 +96,7 @@ func (r *request) decide(ctx context.Context, q question, said *sdk.ElicitResult
 		release, err = r.options.Manager.Approve(ctx, d)
 	case client != "" && said != nil && said.Action == "decline":
 		release, err = r.options.Manager.Deny(ctx, d)
-	default: // also a form that was sent as it was shown
+	default: // including a form that was sent back as shown
 		q.out.Message = "Your user did not decide now. " + q.out.Message
 		return r.answer(q.out)
 	}
@@ -106,7 +108,7 @@ func (r *request) decide(ctx context.Context, q question, said *sdk.ElicitResult
 	return r.answer(q.out)
 }
 
-// params are the question as the person reads it; nil when there is more to decide about than it can show.
+// params are the question as the person reads it. They are nil if there is more to decide than the question can show.
 func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The agent %s asks to use the extension %s %s (%s), which it wrote.\n", v.Agent, q.out.Extension, q.out.Version, q.out.Scope)
@@ -131,8 +133,8 @@ func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 	if b.Len() > maxMessage {
 		return nil
 	}
-	// What its author says comes last, so that it takes no room from what is decided about. A tool is shown with all that an agent reads
-	// of it, or its size is.
+	// The author's own words come last, so that they take no room from what is decided. A tool is shown with everything that an
+	// agent reads about it, or only its size is.
 	left, size := 0, 0
 	for _, t := range q.version.Tools {
 		var line strings.Builder
@@ -147,7 +149,7 @@ func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 				fmt.Fprintf(&line, " `stile ext show %d --full` shows it.", q.out.Release)
 			}
 		}
-		if b.Len()+line.Len() > maxMessage-200 { // what is left out has room to be told
+		if b.Len()+line.Len() > maxMessage-200 { // leaves room to mention what is left out
 			left, size = left+1, size+line.Len()
 			continue
 		}

@@ -25,8 +25,8 @@ type request struct {
 	logs    logs
 
 	mu      sync.Mutex
-	unsent  []logged // what the client is not sent yet
-	busy    bool     // something sends it
+	unsent  []logged // not yet sent to the client
+	busy    bool     // a goroutine is sending
 	sending sync.WaitGroup
 }
 
@@ -35,7 +35,7 @@ type logged struct {
 	message string
 }
 
-// begin takes a call in, unless the session has too many under way. done lets go of it.
+// begin admits a call, unless the session has too many under way. done releases it.
 func (e *endpoint) begin(call *sdk.CallToolRequest, tool *sdk.Tool) (r *request, done func(), err error) {
 	s := e.session(call.Session, call.Extra)
 	select {
@@ -64,7 +64,7 @@ func (e *endpoint) caller(tool *sdk.Tool) sdk.ToolHandler {
 			Viewer: e.viewer, Tool: tool.Name, Input: call.Params.Arguments, Log: r.log(ctx), Limits: e.options.Limits,
 			Allowed: allowed(call.Extra),
 		})
-		if errors.As(err, new(*lifecycle.UnknownToolError)) { // it was taken away just now
+		if errors.As(err, new(*lifecycle.UnknownToolError)) { // it was removed just now
 			if why := e.missing(ctx, tool.Name); why != nil {
 				err = why
 			}
@@ -80,7 +80,7 @@ func (e *endpoint) caller(tool *sdk.Tool) sdk.ToolHandler {
 	}
 }
 
-// fail tells of a failure. A call that was taken back has no answer.
+// fail reports a failure. A cancelled call gets no answer.
 func (r *request) fail(err error, usage host.Usage) (*sdk.CallToolResult, error) {
 	f, ok := explain(err, usage)
 	if !ok {
@@ -93,7 +93,7 @@ func (r *request) fail(err error, usage host.Usage) (*sdk.CallToolResult, error)
 	return f.result(!r.builtin && r.tool.OutputSchema != nil), nil
 }
 
-// log takes what a tool logs: it is sent to a client that wants it, for which the tool does not wait, and its end is shown when the
+// log takes what a tool logs. It sends it to a client that wants it, without making the tool wait, and keeps the end to show if the
 // call fails.
 func (r *request) log(ctx context.Context) func(console.Level, string) {
 	return func(level console.Level, message string) {
@@ -101,7 +101,7 @@ func (r *request) log(ctx context.Context) func(console.Level, string) {
 		r.logs.add(level.String(), message)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.unsent = append(r.unsent, logged{level, message}) // of a call, as many as a console takes
+		r.unsent = append(r.unsent, logged{level, message}) // a call logs no more than a console takes
 		if !r.busy {
 			r.busy = true
 			r.sending.Go(func() { r.send(ctx) })
@@ -109,7 +109,7 @@ func (r *request) log(ctx context.Context) func(console.Level, string) {
 	}
 }
 
-// send sends what was logged until nothing is left.
+// send sends log lines until none is left.
 func (r *request) send(ctx context.Context) {
 	for {
 		r.mu.Lock()
@@ -125,23 +125,23 @@ func (r *request) send(ctx context.Context) {
 	}
 }
 
-// levels are the levels of RFC 5424 by those of a console.
+// levels maps the levels of a console to those of RFC 5424.
 var levels = map[console.Level]sdk.LoggingLevel{ //nolint:staticcheck // as in newEndpoint
 	console.Trace: "debug", console.Debug: "debug", console.Info: "info", console.Warn: "warning", console.Error: "error",
 }
 
-// progress tells how far a call is, of total steps, to a client that wants to know.
+// progress tells a client that wants to know how many of total steps a call has done.
 func (r *request) progress(ctx context.Context, step, total int, text string) {
 	token := r.call.Params.GetProgressToken()
 	if token == nil {
 		return
 	}
-	_ = r.call.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ // a client that is gone needs none
+	_ = r.call.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ // a client that is gone needs no progress
 		ProgressToken: token, Progress: float64(step), Total: float64(total), Message: printable.Short(text, 500),
 	})
 }
 
-// tick tells a client that wants to know, each second, how many have passed and what was logged last, until stop is called.
+// tick tells a client that wants to know, every second until stop is called, how many seconds have passed and what was logged last.
 func (r *request) tick(ctx context.Context) (stop func()) {
 	if r.call.Params.GetProgressToken() == nil {
 		return func() {}
@@ -166,7 +166,7 @@ func (r *request) tick(ctx context.Context) (stop func()) {
 	return func() {
 		cancel()
 		stopTicks()
-		wait.Wait() // nothing is told after the answer
+		wait.Wait() // nothing is sent after the answer
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxCalls is how many calls of a session may be under way.
+// maxCalls is how many calls a session may have under way.
 const maxCalls = 64
 
 var (
@@ -15,24 +15,25 @@ var (
 	errClientGone  = fmt.Errorf("the client is gone: %w", context.Canceled)
 )
 
-// session is what there is of one client beside the SDK's session.
+// session is what we keep about a client besides the SDK's session.
 type session struct {
 	*peer
 	sdk   *sdk.ServerSession
 	ctx   context.Context // ends with the session
 	end   context.CancelFunc
-	owner string // hash of the token that it came with over HTTP
+	owner string // hash of the token with which it came over HTTP
 }
 
-// peer is what a client has across requests: over HTTP without sessions, where the SDK makes one for each request, that of a token.
+// peer is the state of a client across requests. Over HTTP without sessions, where the SDK makes a session for each request, it
+// belongs to a token.
 type peer struct {
-	calls  chan struct{} // holds one for each call under way
+	calls  chan struct{} // holds one element for each running call
 	asking *shelf[question]
 }
 
 func newPeer() *peer { return &peer{make(chan struct{}, maxCalls), newShelf[question](maxAsking)} }
 
-// session returns what belongs to a session of the SDK.
+// session returns our state for a session of the SDK.
 func (e *endpoint) session(connection *sdk.ServerSession, extra *sdk.RequestExtra) *session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -53,7 +54,7 @@ func (e *endpoint) session(connection *sdk.ServerSession, extra *sdk.RequestExtr
 		s.ctx, s.end = context.WithCancel(context.Background())
 		e.sessions[connection] = s
 		e.wait.Go(func() {
-			_ = connection.Wait() // why it ended is for whoever serves it
+			_ = connection.Wait() // whoever serves the session learns why it ended
 			s.end()
 			e.mu.Lock()
 			delete(e.sessions, connection)
@@ -63,13 +64,13 @@ func (e *endpoint) session(connection *sdk.ServerSession, extra *sdk.RequestExtr
 	return s
 }
 
-// close ends the calls under way, for which the SDK would wait, and then the session.
+// close ends the running calls, for which the SDK would wait, and then the session.
 func (s *session) close() {
 	s.end()
 	_ = s.sdk.Close() // the connection may be gone already
 }
 
-// find returns the session of an owner that has this number, if it made any call.
+// find returns the owner's session with this number, if it made any call.
 func (e *endpoint) find(id, owner string) *session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -89,8 +90,8 @@ func (e *endpoint) connections() (n int) {
 	return n
 }
 
-// within returns the context of a call: it ends when the client cancels the call or leaves, with the session, and with the HTTP request
-// that asked for it, since nobody else can receive its result. Whatever ends it is context.Canceled.
+// within returns the context of a call. It ends when the client cancels the call or leaves, with the session, and with the HTTP
+// request that started the call, because nobody else can receive the result. The cause is always context.Canceled.
 func (s *session) within(call context.Context, extra *sdk.RequestExtra) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(call))
 	stops := []func() bool{

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// Outputs and questions are there for so long.
+	// Outputs and questions are kept this long.
 	keepFor   = 10 * time.Minute
-	maxKept   = 32 << 20 // bytes of outputs of all sessions of an agent
+	maxKept   = 32 << 20 // bytes of outputs in all sessions of an agent
 	maxAsking = 16       // questions of a session
 )
 
-// shelf keeps things under names that nobody can guess, the latest of them: as many as have room, and none for longer than keepFor.
+// shelf keeps the latest items under names that cannot be guessed: as many as fit, and none for longer than keepFor.
 type shelf[T any] struct {
 	room int
 
@@ -31,7 +31,7 @@ type item[T any] struct {
 
 func newShelf[T any](room int) *shelf[T] { return &shelf[T]{room: room} }
 
-// put returns the name of what is put there, or "" when it is larger than the shelf.
+// put stores an item and returns its name, or "" if the item is larger than the shelf.
 func (s *shelf[T]) put(value T, size int) string {
 	if size > s.room {
 		return ""
@@ -41,7 +41,7 @@ func (s *shelf[T]) put(value T, size int) string {
 	now := time.Now()
 	for len(s.items) > 0 && (s.used+size > s.room || now.After(s.items[0].until)) {
 		s.used -= s.items[0].size
-		s.items[0] = item[T]{} // let it go
+		s.items[0] = item[T]{} // so that it can be collected
 		s.items = s.items[1:]
 	}
 	name := rand.Text()
@@ -50,7 +50,7 @@ func (s *shelf[T]) put(value T, size int) string {
 	return name
 }
 
-// get returns what has this name; with take it is gone afterwards.
+// get returns the item of this name. With take, it also removes it.
 func (s *shelf[T]) get(name string, take bool) (value T, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// maxSchemaDepth is how deep a schema that is shown nests; the host allows no more either.
+// maxSchemaDepth is how deep a schema that is shown may nest. The host has the same limit.
 const maxSchemaDepth = 128
 
-// toolOf is how a client sees a tool. What its author wrote shows all its characters.
+// toolOf is a tool as a client sees it. Hidden characters in the author's texts are made visible.
 func toolOf(t lifecycle.Tool) (*sdk.Tool, error) {
 	tool := &sdk.Tool{
 		Name: t.Name, Description: printable.Text(t.Definition.Description), Annotations: annotations(t),
@@ -33,14 +33,14 @@ func toolOf(t lifecycle.Tool) (*sdk.Tool, error) {
 	if !ok || !admitsObject(input["type"]) {
 		return nil, errors.New("its input is not an object")
 	}
-	input["type"] = "object" // the protocol demands that it is said
+	input["type"] = "object" // the protocol requires it
 	tool.InputSchema = input
 	if t.Definition.OutputSchema != nil {
 		schema, err := readSchema(*t.Definition.OutputSchema)
 		if err != nil {
 			return nil, err
 		}
-		// Clients before 2026-07-28 refuse a whole list of tools for one with another result than an object.
+		// Clients before 2026-07-28 refuse the whole list if one tool's result is not an object.
 		if output, ok := schema.(map[string]any); ok && output["type"] == "object" {
 			tool.OutputSchema = output
 		}
@@ -48,13 +48,13 @@ func toolOf(t lifecycle.Tool) (*sdk.Tool, error) {
 	return tool, nil
 }
 
-// admitsObject says of the type of a schema whether an object can be of it.
+// admitsObject reports whether an object can match the type of a schema.
 func admitsObject(typ any) bool {
 	several, _ := typ.([]any)
 	return typ == nil || typ == "object" || slices.Contains(several, any("object"))
 }
 
-// readSchema reads a schema as it can be shown.
+// readSchema reads a schema and makes it safe to show.
 func readSchema(text string) (any, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -65,7 +65,7 @@ func readSchema(text string) (any, error) {
 	return printableJSON(schema, 0)
 }
 
-// printableJSON has every text in a schema show all its characters, and takes out what would have a client send headers.
+// printableJSON makes hidden characters in a schema visible, and removes what would make a client send headers.
 func printableJSON(value any, depth int) (any, error) {
 	if depth > maxSchemaDepth {
 		return nil, errors.New("its schema is nested too deep")
@@ -97,7 +97,7 @@ func printableJSON(value any, depth int) (any, error) {
 	}
 }
 
-// annotations say what a tool may do by the bindings that it has. What its author says of it is believed where it claims no less.
+// annotations say what a tool may do, judging by its bindings. The author's own hints count only if they claim at least as much.
 func annotations(t lifecycle.Tool) *sdk.ToolAnnotations {
 	changes, open := false, false
 	for _, b := range t.Bindings {
@@ -110,7 +110,7 @@ func annotations(t lifecycle.Tool) *sdk.ToolAnnotations {
 	}
 }
 
-// reach says of a grant whether it can change something, and whether it reaches beyond this machine.
+// reach reports whether a grant can change something, and whether it reaches beyond this machine.
 func reach(g capability.Grant) (changes, open bool) {
 	if r, ok := g.(capability.Reacher); ok {
 		return r.Reach()

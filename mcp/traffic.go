@@ -11,21 +11,22 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// What an agent may have under way: over HTTP, where options say otherwise, in all its sessions; over a pair of pipes in its one.
+// Bounds on what an agent has under way: over HTTP in all its sessions, unless options say otherwise, and over a pair of pipes in
+// its only session.
 const (
 	maxRequests = 256
 	maxBodies   = 32 << 20 // bytes of requests
-	maxLarge    = 2        // requests that largeAnswers names
+	maxLarge    = 2        // requests of the methods in largeAnswers
 )
 
-// largeAnswers are the methods whose answers can have tens of megabytes. Making one takes several times as much, and until the client has read it
-// the answer is kept. The answers of others have at most some times MaxOutput.
+// largeAnswers are the methods whose answers can have tens of megabytes. Making such an answer takes several times as much memory,
+// and the answer is kept until the client has read it. Other answers have at most a few times MaxOutput.
 var largeAnswers = map[string]bool{"resources/read": true, "tools/list": true}
 
-// traffic is what an agent has under way: requests, the bytes of them, and those with large answers. Over HTTP a body counts from its first byte, so
-// one that never comes whole counts too, until the request is over.
+// traffic is what an agent has under way: requests, their bytes, and those with large answers. Over HTTP, a body counts from its
+// first byte until its request ends, even if it never arrives completely.
 type traffic struct {
-	answers *semaphore.Weighted // large ones
+	answers *semaphore.Weighted // of large answers
 
 	mu       sync.Mutex
 	requests int
@@ -34,12 +35,12 @@ type traffic struct {
 
 func newTraffic() *traffic { return &traffic{answers: semaphore.NewWeighted(maxLarge)} }
 
-// taken is the part of one request.
+// taken is the share of one request.
 type taken struct {
 	*traffic
 	counted bool
-	asked   bool // for a large answer
-	large   bool // it may be made
+	asked   bool // the request wants a large answer
+	large   bool // the answer may be made
 	over    bool
 	size    int64
 }
@@ -66,7 +67,8 @@ func (t *taken) body(n, most int64) (ok bool) {
 	return true
 }
 
-// answer waits until the agent has few enough large answers under way. A request over HTTP has its place until it is over, so there is one for a batch.
+// answer waits until the agent has few enough large answers under way. An HTTP request keeps its place until it ends, so a batch
+// needs only one.
 func (t *taken) answer(ctx context.Context) error {
 	t.mu.Lock()
 	again := t.asked
@@ -111,7 +113,7 @@ func (t *taken) giveBack() {
 
 type takenKey struct{}
 
-// takenBy is what the HTTP request that brought a message has taken; nil when none did.
+// takenBy is the share of the HTTP request that brought a message. It is nil if no request did.
 func takenBy(extra *sdk.RequestExtra) *taken {
 	request := requestContext(extra)
 	if request == nil {
@@ -123,7 +125,7 @@ func takenBy(extra *sdk.RequestExtra) *taken {
 
 var errBodies = errors.New("the bodies under way are too large together")
 
-// bodyReader counts a body while it comes.
+// bodyReader counts a body as it arrives.
 type bodyReader struct {
 	body  io.Reader
 	under *taken

@@ -48,7 +48,7 @@ type generateInput struct {
 	Scope       string `json:"scope,omitempty" jsonschema:"for whom it is: agent (you, the default), user, or shared; of the latter a person decides"`
 }
 
-// writeOutput is what came of a draft.
+// writeOutput is the outcome of a draft.
 type writeOutput struct {
 	State     string `json:"state" jsonschema:"active: the tools can be called; pending: a person has to approve it first; existing: nothing was written, as these tools seem to do it"`
 	Message   string `json:"message"`
@@ -57,20 +57,21 @@ type writeOutput struct {
 	Scope     string `json:"scope,omitempty"`
 	Release   int64  `json:"release,omitempty" jsonschema:"the number by which a person approves it"`
 	Digest    string `json:"digest,omitempty"`
-	// Unchanged is set when this version was active already.
+	// Unchanged is set if this version was active already.
 	Unchanged bool         `json:"unchanged,omitempty"`
 	Tools     []toolOutput `json:"tools"`
 	Tests     []testOutput `json:"tests,omitempty"`
-	// Uses is what it may use, by the names in env; Changes how that differs from before, Cut what the operator allows nobody.
+	// Uses is what it may use, by the names in env. Changes is how that differs from the previous version. Cut is what the operator
+	// forbids.
 	Uses    map[string]any `json:"uses,omitempty" jsonschema:"what it may use, by the names in env"`
 	Changes []string       `json:"changes,omitempty" jsonschema:"how what it may use differs from the version before"`
 	Cut     []string       `json:"cut,omitempty" jsonschema:"what it asks for and does not get, as the operator allows it nobody"`
-	// Warnings are what is to be known of its packages.
+	// Warnings are about its packages.
 	Warnings []string `json:"warnings,omitempty" jsonschema:"what is to be known of its npm packages"`
-	// TookMS is how long each stage took.
+	// TookMS is how long each stage took, in milliseconds.
 	TookMS map[string]float64 `json:"took_ms,omitempty" jsonschema:"how long each stage took, in milliseconds"`
-	why    string             // it waits, if the policy says
-	// Generation is what the model used that wrote it.
+	why    string             // why the release waits, if the policy says
+	// Generation is what the model used to write it.
 	Generation *Spent `json:"generation,omitempty" jsonschema:"what the model used that wrote it, in all and by its tries"`
 }
 
@@ -88,7 +89,7 @@ type testOutput struct {
 	TookMS  float64            `json:"took_ms"`
 }
 
-// stages is in how many steps a draft is written. Types are checked after the third, where that is asked for.
+// stages is the number of steps in which a draft is written. Types are checked after the third, if asked for.
 var stages = []extension.Stage{
 	extension.StageValidate, extension.StageResolve, extension.StageBundle, extension.StageImage, extension.StageReport, extension.StageTest, extension.StagePolicy,
 }
@@ -136,7 +137,7 @@ func (e *endpoint) addWriting() {
 	})
 }
 
-// ungenerated tells why nothing was generated. What a generator says is for who asked it.
+// ungenerated explains why nothing was generated. The generator's own words go to the person who asked for it.
 func (r *request) ungenerated(err error) (*sdk.CallToolResult, error) {
 	if _, ok := explain(err, host.Usage{}); ok {
 		return nil, err
@@ -145,7 +146,7 @@ func (r *request) ungenerated(err error) (*sdk.CallToolResult, error) {
 	return f.result(false), nil
 }
 
-// existing offers what there is.
+// existing offers the extensions that exist.
 func (r *request) existing(found []lifecycle.Found) (*sdk.CallToolResult, error) {
 	out := writeOutput{State: "existing", Tools: []toolOutput{}, Message: "These tools seem to do it already. If none does, call this again with new."}
 	for _, f := range found {
@@ -154,7 +155,7 @@ func (r *request) existing(found []lifecycle.Found) (*sdk.CallToolResult, error)
 	return r.answer(out)
 }
 
-// via is how the audit log names what came over MCP.
+// via is how the audit log names requests over MCP.
 const via = "mcp"
 
 func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, error) {
@@ -184,7 +185,7 @@ func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, er
 	return d, nil
 }
 
-// readManifest takes a manifest as an object, or as the text of one, and breaks it into lines, so that problems have places.
+// readManifest accepts a manifest as an object or as its text, and breaks it into lines, so that problems have places.
 func readManifest(raw json.RawMessage) ([]byte, error) {
 	if bytes.HasPrefix(raw, []byte{'"'}) {
 		var text string
@@ -198,7 +199,7 @@ func readManifest(raw json.RawMessage) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// written tells what came of a draft. When it waits for a person, and the client is one that asks its person, it does.
+// written reports the outcome of a draft. If it waits for a person, and the client asks its person, it does so.
 func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *Spent) (*sdk.CallToolResult, error) {
 	out := &writeOutput{
 		State: string(w.Release.State), Extension: w.Release.Name, Version: w.Version.Manifest.Version, Scope: w.Release.Scope.String(),
@@ -227,7 +228,7 @@ func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *Spen
 	return r.answer(out)
 }
 
-// say says what to do next.
+// say suggests what to do next.
 func (o *writeOutput) say() {
 	names := make([]string, len(o.Tools))
 	for i, t := range o.Tools {
@@ -249,7 +250,7 @@ func (o *writeOutput) say() {
 		"no tool that you can call approves it. If another version is active, it serves meanwhile.", why, o.Release, o.Release)
 }
 
-// uses shows bindings as a manifest has them.
+// uses returns bindings in the form of a manifest.
 func uses(bindings []extension.Binding) (map[string]any, error) {
 	shown := map[string]any{}
 	for _, b := range bindings {

@@ -16,10 +16,10 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // maxWaits is how many waits may be pending, as for the clock of the machine.
 const maxWaits = 1024
 
-// Clock is a clock with the methods of stile:capability/clock. Its time passes only while the guest waits for it, and then
-// at once. All clock bindings of a test share it. It is safe for concurrent use.
+// Clock is a clock with the methods of stile:capability/clock. Its time passes only while the guest waits for it, and then without
+// delay. All clock bindings of a test share it. It is safe for concurrent use.
 type Clock struct {
-	// Start is what it shows when the test begins, set before that.
+	// Start is the time when the test begins. Set it before then.
 	Start time.Time
 
 	mu    sync.Mutex
@@ -53,7 +53,7 @@ func (c *Clock) Monotonic(context.Context) uint64 {
 	return uint64(c.now)
 }
 
-// Subscribe implements the method `subscribe`. What is due in 292 years or more never comes.
+// Subscribe implements the method `subscribe`. A wait of 292 years or more never ends.
 func (c *Clock) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

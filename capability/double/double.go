@@ -1,4 +1,4 @@
-// Package double helps capabilities to make their test doubles, which answer only what an extension's test says.
+// Package double helps capabilities to make their test doubles, which give only the answers that an extension's test lists.
 package double
 
 import (
@@ -25,13 +25,13 @@ const (
 	// MaxKept is the most bytes that a test can keep in one store.
 	MaxKept = 16 << 20
 
-	maxValue = 200 // bytes that are shown of a value
+	maxValue = 200 // bytes of a value that are shown
 )
 
 // Doubler is a grant that an extension's test can answer for.
 type Doubler interface {
-	// Double makes the capability for a test. answers are the test's, as JSON; they are nil only for harmless kinds. Errors
-	// are a *[MistakeError] of the test's author, or a fault of the host. The capability is used only while the test runs.
+	// Double makes the capability for a test. answers are the test's, as JSON. They are nil only for harmless kinds. Errors are a
+	// *[MistakeError] of the test's author, or a fault of the host. The capability is used only while the test runs.
 	Double(ctx context.Context, t *Test, answers json.RawMessage) (abi.Capability, error)
 }
 
@@ -51,17 +51,17 @@ type Test struct {
 	Clock *Clock
 	// Log keeps what the tool logs, a printable line at a time.
 	Log func(line string)
-	// Missing notes what the tool asked for without an answer. line is what to add to the binding's answers. It is safe for
+	// Missing notes a request of the tool that has no answer. line is what to add to the binding's answers. It is safe for
 	// concurrent use.
 	Missing func(binding, what, line string)
 	// Stores are shared by the whole test.
 	Stores *Stores
 }
 
-// Wrong makes a mistake of the answers; text goes on where their path ends.
+// Wrong reports a mistake in the answers. text continues their path.
 func (t *Test) Wrong(text, fix string) error { return &MistakeError{t.Path + text, fix} }
 
-// None refuses answers for what always gives the same ones.
+// None refuses answers for a kind that always gives the same ones.
 func (t *Test) None(answers json.RawMessage) error {
 	if answers == nil {
 		return nil
@@ -69,13 +69,13 @@ func (t *Test) None(answers json.RawMessage) error {
 	return t.Wrong(": this binding takes no answers from a test", "nothing")
 }
 
-// Unanswered notes what the tool asked for in vain, and is what the tool learns of it.
+// Unanswered notes a request without an answer, and returns the error that the tool gets.
 func (t *Test) Unanswered(what, line string) error {
 	t.Missing(t.Binding, what, line)
 	return abi.Errorf(abi.CodeUnavailable, "this test gives no answer for %s: add to env.%s of the test: %s", what, t.Binding, line)
 }
 
-// Kept says whose fault it is that the answer of a name could not be put into a store.
+// Kept decides who is at fault if the answer of a name could not be put into a store.
 func (t *Test) Kept(name string, err error) error {
 	if known, ok := errors.AsType[*abi.Error](err); ok && known.Code != abi.CodeUnavailable {
 		return t.Wrong(fmt.Sprintf("[%s]: %s", Quoted(name), printable.Short(known.Error(), maxValue)), "another name")
@@ -109,7 +109,7 @@ func Members[T any](t *Test, answers json.RawMessage, example string) (map[strin
 	}
 	all := make(map[string]T, len(given))
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if given[name] == nil { // which encoding/json takes for an answer without anything in it
+		if given[name] == nil { // encoding/json would take it for an empty answer
 			return nil, t.Wrong(fmt.Sprintf("[%s]: null, which is no answer", Quoted(name)), "an object like "+example)
 		}
 		all[name] = *given[name]
@@ -117,7 +117,7 @@ func Members[T any](t *Test, answers json.RawMessage, example string) (map[strin
 	return all, nil
 }
 
-// Strict decodes JSON without fields that v does not know.
+// Strict decodes JSON and refuses fields that v does not have.
 func Strict(raw []byte, v any) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
@@ -127,7 +127,7 @@ func Strict(raw []byte, v any) error {
 // Quoted shows a name from outside, shortened and on one line.
 func Quoted(name string) string { return printable.Text(strconv.Quote(printable.Cut(name, 80))) }
 
-// Stores are the stores of one test, in a temporary folder that is made when the first is needed.
+// Stores are the stores of one test, in a temporary folder that is made on first use.
 type Stores struct {
 	// Folder makes the folder, and Remove takes it away.
 	Folder func() (string, error)
@@ -140,7 +140,7 @@ type Stores struct {
 // Stored is a store of a test.
 type Stored interface {
 	io.Closer
-	// Fault is what of this machine failed, e.g. a full disk, while the store was used; nil when nothing did.
+	// Fault is the first fault of this machine, e.g. a full disk, while the store was used. It is nil if there was none.
 	Fault() error
 }
 
@@ -164,7 +164,7 @@ func Store[T Stored](s *Stores, file string, open func(path string) (T, error)) 
 	return store, err
 }
 
-// Fault is what of this machine failed while the stores were used; nil when nothing did.
+// Fault is the first fault of this machine while the stores were used. It is nil if there was none.
 func (s *Stores) Fault() error {
 	var errs []error
 	for _, store := range s.open {

@@ -3,16 +3,16 @@ package automaton
 
 import "iter"
 
-// Automaton is made once and does not change; any number of goroutines may share it. A pass begins in state 0.
+// Automaton is immutable, and goroutines may share it. A pass begins in state 0.
 type Automaton struct {
 	nodes []node
-	root  [256]int32 // what follows the root
+	root  [256]int32 // the states after the root
 }
 
-// node is a state: the longest end of what was read with which a text begins.
+// node is a state: the longest suffix of the input that begins one of the texts.
 type node struct {
 	child, sibling int32 // 0 is none
-	fail           int32 // the next shorter such end
+	fail           int32 // the next shorter suffix of this kind
 	depth          int32 // its length
 	match          int32 // length of the longest text that ends here; 0 is none
 	label          byte
@@ -61,7 +61,7 @@ func (a *Automaton) child(at int32, b byte) int32 {
 	return n
 }
 
-// Next is the state after one more byte.
+// Next returns the state after one more byte.
 func (a *Automaton) Next(at int32, b byte) int32 {
 	for ; at != 0; at = a.nodes[at].fail {
 		if n := a.child(at, b); n != 0 {
@@ -71,8 +71,8 @@ func (a *Automaton) Next(at int32, b byte) int32 {
 	return a.root[b]
 }
 
-// Match is the length of the longest text that ends in a state; 0 is none.
+// Match is the length of the longest text that ends in a state. 0 means none.
 func (a *Automaton) Match(at int32) int { return int(a.nodes[at].match) }
 
-// Depth is the length of the longest end of what was read with which a text begins.
+// Depth is the length of the longest suffix of the input that begins one of the texts.
 func (a *Automaton) Depth(at int32) int { return int(a.nodes[at].depth) }

@@ -2,29 +2,29 @@ package automaton
 
 import "slices"
 
-// breaks are the ends of lines, as they are and as strings in JSON and in URLs have them. None begins another.
+// breaks are the ends of lines, as they are and as JSON strings and URLs spell them. None is the beginning of another.
 var breaks = []string{"\n", "\r\n", `\n`, `\r\n`, "%0A", "%0D%0A", "%0a", "%0d%0a"}
 
 var findBreak = New(slices.Values(breaks))
 
 const (
-	// minColumns is the fewest bytes of a line between two others that belong to one text: encoders wrap at 60 and more.
+	// minColumns is the shortest line between two others that may belong to one text. Encoders wrap at 60 bytes or more.
 	minColumns = 16
-	// minWrapped is the fewest bytes of a text that is found in lines: shorter ones stand there by chance.
+	// minWrapped is the shortest text that is looked for across lines. Shorter ones occur there by chance.
 	minWrapped = 8
 )
 
-// Pass reads a text byte by byte and finds what the automaton looks for, also wrapped into lines. Each byte takes constant time on
-// average, and where something wrapped ends as many steps more as it has lines.
+// Pass reads a text byte by byte and finds what the automaton looks for, even if it is wrapped into lines. Each byte takes constant
+// time on average, and the end of a wrapped match takes one more step for each of its lines.
 type Pass struct {
 	a    *Automaton
 	read int
-	at   int32 // state for the text as it is
+	at   int32 // state for the text itself
 
-	wrapped int32  // state for the text without line breaks and what partial has
-	breaks  []span // inside of what wrapped may be part of, in order
+	wrapped int32  // state for the text without line breaks and without what partial holds
+	breaks  []span // breaks inside a possible wrapped match, in order
 	last    int    // end of the last break
-	partial []byte // the end of what was read, if it may begin a break
+	partial []byte // the end of the input, if it may begin a break
 	inBreak int32  // state of findBreak for partial
 }
 
@@ -33,7 +33,7 @@ type span struct{ start, end int }
 // Start begins a pass.
 func (a *Automaton) Start() *Pass { return &Pass{a: a, last: -minColumns} }
 
-// Next reads a byte. It returns where the longest text begins that ends with it, counted from the begin of the pass.
+// Next reads a byte. It returns where the longest text that ends with it begins, counted from the start of the pass.
 func (p *Pass) Next(b byte) (start int, found bool) {
 	p.read++
 	same := p.at == p.wrapped
@@ -62,7 +62,8 @@ func (p *Pass) Next(b byte) (start int, found bool) {
 	return start, start < p.read
 }
 
-// wrappedStart is where a text in lines begins that ends where wrapped is; at the end of what was read, if there is none.
+// wrappedStart returns where the wrapped match begins that ends at the current position. If there is none, it returns the end of the
+// input.
 func (p *Pass) wrappedStart() int {
 	if len(p.breaks) > 0 {
 		if match := p.a.Match(p.wrapped); match >= minWrapped {
@@ -72,7 +73,7 @@ func (p *Pass) wrappedStart() int {
 	return p.read
 }
 
-// lineBreak takes partial, which is a whole one.
+// lineBreak handles partial, which is a complete break.
 func (p *Pass) lineBreak() {
 	s := span{p.read - len(p.partial), p.read}
 	p.partial, p.inBreak = p.partial[:0], 0
@@ -80,7 +81,7 @@ func (p *Pass) lineBreak() {
 		p.wrapped = 0
 	}
 	p.last = s.end
-	// Those that are no longer inside:
+	// Drop the breaks that are no longer inside:
 	begin := p.back(s.start, p.a.Depth(p.wrapped))
 	p.breaks = slices.DeleteFunc(p.breaks, func(s span) bool { return s.end <= begin })
 	if p.wrapped != 0 {
@@ -88,7 +89,7 @@ func (p *Pass) lineBreak() {
 	}
 }
 
-// back is where the last n bytes before a position begin that are of no line break.
+// back returns where the last n bytes before a position begin, not counting line breaks.
 func (p *Pass) back(from, n int) int {
 	start := from - n
 	for _, b := range slices.Backward(p.breaks) {
@@ -100,7 +101,7 @@ func (p *Pass) back(from, n int) int {
 	return start
 }
 
-// Open is from where on something may have begun that has not ended.
+// Open returns the position from which a match may have begun that has not ended.
 func (p *Pass) Open() int {
 	open := p.read - p.a.Depth(p.at)
 	if p.wrapped != 0 {

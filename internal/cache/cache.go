@@ -1,7 +1,7 @@
-// Package cache keeps what can be rebuilt: compiled native code, memory images, the engine. Content from it is later mapped
-// and run, so each entry must carry a MAC with a key that only this user can read. An entry that does not verify is deleted
-// and reported as missing. Any number of processes may use one folder at once, with one key or several; each key has its own
-// entries. When the folder grows too large, the least recently used entries go.
+// Package cache keeps what can be rebuilt: compiled native code, memory images, the engine. Content from it is later mapped and run,
+// so each entry must carry a MAC with a key that only this user can read. An entry that does not verify is deleted and reported as
+// missing. Processes may share a folder, with one key or several; each key has its own entries. When the folder grows too large, the
+// least recently used entries are removed.
 package cache
 
 import (
@@ -45,13 +45,13 @@ const (
 	nameMAC  = "stile cache name"
 
 	maxSize    = 2 << 30          // bytes of all objects
-	sweepEvery = time.Minute      // at most
-	minAge     = time.Hour        // what is younger is not removed
-	touchAfter = 10 * time.Minute // how old the time of an entry is before a use renews it
+	sweepEvery = time.Minute      // the shortest time between sweeps
+	minAge     = time.Hour        // younger files are not removed
+	touchAfter = 10 * time.Minute // age at which a use renews the time of an entry
 )
 
-// A Cache is a folder of authenticated entries, each named by a kind and a key. It is safe for use by many goroutines.
-// Whoever opened it closes it.
+// A Cache is a folder of authenticated entries, each named by a kind and a key. Goroutines may share it. The caller of Open closes
+// it.
 type Cache struct {
 	dir  string
 	root *os.Root
@@ -60,9 +60,9 @@ type Cache struct {
 	max  int64 // bytes of all objects
 }
 
-// Open opens the cache in dir with the MAC key in keyDir, file cache.key. Folders and key are made when they are
-// missing. It fails when a folder or the key belongs to somebody else or others could write to it, or read the key.
-// A key that is damaged is replaced, after which every entry made with it is missing. log may be nil.
+// Open opens the cache in dir with the MAC key in keyDir, file cache.key. It makes missing folders and a missing key. It fails if a
+// folder or the key belongs to somebody else, or if others could write to it or read the key. It replaces a damaged key; the entries
+// made with that key are then missing. log may be nil.
 func Open(dir, keyDir string, log *slog.Logger) (*Cache, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -78,11 +78,11 @@ func Open(dir, keyDir string, log *slog.Logger) (*Cache, error) {
 	return &Cache{dir: dir, root: root, key: key, log: log, max: maxSize}, nil
 }
 
-// Close lets go of the folder. Files that File returned stay open.
+// Close releases the folder. Files that File returned stay open.
 func (c *Cache) Close() error { return c.root.Close() }
 
-// Get returns the content of an entry. The bool says whether there is one that verifies; an error means that the
-// folder could not be read, and callers may go on as if the entry were missing.
+// Get returns the content of an entry. The bool reports whether there is one that verifies. An error means that the folder could not
+// be read; callers may go on as if the entry were missing.
 func (c *Cache) Get(kind, key string) ([]byte, bool, error) {
 	f, ok, err := c.File(kind, key)
 	if !ok {
@@ -100,8 +100,8 @@ func (c *Cache) Get(kind, key string) ([]byte, bool, error) {
 	return data, true, nil
 }
 
-// File returns an entry's content as an open file, at its start. It was verified through this same descriptor, so map
-// it through the descriptor (/proc/self/fd, /dev/fd) and never by name. The caller closes it.
+// File returns an entry's content as an open file, at its start. It was verified through this descriptor, so map it through the
+// descriptor (/proc/self/fd, /dev/fd) and never by name. The caller closes it.
 func (c *Cache) File(kind, key string) (*os.File, bool, error) {
 	name, err := c.recordName(kind, key)
 	if err != nil {
@@ -134,8 +134,8 @@ func (c *Cache) File(kind, key string) (*os.File, bool, error) {
 	return nil, false, nil
 }
 
-// Put keeps data under kind and key, replacing what was there. After an error (disk full, read-only folder) the entry
-// is what it was before or missing, and the caller goes on without the cache.
+// Put stores data under kind and key, and replaces what was there. After an error (disk full, read-only folder), the entry is
+// unchanged or missing, and the caller goes on without the cache.
 func (c *Cache) Put(kind, key string, data []byte) error {
 	name, err := c.recordName(kind, key)
 	if err != nil {
@@ -158,9 +158,9 @@ func (c *Cache) Put(kind, key string, data []byte) error {
 	return nil
 }
 
-// Do returns the entry, or builds and keeps it. Of all goroutines and processes that ask at once, one builds and the
-// others wait for it, until ctx ends. When the cache cannot keep what was built, or cannot lock, Do still returns what
-// build made. A build may call Do for other entries.
+// Do returns the entry, or builds and stores it. If several goroutines or processes ask at once, one builds and the others wait for
+// it until ctx ends. If the cache cannot store the result, or cannot lock, Do still returns what build made. A build may call Do for
+// other entries.
 func (c *Cache) Do(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error) {
 	if data, ok, err := c.Get(kind, key); ok {
 		return data, nil
@@ -204,7 +204,7 @@ func (c *Cache) lock(ctx context.Context, kind, key string) (unlock func(), err 
 		if c.current(l) {
 			return func() { c.unlock(l) }, nil
 		}
-		if err := l.Close(); err != nil { // whoever held it has removed the file: try with the next one
+		if err := l.Close(); err != nil { // its holder has removed the file: try with the next one
 			return nil, err
 		}
 	}
@@ -214,7 +214,7 @@ func (c *Cache) lockFile(name string) *flock.Flock {
 	return flock.New(filepath.Join(c.dir, locks, name), flock.SetPermissions(0o600))
 }
 
-// current says whether the file of a lock that is held still has its name. If not, the lock keeps nobody out.
+// current reports whether the file of a lock that is held still has its name. If not, the lock excludes nobody.
 func (c *Cache) current(l *flock.Flock) bool {
 	held, err := l.Stat()
 	if err != nil {
@@ -231,8 +231,7 @@ func (c *Cache) unlock(l *flock.Flock) {
 	}
 }
 
-// mac authenticates a record: what it is called, and the length and digest of its content. The purpose keeps this use of
-// the key apart from others.
+// mac authenticates a record: its name, and the length and digest of its content. purpose separates this use of the key from others.
 func (c *Cache) mac(purpose, kind, key string, lengthAndDigest []byte) []byte {
 	h := hmac.New(sha256.New, c.key)
 	for _, s := range []string{purpose, kind, key} {
@@ -297,7 +296,7 @@ func (c *Cache) openObject(kind, key string, record []byte) (_ *os.File, err err
 	return f, nil
 }
 
-// forgedError says that the file name in the folder is not what we put there.
+// forgedError reports a file in the folder that we did not put there.
 type forgedError struct{ reason, name string }
 
 func (e *forgedError) Error() string { return e.reason }
@@ -311,14 +310,14 @@ func (c *Cache) recordName(kind, key string) (string, error) {
 	return filepath.Join(kind, c.fileName(kind, key)), nil
 }
 
-// fileName names an entry so that those of different MAC keys never meet.
+// fileName names an entry so that entries of different MAC keys never collide.
 func (c *Cache) fileName(kind, key string) string {
 	return hex.EncodeToString(c.mac(nameMAC, kind, key, nil))
 }
 
 func objectName(digest []byte) string { return filepath.Join(objects, hex.EncodeToString(digest)) }
 
-// openRegular opens a regular file without following a link: what the name was before and what was opened are compared.
+// openRegular opens a regular file without following a link. It compares what the name was before with what was opened.
 func openRegular(root *os.Root, name string) (*os.File, error) {
 	before, err := root.Lstat(name)
 	if err != nil {
@@ -341,7 +340,7 @@ func openRegular(root *os.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
-// replace puts data under name in one step. durable makes it outlast a power failure; entries need not, as they are
+// replace puts data under name in one step. durable makes it survive a power failure. Entries do not need that, because they are
 // verified when they are read.
 func replace(root *os.Root, name string, data []byte, durable bool) (err error) {
 	if err := makeFolder(root, filepath.Dir(name)); err != nil {
@@ -365,14 +364,14 @@ func replace(root *os.Root, name string, data []byte, durable bool) (err error) 
 		return err
 	}
 	if info, err := root.Lstat(name); err == nil && info.IsDir() {
-		if err := root.RemoveAll(name); err != nil { // a folder in a file's place would refuse the rename
+		if err := root.RemoveAll(name); err != nil { // a folder in place of a file would make the rename fail
 			return err
 		}
 	}
 	return root.Rename(temporary, name)
 }
 
-// makeFolder makes a folder of the cache; a link or file in its place is none of ours and gives way.
+// makeFolder makes a folder of the cache. It removes a link or file in its place, which is not ours.
 func makeFolder(root *os.Root, name string) error {
 	info, err := root.Lstat(name)
 	if err == nil && info.IsDir() {

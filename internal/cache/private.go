@@ -21,7 +21,7 @@ const (
 	keySize = 32
 )
 
-// openPrivate opens a folder that only this user can write to, and makes it when it is missing.
+// openPrivate opens a folder that only this user can write to, and makes it if it is missing.
 func openPrivate(dir string) (*os.Root, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func openPrivate(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// private says whether a file belongs to this user and grants nobody else any of the forbidden permissions.
+// private checks that a file belongs to this user and grants nobody else any of the forbidden permissions.
 func private(name string, info fs.FileInfo, forbidden fs.FileMode) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -55,7 +55,7 @@ func private(name string, info fs.FileInfo, forbidden fs.FileMode) error {
 	return nil
 }
 
-// HasKey says whether a folder has a key that [Open] would take as it is.
+// HasKey reports whether a folder has a key that [Open] would accept.
 func HasKey(dir string) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -100,8 +100,8 @@ func loadKey(dir string, log *slog.Logger) (_ []byte, err error) {
 	return key, nil
 }
 
-// readKey returns nil when there is no key or a damaged one: of another length, or only zeros, as a file system may
-// leave it after a power failure.
+// readKey returns nil if there is no key or a damaged one: of another length, or only zeros, which a file system may leave after a
+// power failure.
 func readKey(root *os.Root, path string) (_ []byte, err error) {
 	f, err := openRegular(root, keyFile)
 	if errors.Is(err, fs.ErrNotExist) {

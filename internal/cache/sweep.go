@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// touch says that an entry is used, by the times of its files. An entry that cannot be touched only goes earlier.
+// touch marks an entry as used, through the times of its files. An entry that cannot be touched is only removed earlier.
 func (c *Cache) touch(f *os.File, names ...string) {
 	now := time.Now()
 	if info, err := f.Stat(); err != nil || now.Sub(info.ModTime()) < touchAfter {
@@ -22,7 +22,7 @@ func (c *Cache) touch(f *os.File, names ...string) {
 	}
 }
 
-// Renew says that an entry is used, without reading it: it is kept as if it had been. What is not there stays away.
+// Renew marks an entry as used without reading it. A missing entry stays missing.
 func (c *Cache) Renew(kind, key string) {
 	name, err := c.recordName(kind, key)
 	if err != nil {
@@ -45,9 +45,9 @@ type stored struct {
 	used time.Time
 }
 
-// sweep makes room when the objects are larger than c.max: of those older than an hour, the ones that were not used for
-// longest go, with all records and left-over files that are as old. It does nothing when a sweep was less than a minute
-// ago, in whichever process, or is under way.
+// sweep makes room if the objects are larger than c.max. Of the objects older than an hour, it removes the least recently used, with
+// all records and left-over files that are as old. It does nothing if another sweep, in any process, is under way or began less than
+// a minute ago.
 func (c *Cache) sweep() error {
 	now := time.Now()
 	if err := makeFolder(c.root, locks); err != nil {
@@ -68,7 +68,7 @@ func (c *Cache) sweep() error {
 	return errors.Join(err, l.Close())
 }
 
-// makeRoom removes what was last used before the given time, as far as it has to.
+// makeRoom removes what was last used before the given time, until there is enough room.
 func (c *Cache) makeRoom(before time.Time) error {
 	contents, err := c.stored(objects)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Cache) makeRoom(before time.Time) error {
 		size += o.size
 	}
 	slices.SortFunc(contents, func(a, b stored) int { return a.used.Compare(b.used) })
-	var last time.Time // use of what goes
+	var last time.Time // last use of what is removed
 	n := 0
 	for ; n < len(contents) && size > c.max && contents[n].used.Before(before); n++ {
 		size -= contents[n].size
@@ -104,7 +104,7 @@ func (c *Cache) makeRoom(before time.Time) error {
 	return err
 }
 
-// removeRecords removes the records of a kind that were last used at a time or before.
+// removeRecords removes the records of a kind that were last used at a time or earlier.
 func (c *Cache) removeRecords(kind string, last time.Time) error {
 	records, err := c.stored(kind)
 	for _, r := range records {
@@ -115,7 +115,7 @@ func (c *Cache) removeRecords(kind string, last time.Time) error {
 	return err
 }
 
-// removeLocks removes lock files from before a time that nobody holds. They are of processes that were killed.
+// removeLocks removes lock files from before a time that no process holds. They belong to processes that were killed.
 func (c *Cache) removeLocks(before time.Time) error {
 	files, err := c.stored(locks)
 	for _, f := range files {
@@ -132,7 +132,7 @@ func (c *Cache) removeLocks(before time.Time) error {
 	return err
 }
 
-// stored lists a folder of the cache. Files that go meanwhile are left out.
+// stored lists a folder of the cache. It leaves out files that are removed meanwhile.
 func (c *Cache) stored(folder string) ([]stored, error) {
 	entries, err := fs.ReadDir(c.root.FS(), folder)
 	if err != nil {

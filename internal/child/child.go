@@ -17,18 +17,19 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// MaxWords is how many bytes of what a program says are kept.
+// MaxWords is how many bytes of a program's messages are kept.
 const MaxWords = 4 << 10
 
-// Limits are what a process may use. The system counts whole seconds, and as memory what is reserved for stacks and heaps, used or not.
+// Limits are what a process may use. The system counts time in whole seconds, and counts memory that is reserved for stacks and
+// heaps, used or not.
 type Limits struct {
 	Time   time.Duration
 	Memory int64
 }
 
-// Confine sets the limits of this process for good. From then on it can open and write no file.
+// Confine sets the limits of this process permanently. From then on, it cannot open or write any file.
 func Confine(to Limits) error {
-	// Go opens what timers need with the first one.
+	// The first timer makes Go open what timers need.
 	time.AfterFunc(time.Hour, func() {}).Stop()
 	for _, l := range []struct {
 		resource int
@@ -53,11 +54,11 @@ const (
 	LimitMemory = "memory"
 )
 
-// Error is a program that did not do its work.
+// Error reports a program that did not do its work.
 type Error struct {
-	// Limit is what the process used up, LimitTime or LimitMemory; empty when it failed for another reason.
+	// Limit is what the process used up, LimitTime or LimitMemory. It is empty if it failed for another reason.
 	Limit string
-	// Reason is what the system and the program say, at most a little more than MaxWords. It may hold any characters.
+	// Reason is what the system and the program say, at most a little more than MaxWords. It may contain any characters.
 	Reason string
 }
 
@@ -68,8 +69,8 @@ func (e *Error) Error() string {
 	return e.Reason
 }
 
-// Run starts the program of a command line with nothing but env as its environment, and has talk write to its standard input and read
-// from its standard output. It returns when the process has ended, and kills it with ctx, or when talk fails. Errors are that of ctx or a
+// Run starts the program of a command line with env as its whole environment. talk writes to its standard input and reads from its
+// standard output. Run returns when the process has ended, and kills it when ctx ends or talk fails. Errors are that of ctx or a
 // *Error.
 func Run(ctx context.Context, commandLine, env []string, most Limits, talk func(to io.WriteCloser, from io.Reader) error) error {
 	process, kill := context.WithCancel(ctx)
@@ -86,7 +87,7 @@ func Run(ctx context.Context, commandLine, env []string, most Limits, talk func(
 	if err != nil {
 		return &Error{Reason: err.Error()}
 	}
-	runtime.LockOSThread() // the system ends the process with the thread that started it
+	runtime.LockOSThread() // the system ends the process together with the thread that started it
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		if ctx.Err() != nil {
@@ -121,10 +122,10 @@ func Run(ctx context.Context, commandLine, env []string, most Limits, talk func(
 
 var outOfMemory = lazyregexp.New(`memory allocation of \d+ bytes failed|[Cc]annot allocate memory|out of memory|[Rr]esource temporarily unavailable|errno=11\b`)
 
-// OutOfMemory finds what Go, Rust and the system say when there is no more memory, for the stack of a thread neither.
+// OutOfMemory matches what Go, Rust and the system say when memory runs out, or when it does not suffice for the stack of a thread.
 func OutOfMemory(words string) bool { return outOfMemory.MatchString(words) }
 
-// beginning keeps the first MaxWords of what is written to it.
+// beginning keeps the first MaxWords bytes that are written to it.
 type beginning struct{ bytes.Buffer }
 
 func (b *beginning) Write(p []byte) (int, error) {

@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// endWithParent has the system end the process when this one ends, however it does.
+// endWithParent makes the system end the process when this one ends, however that happens.
 func endWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -4,5 +4,5 @@ package child
 
 import "os/exec"
 
-// endWithParent can do nothing here: the process ends when it is done, or by its limits.
+// endWithParent has no effect on this system: the process ends when it is done, or by its limits.
 func endWithParent(*exec.Cmd) {}

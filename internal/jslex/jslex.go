@@ -1,7 +1,8 @@
 // Package jslex reads JavaScript and TypeScript as tokens, without parsing them. It reads hostile text in linear time.
 //
-// What a slash means depends on the grammar, which the package does not know. Where a token can be read in two ways, the lexer takes the
-// more likely one and notes it: what it read before is certain, and what it reads later is not. Some callers go on, and others stop there.
+// The meaning of a slash depends on the grammar, which the package does not know. If a token can be read in two ways, the lexer
+// takes the more likely one and notes a doubt: everything before it is certain, and everything after it is not. Some callers
+// continue, and others stop there.
 package jslex
 
 import (
@@ -14,10 +15,10 @@ import (
 type Kind uint8
 
 const (
-	Word     Kind = iota // a name or keyword, with the # of a private one
+	Word     Kind = iota // a name or keyword, or a private name with its #
 	Number               // a number
 	String               // a string, with its quotes
-	Template             // a part of a template: to its first hole, from one hole to the next, or from the last to the end
+	Template             // a part of a template: up to its first hole, between two holes, or from the last hole to the end
 	Pattern              // a regular expression with its flags
 	Mark                 // one character of punctuation, or one of => ... ?. ++ --
 	Comment              // a comment with its delimiters
@@ -26,31 +27,31 @@ const (
 // Token is a piece of code, or a comment.
 type Token struct {
 	Kind    Kind
-	Newline bool    // a line ends between the piece of code before and this one
-	After   Meaning // what it means for a slash after it
-	// Opens and Closes say that a bracket or the hole of a template begins or ends. A part between two holes does both, and a bracket that
-	// closes nothing neither.
+	Newline bool    // a line ends between the previous piece of code and this one
+	After   Meaning // what it means for a following slash
+	// Opens and Closes are set if a bracket or a hole of a template begins or ends. A part between two holes does both. A bracket
+	// that closes nothing does neither.
 	Opens, Closes bool
 	Start, End    int32
 }
 
-// Meaning is what a token means for a slash after it.
+// Meaning is what a token means for a following slash.
 type Meaning uint8
 
 const (
-	Operator Meaning = iota // it begins a regular expression
-	Operand                 // it divides
-	Unsure                  // that depends on more than is known here
-	Dot                     // none can follow; a keyword is a name
-	Head                    // if, for, while, with: a parenthesis follows, and then a statement
+	Operator Meaning = iota // the slash begins a regular expression
+	Operand                 // the slash divides
+	Unsure                  // it depends on more than the lexer knows
+	Dot                     // no slash can follow; a keyword is a name
+	Head                    // if, for, while, with: a parenthesis follows, then a statement
 )
 
-// Mismatch is the doubt of a bracket that closes nothing, or something else than was opened last.
+// Mismatch is the doubt of a bracket that closes nothing, or that does not match the last open one.
 const Mismatch = "brackets that do not match"
 
 // Lexer reads a text from the start to the end.
 type Lexer struct {
-	// Doubt is why not all is certain, and DoubtAt where that begins; empty while all is.
+	// Doubt says why not everything is certain, and DoubtAt where that begins. Doubt is empty while everything is certain.
 	Doubt   string
 	DoubtAt int
 
@@ -81,10 +82,10 @@ func New(text string, jsx bool) *Lexer {
 	return l
 }
 
-// Open are the brackets that wait for their end. They hold until the next call of Next.
+// Open returns the brackets that are still open. The result is valid until the next call of Next.
 func (l *Lexer) Open() []Bracket { return l.open }
 
-// Next reads a token; false at the end.
+// Next reads a token. It returns false at the end.
 func (l *Lexer) Next() (Token, bool) {
 	l.skipSpace()
 	if l.at >= len(l.text) {
@@ -136,7 +137,7 @@ func (l *Lexer) token(t *Token) {
 	}
 }
 
-// doubt notes that from here on nothing is certain.
+// doubt notes that nothing is certain from here on.
 func (l *Lexer) doubt(why string) {
 	if l.Doubt == "" {
 		l.Doubt, l.DoubtAt = why, min(l.at, len(l.text))
@@ -162,7 +163,7 @@ func (l *Lexer) close(t *Token, c byte) {
 	t.After = b.after
 }
 
-// Closing is what closes a bracket or hole.
+// Closing returns what closes a bracket or hole.
 func Closing(open byte) byte {
 	switch open {
 	case '(':
@@ -251,7 +252,7 @@ func (l *Lexer) number() {
 	}
 }
 
-// slash is a division, a regular expression, or a comment.
+// slash reads a division, a regular expression, or a comment.
 func (l *Lexer) slash(t *Token) {
 	switch l.peek(1) {
 	case '/':
@@ -272,8 +273,8 @@ func (l *Lexer) slash(t *Token) {
 	divides := true
 	switch l.previous {
 	case Operand:
-		// A statement such as "let x" or "debugger" may have ended with the line before, but not inside parentheses. In a line
-		// without a second slash nothing but a division can follow.
+		// A statement such as "let x" or "debugger" may have ended with the previous line, but not inside parentheses. In a line
+		// without a second slash, it must be a division.
 		inside := len(l.open) > 0 && (l.open[len(l.open)-1].Text == '(' || l.open[len(l.open)-1].Text == '[')
 		if l.newline && !inside && l.slashes() > 1 {
 			l.doubt(slashDoubt)
@@ -319,7 +320,7 @@ func (l *Lexer) pattern() {
 	l.doubt("a regular expression that does not end")
 }
 
-// letters passes over ASCII letters and digits.
+// letters skips ASCII letters and digits.
 func (l *Lexer) letters() {
 	for IsWord(l.peek(0)) && l.peek(0) < utf8.RuneSelf {
 		l.at++
@@ -369,7 +370,7 @@ read:
 	}
 }
 
-// meaningOf is the meaning of a name or keyword that no dot precedes.
+// meaningOf returns the meaning of a name or keyword that does not follow a dot.
 func meaningOf(name string) Meaning {
 	switch name {
 	case "if", "for", "while", "with":
@@ -377,7 +378,7 @@ func meaningOf(name string) Meaning {
 	case "return", "typeof", "case", "in", "delete", "throw", "new", "instanceof", "else", "do", "extends", "default":
 		return Operator
 	case "of", "yield", "await", "void", "keyof", "readonly", "unique", "infer", "asserts", "is", "abstract", "class":
-		return Unsure // names in some places, and in others they stand before what they belong to
+		return Unsure // names in some places; in others they come before what they belong to
 	default:
 		return Operand
 	}
@@ -409,7 +410,7 @@ func (l *Lexer) punctuation(t *Token, c byte) {
 		}
 	case c == '>':
 		l.at++
-		t.After = Unsure // of type arguments, perhaps
+		t.After = Unsure // perhaps of type arguments
 	case c == '!':
 		l.at++
 		if !l.newline && !strings.HasPrefix(rest, "!=") && previous != Operator {
@@ -425,7 +426,7 @@ func (l *Lexer) punctuation(t *Token, c byte) {
 	}
 }
 
-// skipSpace passes over space.
+// skipSpace skips white space.
 func (l *Lexer) skipSpace() {
 	for l.at < len(l.text) {
 		r, size := utf8.DecodeRuneInString(l.text[l.at:])
@@ -445,7 +446,7 @@ func (l *Lexer) skipLine() {
 	}
 }
 
-// peek is the byte n after this one; 0 behind the end.
+// peek returns the byte n after this one. It returns 0 beyond the end.
 func (l *Lexer) peek(n int) byte {
 	if l.at+n < len(l.text) {
 		return l.text[l.at+n]
@@ -455,7 +456,7 @@ func (l *Lexer) peek(n int) byte {
 
 const lineEnds = "\n\r\u2028\u2029"
 
-// LineEnd is how many bytes the end of a line takes with which text begins; 0 when it does not.
+// LineEnd returns how many bytes at the start of text are the end of a line. It returns 0 if there is none.
 func LineEnd(text string) int {
 	switch {
 	case strings.HasPrefix(text, "\r\n"):
@@ -469,10 +470,10 @@ func LineEnd(text string) int {
 	}
 }
 
-// IsDigit says whether a byte is a decimal digit.
+// IsDigit reports whether a byte is a decimal digit.
 func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// IsWord says whether a byte can be of a name. What is not ASCII can.
+// IsWord reports whether a byte can be part of a name. Bytes outside ASCII can.
 func IsWord(c byte) bool {
 	return c == '$' || c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || IsDigit(c) || c >= utf8.RuneSelf
 }

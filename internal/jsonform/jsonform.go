@@ -1,4 +1,4 @@
-// Package jsonform strictly reads small JSON files that people and models write. It refuses unknown and doubled fields. Each
+// Package jsonform strictly reads small JSON files that people and models write. It refuses unknown and duplicate fields. Each
 // problem has its place in the text and says what to write instead.
 package jsonform
 
@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// What a text may be.
+// Limits of a text.
 const (
 	maxText  = 256 << 10 // bytes
 	maxDepth = 16        // values nested in each other
@@ -23,9 +23,9 @@ const (
 
 // Error is the first problem of a text.
 type Error struct {
-	// Path leads to the value, e.g. "bindings.github.http[0].path"; empty for the whole.
+	// Path leads to the value, e.g. "bindings.github.http[0].path". It is empty for the whole text.
 	Path string
-	// Line and Column count from 1; a column is a character.
+	// Line and Column count from 1. A column is a character.
 	Line, Column int
 	// Message says what is wrong.
 	Message string
@@ -33,7 +33,7 @@ type Error struct {
 	Instead string
 }
 
-// Node is a JSON value that knows where it stands. Its value is a string, json.Number, bool, nil, []*Node or []Member.
+// Node is a JSON value with its position. The value is a string, json.Number, bool, nil, []*Node or []Member.
 type Node struct {
 	Offset int
 	Path   string
@@ -47,8 +47,8 @@ type Member struct {
 	Value  *Node
 }
 
-// Reader takes a text apart. The first problem stays in Err; every method after it returns zero values, so that the code
-// that walks a text reads like the text. One goroutine uses it.
+// Reader takes a text apart. The first problem stays in Err, and every later method returns zero values, so that the code that walks
+// a text reads like the text. Only one goroutine may use it.
 type Reader struct {
 	// Err is the first problem, or nil.
 	Err *Error
@@ -83,7 +83,7 @@ func (r *Reader) Parse() *Node {
 	return r.next("", 1)
 }
 
-// next reads one value. The text is known to be JSON, so no token fails.
+// next reads one value. The text is valid JSON, so no token fails.
 func (r *Reader) next(path string, depth int) *Node {
 	n := &Node{Offset: r.start(), Path: path}
 	if depth > maxDepth {
@@ -134,7 +134,7 @@ func (r *Reader) Fail(n *Node, instead, format string, args ...any) {
 	r.FailAt(n.Offset, n.Path, instead, format, args...)
 }
 
-// FailAt is Fail for what stands at an offset.
+// FailAt is Fail for a problem at an offset.
 func (r *Reader) FailAt(offset int, path, instead, format string, args ...any) {
 	if r.Err != nil {
 		return
@@ -150,12 +150,12 @@ func (r *Reader) FailAt(offset int, path, instead, format string, args ...any) {
 	}
 }
 
-// Line is the line, counted from 1, of what stands at an offset.
+// Line returns the line, counted from 1, of an offset.
 func (r *Reader) Line(offset int) int {
 	return bytes.Count(r.text[:min(max(offset, 0), len(r.text))], []byte{'\n'}) + 1
 }
 
-// Fields returns the members of an object by name. Every name must be known; those in need must be there.
+// Fields returns the members of an object by name. Every name must be known, and those in need must be present.
 func (r *Reader) Fields(n *Node, example string, known []string, need ...string) map[string]*Node {
 	found := map[string]*Node{}
 	for _, m := range r.Members(n, example) {
@@ -233,7 +233,7 @@ func (n *Node) What() string {
 	}
 }
 
-// Plain gives the value as encoding/json would decode it.
+// Plain returns the value as encoding/json would decode it.
 func (n *Node) Plain() any {
 	switch v := n.Value.(type) {
 	case []*Node:
@@ -253,7 +253,7 @@ func (n *Node) Plain() any {
 	}
 }
 
-// join is the path of a field: a.b, or a["b c"] where b is not a plain word.
+// join returns the path of a field: a.b, or a["b c"] if b is not a plain word.
 func join(path, key string) string {
 	switch {
 	case !plainWord.MatchString(key):
@@ -267,7 +267,7 @@ func join(path, key string) string {
 
 var plainWord = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
-// Quote shows text from a stranger: short, and with everything escaped that a terminal would act on.
+// Quote shows a stranger's text: shortened, and with everything escaped that a terminal would act on.
 func Quote(s string) string {
 	const most = 80
 	if utf8.RuneCountInString(s) > most {
@@ -287,7 +287,7 @@ func invalidByte(text []byte) int {
 	return len(text)
 }
 
-// Nearest returns the known name that is at most a third of its letters away from name, or nothing.
+// Nearest returns the known name closest to name if at most a third of its letters differ. Otherwise it returns "".
 func Nearest(name string, known []string) string {
 	best, least := "", 1<<30
 	for _, k := range known {

@@ -1,5 +1,5 @@
-// Package lazyregexp compiles regular expressions when they are first used. A program that starts with a hundred of them at package
-// level would otherwise compile all of them, whatever it does.
+// Package lazyregexp compiles regular expressions on first use. A program with a hundred of them at package level would otherwise
+// compile all of them at start, whatever it does.
 package lazyregexp
 
 import (
@@ -9,12 +9,12 @@ import (
 	"sync"
 )
 
-// Regexp is a regular expression that is compiled at its first use. It is safe for concurrent use.
+// Regexp is a regular expression that is compiled on first use. It is safe for concurrent use.
 type Regexp struct {
 	compiled func() *regexp.Regexp
 }
 
-// New returns the regular expression text. In a test it is compiled at once, so that a wrong one is found by any test of its package.
+// New returns the regular expression text. In a test, it compiles at once, so that any test of the package finds a wrong one.
 func New(text string) *Regexp {
 	r := &Regexp{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
 	if inTest {

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// NextHidden finds the first place in s, from a position on, that a reader does not see or that a terminal acts on: invalid
-// UTF-8, carriage returns, control characters, characters without a glyph in Unicode's tables (format characters, private
-// use, unassigned), all of Default_Ignorable_Code_Point, characters that are drawn blank, and each mark after [maxMarks] on
-// one letter, as piles of them cover the lines above and below. size is its length in bytes; at is -1 if there is none.
+// NextHidden finds the first place in s, from a position on, that a reader does not see or that a terminal acts on: invalid UTF-8,
+// carriage returns, control characters, characters without a glyph in Unicode's tables (format characters, private use, unassigned),
+// all of Default_Ignorable_Code_Point, characters that are drawn blank, and each mark after [maxMarks] on one letter, because piles
+// of marks cover the lines above and below. size is its length in bytes. at is -1 if there is none.
 //
-// Line feeds, tabs and spaces are not hidden. Neither are joiners and selectors where they change what is seen: in emoji,
-// and between letters of scripts whose spelling needs them. What is before from changes nothing: it was found to be hidden.
+// Line feeds, tabs and spaces are not hidden. Neither are joiners and selectors where they change what is seen: in emoji, and
+// between letters of scripts whose spelling needs them. The text before from has no influence, because it was found to be hidden.
 func NextHidden(s string, from int) (at, size int) {
 	marks := 0
 	for i := from; i < len(s); {
@@ -37,7 +37,8 @@ func NextHidden(s string, from int) (at, size int) {
 	return -1, 0
 }
 
-// NextUnseen is where a line of text has a character that a reader does not see, or a line feed or tab; -1 when it has none.
+// NextUnseen finds the first character in a line of text that a reader does not see, or that is a line feed or tab. It returns -1 if
+// there is none.
 func NextUnseen(line string) int {
 	at, _ := NextHidden(line, 0)
 	if feed := strings.IndexAny(line, "\n\t"); at < 0 || feed >= 0 && feed < at {
@@ -46,22 +47,22 @@ func NextUnseen(line string) int {
 	return at
 }
 
-// maxMarks is how many marks a letter can have above, below and around it. A stack of Tibetan has eight.
+// maxMarks is how many marks a letter can have above, below and around it. A Tibetan stack has eight.
 const maxMarks = 8
 
-// pile counts the marks on one letter, of which there were so many before r.
+// pile counts the marks on one letter, given how many there were before r.
 func pile(marks int, r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me):
 		return marks + 1
-	case r == joiner || r == nonJoiner: // what belongs takes no room, and parts nothing
+	case r == joiner || r == nonJoiner: // it takes no room and separates nothing
 		return marks
 	}
 	return 0
 }
 
-// Unclear finds the first character that could make a name look like another one: hidden characters, also in emoji, piles of
-// marks, and all white space except the space itself.
+// Unclear finds the first character that could make a name look like another one: hidden characters, even in emoji, piles of marks,
+// and all white space except the space itself.
 func Unclear(name string) (r rune, found bool) {
 	marks := 0
 	for i, r := range name {
@@ -81,7 +82,7 @@ func Unclear(name string) (r rune, found bool) {
 // SMALL SCRIPT FILLER and MUSICAL SYMBOL NULL NOTEHEAD.
 var blank = []rune{0x2800, 0xfffc, 0x13441, 0x13442, 0x16fe4, 0x1d159}
 
-// hidden reports whether a character is not seen, or misleads, by itself.
+// hidden reports whether a character by itself is not seen, or misleads.
 func hidden(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' && r != '\n' && r != '\t' || r == 0x7f
@@ -117,7 +118,7 @@ func belongs(s string, at int, r rune, size int) bool {
 	}
 }
 
-// pictographic reports whether emoji are made of r: a symbol, one of the few of other kinds, or a tone of skin.
+// pictographic reports whether emoji are made of r: a symbol, one of the few of other kinds, or a skin tone.
 func pictographic(r rune) bool {
 	return r != utf8.RuneError && (unicode.Is(unicode.So, r) && !hidden(r) || r >= 0x1f3fb && r <= 0x1f3ff || strings.ContainsRune("‼⁉ℹ↔〰", r))
 }

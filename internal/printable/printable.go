@@ -36,7 +36,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line is [Text] in one line: line feeds and tabs become escapes too.
+// Line is [Text] on one line: line feeds and tabs become escapes too.
 func Line(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(s))
 }

@@ -11,11 +11,11 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Conn is one connection to the database, for one goroutine at a time. Each query it runs is prepared once and kept, so
-// queries must be constants. It opens itself when it is first used.
+// Conn is one connection to the database, for one goroutine at a time. It prepares each query once and keeps it, so queries must be
+// constants. It opens on first use.
 type Conn struct {
 	db         *sql.DB
-	maxRow     int // 0 is SQLite's own limit
+	maxRow     int // 0 means SQLite's own limit
 	readOnly   bool
 	conn       *sql.Conn // nil until first used
 	statements map[string]*sql.Stmt
@@ -58,15 +58,15 @@ func (c *Conn) close() error {
 
 // transaction runs f between begin and COMMIT, or ROLLBACK after an error or a panic.
 func (c *Conn) transaction(ctx context.Context, begin string, f func(*Conn) error) error {
-	// Whether a transaction is committed must not depend on when ctx ends.
+	// The end of ctx must not decide whether a transaction is committed.
 	whole := context.WithoutCancel(ctx)
 	done := false
 	defer func() {
 		if done {
 			return
 		}
-		// SQLite has rolled back by itself after some errors, or not begun at all. Then this fails, and a fresh
-		// connection is the simple way to a known state.
+		// After some errors, SQLite has already rolled back, or never began. Then this fails, and a fresh connection is the simple
+		// way to a known state.
 		if _, e := c.Exec(whole, `ROLLBACK`); e != nil {
 			c.discard()
 		}
@@ -89,7 +89,7 @@ func (c *Conn) transaction(ctx context.Context, begin string, f func(*Conn) erro
 
 // discard closes the connection for good, whatever state it is in.
 func (c *Conn) discard() {
-	_ = c.conn.Raw(func(any) error { return driver.ErrBadConn }) // the error that makes database/sql close it
+	_ = c.conn.Raw(func(any) error { return driver.ErrBadConn }) // this error makes database/sql close it
 	c.conn, c.statements = nil, nil
 }
 
@@ -109,13 +109,13 @@ func (c *Conn) Row(ctx context.Context, query string, args ...any) Row {
 	return Row{row: c.statements[query].QueryRowContext(ctx, args...)}
 }
 
-// Row is the answer of [Conn.Row].
+// Row is the result of [Conn.Row].
 type Row struct {
 	row *sql.Row
 	err error
 }
 
-// Scan copies the row's columns to dest; it returns [sql.ErrNoRows] when there was no row.
+// Scan copies the row's columns to dest. It returns [sql.ErrNoRows] if there was no row.
 func (r Row) Scan(dest ...any) error {
 	if r.err != nil {
 		return r.err
@@ -123,8 +123,8 @@ func (r Row) Scan(dest ...any) error {
 	return r.row.Scan(dest...)
 }
 
-// Rows runs a statement and yields its rows one by one, to be scanned and not kept. An error ends them; it comes with a
-// nil row.
+// Rows runs a statement and yields its rows one by one. Scan each row at once and do not keep it. An error ends the sequence and
+// comes with a nil row.
 func (c *Conn) Rows(ctx context.Context, query string, args ...any) iter.Seq2[*sql.Rows, error] {
 	return func(yield func(*sql.Rows, error) bool) {
 		if err := c.prepare(ctx, query); err != nil {
@@ -136,7 +136,7 @@ func (c *Conn) Rows(ctx context.Context, query string, args ...any) iter.Seq2[*s
 			yield(nil, err)
 			return
 		}
-		defer func() { _ = rows.Close() }() // what it could report, rows.Err reports too
+		defer func() { _ = rows.Close() }() // rows.Err reports the same error
 		for rows.Next() {
 			if !yield(rows, nil) {
 				return
@@ -148,7 +148,7 @@ func (c *Conn) Rows(ctx context.Context, query string, args ...any) iter.Seq2[*s
 	}
 }
 
-// changes counts the rows that this connection has ever changed, those of triggers too.
+// changes counts the rows that this connection has ever changed, including those changed by triggers.
 func (c *Conn) changes(ctx context.Context) (n int64, err error) {
 	err = c.Row(ctx, `SELECT total_changes()`).Scan(&n)
 	return n, err

@@ -7,19 +7,19 @@ import (
 	"os"
 )
 
-// reserveSize is the size of a Reserve in bytes: of a few hundred small transactions.
+// reserveSize is the size of a Reserve in bytes, enough for a few hundred small transactions.
 const reserveSize = 1 << 20
 
-// Reserve is the path of a file that holds room on the disk for what has to be written down also when the disk is full.
+// Reserve is the path of a file that holds disk space for what must be written even when the disk is full.
 type Reserve string
 
-// Fill makes the file unless it is there; the owner alone may read it.
+// Fill makes the file if it is missing. Only its owner can read it.
 func (r Reserve) Fill() error {
 	info, err := os.Lstat(string(r))
 	if err == nil && info.Mode().IsRegular() && info.Size() == reserveSize {
 		return nil
 	}
-	if err == nil { // a pipe would wait for its reader, and a link would have another file written
+	if err == nil { // a pipe would wait for a reader, and a link would make us write another file
 		if err := os.Remove(string(r)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -32,7 +32,7 @@ func (r Reserve) Fill() error {
 		return err
 	}
 	b := make([]byte, reserveSize)
-	_, _ = rand.Read(b) // what no file system compresses; it never fails
+	_, _ = rand.Read(b) // data that no file system compresses; it never fails
 	_, err = f.Write(b)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(string(r)))
@@ -40,5 +40,5 @@ func (r Reserve) Fill() error {
 	return nil
 }
 
-// Spend frees the room, and says whether there was any.
+// Spend frees the space, and reports whether there was any.
 func (r Reserve) Spend() bool { return os.Remove(string(r)) == nil }

@@ -1,6 +1,6 @@
-// Package sqlite keeps durable state in a SQLite file. Committed transactions survive kill -9 and power loss. Several
-// processes may use one file at once. It refuses a file of another kind or from a newer program, and touches nothing but the
-// file and its -wal and -shm companions.
+// Package sqlite keeps durable state in a SQLite file. Committed transactions survive kill -9 and power loss. Several processes may
+// use one file at once. It refuses a file of another kind or from a newer program, and touches only the file and its -wal and -shm
+// companions.
 package sqlite
 
 import (
@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// readers is how many reading connections a DB opens at most, each when it is first needed.
+	// readers is how many reading connections a DB opens at most. Each opens on first use.
 	readers = 4
 	// busyTimeout is how long a statement waits for another process to release the file.
 	busyTimeout = 10 * time.Second
@@ -34,16 +34,16 @@ const (
 type Schema struct {
 	// Kind names the content in errors, e.g. "kv store".
 	Kind string
-	// ID is the file's application_id: it tells this kind of file from every other.
+	// ID is the file's application_id, which tells this kind of file from every other.
 	ID int32
 	// Migrations are SQL scripts; the n-th brings version n-1 to version n. A released one never changes.
 	Migrations []string
-	// MaxRow is the most bytes of a row, a value or a statement, so that no row that somebody else put there takes more memory. The default
-	// is SQLite's own, 1 GB.
+	// MaxRow is the largest row, value or statement in bytes. It bounds the memory that a row written by somebody else can take.
+	// Default: SQLite's own, 1 GB.
 	MaxRow int
 }
 
-// DB is an open database file. It is safe for concurrent use; whoever opened it closes it.
+// DB is an open database file. It is safe for concurrent use. The caller of Open closes it.
 type DB struct {
 	kind    string
 	sql     *sql.DB
@@ -54,8 +54,8 @@ type DB struct {
 	fault   atomic.Pointer[sqlite.Error]
 }
 
-// Open opens the file, makes it if it is missing (the folder must exist; the owner alone may read it), and brings its
-// schema up to date in one transaction. ctx bounds the opening only.
+// Open opens the file and brings its schema up to date in one transaction. If the file is missing, Open makes it, readable by its
+// owner only; the folder must exist. ctx bounds only the opening.
 func Open(ctx context.Context, file string, s Schema) (*DB, error) {
 	db, err := open(ctx, file, s)
 	if err != nil {
@@ -69,8 +69,8 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	// SQLite would make a file that others can read. An existing one is not opened here: closing it again would strip
-	// this process of the locks it may hold on it.
+	// SQLite would make a file that others can read. An existing file is not opened here, because closing it again would drop the
+	// locks that this process may hold on it.
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	switch {
 	case err == nil:
@@ -105,7 +105,8 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 	return db, nil
 }
 
-// Regular is an error when a database or one of its companions is there and is no file, such as a pipe, which SQLite would wait for.
+// Regular returns an error if a database or one of its companions is there but is not a regular file. SQLite would block on a pipe,
+// for example.
 func Regular(file string) error {
 	for _, companion := range []string{"", "-journal", "-wal", "-shm"} {
 		if info, err := os.Stat(file + companion); err == nil && !info.Mode().IsRegular() {
@@ -125,14 +126,14 @@ func source(file string) string {
 		"_dqs":          {"0"},
 		"_error_rc":     {"1"},
 		"_pragma": {
-			"fullfsync=1",                 // macOS: past the drive's own cache
+			"fullfsync=1",                 // macOS: flush the drive's own cache
 			"checkpoint_fullfsync=1",      // likewise
 			"journal_size_limit=67108864", // bytes of WAL kept after a large transaction
 			"trusted_schema=0",
 			"cell_size_check=1",
 		},
 	}
-	// An absolute slash path of any system: "/a/b" stays, "C:/a" becomes "/C:/a".
+	// An absolute slash path on any system: "/a/b" stays, "C:/a" becomes "/C:/a".
 	path := "/" + strings.TrimPrefix(filepath.ToSlash(file), "/")
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: pragmas.Encode()}).String()
 }
@@ -147,12 +148,12 @@ func (db *DB) migrate(ctx context.Context, s Schema) error {
 		version, err = s.version(ctx, c)
 		return err
 	}
-	// Most files are up to date, and to see that needs no writing transaction.
+	// Most files are up to date, and seeing that needs no writing transaction.
 	if err := db.View(ctx, look); err != nil || version == len(s.Migrations) {
 		return err
 	}
 	return db.Update(ctx, func(c *Conn) error {
-		if err := look(c); err != nil { // again: another process may have been faster
+		if err := look(c); err != nil { // again, because another process may have been faster
 			return err
 		}
 		for ; version < len(s.Migrations); version++ {
@@ -165,7 +166,7 @@ func (db *DB) migrate(ctx context.Context, s Schema) error {
 	})
 }
 
-// version returns the schema version of the database, 0 for an empty one, if it is one this program can use.
+// version returns the schema version of the database, or 0 for an empty one. It fails if this program cannot use that version.
 func (s Schema) version(ctx context.Context, c *Conn) (int, error) {
 	var id int32
 	var version, tables int
@@ -186,8 +187,8 @@ func (s Schema) version(ctx context.Context, c *Conn) (int, error) {
 	}
 }
 
-// useWAL switches the file to write-ahead logging, which it then keeps. While two processes do so at once SQLite
-// answers busy at once instead of waiting, so the waiting is done here.
+// useWAL switches the file to write-ahead logging, which it then keeps. If two processes do so at once, SQLite answers "busy"
+// without waiting, so useWAL waits itself.
 func (db *DB) useWAL(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, busyTimeout)
 	defer cancel()
@@ -213,8 +214,8 @@ func (db *DB) useWAL(ctx context.Context) error {
 	}
 }
 
-// Backup writes the newest committed state to a file that must not exist yet; the owner alone may read it. It is durable when
-// Backup returns nil; after an error it is gone. Transactions go on meanwhile.
+// Backup writes the newest committed state to a file that must not exist yet, readable by its owner only. When Backup returns nil,
+// the file is durable. After an error, the file is removed. Transactions continue meanwhile.
 func (db *DB) Backup(ctx context.Context, file string) (err error) {
 	defer func() { err = db.failure(ctx, err) }()
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
@@ -227,7 +228,7 @@ func (db *DB) Backup(ctx context.Context, file string) (err error) {
 			_ = os.Remove(file) // the first error says more
 		}
 	}()
-	// In the place of a reader, so that Close waits; a reader itself may not write.
+	// It takes the place of a reader, so that Close waits. A reader itself must not write.
 	if err := db.Read(ctx, func(*Conn) error {
 		_, err := db.sql.ExecContext(ctx, `VACUUM INTO ?`, file)
 		return err
@@ -244,7 +245,7 @@ func (db *DB) Backup(ctx context.Context, file string) (err error) {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// Close waits for the transactions under way, then closes the file. It is idempotent; what comes later fails.
+// Close waits for the running transactions, then closes the file. It is idempotent. Later operations fail.
 func (db *DB) Close() error {
 	var err error
 	db.close.Do(func() {
@@ -267,9 +268,8 @@ func (db *DB) View(ctx context.Context, f func(*Conn) error) error {
 	return db.with(ctx, db.readers, func(c *Conn) error { return c.transaction(ctx, `BEGIN`, f) })
 }
 
-// Update runs f in the writing transaction. When f returns nil the transaction is committed and durable; after any
-// error nothing of it remains. There is one at a time, in all processes together, so f must be short: what takes long is worked out before,
-// or done in parts.
+// Update runs f in the writing transaction. If f returns nil, the transaction is committed and durable. After an error, nothing of
+// it remains. Only one runs at a time, across all processes, so f must be short: do long work before it, or in parts.
 func (db *DB) Update(ctx context.Context, f func(*Conn) error) error {
 	observe, _ := ctx.Value(observerKey{}).(func() func(int64))
 	return db.with(ctx, db.writer, func(c *Conn) error {
@@ -296,8 +296,8 @@ func (db *DB) Update(ctx context.Context, f func(*Conn) error) error {
 
 type observerKey struct{}
 
-// Observe returns a context with which Update calls begin when it has the lock that writers share, and what that returns when it has
-// released it, with the number of rows that were changed. Tests use it to hold operations to a bound.
+// Observe returns a context for tests that bound operations. Each Update calls begin when it has the writers' lock, and calls the
+// returned function, with the number of changed rows, when it has released the lock.
 func Observe(ctx context.Context, begin func() (end func(changes int64))) context.Context {
 	return context.WithValue(ctx, observerKey{}, begin)
 }
@@ -324,8 +324,8 @@ func (db *DB) with(ctx context.Context, pool chan *Conn, f func(*Conn) error) er
 	return db.failure(ctx, f(c))
 }
 
-// failure turns what SQLite reports into what a capability reports: the end of ctx as such, any other fault of the
-// database as [abi.ErrUnavailable]. Other errors, which are f's own, pass unchanged.
+// failure converts an error of SQLite into one that a capability reports: the end of ctx unchanged, any other fault of the database
+// as [abi.ErrUnavailable]. Errors of f pass unchanged.
 func (db *DB) failure(ctx context.Context, err error) error {
 	var fault *sqlite.Error
 	switch {
@@ -339,8 +339,8 @@ func (db *DB) failure(ctx context.Context, err error) error {
 	}
 }
 
-// Fault is the first fault of the database or its disk that an operation met, and that a guest may have been told as
-// [abi.ErrUnavailable]; nil when there was none.
+// Fault is the first fault of the database or its disk that an operation met. A guest may have seen it as [abi.ErrUnavailable]. It
+// is nil if there was none.
 func (db *DB) Fault() error {
 	if fault := db.fault.Load(); fault != nil {
 		return fmt.Errorf("%s: %w", db.kind, fault)

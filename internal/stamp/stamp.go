@@ -1,16 +1,16 @@
 //go:build unix
 
-// Package stamp keeps a file of eight bytes beside a store, which names the newest state of the store. A process with that
-// state learns with two system calls that its state is still the newest, without asking the store.
+// Package stamp keeps a file of eight bytes beside a store, which names the newest state of the store. A process that has read a
+// state checks with two system calls, without asking the store, that it is still the newest.
 //
-// Each state has a stamp of its own: 64 random bits that the store keeps with it. Two steps hold the promise that the file never names
-// another state than the newest:
+// Each state has its own stamp: 64 random bits that the store keeps with it. Two rules ensure that the file never names an outdated
+// state:
 //
-//   - Who changes the store holds its write lock, and clears the file before the commit.
-//   - Who writes a stamp to the file holds the write lock too, and writes that of the state in the store.
+//   - A process that changes the store holds its write lock, and clears the file before the commit.
+//   - A process that writes a stamp to the file holds the write lock too, and writes the stamp of the state in the store.
 //
-// Between them, and after a process was killed at any place, the file names no state, and everybody asks the store. The processes must
-// share one kernel: a network file system shows one machine late what another one wrote.
+// Between these steps, and after a process was killed at any point, the file names no state, and every process asks the store. The
+// processes must share one kernel, because a network file system shows other machines' writes late.
 package stamp
 
 import (
@@ -25,11 +25,11 @@ import (
 
 const (
 	size = 8
-	// A file of another kind in its place must not stop anybody.
+	// A file of another kind in its place must not block anybody.
 	flags = unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
 )
 
-// File is the file as one process sees it. It is safe for concurrent use; whoever made it closes it.
+// File is the file as one process sees it. It is safe for concurrent use. Its creator closes it.
 type File struct {
 	path string
 
@@ -44,17 +44,17 @@ type identity struct{ device, inode uint64 }
 
 func identityOf(s *unix.Stat_t) identity { return identity{uint64(s.Dev), s.Ino} } //nolint:unconvert // Dev is int32 on Darwin
 
-// New returns the file of this path, which need not be there.
+// New returns the file of this path, which need not exist.
 func New(path string) *File {
 	f := &File{path: path, fd: -1}
 	f.Look()
 	return f
 }
 
-// Is reports whether the file names this state, so that no other one is in the store.
+// Is reports whether the file names this state. If so, no other state is in the store.
 func (f *File) Is(stamp int64) bool {
 	if stamp == 0 {
-		return false // what a file that was cleared says
+		return false // a cleared file says this
 	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -65,12 +65,12 @@ func (f *File) Is(stamp int64) bool {
 	if n, err := unix.Pread(f.fd, b[:], 0); err != nil || n != size || int64(binary.LittleEndian.Uint64(b[:])) != stamp {
 		return false
 	}
-	// One that was removed is cleared by nobody. This comes second: it was there when it was read.
+	// A removed file is never cleared. This check comes second, so the file was there when it was read.
 	var s unix.Stat_t
 	return unix.Fstat(f.fd, &s) == nil && s.Nlink > 0
 }
 
-// Look finds out whether another file has taken the place of the one that was read. Is does so for one that was removed.
+// Look checks whether another file has replaced the one that was read. Is does so for a removed file.
 func (f *File) Look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +101,7 @@ func (f *File) drop() {
 	}
 }
 
-// Close lets go of the file. After it Is reports false.
+// Close releases the file. Is then reports false.
 func (f *File) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,11 +109,11 @@ func (f *File) Close() {
 	f.closed = true
 }
 
-// Clear has the file name no state. The caller holds the write lock of the store, and commits only when there is no error.
+// Clear makes the file name no state. The caller holds the write lock of the store, and commits only if Clear succeeds.
 func (f *File) Clear() error {
 	fd, err := unix.Open(f.path, unix.O_WRONLY|flags, 0)
 	if errors.Is(err, unix.ENOENT) {
-		return nil // nobody believes what is not there
+		return nil // a missing file vouches for nothing
 	}
 	if err == nil {
 		err = write(fd, 0)
@@ -121,13 +121,13 @@ func (f *File) Clear() error {
 	if err == nil {
 		return nil
 	}
-	if removed := os.Remove(f.path); removed != nil { // on some disks that are full it can be removed, but not written
+	if removed := os.Remove(f.path); removed != nil { // some full disks allow removal but no writing
 		return fmt.Errorf("clear %s: %w", f.path, errors.Join(err, removed))
 	}
 	return nil
 }
 
-// Set has the file name a state. The caller holds the write lock of the store, whose newest committed state it is.
+// Set makes the file name a state. The caller holds the write lock of the store, and the state is the newest committed one.
 func (f *File) Set(stamp int64) error {
 	var s unix.Stat_t
 	if err := unix.Lstat(f.path, &s); err == nil && s.Mode&unix.S_IFMT != unix.S_IFREG {

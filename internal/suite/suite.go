@@ -36,7 +36,7 @@ var crates = map[string]struct{ version, digest string }{
 	"wit-parser": {"0.263.0", "874d6ce9db4261cb66980ab14f3da066b24292497b6f46f988c0d1b9b27913f3"},
 }
 
-// modules pins each Go module: its version, and the digest that a go.sum has of it.
+// modules pins each Go module: its version, and its digest in go.sum files.
 var modules = map[string]struct{ version, digest string }{
 	// It carries JSON-Schema-Test-Suite whole.
 	"github.com/kaptinlin/jsonschema": {"v0.6.0", "h1:laLO0DGyRwk767bnJ0iH76bnl0+Be6EMfXA9O3cPF5A="},
@@ -134,7 +134,7 @@ func cached(file, digest string) ([]byte, error) {
 	return packed, nil
 }
 
-// fetch has cargo download a crate: that of a project which needs nothing else.
+// fetch makes cargo download a crate as the only dependency of a scratch project.
 func fetch(t testing.TB, name, version string) {
 	t.Helper()
 	folder := t.TempDir()

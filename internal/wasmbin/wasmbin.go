@@ -1,5 +1,5 @@
-// Package wasmbin reads and writes the binary format of WebAssembly: numbers, names, sections, and instructions with their
-// operands. Callers decide what a module or component may contain.
+// Package wasmbin reads and writes the binary format of WebAssembly: numbers, names, sections, and instructions with their operands.
+// Callers decide what a module or component may contain.
 package wasmbin
 
 import (
@@ -9,9 +9,9 @@ import (
 	"math"
 )
 
-// Error is a WebAssembly binary that cannot be read or rewritten.
+// Error reports a WebAssembly binary that cannot be read or rewritten.
 type Error struct {
-	// Offset is where in the binary, in bytes.
+	// Offset is the position in the binary, in bytes.
 	Offset int
 	Reason string
 }
@@ -36,7 +36,7 @@ const (
 	SectionDataCount = 12
 )
 
-// What a binary begins with.
+// The headers of binaries.
 const (
 	CoreHeader      = "\x00asm\x01\x00\x00\x00"
 	ComponentHeader = "\x00asm\x0d\x00\x01\x00"
@@ -67,7 +67,7 @@ func ReadSections(wasm []byte, header string) ([]Section, error) {
 	return sections, r.Err
 }
 
-// WriteSections is the binary of sections.
+// WriteSections returns the binary of sections.
 func WriteSections(header string, sections []Section) []byte {
 	size := len(header)
 	for _, s := range sections {
@@ -85,16 +85,16 @@ func CustomSection(name string, content []byte) Section {
 	return Section{ID: SectionCustom, Body: append(AppendName(nil, name), content...)}
 }
 
-// Reader reads Bytes from Pos on. After the first failure Err is set, nothing is left, and every read gives zero.
+// Reader reads Bytes from Pos on. After the first failure, Err is set, nothing is left, and every read returns zero.
 type Reader struct {
 	Bytes []byte
 	Pos   int
 	Err   error
 
-	base int // of Bytes in the binary
+	base int // position of Bytes in the binary
 }
 
-// Fail makes the reader fail, unless it did.
+// Fail records a failure, unless there is one already.
 func (r *Reader) Fail(format string, args ...any) {
 	if r.Err == nil {
 		r.Err = &Error{r.base + r.Pos, fmt.Sprintf(format, args...)}
@@ -105,10 +105,10 @@ func (r *Reader) Fail(format string, args ...any) {
 // Len is how many bytes are left.
 func (r *Reader) Len() int { return len(r.Bytes) - r.Pos }
 
-// Rest reads all that is left.
+// Rest reads everything that is left.
 func (r *Reader) Rest() []byte { return r.Take(r.Len()) }
 
-// Peek is the next byte, which is not read; 0 at the end.
+// Peek returns the next byte without reading it. It returns 0 at the end.
 func (r *Reader) Peek() byte {
 	if r.Pos < len(r.Bytes) {
 		return r.Bytes[r.Pos]
@@ -170,7 +170,7 @@ func (r *Reader) Signed(bits int) int64 {
 	return 0
 }
 
-// Numbers passes over n numbers, whatever their size and sign.
+// Numbers skips n numbers of any size and sign.
 func (r *Reader) Numbers(n int) {
 	for range n {
 		for r.Byte() >= 0x80 {
@@ -178,7 +178,7 @@ func (r *Reader) Numbers(n int) {
 	}
 }
 
-// Count reads how many parts follow, each of at least one byte.
+// Count reads the number of the parts that follow, each of at least one byte.
 func (r *Reader) Count() int {
 	n := r.U32()
 	if uint64(n) > uint64(r.Len()) {
@@ -188,13 +188,13 @@ func (r *Reader) Count() int {
 	return int(n)
 }
 
-// Vector reads bytes after their number.
+// Vector reads a length and that many bytes.
 func (r *Reader) Vector() []byte { return r.Take(r.Count()) }
 
 // Name reads a name.
 func (r *Reader) Name() string { return string(r.Vector()) }
 
-// Sub reads bytes after their number as a part of its own.
+// Sub reads a length and that many bytes, and returns a reader of them.
 func (r *Reader) Sub() Reader {
 	b := r.Vector()
 	return Reader{Bytes: b, base: r.base + r.Pos - len(b)}
@@ -214,7 +214,7 @@ func (r *Reader) Limits() (least, most uint32, bounded bool) {
 	}
 }
 
-// ValueType passes over a type, which is a byte unless it is a reference to a type by number.
+// ValueType skips a type, which is one byte unless it is a reference to a numbered type.
 func (r *Reader) ValueType() {
 	const nullable, reference = 0x63, 0x64
 	if b := r.Byte(); b == nullable || b == reference {
@@ -222,7 +222,7 @@ func (r *Reader) ValueType() {
 	}
 }
 
-// IsValueType says whether the type of a block that follows is none or a value, rather than the number of a type.
+// IsValueType reports whether the block type that follows is empty or a value type, rather than the number of a type.
 func (r *Reader) IsValueType() bool { return r.Peek() >= 0x40 && r.Peek() < 0x80 }
 
 // Instructions, by their first byte.
@@ -264,10 +264,10 @@ const (
 	OpVector          = 0xfd
 )
 
-// BlockEmpty is the type of a block that takes and gives nothing.
+// BlockEmpty is the type of a block without parameters and results.
 const BlockEmpty = 0x40
 
-// Operands passes over what follows an instruction. It fails at instructions that components for the host never have.
+// Operands skips the operands of an instruction. It fails for instructions that components for the host never have.
 func (r *Reader) Operands(op byte) {
 	switch {
 	case op <= 0x01, op == 0x05, op == OpEnd, op == 0x0f, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1:
@@ -303,7 +303,7 @@ func (r *Reader) Operands(op byte) {
 	}
 }
 
-// memory passes over an alignment, perhaps with the number of a memory, and an offset.
+// memory skips an alignment, an optional memory index, and an offset.
 func (r *Reader) memory() {
 	const numbered = 1 << 6
 	if r.U32()&numbered != 0 {
@@ -312,7 +312,7 @@ func (r *Reader) memory() {
 	r.Numbers(1)
 }
 
-// bulk passes over the operands of conversions that saturate, and of instructions on ranges of memories and tables.
+// bulk skips the operands of saturating conversions, and of instructions on ranges of memories and tables.
 func (r *Reader) bulk(op uint32) {
 	switch {
 	case op <= 7:
@@ -325,7 +325,7 @@ func (r *Reader) bulk(op uint32) {
 	}
 }
 
-// vector passes over the operands of an instruction on vectors.
+// vector skips the operands of a vector instruction.
 func (r *Reader) vector(op uint32) {
 	switch {
 	case op <= 11, op == 92, op == 93:
@@ -340,7 +340,7 @@ func (r *Reader) vector(op uint32) {
 	}
 }
 
-// AppendSigned adds a signed number. For an unsigned one there is [binary.AppendUvarint].
+// AppendSigned appends a signed number. For unsigned numbers, use [binary.AppendUvarint].
 func AppendSigned(b []byte, n int64) []byte {
 	for {
 		c := byte(n & 0x7f)
@@ -352,42 +352,42 @@ func AppendSigned(b []byte, n int64) []byte {
 	}
 }
 
-// AppendBytes adds bytes after their number.
+// AppendBytes appends a length and the bytes.
 func AppendBytes(b, content []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(content))), content...)
 }
 
-// AppendName adds a name.
+// AppendName appends a name.
 func AppendName(b []byte, name string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(name))), name...)
 }
 
-// Writer makes the binary format.
+// Writer writes the binary format.
 type Writer []byte
 
-// Byte adds bytes.
+// Byte appends bytes.
 func (w *Writer) Byte(b ...byte) { *w = append(*w, b...) }
 
-// Number adds an unsigned number.
+// Number appends an unsigned number.
 func (w *Writer) Number(n uint32) { *w = binary.AppendUvarint(*w, uint64(n)) }
 
-// Signed adds a signed number.
+// Signed appends a signed number.
 func (w *Writer) Signed(n int64) { *w = AppendSigned(*w, n) }
 
-// Bytes adds bytes after their number.
+// Bytes appends a length and the bytes.
 func (w *Writer) Bytes(b []byte) { *w = AppendBytes(*w, b) }
 
-// Text adds a name.
+// Text appends a name.
 func (w *Writer) Text(s string) { *w = AppendName(*w, s) }
 
-// Section adds a section.
+// Section appends a section.
 func (w *Writer) Section(id byte, body []byte) { w.Byte(id); w.Bytes(body) }
 
-// Op adds an instruction with a number.
+// Op appends an instruction with a number.
 func (w *Writer) Op(op byte, n uint32) { w.Byte(op); w.Number(n) }
 
-// I32 adds a constant.
+// I32 appends a constant.
 func (w *Writer) I32(n uint32) { w.Byte(OpI32Const); w.Signed(int64(int32(n))) }
 
-// I64 adds a constant.
+// I64 appends a constant.
 func (w *Writer) I64(n int64) { w.Byte(OpI64Const); w.Signed(n) }

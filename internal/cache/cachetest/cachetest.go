@@ -1,4 +1,4 @@
-// Package cachetest gives the tests of all packages one shared cache, so the engine is obtained once and not for each
+// Package cachetest gives the tests of all packages one shared cache, so that the engine is obtained once instead of once per
 // package.
 package cachetest
 

@@ -25,13 +25,13 @@ const (
 	fileVariable = "STILE_TEST_BESIDE"
 	// unit is how many bytes the reference transaction writes, in rows of 64 KiB: some 5 ms of work.
 	unit = 2 << 20
-	// longest is how many times the work of the reference one transaction may take: some 50 ms, and half as much again since two measurements differ so on a busy
-	// machine.
+	// longest is the largest ratio of a transaction's work to that of the reference transaction. It stands for some 50 ms, plus half
+	// because measurements vary that much on a busy machine.
 	longest = 15
 )
 
-// Beside makes a test the second process of [HoldNoLock]. Run as a part of the whole suite it does nothing. open opens the
-// database and returns what writes to it once.
+// Beside makes a test the second process of [HoldNoLock]. As part of the whole suite, it does nothing. open opens the database and
+// returns a function that writes to it once.
 func Beside(t *testing.T, open func(file string) (write func(n int) error, close func() error, err error)) {
 	file := os.Getenv(fileVariable)
 	if file == "" {
@@ -65,7 +65,7 @@ func Beside(t *testing.T, open func(file string) (write func(n int) error, close
 // Operation is something that writes to the database.
 type Operation struct {
 	Name string
-	// Least is the fewest transactions that show that it was done in parts.
+	// Least is how many transactions at least show that the work was done in parts.
 	Least int
 	// Rows is the most rows that one transaction may change.
 	Rows int64
@@ -74,9 +74,9 @@ type Operation struct {
 	Err error
 }
 
-// HoldNoLock does each operation while a second process, the test named beside, writes to the same file without a pause. Each
-// transaction of an operation changes a bounded number of rows, takes a bounded time of the processor, and lets the second process write before the
-// next one begins.
+// HoldNoLock runs each operation while a second process, the test named beside, writes to the same file without a pause. Each
+// transaction of an operation must change a bounded number of rows, take a bounded processor time, and let the second process write
+// before the next one begins.
 func HoldNoLock(t *testing.T, db *sqlite.DB, file, beside string, operations []Operation) {
 	t.Helper()
 	second := start(t, file, beside)
@@ -94,7 +94,7 @@ func HoldNoLock(t *testing.T, db *sqlite.DB, file, beside string, operations []O
 				}
 			})
 			runtime.GC()
-			defer debug.SetGCPercent(debug.SetGCPercent(-1)) // to collect garbage is no work of the transaction
+			defer debug.SetGCPercent(debug.SetGCPercent(-1)) // garbage collection is not work of the transaction
 			if err := o.Do(ctx); !errors.Is(err, o.Err) {
 				t.Fatalf("got %v, want %v", err, o.Err)
 			}
@@ -115,7 +115,7 @@ func HoldNoLock(t *testing.T, db *sqlite.DB, file, beside string, operations []O
 	}
 }
 
-// leaveLog leaves it to others to copy the log into the database: that takes no lock that a writer needs.
+// leaveLog lets other connections copy the log into the database. That takes no lock that a writer needs.
 func leaveLog(t *testing.T, db *sqlite.DB) {
 	t.Helper()
 	if err := db.Update(t.Context(), func(c *sqlite.Conn) error {
@@ -198,7 +198,7 @@ func start(t *testing.T, file, test string) *process {
 		}
 		close(latest)
 	}()
-	go func() { // only the latest line counts, and nobody has to wait for it to be taken
+	go func() { // only the latest line counts, and nobody has to wait until it is read
 		line, open := <-latest
 		for open {
 			select {
@@ -222,7 +222,7 @@ func start(t *testing.T, file, test string) *process {
 // write returns when the process has written something that it began after the call.
 func (p *process) write(t *testing.T) {
 	t.Helper()
-	for range 3 { // what it said before, what it did meanwhile, what it does now
+	for range 3 { // one line from before, one from meanwhile, one from now
 		if line, ok := <-p.lines; !ok {
 			t.Fatalf("the second process has ended: %s", line)
 		}
