@@ -15,24 +15,24 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// mistake is a call that the model can make better.
+// mistake is a failure that the model can correct in its next call.
 type mistake string
 
 // Error implements error.
 func (m mistake) Error() string { return string(m) }
 
-// failure is what a model is told of a call that failed.
+// failure is what a model learns about a call that failed.
 type failure struct {
-	// Kind is what to go by: "failed", "denied", "limit", "input", "source", "refused", "revoked", "resting", "trap", "cancelled" or
-	// "host".
+	// Kind is the machine-readable reason: "failed", "denied", "limit", "input", "source", "refused", "revoked", "resting", "trap",
+	// "cancelled" or "host".
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
-	// At is the line of the author's source where it failed, and Stack all of them.
+	// At is the line of the author's source where the tool failed. Stack has all lines.
 	At    string `json:"at,omitempty"`
 	Stack string `json:"stack,omitempty"`
-	// Denied is what the sandbox refused, by the host's own record.
+	// Denied is what the sandbox refused, according to the host's own record.
 	Denied []denial `json:"denied,omitempty"`
-	// Stage is where a draft failed, Problems is what is wrong with a source or an input.
+	// Stage is where a draft failed. Problems are what is wrong with a source or an input.
 	Stage    string              `json:"stage,omitempty"`
 	Problems []extension.Problem `json:"problems,omitempty"`
 	Limit    string              `json:"limit,omitempty"`
@@ -45,7 +45,7 @@ type denial struct {
 	Binding   string `json:"binding"`
 	Operation string `json:"operation"`
 	Reason    string `json:"reason"`
-	// Permission is the line of the manifest that would allow it.
+	// Permission is the line of the manifest that would allow the operation.
 	Permission string `json:"permission,omitempty"`
 }
 
@@ -67,7 +67,7 @@ var kinds = map[lifecycle.FailureKind]string{
 	lifecycle.FailureQuarantined: "resting", lifecycle.FailureResting: "resting", lifecycle.FailureCancelled: "cancelled",
 }
 
-// explain sorts an error into one of the kinds. ok is false for a fault of the host, whose text is not for a model.
+// explain sorts an error into one of the kinds. ok is false for a fault of the host, whose text a model must not see.
 func explain(err error, usage host.Usage) (f failure, ok bool) {
 	sorted := lifecycle.Sort(err)
 	f = failure{
@@ -92,7 +92,7 @@ func explain(err error, usage host.Usage) (f failure, ok bool) {
 		if sorted.Ceiling != nil {
 			f.Message = printable.Short(sorted.Ceiling.Error(), maxMessage)
 			for i := range f.Denied {
-				f.Denied[i].Permission = "" // the manifest has it already, and only the operator can do something
+				f.Denied[i].Permission = "" // the manifest has it already, and only the operator can change the rest
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func explain(err error, usage host.Usage) (f failure, ok bool) {
 
 const maxMessage = 8 << 10 // bytes of a message
 
-// text is what a model reads.
+// text is the form that a model reads.
 func (f failure) text() string {
 	var b strings.Builder
 	if len(f.Problems) == 0 {
@@ -138,8 +138,8 @@ func (f failure) text() string {
 	return b.String()
 }
 
-// result is a failure as a tool's error. A tool that promises the form of its results has it in words only: clients hold
-// structured content to the promise, errors too.
+// result returns a failure as a tool's error. A tool with an output schema gets it as text only, because clients check structured
+// content against the schema even for errors.
 func (f failure) result(promises bool) *sdk.CallToolResult {
 	r := &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: f.text()}}}
 	if !promises {

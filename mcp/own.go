@@ -12,19 +12,19 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// hints are what a client may show of one of Stile's own tools.
+// hints are what a client may show about one of Stile's own tools.
 type hints struct{ readOnly, destructive, open bool }
 
-// manifestText is a JSON object, or the text of one, as models send both.
+// manifestText is a JSON object, or the text of one, because models send both.
 type manifestText struct{ json.RawMessage }
 
-// schemas are what the schemas of Go's types do not say.
+// schemas add what the schemas derived from Go types lack.
 var schemas = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[json.RawMessage](): {},
 	reflect.TypeFor[manifestText]():    {Types: []string{"object", "string"}},
 }}
 
-// schemaOf is the schema of a type of ours.
+// schemaOf is the schema of one of our types.
 func schemaOf[T any]() *jsonschema.Schema {
 	s, err := jsonschema.For[T](schemas)
 	if err != nil {
@@ -36,7 +36,7 @@ func schemaOf[T any]() *jsonschema.Schema {
 // add adds one of Stile's own tools. Its input and output have the schemas of In and Out.
 func add[In, Out any](e *endpoint, name, title, description string, h hints, do func(*request, context.Context, In) (*sdk.CallToolResult, error)) {
 	output := schemaOf[Out]()
-	// A part of an output, and an error, are of this form too.
+	// The parts of a cut output and errors have this form too.
 	output.Required, output.AdditionalProperties = nil, nil
 	tool := &sdk.Tool{
 		Name: name, Title: title, Description: description, InputSchema: schemaOf[In](), OutputSchema: output,
