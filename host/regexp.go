@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // Bounds of the regular expressions in schemas. A compiled expression has about 200 bytes for each instruction; to parse
@@ -40,29 +42,11 @@ func (c *compiler) pattern(text string) (jsonschema.Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := instructions(tree)
+	n := lazyregexp.Instructions(tree)
 	if c.instructions += n; n > maxInstructions || c.instructions > maxPatterns {
 		return nil, fmt.Errorf("it makes %d instructions, more than %d, or more than %d with all others", n, maxInstructions, maxPatterns)
 	}
 	p := &pattern{text, n, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
 	c.patterns[text] = p
 	return p, nil
-}
-
-// instructions bounds the size of a compiled expression. A class of characters counts for the table it brings.
-func instructions(re *syntax.Regexp) int {
-	n := 2
-	for _, sub := range re.Sub {
-		n += instructions(sub)
-	}
-	switch re.Op {
-	case syntax.OpLiteral:
-		return len(re.Rune) + n
-	case syntax.OpCharClass:
-		return len(re.Rune)/128 + n
-	case syntax.OpRepeat: // the parser allows 1,000 at most, nested ones multiplied
-		return n * max(re.Min+1, re.Max)
-	default:
-		return n
-	}
 }

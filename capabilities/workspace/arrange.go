@@ -109,7 +109,7 @@ func (d *Directory) transfer(
 		if err != nil {
 			return err
 		}
-		to, _, err := o.locate(target, false)
+		to, there, err := o.locate(target, false)
 		switch {
 		case err != nil:
 			return err
@@ -118,7 +118,7 @@ func (d *Directory) transfer(
 		case from == "":
 			return abi.Errorf(abi.CodeInvalid, "cannot %s the directory itself", operation)
 		}
-		if to, err = o.absent(target); err != nil {
+		if err := o.prepare(to, there, target); err != nil {
 			return err
 		}
 		return f(o.files, n, from, to)

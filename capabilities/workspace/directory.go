@@ -19,9 +19,9 @@ const Interface = "stile:capability/workspace@0.1.0"
 // Paths are relative to the directory, with "/" between names and an optional one in front; they are compared by bytes,
 // in a workspace after Unicode normalisation (NFC). Links on the way are followed. A path that leads out of the directory,
 // by its text or by a link, is answered with [abi.ErrDenied]; one that is not UTF-8, has a control character or a backslash, a name over 255 bytes, with a space at its beginning or end or a
-// dot at its end, or over 4,096 bytes in all, with [abi.ErrInvalid]. The other errors that every method can have are
-// [abi.ErrNotFound], [abi.ErrUnavailable] for a fault of the disk, and the error of ctx. A method that changes something
-// answers [abi.ErrDenied] on a read-only handle and [abi.ErrExhausted] when a limit of the workspace would be passed.
+// dot at its end, over 4,096 bytes in all, or that leads through links with over 500 names, with [abi.ErrInvalid], and so is what needs over 256
+// directories that are not there. The other errors that every method can have are [abi.ErrNotFound], [abi.ErrUnavailable] for a fault of the disk,
+// and the error of ctx. A method that changes something answers [abi.ErrDenied] on a read-only handle and [abi.ErrExhausted] when a limit of the workspace would be passed.
 type Directory struct {
 	volume   volume
 	base     string // a path from the root: "" or "/notes"

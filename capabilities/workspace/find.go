@@ -20,8 +20,9 @@ const (
 	leastWork = 64 << 10
 	// entryWork is the steps that it takes to read an entry, or a KiB of a file.
 	entryWork = 256
-	// walkPage is how many entries are read at once.
-	walkPage = 4096
+	// walkPage is how many entries are read at once, and leastPage how many where many are held already.
+	walkPage  = 4096
+	leastPage = 64
 )
 
 // Found is a part of what [Directory.Find] finds. Cursor is set when there may be more.
@@ -117,11 +118,15 @@ func (b *budget) spent(work int) bool {
 
 var errPageFull = errors.New("the page is full")
 
+// nextPage is how many entries to read at once while so many of the directories above are held, so that they never are many more than four pages.
+func nextPage(held int) int { return min(walkPage, max(leastPage, 2*walkPage-held/2)) }
+
 // walk goes through a directory and all below it.
 type walk struct {
 	*op
 	budget
 	visit func(path string, e Entry) error
+	held  int // entries of the directories on the way
 }
 
 // run visits what is below a directory: a directory before what is in it, names in byte order. It begins behind a path, if
@@ -162,13 +167,15 @@ func (w *walk) below(directory string, after []string) error {
 		}
 	}
 	for {
-		page, err := w.entries(directory, name, walkPage)
+		size := nextPage(w.held)
+		page, err := w.entries(directory, name, size)
 		if errors.Is(err, abi.ErrNotFound) { // on disk: gone meanwhile
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+		w.held += len(page)
 		for _, e := range page {
 			if err := w.ctx.Err(); err != nil {
 				return err
@@ -187,7 +194,8 @@ func (w *walk) below(directory string, after []string) error {
 				}
 			}
 		}
-		if len(page) < walkPage {
+		w.held -= len(page)
+		if len(page) < size {
 			return nil
 		}
 	}

@@ -21,6 +21,7 @@ type folder struct {
 	disk *Disk
 	base string
 	root *os.Root // nil while the base is missing
+	held int      // entries of pages that are being visited
 }
 
 // descend opens the base. A link on the way to it is not followed: the base is what the handle was made for.
@@ -110,8 +111,18 @@ func (f *folder) lookup(path string) (*node, error) {
 	return n, nil
 }
 
-// direct cannot tell: the system follows links on the way.
-func (f *folder) direct(string) (*node, bool, error) { return nil, false, nil }
+func (f *folder) reach(place string, names []string) (n *node, taken int, err error) {
+	for i, name := range names {
+		place += "/" + name
+		if n, err = f.lookup(place); n == nil || err != nil {
+			return nil, len(names), err
+		}
+		if n.is(KindLink) {
+			return n, i + 1, nil
+		}
+	}
+	return n, len(names), nil
+}
 
 func (f *folder) entries(path, after string, limit int) ([]Entry, error) {
 	if f.root == nil {
@@ -122,43 +133,89 @@ func (f *folder) entries(path, after string, limit int) ([]Entry, error) {
 		return nil, diskError(path, err)
 	}
 	defer func() { _ = directory.Close() }() // only read
-	there, err := list(directory)
-	if err != nil {
-		return nil, diskError(path, err)
-	}
 	var all []Entry
 	handle := Directory{exact: true}
-	for _, name := range there {
-		if len(all) == limit {
-			break
-		}
-		if normal, err := handle.resolve("", name); name <= after || err != nil || normal != "/"+name {
-			continue
-		}
-		info, err := directory.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) { // gone meanwhile
-			continue
-		}
+	for more := true; more && len(all) < limit; { // of what is read, not all is shown
+		there, err := list(directory, after, limit-len(all))
 		if err != nil {
 			return nil, diskError(path, err)
 		}
-		if !special(info.Mode()) {
-			all = append(all, Entry{Name: name, Status: status(info)})
+		more = len(there) == limit-len(all)
+		for _, name := range there {
+			after = name
+			if normal, err := handle.resolve("", name); err != nil || normal != "/"+name {
+				continue
+			}
+			info, err := directory.Lstat(name)
+			if errors.Is(err, fs.ErrNotExist) { // gone meanwhile
+				continue
+			}
+			if err != nil {
+				return nil, diskError(path, err)
+			}
+			if !special(info.Mode()) {
+				all = append(all, Entry{Name: name, Status: status(info)})
+			}
 		}
 	}
 	return all, nil
 }
 
-// list returns the names in a directory, sorted.
-func list(directory *os.Root) ([]string, error) {
+// list returns the first names in a directory that come after one, sorted. It holds some more than it returns, however many there are.
+func list(directory *os.Root, after string, most int) ([]string, error) {
 	file, err := directory.Open(".")
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	all, err := file.Readdirnames(-1)
-	slices.Sort(all)
-	return all, err
+	var all []string
+	first := func() {
+		slices.Sort(all)
+		all = all[:min(most, len(all))]
+	}
+	for {
+		some, err := file.Readdirnames(1024)
+		for _, name := range some {
+			if name > after {
+				all = append(all, name)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			first()
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(all) >= 2*most+1024 {
+			first()
+			clear(all[len(all):cap(all)])
+		}
+	}
+}
+
+// each visits the entries of a directory in pages.
+func (f *folder) each(path string, visit func(Entry) error) error {
+	for after, more := "", true; more; {
+		size := nextPage(f.held)
+		page, err := f.entries(path, after, size)
+		if err != nil {
+			return err
+		}
+		f.held += len(page)
+		for _, e := range page {
+			if err := f.ctx.Err(); err != nil {
+				return err
+			}
+			if err := visit(e); err != nil {
+				return err
+			}
+			after = e.Name
+		}
+		f.held -= len(page)
+		more = len(page) == size
+	}
+	return nil
 }
 
 // open opens a file that was looked up, and makes sure that it is that one. A pipe that took its place does not block.
@@ -359,18 +416,16 @@ func (f *folder) move(n *node, source, target string) error {
 
 // shallow makes sure that no path below a directory gets too long where the directory's has so many bytes.
 func (f *folder) shallow(path string, size int) error {
-	below, err := f.entries(path, "", 1<<30)
-	for _, e := range below {
-		if err == nil {
-			err = f.ctx.Err()
+	return f.each(path, func(e Entry) error {
+		longer := size + 1 + len(e.Name)
+		if longer > maxPath {
+			return abi.Errorf(abi.CodeInvalid, "a path below the target would have %d bytes; at most %d", longer, maxPath)
 		}
-		if longer := size + 1 + len(e.Name); err == nil && longer > maxPath {
-			err = abi.Errorf(abi.CodeInvalid, "a path below the target would have %d bytes; at most %d", longer, maxPath)
-		} else if err == nil && e.Status.Kind == KindDirectory {
-			err = f.shallow(path+"/"+e.Name, longer)
+		if e.Status.Kind != KindDirectory {
+			return nil
 		}
-	}
-	return err
+		return f.shallow(path+"/"+e.Name, longer)
+	})
 }
 
 func (f *folder) copy(n *node, source, target string) error {
@@ -401,19 +456,15 @@ func (f *folder) duplicate(n *node, source string, directory *os.Root, name stri
 			return err
 		}
 		defer func() { _ = below.Close() }() // what was written is synced below
-		there, err := f.entries(source, "", 1<<30)
-		if err != nil {
-			return err
-		}
-		for _, e := range there {
+		if err := f.each(source, func(e Entry) error {
 			at := source + "/" + e.Name
 			n, err := f.lookup(at)
-			if err == nil && n != nil {
-				err = f.duplicate(n, at, below, e.Name)
-			}
-			if err != nil {
+			if err != nil || n == nil {
 				return err
 			}
+			return f.duplicate(n, at, below, e.Name)
+		}); err != nil {
+			return err
 		}
 		if err := directory.Chmod(name, fs.FileMode(n.status.Mode)); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 const (
@@ -15,6 +16,9 @@ const (
 	maxPattern = 1024
 	// maxGlobs is the most globs in one list.
 	maxGlobs = 32
+	// maxCompiled is the most instructions by estimate of what is compiled, and refused if it has more than maxProgram then: 3 MB. The estimate is up to
+	// twelve times too high.
+	maxCompiled = 16 * maxProgram
 	// maxGlobProgram is the most instructions in all globs of one call, compiled. Each may be looked at for each byte of a path.
 	maxGlobProgram = 4096
 )
@@ -131,11 +135,15 @@ func parseGlob(text string) (*glob, error) {
 	return &g, nil
 }
 
-// compile compiles a regular expression and says of how many instructions it is. To match takes at most that many steps for each byte.
+// compile compiles a regular expression and says of how many instructions it is. To match takes at most that many steps for each byte. What would take much memory
+// to be compiled is not.
 func compile(text string) (*regexp.Regexp, int, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return nil, 0, err
+	}
+	if n := lazyregexp.Instructions(parsed); n > maxCompiled {
+		return nil, 0, fmt.Errorf("it repeats too much: about %d instructions; at most %d", n, maxProgram)
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {

@@ -145,6 +145,92 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 	sound(t, s)
 }
 
+// TestNoOperationHoldsTheLockForPaths does operations for which the writer has to look up, or to make, as much as paths and links can name, beside
+// a second process that writes to the same store; and operations on a directory with many others beside it that are named like it and longer.
+func TestNoOperationHoldsTheLockForPaths(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ws.db")
+	s, err := Open(t.Context(), file, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	d := s.Workspace("w")
+	directory := func(path string) {
+		t.Helper()
+		makeAbove(t, d, path)
+		if err := d.MakeDirectory(t.Context(), path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(path, target string) {
+		t.Helper()
+		if err := d.MakeLink(t.Context(), path, target); err != nil {
+			t.Fatal(err)
+		}
+	}
+	beside := "a-" + strings.Repeat("/"+strings.Repeat("n", maxName), 15)
+	directory(beside)
+	if err := s.db.Update(t.Context(), func(c *sqlite.Conn) error {
+		_, err := c.Exec(t.Context(), `INSERT INTO node (workspace, parent, name, kind, size, modified) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+			SELECT 'w', '/' || ?, i, 1, 0, 0 FROM n`, beside)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 600 {
+		write(t, d, fmt.Sprint("a/", i), "")
+		write(t, d, fmt.Sprint("a/b/", i), "")
+	}
+	deep := strings.Repeat("x/", maxPath/2-1-maxMade)
+	directory(deep)
+	for i := range maxLinks + 1 {
+		link(fmt.Sprint("long", i), strings.Repeat("x/../", 800)+fmt.Sprint("long", i+1))
+		link(fmt.Sprint("down", i), strings.Repeat("x/", 800)+strings.Repeat("../", 800)+fmt.Sprint("down", i+1))
+		link(fmt.Sprint("short", i), strings.Repeat("x/../", (maxFollowed/maxLinks-1)/2)+fmt.Sprint("short", i+1))
+	}
+	middle := deep[:maxPath/2-8]
+	link(middle+"link", strings.Repeat("../x/", maxFollowed/2-1)+"../file")
+	var operations []sqlitetest.Operation
+	for _, o := range []struct {
+		name  string
+		least int
+		do    func(ctx context.Context) error
+		err   error
+	}{
+		{"write through short links", 1, func(ctx context.Context) error { return d.Write(ctx, "short1", "x") }, nil},
+		{"write through long links", 1, func(ctx context.Context) error { return d.Write(ctx, "long1", "x") }, abi.ErrInvalid},
+		{"write down and up again", 1, func(ctx context.Context) error { return d.Write(ctx, "down1", "x") }, abi.ErrInvalid},
+		{"write through a link far down", 1, func(ctx context.Context) error { return d.Write(ctx, middle+"link", "x") }, nil},
+		{"move through links", 1, func(ctx context.Context) error { return d.Move(ctx, "down1/x", "long1/x") }, abi.ErrInvalid},
+		{"make all directories of a path", 1, func(ctx context.Context) error { return d.MakeDirectory(ctx, strings.Repeat("y/", maxPath/2)) }, abi.ErrInvalid},
+		{"write below all of them", 1, func(ctx context.Context) error { return d.Write(ctx, strings.Repeat("y/", maxPath/2-1)+"y", "x") }, abi.ErrInvalid},
+		{"make as many as there can be", 1, func(ctx context.Context) error { return d.MakeDirectory(ctx, strings.Repeat("y/", maxMade)) }, nil},
+		{"make as many far down", 1, func(ctx context.Context) error { return d.MakeDirectory(ctx, deep+strings.Repeat("y/", maxMade)) }, nil},
+		{"make the directories of a handle", 1, func(ctx context.Context) error {
+			sub, err := s.Workspace("other").Sub(strings.Repeat("y/", maxPath/2-2))
+			if err != nil {
+				return err
+			}
+			return sub.Write(ctx, "x", "")
+		}, abi.ErrInvalid},
+		{"copy", 3, func(ctx context.Context) error { return d.Copy(ctx, "a", "copy") }, nil},
+		{"move", 3, func(ctx context.Context) error { return d.Move(ctx, "a", "moved") }, nil},
+		{"move back", 3, func(ctx context.Context) error { return d.Move(ctx, "moved", "a") }, nil},
+		{"remove", 3, func(ctx context.Context) error { return d.Remove(ctx, "a", true) }, nil},
+	} {
+		operations = append(operations, sqlitetest.Operation{Name: o.name, Least: o.least, Rows: 8 * defaultBatch, Do: o.do, Err: o.err})
+	}
+	sqlitetest.HoldNoLock(t, s.db, file, "TestBeside", operations)
+	for i := range 600 {
+		for _, name := range []string{fmt.Sprint("copy/", i), fmt.Sprint("copy/b/", i)} {
+			if got := read(t, d, name); got != "" {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+	}
+	sound(t, s)
+}
+
 // TestUnfinished ends operations after each of their transactions. Whoever comes next, in a view or an update, through another Store,
 // finds them done or not begun.
 func TestUnfinished(t *testing.T) {
@@ -239,7 +325,7 @@ func TestLimitsOfLargeDirectories(t *testing.T) {
 	}
 	write(t, d, "dir/9", "0123456789")
 	expect(t, "copy", d.Copy(t.Context(), "dir", "copy"), abi.ErrExhausted, "files and directories: limit 20, needed 22")
-	expect(t, "move", d.Move(t.Context(), "dir", strings.Repeat("x/", 2046)+"xx"), abi.ErrInvalid, "a path below the target would have")
+	expect(t, "move", d.Move(t.Context(), "dir", strings.Repeat("/"+strings.Repeat("x", maxName), maxPath/(maxName+1))), abi.ErrInvalid, "a path below the target would have")
 	if err := d.Remove(t.Context(), "dir", true); err != nil {
 		t.Fatal(err)
 	}

@@ -65,10 +65,29 @@ var memories = map[string]struct {
 	"diff": {60, func(d *Directory) (func(context.Context) error, any) {
 		return func(ctx context.Context) error { _, err := d.Diff(ctx, "mib1", "mib2"); return err }, nil
 	}},
+	"grep for what repeats": {24, func(d *Directory) (func(context.Context) error, any) {
+		return func(ctx context.Context) error {
+			for _, pattern := range []string{
+				"^(?:" + strings.Repeat("()", 490) + "){1000}$", "(?:" + strings.Repeat("a?", 490) + "){1000}", "(?:" + strings.Repeat("a", 1000) + "){1000}",
+				strings.Repeat("(){1000}", 120), strings.Repeat(`\pL{1000}`, 110), "(?:(?:(?:" + strings.Repeat("[^a]", 240) + "){10}){10}){10}",
+			} {
+				if _, err := d.Grep(ctx, pattern, Search{}, 1000, nil); !errors.Is(err, abi.ErrInvalid) {
+					return fmt.Errorf("%.20s: got %w", pattern, err)
+				}
+			}
+			return nil
+		}, nil
+	}},
+	"disk: list": {12, func(d *Directory) (func(context.Context) error, any) {
+		return func(ctx context.Context) error { _, err := d.List(ctx, "many", 1000, nil); return err }, nil
+	}},
 	"copy": {16, func(d *Directory) (func(context.Context) error, any) {
 		return func(ctx context.Context) error { return d.Copy(ctx, "dir", "copy") }, nil
 	}},
 }
+
+// disk is what the names of operations begin with that have a directory on disk, and its name beside the store.
+const disk = "disk"
 
 func marker(i int) string { return fmt.Sprintf("<%07d>%s", i, strings.Repeat("x", 500)) }
 
@@ -104,6 +123,15 @@ func TestMemory(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	many := filepath.Join(filepath.Dir(file), disk, "many")
+	if err := os.MkdirAll(many, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 60_000 {
+		if err := os.Symlink("x", fmt.Sprintf("%s/%s%06d", many, strings.Repeat("n", 240), i)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, m := range memories {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMemory$", "-test.v")
 		cmd.Env = append(os.Environ(), "STILE_TEST_MEMORY="+name+";"+file)
@@ -127,7 +155,16 @@ func remember(t *testing.T, name, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	do, passed := memories[name].make(s.Workspace("w"))
+	d := s.Workspace("w")
+	if strings.HasPrefix(name, disk) {
+		opened, err := OpenDisk(filepath.Join(filepath.Dir(file), disk), DiskOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = opened.Close() }()
+		d = opened.Directory()
+	}
+	do, passed := memories[name].make(d)
 	if _, err := s.Workspace("w").Stat(t.Context(), "small"); err != nil {
 		t.Fatal(err)
 	}

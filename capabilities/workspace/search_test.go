@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
 // find returns all pages.
@@ -442,6 +443,37 @@ func TestPatternsAreBounded(t *testing.T) {
 		if most := leastWork/(4000*s.program) + 65; err != nil || at.line > int64(most) {
 			t.Errorf("%s: a page has %d lines, want at most %d", pattern, at.line, most)
 		}
+	}
+}
+
+// TestFindHoldsFewEntries goes down where each directory has many entries: what is held of all directories on the way is bounded.
+func TestFindHoldsFewEntries(t *testing.T) {
+	const depth, entries = 12, walkPage + 100
+	s := opened(t, Options{})
+	d := s.Workspace("w")
+	if err := d.MakeDirectory(t.Context(), strings.Repeat("a/", depth)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Update(t.Context(), func(c *sqlite.Conn) error {
+		_, err := c.Exec(t.Context(), `INSERT INTO node (workspace, parent, name, kind, size, modified) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+			SELECT 'w', parent, 'b' || i, 2, 0, 0 FROM node, n WHERE parent <> ''`, entries)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	most, met := 0, 0
+	if err := d.view(t.Context(), "find", func(o *op) error {
+		w := walk{op: o}
+		return w.run("", "", func(string, Entry) error {
+			most = max(most, w.held)
+			met++
+			return nil
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := (depth-1)*entries + depth; met != want || most < walkPage || most > 4*walkPage+depth*leastPage {
+		t.Errorf("met %d, want %d; held %d at once", met, want, most)
 	}
 }
 

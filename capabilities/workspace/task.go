@@ -93,21 +93,30 @@ func (t *tree) pending() (is bool, err error) {
 	return is, err
 }
 
-// below is the condition for the nodes below the directory ?2 of the workspace ?1, at any depth. "0" follows "/" in byte
-// order, so the range on parent can use the index; the last part leaves out neighbours such as "/a-b" of "/a".
-const below = ` workspace = ?1 AND parent >= ?2 AND parent < ?2 || '0' AND (parent = ?2 OR parent > ?2 || '/') `
+// below is a query for columns of the nodes below the directory ?2 of the workspace ?1, at any depth. "0" follows "/" in byte order. These are two
+// ranges of the index and not one, because of what lies between them: directories beside it that are named like it and longer, as "/a-b" is beside "/a".
+func below(columns string) string {
+	return ` SELECT ` + columns + ` FROM node WHERE workspace = ?1 AND parent = ?2
+		UNION ALL SELECT ` + columns + ` FROM node WHERE workspace = ?1 AND parent > ?2 || '/' AND parent < ?2 || '0' `
+}
 
-// next is the part of below that comes after ?3 and ?4, up to ?5 and ?6.
-const next = below + ` AND (parent, name) > (?3, ?4) AND (parent, name) <= (?5, ?6) `
+// next is the condition for the nodes after ?3 and ?4, up to ?5 and ?6.
+const next = ` workspace = ?1 AND (parent, name) > (?3, ?4) AND (parent, name) <= (?5, ?6) `
+
+var (
+	moveSome   = `UPDATE node SET parent = ?3 || substr(parent, ?4) WHERE id IN (` + below("id") + `LIMIT ?5)`
+	removeSome = `DELETE FROM node WHERE id IN (` + below("id") + `LIMIT ?3)`
+	isLarge    = `SELECT count(*) = ?3 FROM (` + below("1") + `LIMIT ?3)`
+	measureAll = `SELECT count(*), coalesce(sum(size), 0), coalesce(max(octet_length(parent) + 1 + octet_length(name)), 0) FROM (` + below("size, parent, name") + `)`
+)
 
 // advance does one batch.
 func (t *tree) advance(k *task) (done bool, err error) {
 	switch k.kind {
 	case moveTask:
-		return t.some(`UPDATE node SET parent = ?3 || substr(parent, ?4) WHERE id IN (SELECT id FROM node WHERE`+below+`LIMIT ?5)`,
-			t.workspace, k.source, k.target, tail(k.source), t.batch)
+		return t.some(moveSome, t.workspace, k.source, k.target, tail(k.source), t.batch)
 	case removeTask:
-		return t.some(`DELETE FROM node WHERE id IN (SELECT id FROM node WHERE`+below+`LIMIT ?3)`, t.workspace, k.source, t.batch)
+		return t.some(removeSome, t.workspace, k.source, t.batch)
 	case forgetTask:
 		done, err = t.some(`DELETE FROM kept WHERE snapshot = ?1 AND (parent, name) IN (SELECT parent, name FROM kept WHERE snapshot = ?1 LIMIT ?2)`,
 			k.snapshot, t.batch)
@@ -134,18 +143,33 @@ func (t *tree) some(statement string, args ...any) (done bool, err error) {
 	return n < int64(t.batch), err
 }
 
-// pass does a batch of a task that goes through the nodes below source in order.
+// pass does a batch of a task that goes through the nodes below source in order: those in it, and then those further down.
 func (t *tree) pass(k *task) (done bool, err error) {
 	if k.parent == "" && k.name == "" {
 		k.parent = k.source
 	}
-	parent, name, done, err := t.upTo(`SELECT parent, name FROM node WHERE`+below+`AND (parent, name) > (?3, ?4) ORDER BY parent, name LIMIT 1 OFFSET ?5`,
-		t.workspace, k.source, k.parent, k.name, t.batch-1)
-	if err != nil {
-		return false, err
+	room := t.batch
+	if k.parent == k.source {
+		if room, err = t.stretch(k, k.source+"\x01", room); err != nil || room == 0 { // no name has a control character
+			return false, err
+		}
+		k.parent, k.name = k.source+"/", ""
 	}
-	if done { // all that is left: no parent is greater
-		parent = k.source + "0"
+	room, err = t.stretch(k, k.source+"0", room)
+	if err == nil && room > 0 && k.kind == rewindTask {
+		k.kind, k.parent, k.name = replaceTask, "", ""
+		return false, nil
+	}
+	return room > 0, err
+}
+
+// stretch does a task for the nodes from where it has come to, in directories before end, for at most so many. It returns how many more there was room for.
+func (t *tree) stretch(k *task, end string, most int) (room int, err error) {
+	const ahead = ` FROM node WHERE workspace = ?1 AND (parent, name) > (?2, ?3) AND parent < ?4 `
+	parent, name, last, err := t.upTo(`SELECT parent, name`+ahead+`ORDER BY parent, name LIMIT 1 OFFSET ?5`, t.workspace, k.parent, k.name, end, most-1)
+	if err == nil && last {
+		parent = end
+		err = t.conn.Row(t.ctx, `SELECT ?5 - count(*)`+ahead, t.workspace, k.parent, k.name, end, most).Scan(&room)
 	}
 	run := func(statement string, more ...any) {
 		if err == nil {
@@ -169,11 +193,7 @@ func (t *tree) pass(k *task) (done bool, err error) {
 			AND (node.content, node.mode, node.target, node.modified) IS NOT (k.content, k.mode, k.target, k.modified)`, k.snapshot)
 	}
 	k.parent, k.name = parent, name
-	if done && k.kind == rewindTask {
-		k.kind, k.parent, k.name = replaceTask, "", ""
-		done = false
-	}
-	return done, err
+	return room, err
 }
 
 // replace does a batch of making what is missing.
@@ -218,7 +238,7 @@ func (t *tree) measure(full string) (extent, error) {
 		return *known, nil
 	}
 	var large bool
-	if err := t.conn.Row(t.ctx, `SELECT count(*) = ?3 FROM (SELECT 1 FROM node WHERE`+below+`LIMIT ?3)`, t.workspace, full, t.batch).Scan(&large); err != nil {
+	if err := t.conn.Row(t.ctx, isLarge, t.workspace, full, t.batch).Scan(&large); err != nil {
 		return extent{}, err
 	}
 	if large && t.writing {
@@ -226,8 +246,7 @@ func (t *tree) measure(full string) (extent, error) {
 		return extent{}, errLarge
 	}
 	e := extent{path: full, version: t.before.version}
-	err := t.conn.Row(t.ctx, `SELECT count(*), coalesce(sum(size), 0), coalesce(max(octet_length(parent) + 1 + octet_length(name)), 0) FROM node WHERE`+below,
-		t.workspace, full).Scan(&e.files, &e.bytes, &e.longest)
+	err := t.conn.Row(t.ctx, measureAll, t.workspace, full).Scan(&e.files, &e.bytes, &e.longest)
 	return e, err
 }
 

@@ -6,10 +6,13 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"math"
 	"slices"
+	"sort"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
@@ -75,15 +78,25 @@ func (t *tree) find(full string) (*node, error) {
 	}
 }
 
-// direct sees that a path has no links in it when there is a row for it, or for the directory that it is in.
-func (t *tree) direct(path string) (*node, bool, error) {
-	n, err := t.lookup(path)
+// reach tries all names first, which mostly is enough. Where there is something, there are directories above it: so it need not look at each.
+func (t *tree) reach(place string, names []string) (*node, int, error) {
+	n, err := t.lookup(place + "/" + strings.Join(names, "/"))
 	if n != nil || err != nil {
-		return n, err == nil, err
+		return n, len(names), err
 	}
-	parent, _ := split(path)
-	above, err := t.lookup(parent)
-	return nil, above != nil && above.is(KindDirectory), err
+	var deepest *node
+	taken := sort.Search(len(names)-1, func(i int) bool { // how many are there
+		found, failed := t.lookup(place + "/" + strings.Join(names[:i+1], "/"))
+		if found != nil {
+			deepest = found
+		}
+		err = errors.Join(err, failed)
+		return found == nil
+	})
+	if err != nil || deepest == nil || !deepest.is(KindLink) {
+		return nil, len(names), err
+	}
+	return deepest, taken, nil
 }
 
 func (t *tree) entries(path, after string, limit int) ([]Entry, error) {
@@ -184,7 +197,9 @@ func (t *tree) ensure() error {
 		if n != nil {
 			break
 		}
-		missing = append(missing, full)
+		if missing = append(missing, full); len(missing) > maxMade {
+			return invalid("", fmt.Sprintf("needs more than %d directories that are not there; make some of them first", maxMade))
+		}
 	}
 	for _, full := range slices.Backward(missing) {
 		if err := t.add(full, directoryNode()); err != nil {

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"iter"
@@ -27,8 +28,9 @@ type volume interface {
 type files interface {
 	// lookup returns what has a path, nil when nothing has. A link is not followed. The base itself is always there.
 	lookup(path string) (*node, error)
-	// direct is lookup for a path that may have links on its way. known is false when that would have to be found out.
-	direct(path string) (n *node, known bool, err error)
+	// reach goes from a directory through names, as far as there are directories, and to what comes then. It returns what that is, nil when nothing is
+	// there, and how many names that took: all, unless it is a link.
+	reach(place string, names []string) (n *node, taken int, err error)
 	// entries returns at most limit entries of a directory whose names come after a name, in byte order.
 	entries(path, after string, limit int) ([]Entry, error)
 	// content yields the bytes of a file from an offset on. A piece is good until the next one is asked for.
@@ -71,8 +73,14 @@ func (n *node) holds(before *node) bool {
 	return os.SameFile(now, then) && now.Size() == then.Size() && now.ModTime().Equal(then.ModTime())
 }
 
-// maxLinks is how many links one path may lead through.
-const maxLinks = 40
+const (
+	// maxLinks is how many links one path may lead through.
+	maxLinks = 40
+	// maxFollowed is how many names the targets of these links may have together: each is looked up, by whoever writes while other writers wait.
+	maxFollowed = 500
+	// maxMade is how many directories one operation may make above what it makes. One takes up to 0.1 ms.
+	maxMade = 256
+)
 
 // op is one operation through one handle.
 type op struct {
@@ -116,20 +124,12 @@ func mismatch(path string, n *node, wanted string) error {
 // locate finds what has a path. It follows links on the way and, if last is set, at the end; none leads out of the base.
 // place is where the node is, or would be made.
 func (o *op) locate(path string, last bool) (place string, n *node, err error) {
-	n, known, err := o.direct(path)
-	if err != nil {
-		return "", nil, err
-	}
-	if known && (n == nil || !last || !n.is(KindLink)) {
-		return path, n, nil
-	}
 	todo := names(path)
 	missing := false // what is above is not there, so nothing below can be
 	n, err = o.lookup("")
-	for links := 0; len(todo) > 0 && err == nil; {
-		name := todo[0]
-		todo = todo[1:]
-		if name == ".." { // of a link
+	for links, followed := 0, 0; len(todo) > 0 && err == nil; {
+		if todo[0] == ".." { // of a link
+			todo = todo[1:]
 			if place == "" {
 				return "", nil, o.outside(path)
 			}
@@ -138,16 +138,21 @@ func (o *op) locate(path string, last bool) (place string, n *node, err error) {
 			missing = n == nil
 			continue
 		}
-		at := place + "/" + name
-		if o.base+len(at) > maxPath {
+		on := len(todo)
+		if up := slices.Index(todo, ".."); up >= 0 {
+			on = up
+		}
+		n = nil
+		if !missing {
+			n, on, err = o.reach(place, todo[:on])
+		}
+		place += "/" + strings.Join(todo[:on], "/")
+		todo = todo[on:]
+		missing = n == nil
+		if o.base+len(place) > maxPath {
 			return "", nil, abi.Errorf(abi.CodeInvalid, "path: links make it longer than %d bytes", maxPath)
 		}
-		if n = nil; !missing {
-			n, err = o.lookup(at)
-		}
-		missing = n == nil
-		if missing || !n.is(KindLink) || len(todo) == 0 && !last {
-			place = at
+		if err != nil || missing || !n.is(KindLink) || len(todo) == 0 && !last {
 			continue
 		}
 		if links++; links > maxLinks {
@@ -156,8 +161,14 @@ func (o *op) locate(path string, last bool) (place string, n *node, err error) {
 		if strings.HasPrefix(n.target, "/") {
 			return "", nil, o.outside(path)
 		}
-		todo = append(names(n.target), todo...)
-		n, err = o.lookup(place) // should the target be nothing but "."
+		target := names(n.target)
+		if followed += len(target); followed > maxFollowed {
+			return "", nil, invalid(path, fmt.Sprintf("leads through links with more than %d names in their targets", maxFollowed))
+		}
+		todo = append(target, todo...)
+		if place, _ = split(place); len(todo) == 0 { // the target is nothing but "."
+			n, err = o.lookup(place)
+		}
 	}
 	if err != nil {
 		return "", nil, err
@@ -213,7 +224,9 @@ func (o *op) makeDirectories(place string) error {
 		if n != nil {
 			break
 		}
-		missing = append(missing, at)
+		if missing = append(missing, at); len(missing) > maxMade {
+			return invalid(place, fmt.Sprintf("needs more than %d directories that are not there; make some of them first", maxMade))
+		}
 	}
 	if at == "" {
 		if err := o.ensure(); err != nil {
@@ -231,14 +244,19 @@ func (o *op) makeDirectories(place string) error {
 // absent finds a place for something new and makes the directories above it.
 func (o *op) absent(path string) (place string, err error) {
 	place, n, err := o.locate(path, false)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case n != nil:
-		return "", abi.Errorf(abi.CodeAlreadyExists, "%s", shown(path))
+	}
+	return place, o.prepare(place, n, path)
+}
+
+// prepare makes the directories above a place where nothing is yet.
+func (o *op) prepare(place string, n *node, path string) error {
+	if n != nil {
+		return abi.Errorf(abi.CodeAlreadyExists, "%s", shown(path))
 	}
 	parent, _ := split(place)
-	return place, o.makeDirectories(parent)
+	return o.makeDirectories(parent)
 }
 
 // names are those of a path, without empty ones and ".".

@@ -154,6 +154,7 @@ func TestPathsThatNameTheSameFile(t *testing.T) {
 		{strings.Repeat("n", 255), strings.Repeat("n", 255)},
 		{strings.Repeat("d/", 2047) + "f", strings.Repeat("d/", 2047) + "f"}, // 4,095 bytes and the slash in front
 	} {
+		makeAbove(t, d, tt.write)
 		write(t, d, tt.write, tt.write)
 		if got := read(t, d, tt.read); got != tt.write {
 			t.Errorf("%.20q and %.20q are not the same file: %.20q", tt.write, tt.read, got)
@@ -541,9 +542,21 @@ func testTreesMoveWhole(t *testing.T, d *Directory) {
 	}
 }
 
+// makeAbove makes directories above a path until one operation can make the rest.
+func makeAbove(t testing.TB, d *Directory, path string) {
+	t.Helper()
+	all := strings.Split(path, "/")
+	for made := maxMade; made < len(all); made += maxMade {
+		if err := d.MakeDirectory(t.Context(), strings.Join(all[:made], "/")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestMoveKeepsPathsShortEnough(t *testing.T) {
 	d := opened(t, Options{}).Workspace("w")
 	deep := "a/" + strings.Repeat("d/", 2000) + "f"
+	makeAbove(t, d, deep)
 	write(t, d, deep, "")
 	if err := d.MakeDirectory(t.Context(), "b"); err != nil {
 		t.Fatal(err)
