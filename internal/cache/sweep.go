@@ -91,7 +91,7 @@ func (c *Cache) makeRoom(before time.Time) error {
 	}
 	for _, folder := range folders {
 		switch kind := folder.Name(); {
-		case kind == objects || !folder.IsDir():
+		case kind == objects || !folder.IsDir() || !kindPattern.MatchString(kind): // others keep folders here too, such as npm
 		case kind == locks:
 			err = errors.Join(err, c.removeLocks(before))
 		default:
@@ -132,14 +132,17 @@ func (c *Cache) removeLocks(before time.Time) error {
 	return err
 }
 
-// stored lists a folder of the cache. It leaves out files that are removed meanwhile.
+// stored lists the files of a folder of the cache. It leaves out folders, which are somebody else's, and files that are removed meanwhile.
 func (c *Cache) stored(folder string) ([]stored, error) {
 	entries, err := fs.ReadDir(c.root.FS(), folder)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	files := make([]stored, 0, len(entries))
 	for _, e := range entries {
+		if e.IsDir() {
+			continue
+		}
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

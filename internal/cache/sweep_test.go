@@ -1,8 +1,10 @@
 package cache
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,6 +99,51 @@ func TestSweepKeepsWhatFits(t *testing.T) {
 	sweepNow(t, c)
 	put(t, c, "code", "b", content("b"))
 	want(t, c, "code", "a", content("a"))
+}
+
+// Folders of others, such as npm's own cache, are neither swept nor in the way, not even while they change.
+func TestSweepLeavesFoldersOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	var log bytes.Buffer
+	c, err := Open(dir, t.TempDir(), slog.New(slog.NewTextHandler(&log, nil)))
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	c.max = 0
+	put(t, c, "code", "a", content("a"))
+	ageEntry(t, c, "a", 2*time.Hour)
+	var theirs []string
+	for _, name := range []string{"npm_cache/_cacache/tmp", "npm_cache/_logs", "bench/image/bin", "code/folder/within", "objects/folder"} {
+		must(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
+		theirs = append(theirs, name)
+	}
+	for _, name := range []string{"npm_cache/_update-notifier-last-checked", "npm_cache/_cacache/index", "bench/image/ready"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600))
+		theirs = append(theirs, name)
+	}
+	for i := range theirs { // those within first, as making them made their folders young
+		for name := theirs[i]; name != "."; name = filepath.Dir(name) {
+			age(t, 3*time.Hour, filepath.Join(dir, name))
+		}
+	}
+	sweepNow(t, c)
+	put(t, c, "code", "b", content("b"))
+	want(t, c, "code", "a", "")
+	for _, name := range theirs {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged %s", log.Bytes())
+	}
+}
+
+// A folder that goes while a sweep looks is empty.
+func TestSweepOfAFolderThatGoes(t *testing.T) {
+	c := open(t, t.TempDir(), t.TempDir())
+	if files, err := c.stored("gone"); len(files) > 0 || err != nil {
+		t.Errorf("%v, %v", files, err)
+	}
 }
 
 // A sweep that is under way in another process is enough.
