@@ -21,7 +21,7 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		login := "//registry.example.com/:_authToken=canary"
-		c.npmrc = &login
+		c.user = &userSettings{npmrc: login}
 		_, err = resolve(t, c, map[string]string{"p": "1"})
 		t.Fatal(err)
 	}

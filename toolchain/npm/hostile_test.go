@@ -46,6 +46,7 @@ type version struct {
 	age     time.Duration           // default a year; below 0 the registry does not say
 	sign    string                  // "good" or "bad"
 	damage  func(tar []byte) []byte // makes the archive of the tar file; default gzip
+	tarball func() string           // what the registry says each time; default its own URL
 	archive []byte                  // made by publish
 }
 
@@ -132,7 +133,10 @@ func (r *hostileRegistry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	for number, v := range versions {
 		latest = max(latest, number)
 		sum := integrity(v.archive)
-		dist := map[string]any{"tarball": r.URL + "/" + name + "/-/" + number + ".tgz", "integrity": sum}
+		dist := map[string]any{"tarball": "http://" + q.Host + "/" + name + "/-/" + number + ".tgz", "integrity": sum}
+		if v.tarball != nil {
+			dist["tarball"] = v.tarball()
+		}
 		if v.sign != "" {
 			signed := name + "@" + number + ":" + sum
 			if v.sign == "bad" {
@@ -161,6 +165,11 @@ func (r *hostileRegistry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	_ = json.NewEncoder(w).Encode(document)
 }
 
+// userOf are the settings of a user of a registry.
+func userOf(registry, more string) *userSettings {
+	return &userSettings{"registry=" + registry + "/\n" + more, map[string]string{"": registry + "/"}}
+}
+
 // client uses the registry, with an npm cache and a temporary folder of its own.
 func (r *hostileRegistry) client(t *testing.T, o Options) *Client {
 	t.Helper()
@@ -174,8 +183,7 @@ func (r *hostileRegistry) client(t *testing.T, o Options) *Client {
 			t.Error(err)
 		}
 	})
-	settings := "registry=" + r.URL + "/\nfetch-retries=0\n"
-	c.npmrc = &settings
+	c.user = userOf(r.URL, "fetch-retries=0\n")
 	c.keys["SHA256:test"] = registryKey{PublicKey: &r.key.PublicKey}
 	return c
 }
@@ -396,7 +404,7 @@ func TestOtherBytes(t *testing.T) {
 			"served": map[string]any{"dist": map[string]any{"tarball": r.URL + path, "integrity": someDigest}},
 		}})
 		c := r.client(t, Options{})
-		*c.npmrc = "registry=" + r.URL + "/\n"
+		c.user = userOf(r.URL, "")
 		r.mu.Lock()
 		r.asked = nil
 		r.mu.Unlock()
@@ -411,6 +419,115 @@ func TestOtherBytes(t *testing.T) {
 		r.mu.Unlock()
 		if took := time.Since(began); asked != 1 || took > 30*time.Second {
 			t.Errorf("it was asked for %d times, and took %v", asked, took)
+		}
+	}
+}
+
+// TestArchivesOfOtherHosts has a registry name other hosts for its archives, which npm would ask from inside the operator's network.
+func TestArchivesOfOtherHosts(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	var mu sync.Mutex
+	var asked []string
+	inside := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, q.URL.Path)
+	}))
+	t.Cleanup(inside.Close)
+	t.Cleanup(func() {
+		if len(asked) > 0 {
+			t.Errorf("another host was asked for %q", asked)
+		}
+	})
+	host, own := strings.TrimPrefix(inside.URL, "http://"), strings.TrimPrefix(r.URL, "http://")
+	index := []tar.Header{file("package/index.js", "1")}
+	bundles := map[string]any{"dependencies": map[string]string{"q": "*"}, "bundleDependencies": []string{"q"}}
+	c := r.client(t, Options{})
+	for _, test := range []struct {
+		name, tarball string
+		fields        map[string]any
+		want          string // a part of the error; empty where it resolves, or is not to
+	}{
+		{"another-host", inside.URL + "/a", nil, "the registry's archive of another-host@1.0.0 is on another host, " + host + ", so it was not fetched"},
+		{"another-name", "http://localhost:" + host[strings.Index(host, ":")+1:] + "/a", nil, "another host"},
+		{"a-user", "http://" + own + "@" + host + "/a", nil, "another host"},
+		{"a-backslash", "http://" + own + `\@` + host + "/a", nil, "no URL"},
+		{"a-backslash-after", "http://" + host + `\@` + own + "/a", nil, "no URL"},
+		{"a-file", "file:///etc/passwd", nil, "no URL"},
+		{"a-repository", "git+ssh://git@" + host + "/q.git", nil, "no URL"},
+		{"no-url", "a.tgz", nil, "no URL"},
+		{"nothing", "", nil, "no URL"},
+		{"opaque", "http:" + host + "/a", nil, "no URL"},
+		{"two-slashes", "http://" + own + "//" + host + "/a", nil, ""},
+		{"bundles", inside.URL + "/a", bundles, ""},
+		{"shrinks", inside.URL + "/a", map[string]any{"_hasShrinkwrap": true}, ""},
+		{"asks", "", map[string]any{"dependencies": map[string]string{"q": inside.URL + "/q.tgz"}}, ""},
+	} {
+		r.publish(t, test.name, "1.0.0", version{files: index, fields: test.fields, tarball: func() string { return test.tarball }})
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := resolve(t, c, map[string]string{test.name: "*"})
+			bad, ok := errors.AsType[*ClientError](err)
+			if err == nil || test.want != "" && (!ok || !strings.Contains(bad.Problem, test.want) || bad.Remedy == "") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	t.Run("another answer each time", func(t *testing.T) {
+		t.Parallel()
+		times := 0 // with the registry's lock
+		r.publish(t, "turns", "1.0.0", version{files: index, tarball: func() string {
+			if times++; times > 2 { // for the versions, and for the check
+				return inside.URL + "/a"
+			}
+			return r.URL + "/turns/-/1.0.0.tgz"
+		}})
+		if _, err := resolve(t, r.client(t, Options{}), map[string]string{"turns": "*"}); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("a mirror", func(t *testing.T) {
+		t.Parallel()
+		r.publish(t, "mirrored", "1.0.0", version{files: index, tarball: func() string { return "https://registry.npmjs.org/mirrored/-/1.0.0.tgz" }})
+		if _, err := resolve(t, c, map[string]string{"mirrored": "*"}); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("a scope", func(t *testing.T) {
+		t.Parallel()
+		scoped := newRegistry(t)
+		scoped.publish(t, "@scope/p", "1.0.0", version{files: index, fields: map[string]any{"dependencies": map[string]string{"other": "*"}}})
+		r.publish(t, "other", "1.0.0", version{files: index})
+		c := r.client(t, Options{})
+		c.user = userOf(r.URL, "@scope:registry="+scoped.URL+"/\n")
+		c.user.registries["@scope"] = scoped.URL + "/"
+		res, err := resolve(t, c, map[string]string{"@scope/p": "*"})
+		if err != nil || len(res.Packages) != 2 || strings.Contains(string(res.Lock), "resolved") {
+			t.Errorf("got %+v, %v", res, err)
+		}
+	})
+}
+
+func TestTarball(t *testing.T) {
+	const mirror, public = "https://mirror.example/npm/", "https://registry.npmjs.org/"
+	for _, c := range []struct{ registry, archive, want string }{
+		{public, "https://registry.npmjs.org/p/-/p.tgz", "https://registry.npmjs.org/p/-/p.tgz"},
+		{public, "http://registry.npmjs.org/p/-/p.tgz", "https://registry.npmjs.org/p/-/p.tgz"},
+		{public, "https://example.com/p.tgz", ""},
+		{mirror, "https://registry.npmjs.org/@a%2fb/-/b.tgz?x=1", "https://mirror.example/npm/@a%2fb/-/b.tgz?x=1"},
+		{mirror, "https://registry.npmjs.org/npm/p.tgz", "https://mirror.example/npm/p.tgz"},
+		{mirror, "http://registry.npmjs.org//evil.example/p.tgz", "https://mirror.example/npm/evil.example/p.tgz"},
+		{mirror, "http://u:p@mirror.example/npm/p.tgz#f", "https://mirror.example/npm/p.tgz"},
+		{mirror, "https://mirror.example/files/p.tgz", "https://mirror.example/files/p.tgz"},
+		{mirror, "https://mirror.example:444/npm/p.tgz", ""},
+		{mirror, "https://mirror.example.evil.example/npm/p.tgz", ""},
+		{mirror, "//mirror.example/npm/p.tgz", ""},
+		{"", "https://mirror.example/npm/p.tgz", ""},
+		{"/", "/p.tgz", ""},
+	} {
+		if got, err := tarball(c.registry, c.archive); got != c.want || (err == nil) != (got != "") {
+			t.Errorf("%s of %s: got %q, %v", c.archive, c.registry, got, err)
 		}
 	}
 }
@@ -437,7 +554,7 @@ func TestSilentRegistry(t *testing.T) {
 		}))
 		t.Cleanup(server.CloseClientConnections)
 		c := r.client(t, Options{Timeout: time.Second})
-		*c.npmrc = "registry=" + server.URL + "/\nreplace-registry-host=always\n"
+		c.user = userOf(server.URL, "")
 		_, err := c.resolve(ctx, Request{Dependencies: map[string]string{"q": "*"}})
 		if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, test.want) || bad.Remedy == "" {
 			t.Errorf("got %v, want %s", err, test.want)

@@ -104,6 +104,18 @@ func values(text []byte) int {
 
 func (l *lockfile) encode() []byte { return encode(l) }
 
+// located is the lock with the URLs of its archives, so that npm does not ask the registry for them again and get other ones.
+func (l *lockfile) located(packages []located) *lockfile {
+	lock := *l
+	lock.Packages = maps.Clone(l.Packages)
+	for _, p := range packages {
+		e := lock.Packages[p.at]
+		e.Resolved = p.tarball
+		lock.Packages[p.at] = e
+	}
+	return &lock
+}
+
 // wanted are the packages that the extension asks for.
 func (l *lockfile) wanted() map[string]string { return l.Packages[""].Dependencies }
 

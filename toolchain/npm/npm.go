@@ -55,8 +55,8 @@ type Client struct {
 	cache *cache.Cache // nil when nothing is kept
 	keys  map[string]registryKey
 
-	asking chan struct{} // has room for one who reads or sets npmrc
-	npmrc  *string       // nil until npm has said where it is
+	asking chan struct{} // has room for one who reads or sets user
+	user   *userSettings // nil until npm has said what they are
 }
 
 // New makes a client, and removes what clients of processes that were killed left in the temporary folder. npm is looked for
@@ -280,7 +280,8 @@ func (c *Client) lock(ctx context.Context, wanted map[string]string, before *loc
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.remove()) }()
-	args := []string{"install", "--package-lock-only"}
+	// It looks into archives that say that they have others inside; "always" has it ask the registry for these, whatever host that names.
+	args := []string{"install", "--package-lock-only", "--replace-registry-host=always"}
 	if !allowFresh {
 		args = append(args, "--before="+c.o.Now().Add(-c.o.MinAge).UTC().Format(time.RFC3339))
 	}
@@ -321,10 +322,11 @@ func (c *Client) install(ctx context.Context, lock *lockfile, types bool) (_ []b
 	if err := w.write("package.json", packageJSON(lock.wanted())); err != nil {
 		return nil, err
 	}
-	if err := w.write(lockName, lock.encode()); err != nil {
+	if err := w.write(lockName, lock.located(packages).encode()); err != nil {
 		return nil, err
 	}
-	if err := c.runWatched(ctx, w, "ci", "--prefer-offline", "--loglevel=http"); err != nil {
+	// The archives are those of the URLs that were checked. Some versions of npm take these for no packages of the registry.
+	if err := c.runWatched(ctx, w, "ci", "--prefer-offline", "--loglevel=http", "--replace-registry-host=never", "--allow-remote=all"); err != nil {
 		if bad, ok := errors.AsType[*corruptError](err); ok {
 			err = bad.explain(packages)
 		}

@@ -74,10 +74,19 @@ proxy=http://evil.example.com
 	t.Setenv("NPM_CONFIG_USERCONFIG", rc)
 	t.Setenv("TEST_NPM_TOKEN", "a token\nscript-shell=/tmp/evil")
 	t.Setenv("TEST_NPM_SIGNS", `a;b#c\d`)
-	got, err := readSettings(t.Context(), "npm")
+	t.Setenv("npm_config_@other:registry", "https://other.example.com/")
+	user, err := readSettings(t.Context(), "npm")
 	if err != nil {
 		t.Fatal(err)
 	}
+	for name, want := range map[string]string{
+		"p": "https://registry.example.com/", "@scope/p": "https://scope.example.com/", "@other/p": "https://other.example.com/", "@third/p": "https://registry.example.com/",
+	} {
+		if got := user.registry(name); got != want {
+			t.Errorf("%s is of %s", name, got)
+		}
+	}
+	got := user.npmrc
 	for _, want := range []string{
 		"registry = https://registry.example.com/\n", "@scope:registry=https://scope.example.com/\n", "_authToken = a tokenscript-shell=/tmp/evil\n",
 		":_password=x\n", "https-proxy=http://proxy.example.com:8080\n", "cafile=/etc/ca.pem\n",
@@ -172,7 +181,7 @@ func hanging(t *testing.T) (c *Client, pid string) {
 // What npm started is ended with it: the one on PATH may be a program that starts another.
 func TestCancelEndsAll(t *testing.T) {
 	c, pid := hanging(t)
-	c.npmrc = new(string)
+	c.user = &userSettings{}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
@@ -268,7 +277,7 @@ func TestUnpackingIsWatched(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.npmrc = new(string)
+			c.user = &userSettings{}
 			w, err := c.workplace(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -43,7 +43,7 @@ func TestPack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.npmrc = new(string)
+			c.user = &userSettings{}
 			w, err := c.workplace(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -9,7 +9,9 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -138,11 +140,11 @@ func (c *Client) describe(ctx context.Context, w *workplace, lock *lockfile) ([]
 	for key, answer := range answers { // npm 11 has the versions in its keys, npm 10 has not
 		answers[strings.TrimSuffix(key, spec)] = answer
 	}
-	return c.combine(lock, answers)
+	return c.combine(w.user, lock, answers)
 }
 
 // combine joins what the lock and the registry say.
-func (c *Client) combine(lock *lockfile, answers map[string]oneOrMany[metadata]) ([]located, error) {
+func (c *Client) combine(user *userSettings, lock *lockfile, answers map[string]oneOrMany[metadata]) ([]located, error) {
 	var all []located
 	for _, at := range lock.installed() {
 		e := lock.Packages[at]
@@ -154,12 +156,17 @@ func (c *Client) combine(lock *lockfile, answers map[string]oneOrMany[metadata])
 			if isSHA512(m.Dist.Integrity) && m.Dist.Integrity != p.Integrity {
 				return nil, &ClientError{fmt.Sprintf("the registry has %s@%s with another digest than the lockfile, which was refused", p.Name, p.Version), "Check the registry that npm is set up with, and where the lockfile comes from.", nil}
 			}
-			p.tarball = m.Dist.Tarball
-			p.Published, _ = time.Parse(time.RFC3339, m.Time[e.Version]) // the zero time is one that is not known
 			var err error
+			if p.tarball, err = tarball(user.registry(p.Name), m.Dist.Tarball); err != nil {
+				return nil, &ClientError{fmt.Sprintf("the registry's archive of %s@%s %v, so it was not fetched", p.Name, p.Version, err), "Check the registry that npm is set up with, or use one that serves its archives itself.", nil}
+			}
+			p.Published, _ = time.Parse(time.RFC3339, m.Time[e.Version]) // the zero time is one that is not known
 			if p.Signature, err = c.verify(p.Package, m.Dist.Signatures); err != nil {
 				return nil, err
 			}
+		}
+		if p.tarball == "" {
+			return nil, &ClientError{fmt.Sprintf("the registry does not have %s@%s", p.Name, p.Version), "Check the registry that npm is set up with, and where the lockfile comes from.", nil}
 		}
 		_, asked := lock.wanted()[p.Name]
 		p.Direct = asked && at == "node_modules/"+p.Name
@@ -173,6 +180,30 @@ func (c *Client) combine(lock *lockfile, answers map[string]oneOrMany[metadata])
 		}
 	}
 	return all, nil
+}
+
+// publicRegistry is the host that npm takes for that of whatever registry is in use: mirrors leave it in what they pass on.
+const publicRegistry = "registry.npmjs.org"
+
+// tarball returns the URL of an archive, which its registry chose, on that registry. The error says what is wrong with it.
+func tarball(registry, archive string) (string, error) {
+	own, err := url.Parse(registry)
+	if err != nil || own.Host == "" {
+		return "", errors.New("is of a registry whose URL is not understood")
+	}
+	u, err := url.Parse(archive)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "" || u.Scheme != "http" && u.Scheme != "https":
+		return "", errors.New("has no URL of http or https")
+	case u.Host == publicRegistry && own.Host != publicRegistry:
+		if folder := strings.TrimRight(own.Path, "/") + "/"; !strings.HasPrefix(u.Path, folder) {
+			u.Path, u.RawPath = folder+strings.TrimLeft(u.Path, "/"), folder+strings.TrimLeft(u.EscapedPath(), "/")
+		}
+	case u.Host != own.Host:
+		return "", fmt.Errorf("is on another host, %s", printable.Short(u.Host, 100))
+	}
+	u.Scheme, u.Host, u.User, u.Fragment = own.Scheme, own.Host, nil, ""
+	return u.String(), nil
 }
 
 func warnings(name string, e lockEntry) []string {

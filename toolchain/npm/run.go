@@ -45,6 +45,7 @@ type workplace struct {
 	*folder
 	c    *Client
 	root *os.Root
+	user *userSettings
 }
 
 const (
@@ -53,7 +54,7 @@ const (
 )
 
 func (c *Client) workplace(ctx context.Context) (*workplace, error) {
-	inherited, err := c.settings(ctx)
+	user, err := c.settings(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -65,12 +66,12 @@ func (c *Client) workplace(ctx context.Context) (*workplace, error) {
 	if err != nil {
 		return nil, noRoom(errors.Join(err, dir.remove()))
 	}
-	w := &workplace{dir, c, root}
+	w := &workplace{dir, c, root, user}
 	for _, name := range []string{projectDir, "home", "tmp"} {
 		err = errors.Join(err, root.Mkdir(name, 0o700))
 	}
 	if err == nil {
-		err = root.WriteFile("npmrc", []byte(inherited+ourSettings), 0o600)
+		err = root.WriteFile("npmrc", []byte(user.npmrc+ourSettings), 0o600)
 	}
 	if err != nil {
 		return nil, noRoom(errors.Join(err, w.remove()))

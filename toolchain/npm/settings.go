@@ -54,59 +54,80 @@ var (
 
 const maxSettings = 1 << 20 // bytes
 
-// settings returns what is taken over of the user's and the machine's npmrc, wherever npm has them. It asks npm until that
-// has answered once.
-func (c *Client) settings(ctx context.Context) (string, error) {
+// userSettings are what is taken over of the user's and the machine's npmrc, wherever npm has them.
+type userSettings struct {
+	npmrc      string
+	registries map[string]string // URLs, by the scope of packages as in "@scope", and for others by ""
+}
+
+// registry is the URL of the registry of a package.
+func (s *userSettings) registry(name string) string {
+	if scope, _, scoped := strings.Cut(name, "/"); scoped && s.registries[scope] != "" {
+		return s.registries[scope]
+	}
+	return s.registries[""]
+}
+
+// settings asks npm for the user's settings until it has answered once.
+func (c *Client) settings(ctx context.Context) (*userSettings, error) {
 	const step = "saying where its settings are"
 	select {
 	case c.asking <- struct{}{}:
 		defer func() { <-c.asking }()
 	case <-ctx.Done():
-		return "", c.ended(ctx, step)
+		return nil, c.ended(ctx, step)
 	}
-	if c.npmrc == nil {
-		text, err := readSettings(ctx, c.o.NPM)
+	if c.user == nil {
+		user, err := readSettings(ctx, c.o.NPM)
 		if ctx.Err() != nil {
-			return "", c.ended(ctx, step)
+			return nil, c.ended(ctx, step)
 		}
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		c.npmrc = &text
+		c.user = user
 	}
-	return *c.npmrc, nil
+	return c.user, nil
 }
 
-func readSettings(ctx context.Context, name string) (_ string, err error) {
+func readSettings(ctx context.Context, name string) (_ *userSettings, err error) {
 	npm, err := findNPM(name)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	dir, err := makeFolder() // so that no project's settings count
 	if err != nil {
-		return "", noRoom(err)
+		return nil, noRoom(err)
 	}
 	defer func() { err = errors.Join(err, dir.remove()) }()
 	cmd := command(ctx, dir.name, npm, "config", "ls", "--json", "--no-workspaces", "--loglevel=error")
 	out := &capped{left: maxSettings}
 	cmd.Stdout = out
-	var files struct{ Globalconfig, Userconfig string }
+	var all map[string]any
 	err = cmd.Run()
 	if err == nil {
-		err = json.Unmarshal(out.Bytes(), &files)
+		err = json.Unmarshal(out.Bytes(), &all)
 	}
 	if err != nil {
-		return "", &ClientError{"npm does not say where its settings are", "Check that `npm config ls --json` works on this machine.", err}
+		return nil, &ClientError{"npm does not say where its settings are", "Check that `npm config ls --json` works on this machine.", err}
 	}
 	var text strings.Builder
-	for _, file := range []string{files.Globalconfig, files.Userconfig} { // the user's count for more
+	for _, name := range []string{"globalconfig", "userconfig"} { // the user's count for more
+		file, _ := all[name].(string)
 		content, err := os.ReadFile(file)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || len(content) > maxSettings {
-			return "", &ClientError{"npm's settings in " + file + " cannot be read", "Check that file.", err}
+			return nil, &ClientError{"npm's settings in " + file + " cannot be read", "Check that file.", err}
 		}
 		text.WriteString(filterSettings(string(content), os.LookupEnv))
 	}
-	return text.String(), nil
+	standard, _ := all["registry"].(string)
+	registries := map[string]string{"": standard}
+	for name, value := range all {
+		if scope, ok := strings.CutSuffix(name, ":registry"); ok {
+			registries[scope], _ = value.(string)
+		}
+	}
+	return &userSettings{text.String(), registries}, nil
 }
 
 // filterSettings keeps the lines of an npmrc that are taken over, with the environment variables that they name.
