@@ -13,12 +13,12 @@ import (
 	"github.com/stilehost/stile/bench/internal/measure"
 )
 
-// Comparison is what is different between two runs.
+// Comparison is the difference between two runs.
 type Comparison struct {
-	// Warning says why the runs cannot be compared well; empty when they can.
+	// Warning says why the runs are hard to compare. It is empty if they are not.
 	Warning string   `json:"warning,omitempty"`
 	Changes []Change `json:"changes"` // every figure that both runs have
-	// OnlyA and OnlyB name figures of one run.
+	// OnlyA and OnlyB name figures of one run only.
 	OnlyA []string `json:"only_a"`
 	OnlyB []string `json:"only_b"`
 }
@@ -30,9 +30,10 @@ type Change struct {
 	A     float64 `json:"a"`
 	B     float64 `json:"b"`
 	Ratio float64 `json:"ratio"` // of B to A
-	// Interval is that of the ratio, by bootstrap over rounds; there is none where there are no rounds, or few.
+	// Interval is the interval of the ratio, by bootstrap over rounds. There is none without enough rounds.
 	Interval *measure.Estimate `json:"interval,omitempty"`
-	// Changed says that it is beyond noise: the interval excludes 1 and the change is more than 3%, or more than 10% without one.
+	// Changed is set if the change is beyond noise: the interval excludes 1 and the change is more than 3%, or more than 10% without
+	// an interval.
 	Changed bool `json:"changed"`
 }
 
@@ -81,7 +82,7 @@ func ofRounds(unit string, r rounds) figure {
 	return figure{unit, measure.Quantile(medians, 0.5), medians}
 }
 
-// figures are those that two runs can have in common, by what they are.
+// figures are those that two runs can have in common, by their description.
 func (r *results) figures() map[string]figure {
 	all := map[string]figure{}
 	for k, s := range r.starts {
@@ -130,7 +131,7 @@ func change(what string, a, b figure) Change {
 	return c
 }
 
-// String is the comparison for a person: what changed, from what changed most.
+// String returns the comparison for a person, with the largest changes first.
 func (c *Comparison) String() string {
 	var text strings.Builder
 	if c.Warning != "" {

@@ -65,7 +65,7 @@ func interval(e measure.Estimate, figure func(float64) string) string {
 	return figure(e.Low) + " to " + figure(e.High)
 }
 
-// quantity writes a figure of a unit that is known, or beside its name.
+// quantity writes a figure in a known unit, or with the unit's name.
 func quantity(v float64, unit string) string {
 	switch unit {
 	case "µs":
@@ -87,12 +87,12 @@ func whole(v float64) string {
 	return digits(v)
 }
 
-// document is Markdown that grows.
+// document is growing Markdown.
 type document struct{ strings.Builder }
 
 func (d *document) printf(format string, args ...any) { fmt.Fprintf(&d.Builder, format, args...) }
 
-// table writes rows, of which the first columns are text.
+// table writes rows. The first columns are text.
 func (d *document) table(text int, head []string, rows [][]string) {
 	row := func(cells []string) {
 		for _, c := range cells {
@@ -115,7 +115,7 @@ func (d *document) table(text int, head []string, rows [][]string) {
 	}
 }
 
-// cell is a text that stays in its cell.
+// cell makes a text safe for a table cell.
 func cell(s string) string {
 	if s = strings.ReplaceAll(line(s), "|", `\|`); s != "" {
 		return s
@@ -123,10 +123,10 @@ func cell(s string) string {
 	return none
 }
 
-// line is a text that stays in its line and is no HTML.
+// line makes a text safe for one line without HTML.
 func line(s string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(strings.ToValidUTF8(s, "")), " "), "<", "&lt;")
 }
 
-// code is a text that is shown as it is.
+// code shows a text unchanged.
 func code(s string) string { return "`" + strings.ReplaceAll(s, "`", "'") + "`" }

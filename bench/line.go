@@ -13,7 +13,7 @@ import (
 	"github.com/stilehost/stile/bench/internal/measure"
 )
 
-// Line is a line of lines.jsonl, in which one field is set. A run writes each as soon as it knows it.
+// Line is a line of lines.jsonl, with one field set. A run writes each as soon as it is known.
 type Line struct {
 	Machine    *measure.Machine `json:"machine,omitempty"` // the first line, and the last
 	Contender  *Participant     `json:"contender,omitempty"`
@@ -34,65 +34,65 @@ type Participant struct {
 	Limits   string `json:"limits"`
 	Level    Level  `json:"level"`
 	Task     Task   `json:"task"`
-	// Reason is why it does not take part; Install is what would help.
+	// Reason is why it does not take part. Install is what would help.
 	Reason  string `json:"reason,omitempty"`
 	Install string `json:"install,omitempty"`
 	// PrepareMS is how long preparing took.
 	PrepareMS float64 `json:"prepare_ms,omitempty"`
 }
 
-// StartRound is trials of one contender, one after the other.
+// StartRound is a series of trials of one contender.
 type StartRound struct {
 	Contender string `json:"contender"`
 	Task      Task   `json:"task"`
 	Level     Level  `json:"level"`
 	Round     int    `json:"round"`
-	// ResultUS is from handing over to the whole answer, EndUS until the isolate is gone.
+	// ResultUS is the time from handing over the task to the complete answer. EndUS is the time until the isolate is gone.
 	ResultUS []float64 `json:"result_us"`
 	EndUS    []float64 `json:"end_us"`
 	// CPUUS is the processor time of the whole machine for each trial.
 	CPUUS float64 `json:"cpu_us"`
 }
 
-// MemoryPoint is what so many idle isolates take.
+// MemoryPoint is what a number of idle isolates takes.
 type MemoryPoint struct {
 	Contender string `json:"contender"`
 	Live      int    `json:"live"`
 	// Processes is how many processes were counted.
 	Processes int `json:"processes"`
-	// PrivateKiB and ProportionalKiB are sums over the processes: of what each alone has, and with its share of what it has with
-	// others. DaemonKiB is the proportional size of daemons.
+	// PrivateKiB and ProportionalKiB are sums over the processes: memory that each has alone, and memory with its share of what it
+	// shares. DaemonKiB is the proportional size of daemons.
 	PrivateKiB      float64 `json:"private_kib"`
 	ProportionalKiB float64 `json:"proportional_kib"`
 	DaemonKiB       float64 `json:"daemon_kib,omitempty"`
-	// AvailableKiB is how much less memory the machine had available than before: with the kernel's share, and noise.
+	// AvailableKiB is how much less memory the machine had available than before. It includes the kernel's share, and noise.
 	AvailableKiB float64 `json:"available_kib"`
-	// StartMS is how long it took until all were idle, EndMS until none was left.
+	// StartMS is how long it took until all were idle. EndMS is how long it took until all were gone.
 	StartMS float64 `json:"start_ms"`
 	EndMS   float64 `json:"end_ms"`
 }
 
-// ThroughputPoint is trials of one contender by callers at once.
+// ThroughputPoint counts trials of one contender by callers at once.
 type ThroughputPoint struct {
 	Contender string `json:"contender"`
-	Callers   int    `json:"callers,omitempty"` // each begins when its last trial has ended
-	// Load is the share of the highest rate at which trials begin, whether others have ended or not; zero with Callers.
+	Callers   int    `json:"callers,omitempty"` // each starts when its last trial has ended
+	// Load is the share of the highest rate at which trials start, whether others have ended or not. It is zero with Callers.
 	Load      float64 `json:"load,omitempty"`
 	PerSecond float64 `json:"per_second"`
-	// P50US, P95US and P99US are latencies from when a trial was due.
+	// latencies, counted from when a trial was due
 	P50US float64 `json:"p50_us"`
 	P95US float64 `json:"p95_us"`
 	P99US float64 `json:"p99_us"`
 }
 
-// CostPoint is how long a cold call of this host takes when something grows.
+// CostPoint is how long a cold call of this host takes as something grows.
 type CostPoint struct {
 	What   string           `json:"what"`
 	X      float64          `json:"x"`
 	Unit   string           `json:"unit"` // of X
 	CallUS measure.Estimate `json:"call_us"`
 	P95US  float64          `json:"p95_us"`
-	// Faults is page faults of a call, by the process's own count.
+	// Faults is the page faults of a call, by the process's own count.
 	Faults float64 `json:"faults"`
 }
 
@@ -104,21 +104,22 @@ type WorkRound struct {
 	MS        float64 `json:"ms"`
 }
 
-// PartsRound is where the time of a cold call of this host goes, in microseconds for each call.
+// PartsRound is where the time of a cold call of this host goes, in microseconds per call.
 type PartsRound struct {
 	Round int                `json:"round"`
 	US    map[string]float64 `json:"us"`
-	// Faults is pages that the kernel had to map for a call, SystemUS its processor time for one, both of the whole process.
+	// Faults is the pages that the kernel mapped for a call. SystemUS is its processor time for one. Both are of the whole process.
 	Faults   float64 `json:"faults"`
 	SystemUS float64 `json:"system_us"`
 }
 
-// IdlePoint is many agents of which few are active at once.
+// IdlePoint is a number of agents of which few are active at once.
 type IdlePoint struct {
 	Contender string  `json:"contender"`
 	Agents    int     `json:"agents"`
-	Active    float64 `json:"active"` // share of them at any time
-	// MemoryMiB and CPU, in processors, are for all agents. Measured is how many agents they were measured with; more is extrapolated.
+	Active    float64 `json:"active"` // share of them that is active at any time
+	// MemoryMiB and CPU, in processors, are for all agents. Measured is how many agents they were measured with; the rest is
+	// extrapolated.
 	MemoryMiB float64 `json:"memory_mib"`
 	CPU       float64 `json:"cpu"`
 	Measured  int     `json:"measured"`
@@ -137,8 +138,8 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s, line %d: %v", e.Fil
 
 func (e *LineError) Unwrap() error { return e.Err }
 
-// ReadLines reads what a run wrote into dir. A last line that is cut short, as by a run that was killed, is left out; any other that
-// cannot be read is a *LineError.
+// ReadLines reads what a run wrote into dir. It ignores an incomplete last line, which a run that was killed leaves. Any other
+// unreadable line is a *LineError.
 func ReadLines(dir string) (lines []Line, err error) {
 	f, err := os.Open(filepath.Join(dir, linesFile))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/bench/internal/measure"
 )
 
-// measureMemory keeps isolates that idle, in growing numbers. What one takes is the slope.
+// measureMemory keeps growing numbers of idle isolates. The slope is the memory of one.
 func (s *Suite) measureMemory(ctx context.Context) error {
 	ready, err := s.prepare(ctx, Compute, true)
 	for i, r := range ready {
@@ -32,7 +32,7 @@ func (s *Suite) measureMemory(ctx context.Context) error {
 	return errors.Join(err, closeAll(ready))
 }
 
-// bears says whether the machine has memory for n, and whether they will be there in a minute or so.
+// bears reports whether the machine has memory for n isolates, and can start them in a minute or so.
 func (p *MemoryPoint) bears(n int) bool {
 	available, err := measure.KiB("/proc/meminfo", "MemAvailable")
 	times := float64(n) / float64(p.Live)

@@ -24,7 +24,7 @@ type drawing struct {
 	svg                      []byte
 }
 
-// plots draws all that there are figures for.
+// plots draws everything for which there are figures.
 func (r *results) plots() (drawn []drawing, err error) {
 	add := func(measurement, file string, p *plot.Plot, legend *plot.Legend, height vg.Length) {
 		if p == nil || err != nil {
@@ -56,7 +56,7 @@ var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
 func fileName(s string) string { return notInNames.ReplaceAllString(shorten(s, 40), "-") }
 
-// label is a text that has room in a plot.
+// label shortens a text to fit a plot.
 func label(s string) string { return shorten(line(s), 40) }
 
 const width = 720
@@ -79,7 +79,7 @@ func render(p *plot.Plot, legend *plot.Legend, height vg.Length) ([]byte, error)
 	if _, err := svg.WriteTo(&b); err != nil {
 		return nil, err
 	}
-	// The second is as wide as the first, which few machines have.
+	// The second font is as wide as the first, which few machines have.
 	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")), nil
 }
 
@@ -107,7 +107,7 @@ func newLegend() *plot.Legend {
 	return &l
 }
 
-// logarithmic makes an axis logarithmic from low to high, both positive, with a name at each power of ten, and between when there
+// logarithmic makes an axis logarithmic from low to high, both positive. It labels each power of ten, and values between if there
 // are few.
 func logarithmic(axis *plot.Axis, low, high float64, name func(float64) string) {
 	named := []float64{1}
@@ -117,7 +117,7 @@ func logarithmic(axis *plot.Axis, low, high float64, name func(float64) string) 
 	setTicks(axis, low, high, 10, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, named, name)
 }
 
-// binary is like logarithmic, with names at powers of four.
+// binary is like logarithmic, with labels at powers of four.
 func binary(axis *plot.Axis, low, high float64, name func(float64) string) {
 	setTicks(axis, low, high, 4, []float64{1}, []float64{1}, name)
 }
@@ -140,7 +140,7 @@ func setTicks(axis *plot.Axis, low, high, base float64, multiples, named []float
 	axis.Tick.Marker = ticks
 }
 
-// zeros are digits that a round figure does not need.
+// zeros counts the trailing digits that a round figure does not need.
 var zeros = regexp.MustCompile(`\.0+( |$)`)
 
 // bar is one row of a chart: a bar to a value, a line on to another, and the figure.
@@ -172,7 +172,7 @@ func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// barChart draws rows along a logarithmic axis, which scale makes. Colours with a name are explained at the top.
+// barChart draws rows along a logarithmic axis, which scale makes. Named colours are explained at the top.
 func barChart(title, x string, rows []bar, scale func(axis *plot.Axis, low, high float64, name func(float64) string), name func(float64) string, legend []bar) (*plot.Plot, vg.Length) {
 	if len(rows) == 0 {
 		return nil, 0
@@ -211,7 +211,7 @@ func corners(r vg.Rectangle) []vg.Point {
 	return []vg.Point{r.Min, {X: r.Max.X, Y: r.Min.Y}, r.Max, {X: r.Min.X, Y: r.Max.Y}}
 }
 
-// levelColors can be told apart by those who do not see red and green.
+// levelColors can be told apart without seeing red and green.
 var levelColors = map[Level]color.Color{
 	NewCode: color.RGBA{0xd5, 0x5e, 0x00, 0xff}, NewIsolate: color.RGBA{0x00, 0x72, 0xb2, 0xff},
 	Live: color.RGBA{0x00, 0x9e, 0x73, 0xff}, NewHost: color.RGBA{0xcc, 0x79, 0xa7, 0xff},
@@ -257,13 +257,13 @@ func (r *results) plotMemory() (*plot.Plot, vg.Length) {
 	return barChart("Memory of one idle isolate more", "slope between the fewest and the most isolates (logarithmic)", rows, binary, size, colors)
 }
 
-// span are the bounds of positive values for a logarithmic axis, with some room.
+// span returns the bounds of positive values for a logarithmic axis, with some room.
 func span(values []float64) (low, high float64) {
 	return slices.Min(values) / 1.3, slices.Max(values) * 1.3
 }
 
 func (r *results) plotThroughput() (*plot.Plot, *plot.Legend) {
-	// The library takes the middle of a label on a logarithmic axis for elsewhere, so the vertical one has none.
+	// The library misplaces the middle of a label on a logarithmic axis, so the vertical axis has no label.
 	p := newPlot("Throughput, calls a second", "callers at once (both axes are logarithmic)", "")
 	p.Add(grid())
 	legend := newLegend()

@@ -16,8 +16,8 @@ import (
 
 const reportFile = "report.md"
 
-// Report writes tables and plots into dir of what a run has written there so far, and returns the path of report.md. The same lines
-// give the same files.
+// Report writes tables and plots of what a run has written so far into dir, and returns the path of report.md. The same lines give
+// the same files.
 func Report(dir string) (path string, err error) {
 	lines, err := ReadLines(dir)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *results) markdown(drawn []drawing) string {
 	return d.String()
 }
 
-// command is what measures something again. Names that are no contenders are left out.
+// command is the command that repeats a measurement. It leaves out names that are not contenders.
 func (r *results) command(measurement string, names ...string) string {
 	text := "stile bench run --only " + measurement
 	known := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(names))), func(name string) bool {
@@ -144,7 +144,7 @@ func (r *results) startRow(s, base *starts) []string {
 	}
 }
 
-// mean suits what the kernel counts in steps that are longer than a trial.
+// mean is for values that the kernel counts in steps longer than a trial.
 func mean(v []float64) (m float64) {
 	for _, x := range v {
 		m += x / float64(len(v))
@@ -358,7 +358,7 @@ func (r *results) writeUnavailable(d *document) {
 	}
 }
 
-// shorten keeps a text to so many characters.
+// shorten cuts a text to a number of characters.
 func shorten(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most-3]) + "..."

@@ -11,7 +11,7 @@ import (
 // rounds are trials by the number of their round.
 type rounds map[int][]float64
 
-// add leaves out what cannot be a measured figure.
+// add leaves out values that cannot be measured figures.
 func (r rounds) add(round int, trials ...float64) {
 	for _, v := range trials {
 		if sound(v) {
@@ -20,7 +20,7 @@ func (r rounds) add(round int, trials ...float64) {
 	}
 }
 
-// sound says whether v can be a time, a size or a rate that was measured; no unit of ours makes it so small or so large.
+// sound reports whether v can be a measured time, size or rate. None of our units makes one so small or so large.
 func sound(v float64) bool { return v > 1e-9 && v < 1e15 }
 
 func (r rounds) series() measure.Series {
@@ -45,7 +45,7 @@ func (r rounds) over(base rounds) (_ measure.Estimate, ok bool) {
 	return a.Over(b), true
 }
 
-// startKey tells apart what is never in one column.
+// startKey separates what must never share a column.
 type startKey struct {
 	Contender string
 	Task      Task
@@ -57,13 +57,13 @@ type starts struct {
 	result, end, cpu rounds
 }
 
-// memoryOf is what idle isolates of a contender take, by how many there are.
+// memoryOf is the memory of a contender's idle isolates, by their number.
 type memoryOf struct {
 	contender string
 	points    []MemoryPoint
 }
 
-// slope is what one isolate more takes of something, in KiB: between the fewest and the most.
+// slope is the memory of one more isolate, in KiB, between the fewest and the most.
 func (m memoryOf) slope(of func(MemoryPoint) float64) (kib float64, ok bool) {
 	first, last := m.points[0], m.points[len(m.points)-1]
 	if first.Live == last.Live {
@@ -78,7 +78,7 @@ func available(p MemoryPoint) float64    { return p.AvailableKiB }
 
 type workKey struct{ Work, Contender string }
 
-// results are what lines say, by what they are about. What cannot be a figure is left out.
+// results are the lines of a run, sorted by subject, without values that cannot be figures.
 type results struct {
 	machines    []measure.Machine
 	taking      map[string]Participant
@@ -158,7 +158,7 @@ func (r *results) addStart(l *StartRound) {
 	s.cpu.add(l.Round, l.CPUUS)
 }
 
-// addMemory keeps the points of a contender in order. Of two with the same number the later counts.
+// addMemory keeps the points of a contender in order. Of two with the same number, the later one counts.
 func (r *results) addMemory(p *MemoryPoint) {
 	if p.Live <= 0 || !sound(p.PrivateKiB) {
 		return
@@ -181,7 +181,7 @@ func (r *results) start(contender string, t Task, l Level) *starts {
 	return r.starts[startKey{contender, t, l}]
 }
 
-// ours are this host's contenders, from the one that others of its level are compared with.
+// ours are this host's contenders, starting with the one that others of its level are compared with.
 var ours = []string{"stile-eval", "stile", "stile-hello", "stile-cli", "stile-build"}
 
 // base is this host's series for a task and a level, or nil.
@@ -208,7 +208,7 @@ func (r *results) startsOf(t Task, l Level) []*starts {
 
 func (s *starts) median() float64 { return measure.Quantile(s.result.series().Medians(), 0.5) }
 
-// tasks and levels are those that there are figures of: the known ones in their order, and then others.
+// tasks and levels are those with figures: the known ones in their order, then the others.
 func (r *results) tasks() []Task {
 	found := map[Task]bool{}
 	for k := range r.starts {
@@ -235,10 +235,10 @@ func inOrder[T cmp.Ordered](known []T, found map[T]bool) (all []T) {
 	return all
 }
 
-// title is what tables and plots call a contender.
+// title is the name of a contender in tables and plots.
 func (r *results) title(name string) string { return cmp.Or(r.taking[name].Title, name) }
 
-// memories are the contenders whose memory is known, from the least for an isolate; those without a slope come last.
+// memories are the contenders with known memory, the smallest per isolate first. Those without a slope come last.
 func (r *results) memories() []*memoryOf {
 	of := slices.SortedFunc(maps.Values(r.memory), func(a, b *memoryOf) int { return cmp.Compare(a.contender, b.contender) })
 	slices.SortStableFunc(of, func(a, b *memoryOf) int {
@@ -252,7 +252,7 @@ func (r *results) memories() []*memoryOf {
 	return of
 }
 
-// rate is how many trials a second so many callers had.
+// rate is how many trials a second a number of callers made.
 func (r *results) rate(contender string, callers int) (float64, bool) {
 	for _, p := range r.throughput[contender] {
 		if p.Callers == callers {
@@ -262,7 +262,7 @@ func (r *results) rate(contender string, callers int) (float64, bool) {
 	return 0, false
 }
 
-// throughputs are the contenders whose throughput is known, from the highest.
+// throughputs are the contenders with known throughput, the highest first.
 func (r *results) throughputs() []string {
 	highest := func(name string) (most float64) {
 		for _, p := range r.throughput[name] {
@@ -275,7 +275,7 @@ func (r *results) throughputs() []string {
 	return names
 }
 
-// callers and loads are those that were measured of any contender.
+// callers and loads are those that were measured for any contender.
 func (r *results) callers() []int {
 	return pointsAt(r, func(p ThroughputPoint) int { return p.Callers })
 }

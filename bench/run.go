@@ -18,29 +18,29 @@ import (
 
 // Options say what to run.
 type Options struct {
-	// Contenders take part where they can. Require names those whose absence is an error.
+	// Contenders take part if they can. Require names those whose absence is an error.
 	Contenders []*Contender
 	Require    []string
-	// Only names measurements; empty means all of them.
+	// Only names measurements. Empty means all of them.
 	Only []string
 	// Size is how much is measured. Default Full.
 	Size Size
-	// Dir is where lines.jsonl goes, as a new file.
+	// Dir is where lines.jsonl is written, as a new file.
 	Dir string
 	// Workbench is where contenders work; Run makes and removes its Dir.
 	Workbench Workbench
 	// Own are measurements of this host alone, by name.
 	Own map[string]func(context.Context, *Suite) error
-	// Progress, when not nil, is told what is going on: done of so many steps.
+	// Progress, if not nil, is called with what is going on, and with how many of how many steps are done.
 	Progress func(what string, done, steps int)
 }
 
 // Size is how much a run measures.
 type Size struct {
 	Rounds int
-	// Trials is how many trials there are of what takes up to 2 ms, up to 20 ms, and longer.
+	// Trials is the number of trials of contenders that take up to 2 ms, up to 20 ms, and longer.
 	Trials [3]int
-	// Live is how many idle isolates of others are kept at most, and of this host.
+	// Live is how many idle isolates are kept at most, of others and of this host.
 	Live, OwnLive int
 	Window        time.Duration // of throughput
 	Rows          int           // stored extensions, at most
@@ -62,17 +62,17 @@ type Suite struct {
 	random *rand.Rand
 }
 
-// Write keeps what a measurement learned.
+// Write stores what a measurement learned.
 func (s *Suite) Write(l Line) error { return s.lines.Encode(l) }
 
-// Tell says what is going on: done of so many steps.
+// Tell reports progress: done of a number of steps.
 func (s *Suite) Tell(what string, done, steps int) {
 	if s.Progress != nil {
 		s.Progress(what, done, steps)
 	}
 }
 
-// Run measures, and writes what it learns into o.Dir. Contenders that are unavailable are written down with the reason.
+// Run measures, and writes what it learns into o.Dir. It records contenders that are unavailable, with the reason.
 func Run(ctx context.Context, o Options) (err error) {
 	if o.Size.Rounds == 0 {
 		o.Size = Full
@@ -142,11 +142,11 @@ type runner struct {
 	contender *Contender
 	task      Task
 	n         int    // trials begun
-	was       string // what the file holds
+	was       string // the content of the file
 	typical   time.Duration
 }
 
-// prepare makes contenders ready for a task and has each answer once. Those that cannot are written down.
+// prepare prepares contenders for a task and checks that each answers once. It records those that cannot.
 func (s *Suite) prepare(ctx context.Context, task Task, holders bool) (ready []*runner, err error) {
 	for i, c := range s.Contenders {
 		if !c.does(task) {
@@ -204,7 +204,7 @@ func (s *Suite) prepareOne(ctx context.Context, c *Contender, task Task) (*runne
 	return r, nil
 }
 
-// Probe makes a contender ready for a task and checks its first answers.
+// Probe prepares a contender for a task and checks its first answers.
 func Probe(ctx context.Context, w *Workbench, c *Contender, task Task) (Runner, error) {
 	r, err := (&Suite{Options: Options{Workbench: *w}}).prepareOne(ctx, c, task)
 	if err != nil {
@@ -225,7 +225,7 @@ func closeAll(ready []*runner) error {
 
 const trialTimeout = time.Minute
 
-// next makes the next trial, and what its answer has to be.
+// next makes the next trial, with the answer that it must give.
 func (r *runner) next() (Trial, []byte) {
 	r.n++
 	id := StoredID
@@ -237,7 +237,7 @@ func (r *runner) next() (Trial, []byte) {
 	return t, want
 }
 
-// trial makes one, and returns how long it took until the answer was there and until the isolate was gone.
+// trial makes a trial, and returns how long it took until the answer was there and until the isolate was gone.
 func (r *runner) trial(ctx context.Context) (result, end time.Duration, err error) {
 	t, want := r.next()
 	return r.try(ctx, t, want)

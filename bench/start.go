@@ -9,8 +9,8 @@ import (
 	"github.com/stilehost/stile/bench/internal/measure"
 )
 
-// measureStart times trials of all contenders in turns, in another order each round. Those that are quick have as many in a round
-// as make it last, and some before that do not count.
+// measureStart times trials of all contenders in turns, in a different order each round. Quick contenders fill a round with trials,
+// after some that do not count.
 func (s *Suite) measureStart(ctx context.Context) error {
 	for _, task := range Tasks {
 		ready, err := s.prepare(ctx, task, false)
@@ -27,7 +27,7 @@ func (s *Suite) startTask(ctx context.Context, task Task, ready []*runner) error
 		for i, at := range s.random.Perm(len(ready)) {
 			r := ready[at]
 			if r.typical > 2*time.Second && round >= 3 {
-				continue // it would take as long as all others
+				continue // it would take as long as all others together
 			}
 			s.Tell(fmt.Sprintf("start %s: %s", task, r.contender.Name), round*len(ready)+i, s.Size.Rounds*len(ready))
 			line, err := s.startRound(ctx, r)
@@ -68,7 +68,7 @@ func (s *Suite) startRound(ctx context.Context, r *runner) (*StartRound, error) 
 	return line, err
 }
 
-// trials is how many a round has of something that takes so long, and how many come before.
+// trials returns how many trials a round has for something that takes this long, and how many warm up before.
 func (s *Suite) trials(typical time.Duration) (trials, warm int) {
 	class := 2
 	switch {

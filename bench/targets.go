@@ -7,7 +7,7 @@ import (
 	"github.com/stilehost/stile/bench/internal/measure"
 )
 
-// target is what this host has to reach, in figures of one run.
+// target is a goal of this host, in figures of one run.
 type target struct {
 	what, want  string
 	measurement string
@@ -15,7 +15,7 @@ type target struct {
 	reach       func(r *results) *reached
 }
 
-// reached is what a run says of a target.
+// reached is what a run says about a target.
 type reached struct {
 	figure, ratio string
 	met           bool
@@ -115,7 +115,7 @@ var targets = []target{
 	},
 }
 
-// faster is a target of one contender's start against another's.
+// faster is a target for one contender's start relative to another's.
 func faster(what, slow, fast string, level Level, least float64) target {
 	return target{
 		what, "at least " + whole(least) + " x faster", "start",
@@ -186,7 +186,7 @@ func (r *results) writeTargets(d *document) {
 	d.table(6, []string{"what", "target", "figure", "ratio", "result", "to measure it again"}, rows)
 }
 
-// missing says why a target was not measured, as far as is known.
+// missing says why a target was not measured, as far as known.
 func (r *results) missing(t target) string {
 	for _, name := range t.contenders {
 		for _, p := range r.unavailable {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Task is a piece of work that contenders are given.
+// Task is the work that contenders do.
 type Task string
 
 // The tasks.
@@ -20,25 +20,25 @@ const (
 	// File reads a file and writes it: tool(input, files) in tool/file.js, where files has read(name) and write(name, text) that
 	// return promises. The file `state` is there before the first trial, and holds [NoState].
 	File Task = "file"
-	// Hello is without JavaScript: the input comes back as {"hello": input}. tool/hello.c is such a program.
+	// Hello needs no JavaScript: the input comes back as {"hello": input}. tool/hello.c is such a program.
 	Hello Task = "hello"
-	// Work is one of several computations, so many times: tool(input) in tool/work.js. Only the measurement of that name has it.
+	// Work is one of several computations, repeated: tool(input) in tool/work.js. Only the measurement of that name uses it.
 	Work Task = "work"
 )
 
-// Tasks are those of which starts are measured.
+// Tasks are those whose starts are measured.
 var Tasks = []Task{Compute, File, Hello}
 
 // StoredID is the id in the code of all trials but those at [NewCode].
 const StoredID = "stored"
 
-// NoState is what the file of the task [File] holds at first.
+// NoState is the first content of the file of the task [File].
 const NoState = "none"
 
 //go:embed tool
 var tools embed.FS
 
-// Source is the tool of a task, with an id in its code that its answers repeat.
+// Source returns the tool of a task, with an id in its code that its answers repeat.
 func Source(t Task, id string) string {
 	name := map[Task]string{Compute: "compute.js", File: "file.js", Hello: "hello.c", Work: "work.js"}[t]
 	text, err := tools.ReadFile("tool/" + name)
@@ -57,7 +57,7 @@ var route = []place{{52.52, 13.405}, {48.8566, 2.3522}, {51.5074, -0.1278}}
 
 const text = "the quick brown FOX"
 
-// trial makes a trial and what its answer has to be. was is what the file holds.
+// trial makes a trial, with the answer that it must give. was is the content of the file.
 func trial(t Task, id string, n int, was string) (Trial, []byte) {
 	source := Source(t, id)
 	switch t {
@@ -93,7 +93,7 @@ func reverse(text string) string {
 	return strings.Join(words, " ")
 }
 
-// sameJSON compares two documents, whatever the order of their members.
+// sameJSON compares two documents, ignoring the order of members.
 func sameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

@@ -10,9 +10,9 @@ import (
 	"github.com/stilehost/stile/bench/internal/measure"
 )
 
-// measureThroughput counts trials by 1, 2, 4 and 16 callers at once, and then has trials begin at half and at nine tenths of the
-// highest rate of these, at random moments, as strangers would: what is late makes what comes after it wait. What takes seconds
-// is left out: 16 at once would take minutes.
+// measureThroughput counts trials by 1, 2, 4 and 16 callers at once. Then it starts trials at random moments, at half and at nine
+// tenths of the highest rate, as independent users would: a late trial delays the ones after it. It leaves out contenders that take
+// seconds, because 16 at once would take minutes.
 func (s *Suite) measureThroughput(ctx context.Context) error {
 	ready, err := s.prepare(ctx, Compute, false)
 	for i, r := range ready {
@@ -61,12 +61,12 @@ func point(r *runner, took []float64, p ThroughputPoint) *ThroughputPoint {
 	return &p
 }
 
-// window is how long to measure something: long enough for some trials of what is slow.
+// window is how long to measure a contender, so that slow ones have some trials too.
 func (s *Suite) window(r *runner) time.Duration { return max(s.Size.Window, 10*r.typical) }
 
-// closedLoop has callers make one trial after the other. The rate is over the time until the last has ended.
+// closedLoop lets each caller make one trial after the other. The rate covers the time until the last trial has ended.
 func (s *Suite) closedLoop(ctx context.Context, r *runner, callers int) (took []float64, rate float64, err error) {
-	var mu sync.Mutex // of what r counts, took and err
+	var mu sync.Mutex // guards the counts of r, took and err
 	var running sync.WaitGroup
 	start := time.Now()
 	for range callers {
@@ -90,7 +90,7 @@ func (s *Suite) closedLoop(ctx context.Context, r *runner, callers int) (took []
 	return took, float64(len(took)) / time.Since(start).Seconds(), err
 }
 
-// openLoop begins trials at a rate, each at its moment whatever became of others. Latencies are from that moment.
+// openLoop starts trials at a rate, each on time, whatever became of the others. Latencies count from that time.
 func (s *Suite) openLoop(ctx context.Context, r *runner, rate float64) (took []float64, err error) {
 	var mu sync.Mutex
 	var running sync.WaitGroup

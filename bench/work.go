@@ -14,8 +14,8 @@ var works = []string{"fib", "json", "sort", "regex", "strings"}
 // workLong is how long the shorter of two calls takes at least.
 const workLong = 30 * time.Millisecond
 
-// measureWork times computations inside isolates. An isolate has no clock, so it is called with so many iterations and with twice as
-// many; the difference is of the work alone, without start and warm-up. A figure is for one iteration.
+// measureWork times computations inside isolates. An isolate has no clock, so it is called with n iterations and with 2n. The
+// difference is the time of the work alone, without start and warm-up. A figure is the time of one iteration.
 func (s *Suite) measureWork(ctx context.Context) error {
 	ready, err := s.prepare(ctx, Work, false)
 	if err == nil {
@@ -26,7 +26,7 @@ func (s *Suite) measureWork(ctx context.Context) error {
 
 func (s *Suite) workRounds(ctx context.Context, ready []*runner) error {
 	enough := map[string]int{} // iterations, by contender and work
-	values := map[string]int{} // of one iteration, which all agree on
+	values := map[string]int{} // of one iteration; all contenders agree
 	for round := range s.Size.Rounds {
 		for _, work := range works {
 			s.Tell("work: "+work, round, s.Size.Rounds)
@@ -59,7 +59,7 @@ func (s *Suite) workRounds(ctx context.Context, ready []*runner) error {
 	return nil
 }
 
-// enough finds how many iterations take long enough, and learns what one gives if nobody did.
+// enough finds how many iterations take long enough, and learns the result of one if it is still unknown.
 func (r *runner) enough(ctx context.Context, work string, values map[string]int) (n int, err error) {
 	for n = 1; ; n *= 2 {
 		took, err := r.work(ctx, work, n, values)

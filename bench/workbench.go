@@ -42,7 +42,7 @@ func keep(path string, fill func(dir string) error) (_ string, err error) {
 	return path, nil
 }
 
-// steering are the variables by which runtimes are told to do something else; some cost milliseconds at each start.
+// steering are the variables that change how runtimes behave. Some cost milliseconds at each start.
 var steering = []string{"NODE_", "NPM_", "npm_", "DENO_", "BUN_", "V8_", "LD_", "GO", "SSL_", "STILE_"}
 
 // environment is that of this process without variables that steer a runtime.
@@ -60,8 +60,8 @@ variables:
 	return env
 }
 
-// Pipe runs cmd to its end with an input and returns what it wrote to stdout, and when that was whole. The error of a command that
-// fails has the end of its stderr.
+// Pipe runs cmd to its end with an input. It returns what cmd wrote to stdout, and when that was complete. The error of a failed
+// command has the end of its stderr.
 func Pipe(cmd *exec.Cmd, input []byte) (Answer, error) {
 	var stderr bytes.Buffer
 	cmd.Stderr, cmd.WaitDelay = &stderr, 5*time.Second
@@ -109,8 +109,8 @@ func WriteFiles(dir string, files map[string]string) error {
 	return nil
 }
 
-// InstallNPM installs packages, as name@version, with their own scripts or without, and returns the folder with node_modules. It is
-// kept for later runs.
+// InstallNPM installs packages, given as name@version, with or without their own scripts, and returns the folder with node_modules.
+// The folder is kept for later runs.
 func (w *Workbench) InstallNPM(ctx context.Context, scripts bool, packages ...string) (string, error) {
 	npm, err := Find("npm", "apt-get install npm")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package examples holds extensions to learn from, for whoever has to show one.
+// Package examples holds extensions to learn from.
 package examples
 
 import (

@@ -17,13 +17,13 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// Agents are called once in agentPeriod, and each call lasts agentCall, most of which it waits: an agent is active 1% of the time.
+// Each agent is called once in agentPeriod. A call lasts agentCall, most of which it waits: an agent is active 1% of the time.
 const (
 	agentPeriod = 10 * time.Second
 	agentCall   = 100 * time.Millisecond
 )
 
-// measureIdle has many agents of which few are active at a time, in a process of their own.
+// measureIdle runs many agents, few of which are active at a time, in a separate process.
 func measureIdle(ctx context.Context, s *bench.Suite) (err error) {
 	agents := s.Size.OwnLive
 	s.Tell(fmt.Sprintf("idle: %d agents", agents), 0, 1)
@@ -58,7 +58,7 @@ func measureIdle(ctx context.Context, s *bench.Suite) (err error) {
 	}})
 }
 
-// ServeAgents has n agents, says in a line on out when all have been called once in turn, and ends when in ends.
+// ServeAgents runs n agents, writes a line to out when each has been called once, and ends when in ends.
 func ServeAgents(ctx context.Context, w *bench.Workbench, n int, in io.Reader, out io.Writer) (err error) {
 	o, err := openOurs(ctx, w, waits, 0)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// imageName is what the image in an archive is called.
+// imageName is the name of the image in an archive.
 const imageName = "localhost/stile-bench:tool"
 
-// writeImage makes a root file system of copies, by their path in it, and of texts, and an archive with it.
+// writeImage makes a root file system of copied files, by their path in it, and of texts, and an archive of it.
 func writeImage(dir string, copies, texts map[string]string) error {
 	root := filepath.Join(dir, "root")
 	for _, empty := range []string{"proc", "dev", "sys", "tmp", "etc", filesDir} {
@@ -74,7 +74,7 @@ func writeArchive(root, layer, archive string) error {
 	}, io.Discard)
 }
 
-// writeTar makes a tar file of what fill adds, and writes it to another place as well.
+// writeTar makes a tar file of what fill adds, and also writes it to another writer.
 func writeTar(path string, fill func(*tar.Writer) error, also io.Writer) (err error) {
 	f, err := os.Create(path)
 	if err != nil {

@@ -19,7 +19,7 @@ var bwrapNode = &bench.Contender{
 	},
 }
 
-// bubblewrap has nothing that outlives its command.
+// bubblewrap leaves nothing running after its command.
 type bubblewrap struct {
 	*site
 	path string

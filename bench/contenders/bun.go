@@ -29,7 +29,7 @@ var bunWorker = &bench.Contender{
 	}),
 }
 
-// bunRun has Bun run a script and install nothing that it imports.
+// bunRun runs a script with Bun, without installing what it imports.
 func bunRun(bun string) []string { return []string{bun, "run", "--no-install"} }
 
 func installBun(ctx context.Context, w *bench.Workbench) (string, error) {

@@ -12,9 +12,9 @@ import (
 // cli runs containers by a command like that of Docker.
 type cli struct {
 	*site
-	args []string // of every call, the command first
+	args []string // arguments of every call, the command first
 	env  []string
-	own  []string // of every `run`
+	own  []string // arguments of every `run`
 }
 
 func (c *cli) command(ctx context.Context, args ...string) *exec.Cmd {
@@ -36,7 +36,7 @@ func (c *cli) start(ctx context.Context, name, image string, p plan, more ...str
 	return c.command(ctx, append(args, p.command...)...)
 }
 
-// run passes the input as an argument: to attach stdin costs more.
+// run passes the input as an argument, because attaching stdin costs more.
 func (c *cli) run(ctx context.Context, name string, input []byte) (bench.Answer, error) {
 	p := c.once()
 	p.command = append(slices.Clip(p.command), string(input))

@@ -29,7 +29,7 @@ var containerd = &bench.Contender{
 	},
 }
 
-// containerdEngine has a server of its own, with the image in it.
+// containerdEngine has its own server, with the image in it.
 type containerdEngine struct {
 	*site
 	*daemon
@@ -79,7 +79,7 @@ func (e *containerdEngine) start(ctx context.Context, name string, p plan, more 
 	return e.command(ctx, append(append(args, imageName, name), p.command...)...)
 }
 
-// run passes the input as an argument: ctr waits for more on stdin.
+// run passes the input as an argument, because ctr waits for more on stdin.
 func (e *containerdEngine) run(ctx context.Context, name string, input []byte) (bench.Answer, error) {
 	p := e.once()
 	p.command = append(slices.Clip(p.command), string(input))

@@ -18,14 +18,15 @@ import (
 // containerised are the contenders that are containers, or more than that.
 var containerised = []*bench.Contender{bwrapNode, crunNode, runcNode, gvisor, podman, containerd, docker, dockerBuild}
 
-// engine runs containers by name. Whatever runs for one has the folder of the site in its command line or in its cgroup.
+// engine runs containers by name. Every process that serves a container has the folder of the site in its command line or in its
+// cgroup.
 type engine interface {
 	// run runs the tool to its end. hold starts one that stays; it may return before the tool has begun.
 	run(ctx context.Context, name string, input []byte) (bench.Answer, error)
 	hold(ctx context.Context, name string) error
 	// remove ends a container, if there is one.
 	remove(ctx context.Context, name string) error
-	// daemons are the processes that are there for any number of containers. stop ends them.
+	// daemons are the processes that serve any number of containers. stop ends them.
 	daemons() []int
 	stop() error
 }
@@ -37,7 +38,7 @@ type containers struct {
 	named atomic.Int64
 }
 
-// name is a new one. All are of one length, because gVisor takes a name that another begins with for the other.
+// name returns a new name. All have the same length, because gVisor confuses a name with a longer one that begins with it.
 func (c *containers) name() string { return fmt.Sprintf("%s-%06d", c.mark(), c.named.Add(1)) }
 
 // Run runs a container.
@@ -45,14 +46,14 @@ func (c *containers) Run(ctx context.Context, t bench.Trial) (bench.Answer, erro
 	name := c.name()
 	answer, err := c.run(ctx, name, t.Input)
 	if err != nil {
-		_ = c.removeAll(ctx, name) // it may have gone already; Close looks
+		_ = c.removeAll(ctx, name) // it may have gone already; Close checks
 	}
 	return answer, err
 }
 
 const atOnce = 4
 
-// Hold starts some containers at a time.
+// Hold starts a few containers at a time.
 func (c *containers) Hold(ctx context.Context, n int) (held bench.Held, err error) {
 	var names []string
 	group, starting := errgroup.WithContext(ctx)
@@ -93,7 +94,7 @@ func (c *containers) answered(ctx context.Context, n int) error {
 	}
 }
 
-// removeAll goes on when others have given up.
+// removeAll continues after an error.
 func (c *containers) removeAll(ctx context.Context, names ...string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()

@@ -20,8 +20,8 @@ var crunNode = &bench.Contender{
 	},
 }
 
-// withoutHybrid is a command that runs another where cgroups of version 2 are not mounted beside those of version 1: crun refuses
-// to work with both.
+// withoutHybrid wraps a command on machines where version 2 cgroups are mounted beside version 1, because crun refuses to work with
+// both.
 func withoutHybrid(command string) []string {
 	const unified = "/sys/fs/cgroup/unified"
 	if mounts, _ := os.ReadFile("/proc/self/mountinfo"); !strings.Contains(string(mounts), " "+unified+" ") {

@@ -16,10 +16,10 @@ import (
 type daemon struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
-	err   error // of cmd, once it has ended
+	err   error // the result of cmd, once it has ended
 }
 
-// startDaemon starts a server and waits until ready succeeds. What the server says goes to a file in dir.
+// startDaemon starts a server and waits until ready succeeds. The server's output goes to a file in dir.
 func startDaemon(ctx context.Context, dir string, cmd *exec.Cmd, ready func() error) (_ *daemon, err error) {
 	log, err := os.Create(filepath.Join(dir, "daemon.log"))
 	if err != nil {
@@ -27,7 +27,7 @@ func startDaemon(ctx context.Context, dir string, cmd *exec.Cmd, ready func() er
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for us; stop stops it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is meant for us; stop stops it
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func startDaemon(ctx context.Context, dir string, cmd *exec.Cmd, ready func() er
 	}
 }
 
-// stop has it end, with its children.
+// stop ends it, with its children.
 func (d *daemon) stop() error {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {

@@ -41,12 +41,12 @@ var denoWorker = &bench.Contender{
 	}),
 }
 
-// denoRun has Deno run a script that has no permissions, and load nothing.
+// denoRun runs a script with Deno, without permissions and without loading anything.
 func denoRun(deno string) []string {
 	return []string{deno, "run", "--quiet", "--no-prompt", "--no-check", "--no-config", "--no-lock", "--no-remote", "--no-npm"}
 }
 
-// installDeno returns the program and the variable that says where it keeps what it compiled.
+// installDeno returns the program, and the variable that names its cache.
 func installDeno(ctx context.Context, w *bench.Workbench) (program, cache string, err error) {
 	system := map[string]string{"linux": "linux", "darwin": "darwin"}[runtime.GOOS]
 	machine := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]

@@ -28,7 +28,7 @@ func findDocker() (server, client string, err error) {
 	return server, client, err
 }
 
-// dockerEngine has a server of its own, with the image loaded.
+// dockerEngine has its own server, with the image loaded.
 type dockerEngine struct {
 	*cli
 	*daemon
@@ -50,7 +50,7 @@ func openDocker(ctx context.Context, s *site, server, client string) (engine, er
 		return nil, err
 	}
 	c := &cli{site: s, args: []string{client, "--host", host, "--config", filepath.Join(s.dir, "client")}}
-	// ctx is that of preparing, and the server stays.
+	// ctx ends after preparing, and the server stays.
 	d, err := startDaemon(ctx, s.dir, s.w.Command(context.WithoutCancel(ctx), s.dir, server, "--config-file", file), func() error {
 		return bench.Do(c.command(ctx, "version"))
 	})

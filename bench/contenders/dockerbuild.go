@@ -29,7 +29,7 @@ var dockerBuild = &bench.Contender{
 	},
 }
 
-// imageBuilder makes an image of every source, and runs it. It keeps none.
+// imageBuilder builds an image of every source, and runs it. It keeps none.
 type imageBuilder struct {
 	containers *containers
 	docker     *dockerEngine
@@ -52,11 +52,11 @@ func (b *imageBuilder) Run(ctx context.Context, t bench.Trial) (answer bench.Ans
 	p.command = []string{string(t.Input)}
 	answer, err = bench.Pipe(b.docker.start(ctx, name, name, p, "--rm"), nil)
 	if err != nil {
-		_ = b.containers.removeAll(ctx, name) // it may have gone already; Close looks
+		_ = b.containers.removeAll(ctx, name) // it may have gone already; Close checks
 		return answer, err
 	}
 	return answer, errors.Join(bench.Do(b.docker.command(ctx, "rmi", name)), os.RemoveAll(dir))
 }
 
-// Close stops the server, with all that it has.
+// Close stops the server, with everything it has.
 func (b *imageBuilder) Close() error { return b.containers.Close() }

@@ -18,19 +18,20 @@ import (
 var drivers embed.FS
 
 // driver is a process of ours that starts isolates within itself. A trial's time includes two pipes, under 100 microseconds.
-// A request is four numbers of 32 bits, the lowest byte first: its id, 1 when the isolate is kept, and the lengths of source and
-// input, which follow. An answer is the id, a length and so many bytes; one of length zero says that the isolate is gone, or kept.
+//
+// A request is four 32-bit numbers in little-endian order: its id, 1 if the isolate is kept, and the lengths of source and input,
+// which follow. An answer is the id, a length and that many bytes. A length of zero says that the isolate is gone, or kept.
 type driver struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
-	ended chan struct{} // closed when the process writes no more
+	ended chan struct{} // closed when the process stops writing
 
 	mu      sync.Mutex
 	n       uint32
 	waiting map[uint32]chan []byte
 }
 
-// startDriver starts a process that outlives the context of what is prepared, until Close.
+// startDriver starts a process that outlives the context of the preparation, until Close.
 func startDriver(w *bench.Workbench, cmd *exec.Cmd) (*driver, error) {
 	d := &driver{cmd: cmd, ended: make(chan struct{}), waiting: map[uint32]chan []byte{}}
 	d.cmd.Stderr = w.Log

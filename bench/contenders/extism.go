@@ -12,8 +12,8 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// extism is its Go SDK in a program of its own, with a plug-in of half a kilobyte that is compiled before. The compiler that makes
-// plug-ins of JavaScript is not in a package registry, so there is none of those.
+// extism is its Go SDK in a separate program, with a precompiled plug-in of half a kilobyte. The compiler that makes plug-ins of
+// JavaScript is not in a package registry, so there is none of those.
 var extism = &bench.Contender{
 	Name: "extism", Title: "Extism (wazero), no JavaScript", Boundary: "WebAssembly", Limits: "wall clock",
 	Level: bench.NewIsolate, Tasks: []bench.Task{bench.Hello},
@@ -41,7 +41,7 @@ var extism = &bench.Contender{
 	},
 }
 
-// buildExtism builds the program in Stile's source tree, which the Go command has to be in.
+// buildExtism builds the program. The Go command must run in Stile's source tree.
 func buildExtism(ctx context.Context, w *bench.Workbench) (string, error) {
 	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/stilehost/stile").Output()
 	if err != nil {

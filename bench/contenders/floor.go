@@ -10,8 +10,8 @@ import (
 	"github.com/stilehost/stile/bench/internal/trials"
 )
 
-// floor is the component of the contender stile in a loop in C: what the engine takes, with no host around it. Its imports do
-// nothing, its input is not checked, and its time is taken in that loop.
+// floor runs the component of the contender stile in a loop in C: the cost of the engine without a host. Its imports do nothing, its
+// input is not checked, and the loop itself takes the time.
 var floor = &bench.Contender{
 	Name: "floor", Title: "wasmtime from C", Boundary: "WebAssembly", Limits: "memory",
 	Level: bench.NewIsolate, Tasks: inputOnly,

@@ -22,7 +22,7 @@ var gvisor = &bench.Contender{
 	},
 }
 
-// findRunsc returns the one that is installed, or builds one.
+// findRunsc returns an installed runsc, or builds one.
 func findRunsc(ctx context.Context, w *bench.Workbench) (string, error) {
 	if path, err := exec.LookPath("runsc"); err == nil {
 		return path, nil
@@ -37,7 +37,7 @@ func findRunsc(ctx context.Context, w *bench.Workbench) (string, error) {
 			{"get", "-tool", "gvisor.dev/gvisor/runsc@" + runscVersion},
 			{"build", "-o", "runsc", "gvisor.dev/gvisor/runsc"},
 		} {
-			cmd := exec.CommandContext(ctx, compiler, args...) // with what the environment says of proxies
+			cmd := exec.CommandContext(ctx, compiler, args...) // with the environment's proxies
 			cmd.Dir, cmd.Env = dir, append(cmd.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 			if err := bench.Do(cmd); err != nil {
 				return bench.Unavailable("runsc is not installed and cannot be built: %v", err)

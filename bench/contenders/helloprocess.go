@@ -7,7 +7,7 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// helloProcess is the least that a process can be: a static binary of C, started from this process.
+// helloProcess is the smallest possible process: a static C binary, started from this process.
 var helloProcess = &bench.Contender{
 	Name: "hello-process", Title: "Static C process", Boundary: "none", Limits: "none",
 	Level: bench.NewIsolate, Tasks: []bench.Task{bench.Hello},

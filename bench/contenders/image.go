@@ -9,11 +9,11 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// image is what a container has: a root file system with a tool in it.
+// image is a root file system with a tool in it, for containers.
 type image struct {
 	dir string
-	// run is the command of the tool, which takes its input from an argument or else from stdin. hold is that of one which puts its
-	// answer into a new file in filesDir and then idles.
+	// run is the command of the tool, which takes its input from an argument or from stdin. hold is the command of one that writes
+	// its answer to a new file in filesDir and then idles.
 	run, hold []string
 }
 

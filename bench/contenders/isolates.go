@@ -16,11 +16,11 @@ import (
 func (d *driver) Close() error {
 	err := errors.Join(d.in.Close(), d.cmd.Process.Kill())
 	<-d.ended
-	_ = d.cmd.Wait() // says that it was killed
+	_ = d.cmd.Wait() // reports that it was killed
 	return err
 }
 
-// isolates is a driver that can be started again, to keep isolates where nothing else is.
+// isolates is a driver that can be started again, to keep isolates in a process that holds nothing else.
 type isolates struct {
 	*driver
 	start func() (*driver, error)
@@ -48,8 +48,8 @@ func (i isolates) Hold(ctx context.Context, n int) (bench.Held, error) {
 	return bench.Held{Processes: []int{d.cmd.Process.Pid}, Release: d.Close}, nil
 }
 
-// launch is a program that runs drivers: what comes before a driver, what the environment has besides, and the folder in which a
-// driver's imports are, if it has any.
+// launch is a program that runs drivers: the arguments before a driver, additional environment, and the folder with a driver's
+// imports, if it has any.
 type launch struct {
 	args, env []string
 	modules   string

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// processesOf finds the processes which have a mark in the name of their cgroup or in their command line: those of containers,
-// and their helpers.
+// processesOf finds the processes with a mark in the name of their cgroup or in their command line: those of containers, and their
+// helpers.
 func processesOf(mark string) (pids []int) {
-	all, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
+	all, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
 	for _, dir := range all {
-		pid, _ := strconv.Atoi(filepath.Base(dir)) // it is one
+		pid, _ := strconv.Atoi(filepath.Base(dir)) // it is a number
 		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 		if err != nil || bytes.Contains(stat, []byte(") Z ")) || pid == os.Getpid() {
 			continue // it has ended
@@ -33,8 +33,8 @@ func processesOf(mark string) (pids []int) {
 	return pids
 }
 
-// distinct leaves out processes that have their memory in common with another, as some of gVisor: it would count twice. That is so
-// when all their mappings are the same, at random addresses.
+// distinct leaves out processes that share all their memory with another, as some of gVisor's do, because it would count twice. It
+// recognises them by equal mappings at random addresses.
 func distinct(pids []int) []int {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(pids, func(pid int) bool {
@@ -45,19 +45,19 @@ func distinct(pids []int) []int {
 	})
 }
 
-// cgroupsOf finds the cgroups which have a mark in their path, the inner ones first.
+// cgroupsOf finds the cgroups with a mark in their path, the inner ones first.
 func cgroupsOf(mark string) (paths []string) {
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && strings.Contains(path, mark) {
 			paths = append(paths, path)
 		}
-		return nil // what has gone meanwhile is not there
+		return nil // what has gone meanwhile does not count
 	})
 	slices.Reverse(paths)
 	return paths
 }
 
-// mountsOf finds the mounts which have a mark in their path or source, the last ones first.
+// mountsOf finds the mounts with a mark in their path or source, the last ones first.
 func mountsOf(mark string) (paths []string) {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(mounts)) {
@@ -69,8 +69,8 @@ func mountsOf(mark string) (paths []string) {
 	return paths
 }
 
-// clean removes folders, with the mounts and cgroups of a mark. Processes have a moment to end before they are killed, as those of
-// a container whose caller gave up while it was made.
+// clean removes folders, with the mounts and cgroups of a mark. Processes get a moment to end before they are killed, such as those
+// of a container whose caller gave up during its start.
 func clean(mark string, folders ...string) error {
 	pids := processesOf(mark)
 	for start := time.Now(); len(pids) > 0; pids = processesOf(mark) {
@@ -87,7 +87,7 @@ func clean(mark string, folders ...string) error {
 	}
 	for _, path := range mountsOf(mark) {
 		if err := syscall.Unmount(path, 0); err != nil {
-			return fmt.Errorf("unmount %s: %w", path, err) // what is mounted there is not to be removed
+			return fmt.Errorf("unmount %s: %w", path, err) // what is mounted there must not be removed
 		}
 	}
 	var errs []error

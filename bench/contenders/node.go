@@ -10,7 +10,7 @@ var nodeProcess = &bench.Contender{
 	Name: "node", Title: "Node.js process", Boundary: "none", Limits: "none",
 	Level: bench.NewIsolate, Tasks: []bench.Task{bench.Compute, bench.File, bench.Work},
 	Prepare: func(ctx context.Context, w *bench.Workbench, task bench.Task) (bench.Runner, error) {
-		if task == bench.Work { // in a process that is there already, for its start varies more than short work takes
+		if task == bench.Work { // in a process that is already running, because its start varies more than short work takes
 			return onNode("node-vm.mjs", false, nil)(ctx, w, task)
 		}
 		node, err := findNode()
@@ -28,7 +28,7 @@ var nodeJitless = &bench.Contender{
 	Prepare: onNode("node-vm.mjs", false, []string{"--jitless"}),
 }
 
-// nodeShell makes a tool a program for Node.js and Bun.
+// nodeShell turns a tool into a program for Node.js and Bun.
 var nodeShell = map[bench.Task]string{
 	bench.Compute: `
 import { readFileSync } from "node:fs";
@@ -43,7 +43,7 @@ console.log(JSON.stringify(await tool(JSON.parse(readFileSync(0, "utf8")), { rea
 
 func findNode() (string, error) { return bench.Find("node", "apt-get install nodejs") }
 
-// onNode has a driver run by Node.js, with npm packages.
+// onNode runs a driver with Node.js and npm packages.
 func onNode(script string, scripts bool, flags []string, packages ...string) func(context.Context, *bench.Workbench, bench.Task) (bench.Runner, error) {
 	return inProcess(script, func(ctx context.Context, w *bench.Workbench) (l launch, err error) {
 		node, err := findNode()
@@ -55,5 +55,5 @@ func onNode(script string, scripts bool, flags []string, packages ...string) fun
 	})
 }
 
-// inputOnly is what isolates without files are given to do.
+// inputOnly is the work for isolates without files.
 var inputOnly = []bench.Task{bench.Compute}

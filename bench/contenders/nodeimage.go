@@ -28,7 +28,7 @@ setInterval(() => {}, 1e9);
 `
 )
 
-// nodeTool makes a tool a program for Node.js.
+// nodeTool turns a tool into a program for Node.js.
 func nodeTool(task bench.Task, source string) string {
 	if task == bench.File {
 		return source + nodeImports + fileOnce

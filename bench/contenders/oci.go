@@ -12,13 +12,13 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// oci is a low-level runtime by its command, which all of them have in common.
+// oci is a low-level runtime, through the command line that all of them share.
 type oci struct {
 	*site
 	args []string
 }
 
-// openOCI makes a runtime ready that is called with these arguments.
+// openOCI prepares a runtime that is called with these arguments.
 func openOCI(ctx context.Context, w *bench.Workbench, task bench.Task, name string, args ...string) (bench.Runner, error) {
 	return openContainers(ctx, w, task, name, func(s *site) (engine, error) {
 		return &oci{s, append(args, "--root", filepath.Join(s.dir, "state"))}, nil
@@ -38,7 +38,7 @@ func (o *oci) run(ctx context.Context, name string, input []byte) (bench.Answer,
 	return answer, errors.Join(err, os.RemoveAll(bundle))
 }
 
-// hold gives the container none of our pipes, which it would keep open. What the runtime says goes to a file.
+// hold gives the container none of our pipes, which it would keep open. The runtime's output goes to a file.
 func (o *oci) hold(ctx context.Context, name string) error {
 	bundle, err := o.writeBundle(name, o.held())
 	if err != nil {

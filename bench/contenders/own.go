@@ -68,7 +68,7 @@ func measureParts(ctx context.Context, s *bench.Suite) (err error) {
 	return nil
 }
 
-// kernel is how many pages this process has had mapped at first use, and the processor time that the kernel took for it.
+// kernel is how many pages were mapped for this process on first use, and the processor time of the kernel for it.
 func kernel() (faults int64, system time.Duration) {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
@@ -79,7 +79,7 @@ func kernel() (faults int64, system time.Duration) {
 
 func us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// costs is this host while something grows.
+// costs measures this host while something grows.
 type costs struct {
 	*ours
 	suite *bench.Suite
@@ -137,7 +137,7 @@ func (c *costs) compare(what, unit string, variants []variant) error {
 	return nil
 }
 
-// build makes and loads a tool whose answers have an id.
+// build builds and loads a tool whose answers have an id.
 func (c *costs) build(ctx context.Context, id, more string) (*host.Component, error) {
 	return c.tools.Build(ctx, c.source(bench.Source(bench.Compute, id)+more))
 }
@@ -150,7 +150,7 @@ func call(ctx context.Context, component *host.Component, id string) error {
 	return err
 }
 
-// rows is the least that a store of extensions is: which image a name has.
+// rows is a minimal store of extensions: it maps names to images.
 var rows = sqlite.Schema{Kind: "rows of the benchmark", ID: 0x5374426e, Migrations: []string{`
 CREATE TABLE extension (
 	name  TEXT NOT NULL PRIMARY KEY,
@@ -158,8 +158,8 @@ CREATE TABLE extension (
 ) STRICT, WITHOUT ROWID;
 `}}
 
-// stored calls extensions that are rows of a table, of which many share an image: find the row by its name, take the component,
-// call it. Tables of all sizes have the same components.
+// stored calls extensions that are rows of a table, many of which share an image: find the row by its name, take the component, call
+// it. Tables of all sizes have the same components.
 func (c *costs) stored(ctx context.Context) (err error) {
 	images := min(100, c.suite.Size.Rows/10)
 	var loaded []*host.Component
@@ -213,7 +213,7 @@ func (c *costs) stored(ctx context.Context) (err error) {
 	return c.compare("stored", "rows sharing 100 images", variants)
 }
 
-// loaded calls components at random of those that are loaded.
+// loaded calls random loaded components.
 func (c *costs) loaded(ctx context.Context) error {
 	var variants []variant
 	var all []*host.Component
@@ -242,7 +242,7 @@ func (c *costs) loaded(ctx context.Context) error {
 	return c.compare("loaded", "components loaded", variants)
 }
 
-// bundle calls tools that stand among more and more code.
+// bundle calls tools among more and more code.
 func (c *costs) bundle(ctx context.Context) error {
 	var variants []variant
 	for _, kib := range []int{1, 10, 100, 1000, 5000} {

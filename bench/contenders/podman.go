@@ -25,12 +25,12 @@ var podman = &bench.Contender{
 				withoutHybrid(command), "--root", filepath.Join(s.dir, "root"), "--runroot", s.sockets(), "--tmpdir", filepath.Join(s.dir, "tmp"),
 				"--storage-driver", "overlay", "--cgroup-manager", "cgroupfs", "--events-backend", "none", "--runtime", crun,
 			)
-			// Limits of files and processes that are above ours cannot be set without a capability.
+			// Limits of files and processes above ours need a capability.
 			p := &podmanEngine{&cli{
 				site: s, args: args, env: []string{"CONTAINERS_CONF=" + filepath.Join(s.dir, "containers.conf")},
 				own: []string{"--ulimit", "nofile=1024:1024", "--ulimit", "nproc=32768:32768"},
 			}}
-			// Its usual locks are in memory that all of a user's containers share.
+			// Its usual locks are in memory that all containers of a user share.
 			if err := bench.WriteFiles(s.dir, map[string]string{"containers.conf": "[engine]\nlock_type = \"file\"\n"}); err != nil {
 				return p, err
 			}
@@ -39,7 +39,7 @@ var podman = &bench.Contender{
 	},
 }
 
-// podmanEngine removes in another way.
+// podmanEngine removes containers in its own way.
 type podmanEngine struct{ *cli }
 
 // remove does not wait for the tool to stop by itself.

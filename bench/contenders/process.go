@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// holdProcess starts a program that keeps isolates. It writes a line when they idle, and ends when its input does.
+// holdProcess starts a program that keeps isolates. The program writes a line when they idle, and ends when its input does.
 func holdProcess(cmd *exec.Cmd) (bench.Held, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// interpreter runs a tool that is stored in a file in a process of its own. Its files are plain ones: nothing waits for the disk.
+// interpreter runs a tool from a file in a separate process. Its files are plain ones: nothing waits for the disk.
 type interpreter struct {
 	w    *bench.Workbench
 	dir  string // where the tool is
 	args []string
 	env  []string
-	// shell makes a tool of the task a program that reads its input from stdin, and writes.
+	// shell turns a tool into a program that reads its input from stdin and writes its answer.
 	shell map[bench.Task]string
 }
 
@@ -73,7 +73,7 @@ func holdEach(n int, hold func() (bench.Held, error)) (all bench.Held, err error
 	return all, nil
 }
 
-// listens waits until a program that was started does, on a socket.
+// listens waits until a started program listens on a socket.
 func listens(ctx context.Context, socket string) (err error) {
 	for range 1000 {
 		var c net.Conn

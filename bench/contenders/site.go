@@ -17,7 +17,7 @@ type site struct {
 	task bench.Task
 }
 
-// openSite makes the folder of an engine, and in it those of its containers.
+// openSite makes the folder of an engine, with the folders of its containers.
 func openSite(ctx context.Context, w *bench.Workbench, task bench.Task, name string) (*site, error) {
 	image, err := imageOf(ctx, w, task)
 	if err != nil {
@@ -31,16 +31,16 @@ func openSite(ctx context.Context, w *bench.Workbench, task bench.Task, name str
 	return s, bench.WriteFiles(dir, map[string]string{"run/state": bench.NoState, "hold/state": bench.NoState})
 }
 
-// mark is in the name of everything that the engine makes.
+// mark is part of the name of everything that the engine makes.
 func (s *site) mark() string { return filepath.Base(s.dir) }
 
-// sockets is a folder with a short path, as sockets need it. Only root can make it.
+// sockets is a folder with a short path, which sockets need. Only root can make it.
 func (s *site) sockets() string { return filepath.Join("/run", s.mark()) }
 
-// plan is a container that runs to its end, or is held.
+// plan is a container that runs to its end, or is kept.
 type plan struct {
 	command []string
-	files   string // the folder for filesDir; empty without one
+	files   string // the folder for filesDir; empty if there is none
 }
 
 func (s *site) once() plan {
@@ -52,7 +52,7 @@ func (s *site) once() plan {
 
 func (s *site) held() plan { return plan{s.hold, filepath.Join(s.dir, "hold")} }
 
-// openContainers makes an engine ready, or leaves nothing.
+// openContainers prepares an engine, or leaves nothing behind.
 func openContainers(ctx context.Context, w *bench.Workbench, task bench.Task, name string, open func(*site) (engine, error)) (bench.Runner, error) {
 	if os.Geteuid() != 0 {
 		return nil, bench.Unavailable("containers are measured as root, and this is another user")

@@ -76,7 +76,7 @@ type ours struct {
 	env   host.Env
 }
 
-// openOurs opens a host that can have so many live calls; 0 is the default.
+// openOurs opens a host for a number of live calls. 0 means the default.
 func openOurs(ctx context.Context, w *bench.Workbench, task bench.Task, instances int) (_ *ours, err error) {
 	o := &ours{w: w, task: task, env: host.Env{}}
 	defer func() {
@@ -111,7 +111,7 @@ const plain = `import { extension } from "stile";
 export default extension({ tools: { tool: { description: "Works", input: { type: "object" }, run: tool } } });
 `
 
-// extensions make a tool an extension.
+// extensions turns a tool into an extension.
 var extensions = map[bench.Task]string{
 	bench.Compute: plain,
 	bench.Work:    plain,
@@ -139,7 +139,7 @@ func (o *ours) source(tool string) toolchain.Source {
 	return toolchain.Source{FS: fsys, Entry: "tool.ts", Bindings: bindings[o.task]}
 }
 
-// bindings are what those extensions are given.
+// bindings are what those extensions get.
 var bindings = map[bench.Task]map[string]string{
 	bench.Compute: {}, bench.Work: {},
 	waits:      {"clock": clock.Interface},
@@ -163,7 +163,7 @@ func (o *ours) Close() error {
 	return errors.Join(errs...)
 }
 
-// stored calls a component that is loaded; each call has an instance of its own.
+// stored calls a loaded component. Each call has its own instance.
 type stored struct {
 	*ours
 	component *host.Component
@@ -174,12 +174,12 @@ func (s *stored) Run(ctx context.Context, t bench.Trial) (bench.Answer, error) {
 	return bench.Answer{Output: out}, err
 }
 
-// Hold has another process keep instances, so that nothing else is in it.
+// Hold keeps instances in another process, which holds nothing else.
 func (s *stored) Hold(ctx context.Context, n int) (bench.Held, error) {
 	return holdProcess(s.w.Command(ctx, "", s.w.Self, "hold", strconv.Itoa(n), "--dir", s.w.Dir, "--engine", s.w.Engine))
 }
 
-// evaluator calls sources without making components of them.
+// evaluator calls sources without building components.
 type evaluator struct {
 	*ours
 	evaluator *toolchain.Evaluator
@@ -192,7 +192,7 @@ func (e *evaluator) Run(ctx context.Context, t bench.Trial) (bench.Answer, error
 
 func (e *evaluator) Close() error { return errors.Join(e.evaluator.Close(), e.ours.Close()) }
 
-// builder makes a component of every source and calls it.
+// builder builds a component of every source and calls it.
 type builder struct{ *ours }
 
 func (b builder) Run(ctx context.Context, t bench.Trial) (bench.Answer, error) {
@@ -204,7 +204,7 @@ func (b builder) Run(ctx context.Context, t bench.Trial) (bench.Answer, error) {
 	return bench.Answer{Output: out}, errors.Join(err, component.Close())
 }
 
-// HoldStile keeps n instances that have worked and now wait, says so in a line on out, and ends them when in ends.
+// HoldStile keeps n instances that have worked and now wait, reports that in a line on out, and ends them when in ends.
 func HoldStile(ctx context.Context, w *bench.Workbench, n int, in io.Reader, out io.Writer) (err error) {
 	debug.SetMaxThreads(n + 10_000) // a call that waits keeps its thread
 	o, err := openOurs(ctx, w, waits, n+10)
@@ -219,7 +219,7 @@ func HoldStile(ctx context.Context, w *bench.Workbench, n int, in io.Reader, out
 	calls, end := context.WithCancel(ctx)
 	defer end()
 	waiting, ended := make(chan struct{}, n), make(chan error, n)
-	starting := 2 * runtime.GOMAXPROCS(0) // as many as can run; more would only get into each other's way
+	starting := 2 * runtime.GOMAXPROCS(0) // as many as can run; more would only get in each other's way
 	for i := range n + starting {
 		if i < n {
 			go func() {
@@ -261,7 +261,7 @@ func (waitingClock) Now(context.Context) uint64 { return 0 }
 // Monotonic is always 0.
 func (waitingClock) Monotonic(context.Context) uint64 { return 0 }
 
-// Subscribe tells that a call waits.
+// Subscribe reports that a call waits.
 func (c waitingClock) Subscribe(context.Context, uint64) abi.Pollable {
 	c.waiting <- struct{}{}
 	return make(abi.Pollable)

@@ -9,7 +9,7 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// stileCLI is the command: a host that starts, calls once and ends. The call is not recorded.
+// stileCLI is the command: a host that starts, makes one call and ends. The call is not recorded.
 var stileCLI = &bench.Contender{
 	Name: "stile-cli", Title: "stile run", Boundary: stileBoundary, Limits: stileLimits, Level: bench.NewHost, Tasks: inputOnly,
 	Prepare: func(ctx context.Context, w *bench.Workbench, task bench.Task) (bench.Runner, error) {

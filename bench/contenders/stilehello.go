@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// stileHello is the least that an extension can be: a component of a kilobyte, without JavaScript.
+// stileHello is the smallest possible extension: a component of a kilobyte, without JavaScript.
 var stileHello = &bench.Contender{
 	Name: "stile-hello", Title: "Stile, no JavaScript", Boundary: stileBoundary, Limits: stileLimits,
 	Level: bench.NewIsolate, Tasks: []bench.Task{bench.Hello},

@@ -17,8 +17,8 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// workerdServer loads code that comes in a request. A trial's time includes HTTP over a Unix socket. When an isolate is gone is
-// not known; the collector ends it.
+// workerdServer loads code from a request. A trial's time includes HTTP over a Unix socket. The collector ends isolates at an
+// unknown time.
 type workerdServer struct {
 	start  func(ctx context.Context) (*workerdServer, error) // another one
 	cmd    *exec.Cmd
@@ -60,7 +60,7 @@ func startWorkerd(ctx context.Context, w *bench.Workbench, program string) (*wor
 }
 
 func (s *workerdServer) ask(ctx context.Context, t bench.Trial, id string) (a bench.Answer, err error) {
-	body, _ := json.Marshal(map[string]string{"source": t.Source, "input": string(t.Input), "id": id}) // texts can be marshalled
+	body, _ := json.Marshal(map[string]string{"source": t.Source, "input": string(t.Input), "id": id}) // strings can be marshalled
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://loader/", bytes.NewReader(body))
 	if err != nil {
 		return a, err
@@ -94,6 +94,6 @@ func (s *workerdServer) Hold(ctx context.Context, n int) (bench.Held, error) {
 func (s *workerdServer) Close() error {
 	s.client.CloseIdleConnections()
 	err := s.cmd.Process.Kill()
-	_ = s.cmd.Wait() // says that it was killed
+	_ = s.cmd.Wait() // reports that it was killed
 	return err
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stilehost/stile/host/recording"
 )
 
-// measureSave times what happens between a save and a tool that can be called: bundle, image, component, compile, load.
+// measureSave times what happens between saving a file and being able to call its tool: bundle, image, component, compile, load.
 func measureSave(ctx context.Context, b *bench, s *subject) error {
 	const input = `{"today":"2026-03-01","invoices":[{"number":"7","customer":"Ada","date":"2026-01-30","currency":"EUR","lines":[{"description":"tea","quantity":3,"price":450}]}]}`
 	var saved, called measure.Series
@@ -56,8 +56,8 @@ func measureSave(ctx context.Context, b *bench, s *subject) error {
 	return nil
 }
 
-// measureCapability times kv.get from TypeScript, as the slope between calls that do it rarely and often, less the same get
-// made in Go.
+// measureCapability times kv.get from TypeScript, as the slope between calls that do it rarely and often, minus the same get made in
+// Go.
 func measureCapability(ctx context.Context, b *bench, s *subject) error {
 	component, err := s.build(ctx, "tools.ts")
 	if err != nil {
@@ -124,7 +124,7 @@ func measureThroughput(ctx context.Context, b *bench, s *subject) (err error) {
 			})
 		}
 		running.Wait()
-		calls.Flush() // what is recorded counts once it is on disk
+		calls.Flush() // a recording counts once it is on disk
 		return float64(made.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
 	}
 	var one, two, recorded measure.Series
@@ -150,7 +150,7 @@ func measureThroughput(ctx context.Context, b *bench, s *subject) (err error) {
 	return nil
 }
 
-// measureEnd times how late the end of a guest that loops for ever comes.
+// measureEnd times how late a guest that loops for ever ends.
 func measureEnd(ctx context.Context, b *bench, s *subject) error {
 	component, err := s.build(ctx, "tools.ts")
 	if err != nil {
@@ -177,7 +177,7 @@ func measureEnd(ctx context.Context, b *bench, s *subject) error {
 
 // gate is a clock whose waits last until it is opened.
 type gate struct {
-	waiting chan struct{} // receives once for each wait
+	waiting chan struct{} // receives one element per wait
 	open    chan struct{}
 }
 

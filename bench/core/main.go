@@ -1,4 +1,4 @@
-// Command core measures what Stile's core promises of speed and size, beside a prototype of the same method and a loop in C,
+// Command core measures the promises of Stile's core about speed and size, beside a prototype of the same method and a loop in C. It
 // prints a table and writes it as JSON. bench/README.md says how each figure is taken.
 package main
 
@@ -19,7 +19,7 @@ import (
 
 // bench is one run.
 type bench struct {
-	dir     string // caches and what the C program reads; removed at the end
+	dir     string // caches and the C program's input; removed at the end
 	quick   bool
 	quickjs []byte // the engine as npm delivers it
 
@@ -29,7 +29,7 @@ type bench struct {
 	rows []row
 }
 
-// rounds is how many rounds to run where a full run has n.
+// rounds is how many rounds to run when a full run has n.
 func (b *bench) rounds(n int) int {
 	if b.quick {
 		return max(3, n/10)
@@ -37,7 +37,7 @@ func (b *bench) rounds(n int) int {
 	return n
 }
 
-// add keeps a row, once it is known whether its target is met.
+// add adds a row, and checks whether its target is met.
 func (b *bench) add(r row) {
 	if r.AtMost != 0 || r.AtLeast != 0 {
 		met := (r.AtMost == 0 || r.Value <= r.AtMost) && r.Value >= r.AtLeast

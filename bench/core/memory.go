@@ -9,13 +9,13 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// privateKiB is the memory that this process alone has written to. Go gives back first what it does not use.
+// privateKiB is the memory that only this process has written to. Go first gives back what it does not use.
 func privateKiB() (float64, error) {
 	debug.FreeOSMemory()
 	return measure.KiB("/proc/self/smaps_rollup", "Private_Dirty")
 }
 
-// measureMemory holds instances live inside a call and takes the slope of private memory over their number.
+// measureMemory keeps instances alive inside a call and takes the slope of private memory over their number.
 func measureMemory(ctx context.Context, b *bench, s *subject) error {
 	component, err := s.build(ctx, "tools.ts")
 	if err != nil {
@@ -34,7 +34,7 @@ func measureMemory(ctx context.Context, b *bench, s *subject) error {
 		for range n {
 			select {
 			case <-g.waiting:
-			case err := <-ended: // before its time
+			case err := <-ended: // too early
 				ended <- errors.Join(errors.New("a call did not wait"), err)
 				return
 			}
@@ -60,7 +60,7 @@ func measureMemory(ctx context.Context, b *bench, s *subject) error {
 	return nil
 }
 
-// measureGrowth makes 10,000 calls one after the other and compares the size of the process with that after the first 1,000.
+// measureGrowth makes 10,000 calls one after the other, and compares the size of the process with its size after the first 1,000.
 func measureGrowth(ctx context.Context, b *bench, s *subject) error {
 	component, err := s.build(ctx, "cold.ts")
 	if err != nil {

@@ -31,7 +31,7 @@ func startNative(ctx context.Context, program string, args ...string) (*native, 
 	return n, n.cmd.Start()
 }
 
-// round runs trials, of which each has two durations in microseconds.
+// round runs trials, each with two durations in microseconds.
 func (n *native) round(trials int) (first, second []float64, err error) {
 	if _, err := fmt.Fprintln(n.in, trials); err != nil {
 		return nil, nil, fmt.Errorf("ask the C program: %w", err)
@@ -46,7 +46,7 @@ func (n *native) round(trials int) (first, second []float64, err error) {
 	return first, second, nil
 }
 
-// close lets the program end, which it does at the end of its input.
+// close ends the program by closing its input.
 func (n *native) close() error {
 	return errors.Join(n.in.Close(), n.cmd.Wait())
 }

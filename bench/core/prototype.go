@@ -9,9 +9,9 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 )
 
-// The prototype is the least that the same engine can do: a memory image with one tool in it, evaluated beforehand, and a
-// component written by hand whose call(tool, input) has strings for parameters and log(string) for its only import. No env,
-// no handles, no schema, no limits; nothing is checked. What Stile takes beyond it is the price of being a host.
+// The prototype is the minimum that the same engine can do: a memory image with one tool in it, evaluated beforehand, and a
+// hand-written component whose call(tool, input) takes strings and whose only import is log(string). It has no env, handles, schema
+// or limits, and checks nothing. What Stile takes beyond it is the price of being a host.
 
 // prelude is all that the tool finds besides the language.
 const prelude = `
@@ -36,13 +36,13 @@ tool("haversine", async ({ lat1, lon1, lat2, lon2 }, env) => {
 });
 `
 
-// snapshot is the memory of an engine that is ready to be called, and where in it the boxed values are.
+// snapshot is the memory of an engine that is ready to be called, with the positions of the boxed values in it.
 type snapshot struct {
 	memory                  []byte
 	invoke, take, undefined int32
 }
 
-// engineImports is what the engine imports besides its memory. Only host_call is ever reached by the tool.
+// engineImports are the engine's imports besides its memory. The tool reaches only host_call.
 var engineImports = []struct{ module, name, signature, body string }{
 	{"env", "host_get_timezone_offset", "(param i32 i32) (result i32)", "i32.const 0"},
 	{"env", "host_interrupt", "(result i32)", "i32.const 0"},
@@ -69,8 +69,8 @@ var engineExports = []struct{ name, signature string }{
 	{"qjs_get_undefined", "(result i32)"},
 }
 
-// trampoline is a module that supplies what the engine imports. host_call goes through its table, which is filled once the
-// engine is there.
+// trampoline is a module that supplies the engine's imports. host_call goes through its table, which is filled once the engine
+// exists.
 func trampoline() string {
 	var b strings.Builder
 	b.WriteString(`module $trampoline (type $call (func (param i32 i32 i32 i32 i32) (result i32))) (table (export "table") 1 funcref)` + "\n")
@@ -80,7 +80,7 @@ func trampoline() string {
 	return b.String()
 }
 
-// evaluator runs the engine as it comes, as a core module.
+// evaluator runs the published engine as a core module.
 type evaluator struct {
 	store    *wasmtime.Store
 	instance *wasmtime.Instance
@@ -106,7 +106,7 @@ func (e *evaluator) call(name string, args ...any) int32 {
 	return n
 }
 
-// text puts a string, with a zero after it, into the engine's memory.
+// text puts a string, followed by a zero byte, into the engine's memory.
 func (e *evaluator) text(s string) int32 {
 	p := e.call("wasm_malloc", int32(len(s)+1))
 	if e.err == nil {

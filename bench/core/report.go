@@ -16,24 +16,24 @@ import (
 type row struct {
 	Key      string            `json:"key"`
 	What     string            `json:"what"`
-	Unit     string            `json:"unit,omitempty"` // none for a ratio
-	Value    float64           `json:"value"`          // a median where there is an interval
+	Unit     string            `json:"unit,omitempty"` // empty for a ratio
+	Value    float64           `json:"value"`          // a median if there is an interval
 	Interval *measure.Estimate `json:"interval,omitempty"`
 	P95      *float64          `json:"p95,omitempty"`
-	// AtMost and AtLeast are the target; zero is none.
+	// AtMost and AtLeast are the target. Zero means none.
 	AtMost  float64 `json:"at_most,omitempty"`
 	AtLeast float64 `json:"at_least,omitempty"`
 	Met     *bool   `json:"met,omitempty"`
 }
 
-// of fills in what a series says.
+// of fills in the result of a series.
 func (r row) of(s measure.Series) row {
 	e, p95 := s.Estimate(), s.P95()
 	r.Value, r.Interval, r.P95 = e.Median, &e, &p95
 	return r
 }
 
-// ratio fills in what two series that were measured in turns say.
+// ratio fills in the ratio of two series that were measured in turns.
 func (r row) ratio(s, base measure.Series) row {
 	e := s.Over(base)
 	r.Value, r.Interval = e.Median, &e

@@ -20,12 +20,12 @@ import (
 
 const (
 	haversine = `{"lat1":48.8566,"lon1":2.3522,"lat2":51.5074,"lon2":-0.1278}`
-	// km is how every answer to it starts.
+	// km begins every answer to it.
 	km = `{"km":343.556`
 )
 
-// coldCall is a call in a fresh instance, from JSON to JSON, with two handles that are both used.
-// A recorder, if there is one, takes its recording.
+// coldCall is a call in a fresh instance, from JSON to JSON, with two handles that are both used. If there is a recorder, it takes
+// the recording.
 func coldCall(ctx context.Context, c *host.Component, env host.Env, recorder host.Recorder) error {
 	result, err := c.Do(ctx, host.Request{Tool: "haversine", Input: []byte(haversine), Env: env, Recorder: recorder})
 	if err == nil && !bytes.HasPrefix(result.Output, []byte(km)) {
@@ -34,7 +34,7 @@ func coldCall(ctx context.Context, c *host.Component, env host.Env, recorder hos
 	return err
 }
 
-// timed runs f so many times and returns what each took, in the unit.
+// timed runs f n times and returns how long each took, in the unit.
 func timed(trials int, unit time.Duration, f func() error) ([]float64, error) {
 	round := make([]float64, trials)
 	for i := range round {
@@ -106,7 +106,7 @@ func measureCold(ctx context.Context, b *bench, s *subject) (err error) {
 	return nil
 }
 
-// prepareNative makes what the C program reads: the shared engine, the prototype, and the component of cold.ts.
+// prepareNative makes the C program's input: the shared engine, the prototype, and the component of cold.ts.
 func (b *bench) prepareNative(ctx context.Context, s *subject) error {
 	if b.trials != "" {
 		return nil
@@ -153,8 +153,8 @@ func (b *bench) prepareNative(ctx context.Context, s *subject) error {
 	return err
 }
 
-// measureInstantiate times the start of an instance alone, in the host and in a loop in C, in turns. The host's part is a
-// benchmark inside its package, because starting without calling is nothing that the API offers.
+// measureInstantiate times the start of an instance alone, in the host and in a loop in C, in turns. The host's part is a benchmark
+// inside its package, because the API cannot start an instance without a call.
 func measureInstantiate(ctx context.Context, b *bench, s *subject) (err error) {
 	if err := b.prepareNative(ctx, s); err != nil {
 		return err

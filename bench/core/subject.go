@@ -68,7 +68,7 @@ func (s *subject) close() error {
 	return errors.Join(errs...)
 }
 
-// source is one of the embedded files with id in the place left for it.
+// source returns one of the embedded files with id in its placeholder.
 func source(name, id string) (toolchain.Source, error) {
 	text, err := sources.ReadFile(name)
 	if err != nil {
@@ -86,8 +86,8 @@ func (s *subject) build(ctx context.Context, name string) (*host.Component, erro
 	return s.tools.Build(ctx, src)
 }
 
-// obtainEngine has npm put the packages of the toolchain's lockfile into dir, unless they are there, and returns the engine as it
-// comes.
+// obtainEngine makes npm put the packages of the toolchain's lockfile into dir, unless they are there, and returns the engine as
+// published.
 func obtainEngine(ctx context.Context, dir string) (quickjs []byte, err error) {
 	file := filepath.Join(dir, "node_modules", "quickjs-wasi", "quickjs.wasm")
 	if quickjs, err = os.ReadFile(file); !errors.Is(err, fs.ErrNotExist) {
@@ -110,8 +110,8 @@ func obtainEngine(ctx context.Context, dir string) (quickjs []byte, err error) {
 	return os.ReadFile(file)
 }
 
-// sharedEngine takes the engine that components share out of a standalone component, where it is the second core module, and
-// returns the name under which the others import it.
+// sharedEngine extracts the engine that components share from a standalone component, where it is the second core module. It returns
+// the name under which the others import it.
 func sharedEngine(standalone []byte) (name string, module []byte, err error) {
 	const header, coreModule = 8, 1
 	modules := 0

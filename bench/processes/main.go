@@ -1,5 +1,5 @@
-// Command processes measures whole commands, from their start to their end, beside the start of Node.js: what a person at a terminal
-// waits for. Each trial of a command has one of `node -e 0` before it, so that drift of the machine cancels in the ratio.
+// Command processes measures whole commands from start to end, beside the start of Node.js: the time that a person at a terminal
+// waits. Each trial of a command follows one of `node -e 0`, so that drift of the machine cancels in the ratio.
 package main
 
 import (
@@ -31,7 +31,7 @@ type place struct{ stile, engine, file, home, cache string }
 // command is what a row measures. prepare, if any, runs before each trial, and is not counted.
 type command struct {
 	key, what string
-	trials    int // percent of those that -trials says
+	trials    int // percent of the trials that -trials asks for
 	args      []string
 	output    string
 	prepare   func(p *place) error
@@ -57,7 +57,7 @@ var commands = []command{
 	}},
 }
 
-// fresh names a folder that is not there yet.
+// fresh names a folder that does not exist yet.
 func (p *place) fresh(what string) string {
 	return filepath.Join(filepath.Dir(p.file), fmt.Sprintf("%s-%d", what, time.Now().UnixNano()))
 }
@@ -99,7 +99,7 @@ func measureAll(ctx context.Context, stile, engine, out string, scale int) (err 
 	var rows []row
 	fmt.Printf("load %s\n", measure.Load())
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	// What cannot be written is told by Flush.
+	// Flush reports what cannot be written.
 	_, _ = fmt.Fprintln(w, "row\ttrials\twall ms\tof node\tprocessor ms\tof node\t\t")
 	for _, c := range commands {
 		r, err := c.measure(ctx, p, max(2, c.trials*scale/100))
@@ -140,7 +140,7 @@ func (c command) measure(ctx context.Context, p *place, trials int) (row, error)
 		}
 		cmd := exec.CommandContext(ctx, p.stile, c.args...)
 		cmd.Dir = filepath.Dir(p.file)
-		// The first home is the standard one, whose key a new one takes on.
+		// The first home is the standard one. A new home adopts its key.
 		cmd.Env = append(os.Environ(), "STILE_HOME="+p.home, "STILE_CACHE="+p.cache, "XDG_DATA_HOME="+filepath.Join(cmd.Dir, "data"), "STILE_ENGINE="+p.engine, "STILE_KEYRING=off")
 		w1, c1, err := timed(cmd, c.output)
 		if err != nil {
@@ -154,8 +154,8 @@ func (c command) measure(ctx context.Context, p *place, trials int) (row, error)
 	return row{c.key, trials, wall.Estimate(), cpu.Estimate(), wall.Over(nodeWall), cpu.Over(nodeCPU)}, nil
 }
 
-// timed runs a command and returns the milliseconds it took, by the clock and of processors. It fails unless the output is what it has
-// to be; any is right where that is empty.
+// timed runs a command and returns its wall time and processor time in milliseconds. It fails unless the output is as expected. An
+// empty expectation accepts any output.
 func timed(cmd *exec.Cmd, output string) (wall, cpu float64, err error) {
 	var said, wrong bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &wrong

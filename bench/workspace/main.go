@@ -1,5 +1,5 @@
-// Command workspace measures workspaces beside plain files, in the same run and on the same file system: 10,000 small files are
-// written, listed, searched and moved, and a large one goes in and out by blob.
+// Command workspace measures workspaces beside plain files, in the same run and on the same file system. It writes, lists, searches
+// and moves 10,000 small files, and moves a large one in and out by blob.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 const (
 	files   = 10_000
 	large   = 100 << 20
-	matches = files / 100 // of the word that is searched for
+	matches = files / 100 // matches of the word that is searched for
 )
 
 // subject is one way to keep files.
@@ -90,7 +90,7 @@ func run(ctx context.Context, dir, out string) (err error) {
 	}
 	defer func() { err = errors.Join(err, directory.Close()) }()
 
-	// Plain files come first in each row: the ratios are to those that are synced, which is what a workspace promises.
+	// Plain files come first in each row. The ratios are to synced files, which is what a workspace promises.
 	subjects := []subject{
 		{"synced files", onFiles(synced, source, true)},
 		{"plain files", onFiles(plain, source, false)},
@@ -168,7 +168,7 @@ func text(i, round int) string {
 	return strings.Repeat(fmt.Sprintf("line of file %d, round %d\n", i, round), 20) + word + "\n"
 }
 
-// wrong says that a subject did something else than was asked.
+// wrong reports that a subject did something else than was asked.
 func wrong(what string, got, want int) error {
 	if got == want {
 		return nil
@@ -230,7 +230,7 @@ func onDirectory(ctx context.Context, d *workspace.Directory, source *blob.Blob)
 	}
 }
 
-// onFiles does the same with the system alone: with synced, each file that is written is on the disk before the next.
+// onFiles does the same with the system alone. With synced, each written file is on the disk before the next.
 func onFiles(dir string, source *blob.Blob, synced bool) map[string]func() error {
 	put := func(name string, content io.Reader) error {
 		temporary := name + ".new"

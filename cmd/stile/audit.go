@@ -95,7 +95,7 @@ Examples:
     stile audit verify audit-2025.jsonl audit-2026.jsonl`
 }
 
-// countedEntries is a number of entries in words.
+// countedEntries writes a number of entries in words.
 func countedEntries(n int64) string {
 	if n == 1 {
 		return "1 entry"
@@ -170,12 +170,12 @@ func (c *auditArchive) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return &usageError{err}
 		}
-		if err := syncFolder(filepath.Dir(c.File)); err != nil { // that the file is there is to be durable, too
+		if err := syncFolder(filepath.Dir(c.File)); err != nil { // the file's name must be durable too
 			return errors.Join(err, f.Close(), os.Remove(c.File))
 		}
 		moved, err := e.ArchiveAudit(ctx, before, lifecycle.Decision{By: by, Via: s.via()}, f)
 		closed := f.Close()
-		if err != nil || moved == 0 { // otherwise the file alone has the entries
+		if err != nil || moved == 0 { // otherwise only the file has the entries
 			err = errors.Join(err, os.Remove(c.File))
 		}
 		if err = errors.Join(err, closed); err != nil {

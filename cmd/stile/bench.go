@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// benchCommand starts stile-bench, whose plots and fonts would be a tenth of this program.
+// benchCommand starts stile-bench, which is separate because its plots and fonts would be a tenth of this program.
 type benchCommand struct {
 	Args []string `arg:"" optional:"" passthrough:"" placeholder:"run|report|compare ..." help:"What to do; stile bench --help says more."`
 }
@@ -41,7 +41,7 @@ func (c *benchCommand) Run(ctx context.Context, s *streams) error {
 	return err
 }
 
-// saidError is a failure of which a helper program has said everything.
+// saidError is a failure that a helper program has already reported.
 type saidError struct{ code int }
 
 func (*saidError) Error() string { return "a helper program failed" }

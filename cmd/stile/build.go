@@ -67,7 +67,7 @@ func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
 	return err
 }
 
-// wants are the bindings of the manifest, with the defaults, and the interfaces that are named.
+// wants returns the bindings of the manifest, with the defaults, and the named interfaces.
 func (c *buildCommand) wants() (w wants, err error) {
 	if c.Manifest != "" {
 		m, err := readManifest(c.Manifest)

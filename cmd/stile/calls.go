@@ -69,9 +69,9 @@ func parseRetention(text string) (r retention, err error) {
 	return r, nil
 }
 
-// recorder is where one call goes. A call that cannot be recorded is made all the same, and said so.
+// recorder is where one call is recorded. A call that cannot be recorded is made all the same, with a warning.
 type recorder struct {
-	recorder host.Recorder // nil when the recordings cannot be opened
+	recorder host.Recorder // nil if the recordings cannot be opened
 	close    func()
 }
 
@@ -84,7 +84,7 @@ func (n *session) recorder(ctx context.Context, s *streams, wasm []byte) recorde
 	return r
 }
 
-// openRecorder opens the recordings. There is no store when that fails.
+// openRecorder opens the recordings. It returns no store if that fails.
 func (n *session) openRecorder(ctx context.Context, s *streams) (recorder, *recording.Store) {
 	o := n.record.options
 	o.Logger = n.logger
@@ -100,14 +100,14 @@ func (n *session) openRecorder(ctx context.Context, s *streams) (recorder, *reco
 	return recorder{store, func() { s.tell("close the recordings", store.Close()) }}, store
 }
 
-// tell says what went wrong beside the result.
+// tell reports a problem beside the result.
 func (s *streams) tell(what string, err error) {
 	if err != nil {
 		s.say("stile: %s: %s", what, printable.Text(err.Error()))
 	}
 }
 
-// openCalls opens the recordings to be read.
+// openCalls opens the recordings for reading.
 func openCalls(ctx context.Context) (settings, *recording.Store, error) {
 	where, err := readSettings()
 	if err != nil {
@@ -161,7 +161,7 @@ type listedCall struct {
 	Outcome    string    `json:"outcome"`
 	Operations int       `json:"operations"`
 	Component  string    `json:"component"`
-	// Cut says why the recording is not whole.
+	// Cut says why the recording is incomplete.
 	Cut string `json:"cut,omitempty"`
 }
 
@@ -215,7 +215,7 @@ func (c *callsListCommand) Run(ctx context.Context, s *streams) (err error) {
 // cell makes text one cell of a table.
 func cell(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// parseTime is the zero time for no text.
+// parseTime returns the zero time for an empty text.
 func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

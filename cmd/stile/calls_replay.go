@@ -31,7 +31,7 @@ Examples:
     stile calls replay 12 --with github.ts --live-http=deny --json`
 }
 
-// replay is what came of one.
+// replay is the outcome of one replay.
 type replay struct {
 	ID        int64              `json:"id"`
 	Same      bool               `json:"same"`
@@ -47,13 +47,13 @@ type replay struct {
 }
 
 type replayDifference struct {
-	// Operation is its number, counted from 1; 0 for the outcome.
+	// Operation is its number, counted from 1. It is 0 for the outcome.
 	Operation int    `json:"operation"`
 	Expected  string `json:"expected,omitempty"`
 	Got       string `json:"got,omitempty"`
 }
 
-// differsError is a replay in which something is different.
+// differsError is a replay that differs from the recording.
 type differsError struct{ text string }
 
 func (e *differsError) Error() string { return e.text }
@@ -77,7 +77,7 @@ func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.Redacted { // then what comes is compared without secrets too
+	if r.Redacted { // then the replay is compared without secrets too
 		if err := n.secrets.redactAll(ctx, n.home); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
 	return &differsError{fmt.Sprintf("the replay of %d differs", c.ID)}
 }
 
-// component is the recorded one, or that of --with, built for the recorded bindings.
+// component is the recorded component, or that of --with, built for the recorded bindings.
 func (c *callsReplayCommand) component(ctx context.Context, n *session, store *recording.Store, r *host.Recording) (*host.Component, error) {
 	if c.With != "" {
 		bindings := extension.Known(extension.Defaults())
@@ -125,7 +125,7 @@ func (c *callsReplayCommand) component(ctx context.Context, n *session, store *r
 	return n.loadComponent(ctx, fmt.Sprintf("the component of recording %d", c.ID), wasm)
 }
 
-// text shows it to a person.
+// text returns a replay for a person.
 func (p *replay) text() string {
 	var b strings.Builder
 	word := map[bool]string{true: "the same", false: "different"}[p.Same]

@@ -30,13 +30,13 @@ func (*callsShowCommand) Help() string {
     stile calls show 12 --json`
 }
 
-// shownCall is all that a recording has.
+// shownCall is everything in a recording.
 type shownCall struct {
 	listedCall
 	Result host.Outcome `json:"result"`
-	// Code is the JavaScript that stile code ran, when it made the call.
+	// Code is the JavaScript that stile code ran, if it made the call.
 	Code string `json:"code,omitempty"`
-	// Input and Output are the JSON itself, or text when they are not JSON.
+	// Input and Output are JSON, or text if they are not valid JSON.
 	Input        any               `json:"input"`
 	Output       any               `json:"output,omitempty"`
 	OutputDigest string            `json:"outputDigest,omitempty"`
@@ -45,7 +45,7 @@ type shownCall struct {
 	CPUSeconds   float64           `json:"cpuSeconds"`
 	Denials      []denial          `json:"denials"`
 	Redacted     bool              `json:"redacted"`
-	// Recorded are the operations that the recording has.
+	// Recorded are the recorded operations.
 	Recorded []host.RecordedOperation `json:"recorded"`
 }
 
@@ -100,7 +100,7 @@ func limitsOf(l host.Limits) map[string]string {
 	}
 }
 
-// text shows a recording to a person.
+// text returns a recording for a person.
 func (c *shownCall) text() string {
 	var b strings.Builder
 	value := func(v any) string {

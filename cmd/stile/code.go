@@ -66,7 +66,7 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
 	}
 	known := extension.Known(extension.Merge(bindings, extension.Defaults()))
 	env := host.Env{}
-	if known["tools"] == "" { // --bind may have tools of its own
+	if known["tools"] == "" { // --bind may have its own tools
 		toolbox, err := e.Toolbox(viewer, nil) //nolint:contextcheck // it looks for changes, which no call is to cut short
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
 		})
 }
 
-// program is the code that was given.
+// program is the given code.
 func (c *codeCommand) program(ctx context.Context, s *streams) (toolchain.Program, error) {
 	if c.Code != "" {
 		return toolchain.Body(toolchain.Program{Name: "code.ts", Text: c.Code}), nil

@@ -7,7 +7,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// compileCommand is the program of host.Options.Compiler: this one starts itself.
+// compileCommand is the program of host.Options.Compiler. Stile starts itself for it.
 type compileCommand struct{}
 
 func (*compileCommand) Run(s *streams) error { return host.Compile(s.in, s.out) }
@@ -17,7 +17,7 @@ type bundleCommand struct{}
 
 func (*bundleCommand) Run(s *streams) error { return toolchain.Bundle(s.in, s.out) }
 
-// compiler and bundler are the command lines of these; nothing where the system does not say which program this is.
+// compiler and bundler are the command lines of these. They are empty if the system does not say which program this is.
 func compiler() []string { return itself("compile-component") }
 func bundler() []string  { return itself("bundle-source") }
 

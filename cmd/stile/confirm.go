@@ -18,7 +18,7 @@ type person struct {
 	out io.Writer
 }
 
-// person returns who can be asked: there is nobody unless what is typed comes from a terminal, and what is asked reaches one.
+// person returns the terminal at which somebody can be asked. Input must come from a terminal, and the question must reach one.
 func (s *streams) person() (person, bool) {
 	in, ok := s.in.(*os.File)
 	if !ok || !isatty.IsTerminal(in.Fd()) {
@@ -32,7 +32,7 @@ func (s *streams) person() (person, bool) {
 	return person{in, out}, err == nil
 }
 
-// confirm asks a question to which nothing but y and yes is a yes.
+// confirm asks a question. Only y and yes mean yes.
 func (p person) confirm(ctx context.Context, question string) (bool, error) {
 	if _, err := fmt.Fprintf(p.out, "%s [y/N] ", question); err != nil {
 		return false, err

@@ -49,9 +49,9 @@ type status string
 
 const (
 	statusOK      status = "ok"
-	statusWarning status = "warning" // works, within limits
+	statusWarning status = "warning" // works, with restrictions
 	statusMissing status = "missing" // something will not work
-	statusBroken  status = "broken"  // so is what is there
+	statusBroken  status = "broken"  // something is there and does not work
 )
 
 // examination is one run of the doctor.
@@ -121,7 +121,7 @@ func (e *examination) text() string {
 	return table("", rows)
 }
 
-// key tries the key that authenticates the cache, and makes it like every command does.
+// key tries the key that authenticates the cache, and makes it as every command does.
 func (e *examination) key() {
 	c, err := cache.Open(e.cache, e.keys, slog.New(&warnings{streams: e.streams, cache: e.cache}))
 	if err == nil {
@@ -142,7 +142,7 @@ func (e *examination) secrets(ctx context.Context) {
 		e.add("secrets", statusMissing, remedy, "%v", err)
 		return
 	}
-	defer func() { _ = store.Close() }() // it only forgets the key
+	defer func() { _ = store.Close() }() // closing only forgets the key
 	entries, err := store.List(ctx)
 	place := map[secret.Place]string{
 		secret.PlaceKeyring: "in the keyring",
@@ -158,12 +158,12 @@ func (e *examination) secrets(ctx context.Context) {
 	}
 }
 
-// engines tries the WebAssembly engine with a component without imports, and the JavaScript engine with a tool, if it is
-// there or may be fetched.
+// engines tries the WebAssembly engine with a component without imports. It tries the JavaScript engine with a tool, if the engine
+// is there or may be fetched.
 func (e *examination) engines(ctx context.Context, hasNPM bool) {
 	h, err := host.New(ctx, host.Options{CacheDir: e.cache, KeyDir: e.keys})
 	if err != nil {
-		// Try without the cache, about which there is a finding already.
+		// Try without the cache, which has its own finding.
 		h, err = host.New(ctx, host.Options{})
 	}
 	if err == nil {
@@ -202,7 +202,7 @@ func (e *examination) engines(ctx context.Context, hasNPM bool) {
 	case errors.As(err, &obtain):
 		problem := obtain.Problem
 		if obtain.Err != nil {
-			problem += ": " + strings.Join(strings.Fields(printable.Text(obtain.Err.Error())), " ") // npm says much, in lines
+			problem += ": " + strings.Join(strings.Fields(printable.Text(obtain.Err.Error())), " ") // npm prints many lines
 		}
 		e.add("js engine", statusMissing, obtain.Remedy, "%s", problem)
 	case err != nil:
@@ -242,7 +242,7 @@ func (e *examination) databases(ctx context.Context) {
 	}
 }
 
-// checkWorkspaces looks for what SQLite cannot know: sizes, contents and limits that do not fit.
+// checkWorkspaces looks for contradictions that SQLite cannot know: sizes, contents and limits that do not fit.
 func checkWorkspaces(ctx context.Context, file string) (err error) {
 	store, err := workspace.Open(ctx, file, workspace.Options{})
 	if err != nil {

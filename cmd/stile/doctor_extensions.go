@@ -27,7 +27,7 @@ func (e *examination) policy() {
 	}
 }
 
-// extensions opens the store, reads every version that is active or waits, and checks the audit log.
+// extensions opens the store, reads every active or waiting version, and checks the audit log.
 func (e *examination) extensions(ctx context.Context) {
 	if _, err := os.Stat(filepath.Join(e.home, lifecycle.File)); errors.Is(err, fs.ErrNotExist) {
 		e.add("extensions", statusOK, "", "none yet; stile ext add keeps one")

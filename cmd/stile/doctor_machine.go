@@ -30,7 +30,7 @@ const (
 	minMaps = 65_530
 )
 
-// folder checks that a folder is there or can be made, and that nobody else can write to it.
+// folder checks that a folder exists or can be made, and that nobody else can write to it.
 func (e *examination) folder(check, dir, variable string) {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func (e *examination) helpers() {
 	}
 }
 
-// npm looks for the npm client, which obtains the JavaScript engine once, and says whether it works.
+// npm checks that the npm client works, which obtains the JavaScript engine once.
 func (e *examination) npm(ctx context.Context) bool {
 	const remedy = "Install Node.js 20 or newer, which has npm; or name a copy of the engine in STILE_ENGINE."
 	npm, err := version(ctx, "npm")
@@ -133,7 +133,7 @@ func (e *examination) maps() {
 	e.add("memory maps", statusOK, "", "vm.max_map_count is %d", n)
 }
 
-// integrity has SQLite read all of a database.
+// integrity makes SQLite read all of a database.
 func integrity(ctx context.Context, file string) (err error) {
 	location := url.URL{Scheme: "file", Path: file, RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}
 	db, err := sql.Open("sqlite", location.String())
@@ -146,7 +146,7 @@ func integrity(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	if filepath.Base(file) == lifecycle.File { // whatever more is there would take as much memory
+	if filepath.Base(file) == lifecycle.File { // anything else there would take as much memory
 		if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, lifecycle.MaxRow); err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func integrity(ctx context.Context, file string) (err error) {
 	return nil
 }
 
-// escapeGlob makes a path match itself.
+// escapeGlob returns a pattern that matches exactly this path.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(filepath.Clean(path))
 }

@@ -31,7 +31,7 @@ func probeHost(ctx context.Context, h *host.Host) (err error) {
 	return err
 }
 
-// nothing is a core module whose `describe` returns the address of an empty list; everything else in it traps.
+// nothing is a core module whose `describe` returns the address of an empty list. Everything else in it traps.
 func nothing() []byte {
 	const i32, unreachable, end = 0x7f, 0x00, 0x0b
 	section := func(id byte, content ...byte) []byte { return append([]byte{id, byte(len(content))}, content...) }

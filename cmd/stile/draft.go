@@ -16,7 +16,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// What a folder may have. The lifecycle has limits of its own for what an extension may be.
+// Limits of a folder. The lifecycle has its own limits for an extension.
 const (
 	maxDraftEntries = 2000 // files and folders that are looked at
 )
@@ -27,10 +27,9 @@ const manifestName = "manifest.json"
 // lockName is the file that pins the npm packages of a version.
 const lockName = "package-lock.json"
 
-// readDraft reads an extension from one source file, or from all files of a folder but hidden ones and those in node_modules.
-// Nothing outside the folder is read, wherever links lead, and keep are folders that are none. Without the name of a
-// manifest it is manifest.json in the folder or beside the file, or NAME.json beside NAME.ts; used is the one
-// that was taken.
+// readDraft reads an extension from one source file, or from a folder: all its files except hidden ones and those in node_modules.
+// It reads nothing outside the folder, wherever links lead, and refuses the folders in keep. If no manifest is named, it is
+// manifest.json in the folder or beside the file, or NAME.json beside NAME.ts. used is the manifest that was read.
 func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, used string, err error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -58,14 +57,14 @@ func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, used s
 	}
 	for _, file := range looked {
 		if _, err := os.Lstat(filepath.Join(dir, file)); !errors.Is(err, fs.ErrNotExist) {
-			d.Manifest, _, err = readSource(filepath.Join(dir, file), keep) // where no link leads out of the folder
+			d.Manifest, _, err = readSource(filepath.Join(dir, file), keep) // no link leads out of the folder here
 			return d, file, err
 		}
 	}
 	return d, "", usagef("%s has no %s; --manifest names another. For an extension of one tool it is: %s", dir, strings.Join(looked, " and no "), sampleManifest(name))
 }
 
-// nameManifest has the problems of a manifest name the file that it came from.
+// nameManifest adds the file's name to the problems of a manifest.
 func nameManifest(err error, file string) error {
 	if found, ok := errors.AsType[*extension.ProblemsError](err); ok {
 		for i := range found.Problems {
@@ -77,7 +76,7 @@ func nameManifest(err error, file string) error {
 	return err
 }
 
-// sampleManifest is a manifest to begin with.
+// sampleManifest is a manifest to start from.
 func sampleManifest(source string) string {
 	word := "hello"
 	if abs, err := filepath.Abs(source); err == nil {
@@ -108,7 +107,7 @@ func readSource(name string, keep []string) (data []byte, entry string, err erro
 	return data, source.Entry, nil
 }
 
-// readFolder reads the files of a folder; manifest is not one of them.
+// readFolder reads the files of a folder, without the manifest.
 func readFolder(dir, manifest string, keep []string) (files map[string][]byte, err error) {
 	skip, err := os.Stat(manifest)
 	if manifest == "" {

@@ -15,10 +15,10 @@ type gate struct {
 	mu      sync.Mutex
 	closed  bool
 	count   int
-	drained chan struct{} // closed when closed and count is 0
+	drained chan struct{} // closed when no request is left after closed was set
 }
 
-// ending is what a request is told that comes too late.
+// ending is the answer to a request that comes too late.
 const ending = "this server is about to end"
 
 func (g *gate) enter() bool {
@@ -45,8 +45,8 @@ func (g *gate) running() int {
 	return g.count
 }
 
-// drain lets nothing more through and waits for what is on its way, but not longer than most. Then it has end end that, and waits until
-// whoever asked for it was told, or a second. It is called once.
+// drain lets no more requests through, and waits at most as long as most for those under way. Then it calls end to end them, and
+// waits until their senders were told, or a second. Call it once.
 func (g *gate) drain(most time.Duration, end func()) {
 	g.mu.Lock()
 	g.closed, g.drained = true, make(chan struct{})
@@ -60,7 +60,7 @@ func (g *gate) drain(most time.Duration, end func()) {
 	}
 }
 
-// wait waits until all are out, or for most.
+// wait waits until no request is under way, or for most.
 func (g *gate) wait(most time.Duration) (out bool) {
 	timeout := time.NewTimer(most)
 	defer timeout.Stop()
@@ -72,7 +72,8 @@ func (g *gate) wait(most time.Duration) (out bool) {
 	}
 }
 
-// handler has what is posted pass the gate. A stream of notifications does not, which stays open as long as its session.
+// handler makes POST requests pass the gate. A stream of notifications does not pass it, because it stays open as long as its
+// session.
 func (g *gate) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -82,13 +83,13 @@ func (g *gate) handler(next http.Handler) http.Handler {
 				return
 			}
 			defer g.leave()
-			defer func() { _ = http.NewResponseController(w).Flush() }() // who is gone needs no answer
+			defer func() { _ = http.NewResponseController(w).Flush() }() // a client that is gone needs no answer
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// gatedTransport has the requests of its connection pass a gate.
+// gatedTransport makes the requests of its connection pass a gate.
 type gatedTransport struct {
 	sdk.Transport
 	gate *gate

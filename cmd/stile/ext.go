@@ -24,13 +24,13 @@ import (
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
-// How what a person does comes to the audit log: the person sat at a terminal, or a command line alone said it.
+// How a person's decision is recorded in the audit log: at a terminal, or by a command line alone.
 const (
 	terminal    = "terminal"
 	commandLine = "command"
 )
 
-// via is how a command was given that asks nothing.
+// via is how a command was given that does not ask.
 func (s *streams) via() string {
 	if _, ok := s.person(); ok {
 		return terminal
@@ -76,7 +76,7 @@ Examples:
     stile ext revoke github`
 }
 
-// scopeFlag says for whom an extension is there.
+// scopeFlag names a scope.
 type scopeFlag struct {
 	Scope string `default:"user" placeholder:"SCOPE" help:"user, shared, agent:NAME or user:NAME. Default: ${default}, which is you."`
 }
@@ -98,7 +98,7 @@ func (f scopeFlag) scope(where settings) (extension.Scope, error) {
 	return scope, err
 }
 
-// viewer is who sees a scope: an agent sees its user's and what is shared too.
+// viewer returns who sees a scope. An agent also sees what belongs to its user and what is shared.
 func (f scopeFlag) viewer(where settings) (v lifecycle.Viewer, err error) {
 	scope, err := f.scope(where)
 	if err != nil {
@@ -116,10 +116,10 @@ func viewerOf(scope extension.Scope) lifecycle.Viewer {
 	if scope.Kind == extension.Agent {
 		return lifecycle.Viewer{Agent: scope.Owner, Person: true}
 	}
-	return lifecycle.Viewer{User: scope.Owner, Person: true} // of what is shared there is no owner
+	return lifecycle.Viewer{User: scope.Owner, Person: true} // what is shared has no owner
 }
 
-// owner is the person's name as scopes have it.
+// owner is the person's name in scopes.
 func (w settings) owner() (string, error) {
 	name := w.user
 	if name == "" {
@@ -127,7 +127,7 @@ func (w settings) owner() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("find out who you are: %w; set STILE_USER", err)
 		}
-		// Two people do not share a STILE_HOME, so that it does not matter when two names become one.
+		// Two people do not share a STILE_HOME, so it does not matter if two names become the same.
 		name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(u.Username), "_"), "_")
 	}
 	if _, err := extension.ParseScope("user:" + name); err != nil {
@@ -136,7 +136,7 @@ func (w settings) owner() (string, error) {
 	return name, nil
 }
 
-// author is the person as authors are named.
+// author is the person's name as an author.
 func (w settings) author() (string, error) {
 	owner, err := w.owner()
 	return "user:" + owner, err
@@ -150,13 +150,13 @@ type extensions struct {
 	calls recorder
 	npm   *npm.Client
 	types *typecheck.Checker
-	// own are the listeners of this process, which no tool reaches.
+	// own are the listeners of this process, which no tool can reach.
 	own       http.Listeners
 	making    sync.Mutex
 	evaluated *toolchain.Evaluator
 }
 
-// openExtensions opens the store. What tools log goes to stderr.
+// openExtensions opens the store. Logs of tools go to stderr.
 func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *extensions, err error) {
 	where, err := readSettings()
 	if err != nil {
@@ -203,13 +203,14 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	return e, nil
 }
 
-// followPolicy returns what follows policy.json, which said text. One that is not valid is told of, and the one before holds.
+// followPolicy returns a function that follows changes of policy.json, which contained text. It reports an invalid file and keeps
+// the previous policy.
 func (e *extensions) followPolicy(s *streams, text []byte) func(set func(*policy.Policy)) {
 	file := &followed{path: filepath.Join(e.home, policy.File)}
 	failed := ""
 	read := func(set func(*policy.Policy)) error {
 		rules, now, err := readPolicy(e.settings)
-		if err == nil && now == nil && text != nil { // as while an editor saves it; the default may allow more
+		if err == nil && now == nil && text != nil { // for example while an editor saves it; the default policy may allow more
 			err = fs.ErrNotExist
 		}
 		switch {
@@ -235,7 +236,8 @@ func (e *extensions) followPolicy(s *streams, text []byte) func(set func(*policy
 	return func(set func(*policy.Policy)) { file.each(func() error { return read(set) }) }
 }
 
-// readPolicy reads the operator's policy and its text; the default has none. Others must not be able to write it, or they would be operators.
+// readPolicy reads the operator's policy and its text. The default policy has no text. Others must not be able to write the file,
+// because that would make them operators.
 func readPolicy(where settings) (rules *policy.Policy, text []byte, err error) {
 	file := filepath.Join(where.home, policy.File)
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
@@ -257,7 +259,7 @@ func readPolicy(where settings) (rules *policy.Policy, text []byte, err error) {
 	return rules, text, err
 }
 
-// evaluator runs code that is no extension. It is made when it is first needed.
+// evaluator runs code that is not an extension. It is made on first use.
 func (e *extensions) evaluator(ctx context.Context) (*toolchain.Evaluator, error) {
 	e.making.Lock()
 	defer e.making.Unlock()
@@ -272,7 +274,7 @@ func (e *extensions) evaluator(ctx context.Context) (*toolchain.Evaluator, error
 	return e.evaluated, err
 }
 
-// Close waits for calls under way.
+// Close waits for running calls.
 func (e *extensions) Close() error {
 	var errs []error
 	if e.Manager != nil {

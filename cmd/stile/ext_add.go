@@ -16,7 +16,7 @@ import (
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
-// addFlags are what a version is added with, wherever it comes from.
+// addFlags are the flags with which a version is added, wherever it comes from.
 type addFlags struct {
 	scopeFlag
 	AllowFresh bool `help:"Accept npm packages that are younger than three days."`
@@ -25,7 +25,7 @@ type addFlags struct {
 	decisionFlags
 }
 
-// fill says in a draft who adds it, and where.
+// fill completes a draft with who adds it, and where.
 func (f addFlags) fill(s *streams, e *extensions, d *lifecycle.Draft) (err error) {
 	if d.Scope, err = f.scope(e.settings); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (f addFlags) fill(s *streams, e *extensions, d *lifecycle.Draft) (err error
 	return err
 }
 
-// stages are what a person is told while they last.
+// stages are what a person sees while they last.
 var stages = map[extension.Stage]string{
 	extension.StageValidate: "Checking the manifest and the source ...",
 	extension.StageResolve:  "Resolving npm packages ...",
@@ -48,7 +48,8 @@ var stages = map[extension.Stage]string{
 	extension.StagePolicy:   "Asking the policy ...",
 }
 
-// finish says what is to be known of the npm packages, asks the person at the terminal to approve what waits, and prints the result.
+// finish reports warnings about the npm packages, asks the person at the terminal to approve a waiting version, and prints the
+// result.
 func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *lifecycle.Written) error {
 	if w.Unchecked != nil {
 		s.say("stile: %s", printable.Text(w.Unchecked.Error()))
@@ -69,12 +70,12 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 	return err
 }
 
-// decide asks the person at the terminal to approve what waits.
+// decide asks the person at the terminal to approve a waiting version.
 func (f addFlags) decide(ctx context.Context, s *streams, e *extensions, w *lifecycle.Written) error {
 	if _, ok := s.person(); ok && !f.NoApprove && w.Release.State == lifecycle.Pending {
 		r, err := e.approve(ctx, s, w.Release, f.decisionFlags, false, f.Code)
 		switch {
-		case is[*notApprovedError](err): // it was added all the same
+		case is[*notApprovedError](err): // the version was added all the same
 		case err != nil:
 			return err
 		default:

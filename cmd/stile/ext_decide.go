@@ -15,7 +15,7 @@ type decisionFlags struct {
 	JSON   bool   `name:"json" help:"Print as JSON."`
 }
 
-// decision is the person's. asked says that the person answered at a terminal.
+// decision is the person's decision. asked is set if the person answered at a terminal.
 func (f decisionFlags) decision(where settings, r lifecycle.Release, asked bool) (lifecycle.Decision, error) {
 	by, err := where.author()
 	via := terminal
@@ -52,7 +52,7 @@ func (e *notApprovedError) Error() string {
 	return fmt.Sprintf("the answer to %q was not yes, so nothing changed", e.question)
 }
 
-// asks has a person say yes, or else ends the command.
+// asks makes a person say yes, or ends the command.
 func (s *streams) asks(ctx context.Context, show func() (string, error), question, otherwise string) error {
 	p, ok := s.person()
 	if !ok {
@@ -72,7 +72,7 @@ func (s *streams) asks(ctx context.Context, show func() (string, error), questio
 	return err
 }
 
-// waiting is the release that waits in a scope, by the number of the request or the name of the extension.
+// waiting finds the waiting release in a scope, by the number of the request or the name of the extension.
 func (e *extensions) waiting(ctx context.Context, request string, flag scopeFlag) (r lifecycle.Release, err error) {
 	if id, err := strconv.ParseInt(request, 10, 64); err == nil {
 		r, err = e.Release(ctx, id)
@@ -97,7 +97,7 @@ func (e *extensions) waiting(ctx context.Context, request string, flag scopeFlag
 	return r, err
 }
 
-// checkDigest refuses the first characters of a digest where a version is decided about. shown is the command that prints it whole.
+// checkDigest refuses an incomplete digest in a decision about a version. shown is the command that prints the whole digest.
 func checkDigest(digest, shown string) error {
 	if digest == "" || len(digest) == 64 {
 		return nil

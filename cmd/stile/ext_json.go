@@ -8,7 +8,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// The forms of what stile ext prints as JSON. Scripts depend on them.
+// These types are what stile ext prints as JSON. Scripts depend on them.
 
 type releaseJSON struct {
 	Request int64           `json:"request"`
@@ -19,7 +19,7 @@ type releaseJSON struct {
 	Author  string          `json:"author"`
 	Asked   time.Time       `json:"asked"`
 	Decided time.Time       `json:"decided,omitzero"`
-	// By is who decided, Policy the line that did.
+	// By is who decided. Policy is the line of the policy that did.
 	By         string `json:"by,omitempty"`
 	Policy     string `json:"policy,omitempty"`
 	Reason     string `json:"reason,omitempty"`
@@ -88,8 +88,8 @@ func extensionOf(e lifecycle.Extension) extensionJSON {
 	return one
 }
 
-// shortDigest is as much of a digest as tells versions apart to the eye. Nothing is approved by it.
+// shortDigest returns enough of a digest to tell versions apart at a glance. Nothing is approved by it.
 func shortDigest(digest string) string { return digest[:min(12, len(digest))] }
 
-// line makes a stranger's text one printable line of at most so many bytes.
+// line makes a stranger's text one printable line of at most this many bytes.
 func line(text string, most int) string { return cell(printable.Short(text, most)) }

@@ -53,7 +53,7 @@ func (c *extList) Run(ctx context.Context, s *streams) error {
 			}
 			return printJSON(s.out, struct {
 				Extensions []extensionJSON `json:"extensions"`
-				// Pending waits for a person, in all scopes.
+				// Pending lists what waits for a person, in all scopes.
 				Pending []releaseJSON `json:"pending"`
 			}{list, releasesOf(pending)})
 		}
@@ -107,10 +107,10 @@ func (c *extList) list(ctx context.Context, e *extensions) ([]lifecycle.Extensio
 	return all, nil
 }
 
-// tagsText is tags on a line. There is room for all that a manifest can have.
+// tagsText joins tags into a line. It has room for as many as a manifest can have.
 func tagsText(tags []string) string { return line(strings.Join(tags, " "), 1000) }
 
-// stateText says how an extension is, in a few words.
+// stateText describes the state of an extension in a few words.
 func stateText(e lifecycle.Extension) string {
 	switch {
 	case e.Problem != "":
@@ -126,7 +126,7 @@ func stateText(e lifecycle.Extension) string {
 	}
 }
 
-// hiddenText says which scopes' tools are called in the place of these.
+// hiddenText says which scopes' tools are called instead of these.
 func hiddenText(tools []lifecycle.ToolState) string {
 	var hidden int
 	var by []string

@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
-// unknownError is a call of a tool that is not there, with why, if that is known, and those that are.
+// unknownError is a call of a tool that does not exist. It has the reason, if known, and the tools that exist.
 type unknownError struct {
 	error
 	why   string
@@ -22,7 +22,7 @@ func (e *unknownError) Error() string { return e.error.Error() + e.why }
 
 func (e *unknownError) Unwrap() error { return e.error }
 
-// unknown explains that there is no tool.
+// unknown explains why there is no such tool.
 func (e *extensions) unknown(ctx context.Context, v lifecycle.Viewer, tool string, err error) error {
 	unknown := &unknownError{error: err}
 	tools, _ := e.Tools(ctx, v) // it only explains an error
@@ -32,7 +32,7 @@ func (e *extensions) unknown(ctx context.Context, v lifecycle.Viewer, tool strin
 	if why, _ := e.MissingTool(ctx, v, tool); why != nil {
 		unknown.why = whyText(why, v)
 	}
-	for i, c := range tool { // a name of an extension ends at any of them, and has "-" where its tools have "_"
+	for i, c := range tool { // the extension's name ends at one of these, and has "-" where its tools have "_"
 		if c == '_' && unknown.why == "" {
 			unknown.why = e.whyMissing(ctx, v, strings.ReplaceAll(tool[:i], "_", "-"))
 		}
@@ -47,7 +47,7 @@ func (e *extensions) unknown(ctx context.Context, v lifecycle.Viewer, tool strin
 	return unknown
 }
 
-// Find is the manager's, with why there is none.
+// Find calls the manager's Find, and explains why there is none.
 func (e *extensions) Find(ctx context.Context, v lifecycle.Viewer, name string) (lifecycle.Release, error) {
 	r, err := e.Manager.Find(ctx, v, name)
 	if missing, ok := errors.AsType[*lifecycle.NotFoundError](err); ok && missing.Why != nil {
@@ -56,7 +56,7 @@ func (e *extensions) Find(ctx context.Context, v lifecycle.Viewer, name string) 
 	return r, err
 }
 
-// whyMissing says what became of an extension that a viewer asked for. It is empty when there is nothing to say.
+// whyMissing says what became of an extension that a viewer asked for. It is empty if nothing is known.
 func (e *extensions) whyMissing(ctx context.Context, v lifecycle.Viewer, name string) string {
 	why, err := e.MissingExtension(ctx, v, name)
 	if err != nil || why == nil { // it only explains an error
@@ -65,7 +65,7 @@ func (e *extensions) whyMissing(ctx context.Context, v lifecycle.Viewer, name st
 	return whyText(why, v)
 }
 
-// whyText says why what a viewer asked for is missing.
+// whyText says why something that a viewer asked for is missing.
 func whyText(r *lifecycle.Release, v lifecycle.Viewer) string {
 	switch {
 	case r.State == lifecycle.Pending:

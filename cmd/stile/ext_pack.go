@@ -18,7 +18,7 @@ import (
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
-// maxKey is the most bytes of a file with a key.
+// maxKey is the largest file with a key, in bytes.
 const maxKey = 64 << 10
 
 type extSBOM struct{ chosenVersion }
@@ -174,7 +174,7 @@ Examples:
     stile ext import oci://registry.example.com/tools/github:1.2.0 --trust tom.pem`
 }
 
-// untrustedError is a pack that nobody signed who was asked for.
+// untrustedError is a pack without a signature of anybody who was asked for.
 type untrustedError struct{ error }
 
 func (e *untrustedError) Unwrap() error { return e.error }
@@ -224,7 +224,7 @@ func (c *extImport) trusted() (keys []ed25519.PublicKey, err error) {
 	return keys, nil
 }
 
-// incoming is a pack, and what there is of signatures: those in it, bundles, and the bytes that a bundle signs.
+// incoming is a pack with its signatures: those in it, bundles, and the bytes that a bundle signs.
 type incoming struct {
 	pack       *pack.Pack
 	signatures []pack.Signature
@@ -232,7 +232,7 @@ type incoming struct {
 	signed     []byte
 }
 
-// read reads the file, or pulls what a registry has.
+// read reads the file, or pulls from a registry.
 func (c *extImport) read(ctx context.Context, s *streams, e *extensions) (in *incoming, err error) {
 	if ref, ok := strings.CutPrefix(c.File, ociScheme); ok {
 		in, err = c.pull(ctx, s, e, ref)
@@ -262,13 +262,13 @@ func (c *extImport) open(ctx context.Context) (*incoming, error) {
 		return content.Bytes(), nil
 	})
 	if err != nil {
-		return nil, err // before in is read: it may still be written to
+		return nil, err // before in is read, because it may still be written to
 	}
 	in.signed = content
 	return in, nil
 }
 
-// verify says who signed a pack; nobody, when nobody's signature was asked for.
+// verify returns who signed a pack. It returns nobody if no signature was asked for.
 func (c *extImport) verify(ctx context.Context, s *streams, in *incoming, trusted []ed25519.PublicKey, verifier *bundle.Verifier) (string, error) {
 	var signers []string
 	if len(trusted) > 0 {
@@ -276,7 +276,7 @@ func (c *extImport) verify(ctx context.Context, s *streams, in *incoming, truste
 		if err != nil {
 			return "", &untrustedError{fmt.Errorf("%s has no signature of a trusted key: %w", c.File, err)}
 		}
-		// Who it was is the key's word, and another key that is trusted may say the same.
+		// The signer's name is only the key's claim, and another trusted key may claim the same.
 		key := c.Trust[slices.IndexFunc(trusted, func(k ed25519.PublicKey) bool { return k.Equal(by.Key) })]
 		signers = append(signers, fmt.Sprintf("%s on %s with the key of %s", line(by.Who, 200), by.When.UTC().Format(time.RFC3339), line(key, 200)))
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/stilehost/stile/secret"
 )
 
-// ociScheme is what the name of something in a registry begins with.
+// ociScheme begins the name of something in a registry.
 const ociScheme = "oci://"
 
-// registryFlags say who one is at a registry.
+// registryFlags are the credentials for a registry.
 type registryFlags struct {
 	RegistryUser   string `placeholder:"NAME" help:"Name at the registry."`
 	RegistrySecret string `placeholder:"SECRET" help:"Name of the secret that holds the password; stile secret set keeps one."`
@@ -35,7 +35,7 @@ func (f registryFlags) options(ctx context.Context, e *extensions, ref string) (
 	return o, err
 }
 
-// onThisMachine says whether a registry is reached by a loopback address, where it needs no TLS.
+// onThisMachine reports whether a registry has a loopback address, where it needs no TLS.
 func onThisMachine(ref string) bool {
 	host, _, _ := strings.Cut(ref, "/")
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -45,7 +45,7 @@ func onThisMachine(ref string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// push puts a pack into a registry.
+// push uploads a pack to a registry.
 func (c *extExport) push(ctx context.Context, s *streams, e *extensions, ref string, p *pack.Pack, digest string, key ed25519.PrivateKey, signatures []pack.Signature) error {
 	o, err := c.options(ctx, e, ref)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *extExport) push(ctx context.Context, s *streams, e *extensions, ref str
 	return err
 }
 
-// pull gets a pack from a registry, with the bundles there when one is asked for and none was given.
+// pull downloads a pack from a registry. It also downloads the bundles there, if one is required and none was given.
 func (c *extImport) pull(ctx context.Context, s *streams, e *extensions, ref string) (*incoming, error) {
 	o, err := c.options(ctx, e, ref)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *extImport) pull(ctx context.Context, s *streams, e *extensions, ref str
 	return &incoming{pulled.Pack, pulled.Signatures, pulled.Bundles, signed}, err
 }
 
-// registryError is the fault of what was named; a network that does not answer is one of the machine.
+// registryError blames the name that was given, or the machine if the network does not answer.
 func registryError(err error) error {
 	var network net.Error
 	refused := errors.Is(err, oci.ErrAddress) || errors.Is(err, oci.ErrScheme)

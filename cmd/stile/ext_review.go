@@ -18,8 +18,8 @@ import (
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
-// reviewText is what a person looks at before a decision. Whatever an author chose of it is indented or on one line, so that
-// none of it looks like a line of ours.
+// reviewText is what a person reads before a decision. Everything that an author chose is indented or on one line, so that it cannot
+// look like a line of ours.
 func (e *extensions) reviewText(ctx context.Context, r lifecycle.Release, code bool) (string, error) {
 	review, err := e.Review(ctx, r.ID)
 	if err != nil {
@@ -32,7 +32,7 @@ func (e *extensions) reviewText(ctx context.Context, r lifecycle.Release, code b
 	return text + "\n", nil
 }
 
-// full has no text cut.
+// full means that no text is cut.
 func versionText(r lifecycle.Review, full bool) string {
 	v := r.Version
 	rows := [][]string{
@@ -90,7 +90,7 @@ const (
 	maxToolTexts = 32 << 10 // bytes of those of all tools
 )
 
-// toolTexts are the texts of all tools. What has no room is told with its size and digest, and how to see it.
+// toolTexts returns the texts of all tools. A text that does not fit is replaced by its size and digest, and how to see it.
 func toolTexts(r lifecycle.Review, full bool) string {
 	var b strings.Builder
 	used, cut, more, rest := 0, false, 0, sha256.New()
@@ -122,7 +122,7 @@ func toolTexts(r lifecycle.Review, full bool) string {
 	return b.String()
 }
 
-// may says in plain words what bindings allow, to the author's code and that of packages.
+// may says in plain words what bindings allow, to the author's code and to that of packages.
 func may(bindings []extension.Binding, v *lifecycle.Version) string {
 	if len(bindings) == 0 {
 		return "    " + v.Computes() + "\n"
@@ -151,7 +151,7 @@ func changesText(changes []extension.Change) string {
 
 func section(title, text string) string { return "\n" + title + ":\n" + text }
 
-// indented is a stranger's text on lines of its own.
+// indented puts a stranger's text on its own indented lines.
 func indented(text string) string {
 	text = strings.TrimRight(printable.Text(text), "\n")
 	if text == "" {
@@ -166,7 +166,7 @@ type chosen struct {
 	scopeFlag
 }
 
-// release finds it: the active one of a name, or else the one that waits.
+// release finds it: the active release of a name, or else the waiting one.
 func (c chosen) release(ctx context.Context, e *extensions) (lifecycle.Release, error) {
 	if id, err := strconv.ParseInt(c.Name, 10, 64); err == nil {
 		return e.Release(ctx, id)

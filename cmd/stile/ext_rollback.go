@@ -77,7 +77,8 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-// digestOf returns the whole digest of the one release whose digest begins with start, or start itself if it is empty or whole.
+// digestOf returns the whole digest of the one release whose digest begins with start. It returns start itself if that is empty or
+// whole.
 func digestOf(all []lifecycle.Release, start string) (string, error) {
 	if start == "" || len(start) == 64 {
 		return start, nil
@@ -101,8 +102,8 @@ func digestOf(all []lifecycle.Release, start string) (string, error) {
 	}
 }
 
-// superseded is the newest of the releases that another took the place of, and whose version was not revoked later: of this
-// digest, if there is one.
+// superseded finds the newest release that another one replaced and whose version was not revoked later. If digest is not empty,
+// only releases of that digest count.
 func superseded(all []lifecycle.Release, digest string) (lifecycle.Release, bool) {
 	for i, r := range all {
 		if r.State != lifecycle.Superseded || digest != "" && r.Digest != digest {
@@ -115,7 +116,7 @@ func superseded(all []lifecycle.Release, digest string) (lifecycle.Release, bool
 	return lifecycle.Release{}, false
 }
 
-// revocation is the newest of the releases that was revoked: of this digest, if there is one.
+// revocation finds the newest revoked release. If digest is not empty, only releases of that digest count.
 func revocation(all []lifecycle.Release, digest string) (lifecycle.Release, bool) {
 	for _, r := range all {
 		if r.State == lifecycle.Revoked && (digest == "" || r.Digest == digest) {

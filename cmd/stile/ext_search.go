@@ -140,7 +140,7 @@ func (c *extPrune) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-// remove takes them away, and puts what became of them in their place.
+// remove removes extensions, and replaces them in the list by the outcome.
 func (c *extPrune) remove(ctx context.Context, s *streams, e *extensions, all []lifecycle.Prunable, text string) error {
 	if !c.Yes {
 		show := func() (string, error) { return text, nil }

@@ -47,7 +47,7 @@ func (c *extSource) Run(ctx context.Context, s *streams) error {
 			c.File = names[0]
 		}
 		files[manifestName] = v.ManifestText()
-		if len(v.Lock) > 0 { // the one that counts, whatever the source has
+		if len(v.Lock) > 0 { // this lockfile counts, whatever the source contains
 			files[lockName] = v.Lock
 		}
 		if c.File == "" {
@@ -142,7 +142,7 @@ func (c *extDiff) versions(ctx context.Context, e *extensions) (before, after *l
 	if to == "" {
 		to = r.Digest
 	}
-	if c.From == "" && from == to { // there is nothing newer than the active one
+	if c.From == "" && from == to { // nothing is newer than the active version
 		older, _ := superseded(all, "")
 		from = older.Digest
 	}

@@ -26,23 +26,23 @@ import (
 type failure struct {
 	Kind    kind   `json:"kind"`
 	Message string `json:"message"`
-	// Denial is there when Kind is denied: the host's record, never the guest's word.
+	// Denial is set if Kind is denied: the host's record, never the guest's word.
 	Denial *denial `json:"denial,omitempty"`
-	// Bind is the NAME=SPEC of --bind that would allow what was denied, when the binding was given so.
+	// Bind is the NAME=SPEC of --bind that would allow what was denied, if --bind gave the binding.
 	Bind string `json:"bind,omitempty"`
-	// Limit and Value name a limit and what it is set to. Claimed is set when only the tool says that it reached it.
+	// Limit and Value name a limit and its value. Claimed is set if only the tool says that it reached the limit.
 	Limit   string `json:"limit,omitempty"`
 	Value   string `json:"value,omitempty"`
 	Claimed bool   `json:"claimed,omitempty"`
-	// settable says that --limit of the command sets the limit.
+	// settable is set if --limit of the command sets the limit.
 	settable bool
-	// Failure is the tool's own account, its stack mapped to the author's source.
+	// Failure is the tool's own account, with its stack mapped to the author's source.
 	Failure *abi.Failure `json:"failure,omitempty"`
-	// Stage is the one that an extension did not pass.
+	// Stage is the stage that an extension failed.
 	Stage extension.Stage `json:"stage,omitempty"`
 	// Problems are those of an input ([]abi.Problem) or of a source ([]extension.Problem).
 	Problems any `json:"problems,omitempty"`
-	// Known are the tools there are, when one was asked for that is not.
+	// Known are the tools that exist, if an unknown one was asked for.
 	Known []string `json:"known,omitempty"`
 }
 
@@ -51,7 +51,7 @@ type denial struct {
 	Operation string `json:"operation"`
 	Reason    string `json:"reason"`
 	Remedy    string `json:"remedy,omitempty"`
-	// moves says that what permissions say of the binding has to move into the remedy.
+	// moves is set if the entry for the binding in permissions must move into the remedy.
 	moves bool
 }
 
@@ -77,7 +77,7 @@ var exitCodes = map[kind]int{
 
 var errInterrupted = errors.New("interrupted")
 
-// usageError is a command line, or a file named on it, that cannot be used.
+// usageError reports a command line, or a file named on it, that cannot be used.
 type usageError struct{ error }
 
 func (e *usageError) Unwrap() error { return e.error }
@@ -207,7 +207,7 @@ func kindOf(err error, sorted lifecycle.Failure) kind {
 	}
 }
 
-// operationKind sorts errors of operations on what STILE_HOME keeps.
+// operationKind sorts errors of operations on what STILE_HOME holds.
 func operationKind(code abi.Code) kind {
 	switch code {
 	case abi.CodeNotFound, abi.CodeAlreadyExists, abi.CodeConflict:

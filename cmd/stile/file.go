@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// openFile opens a regular file. In a stranger's folder anything may have a file's name, and a pipe that nobody writes to would keep
-// whoever opens it waiting. What a shell hands over by number, as in <(command), is opened too.
+// openFile opens a regular file. In a stranger's folder, a name may belong to anything, and opening a pipe without a writer would
+// block. It also opens files that a shell hands over by number, as in <(command).
 func openFile(name string) (*os.File, error) {
 	handed := slices.ContainsFunc([]string{"/dev/stdin", "/dev/fd/*", "/proc/self/fd/*"}, func(pattern string) bool {
 		ok, err := filepath.Match(pattern, name)
@@ -62,8 +62,8 @@ func readOpened(f *os.File, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// interruptible reads what may never end, like a terminal or a pipe. No read of these can be cancelled: when ctx ends, it is
-// left to the end of the process.
+// interruptible reads from something that may never end, such as a terminal or a pipe. Such a read cannot be cancelled: when ctx
+// ends, it is abandoned until the process ends.
 func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 	type outcome struct {
 		data []byte
@@ -82,19 +82,18 @@ func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, er
 	}
 }
 
-// writeFile writes a file in one step: afterwards it holds all of data, or what it held before. It replaces nothing but
-// regular files.
+// writeFile writes a file in one step: afterwards, it holds all of data or its previous content. It replaces only regular files.
 func writeFile(name string, data []byte) error {
 	return replaceFile(name, temporaryBeside(name), data, 0o666)
 }
 
-// writePrivate is writeFile for what its owner alone may read.
+// writePrivate is writeFile for a file that only its owner may read.
 func writePrivate(name string, data []byte) error {
 	return replaceFile(name, temporaryBeside(name), data, 0o600)
 }
 
-// writeLocked is writePrivate, for good, for who holds a lock on the file: a power failure leaves what it held before or all of data, and a
-// process that was killed leaves one file at most, which the next one takes away.
+// writeLocked is a durable writePrivate for a caller that holds a lock on the file. After a power failure, the file holds its
+// previous content or all of data. A process that is killed leaves at most one temporary file, which the next one removes.
 func writeLocked(name string, data []byte) error {
 	temporary := name + ".tmp"
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +105,7 @@ func writeLocked(name string, data []byte) error {
 	return syncFolder(filepath.Dir(name))
 }
 
-// syncFolder has the names in a folder outlast a power failure.
+// syncFolder makes the names in a folder survive a power failure.
 func syncFolder(name string) error {
 	folder, err := os.Open(name)
 	if err != nil {
@@ -115,13 +114,13 @@ func syncFolder(name string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// temporaryBeside is a new name in the same folder.
+// temporaryBeside returns a new name in the same folder.
 func temporaryBeside(name string) string {
 	return filepath.Join(filepath.Dir(name), ".stile-"+rand.Text())
 }
 
-// lendFile is writePrivate for as long as the process needs it: remove takes the file away, unless another has taken its place. It
-// replaces no file that others can read or write, who may have it open.
+// lendFile is writePrivate for the lifetime of the process: remove removes the file, unless another has replaced it. It does not
+// replace a file that others can read or write, because they may have it open.
 func lendFile(name string, data []byte) (remove func(), err error) {
 	if before, err := os.Lstat(name); err == nil && before.Mode().IsRegular() && before.Mode().Perm()&0o077 != 0 {
 		return nil, usagef("%s has mode %04o: others can read or write it, and it is not replaced; remove it", name, before.Mode().Perm())
@@ -132,7 +131,7 @@ func lendFile(name string, data []byte) (remove func(), err error) {
 	lent, err := os.Lstat(name)
 	return func() {
 		if now, err := os.Lstat(name); err == nil && os.SameFile(lent, now) {
-			_ = os.Remove(name) // what it opens ends with the process
+			_ = os.Remove(name) // the file serves only this process
 		}
 	}, err
 }

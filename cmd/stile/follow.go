@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// followed is a file that somebody edits while it is used. It is safe for concurrent use.
+// followed is a file that may be edited while it is used. It is safe for concurrent use.
 type followed struct {
 	path  string
-	known atomic.Pointer[fileState] // when the file was read last; nil when that is not sure
-	mu    sync.Mutex                // held while it is read
+	known atomic.Pointer[fileState] // the state at the last read; nil if that is uncertain
+	mu    sync.Mutex                // held during a read
 }
 
-// fileState is what changes with each change of a file. It is zero where no file can be found.
+// fileState changes with each change of a file. It is zero if there is no file.
 type fileState struct {
 	device, inode     uint64
 	size              int64
@@ -30,20 +30,20 @@ func stateOf(path string) (now fileState) {
 	return now
 }
 
-// coarse is the most that a file system rounds times to. Of two changes within it, the second may leave the same state behind.
+// coarse is the coarsest unit of file times. Two changes within it may leave the same state.
 const coarse = 2 * time.Second
 
-// each calls read unless the file is the one that was read last, and no error came of it. When each returns, somebody has read what the
-// file was when it was called.
+// each calls read unless the file is unchanged since the last read and that read succeeded. When each returns, the content at the
+// time of the call was read.
 func (f *followed) each(read func() error) {
 	if known := f.known.Load(); known != nil && *known == stateOf(f.path) {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := stateOf(f.path) // before it is read, so that no change is missed
+	now := stateOf(f.path) // taken before the read, so that no change is missed
 	if known := f.known.Load(); known != nil && *known == now {
-		return // another goroutine was here first
+		return // another goroutine was faster
 	}
 	f.known.Store(nil)
 	sure := now == fileState{} || time.Since(time.Unix(0, max(now.modified, now.changed))) > coarse

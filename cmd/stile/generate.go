@@ -69,7 +69,7 @@ func (f modelFlags) model(ctx context.Context, n *session) (model.Model, error) 
 	}
 }
 
-// temperature is what the flag says; nil is the default.
+// temperature is the value of the flag. nil means the default.
 func (f modelFlags) temperature() (*float64, error) {
 	switch f.ModelTemperature {
 	case "":
@@ -85,7 +85,7 @@ func (f modelFlags) temperature() (*float64, error) {
 	return &t, nil
 }
 
-// generated is what came of a description.
+// generated is the outcome of a description.
 type generated struct {
 	written *lifecycle.Written
 	// exists are tools that seem to do it already.
@@ -93,7 +93,7 @@ type generated struct {
 	result generate.Result
 }
 
-// generate has a model write an extension and takes it through all stages. draft has all but manifest and files, and r all but what
+// generate makes a model write an extension and takes it through all stages. draft lacks only manifest and files, and r only what
 // the store knows.
 func (e *extensions) generate(ctx context.Context, g *generate.Generator, v lifecycle.Viewer, r generate.Request, draft lifecycle.Draft) (made generated, err error) {
 	var found []lifecycle.Found
@@ -133,8 +133,7 @@ func (e *extensions) generate(ctx context.Context, g *generate.Generator, v life
 	return made, err
 }
 
-// free says whether the name that a model chose is that of an extension which is active for a viewer: a model does not get to
-// replace it.
+// free reports whether a name that a model chose belongs to no active extension of a viewer, because a model must not replace one.
 func (e *extensions) free(ctx context.Context, v lifecycle.Viewer, manifest []byte) error {
 	m, err := extension.Parse(manifest)
 	if err != nil {
@@ -152,8 +151,8 @@ func (e *extensions) free(ctx context.Context, v lifecycle.Viewer, manifest []by
 	}
 }
 
-// existing finds the tools that a viewer can call and that have words of a description, by the search of the store, which compares stems.
-// A tool's score is the part of the significant words that it has; one word of several says nothing.
+// existing finds the tools that a viewer can call and that match words of a description. The store's search compares stems. A tool's
+// score is the share of the significant words that it matches. One match among several words does not count.
 func (e *extensions) existing(ctx context.Context, v lifecycle.Viewer, description string) ([]lifecycle.Found, []generate.Existing, error) {
 	tools, err := e.Tools(ctx, v)
 	if err != nil {
@@ -166,13 +165,13 @@ func (e *extensions) existing(ctx context.Context, v lifecycle.Viewer, descripti
 	words := significant(description)
 	has, ranks, found := map[string]int{}, map[string]float64{}, []lifecycle.Found{}
 	for _, word := range words {
-		with, err := e.Search(ctx, v, word, 3*len(tools)) // all, of three scopes
+		with, err := e.Search(ctx, v, word, 3*len(tools)) // all matches, in three scopes
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, f := range with {
 			if called[f.Name] != f.Scope {
-				continue // a narrower scope's is called
+				continue // the tool of a narrower scope is called instead
 			}
 			if has[f.Name] == 0 {
 				found = append(found, f)
@@ -196,14 +195,14 @@ const maxSignificant = 64 // words that are looked for
 
 var (
 	anyWords = lazyregexp.New(`[\p{L}\p{N}]+`)
-	// insignificant are the words that Lucene leaves out of English texts, and those with which anybody asks for a tool.
+	// insignificant are the words that Lucene leaves out of English texts, and those with which everybody asks for a tool.
 	insignificant = strings.Fields(`a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with
 		able all also any can each from given has have i its me my need new one our please should some want we what when where which who would you your
 		add build code create extension extensions function functions generate implement input inputs make makes output outputs program result results
 		return returning returns script take takes tool tools typescript use used useful user uses using utility wasm write writes`)
 )
 
-// significant are the words of a description that say what it is about, each once.
+// significant returns the words of a description that say what it is about, each once.
 func significant(description string) (words []string) {
 	for _, word := range anyWords.FindAllString(strings.ToLower(description), -1) {
 		if utf8.RuneCountInString(word) > 1 && !slices.Contains(insignificant, word) && !slices.Contains(words, word) && len(words) < maxSignificant {
@@ -213,7 +212,7 @@ func significant(description string) (words []string) {
 	return words
 }
 
-// generateForAgents is generate for a server of agents; nil when no model is named.
+// generateForAgents is generate for a server of agents. It is nil if no model is named.
 func (e *extensions) generateForAgents(ctx context.Context, f modelFlags) (func(context.Context, mcp.GenerateRequest) (mcp.Generated, error), error) {
 	if f.Model == "" {
 		return nil, nil
@@ -229,7 +228,7 @@ func (e *extensions) generateForAgents(ctx context.Context, f modelFlags) (func(
 		g := &generate.Generator{Model: model}
 		made, err := e.generate(ctx, g, r.Viewer, generate.Request{Description: r.Description, New: r.New}, draft)
 		spent := mcp.Spent{Tokens: made.result.Tokens, Rounds: []mcp.Round{}}
-		for _, round := range made.result.Rounds { // their problems were mended, or are in the error
+		for _, round := range made.result.Rounds { // their problems were solved, or are in the error
 			spent.Rounds = append(spent.Rounds, mcp.Round{Stage: round.Stage, Tokens: round.Tokens})
 		}
 		if err != nil && len(made.result.Rounds) > 0 {
@@ -322,16 +321,16 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-// generatedJSON is what stile ext add prints, and what it cost.
+// generatedJSON is what stile ext add prints, plus the cost.
 type generatedJSON struct {
 	writtenJSON
 	Generation generate.Spent `json:"generation"`
 }
 
-// modelText shows what a model writes while it does. Every line is indented, so that none looks like one of ours.
+// modelText shows what a model writes as it arrives. Every line is indented, so that none looks like one of ours.
 type modelText struct {
 	out   io.Writer
-	round int // of the line that is not ended; 0 is none
+	round int // the round whose line is unfinished; 0 means none
 }
 
 func (t *modelText) add(round int, piece string) {
@@ -350,7 +349,7 @@ func (t *modelText) end() {
 	t.round = 0
 }
 
-// printOffers prints what exists and seems to do what is wanted.
+// printOffers prints existing tools that seem to do what is wanted.
 func printOffers(s *streams, exists []lifecycle.Found, asJSON bool) error {
 	if asJSON {
 		return printJSON(s.out, map[string][]foundJSON{"exists": foundOf(exists)})

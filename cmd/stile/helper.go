@@ -44,7 +44,7 @@ func helperUse(name string) string {
 	return "measures Stile beside other isolates"
 }
 
-// helper is a command of a helper program, which ends with ctx.
+// helper returns a command that runs a helper program, and ends with ctx.
 func helper(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

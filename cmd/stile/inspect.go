@@ -31,7 +31,7 @@ Examples:
     stile inspect notes.ts --json`
 }
 
-// inspection is what there is to know of a component.
+// inspection is everything that can be said about a component.
 type inspection struct {
 	File     string          `json:"file"`
 	Size     int             `json:"size"`
@@ -39,13 +39,13 @@ type inspection struct {
 	Imports  []importedThing `json:"imports"`
 	Exports  []string        `json:"exports"`
 	Tools    []tool          `json:"tools"`
-	Sections map[string]int  `json:"sections"` // size of each custom section of ours, in bytes
+	Sections map[string]int  `json:"sections"` // sizes of our custom sections, in bytes
 	Compile  compilation     `json:"compile"`
 	defined  []abi.Definition
 	sections []string
 }
 
-// compilation is what it takes to compile a component, by estimate.
+// compilation is the estimated cost of compiling a component.
 type compilation struct {
 	Seconds float64   `json:"seconds"` // of processor time
 	Bytes   int64     `json:"bytes"`   // of memory
@@ -64,14 +64,14 @@ func (c compilation) String() string {
 
 type importedThing struct {
 	Name string `json:"name"`
-	// Kind is "capability", "wasi" for what the empty world answers, or "module" for a shared core module.
+	// Kind is "capability", "wasi" for an import that the empty world serves, or "module" for a shared core module.
 	Kind      string             `json:"kind"`
 	Functions []importedFunction `json:"functions"`
 }
 
 type importedFunction struct {
 	Name string `json:"name"`
-	// Handle is the parameter without which the function cannot be called. The empty world's functions need none.
+	// Handle is the parameter that the function cannot be called without. Functions of the empty world need none.
 	Handle string `json:"handle,omitempty"`
 }
 
@@ -92,7 +92,7 @@ func (c *inspectCommand) Run(ctx context.Context, s *streams) (err error) {
 			return err
 		}
 	}
-	component, err := n.loadComponent(ctx, c.File, wasm) // which says why it is refused
+	component, err := n.loadComponent(ctx, c.File, wasm) // loading it says why it is refused
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (c *inspectCommand) component(ctx context.Context, n *session) ([]byte, err
 	return n.assemble(ctx, c.File, wants{}, false)
 }
 
-// refused prints what there is to know of a component that takes too much to compile.
+// refused prints what is known about a component that is too expensive to compile.
 func (c *inspectCommand) refused(s *streams, wasm []byte, cost host.CompileCost) error {
 	takes := newCompilation(cost)
 	if c.JSON {
@@ -151,7 +151,7 @@ func imports(from []host.Import) []importedThing {
 	return things
 }
 
-// text shows an inspection to a person.
+// text returns an inspection for a person.
 func (i *inspection) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d bytes, %s\ncompilation: %v\n\nimports\n", printable.Line(i.File), i.Size, i.Digest, i.Compile)

@@ -14,7 +14,7 @@ import (
 // wasmMemory is how many bytes a guest can address.
 const wasmMemory = 4 << 30
 
-// limitNames are those that --limit sets.
+// limitNames are the limits that --limit sets.
 var limitNames = []string{"memory", "cpu", "wall", "input", "output", "handles", "pending", "nesting"}
 
 // parseLimits reads NAME=VALUE pairs.

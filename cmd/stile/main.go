@@ -1,5 +1,5 @@
-// Command stile runs unreviewed tools as WebAssembly components that can do only what their bindings allow. It has flags,
-// wiring and printing; the packages it imports do the work.
+// Command stile runs unreviewed tools as WebAssembly components that can do only what their bindings allow. It has flags, wiring and
+// printing; the packages it imports do the work.
 package main
 
 //go:generate go test -run ^TestReference$ . -update
@@ -30,8 +30,8 @@ func main() {
 	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// collectLater has the first garbage collection wait until the heap has 32 MiB, and not 4: most commands end before. Those after it
-// come when they always would.
+// collectLater delays the first garbage collection until the heap has 32 MiB instead of 4, because most commands end before. Later
+// collections are not affected.
 func collectLater() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -71,17 +71,17 @@ The exit codes are:
 
 STILE_HOME is the folder for state (default: stile in the XDG data folder). STILE_CACHE is the folder for what can be rebuilt (default: stile in the XDG cache folder). STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_USER is your name in scopes and in the audit log (default: your name at the operating system). STILE_KEYRING=off does not use the keyring of the desktop session. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or any part of it, says how many to keep.`
 
-// streams are how a command talks.
+// streams are a command's input and output.
 type streams struct {
 	in  io.Reader
 	out io.Writer
 	err io.Writer
 }
 
-// say prints a line for people. When stderr cannot be written to there is nobody to tell.
+// say prints a line for people. If stderr cannot be written to, nobody can be told.
 func (s *streams) say(format string, args ...any) { _, _ = fmt.Fprintf(s.err, format+"\n", args...) }
 
-// columns is how wide the terminal is that stdout is; 0 where it is none.
+// columns is the width of the terminal on stdout. It is 0 if stdout is not a terminal.
 func (s *streams) columns() int {
 	if f, ok := s.out.(*os.File); ok {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
@@ -91,7 +91,7 @@ func (s *streams) columns() int {
 	return 0
 }
 
-// interactive says whether a person sees stderr as it is written.
+// interactive reports whether stderr is a terminal.
 func (s *streams) interactive() bool {
 	f, ok := s.err.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
@@ -127,7 +127,7 @@ func parserOf(ctx context.Context, s *streams, grammar any) (*kong.Kong, error) 
 	return kong.New(grammar, kong.Name("stile"), kong.Description(description), kong.Writers(s.out, s.err), kong.Bind(s), kong.BindTo(ctx, (*context.Context)(nil)), kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(help))
 }
 
-// grammar is the part of cli that a command line is about: to read the whole takes longer than most commands.
+// grammar returns the part of cli that a command line concerns, because parsing all of it takes longer than most commands.
 func grammar(args []string) any {
 	for command := range reflect.TypeFor[cli]().Fields() {
 		if name := cmp.Or(command.Tag.Get("name"), strings.ToLower(command.Name)); len(args) > 0 && args[0] == name {
@@ -137,7 +137,7 @@ func grammar(args []string) any {
 	return &cli{}
 }
 
-// help prints help, in which kong would show hidden arguments.
+// help prints help without hidden arguments, which kong would show.
 func help(o kong.HelpOptions, ctx *kong.Context) error {
 	for _, n := range ctx.Model.Leaves(false) {
 		n.Positional = slices.DeleteFunc(n.Positional, func(p *kong.Positional) bool { return p.Tag.Hidden })
@@ -145,7 +145,7 @@ func help(o kong.HelpOptions, ctx *kong.Context) error {
 	return kong.DefaultHelpPrinter(o, ctx)
 }
 
-// habits gives what people write out of habit its name here.
+// habits translates what people type out of habit.
 func habits(args []string) []string {
 	switch {
 	case len(args) > 0 && args[0] == "help":
@@ -157,7 +157,7 @@ func habits(args []string) []string {
 	}
 }
 
-// misuse says what is wrong with a command line in words of ours where the parser's are about the parser.
+// misuse says what is wrong with a command line, in our own words where the parser talks about itself.
 func misuse(err error) error {
 	if is[*fs.PathError](err) { // help could not be written
 		return err
@@ -171,7 +171,7 @@ func misuse(err error) error {
 	return usagef("%s; see %s --help", text, command)
 }
 
-// closest is as much of a command line that does not parse as names a command.
+// closest returns the command that a command line names as far as it parses.
 func closest(err error) string {
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {

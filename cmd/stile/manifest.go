@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/wit"
 )
 
-// maxText is the most bytes of a manifest or a WIT file that are read.
+// maxText is the largest manifest or WIT file, in bytes.
 const maxText = 1 << 20
 
 func readManifest(file string) (*extension.Manifest, error) {
@@ -40,7 +40,7 @@ func (w witFlag) openSession(ctx context.Context, s *streams) (*session, error) 
 	return openSession(ctx, s, sessionOptions{wit: texts})
 }
 
-// read returns the texts, which are valid. What is wrong with one is said here, where its file is known.
+// read returns the texts after validating them, because only here is the file of each known.
 func (w witFlag) read() ([]string, error) {
 	var texts, files []string
 	for _, file := range w.WIT {

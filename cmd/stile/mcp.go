@@ -48,13 +48,13 @@ func (c *mcpCommand) Run(ctx context.Context, s *streams) (err error) {
 		cancel()
 	})()
 	err = server.Serve(whole, v, gatedTransport{mcp.Lines(os.Stdin, os.Stdout, c.Drain), gate})
-	if whole.Err() != nil { // in good order
+	if whole.Err() != nil { // an orderly end
 		return nil
 	}
 	return err
 }
 
-// serving opens the store for the calls of an agent. They go on when ctx ends, until they are drained.
+// serving opens the store for the calls of an agent. When ctx ends, running calls continue until they are drained.
 func serving(ctx context.Context, s *streams, agent, user string) (v lifecycle.Viewer, e *extensions, err error) {
 	where, err := readSettings()
 	if err != nil {
@@ -73,7 +73,7 @@ func serving(ctx context.Context, s *streams, agent, user string) (v lifecycle.V
 	return v, e, err
 }
 
-// checkViewer checks names that somebody gave.
+// checkViewer checks names that were given.
 func checkViewer(v lifecycle.Viewer) error {
 	if _, err := extension.ParseScope("agent:" + v.Agent); err != nil {
 		return usagef("name of the agent: %w", err)
@@ -84,7 +84,7 @@ func checkViewer(v lifecycle.Viewer) error {
 	return nil
 }
 
-// newServer makes a server of the store. It is closed before the store.
+// newServer makes a server of the store. Close it before the store.
 func (e *extensions) newServer(ctx context.Context, f modelFlags) (*mcp.Server, error) {
 	generate, err := e.generateForAgents(ctx, f)
 	if err != nil {

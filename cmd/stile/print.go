@@ -16,7 +16,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// encode makes JSON that is safe on a terminal; indent is for one level.
+// encode returns JSON that is safe on a terminal. indent is the indentation of one level.
 func encode(v any, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -28,8 +28,8 @@ func encode(v any, indent string) ([]byte, error) {
 	return bytes.TrimSuffix(escape(b.Bytes()), []byte{'\n'}), nil
 }
 
-// escape spells characters that a terminal would act on or not show as \u escapes. They stand only inside the strings of
-// valid JSON, so the value stays the same.
+// escape writes characters that a terminal would act on or hide as \u escapes. In valid JSON they occur only inside strings, so the
+// value stays the same.
 func escape(valid []byte) []byte {
 	text := string(valid)
 	var b []byte
@@ -60,10 +60,10 @@ func printJSON(w io.Writer, v any) error {
 	return err
 }
 
-// maxCell is the most bytes of a cell.
+// maxCell is the largest size of a cell, in bytes.
 const maxCell = 64 << 10
 
-// table lays rows out in columns, each cell as one printable line.
+// table lays out rows in columns. Each cell is one printable line.
 func table(indent string, rows [][]string) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
@@ -72,16 +72,16 @@ func table(indent string, rows [][]string) string {
 		for i, cell := range row {
 			cells[i] = printable.Line(printable.Short(cell, maxCell))
 		}
-		_, _ = fmt.Fprintln(t, indent+strings.Join(cells, "\t")) // a Builder does not fail
+		_, _ = fmt.Fprintln(t, indent+strings.Join(cells, "\t")) // a Builder never fails
 	}
 	_ = t.Flush()
 	return b.String()
 }
 
-// maxListed is the most bytes of a text in a list, which fit cuts further.
+// maxListed is the largest size of a text in a list, in bytes. fit cuts it further.
 const maxListed = 1000
 
-// fit cuts the lines of text to columns; 0 is as many as they need.
+// fit cuts the lines of text to a number of columns. 0 means no limit.
 func fit(text string, columns int) string {
 	if columns == 0 {
 		return text
@@ -89,7 +89,7 @@ func fit(text string, columns int) string {
 	var b strings.Builder
 	for row := range strings.Lines(text) {
 		if row = strings.TrimSuffix(row, "\n"); uniseg.StringWidth(row) > columns {
-			kept, width, state := 0, 1, -1 // the "…"
+			kept, width, state := 0, 1, -1 // room for the "…"
 			for rest := row; ; {
 				var cluster string
 				var w int
@@ -106,7 +106,7 @@ func fit(text string, columns int) string {
 	return b.String()
 }
 
-// tool is a tool's definition with its schemas as JSON and not as text.
+// tool is a tool's definition, with its schemas as JSON instead of text.
 type tool struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description"`
@@ -136,7 +136,7 @@ func toolTable(indent string, definitions []abi.Definition) string {
 	return table(indent, rows)
 }
 
-// counted is a number of things, of which the word for one is given.
+// counted writes a number with the word for the thing, which gets a plural s.
 func counted[N int | int64 | uint32 | uint64](n N, one string) string {
 	if n != 1 {
 		one += "s"

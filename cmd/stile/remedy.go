@@ -17,7 +17,8 @@ type boundError struct {
 
 func (e *boundError) Unwrap() error { return e.error }
 
-// remedy is the binding that would allow what was denied; empty where there is none, or the command line did not bind the name.
+// remedy returns the binding that would allow what was denied. It is empty if there is none, or if the command line did not bind the
+// name.
 func (e *boundError) remedy(d abi.Denial) string {
 	all, err := extension.ParseSpecs(e.specs)
 	if err != nil {
@@ -43,5 +44,5 @@ func (e *boundError) remedy(d abi.Denial) string {
 	return ""
 }
 
-// bindFlag quotes for a shell: a guest chose part of the text, and a person may paste it.
+// bindFlag quotes for a shell, because a guest chose part of the text and a person may paste it.
 func bindFlag(spec string) string { return "--bind '" + strings.ReplaceAll(spec, "'", `'\''`) + "'" }

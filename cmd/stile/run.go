@@ -22,7 +22,7 @@ type runCommand struct {
 	JSON bool `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
 }
 
-// callFlags are what a call of a tool can be given.
+// callFlags configure a call of a tool.
 type callFlags struct {
 	Input      string   `placeholder:"JSON" help:"Input of the tool: JSON, @FILE, or - for stdin. Default: {}."`
 	Bind       []string `sep:"none" placeholder:"NAME=SPEC" help:"What the tool gets as env.NAME. Can be repeated."`
@@ -79,7 +79,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
 
-	// Without their interfaces the defaults could not even be denied.
+	// Without their interfaces, the defaults could not even be denied.
 	component, wasm, err := n.load(ctx, c.File, wants{manifest: c.Manifest, bindings: extension.Known(extension.Merge(bindings, extension.Defaults()))})
 	if err != nil {
 		return err
@@ -104,8 +104,8 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	return c.call(ctx, s, n, wasm, bindings, host.Request{Tool: c.Tool, Input: input, Limits: limits}, component.Do)
 }
 
-// call makes a call with what bindings stand for beside the env of the request, records it, and prints its result. wasm is the
-// component that it runs in.
+// call makes a call with the bindings and the env of the request, records it, and prints its result. wasm is the component that it
+// runs in.
 func (c *callFlags) call(
 	ctx context.Context, s *streams, n *session, wasm []byte, bindings []extension.Binding, request host.Request,
 	do func(context.Context, host.Request) (host.Result, error),
@@ -133,7 +133,7 @@ func (c *callFlags) call(
 	return err
 }
 
-// bindings are those of the command line, then the manifest's, then the defaults.
+// bindings returns those of the command line, then the manifest's, then the defaults.
 func (c *callFlags) bindings() (*extension.Manifest, []extension.Binding, error) {
 	given, err := extension.ParseSpecs(c.Bind)
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *callFlags) bindings() (*extension.Manifest, []extension.Binding, error)
 	return manifest, extension.Merge(given, asked, defaults), nil
 }
 
-// input is the tool's input; nil when none is given. It reads little more than the limit, which the host enforces.
+// input returns the tool's input, or nil if none is given. It reads little more than the limit, which the host enforces.
 func (c *callFlags) input(stdin io.Reader, limit int) ([]byte, error) {
 	const most = 64 << 20
 	name, isFile := strings.CutPrefix(c.Input, "@")

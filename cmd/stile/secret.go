@@ -50,13 +50,13 @@ func openSecrets(ctx context.Context, where settings, s *streams) (*secret.Store
 	return secret.Open(ctx, where.home, o)
 }
 
-// credentials are the secrets that rules name. Their store is opened when the first is needed.
+// credentials are the secrets that rules name. Their store is opened on first use.
 type credentials struct {
 	open  func() (*secret.Store, error)
 	store *secret.Store
 
 	mu       sync.Mutex
-	values   map[string]bool // what redactor takes out; nil before redactAll
+	values   map[string]bool // the values that redactor removes; nil before redactAll
 	redactor atomic.Pointer[secret.Redactor]
 }
 
@@ -83,7 +83,7 @@ func (c *credentials) Get(ctx context.Context, name string) (string, error) {
 	return value, err
 }
 
-// know adds values to what is taken out of recordings, if anything is.
+// know adds values to remove from recordings, if any are removed.
 func (c *credentials) know(values ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,10 +98,10 @@ func (c *credentials) know(values ...string) {
 	}
 }
 
-// minRedacted is the fewest bytes of a secret that is taken out of recordings: what is shorter is there by chance.
+// minRedacted is the shortest secret that is removed from recordings, in bytes. Shorter ones occur by chance.
 const minRedacted = 8
 
-// redactAll has redact know all secrets, and those that are set later once they are used.
+// redactAll makes redact know all secrets, and learn those that are set later once they are used.
 func (c *credentials) redactAll(ctx context.Context, home string) error {
 	c.mu.Lock()
 	c.values = map[string]bool{}
@@ -129,7 +129,7 @@ func (c *credentials) redactAll(ctx context.Context, home string) error {
 	return nil
 }
 
-// redact takes secrets out of what is recorded.
+// redact removes secrets from what is recorded.
 func (c *credentials) redact(text []byte) []byte {
 	redactor := c.redactor.Load()
 	if redactor == nil {
@@ -138,7 +138,7 @@ func (c *credentials) redact(text []byte) []byte {
 	return []byte(redactor.Redact(string(text)))
 }
 
-// Close is called once nothing asks any more.
+// Close must be called after the last use.
 func (c *credentials) Close() error {
 	if c.store == nil {
 		return nil
@@ -163,7 +163,7 @@ func withSecrets(ctx context.Context, s *streams, use func(*secret.Store) error)
 type secretSetCommand struct {
 	Name      string `arg:"" help:"Name of the secret: a-z, 0-9, - and _."`
 	ValueFile string `placeholder:"FILE" help:"File with the value. Default: stdin."`
-	// Value takes what does not belong on a command line, so that the error does not repeat it.
+	// Value catches a value on the command line, where it does not belong, so that the error does not repeat it.
 	Value []string `arg:"" optional:"" hidden:""`
 }
 
@@ -197,7 +197,7 @@ func (c *secretSetCommand) Run(ctx context.Context, s *streams) error {
 	return err
 }
 
-// read reads the value without one line end after it.
+// read reads the value without the line end after it.
 func (c *secretSetCommand) read(ctx context.Context, s *streams) (string, error) {
 	const most = secret.MaxValue + int64(len("\r\n"))
 	var (
@@ -208,7 +208,7 @@ func (c *secretSetCommand) read(ctx context.Context, s *streams) (string, error)
 	switch {
 	case c.ValueFile != "":
 		value, err = interruptible(ctx, func() ([]byte, error) {
-			f, err := os.Open(c.ValueFile) // which may be a pipe or a terminal
+			f, err := os.Open(c.ValueFile) // it may be a pipe or a terminal
 			if err != nil {
 				return nil, &usageError{err}
 			}
@@ -230,10 +230,10 @@ func (c *secretSetCommand) read(ctx context.Context, s *streams) (string, error)
 	return string(value), nil
 }
 
-// maxTyped is the longest line that every terminal passes on whole. What is longer is cut without a word.
+// maxTyped is the longest line that every terminal passes on whole. Terminals cut longer lines silently.
 const maxTyped = 1023
 
-// ask has a person type or paste the value, and does not show it.
+// ask lets a person type or paste the value without showing it.
 func ask(ctx context.Context, s *streams, terminal *os.File, name string) (string, error) {
 	fd := int(terminal.Fd())
 	before, err := term.GetState(fd)
@@ -276,7 +276,7 @@ func (c *secretListCommand) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		if c.JSON {
-			return printJSON(s.out, append([]secret.Entry{}, entries...)) // a list, also when it is empty
+			return printJSON(s.out, append([]secret.Entry{}, entries...)) // a list, even if it is empty
 		}
 		rows := [][]string{{"NAME", "CREATED", "CHANGED"}}
 		for _, e := range entries {

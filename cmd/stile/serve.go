@@ -27,7 +27,7 @@ type serveRun struct {
 	Host        []string `sep:"none" placeholder:"NAME" help:"Name by which clients reach the server, such as a proxy's. Can be repeated. Default: the certificate's names."`
 	TLSCert     string   `name:"tls-cert" placeholder:"FILE" help:"Certificate, in PEM."`
 	TLSKey      string   `name:"tls-key" placeholder:"FILE" help:"Key of the certificate, in PEM."`
-	// OperatorTokenFile is for what runs without a terminal.
+	// OperatorTokenFile serves where there is no terminal.
 	OperatorTokenFile string `placeholder:"FILE" help:"File to write the operator token to, readable by its owner only. It is removed at the end."`
 	tokenFlag
 	modelFlags
@@ -120,7 +120,7 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 	mux.Handle("/", pages)
 	h := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(e.logger.Handler(), slog.LevelDebug), // what strangers send is not told
+		ErrorLog: slog.NewLogLogger(e.logger.Handler(), slog.LevelDebug), // strangers' requests are not logged
 	}
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(listener) }()
@@ -142,7 +142,7 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 		s.say("stile: waiting up to %v for %s under way", c.Drain, counted(n, "request"))
 	}
 	gate.drain(c.Drain, server.EndCalls)
-	err = server.Close() // sessions, with what is still under way
+	err = server.Close() // sessions and running calls
 	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if h.Shutdown(shutdown) != nil {
@@ -151,7 +151,7 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 	return err
 }
 
-// tls reads the certificate; nil when there is none.
+// tls reads the certificate. It returns nil if there is none.
 func (c *serveRun) tls() (*tls.Config, error) {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return nil, usagef("--tls-cert and --tls-key go together")
@@ -166,7 +166,7 @@ func (c *serveRun) tls() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
 }
 
-// checkListen refuses to send tokens over a network in the clear.
+// checkListen refuses to send tokens over a network without TLS.
 func checkListen(address string, secure bool) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -179,7 +179,7 @@ func checkListen(address string, secure bool) error {
 	return usagef("--listen %s is not an address of this machine alone: that takes --tls-cert and --tls-key", address)
 }
 
-// hosts are the values of Host that are answered: the address, and the names that were given or else those of the certificate.
+// hosts are the values of Host that are answered: the address, and the given names or else those of the certificate.
 func (c *serveRun) hosts(at netip.AddrPort, certificate *x509.Certificate) []string {
 	names := c.Host
 	if len(names) == 0 && certificate != nil {

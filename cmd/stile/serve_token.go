@@ -58,12 +58,12 @@ func (f tokenFlag) file() (string, settings, error) {
 	return filepath.Join(where.home, tokensName), where, os.MkdirAll(where.home, 0o700)
 }
 
-// token is what is kept of a token.
+// token is what is stored about a token.
 type token struct {
-	// Name is the agent's, User its user's.
+	// Name is the agent, User its user.
 	Name string `json:"name"`
 	User string `json:"user"`
-	// SHA256 is the hash of the token, in hex. A token has 256 random bits, so that it needs no slow hash.
+	// SHA256 is the hash of the token, in hex. A token has 256 random bits, so it needs no slow hash.
 	SHA256  string    `json:"sha256"`
 	Created time.Time `json:"created"`
 }
@@ -73,7 +73,8 @@ func hashToken(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readTokens reads a file of tokens; where there is none there are none. Others must not be able to write it, or they would be agents.
+// readTokens reads a file of tokens. Without a file, there are none. Others must not be able to write the file, because that would
+// make them agents.
 func readTokens(file string) ([]token, error) {
 	info, err := os.Stat(file)
 	switch {
@@ -102,7 +103,7 @@ func readTokens(file string) ([]token, error) {
 	return kept.Tokens, nil
 }
 
-// changeTokens writes what change makes of the tokens, in one step, while no other process does.
+// changeTokens applies change to the tokens and writes them in one step, while no other process does.
 func changeTokens(ctx context.Context, file string, change func([]token) ([]token, error)) (err error) {
 	lock := flock.New(file+".lock", flock.SetPermissions(0o600))
 	if _, err := lock.TryLockContext(ctx, 50*time.Millisecond); err != nil {
@@ -123,7 +124,7 @@ func changeTokens(ctx context.Context, file string, change func([]token) ([]toke
 	return writeLocked(file, text)
 }
 
-// holders says who sends a token, by what the file says at the time.
+// holders returns a function that finds who a token belongs to, according to the current file.
 func holders(file string, logger *slog.Logger) func(token string) (lifecycle.Viewer, bool) {
 	changing := &followed{path: file}
 	var tokens atomic.Pointer[[]token]
@@ -140,11 +141,11 @@ func holders(file string, logger *slog.Logger) func(token string) (lifecycle.Vie
 	}
 }
 
-// holder is who sends a token, if anybody who has one does.
+// holder returns who a token belongs to, if anybody.
 func holder(tokens []token, text string) (lifecycle.Viewer, bool) {
 	hash := hashToken(text)
 	for _, t := range tokens {
-		if t.SHA256 == hash { // a hash tells nothing of how near a guess was
+		if t.SHA256 == hash { // the comparison of hashes reveals nothing about a near guess
 			return lifecycle.Viewer{User: t.User, Agent: t.Name}, true
 		}
 	}

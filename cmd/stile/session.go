@@ -20,24 +20,24 @@ import (
 )
 
 const (
-	maxEvaluated = 8 << 20  // bytes of a file that is evaluated; the toolchain takes less, and says so better
+	maxEvaluated = 8 << 20  // bytes of a file that is evaluated; the toolchain accepts fewer, with a better message
 	maxComponent = 64 << 20 // bytes of a component that is read
 	maxMemory    = 64 << 20 // bytes of a call's memory, unless --limit asks for more
 )
 
-// settings are what the environment says. Nothing else reads it.
+// settings come from the environment. Nothing else reads it.
 type settings struct {
-	home   string // what is to be kept
+	home   string // state to keep
 	cache  string // what can be rebuilt
-	keys   string // has the key of the cache
-	engine string // a file with the JavaScript engine; empty when npm obtains it
-	// keyring says that the keyring of the session may be used.
+	keys   string // the folder with the key of the cache
+	engine string // a file with the JavaScript engine; empty if npm obtains it
+	// keyring is set if the keyring of the session may be used.
 	keyring bool
 	record  retention
-	user    string // the person; empty for the one of the operating system
+	user    string // the person's name; empty for the operating system's user
 }
 
-// readSettings makes all paths absolute, so that they mean the same whatever folder is the current one later.
+// readSettings makes all paths absolute, so that they stay valid if the current folder changes.
 func readSettings() (settings, error) {
 	home, err := folder("STILE_HOME", "XDG_DATA_HOME", ".local", "share")
 	if err != nil {
@@ -68,8 +68,8 @@ func readSettings() (settings, error) {
 	return settings{home, rebuilt, keyFolder(home), engine, keyring, record, os.Getenv("STILE_USER")}, nil
 }
 
-// keyFolder is the folder with the key of the cache. A home without one, which is new, has that of the user's standard home if there is
-// one: what the same user has in the cache counts there too, and is not made again.
+// keyFolder is the folder with the key of the cache. A new home has no key. It uses the key in the user's standard home, if there is
+// one, so that what the same user has in the cache is not made again.
 func keyFolder(home string) string {
 	if standard, err := folder("", "XDG_DATA_HOME", ".local", "share"); err == nil && !cache.HasKey(home) && cache.HasKey(standard) {
 		return standard
@@ -77,12 +77,12 @@ func keyFolder(home string) string {
 	return home
 }
 
-// folder is the value of a variable, or else stile in an XDG base folder.
+// folder returns the value of a variable, or else stile in an XDG base folder.
 func folder(variable, base string, standard ...string) (string, error) {
 	if dir := os.Getenv(variable); dir != "" {
 		return filepath.Abs(dir)
 	}
-	// The XDG specification has relative paths ignored.
+	// The XDG specification says to ignore relative paths.
 	if dir := os.Getenv(base); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "stile"), nil
 	}
@@ -93,7 +93,7 @@ func folder(variable, base string, standard ...string) (string, error) {
 	return filepath.Join(slices.Concat([]string{user}, standard, []string{"stile"})...), nil
 }
 
-// session is an open host. The toolchain is made when something first needs it, since that may obtain the engine.
+// session is an open host. The toolchain is made on first use, because that may obtain the engine.
 type session struct {
 	settings
 	host     *host.Host
@@ -109,10 +109,10 @@ type session struct {
 type sessionOptions struct {
 	memory int64    // of one call, if more than the default
 	wit    []string // an embedder's interfaces
-	many   bool     // calls at once, and not one
+	many   bool     // several calls at once
 }
 
-// makeFolder makes the folder that a variable names, or would.
+// makeFolder makes the folder that a variable names or defaults to.
 func makeFolder(variable, folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("make %s: %w; set %[1]s to a folder that you can write to", variable, err)
@@ -163,7 +163,7 @@ func (n *session) Close() error {
 	return errors.Join(err, n.host.Close(), n.secrets.Close())
 }
 
-// toolchain may be called by several goroutines.
+// toolchain is safe for concurrent use.
 func (n *session) toolchain(ctx context.Context) (*toolchain.Toolchain, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -179,14 +179,15 @@ func (n *session) toolchain(ctx context.Context) (*toolchain.Toolchain, error) {
 	return n.tools, nil
 }
 
-// wants are the bindings that a component is built for, and interfaces beside theirs; none at all means those it uses.
+// wants are the bindings that a component is built for, and interfaces besides theirs. With neither, the component gets those it
+// uses.
 type wants struct {
-	manifest string            // the file that asks for some of bindings
+	manifest string            // the file that asks for some of the bindings
 	bindings map[string]string // interfaces by name
 	imports  []string
 }
 
-// load loads a component, or builds one from source. It returns the component's bytes too.
+// load loads a component, or builds one from source. It also returns the component's bytes.
 func (n *session) load(ctx context.Context, file string, w wants) (*host.Component, []byte, error) {
 	var wasm []byte
 	var err error
@@ -202,8 +203,7 @@ func (n *session) load(ctx context.Context, file string, w wants) (*host.Compone
 	return c, wasm, err
 }
 
-// loadComponent loads what a file holds or was made of. Only a component that shares the engine with others needs the
-// engine to be there.
+// loadComponent loads a component from a file or a build. It needs the engine only if the component shares it.
 func (n *session) loadComponent(ctx context.Context, file string, wasm []byte) (*host.Component, error) {
 	c, err := n.host.Load(ctx, wasm)
 	var refused *host.LoadError
@@ -229,11 +229,11 @@ func (n *session) assemble(ctx context.Context, file string, w wants, standalone
 	return wasm, err
 }
 
-// isWasm says whether a file is WebAssembly, whatever its name.
+// isWasm reports whether a file is WebAssembly, whatever its name.
 func isWasm(file string) bool {
 	f, err := openFile(file)
 	if err != nil {
-		return false // who reads all of it says why
+		return false // reading all of it reports the error
 	}
 	var magic [len(wasmMagic)]byte
 	_, err = io.ReadFull(f, magic[:])

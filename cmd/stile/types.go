@@ -66,7 +66,7 @@ func (c *typesCommand) Run(_ context.Context, s *streams) error {
 func replaceable(name string) error {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
-		return nil // writing it says what is wrong with it, if anything
+		return nil // writing it reports any error
 	}
 	f, err := openFile(name)
 	if err != nil {
@@ -83,7 +83,7 @@ func replaceable(name string) error {
 	return nil
 }
 
-// embedded are the interfaces of --wit that bindings name.
+// embedded returns the interfaces of --wit that bindings name.
 func (c *typesCommand) embedded(bindings map[string]string) ([]*abi.Interface, error) {
 	texts, err := c.read()
 	if err != nil || len(texts) == 0 {

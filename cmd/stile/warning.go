@@ -12,8 +12,8 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// warnings shows a person what the packages log, a line each. All of it is about the cache: that it cannot be used comes once
-// for each thing that is built, and is said once.
+// warnings shows a person what the packages log, one line each. Every warning is about the cache. A cache that cannot be used is
+// reported for each thing that is built, but shown once.
 type warnings struct {
 	streams  *streams
 	cache    string
@@ -26,7 +26,7 @@ func (*warnings) Enabled(_ context.Context, level slog.Level) bool { return leve
 // Handle implements [slog.Handler].
 func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	if strings.HasPrefix(r.Message, "calling notifications/") && strings.Contains(r.Message, "rejected by transport") {
-		return nil // a client that has no stream open: what it missed it asks for
+		return nil // a client without an open stream asks for what it missed
 	}
 	var details []string
 	var failed error

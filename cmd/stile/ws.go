@@ -80,7 +80,7 @@ func (a address) open(ctx context.Context, use func(d *workspace.Directory, path
 func (a address) with(ctx context.Context, use func(s *workspace.Store, name, path string) error) error {
 	return withStore(ctx, func(s *workspace.Store) error {
 		name, path, _ := strings.Cut(a.Address, "/")
-		// The names that can be bound; an extension's own are among them.
+		// Extensions' own workspaces have such names too.
 		if !capability.IsStoreName(name) {
 			return usagef("%q is not the name of a workspace; write NAME or NAME/path", name)
 		}
@@ -174,7 +174,7 @@ func (c *wsLs) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-// lines prints each text on a line of its own, fit for a terminal.
+// lines prints each text on its own line, safe for a terminal.
 func (s *streams) lines(texts []string) error {
 	for _, text := range texts {
 		if _, err := fmt.Fprintln(s.out, printable.Text(text)); err != nil {
@@ -223,7 +223,7 @@ func (c *wsCat) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-// maxPut is the most bytes of one file: what a workspace holds.
+// maxPut is the largest file in bytes: as much as a workspace holds.
 const maxPut = 1 << 30
 
 type wsPut struct {

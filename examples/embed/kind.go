@@ -13,13 +13,13 @@ import (
 	"github.com/stilehost/stile/capability/double"
 )
 
-// Kind is the capability acme:crm/contacts. With it in a set, manifests, approval, policies and tests treat the address book
-// like a capability of Stile's own:
+// Kind is the capability acme:crm/contacts. With it in a set, manifests, approval, policies and tests treat the address book like a
+// capability of Stile's own:
 //
 //	kinds := capabilities.Builtin.With(Kind)
 //	manifest, err := extension.ParseWith(kinds, text)
 //
-// A manifest says {} for everybody in the book, or whom: {"only": ["Ada Lovelace"]}. The options of a site are the [Book].
+// A manifest says {} for everybody in the book, or names people: {"only": ["Ada Lovelace"]}. The options of a site are the [Book].
 var Kind = &capability.Kind{Name: contacts, Interface: contacts, Example: "{}", Parse: parse}
 
 const (
@@ -27,9 +27,9 @@ const (
 	maxOnly  = 100
 )
 
-// Rights are those to look people up.
+// Rights say who may be looked up.
 type Rights struct {
-	Only []string `json:"only,omitempty"` // whom; nil is everybody
+	Only []string `json:"only,omitempty"` // names; nil means everybody
 }
 
 func parse(r *capability.Reader, n *capability.Node) capability.Grant {
@@ -115,7 +115,7 @@ func (g Rights) Open(_ context.Context, s *capability.Site) (abi.Capability, err
 	return g.of(book), nil
 }
 
-// of is the part of a book that may be looked at.
+// of returns the part of a book that may be looked at.
 func (g Rights) of(book Book) Book {
 	part := maps.Clone(book)
 	maps.DeleteFunc(part, func(name string, _ Contact) bool { return !g.reaches(name) })

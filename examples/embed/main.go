@@ -1,6 +1,5 @@
-// Command embed is a program of somebody else's that embeds Stile. It offers extensions a capability of its own, the
-// interface acme:crm/contacts, by giving its WIT text and a Go value with the methods, and calls a TypeScript extension
-// that uses it.
+// Command embed is an example of a program that embeds Stile. It offers extensions its own capability, the interface
+// acme:crm/contacts, by giving its WIT text and a Go value with the methods, and calls a TypeScript extension that uses it.
 package main
 
 import (
@@ -32,7 +31,7 @@ type Contact struct {
 	Phone       *string
 }
 
-// Book implements the resource `book` of acme:crm/contacts over a map that is never changed, so calls may share it.
+// Book implements the resource `book` of acme:crm/contacts over a map that never changes, so calls may share it.
 type Book map[string]Contact
 
 // Interface names the WIT interface that Book implements.
@@ -69,7 +68,7 @@ func main() {
 	}
 }
 
-// run calls the tool of lookup.ts and writes what it returns.
+// run calls the tool of lookup.ts and writes its result.
 func run(ctx context.Context, input string, out io.Writer) error {
 	dir, err := os.UserCacheDir()
 	if err != nil {

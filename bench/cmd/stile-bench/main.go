@@ -25,7 +25,7 @@ func main() {
 	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// cli is the command line. Whoever reads of it typed `stile bench`.
+// cli is the command line. Users type `stile bench`.
 type cli struct {
 	Run     runCommand     `cmd:"" help:"Measure what is installed here."`
 	Report  reportCommand  `cmd:"" help:"Write tables and plots of what a run measured."`
@@ -34,17 +34,17 @@ type cli struct {
 	Agents  agentsCommand  `cmd:"" hidden:"" help:"Have agents until stdin ends."`
 }
 
-// streams are how a command talks.
+// streams are a command's input and output.
 type streams struct {
 	in  io.Reader
 	out io.Writer
 	err io.Writer
 }
 
-// say prints a line for people. When stderr cannot be written to there is nobody to tell.
+// say prints a line for people. If stderr cannot be written to, nobody can be told.
 func (s *streams) say(format string, args ...any) { _, _ = fmt.Fprintf(s.err, format+"\n", args...) }
 
-// interactive says whether a person sees stderr as it is written.
+// interactive reports whether stderr is a terminal.
 func (s *streams) interactive() bool {
 	f, ok := s.err.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
@@ -73,7 +73,7 @@ func run(args []string, s *streams) int {
 	return s.report(err)
 }
 
-// misuse says what is wrong with a command line, and which help says how to write it.
+// misuse says what is wrong with a command line, and which help to read.
 func misuse(err error) error {
 	command := "stile bench"
 	if wrong, ok := errors.AsType[*kong.ParseError](err); ok && wrong.Context != nil && wrong.Context.Selected() != nil {
@@ -82,7 +82,7 @@ func misuse(err error) error {
 	return &usageError{fmt.Errorf("%w; see %s --help", err, command)}
 }
 
-// usageError is a command line, or a file named on it, that cannot be used.
+// usageError reports a command line, or a file named on it, that cannot be used.
 type usageError struct{ error }
 
 func (e *usageError) Unwrap() error { return e.error }
@@ -106,7 +106,8 @@ func (s *streams) report(err error) int {
 	return code
 }
 
-// place is where the environment has what is measured: `stile`, a folder for what can be made again, and the engine. `stile bench` sets it.
+// place is what is measured, according to the environment: `stile`, a folder for what can be rebuilt, and the engine. `stile bench`
+// sets it.
 type place struct{ stile, cache, engine string }
 
 func findPlace() (p place, err error) {

@@ -35,7 +35,7 @@ func writeReport(s *streams, dir string) error {
 	return err
 }
 
-// unreadable says of what a run wrote that it cannot be used.
+// unreadable reports that the output of a run cannot be used.
 func unreadable(err error) error {
 	if _, wrong := errors.AsType[*bench.LineError](err); wrong || errors.Is(err, fs.ErrNotExist) {
 		return &usageError{err}

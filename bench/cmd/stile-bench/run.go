@@ -80,7 +80,7 @@ func chooseContenders(names []string) ([]*bench.Contender, error) {
 	return chosen, nil
 }
 
-// showProgress shows a person how far a run is, and writes a line now and then for everybody else.
+// showProgress shows a person how far a run is, and otherwise writes a line now and then.
 func showProgress(s *streams) func(what string, done, steps int) {
 	if !s.interactive() {
 		said := time.Time{}
@@ -99,7 +99,7 @@ func showProgress(s *streams) func(what string, done, steps int) {
 	}
 }
 
-// serveCommand serves a run, which wants something in a process of its own, until stdin ends.
+// serveCommand runs part of a measurement in a separate process, until stdin ends.
 type serveCommand struct {
 	N      int    `arg:""`
 	Dir    string `required:"" type:"existingdir" help:"Where the run works."`

@@ -1,5 +1,5 @@
-// Command extism answers the frames that bench/contenders/driver.go describes with a plug-in, of which it makes an instance each
-// time. It is a module of its own, so that Stile does not depend on Extism.
+// Command extism answers the frames that bench/contenders/driver.go describes, with a new instance of a plug-in each time. It is a
+// separate module, so that Stile does not depend on Extism.
 package main
 
 import (

@@ -23,7 +23,7 @@ type Machine struct {
 	LoadAfter  string    `json:"load_after"`
 }
 
-// DescribeMachine looks at this one.
+// DescribeMachine describes this machine.
 func DescribeMachine(ctx context.Context) Machine {
 	m := Machine{
 		Time: time.Now().UTC().Truncate(time.Second), Processors: runtime.NumCPU(), Go: runtime.Version(),
@@ -43,7 +43,7 @@ func DescribeMachine(ctx context.Context) Machine {
 	return m
 }
 
-// Load is the load average over one, five and fifteen minutes, where the kernel tells.
+// Load is the load average over one, five and fifteen minutes, if the kernel reports it.
 func Load() string {
 	content, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -52,7 +52,7 @@ func Load() string {
 	return strings.Join(strings.Fields(string(content))[:3], " ")
 }
 
-// KiB reads a field of a file that the kernel writes as "Field:   123 kB".
+// KiB reads a field of a file that the kernel writes as "Field: 123 kB".
 func KiB(file, field string) (float64, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -69,7 +69,7 @@ func KiB(file, field string) (float64, error) {
 // MemoryOf is the memory of a process, in KiB.
 type MemoryOf struct{ Private, Proportional float64 }
 
-// Memory is what a process alone has in memory, and that with its share of what it has with others.
+// Memory is the memory that only this process has, and that with its share of what it shares.
 func Memory(pid int) (m MemoryOf, err error) {
 	file := fmt.Sprintf("/proc/%d/smaps_rollup", pid)
 	for field, to := range map[string]*float64{"Private_Dirty": &m.Private, "Private_Clean": &m.Private, "Pss": &m.Proportional} {
@@ -82,7 +82,7 @@ func Memory(pid int) (m MemoryOf, err error) {
 	return m, nil
 }
 
-// BusyCPU is the time that the machine's processors have worked since it was started, in steps of 10 ms.
+// BusyCPU is how long the machine's processors have worked since it started, in steps of 10 ms.
 func BusyCPU() (time.Duration, error) {
 	content, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -101,7 +101,7 @@ func CPU(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := strings.Cut(string(content), ") ") // the name before it can have spaces
+	_, rest, _ := strings.Cut(string(content), ") ") // the name before it may contain spaces
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
 		return 0, fmt.Errorf("read the times of process %d: %q", pid, content)

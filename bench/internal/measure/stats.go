@@ -1,4 +1,4 @@
-// Package measure has what benchmarks share: statistics that are told with their uncertainty, and the machine.
+// Package measure is shared by the benchmarks: statistics with their uncertainty, and a description of the machine.
 package measure
 
 import (
@@ -13,8 +13,8 @@ type Estimate struct {
 	High   float64 `json:"high"`
 }
 
-// Series is one measured quantity, as rounds of trials. The machine drifts, so trials of one round are alike and rounds are
-// not: a round counts as one observation, its median.
+// Series is one measured quantity, as rounds of trials. The machine drifts, so trials are alike within a round but not across
+// rounds. A round counts as one observation, its median.
 type Series [][]float64
 
 func (s Series) Medians() []float64 {
@@ -38,8 +38,8 @@ func (s Series) Over(base Series) Estimate {
 	return Median(ratios)
 }
 
-// Median is the median of observations, with an interval by bootstrap. The seed is fixed: the same observations give the
-// same interval.
+// Median is the median of observations, with an interval by bootstrap. The seed is fixed, so the same observations give the same
+// interval.
 func Median(observations []float64) Estimate {
 	const resamples = 2000
 	random := rand.New(rand.NewPCG(1, 2))

@@ -1,4 +1,4 @@
-// Package trials has a program in C that runs trials straight over wasmtime's C API.
+// Package trials runs trials in a C program, directly over wasmtime's C API.
 package trials
 
 import (
@@ -15,8 +15,8 @@ import (
 //go:embed program/trials.c
 var source []byte
 
-// Compile builds the program in dir, against the headers and the library that the Go module wasmtime-go ships. It has to run where
-// the Go command knows that module.
+// Compile builds the program in dir, against the headers and the library of the Go module wasmtime-go. It must run where the Go
+// command knows that module.
 func Compile(ctx context.Context, dir string) (program string, err error) {
 	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/bytecodealliance/wasmtime-go/v44").Output()
 	if err != nil {
