@@ -20,39 +20,38 @@ import (
 // Request is one call of a tool.
 type Request struct {
 	Tool string
-	// Code, when not nil, runs instead of the component's own code. The component must export stile:extension/evaluator.
+	// Code, if not nil, runs instead of the component's own code. The component must export stile:extension/evaluator.
 	Code *Code
 	// Name is the call's name in errors when other tools start it. Default: Tool.
 	Name string
-	// Input is JSON; an empty one is `{}`.
+	// Input is JSON. An empty one means `{}`.
 	Input []byte
 	// Env is the whole authority of the call.
 	Env Env
 	// Limits that are not zero override the host's defaults.
 	Limits Limits
-	// Approved, when not nil, are the definitions a person approved: only these tools can be called, with these schemas.
+	// Approved, if not nil, are the definitions a person approved: only these tools can be called, with these schemas.
 	Approved []abi.Definition
-	// Observe, when not nil, receives every operation once, after it ends, on the goroutine of the call.
+	// Observe, if not nil, receives every operation once, after it ends, on the goroutine of the call.
 	Observe func(Operation)
-	// Idle, when not nil, is called on the goroutine of the call when the guest waits and nothing is ready, before the host
-	// waits. If it returns true, the host checks again. This lets a test clock advance instead of waiting.
+	// Idle, if not nil, is called on the goroutine of the call when the guest waits and nothing is ready, before the host waits. If
+	// it returns true, the host checks again. This lets a test clock advance instead of waiting.
 	Idle func() bool
 	// Recorder receives the recording of this call. Default: Options.Recorder.
 	Recorder Recorder
-	// Begin, when not nil, is called after the call has waited for its place, before any guest code runs. Its error becomes
-	// the call's error; such a call never begins and is not recorded.
+	// Begin, if not nil, is called after the call has waited for its place, before any guest code runs. Its error becomes the call's
+	// error; such a call never begins and is not recorded.
 	Begin func(context.Context) error
 
 	record *record
 	replay *player
 }
 
-// Code is a program that comes with a call. A toolchain makes it from the author's source. It is trusted no more than a
-// component.
+// Code is a program that comes with a call. A toolchain makes it from the author's source. It is trusted no more than a component.
 type Code struct {
-	// Text is an ES module, which stacks call [BundleName]. It counts towards the limit on input.
+	// Text is an ES module. Stacks call it [BundleName]. It counts towards the limit on input.
 	Text string
-	// SourceMap, when not nil, returns the source map from Text to the author's files. It is called only to show a stack.
+	// SourceMap, if not nil, returns the source map from Text to the author's files. It is called only to show a stack.
 	SourceMap func() []byte
 }
 
@@ -88,10 +87,10 @@ func (r Result) Keeps(ctx context.Context, output []byte) error {
 	return r.keeps(ctx, output)
 }
 
-// Phases says where the wall-clock time of a call went. The remaining time is spent on the input and the output.
+// Phases says where the wall-clock time of a call went. The rest of the time is spent on input and output.
 type Phases struct {
-	// Open is from the start of the call, or from when an instance was free for it, to an empty store; Instantiate makes the
-	// instance; Run is the guest's time with that of its capabilities; Close drops all of it.
+	// Open is the time from the start of the call, or from when an instance was free, to an empty store. Instantiate is the time to
+	// make the instance. Run is the time of the guest and its capabilities. Close is the time to drop everything.
 	Open, Instantiate, Run, Close time.Duration
 }
 
@@ -101,8 +100,8 @@ type Usage struct {
 	CPU time.Duration
 	// Operations is how many imported functions were called.
 	Operations int
-	// Denials are the host's record of denied operations, each once, in order. The guest may have continued after them. They
-	// are at most 100, and the last is the latest. DenialsDropped counts the others.
+	// Denials are the host's record of denied operations, each once, in order. The guest may have continued after them. There are at
+	// most 100, and the last one is the latest. DenialsDropped counts the others.
 	Denials        []abi.Denial
 	DenialsDropped int
 }
@@ -121,14 +120,14 @@ type call struct {
 	handles handles
 	owned   []owned // values opened for this call
 	leases  []*lease
-	lease   *lease  // of the operation at work
-	faults  []error // of closing what grants left open
+	lease   *lease  // of the current operation
+	faults  []error // errors of closing what grants left open
 	usage   Usage
 	observe func(Operation)
 	idle    func() bool
-	record  *record // nil when nothing is recorded
-	replay  *player // answers in the place of capabilities; nil in an ordinary call
-	spent   func()  // ends ctx when an operation has used up the processor time
+	record  *record // nil if nothing is recorded
+	replay  *player // answers instead of capabilities; nil in an ordinary call
+	spent   func()  // ends ctx if an operation uses up the processor time
 }
 
 // limits are those of one call.
@@ -142,7 +141,7 @@ func (h *Host) limits(r Request, outer *frame) Limits {
 	return l
 }
 
-// within returns a context that also ends with the wall clock's limit, which begins now, and with the host.
+// within returns a context that also ends with the host, and with the wall-clock limit, which starts now.
 func (h *Host) within(ctx context.Context, limits Limits) (_ context.Context, stop func()) {
 	ctx, finish := context.WithCancelCause(ctx)
 	wall := time.AfterFunc(limits.Wall, func() { finish(errWall) })
@@ -154,21 +153,21 @@ func (h *Host) within(ctx context.Context, limits Limits) (_ context.Context, st
 	}
 }
 
-// owned is a value that is closed with its call, or when its grants are over.
+// owned is a value that is closed with its call, or when its grants end.
 type owned struct {
 	io.Closer
 	lease *lease
 }
 
-// own has v closed at the end of the call, if it can be.
+// own closes v at the end of the call, if v can be closed.
 func (c *call) own(v any, l *lease) {
 	if closer, ok := v.(io.Closer); ok {
 		c.owned = append(c.owned, owned{closer, l})
 	}
 }
 
-// callExport calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments and may call
-// other exports before. ctx is that of within. There is a result beside an error when the error is of the dropping alone.
+// callExport calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments, and may
+// call other exports before. ctx comes from within. If only the dropping fails, there is a result beside the error.
 func (c *Component) callExport(ctx context.Context, r Request, x export, prepare func(*call, *wasmtime.Instance) ([]abi.Value, error)) (result abi.Value, made Result, err error) {
 	h := c.host
 	end, err := h.begin()
@@ -229,7 +228,7 @@ func (c *Component) callExport(ctx context.Context, r Request, x export, prepare
 	return result, Result{}, in.explain(err)
 }
 
-// phaseClock tells how long ago it was asked last.
+// phaseClock returns the time since its last call.
 type phaseClock struct{ last time.Time }
 
 func (p *phaseClock) lap(took *time.Duration) {
@@ -237,7 +236,8 @@ func (p *phaseClock) lap(took *time.Duration) {
 	*took, p.last = now.Sub(p.last), now
 }
 
-// evaluated runs code at top level in an instance that holds no handle yet, and returns what the call goes by then.
+// evaluated runs top-level code in an instance that holds no handle yet, and returns the definitions that the call uses from then
+// on.
 func (c *Component) evaluated(i *wasmtime.Instance, r Request, limits Limits) (*definitionSet, error) {
 	x := c.evaluate
 	if x.index == nil {
@@ -279,7 +279,7 @@ func (c *call) end() error {
 	return errors.Join(errs...)
 }
 
-// explain turns the engine's errors into this package's.
+// explain converts the engine's errors into this package's.
 func (c *call) explain(err error) error {
 	var (
 		trap   *wasmtime.TrapError
@@ -320,8 +320,8 @@ func refusedBySystem(err *wasmtime.SystemError) error {
 	return fmt.Errorf("the operating system refused the engine what it needs; look at free memory and the limits of this process: %w", err)
 }
 
-// memoryTrap is the function in which the toolchain's components trap when their engine ran out of memory. Names are the
-// component's word, so one can claim it of its own call.
+// memoryTrap is the function in which the toolchain's components trap when their engine ran out of memory. Names come from the
+// component, so a component can claim this about its own call.
 const memoryTrap = "stile:limit-memory"
 
 func (c *call) explainTrap(trap *wasmtime.TrapError) error {
@@ -341,7 +341,7 @@ func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 	}
 }
 
-// refusedMemory says where a guest trapped that was refused memory. It names functions, where there are names, because a guest can
+// refusedMemory says where a guest trapped after it was refused memory. It names functions, if there are names, because a guest can
 // do with less memory and trap for another reason later.
 func refusedMemory(functions []string) string {
 	const shown = 8
@@ -355,7 +355,7 @@ func refusedMemory(functions []string) string {
 	return text
 }
 
-// explainEnd says why a context ended: the caller's, the wall clock or the host.
+// explainEnd says what ended a context: the caller, the wall clock or the host.
 func explainEnd(ctx context.Context, limits Limits, otherwise error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errWall):
@@ -369,10 +369,9 @@ func explainEnd(ctx context.Context, limits Limits, otherwise error) error {
 	}
 }
 
-// Call runs a tool in a fresh instance, with env as its only authority, and returns its JSON result. Errors are
-// *DeniedError, *LimitError, *GuestError, *InputError, *UnknownToolError, *TrapError, *GrantError, *DefinitionError,
-// *CycleError, *CodeError for a request's code, ctx's error, a *LoadError of a component that cannot be instantiated, or a
-// fault of the host.
+// Call runs a tool in a fresh instance, with env as its only authority, and returns its JSON result. Errors are *DeniedError,
+// *LimitError, *GuestError, *InputError, *UnknownToolError, *TrapError, *GrantError, *DefinitionError, *CycleError, *CodeError for a
+// request's code, ctx's error, a *LoadError for a component that cannot be instantiated, or a fault of the host.
 func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env) ([]byte, error) {
 	r, err := c.Do(ctx, Request{Tool: tool, Input: input, Env: env})
 	return r.Output, err
@@ -383,7 +382,7 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 	if len(r.Input) == 0 {
 		r.Input = []byte("{}")
 	}
-	// A call that its caller cannot make is not recorded: made by itself, it would run.
+	// A call that its caller cannot make is not recorded, because a replay by itself would succeed.
 	if err := frameOf(ctx).nest(c, r); err != nil {
 		return Result{}, err
 	}
@@ -394,7 +393,7 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 	if recorder == nil {
 		return c.callTool(ctx, r)
 	}
-	end, err := c.host.begin() // so that a host is closed once its calls are recorded
+	end, err := c.host.begin() // so that a host closes only after its calls are recorded
 	if err != nil {
 		return Result{}, err
 	}
@@ -415,7 +414,7 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 	return result, err
 }
 
-// callTool makes a call that r says how to record or to replay.
+// callTool makes a call. r says how to record or replay it.
 func (c *Component) callTool(ctx context.Context, r Request) (Result, error) {
 	limits := c.host.limits(r, frameOf(ctx))
 	if len(r.Input)+len(r.Code.text()) > limits.Input {
@@ -454,7 +453,7 @@ func (c *Component) callTool(ctx context.Context, r Request) (Result, error) {
 		if r.replay != nil {
 			h.value = recordedEnv
 		}
-		in.handles.names = -len(env) // the caller may give as many as it likes
+		in.handles.names = -len(env) // the caller may give any number of names
 		rep, err := in.handles.add(h)
 		return []abi.Value{r.Tool, string(r.Input), rep}, err
 	})
@@ -501,8 +500,8 @@ const (
 // maxProblems is how many problems of an input are reported, by the host or by the guest.
 const maxProblems = 20
 
-// failure converts the guest's own account of why it failed, and bounds it. It is the guest's word: a denial must be in the
-// host's record.
+// failure converts the guest's own account of why it failed, and bounds it. The guest is not trusted: a denial must be in the host's
+// record.
 func (c *Component) failure(code *Code, v abi.Value, known *definitionSet, denials []abi.Denial, limits Limits) error {
 	outcome := v.(abi.Variant)
 	decode := func(t *abi.Type, dst any) error {
@@ -558,7 +557,7 @@ func (c *Component) told(code *Code, f abi.Failure) abi.Failure {
 	return abi.Failure{Name: printable.Short(f.Name, 256), Message: printable.Short(f.Message, 16*kib), Stack: printable.Short(stack, 16*kib)}
 }
 
-// exhausted reads "limit: detail", which the guest's runtime reports when it ran out of something of its own.
+// exhausted reads "limit: detail", which the guest's runtime reports when it ran out of one of its own resources.
 func exhausted(text string, limits Limits) error {
 	text = printable.Short(text, kib)
 	limit, detail, _ := strings.Cut(text, ":")

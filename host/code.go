@@ -20,19 +20,19 @@ const (
 	maxFunction  = 24_000_000 // bytes times values
 	maxLoops     = 1_000      // of a function
 	maxTableUses = 2_000      // of a function
-	maxNested    = 16         // components in one another
+	maxNested    = 16         // levels of components inside components
 	maxParts     = 1_000      // modules and components in a component, at any depth
 )
 
-// Bounds of what it takes to compile a component, by its estimate.
+// Bounds on the estimated cost of compiling a component.
 const (
 	maxCompile       = 40 * time.Second
 	maxCompileMemory = 2 << 30
-	// What takes less than shortCompile never waits for what takes more, and what takes more than longCompile has a process of its
-	// own where there is a program for it.
+	// Components below shortCompile never wait for larger ones. Those above longCompile get a separate process if there is a program
+	// for it.
 	shortCompile = 100 * time.Millisecond
 	longCompile  = time.Second
-	// memoryPerSecond is the most memory of a second of the estimate; what takes more memory counts as more time.
+	// memoryPerSecond is the most memory for one estimated second. Components that take more memory count as taking more time.
 	memoryPerSecond = 256 * mib
 	// compileThreads is how many functions are compiled at once.
 	compileThreads = 4
@@ -40,8 +40,8 @@ const (
 
 var errFunctions = fmt.Errorf("more than %d functions", maxFunctions)
 
-// CompileCost estimates the most that compiling a component takes: processor time on a common machine, and peak memory. The
-// real time is at most twice the estimate; most components take a third of it.
+// CompileCost estimates the most that compiling a component takes: processor time on a common machine, and peak memory. The real
+// time is at most twice the estimate; most components take a third of it.
 type CompileCost struct {
 	Time   time.Duration
 	Memory int64
@@ -64,13 +64,13 @@ type Lane string
 
 const (
 	LaneInProcess Lane = "in process"
-	// LaneHelper is a process that Options.Compiler names, under limits of the operating system. Without that option, it is
-	// this process.
+	// LaneHelper is a process that Options.Compiler names, under limits of the operating system. Without that option, it is this
+	// process.
 	LaneHelper  Lane = "helper"
 	LaneRefused Lane = "refused"
 )
 
-// Lane is where Load compiles a component of this estimate.
+// Lane returns where Load compiles a component of this estimate.
 func (c CompileCost) Lane() Lane {
 	switch {
 	case c.Time > maxCompile || c.Memory > maxCompileMemory:
@@ -82,14 +82,14 @@ func (c CompileCost) Lane() Lane {
 	}
 }
 
-// EstimateCompile estimates what compiling a component takes. Like Load, it refuses a component with a *CompileCostError, or
-// with an error that names a part which no toolchain makes. It leaves input that is not WebAssembly to the engine.
+// EstimateCompile estimates what compiling a component takes. Like Load, it refuses a component with a *CompileCostError, or with an
+// error that names a part which no toolchain produces. It leaves input that is not WebAssembly to the engine.
 func EstimateCompile(component []byte) (CompileCost, error) {
 	_, cost, err := prepare(bytes.Clone(component))
 	return cost, err
 }
 
-// prepare checks a component that it may change, and returns what the engine compiles of it with the estimate of that.
+// prepare checks a component, which it may modify, and returns what the engine compiles, with its estimate.
 func prepare(component []byte) ([]byte, CompileCost, error) {
 	if cost, err := checkCode(component); err != nil {
 		return nil, cost, err
@@ -97,7 +97,8 @@ func prepare(component []byte) ([]byte, CompileCost, error) {
 	return guardCode(component)
 }
 
-// guardCode returns what the engine compiles of a component that checkCode let pass. It takes some 250 bytes for each of up to a million types.
+// guardCode returns what the engine compiles for a component that passed checkCode. It takes some 250 bytes for each of up to a
+// million types.
 func guardCode(component []byte) ([]byte, CompileCost, error) {
 	guarded, names, err := guard.Component(component)
 	if err != nil {
@@ -109,7 +110,7 @@ func guardCode(component []byte) ([]byte, CompileCost, error) {
 	return guarded, total.cost(), err
 }
 
-// checkCode estimates a component that it may change: names of functions that the engine must not read, see unmangle.
+// checkCode estimates a component. It may modify the names of functions that the engine must not read; see unmangle.
 func checkCode(component []byte) (CompileCost, error) {
 	var total codeCost
 	err := total.check(component)
@@ -128,12 +129,12 @@ func (c *codeCost) check(component []byte) error {
 
 // codeCost sums over all modules.
 type codeCost struct {
-	guarded   bool // package guard has been over it
+	guarded   bool // package guard has processed it
 	functions int
-	parts     int           // modules and components, but for the outermost
-	start     time.Duration // the most that one instance of a module takes to begin
+	parts     int           // modules and components, not counting the outermost
+	start     time.Duration // the longest start of one instance of a module
 	time      time.Duration
-	kept      int64                 // bytes until the end
+	kept      int64                 // bytes that stay until the end
 	working   [compileThreads]int64 // bytes for the functions that take most
 }
 
@@ -157,43 +158,44 @@ func (c *codeCost) err() error {
 	return nil
 }
 
-// maxStart is the most that the instances of a component take to begin, before any of their code runs. Nothing can end them meanwhile.
+// maxStart bounds how long the instances of a component take to start, before any of their code runs. Nothing can stop them
+// meanwhile.
 const maxStart = 500 * time.Millisecond
 
-// What the segments of a module take when an instance of it begins, in a memory and tables that are another's.
+// The start time of the segments of a module whose memory and tables belong to another module.
 const (
 	perStartSegment = 100 * time.Nanosecond
 	perStartElement = 80 * time.Nanosecond
-	perStartKilo    = 500 * time.Nanosecond // of 1,024 bytes of data
+	perStartKilo    = 500 * time.Nanosecond // per 1,024 bytes of data
 )
 
-// What parts of a module and of a component take, beside instructions; measured as those.
+// The cost of the parts of modules and components other than instructions, measured like those.
 var (
 	perByte    = price{time: 4, bytes: 4}           // of the whole
-	perItem    = price{time: 1000, bytes: 100}      // a byte that describes a component
-	perNames   = price{time: 30}                    // a byte of the names in its types, wherever they are written out
-	perPart    = price{time: 20_000, bytes: 25_000} // a module or component, of maxParts: for each, the engine copies a list of those before
+	perItem    = price{time: 1000, bytes: 100}      // per byte that describes a component
+	perNames   = price{time: 30}                    // per byte of the names in its types, wherever they are expanded
+	perPart    = price{time: 20_000, bytes: 25_000} // per module or component, up to maxParts: for each, the engine copies a list of those before
 	perType    = price{time: 1000, bytes: 500}
 	perImport  = price{time: 2000, bytes: 1000}
 	perExport  = price{time: 2000, bytes: 1000}
 	perGlobal  = price{time: 400, bytes: 150}
 	perElement = price{time: 30, bytes: 30}
 	perSegment = price{time: 500, bytes: 200}
-	perConst   = price{time: 250, bytes: 100} // an instruction of a constant expression
+	perConst   = price{time: 250, bytes: 100} // per instruction of a constant expression
 	perPage    = price{time: 8 * 4096, bytes: 13_500}
 	perFunc    = price{time: 36_000, bytes: 6000}
 	perLocal   = price{time: 100, bytes: 100}
-	// An adapter passes values between functions and the host: one for each type, each function that is exported or in a table, and
-	// each function of the component model.
+	// An adapter passes values between functions and the host. There is one for each type, each function that is exported or in a
+	// table, and each function of the component model.
 	perAdapter = price{time: 40_000, bytes: 7_000}
-	perValue   = price{time: 3500, bytes: 300} // that an adapter passes
-	perSquare  = price{time: 10}               // of the number of values
-	// Values that are passed to or from a call.
+	perValue   = price{time: 3500, bytes: 300} // per value that an adapter passes
+	perSquare  = price{time: 10}               // per square of the number of values
+	// per value passed to or from a call
 	perPassed  = price{time: 4500, bytes: 1500}
-	perJoin    = price{time: 1300, bytes: 400} // a value on a jump
-	perHeld    = price{time: 60, bytes: 25}    // a variable, for each jump
-	perStacked = price{time: 130, bytes: 12}   // a value on the stack of operands, for each jump
-	perNest    = price{time: 3}                // the square of how deep a loop is in others
+	perJoin    = price{time: 1300, bytes: 400} // per value on a jump
+	perHeld    = price{time: 60, bytes: 25}    // per variable, for each jump
+	perStacked = price{time: 130, bytes: 12}   // per value on the stack of operands, for each jump
+	perNest    = price{time: 3}                // per square of a loop's nesting depth
 )
 
 // adapter counts n adapters of a type.
@@ -238,10 +240,10 @@ func (c *codeCost) function(f function, locals int) {
 	c.functions++
 }
 
-// checkComponent returns how many bytes of items there are in a component, those inside it included, when each instance of these has a copy
-// besides: the engine makes them when it compiles. Each instance in a component can be of the largest of those defined in it, and of no
-// other: they can neither be passed on nor reached from within. What joins two that have code is code that the engine makes
-// too, so only the outermost has any. Toolchains keep to all that.
+// checkComponent returns how many bytes of items a component has, including those inside it, if each inner instance has its own
+// copy, which the engine makes when it compiles. Each instance in a component can belong only to the largest component defined
+// there, because components can neither be passed on nor reached from within. Only the outermost component may have code, because
+// joining two that have code makes the engine generate more. Toolchains follow all these rules.
 func checkComponent(wasm []byte, depth int, total *codeCost) (items int, err error) {
 	const (
 		custom        = 0
@@ -355,10 +357,10 @@ func hasComponent(r *wasmbin.Reader, imports bool) (found bool) {
 	return found
 }
 
-// signature is how many values a function takes and gives.
+// signature is how many values a function takes and returns.
 type signature struct{ params, results int }
 
-// moduleCost is what is known of a module while its sections are read.
+// moduleCost is what is known about a module while its sections are read.
 type moduleCost struct {
 	total   *codeCost
 	types   []signature
@@ -400,7 +402,7 @@ func (m *moduleCost) typeOf(t int) signature {
 	return signature{} // the engine refuses it
 }
 
-// passed is what the values of a call count for: those that it gives come through memory.
+// passed is how much the values of a call count. Its results come through memory.
 func (s signature) passed() int { return s.params/4 + 2*s.results }
 
 func (m *moduleCost) callType(f int) signature {
@@ -410,7 +412,7 @@ func (m *moduleCost) callType(f int) signature {
 	return signature{}
 }
 
-// blockType reads the type of a block: none, a value or a type by number.
+// blockType reads the type of a block: none, a value type, or the number of a type.
 func (m *moduleCost) blockType(r *wasmbin.Reader) signature {
 	if r.IsValueType() {
 		empty := r.Peek() == wasmbin.BlockEmpty
@@ -497,7 +499,7 @@ func (m *moduleCost) readFuncs(r *wasmbin.Reader) error {
 	return nil
 }
 
-// readTables counts the elements that a table begins with: the engine makes a list of them.
+// readTables counts the initial elements of tables, because the engine makes a list of them.
 func (m *moduleCost) readTables(r *wasmbin.Reader) error {
 	for range r.Count() {
 		const initialised = 0x40
@@ -539,7 +541,7 @@ func (m *moduleCost) readExports(r *wasmbin.Reader) error {
 	return nil
 }
 
-// readConst reads a constant expression, which is a number if it is nothing but that.
+// readConst reads a constant expression. It returns the number if the expression is only that.
 func (m *moduleCost) readConst(r *wasmbin.Reader) (number int, known bool) {
 	for n := 0; r.Len() > 0; n++ {
 		op := r.Byte()
@@ -602,7 +604,7 @@ func (m *moduleCost) readElements(r *wasmbin.Reader) error {
 	return nil
 }
 
-// readData counts the image of memory that the engine makes of the segments: all from the first to the last, where that is not
+// readData counts the image of memory that the engine makes of the segments. It extends from the first to the last, if that is not
 // much more than they have or at most 16 MiB.
 func (m *moduleCost) readData(r *wasmbin.Reader) error {
 	const passive, indexed, dense = 1, 2, 16 * mib
@@ -659,7 +661,7 @@ func (m *moduleCost) readBodies(r *wasmbin.Reader) error {
 		}
 		fits := func(values int) error {
 			switch {
-			case m.total.guarded: // package guard makes functions longer, within bounds of its own
+			case m.total.guarded: // package guard makes functions longer, within its own bounds
 			case length > maxBody:
 				return fmt.Errorf("function %d of its module has more than %s", i, size(maxBody))
 			case length*values > maxFunction:
@@ -667,7 +669,7 @@ func (m *moduleCost) readBodies(r *wasmbin.Reader) error {
 			}
 			return nil
 		}
-		if err := fits(locals); err != nil { // before it is read, which takes a bit for each local in each block
+		if err := fits(locals); err != nil { // checked before reading, which takes a bit for each local in each block
 			return err
 		}
 		f, err := m.instructions(&body, locals, results)
@@ -721,7 +723,7 @@ func inSection(id byte, err error) error {
 	return nil
 }
 
-// isReference passes over a type, and says whether it is one of references.
+// isReference skips a type, and reports whether it is a reference type.
 func isReference(r *wasmbin.Reader) bool {
 	const vector = 0x7b
 	is := r.Len() > 0 && r.Peek() < vector
@@ -733,6 +735,6 @@ func globalType(r *wasmbin.Reader) error {
 	if isReference(r) {
 		return errors.New("a global of its module is a reference, which no component needs")
 	}
-	r.Byte() // whether it can be set
+	r.Byte() // mutability
 	return nil
 }

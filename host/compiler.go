@@ -16,7 +16,8 @@ import (
 
 const (
 	maxCompiled = 1 << 30 // bytes of compiled code; SpiderMonkey has 43 MiB
-	// processMemory is what a compiler's process has for itself. The system counts what is reserved for stacks and heaps, used or not.
+	// processMemory is what a compiler's process needs for itself. The system counts memory that is reserved for stacks and heaps,
+	// used or not.
 	processMemory = 512 * mib
 )
 
@@ -36,7 +37,7 @@ func (e *CompilerError) Error() string {
 	return "the compiler, the program of Options.Compiler, failed: " + e.Reason
 }
 
-// allowed is what a process may use to compile something, by its estimate. The system counts whole seconds.
+// allowed is what a process may use to compile a component, given its estimate. The system counts whole seconds.
 func (c CompileCost) allowed() CompileCost {
 	return CompileCost{(2*c.Time + time.Second).Truncate(time.Second), min(2*c.Memory, maxCompileMemory) + processMemory}
 }
@@ -57,7 +58,7 @@ func Compile(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// What a compiler writes begins with what it is.
+// The first byte of a compiler's output says what follows.
 const isCode, isRefusal = 'c', 'r'
 
 func compileConfined(in io.Reader) ([]byte, error) {
@@ -86,13 +87,13 @@ func compileCode(wasm []byte) ([]byte, error) {
 	return c.Serialize()
 }
 
-// compileOutside has a process of its own compile a component. The process ends with ctx, with the host and with this process.
+// compileOutside compiles a component in a separate process, which ends with ctx, with the host and with this process.
 func (h *Host) compileOutside(ctx context.Context, wasm []byte, takes CompileCost) (*wasmtime.Component, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(h.closing, cancel)() //nolint:contextcheck // it ends with the host, too
 	allowed := takes.allowed()
-	// What the engine reads of the environment must be the same in both.
+	// The engine must read the same environment in both processes.
 	const details = "WASMTIME_BACKTRACE_DETAILS"
 	env := []string{"RAYON_NUM_THREADS=" + strconv.Itoa(compileThreads), details + "=" + os.Getenv(details)}
 	var written []byte

@@ -14,7 +14,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Component is loaded code. It is safe for concurrent use: every call has an instance of its own. Close it, or the host.
+// Component is loaded code. It is safe for concurrent use: every call has its own instance. Close it, or the host.
 type Component struct {
 	host      *Host
 	component *wasmtime.Component
@@ -24,10 +24,10 @@ type Component struct {
 	sections  map[string][]byte
 
 	describe, call export
-	evaluate       export // has no index when the component runs no code but its own
+	evaluate       export // has no index if the component runs only its own code
 
 	mu       sync.Mutex
-	own      *definitionSet            // what the component says of itself, once it was asked
+	own      *definitionSet            // what the component says about itself, once it was asked
 	approved map[string]*definitionSet // by digest
 	running  sync.WaitGroup
 	closed   bool
@@ -35,7 +35,7 @@ type Component struct {
 
 	stack struct {
 		sync.Once
-		sources *sourceMap // nil when there is none that can be read
+		sources *sourceMap // nil if there is none that can be read
 	}
 }
 
@@ -46,11 +46,12 @@ type export struct {
 	result *abi.Type
 }
 
-// Load compiles a component, or maps its compiled code from the cache, and links it. It refuses a component with any import
-// that this host does not know by its full type, with a *LoadError that names the import; so loaded code has no authority.
-// It also refuses code that would take very long or much memory to compile; see [EstimateCompile]. At once, it compiles at
-// most four components that take less than 0.1 s, two that take up to a second, and one that takes longer. Others wait for
-// their turn in the same group, until ctx ends. wasm is not kept.
+// Load compiles a component, or maps its compiled code from the cache, and links it. It refuses a component with any import that
+// this host does not know by its full type, with a *LoadError that names the import; so loaded code has no authority. It also
+// refuses code that would take very long or much memory to compile; see [EstimateCompile].
+//
+// Load compiles several components at once: at most four that take less than 0.1 s, two that take up to a second, and one that takes
+// longer. Others wait for their turn in the same group, until ctx ends. Load does not keep wasm.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	end, err := h.begin()
 	if err != nil {
@@ -81,8 +82,8 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	return c, nil
 }
 
-// refusal is the error of Load for a component that does not compile. It is no fault of the component that a compiler is missing, or
-// that the system refuses the engine memory.
+// refusal is the error of Load for a component that does not compile. A missing compiler, or memory that the system refuses to the
+// engine, is not the component's fault.
 func refusal(err error) error {
 	outside, isOutside := errors.AsType[*CompilerError](err)
 	system, isSystem := errors.AsType[*wasmtime.SystemError](err)
@@ -101,7 +102,7 @@ func refusal(err error) error {
 	return refused
 }
 
-// lanes are how many components of a kind compile at once: short ones, longer ones and long ones. None waits for another kind.
+// lanes are how many components of a kind compile at once: short, longer and long ones. None waits for another kind.
 type lanes struct{ short, longer, long *semaphore.Weighted }
 
 func newLanes() lanes {
@@ -119,7 +120,8 @@ func (l lanes) lane(takes CompileCost) *semaphore.Weighted {
 	}
 }
 
-// compile returns when ctx ends at the latest. What was begun in this process goes on and is kept for the next time; Close waits for it.
+// compile returns when ctx ends at the latest. Compilation in this process continues and is kept for the next time. Close waits for
+// it.
 func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.Component, error) {
 	type outcome struct {
 		component *wasmtime.Component
@@ -137,7 +139,7 @@ func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.
 				return nil, err
 			}
 			wasm, takes, err := guardCode(wasm)
-			if other := h.compiling.lane(takes); err == nil && other != lane { // with what was added
+			if other := h.compiling.lane(takes); err == nil && other != lane { // the estimate may have grown
 				lane.Release(1)
 				lane = other
 				if err := lane.Acquire(ctx, 1); err != nil {
@@ -224,12 +226,12 @@ func (c *Component) Digest() string { return c.digest }
 // Imports lists what the component imports.
 func (c *Component) Imports() []Import { return c.imports }
 
-// Section returns a custom section of the component by name, such as "stile:meta"; nil when there is none.
+// Section returns a custom section of the component by name, such as "stile:meta". It is nil if there is none.
 func (c *Component) Section(name string) []byte { return c.sections[name] }
 
 // Close waits for the component's calls and frees it. It is idempotent.
 func (c *Component) Close() error {
-	// It stays listed until it is free, so that the host does not go before.
+	// It stays listed until it is free, so that the host does not close before.
 	c.free()
 	c.host.mu.Lock()
 	delete(c.host.loaded, c)

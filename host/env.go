@@ -22,10 +22,10 @@ type Env map[string]abi.Capability
 type binding struct {
 	name           string
 	interfaceName  string
-	given          abi.Capability // what the call was given; nil when the guest put a handle there
+	given          abi.Capability // what the call was given; nil if the guest put a handle there
 	capability     abi.Capability // inside the grants of given
 	grants         []*Grant
-	lease          *lease // of the grants, once it was asked for
+	lease          *lease // a lease of the grants, once it was requested
 	value          any
 	implementation implementation
 }
@@ -73,7 +73,7 @@ func (c *call) open(b *binding, resource *abi.Resource) error {
 	return err
 }
 
-// The results of get, put and subset, whose types differ only in what they carry.
+// The results of get, put and subset, whose types differ only in their payloads.
 func okResult(v abi.Value) abi.Value { return abi.Variant{Case: 0, Value: v} }
 
 func (c *call) errResult(t *abi.Type, err error) (abi.Value, error) {
@@ -144,7 +144,7 @@ func (c *call) putBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What was put is closed at the end of the call, also when the env it was put into is dropped before.
+	// What was put is closed at the end of the call, even if the env it was put into is dropped before.
 	if max(len(e), len(c.owned)) >= c.limits.Handles {
 		return nil, exceeded("handles", strconv.Itoa(c.limits.Handles))
 	}
@@ -284,7 +284,7 @@ var pollOperations = map[string]func(c *call, args []abi.Value) (abi.Value, erro
 	},
 }
 
-// crowded is the error of a call that waits for too much.
+// crowded is the error of a call that waits for too many operations.
 func (c *call) crowded() *LimitError {
 	return &LimitError{Limit: "pending", Value: strconv.Itoa(c.limits.Pending), Detail: "operations that a call waits for at one time"}
 }
@@ -293,7 +293,7 @@ func (c *call) pollable(rep abi.Value) (*handle, error) {
 	return c.handles.find(rep.(abi.Rep), c.host.pollable)
 }
 
-// ready reports whether a pollable is: also when its grant is over, since then nothing else will come.
+// ready reports whether a pollable is ready. It is also ready if its grant has ended, because nothing else will come.
 func (h *handle) ready() bool {
 	select {
 	case <-h.value.(abi.Pollable):
@@ -303,7 +303,7 @@ func (h *handle) ready() bool {
 	}
 }
 
-// wait returns the indices of the ready ones, once at least one is ready. The guest gives up its turn meanwhile.
+// wait returns the indices of the ready pollables, once at least one is ready. The guest gives up its turn meanwhile.
 func (c *call) wait(pollables []*handle) (ready []abi.Value, err error) {
 	cancelled := c.store.Blocking(func() { ready, err = c.await(pollables) })
 	return ready, cmp.Or(err, cancelled)
@@ -323,7 +323,7 @@ func (c *call) await(pollables []*handle) ([]abi.Value, error) {
 			grants = append(grants, h.lease.grants...)
 		}
 	}
-	// A lease that is over by now has ended its context.
+	// The end of a lease has already ended its context.
 	if grants = union(grants); spend(grants, cost{running: 1}) == nil {
 		defer leave(grants)
 	}

@@ -32,9 +32,9 @@ type LimitError struct {
 	Limit string
 	// Value is the limit's value as text for people. It is empty if unknown.
 	Value string
-	// Detail says more. When Claimed is set, it is the guest's text, made printable.
+	// Detail says more. If Claimed is set, it is the guest's text, made printable.
 	Detail string
-	// Claimed is set when only the guest says so: the runtime inside it also has the limits memory, stack and promise.
+	// Claimed is set if only the guest says so. The runtime inside it also has the limits memory, stack and promise.
 	Claimed bool
 }
 
@@ -49,19 +49,19 @@ func (e *LimitError) Error() string {
 	return text
 }
 
-// exceeded is the error of a limit that the host itself holds.
+// exceeded is the error of a limit that the host itself enforces.
 func exceeded(limit, value string) *LimitError { return &LimitError{Limit: limit, Value: value} }
 
 // CycleError reports a refused call of a tool that is already running further up the chain: tools that call each other in a
 // circle.
 type CycleError struct {
-	// Chain has the names of the tools that called each other. The last one occurs before.
+	// Chain has the names of the tools that called each other. The last one also occurs earlier.
 	Chain []string
 }
 
 func (e *CycleError) Error() string { return "tools call each other: " + strings.Join(e.Chain, " -> ") }
 
-// GuestError is the tool's own failure: the guest's word, made printable. Stack names the lines of the author's source.
+// GuestError is the tool's own failure, in the guest's words, made printable. Stack names the lines of the author's source.
 type GuestError struct{ Failure abi.Failure }
 
 func (e *GuestError) Error() string { return "tool failed: " + thrown(e.Failure) }
@@ -78,8 +78,8 @@ func thrown(f abi.Failure) string {
 	}
 }
 
-// CodeError reports that code of a call failed at top level, before its tool was called. It is the guest's word, as in
-// GuestError.
+// CodeError reports that code of a call failed at top level, before its tool was called. As in GuestError, the words are the
+// guest's.
 type CodeError struct {
 	Failure abi.Failure
 	// Frames are the places of the stack in the author's files, innermost first.
@@ -93,7 +93,7 @@ type InputError struct{ Problems []abi.Problem }
 
 func (e *InputError) Error() string { return "invalid input: " + listProblems("input", e.Problems) }
 
-// listProblems names each place and what is wrong there; whole is the name of all of it.
+// listProblems names each place and what is wrong there. whole is the name of the whole value.
 func listProblems(whole string, problems []abi.Problem) string {
 	lines := make([]string, len(problems))
 	for i, p := range problems {
@@ -115,8 +115,8 @@ func (e *UnknownToolError) Error() string {
 // TrapError reports a guest that did something that WebAssembly or the contract forbids.
 type TrapError struct {
 	Reason string
-	// Functions are the names on the guest's stack, innermost first and at most 64, if the component has names. They are the
-	// component's word, shortened and made printable.
+	// Functions are the names on the guest's stack, innermost first and at most 64, if the component has names. They come from the
+	// component, shortened and made printable.
 	Functions []string
 }
 

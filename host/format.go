@@ -7,17 +7,17 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxFormatted is the most bytes that a string with a format may have: some are split before they are looked at.
+// maxFormatted is the longest string with a format, in bytes, because some formats split the string before they look at it.
 const maxFormatted = 64 * kib
 
-// formats are asserted, whatever the $schema. Any other says something to readers only: "regex" would have an input's
-// patterns parsed, and the idn- ones need tables of names.
+// formats are asserted, whatever the $schema. Others only inform readers: "regex" would parse an input's patterns, and the idn-
+// formats need tables of names.
 var formats = []string{
 	"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "iri", "iri-reference", "json-pointer",
 	"relative-json-pointer", "time", "uri", "uri-reference", "uri-template", "uuid",
 }
 
-// boundFormat is a format as it is asserted; nil where it is not.
+// boundFormat is a format as it is asserted. It is nil if it is not asserted.
 func boundFormat(f *jsonschema.Format) *jsonschema.Format {
 	if f == nil || !slices.Contains(formats, f.Name) {
 		return nil

@@ -18,13 +18,14 @@ const capabilityPackage = "stile:capability/"
 // operation is one function that guests can import, as the gate sees it.
 type operation struct {
 	fn *abi.Func
-	// outside is set when its answer comes from outside the call, so that it is recorded and, in a replay, not asked for.
+	// outside is set if its answer comes from outside the call. The answer is then recorded, and a replay does not call the
+	// capability.
 	outside bool
-	// polls is set for those of poll, which no grant refuses: what is over is ready.
+	// polls is set for the functions of poll, which no grant refuses, because what has ended is ready.
 	polls bool
-	// bounds are of the lists among its parameters.
+	// bounds are the bounds of lists among its parameters.
 	bounds []*bound
-	// execute does it, once the gate has let it pass.
+	// execute runs it after the gate has admitted it.
 	execute func(c *call, args []abi.Value) (abi.Value, error)
 }
 
@@ -65,8 +66,8 @@ type Operation struct {
 	Duration time.Duration
 }
 
-// gate is the one way from a guest to a capability: it authorises the operation, meters it, executes it, and shows it to
-// the observer. A denial is a value for the guest; an error ends the call.
+// gate is the only way from a guest to a capability. It authorises the operation, meters it, executes it, and shows it to the
+// observer. A denial is a value for the guest; an error ends the call.
 func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err error) {
 	c.usage.Operations++
 	var binding string
@@ -90,7 +91,7 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 	if err := context.Cause(c.ctx); err != nil {
 		return nil, err
 	}
-	// The engine has checked that handles are the guest's own; here they must still be open and of the right kind.
+	// The engine has checked that the guest owns the handles. Here they must still be open and of the right kind.
 	if binding, c.lease, err = c.authorise(op, args); err != nil {
 		return nil, err
 	}
@@ -109,12 +110,12 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 	if result, err, refused := c.tooLong(op, args); refused {
 		return result, err
 	}
-	if !op.polls { // a guest that only waits has nothing to be charged for
+	if !op.polls { // waiting costs nothing
 		c.store.Watch(c.spent)
 		defer c.store.Unwatch()
 	}
 	result, err = op.execute(c, args)
-	if err == nil { // a guest whose call is over could be done before the next look at the clock
+	if err == nil { // a guest whose call has ended could finish before the next look at the clock
 		err = context.Cause(c.ctx)
 	}
 	return result, err
@@ -128,7 +129,7 @@ func (op *operation) cost() cost {
 	return cost{operations: 1, running: 1}
 }
 
-// authorise checks that every handle among the arguments is open, and returns the binding of the first and the grants of all.
+// authorise checks that every handle among the arguments is open. It returns the binding of the first and the grants of all.
 func (c *call) authorise(op *operation, args []abi.Value) (binding string, l *lease, err error) {
 	for i, p := range op.fn.Params {
 		err := eachHandle(p.Type, args[i], func(t *abi.Type, rep abi.Rep) error {
@@ -211,7 +212,7 @@ func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 		cancelled = c.store.Blocking(func() { result, err = m.Call(c.under(c.lease), self.value, args[1:], scope) })
 	}
 	if err != nil {
-		// What it says may be no more than that its context ended.
+		// Its error may only say that its context ended.
 		if over := c.lease.over(); over != nil {
 			err = over
 		}
@@ -219,7 +220,7 @@ func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	err = c.denied(self.binding, err)
 	value, err := m.Encode(result, err, scope)
 	if limit, ok := errors.AsType[*LimitError](err); ok {
-		return nil, limit // reached by a handle in the result: where in it does not matter
+		return nil, limit // reached by a handle in the result; its place does not matter
 	}
 	if err == nil {
 		err = cancelled
@@ -227,7 +228,7 @@ func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	return value, err
 }
 
-// denied completes a denial with what only the host knows, and keeps it as this call's record of it.
+// denied completes a denial with what only the host knows, and adds it to this call's record.
 func (c *call) denied(binding string, err error) error {
 	var e *abi.Error
 	if !errors.As(err, &e) || e.Denial == nil {
@@ -240,7 +241,7 @@ func (c *call) denied(binding string, err error) error {
 	}
 	if d.Remedy == "" && d.Wants != nil {
 		if d.Remedy = d.Wants.Remedy(binding); len(d.Remedy) > maxDenialText {
-			d.Remedy, d.Wants = "", nil // half a grant is none
+			d.Remedy, d.Wants = "", nil // half a remedy is none
 		}
 	}
 	c.usage.record(d)
@@ -255,10 +256,10 @@ const (
 	maxDenialText = 4 * kib
 )
 
-// record keeps a denial. The last one is always kept, because the guest may end its call with it.
+// record stores a denial. The last one is always stored, because the guest may end its call with it.
 func (u *Usage) record(d abi.Denial) {
 	text := d
-	text.Wants = nil // nothing says that it can be compared
+	text.Wants = nil // its dynamic type may not be comparable
 	same := func(kept abi.Denial) bool {
 		kept.Wants = nil
 		return kept == text

@@ -18,12 +18,12 @@ import (
 type GrantOptions struct {
 	// Expires is when the grant ends.
 	Expires time.Time
-	// Operations is the most operations: calls of methods, on the capability and on what is derived from it. Getting,
+	// Operations is how many operations are allowed: calls of methods, on the capability and on what is derived from it. Getting,
 	// passing on, dropping and waiting for a handle do not count. Failed operations count.
 	Operations int64
-	// Bytes is the most content that operations may move, as capabilities count it with [abi.Charge].
+	// Bytes is how much content operations may move, as capabilities count it with [abi.Charge].
 	Bytes int64
-	// Time is how long operations may take together, waiting included. Two at once use it twice as fast.
+	// Time is how long operations may take together, including waiting. Two at once use it twice as fast.
 	Time time.Duration
 	// Clock tells the time. Default: the machine's.
 	Clock Clock
@@ -44,22 +44,23 @@ func (systemClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return time.AfterFunc(d, f).Stop
 }
 
-// Grant is a capability that can be revoked while calls use it, can expire, and can have a budget. All calls that receive it
-// share it. It covers everything derived from it: narrowed clients, subdirectories, exchanges, blobs, pollables, handles put
-// into another env, and the env of a called tool. When a grant wraps another, both apply. The grants of all handles that an
-// operation touches apply to it and to its results.
+// Grant is a capability that can be revoked while calls use it, can expire, and can have a budget. All calls that receive it share
+// it. It covers everything derived from it: narrowed clients, subdirectories, exchanges, blobs, pollables, handles put into another
+// env, and the env of a called tool. When a grant wraps another, both apply. The grants of all handles that an operation touches
+// apply to it and to its results.
 //
-// After a grant ends, the next operation fails with abi.ErrRevoked, abi.ErrExpired or abi.ErrExhausted. Running operations
-// are cancelled, pollables become ready, and open resources are closed. The grant never works again. Some operations have no
-// place for an error in their WIT result. One without a result, like `log`, does nothing. One that returns a pollable, like
-// `subscribe`, returns a ready one. Any other, like `now` or `size`, ends the call with a [GrantError], because every value
-// would be untrue.
+// After a grant ends, the next operation fails with abi.ErrRevoked, abi.ErrExpired or abi.ErrExhausted. Running operations are
+// cancelled, pollables become ready, and open resources are closed. The grant never works again.
 //
-// It is safe for concurrent use and needs no closing.
+// Some operations have no place for an error in their WIT result. One without a result, like `log`, does nothing. One that returns a
+// pollable, like `subscribe`, returns a ready one. Any other, like `now` or `size`, ends the call with a [GrantError], because every
+// value would be untrue.
+//
+// A Grant is safe for concurrent use and needs no closing.
 type Grant struct {
 	capability abi.Capability
 	options    GrantOptions
-	id         uint64 // the order in which grants are locked
+	id         uint64 // grants are locked in this order
 
 	mu     sync.Mutex
 	ended  *abi.Error // why it is over
@@ -68,15 +69,15 @@ type Grant struct {
 	// running operations have used.Time counted up to since.
 	running int64
 	since   time.Time
-	stop    func() bool // of the timer; nil when there is none
+	stop    func() bool // stops the timer; nil if there is none
 }
 
 // GrantUsage is what all calls together have used of a grant. It never exceeds the bounds.
 type GrantUsage struct {
 	Operations, Bytes int64
 	Time              time.Duration
-	// Ended is why the grant ended: abi.ErrRevoked, abi.ErrExpired, or abi.ErrExhausted for its time. It is nil while
-	// operations are possible, and also when the budget of operations or bytes is used up.
+	// Ended is why the grant ended: abi.ErrRevoked, abi.ErrExpired, or abi.ErrExhausted for its time. It is nil while operations are
+	// possible. It is also nil if only the budget of operations or bytes is used up.
 	Ended error
 }
 
@@ -128,7 +129,7 @@ func (g *Grant) Usage() GrantUsage {
 	return used
 }
 
-// end makes the grant end, unless it has. The caller holds mu.
+// end ends the grant, unless it has ended. The caller holds mu.
 func (g *Grant) end(why *abi.Error) {
 	if g.ended != nil {
 		return
@@ -155,7 +156,7 @@ func (g *Grant) look(now time.Time) {
 	}
 }
 
-// arm has the timer look when the grant may be due, as long as calls use it. The caller holds mu.
+// arm sets the timer for when the grant may be due, as long as calls use it. The caller holds mu.
 func (g *Grant) arm() {
 	if g.stop != nil {
 		g.stop()
@@ -185,7 +186,7 @@ type cost struct {
 	running           int64 // 1 for an operation that begins
 }
 
-// refuses says why the grant does not bear a cost. The caller holds mu.
+// refuses says why the grant cannot pay a cost. The caller holds mu.
 func (g *Grant) refuses(c cost) *abi.Error {
 	g.look(g.options.Clock.Now())
 	switch o := g.options; {
@@ -199,7 +200,7 @@ func (g *Grant) refuses(c cost) *abi.Error {
 	return nil
 }
 
-// spend takes a cost from all of these grants, or from none when one refuses. They are in the order of their locks.
+// spend takes a cost from all of these grants, or from none if one refuses. They are in the order of their locks.
 func spend(grants []*Grant, c cost) *abi.Error {
 	for _, g := range grants {
 		g.mu.Lock()
@@ -238,15 +239,15 @@ func union(lists ...[]*Grant) []*Grant {
 	return slices.Compact(all)
 }
 
-// lease is the use that a call makes of some grants: what its handles of them share. A nil lease is of no grants.
+// lease is a call's use of some grants, shared by the handles that depend on them. A nil lease depends on no grants.
 type lease struct {
 	grants []*Grant
-	// metered are charged for bytes: the grants, and those of the operation that this call was started by.
+	// metered are charged for bytes: the grants, and those of the operation that started this call.
 	metered []*Grant
 	// ctx ends with the call, or with a grant. Operations get it.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	swept  bool // what was open of it is closed
+	swept  bool // what it had open is closed
 }
 
 // Charge implements [abi.Meter].
@@ -264,7 +265,7 @@ func (l *lease) granted() []*Grant {
 	return l.grants
 }
 
-// over says why nothing can be done under the lease any more; nil while something can.
+// over says why nothing can be done under the lease any more. It is nil while something can.
 func (l *lease) over() *abi.Error {
 	if l == nil {
 		return nil
@@ -280,8 +281,8 @@ func (c *call) under(l *lease) context.Context {
 	return l.ctx
 }
 
-// leaseOf returns the call's lease of these grants. There are at most as many as handles, so that a guest which mixes what it
-// has does not make them without end.
+// leaseOf returns the call's lease of these grants. There are at most as many leases as handles, so that a guest that combines its
+// handles cannot make them without end.
 func (c *call) leaseOf(grants []*Grant) (*lease, error) {
 	for _, l := range c.leases {
 		if slices.Equal(l.grants, grants) {
@@ -311,7 +312,7 @@ func (c *call) leaseOf(grants []*Grant) (*lease, error) {
 	return l, nil
 }
 
-// mix returns the lease under which handles of two are used together.
+// mix returns the lease for using handles of two leases together.
 func (c *call) mix(a, b *lease) (*lease, error) {
 	switch {
 	case a == nil || a == b:
@@ -337,8 +338,8 @@ func (c *call) release() {
 	}
 }
 
-// closeOver closes what is open of grants that are over. Values are closed on the goroutine of the call, as always: one that
-// spins without an operation holds them, though their contexts have ended.
+// closeOver closes what grants that have ended left open. Values are always closed on the goroutine of the call. A guest that spins
+// without an operation keeps them open, although their contexts have ended.
 func (c *call) closeOver() {
 	for _, l := range c.leases {
 		if l.swept || l.ctx.Err() == nil {
@@ -359,7 +360,7 @@ func (c *call) closeOver() {
 	}
 }
 
-// refuse answers an operation whose grant is over, as [Grant] says, and drops the handles that came with it.
+// refuse answers an operation whose grant has ended, as [Grant] says, and drops the handles that came with it.
 func (c *call) refuse(op *operation, binding string, args []abi.Value, why *abi.Error) (abi.Value, error) {
 	for i, p := range op.fn.Params {
 		_ = eachHandle(p.Type, args[i], func(t *abi.Type, rep abi.Rep) error {

@@ -23,21 +23,21 @@ type handle struct {
 	// shared values outlive the handle: they belong to the env, which closes them.
 	shared bool
 	closed bool
-	// lease is of the grants that it depends on; nil when it depends on none.
+	// lease is a lease of the grants that it depends on. It is nil if it depends on none.
 	lease *lease
 }
 
-// handles is the host's own table of a call's handles: the engine does not run destructors when a store is closed.
+// handles is the host's own table of a call's handles, because the engine does not run destructors when a store is closed.
 type handles struct {
 	open    map[abi.Rep]*handle
 	next    abi.Rep
 	limit   int
 	pending int
-	// names are in the envs that the guest holds; each env has names of its own.
+	// names counts the names in the guest's envs. Each env has its own names.
 	names int
 }
 
-// maxNames is how many names the envs of one call have together, for each handle that it may have.
+// maxNames is how many names the envs of one call may have together, per handle that the call may have.
 const maxNames = 16
 
 // name counts more names in an env.
@@ -87,7 +87,7 @@ func (t *handles) remove(rep abi.Rep) *handle {
 	return h
 }
 
-// forget removes the handles that a value of the empty world gives away. Nothing is behind them that could be closed.
+// forget removes the handles that a value of the empty world gives away. They hold nothing that could be closed.
 func (t *handles) forget(typ *abi.Type, v abi.Value) {
 	if typ == nil {
 		return
@@ -112,7 +112,7 @@ func (t *handles) forget(typ *abi.Type, v abi.Value) {
 		case abi.KindResult:
 			t.forget([]*abi.Type{typ.Ok, typ.Err}[v.Case], v.Value)
 		default:
-			t.forget(typ.Elem, v.Value) // of an option
+			t.forget(typ.Elem, v.Value) // an option's
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (h *handle) close() error {
 	return nil
 }
 
-// closeValue makes a panic an error, so that what else a call has open is closed too.
+// closeValue converts a panic into an error, so that the call's other values are closed too.
 func closeValue(c io.Closer) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -153,8 +153,8 @@ func dropHandle(s *wasmtime.Store, rep abi.Rep) error {
 	return c.handles.remove(rep).close()
 }
 
-// scoped gives a capability's method access to the handles of a call; what it returns belongs to the same binding
-// and depends on the same grants.
+// scoped gives a capability's method access to the handles of a call. What the method returns belongs to the same binding and
+// depends on the same grants.
 type scoped struct {
 	call    *call
 	binding string
@@ -211,7 +211,7 @@ type implementation map[string]method
 
 type method struct {
 	*abi.Method
-	// quick says that it never waits. A guest gives up its turn while it is in one that may.
+	// quick is set if it never waits. During a function that may wait, the guest gives up its turn.
 	quick bool
 }
 

@@ -25,40 +25,40 @@ import (
 
 // Options configure a [Host]. The zero value works.
 type Options struct {
-	// Limits are the defaults of every call's limits; zero fields have the defaults that Limits documents.
+	// Limits are the defaults of every call's limits. Zero fields have the defaults that Limits documents.
 	Limits Limits
-	// Instances is the most live calls. Further calls wait until one ends or their context does. Default 1,000.
+	// Instances is how many calls may be live. Further calls wait until one ends or their context does. Default 1,000.
 	Instances int
-	// WarmInstances is how many unused instance slots stay with the component that used them last, which makes its starts
-	// three times faster. Set it to the number of components in use. Every used slot keeps up to 4 MiB of the memory that
-	// calls wrote to, until another component takes it. Default 128.
+	// WarmInstances is how many unused instance slots stay with the component that used them last, which makes its starts three
+	// times faster. Set it to the number of components in use. Every used slot keeps up to 4 MiB of the memory that calls wrote to,
+	// until another component takes it. Default 128.
 	WarmInstances int
 	// Running is how many guests may execute at once; more guests take turns of 5 ms. It bounds the memory that the host
 	// needs to convert what guests pass, up to 230 MiB each. Default twice GOMAXPROCS, at least 4.
 	Running int
 	// MaxMemory caps Limits.Memory. Default 64 MiB.
 	MaxMemory int64
-	// MaxComponent is the most bytes of a component that Load accepts. Default 64 MiB.
+	// MaxComponent is the largest component that Load accepts, in bytes. Default 64 MiB.
 	MaxComponent int
 	// CacheDir keeps compiled code between processes. KeyDir holds the key that authenticates it, and only its owner may
 	// have write access. If either is empty, no compiled code is kept.
 	CacheDir, KeyDir string
-	// Compiler is the command line of a program that does nothing but call [Compile]. Such a process compiles components
-	// that take more than a second by estimate, one at a time, under limits of the operating system. Default: they compile
-	// in this process, where nothing can stop them.
+	// Compiler is the command line of a program that only calls [Compile]. Such a process compiles components that take more than a
+	// second by estimate, one at a time, under limits of the operating system. Default: they compile in this process, where nothing
+	// can stop them.
 	Compiler []string
-	// WIT is the text of the embedder's own capability interfaces, one package each. An interface that declares a resource
-	// but no `get` receives `get` and `put`. A list in it has at most as many elements as 52 MiB of the host hold during
-	// conversion; a capability that takes fewer refuses the rest.
+	// WIT is the text of the embedder's own capability interfaces, one package each. An interface that declares a resource but no
+	// `get` receives `get` and `put`. A list in it has at most as many elements as 52 MiB of the host hold during conversion; a
+	// capability that accepts fewer refuses the rest.
 	WIT []string
 	// Wants says which grant a call lacks when its env has no binding of a WIT interface, so that the denial names a remedy.
 	// The method Wants of a capability.Set is such a function. Default: the denial names none.
 	Wants func(iface string) abi.Wants
 	// Recorder receives a recording of every call. Default: nothing is recorded, at no cost.
 	Recorder Recorder
-	// Redact, when not nil, returns texts and bytes without the secrets in them. Everything in a recording passes through
-	// it: one argument, answer or field at a time, and in a replay too, for comparison. It must be safe for concurrent use
-	// and must not change its argument. Values of headers that carry credentials are never kept.
+	// Redact, if not nil, returns texts and bytes without the secrets in them. Everything in a recording passes through it: one
+	// argument, answer or field at a time. In a replay, it is applied too, for comparison. It must be safe for concurrent use and
+	// must not change its argument. Values of headers that carry credentials are never kept.
 	Redact func([]byte) []byte
 	// RecordBytes bounds the operations and output of a recording together, and separately its input. Default 4 MiB.
 	RecordBytes int
@@ -75,17 +75,17 @@ type Host struct {
 	known      *abi.Resolve
 	env        *abi.Resource
 	pollable   *abi.Resource
-	cache      *cache.Cache // nil when nothing is kept
+	cache      *cache.Cache // nil if nothing is kept
 	slots      *semaphore.Weighted
 	compiling  lanes
 	validating validating
 	recording  *semaphore.Weighted // bytes that recordings hold
 	log        *slog.Logger
 
-	implementations sync.Map // of implementationKey to implementation
+	implementations sync.Map // maps implementationKey to implementation
 
 	close sync.Once
-	fault error // of close
+	fault error // error of closing
 
 	mu      sync.Mutex
 	closed  bool
@@ -96,17 +96,17 @@ type Host struct {
 	loaded  map[*Component]struct{}
 }
 
-// Each instance reserves 4 GiB of address space, of the 128 TiB a process has.
+// Each instance reserves 4 GiB of the 128 TiB of address space that a process has.
 const (
 	maxMemory    = 4 << 30
 	maxInstances = 16_000
-	// Live instances have eight maps each: memory, and the stacks of the thread that waits with them. Without one the engine ends
-	// the process.
+	// A live instance has eight maps: memory, and the stacks of the thread that waits with it. If a map cannot be made, the engine
+	// ends the process.
 	mapsOfInstance, mapsOfProcess = 8, 5000
 )
 
-// keepResident is how much of a slot is reset in place when its instance ends. Images of ordinary extensions are below it;
-// a larger one pays 300 microseconds of page faults at each call.
+// keepResident is how much of a slot is reset in place when its instance ends. Images of ordinary extensions are smaller. A larger
+// image costs 300 microseconds of page faults per call.
 const keepResident = 4 * mib
 
 // New returns a host. Close it.
@@ -157,8 +157,8 @@ func New(_ context.Context, o Options) (*Host, error) {
 	return h, nil
 }
 
-// Close ends running calls, which return [ErrClosed], waits for them, and frees everything that was loaded. It is
-// idempotent, and every call of it returns when all that is done.
+// Close ends running calls, which return [ErrClosed], waits for them, and frees everything that was loaded. It is idempotent, and
+// every call of it returns only when all that is done.
 func (h *Host) Close() error {
 	h.close.Do(func() {
 		h.mu.Lock()
@@ -184,7 +184,7 @@ func (h *Host) Close() error {
 	return h.fault
 }
 
-// begin counts a user of the engine, so that Close waits for it; end is called when it is done.
+// begin counts a user of the engine, so that Close waits for it. The user calls end when it is done.
 func (h *Host) begin() (end func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -209,8 +209,8 @@ func ModuleName(wasm []byte) string { return modulePrefix + digest(wasm) }
 
 const modulePrefix = "engine-x"
 
-// AddModuleNamed is AddModule of a module whose [ModuleName] is known. wasm is called only when its compiled code is not in the cache;
-// an error of it is returned as it is.
+// AddModuleNamed is AddModule for a module whose [ModuleName] is known. It calls wasm only if the module's compiled code is not in
+// the cache, and returns an error of wasm unchanged.
 func (h *Host) AddModuleNamed(ctx context.Context, name string, wasm func(ctx context.Context) ([]byte, error)) error {
 	end, err := h.begin()
 	if err != nil {
@@ -264,8 +264,8 @@ func digest(b []byte) string {
 // engineVersion separates compiled code of one engine and configuration from that of another.
 const engineVersion = "wasmtime-44.0.0-6"
 
-// compiled maps code that is in the cache, or compiles it and puts it there. Two processes compile a thing once. A cache
-// that fails costs time, never the call.
+// compiled maps code from the cache, or compiles it and puts it there. Two processes compile the same code only once. A failing
+// cache costs time, never the call.
 func compiled[T interface{ Serialize() ([]byte, error) }](ctx context.Context, h *Host, kind, key string,
 	mapped func(fd uintptr) (T, error), compile func() (T, error),
 ) (T, error) {
@@ -312,11 +312,11 @@ func compiled[T interface{ Serialize() ([]byte, error) }](ctx context.Context, h
 		var none T
 		return none, ctx.Err()
 	}
-	if t, ok := fromCache(); ok { // another process has built it
+	if t, ok := fromCache(); ok { // another process has compiled it
 		return t, nil
 	}
 	return compile()
 }
 
-// compileError tells what the engine refused from what the cache could not do.
+// compileError separates a refusal of the engine from a failure of the cache.
 type compileError struct{ error }

@@ -8,11 +8,11 @@ import (
 // Limits bound one call. A zero field means its default. A call that another call starts has at most the caller's limits:
 // its processor time also counts there, and the wall clock is shared.
 type Limits struct {
-	// Memory is the most bytes each linear memory may have. Default 64 MiB; Options.MaxMemory caps it.
+	// Memory bounds the bytes of each linear memory. Default 64 MiB; Options.MaxMemory caps it.
 	Memory int64
 	// CPU is processor time on the guest's thread, of the guest and of the capabilities it calls. If it runs out during an
-	// operation, the operation's context ends. Checking input and output counts for the call that started this one, if any.
-	// So does work that a capability does on other threads and charges with [abi.Work], such as decompression. Default 5 s.
+	// operation, the operation's context ends. If another call started this one, checking its input and output counts too. So does
+	// work that a capability does on other threads and charges with [abi.Work], such as decompression. Default 5 s.
 	CPU time.Duration
 	// Wall is the whole duration of the call, including waiting for its turn and for other calls to end. A component's first
 	// call includes describing its tools, unless it was asked before. Default 60 s.
@@ -20,10 +20,10 @@ type Limits struct {
 	// Input and Output are bytes of JSON. Default 1 MiB each. Converting a result takes three times its bytes, and at most
 	// 52 MiB, so an Output above 17 MiB has no effect.
 	Input, Output int
-	// Handles is the most open handles. Default 1,000.
+	// Handles is how many handles may be open at once. Default 1,000.
 	Handles int
-	// Pending is the most operations that a call may wait for at once. It is also the most tools that may run at once for a
-	// call, directly or through other tools. Default 64.
+	// Pending is how many operations a call may wait for at once. It is also how many tools may run at once for a call, directly or
+	// through other tools. Default 64.
 	Pending int
 	// Nesting is how deep tools may call tools. Default 8.
 	Nesting int
@@ -34,7 +34,7 @@ const (
 	mib = 1 << 20
 )
 
-// defaults is the one place where the default of every limit stands.
+// defaults is the only place with the defaults of the limits.
 var defaults = Limits{
 	Memory: 64 * mib, CPU: 5 * time.Second, Wall: time.Minute, Input: mib, Output: mib, Handles: 1000, Pending: 64, Nesting: 8,
 }

@@ -11,7 +11,7 @@ import (
 
 // Import is one import of a component, and why it is harmless.
 type Import struct {
-	// Name is the interface's name, or that of a core module.
+	// Name is the name of an interface or of a core module.
 	Name string
 	// Kind is "capability", "wasi" for the empty world, or "module" for a shared core module.
 	Kind string
@@ -26,7 +26,7 @@ type ImportedFunc struct {
 	Handle string
 }
 
-// linking is the linker of one component while it is made.
+// linking is a component's linker while it is built.
 type linking struct {
 	host    *Host
 	linker  *wasmtime.Linker
@@ -64,7 +64,8 @@ func (l *linking) item(item wasmtime.Item) error {
 	}
 }
 
-// reserve defines what guarded components ask before a large value is converted. It is no import of the component's own.
+// reserve defines the function that guarded components call before a large value is converted. It is not one of the component's own
+// imports.
 func (l *linking) reserve() error {
 	return l.linker.Instance("", []wasmtime.Definition{{
 		Name: guard.Import, Params: []*abi.Type{{Kind: abi.KindU32}},
@@ -97,7 +98,7 @@ func (l *linking) capability(iface *abi.Interface, instance wasmtime.Item) error
 		case wasmtime.ItemResource:
 			r := resourceNamed(iface, item.Name)
 			if item.Resource.Interface.Name != iface.Name {
-				// A `use` of another interface's resource, which that interface defines.
+				// A `use` of a resource that another interface defines.
 				if other := l.host.known.Interface(item.Resource.Interface.Name); other != nil {
 					r = resourceNamed(other, item.Resource.Name)
 				}
@@ -139,7 +140,7 @@ func (l *linking) capability(iface *abi.Interface, instance wasmtime.Item) error
 	return nil
 }
 
-// authority returns the parameter that carries a handle, as text, or "" when there is none.
+// authority describes the parameter that carries a handle. It returns "" if there is none.
 func authority(f *abi.Func) string {
 	for _, p := range f.Params {
 		t, list := p.Type, ""
@@ -183,8 +184,8 @@ func paramTypes(f *abi.Func) []*abi.Type {
 	return types
 }
 
-// differ compares a function's type as the host knows it with the one a component has. It returns "" when they are equal,
-// or else where they differ.
+// differ compares a function's type as the host knows it with the one that a component has. It says where they differ, or returns ""
+// if they are equal.
 func differ(want, have *abi.Func) string {
 	if len(want.Params) != len(have.Params) {
 		return fmt.Sprintf("%d parameters, not %d", len(have.Params), len(want.Params))

@@ -7,13 +7,13 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// maxLists has, for every list in the WIT of stile:capability and stile:extension, how many elements it may have. Its place is the
-// interface, the function, the parameter or "result", and the fields and cases on the way. What an operation passes is compared
-// with it before a capability sees it. Lists of an embedder's WIT have no entry: what they take is bounded all the same, and a list<u8> by
+// maxLists says how many elements each list in the WIT of stile:capability and stile:extension may have. A place is the interface,
+// the function, the parameter or "result", and the fields and cases on the way. The host checks what an operation gets before a
+// capability sees it. Lists of an embedder's WIT have no entry: their memory is bounded all the same, and a list<u8> by
 // wasmtime.MaxBytes.
 var maxLists = map[string]int{
 	"extension/tools.describe.result":                 maxTools,
-	"extension/tools.call.result.error.invalid-input": maxProblems, // what comes beyond is cut off
+	"extension/tools.call.result.error.invalid-input": maxProblems, // the rest is cut off
 
 	"env.env.names.result":                    10_000,
 	"env.env.subset.names":                    10_000,
@@ -49,7 +49,7 @@ var maxLists = map[string]int{
 	"workspace.directory.snapshots.result":           10_000,
 }
 
-// bound says how long the lists in a value may be; nil for a type without bounded ones.
+// bound says how long the lists in a value may be. It is nil for a type without bounded lists.
 type bound struct {
 	place string
 	most  int // of a list
@@ -62,7 +62,7 @@ func placeOf(f *abi.Func) string {
 	return strings.TrimPrefix(strings.TrimPrefix(name, capabilityPackage), "stile:") + "." + strings.TrimPrefix(f.Name, "[method]")
 }
 
-// bounds are those of a function's parameters, nil where one has none.
+// bounds are those of a function's parameters. An entry is nil if its parameter has none.
 func bounds(f *abi.Func) []*bound {
 	of := make([]*bound, len(f.Params))
 	for i, p := range f.Params {
@@ -106,7 +106,7 @@ func boundOf(t *abi.Type, place string) *bound {
 	return b
 }
 
-// check returns the first list that is too long, as a sentence; "" when none is.
+// check describes the first list that is too long. It returns "" if there is none.
 func (b *bound) check(v abi.Value) string {
 	if b == nil {
 		return ""
@@ -140,8 +140,8 @@ func (b *bound) check(v abi.Value) string {
 	return ""
 }
 
-// tooLong answers an operation that was passed too long a list: with the error `invalid` where its type has that, or else by ending
-// the call. It returns false when no list is too long.
+// tooLong answers an operation that got too long a list: with the error `invalid` if its type has that, or else by ending the call.
+// It returns false if no list is too long.
 func (c *call) tooLong(op *operation, args []abi.Value) (_ abi.Value, err error, refused bool) {
 	for i, b := range op.bounds {
 		long := b.check(args[i])

@@ -15,32 +15,32 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// frame is a call at work, in the context of its operations: what other calls that come of them are bounded by.
+// frame is a running call, in the context of its operations. It bounds the calls that they start.
 type frame struct {
 	outer              *frame
 	digest, tool, name string
 	code               string // as in Code
-	depth              int    // how many frames are outside of it
+	depth              int    // how many frames enclose it
 	limits             Limits
 	budget             *wasmtime.Budget
 	tree               *tree
 }
 
-// tree is a call with all calls that come of it.
+// tree is a call with all calls that it started, directly or through others.
 type tree struct {
 	inner   atomic.Int64 // calls that other calls started
-	pending int64        // how many they may be
+	pending int64        // how many there may be
 }
 
 type frameKey struct{}
 
-// frameOf returns the call that ctx is of; nil when it is of none.
+// frameOf returns the call that ctx belongs to. It is nil if there is none.
 func frameOf(ctx context.Context) *frame {
 	f, _ := ctx.Value(frameKey{}).(*frame)
 	return f
 }
 
-// withFrame returns the context of operations of a call.
+// withFrame returns the context of a call's operations.
 func withFrame(ctx context.Context, f *frame) context.Context {
 	return context.WithValue(ctx, frameKey{}, f)
 }
@@ -69,7 +69,7 @@ func (f *frame) processor() *wasmtime.Budget {
 	return f.budget
 }
 
-// work takes processor time from the call for what the host does for it beside its guest.
+// work charges processor time to the call for what the host does for it outside its guest.
 func (f *frame) work(took time.Duration) error {
 	if !f.budget.Charge(took) {
 		return exceeded("cpu", f.limits.CPU.String())
@@ -77,7 +77,7 @@ func (f *frame) work(took time.Duration) error {
 	return nil
 }
 
-// nest reports why a call cannot start another one.
+// nest says why a call cannot start another one.
 func (f *frame) nest(c *Component, r Request) error {
 	if f == nil {
 		return nil
@@ -99,8 +99,8 @@ func (f *frame) nest(c *Component, r Request) error {
 	return nil
 }
 
-// enter waits until a call may be live. One that another started does not wait: that one is live meanwhile, and calls which
-// all wait for those they started would wait for ever.
+// enter waits until a call may be live. A call that another call started does not wait: its caller is live meanwhile, and if all
+// calls waited for those they started, they would wait for ever.
 func (h *Host) enter(ctx context.Context, outer *frame) (leave func(), err error) {
 	if outer == nil {
 		if err := h.slots.Acquire(ctx, 1); err != nil {
@@ -133,9 +133,9 @@ type Callee struct {
 	Approved []abi.Definition
 }
 
-// Call runs the tool for a caller. ctx is the caller's, its limits hold too, and all processor time counts there. name is
-// the tool's name for the caller, and env are the bindings it passes on. Errors are meant for the caller's guest: it learns
-// about a denial, a limit, an input or a failure what the tool's own caller would. A failure is the tool's word.
+// Call runs the tool for a caller. ctx is the caller's: its limits apply too, and all processor time counts there. name is the
+// tool's name for the caller, and env are the bindings it passes on. Errors are written for the caller's guest: it learns about a
+// denial, a limit, an input or a failure what the tool's own caller would. A failure is the tool's own account.
 func (t Callee) Call(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error) {
 	whole := make(Env, len(t.Env)+len(env))
 	maps.Copy(whole, t.Env)
@@ -192,7 +192,7 @@ func ForCaller(name string, err error) error {
 	}
 }
 
-// calleeError is an error as a guest sees it, and where it came from.
+// calleeError is an error as a guest sees it, with its cause.
 type calleeError struct {
 	shown *abi.Error
 	cause error
@@ -200,5 +200,5 @@ type calleeError struct {
 
 func (e *calleeError) Error() string { return e.shown.Error() }
 
-// Unwrap returns what the guest is told first.
+// Unwrap returns the error for the guest first.
 func (e *calleeError) Unwrap() []error { return []error{e.shown, e.cause} }

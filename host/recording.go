@@ -18,9 +18,9 @@ import (
 
 // Recorder takes recordings of calls. It must be safe for concurrent use.
 type Recorder interface {
-	// Record takes the recording of a finished call, before its Do returns. The recorder owns the recording from then on. It
-	// may wait for room until the call's ctx ends. No call fails because of its recorder, so the recorder must report by
-	// itself what it cannot keep.
+	// Record takes the recording of a finished call, before its Do returns. The recorder owns the recording from then on. It may
+	// wait for room until the call's ctx ends. No call fails because of its recorder, so the recorder must itself report what it
+	// cannot keep.
 	Record(ctx context.Context, r *Recording)
 }
 
@@ -29,10 +29,10 @@ type Recording struct {
 	// Component is the digest of the component, its image included: see [Component.Digest].
 	Component string
 	Tool      string
-	// Code is the text of the request's [Code], and SourceMap what it is mapped by, where Outcome has a stack.
+	// Code is the text of the request's [Code]. SourceMap is its source map, if Outcome has a stack.
 	Code      string
 	SourceMap []byte
-	// Input is JSON; nil when Cut is "input".
+	// Input is JSON. It is nil if Cut is "input".
 	Input []byte
 	// Bindings are the interfaces of the call's env by name.
 	Bindings map[string]string
@@ -44,14 +44,14 @@ type Recording struct {
 	// number.
 	Operations []byte
 	Recorded   int
-	// Cut says why the recording is not whole: "bytes" when it reached Options.RecordBytes, "memory" when all recordings
-	// together reached Options.RecordMemory, "input" when input and code alone are more than Options.RecordBytes. Operations has
-	// what came before. It is empty when the recording is whole.
+	// Cut says why the recording is incomplete: "bytes" if it reached Options.RecordBytes, "memory" if all recordings together
+	// reached Options.RecordMemory, "input" if input and code alone exceed Options.RecordBytes. Operations has what came before. Cut
+	// is empty for a complete recording.
 	Cut string
 	// Redacted is set if Redact replaced something. A replay gets the replacement.
 	Redacted bool
-	// Output is the result, if there is one, and OutputDigest its SHA-256 in hex where it would have made the recording
-	// too large.
+	// Output is the result, if there is one. If it would have made the recording too large, OutputDigest is its SHA-256 in hex
+	// instead.
 	Output       []byte
 	OutputDigest string
 	Outcome      Outcome
@@ -64,7 +64,7 @@ type Outcome struct {
 	// "load", "definition", "code" (a [CodeError]), "cancelled", "closed" (the host), or "fault" of the host, with no
 	// further detail.
 	Kind string `json:"kind"`
-	// Message is the error's text, printable. For a denial it is what the guest saw, without private remedies.
+	// Message is the error's text, printable. For a denial, it is what the guest saw, without private remedies.
 	Message string `json:"message,omitempty"`
 	// Stack is the tool's, for "failed" and "code".
 	Stack string `json:"stack,omitempty"`
@@ -75,7 +75,7 @@ type Outcome struct {
 	Claimed bool   `json:"claimed,omitempty"`
 }
 
-// The kinds of outcome that are told apart here.
+// The kinds of outcome that this package distinguishes.
 const (
 	kindOK        = "ok"
 	kindLimit     = "limit"
@@ -93,7 +93,7 @@ func outcome(ctx context.Context, err error) Outcome {
 	return o
 }
 
-// cancelled is the outcome of a call that its caller gave up.
+// cancelled is the outcome of a call that its caller cancelled.
 var cancelled = Outcome{Kind: kindCancelled, Message: "the caller gave the call up"}
 
 // OutcomeOf is the outcome of a call that ended with err.
@@ -141,11 +141,11 @@ func OutcomeOf(err error) Outcome {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return cancelled
 	default:
-		return Outcome{Kind: kindFault, Message: "a fault of the host"} // whose text may name what nobody is to read
+		return Outcome{Kind: kindFault, Message: "a fault of the host"} // its text may contain secrets
 	}
 }
 
-// err is an error that has this outcome.
+// err returns an error that has this outcome.
 func (o Outcome) err() error {
 	switch o.Kind {
 	case kindClosed:
@@ -167,7 +167,7 @@ func (o Outcome) timed() bool {
 	return o.Kind == kindCancelled || o.Kind == kindClosed || o.Kind == kindLimit && slices.Contains([]string{"cpu", "wall", "engine"}, o.Limit)
 }
 
-// shared is a denial without what only the person may know.
+// shared returns a denial without what only the person may know.
 func shared(d abi.Denial) abi.Denial {
 	if d.Private {
 		d.Remedy = ""
@@ -176,18 +176,18 @@ func shared(d abi.Denial) abi.Denial {
 }
 
 const (
-	// recordShare is what each recording may hold of the host's memory without asking.
+	// recordShare is how much of the host's memory each recording may hold without a reservation.
 	recordShare = 64 * kib
-	// recordStart is what a recording has room for at first.
+	// recordStart is the initial size of a recording's buffer.
 	recordStart = kib
 )
 
-// record is the recording of a call that is at work.
+// record is the recording of a running call.
 type record struct {
 	host    *Host
 	started time.Time
 	enc     encoder
-	// functions are those that operations so far have named; a later operation gives the index.
+	// functions are those that earlier operations named. A later operation gives the index.
 	functions []*operation
 	recorded  int
 	cut       string
@@ -207,7 +207,7 @@ const (
 	answerError
 )
 
-// operation adds an operation that is over. Once something has no room, nothing is added any more.
+// operation adds a finished operation. After one did not fit, no more are added.
 func (r *record) operation(c *call, op *operation, binding string, args []abi.Value, result abi.Value, err error) {
 	if r.cut != "" {
 		return
@@ -249,7 +249,7 @@ func appendString(b []byte, s string) []byte {
 	return append(append(b, byte(len(s)>>8), byte(len(s))), s...)
 }
 
-// reserve makes sure that what the recording holds is accounted for.
+// reserve accounts for the memory that the recording holds.
 func (r *record) reserve() bool {
 	more := int64(cap(r.enc.buf)) - recordShare - r.reserved
 	if more <= 0 {
@@ -262,7 +262,7 @@ func (r *record) reserve() bool {
 	return true
 }
 
-// end hands the recording over. It is no longer the host's memory then.
+// end hands the recording over. From then on, it does not count as the host's memory.
 func (r *record) end(ctx context.Context, c *Component, request Request, result Result, err error, to Recorder) {
 	e, o := &r.enc, r.host.options
 	out := &Recording{
@@ -298,7 +298,7 @@ func (r *record) end(ctx context.Context, c *Component, request Request, result 
 	to.Record(ctx, out)
 }
 
-// outcome redacts what an outcome says.
+// outcome redacts an outcome.
 func (e *encoder) outcome(o Outcome) Outcome {
 	for _, text := range []*string{&o.Message, &o.Stack, &o.Detail} {
 		*text = string(e.without([]byte(*text)))
@@ -306,7 +306,7 @@ func (e *encoder) outcome(o Outcome) Outcome {
 	return o
 }
 
-// denial redacts what a denial says.
+// denial redacts a denial.
 func (e *encoder) denial(d abi.Denial) abi.Denial {
 	for _, text := range []*string{&d.Binding, &d.Operation, &d.Reason, &d.Remedy} {
 		*text = string(e.without([]byte(*text)))
@@ -315,7 +315,7 @@ func (e *encoder) denial(d abi.Denial) abi.Denial {
 	return d
 }
 
-// keepOutput keeps the output, or its digest when the recording would have more than max bytes with it.
+// keepOutput stores the output, or its digest if the recording would exceed max bytes with it.
 func (r *Recording) keepOutput(output []byte, max int) {
 	if len(r.Operations)+len(output) > max {
 		r.OutputDigest = sum(output)
@@ -340,15 +340,15 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("the recording is damaged at operation %d: %s", e.Operation, e.Reason)
 }
 
-// RecordedOperation is one operation of a recording, as text for people: control and direction characters are escaped, and
-// long texts are cut.
+// RecordedOperation is one operation of a recording, as text for people: control and direction characters are escaped, and long
+// texts are cut.
 type RecordedOperation struct {
 	Interface string `json:"interface"`
 	Func      string `json:"function"`
 	Binding   string `json:"binding,omitempty"`
 	// Args is like `#2, "a key"`, or "sha256:..." for long arguments.
 	Args string `json:"arguments"`
-	// Answer is like `ok(some("a value"))`. It is empty when the operation ended the call; then Error is set.
+	// Answer is like `ok(some("a value"))`. It is empty if the operation ended the call; then Error is set.
 	Answer string   `json:"answer,omitempty"`
 	Error  *Outcome `json:"error,omitempty"`
 }
@@ -368,8 +368,8 @@ func (o RecordedOperation) String() string {
 // maxShown is how many bytes of arguments or an answer are shown.
 const maxShown = 200
 
-// All reads the recorded operations. known has their interfaces, such as those of [Host.WIT]; the values of others are not
-// shown. A *[DamagedError] comes with the operations before it.
+// All reads the recorded operations. known has their interfaces, such as those of [Host.WIT]; the values of others are not shown. If
+// it returns a *[DamagedError], it also returns the operations before the damage.
 func (r *Recording) All(known *abi.Resolve) ([]RecordedOperation, error) {
 	list, err := r.parse(known)
 	shown := make([]RecordedOperation, len(list))
@@ -382,13 +382,13 @@ func (r *Recording) All(known *abi.Resolve) ([]RecordedOperation, error) {
 // recordedOperation is one operation as it stands in the recording.
 type recordedOperation struct {
 	iface, name, binding string
-	fn                   *abi.Func // nil when the function is not known
+	fn                   *abi.Func // nil if the function is not known
 	args                 []byte    // with their kind
 	answer               []byte
-	outcome              *Outcome // when it ended the call
+	outcome              *Outcome // set if it ended the call
 }
 
-// line makes text of a recording fit for a terminal, in one line.
+// line makes text of a recording safe for a terminal, on one line.
 func line(s string) string { return strings.Join(strings.Fields(printable.Short(s, 4*kib)), " ") }
 
 func (r *Recording) parse(known *abi.Resolve) ([]recordedOperation, error) {

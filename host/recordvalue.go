@@ -15,26 +15,26 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// maxArgument is how many bytes of an operation's arguments a recording keeps; of longer ones it has the digest.
+// maxArgument is how many bytes of an operation's arguments a recording keeps. For longer ones, it keeps the digest.
 const maxArgument = 4 * kib
 
-// redacted stands in a recording where the value of a header that carries a credential was.
+// redacted replaces the value of a header that carries a credential in a recording.
 const redacted = "[redacted]"
 
-// encoder writes values by their types, without names: the form that values have in a recording. Every value takes at least
-// one byte. It writes on the way of a call, so it allocates nothing but the buffer.
+// encoder writes values by their types, without names. Recordings hold values in this form. Every value takes at least one byte. It
+// runs during a call, so it allocates only the buffer.
 type encoder struct {
 	buf []byte
-	// max bounds buf; what has no room sets full.
+	// max bounds buf. A value that does not fit sets full.
 	max  int
 	full bool
-	// redact, when not nil, replaces what must not be kept in texts and bytes. altered says that something was replaced.
+	// redact, if not nil, replaces what must not be kept in texts and bytes. altered reports whether it replaced something.
 	redact  func([]byte) []byte
 	altered bool
-	// handle, when not nil, gives the number that a handle has in the recording.
+	// handle, if not nil, returns the number of a handle in the recording.
 	handle func(t *abi.Type, r abi.Rep) abi.Rep
 
-	// While brief is set, what comes after from is digested once it has more than maxArgument bytes.
+	// While brief is set, what follows from is digested once it exceeds maxArgument bytes.
 	brief bool
 	from  int
 	sum   hash.Hash
@@ -97,7 +97,7 @@ func (e *encoder) without(b []byte) []byte {
 	return kept
 }
 
-// sized writes what write writes, after its length.
+// sized writes the length of what write writes, and then that.
 func (e *encoder) sized(write func()) {
 	at := len(e.buf)
 	put(e, "\x00\x00\x00\x00")
@@ -132,7 +132,7 @@ func (e *encoder) arguments(params []abi.Field, args []abi.Value) {
 	})
 }
 
-// value writes v, which is of type t or nil for no type.
+// value writes v of type t. t is nil for no type.
 func (e *encoder) value(t *abi.Type, v abi.Value) {
 	if t == nil {
 		return
@@ -217,7 +217,7 @@ var credentials = map[string]bool{
 	"set-cookie": true, "set-cookie2": true, "x-api-key": true, "x-auth-token": true, "x-csrf-token": true, "x-amz-security-token": true,
 }
 
-// header is the record `header` of stile:capability/types without a credential.
+// header writes the record `header` of stile:capability/types without a credential.
 func (e *encoder) header(fields []abi.Value) []abi.Value {
 	name, ok := fields[0].(string)
 	if !ok || !credentials[strings.ToLower(name)] {
@@ -227,7 +227,7 @@ func (e *encoder) header(fields []abi.Value) []abi.Value {
 	return []abi.Value{name, redacted}
 }
 
-// caseType is the type of a case's payload, nil for none; false when there is no such case.
+// caseType is the type of a case's payload, or nil. It returns false if there is no such case.
 func caseType(t *abi.Type, index uint32) (*abi.Type, bool) {
 	switch {
 	case t.Kind == abi.KindOption && index == 1:
@@ -245,15 +245,15 @@ func caseType(t *abi.Type, index uint32) (*abi.Type, bool) {
 	}
 }
 
-// errMalformed is what a decoder finds in bytes that no encoder wrote.
+// errMalformed is the error of bytes that no encoder wrote.
 var errMalformed = errors.New("malformed")
 
-// decoder reads what an encoder wrote. It is given bytes of unknown origin: it fails rather than panic, and makes no value
-// that its type does not allow. After the first error it reads zeros.
+// decoder reads what an encoder wrote. Its bytes may come from anywhere: it fails instead of panicking, and makes only values that
+// its type allows. After the first error, it reads zeros.
 type decoder struct {
 	rest []byte
 	err  error
-	// handle, when not nil, gives the handle that a number of the recording stands for.
+	// handle, if not nil, returns the handle for a number of the recording.
 	handle func(t *abi.Type, r abi.Rep) (abi.Rep, error)
 }
 
@@ -273,7 +273,7 @@ func (d *decoder) take(n uint64) []byte {
 	return taken
 }
 
-// number reads one that is at most max.
+// number reads a number of at most max.
 func (d *decoder) number(max uint64) uint64 {
 	n, size := binary.Uvarint(d.rest)
 	if size <= 0 || n > max {
@@ -284,7 +284,7 @@ func (d *decoder) number(max uint64) uint64 {
 	return n
 }
 
-// signed reads one of so many bits.
+// signed reads a signed number of this many bits.
 func (d *decoder) signed(bits int) int64 {
 	n, size := binary.Varint(d.rest)
 	if size <= 0 || n>>(bits-1) != 0 && n>>(bits-1) != -1 {
@@ -391,8 +391,8 @@ func (d *decoder) value(t *abi.Type) abi.Value {
 	}
 }
 
-// appendText writes a value for people: as WIT names things, texts quoted, handles as #number. What is beyond max bytes is
-// left out, at least in part.
+// appendText writes a value for people: with the names of WIT, quoted texts, and handles as #number. It leaves out most of what
+// exceeds max bytes.
 func appendText(b []byte, t *abi.Type, v abi.Value, max int) []byte {
 	if len(b) > max || t == nil {
 		return b

@@ -12,15 +12,15 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// Bounds of the regular expressions in schemas. A compiled expression has about 200 bytes for each instruction; to parse
-// one takes up to 10 microseconds for each byte.
+// Bounds of the regular expressions in schemas. A compiled expression has about 200 bytes per instruction, and parsing takes up to
+// 10 microseconds per byte.
 const (
-	maxPatternText  = 32 * kib // of all of a component's
-	maxInstructions = 5_000    // of one
-	maxPatterns     = 50_000   // instructions of all of a component's
+	maxPatternText  = 32 * kib // bytes, in all of a component's schemas
+	maxInstructions = 5_000    // of one expression
+	maxPatterns     = 50_000   // instructions, in all of a component's schemas
 )
 
-// pattern is a regular expression that is compiled when it is first used.
+// pattern is a regular expression that is compiled on first use.
 type pattern struct {
 	text         string
 	instructions int
@@ -30,7 +30,7 @@ type pattern struct {
 func (p *pattern) String() string            { return p.text }
 func (p *pattern) MatchString(s string) bool { return p.compiled().MatchString(s) }
 
-// pattern refuses an expression that would be large when compiled, such as one with a repetition in a repetition.
+// pattern refuses an expression that would be large when compiled, such as nested repetitions.
 func (c *compiler) pattern(text string) (jsonschema.Regexp, error) {
 	if p := c.patterns[text]; p != nil {
 		return p, nil

@@ -26,30 +26,30 @@ type ReplayOptions struct {
 
 // Comparison is the result of a replay.
 type Comparison struct {
-	// Same is set when the replay made the recorded operations with the same arguments, in the same order unless
-	// ReplayOptions.Deny is set, and ended in the same way, with the same output byte for byte.
+	// Same is set if the replay made the recorded operations with the same arguments and ended in the same way, with the same output
+	// byte for byte. The order must be the same too, unless ReplayOptions.Deny is set.
 	Same bool
 	// Recorded is how many operations the recording has, and Answered how many of them the replay made.
 	Recorded, Answered int
-	// Cut is set when the replay ended at the end of an incomplete recording.
+	// Cut is set if the replay ended at the end of an incomplete recording.
 	Cut bool
-	// Timed is set when a clock or a caller ended the recorded call, so the two ends are not compared.
+	// Timed is set if a clock or a caller ended the recorded call, so the two ends are not compared.
 	Timed bool
-	// Differences are at most 100, in the order in which they were found; DifferencesDropped counts the others.
+	// Differences are at most 100, in the order in which they were found. DifferencesDropped counts the others.
 	Differences        []Difference
 	DifferencesDropped int
-	// Output and Outcome are the replay's. Only replays have the outcomes "parted", when the replay ended at the first
-	// difference, and "cut", when Cut is set.
+	// Output and Outcome are the replay's. Only replays have the outcomes "parted", if the replay ended at the first difference, and
+	// "cut", if Cut is set.
 	Output  []byte
 	Outcome Outcome
 }
 
 // Difference is a place where a replay differs from its recording.
 type Difference struct {
-	// Operation is its number, counted from 1, in the replay if the replay has one, otherwise in the recording. It is 0 when
-	// the outcome or the output differs.
+	// Operation is its number, counted from 1: the number in the replay if the replay has the operation, otherwise in the recording.
+	// It is 0 if the outcome or the output differs.
 	Operation int
-	// Expected is the recorded operation and Got the replayed one, as text for people. Either is empty if there is none.
+	// Expected is the recorded operation and Got the replayed one, as text for people. Either may be empty if there is none.
 	Expected, Got string
 }
 
@@ -61,28 +61,28 @@ func (e *ReplayError) Error() string { return "the recording cannot be replayed:
 // maxDifferences is how many differences a comparison holds.
 const maxDifferences = 100
 
-// replayed is the value of a handle in a replay: the number that it has in the recording.
+// replayed is the value of a handle in a replay: its number in the recording.
 type replayed abi.Rep
 
-// recordedEnv is the number of the env that a call is given: the first of its handles.
+// recordedEnv is the number of the call's env, which is the first of its handles.
 const recordedEnv = replayed(1)
 
-// player answers the operations of a replay from a recording. Nothing else is asked: there are no capabilities in a replay.
+// player answers the operations of a replay from a recording. It is the only source, because a replay has no capabilities.
 type player struct {
 	options   ReplayOptions
 	recording *Recording
 	redact    func([]byte) []byte
 	list      []recordedOperation
-	used      []bool           // of list
-	at        int              // in list, where the next is expected
+	used      []bool           // entries of list
+	at        int              // position in list of the next expected operation
 	made      int              // operations so far
-	byKey     map[string][]int // what is not used, when options.Deny is set
+	byKey     map[string][]int // unused operations, if options.Deny is set
 	ready     map[abi.Rep]bool // pollables that were ready at some time, by their numbers
 	damaged   error
 	found     Comparison
 }
 
-// errParted ends a replay at its first difference, errCut at the end of a recording that is not whole.
+// errParted ends a replay at its first difference. errCut ends it at the end of an incomplete recording.
 var (
 	errParted = errors.New("the replay and its recording part")
 	errCut    = errors.New("the recording is not whole")
@@ -106,7 +106,7 @@ func (c *Component) Replay(ctx context.Context, r *Recording, o ReplayOptions) (
 		p.index()
 	}
 	var code *Code
-	if r.Code != "" && c.evaluate.index != nil { // else it has been built since
+	if r.Code != "" && c.evaluate.index != nil { // otherwise it has been built since
 		code = &Code{r.Code, func() []byte { return r.SourceMap }}
 	}
 	result, err := c.callTool(ctx, Request{Tool: r.Tool, Code: code, Input: r.Input, Limits: o.Limits.or(r.Limits), Approved: o.Approved, replay: p})
@@ -149,7 +149,7 @@ func (p *player) index() {
 	}
 }
 
-// number is what the recording knows a handle of the replay by.
+// number is the number that the recording gives to a handle of the replay.
 func (p *player) number(c *call, rep abi.Rep) abi.Rep {
 	if h := c.handles.open[rep]; h != nil {
 		if n, ok := h.value.(replayed); ok {
@@ -177,7 +177,7 @@ func (p *player) answer(c *call, op *operation, binding string, args []abi.Value
 	}
 	p.used[i], p.at = true, i+1
 	p.found.Answered++
-	// What was handed over is not the guest's any more, whatever came of it.
+	// What was handed over no longer belongs to the guest, whatever came of it.
 	for _, rep := range owned {
 		if c.handles.open[rep] != nil {
 			c.handles.remove(rep)
@@ -212,7 +212,7 @@ func is[T error](err error) bool {
 	return ok
 }
 
-// find returns the recorded operation that answers this one, or -1.
+// find returns the index of the recorded operation that answers this one, or -1.
 func (p *player) find(got recordedOperation) int {
 	key := got.key()
 	if !p.options.Deny {
@@ -229,7 +229,7 @@ func (p *player) find(got recordedOperation) int {
 	return left[0]
 }
 
-// denyAgain keeps a denial that is answered as this call's record of it, as the gate does.
+// denyAgain adds a repeated denial to this call's record, as the gate does.
 func (c *call) denyAgain(t *abi.Type, answer abi.Value) {
 	v, ok := answer.(abi.Variant)
 	if !ok || t.Kind != abi.KindResult || v.Case == 0 || t.Err == nil {
@@ -241,7 +241,7 @@ func (c *call) denyAgain(t *abi.Type, answer abi.Value) {
 	}
 }
 
-// unrecorded answers what the recording has no answer for.
+// unrecorded answers an operation without a recorded answer.
 func (p *player) unrecorded(c *call, got recordedOperation, binding string, args []abi.Value) (abi.Value, error) {
 	waits := got.iface == abi.PollInterface
 	switch {
@@ -264,7 +264,8 @@ func (p *player) unrecorded(c *call, got recordedOperation, binding string, args
 	}
 }
 
-// wait answers a wait that was not recorded: what was ready once is ready, or else everything, since nothing will change.
+// wait answers a wait that was not recorded: pollables that were once ready are ready. If there are none, all are, because nothing
+// will change.
 func (p *player) wait(c *call, f *abi.Func, arg abi.Value) abi.Value {
 	list, isPoll := arg.([]abi.Value)
 	if !isPoll {
@@ -286,8 +287,8 @@ func (p *player) wait(c *call, f *abi.Func, arg abi.Value) abi.Value {
 	return ready
 }
 
-// deny refuses an operation that is not recorded: by an error of its type where it has one. Where it has not, the call ends,
-// unless the operation has no answer at all.
+// deny refuses an operation that is not recorded, with an error of its type if it has one. Otherwise the call ends, unless the
+// operation has no result.
 func (c *call) deny(f *abi.Func, binding string) (abi.Value, error) {
 	d := abi.Denial{Binding: binding, Operation: f.Interface.Name + "#" + f.Name, Reason: "the recording has no such operation"}
 	switch t := f.Result; {
@@ -316,7 +317,7 @@ func (p *player) differ(d Difference) {
 	p.found.Differences = append(p.found.Differences, d)
 }
 
-// compare says what came of the replay, which ended with result and err.
+// compare describes the replay, which ended with result and err.
 func (p *player) compare(ctx context.Context, result Result, err error) Comparison {
 	c, was := &p.found, p.recording.Outcome
 	e := encoder{redact: p.redact}

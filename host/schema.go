@@ -22,29 +22,29 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Schemas are the guest's and inputs the caller's, and the host holds one against the other before the guest's limits
-// apply. So the cost is counted before anything is compiled or checked.
+// Schemas come from the guest and inputs from the caller, and the host compares the two before the guest's limits apply. So the cost
+// is counted before anything is compiled or checked.
 const (
-	maxSchema  = 256 * kib // of text
-	maxSchemas = mib       // of text of all of a component's
-	// maxOutline bounds what the compiler of schemas keeps: its time grows with the square of the number of subschemas, its
+	maxSchema  = 256 * kib // bytes of text
+	maxSchemas = mib       // bytes of text of all of a component's schemas
+	// maxOutline bounds what the compiler of schemas keeps. Its time grows with the square of the number of subschemas, and its
 	// memory with the length of their pointers.
 	maxOutline = 2 * mib
-	// maxDepth is how deep a schema nests.
+	// maxDepth is how deep a schema may nest.
 	maxDepth = 64
-	// maxExpanded is how many subschemas hold for one value, with every reference followed.
+	// maxExpanded is how many subschemas may apply to one value, with every reference followed.
 	maxExpanded = 10_000
 	// maxSteps bounds the work of one validation. A step takes about 50 nanoseconds and 10 bytes.
 	maxSteps = 32 << 20
 	// maxValidating bounds the steps of validations at one time, and so their memory.
 	maxValidating = 2 * maxSteps
-	// maxDecoded bounds the bytes of all values that are being validated, as decodedSize counts them. What has less than freeDecoded
-	// does not count, so that it never waits for what has more.
+	// maxDecoded bounds the bytes of all values that are being validated, as decodedSize counts them. Values below freeDecoded do
+	// not count, so they never wait for larger ones.
 	maxDecoded, freeDecoded = 64 * mib, mib
-	// maxFailures is the most bytes of errors that a validation may make: it finds all that is wrong, each with its place. Where there
-	// could be more, it is first asked for yes or no.
+	// maxFailures bounds the bytes of errors that a validation may make, because it finds all problems, each with its place. If
+	// there could be more, a first pass asks only for yes or no.
 	maxFailures = 16 * mib
-	// maxNumber is the most characters and the largest exponent of a number: validation makes fractions of whole numbers of them.
+	// maxNumber bounds the characters and the exponent of a number, because validation makes fractions of large integers of them.
 	maxNumber = 400
 )
 
@@ -55,13 +55,13 @@ type schema struct {
 	nodes   map[*jsonschema.Schema]*node
 }
 
-// node is what a subschema costs.
+// node is the cost of a subschema.
 type node struct {
-	steps    int                  // for every value
-	inPlace  []*jsonschema.Schema // hold for the same value
-	resource *resource            // has the subschema; nil where no schema has a dynamic reference
-	dynamic  []*node              // may hold for the same value by a dynamic reference
-	expanded int                  // itself, inPlace and dynamic with all of theirs; 0 until it is counted
+	steps    int                  // for each value
+	inPlace  []*jsonschema.Schema // subschemas that apply to the same value
+	resource *resource            // the resource with the subschema; nil if no schema has a dynamic reference
+	dynamic  []*node              // may apply to the same value through a dynamic reference
+	expanded int                  // counts itself, inPlace and dynamic, recursively; 0 until counted
 }
 
 // compiler compiles the schemas of one component.
@@ -69,7 +69,7 @@ type compiler struct {
 	// loader gets the documents that a $ref out of the schema names.
 	loader                           jsonschema.URLLoader
 	bytes, patternText, instructions int
-	// By text:
+	// by text:
 	schemas  map[string]*schema
 	patterns map[string]*pattern
 }
@@ -174,7 +174,7 @@ func hugeNumber(v any) (path []string, found bool) {
 	return nil, false
 }
 
-// measure makes the nodes of a schema, and refuses what no input could be held against.
+// measure makes the nodes of a schema, and refuses a schema that is too expensive for any input.
 func (s *schema) measure(library *jsonschema.Compiler) error {
 	reached := s.reach(s.root)
 	if slices.ContainsFunc(reached, func(sub *jsonschema.Schema) bool { return len(dynamicRefs(sub)) > 0 }) {
@@ -192,7 +192,7 @@ func (s *schema) measure(library *jsonschema.Compiler) error {
 	return nil
 }
 
-// reach makes the nodes of subschemas and of all that they lead to, and lists those that had none.
+// reach makes the nodes of subschemas and of everything they lead to, and lists those that had none.
 func (s *schema) reach(rest ...*jsonschema.Schema) (reached []*jsonschema.Schema) {
 	for len(rest) > 0 {
 		sub := rest[len(rest)-1]
@@ -208,7 +208,7 @@ func (s *schema) reach(rest ...*jsonschema.Schema) (reached []*jsonschema.Schema
 	return reached
 }
 
-// expand counts the subschemas that hold for one value. It fails where they go round in a circle.
+// expand counts the subschemas that apply to one value. It fails if they form a cycle.
 func (s *schema) expand(n *node) (count int, ok bool) {
 	const counting = -1
 	if n.expanded != 0 {
@@ -254,7 +254,7 @@ func newNode(s *jsonschema.Schema) *node {
 	return n
 }
 
-// below lists the subschemas that hold for the parts of a value.
+// below lists the subschemas that apply to the parts of a value.
 func below(s *jsonschema.Schema) []*jsonschema.Schema {
 	list := given(s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, one(s.AdditionalProperties), one(s.Items), one(s.AdditionalItems))
 	return slices.Concat(list, s.PrefixItems, several(s.Items), slices.Collect(maps.Values(s.Properties)), slices.Collect(maps.Values(s.PatternProperties)))
@@ -264,7 +264,7 @@ func given(list ...*jsonschema.Schema) []*jsonschema.Schema {
 	return slices.DeleteFunc(list, func(s *jsonschema.Schema) bool { return s == nil })
 }
 
-// one and several read the fields that hold a schema or something else.
+// one and several read fields that hold a schema or something else.
 func one(v any) *jsonschema.Schema {
 	s, _ := v.(*jsonschema.Schema)
 	return s
@@ -275,7 +275,7 @@ func several(v any) []*jsonschema.Schema {
 	return list
 }
 
-// weight is how many steps it takes to compare with v.
+// weight is how many steps a comparison with v takes.
 func weight(v any) int {
 	n := 1
 	switch v := v.(type) {
@@ -295,16 +295,16 @@ func weight(v any) int {
 	return n
 }
 
-// meter goes the way of a validation without doing it, and counts.
+// meter follows the path of a validation without validating, and counts.
 type meter struct {
 	*schema
 	left     int                  // steps
-	failures int                  // bytes of errors, if everything that is visited is wrong
-	scope    []*jsonschema.Schema // that led to where it is, outermost first
+	failures int                  // bytes of errors, if everything visited is wrong
+	scope    []*jsonschema.Schema // the path to the current subschema, outermost first
 }
 
-// visit counts a subschema held against a value, and reports whether there are steps left. Everything that may be looked
-// at is: validation finds all problems, so it seldom stops early.
+// visit counts the check of a value against a subschema, and reports whether steps are left. It visits everything that may be looked
+// at, because validation finds all problems and so seldom stops early.
 func (m *meter) visit(s *jsonschema.Schema, v any) bool {
 	n, depth := m.nodes[s], len(m.scope)
 	m.scope = append(m.scope, s)
@@ -391,7 +391,7 @@ func (m *meter) visitProperties(s *jsonschema.Schema, properties map[string]any)
 	return true
 }
 
-// match is how many steps it takes to match a pattern, which may be nil.
+// match is how many steps matching a pattern takes. The pattern may be nil.
 func (*meter) match(p jsonschema.Regexp, s string) int {
 	if p == nil {
 		return 0
@@ -399,11 +399,11 @@ func (*meter) match(p jsonschema.Regexp, s string) int {
 	return 1 + p.(*pattern).instructions*len(s)/8
 }
 
-// What a step of a validation takes, and a byte of JSON that is read.
+// The time of a step of a validation, and of reading a byte of JSON.
 const stepTime, byteTime = 50 * time.Nanosecond, 100 * time.Nanosecond
 
-// charge takes the time of a validation from the call whose guest started the one that it is for. That guest could have the host
-// do nothing else.
+// charge charges the time of a validation to the call whose guest started it. Otherwise that guest could keep the host busy for
+// free.
 func charge(ctx context.Context, takes time.Duration) error {
 	if f := frameOf(ctx); f != nil {
 		return f.work(takes)
@@ -411,15 +411,15 @@ func charge(ctx context.Context, takes time.Duration) error {
 	return nil
 }
 
-// validating counts what all validations of a host take at one time: the bytes of the decoded values, and steps. A validation that waits
-// for steps has its value already.
+// validating counts what all validations of a host take at one time: the bytes of the decoded values, and steps. A validation that
+// waits for steps already has its value.
 type validating struct{ decoded, steps *semaphore.Weighted }
 
 func newValidating() validating {
 	return validating{semaphore.NewWeighted(maxDecoded), semaphore.NewWeighted(maxValidating)}
 }
 
-// decodedSize is the most bytes that JSON takes when it is decoded, garbage included: a map of one entry, which is seven bytes of JSON,
+// decodedSize is the most bytes that JSON takes when decoded, including garbage. A map of one entry, which is seven bytes of JSON,
 // takes 400.
 func decodedSize(text []byte) int64 {
 	const perByte, perObject, perValue = 14, 280, 100
@@ -433,7 +433,7 @@ func decodedSize(text []byte) int64 {
 		case quoted:
 		case c == '{':
 			n += perObject
-		case c == '[', c == ',', c == ':': // a value comes next
+		case c == '[', c == ',', c == ':': // a value follows
 			n += perValue
 		}
 	}
@@ -481,7 +481,7 @@ func (s *schema) validate(ctx context.Context, slots validating, input []byte) (
 		}
 	}()
 	if many {
-		if s.negated.Validate(value) == nil { // ends at the first error
+		if s.negated.Validate(value) == nil { // it stops at the first error
 			return &InputError{[]abi.Problem{{Message: "does not fit its schema; it is too large to say where: try a smaller one"}}}
 		}
 		return nil
@@ -513,7 +513,7 @@ func problems(list []abi.Problem, e *jsonschema.ValidationError) []abi.Problem {
 	return list
 }
 
-// pointer makes a JSON pointer of a path, innermost first.
+// pointer makes a JSON pointer of a path that is innermost first.
 func pointer(path []string) string {
 	var b strings.Builder
 	for _, segment := range slices.Backward(path) {

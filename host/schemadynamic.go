@@ -7,14 +7,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// resource is what a dynamic reference asks the resources for by which validation came to it: it leads into the outermost that has an
-// answer. A resource is a document, or the part of one that has an $id.
+// resource is what a dynamic reference searches: of the resources through which validation came, the reference leads into the
+// outermost that has an answer. A resource is a document, or the part of one that has an $id.
 type resource struct {
 	recursive bool                          // $recursiveAnchor is true
 	anchors   map[string]*jsonschema.Schema // by $dynamicAnchor
 }
 
-// dynamicRefs lists what the dynamic references of a subschema lead to if no resource has an answer.
+// dynamicRefs lists where the dynamic references of a subschema lead if no resource has an answer.
 func dynamicRefs(s *jsonschema.Schema) []*jsonschema.Schema {
 	list := given(s.RecursiveRef)
 	if s.DynamicRef != nil {
@@ -23,12 +23,12 @@ func dynamicRefs(s *jsonschema.Schema) []*jsonschema.Schema {
 	return list
 }
 
-// asks reports whether a dynamic reference asks the resources. Otherwise it is like a $ref.
+// asks reports whether a dynamic reference searches the resources. Otherwise it is like a $ref.
 func asks(ref *jsonschema.DynamicRef) bool {
 	return ref != nil && ref.Anchor != "" && ref.Ref.DynamicAnchor == ref.Anchor
 }
 
-// resolve gives the nodes their resources, and those of dynamic references all that these may lead to.
+// resolve gives the nodes their resources, and gives the nodes of dynamic references all their possible targets.
 func (s *schema) resolve(library *jsonschema.Compiler, reached []*jsonschema.Schema) error {
 	resources := map[*jsonschema.Schema]*resource{}
 	for len(reached) > 0 {
@@ -53,7 +53,7 @@ func (s *schema) resolve(library *jsonschema.Compiler, reached []*jsonschema.Sch
 		s.nodes[sub].resource = resources[root]
 	}
 
-	// An answer is looked for among the subschemas that are the first of their resource on the way.
+	// An answer is looked for among the subschemas on the way that come first in their resource.
 	recursive, anchors := &node{inPlace: s.entries()}, map[string]*node{}
 	for sub := range s.nodes {
 		if name := sub.DynamicAnchor; name != "" {
@@ -82,8 +82,8 @@ func (s *schema) resolve(library *jsonschema.Compiler, reached []*jsonschema.Sch
 	return nil
 }
 
-// entries lists the subschemas at which validation can come into a resource whose $recursiveAnchor is true. The library answers a
-// $recursiveRef with the outermost of these, where the specification has the root of its resource.
+// entries lists the subschemas at which validation can enter a resource whose $recursiveAnchor is true. For a $recursiveRef, the
+// library takes the outermost of these, where the specification takes the root of its resource.
 func (s *schema) entries() (list []*jsonschema.Schema) {
 	for sub, n := range s.nodes {
 		if n.resource.recursive && (sub == s.root || sub.RecursiveAnchor || sub.DynamicAnchor != "") {
@@ -98,10 +98,10 @@ func (s *schema) entries() (list []*jsonschema.Schema) {
 	return list
 }
 
-// private returns the subschema that a field of the library's holds which is not exported.
+// private returns the subschema in an unexported field of the library.
 func private(library *jsonschema.Compiler, field reflect.Value) (*jsonschema.Schema, error) {
 	location := field.Elem().FieldByName("Location").String()
-	sub, err := library.Compile(location) // finds what is compiled
+	sub, err := library.Compile(location) // finds what is compiled already
 	if err != nil {
 		return nil, schemaError(err)
 	}
@@ -111,7 +111,7 @@ func private(library *jsonschema.Compiler, field reflect.Value) (*jsonschema.Sch
 	return sub, nil
 }
 
-// dynamic lists where the dynamic references of s lead by the way that m came, as the library finds it.
+// dynamic lists where the dynamic references of s lead on the path of m, as the library finds it.
 func (m *meter) dynamic(s *jsonschema.Schema) []*jsonschema.Schema {
 	list := dynamicRefs(s)
 	if len(list) == 0 {

@@ -18,13 +18,13 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// schemaLocation is what the compiler of schemas takes a schema for: its author never wrote it.
+// schemaLocation is the address that the compiler of schemas gives a schema. Its author never wrote it.
 const schemaLocation = "schema:///input"
 
-// negatedLocation is that of a schema which admits what the one at schemaLocation refuses.
+// negatedLocation is the address of a schema that admits what the one at schemaLocation refuses.
 const negatedLocation = "schema:///negated"
 
-// schemaError says in an author's words what the compiler found wrong with a schema: where, what, and what to write instead.
+// schemaError says, for the author, what the compiler found wrong with a schema: where, what, and what to write instead.
 func schemaError(err error) error {
 	var (
 		wrong   *jsonschema.SchemaValidationError
@@ -51,7 +51,7 @@ func schemaError(err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), schemaLocation, ""))
 }
 
-// schemaProblems lists what is wrong in a schema that its metaschema does not admit. within is where it is, if e does not know.
+// schemaProblems lists what is wrong in a schema that its metaschema does not admit. within is its location, if e does not know it.
 func schemaProblems(list []abi.Problem, e *jsonschema.ValidationError, within []string) []abi.Problem {
 	if len(list) >= maxProblems {
 		return list
@@ -60,7 +60,7 @@ func schemaProblems(list []abi.Problem, e *jsonschema.ValidationError, within []
 		within = append(slices.Clone(e.InstanceLocation), name.Property)
 	}
 	causes := e.Causes
-	if _, ok := e.ErrorKind.(*kind.AnyOf); ok && len(causes) > 0 { // the author meant that of which most is right
+	if _, ok := e.ErrorKind.(*kind.AnyOf); ok && len(causes) > 0 { // the author meant the alternative with the fewest errors
 		causes = []*jsonschema.ValidationError{slices.MaxFunc(causes, func(a, b *jsonschema.ValidationError) int { return cmp.Compare(reach(a), reach(b)) })}
 	}
 	for _, cause := range causes {

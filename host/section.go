@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/internal/wasmbin"
 )
 
-// maxSections is how many custom sections of ours a component may have. Each is kept as long as the component.
+// maxSections is how many of our custom sections a component may have. Each is kept as long as the component.
 const maxSections = 64
 
 var sectionName = lazyregexp.New(`^stile:[a-z-]+$`)
@@ -47,12 +47,12 @@ func customSections(wasm []byte) (map[string][]byte, error) {
 	return found, err
 }
 
-// maxFunctionName is the most bytes of a function's name. The engine writes 20 of them into the backtrace of a trap.
+// maxFunctionName is the longest name of a function, in bytes. The engine writes 20 names into the backtrace of a trap.
 const maxFunctionName = 16 * kib
 
-// unmangle changes, in the names of a module, those that the engine would take for names of C++, or for names of Rust that it would
-// make much longer. It writes them out for the backtrace of a trap, and 300 bytes of them can stand for terabytes. Where a name is too
-// long, it hides the names of all functions of the module.
+// unmangle changes names in a module that the engine would demangle as C++, or as Rust with a much longer result. The engine
+// demangles names for the backtrace of a trap, and 300 bytes can expand to terabytes. If a name is too long, unmangle hides the
+// names of all functions of the module.
 func unmangle(r *wasmbin.Reader) {
 	const functions, unknown = 1, 0x7f
 	if r.Name() != "name" {
@@ -88,15 +88,15 @@ var mangled = []byte("_Z")
 
 var newerRust = lazyregexp.New(`^_{0,2}R[A-Z]`)
 
-// repeats says whether a name has the newer form of Rust's and may stand for a text that is much longer: a B leads back to an earlier
-// place, and that can be around it.
+// repeats reports whether a name has Rust's newer form and may expand to a much longer text. A B refers back to an earlier place,
+// which can contain the B itself.
 func repeats(name []byte) bool {
 	const short = 200
 	n := bytes.Count(name, []byte("B"))
 	return newerRust.Match(name) && (n > 1 || n == 1 && len(name) > short)
 }
 
-// plainName says whether a mangled name is only a path, such as _ZN4core5panic17h0123456789abcdefE, as those of Rust are.
+// plainName reports whether a mangled name is only a path, such as _ZN4core5panic17h0123456789abcdefE, like the names of Rust.
 func plainName(name []byte) bool {
 	rest, ok := bytes.CutPrefix(name, []byte("_ZN"))
 	for ok && len(rest) > 1 {
@@ -115,7 +115,7 @@ func plainName(name []byte) bool {
 const (
 	// SourceMapSection is the custom section with the source map from the bundle to the author's files.
 	SourceMapSection = "stile:source-map"
-	// BundleName is what stacks call the bundle.
+	// BundleName is the name of the bundle in stacks.
 	BundleName = "extension.js"
 )
 
@@ -130,8 +130,8 @@ type Frame struct {
 	Line, Column int
 }
 
-// MapStack reads a stack of the JavaScript engine and maps its positions to the author's files. It leaves out frames of the
-// runtime itself. sourceMap is the bundle's; an unreadable one maps nothing.
+// MapStack reads a stack of the JavaScript engine and maps its positions to the author's files. It leaves out frames of the runtime
+// itself. sourceMap is the bundle's; an unreadable one maps nothing.
 func MapStack(sourceMap []byte, stack string) []Frame {
 	m, err := readSourceMap(sourceMap)
 	if err != nil {
@@ -156,7 +156,7 @@ func (m *sourceMap) frames(stack string) []Frame {
 	return frames
 }
 
-// mapped reports whether a line of a stack is a frame that the guest has mapped to an author's file, as in a stack that was copied.
+// mapped reports whether a line of a stack is a frame that the guest has already mapped to an author's file, as in a copied stack.
 func (m *sourceMap) mapped(line string) bool {
 	at := authorPlace.FindStringSubmatch(line)
 	return at != nil && m.known[strings.TrimPrefix(at[1], "./")]
@@ -164,11 +164,12 @@ func (m *sourceMap) mapped(line string) bool {
 
 var authorPlace = lazyregexp.New(`^    at [^()]* \(([^()]+):\d+:\d+\)$`)
 
-// mapStack rewrites a stack for the author of the component or of code that came with the call; without a source map it stays as it is.
+// mapStack rewrites a stack for the author of the component or of code that came with the call. Without a source map, it stays
+// unchanged.
 func (c *Component) mapStack(code *Code, stack string) string {
 	c.stack.Do(func() {
 		if text := c.sections[SourceMapSection]; text != nil {
-			// A map that cannot be read costs positions, not the error itself.
+			// An unreadable map loses positions, not the error itself.
 			c.stack.sources, _ = readSourceMap(text)
 		}
 	})
@@ -183,7 +184,7 @@ func (c *Component) mapStack(code *Code, stack string) string {
 	for line := range strings.Lines(stack) {
 		frames := sources.frames(line)
 		if len(frames) == 0 && (!strings.HasPrefix(line, "    at ") || sources.mapped(strings.TrimSuffix(line, "\n"))) {
-			b.WriteString(line) // or what the error was caused by
+			b.WriteString(line) // or a line about the error's cause
 		}
 		for _, f := range frames {
 			fmt.Fprintf(&b, "    %s (%s:%d:%d)\n", f.Call, f.File, f.Line, f.Column)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Bounds of a source map: it is the guest's, and read by the host.
+// Bounds of a source map, which comes from the guest and is read by the host.
 const (
 	maxSourceMap = 8 * mib
 	maxSources   = 1 << 16
@@ -25,7 +25,7 @@ type sourceMap struct {
 	mappings []mapping       // in order of row and column
 }
 
-// mapping says where the text at a position of the bundle comes from. Rows count from 1, all else from 0.
+// mapping says where the text at a position of the bundle comes from. Rows count from 1, everything else from 0.
 type mapping struct {
 	row, column            int32
 	source, line, original int32 // index of the file, and the position in it
@@ -100,7 +100,7 @@ func readMappings(text string, sources int) ([]mapping, error) {
 	return list, nil
 }
 
-// readSegment reads one, four or five numbers in base 64 VLQ; n is how many there were. The fifth, a name, is not used.
+// readSegment reads one, four or five numbers in base 64 VLQ. n is how many there were. The fifth, a name, is not used.
 func readSegment(text string) (deltas [5]int64, n int, err error) {
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	for text != "" {
@@ -131,7 +131,7 @@ func readSegment(text string) (deltas [5]int64, n int, err error) {
 	return deltas, n, nil
 }
 
-// add moves a position and reports whether it is still one.
+// add moves a position and reports whether it is still valid.
 func add(position *int32, delta int64) bool {
 	moved := int64(*position) + delta
 	*position = int32(moved)

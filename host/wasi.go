@@ -10,11 +10,11 @@ import (
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
-// The empty world: what a component gets that imports WASI, because its toolchain always adds it. There are no files, no
-// environment, no arguments, no network, standard streams are closed, clocks stand at 0. Its types are read from the
-// component itself, so every 0.2.x works, mixed ones too. Nothing in it reaches outside the call.
+// The empty world is what a component gets that imports WASI, which toolchains always add. It has no files, environment, arguments
+// or network; standard streams are closed, and clocks stand at 0. Its types are read from the component itself, so every 0.2.x
+// works, even mixed. Nothing in it reaches outside the call.
 
-// answered are the functions, by interface without version, whose answer is the zero of their type.
+// answered are the functions, by interface without version, whose answer is the zero value of their type.
 var answered = map[string]bool{
 	"wasi:cli/environment#get-environment":         true,
 	"wasi:cli/environment#get-arguments":           true,
@@ -92,7 +92,7 @@ func (l *linking) emptyWorld(instance wasmtime.Item) error {
 	return nil
 }
 
-// foreignResource finds a resource in a function's type that is not WASI's; nil when there is none.
+// foreignResource finds a resource in a function's type that does not belong to WASI. It is nil if there is none.
 func foreignResource(f *abi.Func) *abi.Resource {
 	var find func(t *abi.Type) *abi.Resource
 	find = func(t *abi.Type) *abi.Resource {
@@ -124,9 +124,8 @@ func foreignResource(f *abi.Func) *abi.Resource {
 	return nil
 }
 
-// emptyAnswer chooses how the empty world answers a function: a known answer, the interface's own refusal, a handle that
-// leads nowhere, or a trap that names what is missing. A known answer must be possible in the type that the component
-// declares.
+// emptyAnswer chooses how the empty world answers a function: a known answer, the interface's own refusal, a handle that leads
+// nowhere, or a trap that names what is missing. A known answer must be possible in the type that the component declares.
 func emptyAnswer(iface string, f *abi.Func) (func(c *call, args []abi.Value) (abi.Value, error), error) {
 	whole := iface + "#" + f.Name
 	known := answered[whole] && f.Result != nil
@@ -158,7 +157,7 @@ func emptyAnswer(iface string, f *abi.Func) (func(c *call, args []abi.Value) (ab
 	}, nil
 }
 
-// refuse makes the error value of a result type that says most nearly "not permitted".
+// refuse makes the error value of a result type that comes closest to "not permitted".
 func refuse(t *abi.Type) (abi.Value, bool) {
 	if t == nil || t.Kind != abi.KindResult {
 		return nil, false
@@ -178,8 +177,8 @@ func refuse(t *abi.Type) (abi.Value, bool) {
 	return abi.Variant{Case: 1, Value: v}, ok
 }
 
-// zero is the plainest value of a type: 0, false, empty, none, the first case; nil for no type. It fails for one that holds
-// a handle.
+// zero is the zero value of a type: 0, false, empty, none, the first case. It is nil for no type. It fails for a type that holds a
+// handle.
 func zero(t *abi.Type) (_ abi.Value, ok bool) {
 	if t == nil {
 		return nil, true
@@ -206,7 +205,7 @@ func zero(t *abi.Type) (_ abi.Value, ok bool) {
 	}
 }
 
-// zeros are the plainest values of types that hold no others, or need not.
+// zeros are the zero values of types that hold no others, or need not.
 var zeros = map[abi.Kind]abi.Value{
 	abi.KindBool: false, abi.KindChar: rune(0), abi.KindString: "", abi.KindFlags: uint32(0),
 	abi.KindS8: int8(0), abi.KindS16: int16(0), abi.KindS32: int32(0), abi.KindS64: int64(0),

@@ -11,10 +11,10 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// version is that of the form of a body.
+// version is the version of the form of a body.
 const version = 1
 
-// header is what a body begins with; input, operations and output follow it as they are.
+// header begins a body. Input, operations and output follow it unchanged.
 type header struct {
 	Version      int               `json:"version"`
 	Component    string            `json:"component"`

@@ -8,7 +8,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// Summary is what a list says of a recording. Texts are the component's word: make them printable before they are shown.
+// Summary is one line in a list of recordings. Its texts come from the component: make them printable before you show them.
 type Summary struct {
 	ID         int64
 	Started    time.Time
@@ -22,11 +22,11 @@ type Summary struct {
 
 // Filter chooses recordings. Its zero value chooses the newest 100.
 type Filter struct {
-	Tool  string    // of this tool only; empty for all
-	Since time.Time // begun at this time or later
-	// Failed chooses calls whose outcome is not ok.
+	Tool  string    // only of this tool; empty for all
+	Since time.Time // started at this time or later
+	// Failed selects calls whose outcome is not ok.
 	Failed bool
-	// Limit is the most that are returned, the newest first. Default 100.
+	// Limit is how many are returned at most, the newest first. Default 100.
 	Limit int
 }
 

@@ -1,6 +1,6 @@
-// Package recording keeps recordings of calls and their components in one database file: compressed, bounded by age, number
-// and bytes, for several processes at once. Written recordings survive kill -9. Writing happens beside the calls. A damaged
-// recording is an error of its own and does not affect the others.
+// Package recording keeps recordings of calls and their components in one database file. They are compressed, and bounded by age,
+// number and bytes. Several processes may use the file at once. Written recordings survive kill -9. Writing happens in the
+// background. A damaged recording gives an error and does not affect the others.
 package recording
 
 import (
@@ -30,13 +30,13 @@ type Options struct {
 	MaxAge time.Duration
 	// MaxCalls is how many recordings are kept. Default 10,000.
 	MaxCalls int64
-	// MaxBytes is how many bytes all recordings and components may have together, compressed. Default 256 MiB. When one of
-	// the three is exceeded, the oldest recordings go, and components with the last recording of them.
+	// MaxBytes bounds the compressed bytes of all recordings and components together. Default 256 MiB. When one of the three bounds
+	// is exceeded, the oldest recordings are deleted, and components together with their last recording.
 	MaxBytes int64
-	// QueueBytes is what may wait to be written. A call whose recording finds no room waits for it; when its context ends
-	// meanwhile, the recording is dropped, and counted. Default 32 MiB.
+	// QueueBytes bounds the recordings that wait to be written. A call whose recording does not fit waits for room. If its context
+	// ends meanwhile, the recording is dropped and counted. Default 32 MiB.
 	QueueBytes int64
-	// Logger is told of recordings that could not be kept. Default: nothing is logged.
+	// Logger receives recordings that could not be kept. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -86,21 +86,21 @@ CREATE TRIGGER component_delete AFTER DELETE ON component BEGIN
 END;
 `}}
 
-// Store is a file of recordings. It is safe for concurrent use; whoever opened it closes it. It is a [host.Recorder].
+// Store is a file of recordings. It is safe for concurrent use. The caller of Open closes it. It is a [host.Recorder].
 type Store struct {
 	db      *sqlite.DB
 	options Options
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
-	room    *semaphore.Weighted // of the queue, in bytes
+	room    *semaphore.Weighted // bytes of room in the queue
 
 	mu      sync.Mutex
 	written *sync.Cond
-	hurry   chan struct{} // has one when somebody waits for the writer
+	hurry   chan struct{} // has an element if somebody waits for the writer
 	queue   []*host.Recording
-	waiting int   // recordings that are not written yet, in the queue or out of it
-	writing bool  // a goroutine writes what waits
-	dropped int64 // not yet in the table of that name
+	waiting int   // recordings that are not yet written, in the queue or out of it
+	writing bool  // a goroutine is writing
+	dropped int64 // not yet counted in the table of that name
 	total   int64 // dropped since Open
 	closed  bool
 }
@@ -108,7 +108,7 @@ type Store struct {
 // maxBody bounds what a row may hold once it is decompressed.
 const maxBody = 256 << 20
 
-// Open opens the recordings in file and makes it if it is missing; its folder must exist. ctx bounds the opening only.
+// Open opens the recordings in file, and makes the file if it is missing. Its folder must exist. ctx bounds only the opening.
 func Open(ctx context.Context, file string, o Options) (*Store, error) {
 	o.MaxAge = cmp.Or(o.MaxAge, 30*24*time.Hour)
 	o.MaxCalls = cmp.Or(o.MaxCalls, 10_000)
@@ -132,7 +132,7 @@ func Open(ctx context.Context, file string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close writes what waits, and closes the file. It is idempotent. Recordings that come later are dropped.
+// Close writes what waits, and closes the file. It is idempotent. Later recordings are dropped.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -168,7 +168,7 @@ func (s *Store) Record(ctx context.Context, r *host.Recording) {
 	s.mu.Unlock()
 }
 
-// weight is about what a recording holds of memory.
+// weight estimates the memory that a recording holds.
 func weight(r *host.Recording) int64 {
 	size := 1024 + len(r.Code) + len(r.SourceMap) + len(r.Input) + cap(r.Operations) + len(r.Output) + len(r.Outcome.Message) + len(r.Outcome.Stack)
 	for _, d := range r.Usage.Denials {
@@ -177,7 +177,7 @@ func weight(r *host.Recording) int64 {
 	return int64(size)
 }
 
-// drop counts recordings that are lost.
+// drop counts lost recordings.
 func (s *Store) drop(n int64, why error) {
 	s.mu.Lock()
 	s.dropped += n
@@ -186,14 +186,14 @@ func (s *Store) drop(n int64, why error) {
 	s.options.Logger.Warn("calls are not recorded", "calls", n, "error", why)
 }
 
-// Dropped is how many recordings were lost since Open, because there was no room or the disk failed.
+// Dropped is how many recordings were lost since Open, for lack of room or because the disk failed.
 func (s *Store) Dropped() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.total
 }
 
-// Flush returns when nothing waits to be written.
+// Flush returns when no recording waits to be written.
 func (s *Store) Flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,13 +211,13 @@ func (s *Store) hasten() {
 }
 
 const (
-	// maxBatch is how many recordings one transaction writes.
+	// maxBatch is how many recordings one transaction writes at most.
 	maxBatch = 1000
-	// linger is how long a recording waits for others: a transaction costs more than a hundred recordings.
+	// linger is how long a recording waits for others, because a transaction costs more than a hundred recordings.
 	linger = 20 * time.Millisecond
 )
 
-// write writes what waits until nothing does.
+// write writes until no recording waits.
 func (s *Store) write() {
 	for more := false; ; {
 		if !more {
@@ -240,7 +240,7 @@ func (s *Store) write() {
 		}
 		s.queue = s.queue[len(batch):]
 		s.mu.Unlock()
-		s.append(context.Background(), batch) // the calls are over
+		s.append(context.Background(), batch) // the calls have ended
 		for _, r := range batch {
 			s.room.Release(min(weight(r), s.options.QueueBytes))
 		}
@@ -251,10 +251,10 @@ func (s *Store) write() {
 	}
 }
 
-// writtenAtOnce is how many bytes of recordings one transaction writes or deletes, or one recording.
+// writtenAtOnce bounds the bytes of recordings that one transaction writes or deletes. A single recording may exceed it.
 const writtenAtOnce = 2 << 20
 
-// append writes recordings and deletes the oldest when there are too many: in several transactions, so that none is long.
+// append writes recordings, and deletes the oldest if there are too many. It uses several transactions, so that none is long.
 func (s *Store) append(ctx context.Context, batch []*host.Recording) {
 	type row struct {
 		*host.Recording
@@ -273,7 +273,7 @@ func (s *Store) append(ctx context.Context, batch []*host.Recording) {
 		rows = append(rows, row{r, s.encoder.EncodeAll(body, nil)})
 	}
 	more := false
-	for first := true; first || len(rows) > 0; first = false { // without rows there may be dropped ones
+	for first := true; first || len(rows) > 0; first = false { // without rows, dropped recordings may remain to be counted
 		n, size := 0, 0
 		for n < len(rows) && (n == 0 || size+len(rows[n].body) <= writtenAtOnce) {
 			size += len(rows[n].body)
@@ -318,11 +318,11 @@ func (s *Store) append(ctx context.Context, batch []*host.Recording) {
 	}
 }
 
-// forgottenAtOnce is how many recordings one transaction deletes.
+// forgottenAtOnce is how many recordings one transaction deletes at most.
 const forgottenAtOnce = 256
 
-// forget deletes what the options do not keep, as far as one transaction goes; more says that there may be more. The newest recording stays,
-// whatever its size.
+// forget deletes what the options do not allow, as much as fits one transaction. more reports whether more may remain. It always
+// keeps the newest recording, whatever its size.
 func (s *Store) forget(ctx context.Context, c *sqlite.Conn) (more bool, err error) {
 	oldest := time.Now().Add(-s.options.MaxAge).UnixMilli()
 	var calls, bytes int64
@@ -374,13 +374,13 @@ func (s *Store) forget(ctx context.Context, c *sqlite.Conn) (more bool, err erro
 	return false, err
 }
 
-// Keep keeps a component, so that calls of it can be replayed without its file. It is forgotten with the last recording of
-// it; until there is one, it is kept for a day.
+// Keep stores a component, so that its calls can be replayed without its file. It is deleted with its last recording. Without any
+// recording, it is kept for a day.
 func (s *Store) Keep(ctx context.Context, wasm []byte) error {
 	sum := sha256.Sum256(wasm)
 	digest := hex.EncodeToString(sum[:])
 	var known bool
-	if err := s.db.Read(ctx, func(c *sqlite.Conn) error { // one that was kept some hours ago may be about to go
+	if err := s.db.Read(ctx, func(c *sqlite.Conn) error { // a component stored some hours ago may be about to be deleted
 		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM component WHERE digest = ? AND kept > ?)`, digest,
 			time.Now().Add(-time.Hour).UnixMilli()).Scan(&known)
 	}); err != nil || known {
@@ -393,10 +393,10 @@ func (s *Store) Keep(ctx context.Context, wasm []byte) error {
 	})
 }
 
-// ErrNotFound is what there is no recording of.
+// ErrNotFound reports that there is no such recording.
 var ErrNotFound = abi.ErrNotFound
 
-// DamagedError is a recording, or a component, that is not what was written.
+// DamagedError reports a recording, or a component, that was altered.
 type DamagedError struct {
 	What   string // "recording 12", "component 0a..."
 	Reason string
@@ -404,7 +404,7 @@ type DamagedError struct {
 
 func (e *DamagedError) Error() string { return e.What + " is damaged: " + e.Reason }
 
-// Component returns a component that was kept.
+// Component returns a stored component.
 func (s *Store) Component(ctx context.Context, digest string) ([]byte, error) {
 	var body []byte
 	err := s.db.Read(ctx, func(c *sqlite.Conn) error {
@@ -428,7 +428,7 @@ func (s *Store) Component(ctx context.Context, digest string) ([]byte, error) {
 	return wasm, nil
 }
 
-// Get returns a recording. It is [ErrNotFound] or a *[DamagedError] when it cannot.
+// Get returns a recording. Errors are [ErrNotFound] or a *[DamagedError].
 func (s *Store) Get(ctx context.Context, id int64) (*host.Recording, error) {
 	var digest, body []byte
 	var row Summary

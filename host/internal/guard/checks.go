@@ -7,10 +7,10 @@ import (
 	"github.com/stilehost/stile/internal/wasmbin"
 )
 
-// wrap is a core function that is checked before the engine converts: of what it is given, or of what it returns.
+// wrap is a core function whose arguments or result are checked before the engine converts them.
 type wrap struct {
-	of      int    // its index in the component; -1 for what is lifted
-	core    uint32 // its index in what is written
+	of      int    // its index in the component; -1 for a lifted function
+	core    uint32 // its index in the output
 	fn      *funcType
 	lift    bool
 	options options
@@ -35,7 +35,7 @@ func (p *wrap) signature() (params, results []coreType) {
 	return params, results
 }
 
-// maxChecks is the most code of one module of checks.
+// maxChecks bounds the code of one module of checks.
 const maxChecks = 1 << 20
 
 // checker writes a core module. Its functions are:

@@ -8,15 +8,15 @@ const Refused = "stile:refused-memory"
 // maxPages is how many pages a memory can have.
 const maxPages = 1 << 16
 
-// watchMemory returns a core module that remembers, in a global, whether its last `memory.grow` was refused, and then traps in
-// the function [Refused] where it would trap by `unreachable`. Languages end that way when an allocation fails, and neither the
-// engine's C API nor a stripped guest's backtrace tells that from a bug. The module is the same in all else.
+// watchMemory returns a core module that behaves the same, except that it remembers in a global whether its last `memory.grow` was
+// refused. Where it would trap by `unreachable` after that, it traps in the function [Refused] instead. Languages end that way when
+// an allocation fails, and neither the engine's C API nor a stripped guest's backtrace distinguishes that from a bug.
 //
-// The engine looks whether a call has to end at the begin of functions and loops, and a function can have 20,000 instructions that each
-// fill a memory. So the module also calls an empty function before each instruction on a range of memory or of a table.
+// The engine checks at the start of functions and loops whether a call must end, and a function can have 20,000 instructions that
+// each fill a memory. So the module also calls an empty function before each instruction on a range of memory or of a table.
 //
-// A growth beyond the maximum that the module itself declares does not count: the host's limit had no part in it. A module that
-// has none of these instructions, is malformed, or would become much larger stays as it is.
+// A growth beyond the maximum that the module itself declares does not count, because the host's limit did not cause it. A module
+// without these instructions, a malformed one, and one that would become much larger stay unchanged.
 func watchMemory(module []byte) []byte {
 	most := len(module) + len(module)/4 + 64<<10
 	if len(module) < len(wasmbin.CoreHeader) || string(module[:len(wasmbin.CoreHeader)]) != wasmbin.CoreHeader {
@@ -78,10 +78,10 @@ func watchMemory(module []byte) []byte {
 	return out
 }
 
-// refusedGlobal is a variable that is 1 when memory was refused.
+// refusedGlobal is a variable that is 1 after memory was refused.
 var refusedGlobal = []byte("\x7f\x01\x41\x00\x0b")
 
-// added returns the content of a section with more items at its end, and adds how many there are to n.
+// added returns the content of a section with more items at its end, and adds their number to n.
 func added(r *reader, n *uint32, items ...[]byte) writer {
 	had := uint32(r.Count())
 	var w writer
@@ -94,14 +94,14 @@ func added(r *reader, n *uint32, items ...[]byte) writer {
 	return w
 }
 
-// watcher is what watchMemory knows of a module: how many there are of each index space, with what it adds.
+// watcher is what watchMemory knows about a module: the size of each index space, including what it adds.
 type watcher struct {
 	types, funcs, globals uint32
 	limit                 uint32 // pages that the module allows itself
 	grows, ranges         bool   // it grows memory, or changes ranges of memory or of tables
 }
 
-// The functions that are added, in their order: in place of `memory.grow`, before `unreachable`, and before what takes long.
+// The added functions, in order: instead of `memory.grow`, before `unreachable`, and before long instructions.
 func (m *watcher) grower() uint32 { return m.funcs - 3 }
 
 func (m *watcher) refuser() uint32 { return m.funcs - 2 }
@@ -137,7 +137,7 @@ func (m *watcher) memory(r *reader) {
 	}
 }
 
-// code returns the code section, with calls in place of `memory.grow` and before `unreachable`.
+// code returns the code section, with calls instead of `memory.grow` and before `unreachable`.
 func (m *watcher) code(r *reader, most int) (w writer) {
 	n := r.Count()
 	w.Number(uint32(n) + 3)
@@ -166,7 +166,7 @@ func (m *watcher) code(r *reader, most int) (w writer) {
 	return w
 }
 
-// grow is the function that takes the place of `memory.grow`. A growth by nothing asks for the size, and says nothing.
+// grow is the function that replaces `memory.grow`. A growth by zero asks for the size, and says nothing about a refusal.
 func (m *watcher) grow() (w writer) {
 	w.Byte(1, 1, 0x7f) // one local
 	w.Byte(0x23)
@@ -214,7 +214,7 @@ func (m *watcher) instructions(r *reader, w *writer) {
 	}
 }
 
-// IsRange says whether an instruction that begins with 0xfc is on a range of a memory or table, and so can take long.
+// IsRange reports whether an instruction that begins with 0xfc works on a range of a memory or table, and so can take long.
 func IsRange(sub uint32) bool {
 	const memoryInit, dataDrop, elemDrop, tableSize, tableFill = 8, 9, 13, 16, 17
 	return sub >= memoryInit && sub <= tableFill && sub != dataDrop && sub != elemDrop && sub != tableSize

@@ -2,24 +2,24 @@ package guard
 
 import "math"
 
-// valueType is a value type as far as its place in memory, its core values and its weight go. Types share their parts, and one
-// written out can be larger than any memory, so everything is worked out once for each.
+// valueType is a value type with its place in memory, its core values and its weight. Types share their parts, and an expanded type
+// can be larger than any memory, so everything is computed once for each.
 type valueType struct {
 	kind        kind
-	parts       []*valueType // fields; payloads of cases, nil where one has none; the element of a list
+	parts       []*valueType // fields; payloads of cases, nil if one has none; the element of a list
 	offsets     []uint32     // of fields
 	size, align uint32
 	payload     uint32 // offset of payloads
 	tag         uint32 // bytes of the case's number
 	depth       int
-	flat        []coreType // nil when there are more than maxFlat
+	flat        []coreType // nil if there are more than maxFlat
 	wide        bool       // there are more
-	weight      int64      // of a value, without what its lists and strings hold
-	dynamic     bool       // there is a list or string in it
+	weight      int64      // weight of a value, without the contents of its lists and strings
+	dynamic     bool       // it contains a list or string
 	names       int64      // bytes of the names in it, written out
 }
 
-// named counts the names in a type, of which labels are its own.
+// named counts the names in a type. labels are its own.
 func (t *valueType) named(labels int64) {
 	if t.kind == kindPlain && labels == 0 {
 		return // shared
@@ -55,19 +55,19 @@ const (
 	maxFlat = 16
 	// maxSize bounds a value in memory without its lists, so that sums do not overflow.
 	maxSize = 1 << 20
-	// maxWeight is where weights stop growing; no value of such a type is let through.
+	// maxWeight is where weights stop growing. No value of such a type is accepted.
 	maxWeight = 1 << 32
 )
 
-// What values weigh: the bytes of the host that hold one while it is converted. The engine makes two copies, one of its own
-// and one for the C API, with every name of a field or case written out in a block of its own, and lists that grow by
-// doubling; a third copy is Go's. TestConversionsAreBounded holds this to what is measured.
+// The weights of values: the bytes that the host holds for one while it is converted. The engine makes two copies, one of its own
+// and one for the C API, with every name of a field or case in a separate block, and lists that grow by doubling. A third copy is
+// Go's. TestConversionsAreBounded checks this against measurements.
 const (
 	weighValue = 2*40 + 32 + 16 // in lists of the engine, of the C API and of Go
 	weighName  = 2 * 32
-	weighEntry = 2*64 + 48 // of a record, with a name and a value
-	weighBlock = 3 * 32    // blocks of memory for something that is not in place
-	weighChar  = 3         // of each byte of a string
+	weighEntry = 2*64 + 48 // per entry of a record, with a name and a value
+	weighBlock = 3 * 32    // memory blocks for something that is not stored in place
+	weighChar  = 3         // per byte of a string
 	weighByte  = 2*40 + 32 + 1
 )
 
@@ -86,7 +86,7 @@ func listType(element *valueType) *valueType {
 	}
 }
 
-// perElement is what one more element of a list weighs.
+// perElement is the weight of one more element of a list.
 func (t *valueType) perElement(r *scope) int64 {
 	if t == r.root.u8 {
 		return weighByte
@@ -96,7 +96,7 @@ func (t *valueType) perElement(r *scope) int64 {
 
 func alignTo(n, align uint32) uint32 { return (n + align - 1) / align * align }
 
-// fields makes a record, or a tuple when it is not named.
+// fields makes a record, or a tuple if it is not named.
 func fields(parts []*valueType, named bool) *valueType {
 	t := &valueType{kind: kindFields, parts: parts, align: 1, weight: weighValue + weighBlock, flat: []coreType{}}
 	for _, p := range parts {
@@ -200,5 +200,5 @@ type funcType struct {
 // instanceType says what an instance, or an instance of a component, exports, by name.
 type instanceType map[string]any
 
-// resource is a resource type; nothing of it matters here.
+// resource is a resource type. Nothing about it matters here.
 type resource struct{}

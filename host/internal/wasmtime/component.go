@@ -55,7 +55,7 @@ func (e *Engine) MapModule(fd uintptr) (*Module, error) {
 	return m, nil
 }
 
-// Close frees the module; components that import it live on. It is idempotent.
+// Close frees the module. Components that import it stay usable. It is idempotent.
 func (m *Module) Close() { m.once.Do(func() { C.wasmtime_module_delete(m.c) }) }
 
 // Component is a compiled component. It is safe for concurrent use.
@@ -97,11 +97,11 @@ func (e *Engine) Map(fd uintptr) (*Component, error) {
 	return c, nil
 }
 
-// ErrTooLarge is the error for a component whose instances would need more than one of the pool may have: see [Pool].
+// ErrTooLarge is the error of a component whose instances would need more than one instance of the pool may have: see [Pool].
 var ErrTooLarge = errors.New("an instance may not have as much")
 
-// Deserialize loads compiled code. It is trusted completely: it must come from this program. Code of another version is an
-// error, and so is what needs too much, with [ErrTooLarge]: a [NewCompiler] has no pool, and does not see that.
+// Deserialize loads compiled code. It trusts the code completely: the code must come from this program. Code of another version is
+// an error. So is code that needs too much, with [ErrTooLarge], which a [NewCompiler] does not detect because it has no pool.
 func (e *Engine) Deserialize(code []byte) (*Component, error) {
 	c := &Component{engine: e}
 	err := takeError(C.wasmtime_component_deserialize(e.c, bytesPointer(code), C.size_t(len(code)), &c.c))
@@ -115,18 +115,16 @@ func (e *Engine) Deserialize(code []byte) (*Component, error) {
 	return c, nil
 }
 
-// Close frees the component; instances of it live on. It is idempotent.
+// Close frees the component. Its instances stay usable. It is idempotent.
 func (c *Component) Close() { c.once.Do(func() { C.wasmtime_component_delete(c.c) }) }
 
-// Export is a function that a component exports. It is valid for every instance of its component and is freed with
-// Close.
+// Export is a function that a component exports. It is valid for every instance of its component. Close frees it.
 type Export struct {
 	c    *C.wasmtime_component_export_index_t
 	once sync.Once
 }
 
-// Export finds a function of an exported interface, or of the component itself when iface is empty. It is nil when there
-// is none.
+// Export finds a function of an exported interface, or of the component itself if iface is empty. It is nil if there is none.
 func (c *Component) Export(iface, name string) *Export {
 	var outer *C.wasmtime_component_export_index_t
 	if iface != "" {
@@ -146,7 +144,7 @@ func (c *Component) Export(iface, name string) *Export {
 // Close frees the export. It is idempotent.
 func (x *Export) Close() { x.once.Do(func() { C.wasmtime_component_export_index_delete(x.c) }) }
 
-// descriptorPath names an open file, so that what is mapped is what was read.
+// descriptorPath names an open file, so that the mapped file is the one that was read.
 func descriptorPath(fd uintptr) string {
 	dir := "/dev/fd/"
 	if runtime.GOOS == "linux" {

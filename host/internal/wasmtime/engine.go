@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Tick is how often a running guest looks whether it has been cancelled or has passed a limit.
+// Tick is how often a running guest checks whether it was cancelled or has passed a limit.
 const Tick = C.STILE_TICK * time.Nanosecond
 
 // Pool sizes an [Engine]. All fields must be positive.
@@ -31,20 +31,20 @@ type Pool struct {
 	Instances int
 	// WarmSlots is how many unused slots keep memory resident.
 	WarmSlots int
-	// MaxMemory is the most bytes one linear memory may have.
+	// MaxMemory bounds the bytes of one linear memory.
 	MaxMemory int64
-	// KeepResident is how many bytes of each slot are reset in place, instead of being given back to the kernel, when
-	// its instance ends. More makes starts faster and warm slots larger.
+	// KeepResident is how many bytes of each slot are reset in place when its instance ends, instead of being returned to the
+	// kernel. More makes starts faster and warm slots larger.
 	KeepResident int64
-	// Running is how many guests may execute at once; those beyond take turns.
+	// Running is how many guests may execute at once. Others take turns.
 	Running int
 }
 
-// What one instance may have. The pool has as much for each of its instances, so that all of them fit whatever they have;
-// Compile refuses a component that needs more, and Instantiate one that gets more from the modules it imports. Toolchains
-// make components with one memory, up to three tables and, for languages that link dynamically, up to 20 core instances.
+// Bounds of one instance. The pool has as much for each of its instances, so all of them fit. Compile refuses a component that needs
+// more, and Instantiate refuses one that gets more from the modules it imports. Toolchains make components with one memory, up to
+// three tables and, for languages that link dynamically, up to 20 core instances.
 const (
-	maxCoreInstances = 32 // the checks of package guard are at most eight of them
+	maxCoreInstances = 32 // the checks of package guard take at most eight of them
 	maxMemories      = 1
 	maxTables        = 4
 	maxTableElements = 100_000
@@ -54,16 +54,16 @@ const (
 const MaxStack = C.STILE_STACK
 
 const (
-	// MaxConversion is the most bytes that the host may hold for values that cross at one time, in one direction, for one guest. What
-	// is passed is converted at up to 110 times its size before the host sees it.
+	// MaxConversion bounds the bytes that the host holds for values that cross at one time, in one direction, for one guest.
+	// Conversion takes up to 110 times the size of a value before the host sees it.
 	MaxConversion = 52 << 20
 	// FreeConversion is what needs no reservation.
 	FreeConversion = 64 << 10
-	// maxConverting is what all guests may have the host hold; those beyond wait.
+	// maxConverting is what the host may hold for all guests. Others wait.
 	maxConverting = 6 * MaxConversion
 )
 
-// Maps is how many memory maps the kernel lets this process have; 0 where that is not known.
+// Maps is how many memory maps the kernel lets this process have. It is 0 if that is not known.
 func Maps() int { return int(C.stile_max_maps()) }
 
 // Engine compiles and runs components. It is safe for concurrent use. Close it after everything made with it.
@@ -71,14 +71,14 @@ type Engine struct {
 	c      *C.wasm_engine_t
 	active atomic.Int64
 	turns  chan struct{}
-	// waiting counts those who wait for a turn. It is C memory, because the epoch callback reads it.
+	// waiting counts the goroutines that wait for a turn. It is C memory, because the epoch callback reads it.
 	waiting *int32
 	wake    chan struct{}
 	stop    chan struct{}
 	done    sync.WaitGroup
-	// converting has the bytes of all conversions that are large.
+	// converting counts the bytes of all large conversions.
 	converting *semaphore.Weighted
-	// converted counts the bytes reserved for conversions since the last collection that collect asked for.
+	// converted counts the bytes reserved for conversions since the last collection that collect requested.
 	converted atomic.Int64
 	closed    atomic.Bool
 }
@@ -113,14 +113,15 @@ func NewCompiler() *Engine {
 }
 
 const (
-	// collectEvery is how much is reserved until Go's heap is collected, if less than smallHeap is in use. A text of 16 MiB reserves 48 MiB.
+	// collectEvery is how much is reserved between collections of Go's heap while less than smallHeap is in use. A text of 16 MiB
+	// reserves 48 MiB.
 	collectEvery = 40 << 20
 	smallHeap    = 32 << 20
 )
 
-// collect has Go free what large values left that crossed before. On its own Go lets garbage grow to the size of what is in use, and never
-// collects below 4 MB: the copies of one call that passes large values in a loop would be most of the memory that it takes. A large heap is
-// left to Go, since collecting it would cost more than the conversion.
+// collect makes Go free what earlier large values left. Go lets garbage grow to the size of the live heap, and never collects below
+// 4 MB. The copies of a call that passes large values in a loop would be most of the memory it takes. A large heap is left to Go,
+// because collecting it would cost more than the conversion.
 func (e *Engine) collect(bytes int64) {
 	if passed := e.converted.Add(bytes); passed < collectEvery || !e.converted.CompareAndSwap(passed, 0) {
 		return
@@ -155,7 +156,7 @@ func (e *Engine) tick() {
 	}
 }
 
-// enter takes a turn and starts the clock. It reports false when done is closed first.
+// enter takes a turn and starts the clock. It returns false if done is closed first.
 func (e *Engine) enter(done <-chan struct{}) bool {
 	select {
 	case e.turns <- struct{}{}:

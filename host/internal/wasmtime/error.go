@@ -19,20 +19,20 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Why a call was ended from outside the guest.
+// The reasons why a call was ended from outside the guest.
 var (
 	ErrCancelled = errors.New("call cancelled")
 	ErrCPU       = errors.New("CPU time used up")
-	// ErrConversion is a value, passed or returned, that would take more than MaxConversion.
+	// ErrConversion is the error of a value, passed or returned, that would take more than MaxConversion.
 	ErrConversion = errors.New("a value is too large to convert")
 )
 
-// TrapError is a guest that did something WebAssembly forbids.
+// TrapError reports a guest that did something that WebAssembly forbids.
 type TrapError struct {
 	// Reason is wasmtime's text for the trap, e.g. "out of bounds memory access".
 	Reason string
-	// Functions are the names of at most 64 functions on the guest's stack, innermost first. They are the component's word,
-	// cut to 100 bytes, shown by "...", and made printable; "" for one without a name.
+	// Functions are the names of at most 64 functions on the guest's stack, innermost first. They come from the component, cut to
+	// 100 bytes, shown by "...", and made printable. The name is "" for a function without one.
 	Functions []string
 }
 
@@ -44,12 +44,12 @@ type PanicError struct {
 	Stack []byte
 }
 
-// NewPanicError makes the error of a value that was just recovered, with the stack of the panic.
+// NewPanicError makes the error of a recovered value, with the stack of the panic.
 func NewPanicError(value any) *PanicError { return &PanicError{Value: value, Stack: debug.Stack()} }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic in a host function: %v", e.Value) }
 
-// SizeError is a value of a host function, argument or result, that is larger than this package converts.
+// SizeError reports a value of a host function, argument or result, that is larger than this package converts.
 type SizeError struct {
 	Type string
 	Size int
@@ -60,12 +60,12 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%d bytes in one %s, more than %d", e.Size, e.Type, e.Max)
 }
 
-// InstanceError is a component that cannot be instantiated: it does not fit its linker or the limits of its store.
+// InstanceError reports a component that cannot be instantiated: it does not fit its linker or the limits of its store.
 type InstanceError struct{ Reason string }
 
 func (e *InstanceError) Error() string { return e.Reason }
 
-// SystemError is the operating system refusing the engine something, e.g. memory or room in a file: no guest is at fault.
+// SystemError reports that the operating system refused the engine something, e.g. memory or room in a file. No guest is at fault.
 type SystemError struct {
 	Reason string
 	Number syscall.Errno
@@ -76,7 +76,7 @@ func (e *SystemError) Error() string { return e.Reason }
 // Unwrap returns the system's error.
 func (e *SystemError) Unwrap() error { return e.Number }
 
-// systemText is how Rust shows an error of the system. A text with a name of the guest's is never that alone.
+// systemText is how Rust shows a system error. A text that contains a guest's name never matches it completely.
 var systemText = lazyregexp.New(`^[A-Z][A-Za-z ()/'-]* \(os error ([0-9]{1,5})\)$`)
 
 // engineError is wasmtime's own text.
@@ -106,11 +106,11 @@ var frame = lazyregexp.New(`^\s+\d+:\s+0x[0-9a-f]+ - (?:[^!]*!)?(.*)`)
 const (
 	maxFrames    = 64
 	maxFrameName = 100
-	maxFrameLine = 1 << 10 // that is looked at; an expression takes 50 ns for each byte
+	maxFrameLine = 1 << 10 // bytes that are looked at; an expression takes 50 ns per byte
 )
 
-// parseError recognises what a guest did wrong by wasmtime's text, which is all that the C API gives for a component. The
-// names in a backtrace are the guest's and can look like anything, so the reason is read only from what follows them.
+// parseError recognises what a guest did wrong by wasmtime's text, because the C API gives nothing else for a component. The names
+// in a backtrace come from the guest and can look like anything, so the reason is read only from what follows them.
 func parseError(text string) error {
 	const caused = "Caused by:\n"
 	reason, trapped := strings.CutPrefix(text, "error while executing at wasm backtrace:")
@@ -122,7 +122,7 @@ func parseError(text string) error {
 	if i := strings.LastIndex(reason, prefix); i >= 0 {
 		trapped, reason = true, reason[i+len(prefix):]
 	} else if m := systemText.FindStringSubmatch(strings.TrimSpace(reason)); m != nil {
-		number, _ := strconv.Atoi(m[1]) // of five digits, never fails
+		number, _ := strconv.Atoi(m[1]) // five digits never fail
 		return &SystemError{m[0], syscall.Errno(number)}
 	}
 	if !trapped {

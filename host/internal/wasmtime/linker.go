@@ -15,11 +15,11 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// HostFunc is a function that guests import. It runs on the guest's thread: it may block, and what it spends counts as the
-// guest's CPU time. An error ends the call, and Call returns it; a panic does too, as a *PanicError.
+// HostFunc is a function that guests import. It runs on the guest's thread: it may block, and its time counts as the guest's CPU
+// time. If it fails, the call ends and returns its error. A panic ends the call too, as a *PanicError.
 type HostFunc func(s *Store, args []abi.Value) (abi.Value, error)
 
-// function is what a linker keeps of a host function.
+// function is what a linker keeps about a host function.
 type function struct {
 	params []*abi.Type
 	result *abi.Type
@@ -28,13 +28,13 @@ type function struct {
 	linker *Linker
 }
 
-// Linker holds what the components linked with it may import. Defining is not safe for concurrent use; instantiating is,
-// once all is defined.
+// Linker holds what its components may import. Defining is not safe for concurrent use. Instantiating is, once everything is
+// defined.
 type Linker struct {
 	engine *Engine
 	c      *C.wasmtime_component_linker_t
 	once   sync.Once
-	// types numbers the resource types; a handle of another type is refused when it is read.
+	// types numbers the resource types. A handle of another type is refused when it is read.
 	types map[*abi.Resource]uint32
 }
 
@@ -55,15 +55,15 @@ func (l *Linker) Module(name string, m *Module) error {
 	return err
 }
 
-// Definition is one thing in an instance that a linker defines: a function when Call is set, else a resource type.
+// Definition is one item of an instance that a linker defines: a function if Call is set, else a resource type.
 type Definition struct {
 	Name string
 
 	Params []*abi.Type
 	Result *abi.Type
 	Call   HostFunc
-	// Checks is set when Call bounds the lists among its arguments itself. They are then as long as MaxConversion lets them be; else a
-	// list<u8> of more than MaxBytes ends the call before Call.
+	// Checks is set if Call bounds the lists among its arguments itself. They may then be as long as MaxConversion allows. Otherwise
+	// a list<u8> of more than MaxBytes ends the call before Call.
 	Checks bool
 
 	Resource *abi.Resource
@@ -71,7 +71,7 @@ type Definition struct {
 	Drop func(s *Store, rep abi.Rep) error
 }
 
-// Instance defines an instance, or functions at the root when name is empty.
+// Instance defines an instance. If name is empty, it defines functions at the root.
 func (l *Linker) Instance(name string, definitions []Definition) error {
 	root := C.wasmtime_component_linker_root(l.c)
 	defer C.wasmtime_component_linker_instance_delete(root)
@@ -162,7 +162,7 @@ func goDrop(handle, store C.uintptr_t, rep C.uint32_t) (e *C.wasmtime_error_t) {
 	return nil
 }
 
-// fail keeps a Go error for the caller of Call and gives wasmtime one to unwind with.
+// fail stores a Go error for the caller of Call and gives wasmtime one to unwind with.
 func (s *Store) fail(err error) *C.wasmtime_error_t {
 	if s.failure == nil {
 		s.failure = err

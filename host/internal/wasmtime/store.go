@@ -19,23 +19,23 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// ErrPoolFull is what Instantiate fails with when every slot of the engine's pool is taken.
+// ErrPoolFull is the error of Instantiate if every slot of the engine's pool is taken.
 var ErrPoolFull = errors.New("the pool of instances is full")
 
 // Limits bound one store.
 type Limits struct {
-	// Memory is the most bytes that each linear memory may have.
+	// Memory bounds the bytes of each linear memory.
 	Memory int64
 	// CPU is the thread time that instantiation and calls may use together.
 	CPU time.Duration
-	// Outer is the budget of the store whose guest has this one run; its thread time counts there too. It may be nil.
+	// Outer is the budget of the store whose guest started this one. This store's thread time counts there too. It may be nil.
 	Outer *Budget
-	// Context ends the wait for a turn and for bytes; Cancel is still needed to end a running guest. Default: nothing does.
+	// Context ends the wait for a turn and for bytes. To end a running guest, call Cancel as well. Default: it never ends.
 	Context context.Context
 }
 
-// Store holds one instance and everything that belongs to it. One goroutine at a time may use it, except that Cancel may
-// be called from any. Close frees it.
+// Store holds one instance and everything that belongs to it. Only one goroutine at a time may use it, except that Cancel may be
+// called from any. Close frees it.
 type Store struct {
 	// Data is the embedder's; host functions read it.
 	Data any
@@ -48,14 +48,14 @@ type Store struct {
 	failure error
 	ctx     context.Context
 	turn    bool  // whether this store has a turn to run
-	held    int64 // bytes of the engine's that are held for what is converted
+	held    int64 // bytes of the engine that are held for conversions
 	asked   bool  // whether they are for what the guest passes next
 
-	mu    sync.Mutex // guards state against Cancel during Close, and what is below
+	mu    sync.Mutex // guards state against Cancel during Close, and the fields below
 	state *C.stile_state
-	watch *time.Timer // looks at the clock of the thread while a host function works; made when first needed
-	over  func()      // ends the host function that works; nil while none is watched
-	due   bool        // the next host function is to look as it begins
+	watch *time.Timer // looks at the clock of the thread during a host function; made on first use
+	over  func()      // ends the running host function; nil while none is watched
+	due   bool        // the next host function must check as it begins
 }
 
 // NewStore makes an empty store.
@@ -91,8 +91,8 @@ func (s *Store) pause() {
 	}
 }
 
-// resume takes the turn again. It reports false when the store is cancelled instead: the guest must not run on, for
-// without a turn nothing advances the epoch that would end it.
+// resume takes the turn again. If the store was cancelled, it returns false and the guest must not continue, because without a turn
+// nothing advances the epoch that would end it.
 func (s *Store) resume() bool {
 	if s.turn = s.engine.enter(s.ctx.Done()); !s.turn {
 		C.stile_cancel(s.state)
@@ -100,7 +100,7 @@ func (s *Store) resume() bool {
 	return s.turn
 }
 
-// Blocking runs f, which may wait long, outside the turn of the guest that called it. Only host functions may call it. They must
+// Blocking runs f, which may wait long, outside the turn of the guest that called it. Only host functions may call it, and they must
 // return its error, ErrCancelled.
 func (s *Store) Blocking(f func()) (err error) {
 	s.pause()
@@ -113,16 +113,17 @@ func (s *Store) Blocking(f func()) (err error) {
 	return nil
 }
 
-// The clock of the thread is looked at firstLook after the first host function began, and then when what is left could be spent, but at
-// least each lastLook: others may draw on the same budget. When no host function works at that moment, the next one looks as it begins.
+// The timer looks at the clock of the thread firstLook after the first host function began. Then it looks when what is left could be
+// spent, but at least every lastLook, because others may draw on the same budget. If no host function runs at that moment, the next
+// one looks as it begins.
 const (
 	firstLook = 10 * time.Millisecond
 	leastLook = time.Millisecond
 	lastLook  = 100 * time.Millisecond
 )
 
-// Watch has over called when the processor time of the store is used up before Unwatch, and at most once: the host function
-// that works meanwhile, on the guest's thread, is to end then. Only host functions may call it.
+// Watch arranges that over is called, at most once, if the store's processor time is used up before Unwatch. over must end the host
+// function that runs on the guest's thread. Only host functions may call Watch.
 func (s *Store) Watch(over func()) {
 	s.mu.Lock()
 	s.over, over = over, nil
@@ -158,8 +159,8 @@ func (s *Store) look() {
 	}
 }
 
-// looked charges the store for what its thread has used, and returns what to call when nothing is left. The thread is in a host
-// function, so the state is nobody else's.
+// looked charges the store for what its thread has used, and returns what to call if nothing is left. The thread is in a host
+// function, so nobody else uses the state.
 func (s *Store) looked() (over func()) {
 	left := time.Duration(C.stile_left(s.state))
 	s.due = false
@@ -171,13 +172,13 @@ func (s *Store) looked() (over func()) {
 	return over
 }
 
-// Reserve takes bytes of the engine's for what is converted next, in place of what the store has, and waits for them outside the
-// turn. They are given back when the guest calls the host again, runs for a tick, or ends.
+// Reserve takes bytes of the engine for the next conversion, replacing what the store has, and waits for them outside the turn. They
+// are returned when the guest calls the host again, runs for a tick, or ends.
 func (s *Store) Reserve(bytes int64) error {
 	if bytes > MaxConversion {
 		return ErrConversion
 	}
-	s.Release() // a store that waited for more while it holds some could wait for another that does
+	s.Release() // a store that waited for more while holding some could cause a deadlock
 	s.engine.collect(bytes)
 	if !s.engine.converting.TryAcquire(bytes) {
 		var failed error
@@ -199,7 +200,7 @@ func (s *Store) Ask(bytes int64) error {
 	return err
 }
 
-// converted gives back what was held for the last value that crossed, unless it is for the one that crosses now.
+// converted returns what was held for the last value that crossed, unless it is for the current one.
 func (s *Store) converted() {
 	if !s.asked {
 		s.Release()
@@ -223,8 +224,8 @@ func goYield(store C.uintptr_t) {
 	s.resume()
 }
 
-// Cancel ends what runs in the store within a [Tick]; a host function that blocks is the host's to end. It may be called
-// at any time, also after Close.
+// Cancel ends what runs in the store within a [Tick]. The host itself must end a blocking host function. Cancel may be called at any
+// time, even after Close.
 func (s *Store) Cancel() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +234,7 @@ func (s *Store) Cancel() {
 	}
 }
 
-// CPU returns the thread time used so far. Of calls that took less than a [Tick] it is the time they took.
+// CPU returns the thread time used so far. For calls shorter than a [Tick], it is the time they took.
 func (s *Store) CPU() time.Duration { return time.Duration(s.state.cpu_used) }
 
 // Close frees the store and its instance. Destructors of resources do not run. It is idempotent.
@@ -253,14 +254,14 @@ func (s *Store) Close() {
 	s.budget.release()
 }
 
-// Budget is the thread time of a store, for the [Limits] of others. It may be kept when the store is closed.
+// Budget is the thread time of a store, for the [Limits] of others. It may outlive the store.
 func (s *Store) Budget() *Budget { return s.budget }
 
 // Budget is thread time that several stores share. It is safe for concurrent use.
 type Budget struct {
 	c     *C.stile_budget
 	outer *Budget
-	users atomic.Int64 // the store that it is of and the budgets inside it; it is freed at 0
+	users atomic.Int64 // the store that it belongs to and the budgets inside it; it is freed at 0
 }
 
 func newBudget(limit time.Duration, outer *Budget) *Budget {
@@ -273,7 +274,7 @@ func newBudget(limit time.Duration, outer *Budget) *Budget {
 	return b
 }
 
-// Charge takes thread time for work that others do for the store's guest, and reports whether any is left.
+// Charge charges thread time for work that others do for the store's guest, and reports whether any is left.
 func (b *Budget) Charge(time time.Duration) bool {
 	if !b.retain() {
 		return false
@@ -286,7 +287,7 @@ func (b *Budget) Charge(time time.Duration) bool {
 	return left
 }
 
-// retain reports false when nobody uses the budget any more: what comes of a call that has ended ends by itself.
+// retain returns false if nobody uses the budget any more, because the work of a call that has ended ends by itself.
 func (b *Budget) retain() bool {
 	for n := b.users.Load(); n > 0; n = b.users.Load() {
 		if b.users.CompareAndSwap(n, n+1) {
@@ -302,14 +303,14 @@ func (b *Budget) release() {
 	}
 }
 
-// Instance is a component's instance in one store, and valid as long as that.
+// Instance is a component's instance in one store, and valid as long as the store.
 type Instance struct {
 	store  *Store
 	linker *Linker
 	c      C.wasmtime_component_instance_t
 }
 
-// Instantiate starts a fresh instance. An error is as of [Instance.Call], or an *InstanceError.
+// Instantiate starts a fresh instance. An error is one of [Instance.Call]'s, or an *InstanceError.
 func (s *Store) Instantiate(l *Linker, c *Component) (*Instance, error) {
 	i := &Instance{store: s, linker: l}
 	if err := s.run(func() *C.wasmtime_error_t { return C.stile_instantiate(l.c, s.context, c.c, s.state, &i.c) }); err != nil {
@@ -321,8 +322,8 @@ func (s *Store) Instantiate(l *Linker, c *Component) (*Instance, error) {
 	return i, nil
 }
 
-// Call calls an exported function. An error is a *TrapError, one of ErrCPU, ErrCancelled, what a host function
-// returned, or wasmtime's own; after any error the instance must not be called again.
+// Call calls an exported function. An error is a *TrapError, ErrCPU, ErrCancelled, what a host function returned, or wasmtime's own.
+// After any error, the instance must not be called again.
 func (i *Instance) Call(x *Export, params []*abi.Type, result *abi.Type, args ...abi.Value) (abi.Value, error) {
 	s := i.store
 	cross := crossing{store: s, linker: i.linker, context: s.context}
@@ -347,13 +348,13 @@ func (i *Instance) Call(x *Export, params []*abi.Type, result *abi.Type, args ..
 		}
 		e := C.stile_call(&i.c, s.context, x.c, s.state, unsafe.SliceData(values), C.size_t(len(values)), &out, results)
 		if e == nil && result != nil {
-			// Within the turn, for the engine holds many times what the guest returned.
+			// Within the turn, because the engine holds many times what the guest returned.
 			value, failed = cross.lift(result, &out)
 			C.wasmtime_component_val_delete(&out)
 		}
 		return e
 	}); err != nil {
-		// What the engine itself finds wrong during a call is what the guest returned.
+		// During a call, the engine itself reports only wrong results of the guest.
 		if text, ok := errors.AsType[engineError](err); ok {
 			err = &TrapError{Reason: string(text)}
 		}

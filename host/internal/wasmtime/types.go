@@ -46,7 +46,7 @@ type Types struct {
 	Imports, Exports []Item
 }
 
-// Types reads a component's type. It fails for what a synchronous host cannot link, such as streams.
+// Types reads a component's type. It fails for types that a synchronous host cannot link, such as streams.
 func (c *Component) Types() (Types, error) {
 	ty := C.wasmtime_component_type(c.c)
 	defer C.wasmtime_component_type_delete(ty)
@@ -69,12 +69,12 @@ func (c *Component) Types() (Types, error) {
 	return t, nil
 }
 
-// Bounds of a component's types, with every part written out wherever it is used. A component that imports all of WASI has
-// 20 resources and a few thousand parts.
+// Bounds of a component's types, with every part counted wherever it is used. A component that imports all of WASI has 20 resources
+// and a few thousand parts.
 const (
 	maxTypes     = 100_000
-	nameBytes    = 64    // of a name count as a part
-	maxResources = 1_000 // to find one takes a call for each
+	nameBytes    = 64    // bytes of a name that count as a part
+	maxResources = 1_000 // finding one takes a call for each
 )
 
 // reader converts types, and gives each resource type one *abi.Resource.
@@ -84,8 +84,8 @@ type reader struct {
 	types     int // read so far
 }
 
-// count counts an item or a part of a type, and what it takes to read a list of n: the engine goes through it from its
-// start for each element.
+// count counts an item or a part of a type, and the cost of reading a list of n: for each element, the engine walks the list from
+// its start.
 func (r *reader) count(n C.size_t) error {
 	if r.types += 1 + int(n*n/1250); r.types > maxTypes {
 		return fmt.Errorf("the component's types have more than %d parts", maxTypes)
@@ -96,7 +96,7 @@ func (r *reader) count(n C.size_t) error {
 	return nil
 }
 
-// name copies a name, and counts it: a short component can use a long one in every part.
+// name copies a name and counts it, because a short component can use a long name in every part.
 func (r *reader) name(c *C.char, size C.size_t) (string, error) {
 	if n := int(size / nameBytes); n > 0 {
 		if err := r.count(0); err != nil {
@@ -118,7 +118,7 @@ func (r *reader) close() {
 	}
 }
 
-// resource finds a resource type by identity. The first place it is seen at gives it its name.
+// resource finds a resource type by identity. The place where it is first seen gives it its name.
 func (r *reader) resource(c *C.wasmtime_component_resource_type_t, iface, name string) *abi.Resource {
 	i := slices.IndexFunc(r.resources, func(k known) bool { return bool(C.wasmtime_component_resource_type_equal(k.c, c)) })
 	if i >= 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// What one value of a host function may have, as an argument or a result; at any depth.
+// Bounds on one value of a host function, as an argument or a result, at any depth.
 const (
 	MaxBytes = 256 << 10 // bytes of a list<u8>, unless Definition.Checks is set for an argument
 	MaxText  = 16 << 20  // bytes of a string argument
@@ -24,13 +24,14 @@ type crossing struct {
 	store   *Store
 	linker  *Linker
 	context *C.wasmtime_context_t
-	// hosted is set for the values of host functions, which have limits; those of exports do not.
+	// hosted is set for the values of host functions, which have limits. Those of exports have none.
 	hosted bool
 	// checked is set for arguments whose lists the host function bounds itself.
 	checked bool
 }
 
-// weigh is about how many bytes the host holds for a value of its own while it is converted; package guard weighs those of guests.
+// weigh estimates the bytes that the host holds for one of its own values while it is converted. Package guard weighs those of
+// guests.
 func weigh(t *abi.Type, v abi.Value) int64 {
 	const value, entry, char, element = 170, 240, 3, 100
 	sum := int64(value)
@@ -74,8 +75,8 @@ func mismatch(t *abi.Type, v *cval) error {
 	return fmt.Errorf("the engine gave a value of kind %d for a type of kind %d", v.kind, t.Kind)
 }
 
-// lift reads a value that the engine owns. Types were compared when the component was loaded, so a mismatch is a fault of
-// the host; it is an error nevertheless, never a wild read.
+// lift reads a value that the engine owns. Types were compared when the component was loaded, so a mismatch is a fault of the host.
+// It is an error nevertheless, never a wild read.
 func (x *crossing) lift(t *abi.Type, v *cval) (abi.Value, error) {
 	if kinds[t.Kind] != v.kind {
 		return nil, mismatch(t, v)
@@ -220,8 +221,8 @@ func (x *crossing) liftHandle(t *abi.Type, any *C.wasmtime_component_resource_an
 	return abi.Rep(rep), nil
 }
 
-// lower makes a value for the engine, which then owns it. out is overwritten; after an error it holds a value that can be
-// deleted all the same.
+// lower makes a value for the engine, which then owns it. It overwrites out. Even after an error, out holds a value that can be
+// deleted.
 func (x *crossing) lower(t *abi.Type, v abi.Value, out *cval) error {
 	*out = cval{kind: C.WASMTIME_COMPONENT_BOOL}
 	bad := func() error { return fmt.Errorf("a Go value of type %T does not fit a WIT type of kind %d", v, t.Kind) }
@@ -335,7 +336,7 @@ func (x *crossing) lowerList(t *abi.Type, v abi.Value, out *cval) error {
 	return fmt.Errorf("a Go value of type %T does not fit a list", v)
 }
 
-// lowerAll fills every element, also after an error, so that the whole can be deleted.
+// lowerAll fills every element, even after an error, so that the whole can be deleted.
 func (x *crossing) lowerAll(out []cval, values []abi.Value, at func(int) *abi.Type) error {
 	clear(out)
 	for i, v := range values {
@@ -395,7 +396,7 @@ func (x *crossing) lowerOptionOrResult(t *abi.Type, c abi.Variant, out *cval) er
 	return nil
 }
 
-// box lowers a payload into memory of the engine's; nil for no payload.
+// box lowers a payload into the engine's memory. It returns nil for no payload.
 func (x *crossing) box(t *abi.Type, v abi.Value) (*cval, error) {
 	if t == nil {
 		return nil, nil
@@ -422,7 +423,7 @@ func lowerFlags(t *abi.Type, bits uint32, out *cval) {
 	}
 }
 
-// setName makes a string of the engine's. The engine aborts the process on text that is not UTF-8, so none gets there.
+// setName makes a string of the engine's. The engine aborts the process on text that is not UTF-8, so setName excludes such text.
 func setName(n *C.wasm_name_t, s string) {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	C.wasm_byte_vec_new_uninitialized(n, C.size_t(len(s)))
