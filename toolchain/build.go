@@ -144,7 +144,7 @@ func (t *Toolchain) baseImage(ctx context.Context, net bool) (*baseImage, error)
 	if *base != nil {
 		return *base, nil
 	}
-	prelude, err := preludeSource(t.modules, net)
+	prelude, err := t.recalled(ctx, fmt.Sprintf("prelude, net %t", net), func() (string, error) { return preludeSource(t.modules, net) })
 	if err != nil {
 		return nil, err
 	}

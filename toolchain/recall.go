@@ -16,7 +16,7 @@ import (
 // rewrite the engine, bundle the prelude, bundle the source. So the way is kept too. It depends on the code of this program, which has
 // a part in each key, and on the source's files, which are read and compared.
 
-// recalled is a short text that make comes to from nothing but the code of this program.
+// recalled is a text that make comes to from nothing but the code of this program.
 func (t *Toolchain) recalled(ctx context.Context, what string, make func() (string, error)) (string, error) {
 	build := func() ([]byte, error) {
 		text, err := make()

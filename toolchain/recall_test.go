@@ -3,9 +3,11 @@ package toolchain
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -171,11 +173,24 @@ func TestWarm(t *testing.T) {
 		if engine, err := wasm(t.Context()); err != nil || host.ModuleName(engine) != name {
 			t.Errorf("the engine is not %s: %v", name, err)
 		}
+		// The second time another source needs the engine, and not the packages that the prelude is bundled with.
+		if _, err := tools.imager(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			tools.modules = fstest.MapFS{}
+		}
+		edited := Source{FS: tree(map[string]string{"main.ts": fmt.Sprintf(warmSource, rand.Int())}), Entry: "main.ts"}
+		if _, err := tools.Assemble(t.Context(), edited, false); err != nil {
+			t.Errorf("the prelude was bundled again: %v", err)
+		}
 		if err := errors.Join(tools.Close(), h.Close()); err != nil {
 			t.Error(err)
 		}
 	}
 }
+
+const warmSource = `import { extension } from "stile"; export default extension({ tools: { get: { description: "d", run: () => new URL("https://example.test/%d").href } } });`
 
 func TestBuildID(t *testing.T) {
 	const id = "kWZBnzcCkvtDpAfh-0Ud/q3Vn8yJ3wT5m6bQWJZcE/aF0cJkq2uZ3nX9s8m7yL/Xr5tGv1hB2nM3kL4jK5h"
