@@ -4,9 +4,7 @@
 package capability
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"reflect"
 
 	"github.com/stilehost/stile/abi"
@@ -165,11 +163,8 @@ func Same(allowed, asked Grant) bool { return reflect.DeepEqual(allowed, asked) 
 
 // JSON writes a value that JSON can always represent, without spaces, and with sorted keys.
 func JSON(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+	text, _ := jsonform.Encode(v, "")
+	return text
 }
 
 // OwnerName is the form of the name of an agent or a user.

@@ -16,7 +16,9 @@ import (
 // must cover each binding of asked. Stores are compared by name, so compare the bindings of two manifests before
 // [Manifest.Own].
 func Covers(allowed, asked []Binding) bool {
-	if size(allowed)*size(asked) > maxSize {
+	_, a := size(allowed)
+	_, b := size(asked)
+	if a*b > maxSize {
 		return false
 	}
 	for _, b := range asked {
@@ -30,27 +32,21 @@ func Covers(allowed, asked []Binding) bool {
 // maxSize bounds what comparing two lists of bindings takes, by the product of the sizes of their rules.
 const maxSize = 32 << 20
 
-func size(bindings []Binding) int {
-	n := 0
+// size is how many rules bindings have, of kinds that have rules, and what comparing them takes.
+func size(bindings []Binding) (rules, work int) {
 	for _, b := range bindings {
 		if g, ok := b.Grant.(capability.Sizer); ok {
-			_, work := g.Size()
-			n += work
+			r, w := g.Size()
+			rules, work = rules+r, work+w
 		}
 	}
-	return n
+	return rules, work
 }
 
 // Rules is how many rules bindings have, of kinds that have rules.
 func Rules(bindings []Binding) int {
-	n := 0
-	for _, b := range bindings {
-		if g, ok := b.Grant.(capability.Sizer); ok {
-			rules, _ := g.Size()
-			n += rules
-		}
-	}
-	return n
+	rules, _ := size(bindings)
+	return rules
 }
 
 // What says how the authority of a binding changes.
@@ -86,7 +82,7 @@ func Difference(before, after []Binding) []Change {
 	var changes []Change
 	for _, b := range Merge(before, after) {
 		from, to := grantOf(before, b.Name), grantOf(after, b.Name)
-		narrower, wider := from != nil && to != nil && capability.Covers(from, to), from != nil && to != nil && capability.Covers(to, from)
+		narrower, wider := capability.Covers(from, to), capability.Covers(to, from)
 		what := Changed
 		switch {
 		case narrower && wider:

@@ -120,6 +120,15 @@ func (l lanes) lane(takes CompileCost) *semaphore.Weighted {
 	}
 }
 
+// within calls do in a lane.
+func within(ctx context.Context, lane *semaphore.Weighted, do func() error) error {
+	if err := lane.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer lane.Release(1)
+	return do()
+}
+
 // compile returns when ctx ends at the latest. Compilation in this process continues and is kept for the next time. Close waits for
 // it.
 func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.Component, error) {
@@ -134,27 +143,26 @@ func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.
 			if err != nil {
 				return nil, err
 			}
-			lane := h.compiling.lane(takes)
-			if err := lane.Acquire(ctx, 1); err != nil {
-				return nil, err
-			}
-			wasm, takes, err := guardCode(wasm)
-			if other := h.compiling.lane(takes); err == nil && other != lane { // the estimate may have grown
-				lane.Release(1)
-				lane = other
-				if err := lane.Acquire(ctx, 1); err != nil {
-					return nil, err
+			var component *wasmtime.Component
+			compile := func() (err error) {
+				if takes.Lane() == LaneHelper && len(h.options.Compiler) > 0 {
+					component, err = h.compileOutside(ctx, wasm, takes)
+				} else {
+					component, err = h.engine.Compile(wasm)
 				}
+				return err
 			}
-			defer lane.Release(1)
-			if err != nil {
-				return nil, err
+			lane := h.compiling.lane(takes)
+			err = within(ctx, lane, func() (err error) {
+				if wasm, takes, err = guardCode(wasm); err != nil || h.compiling.lane(takes) != lane {
+					return err
+				}
+				return compile()
+			})
+			if err == nil && component == nil { // the estimate has grown
+				err = within(ctx, h.compiling.lane(takes), compile)
 			}
-			outside := takes.Lane() == LaneHelper && len(h.options.Compiler) > 0
-			if outside {
-				return h.compileOutside(ctx, wasm, takes)
-			}
-			return h.engine.Compile(wasm)
+			return component, err
 		})
 		select {
 		case ready <- outcome{component, err}:

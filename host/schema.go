@@ -402,15 +402,6 @@ func (*meter) match(p jsonschema.Regexp, s string) int {
 // The time of a step of a validation, and of reading a byte of JSON.
 const stepTime, byteTime = 50 * time.Nanosecond, 100 * time.Nanosecond
 
-// charge charges the time of a validation to the call whose guest started it. Otherwise that guest could keep the host busy for
-// free.
-func charge(ctx context.Context, takes time.Duration) error {
-	if f := frameOf(ctx); f != nil {
-		return f.work(takes)
-	}
-	return nil
-}
-
 // validating counts what all validations of a host take at one time: the bytes of the decoded values, and steps. A validation that
 // waits for steps already has its value.
 type validating struct{ decoded, steps *semaphore.Weighted }
@@ -442,7 +433,8 @@ func decodedSize(text []byte) int64 {
 
 // validate checks an input, or a result.
 func (s *schema) validate(ctx context.Context, slots validating, input []byte) (err error) {
-	if err := charge(ctx, time.Duration(len(input))*byteTime); err != nil {
+	// The guest that started this call pays for its validation. Otherwise it could keep the host busy for free.
+	if err := abi.Work(ctx, time.Duration(len(input))*byteTime); err != nil {
 		return err
 	}
 	if takes := min(decodedSize(input), maxDecoded); takes > freeDecoded {
@@ -463,7 +455,7 @@ func (s *schema) validate(ctx context.Context, slots validating, input []byte) (
 		return &InputError{[]abi.Problem{{Message: "too large for its schema: to check it takes too many steps"}}}
 	}
 	steps := int64(maxSteps - m.left)
-	if err := charge(ctx, time.Duration(steps)*stepTime); err != nil {
+	if err := abi.Work(ctx, time.Duration(steps)*stepTime); err != nil {
 		return err
 	}
 	many := m.failures > maxFailures

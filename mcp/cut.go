@@ -9,6 +9,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -61,13 +62,7 @@ func cutJSON(text []byte, room int, marks bool) []byte {
 }
 
 // encoded is a text as JSON, as it is sent.
-func encoded(text string) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // every text can be encoded
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
+func encoded(text string) []byte { return capability.JSON(text) }
 
 // unquoted decodes a text from JSON.
 func unquoted(quoted []byte) (text string) {

@@ -129,11 +129,11 @@ func (t *Toolchain) imager(ctx context.Context) (*imager, error) {
 	return t.images, err
 }
 
-// baseImage is the image that extensions start from, with or without the web APIs of the network.
-func (t *Toolchain) baseImage(ctx context.Context, net bool) (*baseImage, error) {
+// baseImage is the image that extensions start from, with or without the web APIs of the network, and what makes images of it.
+func (t *Toolchain) baseImage(ctx context.Context, net bool) (*baseImage, *imager, error) {
 	images, err := t.imager(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,29 +142,29 @@ func (t *Toolchain) baseImage(ctx context.Context, net bool) (*baseImage, error)
 		base = &t.bases[1]
 	}
 	if *base != nil {
-		return *base, nil
+		return *base, images, nil
 	}
 	prelude, err := t.recalled(ctx, fmt.Sprintf("prelude, net %t", net), func() (string, error) { return preludeSource(t.modules, net) })
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	l, err := baseLayout(net)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// The image serves later builds too, so it is not given up with this one.
 	made, err := images.base(context.WithoutCancel(ctx), prelude, l)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	*base = made
-	return made, nil
+	return made, images, nil
 }
 
 // baseDigest is the digest of a base image, which need not be at hand.
 func (t *Toolchain) baseDigest(ctx context.Context, net bool) (string, error) {
 	return t.recalled(ctx, fmt.Sprintf("base image, net %t", net), func() (string, error) {
-		base, err := t.baseImage(ctx, net)
+		base, _, err := t.baseImage(ctx, net)
 		if err != nil {
 			return "", err
 		}
@@ -278,11 +278,7 @@ func link(world *abi.World, bindings map[string]string, sourceMap string) (l *li
 }
 
 func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, net bool, l *linkage, descriptor []byte, standalone bool) ([]byte, error) {
-	base, err := t.baseImage(ctx, net)
-	if err != nil {
-		return nil, err
-	}
-	images, err := t.imager(ctx)
+	base, images, err := t.baseImage(ctx, net)
 	if err != nil {
 		return nil, err
 	}

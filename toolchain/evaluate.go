@@ -69,11 +69,7 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 	}
 	key := digest([]byte(t.engine + base + digest(descriptor) + digest([]byte(sdk))))
 	return t.cached(ctx, "evaluator", key, func() ([]byte, error) {
-		base, err := t.baseImage(ctx, true)
-		if err != nil {
-			return nil, err
-		}
-		images, err := t.imager(ctx)
+		base, images, err := t.baseImage(ctx, true)
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,19 +12,17 @@ import (
 	"github.com/rivo/uniseg"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/printable"
 )
 
 // encode returns JSON that is safe on a terminal. indent is the indentation of one level.
 func encode(v any, indent string) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
-	if err := e.Encode(v); err != nil {
+	text, err := jsonform.Encode(v, indent)
+	if err != nil {
 		return nil, fmt.Errorf("encode result: %w", err)
 	}
-	return bytes.TrimSuffix(escape(b.Bytes()), []byte{'\n'}), nil
+	return escape(text), nil
 }
 
 // escape writes characters that a terminal would act on or hide as \u escapes. In valid JSON they occur only inside strings, so the

@@ -2,8 +2,9 @@ package inspect
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
+
+	"github.com/stilehost/stile/capability"
 )
 
 // schema is JSON Schema, as far as types say it.
@@ -58,13 +59,7 @@ func (o ordered) MarshalJSON() ([]byte, error) {
 }
 
 // jsonText is the JSON of a value that has one.
-func jsonText(v any) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // only of values made here
-	return string(bytes.TrimSuffix(b.Bytes(), []byte{'\n'}))
-}
+func jsonText(v any) string { return string(capability.JSON(v)) }
 
 // document is the schema as it is written.
 func (s *schema) document() ordered {

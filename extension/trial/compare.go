@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/capability/double"
+	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 )
@@ -58,13 +59,11 @@ func shown(v any) string {
 	if v == any(absent{}) {
 		return "nothing"
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
+	text, err := jsonform.Encode(v, "")
+	if err != nil {
 		return "a value that cannot be shown"
 	}
-	return printable.Short(strings.TrimSpace(text.String()), maxValue)
+	return printable.Short(string(text), maxValue)
 }
 
 // compare returns the first difference of two JSON texts, nil when they say the same: numbers count by their value, and the

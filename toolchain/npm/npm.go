@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -340,12 +341,8 @@ func packageJSON(wanted map[string]string) []byte {
 }
 
 func encode(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	_ = e.Encode(v) // nothing here can be refused
-	return b.Bytes()
+	text, _ := jsonform.Encode(v, "  ") // nothing here can be refused
+	return append(text, '\n')
 }
 
 // npmCache is the folder of npm's own cache.
