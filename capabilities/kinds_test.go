@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stilehost/stile"
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/tools"
@@ -120,6 +121,19 @@ func TestKindsTold(t *testing.T) {
 		}
 		if got := len(kindsTold(f)); got != want {
 			t.Errorf("%s: %d places, want %d", code, got, want)
+		}
+	}
+}
+
+// TestSugar: the TypeScript in a kind's folder is found by the folder's name, which is that of the kind's WIT interface.
+func TestSugar(t *testing.T) {
+	folders, err := fs.Glob(stile.TypeScript(), "capabilities/*/sugar.ts")
+	if err != nil || len(folders) < 8 {
+		t.Fatal(folders, err)
+	}
+	for _, file := range folders {
+		if iface := "stile:capability/" + filepath.Base(filepath.Dir(file)) + "@0.1.0"; capabilities.Builtin.Of(iface) == nil {
+			t.Errorf("%s is the sugar of no kind: there is none of %s", file, iface)
 		}
 	}
 }

@@ -406,6 +406,7 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 	if named := uses; slices.Contains(wanted, toolsInterface) {
 		uses = func(word string) bool { return word == "call" || named(word) } // env.tools.extension.tool() does not name it
 	}
+	words := apis()
 	w := &abi.World{Name: "stile:extension/extension@0.1.0", Exports: []*abi.Interface{known.Interface(abi.ExtensionTools)}}
 	added := map[string]bool{}
 	for _, i := range candidates {
@@ -413,7 +414,7 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 			continue
 		}
 		added[i.Name] = true
-		if pruned := prune(i, uses); pruned != nil {
+		if pruned := prune(i, words, uses); pruned != nil {
 			w.Imports = append(w.Imports, pruned)
 		}
 	}
@@ -451,14 +452,14 @@ var ambient = []string{
 }
 
 // prune keeps the functions of an interface that the code can reach; nil when it reaches none.
-func prune(i *abi.Interface, uses func(word string) bool) *abi.Interface {
+func prune(i *abi.Interface, apis map[string][]string, uses func(word string) bool) *abi.Interface {
 	if i.Name == abi.PollInterface || i.Name == abi.ExtensionTools || i.Name == abi.ExtensionEvaluator {
 		return nil
 	}
 	p := *i
 	p.Funcs = nil
 	for _, f := range i.Funcs {
-		if f.Resource != nil && reaches(i, f, uses) {
+		if f.Resource != nil && reaches(i, f, apis, uses) {
 			p.Funcs = append(p.Funcs, f)
 		}
 	}
@@ -474,7 +475,7 @@ func prune(i *abi.Interface, uses func(word string) bool) *abi.Interface {
 }
 
 // reaches reports whether a word in the code leads to a method: its own name, or that of an API over it.
-func reaches(i *abi.Interface, f *abi.Func, uses func(word string) bool) bool {
+func reaches(i *abi.Interface, f *abi.Func, apis map[string][]string, uses func(word string) bool) bool {
 	name := apiName(i.Name, f.Name)
 	if words, ok := apis[name]; ok {
 		return slices.ContainsFunc(words, func(word string) bool { return word == always || uses(word) })
@@ -491,46 +492,33 @@ func apiName(iface, method string) string {
 // always marks what is imported without being named.
 const always = ""
 
-// apis are the words that lead to a method where they are not just its own name: what the prelude builds on it. A test
-// compares them with what the prelude does.
-var apis = map[string][]string{
+// preludeWords are the words that lead to a method through the web APIs of the prelude.
+var preludeWords = map[string][]string{
 	"env.env.names":  {always},
 	"env.env.subset": {"call"},
 
 	// A promise that nobody waits for is told of there.
-	"console.console.log": {"console", "trace", "debug", "log", "info", "warn", "error", "async", "Promise"},
+	"console.console.log": {"console", "async", "Promise"},
 
-	"clock.clock.now":       {"Date", "now"},
-	"clock.clock.monotonic": {"monotonic", "performance", "setTimeout", "setInterval", "timeout", "console"},
-	"clock.clock.subscribe": {"sleep", "setTimeout", "setInterval", "timeout"},
+	"clock.clock.now":       {"Date"},
+	"clock.clock.monotonic": {"performance", "setTimeout", "setInterval", "timeout", "console"},
+	"clock.clock.subscribe": {"setTimeout", "setInterval", "timeout"},
 
-	"random.random.u64":   {"u64", "random"},
-	"random.random.bytes": {"bytes", "getRandomValues", "randomUUID"},
-
-	"http.client.start":       {"fetch"},
-	"http.exchange.subscribe": {"fetch"},
-	"http.exchange.head":      {"fetch"},
-	"http.exchange.text":      {"fetch"},
-	"http.exchange.blob":      {"fetch"}, // also for text that is not UTF-8
-
-	"blob.blob.size":          {"fetch", "readBlob", "readRevision", "createBlob"},
-	"blob.blob.media-type":    {"readBlob", "readRevision"},
-	"blob.blob.text":          {"blob", "readBlob", "readRevision", "clone"},
-	"blob.blob.bytes":         {"fetch", "readBlob", "readRevision", "createBlob"},
-	"blob.writer.append":      {"createBlob"},
-	"blob.writer.append-text": {"createBlob"},
-	"blob.writer.append-blob": {"createBlob"},
-	"blob.store.create":       {"createBlob"},
-	"blob.store.finish":       {"createBlob"},
-
-	"tools.toolbox.start":     {"call"},
-	"tools.pending.subscribe": {"call"},
-	"tools.pending.take":      {"call"},
-
-	"workspace.directory.write-bytes":  {"write"},
-	"workspace.directory.write-blob":   {"readBlob", "readRevision", "blob", "createBlob"},
-	"workspace.directory.append-bytes": {"write", "append"},
+	"random.random.u64":   {"random"},
+	"random.random.bytes": {"getRandomValues", "randomUUID"},
 }
+
+// apis are the words that lead to a method where they are not just its own name: what the prelude and the sugar of a kind
+// build on it. A test compares them with what is used.
+var apis = sync.OnceValue(func() map[string][]string {
+	all := maps.Clone(preludeWords)
+	for _, s := range sugars() {
+		for method, words := range s.Words {
+			all[method] = slices.Concat(all[method], words)
+		}
+	}
+	return all
+})
 
 // waits reports whether something in an interface is waited for.
 func waits(i *abi.Interface) bool {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
+	"github.com/stilehost/stile"
 	"github.com/stilehost/stile/abi"
 )
 
@@ -59,7 +60,7 @@ func TestExports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := fs.Sub(preludeFiles, "prelude")
+	files, err := fs.Sub(stile.TypeScript(), "toolchain/prelude")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestExports(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := got.(int32)
-	if text := string(bytesAt(word(at + 8))[:word(at+12)]); bytesAt(at)[0] != 1 || bytesAt(at)[4] != 0 || !strings.HasPrefix(text, "promise: nothing left") {
+	if text := string(bytesAt(word(at + 8))[:word(at+12)]); bytesAt(at)[0] != 1 || bytesAt(at)[4] != 0 || !strings.HasPrefix(text, "promise: the code awaits") {
 		t.Errorf("stuck: %q", text)
 	}
 	got, err = call("refuses")

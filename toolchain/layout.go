@@ -1,5 +1,7 @@
 package toolchain
 
+//go:generate go test -run ^TestDeclarationsOf|^TestLayout$ . -update
+
 import (
 	_ "embed"
 	"encoding/binary"

@@ -1,51 +1,84 @@
 package toolchain
 
 import (
-	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/evanw/esbuild/pkg/api"
-)
 
-//go:embed prelude/*.ts
-var preludeFiles embed.FS
+	"github.com/stilehost/stile"
+)
 
 // preludeEntry ties the files of the prelude together. What it exports is what [imager.makeBase] asks for.
 const preludeEntry = `
-import "./main";
-%s
-import "./evaluator";
-import { define as learn } from "./bindings";
-import { prepare } from "./env";
+import "./toolchain/prelude/main";
+import "./toolchain/prelude/evaluator";
+import { define as learn } from "./toolchain/prelude/bindings";
+import { prepare, sugar } from "./toolchain/prelude/env";
 export function define(descriptor: string) {
   learn(descriptor);
   prepare();
 }
-export { enter, finish, now, turn } from "./bindings";
-export { register } from "./extension";
-export { frames } from "./failure";
-export { array, record, replacer } from "./json";
-export { rejected } from "./rejections";
+export { enter, finish, now, turn } from "./toolchain/prelude/bindings";
+export { register } from "./toolchain/prelude/extension";
+export { frames } from "./toolchain/prelude/failure";
+export { array, record, replacer } from "./toolchain/prelude/json";
+export { rejected } from "./toolchain/prelude/rejections";
 `
 
-// preludeSource bundles the prelude into the text of a function of (host, memory, block); see prelude/bindings.ts.
-// modules holds the folder node_modules with the packages that it imports. With net it has what prelude/net.ts adds.
+// netSugar is the kind whose sugar is made of the web APIs of the network.
+const netSugar = "http"
+
+// preludeSource bundles the prelude and the sugar of all kinds into the text of a function of (host, memory, block); see
+// prelude/bindings.ts. modules holds the folder node_modules with the packages that it imports. With net it has what
+// prelude/net.ts adds.
 func preludeSource(modules fs.FS, net bool) (string, error) {
-	files, err := fs.Sub(preludeFiles, "prelude")
-	if err != nil {
-		return "", err
-	}
-	extra := ""
+	kinds := sugars()
+	var entry strings.Builder
+	entry.WriteString(preludeEntry)
 	if net {
-		extra = `import "./net";`
+		entry.WriteString("import \"./toolchain/prelude/net\";\n")
 	}
-	return bundlePrelude(files, modules, fmt.Sprintf(preludeEntry, extra))
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		if kind != netSugar || net {
+			fmt.Fprintf(&entry, "import %s from \"./capabilities/%[1]s/sugar\";\nsugar.set(\"stile:capability/%[1]s\", %[1]s);\n", kind)
+		}
+	}
+	return bundlePrelude(stile.TypeScript(), modules, entry.String())
 }
+
+// sugar is the file sugar.json beside the TypeScript that makes the object of a binding.
+type sugar struct {
+	// Type is that of the object, which types.d.ts declares.
+	Type string `json:"type"`
+	// Words are those that lead to a method of WIT, if these are not just its own name: see [reaches].
+	Words map[string][]string `json:"words"`
+}
+
+// sugars are those of the kinds by the names of their folders, which are those of the WIT interfaces. It panics if the files that
+// this program was built with are not complete.
+var sugars = sync.OnceValue(func() map[string]sugar {
+	files, all := stile.TypeScript(), map[string]sugar{}
+	sources, err := fs.Glob(files, "capabilities/*/sugar.ts")
+	for _, source := range sources {
+		folder := path.Dir(source)
+		text, missing := fs.ReadFile(files, folder+"/sugar.json")
+		var s sugar
+		err = errors.Join(err, missing, json.Unmarshal(text, &s))
+		all[path.Base(folder)] = s
+	}
+	if err != nil {
+		panic(fmt.Sprintf("read the sugar of the kinds of capability: %v", err))
+	}
+	return all
+})
 
 func bundlePrelude(files, modules fs.FS, entry string) (string, error) {
 	result := api.Build(api.BuildOptions{
@@ -103,7 +136,10 @@ func resolvePrelude(files, modules fs.FS, args api.OnResolveArgs) (api.OnResolve
 	if strings.HasPrefix(args.Path, ".") {
 		name = path.Join(path.Dir(args.Importer), args.Path)
 		if args.Namespace != "module" {
-			from, namespace, name = files, "prelude", path.Clean(args.Path)
+			from, namespace = files, "prelude"
+		}
+		if args.Namespace == "file" { // the entry
+			name = path.Clean(args.Path)
 		}
 	}
 	if text, err := fs.ReadFile(from, path.Join(name, "package.json")); err == nil {

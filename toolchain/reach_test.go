@@ -189,7 +189,7 @@ export default extension({ tools: {
 			}
 		})
 	}
-	for method, words := range apis {
+	for method, words := range apis() {
 		if method == "blob.blob.text" {
 			continue // not of the prelude, which reads bytes; for the objects it makes of an embedder's handles
 		}

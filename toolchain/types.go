@@ -33,18 +33,6 @@ func declare(i *abi.Interface) (text string, mentioned []*abi.Interface) {
 	return d.text.String(), d.mentioned
 }
 
-// bindingTypes names, in the module "stile", what the prelude makes of a binding of its own interfaces.
-var bindingTypes = map[string]string{
-	"stile:capability/blob":      "Blobs",
-	"stile:capability/clock":     "Clock",
-	"stile:capability/console":   "Log",
-	"stile:capability/http":      "Http",
-	"stile:capability/kv":        "Kv",
-	"stile:capability/random":    "Random",
-	"stile:capability/tools":     "Tools",
-	"stile:capability/workspace": "Workspace",
-}
-
 // EnvTypesMark begins every text that [EnvTypes] returns.
 const EnvTypesMark = "// Written by `stile types`"
 
@@ -53,7 +41,10 @@ const EnvTypesMark = "// Written by `stile types`"
 // Other interfaces whose types extra mentions are declared too. A version after "@" in the name of an interface is not
 // compared.
 func EnvTypes(bindings map[string]string, extra []*abi.Interface) string {
-	handles := maps.Clone(bindingTypes)
+	handles := map[string]string{}
+	for kind, s := range sugars() {
+		handles[builtIn+kind] = s.Type
+	}
 	for _, i := range extra {
 		if r := bound(i); r != nil {
 			handles[unversioned(i)] = namespace(i) + "." + pascal(r.Name)

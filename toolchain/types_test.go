@@ -2,11 +2,15 @@ package toolchain
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stilehost/stile"
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/wit"
 )
@@ -47,6 +51,30 @@ func TestDeclarationsOfCapabilities(t *testing.T) {
 		b.WriteString("\n" + Declarations(i))
 	}
 	golden(t, filepath.Join("..", "guest-sdk", "typescript", "capabilities.d.ts"), b.String())
+}
+
+// The guest SDK declares the object of every kind as the kind's folder does.
+func TestDeclarationsOfBindings(t *testing.T) {
+	const mark = "\n// Generated from capabilities/*/types.d.ts; do not edit below.\n"
+	file := filepath.Join("..", "guest-sdk", "typescript", "index.d.ts")
+	index, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := strings.Cut(string(index), mark)
+	text += mark
+	all := sugars()
+	for _, kind := range slices.Sorted(maps.Keys(all)) {
+		types, err := stile.TypeScript().ReadFile("capabilities/" + kind + "/types.d.ts")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += "\n" + string(types)
+		if !regexp.MustCompile(`(?m)^export (interface|type) ` + all[kind].Type + `\b`).Match(types) {
+			t.Errorf("the types of %s do not declare %s, which its sugar.json names", kind, all[kind].Type)
+		}
+	}
+	golden(t, file, text)
 }
 
 // Every WIT type, names that TypeScript would stumble over, and text that would end a comment.

@@ -134,6 +134,35 @@ export class DeniedError extends CapabilityError {
   constructor(denial: wit.Types.Denial);
 }
 
+/** Where to go on in a list. */
+export interface PageOptions {
+  /** At most this many entries; 1,000 when absent. */
+  limit?: number;
+  /** The `cursor` of the page before. */
+  cursor?: string;
+}
+
+// Generated from capabilities/*/types.d.ts; do not edit below.
+
+/** The binding of a `stile:capability/blob` interface: a store for content that is too large to send or write at once. */
+export interface Blobs {
+  /** A Blob whose bytes are on the host. */
+  createBlob(parts: Iterable<BlobPart>, options?: { type?: string }): Promise<Blob>;
+}
+
+/** The binding of a `stile:capability/clock` interface. `Date`, `performance.now` and timers use the first one. */
+export interface Clock {
+  /** Milliseconds since 1970-01-01T00:00:00Z. */
+  now(): number;
+  /** Nanoseconds from an arbitrary start. */
+  monotonic(): bigint;
+  /** Waits. */
+  sleep(milliseconds: number): Promise<void>;
+}
+
+/** The binding of a `stile:capability/console` interface. The global `console` uses the first one. */
+export type Log = Pick<Console, "trace" | "debug" | "log" | "info" | "warn" | "error">;
+
 /** The binding of a `stile:capability/http` interface. */
 export interface Http {
   /**
@@ -162,34 +191,31 @@ export interface HttpRule {
   headers?: readonly string[];
 }
 
-/** What may be written to a file: text as UTF-8, or bytes. A Blob of a response never enters the extension's memory. */
-export type FileContent = string | Uint8Array | ArrayBuffer | Blob;
-
-/** What is known about a file or directory. */
-export interface FileStatus {
-  kind: wit.Workspace.Kind;
-  /** Bytes; 0 for all but files. */
-  size: number;
-  modified: Date;
-  /** Permission bits, at most 0o777. */
-  mode: number;
+/** The binding of a `stile:capability/kv` interface: small durable values under names. */
+export interface Kv extends Pick<wit.Kv.Bucket, "get" | "set" | "delete" | "compareAndSet"> {
+  /** Entries whose key starts with `prefix`, in byte order; `cursor` is there when more follow. */
+  list(prefix?: string, options?: PageOptions): Promise<{ entries: wit.Kv.Entry[]; cursor?: string }>;
+  /** Adds to an integer, which is 0 when absent, and returns the sum. `delta` is 1 when absent. */
+  increment(key: string, delta?: number): Promise<number>;
 }
 
-/** Where to go on in a list. */
-export interface PageOptions {
-  /** At most this many entries; 1,000 when absent. */
-  limit?: number;
-  /** The `cursor` of the page before. */
-  cursor?: string;
+/** The binding of a `stile:capability/random` interface. `Math.random` and `crypto` use the first one. */
+export interface Random {
+  u64(): bigint;
+  bytes(length: number): Uint8Array<ArrayBuffer>;
 }
 
-/** Where to search, and what to show. */
-export interface GrepOptions extends PageOptions {
-  /** Globs: a file must match one of `include`, if there are any, and none of `exclude`. */
-  include?: string | string[];
-  exclude?: string | string[];
-  /** Lines before and after a match, at most 20. */
-  context?: number;
+/** The binding of a `stile:capability/tools` interface: other tools. */
+export interface Tools {
+  /**
+   * Calls a tool by its whole name, `<extension>_<tool>`. It has its own bindings, and those passed in `env`: bindings of
+   * this call under their names or others, and what `narrow`, `subdirectory` and `readOnly` made of them, which is given away.
+   */
+  call(name: string, input?: unknown, options?: { env?: Record<string, object> }): Promise<any>;
+  /** Tools whose name or description fits the query; at most 20 when `limit` is absent. */
+  search(query: string, limit?: number): Promise<{ name: string; description: string; inputSchema: any }[]>;
+  /** `tools.github.list_issues(input)` is `tools.call("github_list_issues", input)`, and `tools.sum(input)` is `tools.call("sum", input)`. */
+  readonly [extension: string]: any;
 }
 
 /** The binding of a `stile:capability/workspace` interface: a durable directory of files. */
@@ -239,48 +265,24 @@ export interface Workspace
   readOnly(): Workspace;
 }
 
-/** The binding of a `stile:capability/blob` interface: a store for content that is too large to send or write at once. */
-export interface Blobs {
-  /** A Blob whose bytes are on the host. */
-  createBlob(parts: Iterable<BlobPart>, options?: { type?: string }): Promise<Blob>;
+/** What may be written to a file: text as UTF-8, or bytes. A Blob of a response never enters the extension's memory. */
+export type FileContent = string | Uint8Array | ArrayBuffer | Blob;
+
+/** What is known about a file or directory. */
+export interface FileStatus {
+  kind: wit.Workspace.Kind;
+  /** Bytes; 0 for all but files. */
+  size: number;
+  modified: Date;
+  /** Permission bits, at most 0o777. */
+  mode: number;
 }
 
-/** The binding of a `stile:capability/kv` interface: small durable values under names. */
-export interface Kv extends Pick<wit.Kv.Bucket, "get" | "set" | "delete" | "compareAndSet"> {
-  /** Entries whose key starts with `prefix`, in byte order; `cursor` is there when more follow. */
-  list(prefix?: string, options?: PageOptions): Promise<{ entries: wit.Kv.Entry[]; cursor?: string }>;
-  /** Adds to an integer, which is 0 when absent, and returns the sum. `delta` is 1 when absent. */
-  increment(key: string, delta?: number): Promise<number>;
-}
-
-/** The binding of a `stile:capability/clock` interface. `Date`, `performance.now` and timers use the first one. */
-export interface Clock {
-  /** Milliseconds since 1970-01-01T00:00:00Z. */
-  now(): number;
-  /** Nanoseconds from an arbitrary start. */
-  monotonic(): bigint;
-  /** Waits. */
-  sleep(milliseconds: number): Promise<void>;
-}
-
-/** The binding of a `stile:capability/random` interface. `Math.random` and `crypto` use the first one. */
-export interface Random {
-  u64(): bigint;
-  bytes(length: number): Uint8Array<ArrayBuffer>;
-}
-
-/** The binding of a `stile:capability/console` interface. The global `console` uses the first one. */
-export type Log = Pick<Console, "trace" | "debug" | "log" | "info" | "warn" | "error">;
-
-/** The binding of a `stile:capability/tools` interface: other tools. */
-export interface Tools {
-  /**
-   * Calls a tool by its whole name, `<extension>_<tool>`. It has its own bindings, and those passed in `env`: bindings of
-   * this call under their names or others, and what `narrow`, `subdirectory` and `readOnly` made of them, which is given away.
-   */
-  call(name: string, input?: unknown, options?: { env?: Record<string, object> }): Promise<any>;
-  /** Tools whose name or description fits the query; at most 20 when `limit` is absent. */
-  search(query: string, limit?: number): Promise<{ name: string; description: string; inputSchema: any }[]>;
-  /** `tools.github.list_issues(input)` is `tools.call("github_list_issues", input)`, and `tools.sum(input)` is `tools.call("sum", input)`. */
-  readonly [extension: string]: any;
+/** Where to search, and what to show. */
+export interface GrepOptions extends PageOptions {
+  /** Globs: a file must match one of `include`, if there are any, and none of `exclude`. */
+  include?: string | string[];
+  exclude?: string | string[];
+  /** Lines before and after a match, at most 20. */
+  context?: number;
 }

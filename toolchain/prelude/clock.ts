@@ -1,17 +1,7 @@
-// Date, performance and the clock binding. Without a clock time stands at 0.
+// Date and performance. Without a clock time stands at 0.
 import { setClock, wait } from "./bindings";
-import { ask } from "./errors";
 import { define } from "./global";
 import { ambient, type Raw } from "./session";
-
-/** The sugar of stile:capability/clock. */
-export function clock(raw: Raw) {
-  return {
-    now: () => Number(raw.now()),
-    monotonic: () => raw.monotonic() as bigint,
-    sleep: async (milliseconds: number) => ask(() => pause(raw, milliseconds)),
-  };
-}
 
 /** Waits; longer than a WIT u64 of nanoseconds can say is as long as it can. */
 export function pause(raw: Raw, milliseconds: number): Promise<void> {

@@ -2,10 +2,11 @@
 import { now } from "./clock";
 import { define } from "./global";
 import { cut, inspect } from "./inspect";
-import { ambient, type Raw } from "./session";
+import { ambient } from "./session";
 
 type Level = "trace" | "debug" | "info" | "warn" | "error";
-type Sink = (level: Level, message: () => string) => void;
+/** Takes messages. */
+export type Sink = (level: Level, message: () => string) => void;
 
 // What one message may hold; the host limits their sum.
 const most = 16_384;
@@ -59,7 +60,7 @@ function json(value: unknown): string {
 }
 
 /** The five levels and `log`, which is `info`. */
-function levels(sink: Sink) {
+export function levels(sink: Sink) {
   const at =
     (level: Level) =>
     (...data: unknown[]): void =>
@@ -69,12 +70,6 @@ function levels(sink: Sink) {
 
 function stack(): string {
   return new Error().stack?.split("\n").slice(1).join("\n") ?? "";
-}
-
-/** The sugar of stile:capability/console. */
-export function logger(raw: Raw) {
-  const sink: Sink = (level, message) => raw.log(level, message());
-  return { ...levels(sink), trace: (...data: unknown[]) => sink("trace", () => format(data)) };
 }
 
 export function installConsole(): void {

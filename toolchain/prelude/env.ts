@@ -1,25 +1,10 @@
 // The `env` that a tool's run is given.
-import { blobs } from "./blobs";
-import { clock } from "./clock";
-import { logger } from "./console";
 import { generated } from "./generated";
-import { kv } from "./kv";
-import { random } from "./random";
 import { iface, known } from "./bindings";
 import { bindings, derived, handle, kindOf, pass, type Raw, select } from "./session";
-import { tools } from "./tools";
-import { workspace } from "./workspace";
 
 /** What makes the object of a binding from its handle, by interface; generated() does it for the rest. */
-export const sugar = new Map<string, (raw: Raw) => object>([
-  ["stile:capability/blob", blobs],
-  ["stile:capability/workspace", workspace],
-  ["stile:capability/kv", kv],
-  ["stile:capability/clock", clock],
-  ["stile:capability/random", random],
-  ["stile:capability/console", logger],
-  ["stile:capability/tools", tools],
-]);
+export const sugar = new Map<string, (raw: Raw) => object>();
 
 /** What looks at any object and takes undefined for an answer: promises and JSON. */
 const probes = new Set(["then", "toJSON"]);

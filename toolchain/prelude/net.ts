@@ -2,15 +2,21 @@
 // names one of them get these.
 import { URL as UrlClass, URLSearchParams as UrlSearchParamsClass } from "whatwg-url";
 import { digest } from "./digest";
-import { sugar } from "./env";
+import http from "../../capabilities/http/sugar";
 import { install } from "./global";
-import { fetch, http } from "./http";
 import { crypto } from "./random";
-import { Request } from "./request";
+import { Request, type RequestInit } from "./request";
 import { Response } from "./response";
+import { bindings, handle } from "./session";
 import { ReadableStream } from "./stream";
 
 install({ ReadableStream, Request, Response, URL: UrlClass, URLSearchParams: UrlSearchParamsClass, fetch });
 
 Object.assign(crypto, { subtle: { digest } });
-sugar.set("stile:capability/http", http);
+
+/** The global fetch: the http binding named `network`, which the manifest's short form makes. */
+async function fetch(input: string | URL | Request, init?: RequestInit | null): Promise<Response> {
+  if (bindings().get("network") !== "stile:capability/http")
+    throw new TypeError('fetch needs the http binding "network"; bind it with --bind network=http:https://..., or in the manifest: "permissions": { "network": ["..."] }');
+  return http(handle("network")).fetch(input, init);
+}

@@ -1,4 +1,4 @@
-// Math.random, crypto and the random binding.
+// Math.random and crypto.
 import { building, note } from "./bindings";
 import { ask } from "./errors";
 import { define } from "./global";
@@ -7,12 +7,8 @@ import { demand, type Raw } from "./session";
 // What one call of the raw handle gives at most.
 const most = 65_536;
 
-/** The sugar of stile:capability/random. */
-export function random(raw: Raw) {
-  return { u64: () => ask(() => raw.u64() as bigint), bytes: (length: number) => bytes(raw, length) };
-}
-
-function bytes(raw: Raw, length: number): Uint8Array<ArrayBuffer> {
+/** Random bytes of a handle. */
+export function bytes(raw: Raw, length: number): Uint8Array<ArrayBuffer> {
   const all = new Uint8Array(length);
   for (let at = 0; at < length; at += most) all.set(ask(() => raw.bytes(Math.min(most, length - at))), at);
   return all;

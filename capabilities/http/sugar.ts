@@ -1,12 +1,12 @@
-// The sugar of stile:capability/http, and the global fetch.
-import { orAbort } from "./abort";
-import { wait } from "./bindings";
-import { Blob, piece, takeHandle } from "./blob";
-import { Body, type Content } from "./body";
-import { ask, CapabilityError } from "./errors";
-import { Request, type RequestInit } from "./request";
-import { Response, response } from "./response";
-import { bindings, derive, handle, type Raw } from "./session";
+// The sugar of stile:capability/http.
+import { orAbort } from "../../toolchain/prelude/abort";
+import { wait } from "../../toolchain/prelude/bindings";
+import { Blob, piece, takeHandle } from "../../toolchain/prelude/blob";
+import { Body, type Content } from "../../toolchain/prelude/body";
+import { ask, CapabilityError } from "../../toolchain/prelude/errors";
+import { Request, type RequestInit } from "../../toolchain/prelude/request";
+import { Response, response } from "../../toolchain/prelude/response";
+import { derive, type Raw } from "../../toolchain/prelude/session";
 
 interface Rule {
   scheme?: string;
@@ -17,7 +17,7 @@ interface Rule {
   headers?: string[];
 }
 
-export function http(client: Raw) {
+export default function http(client: Raw) {
   return {
     fetch: async (input: string | URL | Request, init?: RequestInit | null) => send(client, new Request(input, init)),
     narrow: (rules: (string | Rule)[]) => {
@@ -62,11 +62,4 @@ async function outgoing(content: Content | undefined): Promise<{ tag: string; va
   const bytes = await content.bytes();
   if (bytes.length <= piece) return { tag: "bytes", val: bytes };
   throw new CapabilityError("too-large", `a body of ${bytes.length} bytes: at most ${piece}, or text, or a Blob of the host's, which a blob binding makes`);
-}
-
-/** The global fetch: the http binding named `network`, which the manifest's short form makes. */
-export async function fetch(input: string | URL | Request, init?: RequestInit | null): Promise<Response> {
-  if (bindings().get("network") !== "stile:capability/http")
-    throw new TypeError('fetch needs the http binding "network"; bind it with --bind network=http:https://..., or in the manifest: "permissions": { "network": ["..."] }');
-  return http(handle("network")).fetch(input, init);
 }

@@ -1,9 +1,9 @@
 // The sugar of stile:capability/blob: a store to make Blobs in whose bytes stay on the host.
-import { Blob, blobHandle, hostBlob, type Part, partBytes, piece } from "./blob";
-import { ask } from "./errors";
-import type { Raw } from "./session";
+import { Blob, blobHandle, hostBlob, type Part, partBytes, piece } from "../../toolchain/prelude/blob";
+import { ask } from "../../toolchain/prelude/errors";
+import type { Raw } from "../../toolchain/prelude/session";
 
-export function blobs(store: Raw) {
+export default function blobs(store: Raw) {
   return {
     createBlob: async (parts: Iterable<Part>, { type = "" }: { type?: string } = {}) =>
       ask(() => {

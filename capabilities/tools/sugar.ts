@@ -1,15 +1,15 @@
 // The sugar of stile:capability/tools.
-import { wait } from "./bindings";
-import { passed } from "./env";
-import { ask } from "./errors";
-import { toJson } from "./json";
-import type { Raw } from "./session";
+import { wait } from "../../toolchain/prelude/bindings";
+import { passed } from "../../toolchain/prelude/env";
+import { ask } from "../../toolchain/prelude/errors";
+import { toJson } from "../../toolchain/prelude/json";
+import type { Raw } from "../../toolchain/prelude/session";
 
 interface CallOptions {
   env?: Record<string, object>;
 }
 
-export function tools(raw: Raw): object {
+export default function tools(raw: Raw): object {
   const own: Record<string, unknown> = {
     call: async (name: string, input: unknown = {}, { env = {} }: CallOptions = {}) => {
       const pending: Raw = ask(() => raw.start(name, toJson(input, "input"), passed(env)));

@@ -1,9 +1,9 @@
 // The sugar of stile:capability/kv.
-import { ask } from "./errors";
-import { page, type PageOptions } from "./page";
-import type { Raw } from "./session";
+import { ask } from "../../toolchain/prelude/errors";
+import { page, type PageOptions } from "../../toolchain/prelude/page";
+import type { Raw } from "../../toolchain/prelude/session";
 
-export function kv(raw: Raw) {
+export default function kv(raw: Raw) {
   return {
     get: async (key: string) => ask(() => raw.get(key)),
     set: async (key: string, value: string) => ask(() => raw.set(key, value)),

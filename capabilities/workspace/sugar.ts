@@ -1,9 +1,9 @@
 // The sugar of stile:capability/workspace.
-import { Blob, blobBytes, blobHandle, hostBlob, piece } from "./blob";
-import { view } from "./encoding";
-import { ask } from "./errors";
-import { page, type PageOptions } from "./page";
-import { derive, type Raw } from "./session";
+import { Blob, blobBytes, blobHandle, hostBlob, piece } from "../../toolchain/prelude/blob";
+import { view } from "../../toolchain/prelude/encoding";
+import { ask } from "../../toolchain/prelude/errors";
+import { page, type PageOptions } from "../../toolchain/prelude/page";
+import { derive, type Raw } from "../../toolchain/prelude/session";
 
 type Content = string | Uint8Array | ArrayBuffer | Blob;
 
@@ -47,7 +47,7 @@ function below(raw: Raw): object {
   return derive("stile:capability/workspace", raw, workspace(raw));
 }
 
-export function workspace(raw: Raw): object {
+export default function workspace(raw: Raw): object {
   return {
     read: async (path: string) => ask(() => raw.read(path)),
     readLines: async (path: string, { from = 1, to }: { from?: number; to?: number } = {}) =>
