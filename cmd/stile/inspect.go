@@ -151,6 +151,9 @@ func imports(from []host.Import) []importedThing {
 	return things
 }
 
+// maxShownName is how many bytes are shown of a name that a component chose. A table has room for it in each row.
+const maxShownName = 100
+
 // text returns an inspection for a person.
 func (i *inspection) text() string {
 	var b strings.Builder
@@ -159,7 +162,7 @@ func (i *inspection) text() string {
 	for _, thing := range i.Imports {
 		switch thing.Kind {
 		case "module":
-			fmt.Fprintf(&b, "  %s  core module: shared code, without authority\n", thing.Name)
+			fmt.Fprintf(&b, "  %s  core module: shared code, without authority\n", line(thing.Name, maxShownName))
 			continue
 		case "wasi":
 			fmt.Fprintf(&b, "  %s  empty world: no files, environment, arguments or network\n", thing.Name)
@@ -179,13 +182,13 @@ func (i *inspection) text() string {
 	}
 	fmt.Fprintf(&b, "  so: no authority of its own; %s, each needs a handle that a caller passes in\n\nexports\n", counted(held, "function"))
 	for _, name := range i.Exports {
-		fmt.Fprintf(&b, "  %s\n", printable.Line(name))
+		fmt.Fprintf(&b, "  %s\n", line(name, maxShownName))
 	}
 	b.WriteString("\ntools\n" + toolTable("  ", i.defined))
 	if len(i.sections) > 0 {
 		rows := make([][]string, len(i.sections))
 		for k, name := range i.sections {
-			rows[k] = []string{name, fmt.Sprintf("%d bytes", i.Sections[name])}
+			rows[k] = []string{line(name, maxShownName), fmt.Sprintf("%d bytes", i.Sections[name])}
 		}
 		b.WriteString("\ncustom sections\n" + table("  ", rows))
 	}

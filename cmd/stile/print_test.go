@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stilehost/stile/internal/printable"
@@ -11,6 +12,26 @@ func TestTableIsPlain(t *testing.T) {
 	got := table("  ", [][]string{{"a\x1b[2J\u202eb\nc\td\r", "x"}, {"y", "\u200b"}})
 	if want := "  a\\x1b[2J\\u202eb\\nc\\td\\x0d   x\n  y                           \\u200b\n"; got != want || printable.Text(got) != got {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestLongNames inspects a component with names as long as it likes.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	i := inspection{
+		File: "a.wasm", Sections: map[string]int{"s:" + long: 1, "s:a": 2}, sections: []string{"s:" + long, "s:a"}, Exports: []string{"e:" + long},
+		Imports: []importedThing{{Name: "m:" + long, Kind: "module"}},
+	}
+	text := i.text()
+	for line := range strings.Lines(text) {
+		if len(line) > 200 {
+			t.Errorf("a line of %d bytes: %.50s", len(line), line)
+		}
+	}
+	for _, want := range []string{"s:a", "s:xx", "e:xx", "m:xx"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q", want)
+		}
 	}
 }
 
