@@ -48,6 +48,17 @@ func ToolName(extension, tool string) string {
 	}, extension+"_"+tool)
 }
 
+// freeBinding is what to write instead of a reserved binding.
+const freeBinding = "another name for the binding"
+
+// reservedBinding says why no binding has the name, or nothing.
+func reservedBinding(name string) string {
+	if !slices.Contains(reservedBindings, name) {
+		return ""
+	}
+	return fmt.Sprintf("the binding %s cannot be granted: env.%[1]s is Stile's own", name)
+}
+
 // CheckNames reports tools that cannot be registered because their names are too long, reserved or taken, and bindings with
 // reserved names. taken says in a few words what holds a name, such as "the extension x", or returns an empty text.
 func (m *Manifest) CheckNames(taken func(tool string) (holder string)) []Problem {
@@ -70,8 +81,8 @@ func (m *Manifest) CheckNames(taken func(tool string) (holder string)) []Problem
 		}
 	}
 	for _, b := range m.Bindings {
-		if slices.Contains(reservedBindings, b.Name) {
-			add("another name for the binding", "the binding %s cannot be granted: env.%s is Stile's own", b.Name, b.Name)
+		if text := reservedBinding(b.Name); text != "" {
+			add(freeBinding, "%s", text)
 		}
 	}
 	return problems

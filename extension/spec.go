@@ -83,6 +83,9 @@ func ParseSpec(spec string) (Binding, error) {
 	if problem := bindingNameProblem(name); problem != "" {
 		return fail(`a lower-case name, like "notes"`, "the name %s %s", jsonform.Quote(name), problem)
 	}
+	if text := reservedBinding(name); text != "" {
+		return fail(freeBinding, "%s", text)
+	}
 	grant, err := capabilities.Builtin.ParseSpec(name, rest)
 	if wrong, ok := errors.AsType[*capability.MistakeError](err); ok {
 		return Binding{}, &SpecError{spec, wrong.Text, wrong.Fix}
