@@ -50,8 +50,12 @@ func TestIdle(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			calls, ready := 0, make(chan struct{})
+			var limits host.Limits
+			if _, ends := test.want.(*host.LimitError); ends {
+				limits.Wall = 50 * time.Millisecond
+			}
 			_, err := c.Do(ctx, host.Request{
-				Tool: "t", Env: host.Env{"box": &promised{ready: ready}}, Limits: host.Limits{Wall: 50 * time.Millisecond},
+				Tool: "t", Env: host.Env{"box": &promised{ready: ready}}, Limits: limits,
 				Idle: func() bool { calls++; return test.idle(calls-1, ready) },
 			})
 			if limit, ok := errors.AsType[*host.LimitError](err); ok && test.want != nil && limit.Error() == test.want.Error() {
