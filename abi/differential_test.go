@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/wit"
 )
 
 // Everything the parser and the layout say is compared with wasm-tools, as the module go.bytecodealliance.org runs it.
@@ -43,6 +44,26 @@ func TestAgainstWasmTools(t *testing.T) {
 			compareInterfaces(t, got, want)
 			compareWorlds(t, got, want)
 		})
+	}
+}
+
+// TestFolder: the folder wit is one that wasm-tools reads, and holds what the package says.
+func TestFolder(t *testing.T) {
+	want, err := reference.LoadWIT("../wit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := abi.ParseFolder(os.DirFS("../wit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, err := abi.Parse(contract(t)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range []*abi.Resolve{folder, texts} {
+		compareInterfaces(t, got, want)
+		compareWorlds(t, got, want)
 	}
 }
 
@@ -435,7 +456,7 @@ func unstable(texts []string) []string {
 
 // contract is the WIT that Stile itself consists of.
 func contract(t testing.TB) []string {
-	return []string{read(t, "../wit/extension.wit"), read(t, "../wit/capability.wit")}
+	return []string{wit.Extension(), wit.Capability()}
 }
 
 func read(t testing.TB, file string) string {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/wit"
 )
 
 func TestWIT(t *testing.T) {
@@ -176,9 +177,10 @@ func FuzzParse(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, file := range append(files, "../wit/capability.wit") {
+	for _, file := range files {
 		f.Add(read(f, file))
 	}
+	f.Add(wit.Capability())
 	f.Add(in("type t = " + nested(100) + ";"))
 	f.Add(in("@since(version = 1.0.0) use c:d/i@1.0.0-a.{b as c}; f: func(a: own<r>) -> result<_, list<u8>>; resource r { constructor(); s: static func(); }"))
 	f.Add("package a:b { world w { include v with { a as b } import c: func(); export d; } } /// \n/** /* */ */")

@@ -18,6 +18,7 @@ import (
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/wit"
 )
 
 // own are the folders that may tell kinds apart: theirs.
@@ -134,6 +135,16 @@ func TestSugar(t *testing.T) {
 	for _, file := range folders {
 		if iface := "stile:capability/" + filepath.Base(filepath.Dir(file)) + "@0.1.0"; capabilities.Builtin.Of(iface) == nil {
 			t.Errorf("%s is the sugar of no kind: there is none of %s", file, iface)
+		}
+	}
+}
+
+// TestWIT: the interface of a kind is in a file of its own, by its name.
+func TestWIT(t *testing.T) {
+	for _, k := range capabilities.Builtin.All() {
+		name, _, _ := strings.Cut(strings.TrimPrefix(k.Interface, "stile:capability/"), "@")
+		if text, err := wit.Files().ReadFile("deps/capability/" + name + ".wit"); err != nil || !strings.Contains(string(text), "\ninterface "+name+" {") {
+			t.Errorf("%s: %v", k.Interface, err)
 		}
 	}
 }

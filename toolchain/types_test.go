@@ -46,7 +46,7 @@ func parse(t *testing.T, texts ...string) *abi.Resolve {
 // The types of the capabilities in the guest SDK are those of the WIT.
 func TestDeclarationsOfCapabilities(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("// Generated from wit/capability.wit; do not edit.\n")
+	b.WriteString("// Generated from wit; do not edit.\n")
 	for _, i := range parse(t, wit.Capability()).Interfaces() {
 		b.WriteString("\n" + Declarations(i))
 	}

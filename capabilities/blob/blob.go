@@ -17,7 +17,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// Interface is the WIT interface this package implements.
+// Interface is the WIT interface that this package implements, in wit/deps/capability/blob.wit.
 const Interface = "stile:capability/blob@0.1.0"
 
 const (

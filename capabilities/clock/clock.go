@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// Interface is the WIT interface this package implements.
+// Interface is the WIT interface that this package implements, in wit/deps/capability/clock.wit.
 const Interface = "stile:capability/clock@0.1.0"
 
 // maxTimers is how many timers of one call may be pending. A guest can drop a pollable, but its timer lives on until it

@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Interface is the WIT interface this package implements.
+// Interface is the WIT interface that this package implements, in wit/deps/capability/console.wit.
 const Interface = "stile:capability/console@0.1.0"
 
 // DefaultLimit is how many bytes one call may log.

@@ -22,7 +22,7 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 )
 
-// Interface is the WIT interface this package implements.
+// Interface is the WIT interface that this package implements, in wit/deps/capability/http.wit.
 const Interface = "stile:capability/http@0.1.0"
 
 // Options configures a [Grant]. Without rules nothing is allowed; every other zero value works.

@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// Interface is the WIT interface this package implements.
+// Interface is the WIT interface that this package implements, in wit/deps/capability/kv.wit.
 const Interface = "stile:capability/kv@0.1.0"
 
 const (

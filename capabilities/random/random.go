@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// Interface is the WIT interface this package implements.
+// Interface is the WIT interface that this package implements, in wit/deps/capability/random.wit.
 const Interface = "stile:capability/random@0.1.0"
 
 // maxBytes is the most that one call of Bytes returns.

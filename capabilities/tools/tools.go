@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 )
 
-// Interface is the WIT interface this package implements.
+// Interface is the WIT interface that this package implements, in wit/deps/capability/tools.wit.
 const Interface = "stile:capability/tools@0.1.0"
 
 // Func runs a tool. ctx ends with the call that started it; it has to return soon after. name is what the guest called the

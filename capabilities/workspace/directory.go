@@ -9,7 +9,7 @@ import (
 	"github.com/stilehost/stile/capability"
 )
 
-// Interface is the WIT interface this package implements.
+// Interface is the WIT interface that this package implements, in wit/deps/capability/workspace.wit.
 const Interface = "stile:capability/workspace@0.1.0"
 
 // Directory is the right to read, and unless it is read-only to change, one directory and all below it, in a workspace of a

@@ -1,4 +1,4 @@
-// Generated from wit/capability.wit; do not edit.
+// Generated from wit; do not edit.
 
 /** Words shared by all capabilities. */
 export namespace Types {
@@ -44,14 +44,6 @@ export namespace Env {
   }
 }
 
-/** Waiting. Needs no authority: it waits on handles it is given. An empty list traps. */
-export namespace Poll {
-  interface Pollable {
-    ready(): Promise<boolean>;
-    block(): Promise<void>;
-  }
-}
-
 /** Bytes that stay on the host. */
 export namespace Blob {
   interface Blob {
@@ -74,6 +66,32 @@ export namespace Blob {
   interface Store {
     create(mediaType: string): Promise<Writer>;
     finish(writer: Writer): Promise<Blob>;
+  }
+}
+
+/** Waiting. Needs no authority: it waits on handles it is given. An empty list traps. */
+export namespace Poll {
+  interface Pollable {
+    ready(): Promise<boolean>;
+    block(): Promise<void>;
+  }
+}
+
+export namespace Clock {
+  interface Clock {
+    /** Milliseconds since 1970-01-01T00:00:00Z. */
+    now(): Promise<bigint>;
+    /** Nanoseconds from an arbitrary start. */
+    monotonic(): Promise<bigint>;
+    subscribe(nanoseconds: bigint): Promise<void>;
+  }
+}
+
+export namespace Console {
+  type Level = "trace" | "debug" | "info" | "warn" | "error";
+  interface Console {
+    /** Text beyond the call's log limit is dropped, and the log says so. */
+    log(level: Level, message: string): Promise<void>;
   }
 }
 
@@ -142,32 +160,6 @@ export namespace Http {
   }
 }
 
-export namespace Clock {
-  interface Clock {
-    /** Milliseconds since 1970-01-01T00:00:00Z. */
-    now(): Promise<bigint>;
-    /** Nanoseconds from an arbitrary start. */
-    monotonic(): Promise<bigint>;
-    subscribe(nanoseconds: bigint): Promise<void>;
-  }
-}
-
-export namespace Random {
-  interface Random {
-    u64(): Promise<bigint>;
-    /** At most 65,536 bytes a call. */
-    bytes(len: number): Promise<Uint8Array>;
-  }
-}
-
-export namespace Console {
-  type Level = "trace" | "debug" | "info" | "warn" | "error";
-  interface Console {
-    /** Text beyond the call's log limit is dropped, and the log says so. */
-    log(level: Level, message: string): Promise<void>;
-  }
-}
-
 /** Small durable values under names. */
 export namespace Kv {
   interface Entry {
@@ -190,6 +182,31 @@ export namespace Kv {
     increment(key: string, delta: bigint): Promise<bigint>;
     /** Sets `value` (none: deletes) if the current value is `expected` (none: absent); whether it did. */
     compareAndSet(key: string, expected?: string | undefined, value?: string | undefined): Promise<boolean>;
+  }
+}
+
+export namespace Random {
+  interface Random {
+    u64(): Promise<bigint>;
+    /** At most 65,536 bytes a call. */
+    bytes(len: number): Promise<Uint8Array>;
+  }
+}
+
+/** Other tools, as a capability. */
+export namespace Tools {
+  interface Description {
+    name: string;
+    description: string;
+    inputSchema: string;
+  }
+  interface Toolbox {
+    search(query: string, limit: number): Promise<Array<Description>>;
+    start(tool: string, input: string, env: Env.Env): Promise<Pending>;
+  }
+  interface Pending {
+    subscribe(): Promise<void>;
+    take(): Promise<string>;
   }
 }
 
@@ -330,22 +347,5 @@ export namespace Workspace {
     subdirectory(path: string): Promise<Directory>;
     /** The same directory without the right to change it. */
     readOnly(): Promise<Directory>;
-  }
-}
-
-/** Other tools, as a capability. */
-export namespace Tools {
-  interface Description {
-    name: string;
-    description: string;
-    inputSchema: string;
-  }
-  interface Toolbox {
-    search(query: string, limit: number): Promise<Array<Description>>;
-    start(tool: string, input: string, env: Env.Env): Promise<Pending>;
-  }
-  interface Pending {
-    subscribe(): Promise<void>;
-    take(): Promise<string>;
   }
 }
