@@ -11,7 +11,7 @@ BUILD := build -trimpath -ldflags "-s -w $(if $(filter Linux,$(shell uname -s)),
 BIN := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-stile demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-embed test-types test-bench bench bench-results bench-core bench-workspace
+.PHONY: help build build-stile demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-embed test-types long long-check test-bench bench bench-results bench-core bench-workspace
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ demo: build ## obtain the engine and run three example tools; the last is denied
 in_steps = set -e; for t in $(1); do .ci/step $(MAKE) --no-print-directory $$t; done
 
 check: ## everything that can be said without running the tests
-	@$(call in_steps,fmt-check vet lint tidy-check generate-check vuln)
+	@$(call in_steps,fmt-check vet lint tidy-check generate-check long-check vuln)
 
 fmt: ## format the Go code
 	$(GOLANGCI_LINT) fmt
@@ -85,8 +85,11 @@ test-types: ## check the types of the TypeScript examples, the SDK and the prelu
 	cd examples && npm ci --ignore-scripts --no-audit --no-fund
 	cd examples && npx --no-install tsc -p . && npx --no-install tsc -p embed && npx --no-install tsc -p ../toolchain/prelude
 
-long: ## run the tests that take minutes: whole suites, random programs
-	go test -tags long -timeout 60m -run '^TestLong' $$(git ls-files '*_long_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+long: ## run the tests that take minutes: whole suites, random programs; writes bench/results/long.json, to be committed
+	go -C bench run ./long
+
+long-check: # says where code has changed since the report of make long
+	go -C bench run ./long -check
 
 test-bench: ## test the contenders of the benchmarks, as far as they are installed; takes minutes
 	STILE_TEST_CONTENDERS=1 go -C bench test -timeout 30m ./contenders

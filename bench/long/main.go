@@ -1,0 +1,136 @@
+// Command long runs the tests that take minutes and writes down what became of them, with the commit, the date and a digest of the code that
+// they cover. With -check it says where that code has changed since.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// report is the outcome of a run in which every test passed.
+type report struct {
+	// Commit is what was tested, with nothing changed in the code that the tests cover.
+	Commit string    `json:"commit"`
+	Date   time.Time `json:"date"`
+	Go     string    `json:"go"`
+	// Packages are those with long tests, by import path.
+	Packages map[string]tested `json:"packages"`
+}
+
+// tested is a package whose long tests passed.
+type tested struct {
+	// Minutes are how long each test took, on a machine that may have done other things too.
+	Minutes map[string]float64 `json:"minutes"`
+	// Code is the digest of each folder of this module that the tests are built from, by its path.
+	Code map[string]string `json:"code"`
+}
+
+func main() {
+	root := flag.String("root", "..", "folder of the module that is tested")
+	file := flag.String("report", "results/long.json", "the report")
+	check := flag.Bool("check", false, "run nothing: say where the code that the report covers has changed")
+	flag.Parse()
+	do := run
+	if *check {
+		do = compare
+	}
+	if err := do(context.Background(), os.Stdout, *root, *file); err != nil {
+		fmt.Fprintln(os.Stderr, "long:", err)
+		os.Exit(1)
+	}
+}
+
+// run runs the long tests of a module and writes the report, unless one fails.
+func run(ctx context.Context, out io.Writer, root, file string) error {
+	packages, err := longPackages(ctx, root)
+	if err != nil {
+		return err
+	}
+	if len(packages) == 0 {
+		return errors.New("there are no files *_long_test.go")
+	}
+	r := report{Packages: map[string]tested{}}
+	if r.Commit, err = commit(ctx, root); err != nil {
+		return err
+	}
+	code := map[string]map[string]string{}
+	for _, p := range packages {
+		if code[p], err = coverage(ctx, root, p); err != nil {
+			return err
+		}
+	}
+	if err := unchanged(ctx, root, code); err != nil {
+		return err
+	}
+	minutes, err := test(ctx, out, root, packages)
+	if err != nil {
+		return err
+	}
+	for _, p := range packages {
+		if len(minutes[p]) == 0 {
+			return fmt.Errorf("%s has a file *_long_test.go and no test that is named TestLong", p)
+		}
+		after, err := coverage(ctx, root, p)
+		if err != nil {
+			return err
+		}
+		if changed := difference(code[p], after); len(changed) > 0 {
+			return fmt.Errorf("%s changed during the run; run it again", changed[0])
+		}
+		r.Packages[p] = tested{minutes[p], after}
+	}
+	if r.Go, err = output(ctx, root, "go", "env", "GOVERSION"); err != nil {
+		return err
+	}
+	r.Date = time.Now().UTC().Truncate(time.Second)
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // it is for everybody
+}
+
+// compare says which code has changed since the report. That is no error; a package without a report is one.
+func compare(ctx context.Context, out io.Writer, root, file string) error {
+	text, err := os.ReadFile(file) //nolint:gosec // whoever starts this names it
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no report %s; make long writes it", filepath.Base(file))
+	} else if err != nil {
+		return err
+	}
+	var r report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("read %s: %w", filepath.Base(file), err)
+	}
+	packages, err := longPackages(ctx, root)
+	if err != nil {
+		return err
+	}
+	for _, p := range packages {
+		was, ok := r.Packages[p]
+		if !ok {
+			return fmt.Errorf("%s does not cover %s; run make long and commit the report", filepath.Base(file), p)
+		}
+		now, err := coverage(ctx, root, p)
+		if err != nil {
+			return err
+		}
+		folders := difference(was.Code, now)
+		if len(folders) == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintf(out, "stale: since make long tested %s, at %.12s on %s, this has changed: %s\n", p, r.Commit, r.Date.Format(time.DateOnly), strings.Join(folders, ", ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
