@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -54,6 +55,29 @@ func TestMapStack(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestSourcesAreCounted has source maps of millions of files, which take many times their bytes when they are decoded.
+func TestSourcesAreCounted(t *testing.T) {
+	const stack = "    at run (extension.js:1:1)\n"
+	files := func(item string, n int) string {
+		return `{"version":3,"sources":["a.ts"` + strings.Repeat(","+item, n) + `],"mappings":"AAAA"}`
+	}
+	for name, c := range map[string]struct {
+		text  string
+		reads bool
+	}{
+		"empty names": {files(`""`, 2_700_000), false}, "nulls": {files("null", 1_600_000), false}, "numbers": {files("0", 4_000_000), false},
+		"objects": {files("{}", 2_700_000), false}, "one too many": {files(`""`, 1<<16), false}, "as many as there may be": {files(`",\","`, 1<<16-1), true},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		frames := host.MapStack([]byte(c.text), stack)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 24<<20 || (len(frames) == 1) != c.reads {
+			t.Errorf("%s: %d bytes took %d, %v", name, len(c.text), took, frames)
+		}
 	}
 }
 

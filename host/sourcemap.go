@@ -31,6 +31,28 @@ type mapping struct {
 	source, line, original int32 // index of the file, and the position in it
 }
 
+// sourceList is the files of a source map, counted before they are decoded.
+type sourceList []string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *sourceList) UnmarshalJSON(text []byte) error {
+	quoted, n := false, 1
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case !quoted && c == ',':
+			n++
+		}
+	}
+	if n > maxSources {
+		return fmt.Errorf("%d files, more than %d", n, maxSources)
+	}
+	return json.Unmarshal(text, (*[]string)(l))
+}
+
 // readSourceMap reads a source map of version 3 without sections.
 func readSourceMap(text []byte) (*sourceMap, error) {
 	if len(text) > maxSourceMap {
@@ -40,14 +62,14 @@ func readSourceMap(text []byte) (*sourceMap, error) {
 		Version    int             `json:"version"`
 		Sections   json.RawMessage `json:"sections"`
 		SourceRoot string          `json:"sourceRoot"`
-		Sources    []string        `json:"sources"`
+		Sources    sourceList      `json:"sources"`
 		Mappings   string          `json:"mappings"`
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, fmt.Errorf("source map: %w", err)
 	}
-	if m.Version != 3 || m.Sections != nil || len(m.Sources) > maxSources {
-		return nil, errors.New("source map: not of version 3, in sections, or of too many files")
+	if m.Version != 3 || m.Sections != nil {
+		return nil, errors.New("source map: not of version 3, or in sections")
 	}
 	length := 0
 	for i, source := range m.Sources {
