@@ -565,14 +565,41 @@ func TestSilentRegistry(t *testing.T) {
 	}
 }
 
-// npm only warns of files that it cannot write, as on a full disk, and leaves them out or short: that is no package.
+// npm only warns of files that it cannot write, and leaves them out or short: that is no package. Where the archive is to blame, the error
+// names the package, and else the machine.
 func TestUnwrittenFiles(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
-	r.publish(t, "p", "1.0.0", version{files: []tar.Header{file("package/index.js", ""), file("package/"+strings.Repeat("x", 300)+".js", "")}})
-	res, err := resolve(t, r.client(t, Options{}), map[string]string{"p": "1"})
-	if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "npm cannot write (ENAMETOOLONG)") {
-		t.Errorf("got %v, %v", res, err)
+	index, long := file("package/index.js", ""), strings.Repeat("x", 300)
+	for name, v := range map[string]version{
+		"file": {files: []tar.Header{index, file("package/"+long+".js", "")}}, "@scope/folder": {files: []tar.Header{index, file("package/"+long+"/a.js", "")}},
+		"deep":  {files: []tar.Header{index, file("package/"+strings.Repeat(long[:200]+"/", 25)+"a.js", "")}},
+		"blame": {files: []tar.Header{index, file("package/project/node_modules/inner/"+long, "")}, fields: map[string]any{"dependencies": map[string]string{"inner": "*"}}},
+		"inner": {files: []tar.Header{index}}, "clash": {files: []tar.Header{file("package/a", ""), file("package/a/b.js", "")}},
+		"outer": {files: []tar.Header{index}, fields: map[string]any{"dependencies": map[string]string{"file": "*"}}},
+	} {
+		r.publish(t, name, "1.0.0", v)
+	}
+	full := filepath.Join(t.TempDir(), "npm")
+	if err := os.WriteFile(full, []byte("#!/bin/sh\necho \"npm warn tar TAR_ENTRY_ERROR ENOSPC: no space left on device, write\" >&2\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := resolve(t, r.client(t, Options{NPM: full}), map[string]string{"file": "1"})
+	if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "npm cannot write (ENOSPC)") {
+		t.Errorf("got %v", err)
+	}
+	c := r.client(t, Options{})
+	for name, want := range map[string]string{
+		"file": "file@1.0.0: " + longName, "@scope/folder": "@scope/folder@1.0.0: " + longName, "deep": "deep@1.0.0: " + longName, "blame": "blame@1.0.0: " + longName,
+		"outer": "file@1.0.0: " + longName, "clash": "clash@1.0.0: a file and a folder of one name",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := resolve(t, c, map[string]string{name: "1"})
+			if got := problems(t, err); !strings.Contains(got, "npm cannot unpack the archive of "+want+";") {
+				t.Errorf("got %s", got)
+			}
+		})
 	}
 }
 
@@ -598,7 +625,7 @@ func TestBrokenArchives(t *testing.T) {
 				t.Fatal("resolved")
 			}
 			got := problems(t, err)
-			if !strings.Contains(got, "npm cannot unpack the archive of a package: ") && (name != "bomb" || !strings.Contains(got, "iB are allowed")) { // older npm unpacks it
+			if !strings.Contains(got, "npm cannot unpack the archive of ") && (name != "bomb" || !strings.Contains(got, "iB are allowed")) { // older npm unpacks it
 				t.Errorf("got %s", got)
 			}
 		})

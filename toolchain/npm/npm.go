@@ -295,6 +295,9 @@ func (c *Client) lock(ctx context.Context, wanted map[string]string, before *loc
 		}
 	}
 	if _, err := w.run(ctx, args...); err != nil {
+		if bad, ok := errors.AsType[*archiveError](err); ok {
+			err = bad.explain(nil)
+		}
 		return nil, err
 	}
 	text, err := w.read(lockName, maxLock)
@@ -329,6 +332,9 @@ func (c *Client) install(ctx context.Context, lock *lockfile, types bool) (_ []b
 	// The archives are those of the URLs that were checked. Some versions of npm take these for no packages of the registry.
 	if err := c.runWatched(ctx, w, "ci", "--prefer-offline", "--loglevel=http", "--replace-registry-host=never", "--allow-remote=all"); err != nil {
 		if bad, ok := errors.AsType[*corruptError](err); ok {
+			err = bad.explain(packages)
+		}
+		if bad, ok := errors.AsType[*archiveError](err); ok {
 			err = bad.explain(packages)
 		}
 		return nil, err

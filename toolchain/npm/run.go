@@ -146,9 +146,12 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 		return out.Bytes(), explain(out.Bytes(), said.String(), err)
 	}
 	if m := unwritten.FindStringSubmatch(said.String()); m != nil {
+		_, at, _ := strings.Cut(m[2], filepath.Base(w.name)+"/"+projectDir+"/")
 		switch m[1] {
 		case "EEXIST", "ENOTDIR", "EISDIR": // the folder is new, so it is not the machine's fault
-			return nil, badArchive("a file and a folder of one name")
+			return nil, &archiveError{at, "a file and a folder of one name"}
+		case "ENAMETOOLONG":
+			return nil, &archiveError{at, longName}
 		}
 		return nil, cannotWrite(m[1], errors.New("it left out files of packages"))
 	}
@@ -176,7 +179,7 @@ func command(ctx context.Context, dir, npm string, args ...string) *exec.Cmd {
 
 // unwritten is what npm says of a file that it could not unpack, and all: it goes on. What it leaves out of hostile archives,
 // it says in words.
-var unwritten = lazyregexp.New(`TAR_ENTRY_ERROR (E[A-Z]+)\b`)
+var unwritten = lazyregexp.New(`TAR_ENTRY_ERROR (E[A-Z]+)\b([^\n]*)`)
 
 func cannotWrite(code string, err error) error {
 	return &ClientError{"npm cannot write (" + code + ")", "Check the room and the owners of the temporary folder and of the cache.", err}
@@ -206,10 +209,28 @@ func (c *capped) Write(p []byte) (int, error) {
 
 var notThere = lazyregexp.New(`'([^'\n]{1,300}@[^'\n]{0,300})' (is not in this registry|could not be found)`)
 
+const longName = "the name of a file or folder is too long"
+
+// archiveError is an archive with a file that cannot be unpacked to its place in the project.
+type archiveError struct{ at, why string }
+
+func (e *archiveError) Error() string { return e.why }
+
+// explain names the package, which is the innermost one that the file is in.
+func (e *archiveError) explain(packages []located) error {
+	name, folder := "a package", ""
+	for _, p := range packages {
+		if strings.HasPrefix(e.at, p.at+"/") && len(p.at) > len(folder) {
+			name, folder = p.Name+"@"+p.Version, p.at
+		}
+	}
+	return badArchive(name, e.why)
+}
+
 // badArchive is a package whose archive cannot be unpacked.
-func badArchive(why string) error {
+func badArchive(name, why string) error {
 	return &toolchain.BuildError{Problems: []toolchain.Problem{{
-		File: manifestFile, Text: "npm cannot unpack the archive of a package: " + why, Fix: "another version or package, or try again: it may have been damaged on its way",
+		File: manifestFile, Text: fmt.Sprintf("npm cannot unpack the archive of %s: %s", name, why), Fix: "another version or package, or try again: it may have been damaged on its way",
 	}}}
 }
 
@@ -257,6 +278,8 @@ func explain(out []byte, said string, err error) error {
 		return authors("a package is not for this machine: "+first, "a package that is JavaScript only")
 	case "EALLOWGIT", "EALLOWREMOTE", "EALLOWFILE", "EALLOWDIRECTORY":
 		return authors("a package asks for one that is not of the registry, or brings its own: "+first, "another package that does the same")
+	case "ENAMETOOLONG":
+		return badArchive("a package", longName)
 	case "EINTEGRITY":
 		return otherBytes("a package")
 	case "EUSAGE":
@@ -272,7 +295,7 @@ func explain(out []byte, said string, err error) error {
 	case brokenRegistry.MatchString(code):
 		return &ClientError{"the registry does not answer as one (" + code + ")", "Try again later, or check npm's registry and proxy settings.", fmt.Errorf("%w: %s", err, first)}
 	case unpackable.MatchString(text):
-		return badArchive(first)
+		return badArchive("a package", first)
 	case badCertificate.MatchString(code):
 		return &ClientError{"the certificate of the registry is not trusted (" + code + ")", "Check npm's registry and cafile settings.", fmt.Errorf("%w: %s", err, first)}
 	}
