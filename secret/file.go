@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stilehost/stile/internal/atomicfile"
 )
 
 const (
@@ -91,7 +93,7 @@ func parse(text []byte) (*contents, error) {
 func (s *Store) write(c *contents) error {
 	text, err := c.encode()
 	if err == nil {
-		err = replace(s.path(File), text)
+		err = atomicfile.ReplaceLocked(atomicfile.Machine{}, s.path(File), text)
 	}
 	if err != nil {
 		return fmt.Errorf("write secrets: %w", err)

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 
 	"golang.org/x/crypto/chacha20poly1305"
+
+	"github.com/stilehost/stile/internal/atomicfile"
 )
 
 // A Keyring keeps the key of a store away from the files of other programs: in the operating system's keyring, or in a key service
@@ -88,7 +90,7 @@ func (s *Store) keepInFile() ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		key = make([]byte, chacha20poly1305.KeySize)
 		_, _ = rand.Read(key) // never fails
-		if err = replace(s.path(KeyFile), key); err != nil {
+		if err = atomicfile.ReplaceLocked(atomicfile.Machine{}, s.path(KeyFile), key); err != nil {
 			return nil, fmt.Errorf("write the key of the secret store: %w", err)
 		}
 	}

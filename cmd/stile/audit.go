@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/atomicfile"
 )
 
 type auditCommand struct {
@@ -170,7 +170,7 @@ func (c *auditArchive) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return &usageError{err}
 		}
-		if err := syncFolder(filepath.Dir(c.File)); err != nil { // the file's name must be durable too
+		if err := atomicfile.SyncFolder(atomicfile.Machine{}, c.File); err != nil { // the file's name must be durable too
 			return errors.Join(err, f.Close(), os.Remove(c.File))
 		}
 		moved, err := e.ArchiveAudit(ctx, before, lifecycle.Decision{By: by, Via: s.via()}, f)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"github.com/stilehost/stile/internal/atomicfile"
 )
 
 // openFile opens a regular file. In a stranger's folder, a name may belong to anything, and opening a pipe without a writer would
@@ -84,39 +86,12 @@ func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, er
 
 // writeFile writes a file in one step: afterwards, it holds all of data or its previous content. It replaces only regular files.
 func writeFile(name string, data []byte) error {
-	return replaceFile(name, temporaryBeside(name), data, 0o666)
+	return replaceFile(name, data, 0o666)
 }
 
 // writePrivate is writeFile for a file that only its owner may read.
 func writePrivate(name string, data []byte) error {
-	return replaceFile(name, temporaryBeside(name), data, 0o600)
-}
-
-// writeLocked is a durable writePrivate for a caller that holds a lock on the file. After a power failure, the file holds its
-// previous content or all of data. A process that is killed leaves at most one temporary file, which the next one removes.
-func writeLocked(name string, data []byte) error {
-	temporary := name + ".tmp"
-	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := replaceFile(name, temporary, data, 0o600); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(name))
-}
-
-// syncFolder makes the names in a folder survive a power failure.
-func syncFolder(name string) error {
-	folder, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
-}
-
-// temporaryBeside returns a new name in the same folder.
-func temporaryBeside(name string) string {
-	return filepath.Join(filepath.Dir(name), ".stile-"+rand.Text())
+	return replaceFile(name, data, 0o600)
 }
 
 // lendFile is writePrivate for the lifetime of the process: remove removes the file, unless another has replaced it. It does not
@@ -136,7 +111,20 @@ func lendFile(name string, data []byte) (remove func(), err error) {
 	}, err
 }
 
-func replaceFile(name, temporary string, data []byte, mode fs.FileMode) (err error) {
+func replaceFile(name string, data []byte, mode fs.FileMode) error {
+	if err := regular(name); err != nil {
+		return err
+	}
+	err := atomicfile.Replace(atomicfile.Machine{}, name, filepath.Join(filepath.Dir(name), ".stile-"+rand.Text()), data, mode, true)
+	if at, ok := errors.AsType[*fs.PathError](err); ok && at.Op == "open" {
+		at.Path = name // the temporary name would tell nobody anything
+		return &usageError{err}
+	}
+	return err
+}
+
+// regular refuses what is not a regular file.
+func regular(name string) error {
 	if name == "-" {
 		return usagef("output does not go to stdout; name the file to write, ./- if that is its name")
 	}
@@ -150,24 +138,5 @@ func replaceFile(name, temporary string, data []byte, mode fs.FileMode) (err err
 	case !info.Mode().IsRegular():
 		return usagef("%s is not a regular file and is not replaced", name)
 	}
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		if at, ok := errors.AsType[*fs.PathError](err); ok {
-			at.Path = name // the temporary name would tell nobody anything
-		}
-		return &usageError{err}
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temporary) // the first error says more
-		}
-	}()
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temporary, name)
+	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/atomicfile"
 )
 
 // tokensName is the file of the tokens in STILE_HOME.
@@ -121,7 +122,10 @@ func changeTokens(ctx context.Context, file string, change func([]token) ([]toke
 	if err != nil {
 		return err
 	}
-	return writeLocked(file, text)
+	if err := regular(file); err != nil {
+		return err
+	}
+	return atomicfile.ReplaceLocked(atomicfile.Machine{}, file, text)
 }
 
 // holders returns a function that finds who a token belongs to, according to the current file.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/stilehost/stile/internal/atomicfile"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
@@ -342,25 +343,8 @@ func openRegular(root *os.Root, name string) (*os.File, error) {
 
 // replace puts data under name in one step. durable makes it survive a power failure. Entries do not need that, because they are
 // verified when they are read.
-func replace(root *os.Root, name string, data []byte, durable bool) (err error) {
+func replace(root *os.Root, name string, data []byte, durable bool) error {
 	if err := makeFolder(root, filepath.Dir(name)); err != nil {
-		return err
-	}
-	temporary := filepath.Join(filepath.Dir(name), "tmp-"+rand.Text())
-	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = root.Remove(temporary) // the first error says more
-		}
-	}()
-	_, err = f.Write(data)
-	if err == nil && durable {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	if info, err := root.Lstat(name); err == nil && info.IsDir() {
@@ -368,7 +352,7 @@ func replace(root *os.Root, name string, data []byte, durable bool) (err error) 
 			return err
 		}
 	}
-	return root.Rename(temporary, name)
+	return atomicfile.Replace(root, name, filepath.Join(filepath.Dir(name), "tmp-"+rand.Text()), data, 0o600, durable)
 }
 
 // makeFolder makes a folder of the cache. It removes a link or file in its place, which is not ours.

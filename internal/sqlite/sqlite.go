@@ -21,6 +21,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/atomicfile"
 )
 
 const (
@@ -238,11 +239,7 @@ func (db *DB) Backup(ctx context.Context, file string) (err error) {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	folder, err := os.Open(filepath.Dir(file))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return atomicfile.SyncFolder(atomicfile.Machine{}, file)
 }
 
 // Close waits for the running transactions, then closes the file. It is idempotent. Later operations fail.

@@ -1,0 +1,78 @@
+// Package atomicfile replaces files in one step: afterwards a file holds all of what was written, or what it held before.
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Folder is where files are replaced: an [*os.Root], or [Machine].
+type Folder interface {
+	Open(name string) (*os.File, error)
+	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
+	Rename(from, to string) error
+	Remove(name string) error
+}
+
+// Machine is the whole file system, by the paths of the process.
+type Machine struct{}
+
+// Open implements [Folder], as do the other methods.
+func (Machine) Open(name string) (*os.File, error) { return os.Open(name) }
+
+// OpenFile is [os.OpenFile].
+func (Machine) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	return os.OpenFile(name, flag, perm)
+}
+
+// Rename is [os.Rename].
+func (Machine) Rename(from, to string) error { return os.Rename(from, to) }
+
+// Remove is [os.Remove].
+func (Machine) Remove(name string) error { return os.Remove(name) }
+
+// Replace writes data to temporary, a new file in the folder of name, and renames it to name. durable makes the file hold all of data or its
+// previous content after a power failure, too. [SyncFolder] then makes sure that it is the data.
+func Replace(in Folder, name, temporary string, data []byte, mode fs.FileMode, durable bool) (err error) {
+	f, err := in.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = in.Remove(temporary) // the first error says more
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return in.Rename(temporary, name)
+}
+
+// ReplaceLocked is a durable [Replace], with [SyncFolder], of a file that only its owner can read, for a caller that holds a lock on the
+// file. A process that is killed leaves at most one temporary file, which the next call removes.
+func ReplaceLocked(in Folder, name string, data []byte) error {
+	temporary := name + ".tmp"
+	if err := in.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := Replace(in, name, temporary, data, 0o600, true); err != nil {
+		return err
+	}
+	return SyncFolder(in, name)
+}
+
+// SyncFolder makes the names in the folder of a file survive a power failure.
+func SyncFolder(in Folder, name string) error {
+	folder, err := in.Open(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
