@@ -8,8 +8,8 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// maxToolName is the most bytes of a name that MCP clients take.
-const maxToolName = 64
+// MaxToolName is the most bytes of the registered name of a tool, which MCP clients take.
+const MaxToolName = 64
 
 var (
 	// reservedTools are the names of Stile's own tools, those of coming versions included, or what these begin with.
@@ -72,8 +72,8 @@ func (m *Manifest) CheckNames(taken func(tool string) (holder string)) []Problem
 		switch {
 		case !extensionName.MatchString(m.Name), !wordName.MatchString(tool):
 			add("names of a-z and 0-9", "the tool %+q of %+q cannot be registered", tool, m.Name)
-		case len(name) > maxToolName:
-			add("a shorter name", "the tool %s would be called %s, which has %d bytes; %d are allowed", tool, name, len(name), maxToolName)
+		case len(name) > MaxToolName:
+			add("a shorter name", "the tool %s would be called %s, which has %d bytes; %d are allowed", tool, name, len(name), MaxToolName)
 		case Reserved(name):
 			add("another name for the extension", "the tool %s would be called %s, and names like this are Stile's own", tool, name)
 		case holder != "":

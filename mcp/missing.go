@@ -5,16 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// maxName is the longest name of a tool, in bytes.
-const maxName = 64
-
 // missing explains why an existing tool cannot be called. It is nil if the tool can be called, or if nobody ever wrote it.
 func (e *endpoint) missing(ctx context.Context, tool string) error {
-	if e.offers(tool) || e.builtin[tool] || len(tool) > maxName {
+	if e.offers(tool) || e.builtin[tool] || len(tool) > extension.MaxToolName {
 		return nil
 	}
 	r, err := e.options.Manager.MissingTool(ctx, e.viewer, tool)

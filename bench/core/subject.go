@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"embed"
 	"encoding/binary"
 	"errors"
@@ -131,5 +130,5 @@ func sharedEngine(standalone []byte) (name string, module []byte, err error) {
 	if module == nil {
 		return "", nil, errors.New("the standalone component holds no engine")
 	}
-	return fmt.Sprintf("engine-x%x", sha256.Sum256(module)), module, nil
+	return host.ModuleName(module), module, nil
 }

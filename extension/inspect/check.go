@@ -11,13 +11,6 @@ import (
 	"github.com/stilehost/stile/internal/jslex"
 )
 
-// The limits of an extension's own files, without node_modules. They are those of the toolchain, which has them for all
-// files of a bundle.
-const (
-	maxFiles  = 4000
-	maxSource = 8 << 20 // bytes
-)
-
 // Check finds what in the structure of an extension is certainly wrong, without running or bundling it: at most 20
 // problems, none of them a guess. manifestTools are the names of the tools in the manifest; nil leaves them out of it.
 // Where entry has no default export, what [Derive] refuses is among the problems, and derived is what it returns.
@@ -25,12 +18,12 @@ func Check(fsys fs.FS, entry string, manifestTools []string) (derived *Derived, 
 	c := checker{manifest: manifestTools}
 	c.tree(fsys)
 	f := newFiles(fsys)
-	m, err := f.read(entry, maxSource)
+	m, err := f.read(entry, extension.MaxSource)
 	switch {
 	case !isCode(entry):
 		c.add(extension.Problem{File: oneLine(entry), Text: "the entry is neither TypeScript nor JavaScript", Fix: `a file like "tool.ts"`})
 	case errors.Is(err, errTooLarge):
-		c.add(extension.Problem{File: oneLine(entry), Text: fmt.Sprintf("the file has more than %d MiB", maxSource>>20), Fix: "less"})
+		c.add(extension.Problem{File: oneLine(entry), Text: fmt.Sprintf("the file has more than %d MiB", extension.MaxSource>>20), Fix: "less"})
 	case err != nil:
 		c.add(unreadable(entry, err))
 	default:
@@ -74,16 +67,16 @@ func (c *checker) tree(fsys fs.FS) {
 		if info, err := e.Info(); err == nil {
 			size += info.Size()
 		}
-		if files > maxFiles || size > maxSource {
+		if files > extension.MaxFiles || size > extension.MaxSource {
 			return fs.SkipAll
 		}
 		return nil
 	})
-	if files > maxFiles {
-		c.add(extension.Problem{Text: fmt.Sprintf("the extension has more than %d files", maxFiles), Fix: "fewer files"})
+	if files > extension.MaxFiles {
+		c.add(extension.Problem{Text: fmt.Sprintf("the extension has more than %d files", extension.MaxFiles), Fix: "fewer files"})
 	}
-	if size > maxSource {
-		c.add(extension.Problem{Text: fmt.Sprintf("the files of the extension have more than %d MiB", maxSource>>20), Fix: "less, without what it does not import"})
+	if size > extension.MaxSource {
+		c.add(extension.Problem{Text: fmt.Sprintf("the files of the extension have more than %d MiB", extension.MaxSource>>20), Fix: "less, without what it does not import"})
 	}
 }
 

@@ -53,7 +53,7 @@ func Derive(fsys fs.FS, entry string) (*Derived, error) {
 }
 
 func derive(f *files, entry string) (*Derived, error) {
-	m, err := f.read(entry, maxSource)
+	m, err := f.read(entry, extension.MaxSource)
 	switch {
 	case err == nil && len(m.defaults) > 0:
 		return nil, nil

@@ -419,7 +419,7 @@ func TestDeriveOverloads(t *testing.T) {
 // Of a file in which everything is wrong no more is kept than is told.
 func TestProblemsAreBounded(t *testing.T) {
 	for _, text := range []string{"export {" + strings.Repeat("a,", 1<<12) + "}", strings.Repeat("export ", 1<<12)} {
-		m, err := newFiles(tree("a.ts", text)).read("a.ts", maxSource)
+		m, err := newFiles(tree("a.ts", text)).read("a.ts", extension.MaxSource)
 		if err != nil || len(m.refused) == 0 || len(m.refused) > maxProblems {
 			t.Errorf("%.20s: got %d problems, %v", text, len(m.refused), err)
 		}

@@ -188,7 +188,7 @@ func (c *collector) file(fsys fs.FS, f codeFile) {
 		return
 	}
 	c.inFile = map[*[]Sign]int{}
-	text, err := readFile(fsys, f.name, maxSource)
+	text, err := readFile(fsys, f.name, extension.MaxSource)
 	c.read += int64(len(text))
 	switch {
 	case errors.Is(err, errTooLarge):

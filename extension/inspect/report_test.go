@@ -181,10 +181,10 @@ func TestReportObfuscation(t *testing.T) {
 func TestReportFiles(t *testing.T) {
 	files := tree(
 		"a.ts", "env.notes; x = {} / 1; '/'; env.api", "b.json", `{"a": ["https://data.org"]}`, "package.json", `{"homepage": "https://home.org"}`, "c.txt", "eval()", "types.d.ts", "declare const x: eval",
-		"d.tsx", "x = <a>'</a>", "big.ts", strings.Repeat(" ", maxSource+1), "node_modules/p/i.js", "env.notes; eval(); 'https://package.org'", "node_modules/p/i.d.ts", "eval()", "node_modules/p/x.json", `"https://no.org"`,
+		"d.tsx", "x = <a>'</a>", "big.ts", strings.Repeat(" ", extension.MaxSource+1), "node_modules/p/i.js", "env.notes; eval(); 'https://package.org'", "node_modules/p/i.d.ts", "eval()", "node_modules/p/x.json", `"https://no.org"`,
 	)
 	r := Inspect(Input{FS: files, Entry: "a.ts", Bindings: asked, Component: 77})
-	if r.Files != 7 || r.PackageFiles != 1 || r.PackageSize != 40 || r.ComponentSize != 77 || r.Size < maxSource {
+	if r.Files != 7 || r.PackageFiles != 1 || r.PackageSize != 40 || r.ComponentSize != 77 || r.Size < extension.MaxSource {
 		t.Errorf("%+v", r)
 	}
 	if got := names(r.BindingsUsed); got != "api@1:33 notes@1:5" {
@@ -254,7 +254,7 @@ func TestReportExamples(t *testing.T) {
 	_, manifests := examples(t)
 	fsys, _ := examples(t)
 	for entry, m := range manifests {
-		text, err := readFile(fsys, entry, maxSource)
+		text, err := readFile(fsys, entry, extension.MaxSource)
 		if err != nil {
 			t.Fatal(err)
 		}
