@@ -2,8 +2,7 @@ package lifecycle
 
 import (
 	"context"
-	"database/sql"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -109,28 +108,31 @@ func (m *Manager) checkRoom(ctx context.Context, c *sqlite.Conn, scope extension
 // must not learn of it; whether it still has them is asked when it is approved. An extension of a scope that the author does not see
 // is not named to an agent either.
 func checkNames(ctx context.Context, c *sqlite.Conn, manifest *extension.Manifest, scope extension.Scope, author string) error {
-	var failed error
-	problems := manifest.CheckNames(func(full string) (holder string) {
-		const query = `SELECT name, scope IN ('shared', ?3, ?4) OR author = ?4 OR ?4 NOT LIKE 'agent:%' FROM release WHERE id IN (SELECT release FROM tool WHERE full_name = ?1)
-			AND (state = 'active' OR state = 'pending' AND author = ?4) AND name != ?2 LIMIT 1`
-		var name string
-		var seen bool
-		switch err := c.Row(ctx, query, full, manifest.Name, scope.String(), author).Scan(&name, &seen); {
-		case errors.Is(err, sql.ErrNoRows):
-			return ""
-		case err != nil:
-			failed = err
-			return ""
-		case !seen:
-			return "an extension in another scope"
-		default:
-			return "the extension " + strconv.Quote(name)
-		}
-	})
-	if failed != nil {
-		return failed
+	names := make([]string, len(manifest.Tools))
+	for i, tool := range manifest.Tools {
+		names[i] = extension.ToolName(manifest.Name, tool)
 	}
-	if len(problems) > 0 {
+	text, err := json.Marshal(names)
+	if err != nil {
+		return err
+	}
+	const query = `SELECT full_name, release.name, scope IN ('shared', ?3, ?4) OR author = ?4 OR ?4 NOT LIKE 'agent:%' FROM tool JOIN release ON release.id = tool.release
+		WHERE full_name IN (SELECT value FROM json_each(?1)) AND live = 1 AND (state = 'active' OR state = 'pending' AND author = ?4) AND release.name != ?2`
+	holders := map[string]string{}
+	for row, err := range c.Rows(ctx, query, string(text), manifest.Name, scope.String(), author) {
+		var full, name string
+		var seen bool
+		if err == nil {
+			err = row.Scan(&full, &name, &seen)
+		}
+		if err != nil {
+			return err
+		}
+		if holders[full] = "the extension " + strconv.Quote(name); !seen {
+			holders[full] = "an extension in another scope"
+		}
+	}
+	if problems := manifest.CheckNames(func(full string) string { return holders[full] }); len(problems) > 0 {
 		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
 	}
 	return nil

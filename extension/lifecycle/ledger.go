@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ const (
 	ledgerPause = 50 * time.Millisecond
 	// keptCalls is how many calls of each tool are kept, from which its percentiles are.
 	keptCalls = 1000
+	// forgottenCalls is how many calls one transaction deletes at most: four for each that it writes.
+	forgottenCalls = 4 * ledgerBatch
 )
 
 // used is one call that is over.
@@ -87,14 +90,10 @@ func (l *ledger) write(ctx context.Context) {
 func (m *Manager) writeCalls(ctx context.Context, batch []used) error {
 	return m.db.Update(ctx, func(c *sqlite.Conn) error {
 		entries := make([]Entry, len(batch))
+		forgettable := int64(forgottenCalls)
 		for i, u := range batch {
 			const insert = "INSERT INTO call (scope, extension, tool, digest, started, duration, outcome, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-			result, err := c.Exec(ctx, insert, u.scope, u.extension, u.tool, u.digest, u.started.UnixMilli(), u.took.Microseconds(), u.outcome, u.message)
-			if err != nil {
-				return err
-			}
-			id, err := result.LastInsertId()
-			if err != nil {
+			if _, err := c.Exec(ctx, insert, u.scope, u.extension, u.tool, u.digest, u.started.UnixMilli(), u.took.Microseconds(), u.outcome, u.message); err != nil {
 				return err
 			}
 			failed, message := 0, ""
@@ -106,12 +105,19 @@ func (m *Manager) writeCalls(ctx context.Context, batch []used) error {
 			if _, err := c.Exec(ctx, count, u.scope, u.extension, u.tool, failed, u.started.UnixMilli(), message); err != nil {
 				return err
 			}
-			const forget = `DELETE FROM call WHERE scope = ?1 AND extension = ?2 AND tool = ?3 AND id <=
-				(SELECT id FROM call WHERE scope = ?1 AND extension = ?2 AND tool = ?3 ORDER BY id DESC LIMIT 1 OFFSET ?4)`
-			if id%64 == 0 { // now and then is enough
-				if _, err := c.Exec(ctx, forget, u.scope, u.extension, u.tool, keptCalls); err != nil {
+			const forget = `DELETE FROM call WHERE id IN (SELECT id FROM call WHERE scope = ?1 AND extension = ?2 AND tool = ?3 AND id <=
+				(SELECT id FROM call WHERE scope = ?1 AND extension = ?2 AND tool = ?3 ORDER BY id DESC LIMIT 1 OFFSET ?4) ORDER BY id LIMIT ?5)`
+			// Now and then is enough, and it is chance when: nobody can have a tool's calls come in between.
+			if forgettable > 0 && rand.IntN(64) == 0 {
+				result, err := c.Exec(ctx, forget, u.scope, u.extension, u.tool, keptCalls, forgettable)
+				if err != nil {
 					return err
 				}
+				n, err := result.RowsAffected()
+				if err != nil {
+					return err
+				}
+				forgettable -= n
 			}
 			entries[i] = Entry{Kind: "call", By: u.by, Via: u.via, Scope: u.scope, Extension: u.extension, Digest: u.digest, Tool: u.tool, Outcome: u.outcome}
 		}

@@ -347,7 +347,7 @@ func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int)
 	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
 		const search = `SELECT full_name, tags, description, scope, name, -bm25(tool_text, 4.0, 2.0, 1.0) FROM tool_text JOIN release ON release.id = tool_text.release
 			WHERE tool_text MATCH ?1 AND state = 'active' AND quarantine = '' AND scope IN (?2, ?3, ?4) AND NOT EXISTS
-				(SELECT 1 FROM tool JOIN release AS narrower ON narrower.id = tool.release WHERE tool.full_name = tool_text.full_name AND narrower.state = 'active'
+				(SELECT 1 FROM tool JOIN release AS narrower ON narrower.id = tool.release WHERE tool.full_name = tool_text.full_name AND tool.live = 1 AND narrower.state = 'active'
 				AND (narrower.scope = ?2 AND release.scope != ?2 OR narrower.scope = ?3 AND release.scope = ?4))
 			ORDER BY 6 DESC LIMIT ?5`
 		var scopes [3]string

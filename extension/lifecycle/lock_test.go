@@ -159,7 +159,35 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	if err := m.db.Update(t.Context(), func(c *sqlite.Conn) error { // a day of versions of an extension with many tools, and calls that are too many
+		for _, statement := range []string{
+			`INSERT INTO object VALUES ('past', x'')`,
+			`INSERT INTO version VALUES ('past', 'often', 'past', '{}')`,
+			`INSERT INTO release (scope, name, digest, state, author, asked) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+				SELECT 'agent:a', 'often', 'past', 'pending', 'agent:' || i, 0 FROM n`,
+			`INSERT INTO tool (release, full_name, name) WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 249)
+				SELECT id, 'often_t' || i, 't' || i FROM release, n`,
+			`UPDATE release SET state = 'denied'`,
+			`INSERT INTO call (scope, extension, tool, digest, started, duration, outcome) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+				SELECT 'agent:a', 'large', 't', '', 0, 0, 'ok' FROM n`,
+		} {
+			if _, err := c.Exec(t.Context(), statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	first, second := largest(t, m, "large", 1), largest(t, m, "large", 10_000)
+	often := largest(t, m, "often", 20_000)
+	often.wasm, often.version.Files, often.version.Lock = []byte("often"), map[string][]byte{"tool.ts": nil}, nil
+	often.version.Component = digestOf(often.wasm)
+	often.version.Manifest.Tools = nil
+	for i := range often.version.Tools {
+		often.version.Tools[i].Description = ""
+		often.version.Manifest.Tools = append(often.version.Manifest.Tools, often.version.Tools[i].Name)
+	}
 	batch := make([]used, ledgerBatch)
 	for i := range batch {
 		batch[i] = used{scope: own.String(), extension: "large", tool: "t", started: now, outcome: "trap", message: strings.Repeat("x", 500), by: "agent:a"}
@@ -171,37 +199,42 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 		return d
 	}
 	sqlitetest.HoldNoLock(t, m.db, filepath.Join(h.options.Dir, File), "TestBeside", []sqlitetest.Operation{
-		{Name: "write", Least: 30, Rows: 3000, Do: first.commit},
-		{Name: "write another", Least: 30, Rows: 3000, Do: second.commit},
-		{Name: "write the first again", Rows: 3000, Do: first.commit},
-		{Name: "roll back", Rows: 3000, Do: func(ctx context.Context) error {
+		{Name: "write", Least: 30, Rows: 3500, Do: first.commit},
+		{Name: "write another", Least: 30, Rows: 3500, Do: second.commit},
+		{Name: "write what was written often", Rows: 3500, Do: often.commit},
+		{Name: "write the first again", Rows: 3500, Do: first.commit},
+		{Name: "roll back", Rows: 3500, Do: func(ctx context.Context) error {
 			_, err := m.Rollback(ctx, own, "large", second.version.Digest, person)
 			return err
 		}},
-		{Name: "promote", Rows: 3000, Do: func(ctx context.Context) (err error) {
+		{Name: "promote", Rows: 3500, Do: func(ctx context.Context) (err error) {
 			asked, err = m.Promote(ctx, own, everybody, "large", "user:tom", "test")
 			return err
 		}},
-		{Name: "approve", Rows: 3000, Do: func(ctx context.Context) error { _, err := m.Approve(ctx, decide()); return err }},
-		{Name: "revoke", Rows: 3000, Do: func(ctx context.Context) error {
+		{Name: "approve", Rows: 3500, Do: func(ctx context.Context) error { _, err := m.Approve(ctx, decide()); return err }},
+		{Name: "revoke", Rows: 3500, Do: func(ctx context.Context) error {
 			_, err := m.Revoke(ctx, everybody, "large", person)
 			return err
 		}},
-		{Name: "promote again", Rows: 3000, Do: func(ctx context.Context) (err error) {
+		{Name: "promote again", Rows: 3500, Do: func(ctx context.Context) (err error) {
 			asked, err = m.Promote(ctx, own, everybody, "large", "user:tom", "test")
 			return err
 		}},
-		{Name: "deny", Rows: 3000, Do: func(ctx context.Context) error { _, err := m.Deny(ctx, decide()); return err }},
-		{Name: "remove", Rows: 3000, Do: func(ctx context.Context) error {
+		{Name: "deny", Rows: 3500, Do: func(ctx context.Context) error { _, err := m.Deny(ctx, decide()); return err }},
+		{Name: "remove", Rows: 3500, Do: func(ctx context.Context) error {
 			_, err := m.Remove(ctx, own, "large", person)
 			return err
 		}},
-		{Name: "keep what was built again", Least: 30, Rows: 3000, Do: func(ctx context.Context) error {
+		{Name: "remove what was written often", Rows: 3500, Do: func(ctx context.Context) error {
+			_, err := m.Remove(ctx, own, "often", person)
+			return err
+		}},
+		{Name: "keep what was built again", Least: 30, Rows: 3500, Do: func(ctx context.Context) error {
 			wasm := noise(64<<20, 77)
 			m.keepRebuilt(ctx, first.version, digestOf(wasm), wasm)
 			return nil
 		}},
-		{Name: "delete what no version has", Least: 30, Rows: 3000, Do: func(ctx context.Context) error {
+		{Name: "delete what no version has", Least: 30, Rows: 3500, Do: func(ctx context.Context) error {
 			if _, err := m.writeObjects(ctx, []stored{{digestOf(noise(64<<20, 78)), noise(64<<20, 78)}}); err != nil {
 				return err
 			}
@@ -211,7 +244,7 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 		{Name: "refuse", Rows: 10, Do: func(ctx context.Context) error {
 			return m.Refuse(ctx, first.draft, strings.Repeat("because ", 100_000))
 		}},
-		{Name: "calls", Rows: 3000, Do: func(ctx context.Context) error { return m.writeCalls(ctx, batch) }},
+		{Name: "calls", Rows: 3500, Do: func(ctx context.Context) error { return m.writeCalls(ctx, batch) }},
 		{Name: "archive", Least: 6, Rows: forgottenAtOnce + 10, Do: func(ctx context.Context) error {
 			_, err := m.ArchiveAudit(ctx, now, person, new(memory))
 			return err
@@ -231,6 +264,42 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 		)
 	}); err != nil || left != 0 || rows != 0 {
 		t.Errorf("%d unfinished objects and %d tools are left, %v", left, rows, err)
+	}
+}
+
+// TestCallsInTurnAreForgotten calls many tools in turn. Of each, about as many calls are kept as of one that is called alone.
+func TestCallsInTurnAreForgotten(t *testing.T) {
+	const tools, more = 64, 200
+	h := newHome(t)
+	h.options.poll = time.Hour
+	m := h.open()
+	if err := m.db.Update(t.Context(), func(c *sqlite.Conn) error {
+		_, err := c.Exec(t.Context(), `INSERT INTO call (scope, extension, tool, digest, started, duration, outcome) WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1)
+			SELECT ?2, 'x', 't' || (i % ?3), '', 0, 0, 'ok' FROM n`, tools*(keptCalls+more), own.String(), tools)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	batch := make([]used, ledgerBatch)
+	for i := range batch {
+		batch[i] = used{scope: own.String(), extension: "x", tool: fmt.Sprint("t", i%tools), outcome: "ok", by: "agent:a"}
+	}
+	written := 0
+	for range 20 {
+		if err := m.writeCalls(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+		written += len(batch)
+	}
+	var rows, fewest int
+	if err := m.db.View(t.Context(), func(c *sqlite.Conn) error {
+		return c.Row(t.Context(), "SELECT sum(n), min(n) FROM (SELECT count(*) AS n FROM call GROUP BY tool)").Scan(&rows, &fewest)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// Some 80 times, more than 200 calls of one of the tools were too many.
+	if most := tools*(keptCalls+more) + written - 10*more; rows > most || fewest < keptCalls {
+		t.Errorf("%d calls are kept, want at most %d; of one tool %d", rows, most, fewest)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -207,10 +208,16 @@ func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, 
 	if err != nil {
 		return r, err
 	}
+	names := map[string]string{}
 	for _, t := range v.Tools {
-		if _, err := c.Exec(ctx, "INSERT INTO tool (release, full_name, name) VALUES (?, ?, ?)", id, extension.ToolName(v.Manifest.Name, t.Name), t.Name); err != nil {
-			return r, err
-		}
+		names[extension.ToolName(v.Manifest.Name, t.Name)] = t.Name
+	}
+	text, err := json.Marshal(names)
+	if err != nil {
+		return r, err
+	}
+	if _, err := c.Exec(ctx, "INSERT INTO tool (release, full_name, name) SELECT ?, key, value FROM json_each(?)", id, string(text)); err != nil {
+		return r, err
 	}
 	if err := audit(ctx, c, now, written(d, v, id)); err != nil {
 		return r, err
@@ -254,6 +261,7 @@ func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Ve
 		return r, err
 	}
 	const text = "INSERT INTO tool_text VALUES (?, ?, ?, ?)"
+	ids := map[string]int64{}
 	for _, t := range v.Tools {
 		full := extension.ToolName(r.Name, t.Name)
 		description := printable.Cut(t.Description, searched/len(v.Tools)) + "\n" + v.Manifest.Description
@@ -261,13 +269,17 @@ func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Ve
 		if err != nil {
 			return r, err
 		}
-		id, err := result.LastInsertId()
-		if err != nil {
+		if ids[full], err = result.LastInsertId(); err != nil {
 			return r, err
 		}
-		if _, err := c.Exec(ctx, "UPDATE tool SET text = ? WHERE release = ? AND full_name = ?", id, r.ID, full); err != nil {
-			return r, err
-		}
+	}
+	rows, err := json.Marshal(ids)
+	if err != nil {
+		return r, err
+	}
+	const found = "UPDATE tool SET text = value FROM json_each(?) WHERE release = ? AND full_name = key"
+	if _, err := c.Exec(ctx, found, string(rows), r.ID); err != nil {
+		return r, err
 	}
 	e := Entry{Kind: kind, By: d.By, Via: d.Via, Scope: r.Scope.String(), Extension: r.Name, Release: r.ID, Digest: r.Digest, Line: line, Reason: d.Reason}
 	if err := audit(ctx, c, now, e); err != nil {

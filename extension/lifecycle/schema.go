@@ -136,6 +136,19 @@ CREATE INDEX unfinished_since ON unfinished (since);
 -- The row of tool_text, which cannot be found by its release without reading all.
 ALTER TABLE tool ADD COLUMN text INTEGER;
 UPDATE tool SET text = t.id FROM (SELECT rowid AS id, release, full_name FROM tool_text) t WHERE t.release = tool.release AND t.full_name = tool.full_name;
+`, `
+-- Tools are looked for among those of releases that are active or wait, however many there were. Those of releases that another one took the place of say nothing.
+DELETE FROM tool WHERE release IN (SELECT id FROM release WHERE state IN ('superseded', 'withdrawn'));
+ALTER TABLE tool ADD COLUMN live INTEGER NOT NULL DEFAULT 1;
+UPDATE tool SET live = 0 WHERE release NOT IN (SELECT id FROM release WHERE state IN ('active', 'pending'));
+CREATE INDEX tool_live ON tool (full_name) WHERE live = 1;
+CREATE TRIGGER release_replaced AFTER UPDATE OF state ON release WHEN new.state IN ('superseded', 'withdrawn') BEGIN
+	DELETE FROM tool WHERE release = new.id;
+END;
+CREATE TRIGGER release_ended AFTER UPDATE OF state ON release WHEN new.state NOT IN ('active', 'pending', 'superseded', 'withdrawn') BEGIN
+	UPDATE tool SET live = 0 WHERE release = new.id;
+END;
+CREATE INDEX release_live ON release (scope, name) WHERE state IN ('active', 'pending');
 `}}
 
 // DamagedError reports a part of the store that was changed from outside.
