@@ -37,6 +37,15 @@ type Quick interface {
 	Quick() []string
 }
 
+// Bounded is a Go value that says how long the lists in its functions may be. The host refuses longer ones that a guest passes
+// before it calls the function: with the error `invalid` if the function's result has one, or else by ending the call. In memory, all
+// lists are bounded anyway.
+type Bounded interface {
+	// Lists are the most elements of each list by its place in WIT: the function, the parameter or "result", and the fields and cases
+	// on the way, e.g. "directory.grep.search.include". All values of a Go type have the same ones.
+	Lists() map[string]int
+}
+
 // Env is the Go value behind a handle of stile:capability/env, for methods that take one.
 type Env interface {
 	// Capabilities are the env's bindings. The holder can bind them again for a call that it starts. They keep their grants, and

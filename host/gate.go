@@ -23,7 +23,7 @@ type operation struct {
 	outside bool
 	// polls is set for the functions of poll, which no grant refuses, because what has ended is ready.
 	polls bool
-	// bounds are the bounds of lists among its parameters.
+	// bounds are the bounds of lists among its parameters that the host itself sets.
 	bounds []*bound
 	// execute runs it after the gate has admitted it.
 	execute func(c *call, args []abi.Value) (abi.Value, error)
@@ -31,7 +31,7 @@ type operation struct {
 
 // operation makes the gate's entry for a function.
 func (h *Host) operation(f *abi.Func) (*operation, error) {
-	op := &operation{fn: f, outside: true, polls: f.Interface.Name == abi.PollInterface, bounds: bounds(f)}
+	op := &operation{fn: f, outside: true, polls: f.Interface.Name == abi.PollInterface, bounds: bounds(f, maxLists)}
 	switch {
 	case f.Interface.Name == abi.EnvInterface:
 		op.execute = envOperations[f.Name]
@@ -107,7 +107,7 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 		}
 		defer leave(l.grants)
 	}
-	if result, err, refused := c.tooLong(op, args); refused {
+	if result, err, refused := c.tooLong(op.fn, op.bounds, args); refused {
 		return result, err
 	}
 	if !op.polls { // waiting costs nothing
@@ -202,6 +202,9 @@ func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	m, ok := self.implementation[f.Name]
 	if !ok {
 		return nil, fmt.Errorf("%T does not implement %s", self.value, f.Name)
+	}
+	if result, err, refused := c.tooLong(f, m.bounds, args); refused {
+		return result, err
 	}
 	scope := scoped{c, self.binding, c.lease}
 	var result any

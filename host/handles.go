@@ -213,6 +213,8 @@ type method struct {
 	*abi.Method
 	// quick is set if it never waits. During a function that may wait, the guest gives up its turn.
 	quick bool
+	// bounds are of the lists among its parameters.
+	bounds []*bound
 }
 
 // implementation matches a Go type with a resource, once for each pair.
@@ -225,10 +227,10 @@ func (h *Host) implementation(r *abi.Resource, v any) (implementation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%T does not implement %s: %w", v, r.Name, err)
 	}
-	i := implementation{}
+	i, most := implementation{}, listsIn(r.Interface, v)
 	for _, f := range r.Interface.Funcs {
 		if m := matched.Method(f.Name); m != nil {
-			i[f.Name] = method{m, isQuick(v, strings.TrimPrefix(f.Name, "[method]"))}
+			i[f.Name] = method{m, isQuick(v, strings.TrimPrefix(f.Name, "[method]")), bounds(f, most)}
 		}
 	}
 	h.implementations.Store(key, i)

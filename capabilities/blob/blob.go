@@ -55,6 +55,11 @@ func (*Blob) Quick() []string {
 	return []string{"blob.size", "blob.media-type", "blob.digest", "blob.text", "blob.bytes"}
 }
 
+// Lists implements [abi.Bounded].
+func (*Blob) Lists() map[string]int {
+	return map[string]int{"blob.bytes.result": MaxBytes}
+}
+
 // Size returns the number of bytes.
 func (b *Blob) Size(context.Context) uint64 { return uint64(b.size) }
 

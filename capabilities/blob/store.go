@@ -83,6 +83,11 @@ func (*Writer) Quick() []string {
 	return []string{"writer.append", "writer.append-text", "writer.append-blob"}
 }
 
+// Lists implements [abi.Bounded].
+func (*Writer) Lists() map[string]int {
+	return map[string]int{"writer.append.bytes": MaxBytes}
+}
+
 // Append adds at most [MaxBytes] bytes.
 func (w *Writer) Append(ctx context.Context, data []byte) error {
 	if len(data) > MaxBytes {

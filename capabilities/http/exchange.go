@@ -171,6 +171,11 @@ const (
 // Quick implements [abi.Quick].
 func (*Exchange) Quick() []string { return []string{"exchange.subscribe"} }
 
+// Lists implements [abi.Bounded].
+func (*Exchange) Lists() map[string]int {
+	return map[string]int{"exchange.head.result.headers": 20_000} // of 64 KiB together
+}
+
 // Subscribe returns a pollable that is ready when the exchange has come so far, or has failed. What belongs to the stage
 // then answers without waiting: Head, Blob of a part, or Text and Blob of the whole. For [StageBody], more than has
 // arrived counts as what has arrived.

@@ -251,6 +251,20 @@ const maxNarrowings = 16
 // Quick implements [abi.Quick].
 func (*Client) Quick() []string { return []string{"client.start", "client.narrow", "client.rules"} }
 
+// Lists implements [abi.Bounded].
+func (*Client) Lists() map[string]int {
+	return map[string]int{
+		"client.start.request.headers":       100,
+		"client.start.request.content.bytes": blob.MaxBytes,
+		"client.narrow.rules":                maxRules,
+		"client.narrow.rules.methods":        maxMethods,
+		"client.narrow.rules.headers":        maxHeaders,
+		"client.rules.result":                maxRules,
+		"client.rules.result.methods":        maxMethods,
+		"client.rules.result.headers":        maxHeaders,
+	}
+}
+
 // Narrow returns a client that allows only what both c and rules allow; without rules it allows nothing. It fails with
 // abi.ErrInvalid for a rule that is not valid, and with abi.ErrExhausted when c was narrowed 16 times over already or the
 // rules are more than the host still holds for the call.

@@ -52,6 +52,11 @@ func (b *Bucket) Interface() string { return Interface }
 // Quick implements [abi.Quick].
 func (*Bucket) Quick() []string { return []string{"bucket.get", "bucket.list"} }
 
+// Lists implements [abi.Bounded].
+func (*Bucket) Lists() map[string]int {
+	return map[string]int{"bucket.list.result.entries": maxPage}
+}
+
 // Get returns the value of key, nil when there is none.
 func (b *Bucket) Get(ctx context.Context, key string) (*string, error) {
 	if err := b.checkKey(key); err != nil {

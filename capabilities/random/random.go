@@ -51,6 +51,11 @@ type Sequence struct {
 // Quick implements [abi.Quick].
 func (*Sequence) Quick() []string { return []string{"random.u64", "random.bytes"} }
 
+// Lists implements [abi.Bounded].
+func (*Sequence) Lists() map[string]int {
+	return map[string]int{"random.bytes.result": maxBytes}
+}
+
 // U64 returns a number, each equally likely.
 func (s *Sequence) U64(context.Context) (uint64, error) {
 	var b [8]byte

@@ -73,6 +73,11 @@ func (t *Toolbox) Interface() string { return Interface }
 // Quick implements [abi.Quick].
 func (*Toolbox) Quick() []string { return []string{"get", "toolbox.start"} }
 
+// Lists implements [abi.Bounded].
+func (*Toolbox) Lists() map[string]int {
+	return map[string]int{"toolbox.search.result": maxFound}
+}
+
 // Open implements abi.Opener: it returns a *Toolbox with the same options.
 func (t *Toolbox) Open(context.Context) (any, error) { return newToolbox(t.options), nil }
 

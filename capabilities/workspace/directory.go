@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capability"
 )
 
@@ -39,6 +40,25 @@ func (*Directory) Quick() []string {
 		"directory.read", "directory.read-lines", "directory.read-bytes", "directory.read-blob",
 		"directory.list", "directory.stat", "directory.read-link", "directory.history",
 		"directory.read-revision", "directory.snapshots", "directory.subdirectory", "directory.read-only",
+	}
+}
+
+// Lists implements [abi.Bounded].
+func (*Directory) Lists() map[string]int {
+	return map[string]int{
+		"directory.read-bytes.result":          blob.MaxBytes,
+		"directory.write-bytes.bytes":          blob.MaxBytes,
+		"directory.append-bytes.bytes":         blob.MaxBytes,
+		"directory.edit.replacements":          maxReplacements,
+		"directory.list.result.entries":        maxEntries,
+		"directory.find.result.paths":          maxEntries,
+		"directory.grep.search.include":        maxGlobs,
+		"directory.grep.search.exclude":        maxGlobs,
+		"directory.grep.result.matches":        maxEntries,
+		"directory.grep.result.matches.before": maxContext,
+		"directory.grep.result.matches.after":  maxContext,
+		"directory.history.result":             10_000,
+		"directory.snapshots.result":           10_000,
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Implements checks the methods of Go types against the resources of an interface in text, one for each in that order. waits
-// are the methods that may wait: all that no type calls quick.
+// are the methods that may wait: all that no type calls quick. Every list has a maximum.
 func Implements(t *testing.T, text, iface string, waits []string, types ...reflect.Type) {
 	t.Helper()
 	contract, err := abi.Parse(text)
@@ -28,6 +28,21 @@ func Implements(t *testing.T, text, iface string, waits []string, types ...refle
 		if err != nil {
 			t.Error(err)
 			continue
+		}
+		var most map[string]int
+		if b, ok := reflect.TypeAssert[abi.Bounded](reflect.Zero(types[i])); ok {
+			most = b.Lists()
+		}
+		lists := listsOf(of, resource)
+		for _, place := range lists {
+			if most[place] == 0 {
+				t.Errorf("the list %s has no maximum: add it to Lists of %s", place, types[i])
+			}
+		}
+		for place := range most {
+			if !slices.Contains(lists, place) {
+				t.Errorf("%s has no list %s", resource.Name, place)
+			}
 		}
 		var quick []string
 		if q, ok := reflect.TypeAssert[abi.Quick](reflect.Zero(types[i])); ok {
@@ -49,4 +64,37 @@ func Implements(t *testing.T, text, iface string, waits []string, types ...refle
 	if !slices.Equal(slow, waits) {
 		t.Errorf("%s: %q may wait, want %q", iface, slow, waits)
 	}
+}
+
+// listsOf are the places of the lists in the methods of a resource, see [abi.Bounded].
+func listsOf(i *abi.Interface, r *abi.Resource) (places []string) {
+	var walk func(t *abi.Type, place string)
+	walk = func(t *abi.Type, place string) {
+		if t == nil {
+			return
+		}
+		if t.Kind == abi.KindList {
+			places = append(places, place)
+		}
+		for _, f := range t.Fields {
+			walk(f.Type, place+"."+f.Name)
+		}
+		for _, c := range t.Cases {
+			walk(c.Type, place+"."+c.Name)
+		}
+		walk(t.Elem, place)
+		walk(t.Ok, place)
+		walk(t.Err, place+".error")
+	}
+	for _, f := range i.Funcs {
+		if f.Resource != r {
+			continue
+		}
+		place := strings.TrimPrefix(f.Name, "[method]")
+		walk(f.Result, place+".result")
+		for _, p := range f.Params {
+			walk(p.Type, place+"."+p.Name)
+		}
+	}
+	return places
 }
