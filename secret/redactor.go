@@ -5,13 +5,14 @@ import (
 	"io"
 
 	"github.com/stilehost/stile/internal/automaton"
+	"github.com/stilehost/stile/internal/spelling"
 )
 
 // Mark replaces each value.
 const Mark = "[redacted]"
 
 // A Redactor removes values from text: as they are, in hex, in base64 (also as a part of a longer text, as in Basic authorization),
-// escaped for a URL and escaped for JSON, each also wrapped into lines of 16 characters or more. It removes every byte that is part
+// escaped for a URL, for JSON and for HTML, each also wrapped into lines of 16 characters or more. It removes every byte that is part
 // of a value, even where values overlap, and replaces each run of such bytes by one Mark. Time and memory do not depend on the
 // content of the text.
 //
@@ -27,8 +28,8 @@ type Redactor struct {
 func NewRedactor(values ...string) *Redactor {
 	return &Redactor{automaton.New(func(yield func(string) bool) {
 		for _, value := range values {
-			for spelling := range spellings(value) {
-				if !yield(spelling) {
+			for _, text := range spelling.Of(value) {
+				if !yield(text) {
 					return
 				}
 			}

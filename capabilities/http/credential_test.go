@@ -13,6 +13,7 @@ import (
 	nethttp "net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -77,7 +78,7 @@ var echoes = map[string]func(string) string{
 	"html":    html.EscapeString,
 	"query":   url.QueryEscape,
 	"lower": func(s string) string {
-		return strings.ToLower(url.QueryEscape("x")) + encoded.ReplaceAllStringFunc(url.QueryEscape(s), strings.ToLower)
+		return strings.ToLower(url.QueryEscape("x")) + regexp.MustCompile(`%[0-9A-F]{2}`).ReplaceAllStringFunc(url.QueryEscape(s), strings.ToLower)
 	},
 	"path":   url.PathEscape,
 	"base64": func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },

@@ -2,20 +2,14 @@ package http
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/automaton"
-	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/spelling"
 )
 
 // searchFor makes what finds the forms.
@@ -33,104 +27,20 @@ func searchFor(forms secrets) *automaton.Automaton {
 // as it has bytes, so that lengths and offsets stay true.
 type secrets [][]byte
 
-// with adds the forms of a value: as it is, percent-encoded, in JSON, in HTML, in hex, and in base64, also as a part of what was encoded. A
-// maskReader finds them in lines too.
+// with adds the spellings of a value that are long enough not to stand in responses by chance. A maskReader finds them in lines too.
 func (s secrets) with(value string) secrets {
-	quoted, _ := json.Marshal(value) // of a string, never fails
-	forms := []string{
-		value, url.QueryEscape(value), url.PathEscape(value), string(quoted[1 : len(quoted)-1]),
-		hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))),
-	}
-	spaced := fmt.Sprintf("% X", value)
-	forms = append(forms, spaced, strings.ToLower(spaced), "%"+strings.ReplaceAll(spaced, " ", "%"))
-	spaced = strings.ReplaceAll(spaced, " ", ":")
-	forms = append(forms, spaced, strings.ToLower(spaced))
-	for _, spelling := range spellings() {
-		forms = append(forms, spelling.Replace(value))
-	}
-	for _, plain := range urlPlain {
-		var form strings.Builder
-		for _, c := range []byte(value) {
-			if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(plain, c) >= 0 {
-				form.WriteByte(c)
-			} else {
-				_, _ = fmt.Fprintf(&form, "%%%02X", c)
-			}
-		}
-		forms = append(forms, form.String(), strings.ReplaceAll(form.String(), "%20", "+"))
-	}
-	for _, form := range base64Forms(value) {
-		forms = append(forms, form, url.QueryEscape(form), strings.ReplaceAll(form, "/", `\/`), strings.ReplaceAll(form, "+", `\u002B`),
-			strings.ReplaceAll(form, "+", "&#x2B;"))
-	}
-	for _, form := range slices.Clone(forms) {
-		forms = append(forms, encoded.ReplaceAllStringFunc(form, strings.ToLower))
-	}
 	made := slices.Clone(s)
-	for _, form := range forms {
-		if len(form) >= minSecret && !slices.ContainsFunc(made, func(have []byte) bool { return string(have) == form }) {
+	known := make(map[string]bool, len(s))
+	for _, form := range s {
+		known[string(form)] = true
+	}
+	for _, form := range spelling.Of(value) {
+		if len(form) >= minSecret && !known[form] {
 			made = append(made, []byte(form))
 		}
 	}
 	return made
 }
-
-// base64Forms are the value in both alphabets without padding: by itself and behind "Bearer ", and what of it does not depend on its
-// neighbours when it begins at the first, second or third byte of a group, with and without more behind it. Of a character that it shares
-// with a neighbour at most four bits are its own.
-func base64Forms(value string) (forms []string) {
-	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		forms = append(forms, alphabet.EncodeToString([]byte("Bearer "+value)))
-		for before := range 3 {
-			text := alphabet.EncodeToString([]byte("\x00\x00"[:before] + value))
-			start, end := (8*before+5)/6, 8*(before+len(value))/6
-			forms = append(forms, text[start:], text[start:end])
-		}
-	}
-	return forms
-}
-
-var encoded = lazyregexp.New(`%[0-9A-F]{2}|\\u[0-9A-F]{4}|&#x[0-9A-F]{2};`)
-
-// urlPlain is what encoders leave as it is in a URL, beside letters and digits.
-var urlPlain = []string{
-	"",                     // NON_ALPHANUMERIC of Rust's percent-encoding
-	"-_.",                  // urlencode of PHP
-	"-_.*",                 // forms: URLSearchParams, URLEncoder of Java
-	"-_.!*()",              // WebUtility of .NET
-	"-_./*@+",              // escape of JavaScript
-	"-_.~/",                // quote of Python
-	"-_.~!'()*",            // encodeURIComponent
-	"-_.~!'()*;,/?:@&=+$#", // encodeURI
-}
-
-// spellings are those of JSON and of HTML, as encoders differ in what they escape.
-var spellings = sync.OnceValue(func() []*strings.Replacer {
-	all := []*strings.Replacer{
-		strings.NewReplacer(`\`, `\\`, `"`, `\"`),
-		// PHP
-		strings.NewReplacer(`\`, `\\`, `"`, `\"`, `/`, `\/`),
-		// Symfony, with and without JSON_UNESCAPED_SLASHES
-		strings.NewReplacer(`\`, `\\`, `"`, `\u0022`, `/`, `\/`, `<`, `\u003C`, `>`, `\u003E`, `&`, `\u0026`, `'`, `\u0027`),
-		strings.NewReplacer(`\`, `\\`, `"`, `\u0022`, `<`, `\u003C`, `>`, `\u003E`, `&`, `\u0026`, `'`, `\u0027`),
-		// Gson
-		strings.NewReplacer(`\`, `\\`, `"`, `\"`, `<`, `\u003C`, `>`, `\u003E`, `&`, `\u0026`, `=`, `\u003D`, `'`, `\u0027`),
-		// System.Text.Json
-		strings.NewReplacer(`\`, `\\`, `"`, `\u0022`, `<`, `\u003C`, `>`, `\u003E`, `&`, `\u0026`, `+`, `\u002B`, `'`, `\u0027`, "`", `\u0060`),
-	}
-	for _, quote := range []string{"&#34;", "&quot;"} {
-		for _, apostrophe := range []string{"&#39;", "&#039;", "&#x27;", "&apos;", "'"} {
-			pairs := []string{"&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, quote, "'", apostrophe}
-			handlebars := append(slices.Clone(pairs), "=", "&#x3D;", "`", "&#x60;")
-			mustache := append(slices.Clone(handlebars), "/", "&#x2F;")
-			underscore := append(slices.Clone(pairs), "`", "&#x60;")
-			razor := append(slices.Clone(underscore), "+", "&#x2B;")
-			all = append(all, strings.NewReplacer(pairs...), strings.NewReplacer(underscore...), strings.NewReplacer(razor...))
-			all = append(all, strings.NewReplacer(handlebars...), strings.NewReplacer(mustache...))
-		}
-	}
-	return all
-})
 
 // cover overwrites in shown, a copy of the start of data, every form that starts there. It returns where the last one ends
 // in data.
