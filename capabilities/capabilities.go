@@ -1,4 +1,4 @@
-// Package capabilities lists Stile's kinds of capability. Each is in a folder below this one.
+// Package capabilities lists Stile's kinds of capability. Each has a folder below this one.
 package capabilities
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/stilehost/stile/capability"
 )
 
-// Builtin are the kinds, in the order in which manifests and messages name them. A program with kinds of its own hands
-// Builtin.With(...) to what reads manifests.
+// Builtin are the kinds, in the order in which manifests and messages name them. A program with its own kinds passes
+// Builtin.With(...) to whatever reads manifests.
 var Builtin = capability.NewSet(
 	http.Kind,
 	workspace.Kind,

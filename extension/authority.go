@@ -58,7 +58,7 @@ const (
 	Removed  What = "removed"
 	Widened  What = "widened"
 	Narrowed What = "narrowed"
-	// Changed is neither wider nor narrower, as far as [Covers] is sure.
+	// Changed is neither wider nor narrower, as far as [Covers] can tell.
 	Changed What = "changed"
 )
 
@@ -76,8 +76,8 @@ type Change struct {
 // String is the lines, such as "+ http POST https://api.github.com/repos/** with credential github-token".
 func (c Change) String() string { return strings.Join(c.Lines, "\n") }
 
-// Difference returns the changes from one list of bindings to another, in byte order of their names. A different spelling of
-// the same authority is no change.
+// Difference returns the changes from one list of bindings to another, in byte order of their names. A different spelling of the
+// same authority does not count.
 func Difference(before, after []Binding) []Change {
 	var changes []Change
 	for _, b := range Merge(before, after) {
@@ -147,9 +147,9 @@ func ParseRemedy(name, line string) (b Binding, ok bool) {
 	return m.Bindings[0], true
 }
 
-// ShortRemedy is [ParseRemedy]'s line in the short form, where permissions make a binding of this name that allows as much; a name
-// is bound in one place, and most manifests bind these there. Otherwise it is line, and moves reports whether what permissions
-// say of the name has to move into it.
+// ShortRemedy returns [ParseRemedy]'s line in the short form, if permissions make a binding of this name that allows as much. Most
+// manifests bind these names there, and a name is bound in one place. Otherwise it returns line, and moves reports whether the entry
+// for the name in permissions must move into it.
 func ShortRemedy(name, line string) (remedy string, moves bool) {
 	b, ok := ParseRemedy(name, line)
 	if !ok || !slices.Contains(capabilities.Builtin.Permissions(), name) {
@@ -166,10 +166,9 @@ func ShortRemedy(name, line string) (remedy string, moves bool) {
 	return line, true
 }
 
-// Limit cuts a request down to a ceiling. Both asked and the ceiling cover what it grants: a binding keeps what both allow,
-// and disappears if that is nothing, or if its directory is not in the ceiling's. cut says what was removed, in byte order
-// of the bindings' names. No ceiling cuts harmless bindings. Stores are compared by name, so the bindings are those of a
-// manifest before [Manifest.Own].
+// Limit reduces a request to a ceiling. Both asked and the ceiling cover the result: a binding keeps what both allow, and disappears
+// if that is nothing, or if its directory is not in the ceiling's. cut says what was removed, in byte order of the bindings' names.
+// No ceiling cuts harmless bindings. Stores are compared by name, so pass the bindings of a manifest before [Manifest.Own].
 func Limit(ceiling, asked []Binding) (granted []Binding, cut []Change) {
 	for _, b := range Merge(asked) {
 		grant := b.Grant

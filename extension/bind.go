@@ -49,9 +49,9 @@ func Known(bindings []Binding) map[string]string {
 	return known
 }
 
-// Own returns the manifest's bindings with the stores that are the extension's own in a scope: the workspace of its name, and
-// for each kv binding a bucket of its own, which no binding of a command line can name. The stores of two scopes are never
-// the same, but for those of [Shared] and of the [Local] user, which have the plain name.
+// Own returns the manifest's bindings with the extension's own stores in a scope: the workspace of its name, and for each kv binding
+// a separate bucket, which no binding of a command line can name. The stores of two scopes are never the same, except those of
+// [Shared] and of the [Local] user, which have the plain name.
 func (m *Manifest) Own(scope Scope) []Binding {
 	own, store := slices.Clone(m.Bindings), scope.store()+m.Name
 	for i, b := range own {
@@ -62,7 +62,7 @@ func (m *Manifest) Own(scope Scope) []Binding {
 	return own
 }
 
-// ToolsError says that the tools a manifest names and those the code exports are not the same set.
+// ToolsError reports that the tools in a manifest and those that the code exports differ.
 type ToolsError struct {
 	// Missing are named by the manifest and not exported; Extra the other way round. Both are in byte order.
 	Missing, Extra []string

@@ -14,7 +14,7 @@ type Binding struct {
 	Grant capability.Grant
 }
 
-// find is where the binding of this name stands, or -1.
+// find returns the index of the binding of this name, or -1.
 func find(bindings []Binding, name string) int {
 	return slices.IndexFunc(bindings, func(b Binding) bool { return b.Name == name })
 }
@@ -24,7 +24,7 @@ func sortBindings(bindings []Binding) {
 	slices.SortFunc(bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// grants are those of bindings.
+// grants returns the grants of bindings.
 func grants(bindings []Binding) []capability.Grant {
 	all := make([]capability.Grant, len(bindings))
 	for i, b := range bindings {
@@ -33,8 +33,8 @@ func grants(bindings []Binding) []capability.Grant {
 	return all
 }
 
-// Describe says in plain words what a binding may do, one thing a line, for the person who approves it. It says all of it,
-// and is printable.
+// Describe says in plain words everything that a binding may do, one item a line, for the person who approves it. The result is
+// printable.
 func Describe(b Binding) []string {
 	if b.Grant == nil {
 		return []string{"may do something that this version does not know"}

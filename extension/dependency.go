@@ -29,7 +29,7 @@ var versionRange = func() *lazyregexp.Regexp {
 	return lazyregexp.New(`^` + set + `( *\|\| *` + set + `)*$`)
 }()
 
-// archiveName is what npm takes for the name of a file, though it may be a version too: 1.0.0-a.tgz.
+// archiveName matches what npm takes for a file name, although it may be a version too: 1.0.0-a.tgz.
 var archiveName = lazyregexp.New(`(?i)\.(tgz|tar|tar\.gz)$`)
 
 func (r *reader) dependencies(n *jsonform.Node) map[string]string {

@@ -28,13 +28,13 @@ type Manifest struct {
 	Description string
 	// Tools are the names of the tools, in byte order: the same set as the code exports.
 	Tools []string
-	// Tags are words by which the extension is found, in byte order: at most 16 in kebab-case, each of at most 32 bytes. It is
-	// nil when there are none.
+	// Tags are words by which the extension is found, in byte order: at most 16 in kebab-case, each of at most 32 bytes. It is nil
+	// if there are none.
 	Tags []string
-	// Bindings are what the extension asks for, in byte order of their names; the short form `permissions` is among them.
+	// Bindings are what the extension asks for, in byte order of their names. They include those of the short form `permissions`.
 	Bindings []Binding
-	// Dependencies are the npm packages that the code imports: names and ranges of versions, as in a package.json. Each is
-	// of the registry: no file, no address, no other name for it. It is nil when there are none.
+	// Dependencies are the npm packages that the code imports: names and ranges of versions, as in a package.json. Each must come
+	// from the registry under its own name, not from a file or an address. It is nil if there are none.
 	Dependencies map[string]string
 	// Tests are calls that have to go as they say before the extension is active.
 	Tests []Test
@@ -140,8 +140,8 @@ func (r *reader) manifest() *Manifest {
 	return m
 }
 
-// ReadBindings reads the short form and the long form of bindings; either may be nil. It is meant for an operator's files,
-// which use the forms of a manifest.
+// ReadBindings reads the short form and the long form of bindings. Either may be nil. It is meant for an operator's files, which use
+// the forms of a manifest.
 func ReadBindings(r *jsonform.Reader, kinds capability.Set, permissions, bindings *jsonform.Node) []Binding {
 	return (&reader{r, kinds}).bindings(permissions, bindings)
 }
@@ -228,8 +228,8 @@ func (r *reader) bindings(short, long *jsonform.Node) []Binding {
 	return all
 }
 
-// bindingNameProblem says why a name cannot be a property of env, or nothing. A promise is what has `then`, and
-// `constructor` and `prototype` are on every object.
+// bindingNameProblem says why a name cannot be a property of env, or returns nothing. An object with `then` is a promise, and every
+// object has `constructor` and `prototype`.
 func bindingNameProblem(name string) string {
 	switch {
 	case len(name) > maxName:

@@ -12,7 +12,7 @@ import (
 const MaxToolName = 64
 
 var (
-	// reservedTools are the names of Stile's own tools, those of coming versions included, or what these begin with.
+	// reservedTools are the names of Stile's own tools, including those of later versions, or prefixes of them.
 	reservedTools = []string{"agent", "browser", "code", "context", "extension", "run", "sandbox", "schema", "sql", "stile", "workspace"}
 	// reservedBindings are what coming versions have in env.
 	reservedBindings = []string{"agents", "progress", "runs", "vars"}

@@ -14,7 +14,7 @@ type Problem struct {
 	// Line and Column count from 1, columns in characters. 0 means the whole file.
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
-	// Path is where in an input it is, as a JSON Pointer (RFC 6901); then there is no file.
+	// Path is a JSON Pointer (RFC 6901) to the place in an input. Then there is no file.
 	Path string `json:"path,omitempty"`
 	// Text says what is wrong, and Fix what to write instead, if known.
 	Text string `json:"text"`
@@ -59,8 +59,8 @@ const (
 	StageResolve  Stage = "resolve"  // npm packages
 	StageBundle   Stage = "bundle"   // TypeScript to one module
 	StageTypes    Stage = "types"    // the types of the source, when that is asked for
-	StageImage    Stage = "image"    // top-level code, and what it says of its tools
-	StageReport   Stage = "report"   // what the code would like to do
+	StageImage    Stage = "image"    // top-level code, and its description of its tools
+	StageReport   Stage = "report"   // the report on what the code would like to do
 	StageTest     Stage = "test"     // the tests that it brings
 	StagePolicy   Stage = "policy"   // the operator's ceiling
 )

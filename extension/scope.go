@@ -89,8 +89,8 @@ func (k ScopeKind) width() int {
 	}
 }
 
-// Visible are the scopes that an agent of a user sees, the narrowest first. Either name may be empty; then that scope is
-// left out.
+// Visible returns the scopes that an agent of a user sees, the narrowest first. Either name may be empty; that scope is then left
+// out.
 func Visible(user, agent string) []Scope {
 	var all []Scope
 	if agent != "" {
@@ -102,7 +102,7 @@ func Visible(user, agent string) []Scope {
 	return append(all, Scope{Kind: Shared})
 }
 
-// store is what the names of a scope's stores start with. No extension's name has a ".".
+// store begins the names of a scope's stores. No extension's name has a ".".
 func (s Scope) store() string {
 	if s.Kind == Shared || s == (Scope{User, Local}) {
 		return ""

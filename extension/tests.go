@@ -9,19 +9,19 @@ import (
 	"github.com/stilehost/stile/internal/jsonform"
 )
 
-// Test is a call that an extension brings with it, and what is to come of it.
+// Test is a call that comes with an extension, and its expected outcome.
 type Test struct {
-	// Name says what is tested, at most 200 bytes; it may be empty.
+	// Name says what is tested, in at most 200 bytes. It may be empty.
 	Name string
 	// Tool is one of the manifest's.
 	Tool string
 	// Input is JSON.
 	Input json.RawMessage
-	// Expect is the JSON result; nil when the call is to fail, and JSON's null is not nil.
+	// Expect is the JSON result. It is nil if the call should fail; JSON's null is not nil.
 	Expect json.RawMessage
-	// Error is text that the message of the failure holds; empty when there is a result.
+	// Error is a text that the failure's message contains. It is empty if a result is expected.
 	Error string
-	// Env says by the names of bindings what they are to answer. It is nil when nothing is said.
+	// Env gives the answers of bindings, by their names. It is nil if there are none.
 	Env map[string]json.RawMessage
 }
 

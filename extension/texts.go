@@ -19,8 +19,8 @@ import (
 type Text struct {
 	// Place is where in the schemas it stands, such as "input.city.description"; empty for the tool's own description.
 	Place string
-	// Text is on one line, printable, with runs of white space folded, so that none of it is out of sight. It is empty for the name of
-	// a property that has no text.
+	// Text is one printable line, with runs of white space folded, so that no part of it is out of sight. It is empty for the name
+	// of a property that has no text.
 	Text string
 }
 

@@ -197,7 +197,7 @@ func (c *Component) connect() error {
 	}
 	tools := exported[abi.ExtensionTools]
 	if tools == nil {
-		return &LoadError{Name: abi.ExtensionTools, Reason: "is not exported, so there is nothing to call"}
+		return &LoadError{Name: abi.ExtensionTools, Reason: "is not exported, so it cannot be called"}
 	}
 	if c.describe, err = c.export(tools, "describe"); err != nil {
 		return err

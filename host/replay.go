@@ -85,7 +85,7 @@ type player struct {
 // errParted ends a replay at its first difference. errCut ends it at the end of an incomplete recording.
 var (
 	errParted = errors.New("the replay and its recording part")
-	errCut    = errors.New("the recording is not whole")
+	errCut    = errors.New("the recording is incomplete")
 )
 
 // Replay runs a recorded call again, in a fresh instance, with the recorded answers. It opens and asks no capability. Its
@@ -327,7 +327,7 @@ func (p *player) compare(ctx context.Context, result Result, err error) Comparis
 	case errors.Is(err, errParted):
 		c.Outcome = Outcome{Kind: "parted", Message: "it ended at the first difference"}
 	case errors.Is(err, errCut):
-		c.Outcome = Outcome{Kind: "cut", Message: "it ended where the recording ends, which is not whole"}
+		c.Outcome = Outcome{Kind: "cut", Message: "it ended where the incomplete recording ends"}
 	default:
 		for i, o := range p.list {
 			if waits := p.options.Deny && o.iface == abi.PollInterface; !p.used[i] && !waits && !c.Outcome.timed() {

@@ -452,7 +452,7 @@ func (s *schema) validate(ctx context.Context, slots validating, input []byte) (
 	}
 	m := meter{schema: s, left: maxSteps}
 	if !m.visit(s.root, value) {
-		return &InputError{[]abi.Problem{{Message: "too large for its schema: to check it takes too many steps"}}}
+		return &InputError{[]abi.Problem{{Message: "too large for its schema: checking it takes too many steps"}}}
 	}
 	steps := int64(maxSteps - m.left)
 	if err := abi.Work(ctx, time.Duration(steps)*stepTime); err != nil {

@@ -66,7 +66,7 @@ export default extension({ tools: {
 		{"thrown", nil, "failed", []string{`RangeError: too far\u202e\x00`, "tool.ts:5:"}},
 		{"secret", nil, "failed", []string{"env.github is not bound", "tool.ts:7:"}},
 		{"caught", nil, "failed", []string{"gave up", "It logged:\n    info: trying"}},
-		{"outside", nil, "denied", []string{"POST https://other.example.test/", "env.api", "in the manifest", `"other.example.test"`}},
+		{"outside", nil, "denied", []string{"POST https://other.example.test/", "env.api", "add this to the manifest", `"other.example.test"`}},
 		{"spin", nil, "limit", []string{"limit reached: cpu (500ms)"}},
 		{"large", nil, "limit", []string{"limit reached: output (1 MiB)"}},
 		{"thrown", object{"n": "x"}, "input", []string{"/n: got string, want number"}},

@@ -47,7 +47,7 @@ func (e *endpoint) addCode() {
 
 func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResult, error) {
 	if strings.TrimSpace(in.Code) == "" {
-		return nil, mistake("there is no code")
+		return nil, mistake("code is empty; send the body of a function")
 	}
 	defer r.tick(ctx)()
 	evaluator, err := r.options.Evaluator(ctx)

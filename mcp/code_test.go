@@ -52,7 +52,7 @@ func TestCodeRun(t *testing.T) {
 		{"an import", `const { z } = await import("zod");`, "source", []string{"cannot be imported"}},
 		{"the network", `return (await fetch("https://example.com")).status;`, "failed", []string{"fetch"}},
 		{"a loop", `for (;;);`, "limit", []string{"cpu (500ms)"}},
-		{"nothing", " ", "input", []string{"there is no code"}},
+		{"nothing", " ", "input", []string{"code is empty; send the body of a function"}},
 		{"out of its body", "} } } } }); throw new Error('out'); ({ a: () => { void { b: { c: { d: 1", "source", []string{"code.ts:1:"}},
 		{"its log", "console.log('here'); throw new Error('no');", "failed", []string{"It logged:\n    info: here"}},
 	} {

@@ -16,9 +16,9 @@ import (
 
 const (
 	instructions = `Stile runs tools that you write yourself, in a sandbox that can reach nothing but what an extension's manifest asks for and a person approved.
-Before you write a tool, look for one with extension_list. Write one with extension_write; when it is active, it is in the list of tools at once. ` +
-		`When it is pending, a person has to approve it, outside of your reach: say so, and go on with something else.`
-	codeInstructions = " For a computation that is needed once, use code_run."
+Before you write a tool, look for one with extension_list. Write one with extension_write; as soon as it is active, its tools are in your list. ` +
+		`If it is pending, a person must approve it, which you cannot do: tell your user, and go on with something else.`
+	codeInstructions = " For a one-off computation, use code_run."
 )
 
 // endpoint is the SDK's server for one viewer. It keeps the server's tools in step with the manager's.
@@ -90,7 +90,7 @@ func (e *endpoint) scope(word string) (extension.Scope, error) {
 	case "shared":
 		return extension.Scope{Kind: extension.Shared}, nil
 	default:
-		return extension.Scope{}, mistake(fmt.Sprintf("%q is no scope; there are agent, user and shared", word))
+		return extension.Scope{}, mistake(fmt.Sprintf("%q is not a scope; write agent, user or shared", word))
 	}
 }
 
@@ -110,7 +110,7 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		case "tools/list":
 			if err := e.sync(ctx); err != nil {
 				e.options.Logger.Error("list the tools", "error", err)
-				return nil, errors.New("the tools cannot be listed; the reason is in the log of Stile")
+				return nil, errors.New("the tools cannot be listed; Stile's log has the reason")
 			}
 		case "tools/call":
 			if allowed := allowed(r.GetExtra()); allowed != nil { // the message may have come long after its header

@@ -79,7 +79,7 @@ func explain(err error, usage host.Usage) (f failure, ok bool) {
 	case errors.As(err, new(mistake)):
 		f.Kind = "input"
 	case f.Kind == "":
-		return failure{Kind: "host", Message: "the host itself failed, which is no fault of the tool; its log says more"}, false
+		return failure{Kind: "host", Message: "the host itself failed, not the tool; the host's log says more"}, false
 	}
 	for _, d := range usage.Denials {
 		f.Denied = append(f.Denied, denied(d))
@@ -116,7 +116,7 @@ func (f failure) text() string {
 	if len(f.Problems) == 0 {
 		b.WriteString(f.Message)
 	} else if f.Stage != "" {
-		fmt.Fprintf(&b, "It did not pass the stage %q, and nothing is changed. Mend this and write it again:", f.Stage)
+		fmt.Fprintf(&b, "It failed the stage %q, and nothing changed. Correct this and write it again:", f.Stage)
 	} else {
 		b.WriteString("This is wrong:")
 	}
@@ -129,7 +129,7 @@ func (f failure) text() string {
 	for _, d := range f.Denied {
 		fmt.Fprintf(&b, "\nThe sandbox refused %s through env.%s: %s.", d.Operation, d.Binding, strings.TrimRight(d.Reason, "."))
 		if d.Permission != "" {
-			b.WriteString(" This in the manifest would ask a person to permit it:\n    " + d.Permission)
+			b.WriteString(" To ask a person for permission, add this to the manifest:\n    " + d.Permission)
 		}
 	}
 	if len(f.Logs) > 0 {

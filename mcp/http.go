@@ -226,7 +226,7 @@ func (h *httpHandler) verify(_ context.Context, token string, r *http.Request) (
 }
 
 // errToken is the error of a call whose token was revoked before the call began.
-var errToken = fmt.Errorf("the token was taken back: %w", context.Canceled)
+var errToken = fmt.Errorf("the token was revoked: %w", context.Canceled)
 
 func (h *httpHandler) allowed(token string) error {
 	if _, ok := h.options.Holder(token); !ok {

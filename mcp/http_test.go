@@ -497,7 +497,7 @@ func TestTokenTakenBackBeforeBody(t *testing.T) {
 			if err := errors.Join(err, response.Body.Close()); err != nil {
 				t.Fatal(err)
 			}
-			if refused := strings.Contains(string(answer), "the token was taken back"); refused != taken || !taken && !strings.Contains(string(answer), "answer") && !strings.Contains(string(answer), "42") {
+			if refused := strings.Contains(string(answer), "the token was revoked"); refused != taken || !taken && !strings.Contains(string(answer), "answer") && !strings.Contains(string(answer), "42") {
 				t.Errorf("%s, taken back %v: got %s", tool, taken, answer)
 			}
 		}

@@ -101,15 +101,15 @@ type removeOutput struct {
 
 func (e *endpoint) addKeeping() {
 	add[listInput, listOutput](e, "extension_list", "List or search extensions",
-		"Lists the extensions that you can use, or searches their tools by what they do. Search before you write: a tool may be there already.", hints{readOnly: true}, (*request).list)
+		"Lists the extensions that you can use, or searches their tools by what they do. Search before you write, because a suitable tool may exist already.", hints{readOnly: true}, (*request).list)
 	add[namedInput, sourceOutput](e, "extension_source", "Read the source of an extension",
 		"Returns the manifest and the source files of an extension.", hints{readOnly: true}, (*request).source)
 	add[testInput, testsOutput](e, "extension_test", "Test an extension",
-		"Runs the tests of an extension again, or other ones, in the sandbox. Nothing outside is reached: what a binding answers stands in the test.", hints{readOnly: true}, (*request).test)
+		"Runs the tests of an extension again, or other tests, in the sandbox. Nothing outside is reached: bindings give the answers that the test lists.", hints{readOnly: true}, (*request).test)
 	add[removeInput, removeOutput](e, "extension_remove", "Remove an extension",
-		"Takes an extension of yours away: its tools are gone, calls under way end. Extensions of the user and shared ones only a person takes away.", hints{destructive: true}, (*request).remove)
-	add[statsInput, statsOutput](e, "extension_stats", "How tools do",
-		"Says how often the tools were called, how many calls failed and why, how long they take, and which of your extensions nobody needs.", hints{readOnly: true}, (*request).stats)
+		"Removes one of your extensions: its tools disappear, and running calls end. Only a person can remove extensions of the user and shared ones.", hints{destructive: true}, (*request).remove)
+	add[statsInput, statsOutput](e, "extension_stats", "Tool statistics",
+		"Reports how often the tools were called, how many calls failed and why, how long they take, and which of your extensions are unused.", hints{readOnly: true}, (*request).stats)
 }
 
 const (
@@ -240,7 +240,7 @@ func (r *request) readTests(ctx context.Context, release lifecycle.Release, test
 		return nil, fmt.Errorf("read a manifest: %w", err)
 	}
 	if fields["tests"], err = json.Marshal(tests); err != nil {
-		return nil, mistake("tests is a list of JSON objects")
+		return nil, mistake("tests must be a list of JSON objects")
 	}
 	text, err := json.MarshalIndent(fields, "", "  ")
 	if err != nil {

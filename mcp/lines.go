@@ -339,13 +339,13 @@ func checkLine(line []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 	case !json.Valid(line):
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "a line is not JSON"}
 	case line[0] == '[':
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a line is a list; write one message a line"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a line is a JSON array; send one message per line"}
 	}
 	if id, bad := checkIDs(line); bad != nil {
 		return id, bad
 	}
 	if _, err := jsonrpc.DecodeMessage(line); err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a line is no JSON-RPC message"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a line is not a JSON-RPC message"}
 	}
 	return nil, nil
 }

@@ -26,11 +26,11 @@ func (e *endpoint) missing(ctx context.Context, tool string) error {
 func whyMissing(r lifecycle.Release, tool string) error {
 	switch {
 	case r.State == lifecycle.Pending:
-		return absent(fmt.Sprintf("the tool %s waits for a person as request %d, outside of your reach: stile ext approve %d", tool, r.ID, r.ID))
+		return absent(fmt.Sprintf("the tool %s waits until a person approves request %d, which you cannot do: stile ext approve %d", tool, r.ID, r.ID))
 	case r.State == lifecycle.Revoked:
 		return &lifecycle.RevokedError{Extension: r.Name, Reason: printable.Short(r.Reason, 500)}
 	case r.State == lifecycle.Denied:
-		return absent(reason(fmt.Sprintf("the tool %s is not there: a person refused request %d", tool, r.ID), r.Reason))
+		return absent(reason(fmt.Sprintf("the tool %s is not available, because a person refused request %d", tool, r.ID), r.Reason))
 	case r.State == lifecycle.Removed:
 		return absent(reason(fmt.Sprintf("the tool %s is gone: the extension %s was removed", tool, r.Name), r.Reason))
 	case r.State == lifecycle.Active && r.Quarantine != "":
@@ -62,5 +62,5 @@ func (r *request) notOwn(ctx context.Context, name string, err error) error {
 	if other != nil {
 		return err
 	}
-	return absent(fmt.Sprintf("the extension %s is in the scope %s, and only a person takes it away: stile ext revoke %s --scope %s", found.Name, found.Scope, found.Name, found.Scope))
+	return absent(fmt.Sprintf("the extension %s is in the scope %s, and only a person can remove it: stile ext revoke %s --scope %s", found.Name, found.Scope, found.Name, found.Scope))
 }

@@ -35,8 +35,8 @@ func TestMissing(t *testing.T) {
 	write("update", nil)
 	update := does[writeOutput](c, "extension_write", tools("update", network, object{"get": "1", "more": "2"}))
 	for tool, want := range map[string]string{
-		"my_pending_get": fmt.Sprintf("waits for a person as request %d", pending.Release),
-		"update_more":    fmt.Sprintf("waits for a person as request %d", update.Release),
+		"my_pending_get": fmt.Sprintf("waits until a person approves request %d", pending.Release),
+		"update_more":    fmt.Sprintf("waits until a person approves request %d", update.Release),
 		"revoked_get":    "was revoked: enough",
 		"refused_get":    fmt.Sprintf("a person refused request %d: no", refused.Release),
 		"removed_get":    "was removed: old",
@@ -66,7 +66,7 @@ func TestRemoveOfOthers(t *testing.T) {
 		d["scope"] = scope
 		w := does[writeOutput](c, "extension_write", d)
 		r := c.tool("extension_remove", object{"extension": "of-" + scope})
-		if f := failed(t, r); f.Kind != "refused" || !strings.Contains(f.Message, "only a person takes it away") || !strings.Contains(f.Message, w.Scope) {
+		if f := failed(t, r); f.Kind != "refused" || !strings.Contains(f.Message, "only a person can remove it") || !strings.Contains(f.Message, w.Scope) {
 			t.Errorf("got %+v", f)
 		}
 	}

@@ -56,7 +56,7 @@ func structure(result *sdk.CallToolResult, output []byte) {
 func (e *endpoint) addResources() {
 	e.sdk.AddResourceTemplate(&sdk.ResourceTemplate{
 		URITemplate: outputURI + "{name}", Name: "output", Title: "Output of a call", MIMEType: "application/json",
-		Description: "All of an output that was too large for a result. Its link is in that result; it is there for a few minutes.",
+		Description: "The whole of an output that was too large for a result. The result links to it, and it is kept for a few minutes.",
 	}, func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 		kept, ok := e.kept.get(strings.TrimPrefix(r.Params.URI, outputURI), false)
 		if !ok || kept.session.sdk != r.Session {

@@ -169,7 +169,7 @@ func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, er
 	}
 	switch {
 	case in.Source != "" && len(in.Files) > 0:
-		return d, mistake("there are both source and files; give one of them")
+		return d, mistake("give source or files, not both")
 	case in.Source != "":
 		d.Files["tool.ts"] = []byte(in.Source)
 	default:
@@ -194,7 +194,7 @@ func readManifest(raw json.RawMessage) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	if err := json.Indent(&b, raw, "", "  "); err != nil {
-		return nil, mistake("manifest is a JSON object")
+		return nil, mistake("manifest must be a JSON object")
 	}
 	return b.Bytes(), nil
 }
@@ -239,15 +239,15 @@ func (o *writeOutput) say() {
 		return
 	}
 	if o.State == string(lifecycle.Denied) {
-		o.Message = "Your user refused it. Do not ask for the same again; ask your user what would be all right."
+		o.Message = "Your user refused it. Do not ask for the same again; ask your user what would be acceptable."
 		return
 	}
-	why := "the policy leaves it to one"
+	why := "the policy leaves the decision to a person"
 	if o.why != "" {
 		why = printable.Short(o.why, 1000)
 	}
 	o.Message = fmt.Sprintf("It is built and waits for a person: %s. Tell your user to decide about request %d, with `stile ext approve %d` or on the page of `stile serve`; "+
-		"no tool that you can call approves it. If another version is active, it serves meanwhile.", why, o.Release, o.Release)
+		"no tool that you can call approves it. If another version is active, it stays in use meanwhile.", why, o.Release, o.Release)
 }
 
 // uses returns bindings in the form of a manifest.

@@ -46,8 +46,8 @@ func TestWriteProblems(t *testing.T) {
 		{"another tool", with(func(_, m object) { m["tools"] = []string{"other"} }), "", []string{"other"}},
 		{"top level", with(func(d, _ object) { d["source"] = "throw new Error('early');" }), "", []string{"early"}},
 		{"a test", with(func(_, m object) { m["tests"] = []object{{"tool": "get", "input": object{}, "expect": 44}} }), "test", []string{"44", "43"}},
-		{"both", with(func(d, _ object) { d["files"] = object{"tool.ts": "1"} }), "-", []string{"both source and files"}},
-		{"a scope", with(func(d, _ object) { d["scope"] = "everybody" }), "-", []string{"agent, user and shared"}},
+		{"both", with(func(d, _ object) { d["files"] = object{"tool.ts": "1"} }), "-", []string{"source or files, not both"}},
+		{"a scope", with(func(d, _ object) { d["scope"] = "everybody" }), "-", []string{"agent, user or shared"}},
 		{"a manifest that is no JSON", with(func(d, _ object) { d["manifest"] = "name: answer" }), "validate", []string{"manifest"}},
 	} {
 		t.Run(p.name, func(t *testing.T) {

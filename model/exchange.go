@@ -129,7 +129,7 @@ func (a *api) explain(ctx, timed context.Context, x *exchange, err error) error 
 	case timed.Err() != nil && x.refusal != nil:
 		return &Error{x.refusal.Status, fmt.Sprintf("%s, for %s", x.refusal.Message, a.options.Timeout), timed.Err()}
 	case timed.Err() != nil:
-		return &Error{Message: fmt.Sprintf("no whole reply within %s", a.options.Timeout), err: timed.Err()}
+		return &Error{Message: fmt.Sprintf("no complete reply within %s", a.options.Timeout), err: timed.Err()}
 	case isOwn:
 		return own
 	default:
@@ -293,7 +293,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 func (a *api) refused(response *http.Response) *Error {
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode >= 300 && response.StatusCode < 400 {
-		return &Error{Status: response.StatusCode, Message: "it leads elsewhere, where nothing was sent, to " +
+		return &Error{Status: response.StatusCode, Message: "it redirects, and nothing was sent there: " +
 			strconv.Quote(a.printable(response.Header.Get("Location")))}
 	}
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // the part that arrived is what can be shown

@@ -147,7 +147,7 @@ func (o Options) or(baseURL string) (Options, error) {
 	case base.Scheme != "https" && base.Scheme != "http" || base.Host == "":
 		return o, &OptionsError{"BaseURL", `write one like "https://api.example.com/v1"`}
 	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
-		return o, &OptionsError{"BaseURL", "a user, a query or a fragment has no place in it; the key is an option of its own"}
+		return o, &OptionsError{"BaseURL", "it must not have a user, a query or a fragment; give the key in its own option"}
 	case strings.TrimSpace(o.Model) == "":
 		return o, &OptionsError{"Model", "a name is needed"}
 	case strings.ContainsFunc(o.Key, func(c rune) bool { return c <= ' ' || c >= 0x7f }):

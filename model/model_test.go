@@ -235,8 +235,8 @@ func TestFailures(t *testing.T) {
 			{"key in the refusal", []http.HandlerFunc{modeltest.Refuse(401, `{"error":{"message":"wrong key `+modeltest.Key+`, or c2stdGVzdC80NzExK2dlaGVpbQ=="}}`)}, 1, 401, "wrong key [redacted], or [redacted]", nil},
 			{"key in a broken refusal", []http.HandlerFunc{modeltest.Refuse(403, modeltest.Key+strings.Repeat("x", 1<<20))}, 1, 403, "[redacted]xxx", nil},
 			{"no content", []http.HandlerFunc{modeltest.Refuse(204, "")}, 1, 204, "No Content", nil},
-			{"hangs", []http.HandlerFunc{hang()}, 1, 0, "no whole reply within 100ms", context.DeadlineExceeded},
-			{"hangs in the middle", []http.HandlerFunc{hang(p.Start, p.Content("half"))}, 1, 0, "no whole reply within 100ms", context.DeadlineExceeded},
+			{"hangs", []http.HandlerFunc{hang()}, 1, 0, "no complete reply within 100ms", context.DeadlineExceeded},
+			{"hangs in the middle", []http.HandlerFunc{hang(p.Start, p.Content("half"))}, 1, 0, "no complete reply within 100ms", context.DeadlineExceeded},
 			{"busy, then hangs", []http.HandlerFunc{busy, hang()}, 2, 429, "slow down, for 100ms", context.DeadlineExceeded},
 			{"no events", []http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")

@@ -50,7 +50,7 @@ func (s *Store) begin(ctx context.Context, c *contents) (cipher.AEAD, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		s.log.Info("the key of the secret store goes into a file, since there is no keyring", "reason", err)
+		s.log.Info("the key of the secret store is kept in a file, because there is no keyring", "reason", err)
 		c.Key = PlaceFile
 		key, err = s.keepInFile()
 	}
@@ -98,7 +98,7 @@ func (s *Store) keepInFile() ([]byte, error) {
 		return nil, err
 	}
 	if _, err := aead(key); err != nil {
-		return nil, &KeyError{s.path(KeyFile) + " is damaged", "restore it from a backup, or move it away: there is no store that needs it", nil}
+		return nil, &KeyError{s.path(KeyFile) + " is damaged", "restore the store from a backup, or move the key away, because no store needs it", nil}
 	}
 	return key, nil
 }
@@ -167,7 +167,7 @@ func (s *Store) findKey(ctx context.Context, c *contents) (cipher.AEAD, error) {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNotFound):
 		return nil, &KeyError{"it is missing in " + where, restore, nil}
 	case err != nil && c.Key == PlaceKeyring:
-		return nil, &KeyError{"the keyring that holds it is not to be reached", "unlock it, or run this in the session of the desktop that made the store", err}
+		return nil, &KeyError{"the keyring that holds it cannot be reached", "unlock it, or run this in the session of the desktop that made the store", err}
 	case err != nil:
 		return nil, err
 	}

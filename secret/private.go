@@ -40,7 +40,7 @@ func private(path string, info fs.FileInfo, forbidden fs.FileMode) error {
 // does not block on a pipe.
 func readPrivate(path string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	irregular := &AccessError{path, "is not a regular file", "move it away, and put what it should be in its place"}
+	irregular := &AccessError{path, "is not a regular file", "move it away, and put the right file or folder in its place"}
 	if errors.Is(err, syscall.ELOOP) {
 		return nil, irregular
 	}

@@ -199,7 +199,7 @@ func (s *Store) Set(ctx context.Context, name, value string) error {
 		case ok:
 			e.Created = c.Entries[i].Created
 		case len(c.Entries) >= MaxSecrets:
-			return &ValueError{name, fmt.Sprintf("there are %d secrets, which is the most there may be", MaxSecrets)}
+			return &ValueError{name, fmt.Sprintf("there are %d secrets, which is the maximum; remove one first", MaxSecrets)}
 		default:
 			c.Entries = slices.Insert(c.Entries, i, entry{})
 		}

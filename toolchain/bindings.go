@@ -33,8 +33,8 @@ const (
 	blockSize      = blockLength + 136
 )
 
-// opImport is the first argument with which the JavaScript function `host` calls the first import of the world.
-// What it does below that is a built-in: see bindingsCore and prelude/bindings.ts.
+// opImport is the first argument with which the JavaScript function `host` calls the first import of the world. Lower numbers are
+// built-ins: see bindingsCore and prelude/bindings.ts.
 const opImport = 16
 
 // JavaScript values as the engine boxes them: a tag in the high word, a small integer in the low one.
@@ -44,8 +44,8 @@ const (
 	jsException = 6 << 32
 )
 
-// imageText is the module that is instantiated before the engine. It holds the memory, supplies all that the engine imports,
-// and has a table for the three functions that need the engine, which the bindings fill. %s declares the memory.
+// imageText is the module that is instantiated before the engine. It holds the memory, supplies all the engine's imports, and has a
+// table for the three functions that need the engine, which the bindings fill. %s declares the memory.
 const imageText = `(module $image
   %s
   (type $time (func (result i64)))
@@ -77,7 +77,7 @@ const imageText = `(module $image
   (func (export "host_module_load") (param i32 i32) (result i32) i32.const 0))
 `
 
-// engineImports is what the engine imports, apart from the memory.
+// engineImports are the engine's imports, apart from the memory.
 var engineImports = []struct{ module, name, signature string }{
 	{"env", "host_get_timezone_offset", " (param i32 i32) (result i32)"},
 	{"env", "host_interrupt", " (result i32)"},
@@ -95,7 +95,7 @@ var engineImports = []struct{ module, name, signature string }{
 
 type engineExport struct{ name, signature string }
 
-// engineExports is what the bindings call.
+// engineExports are the engine's exports that the bindings call.
 var engineExports = []engineExport{
 	{"wasm_malloc", " (param i32) (result i32)"},
 	{"wasm_free", " (param i32)"},
@@ -118,9 +118,9 @@ var engineExports = []engineExport{
 	{"JS_ExecutePendingJob", " (param i32 i32) (result i32)"},
 }
 
-// bindingsCore is the part of the bindings that is the same for every world. $host is the JavaScript function `host`, called
-// as the engine calls a function written in C: the first argument says what to do, and numbers among the others are i32. A first argument that
-// is no number is a key: $host is the replacer of JSON.stringify then.
+// bindingsCore is the part of the bindings that is the same for every world. $host is the JavaScript function `host`, called as the
+// engine calls a function written in C: the first argument says what to do, and numbers among the others are i32. If the first
+// argument is not a number, it is a key, and $host acts as the replacer of JSON.stringify.
 const bindingsCore = `
   (global $context i32 (i32.const %[1]d))
   (global $runtime i32 (i32.const %[2]d))

@@ -16,7 +16,7 @@ import (
 // BodyTool is the only tool of a program that [Body] makes.
 const BodyTool = "code"
 
-// The lines around a body are JavaScript, which each language that a body may be in has as a part.
+// The lines around a body are JavaScript, which is valid in each language that a body may have.
 const (
 	bodyHead = `import { extension } from "stile"; export default extension({ tools: { code: { description: "Code", run: async ({ input }, env) => { let tools; try { tools = env.tools; } catch {} {` + "\n"
 	bodyTail = "\n} } } } });"
@@ -32,7 +32,7 @@ func Body(p Program) Program {
 
 var lineEnd = lazyregexp.New("\r\n|[\n\r\u2028\u2029]")
 
-// importing is a line with an import statement. In a function none is allowed.
+// importing matches a line with an import statement, which is not allowed in a function.
 var importing = lazyregexp.New(`^\s*import\s*["\'{*\pL_$]`)
 
 // lines are those of the body.
@@ -40,7 +40,7 @@ func (p Program) lines() []string {
 	return lineEnd.Split(strings.TrimSuffix(strings.TrimPrefix(p.Text, bodyHead), bodyTail), -1)
 }
 
-// wrap makes an input of a tool, which is an object, of an input of a body. What is no JSON the host refuses.
+// wrap turns the input of a body into the input of a tool, which is an object. The host refuses invalid JSON.
 func (p Program) wrap(input []byte) []byte {
 	if p.above == 0 || len(input) > 0 && !json.Valid(input) {
 		return input
@@ -51,8 +51,8 @@ func (p Program) wrap(input []byte) []byte {
 	return slices.Concat([]byte(`{"input":`), input, []byte("}"))
 }
 
-// lower counts the lines of an error without those above the author's. What is wrong only below them, such as a bracket that is
-// missing, is at the end of the last one.
+// lower adjusts line numbers for the lines above the author's. An error that only shows below them, such as a missing bracket, is
+// moved to the end of the last one.
 func (p Program) lower(err error) error {
 	if p.above == 0 {
 		return err
@@ -69,9 +69,9 @@ func (p Program) lower(err error) error {
 				at.Line, at.Column, at.Text = last, utf8.RuneCountInString(text)+1, at.Text+" at the end of the code"
 				at.Snippet = Snippet(text, at.Column)
 			} else if at.Line > 0 && importing.MatchString(lines[at.Line-1]) {
-				at.Text = "code imports nothing: it has input, env and tools; an extension can import"
+				at.Text = "this code cannot import: it has only input, env and tools; write an extension to import something"
 			} else if at.Text == `Unexpected "export"` {
-				at.Text = "code exports nothing: it is the body of a function, and its result is what it returns; stile run takes files that export tools"
+				at.Text = "this code cannot export: it is the body of a function, and its result is what it returns; use stile run for a file that exports tools"
 			}
 		}
 	case errors.As(err, &failed):

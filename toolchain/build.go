@@ -25,16 +25,15 @@ import (
 
 // Options configure a [Toolchain]. The zero value works, without a cache.
 type Options struct {
-	// CacheDir keeps the engine, images and components. KeyDir holds the key that authenticates them. Both can be the
-	// host's. If either is empty, nothing is kept, and each New obtains the engine again.
+	// CacheDir keeps the engine, images and components. KeyDir holds the key that authenticates them. Both can be the host's. If
+	// either is empty, nothing is kept, and each New obtains the engine again.
 	CacheDir, KeyDir string
 	// Engine names a folder or zip file that holds node_modules as `npm ci` makes it from toolchain/engine/package-lock.json,
 	// for machines without npm. Its digest is checked. Default: npm is run.
 	Engine string
-	// Bundler is the command line of a program that does nothing but call [Bundle]. Such a process bundles sources of more
-	// than 32 KiB, packages included, and deeply nested sources, under limits of the operating system, because nothing else
-	// can stop the bundler. Default: this process bundles everything, and refuses sources that can take longer than a minute
-	// by estimate.
+	// Bundler is the command line of a program that only calls [Bundle]. Such a process bundles sources of more than 32 KiB,
+	// packages included, and deeply nested sources, under limits of the operating system, because nothing else can stop the bundler.
+	// Default: this process bundles everything, and refuses sources that can take longer than a minute by estimate.
 	Bundler []string
 	// Progress, when not nil, is called for steps that take longer than a second, such as obtaining the engine.
 	Progress func(message string)
@@ -45,7 +44,7 @@ type Options struct {
 // Toolchain builds extensions for one host. It is safe for concurrent use. Its creator closes it.
 type Toolchain struct {
 	host   *host.Host
-	cache  *cache.Cache // nil when nothing is kept
+	cache  *cache.Cache // nil if nothing is kept
 	log    *slog.Logger
 	obtain engineOptions
 	engine string // the name under which the host offers the engine
@@ -53,7 +52,7 @@ type Toolchain struct {
 	bundler []string // of Options
 
 	mu sync.Mutex
-	// What is made of the engine when it is first needed:
+	// Parts of the engine that are made on first use:
 	modules fs.FS
 	images  *imager
 	bases   [2]*baseImage // without and with the web APIs of the network
@@ -192,7 +191,7 @@ func (t *Toolchain) Close() error {
 	return t.cache.Close()
 }
 
-// cached is what build makes, from the cache if it is there.
+// cached returns what build makes, from the cache if possible.
 func (t *Toolchain) cached(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error) {
 	if t.cache == nil {
 		return build()
@@ -320,8 +319,8 @@ type Meta struct {
 	TopLevelRandom bool `json:"topLevelRandom"`
 }
 
-// Kept is the content of the custom section "stile:source", as JSON: everything that a component was built from, to build it
-// again for another engine.
+// Kept is the content of the custom section "stile:source", as JSON: everything that a component was built from, to rebuild it for
+// another engine.
 type Kept struct {
 	Entry string `json:"entry"`
 	// Files are the contents by path, in base64.
@@ -374,7 +373,7 @@ func explainImage(err error, sourceMap []byte) error {
 	}
 }
 
-// needsNet says whether an extension starts from the larger image: it can reach what the smaller one lacks.
+// needsNet reports whether an extension needs the larger image, because it can reach what the smaller one lacks.
 func needsNet(l *linkage, b *bundled) bool {
 	return slices.ContainsFunc(netWords, b.Uses) ||
 		slices.ContainsFunc(l.imports, func(i *abi.Interface) bool {
@@ -385,8 +384,8 @@ func needsNet(l *linkage, b *bundled) bool {
 // netWords are the globals that prelude/net.ts defines.
 var netWords = []string{"URL", "URLSearchParams", "ReadableStream", "Request", "Response", "fetch", "subtle"}
 
-// world is what the extension imports: of the interfaces wanted, or else of all, the functions whose names stand in the
-// code. Every imported function costs a quarter of a microsecond at each call, so none is imported for nothing.
+// world is what the extension imports: from the wanted interfaces, or else from all, the functions whose names occur in the code.
+// Every imported function costs a quarter of a microsecond per call, so only useful ones are imported.
 func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.World, error) {
 	known := t.host.WIT()
 	candidates := known.Interfaces()
@@ -466,7 +465,7 @@ func prune(i *abi.Interface, apis map[string][]string, uses func(word string) bo
 	if len(p.Funcs) == 0 {
 		return nil
 	}
-	// A method is of use only with the handle that `get` gives. Blobs come from other interfaces, but for a store of them.
+	// A method is useful only with the handle that `get` gives. Blobs come from other interfaces, except from a store of them.
 	get := slices.IndexFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == "get" && f.Resource == nil })
 	if get >= 0 && (!strings.Contains(i.Name, "/blob@") || uses("createBlob")) {
 		p.Funcs = append(p.Funcs, i.Funcs[get])

@@ -31,7 +31,7 @@ var shims = map[string]Shim{
 	"util":           {"util", "^0.12.5"},
 }
 
-// additions are code that goes after a file of a shim's: what node's module has, is there and the shim lacks.
+// additions are code to append to a shim's file: what node's module has and the shim lacks.
 var additions = map[string]string{
 	"node_modules/url/url.js":   "\nexports.URL = URL; exports.URLSearchParams = URLSearchParams;",
 	"node_modules/util/util.js": "\nexports.TextEncoder = TextEncoder; exports.TextDecoder = TextDecoder;",
@@ -40,8 +40,8 @@ var additions = map[string]string{
 // Shims returns all shims, without order.
 func Shims() []Shim { return slices.Collect(maps.Values(shims)) }
 
-// Builtin reports whether an import names a module that is built into node, such as "node:path" or "fs/promises", and which
-// package replaces it. For most modules, that is the zero Shim.
+// Builtin reports whether an import names a module that is built into node, such as "node:path" or "fs/promises", and which package
+// replaces it. For most modules, that is the zero Shim.
 func Builtin(specifier string) (shim Shim, builtin bool) {
 	name := strings.TrimPrefix(specifier, nodePrefix)
 	base, _, _ := strings.Cut(name, "/")
@@ -49,7 +49,7 @@ func Builtin(specifier string) (shim Shim, builtin bool) {
 	return shims[name], known || name != specifier
 }
 
-// noteBuiltin keeps the name of a module of node's that is asked for, unless a package means one of its own dependencies.
+// noteBuiltin records a requested module of node, unless the package means one of its own dependencies.
 func (r *resolver) noteBuiltin(specifier string, scope *packageJSON) {
 	name := strings.TrimPrefix(specifier, nodePrefix)
 	if _, ok := shims[name]; !ok || name == specifier && scope.inModules() && scope.dependencies[name] {

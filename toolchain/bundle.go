@@ -42,7 +42,7 @@ type Problem struct {
 	Snippet string `json:"snippet,omitempty"`
 }
 
-// Error gives each problem with its place and snippet, on several lines.
+// Error returns each problem with its place and snippet, on several lines.
 func (e *BuildError) Error() string {
 	var b strings.Builder
 	for i, p := range e.Problems {
@@ -113,7 +113,7 @@ const (
 	maxSnippet  = 160 // characters
 
 	maxBundleTime = 30 * time.Second
-	// maxBundleWork is the most processor time that all files may take to parse, by an estimate that is too high for most code.
+	// maxBundleWork bounds the processor time that parsing all files may take, by an estimate that is too high for most code.
 	maxBundleWork = 2 * maxBundleTime
 )
 
@@ -124,7 +124,8 @@ var (
 	building  = semaphore.NewWeighted(int64(maxBuilds))
 )
 
-// The namespaces of module names in the bundle. None is "file": a name in that one is a path on the machine's own disk.
+// The namespaces of module names in the bundle. None is "file", because a name in that namespace is a path on the machine's own
+// disk.
 const (
 	inSource = "source"
 	inSDK    = "stile"
@@ -132,7 +133,7 @@ const (
 	inEmpty  = "empty"
 )
 
-// sdkName is the module that extensions import: what the prelude left for it.
+// sdkName is the module that extensions import. The prelude provides it.
 const sdkName = "stile"
 
 const sdk = `const sdk = globalThis[Symbol.for("stile.sdk")];
@@ -146,11 +147,11 @@ var loaders = map[string]api.Loader{
 	".json": api.LoaderJSON, ".txt": api.LoaderText, ".md": api.LoaderText,
 }
 
-// bundle makes one ES module of a source, and fails with a *BuildError when the source is at fault. Names are resolved
-// in the source tree only, and neither a tsconfig.json nor the environment changes what comes out: the same source gives
-// the same bytes. It returns when ctx ends or bundling takes 30 seconds, even if esbuild is still at work on a file. It
-// waits for other builds as long, and fails with a *BusyError when none of them has ended. What is large is bundled by program, the
-// command line of Options.Bundler, which may be nil.
+// bundle makes one ES module of a source, and fails with a *BuildError if the source is at fault. It resolves names only in the
+// source tree, and neither a tsconfig.json nor the environment changes the result: the same source gives the same bytes. It returns
+// when ctx ends or bundling takes 30 seconds, even if esbuild is still at work on a file. It waits as long for other builds, and
+// fails with a *BusyError if none of them has ended. program, the command line of Options.Bundler, bundles large sources. It may be
+// nil.
 func bundle(ctx context.Context, source Source, program []string) (*bundled, error) {
 	b := newBundler(source, program)
 	outputs, err := b.run(ctx)
@@ -215,8 +216,8 @@ func (b *bundler) run(ctx context.Context) ([]api.OutputFile, error) {
 	return result.outputs, err
 }
 
-// bundle bundles in this process. It returns when all work but that of b.parses has ended, which may be long after ctx has; with errInside
-// when the source turns out to be one for another process.
+// bundle bundles in this process. It returns when all work except that of b.parses has ended, which may be long after ctx has. The
+// error is errInside if the source turns out to need another process.
 func (b *bundler) bundle(ctx context.Context) ([]api.OutputFile, error) {
 	b.ctx = ctx
 	build, failure := api.Context(b.options())
@@ -252,7 +253,7 @@ func (b *bundler) bundleOutside(ctx context.Context) ([]api.OutputFile, error) {
 	return a.Outputs, a.err()
 }
 
-// waitForBuilds takes a slot of those for builds.
+// waitForBuilds takes one of the slots for builds.
 func waitForBuilds(ctx context.Context) error {
 	if building.TryAcquire(1) {
 		return nil
@@ -275,7 +276,7 @@ type bundler struct {
 	time     time.Duration // the limit
 	resolver resolver
 
-	// parsing has room for one parse, and parses counts those that have not ended.
+	// parsing has room for one parse. parses counts those that have not ended.
 	parsing chan struct{}
 	parses  sync.WaitGroup
 
@@ -284,16 +285,16 @@ type bundler struct {
 	size  int64
 	// extraNesting adds up the levels of all files that are over usualNesting.
 	extraNesting int
-	// work adds up what all files take to parse, and tooMuch is the first that took it over what is allowed.
+	// work adds up the time to parse all files. tooMuch is the first file that exceeded the bound.
 	work    time.Duration
 	tooMuch *BuildError
-	// loaded and flat add up what has been admitted, and outgrown says that it is too much for this process.
+	// loaded and flat add up what has been admitted. outgrown says that it is too much for this process.
 	loaded   int
 	flat     flatWork
 	outgrown bool
 	// unresolved holds why a require failed, by file and esbuild's own words for it.
 	unresolved map[string]string
-	// imported holds the packages that the source's own files import, when those are looked for; nil in a build.
+	// imported holds the packages that the source's own files import, if those are requested. It is nil in a build.
 	imported map[string]bool
 }
 
@@ -323,15 +324,15 @@ func (b *bundler) options() api.BuildOptions {
 	}
 }
 
-// defines are what packages ask of an environment at build time, without asking first whether there is a process at all.
-// Nothing else of one is there: where they do ask, they are told so.
+// defines replace what packages ask about an environment at build time, without first asking whether there is a process. Packages
+// that do ask learn that there is none.
 var defines = map[string]string{
 	"global": "globalThis", "process.env.NODE_ENV": `"production"`, "process.env.NODE_DEBUG": "undefined", "process.env.READABLE_STREAM": "undefined",
 	"process.platform": `"browser"`, "process.browser": "true", "process.version": `""`,
 	"process.stdout": "undefined", "process.stderr": "undefined", "process.emitWarning": "undefined",
 }
 
-// process is what of node's packages call, and the same: where it is not called, it is not in the bundle.
+// process has the parts of node's process that packages call, with the same results. Code that does not use it does not contain it.
 const process = `const cwd = () => "/";
 const nextTick = (f, ...args) => queueMicrotask(() => f(...args));
 export { cwd as "process.cwd", nextTick as "process.nextTick" };
@@ -342,9 +343,8 @@ func (b *bundler) setup(build api.PluginBuild) {
 	build.OnLoad(api.OnLoadOptions{Filter: ".*"}, b.onLoad)
 }
 
-// onResolve answers every import there is. It never leaves one to esbuild's own resolver, which would look on the disk,
-// except a require that may be inside try: esbuild lets that one fail at run time, and as files have no folder on the
-// disk, it looks nowhere.
+// onResolve answers every import. It never leaves one to esbuild's own resolver, which would look on the disk, except a require that
+// may be inside try: esbuild lets that one fail at run time, and looks nowhere because files have no folder on the disk.
 func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error) {
 	if err := context.Cause(b.ctx); err != nil {
 		return api.OnResolveResult{}, err
@@ -482,11 +482,11 @@ func loaderOf(name string, with map[string]string) (api.Loader, error) {
 // mayCompute matches all code in which a call of import or require could stand, however it is written.
 var mayCompute = lazyregexp.New(`\bimport[\s\v\x{80}-\x{10FFFF}]*[(/.]|require|\\u`)
 
-// computedImports finds calls of import and require whose argument is not a string. They cannot be bundled, and when
-// bundling esbuild would search the machine's own disk for files that fit, so it must never see one.
+// computedImports finds calls of import and require whose argument is not a string. They cannot be bundled, and esbuild would search
+// the machine's own disk for files that fit, so it must never see one.
 //
-// It parses all TypeScript, whose grammar is slow to parse, before a build does: one file at a time, so that a build that is given up keeps
-// one processor and not all.
+// It parses all TypeScript, which is slow, before a build does: one file at a time, so that an abandoned build keeps only one
+// processor busy.
 func (b *bundler) computedImports(text string, loader api.Loader) ([]api.Message, error) {
 	if loader != api.LoaderTS && loader != api.LoaderTSX && !mayCompute.MatchString(text) {
 		return nil, nil
@@ -546,7 +546,7 @@ func (b *bundler) read(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// admitSize refuses what is too large for this process, where there is another one.
+// admitSize refuses what is too large for this process, if there is another one.
 func (b *bundler) admitSize(_, text string, _ api.Loader) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -558,7 +558,7 @@ func (b *bundler) admitSize(_, text string, _ api.Loader) error {
 	return nil
 }
 
-// admitFlat refuses what may take too long for its size, where there is no other process.
+// admitFlat refuses what may take too long for its size, if there is no other process.
 func (b *bundler) admitFlat(name, text string, loader api.Loader) error {
 	if b.program != nil || b.source.Large || loader == api.LoaderText || loader == api.LoaderBinary {
 		return nil
@@ -628,7 +628,7 @@ func (b *bundler) result(outputs []api.OutputFile) (*bundled, error) {
 	return out, nil
 }
 
-// arrange sorts the files and finds the words, when they are asked for.
+// arrange sorts the files and finds the words on demand.
 func (b *bundled) arrange() {
 	slices.SortFunc(b.files, func(a, b sourceFile) int { return strings.Compare(a.path, b.path) })
 	b.words = sync.OnceValue(func() map[string]bool {
@@ -676,7 +676,7 @@ func problemsOf(messages []api.Message) []Problem {
 	return problems
 }
 
-// noJSX is what esbuild says of JSX in a file that is plain JavaScript.
+// noJSX is esbuild's message about JSX in a plain JavaScript file.
 const noJSX = "The JSX syntax extension is not currently enabled"
 
 // Snippet shows a line around a column, counted in characters from 1, with a mark under it. It is printable.
@@ -689,7 +689,7 @@ func Snippet(line string, column int) string {
 	return before + after + "\n" + strings.Repeat(" ", utf8.RuneCountInString(before)) + "^"
 }
 
-// oneLine makes text printable that stands in one line, so that a line feed or a tab in it is a space.
+// oneLine makes text printable on one line, with line feeds and tabs as spaces.
 func oneLine(s string) string { return printable.Text(lineBreaks.Replace(s)) }
 
 var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ")

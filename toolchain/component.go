@@ -17,7 +17,7 @@ type assembly struct {
 	linkage *linkage
 	image   *image
 	split   *splitModule
-	// engine is the name under which the host offers the engine; empty to put the engine into the component.
+	// engine is the name under which the host offers the engine. It is empty to put the engine into the component.
 	engine string
 	// custom sections to add, by name.
 	custom []customContent
@@ -38,7 +38,7 @@ func (a *assembly) assemble() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("assemble component: %w", err)
 	}
-	// The first module lacks the content of its memory, and the second, if the engine is inlined, is empty.
+	// The first module lacks the content of its memory. The second is empty if the engine is inlined.
 	modules := 0
 	for i := range sections {
 		if sections[i].ID != componentCoreModule {
@@ -86,8 +86,8 @@ func (a *assembly) text() string {
 	return w.b.String()
 }
 
-// componentWriter writes the text of a component. A named type or resource has the same identifier in every scope: what a
-// scope does not declare itself it aliases or imports. exported holds those that the scope exports under another one.
+// componentWriter writes the text of a component. A named type or resource has the same identifier in every scope: a scope aliases
+// or imports what it does not declare itself. exported holds those that the scope exports under another one.
 type componentWriter struct {
 	b        bytes.Buffer
 	linkage  *linkage
@@ -117,7 +117,7 @@ func (w *componentWriter) importEngine(name string, split *splitModule) {
 	w.line("))")
 }
 
-// importInterface imports what is used of an interface.
+// importInterface imports the used part of an interface.
 func (w *componentWriter) importInterface(n int, i *abi.Interface) {
 	w.line("(import %q (instance $import%d", i.Name, n)
 	for _, d := range w.foreign(i) {
@@ -155,8 +155,8 @@ func (w *componentWriter) lowerImports() {
 	w.line(")")
 }
 
-// exportInterface exports an interface. A component can export a function only when the types in it have names, which a
-// nested component gives them: it imports types and functions without names and exports them with.
+// exportInterface exports an interface. A component can export a function only if its types have names. A nested component names
+// them: it imports types and functions without names and exports them with names.
 func (w *componentWriter) exportInterface(n int, i *abi.Interface) {
 	own := w.linkage.declared[i.Name]
 	used := slices.Concat(w.foreign(i), own)
@@ -207,7 +207,7 @@ func (w *componentWriter) bound(direction, name string, d declaration) {
 	w.line("  (%s %q (type %s (eq %[3]s-shape)))", direction, name, w.id(d))
 }
 
-// foreign lists what an interface uses of others, each after what it is made of.
+// foreign lists what an interface uses from others, each after what it is made of.
 func (w *componentWriter) foreign(i *abi.Interface) []declaration {
 	var used []declaration
 	add := func(d declaration) {
@@ -245,7 +245,7 @@ func (w *componentWriter) function(f *abi.Func) string {
 	return b.String()
 }
 
-// ref refers to a type: by identifier if it has a name, and by its shape if not.
+// ref refers to a type: by identifier if it has a name, and by its shape otherwise.
 func (w *componentWriter) ref(t *abi.Type) string {
 	if isNamed(t) {
 		return w.id(declaration{typ: t})

@@ -62,9 +62,9 @@ func Componentize(world *abi.World, core []byte) ([]byte, error) {
 	return wasmbin.WriteSections(wasmbin.ComponentHeader, sections), nil
 }
 
-// wrap writes the component around an empty module, which stands for the user's. Imports need the module's memory to be
-// lowered and the module needs its imports to be instantiated, so it gets functions that call through a table, which is
-// filled once both are there.
+// wrap writes the component around an empty module, which stands for the user's. Lowering the imports needs the module's memory, and
+// instantiating the module needs its imports. So the module gets functions that call through a table, which is filled once both
+// exist.
 func (w *componentWriter) wrap() {
 	imports := w.linkage.core()
 	w.line("(component $stile")

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// A data segment costs several bytes, so that shorter runs of zeros are better kept.
+	// A data segment costs several bytes, so shorter runs of zeros are kept.
 	minZeroRun = 64
 	// maxSegments keeps clear of the 100,000 data segments that engines accept.
 	maxSegments = 50_000
 )
 
-// addData gives a module that defines its memory, and has no data yet, the content of that memory, whole pages.
+// addData adds the content of memory, in whole pages, to a module that defines its memory and has no data yet.
 func addData(module, memory []byte) ([]byte, error) {
 	sections, err := wasmbin.ReadSections(module, wasmbin.CoreHeader)
 	if err != nil {

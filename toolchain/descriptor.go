@@ -7,7 +7,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// The descriptor tells prelude/bindings.ts of a world: names as JavaScript has them, layouts, and numbers of operations.
+// The descriptor describes a world for prelude/bindings.ts: names as JavaScript has them, layouts, and numbers of operations.
 type descriptor struct {
 	Types     []typeInfo      `json:"types"`
 	Resources []resourceInfo  `json:"resources"`
@@ -17,7 +17,7 @@ type descriptor struct {
 	Bindings map[string]string `json:"bindings"`
 	// Results is the size of the largest result of an import, in bytes.
 	Results uint32 `json:"results"`
-	// SourceMap is that of the bundle, as JSON, for Error.stack.
+	// SourceMap is the bundle's source map, as JSON, for Error.stack.
 	SourceMap string `json:"sourceMap,omitempty"`
 }
 

@@ -33,7 +33,7 @@ type engineOptions struct {
 	file string
 	// npm is the npm client. Default: the one on PATH.
 	npm string
-	// progress is told, in a few words, before npm runs. May be nil.
+	// progress is called with a few words before npm runs. It may be nil.
 	progress func(what string)
 }
 
@@ -67,8 +67,8 @@ func EnginePackage() fs.FS {
 }
 
 const (
-	// engineDigest is the SHA-256 of everything that is kept of the packages, see packEngine. npm has compared the
-	// packages with the lockfile by then; this also covers an engine that came another way.
+	// engineDigest is the SHA-256 of everything that is kept of the packages, see packEngine. npm has already compared the packages
+	// with the lockfile; this also covers an engine from elsewhere.
 	engineDigest   = "a527dd5cc84c0a2f3258c2f32563e87d95f0b28aba556e345adde4d84616555f"
 	wasmName       = "node_modules/quickjs-wasi/quickjs.wasm"
 	maxEngineFile  = 8 << 20
@@ -111,13 +111,13 @@ func engineFromNPM(ctx context.Context, o engineOptions) (_ []byte, err error) {
 	}
 	dir, err := os.MkdirTemp("", "stile-engine-")
 	if err != nil {
-		return nil, &EngineError{"there is no room for the download", "Check the temporary folder.", err}
+		return nil, &EngineError{"there is no disk space for the download", "Check the temporary folder.", err}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if err := os.CopyFS(dir, EnginePackage()); err != nil {
-		return nil, &EngineError{"there is no room for the download", "Check the temporary folder.", err}
+		return nil, &EngineError{"there is no disk space for the download", "Check the temporary folder.", err}
 	}
-	// What a user's npm settings could change about the result is set here; registry and proxy stay theirs.
+	// This overrides the user's npm settings that could change the result. Registry and proxy stay the user's.
 	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-bin-links",
 		"--no-update-notifier", "--no-progress", "--no-global", "--no-dry-run", "--no-engine-strict", "--install-strategy=hoisted", "--loglevel=error")
 	cmd.Dir = dir
@@ -138,7 +138,7 @@ func engineFromNPM(ctx context.Context, o engineOptions) (_ []byte, err error) {
 	return packEngine(root.FS())
 }
 
-// npmError explains a failure from what npm said.
+// npmError explains a failure by npm's messages.
 func npmError(said string, err error) *EngineError {
 	words := strings.FieldsFunc(said, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
@@ -182,8 +182,8 @@ func engineFromFile(file string) (_ []byte, err error) {
 	return packEngine(archive)
 }
 
-// packEngine makes a zip file of what is needed of node_modules, when it is exactly what is pinned. The digest is of a
-// line "<sha256>  <path>" for each file.
+// packEngine makes a zip file of the needed parts of node_modules, if they are exactly those pinned. The digest covers a line
+// "<sha256> <path>" for each file.
 func packEngine(files fs.FS) ([]byte, error) {
 	var archive bytes.Buffer
 	w := zip.NewWriter(&archive)
@@ -229,7 +229,7 @@ func neededOfEngine(name string) bool {
 	return path.Ext(base) == ".js" || base == "package.json" || strings.HasPrefix(base, "LICENSE") || repack[name] != nil || name == wasmName
 }
 
-// readAtMost reads a file and fails when it is larger than limit bytes.
+// readAtMost reads a file and fails if it is larger than limit bytes.
 func readAtMost(files fs.FS, name string, limit int64) ([]byte, error) {
 	f, err := files.Open(name)
 	if err != nil {

@@ -111,14 +111,13 @@ func (e *Evaluator) Call(ctx context.Context, text, tool string, input []byte, e
 	return r.Output, err
 }
 
-// Do is Call with all there is to say about a call; r is without code. The module imports nothing but "stile", and what is
-// at its top level runs without any capability, as it would in a build. Errors that its author can mend are a *BuildError;
-// besides there are *BusyError and those of [host.Component.Do].
+// Do is Call with every option. r has no code. The module imports only "stile", and its top level runs without any capability, as in
+// a build. Errors that the author can correct are a *BuildError. Others are *BusyError and those of [host.Component.Do].
 func (e *Evaluator) Do(ctx context.Context, p Program, r host.Request) (host.Result, error) {
 	if p.Name == "" {
 		p.Name = "code.ts"
 	}
-	// The source map takes a tenth of the whole way, so it is made when it is asked for, or when the code may look at a stack itself.
+	// The source map takes a tenth of the total time, so it is made on demand, or if the code may look at a stack itself.
 	kind := api.SourceMapNone
 	if slices.ContainsFunc(stackWords, func(word string) bool { return strings.Contains(p.Text, word) }) {
 		kind = api.SourceMapExternal
@@ -154,8 +153,8 @@ func (p Program) withStackMap(code api.TransformResult) string {
 	return string(code.Code) + "\n//# stile:source-map=" + string(text)
 }
 
-// transform makes JavaScript of a program. It returns when ctx ends or after maxTransformTime, even if esbuild is still at work;
-// it waits for builds as they wait for one another. What is large is transformed by bundler, as sources are bundled.
+// transform turns a program into JavaScript. It returns when ctx ends or after maxTransformTime, even if esbuild is still at work.
+// It waits for a slot as builds do. bundler transforms large programs, as it bundles large sources.
 func (p Program) transform(ctx context.Context, sourceMap api.SourceMap, bundler []string) (r api.TransformResult, err error) {
 	refuse := func(text string) error { return &BuildError{[]Problem{{File: oneLine(p.Name), Text: text}}} }
 	loader := loaders[path.Ext(p.Name)]
@@ -209,7 +208,7 @@ func (p Program) transform(ctx context.Context, sourceMap api.SourceMap, bundler
 	return t.result, t.err
 }
 
-// transformInside returns a *BuildError where the program is at fault.
+// transformInside returns a *BuildError if the program is at fault.
 func (p Program) transformInside(sourceMap api.SourceMap) (api.TransformResult, error) {
 	r := api.Transform(p.Text+noSourceMap, api.TransformOptions{
 		Loader: loaders[path.Ext(p.Name)], Sourcefile: p.Name, Format: api.FormatESModule, Platform: api.PlatformNeutral, Target: api.ESNext,
@@ -230,7 +229,7 @@ func (p Program) transformOutside(ctx context.Context, sourceMap api.SourceMap, 
 	return api.TransformResult{Code: a.Code, Map: a.Map}, a.err()
 }
 
-// notLoaded is what the engine says of an import that is not there.
+// notLoaded is the engine's message about an import that does not exist.
 var notLoaded = lazyregexp.New(`^could not load module '(.*)'$`)
 
 // explain shows the author's lines in what went wrong with an import or at the top level.
@@ -265,7 +264,7 @@ func (p Program) explain(err error) error {
 	return &BuildError{[]Problem{problem}}
 }
 
-// What the engine says where code calls require, and what we add to it.
+// The engine's message about code that calls require, and what we add to it.
 const (
 	noRequire      = "require is not defined"
 	requireInstead = `: code that is not built loads no modules; stile build makes a component with all that it imports`

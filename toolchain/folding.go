@@ -15,27 +15,27 @@ import (
 // between matches a space or comment.
 const between = `(?:[\s\v\x{80}-\x{10FFFF}]|/\*(?s:.*?)\*/|(?://|<!--|-->)[^\n]*\n)`
 
-// maxFolded is the most bytes that a member of an enum may come to. esbuild works the members out, and joins their texts: where each
-// is the one before it twice, thirty of them take more memory than there is.
+// maxFolded bounds the bytes of one enum member. esbuild evaluates members and joins their texts. If each is the previous one twice,
+// thirty of them take more memory than there is.
 const maxFolded = 4 << 20
 
-// maxInlined is the most bytes that texts of enums may add to a build: esbuild writes the text of a member wherever it is named.
+// maxInlined bounds the bytes that enum texts may add to a build, because esbuild writes the text of a member wherever it is named.
 const maxInlined = 32 << 20
 
 var (
 	errInlined = errors.New("names members of enums that are too long to write out each time; make them constants outside of the enum")
-	errFolded  = errors.New("has an enum whose members join too many others; make them constants outside of it")
+	errFolded  = errors.New("has an enum whose members combine too many others; make them constants outside the enum")
 	// enumHead matches the beginning of an enum.
 	enumHead = lazyregexp.New(`\benum` + between + `+(?:\\u\{[0-9a-fA-F]+\}|[^\s{}()/;,"'` + "`" + `])+` + between + `*\{`)
 	joining  = lazyregexp.New(`[+]|\$\{`)
-	// literal matches a text joined to what is before it: it adds to a member and does not multiply it.
+	// literal matches a text that is joined to what comes before: it adds to a member and does not multiply it.
 	literal = lazyregexp.New(`\+\s*(?:"[^"\\\n]*"|'[^'\\\n]*')\s*(?:[,}\n]|$)`)
 )
 
 // quoted matches a text in the body of an enum.
 var quoted = lazyregexp.New(`"(?:[^"\\\n]|\\(?s:.))*"|'(?:[^'\\\n]|\\(?s:.))*'|` + "`[^`]*`")
 
-// folding bounds what the enums of a build cost. It is for one build, whose files may come at the same time.
+// folding bounds the cost of a build's enums. It belongs to one build, whose files may come concurrently.
 type folding struct {
 	mu      sync.Mutex
 	longest int // bytes of a member, at most
@@ -62,7 +62,7 @@ func (f *folding) admit(code string, loader api.Loader) error {
 		size += len(body)
 		joins := 0
 		for member := range strings.SplitSeq(body, ",") {
-			f.uses++ // a member may be another one
+			f.uses++ // a member may refer to another one
 			n := len(joining.FindAllStringIndex(member, -1))
 			joins += n
 			if n > 1 || n == 1 && !literal.MatchString(member) {
@@ -90,7 +90,7 @@ func (f *folding) inlined() error {
 	return nil
 }
 
-// enumEnd returns where the body of an enum ends: at its closing bracket, or at the end of the text where that cannot be told.
+// enumEnd returns where the body of an enum ends: at its closing bracket, or at the end of the text if that is unclear.
 func enumEnd(code string, at int) int {
 	l := jslex.New(code[at:], false)
 	for {

@@ -14,7 +14,7 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 )
 
-// guest is an instance of the engine in a memory of its own. Its methods do nothing once err is set.
+// guest is an instance of the engine with its own memory. Its methods do nothing once err is set.
 type guest struct {
 	imager  *imager
 	ctx     context.Context
@@ -26,7 +26,7 @@ type guest struct {
 	runtime int32
 	frames  int64         // a function of the prelude, which gives the frames of an error; 0 before it has run
 	cpu     time.Duration // see limit
-	// onAllocate, when not nil, is called before the engine allocates; arenas are those that layOut made.
+	// onAllocate, if not nil, is called before the engine allocates. arenas are those that layOut made.
 	onAllocate func(runtime, size uint32)
 	arenas     arenas
 	err        error
@@ -107,8 +107,8 @@ func (g *guest) initialise(l layout) roots {
 	return roots{Context: uint32(g.context), Runtime: uint32(g.runtime)}
 }
 
-// takeSpare gives the spare pages to the engine's allocator, in one piece: the allocator takes it that what it asks for in a
-// row lies in a row. It is kept with the image.
+// takeSpare gives the spare pages to the engine's allocator in one piece, because the allocator assumes that consecutive requests
+// are adjacent. The image keeps this state.
 func (g *guest) takeSpare() {
 	split := g.imager.split
 	first, end := split.stackTop/wasmPage, split.spareEnd
@@ -190,7 +190,7 @@ func (g *guest) explain(err error) error {
 	return err
 }
 
-// snapshot copies the memory. Nothing is on the stack then; what ran has left there is cleared.
+// snapshot copies the memory. The stack is empty then, and its remains are cleared.
 func (g *guest) snapshot() []byte {
 	if g.err != nil {
 		return nil
@@ -210,7 +210,7 @@ func (g *guest) malloc(n int) uint32 {
 	return p
 }
 
-// free frees n bytes and clears them, so that nothing of them is left in an image.
+// free frees n bytes and clears them, so that nothing of them stays in an image.
 func (g *guest) free(p int32, n int) {
 	g.write(uint32(p), make([]byte, n))
 	g.call("wasm_free", p)
@@ -351,7 +351,7 @@ func (g *guest) check(value int64) int64 {
 	return value
 }
 
-// thrown makes an error of what a script threw.
+// thrown converts a script's exception into an error.
 func (g *guest) thrown(value int64) error {
 	if g.err != nil {
 		return g.err

@@ -11,8 +11,8 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// The package tr46 brings its tables as an array of 9,000 arrays and a dozen regular expressions, which take 1.6 MB of an image. repack puts the
-// same tables into two strings. Nothing is made of them before a host needs it that is not ASCII.
+// The package tr46 has its tables as an array of 9,000 arrays and a dozen regular expressions, which take 1.6 MB of an image. repack
+// puts the same tables into two strings, which are read only for a host with characters outside ASCII.
 var repack = map[string]func(text []byte) (string, error){
 	"node_modules/tr46/index.js":              adaptTR46,
 	"node_modules/tr46/lib/mappingTable.json": packMapping,
@@ -21,7 +21,7 @@ var repack = map[string]func(text []byte) (string, error){
 
 var tableSearch = lazyregexp.New(`(?s)\nfunction findStatus\(val\) \{\n.*?\n\}\n`)
 
-// plainNames goes after tr46: names that have nothing to map, which most are, are done without its tables.
+// plainNames runs before tr46's tables: it handles names that need no mapping, which most do not.
 const plainNames = `
 const whole = module.exports.toASCII;
 module.exports.toASCII = (name, options) => /[^\0-\x7f]|(?:^|\.)xn--/i.test(name) ? whole(name, options) : name.toLowerCase();
@@ -35,8 +35,9 @@ func adaptTR46(text []byte) (string, error) {
 	return tableSearch.ReplaceAllString(string(text), "\nconst findStatus = mappingTable;\n") + plainNames, nil
 }
 
-// mappingModule is a function that returns status and mapping of a character. The table has a row for every run of characters, of three units:
-// the length of its mapping, status and the upper bits of its first character; the lower bits; where the mapping starts in texts.
+// mappingModule is a function that returns status and mapping of a character. The table has a row for every run of characters, of
+// three units: the length of the mapping, the status and the upper bits of its first character; the lower bits; and where the
+// mapping starts in texts.
 const mappingModule = `
 const units = %s, texts = %s;
 module.exports = (character) => {
@@ -90,7 +91,7 @@ func packMapping(text []byte) (string, error) {
 	return fmt.Sprintf(mappingModule, quoteUnits(units), quoteUnits(texts)), nil
 }
 
-// patternsModule has the package's expressions, each of which is compiled when it is first used.
+// patternsModule has the package's expressions, each of which is compiled on first use.
 const patternsModule = `
 for (const [name, pattern] of %s) {
 	let compiled;

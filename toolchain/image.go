@@ -30,7 +30,7 @@ func (e *limitError) Error() string {
 
 // evaluationError reports what top-level code of a source threw while its image was made.
 type evaluationError struct {
-	Name    string // e.g. "TypeError"; empty when what was thrown is not an error
+	Name    string // e.g. "TypeError"; empty if the thrown value is not an error
 	Message string
 	Stack   string // as the engine gives it: lines of the bundle, not of the source
 }
@@ -49,7 +49,7 @@ type imageLimits struct {
 	cpu    time.Duration // default 5 s
 }
 
-// cacheFunc returns what build makes for a kind and key, from a cache if it has it. What it returns is trusted.
+// cacheFunc returns what build makes for a kind and key, from a cache if possible. Its result is trusted.
 type cacheFunc func(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error)
 
 // image is the memory of an engine that is ready to be called.
@@ -66,7 +66,7 @@ type report struct {
 const (
 	guestStack   = 160 << 10 // of the engine, within maxWasmStack: beyond it a script gets a RangeError
 	maxWasmStack = 1 << 20
-	// largeStack and largeCPU are for a large source. What is left of the stack is for what the engine does without looking.
+	// largeStack and largeCPU are for a large source. The rest of the stack is for what the engine does without checking.
 	largeStack = 2*guestStack - 32<<10
 	largeCPU   = time.Minute
 	// gcThreshold is the heap, in bytes, at which an instance collects garbage for the first time. Calls are short, and a
@@ -156,13 +156,13 @@ type baseImage struct {
 	// define, register, finish and frames are functions of the prelude, as JSValues.
 	define, register, finish, frames int64
 	arenas                           arenas
-	// digest is that of memory, which every build asks for.
+	// digest is the digest of memory, which every build needs.
 	digest string
 	// bindings are those of a world without imports and exports.
 	bindings *wasmtime.Module
 }
 
-// baseVersion changes with what makeBase does, apart from what it is given.
+// baseVersion changes with what makeBase does, apart from its input.
 const baseVersion = "6"
 
 // base makes the base image: the engine after it has run the prelude, or loads it from the cache.
@@ -249,7 +249,7 @@ func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseI
 	name := g.text("host")
 	host := g.call("JS_NewCFunction2", g.context, int32(m.split.slot), name, int32(1), int32(0), int32(0))
 	g.free(name, len("host"))
-	// A null pointer would make a buffer of its own, so the buffer begins 8 bytes before address 0.
+	// A null pointer would make a separate buffer, so the buffer begins 8 bytes before address 0.
 	memory := g.call("JS_NewArrayBuffer", g.context, int32(-8), int32(aliased), int32(0), int32(0), int32(0), int32(0))
 	exports := g.callJS(g.evalCode(code), host, memory, int64(b.roots.Block), int64(m.split.stackTop-guestStack))
 	function := func(name string) int64 { return g.property(exports, name) }
@@ -270,8 +270,8 @@ func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseI
 	return b, g.err
 }
 
-// compilePrelude compiles the prelude in an engine of its own, so that the base image holds neither its source, which the
-// engine keeps for every function anew, nor what the compiler left behind.
+// compilePrelude compiles the prelude in a separate engine. So the base image holds neither the source, which the engine keeps for
+// every function, nor what the compiler left behind.
 func (m *imager) compilePrelude(ctx context.Context, prelude string) ([]byte, error) {
 	g, err := m.newGuest(ctx, m.split.memory)
 	if err != nil {

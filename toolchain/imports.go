@@ -19,8 +19,8 @@ type Imports struct {
 	bundle *bundled // of a source that imports nothing else, and has no problem
 }
 
-// FindImports follows all imports of a source, also into packages if they are in its tree. It has the limits and the errors
-// of a build. bundler is as in Options and may be nil. With a *BuildError, it still returns what it found.
+// FindImports follows all imports of a source, including those in packages that are in its tree. It has the limits and the errors of
+// a build. bundler is as in Options and may be nil. With a *BuildError, it still returns what it found.
 func FindImports(ctx context.Context, s Source, bundler []string) (*Imports, error) {
 	b := newBundler(s, bundler)
 	b.findImports()
@@ -41,7 +41,7 @@ func (b *bundler) findImports() {
 	b.imported, b.resolver.builtins = make(map[string]bool), make(map[string]bool)
 }
 
-// noteImport reports whether imports are looked for and this one is of a package, and keeps those of the source's own files.
+// noteImport reports whether this import of a package is one to collect, and keeps those of the source's own files.
 func (b *bundler) noteImport(specifier, importer string) bool {
 	if b.imported == nil || !isPackage(specifier) {
 		return false
@@ -54,7 +54,7 @@ func (b *bundler) noteImport(specifier, importer string) bool {
 	return true
 }
 
-// isPackage says whether an import names a package or a module of node's, and neither a file nor what is refused.
+// isPackage reports whether an import names a package or a module of node, rather than a file or something refused.
 func isPackage(specifier string) bool {
 	name, isNode := strings.CutPrefix(specifier, nodePrefix)
 	_, _, ok := splitPackage(name)

@@ -12,18 +12,18 @@ import (
 	"github.com/stilehost/stile/internal/wasmbin"
 )
 
-// The engine keeps blocks of up to 504 bytes in arenas of 4 KiB, one list of them for each size of block, and takes the next
-// block from the first arena of the list that has one free. Left alone, the few hundred blocks of an image that every call
-// writes to, most of them for a reference count, lie on as many pages as the image has, and what a call allocates comes from
-// an arena of its own for each size. A page that is written to is a page that each live instance has for itself. So while a
-// base image is made, such blocks are given to arenas that lie side by side and have room for what a call allocates. These are
-// the only ones that this file makes; they differ from the engine's own in size alone.
+// The engine keeps blocks of up to 504 bytes in arenas of 4 KiB, one list of them for each size of block, and takes the next block
+// from the first arena of the list that has one free. Every call writes to a few hundred blocks of an image, mostly to change a
+// reference count. By default, these blocks are spread over as many pages as the image has, and a call's allocations come from a
+// separate arena for each size. Each live instance has its own copy of every page that it writes to. So while a base image is made,
+// such blocks are put into arenas that lie side by side and have room for a call's allocations. These arenas differ from the
+// engine's own only in size.
 
 // layout says which blocks of a base image lie together.
 type layout struct {
 	// Hot are the blocks that calls write to: the ordinals of their allocations, ascending.
 	Hot []int `json:"hot"`
-	// Blocks is how many blocks of each size there is room for: the hot ones, and those that a call allocates.
+	// Blocks is how many blocks of each size fit: the hot ones, and those that a call allocates.
 	Blocks []int `json:"blocks"`
 	// observe, when not nil, is called before each of the allocations that ordinals count, with the runtime and the size.
 	observe func(g *guest, runtime uint32, class int)
@@ -32,8 +32,8 @@ type layout struct {
 //go:embed layout.json
 var layoutsText []byte
 
-// baseLayout is the layout of the base image without or with the web APIs of the network. It was found by the test
-// TestLayout, which writes it anew with the flag -update.
+// baseLayout is the layout of the base image without or with the web APIs of the network. TestLayout found it, and rewrites it with
+// the flag -update.
 func baseLayout(net bool) (layout, error) {
 	var layouts struct{ Plain, Net layout }
 	if err := json.Unmarshal(layoutsText, &layouts); err != nil {
@@ -51,14 +51,14 @@ var arenaSizes = [...]uint32{
 	288, 320, 352, 384, 416, 448, 480, 512,
 }
 
-// sizeClass is the index in arenaSizes for an allocation of n bytes, false when it gets no block of an arena.
+// sizeClass is the index in arenaSizes for an allocation of n bytes. It returns false if the allocation gets no block of an arena.
 func sizeClass(n uint32) (int, bool) {
 	i, _ := slices.BinarySearch(arenaSizes[:], n+8)
 	return i, n > 0 && i < len(arenaSizes)
 }
 
-// Where the engine keeps its arenas: JSRuntime, JSArena and JSMallocBlockHeader in its quickjs.c. A list is circular, with its
-// head in the runtime; a link that is in no list is zero.
+// Where the engine keeps its arenas: JSRuntime, JSArena and JSMallocBlockHeader in its quickjs.c. A list is circular, with its head
+// in the runtime. A link that is in no list is zero.
 const (
 	runtimeArenas     = 40                                // heads of the lists of all arenas
 	runtimeFreeArenas = runtimeArenas + 8*len(arenaSizes) // and of those with free blocks
@@ -171,7 +171,7 @@ func skipLocals(code *wasmbin.Reader) {
 	}
 }
 
-// arenas are those of a layout in the memory of a guest, by size, 0 where there is none.
+// arenas are those of a layout in the memory of a guest, by size. An entry is 0 if there is none.
 type arenas [len(arenaSizes)]uint32
 
 // layOut begins to give blocks their place. The engine has not been initialised yet.
@@ -220,15 +220,15 @@ func (g *guest) layOut(l layout) {
 	g.store32(laying, 1)
 }
 
-// laidOut ends that, and keeps what is left of our arenas from use.
+// laidOut ends that, and keeps the rest of our arenas from use.
 func (g *guest) laidOut() {
 	g.onAllocate = nil
 	g.write(laying, make([]byte, 12))
 	g.offerAll(false)
 }
 
-// makeArena makes an arena that is in the list of all arenas. It counts a block that it does not have as used, so that the
-// engine never frees it.
+// makeArena makes an arena in the list of all arenas. It counts one more block as used than there is, so that the engine never frees
+// the arena.
 func (g *guest) makeArena(rt, at uint32, class, blocks int) {
 	head := rt + runtimeArenas + 8*uint32(class)
 	g.insert(head, at+arenaLink)
@@ -247,7 +247,7 @@ func (g *guest) makeArena(rt, at uint32, class, blocks int) {
 	}
 }
 
-// offer puts our arena first among those with free blocks, or takes it out.
+// offer puts our arena first among those with free blocks, or removes it.
 func (g *guest) offer(rt uint32, class int, wanted bool) {
 	a := g.arenas[class]
 	if a == 0 {
@@ -264,7 +264,7 @@ func (g *guest) offer(rt uint32, class int, wanted bool) {
 	}
 }
 
-// offerAll does so with all of them: what is allocated next goes there, or not.
+// offerAll does that for all of them, so that the next allocations go there, or not.
 func (g *guest) offerAll(wanted bool) {
 	for i := range g.arenas {
 		g.offer(uint32(g.runtime), i, wanted)

@@ -10,17 +10,17 @@ import (
 // linkage is a world with its functions numbered and its types in order, which all generators share.
 type linkage struct {
 	world string
-	// imports are the interfaces to import, each after those whose types it uses, with the functions wanted of them.
+	// imports are the interfaces to import, each after those whose types it uses, with the wanted functions.
 	imports []*abi.Interface
 	exports []*abi.Interface
-	// declared holds the types and resources in use of each interface, each after those it is made of.
+	// declared holds the used types and resources of each interface, each after those it is made of.
 	declared map[string][]declaration
 	// calls are the imported functions and drops the resources that can be dropped. Numbered from opImport on, in this order.
 	calls []*abi.Func
 	drops []*abi.Resource
 	// bindings are names that the env of every call is known to have, with their interfaces.
 	bindings map[string]string
-	// sourceMap is that of the bundle, empty for code that looks at no stack.
+	// sourceMap is the bundle's source map. It is empty for code that looks at no stack.
 	sourceMap string
 }
 
@@ -37,8 +37,8 @@ func (d declaration) name() string {
 	return d.typ.Name
 }
 
-// newLinkage numbers what w imports and exports. An interface of w may be a copy that holds only the functions wanted.
-// Interfaces that w does not list are imported when types of theirs are used.
+// newLinkage numbers what w imports and exports. An interface of w may be a copy with only the wanted functions. Interfaces that w
+// does not list are imported if their types are used.
 func newLinkage(w *abi.World) (*linkage, error) {
 	if len(w.ImportFuncs)+len(w.ExportFuncs) > 0 {
 		return nil, fmt.Errorf("world %s: functions outside of an interface are not supported", w.Name)
@@ -152,7 +152,7 @@ func walk(t *abi.Type, visit func(declaration)) {
 	}
 }
 
-// isNamed reports whether a component has to declare t under a name.
+// isNamed reports whether a component must declare t under a name.
 func isNamed(t *abi.Type) bool {
 	switch t.Kind {
 	case abi.KindRecord, abi.KindVariant, abi.KindEnum, abi.KindFlags:

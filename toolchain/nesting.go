@@ -14,9 +14,9 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// esbuild parses by recursion, and Go ends the whole process when a stack outgrows 1 GB, which takes a few hundred
-// thousand open brackets. So nesting is bounded before a file gets there. A level takes 7 KB of stack, at worst 13 KB.
-// Of 18,000 files of popular packages the deepest had 1,064 levels.
+// esbuild parses by recursion, and Go ends the whole process when a stack outgrows 1 GB, which takes a few hundred thousand open
+// brackets. So nesting is bounded before esbuild sees a file. A level takes 7 KB of stack, at worst 13 KB. Of 18,000 files of
+// popular packages, the deepest had 1,064 levels.
 const (
 	maxNesting = 15_000
 	// As files are parsed at the same time, levels over usualNesting are also bounded for all files together.
@@ -29,17 +29,17 @@ const (
 // nested is what nesting in a file can cost a recursive parser, bounded from above.
 type nested struct {
 	levels int
-	// unclear says what stood in the way where the nesting cannot be told; each token counts as a level then.
+	// unclear says why the nesting cannot be determined. Each token then counts as a level.
 	unclear string
 	// work is the processor time that it takes at most, about, and at is where most of that begins.
 	work time.Duration
 	at   int
-	// twice says that most of it is spent on what is parsed twice.
+	// twice is set if most of the time is spent on what is parsed twice.
 	twice bool
 }
 
-// What a token takes to parse, at a depth: what esbuild tries twice it tries at each level of the file, and some of its passes look at
-// all levels for each one.
+// The time to parse a token at a depth: what esbuild tries twice, it tries at each level of the file, and some of its passes look at
+// all levels for each token.
 const (
 	workOfToken  = 300.0 // ns
 	workOfLevel  = 45.0  // times depth
@@ -78,7 +78,7 @@ func nestingOf(text string, loader api.Loader) nested {
 		d := float64(n.depth)
 		token := math.Ldexp(workOfToken+workOfLevel*d+workOfSquare*d*d, n.doublings)
 		work += token
-		if token > 2*most { // the last time, this is near to where it becomes too much
+		if token > 2*most { // the last time; this is close to where it becomes too much
 			most, found.at, found.twice = token, int(t.End), n.doublings >= usualDoublings
 		}
 	}
@@ -99,7 +99,7 @@ func unclearNesting(text, why string, at int) nested {
 	return nested{levels: tokens, unclear: why, work: time.Duration(min(work, maxWork))}
 }
 
-// problem says where a file takes too much work, of which more is allowed, and what its author can do.
+// problem says where a file takes too much work and what its author can do. more is what is allowed.
 func (n nested) problem(text, file string, most time.Duration) Problem {
 	if n.unclear != "" {
 		return Problem{File: oneLine(file), Text: fmt.Sprintf("it is too large to have %s, after which nobody can tell how long it takes to parse; split the file", n.unclear)}
@@ -132,9 +132,9 @@ func tokensIn(text string) int {
 	return count
 }
 
-// nesting adds up the levels a recursive parser has open. Between brackets every token counts as a level (as in !!!!x or a=>a=>x), until a
-// comma or semicolon ends what they could have opened. It never guesses: after what can be read in two ways nobody asks it, as code could
-// hide behind the error.
+// nesting adds up the levels that a recursive parser has open. Between brackets, every token counts as a level (as in !!!!x or
+// a=>a=>x), until a comma or semicolon ends what they could have opened. It never guesses: after text that can be read in two ways,
+// its result is not used, because code could hide behind the error.
 type nesting struct {
 	data   bool // JSON, in which no comma joins expressions
 	depth  int  // of all levels
@@ -144,8 +144,8 @@ type nesting struct {
 	closed   bool // the previous token is a "}"
 	question bool // the previous token is a "?"
 
-	// doublings is how often esbuild parses a token, as a power of two. It parses twice what follows a ? (b) : c =>, since that may be an
-	// arrow function or its begin the else of the condition, and what follows infer A extends.
+	// doublings is how often esbuild parses a token, as a power of two. It parses twice what follows a ? (b) : c =>, since that may
+	// be an arrow function or the start of the else branch, and what follows infer A extends.
 	doublings int
 	inferred  int // how many tokens ago there was an infer, from 1; 0 if it was longer ago
 }
@@ -165,7 +165,7 @@ type level struct {
 	conditional bool
 	angles      int // < that no > followed
 	less        int // < among kept
-	// decorated is set from a decorator to the end of what it decorates, which may begin in a new line.
+	// decorated is set from a decorator to the end of what it decorates, which may begin on a new line.
 	decorated bool
 }
 
@@ -173,9 +173,9 @@ type level struct {
 func (l *level) depth() int { return l.tokens + l.kept + l.commas/commasOfLevel }
 
 var (
-	// typeOperators begin types that may be conditional ones wherever they stand.
+	// typeOperators begin types that may be conditional wherever they occur.
 	typeOperators = []string{"is", "asserts", "keyof", "readonly"}
-	// goingOn go on with what stands before, also in a new line. Any other name there, or after a "}", begins something new.
+	// goingOn continue what comes before, even on a new line. Any other name there, or after a "}", begins something new.
 	goingOn = []string{"else", "while", "in", "instanceof", "of", "as", "satisfies", "extends", "catch", "finally", "from", "is"}
 )
 

@@ -20,8 +20,8 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// esbuild cannot be stopped, and some of its passes take the square or cube of what they look at. So what is bundled in this process
-// is small: the worst that is known takes 4 s at maxInside bytes. The rest goes to a process that can be killed.
+// esbuild cannot be stopped, and some of its passes take the square or cube of their input. So only small sources are bundled in
+// this process: the worst known takes 4 s at maxInside bytes. The rest goes to a process that can be killed.
 const (
 	maxInside     = 32 << 10 // bytes of all files
 	maxInsideWork = 2 * time.Second
@@ -31,12 +31,12 @@ const (
 	maxBundlerMemory = 2 << 30
 )
 
-// What esbuild takes of what is flat, at most, for an embedder who names no program. In each file it may look from the beginning for
-// each place that it says something about, and it follows a name that is exported again through all that it is exported as.
+// Upper bounds of esbuild's time for flat code, for an embedder who names no program. In each file, it may search from the start for
+// each place that it reports, and it follows a re-exported name through everything that it is exported as.
 const (
 	workOfByte = 1.6 // ns, times bytes of the file
 	workOfName = 0.3 // ns, times names squared
-	// fewNames take so little that it does not matter whether they are some of these.
+	// fewNames are so few that their kind does not matter.
 	fewNames = 1000
 )
 
@@ -80,7 +80,7 @@ func tooFlat(most time.Duration) string {
 		"Bundler of the program that embeds Stile", most)
 }
 
-// order is what a bundler's process is to do: bundle a source whose files it asks for, or transform a program.
+// order is the work for a bundler's process: bundle a source whose files it asks for, or transform a program.
 type order struct {
 	Entry     string
 	Imports   bool // are looked for
@@ -88,14 +88,14 @@ type order struct {
 	SourceMap api.SourceMap
 }
 
-// message is what a bundler's process writes: a question for a file, or the answer, after which it ends.
+// message is what a bundler's process writes: a request for a file, or the answer, after which it ends.
 type message struct {
 	Name   string
 	Read   bool
 	Answer *answer
 }
 
-// reply is what there is of a file.
+// reply is the content and kind of a file.
 type reply struct {
 	Mode    fs.FileMode
 	Content []byte
@@ -165,7 +165,7 @@ func carryOut(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// remote is a source tree of which each file is asked for. It implements [fs.StatFS].
+// remote is a source tree that asks for each file. It implements [fs.StatFS].
 type remote struct {
 	mu  sync.Mutex
 	in  *gob.Decoder
@@ -269,7 +269,7 @@ func look(files fs.FS, m message) (r reply) {
 	return r
 }
 
-// outside has a process carry out an order. It returns when the process is gone.
+// outside makes a process carry out an order. It returns when the process is gone.
 func outside(ctx context.Context, program []string, o order, files fs.FS) (a *answer, err error) {
 	env := []string{fmt.Sprintf("GOMEMLIMIT=%d", maxBundlerMemory/4*3)}
 	err = child.Run(ctx, program, env, bundlerLimits, func(to io.WriteCloser, from io.Reader) (err error) {
@@ -281,7 +281,7 @@ func outside(ctx context.Context, program []string, o order, files fs.FS) (a *an
 	case failed && failure.Limit == child.LimitTime:
 		return nil, tooLong("the bundler works", bundlerLimits.Time)
 	case failed && failure.Limit == child.LimitMemory:
-		return nil, &resourceError{fmt.Sprintf("the bundler takes more than %d MiB of memory, the limit; make it smaller", bundlerLimits.Memory>>20)}
+		return nil, &resourceError{fmt.Sprintf("the bundler takes more than %d MiB of memory, which is the limit; make it smaller", bundlerLimits.Memory>>20)}
 	case failed:
 		return nil, &BundlerError{printable.Short(failure.Reason, child.MaxWords)}
 	case err != nil:
@@ -299,7 +299,7 @@ func tooLong(what string, most time.Duration) error {
 	return &resourceError{fmt.Sprintf("%s longer than %v, the limit; make it smaller", what, most)}
 }
 
-// give gives an order to who carries it out, and answers questions until there is the answer.
+// give sends an order, and answers questions until the answer arrives.
 func give(o order, files fs.FS, to io.Writer, from io.Reader) (*answer, error) {
 	in, out := gob.NewDecoder(io.LimitReader(from, maxAnswer)), gob.NewEncoder(to)
 	if err := out.Encode(o); err != nil {

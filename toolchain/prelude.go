@@ -16,7 +16,7 @@ import (
 	"github.com/stilehost/stile"
 )
 
-// preludeEntry ties the files of the prelude together. What it exports is what [imager.makeBase] asks for.
+// preludeEntry joins the files of the prelude. [imager.makeBase] uses its exports.
 const preludeEntry = `
 import "./toolchain/prelude/main";
 import "./toolchain/prelude/evaluator";
@@ -129,8 +129,8 @@ func bundlePrelude(files, modules fs.FS, entry string) (string, error) {
 	return string(result.OutputFiles[0].Contents), nil
 }
 
-// resolvePrelude finds a file of the prelude, or of a package by its path. Packages are taken as they lie: only the main file in their
-// package.json counts.
+// resolvePrelude finds a file of the prelude, or of a package by its path. For packages, only the main file in their package.json
+// counts.
 func resolvePrelude(files, modules fs.FS, args api.OnResolveArgs) (api.OnResolveResult, error) {
 	from, namespace, name := modules, "module", path.Join("node_modules", args.Path)
 	if strings.HasPrefix(args.Path, ".") {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// program identifies the code of this program by the build ID that the linker wrote into it, which a digest of everything that was
-// compiled is part of. It is empty where there is none: then nothing is kept that only this code knows how to make.
+// program identifies the code of this program by the linker's build ID, which covers everything that was compiled. It is empty if
+// there is none; then nothing is cached that only this code knows how to make.
 var program = sync.OnceValue(func() string {
 	f, err := elf.Open("/proc/self/exe")
 	if err != nil {
@@ -25,7 +25,7 @@ var program = sync.OnceValue(func() string {
 	return buildID(note)
 })
 
-// buildID reads the ID in a note. One that somebody set by hand, in place of the linker, says nothing.
+// buildID reads the ID in a note. It ignores one that was set by hand instead of by the linker.
 func buildID(note []byte) string {
 	const header, parts = 16, 4 // two lengths, the type and "Go"; what went into the steps of the build, and what came out
 	if len(note) < header {

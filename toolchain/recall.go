@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// What a build makes is kept by the digest of what it is made of, and to find that digest takes most of what a build does: unpack and
-// rewrite the engine, bundle the prelude, bundle the source. So the way is kept too. It depends on the code of this program, which has
-// a part in each key, and on the source's files, which are read and compared.
+// A build's result is kept by the digest of its input, and finding that digest takes most of a build: unpacking and rewriting the
+// engine, bundling the prelude, bundling the source. So the steps on the way are cached too. They depend on the code of this
+// program, which is part of each key, and on the source's files, which are read and compared.
 
 // recalled is a text that make comes to from nothing but the code of this program.
 func (t *Toolchain) recalled(ctx context.Context, what string, make func() (string, error)) (string, error) {
@@ -32,8 +32,8 @@ func (t *Toolchain) recalled(ctx context.Context, what string, make func() (stri
 	return string(text), err
 }
 
-// bundleOnce is [bundle], or what it came to when it was last asked for the same entry, if all files that it looked for then are as
-// they were. Only a bundle without problems is kept.
+// bundleOnce is [bundle], or its last result for the same entry if all files that it looked for are unchanged. Only a bundle without
+// problems is kept.
 func (t *Toolchain) bundleOnce(ctx context.Context, s Source) (*bundled, error) {
 	if s.Found != nil && s.Found.bundle != nil {
 		return s.Found.bundle, nil
@@ -83,7 +83,7 @@ func (w *witness) encode(b *bundled) ([]byte, bool) {
 	return encoded, err == nil
 }
 
-// recallBundle returns a bundle that was kept if its files are as they were.
+// recallBundle returns a stored bundle if its files are unchanged.
 func recallBundle(encoded []byte, files fs.FS) (*bundled, bool) {
 	var kept keptBundle
 	if json.Unmarshal(encoded, &kept) != nil {
@@ -114,14 +114,14 @@ func recallBundle(encoded []byte, files fs.FS) (*bundled, bool) {
 	return b, true
 }
 
-// What a name was when it was looked for: one of these, or the digest of the content that was read.
+// What a name was when it was looked up: one of these, or the digest of its content.
 const (
 	sawMissing = "missing"
 	sawFile    = "file"
 	sawFolder  = "folder"
 )
 
-// stateOf says what a name is; not sure is what the tree refuses, and what is neither file nor folder.
+// stateOf says what a name is. It is not sure about names that the tree refuses, and about what is neither file nor folder.
 func stateOf(info fs.FileInfo, err error) (saw string, sure bool) {
 	switch {
 	case err == nil && info.Mode().IsRegular():
@@ -133,7 +133,7 @@ func stateOf(info fs.FileInfo, err error) (saw string, sure bool) {
 	}
 }
 
-// witness is a source tree that notes what was looked for and what was there.
+// witness is a source tree that records what was looked for and what was found.
 type witness struct {
 	files fs.FS
 

@@ -25,20 +25,20 @@ type resolver struct {
 
 	mu       sync.Mutex
 	packages map[string]*packageJSON // by folder; nil when it has none
-	builtins map[string]bool         // those of node that were asked for and have a shim
+	builtins map[string]bool         // node's modules that were requested and have a shim
 }
 
 // resolution is the answer to an import.
 type resolution struct {
 	path  string
 	empty bool // the package says that browsers get an empty module here
-	pure  bool // the package says that the file may be dropped when nothing it exports is used
+	pure  bool // the package says that the file may be dropped if its exports are unused
 }
 
-// refusedError is an import that is not looked for at all, whatever surrounds it.
+// refusedError is an import that is never looked for, whatever surrounds it.
 type refusedError struct {
 	reason string
-	// notInTree says that there may be such a file, but not for an extension.
+	// notInTree reports that such a file may exist, but not for an extension.
 	notInTree bool
 }
 
@@ -58,7 +58,7 @@ var (
 	twins = map[string][]string{".js": {".ts", ".tsx"}, ".jsx": {".tsx"}, ".mjs": {".mts"}, ".cjs": {".cts"}}
 )
 
-// resolve finds what specifier means in the file importer. With require, packages are asked for CommonJS.
+// resolve finds the file that specifier means in the file importer. With require, packages are asked for CommonJS.
 func (r *resolver) resolve(specifier, importer string, require bool) (resolution, error) {
 	if err := refuse(specifier); err != nil {
 		return resolution{}, err
@@ -219,7 +219,7 @@ func (r *resolver) inPackage(dir, sub string, require bool) (string, error) {
 	return found, err
 }
 
-// file finds target itself, its TypeScript twin, or target with an extension; "" when there is none.
+// file finds target itself, its TypeScript twin, or target with an extension. It returns "" if there is none.
 func (r *resolver) file(target string) (string, error) {
 	candidates := []string{target}
 	ext := path.Ext(target)
@@ -232,7 +232,7 @@ func (r *resolver) file(target string) (string, error) {
 	return r.first(candidates)
 }
 
-// folder finds the main file of a folder: what its package.json names, or index; "" when there is none.
+// folder finds the main file of a folder: the one its package.json names, or index. It returns "" if there is none.
 func (r *resolver) folder(dir string, require bool) (string, error) {
 	if kind, err := r.stat(dir); err != nil || kind != isFolder {
 		return "", err
@@ -292,7 +292,7 @@ const (
 	isFolder
 )
 
-// stat says what a name is. Errors other than absence, such as a link that leads out of the tree, are told.
+// stat says what a name is. It reports errors other than absence, such as a link that leads out of the tree.
 func (r *resolver) stat(name string) (fileKind, error) {
 	if hidden(name) {
 		return isMissing, hiddenError(name)
@@ -314,12 +314,12 @@ func (r *resolver) stat(name string) (fileKind, error) {
 	return isMissing, &refusedError{reason: fmt.Sprintf("%q cannot be used: %v", name, reason(err))}
 }
 
-// missing says whether an error means that there is no such file; a path through a file is one way of not existing.
+// missing reports whether an error means that there is no such file. A path through a file does not exist either.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(err.Error(), "not a directory")
 }
 
-// hidden says whether a path has a name that begins with a dot. Package managers have such names in node_modules.
+// hidden reports whether a path has a name that begins with a dot. Package managers use such names in node_modules.
 func hidden(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		switch {
@@ -344,7 +344,7 @@ func reason(err error) error {
 	return err
 }
 
-// scope returns the package that a folder belongs to; nil when there is none in the tree.
+// scope returns the package that a folder belongs to. It is nil if there is none in the tree.
 func (r *resolver) scope(dir string) (*packageJSON, error) {
 	for {
 		if path.Base(dir) == "node_modules" {
@@ -360,7 +360,7 @@ func (r *resolver) scope(dir string) (*packageJSON, error) {
 	}
 }
 
-// packageAt reads the package.json of a folder; nil when it has none.
+// packageAt reads the package.json of a folder. It returns nil if there is none.
 func (r *resolver) packageAt(dir string) (*packageJSON, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -419,7 +419,7 @@ func (r *resolver) mapped(p *packageJSON, table object, key string, require bool
 	return r.locate(target, p.dir, nil, require)
 }
 
-// lookup finds the entry for key: itself, or else the most specific pattern, with what its * stands for.
+// lookup finds the entry for key: the exact one, or else the most specific pattern, with the text for its *.
 func lookup(table object, key string) (value any, star string, ok bool) {
 	best := ""
 	for _, m := range table {
@@ -534,7 +534,7 @@ type packageJSON struct {
 	// browser holds replacements, for the package's own "./files" and for other packages; "" is an empty module.
 	browser     map[string]string
 	browserMain string
-	// sideEffects match the files that must not be dropped; nil when it may be any.
+	// sideEffects match the files that must not be dropped. They are nil if every file may be one.
 	sideEffects []*regexp.Regexp
 	// dependencies are the names of the packages that it asks for.
 	dependencies map[string]bool
@@ -588,7 +588,7 @@ func parsePackage(dir string, text []byte) (*packageJSON, error) {
 	return p, nil
 }
 
-// inModules says whether this is a package in node_modules; the author's own package.json says nothing about files.
+// inModules reports whether this is a package in node_modules. The author's own package.json says nothing about files.
 func (p *packageJSON) inModules() bool { return p != nil && inModules(p.dir) }
 
 // mains lists the fields that name the main file, best first.
@@ -621,8 +621,7 @@ const (
 	maxGlob  = 256
 )
 
-// globs turns patterns of files into regular expressions, which take linear time; nil when they are not what people
-// write.
+// globs turns patterns of files into regular expressions, which take linear time. It returns nil for unusual patterns.
 func globs(patterns []any) []*regexp.Regexp {
 	if len(patterns) > maxGlobs {
 		return nil

@@ -19,14 +19,14 @@ type Source struct {
 	FS fs.FS
 	// Entry is the module that exports the extension, a path in FS, e.g. "tool.ts".
 	Entry string
-	// Imports are the interfaces that the component may import, by whole name, e.g. "stile:capability/kv@0.1.0". Nil means
-	// the interfaces of Bindings; without Bindings, those that the host knows and the code uses.
+	// Imports are the interfaces that the component may import, by full name, e.g. "stile:capability/kv@0.1.0". Nil means the
+	// interfaces of Bindings. Without Bindings, it means those that the host knows and the code uses.
 	Imports []string
 	// Bindings are the names that the env of a call will have, with their interfaces, if they are known in advance, as from
 	// a manifest. They grant nothing. They save each call the lookup of its bindings.
 	Bindings map[string]string
-	// Found is what [FindImports] found of FS and Entry, if it was asked. If the source imports only its own files, its bundle is there
-	// too, and is not made again.
+	// Found is the result of [FindImports] for FS and Entry, if it was called. If the source imports only its own files, Found also
+	// has its bundle, which is not made again.
 	Found *Imports
 	// Large is for a program of your own, such as a compiler: its top level may take a minute instead of 5 s, and its calls
 	// nest twice as deep.
@@ -47,7 +47,7 @@ func Open(file string, keep ...string) (Source, io.Closer, error) {
 	}
 	info, err := tree.Stat(tree.entry)
 	if link, noLink := tree.root.Lstat(tree.entry); err != nil && noLink == nil && link.Mode()&fs.ModeSymlink != 0 {
-		err = fmt.Errorf("%s is a link out of its folder, to a hidden name or to nothing: name the file that it leads to", file)
+		err = fmt.Errorf("%s is a link out of its folder, to a hidden name or to nothing; name the file itself", file)
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a file", file)
@@ -93,7 +93,7 @@ func openTree(dir, entry string, keep []string) (*sourceTree, error) {
 // maxDepth is how many folders a file is in at most: each time a file is looked for, the machine walks through all of them, several times.
 const maxDepth = 32
 
-// sourceTree is the files of a folder that an extension may be made of.
+// sourceTree is the set of files in a folder that an extension may be made of.
 type sourceTree struct {
 	dir    string // absolute, without links
 	entry  string
@@ -105,7 +105,7 @@ func (t *sourceTree) Open(name string) (fs.File, error) {
 	if err := t.admit("open", name); err != nil {
 		return nil, err
 	}
-	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0) // which waits for nobody at a pipe
+	f, err := t.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0) // it does not block on a pipe
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func (t *sourceTree) Stat(name string) (fs.FileInfo, error) {
 	return fs.Stat(t.root.FS(), name)
 }
 
-// admit refuses a file that exists and is not in the tree. Both names of a file count, the one it is asked for by and the
-// one it has when all links are followed, so that no link is a way around.
+// admit refuses a file that exists and is not in the tree. It checks both names of a file, the requested one and the one after
+// following all links, so that no link is a way around.
 func (t *sourceTree) admit(operation, name string) error {
 	if !fs.ValidPath(name) {
 		return &fs.PathError{Op: operation, Path: name, Err: fs.ErrInvalid}
@@ -162,8 +162,8 @@ func (t *sourceTree) admit(operation, name string) error {
 	return &fs.PathError{Op: operation, Path: name, Err: refused}
 }
 
-// shared says whether a folder holds more than an extension. Folders are compared as such and not by name, which links
-// and case can change.
+// shared reports whether a folder holds more than an extension. It compares folders themselves, because links and case can change
+// their names.
 func shared(root *os.Root, dir string, keep []string) (bool, error) {
 	folder, err := root.Stat(".")
 	if err != nil {
@@ -181,11 +181,10 @@ func shared(root *os.Root, dir string, keep []string) (bool, error) {
 	}), nil
 }
 
-// below says whether name is the folder dir or in it.
+// below reports whether name is the folder dir or in it.
 func below(dir, name string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
-// holds says whether folder is the one called name, which may be yet to be made, or above it, on the way of its name or
-// of where links in it lead.
+// holds reports whether folder is the one called name, which may not exist yet, or contains it, by its name or through links.
 func holds(folder fs.FileInfo, name string) bool {
 	for {
 		if info, err := os.Stat(name); err == nil && os.SameFile(info, folder) {

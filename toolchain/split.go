@@ -14,15 +14,15 @@ const memoryLimitFunc = "stile:limit-memory"
 // maxEnginePages bounds what an engine may ask for before anything has run: 16 MiB.
 const maxEnginePages = 256
 
-// splitModule is an engine made ready to be shared by components, each of which brings a memory of its own.
+// splitModule is an engine that components can share, each with its own memory.
 type splitModule struct {
-	// module imports its memory as env.memory, has no data, and traps in memoryLimitFunc when the memory cannot grow.
+	// module imports its memory as env.memory, has no data, and traps in memoryLimitFunc if the memory cannot grow.
 	module []byte
 	// shared is module with only the exports that bindings use. Each exported function costs every instance 32 bytes.
 	shared []byte
 	// memory is the content the engine starts with, whole pages.
 	memory []byte
-	// stackTop is the address below which the engine's stack lies, 0 if that is not known. The pages from there up to spareEnd
+	// stackTop is the address below which the engine's stack lies. It is 0 if that is not known. The pages from there up to spareEnd
 	// are for the heap.
 	stackTop, spareEnd uint32
 	// slot is an index in the engine's function table that the engine leaves free.
@@ -79,7 +79,7 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 		case wasmbin.SectionExport:
 			exports = keepExports(r)
 		case wasmbin.SectionStart:
-			r.Fail("a start function would run at every instantiation")
+			r.Fail("a start function would run for every instance; remove it")
 		case wasmbin.SectionCode:
 			s.Body = redirectGrow(r, functions, split.spareEnd)
 		}
@@ -236,9 +236,9 @@ func dataPage(memory []byte) uint32 {
 	return uint32(min(data/wasmPage, 63))
 }
 
-// moveStack puts the stack, which is larger than scripts can use, as low as it can be, and so makes the pages between it
-// and the data spare. Each page of memory costs time when an instance ends, and less below what an image holds. Beyond the
-// stack there is nothing then that it could grow into.
+// moveStack puts the stack, which is larger than scripts can use, as low as possible, which makes the pages between it and the data
+// spare. Each page of memory costs time when an instance ends, and less below the size of an image. Nothing lies beyond the stack
+// that it could overwrite.
 func (s *splitModule) moveStack(r *wasmbin.Reader) []byte {
 	const i32, mutable, constant, end = 0x7f, 1, 0x41, 0x0b
 	count, kind, mutability, op := r.Count(), r.Byte(), r.Byte(), r.Byte()
@@ -286,8 +286,8 @@ func redirectGrow(r *wasmbin.Reader, grow, spare uint32) []byte {
 // memory is grown by.
 const spareWord = 16
 
-// growBody is memory.grow that traps when it fails, so that whoever sees the trap knows why, whatever the engine and the
-// code it runs would have made of the failure. It gives out the pages up to spare while spareWord says so.
+// growBody is a memory.grow that traps on failure, so that the trap shows the cause, whatever the engine and its code would do about
+// the failure. It hands out the pages up to spare while spareWord says so.
 func growBody(spare uint32) []byte {
 	body := []byte{1, 1, 0x7f} // one local of type i32
 	if spare > 1 {

@@ -20,7 +20,7 @@ var errStars = errors.New("exports all of too many modules that export all of ot
 // star matches an export of all that another module exports, and tells which.
 var star = lazyregexp.New(`\bexport` + between + `*\*` + between + `*from` + between + `*["']([^"']*)`)
 
-// stars bounds what the modules of a build take that export all of others.
+// stars bounds the cost of modules that re-export all of others.
 type stars struct {
 	mu    sync.Mutex
 	said  map[string]map[string]int // by file: what it exports all of, as it is written, and how often
@@ -61,7 +61,7 @@ func (s *stars) resolve(importer, specifier, found string) error {
 	return s.admit()
 }
 
-// admit goes the ways that esbuild will go.
+// admit follows the paths that esbuild will follow.
 func (s *stars) admit() error {
 	visits, names := 0, 0
 	within := map[string]bool{}

@@ -179,7 +179,7 @@ func (d *declarations) resource(r *abi.Resource) {
 	d.line("  ", "}")
 }
 
-// member writes a field or parameter that may be left out when its type is an option.
+// member writes a field or parameter. It is optional if its type is an option.
 func (d *declarations) member(name string, t *abi.Type) string {
 	if t.Kind == abi.KindOption && t.Elem.Kind != abi.KindOption {
 		return name + "?: " + d.typeText(t.Elem) + " | undefined"
@@ -187,7 +187,7 @@ func (d *declarations) member(name string, t *abi.Type) string {
 	return name + ": " + d.typeText(t)
 }
 
-// resultText writes what the promise of a method is for. The error case of a result is what it rejects with.
+// resultText writes the type of a method's promise. The error case of a result is what the promise rejects with.
 func (d *declarations) resultText(t *abi.Type) string {
 	if t != nil && t.Kind == abi.KindResult {
 		t = t.Ok
@@ -241,7 +241,7 @@ func (d *declarations) typeText(t *abi.Type) string {
 	}
 }
 
-// resultCase writes a case of a result inside another type, which always has a value, if only undefined.
+// resultCase writes a case of a result inside another type, which always has a value, even if it is undefined.
 func resultCase(d *declarations, name string, payload *abi.Type) string {
 	if payload == nil {
 		return fmt.Sprintf("{ tag: %q; val?: undefined }", name)
@@ -273,7 +273,7 @@ func namespace(i *abi.Interface) string {
 	return pascal(strings.NewReplacer(":", "-", "/", "-").Replace(name))
 }
 
-// typeName names a declared type. One that is called like what the declarations themselves refer to has a "_" after it.
+// typeName names a declared type. It appends "_" if the declarations themselves use that name.
 func typeName(name string) string {
 	switch name := pascal(name); name {
 	case "Array", "Promise", "Uint8Array":
@@ -296,8 +296,8 @@ var reserved = strings.Fields("arguments await break case catch class const cont
 	"finally for function if implements import in instanceof interface let new null package private protected public return static super switch this " +
 	"throw true try typeof var void while with yield")
 
-// fieldName writes the name of a field or method as it is, or in quotes if it is no identifier, or "new", which would
-// make it something else.
+// fieldName writes the name of a field or method. It quotes a name that is not an identifier, and "new", which would mean something
+// else.
 func fieldName(name string) string {
 	plain := name != "" && name != "new" && strings.Trim(name[:1], "0123456789") != ""
 	for _, r := range name {

@@ -1,7 +1,6 @@
-// Package blob keeps bytes on the host behind handles: it implements the interface stile:capability/blob in Go. A [Blob]
-// never changes. Go code makes one with a [Builder], a guest with a [Store]. Small blobs stay in memory, as long as all
-// blobs of the process together are small. The rest is in a temporary file without a name, so even a killed process leaves
-// nothing behind.
+// Package blob keeps bytes on the host behind handles: it implements the interface stile:capability/blob in Go. A [Blob] never
+// changes. Go code makes one with a [Builder], a guest with a [Store]. Small blobs stay in memory, as long as all blobs of the
+// process together are small. The rest is in a temporary file without a name, so even a killed process leaves nothing behind.
 package blob
 
 import (
@@ -21,21 +20,21 @@ import (
 const Interface = "stile:capability/blob@0.1.0"
 
 const (
-	// MaxBytes is the most that one call of Bytes or Append carries.
+	// MaxBytes is how many bytes one call of Bytes or Append carries at most.
 	MaxBytes = 256 << 10
-	// MaxText is the most that one call of Text returns, whatever its max.
+	// MaxText is how many bytes one call of Text returns at most, whatever its max.
 	MaxText = 16 << 20
 )
 
-// Blob is an immutable sequence of bytes with a media type: the resource `blob`. It is safe for concurrent use. Who holds
-// it closes it; after that every read fails.
+// Blob is an immutable sequence of bytes with a media type: the resource `blob`. It is safe for concurrent use. Its holder closes
+// it. After that, every read fails.
 type Blob struct {
 	size      int64
 	mediaType string
 	digest    string
 	release   func() error
 
-	mu      sync.RWMutex // held for writing by Close only
+	mu      sync.RWMutex // only Close holds it for writing
 	content io.ReaderAt  // nil once closed
 }
 
@@ -69,8 +68,8 @@ func (b *Blob) MediaType(context.Context) string { return b.mediaType }
 // Digest returns "sha256:" and the digest of the bytes in hexadecimal.
 func (b *Blob) Digest(context.Context) string { return b.digest }
 
-// Text returns the whole content. It fails with abi.ErrTooLarge when that is more than max bytes or more than [MaxText],
-// and with abi.ErrInvalid when it is not UTF-8.
+// Text returns the whole content. It fails with abi.ErrTooLarge if the content has more than max bytes or more than [MaxText], and
+// with abi.ErrInvalid if it is not UTF-8.
 func (b *Blob) Text(_ context.Context, max uint64) (string, error) {
 	if uint64(b.size) > min(max, MaxText) {
 		return "", &abi.Error{Code: abi.CodeTooLarge, Size: uint64(b.size)}
@@ -86,8 +85,8 @@ func (b *Blob) Text(_ context.Context, max uint64) (string, error) {
 	return text.String(), nil
 }
 
-// Bytes returns n bytes from offset on, fewer at the end and none beyond it. It fails with abi.ErrInvalid when n is more
-// than [MaxBytes].
+// Bytes returns n bytes starting at offset, fewer at the end and none beyond it. It fails with abi.ErrInvalid if n is more than
+// [MaxBytes].
 func (b *Blob) Bytes(_ context.Context, offset uint64, n uint32) ([]byte, error) {
 	if n > MaxBytes {
 		return nil, abi.Errorf(abi.CodeInvalid, "%d bytes in one call: at most %d", n, MaxBytes)

@@ -14,18 +14,18 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// Options says how a [Builder] keeps what is written to it.
+// Options says where a [Builder] keeps its bytes, and how many.
 type Options struct {
-	// MediaType of the blob. Default "application/octet-stream".
+	// MediaType is the blob's media type. Default "application/octet-stream".
 	MediaType string
-	// Limit is the most bytes the blob may have. Default 16 MiB.
+	// Limit is the largest size of the blob, in bytes. Default 16 MiB.
 	Limit int64
-	// Memory is how many bytes stay in memory, if the blobs of this process have less than 64 MiB there together; a blob with
-	// more is in a temporary file. Default 1 MiB.
+	// Memory is how many bytes stay in memory, as long as the blobs of this process have less than 64 MiB there together. The rest
+	// is in a temporary file. Default 1 MiB.
 	Memory int64
 	// Dir is where temporary files are made. Default os.TempDir.
 	Dir string
-	// Quota is charged for every byte until the blob is closed, and has the temporary file. Default: one without a bound.
+	// Quota is charged for every byte until the blob is closed, and has the temporary file. Default: a quota without a bound.
 	Quota *Quota
 }
 
@@ -37,8 +37,8 @@ type Builder struct {
 	mu     sync.Mutex
 	size   int64
 	hash   hash.Hash
-	memory []byte  // of which memory's quota has the capacity
-	spill  spilled // holds everything once something is there
+	memory []byte  // memory's quota is charged for its capacity
+	spill  spilled // holds everything once it holds anything
 	done   bool
 }
 
@@ -51,8 +51,8 @@ func NewBuilder(o Options) *Builder {
 	return &Builder{options: o, hash: sha256.New(), spill: spilled{quota: o.Quota, dir: o.Dir}}
 }
 
-// Write implements io.Writer. It writes all of p or nothing: abi.ErrTooLarge says that the limit would be passed,
-// abi.ErrExhausted the quota, abi.ErrUnavailable that the disk failed.
+// Write implements io.Writer. It writes all of p or nothing. Errors are abi.ErrTooLarge above the limit, abi.ErrExhausted above the
+// quota, and abi.ErrUnavailable if the disk failed.
 func (b *Builder) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,7 +112,7 @@ func (b *Builder) forget() {
 	b.memory = nil
 }
 
-// Bytes returns a copy of n bytes from offset on of what was written so far: fewer at its end, none beyond.
+// Bytes returns a copy of n bytes, starting at offset, of what was written so far. It returns fewer at the end, and none beyond it.
 func (b *Builder) Bytes(offset int64, n int) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,14 +160,14 @@ func (b *Builder) Close() error {
 	return b.release()
 }
 
-// release gives back all that is held. Nobody writes any more.
+// release gives back everything. Nobody writes any more.
 func (b *Builder) release() error {
 	b.forget()
 	b.options.Quota.Release(b.size)
 	return b.spill.close()
 }
 
-// fileError keeps names of the host's files out of what a guest is told.
+// fileError keeps names of the host's files out of errors for guests.
 func fileError(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return abi.Errorf(abi.CodeUnavailable, "temporary file: %v", path.Err)

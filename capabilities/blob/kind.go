@@ -8,7 +8,7 @@ import (
 	"github.com/stilehost/stile/capability/double"
 )
 
-// Kind is a store in which bytes can be kept on the host for the length of a call.
+// Kind is a store that keeps bytes on the host for the duration of a call.
 var Kind = capability.NewSwitch(capability.Switched{
 	Kind: capability.Kind{Name: "blob", Interface: Interface, Example: "true", Harmless: true, Learn: double.NewIndifferent},
 	Says: "may keep bytes on the host for the length of a call",

@@ -8,23 +8,23 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// memory bounds what the blobs of this process have in memory, so that however many calls are at work, a file has the rest.
+// memory bounds what the blobs of this process hold in memory. However many calls run, the rest is in a file.
 var memory = NewQuota("", 64<<20)
 
-// Quota bounds the bytes that any number of builders and blobs hold together. Those that are not in memory share one temporary
-// file, which is there while it is needed. It is safe for concurrent use.
+// Quota bounds the bytes that any number of builders and blobs hold together. Bytes that are not in memory share one temporary file,
+// which exists while it is needed. It is safe for concurrent use.
 type Quota struct {
 	name  string
 	limit int64
 
 	mu    sync.Mutex
 	used  int64
-	file  *os.File // nil when nothing is in it
-	size  int64    // chunks in it, with those that are free
-	spare []int64  // chunks that are free
+	file  *os.File // nil while it is empty
+	size  int64    // number of chunks in it, including free ones
+	spare []int64  // free chunks
 }
 
-// NewQuota returns a quota of limit bytes. The name says in errors whose it is, e.g. "blob store".
+// NewQuota returns a quota of limit bytes. Errors call it by name, e.g. "blob store".
 func NewQuota(name string, limit int64) *Quota { return &Quota{name: name, limit: limit} }
 
 // Reserve takes n bytes, or fails with abi.ErrExhausted and takes none.
@@ -78,7 +78,7 @@ func (q *Quota) giveBack(chunks []int64) error {
 	return fileError(file.Close())
 }
 
-// nameless makes a temporary file that goes away with its last descriptor.
+// nameless makes a temporary file that disappears with its last descriptor.
 func nameless(dir string) (*os.File, error) {
 	file, err := os.CreateTemp(dir, "stile-blob-*")
 	if err != nil {
@@ -90,10 +90,10 @@ func nameless(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// chunkSize is the unit in which a file is shared.
+// chunkSize is the unit in which the file is shared.
 const chunkSize = 64 << 10
 
-// spilled are bytes in the file of a quota. Who uses it keeps within what was written: a chunk can hold what others wrote.
+// spilled are bytes in the file of a quota. Callers read only what was written here, because a chunk may hold what others wrote.
 type spilled struct {
 	quota  *Quota
 	dir    string
@@ -101,7 +101,7 @@ type spilled struct {
 	chunks []int64 // where they are; nil when there are none
 }
 
-// write writes p at an offset up to which all was written before.
+// write writes p at an offset. Everything before the offset must have been written.
 func (s *spilled) write(p []byte, offset int64) (err error) {
 	for int64(len(s.chunks))*chunkSize < offset+int64(len(p)) {
 		file, chunk, err := s.quota.take(s.dir)
@@ -119,7 +119,7 @@ func (s *spilled) ReadAt(p []byte, offset int64) (int, error) {
 	return s.each(p, offset, s.file.ReadAt)
 }
 
-// each does something with each part of p that is in one chunk.
+// each calls a function for each part of p that lies in one chunk.
 func (s *spilled) each(p []byte, offset int64, do func([]byte, int64) (int, error)) (done int, err error) {
 	for done < len(p) {
 		in := offset % chunkSize

@@ -10,26 +10,27 @@ import (
 	"github.com/stilehost/stile/capability/double"
 )
 
-// Content is bytes that a recorded call saw in pieces, from the start: of a body or of a file.
+// Content is bytes that a recorded call read in pieces, from the start: of a body or of a file.
 type Content struct {
-	at      int // the operation that gave it
+	at      int // the operation that returned it
 	ignored bool
-	ended   bool    // all of it was seen
-	size    *uint64 // nil as long as nobody asked
+	ended   bool    // the call read all of it
+	size    *uint64 // nil if the call did not ask
 	bytes   []byte
 	keep    func(text string) error
 }
 
-// NewContent is called for the operation that gave a content. keep is called with all of it, nil for nobody.
+// NewContent makes the content that an operation returned. keep, which may be nil, is called with all of it.
 func NewContent(at int, keep func(text string) error) *Content { return &Content{at: at, keep: keep} }
 
-// NewUnread is a content that nobody has to have read, until somebody asks for a part or all of it.
+// NewUnread makes a content that need not be read, unless the call asks for a part or all of it.
 func NewUnread(at int) *Content { return &Content{at: at, ignored: true} }
 
-// ErrNotText is of bytes that a test cannot give.
-var ErrNotText = errors.New("what is there is not text, and a test has text only")
+// ErrNotText is the error of bytes that a test cannot contain.
+var ErrNotText = errors.New("the content is not text, and a test can have only text")
 
-// Text is all of it. seen is false if the call did not look; the error is a *[double.StepError] if it looked at a part.
+// Text returns all of it. seen is false if the call did not look. The error is a *[double.StepError] if the call looked at only a
+// part.
 func (c *Content) Text() (text string, seen bool, err error) {
 	if !c.ended && !c.ignored {
 		return "", false, &double.StepError{
@@ -39,7 +40,7 @@ func (c *Content) Text() (text string, seen bool, err error) {
 	return string(c.bytes), c.ended, nil
 }
 
-// Whole is called with all of it.
+// Whole records that the call read all of it.
 func (c *Content) Whole(all []byte) error {
 	if c.ended && !bytes.Equal(all, c.bytes) {
 		return errors.New("it is not what the call read before")
@@ -48,16 +49,16 @@ func (c *Content) Whole(all []byte) error {
 	return c.end()
 }
 
-// Blob stands for a blob of all of it.
+// Blob represents a blob of all of it.
 func (c *Content) Blob() double.Learner { return part{c, 0, true} }
 
-// BlobFrom stands for a blob, which an operation gave, of what there is from an offset on.
+// BlobFrom represents a blob, returned by an operation, of the content from an offset on.
 func (c *Content) BlobFrom(at int, offset uint64, all bool) double.Learner {
 	c.at, c.ignored = at, false
 	return part{c, offset, all}
 }
 
-// add is called with what is at an offset.
+// add records the bytes at an offset.
 func (c *Content) add(offset uint64, b []byte) error {
 	have := uint64(len(c.bytes))
 	if offset > have {
@@ -72,7 +73,7 @@ func (c *Content) add(offset uint64, b []byte) error {
 	return nil
 }
 
-// end hands over what was seen, once it is all.
+// end passes on what was seen, once it is complete.
 func (c *Content) end() error {
 	switch {
 	case c.ended:
@@ -87,7 +88,7 @@ func (c *Content) end() error {
 	return c.keep(string(c.bytes))
 }
 
-// part is a handle on what there is of a content from an offset on: on all of it, or not.
+// part is a handle on the content from an offset on, either complete or not.
 type part struct {
 	*Content
 	offset uint64

@@ -11,16 +11,16 @@ import (
 
 // StoreOptions configures a [Store]. The zero value works.
 type StoreOptions struct {
-	// Limit is the most bytes that the blobs and writers of one call hold at a time. Default 64 MiB.
+	// Limit is how many bytes the blobs and writers of one call may hold at a time. Default 64 MiB.
 	Limit int64
-	// Memory is how many bytes of one blob stay in memory; a blob with more is a temporary file. Default 1 MiB.
+	// Memory is how many bytes of one blob stay in memory. The rest is in a temporary file. Default 1 MiB.
 	Memory int64
 	// Dir is where temporary files are made. Default os.TempDir.
 	Dir string
 }
 
-// Store is where a guest makes blobs: the resource `store`. It is an abi.Opener, so each call has the whole limit to
-// itself, which its bindings share. It is safe for concurrent use and needs no closing; the writers and blobs made in it do.
+// Store is where a guest makes blobs: the resource `store`. It is an abi.Opener, so each call has the whole limit to itself, shared
+// by its bindings. It is safe for concurrent use. It needs no closing, but its writers and blobs do.
 type Store struct {
 	options StoreOptions
 	quota   *Quota
@@ -32,7 +32,7 @@ func NewStore(o StoreOptions) *Store {
 	return &Store{options: o, quota: limit(o.Limit).quota()}
 }
 
-// limit is that of a store. Stores of a call that have the same share one quota.
+// limit is the limit of a store. Stores of a call with equal limits share one quota.
 type limit int64
 
 func (l limit) quota() *Quota { return NewQuota("blob store", int64(l)) }
@@ -49,8 +49,8 @@ func (s *Store) Open(ctx context.Context) (any, error) {
 	return &Store{options: s.options, quota: abi.OfCall(ctx, l, l.quota)}, nil
 }
 
-// Create starts a blob. It fails with abi.ErrInvalid when the media type is longer than 255 bytes or has characters other
-// than printable ASCII.
+// Create starts a blob. It fails with abi.ErrInvalid if the media type is longer than 255 bytes or has characters other than
+// printable ASCII.
 func (s *Store) Create(_ context.Context, mediaType string) (*Writer, error) {
 	if !ValidMediaType(mediaType) {
 		return nil, abi.Errorf(abi.CodeInvalid, "the media type is not at most %d printable ASCII characters", maxMediaType)
@@ -60,7 +60,7 @@ func (s *Store) Create(_ context.Context, mediaType string) (*Writer, error) {
 	})}, nil
 }
 
-// Finish makes a blob of what w was given, and takes w over in any case. It fails with abi.ErrInvalid when another store
+// Finish makes a blob of what w received. It takes ownership of w even if it fails. It fails with abi.ErrInvalid if another store
 // made w.
 func (s *Store) Finish(_ context.Context, w *Writer) (*Blob, error) {
 	defer func() { _ = w.Close() }() // drops what did not become a blob
@@ -70,9 +70,9 @@ func (s *Store) Finish(_ context.Context, w *Writer) (*Blob, error) {
 	return w.builder.Blob()
 }
 
-// Writer collects the bytes of one blob: the resource `writer`. An append is all or nothing, except AppendBlob's. It fails
-// with abi.ErrTooLarge or abi.ErrExhausted when the store's limit would be passed. It is safe for concurrent use; who holds
-// it closes it or hands it to [Store.Finish].
+// Writer collects the bytes of one blob: the resource `writer`. Each append except AppendBlob writes all or nothing. It fails with
+// abi.ErrTooLarge or abi.ErrExhausted above the store's limit. It is safe for concurrent use. Its holder closes it or passes it to
+// [Store.Finish].
 type Writer struct {
 	store   *Store
 	builder *Builder
@@ -130,7 +130,7 @@ func (w *Writer) Close() error { return w.builder.Close() }
 
 const maxMediaType = 255
 
-// ValidMediaType reports whether s may stand as a blob's media type: at most 255 bytes of printable ASCII.
+// ValidMediaType reports whether s can be a blob's media type: at most 255 bytes of printable ASCII.
 func ValidMediaType(s string) bool {
 	if len(s) > maxMediaType {
 		return false

@@ -14,8 +14,8 @@ import (
 // Interface is the WIT interface that this package implements, in wit/deps/capability/clock.wit.
 const Interface = "stile:capability/clock@0.1.0"
 
-// maxTimers is how many timers of one call may be pending. A guest can drop a pollable, but its timer lives on until it
-// fires or the call ends, so the number needs a bound of its own.
+// maxTimers is how many timers of one call may be pending. A guest can drop a pollable, but its timer lives on until it fires or the
+// call ends, so the number needs a separate bound.
 const maxTimers = 1024
 
 // Clock is the right to know the time. It is immutable and safe for concurrent use.
@@ -26,7 +26,7 @@ type Clock struct {
 // System returns the clock of this machine.
 func System() *Clock { return &Clock{} }
 
-// Fixed returns a clock that stands still at t: monotonic time stays 0, and whatever is waited for has already come.
+// Fixed returns a clock that stands still at t. Monotonic time stays 0, and every wait ends at once.
 func Fixed(t time.Time) *Clock { return &Clock{fixed: &t} }
 
 // Interface implements [abi.Capability].
@@ -40,7 +40,7 @@ func (c *Clock) Open(context.Context) (any, error) {
 	return &Running{fixed: c.fixed, start: time.Now(), timers: map[*time.Timer]struct{}{}}, nil
 }
 
-// Running is the clock of one call. It is safe for concurrent use; whoever opened it closes it.
+// Running is the clock of one call. It is safe for concurrent use. The caller of Open closes it.
 type Running struct {
 	fixed *time.Time
 	start time.Time
@@ -69,8 +69,8 @@ func (r *Running) Monotonic(context.Context) uint64 {
 	return uint64(time.Since(r.start))
 }
 
-// Subscribe returns a pollable that is ready in the given time; beyond about 292 years it never is. The error is
-// [abi.ErrExhausted] when the call has 1,024 timers pending, and [abi.ErrRevoked] after Close.
+// Subscribe returns a pollable that is ready after the given time. Beyond about 292 years, it never is. The error is
+// [abi.ErrExhausted] if the call has 1,024 timers pending, and [abi.ErrRevoked] after Close.
 func (r *Running) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *Running) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable
 	return ready, nil
 }
 
-// Close stops every pending timer; their pollables never become ready. It always returns nil.
+// Close stops every pending timer. Their pollables never become ready. It always returns nil.
 func (r *Running) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

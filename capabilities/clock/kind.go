@@ -23,13 +23,13 @@ var Kind = capability.NewSwitch(capability.Switched{
 	NewDouble: newDouble,
 })
 
-// Virtual is the clock of a test, whose time passes only while it is waited for.
+// Virtual is the clock of a test. Its time passes only while the tool waits.
 type Virtual struct{ *double.Clock }
 
 // Interface implements [abi.Capability].
 func (Virtual) Interface() string { return Interface }
 
-// newDouble sets the clock to what the test says, an instant as RFC 3339 has it.
+// newDouble sets the clock to the test's instant, in the form of RFC 3339.
 func newDouble(t *double.Test, answer json.RawMessage) (abi.Capability, error) {
 	if answer != nil {
 		var instant time.Time
@@ -47,7 +47,7 @@ type recorded struct {
 	asked bool
 }
 
-// maxInstant is when the years end that JSON can say, in milliseconds.
+// maxInstant is the last instant that JSON can represent, in milliseconds.
 const maxInstant = 253402300799999
 
 // Learn implements [double.Learner].
@@ -57,7 +57,7 @@ func (r *recorded) Learn(o double.Operation) (double.Learner, error) {
 	}
 	milliseconds := o.Value.(uint64)
 	if milliseconds > maxInstant || r.of.Time != nil && milliseconds != uint64(r.of.Time.UnixMilli()) {
-		return nil, errors.New("the call saw the time go on, and in a test it stands still unless the tool waits")
+		return nil, errors.New("the call saw time pass, but in a test time passes only while the tool waits")
 	}
 	r.asked, r.of.Time = true, new(time.UnixMilli(int64(milliseconds)).UTC())
 	return nil, nil

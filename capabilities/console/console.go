@@ -1,5 +1,5 @@
-// Package console lets a guest write log lines: the capability stile:capability/console. A guest's lines are made safe for a
-// terminal with [printable.Text], and bounded for each call.
+// Package console lets a guest write log lines: the capability stile:capability/console. It makes a guest's lines safe for a
+// terminal with [printable.Text], and bounds them for each call.
 package console
 
 import (
@@ -17,7 +17,7 @@ const Interface = "stile:capability/console@0.1.0"
 // DefaultLimit is how many bytes one call may log.
 const DefaultLimit = 64 << 10
 
-// Level is how much a message matters: the enum `level` of stile:capability/console.
+// Level is the severity of a message: the enum `level` of stile:capability/console.
 type Level = capability.Level
 
 // The levels, least important first.
@@ -41,7 +41,7 @@ func To(log func(level Level, message string)) *Console {
 	return &Console{log: log, limit: DefaultLimit}
 }
 
-// WithLimit returns the same console with another limit in bytes per call; 0 or less drops everything.
+// WithLimit returns the same console with another limit in bytes per call. 0 or less drops everything.
 func (c *Console) WithLimit(limit int) *Console {
 	return &Console{log: c.log, limit: limit}
 }
@@ -55,7 +55,7 @@ func (*Console) Quick() []string { return []string{"get"} }
 // Open implements [abi.Opener]; the value is a [*Log].
 func (c *Console) Open(context.Context) (any, error) { return &Log{console: c, left: c.limit}, nil }
 
-// Log is the log of one call. It is safe for concurrent use; whoever opened it closes it.
+// Log is the log of one call. It is safe for concurrent use. The caller of Open closes it.
 type Log struct {
 	console *Console
 
@@ -68,8 +68,8 @@ type Log struct {
 // Quick implements [abi.Quick].
 func (*Log) Quick() []string { return []string{"console.log"} }
 
-// Log logs message, or the part of it that the limit still allows. Each message also costs one byte, so that empty ones
-// come to an end too.
+// Log logs message, or the part of it that the limit still allows. Each message also costs one byte, so that empty ones are limited
+// too.
 func (l *Log) Log(_ context.Context, level Level, message string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

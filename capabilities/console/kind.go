@@ -11,7 +11,7 @@ import (
 // maxTestLog is how many bytes of its log a test keeps.
 const maxTestLog = 16 << 10
 
-// Kind is the log of whoever makes a call.
+// Kind is the log of the caller.
 var Kind = capability.NewSwitch(capability.Switched{
 	Kind: capability.Kind{
 		Name: "console", Interface: Interface, Example: "true", Harmless: true, Logs: true, Globals: []string{"console"},

@@ -8,8 +8,8 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// specialRanges gives names to what is refused, the narrower ranges first. Package ssrf, which follows the IANA
-// registries, is asked as well, so a range that is not here is refused all the same.
+// specialRanges names the refused ranges, the narrower ones first. Package ssrf, which follows the IANA registries, is asked too, so
+// a range that is missing here is refused all the same.
 var specialRanges = []struct {
 	prefix netip.Prefix
 	name   string
@@ -53,7 +53,7 @@ var specialRanges = []struct {
 
 var guardian = ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork())
 
-// special returns the range of addresses that is not public in which addr lies, or "".
+// special names the non-public range that contains addr, or returns "".
 func special(addr netip.Addr) string {
 	for _, r := range specialRanges {
 		if r.prefix.Contains(addr) {
@@ -66,7 +66,7 @@ func special(addr netip.Addr) string {
 	return ""
 }
 
-// translations are the IPv6 ranges in which an address stands for an IPv4 one, with the place of its four bytes.
+// translations are the IPv6 ranges that embed an IPv4 address, with the position of its four bytes.
 var translations = []struct {
 	prefix netip.Prefix
 	offset int
@@ -79,7 +79,7 @@ var translations = []struct {
 	{netip.MustParsePrefix("2002::/16"), 2, 0},
 }
 
-// translated returns the IPv4 address for which an IPv6 address stands.
+// translated returns the IPv4 address that an IPv6 address embeds.
 func translated(addr netip.Addr) (netip.Addr, bool) {
 	for _, t := range translations {
 		if t.prefix.Contains(addr) && !addr.IsLoopback() {
@@ -94,13 +94,13 @@ func translated(addr netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// addressPolicy decides which addresses the requests of one rule may be sent to.
+// addressPolicy decides which addresses the requests of one rule may go to.
 type addressPolicy struct {
 	// named is the address that the rule has as its host, if any.
 	named netip.Addr
-	// allowed are ranges that the operator allows beyond public ones.
+	// allowed are ranges that the operator allows in addition to public ones.
 	allowed []netip.Prefix
-	// private refuses public addresses: a credential goes there without https.
+	// private refuses public addresses, because a credential goes there without https.
 	private bool
 	own     *Listeners
 }
@@ -111,10 +111,10 @@ func (c *compiled) addressPolicy(own *Listeners) addressPolicy {
 
 // refusedError says that an address may not be dialled.
 type refusedError struct {
-	// what is a range, or what else stands at the address. It does not hold the address: what a name of somebody's
-	// private network resolves to is no business of the guest.
+	// what is a range, or what else describes the address. It leaves out the address, because a guest must not learn what names of a
+	// private network resolve to.
 	what string
-	// own says that no rule can allow it, and public that the rule is for addresses that are not.
+	// own is set if no rule can allow it. public is set if the rule is for addresses that are not public.
 	own, public bool
 }
 

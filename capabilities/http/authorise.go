@@ -12,8 +12,8 @@ import (
 	"github.com/stilehost/stile/capability"
 )
 
-// maxCompared bounds what comparing the path of one request with the patterns of all rules takes, which a guest that narrows
-// could make minutes: bytes of the path times those of patterns.
+// maxCompared bounds the cost of comparing the path of one request with the patterns of all rules: bytes of the path times bytes of
+// patterns. Otherwise a guest that narrows could make it take minutes.
 const maxCompared = 128 << 20
 
 // authorise sets q.rule to the rule of the grant that allows q, or says in a denial why none does.
@@ -56,10 +56,10 @@ func (c *compiled) checkAddress(t *target) error {
 	return c.policy.check(netip.AddrPortFrom(t.host.addr, t.port))
 }
 
-// aspect is a part of a request that a rule speaks about.
+// aspect is a part of a request that a rule restricts.
 type aspect int
 
-// The aspects in the order in which they are compared, and what it is when a rule allows them all.
+// The aspects in the order in which they are compared, and the value if a rule allows them all.
 const (
 	ofHost aspect = iota
 	ofScheme
@@ -70,14 +70,14 @@ const (
 	allowed
 )
 
-// verdict says how far the rule that comes closest goes along with a request.
+// verdict says how much of a request the closest rule allows.
 type verdict struct {
 	rules []*compiled
-	// index is the rule's; -1 when there are no rules.
+	// index is the rule's index. It is -1 if there are no rules.
 	index int
-	// aspect is the first that the rule does not allow.
+	// aspect is the first aspect that the rule does not allow.
 	aspect aspect
-	// header is the name when aspect is ofHeader.
+	// header is the name if aspect is ofHeader.
 	header string
 }
 
@@ -120,7 +120,7 @@ func (c *compiled) compare(q *request) (aspect, string) {
 func (c *compiled) allowsHost(t *target) bool {
 	switch {
 	case c.anyHost:
-		// What such a rule names is the scheme and the port, so a rule that names the host comes closer.
+		// Such a rule names only the scheme and the port, so a rule that names the host comes closer.
 		return t.scheme == c.Scheme && t.port == c.Port
 	case c.subdomains:
 		return strings.HasSuffix(t.host.name, "."+c.host.name)
@@ -134,7 +134,7 @@ func (c *compiled) allowsHeader(name string) bool {
 	case slices.Contains(c.Headers, name):
 		return true
 	case c.Credential != "" && (name == c.placement.header || name == "range" || name == "if-range"):
-		return false // in slices of an echo, a secret is not recognised
+		return false // a secret cannot be recognised in slices of an echo
 	}
 	return safeHeader(name) || slices.Contains(c.Headers, "*") && !namedHeader(name)
 }
@@ -154,7 +154,7 @@ func (v verdict) reason(q *request) string {
 	return fmt.Sprintf("the closest rule, %s, does not allow %s", rule, v.refused(q))
 }
 
-// refused is what of q is not allowed.
+// refused is the part of q that is not allowed.
 func (v verdict) refused(q *request) string {
 	switch v.aspect {
 	case ofHost:

@@ -35,7 +35,7 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		runtime.LockOSThread() // whose time is measured
+		runtime.LockOSThread() // this thread's time is measured
 		defer runtime.UnlockOSThread()
 		since := threadTime()
 		decoded, err := decode(workingReader{ctx, body, &since}, encoding, limit)
@@ -52,7 +52,7 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 	return err
 }
 
-// builder returns one that is charged to what is held.
+// builder returns a builder whose bytes count as held.
 func (e *Exchange) builder(mediaType string, limit int64) *blob.Builder {
 	return blob.NewBuilder(blob.Options{MediaType: mediaType, Limit: limit, Dir: e.client.grant.options.TempDir, Quota: e.client.call.held})
 }
@@ -82,7 +82,7 @@ func (w bodyWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// finish ends the body: it is whole, or there is none because of err.
+// finish ends the body: it is complete, or absent because of err.
 func (e *Exchange) finish(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -96,7 +96,7 @@ func (e *Exchange) finish(err error) {
 	e.arrived()
 }
 
-// arrived wakes who waits for more of the body. It needs e.mu.
+// arrived wakes those who wait for more of the body. It needs e.mu.
 func (e *Exchange) arrived() {
 	if e.more != nil {
 		close(e.more)
@@ -104,7 +104,7 @@ func (e *Exchange) arrived() {
 	}
 }
 
-// wakeUp returns what is closed when something arrives or the body ends. It needs e.mu.
+// wakeUp returns a channel that is closed when something arrives or the body ends. It needs e.mu.
 func (e *Exchange) wakeUp() <-chan struct{} {
 	if e.more == nil {
 		e.more = make(chan struct{})
@@ -112,7 +112,7 @@ func (e *Exchange) wakeUp() <-chan struct{} {
 	return e.more
 }
 
-// stallReader calls expire when a read takes too long.
+// stallReader calls expire if a read takes too long.
 type stallReader struct {
 	io.ReadCloser
 	limit time.Duration
@@ -137,7 +137,7 @@ type Part struct {
 	Len    uint32
 }
 
-// part returns what is there of a part, and whether the body ends before it has more. It needs e.mu.
+// part returns the available bytes of a part, and whether the body ends before it has more. It needs e.mu.
 func (e *Exchange) part(ctx context.Context, p Part) (data []byte, ended bool, err error) {
 	n := int(min(p.Len, blob.MaxBytes))
 	switch {
@@ -156,9 +156,9 @@ func (e *Exchange) part(ctx context.Context, p Part) (data []byte, ended bool, e
 	return nil, false, nil
 }
 
-// Text returns the whole body as text, and waits for it. Beyond the errors of Head and [blob.Blob.Text] it fails with
-// abi.ErrTooLarge when the body is larger than its rule allows, and with abi.ErrExhausted when it is larger than what the
-// host still holds for the call.
+// Text waits for the whole body and returns it as text. In addition to the errors of Head and [blob.Blob.Text], it fails with
+// abi.ErrTooLarge if the body is larger than its rule allows, and with abi.ErrExhausted if it is larger than what the host may still
+// hold for the call.
 func (e *Exchange) Text(ctx context.Context, max uint64) (string, error) {
 	body, err := e.wholeBody(ctx)
 	if err != nil {
@@ -167,9 +167,9 @@ func (e *Exchange) Text(ctx context.Context, max uint64) (string, error) {
 	return body.Text(ctx, max)
 }
 
-// Blob hands the whole body over, and waits for it; it can be taken once. With a part it waits
-// for one byte from the offset on and copies what has arrived, at most 256 KiB; an empty blob is the end of the body. The
-// caller closes the blob. It fails as Text does.
+// Blob waits for the whole body and hands it over; it can be taken once. With a part, Blob waits for one byte from the offset on and
+// copies what has arrived, at most 256 KiB. An empty blob means the end of the body. The caller closes the blob. Errors are those of
+// Text.
 func (e *Exchange) Blob(ctx context.Context, part *Part) (*blob.Blob, error) {
 	if part != nil {
 		return e.blobOf(ctx, *part)
@@ -208,7 +208,7 @@ func (e *Exchange) blobOf(ctx context.Context, part Part) (*blob.Blob, error) {
 	}
 }
 
-// keep makes a blob that is charged as the body itself is.
+// keep makes a blob that is charged like the body itself.
 func (e *Exchange) keep(data []byte) (*blob.Blob, error) {
 	builder := e.builder("", blob.MaxBytes)
 	defer func() { _ = builder.Close() }() // drops what did not become a blob

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// maxCovered bounds what comparing two lists of rules takes, by the product of their sizes.
+// maxCovered bounds the cost of comparing two lists of rules, by the product of their sizes.
 const maxCovered = 32 << 20
 
-// Covers reports whether a grant of the rules allowed lets through all that a grant of the rules asked lets through, with
-// the same credentials, to no fewer addresses and with no smaller responses. What it says yes to is so. It says no when it
-// is not sure: where several rules of allowed would have to stand in for one of asked, where one list has a credential and
-// the other has none, when a rule is not valid, and when the lists are too long to compare.
+// Covers reports whether a grant of the rules allowed permits everything that a grant of the rules asked permits, with the same
+// credentials, to at least the same addresses and with responses at least as large. A yes is certain. It says no if it is not sure:
+// if several rules of allowed together would have to cover one of asked, if only one list has a credential, if a rule is not valid,
+// or if the lists are too long to compare.
 func Covers(allowed, asked []Rule) bool {
 	have, ok := compileAll(allowed)
 	want, valid := compileAll(asked)
 	if !ok || !valid || Size(allowed)*Size(asked) > maxCovered {
 		return false
 	}
-	taken := make([]bool, len(have)) // by rules of asked that come before, as what fits it fits one of them
+	taken := make([]bool, len(have)) // matched by earlier rules of asked, because they decide first
 	for _, w := range want {
 		if !w.covered(have, taken) {
 			return false
@@ -31,8 +31,8 @@ func Covers(allowed, asked []Rule) bool {
 	return true
 }
 
-// covered reports whether a rule of have decides about all that c decides about, and no more strictly. As the first rule that
-// fits decides, those before it have to be as generous, or to fit nothing that c decides about.
+// covered reports whether a rule of have decides about everything that c decides about, and no more strictly. The first rule that
+// fits decides, so the rules before it must be as generous, or fit nothing that c decides about.
 func (c *compiled) covered(have []*compiled, taken []bool) bool {
 	for j, h := range have {
 		switch generous := c.decides(h); {
@@ -45,8 +45,8 @@ func (c *compiled) covered(have []*compiled, taken []bool) bool {
 	return false
 }
 
-// Overlap returns those rules that may fit a request which one of limits fits, in their order. usable says whether one of
-// them has no credential then, or one that the limit has too. It is empty when a rule is not valid.
+// Overlap returns, in their order, those rules that may fit a request that one of limits fits. usable reports whether one of them
+// has no credential, or one that the limit has too. The result is empty if a rule is not valid.
 func Overlap(limits, rules []Rule) (kept []Rule, usable bool) {
 	have, ok := compileAll(limits)
 	want, valid := compileAll(rules)
@@ -81,7 +81,7 @@ func compileAll(rules []Rule) ([]*compiled, bool) {
 	return all, true
 }
 
-// Size is what rules add to the work of comparing them with others, in no particular unit. It grows with the length of paths.
+// Size is how much rules add to the cost of comparisons, in no particular unit. It grows with the length of paths.
 func Size(rules []Rule) int {
 	const each = 16
 	n := 0
@@ -102,7 +102,7 @@ func (c *compiled) addressesInside(other *compiled) bool {
 	})
 }
 
-// inside reports whether every request that c fits, other fits too.
+// inside reports whether other fits every request that c fits.
 func (c *compiled) inside(other *compiled) bool {
 	return c.Scheme == other.Scheme && c.Port == other.Port && c.hostInside(other) && c.methodsInside(other) &&
 		c.headersInside(other) && c.path.inside(other.path)
@@ -113,7 +113,7 @@ func (c *compiled) hostInside(other *compiled) bool {
 	case c.anyHost:
 		return other.anyHost
 	case c.host.addr.IsValid():
-		// An address that is not public has to be named.
+		// An address that is not public must be named.
 		return (other.anyHost || !other.subdomains && c.host == other.host) && other.policy.check(netip.AddrPortFrom(c.host.addr, c.Port)) == nil
 	case other.anyHost:
 		return true
@@ -131,7 +131,7 @@ func (c *compiled) methodsInside(other *compiled) bool {
 		!slices.ContainsFunc(c.Methods, func(m string) bool { return !slices.Contains(other.Methods, m) })
 }
 
-// headersInside compares what the rules name, and what a credential takes away from what needs no naming.
+// headersInside compares the headers that the rules name, and those that a credential excludes from the safe ones.
 func (c *compiled) headersInside(other *compiled) bool {
 	for _, name := range c.Headers {
 		if name == "*" && !slices.Contains(other.Headers, "*") || name != "*" && !other.allowsHeader(name) {
@@ -175,11 +175,10 @@ func (c *compiled) methodsDisjoint(other *compiled) bool {
 		!slices.ContainsFunc(c.Methods, func(m string) bool { return slices.Contains(other.Methods, m) })
 }
 
-// inside reports whether every path that p matches, q matches too.
+// inside reports whether q matches every path that p matches.
 func (p pattern) inside(q pattern) bool { return p.whole.inside(q.whole) && p.split.inside(q.split) }
 
-// inside holds p against q from their ends: all[j] says whether what is left of p at a place is inside what is left of q
-// from q[j] on.
+// inside compares p with q from their ends: all[j] reports whether the rest of p is inside the rest of q from q[j] on.
 func (p segments) inside(q segments) bool {
 	all := make([]bool, len(q)+1)
 	all[len(q)] = true
@@ -203,8 +202,8 @@ func (p segments) inside(q segments) bool {
 	return all[0]
 }
 
-// segmentInside reports whether every segment that a matches, b matches. What is behind a "*" of a can only be matched by a
-// "*" of b, as a byte can that is in no text.
+// segmentInside reports whether b matches every segment that a matches. Only a "*" of b can match what follows a "*" of a, because
+// that can be a byte that occurs in no text.
 func segmentInside(a, b []string) bool { return matchSegment(b, strings.Join(a, "\xff")) }
 
 // disjoint compares the segments before the first "**" of either.

@@ -16,16 +16,16 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// Credentials is where the secrets come from that rules name.
+// Credentials supplies the secrets that rules name.
 type Credentials interface {
-	// Get returns the secret of a name. It is called for every hop whose rule names it, and must be safe for concurrent use.
-	// The text of an error goes nowhere: a guest and its denial learn that the credential cannot be had, and no more.
+	// Get returns the secret of a name. It is called for every hop whose rule names it, and must be safe for concurrent use. The
+	// text of an error is shown to nobody: a guest and its denial learn only that the credential is not available.
 	Get(ctx context.Context, name string) (string, error)
 }
 
-// What a credential may be.
+// The bounds of a credential.
 const (
-	// minSecret is the fewest bytes: what is shorter stands in responses by chance, so it could not be kept out of them.
+	// minSecret is the smallest secret in bytes. A shorter one occurs in responses by chance, so it could not be kept out of them.
 	minSecret = 8
 	maxSecret = 4 << 10
 )
@@ -63,16 +63,16 @@ func parsePlacement(as string) (placement, error) {
 	return placement{}, errors.New("as is not bearer, basic, header:NAME or query:NAME")
 }
 
-// compileCredential checks that the credential goes to one place, over a connection that nobody else reads, where the
-// guest cannot put anything.
+// compileCredential checks that the credential goes to one place, over a connection that nobody else reads, in a position that the
+// guest cannot set.
 func (c *compiled) compileCredential() error {
 	if c.Credential == "" {
 		if c.As != "" {
-			return errors.New("as stands without a credential")
+			return errors.New("\"as\" requires \"credential\"")
 		}
 		return nil
 	}
-	// The name is not shown: somebody may have written the secret itself.
+	// The name is not shown, because somebody may have written the secret itself.
 	if !credentialName.MatchString(c.Credential) {
 		return errors.New("credential is not a name of a-z, 0-9, - and _")
 	}
@@ -94,7 +94,7 @@ func (c *compiled) compileCredential() error {
 	return nil
 }
 
-// CredentialProblem says why a value cannot be the credential of a rule; empty when it can.
+// CredentialProblem says why a value cannot be the credential of a rule. It is empty if the value can.
 func CredentialProblem(value string) string {
 	if len(value) < minSecret || len(value) > maxSecret || !ascii(value) || !httpguts.ValidHeaderFieldValue(value) || strings.TrimSpace(value) != value {
 		return fmt.Sprintf("is not %d to %d printable ASCII characters", minSecret, maxSecret)
@@ -102,10 +102,10 @@ func CredentialProblem(value string) string {
 	return ""
 }
 
-// authenticate puts the credential of q's rule into what is sent, and remembers in q what has to be kept from the guest.
+// authenticate adds the credential of q's rule to what is sent, and notes in q what must be kept from the guest.
 func (c *Client) authenticate(ctx context.Context, q *request, sent *nethttp.Request) error {
 	name := q.rule.Credential
-	// Where a server sent the guest is not where the operator meant the secret to go, not even back at its own origin.
+	// The operator did not mean the secret for a place where a server redirects the guest, not even back at its own origin.
 	if name == "" || q.crossed {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (c *Client) authenticate(ctx context.Context, q *request, sent *nethttp.Req
 	return nil
 }
 
-// withParameter sets a parameter of a query, in place of what has its name.
+// withParameter sets a parameter of a query, replacing those of the same name.
 func withParameter(query, name, value string) string {
 	kept := slices.DeleteFunc(strings.Split(query, "&"), func(part string) bool {
 		key, _, _ := strings.Cut(part, "=")

@@ -18,10 +18,10 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 )
 
-// encodings is what requests accept, where the host decodes the answer.
+// encodings is what requests accept if the host decodes the answer.
 const encodings = "gzip, br, zstd"
 
-// encodingOf returns the encoding that the body has to be decoded from, and takes the headers that say so away.
+// encodingOf returns the encoding of the body, and removes the headers that state it.
 func encodingOf(response *nethttp.Response) string {
 	encoding := strings.ToLower(response.Header.Get("Content-Encoding"))
 	switch encoding {
@@ -39,17 +39,17 @@ func encodingOf(response *nethttp.Response) string {
 	return encoding
 }
 
-// maxWindow is how far back zstd may look, as RFC 9659 has it for HTTP. br never needs more than twice that.
+// maxWindow is how far back zstd may refer, as RFC 9659 says for HTTP. br never needs more than twice that.
 const maxWindow = 8 << 20
 
-// decode decompresses what comes from body. Compressed bytes are limited too, because a stream of empty pieces never comes
-// to anything decoded. Closing ends it and leaves body open.
+// decode decompresses body. It also limits compressed bytes, because a stream of empty pieces never decodes to anything. Closing the
+// result leaves body open.
 func decode(body io.Reader, encoding string, limit int64) (io.ReadCloser, error) {
 	compressed := bufio.NewReader(&limitedReader{body, limit + limit/8 + 64<<10, limit})
 	if _, err := compressed.Peek(1); errors.Is(err, io.EOF) {
 		return io.NopCloser(compressed), nil
 	} else if err != nil {
-		return nil, err // a reader says it once
+		return nil, err // readers report it only once
 	}
 	switch encoding {
 	case "gzip":
@@ -68,8 +68,8 @@ func decode(body io.Reader, encoding string, limit int64) (io.ReadCloser, error)
 	}
 }
 
-// guarded makes an error of a panic: decoders that others wrote read bytes that strangers chose, and one panic of a
-// goroutine is the end of the whole program.
+// guarded converts a panic into an error. Third-party decoders read a stranger's bytes, and a panic in a goroutine ends the whole
+// program.
 type guarded struct{ io.Reader }
 
 func (g guarded) Read(p []byte) (n int, err error) {
@@ -81,11 +81,11 @@ func (g guarded) Read(p []byte) (n int, err error) {
 	return g.Reader.Read(p)
 }
 
-// limitedReader fails, where io.LimitedReader would end.
+// limitedReader fails where io.LimitedReader would end.
 type limitedReader struct {
 	r    io.Reader
 	left int64
-	size int64 // what the error says
+	size int64 // the size for the error
 }
 
 func (l *limitedReader) Read(p []byte) (int, error) {
@@ -97,12 +97,12 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// workingReader charges the processor time of this thread to the call, after each read. It is in front of the decoder and behind it, since a
-// body can be much work and decode to nothing.
+// workingReader charges this thread's processor time to the call after each read. It sits before and after the decoder, because a
+// body can take much work and decode to nothing.
 type workingReader struct {
 	ctx   context.Context
 	r     io.Reader
-	since *time.Duration // what the thread had used when this was charged last
+	since *time.Duration // what the thread had used at the last charge
 }
 
 func (w workingReader) Read(p []byte) (int, error) {
@@ -116,7 +116,7 @@ func (w workingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// chargedReader charges what it reads to the call, for good.
+// chargedReader charges what it reads to the call. Nothing is given back.
 type chargedReader struct {
 	r     io.Reader
 	quota *blob.Quota

@@ -26,7 +26,7 @@ func (g Rights) Describe() []string {
 	return lines
 }
 
-// requests are those that fit a rule, in words.
+// requests describes in words the requests that fit a rule.
 func requests(rule Rule) string {
 	r, err := rule.Normal()
 	if err != nil {

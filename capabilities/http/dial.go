@@ -19,15 +19,15 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Timeouts bound the steps of one hop, within what the exchange has. A zero field means its default.
+// Timeouts bound the steps of one hop, within the exchange's timeout. A zero field means its default.
 type Timeouts struct {
-	// Dial is for the lookup of the name and all attempts to connect. Default 10 s.
+	// Dial bounds the lookup of the name and all attempts to connect. Default 10 s.
 	Dial time.Duration
-	// TLS is for the handshake. Default 10 s.
+	// TLS bounds the handshake. Default 10 s.
 	TLS time.Duration
-	// Header is from the end of the request to the end of the response's header. Default 30 s.
+	// Header bounds the time from the end of the request to the end of the response's header. Default 30 s.
 	Header time.Duration
-	// Stall is how long no byte of a response's body may come. Default 30 s.
+	// Stall is how long a response's body may pause. Default 30 s.
 	Stall time.Duration
 }
 
@@ -38,7 +38,7 @@ func (t Timeouts) orDefaults() Timeouts {
 	}
 }
 
-// idleTimeout is how long a connection is kept that no exchange uses.
+// idleTimeout is how long an unused connection is kept.
 const idleTimeout = 30 * time.Second
 
 // maxAddresses is how many addresses of one name are tried.
@@ -54,7 +54,7 @@ type dialer struct {
 // exchangeKey is the context key of the exchange that a connection is made for.
 type exchangeKey struct{}
 
-// exchanging is the context that ends with an exchange, and its call.
+// exchanging is a context that ends with an exchange and its call.
 type exchanging struct {
 	context.Context
 	call *call
@@ -64,7 +64,7 @@ func withExchange(ctx context.Context, c *call) context.Context {
 	return context.WithValue(ctx, exchangeKey{}, exchanging{ctx, c})
 }
 
-// withinExchange limits ctx, which net/http gives the values but not the end of a request's context while it connects.
+// withinExchange limits ctx. While it connects, net/http passes on the values of a request's context but not its end.
 func withinExchange(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	exchange, ok := ctx.Value(exchangeKey{}).(exchanging)
@@ -78,8 +78,8 @@ func withinExchange(ctx context.Context, limit time.Duration) (context.Context, 
 	}
 }
 
-// dial connects to "host:port". A name is looked up once, all its addresses must be allowed, and these are what is dialled;
-// the address of each attempt is checked once more when the socket exists.
+// dial connects to "host:port". It looks up a name once, requires that all its addresses are allowed, and dials exactly these. The
+// address of each attempt is checked again when the socket exists.
 func (d *dialer) dial(ctx context.Context, network, hostPort string) (net.Conn, error) {
 	ctx, cancel := withinExchange(ctx, d.timeouts.Dial)
 	defer cancel()
@@ -101,7 +101,7 @@ func (d *dialer) dial(ctx context.Context, network, hostPort string) (net.Conn, 
 	return nil, err
 }
 
-// control is net.Dialer.ControlContext: it sees the address of the socket that is about to connect.
+// control is net.Dialer.ControlContext. It sees the address of the socket that is about to connect.
 func (d *dialer) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -147,8 +147,8 @@ func (d *dialer) addresses(ctx context.Context, name string) ([]netip.Addr, erro
 	return found, err
 }
 
-// newTransport returns a connection pool for the requests of one rule. It follows no redirects, reads no proxy
-// variables, and decodes nothing.
+// newTransport returns a connection pool for the requests of one rule. It follows no redirects, ignores proxy variables, and decodes
+// nothing.
 func newTransport(d *dialer, config *tls.Config) *nethttp.Transport {
 	return &nethttp.Transport{
 		DialContext: d.dial,

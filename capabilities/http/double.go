@@ -28,7 +28,7 @@ const (
 	exampleAnswers = `{"GET https://api.example.com/x": {"status": 200, "json": {}}}`
 )
 
-// Answer is a response, in a test, of a server: JSON or text, or neither.
+// Answer is a server's response in a test: JSON, text, or neither.
 type Answer struct {
 	Status  int               `json:"status"` // default 200
 	Headers map[string]string `json:"headers,omitempty"`
@@ -36,7 +36,7 @@ type Answer struct {
 	Text    *string           `json:"text,omitempty"`
 }
 
-// answers are given one after the other to successive requests, or, if there is one by itself, to all.
+// answers are given in order to successive requests. A single answer is given to all requests.
 type answers struct {
 	list   []Answer
 	always bool
@@ -61,7 +61,7 @@ func (a *answers) UnmarshalJSON(raw []byte) error {
 	return double.Strict(raw, &a.list[0])
 }
 
-// Double implements [double.Doubler]: the client sends what the rules allow to servers that the test stands for.
+// Double implements [double.Doubler]: the client sends what the rules allow to simulated servers.
 func (g Rights) Double(_ context.Context, t *double.Test, raw json.RawMessage) (abi.Capability, error) {
 	stubs, err := double.Members[answers](t, raw, exampleAnswers)
 	if err != nil {
@@ -88,7 +88,7 @@ func (g Rights) Double(_ context.Context, t *double.Test, raw json.RawMessage) (
 	return doubleGrant{made}, nil
 }
 
-// Check says why no server answers so.
+// Check says why no server gives this answer.
 func (a Answer) Check() error {
 	if a.Status != 0 && (a.Status < 200 || a.Status > 599) {
 		return fmt.Errorf("the status %d is not in 200 to 599", a.Status)
@@ -108,7 +108,7 @@ func (a Answer) Check() error {
 	return nil
 }
 
-// response is the answer as net/http reads one.
+// response returns the answer in the form of net/http.
 func (a Answer) response(r *nethttp.Request) *nethttp.Response {
 	made := &nethttp.Response{
 		StatusCode: cmp.Or(a.Status, nethttp.StatusOK), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -133,7 +133,7 @@ func (a Answer) response(r *nethttp.Request) *nethttp.Response {
 	return made
 }
 
-// doubleTransport stands for the servers of one binding. No socket is made. It is safe for concurrent use.
+// doubleTransport simulates the servers of one binding, without sockets. It is safe for concurrent use.
 type doubleTransport struct {
 	test  *double.Test
 	stubs map[string]answers
@@ -166,7 +166,7 @@ func (t *doubleTransport) RoundTrip(r *nethttp.Request) (*nethttp.Response, erro
 	return nil, t.test.Unanswered(what, strconv.Quote(printable.Cut(key, 2<<10))+`: {"status": 200, "json": {}}`)
 }
 
-// RequestKey is what requests of a stub's name are found by.
+// RequestKey is the key under which answers to a request are found.
 func RequestKey(name string) (string, error) {
 	method, text, _ := strings.Cut(name, " ")
 	u, err := url.Parse(text)
@@ -176,7 +176,7 @@ func RequestKey(name string) (string, error) {
 	return method + " " + normalURL(u), nil
 }
 
-// normalURL is a URL without what does not count, and without the credential that the host has put into the query.
+// normalURL is a URL without irrelevant parts, and without the credential that the host put into the query.
 func normalURL(u *url.URL) string {
 	n := *u
 	n.Fragment, n.RawFragment, n.ForceQuery, n.Host = "", "", false, strings.ToLower(n.Host)
@@ -193,7 +193,7 @@ func normalURL(u *url.URL) string {
 
 const secretPrefix = "stile-test-credential-"
 
-// doubleCredentials has a secret for every name, which opens nothing.
+// doubleCredentials has a worthless secret for every name.
 type doubleCredentials struct{}
 
 // Get implements [Credentials].
@@ -201,8 +201,8 @@ func (doubleCredentials) Get(_ context.Context, name string) (string, error) {
 	return secretPrefix + name, nil
 }
 
-// doubleGrant opens clients whose exchanges are over when they have been started: nothing is at work beside the guest, so that
-// what comes first is always the same.
+// doubleGrant opens clients whose exchanges have ended when Start returns. Nothing runs beside the guest, so the order of events is
+// always the same.
 type doubleGrant struct{ *Grant }
 
 // Open implements [abi.Opener].

@@ -19,31 +19,31 @@ type Head struct {
 	Status     uint16
 	URL        string
 	Redirected bool
-	// Headers have lower-case names and are in their order.
+	// Headers have lower-case names and are sorted by them.
 	Headers []Header
 }
 
-// Exchange is one request and its response: the resource `exchange`. It goes on by itself until the body is there, it
-// fails, it is closed, or the call or the context of its Start ends. It is safe for concurrent use; who holds it closes it.
+// Exchange is one request and its response: the resource `exchange`. It runs by itself until the body has arrived, it fails, it is
+// closed, or the call or the context of its Start ends. It is safe for concurrent use. Its holder closes it.
 type Exchange struct {
 	client *Client
 	stop   context.CancelCauseFunc
-	// headed is closed when head or err is set, done when the exchange is over.
+	// headed is closed when head or err is set, done when the exchange has ended.
 	headed, done chan struct{}
 	head         Head
 	err          error
 
 	mu       sync.Mutex
 	headSize int64         // held until Close
-	arriving *blob.Builder // while the body comes
-	more     chan struct{} // closed when something arrives or the body ends; nil when nobody waits for it
+	arriving *blob.Builder // while the body arrives
+	more     chan struct{} // closed when something arrives or the body ends; nil if nobody waits for it
 	ended    bool          // then body or bodyErr is set
-	body     *blob.Blob    // nil once it was taken
+	body     *blob.Blob    // nil after it was taken
 	bodyErr  error
 }
 
-// start runs q in a goroutine of its own, which owns the content from then on. It ends with the operation's context, which
-// may depend on more than the client does, such as on the grant of a blob that is sent; its meter is charged.
+// start runs q in a separate goroutine, which then owns the content. It ends with the operation's context, which may depend on more
+// than the client, such as the grant of a blob that is sent. It charges the context's meter.
 func (c *Client) start(operation context.Context, q *request, timeout *uint32) (*Exchange, error) {
 	held := q.content.held()
 	if err := c.call.hold(held); err != nil {
@@ -112,7 +112,7 @@ func (e *Exchange) fail(err error) {
 	e.finish(err)
 }
 
-// size is about how many bytes h takes, at most.
+// size is roughly the largest number of bytes that h takes.
 func (h Head) size() int64 {
 	const perHeader = 64
 	size := len(h.URL)
@@ -122,7 +122,7 @@ func (h Head) size() int64 {
 	return int64(size)
 }
 
-// explain makes what the guest is told of a failure. It keeps quiet about what the host's network looks like.
+// explain converts a failure into an error for the guest, without details of the host's network.
 func explain(ctx context.Context, err error) *abi.Error {
 	if known, ok := errors.AsType[*abi.Error](err); ok {
 		return known
@@ -152,7 +152,7 @@ func explain(ctx context.Context, err error) *abi.Error {
 	return abi.Errorf(abi.CodeUnavailable, "%v", err)
 }
 
-// Stage is the variant `stage`: how far an exchange has come. Body is set when Case says so.
+// Stage is the variant `stage`: how far an exchange has come. Body is set if Case says so.
 type Stage struct {
 	Case StageCase
 	Body *uint64
@@ -195,8 +195,8 @@ func (e *Exchange) Subscribe(ctx context.Context, s Stage) abi.Pollable {
 	return e.wakeUp()
 }
 
-// Head returns the start of the response, and waits for it. It fails with what the exchange failed with: abi.ErrDenied
-// after a redirect or for an address, abi.ErrTimedOut, or abi.ErrUnavailable.
+// Head waits for the start of the response and returns it. It fails with the error of the exchange: abi.ErrDenied after a redirect
+// or for an address, abi.ErrTimedOut, or abi.ErrUnavailable.
 func (e *Exchange) Head(ctx context.Context) (Head, error) {
 	if err := wait(ctx, e.headed); err != nil {
 		return Head{}, err
@@ -213,8 +213,8 @@ func wait(ctx context.Context, until <-chan struct{}) error {
 	}
 }
 
-// Close ends the exchange if it still goes on and drops the body unless it was taken. When it returns, the exchange has
-// no goroutine any more. Closing again does nothing.
+// Close ends the exchange if it still runs, and drops the body unless it was taken. When Close returns, the exchange has no
+// goroutine. Closing again does nothing.
 func (e *Exchange) Close() error {
 	e.stop(nil)
 	<-e.done

@@ -20,7 +20,7 @@ type Header struct {
 // header holds the values of headers by lower-case names.
 type header map[string][]string
 
-// What the headers of a request may come to.
+// Bounds of a request's headers.
 const (
 	maxRequestHeaders     = 100
 	maxRequestHeaderBytes = 32 << 10
@@ -37,8 +37,8 @@ func sizeOf(headers map[string][]string) int {
 	return size
 }
 
-// safeHeader reports whether every rule lets a guest set the header. None of these says who asks, makes a server take
-// the request for another one, or carries anything to a place where the URL could not carry it.
+// safeHeader reports whether every rule lets a guest set the header. None of these headers identifies the sender, disguises the
+// request as another one, or carries anything to a place that the URL could not reach.
 func safeHeader(name string) bool {
 	switch name {
 	case "accept", "accept-language", "cache-control", "content-language", "content-type", "if-match", "if-modified-since",
@@ -48,8 +48,8 @@ func safeHeader(name string) bool {
 	return false
 }
 
-// forbiddenHeader reports whether no guest may set the header: the host makes it from the URL and the content, or it is
-// about the connection.
+// forbiddenHeader reports whether no guest may set the header, because the host makes it from the URL and the content, or because it
+// concerns the connection.
 func forbiddenHeader(name string) bool {
 	switch name {
 	case "accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "te", "trailer",
@@ -59,8 +59,8 @@ func forbiddenHeader(name string) bool {
 	return strings.HasPrefix(name, "proxy-")
 }
 
-// namedHeader reports whether "*" does not stand for the header: it says who asks, or makes servers take the request for
-// one with another method, URL or sender.
+// namedHeader reports whether "*" does not include the header, because it identifies the sender, or makes servers take the request
+// for one with another method, URL or sender.
 func namedHeader(name string) bool {
 	switch name {
 	case "authorization", "cookie", "cookie2", "forwarded", "x-forwarded", "x-http-method", "x-http-method-override",
@@ -96,8 +96,8 @@ func requestHeader(headers []Header) (header, error) {
 	return made, nil
 }
 
-// responseHeader is what a guest sees, in the order of names: without what is about the connection, has no valid name, or
-// has a secret in its name.
+// responseHeader returns what a guest sees, sorted by name. It leaves out headers that concern the connection, have no valid name,
+// or have a secret in their name.
 func (s secrets) responseHeader(received nethttp.Header) []Header {
 	lower := make(secrets, len(s))
 	for i, form := range s {
@@ -120,7 +120,7 @@ func (s secrets) responseHeader(received nethttp.Header) []Header {
 	return seen
 }
 
-// text reads bytes that are not UTF-8 as ISO 8859-1, which RFC 9110 section 5.5 says they were.
+// text reads bytes that are not UTF-8 as ISO 8859-1, as RFC 9110 section 5.5 says.
 func text(value string) string {
 	if utf8.ValidString(value) {
 		return value

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// fixedHosts are the addresses that the operator gives names of hosts, in place of what a resolver says. Names are in lower case and
-// punycode, as rules have them.
+// fixedHosts are the addresses that the operator assigns to names of hosts, instead of a resolver's answer. Names are in lower case
+// and punycode, as in rules.
 type fixedHosts map[string][]netip.Addr
 
-// allow returns rules of which those that name such a host exactly may dial its addresses, public or not.
+// allow returns the rules. Those that name such a host exactly may dial its addresses, public or not.
 func (h fixedHosts) allow(rules []Rule) []Rule {
 	if len(h) == 0 {
 		return rules
@@ -21,7 +21,7 @@ func (h fixedHosts) allow(rules []Rule) []Rule {
 	for i, rule := range rules {
 		normal, err := rule.Normal()
 		if err != nil {
-			continue // whoever uses it says why
+			continue // using the rule reports the error
 		}
 		for _, address := range h[normal.Host] {
 			rules[i].Addresses = append(slices.Clip(rules[i].Addresses), netip.PrefixFrom(address, address.BitLen()))
@@ -30,7 +30,7 @@ func (h fixedHosts) allow(rules []Rule) []Rule {
 	return rules
 }
 
-// resolver answers for these hosts, and has another one answer for the rest. That one's default is the system's.
+// resolver answers for these hosts, and passes other names to another resolver. That one defaults to the system's.
 func (h fixedHosts) resolver(other Resolver) Resolver {
 	switch {
 	case len(h) == 0:

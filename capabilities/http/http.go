@@ -25,54 +25,55 @@ import (
 // Interface is the WIT interface that this package implements, in wit/deps/capability/http.wit.
 const Interface = "stile:capability/http@0.1.0"
 
-// Options configures a [Grant]. Without rules nothing is allowed; every other zero value works.
+// Options configures a [Grant]. Without rules, nothing is allowed. Every other field may be zero.
 type Options struct {
 	// Rules say what is allowed. At most 256.
 	Rules []Rule
-	// Within are sets of rules each of which has to allow a request as well, with the credential that Rules add to it and to
-	// the addresses that they may dial; a response is no larger than they say. A set without rules allows nothing. They are
-	// an operator's. Default none.
+	// Within are sets of rules, each of which must also allow a request, with the credential that Rules add and to the addresses
+	// that they may dial. A response is no larger than they say. A set without rules allows nothing. The operator sets them. Default
+	// none.
 	Within [][]Rule
 	// Resolver finds addresses. Default net.DefaultResolver.
 	Resolver Resolver
-	// Credentials has the secrets that rules name. Default none: then no rule may name one.
+	// Credentials has the secrets that rules name. Default none; then no rule may name one.
 	Credentials Credentials
-	// Transport, when not nil, answers requests that the rules allow, in the place of servers: no name is looked up and no
-	// connection made. It is for tests, and must be safe for concurrent use. Default none.
+	// Transport, if not nil, answers allowed requests instead of servers: no name is looked up and no connection is made. It is
+	// meant for tests, and must be safe for concurrent use. Default none.
 	Transport nethttp.RoundTripper
-	// RootCAs are whose certificates servers need. Default the system's.
+	// RootCAs are the authorities that must have signed servers' certificates. Default: the system's.
 	RootCAs *x509.CertPool
 	// Own are this program's listeners, which no rule makes reachable. Default none.
 	Own *Listeners
-	// Timeout is the most time one exchange takes, redirects and body included. Default 60 s.
+	// Timeout bounds one exchange, including redirects and body. Default 60 s.
 	Timeout time.Duration
 	// Timeouts bound the steps of each hop.
 	Timeouts Timeouts
 	// Pending is how many exchanges of one call may be in progress at a time. Default 64.
 	Pending int
-	// Held is how many bytes the host holds for one call at a time: contents of requests, heads and bodies of responses,
-	// and rules of narrowed clients. It also bounds a single response. All but bodies is in memory, and at most 8 MiB.
-	// Default 64 MiB.
+	// Held is how many bytes the host holds for one call at a time: contents of requests, heads and bodies of responses, and rules
+	// of narrowed clients. It also bounds a single response. Everything except bodies is in memory, and at most 8 MiB. Default 64
+	// MiB.
 	Held int64
-	// Received is how many bytes of responses one call takes in altogether: heads four times, bodies as they come, and once more decoded
-	// if they are compressed. It is what reading and decoding are charged to, which the host does beside the guest. Default 1 GiB.
+	// Received is how many bytes of responses one call receives in total: heads count four times, and compressed bodies count once
+	// as received and once decoded. It covers the cost of reading and decoding, which the host does outside the guest. Default 1
+	// GiB.
 	Received int64
 	// TempDir is where response bodies are kept that are not in memory. Default os.TempDir.
 	TempDir string
 }
 
-// Grant is what a rule set allows: an abi.Opener whose calls each work with a [Client] of their own. Connections are kept
-// and used again by later calls, but never for another grant nor for another rule. It is safe for concurrent use.
+// Grant is what a rule set allows: an abi.Opener whose calls each get a [Client] of their own. Later calls reuse connections, but
+// never for another grant or another rule. It is safe for concurrent use.
 type Grant struct {
 	options Options
 	rules   []*compiled
 	within  [][]*compiled
-	// err is what Open fails with.
+	// err is the error of Open.
 	err error
 }
 
-// Allow returns a grant of these rules with default options. A rule that is not valid makes every use of the grant fail;
-// [New] says so at once.
+// Allow returns a grant of these rules with default options. If a rule is not valid, every use of the grant fails; [New] reports
+// that immediately.
 func Allow(rules ...Rule) *Grant {
 	g, err := New(Options{Rules: rules})
 	if err != nil {
@@ -120,7 +121,7 @@ func New(o Options) (*Grant, error) {
 		}
 		g.within = append(g.within, bound)
 	}
-	// A grant made for one call is dropped without ceremony; its connections need not wait for their time-out.
+	// A grant for one call is simply dropped; its connections need not wait for their time-out.
 	runtime.AddCleanup(g, closeIdle, transports)
 	return g, nil
 }
@@ -153,13 +154,13 @@ func (g *Grant) CloseIdleConnections() {
 	}
 }
 
-// call is what the clients that one binding gives one call share.
+// call is shared by the clients that one binding gives one call.
 type call struct {
 	ctx context.Context // ends with the call
 	*budget
 }
 
-// sizes are those of a budget. Bindings of a call whose grants have the same share one.
+// sizes are the sizes of a budget. Bindings of a call whose grants have equal sizes share one.
 type sizes struct {
 	held, received int64
 	pending        int
@@ -175,10 +176,10 @@ func (s sizes) budget() *budget {
 	}
 }
 
-// budget is what all http bindings of one call share.
+// budget is shared by all http bindings of one call.
 type budget struct {
 	held     *blob.Quota
-	memory   *blob.Quota // for what is held but for bodies
+	memory   *blob.Quota // for what is held, except bodies
 	received *blob.Quota
 	requests atomic.Int64
 	pending  chan struct{} // one element for each exchange in progress
@@ -189,11 +190,11 @@ type budget struct {
 const maxMemory = 8 << 20
 
 const (
-	// maxRequests is how many requests one call may send, each redirect counted, since the host works on each beside the guest.
+	// maxRequests is how many requests one call may send, including redirects, because the host works on each outside the guest.
 	maxRequests = 8192
-	// handshake is what a new connection with TLS counts besides.
+	// handshake is what a new TLS connection counts in addition.
 	handshake = 4
-	// headCost is how often the bytes of a response's head are charged to what is received: each is parsed, masked and kept.
+	// headCost is how often the bytes of a response's head count as received: each is parsed, masked and kept.
 	headCost = 4
 )
 
@@ -205,7 +206,7 @@ func (b *budget) request(n int64) error {
 	return nil
 }
 
-// hold takes n bytes for what is held in memory, or fails with abi.ErrExhausted and takes none.
+// hold reserves n bytes of memory, or fails with abi.ErrExhausted and reserves none.
 func (b *budget) hold(n int64) error {
 	if err := b.held.Reserve(n); err != nil {
 		return err
@@ -223,19 +224,18 @@ func (b *budget) release(n int64) {
 	b.memory.Release(n)
 }
 
-// maxDecoding is how many bodies of a call are decompressed at a time. Each may need a window of 16 MiB, which nothing else
-// accounts for.
+// maxDecoding is how many bodies of a call are decompressed at a time. Each may need a window of 16 MiB, which nothing else counts.
 const maxDecoding = 4
 
 // Client is what one call may do with a grant: the resource `client`. It is safe for concurrent use and needs no closing.
 type Client struct {
 	grant *Grant
 	call  *call
-	// narrowed are rule sets that must each allow a request too, the last one first.
+	// narrowed are rule sets that must each also allow a request, the last one first.
 	narrowed [][]*compiled
 }
 
-// WitRule is the record `rule`: what of a [Rule] a guest sees and can ask for. Empty fields mean the same as there.
+// WitRule is the record `rule`: the part of a [Rule] that a guest sees and can request. Empty fields mean the same as there.
 type WitRule struct {
 	Scheme  string
 	Host    string
@@ -245,7 +245,7 @@ type WitRule struct {
 	Headers []string
 }
 
-// maxNarrowings is how often a client can be narrowed over and over.
+// maxNarrowings is how often a client can be narrowed in a chain.
 const maxNarrowings = 16
 
 // Quick implements [abi.Quick].
@@ -287,15 +287,15 @@ func (c *Client) Narrow(_ context.Context, rules []WitRule) (*Client, error) {
 		}
 		size += set[i].size()
 	}
-	// It is not given back, because nobody says when the last client that needs the rules is gone.
+	// It is not given back, because nothing tells when the last client that needs the rules is gone.
 	if err := c.call.hold(size); err != nil {
 		return nil, err
 	}
 	return &Client{grant: c.grant, call: c.call, narrowed: append([][]*compiled{set}, c.narrowed...)}, nil
 }
 
-// Rules returns what c was last narrowed to, or else the rules of the grant, with defaults filled in. For a narrowed
-// client it is an upper bound: what stands above allows no more, and neither does what Options.Within says.
+// Rules returns what c was last narrowed to, or else the rules of the grant, with defaults filled in. For a narrowed client it is an
+// upper bound: earlier narrowings and Options.Within may allow less.
 func (c *Client) Rules(context.Context) []WitRule {
 	set := c.grant.rules
 	if len(c.narrowed) > 0 {
@@ -311,10 +311,10 @@ func (c *Client) Rules(context.Context) []WitRule {
 	return rules
 }
 
-// Start authorises a request and begins it; it does not wait for the network. A denial is known at once, except one that
-// only the answer of a resolver or a redirect brings: that is what the exchange fails with. It ends when ctx does. A blob in
-// the request is taken over in any case. Errors: abi.ErrDenied, abi.ErrInvalid for a malformed request, abi.ErrExhausted when
-// too many exchanges are in progress, too many bytes held, or the path and the rules too long to compare.
+// Start authorises a request and begins it, without waiting for the network. A denial comes at once, unless it depends on a
+// resolver's answer or a redirect; then the exchange fails with it. The exchange ends with ctx. Start takes ownership of a blob in
+// the request even if it fails. Errors: abi.ErrDenied, abi.ErrInvalid for a malformed request, abi.ErrExhausted if too many
+// exchanges are in progress, too many bytes are held, or the path and the rules are too long to compare.
 func (c *Client) Start(ctx context.Context, r Request) (_ *Exchange, err error) {
 	defer func() {
 		if err != nil {

@@ -13,22 +13,22 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Kind is a client that sends requests. The options of a site are [Options]: credentials, listeners, limits, but neither Rules
-// nor Within. The global fetch stands for the binding named network.
+// Kind is a client that sends requests. The options of a site are [Options]: credentials, listeners, limits, but neither Rules nor
+// Within. The global fetch uses the binding named network.
 var Kind = &capability.Kind{
 	Name: "http", Interface: Interface, Permission: "network", Example: `[ { "host": "..." } ]`,
 	Globals: []string{"fetch"}, GlobalBinding: "network",
 	Parse: read, ParsePermission: readPermission, ParseSpec: readSpec, Learn: newRecorded,
 }
 
-// Rights are those to send the requests that at least one rule allows.
+// Rights allow the requests that at least one rule allows.
 type Rights struct {
 	Rules []Rule
-	// Within are sets of rules each of which has to allow a request as well: ceilings of an operator. A manifest has none.
+	// Within are sets of rules, each of which must also allow a request: an operator's ceilings. A manifest has none.
 	Within [][]Rule
 }
 
-// ruleFields are the fields of a rule, each with an example of what to write.
+// ruleFields are the fields of a rule, each with an example.
 var ruleFields = []struct{ name, example string }{
 	{"scheme", `"https" or "http"`},
 	{"host", `a name like "api.example.com", or "*.example.com" for the names below it`},
@@ -56,7 +56,7 @@ func read(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 	return g
 }
 
-// readRule reads one rule. Where it is not valid, the fields are tried one by one to find the one at fault.
+// readRule reads one rule. If it is not valid, it tries the fields one by one to find the wrong one.
 func readRule(r *jsonform.Reader, n *jsonform.Node) Rule {
 	names := make([]string, len(ruleFields))
 	for i, f := range ruleFields {
@@ -154,7 +154,7 @@ func (g Rights) Document() any {
 	}{g.Rules, g.Within}
 }
 
-// Covers implements [capability.Grant]. It takes no account of what asked has to stay within, except where that is the same.
+// Covers implements [capability.Grant]. It ignores the ceilings of asked, unless they are the same.
 func (g Rights) Covers(asked capability.Grant) bool {
 	a, ok := asked.(Rights)
 	if !ok {
@@ -169,8 +169,8 @@ func (g Rights) Covers(asked capability.Grant) bool {
 	return Covers(g.Rules, a.Rules)
 }
 
-// Limit implements [capability.Limiter]: it leaves rules out that the ceiling has nothing in common with, and keeps the rest
-// within the ceiling.
+// Limit implements [capability.Limiter]. It drops rules that have nothing in common with the ceiling, and keeps the rest within the
+// ceiling.
 func (g Rights) Limit(ceiling []capability.Grant) capability.Grant {
 	var limits []Rule
 	for _, c := range ceiling {
@@ -226,7 +226,7 @@ func (g Rights) Hosts() []string {
 // Short implements [capability.Shortener].
 func (g Rights) Short() any { return []string{g.Rules[0].Host} }
 
-// Remedy implements [capability.Remedier]: it is the rule that was wanted, with the addresses that the command line gave the same host.
+// Remedy implements [capability.Remedier]. It is the wanted rule, with the addresses that the command line gave for the same host.
 func (g Rights) Remedy(spec string, wanted capability.Grant) string {
 	w, ok := wanted.(Rights)
 	if !ok || len(w.Rules) != 1 {

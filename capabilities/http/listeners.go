@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// Listeners are the addresses at which this program listens itself: no rule makes them reachable, whatever it names. The
-// zero value has none. It is safe for concurrent use, and each connection is checked against what is in it then.
+// Listeners are the addresses at which this program itself listens. No rule makes them reachable, whatever it names. The zero value
+// has none. It is safe for concurrent use, and each connection is checked against its current content.
 type Listeners struct {
 	mu sync.RWMutex
 	at []netip.AddrPort
 }
 
-// Add adds an address, before it is listened at or right after. An unspecified one such as 0.0.0.0 stands for every
-// address of this machine. What Add returns takes it away again.
+// Add adds an address. Call it before or right after listening there. An unspecified address such as 0.0.0.0 stands for every
+// address of this machine. The returned function removes the address.
 func (l *Listeners) Add(at netip.AddrPort) (remove func()) {
 	at = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 	l.mu.Lock()
@@ -29,7 +29,7 @@ func (l *Listeners) Add(at netip.AddrPort) (remove func()) {
 	})
 }
 
-// has reports whether one of the listeners is reached at an address.
+// has reports whether an address reaches one of the listeners.
 func (l *Listeners) has(to netip.AddrPort) bool {
 	if l == nil {
 		return false
@@ -41,7 +41,7 @@ func (l *Listeners) has(to netip.AddrPort) bool {
 	})
 }
 
-// isLocal reports whether addr is this machine. An unanswered question counts as yes.
+// isLocal reports whether addr is this machine. If that is unknown, it says yes.
 func isLocal(addr netip.Addr) bool {
 	if addr.IsLoopback() {
 		return true

@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/internal/spelling"
 )
 
-// searchFor makes what finds the forms.
+// searchFor makes a search for the forms.
 func searchFor(forms secrets) *automaton.Automaton {
 	return automaton.New(func(yield func(string) bool) {
 		for _, form := range forms {
@@ -23,8 +23,8 @@ func searchFor(forms secrets) *automaton.Automaton {
 	})
 }
 
-// secrets are the forms in which servers are known to echo what was sent to them. Each is covered with asterisks, as many
-// as it has bytes, so that lengths and offsets stay true.
+// secrets are the forms in which servers are known to echo what was sent to them. Each occurrence is replaced by as many asterisks
+// as it has bytes, so that lengths and offsets stay correct.
 type secrets [][]byte
 
 // with adds the spellings of a value that are long enough not to stand in responses by chance. A maskReader finds them in lines too.
@@ -46,7 +46,7 @@ func (s secrets) with(value string) secrets {
 // in data.
 func (s secrets) cover(shown, data []byte) (end int) {
 	for _, form := range s {
-		// Occurrences may overlap, so the search goes on one byte further.
+		// Occurrences may overlap, so the search continues one byte further.
 		for from := 0; ; from++ {
 			i := bytes.Index(data[from:], form)
 			if i < 0 || from+i >= len(shown) {
@@ -76,14 +76,14 @@ func (s secrets) mask(text string) string {
 	return string(shown)
 }
 
-// hush masks what the guest is told of a failure: net/http quotes what servers send.
+// hush removes secrets from an error for the guest, because net/http quotes what servers send.
 func (s secrets) hush(err *abi.Error) error {
 	told := *err
 	told.Detail = s.mask(err.Detail)
 	return &told
 }
 
-// clean removes from where a server redirects the secrets that its encoding would have hidden from mask.
+// clean removes from a redirect's target the secrets that its encoding would have hidden from mask.
 func (s secrets) clean(t *target) (*target, error) {
 	if len(s) == 0 {
 		return t, nil
@@ -97,16 +97,16 @@ func (s secrets) clean(t *target) (*target, error) {
 	return parseTarget(s.mask(made.String()))
 }
 
-// maskReader reads from r without the secrets. It keeps back only what could be the beginning of one, and looks at each byte once, whatever
-// the bytes are.
+// maskReader reads from r without the secrets. It holds back only what could be the beginning of one, and looks at each byte once,
+// whatever the bytes are.
 type maskReader struct {
 	r       io.Reader
 	secrets secrets
-	search  *automaton.Pass // for secrets; nil until the first byte is read
-	gone    int             // so much was returned
-	data    []byte          // read and not returned yet, with what is known to be of a secret covered
-	covered run             // the last stretch of data that is covered
-	ready   int             // so much of data can be returned
+	search  *automaton.Pass // nil until the first byte is read
+	gone    int             // how much was returned
+	data    []byte          // read and not returned yet, with known parts of secrets covered
+	covered run             // the last covered stretch of data
+	ready   int             // how much of data can be returned
 	err     error
 }
 
@@ -131,7 +131,7 @@ func (m *maskReader) fill() {
 	}
 	const chunk = 32 << 10
 	start := len(m.data)
-	if cap(m.data)-start < chunk/2 { // what is kept back is short
+	if cap(m.data)-start < chunk/2 { // what is held back is short
 		m.data = append(make([]byte, 0, start+chunk), m.data...)
 	}
 	n, err := m.r.Read(m.data[start:cap(m.data)])
@@ -142,15 +142,15 @@ func (m *maskReader) fill() {
 		}
 	}
 	m.ready = len(m.data)
-	// Where a response is cut off, the beginning of a secret stays hidden; where it ends, it is none.
+	// If a response is cut off, the beginning of a secret stays hidden. If it ends, that was no secret.
 	if !errors.Is(err, io.EOF) {
 		m.ready = m.search.Open() - m.gone
 	}
 }
 
-// cover covers a run that ends behind all others. search has read its bytes.
+// cover covers a run that ends after all others. search has read its bytes.
 func (m *maskReader) cover(r run) {
-	if r.start >= m.covered.start && r.start <= m.covered.end { // only what is new of it
+	if r.start >= m.covered.start && r.start <= m.covered.end { // only the new part
 		asterisks(m.data[m.covered.end:r.end])
 		m.covered.end = r.end
 		return

@@ -32,7 +32,7 @@ func (t *target) setPath(raw string) error {
 	return nil
 }
 
-// normalEscapes leaves percent-encoded what has to be, in upper case, and decodes what needs no encoding.
+// normalEscapes keeps necessary percent-encodings, in upper case, and decodes the others.
 func normalEscapes(raw string) (string, error) {
 	var out strings.Builder
 	for i := 0; i < len(raw); i++ {
@@ -53,10 +53,10 @@ func normalEscapes(raw string) (string, error) {
 	return out.String(), nil
 }
 
-// pathPunctuation stands in a path as it is, and means the same there encoded or not as far as rules go.
+// pathPunctuation may appear in a path unencoded. To rules, it means the same encoded or not.
 const pathPunctuation = "!$&'()*+,;=:@[]"
 
-// writeEncoded writes c as it is when it is unreserved or plain, and percent-encoded otherwise.
+// writeEncoded writes c unchanged if it is unreserved or plain, and percent-encoded otherwise.
 func writeEncoded(out *strings.Builder, c byte, plain bool) {
 	if plain || unreserved(c) {
 		out.WriteByte(c)
@@ -65,7 +65,7 @@ func writeEncoded(out *strings.Builder, c byte, plain bool) {
 	}
 }
 
-// escape percent-encodes what may not stand in a query and leaves everything else as it is.
+// escape percent-encodes what must not appear in a query and leaves everything else unchanged.
 func escape(query string) string {
 	var out strings.Builder
 	for _, c := range []byte(query) {
@@ -95,8 +95,8 @@ func withoutDots(segments []string) []string {
 // maxEncodings is how many layers of percent-encoding a segment may have.
 const maxEncodings = 4
 
-// hidden reports whether a server that decodes more than once, or that cuts path parameters off, could see in a decoded
-// segment a slash or a dot segment that is not there: "..;x", "..%2Fx", "%252e%252e".
+// hidden reports whether a server that decodes more than once, or that removes path parameters, could see an additional slash or dot
+// segment in a decoded segment: "..;x", "..%2Fx", "%252e%252e".
 func hidden(decoded string) bool {
 	for range maxEncodings {
 		for part := range strings.SplitSeq(decoded, "/") {
@@ -118,7 +118,7 @@ func hidden(decoded string) bool {
 
 func forbiddenInPath(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' }
 
-// unescape decodes every valid percent-encoding and leaves the rest as it is.
+// unescape decodes every valid percent-encoding and leaves the rest unchanged.
 func unescape(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -135,7 +135,7 @@ func unescape(s string) string {
 	return out.String()
 }
 
-// escaped returns the byte that the percent-encoding at the start of s stands for.
+// escaped returns the byte that the percent-encoding at the start of s represents.
 func escaped(s string) (byte, bool) {
 	if len(s) < 3 || s[0] != '%' {
 		return 0, false
@@ -146,19 +146,17 @@ func escaped(s string) (byte, bool) {
 
 func unreserved(c byte) bool { return alphanumeric(c) || strings.IndexByte("-._~", c) >= 0 }
 
-// pattern is a path pattern, parsed, in the two readings that a path has: with an encoded slash as part of a segment, and
-// as a slash.
+// pattern is a parsed path pattern, in the two readings of a path: with an encoded slash as part of a segment, and as a slash.
 type pattern struct{ whole, split segments }
 
-// segments matches the segments of a path. One with a single piece is literal; between two pieces stands a "*". nil
-// stands for "**".
+// segments matches the segments of a path. One with a single piece is literal. A "*" is between two pieces. nil means "**".
 type segments [][]string
 
-// maxPattern is the most bytes a path pattern may have.
+// maxPattern is the longest path pattern, in bytes.
 const maxPattern = 2 << 10
 
-// parsePattern parses a path pattern: "*" is any text within one segment, of at least one character where it stands
-// alone, and "**" is any number of segments, none included. Percent-encodings are decoded, so %2A is a literal "*".
+// parsePattern parses a path pattern. "*" is any text within one segment, of at least one character if it is the whole segment. "**"
+// is any number of segments, including none. Percent-encodings are decoded, so %2A is a literal "*".
 func parsePattern(text string) (pattern, error) {
 	if len(text) > maxPattern {
 		return pattern{}, fmt.Errorf("the path is longer than %d bytes", maxPattern)
@@ -208,7 +206,7 @@ func (p pattern) matches(t *target) bool {
 	return p.whole.match(t.segments) && p.split.match(t.split)
 }
 
-// match goes back to the last "**" only, so it takes at most len(p) x len(path) steps.
+// match backtracks only to the last "**", so it takes at most len(p) x len(path) steps.
 func (p segments) match(path []string) bool {
 	next, star, from := 0, -1, 0
 	for i := 0; i < len(path); {
@@ -250,7 +248,7 @@ func matchSegment(pieces []string, segment string) bool {
 	return strings.HasSuffix(rest, pieces[last])
 }
 
-// patternOf writes the pattern that matches the path of t and no other.
+// patternOf returns the pattern that matches only the path of t.
 func patternOf(t *target) string {
 	var out strings.Builder
 	for _, segment := range t.segments {

@@ -14,7 +14,7 @@ import (
 	"github.com/stilehost/stile/capability/double"
 )
 
-// recorded is all that a binding of a recorded call answered: by request, in the order in which the requests were made.
+// recorded has the answers of a binding in a recorded call, by request, in the order of the requests.
 type recorded struct {
 	binding string
 	answers map[string][]*recordedExchange
@@ -31,13 +31,13 @@ type recordedExchange struct {
 	body   *blob.Content
 }
 
-// keptHeaders are those of a response that tools ask for. All others are dropped, among them those that carry credentials.
+// keptHeaders are the headers of a response that tools ask for. All others are dropped, including those that carry credentials.
 var keptHeaders = []string{"content-type", "etag", "last-modified", "link", "location", "retry-after"}
 
 // Learn implements [double.Learner] for a client.
 func (r *recorded) Learn(o double.Operation) (double.Learner, error) {
 	switch {
-	case o.Method == "rules" || o.Failed == "denied" || o.Failed == "invalid": // by the rules that the manifest has
+	case o.Method == "rules" || o.Failed == "denied" || o.Failed == "invalid": // by the manifest's rules
 		return nil, nil
 	case o.Failed != "":
 		return nil, fmt.Errorf("it failed: %s", o.Failed)
@@ -139,7 +139,7 @@ func (x *recordedExchange) head(head []abi.Value) error {
 	return x.answer.Check()
 }
 
-// setBody gives an answer its body: as JSON if it is the same, byte for byte, when a manifest has gone through all hands.
+// setBody gives an answer its body. The body is JSON if it survives being written into a manifest and read back unchanged.
 func (a *Answer) setBody(text string) {
 	if strings.HasPrefix(a.Headers["content-type"], "application/json") && json.Valid([]byte(text)) {
 		var v any
@@ -155,7 +155,7 @@ func (a *Answer) setBody(text string) {
 	a.Text = &text
 }
 
-// maxJSONDepth is how deep a body may be nested so that a manifest, which has the test in a list, is not nested too deep.
+// maxJSONDepth is how deep a body may nest, so that the manifest around it does not nest too deep.
 const maxJSONDepth = 6
 
 func depth(v any) int {

@@ -12,8 +12,7 @@ import (
 // maxRedirects is how many redirects one exchange follows.
 const maxRedirects = 10
 
-// follow sends q and goes where redirects lead, as far as q wants and rules allow. It returns the last request, in any
-// case, with its response.
+// follow sends q and follows redirects as far as q asks and rules allow. It always returns the last request, with its response.
 func (c *Client) follow(ctx context.Context, q *request) (*nethttp.Response, *request, error) {
 	been := map[string]bool{}
 	for hops := 0; ; hops++ {
@@ -50,7 +49,7 @@ func (c *Client) follow(ctx context.Context, q *request) (*nethttp.Response, *re
 	}
 }
 
-// step is the same for two requests of an exchange that a server cannot tell apart: on the way headers only become fewer.
+// step is equal for two requests of an exchange that a server cannot distinguish, because headers only become fewer on the way.
 func (q *request) step() string {
 	return fmt.Sprintf("%s %s %d %t", q.method, q.target, len(q.header), q.crossed)
 }

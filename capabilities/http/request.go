@@ -19,11 +19,11 @@ type Request struct {
 	Headers  []Header
 	Content  Content
 	Redirect Redirect
-	// Timeout is in milliseconds and for the whole exchange; nil leaves only the grant's.
+	// Timeout is in milliseconds, for the whole exchange. With nil, only the grant's applies.
 	Timeout *uint32
 }
 
-// Content is the variant `content`: what Case says is set, and nothing else. A blob belongs to the request.
+// Content is the variant `content`: only the field that Case names is set. A blob belongs to the request.
 type Content struct {
 	Case  ContentCase
 	Text  *string
@@ -42,12 +42,12 @@ const (
 	ContentBlob
 )
 
-// Redirect is the enum `redirect`: what happens when a server redirects.
+// Redirect is the enum `redirect`: what to do if a server redirects.
 type Redirect uint8
 
 // The cases of the enum `redirect`, in its order.
 const (
-	// RedirectFollow follows up to 10 redirects, each of which has to be allowed.
+	// RedirectFollow follows up to 10 redirects, each of which must be allowed.
 	RedirectFollow Redirect = iota
 	// RedirectManual answers with the redirect itself.
 	RedirectManual
@@ -62,15 +62,15 @@ type request struct {
 	header   header
 	content  Content
 	redirect Redirect
-	// from is the URL that redirected here; empty at first.
+	// from is the URL that redirected here. It is empty for the first request.
 	from string
-	// rule is the one that allows the request, once it is authorised.
+	// rule is the rule that allows the request, after authorisation.
 	rule *compiled
-	// maxResponse is the most bytes of the response's body, once the request is authorised.
+	// maxResponse is the largest body of the response in bytes, after authorisation.
 	maxResponse int64
 	// crossed is set once a redirect has led to another origin.
 	crossed bool
-	// secrets are what was sent with the request, and with those that redirected to it.
+	// secrets are those sent with the request, and with those that redirected to it.
 	secrets secrets
 }
 
@@ -113,7 +113,7 @@ func (c Content) valid() bool {
 	}
 }
 
-// mediaType is the type of the content as far as it is known without a header.
+// mediaType is the type of the content, as far as it is known without a header.
 func (c Content) mediaType(ctx context.Context) string {
 	switch c.Case {
 	case ContentText:
@@ -140,7 +140,7 @@ func (c Content) open() (io.Reader, int64) {
 	}
 }
 
-// held is how many bytes of memory the content takes beyond what is charged elsewhere.
+// held is how many bytes of memory the content takes that are not charged elsewhere.
 func (c Content) held() int64 {
 	if c.Case == ContentBlob {
 		return 0
@@ -149,14 +149,14 @@ func (c Content) held() int64 {
 	return size
 }
 
-// close drops a blob. What a request was sent from is not worth a failure.
+// close drops a blob. A failure to close what a request was sent from does not matter.
 func (c Content) close() {
 	if c.Blob != nil {
 		_ = c.Blob.Close()
 	}
 }
 
-// http makes what net/http sends. The Host header and the address to dial both come from the target.
+// http returns the request for net/http. The Host header and the address to dial both come from the target.
 func (q *request) http(ctx context.Context) *nethttp.Request {
 	made := (&nethttp.Request{
 		Method: q.method, URL: q.target.url(), Host: q.target.authority(),
@@ -186,7 +186,7 @@ func (q *request) http(ctx context.Context) *nethttp.Request {
 	return made
 }
 
-// redirected returns the request that follows a redirect with this status, as the Fetch standard has it.
+// redirected returns the request that follows a redirect with this status, as the Fetch standard says.
 func (q *request) redirected(status int, to *target) *request {
 	next := *q
 	next.target, next.from, next.header = to, q.target.withoutQuery(), maps.Clone(q.header)
@@ -200,7 +200,7 @@ func (q *request) redirected(status int, to *target) *request {
 	}
 	if to.origin() != q.target.origin() {
 		next.crossed = true
-		// What was meant for one server is not for another: authorization, cookies, keys in headers of their own.
+		// Headers for one server must not go to another: authorization, cookies, custom headers with keys.
 		for name := range next.header {
 			if !safeHeader(name) {
 				delete(next.header, name)

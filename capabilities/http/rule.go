@@ -16,41 +16,41 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Rule allows requests. A request is allowed when one rule allows all of it, and the first such rule of a grant decides
-// about addresses and sizes. Its JSON form is the one of a manifest: unknown, repeated and empty fields are refused.
+// Rule allows requests. A request is allowed if one rule allows all of it. The first such rule of a grant decides about addresses
+// and sizes. The JSON form is that of a manifest: unknown, repeated and empty fields are refused.
 type Rule struct {
 	// Scheme is "https" or "http". Default "https".
 	Scheme string `json:"scheme,omitempty"`
-	// Host is a name ("api.github.com"), the subdomains of one without itself ("*.example.com"), an IP address, which may
-	// then be dialled whatever its range, or "*", any host, which needs Scheme and Port to be given.
+	// Host is a name ("api.github.com"), the subdomains of a name without the name itself ("*.example.com"), an IP address, which
+	// may then be dialled whatever its range, or "*" for any host, which requires Scheme and Port.
 	Host string `json:"host"`
 	// Port defaults to the scheme's.
 	Port uint16 `json:"port,omitempty"`
-	// Methods in upper case, or "*" for all. CONNECT and TRACE are never allowed. Default GET and HEAD.
+	// Methods are in upper case, or "*" for all. CONNECT and TRACE are never allowed. Default GET and HEAD.
 	Methods []string `json:"methods,omitempty"`
-	// Path is a pattern over the decoded segments of the path: "*" is any text within one segment, "**" any number of
-	// segments, so "/repos/**" matches "/repos" and all below it. Default "/**".
+	// Path is a pattern over the decoded segments of the path. "*" is any text within one segment, and "**" is any number of
+	// segments, so "/repos/**" matches "/repos" and everything below it. Default "/**".
 	Path string `json:"path,omitempty"`
-	// Headers the guest may set beyond the safe ones: Accept, Accept-Language, Cache-Control, Content-Language,
-	// Content-Type, If-*, Pragma, Range and User-Agent. "*" is every header, except those by which servers let a request
-	// pass for another (X-HTTP-Method-Override, X-Original-URL, X-Forwarded-*, ...): these, Authorization and Cookie
-	// have to be named. Host and the headers of a connection can never be set. Default none.
+	// Headers are those that the guest may set in addition to the safe ones: Accept, Accept-Language, Cache-Control,
+	// Content-Language, Content-Type, If-*, Pragma, Range and User-Agent. "*" is every header, except those by which servers take a
+	// request for another (X-HTTP-Method-Override, X-Original-URL, X-Forwarded-*, ...). These, Authorization and Cookie must be
+	// named. Host and the headers of a connection can never be set. Default none.
 	Headers []string `json:"headers,omitempty"`
-	// Credential names a secret of Options.Credentials that the host adds to what it sends, and that the guest never sees.
-	// It needs a host other than "*", and https unless Host or Addresses names addresses that are not public: without https
-	// the rule allows no others. After a redirect to another origin it is not sent any more. Range has to be named in Headers
-	// then. Default none.
+	// Credential names a secret of Options.Credentials that the host adds to what it sends, and that the guest never sees. It needs
+	// a host other than "*". It also needs https, unless Host or Addresses names addresses that are not public: without https, the
+	// rule allows no others. After a redirect to another origin, it is not sent. With a credential, Range must be named in Headers.
+	// Default none.
 	Credential string `json:"credential,omitempty"`
-	// As says how the credential is sent: "bearer", "basic" (the secret is USER:PASSWORD), "header:NAME" or "query:NAME". A
-	// header the guest cannot set then; a parameter takes the place of one the guest sent. Default "bearer".
+	// As says how the credential is sent: "bearer", "basic" (the secret is USER:PASSWORD), "header:NAME" or "query:NAME". The guest
+	// cannot set that header. A query parameter replaces the guest's. Default "bearer".
 	As string `json:"as,omitempty"`
-	// MaxResponse is the most bytes of a response body, after decoding. At most 1 TiB; default 16 MiB.
+	// MaxResponse is the largest response body in bytes, after decoding. At most 1 TiB; default 16 MiB.
 	MaxResponse int64 `json:"maxResponse,omitempty"`
-	// Addresses may be dialled though they are not public. Only the operator can set it: it has no JSON form.
+	// Addresses may be dialled although they are not public. Only the operator can set them: they have no JSON form.
 	Addresses []netip.Prefix `json:"-"`
 }
 
-// What a rule may hold.
+// Bounds of a rule.
 const (
 	maxRules   = 256
 	maxMethods = 32
@@ -64,10 +64,9 @@ const (
 
 var defaultMethods = []string{"GET", "HEAD"}
 
-// ParseRule parses the short form that the command line uses: a URL whose host and path are patterns, then options, as in
+// ParseRule parses the short form of the command line: a URL whose host and path are patterns, then options, as in
 // "https://api.github.com/repos/**,methods=GET+POST,credential=github-token,as=bearer,max-response=1048576" or
-// "http://*:8080/**,addresses=10.0.0.0/8+fd00::/8". Without a path it covers all paths. A comma in the path is written
-// %2C.
+// "http://*:8080/**,addresses=10.0.0.0/8+fd00::/8". Without a path, it covers all paths. Write a comma in the path as %2C.
 func ParseRule(spec string) (Rule, error) {
 	r, err := parseSpec(spec)
 	if err == nil {
@@ -143,7 +142,7 @@ func (r *Rule) setOption(option string) error {
 	return nil
 }
 
-// String is the form that ParseRule reads, with defaults left out.
+// String is the form that ParseRule reads, without defaults.
 func (r Rule) String() string {
 	var out strings.Builder
 	out.WriteString(r.origin() + r.Path)
@@ -181,8 +180,8 @@ func (r Rule) origin() string {
 	return scheme + "://" + r.Host + ":" + strconv.Itoa(int(r.Port))
 }
 
-// Normal returns r with its defaults filled in and its names as they are compared: hosts in lower case and punycode, methods
-// in upper case, headers in lower case. It is what to show to a person. It fails when r is not valid.
+// Normal returns r with defaults filled in and names in the form in which they are compared: hosts in lower case and punycode,
+// methods in upper case, headers in lower case. Show this form to people. It fails if r is not valid.
 func (r Rule) Normal() (Rule, error) {
 	c, err := r.compile()
 	if err != nil {
@@ -193,7 +192,7 @@ func (r Rule) Normal() (Rule, error) {
 	return normal, nil
 }
 
-// UnmarshalJSON reads the form of a manifest, strictly: what it accepts makes a valid rule.
+// UnmarshalJSON reads the form of a manifest, strictly: every rule it accepts is valid.
 func (r *Rule) UnmarshalJSON(data []byte) error {
 	var read Rule
 	fields := map[string]any{
@@ -239,15 +238,15 @@ func (r *Rule) UnmarshalJSON(data []byte) error {
 // compiled is a rule, normalised and ready to match.
 type compiled struct {
 	Rule
-	// host is the server; for a "*." rule the name all subdomains end in. anyHost and subdomains exclude each other.
+	// host is the server. For a "*." rule, it is the name in which all subdomains end. anyHost and subdomains exclude each other.
 	host                host
 	anyHost, subdomains bool
 	path                pattern
 	placement           placement // of the credential
-	// policy is of a rule of a grant or a bound, transport of one of a grant only; a rule that narrows has neither.
+	// policy belongs to a rule of a grant or a bound, and transport only to one of a grant. A rule that narrows has neither.
 	policy    addressPolicy
 	transport *nethttp.Transport
-	// carried is the credential that a rule of a bound lets a request have.
+	// carried is the credential that a rule of a bound allows a request to have.
 	carried Rule
 }
 
@@ -290,7 +289,7 @@ func (r Rule) compile() (*compiled, error) {
 	return c, c.compileCredential()
 }
 
-// size is about how many bytes c takes, at most.
+// size is roughly the largest number of bytes that c takes.
 func (c *compiled) size() int64 {
 	const fixed, perSegment = 1 << 10, 64
 	size := fixed + len(c.Host) + len(c.Path) + perSegment*(len(c.path.whole)+len(c.path.split))

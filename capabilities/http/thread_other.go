@@ -4,5 +4,5 @@ package http
 
 import "time"
 
-// threadTime is not known here: what decoding takes is bounded by its bytes alone.
+// threadTime is not available here. Only the number of bytes bounds decoding.
 func threadTime() time.Duration { return 0 }

@@ -12,26 +12,25 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// maxURL is the most bytes a URL may have, before and after normalising.
+// maxURL is the longest URL in bytes, before and after normalising.
 const maxURL = 8 << 10
 
-// maxAuthority is the most bytes that host and port may have before normalising.
+// maxAuthority is the longest host and port in bytes, before normalising.
 const maxAuthority = 1 << 10
 
-// target is an http or https URL, parsed once and normalised: what is authorised is this value, and what is dialled and
-// sent is made from it.
+// target is an http or https URL, parsed once and normalised. This value is authorised, and what is dialled and sent is made from
+// it.
 type target struct {
 	scheme string
 	host   host
 	port   uint16
-	// path and query are as sent: the path starts with "/", has no dot segments, and only what must be is
-	// percent-encoded.
+	// path and query are as sent: the path starts with "/", has no dot segments, and only necessary characters are percent-encoded.
 	path, query string
-	// segments are those of the path, decoded; split are those that a server sees which takes an encoded slash for a slash.
+	// segments are the decoded segments of the path. split are those that a server sees if it takes an encoded slash for a slash.
 	segments, split []string
 }
 
-// parseTarget parses a URL strictly. It refuses what two parsers could read in two ways.
+// parseTarget parses a URL strictly. It refuses anything that two parsers could read differently.
 func parseTarget(text string) (*target, error) {
 	if len(text) > maxURL {
 		return nil, fmt.Errorf("the URL is longer than %d bytes", maxURL)
@@ -65,7 +64,7 @@ func parseTarget(text string) (*target, error) {
 	return t, nil
 }
 
-// plain refuses the characters that parsers are known to disagree about, wherever they stand.
+// plain refuses the characters that parsers are known to disagree about, wherever they occur.
 func plain(text string) error {
 	if !utf8.ValidString(text) {
 		return fmt.Errorf("the URL is not UTF-8")
@@ -94,7 +93,7 @@ func defaultPort(scheme string) uint16 {
 	}
 }
 
-// authority is host, and port where it is not the scheme's own.
+// authority returns the host, with the port if it is not the scheme's own.
 func (t *target) authority() string {
 	if t.port == defaultPort(t.scheme) {
 		return t.host.String()
@@ -104,7 +103,7 @@ func (t *target) authority() string {
 
 func (t *target) origin() string { return t.scheme + "://" + t.authority() }
 
-// withoutQuery is what messages show: queries may carry secrets.
+// withoutQuery is the form for messages, because queries may carry secrets.
 func (t *target) withoutQuery() string { return t.origin() + t.path }
 
 func (t *target) String() string {
@@ -114,7 +113,7 @@ func (t *target) String() string {
 	return t.withoutQuery() + "?" + t.query
 }
 
-// url is t as net/http takes it. RawPath makes it send path as it stands.
+// url is t for net/http. RawPath makes it send path unchanged.
 func (t *target) url() *url.URL {
 	decoded, _ := url.PathUnescape(t.path) // setPath has checked every escape
 	return &url.URL{Scheme: t.scheme, Host: t.authority(), Path: decoded, RawPath: t.path, RawQuery: t.query}
@@ -122,13 +121,13 @@ func (t *target) url() *url.URL {
 
 // host is the name or address of a server.
 type host struct {
-	// name is lower-case ASCII without a trailing dot; empty when addr is valid.
+	// name is lower-case ASCII without a trailing dot. It is empty if addr is valid.
 	name string
-	// addr is what an IP literal stands for, with IPv4-mapped IPv6 as IPv4.
+	// addr is the address of an IP literal, with IPv4-mapped IPv6 as IPv4.
 	addr netip.Addr
 }
 
-// String is the host as it stands in a URL.
+// String is the host as it appears in a URL.
 func (h host) String() string {
 	switch {
 	case !h.addr.IsValid():
@@ -140,7 +139,7 @@ func (h host) String() string {
 	}
 }
 
-// parseAuthority parses host and optional port; the port is 0 when there is none.
+// parseAuthority parses host and optional port. The port is 0 if there is none.
 func parseAuthority(text string) (host, uint16, error) {
 	if len(text) > maxAuthority {
 		return host{}, 0, fmt.Errorf("the host is longer than %d bytes", maxAuthority)
@@ -198,15 +197,15 @@ func parseHost(text string) (host, error) {
 	return host{name: name}, nil
 }
 
-// toASCII lower-cases a name, makes internationalised labels punycode, and takes one trailing dot away. Letters that are not ASCII are left to
-// the rules of names, which differ from [strings.ToLower].
+// toASCII lower-cases a name, converts internationalised labels to punycode, and removes one trailing dot. The rules of names handle
+// letters outside ASCII, and differ from [strings.ToLower].
 func toASCII(text string) (string, error) {
 	name := text
 	if ascii(name) {
 		name = strings.ToLower(name)
 	}
 	if !ascii(name) || strings.Contains(name, "xn--") {
-		// Tables before Unicode 15.1 made "ss" of the capital sharp s, which URLs take for a sharp s.
+		// Tables before Unicode 15.1 convert the capital sharp s to "ss", where URLs take it for a sharp s.
 		name = strings.ReplaceAll(name, "\u1e9e", "\u00df")
 		var err error
 		if name, err = idna.Lookup.ToASCII(name); err != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// compileBound compiles a set of Options.Within. A credential takes no header away from a request that is without it, so the
-// rules are compiled without theirs.
+// compileBound compiles a set of Options.Within. A credential excludes no header from a request without it, so the rules are
+// compiled without theirs.
 func compileBound(rules []Rule) ([]*compiled, error) {
 	if len(rules) > maxRules {
 		return nil, fmt.Errorf("http: more than %d rules to stay within", maxRules)
@@ -27,8 +27,8 @@ func compileBound(rules []Rule) ([]*compiled, error) {
 	return set, nil
 }
 
-// bound says in a denial what of q a set does not allow; the rule of q is known. Those of the set are no business of the
-// guest: they may be about other extensions.
+// bound says in a denial which part of q a set does not allow; the rule of q is known. It does not show the set's rules to the
+// guest, because they may concern other extensions.
 func (q *request) bound(within [][]*compiled) error {
 	for _, set := range within {
 		i := slices.IndexFunc(set, q.within)
@@ -40,7 +40,7 @@ func (q *request) bound(within [][]*compiled) error {
 	return nil
 }
 
-// within reports whether a rule of a bound allows q with the credential and to the addresses of its own rule.
+// within reports whether a rule of a bound allows q with the credential and to the addresses of q's own rule.
 func (q *request) within(rule *compiled) bool {
 	aspect, _ := rule.compare(q)
 	carried := q.rule.Credential == "" || q.rule.Credential == rule.carried.Credential && q.rule.As == rule.carried.As

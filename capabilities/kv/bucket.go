@@ -19,16 +19,16 @@ import (
 const Interface = "stile:capability/kv@0.1.0"
 
 const (
-	// maxPage is the most entries in a page.
+	// maxPage is how many entries a page has at most.
 	maxPage = 1000
-	// pageBytes ends a page early: once its keys and values take this much.
+	// pageBytes ends a page early, once its keys and values take this many bytes.
 	pageBytes = 1 << 20
 )
 
 // Bucket is the right to read and change one bucket. It is safe for concurrent use and lives as long as its store.
 //
-// Keys are non-empty UTF-8 text, values UTF-8 text. Every method reports a key or value that is not as
-// [abi.ErrInvalid], one over a limit as [abi.ErrExhausted], and a fault of the disk as [abi.ErrUnavailable].
+// Keys are non-empty UTF-8 text, values UTF-8 text. Every method returns [abi.ErrInvalid] for a key or value that is not,
+// [abi.ErrExhausted] above a limit, and [abi.ErrUnavailable] for a fault of the disk.
 type Bucket struct {
 	store *Store
 	name  string
@@ -40,7 +40,7 @@ type Entry struct {
 	Value string
 }
 
-// Page is a part of a listing. Cursor is set when more entries follow.
+// Page is a part of a listing. Cursor is set if more entries follow.
 type Page struct {
 	Entries []Entry
 	Cursor  *string
@@ -64,7 +64,7 @@ func (b *Bucket) Get(ctx context.Context, key string) (*string, error) {
 	}
 	var value *string
 	err := b.store.db.Read(ctx, func(c *sqlite.Conn) (err error) {
-		// One lookup is over sooner than a goroutine that watches ctx could start.
+		// One lookup takes less time than starting a goroutine that watches ctx.
 		value, err = b.value(context.WithoutCancel(ctx), c, key)
 		return err
 	})
@@ -101,8 +101,8 @@ func (b *Bucket) Delete(ctx context.Context, key string) (bool, error) {
 	return there, err
 }
 
-// List returns entries whose key starts with prefix, in byte order: at most limit, at most 1,000, and fewer when the
-// values are large. cursor continues after an earlier page of the same prefix.
+// List returns entries whose key starts with prefix, in byte order: at most limit, at most 1,000, and fewer if the values are large.
+// cursor continues after an earlier page of the same prefix.
 func (b *Bucket) List(ctx context.Context, prefix string, limit uint32, cursor *string) (Page, error) {
 	from, err := start(prefix, cursor)
 	switch {
@@ -148,8 +148,8 @@ func (b *Bucket) List(ctx context.Context, prefix string, limit uint32, cursor *
 	return page, nil
 }
 
-// Increment adds delta to the decimal integer under key, which is 0 when absent, and returns the sum. The error is
-// [abi.ErrInvalid] when the value is not a 64-bit integer or the sum would not be one.
+// Increment adds delta to the decimal integer under key, which is 0 if absent, and returns the sum. The error is [abi.ErrInvalid] if
+// the value or the sum is not a 64-bit integer.
 func (b *Bucket) Increment(ctx context.Context, key string, delta int64) (int64, error) {
 	if err := b.checkKey(key); err != nil {
 		return 0, err
@@ -178,8 +178,8 @@ func (b *Bucket) Increment(ctx context.Context, key string, delta int64) (int64,
 	return sum, nil
 }
 
-// CompareAndSet sets key to value, or removes it if value is nil, when its current value is expected, nil meaning
-// absent. It reports whether it did.
+// CompareAndSet sets key to value, or removes it if value is nil, if its current value is expected. A nil expected means absent. It
+// reports whether it did.
 func (b *Bucket) CompareAndSet(ctx context.Context, key string, expected, value *string) (bool, error) {
 	err := b.checkKey(key)
 	if err == nil && value != nil {
@@ -220,8 +220,8 @@ func (b *Bucket) value(ctx context.Context, c *sqlite.Conn, key string) (*string
 	return &value, err
 }
 
-// put sets a value and holds the bucket to its limits. A bucket that is over one already, because the limit was lowered,
-// can still shrink.
+// put sets a value and holds the bucket to its limits. A bucket that already exceeds one, because the limit was lowered, can still
+// shrink.
 func (b *Bucket) put(ctx context.Context, c *sqlite.Conn, key, value string) error {
 	keys, bytes, err := b.usage(ctx, c)
 	if err != nil {
@@ -287,8 +287,8 @@ func exhausted(what string, limit, needed int64) error {
 	return abi.Errorf(abi.CodeExhausted, "kv: %s: limit %d, needed %d", what, limit, needed)
 }
 
-// start returns where a page starts: the prefix, or the next possible key after the one in cursor. A cursor is the last
-// key of a page, encoded; one that could not have come from a listing of this prefix is refused.
+// start returns where a page starts: the prefix, or the next possible key after the one in cursor. A cursor is the last key of a
+// page, encoded. One that could not come from a listing of this prefix is refused.
 func start(prefix string, cursor *string) (string, error) {
 	if cursor == nil {
 		return prefix, nil

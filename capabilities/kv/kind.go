@@ -39,7 +39,7 @@ func parseSpec(s capability.Spec) (capability.Grant, error) {
 
 // Rights are those to a bucket.
 type Rights struct {
-	// Store names the bucket. It is empty in a manifest: an extension asks for its own.
+	// Store names the bucket. It is empty in a manifest, where an extension asks for its own.
 	Store string
 }
 
@@ -61,7 +61,7 @@ func (Rights) Authority() []string { return []string{"kv"} }
 // Covers implements [capability.Grant].
 func (g Rights) Covers(asked capability.Grant) bool { return g == asked }
 
-// Own implements [capability.Owner]: no binding of a command line names such a bucket.
+// Own implements [capability.Owner]. No binding of a command line can name such a bucket.
 func (Rights) Own(store, binding string) capability.Grant {
 	return Rights{Store: store + "/" + binding}
 }

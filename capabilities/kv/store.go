@@ -15,9 +15,9 @@ type Options struct {
 	KeyBytes int
 	// ValueBytes is the longest value. Default 1 MiB.
 	ValueBytes int
-	// BucketBytes is the most that all keys and values of a bucket may take together. Default 64 MiB.
+	// BucketBytes is how much all keys and values of a bucket may take together. Default 64 MiB.
 	BucketBytes int64
-	// Keys is the most keys in a bucket. Default 100,000.
+	// Keys is how many keys a bucket may have. Default 100,000.
 	Keys int64
 }
 
@@ -50,13 +50,13 @@ CREATE TRIGGER entry_delete AFTER DELETE ON entry BEGIN
 END;
 `}}
 
-// Store is a file of buckets. It is safe for concurrent use; whoever opened it closes it.
+// Store is a file of buckets. It is safe for concurrent use. The caller of Open closes it.
 type Store struct {
 	db      *sqlite.DB
 	options Options
 }
 
-// Open opens the store in file and makes it if it is missing; its folder must exist. ctx bounds the opening only.
+// Open opens the store in file, and makes the file if it is missing. Its folder must exist. ctx bounds only the opening.
 func Open(ctx context.Context, file string, options Options) (*Store, error) {
 	options.KeyBytes = cmp.Or(options.KeyBytes, 1<<10)
 	options.ValueBytes = cmp.Or(options.ValueBytes, 1<<20)
@@ -69,12 +69,11 @@ func Open(ctx context.Context, file string, options Options) (*Store, error) {
 	return &Store{db: db, options: options}, nil
 }
 
-// Close waits for operations under way and closes the file. It is idempotent; later operations answer
-// [abi.ErrUnavailable].
+// Close waits for running operations and closes the file. It is idempotent. Later operations return [abi.ErrUnavailable].
 func (s *Store) Close() error { return s.db.Close() }
 
-// Fault is the first fault of the database or its disk that an operation met; nil when there was none.
+// Fault is the first fault of the database or its disk that an operation met. It is nil if there was none.
 func (s *Store) Fault() error { return s.db.Fault() }
 
-// Bucket returns the bucket of this name; an unknown one is empty. Any name will do.
+// Bucket returns the bucket of this name. An unknown one is empty. Any name is allowed.
 func (s *Store) Bucket(name string) *Bucket { return &Bucket{store: s, name: name} }

@@ -23,7 +23,7 @@ var Kind = capability.NewSwitch(capability.Switched{
 	},
 })
 
-// seed is what every test draws its random numbers from.
+// seed is the seed of every test's random numbers.
 var seed = [32]byte([]byte("stile tests draw the same number"))
 
 // recorded is a binding of a recorded call.

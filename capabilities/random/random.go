@@ -15,7 +15,7 @@ import (
 // Interface is the WIT interface that this package implements, in wit/deps/capability/random.wit.
 const Interface = "stile:capability/random@0.1.0"
 
-// maxBytes is the most that one call of Bytes returns.
+// maxBytes is how many bytes one call of Bytes returns at most.
 const maxBytes = 65_536
 
 // Random is the right to draw random numbers. It is immutable and safe for concurrent use.

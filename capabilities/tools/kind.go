@@ -20,7 +20,7 @@ var Kind = &capability.Kind{Name: "tools", Interface: Interface, Example: "true"
 // Loader makes a toolbox of what is in files.
 type Loader func(ctx context.Context, files []string) (*Toolbox, error)
 
-// Rights are those to call the tools of other extensions.
+// Rights are rights to call the tools of other extensions.
 type Rights struct {
 	// Files are sources or components.
 	Files []string
@@ -72,16 +72,16 @@ func (g Rights) Open(ctx context.Context, s *capability.Site) (abi.Capability, e
 	return box, nil
 }
 
-// outcome is what a tool of a test gives: one of its fields.
+// outcome is the result of a tool in a test: one of its fields.
 type outcome struct {
 	Output json.RawMessage `json:"output"`
 	Error  *string         `json:"error"`
 }
 
-// doubled is a real toolbox, of a test's outcomes, whose tools are done when they have been started.
+// doubled is a real toolbox with a test's outcomes. Its tools have finished when Start returns.
 type doubled struct{ *Toolbox }
 
-// Double implements [double.Doubler] with a toolbox of tools whose results are in the test.
+// Double implements [double.Doubler] with a toolbox whose results come from the test.
 func (Rights) Double(_ context.Context, t *double.Test, answers json.RawMessage) (abi.Capability, error) {
 	outcomes, err := double.Members[outcome](t, answers, `{"github_create_pr": {"output": {"number": 1}}}`)
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 // Interface is the WIT interface that this package implements, in wit/deps/capability/tools.wit.
 const Interface = "stile:capability/tools@0.1.0"
 
-// Func runs a tool. ctx ends with the call that started it; it has to return soon after. name is what the guest called the
-// tool by, input is text that should be JSON, and env what the guest passes on, to bind for the tool. The result is JSON. Of an
-// error, the guest learns what it learns of any capability's: the text of an *[abi.Error], and of others nothing.
+// Func runs a tool. ctx ends with the call that started it; Func must then return soon. name is what the guest called the tool.
+// input is text that should be JSON. env is what the guest passes on, to bind for the tool. The result is JSON. The guest sees the
+// text of an *[abi.Error], and no text of other errors.
 type Func func(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error)
 
 // Description is the record `description`: what a guest can find out about a tool.
 type Description struct {
-	// Name is what the tool is called by, "<extension>_<tool>".
+	// Name is the name to call the tool by, "<extension>_<tool>".
 	Name        string
 	Description string
 	// InputSchema is JSON.
@@ -35,17 +35,17 @@ type Description struct {
 // Options configures a [Toolbox].
 type Options struct {
 	// Resolve finds the tool of a name. It fails with abi.ErrNotFound, or with an *abi.Error that says why the tool cannot be
-	// called. It must be safe for concurrent use and not take long.
+	// called. It must be safe for concurrent use and quick.
 	Resolve func(name string) (Func, error)
-	// Describe lists the tools for search, in the order in which they are found. It must be safe for concurrent use and not
-	// take long. Default: search finds nothing.
+	// Describe lists the tools for search, in the order in which they are found. It must be safe for concurrent use and quick.
+	// Default: search finds nothing.
 	Describe func() []Description
 	// Held is how many bytes the host holds for one call at a time: inputs and results of the tools it started. Default 16 MiB.
 	Held int64
 }
 
-// Toolbox is the right to call some tools. It is an abi.Opener, so each call has the whole of Held to itself. It is
-// immutable, safe for concurrent use, and needs no closing; the calls that are made with it do.
+// Toolbox is the right to call some tools. It is an abi.Opener, so each call has the whole of Held to itself. It is immutable, safe
+// for concurrent use, and needs no closing. The calls made with it need closing.
 type Toolbox struct {
 	options Options
 	held    *blob.Quota
@@ -82,14 +82,14 @@ func (*Toolbox) Lists() map[string]int {
 func (t *Toolbox) Open(context.Context) (any, error) { return newToolbox(t.options), nil }
 
 const (
-	// maxFound is the most that one search finds.
+	// maxFound is how many tools one search finds at most.
 	maxFound = 100
-	// maxQuery is the most bytes of a query. Searching for all of a longer one would keep the host busy for a guest.
+	// maxQuery is the longest query in bytes. A longer one would keep the host busy for a guest.
 	maxQuery = 1 << 10
 )
 
-// Search returns at most limit tools, and at most 100, whose name or description has every word of query in it, whatever the
-// case; an empty query fits all, and one of more than 1 KiB none. Those that have all words in their name come first.
+// Search returns at most limit tools, and at most 100, whose name or description contains every word of query, ignoring case. An
+// empty query matches all tools, and one of more than 1 KiB none. Tools with all words in their name come first.
 func (t *Toolbox) Search(_ context.Context, query string, limit uint32) []Description {
 	if len(query) > maxQuery {
 		return nil
@@ -117,9 +117,9 @@ func hasAll(text string, words []string) bool {
 	return true
 }
 
-// Start has a tool run, with env as what is passed on to it, and returns at once. It fails with abi.ErrNotFound when there is
-// no such tool, and with abi.ErrExhausted when the host holds too much for the call. What else goes wrong is what
-// [Call.Take] fails with. The tool ends with the call of the guest that started it.
+// Start starts a tool, passes env on to it, and returns at once. It fails with abi.ErrNotFound if there is no such tool, and with
+// abi.ErrExhausted if the host holds too much for the call. [Call.Take] reports any other error. The tool ends with the call of the
+// guest that started it.
 func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*Call, error) {
 	run, err := t.options.Resolve(tool)
 	if err != nil {
@@ -133,7 +133,7 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	c := &Call{held: t.held, cancel: cancel, done: make(chan struct{})}
-	capabilities := env.Capabilities() // here, because the guest goes on
+	capabilities := env.Capabilities() // here, because the guest continues
 	go func() {
 		defer close(c.done)
 		defer cancel()
@@ -155,7 +155,7 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 	return c, nil
 }
 
-// Call is a tool at work: the resource `pending`. It is safe for concurrent use; who holds it closes it.
+// Call is a running tool: the resource `pending`. It is safe for concurrent use. Its holder closes it.
 type Call struct {
 	held   *blob.Quota
 	cancel context.CancelFunc
@@ -173,7 +173,7 @@ func (*Call) Quick() []string { return []string{"pending.subscribe"} }
 // Subscribe returns a pollable that is ready when Take answers without waiting.
 func (c *Call) Subscribe(context.Context) abi.Pollable { return c.done }
 
-// Take returns the result of the tool, JSON, and waits for it. It fails with what the tool failed with.
+// Take waits for the result of the tool and returns it as JSON. If the tool failed, Take returns its error.
 func (c *Call) Take(ctx context.Context) (string, error) {
 	select {
 	case <-c.done:
@@ -186,7 +186,7 @@ func (c *Call) Take(ctx context.Context) (string, error) {
 	}
 }
 
-// Close ends the tool, if it still runs, and returns when it has. Closing again does nothing.
+// Close ends the tool if it still runs, and returns when it has ended. Closing again does nothing.
 func (c *Call) Close() error {
 	c.cancel()
 	<-c.done

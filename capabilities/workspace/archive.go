@@ -49,8 +49,8 @@ func (t *tree) restore(path string, n, past *node) error {
 	return err
 }
 
-// prune deletes the revisions that are too many: first of the paths that lost a content in this transaction, then of the
-// workspace. What is left to do there becomes a task.
+// prune deletes surplus revisions: first of the paths that lost a content in this transaction, then of the workspace. The rest
+// becomes a task.
 func (t *tree) prune() error {
 	if _, err := t.conn.Exec(t.ctx, `DELETE FROM revision WHERE id IN (SELECT old.id FROM revision new
 		JOIN revision old USING (workspace, parent, name) WHERE new.id > ? AND old.n <= new.n - ? LIMIT ?)`, t.newest, t.options.Revisions, 4*t.batch); err != nil {
@@ -63,7 +63,7 @@ func (t *tree) prune() error {
 	return err
 }
 
-// pruneWorkspace deletes some of the revisions that a workspace has too many of, the oldest first.
+// pruneWorkspace deletes some of the workspace's surplus revisions, the oldest first.
 func (t *tree) pruneWorkspace() (done bool, err error) {
 	for range prunedAtOnce / 16 {
 		now, err := t.usage()
@@ -124,7 +124,7 @@ func (t *tree) snapshots() ([]Snapshot, error) {
 	return all, nil
 }
 
-// snapshotOf returns what a snapshot of this directory has, and whether there is one.
+// snapshotOf returns the content of a snapshot of this directory, and whether it exists.
 func (t *tree) snapshotOf(id uint64) (files, bytes int64, known bool, err error) {
 	err = t.conn.Row(t.ctx, `SELECT files, bytes FROM snapshot WHERE id = ? AND workspace = ? AND base = ?`, int64(id), t.workspace, t.base).
 		Scan(&files, &bytes)
@@ -149,7 +149,7 @@ func (t *tree) restoreSnapshot(id uint64) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	t.checked = true // files that grow may come before those that shrink
+	t.checked = true // growing files may come before shrinking ones
 	return true, t.begin(task{kind: rewindTask, source: t.base, snapshot: int64(id)})
 }
 

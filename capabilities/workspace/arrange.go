@@ -7,8 +7,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// MakeDirectory makes a directory and those above it, as far as they are missing. The error is [abi.ErrAlreadyExists]
-// when something else has the name.
+// MakeDirectory makes a directory and its missing parents. The error is [abi.ErrAlreadyExists] if something else has the name.
 func (d *Directory) MakeDirectory(ctx context.Context, path string) error {
 	return d.change(ctx, d.resolve, "make-directory", path, func(o *op, path string) error {
 		place, n, err := o.locate(path, true)
@@ -22,9 +21,9 @@ func (d *Directory) MakeDirectory(ctx context.Context, path string) error {
 	})
 }
 
-// MakeLink makes a symbolic link, and the directories above it, as far as they are missing. The target is relative to the
-// directory of the link and need not exist; one outside d is answered with [abi.ErrDenied]. Where it leads is looked at
-// again whenever the link is followed. The error is [abi.ErrAlreadyExists] when something has the path.
+// MakeLink makes a symbolic link and its missing parent directories. The target is relative to the directory of the link and need
+// not exist. A target outside d gives [abi.ErrDenied]. The target is checked again whenever the link is followed. The error is
+// [abi.ErrAlreadyExists] if something has the path.
 func (d *Directory) MakeLink(ctx context.Context, path, target string) error {
 	return d.change(ctx, d.resolveEntry, "make-link", path, func(o *op, path string) error {
 		if strings.HasPrefix(target, "/") {
@@ -61,8 +60,8 @@ func (d *Directory) ReadLink(ctx context.Context, path string) (string, error) {
 	return target, err
 }
 
-// SetMode sets the permission bits of a file or directory, at most 0o777. In a workspace they are kept and bind nobody; on
-// disk they are those of the system.
+// SetMode sets the permission bits of a file or directory, at most 0o777. In a workspace they are only stored. On disk they are
+// those of the system.
 func (d *Directory) SetMode(ctx context.Context, path string, mode uint32) error {
 	return d.change(ctx, d.resolveEntry, "set-mode", path, func(o *op, path string) error {
 		if mode > 0o777 {
@@ -79,8 +78,8 @@ func (d *Directory) SetMode(ctx context.Context, path string, mode uint32) error
 	})
 }
 
-// Move gives a file, a link, or a directory with all that is in it, another path, and makes the directories above that.
-// The error is [abi.ErrAlreadyExists] when something has that path, and [abi.ErrInvalid] when it is inside source.
+// Move gives a file, a link, or a directory with everything in it, another path, and makes missing parent directories. The error is
+// [abi.ErrAlreadyExists] if something has that path, and [abi.ErrInvalid] if it is inside source.
 func (d *Directory) Move(ctx context.Context, source, target string) error {
 	return d.transfer(ctx, "move", source, target, files.move)
 }
@@ -125,7 +124,7 @@ func (d *Directory) transfer(
 	})
 }
 
-// Remove deletes a file, a link or a directory. A directory that is not empty needs recursive, else the error is
+// Remove deletes a file, a link or a directory. A directory that is not empty needs recursive; otherwise the error is
 // [abi.ErrInvalid].
 func (d *Directory) Remove(ctx context.Context, path string, recursive bool) error {
 	return d.change(ctx, d.resolveEntry, "remove", path, func(o *op, path string) error {
@@ -139,7 +138,7 @@ func (d *Directory) Remove(ctx context.Context, path string, recursive bool) err
 				return err
 			}
 			if len(below) > 0 {
-				return invalid(path, "is a directory that is not empty; it is removed only recursively")
+				return invalid(path, "is a directory that is not empty; remove it recursively")
 			}
 		}
 		return o.remove(n, place, recursive)

@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// promises counts, for each promise of the schema, the places where it is broken.
+// promises counts, for each promise of the schema, the places that break it.
 var promises = map[string]string{
 	"a damaged database": `SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
 	"a broken reference": `SELECT count(*) FROM pragma_foreign_key_check`,
@@ -39,7 +39,7 @@ var promises = map[string]string{
 	"content where none belongs": `SELECT count(*) FROM node WHERE kind <> 0 AND (size <> 0 OR content IS NOT NULL)`,
 }
 
-// Check reads the whole store and says what in it is not as it must be, if anything. It finishes first what an operation left to do.
+// Check reads the whole store and reports what is wrong in it. It first finishes what an operation left to do.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.finish(ctx); err != nil {
 		return err

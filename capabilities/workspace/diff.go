@@ -14,11 +14,11 @@ import (
 // maxDiff is the most bytes of a text in a diff.
 const maxDiff = 1 << 20
 
-// large has an element for each operation of this process that holds whole texts and what it makes of them: a diff takes up to 48 MiB, since
-// each line end is a line, and an edit about as much.
+// large has an element for each operation of this process that holds whole texts and what it makes of them. A diff takes up to 48
+// MiB, since every byte can be a line, and an edit takes about as much.
 var large = make(chan struct{}, 4)
 
-// hold waits for a place in large. Who has one waits for no other; leave may be called again.
+// hold waits for a place in large. Its holder waits for no other place. leave may be called again.
 func hold(ctx context.Context, what string) (leave func(), err error) {
 	select {
 	case large <- struct{}{}:
@@ -28,9 +28,9 @@ func hold(ctx context.Context, what string) (leave func(), err error) {
 	}
 }
 
-// Diff returns how to make a file of another: a unified diff with three lines of context, empty when they are the same. It is
-// right in any case, and short when the files have up to some hundred differences. The error is [abi.ErrTooLarge] when one
-// has more than 1 MiB, else those of Read.
+// Diff returns a unified diff with three lines of context, which is empty if the files are equal. It is always correct, and short if
+// the files differ in up to some hundred places. The error is [abi.ErrTooLarge] if one file has more than 1 MiB; others are those of
+// Read.
 func (d *Directory) Diff(ctx context.Context, before, after string) (string, error) {
 	leave, err := hold(ctx, "diff")
 	if err != nil {
@@ -64,7 +64,7 @@ func lines(text string) []string {
 	return all
 }
 
-// around is how many lines stand before and after what differs.
+// around is how many unchanged lines surround a difference.
 const around = 3
 
 // unified writes a unified diff of two texts.
@@ -112,7 +112,7 @@ func span(from, to int) string {
 	return fmt.Sprintf("%d,%d", from+1, to-from)
 }
 
-// label is a path as a diff names it: a tab says where one with spaces ends.
+// label is a path as a diff names it. A tab marks the end of a path with spaces.
 func label(path string) string {
 	if strings.Contains(path, " ") {
 		return path + "\t"

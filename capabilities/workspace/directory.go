@@ -13,28 +13,30 @@ import (
 // Interface is the WIT interface that this package implements, in wit/deps/capability/workspace.wit.
 const Interface = "stile:capability/workspace@0.1.0"
 
-// Directory is the right to read, and unless it is read-only to change, one directory and all below it, in a workspace of a
-// [Store] or on a [Disk]. It is immutable, safe for concurrent use, and lives as long as what keeps its files. The directory
-// need not exist: until something is written it is empty.
+// Directory is the right to read, and unless it is read-only to change, one directory and everything below it, in a workspace of a
+// [Store] or on a [Disk]. It is immutable, safe for concurrent use, and lives as long as its store or disk. The directory need not
+// exist: until something is written, it is empty.
 //
-// Paths are relative to the directory, with "/" between names and an optional one in front; they are compared by bytes,
-// in a workspace after Unicode normalisation (NFC). Links on the way are followed. A path that leads out of the directory,
-// by its text or by a link, is answered with [abi.ErrDenied]; one that is not UTF-8, has a control character or a backslash, a name over 255 bytes, with a space at its beginning or end or a
-// dot at its end, over 4,096 bytes in all, or that leads through links with over 500 names, with [abi.ErrInvalid], and so is what needs over 256
-// directories that are not there. The other errors that every method can have are [abi.ErrNotFound], [abi.ErrUnavailable] for a fault of the disk,
-// and the error of ctx. A method that changes something answers [abi.ErrDenied] on a read-only handle and [abi.ErrExhausted] when a limit of the workspace would be passed.
+// Paths are relative to the directory, with "/" between names and optionally in front. They are compared by bytes, in a workspace
+// after Unicode normalisation (NFC). Links on the way are followed.
+//
+// A path that leads out of the directory, by its text or by a link, gives [abi.ErrDenied]. [abi.ErrInvalid] is the error of a path
+// that is not UTF-8, has a control character or a backslash, has a name over 255 bytes, with a space at its beginning or end or a
+// dot at its end, has over 4,096 bytes in all, leads through links with over 500 names, or needs over 256 missing directories. Every
+// method can also fail with [abi.ErrNotFound], [abi.ErrUnavailable] for a fault of the disk, and the error of ctx. A method that
+// changes something returns [abi.ErrDenied] on a read-only handle and [abi.ErrExhausted] above a limit of the workspace.
 type Directory struct {
 	volume   volume
 	base     string // a path from the root: "" or "/notes"
 	readOnly bool
-	exact    bool          // names are taken as they are written
+	exact    bool          // names are used as written
 	slice    time.Duration // of one call of Find or Grep, for tests
 }
 
 // Interface implements [abi.Capability].
 func (d *Directory) Interface() string { return Interface }
 
-// Quick implements [abi.Quick]: these only read, which waits for no writer.
+// Quick implements [abi.Quick]. These only read, and readers wait for no writer.
 func (*Directory) Quick() []string {
 	return []string{
 		"directory.read", "directory.read-lines", "directory.read-bytes", "directory.read-blob",
@@ -78,16 +80,15 @@ func (d *Directory) sub(place string) *Directory {
 	return &sub
 }
 
-// AsReadOnly returns a handle on the same directory without the right to change it. Handles made from that one have no
-// such right either.
+// AsReadOnly returns a handle on the same directory without the right to change it. Handles derived from it cannot change it either.
 func (d *Directory) AsReadOnly() *Directory {
 	same := *d
 	same.readOnly = true
 	return &same
 }
 
-// Subdirectory returns a handle on an existing directory below this one, with the same right to change it. The directory
-// is the one that links lead to now.
+// Subdirectory returns a handle on an existing directory below this one, with the same right to change it. It resolves links now and
+// not again later.
 func (d *Directory) Subdirectory(ctx context.Context, path string) (*Directory, error) {
 	normal, err := d.resolve("open", path)
 	if err != nil {
@@ -107,14 +108,14 @@ func (d *Directory) Subdirectory(ctx context.Context, path string) (*Directory, 
 // ReadOnly is the method `read-only`: see [Directory.AsReadOnly]. It does not fail.
 func (d *Directory) ReadOnly(context.Context) (*Directory, error) { return d.AsReadOnly(), nil }
 
-// writable returns the denial of an operation, e.g. "write /a.md", on a handle that cannot change anything. The operation
-// names paths as the guest sees them; only what is wanted, which is private then, has the directory's own.
+// writable returns the denial of an operation, e.g. "write /a.md", on a read-only handle. The operation names paths as the guest
+// sees them. Only the private grant in the denial contains the directory's own path.
 func (d *Directory) writable(operation string) error {
 	if !d.readOnly {
 		return nil
 	}
 	denied := abi.Denial{Operation: operation, Reason: "this handle can only read"}
-	if d.exact { // a directory on disk, which only the person who bound it knows by its path
+	if d.exact { // a directory on disk, whose path only the person who bound it knows
 		denied.Wants = capability.Wanted{Grant: DiskRights{Access: ReadWrite}}
 	} else {
 		denied.Wants = capability.Wanted{Grant: Rights{Path: cmp.Or(d.base, "/"), Access: ReadWrite}}

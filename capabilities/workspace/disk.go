@@ -16,29 +16,29 @@ import (
 
 // DiskOptions configures a [Disk]. The zero value of a field means its default.
 type DiskOptions struct {
-	// Refuse are directories that must neither hold the opened one nor lie in it, such as those with keys of the host.
+	// Refuse are directories that must neither contain the opened one nor lie in it, such as those with keys of the host.
 	Refuse []string
-	// BlobBytes is the most that all open blobs read from the directory may hold together. Default 1 GiB.
+	// BlobBytes is how much all open blobs read from the directory may hold together. Default 1 GiB.
 	BlobBytes int64
 	// BlobDir is where blobs over 1 MiB are kept while they are open. Default os.TempDir.
 	BlobDir string
 }
 
-// Disk is a directory of the machine. It is safe for concurrent use, and for use next to other programs: a file is replaced
-// in one step, so that nobody sees half of it, and is on the disk before the operation ends. What a guest does stays inside
-// whatever is renamed or linked meanwhile. Only what the system can do is done: there are no limits, history and snapshots,
-// an operation on many files can end in the middle, and an edit of a file that another program changes in that moment can
-// undo that change. Whoever opened it closes it.
+// Disk is a directory of the machine. It is safe for concurrent use, and for use next to other programs. A file is replaced in one
+// step, so that nobody sees half of it, and is on the disk before the operation ends. A guest's operations stay inside the
+// directory, whatever is renamed or linked meanwhile. A Disk does only what the system can do: there are no limits, history or
+// snapshots, an operation on many files can stop in the middle, and an edit of a file that another program changes at that moment
+// can undo the change. The caller of OpenDisk closes it.
 //
-// Devices, pipes and sockets are not in it, nor are names that a path could not have or that begin with ".stile-". A file that
-// has other names on the disk (hard links) can be read; a change gives the directory a file of its own.
+// It leaves out devices, pipes and sockets, names that a path could not have, and names that begin with ".stile-". A file with other
+// names on the disk (hard links) can be read. A change gives the directory its own copy of the file.
 type Disk struct {
 	root  *os.Root
 	blob  blob.Options
 	write chan struct{} // full while an operation changes something
 }
 
-// temporary begins the names of files that are not finished.
+// temporary begins the names of unfinished files.
 const temporary = ".stile-"
 
 // OpenDisk opens an existing directory.
@@ -56,13 +56,13 @@ func OpenDisk(directory string, options DiskOptions) (*Disk, error) {
 	return &Disk{root: root, blob: blob.Options{Dir: options.BlobDir, Quota: quota}, write: make(chan struct{}, 1)}, nil
 }
 
-// Close closes the directory; later operations fail. Blobs read before stay good.
+// Close closes the directory. Later operations fail. Blobs read before stay valid.
 func (v *Disk) Close() error { return v.root.Close() }
 
 // Directory returns the whole directory, with the right to change it.
 func (v *Disk) Directory() *Directory { return &Directory{volume: v, exact: true} }
 
-// RefusedError says that a directory cannot be granted because of what it is.
+// RefusedError says that a directory cannot be granted, and why.
 type RefusedError struct {
 	Directory string
 	Err       error
@@ -74,7 +74,7 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("directory %s: %v", e
 // Unwrap gives the reason.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// apart makes sure that an open directory is not a refused one, above it or below it, under whatever name.
+// apart makes sure that an open directory is not a refused one, and neither contains nor lies in one, under whatever name.
 func apart(root *os.Root, directory, refused string) error {
 	opened, err := root.Stat(".")
 	if err != nil {
@@ -101,7 +101,7 @@ func apart(root *os.Root, directory, refused string) error {
 	return err
 }
 
-// above reports whether a directory is the path or one above it. Of a path that is not there yet, it looks at what is.
+// above reports whether a directory is the path or contains it. For a path that does not exist, it looks at the part that does.
 func above(path string, directory fs.FileInfo) (bool, error) {
 	path, err := filepath.Abs(path)
 	for err == nil {
@@ -155,7 +155,7 @@ func (v *Disk) update(ctx context.Context, base string, f func(files) error) err
 	return v.view(ctx, base, f)
 }
 
-// diskError says what a fault of the disk means for a guest, without names of the machine.
+// diskError converts a fault of the disk into an error for a guest, without names of the machine.
 func diskError(path string, err error) error {
 	if err == nil {
 		return nil
@@ -168,14 +168,14 @@ func diskError(path string, err error) error {
 		errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ELOOP):
 		errors.As(err, &number)
 		return invalid(path, "cannot be used so: "+number.Error())
-	case errors.Is(err, fs.ErrExist): // for Go, what is not empty is this too
+	case errors.Is(err, fs.ErrExist): // Go also reports a directory that is not empty as this
 		return abi.Errorf(abi.CodeAlreadyExists, "%s", shown(path))
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		errors.As(err, &number)
 		return abi.Errorf(abi.CodeExhausted, "%s: %s", shown(path), number.Error())
 	case errors.As(err, &number):
 		return abi.Errorf(abi.CodeUnavailable, "%s: %s", shown(path), number.Error())
-	case is[*fs.PathError](err), is[*os.LinkError](err): // os.Root: it leads out now, so it has changed since it was looked at
+	case is[*fs.PathError](err), is[*os.LinkError](err): // os.Root: the path now leads out, so it has changed since it was checked
 		return abi.Errorf(abi.CodeConflict, "%s changed meanwhile", shown(path))
 	default:
 		return err

@@ -12,7 +12,7 @@ import (
 // DiskKind is a directory of the machine.
 var DiskKind = &capability.Kind{Name: "dir", Interface: Interface, ParseSpec: parseDiskSpec}
 
-// DiskRights are those to a directory of the machine. Only a command line names one: a manifest cannot ask for it.
+// DiskRights are rights to a directory of the machine. Only a command line can name one; a manifest cannot ask for it.
 type DiskRights struct {
 	Path   string
 	Access Access
@@ -46,7 +46,7 @@ func (g DiskRights) Authority() []string {
 	return []string{printable.Line("dir " + g.Path + " " + string(g.Access))}
 }
 
-// Covers implements [capability.Grant]. Where a link leads may change, so no directory is below another.
+// Covers implements [capability.Grant]. A link's target may change, so no directory covers another.
 func (g DiskRights) Covers(asked capability.Grant) bool {
 	a, ok := asked.(DiskRights)
 	return ok && g.Path == a.Path && g.Access.covers(a.Access)
@@ -61,7 +61,7 @@ func (g DiskRights) Remedy(spec string, wanted capability.Grant) string {
 	return remedy(spec, g.Access, w.Access, ok)
 }
 
-// Open implements [capability.Opener]. The folders that are private to the site are refused.
+// Open implements [capability.Opener]. It refuses the site's private folders.
 func (g DiskRights) Open(_ context.Context, s *capability.Site) (abi.Capability, error) {
 	disk, err := OpenDisk(g.Path, DiskOptions{Refuse: s.Private})
 	if err != nil {

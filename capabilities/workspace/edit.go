@@ -15,11 +15,11 @@ import (
 const (
 	// maxReplacements is the most replacements in one edit.
 	maxReplacements = 1000
-	// maxSought is the most bytes of all the texts that one edit replaces. Each byte is a state of the search.
+	// maxSought is how many bytes all texts that one edit replaces may have. Each byte is a state of the search.
 	maxSought = 512 << 10
-	// maxCounted is the most occurrences that an error counts.
+	// maxCounted is how many occurrences an error counts.
 	maxCounted = 100
-	// maxEdits is how often an edit, or a large append, is tried while the file changes meanwhile.
+	// maxEdits is how often an edit, or a large append, is tried if the file changes meanwhile.
 	maxEdits = 4
 )
 
@@ -31,10 +31,10 @@ type Replacement struct {
 
 var errChanged = errors.New("the file has another content by now")
 
-// Edit replaces each Old by its New, literally. Every Old must stand exactly once in the file as it was before the edit,
-// and no two may overlap; otherwise nothing changes and the error, [abi.ErrInvalid], says which replacement is at fault
-// and how often its text stands. The file must be UTF-8 text and stay within 16 MiB, and all Old together within 512 KiB. The
-// error is [abi.ErrConflict] when others change the file each time that Edit has worked out what to write.
+// Edit replaces each Old by its New, literally. Every Old must occur exactly once in the file before the edit, and no two may
+// overlap. Otherwise nothing changes, and the error, [abi.ErrInvalid], says which replacement is wrong and how often its text
+// occurs. The file must be UTF-8 text and stay within 16 MiB, and all Old together within 512 KiB. If others keep changing the file
+// while Edit works, the error is [abi.ErrConflict].
 func (d *Directory) Edit(ctx context.Context, path string, replacements []Replacement) error {
 	path, err := d.admit(d.resolveFile, "edit", path)
 	if err != nil {
@@ -43,17 +43,17 @@ func (d *Directory) Edit(ctx context.Context, path string, replacements []Replac
 	return unlessChanged("edit", path, func() error { return d.edit(ctx, path, replacements) })
 }
 
-// unlessChanged tries an operation again while others change the file during it, at most maxEdits times.
+// unlessChanged repeats an operation while others change the file during it, at most maxEdits times.
 func unlessChanged(operation, path string, try func() error) error {
 	for range maxEdits {
 		if err := try(); !errors.Is(err, errChanged) {
 			return err
 		}
 	}
-	return abi.Errorf(abi.CodeConflict, "%s was changed by others %d times during the %s; nothing was written", path, maxEdits, operation)
+	return abi.Errorf(abi.CodeConflict, "others changed %s %d times during the %s, so nothing was written; try again", path, maxEdits, operation)
 }
 
-// edit works while others may write, and then writes only if the content is still the one that it read.
+// edit works while others may write. It then writes only if the content is still the one that it read.
 func (d *Directory) edit(ctx context.Context, path string, replacements []Replacement) error {
 	leave, err := hold(ctx, "edit")
 	if err != nil {
@@ -63,12 +63,12 @@ func (d *Directory) edit(ctx context.Context, path string, replacements []Replac
 	var before *node
 	var text string
 	err = d.view(ctx, "edit", func(o *op) (err error) {
-		size := 0 // of the result, if each old text stands there once
+		size := 0 // of the result, if each old text occurs once
 		for _, r := range replacements {
 			size += len(r.New) - len(r.Old)
 		}
 		if _, before, err = o.file(path); err == nil && int(before.status.Size)+size > maxText*3/2 {
-			err = &abi.Error{Code: abi.CodeTooLarge, Size: uint64(int(before.status.Size) + size)} // not worth to be read
+			err = &abi.Error{Code: abi.CodeTooLarge, Size: uint64(int(before.status.Size) + size)} // not worth reading
 		}
 		if err == nil {
 			text, err = o.text(path)
@@ -110,8 +110,8 @@ func (d *Directory) edit(ctx context.Context, path string, replacements []Replac
 	return err
 }
 
-// replace is the part of edit between reading and writing. It takes time for each byte of the text and of what is sought, and returns the parts of
-// the result, which are those of the text and of the replacements, and how many bytes they have.
+// replace is the part of edit between reading and writing. Its time is proportional to the bytes of the text and of the old texts.
+// It returns the parts of the result, taken from the text and the replacements, and the size of the result.
 func replace(ctx context.Context, text string, replacements []Replacement) (parts []string, size int, err error) {
 	if len(replacements) > maxReplacements {
 		return nil, 0, abi.Errorf(abi.CodeInvalid, "%d replacements; at most %d", len(replacements), maxReplacements)

@@ -15,27 +15,27 @@ import (
 const (
 	// slice is how long one call of Find or Grep works before it answers with what it has and a cursor.
 	slice = 20 * time.Millisecond
-	// leastWork is how many steps a call works in any case: some milliseconds. A step is to look at one instruction of a glob or a
-	// regular expression for one byte.
+	// leastWork is how many steps a call always works: some milliseconds. A step looks at one instruction of a glob or a regular
+	// expression for one byte.
 	leastWork = 64 << 10
-	// entryWork is the steps that it takes to read an entry, or a KiB of a file.
+	// entryWork is how many steps reading an entry, or a KiB of a file, counts.
 	entryWork = 256
-	// walkPage is how many entries are read at once, and leastPage how many where many are held already.
+	// walkPage is how many entries are read at once. leastPage is how many if many are held already.
 	walkPage  = 4096
 	leastPage = 64
 )
 
-// Found is a part of what [Directory.Find] finds. Cursor is set when there may be more.
+// Found is a part of the result of [Directory.Find]. Cursor is set if there may be more.
 type Found struct {
 	Paths  []string
 	Cursor *string
 }
 
-// Find returns the paths below d that match a glob, a directory before what is in it and names in byte order: at most
-// limit, at most 1,000. `*` and `?` stand for characters other than a slash, `**` between slashes for any number of
-// directories, `[a-z]` for a character, `{a,b}` for either; a glob without a slash matches the last name of a path.
-// Directories and links are found too; links are not followed. A call ends when it has worked for a while, maybe with no path,
-// and cursor continues after an earlier page. What is not changed meanwhile is found exactly once.
+// Find returns the paths below d that match a glob, a directory before its content and names in byte order: at most limit, at most
+// 1,000. `*` and `?` stand for characters other than a slash, `**` between slashes for any number of directories, `[a-z]` for a
+// character, `{a,b}` for either. A glob without a slash matches the last name of a path. Find also returns directories and links,
+// and does not follow links. A call ends after some work, perhaps without a path; cursor continues after an earlier page. Paths that
+// do not change meanwhile are found exactly once.
 func (d *Directory) Find(ctx context.Context, pattern string, limit uint32, cursor *string) (Found, error) {
 	g, err := d.globs(pattern)
 	if err == nil {
@@ -69,19 +69,19 @@ func (d *Directory) Find(ctx context.Context, pattern string, limit uint32, curs
 	return found, nil
 }
 
-// place is where a page ended: behind a path, or in the file of that path, if line is set.
+// place is where a page ended: after a path, or in the file of that path if line is set.
 type place struct {
 	path   string
 	offset int64 // of a line
 	line   int64 // its number, from 1
-	from   int64 // the number of the first line to be searched; those before it are context
+	from   int64 // the number of the first line to search; those before it are context
 }
 
 func (p place) cursor() *string {
 	return new(base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %d %s", p.offset, p.line, p.from, p.path)))
 }
 
-// place checks a limit and reads a cursor. Both are a guest's word; what a cursor names is checked like any path.
+// place checks a limit and reads a cursor. Both come from the guest. What a cursor names is checked like any path.
 func (d *Directory) place(operation string, limit uint32, cursor *string) (place, error) {
 	if limit == 0 {
 		return place{}, errNoLimit
@@ -110,7 +110,7 @@ type budget struct {
 
 func (d *Directory) budget() budget { return budget{end: time.Now().Add(cmp.Or(d.slice, slice))} }
 
-// spent adds steps and says whether it is enough.
+// spent adds steps and reports whether that is enough.
 func (b *budget) spent(work int) bool {
 	b.work += work
 	return b.work >= leastWork && time.Now().After(b.end)
@@ -118,7 +118,8 @@ func (b *budget) spent(work int) bool {
 
 var errPageFull = errors.New("the page is full")
 
-// nextPage is how many entries to read at once while so many of the directories above are held, so that they never are many more than four pages.
+// nextPage is how many entries to read at once if this many of the directories above are held, so that there are never many more
+// than four pages.
 func nextPage(held int) int { return min(walkPage, max(leastPage, 2*walkPage-held/2)) }
 
 // walk goes through a directory and all below it.
@@ -129,8 +130,8 @@ type walk struct {
 	held  int // entries of the directories on the way
 }
 
-// run visits what is below a directory: a directory before what is in it, names in byte order. It begins behind a path, if
-// that is set, and ends when visit returns errPageFull.
+// run visits what is below a directory: a directory before its content, names in byte order. It begins after a path, if set, and
+// ends when visit returns errPageFull.
 func (w *walk) run(directory, after string, visit func(path string, e Entry) error) error {
 	w.visit = visit
 	for end := range len(directory) + 1 { // a link on the way ends it, as it would below
@@ -169,7 +170,7 @@ func (w *walk) below(directory string, after []string) error {
 	for {
 		size := nextPage(w.held)
 		page, err := w.entries(directory, name, size)
-		if errors.Is(err, abi.ErrNotFound) { // on disk: gone meanwhile
+		if errors.Is(err, abi.ErrNotFound) { // on disk: it has gone meanwhile
 			return nil
 		}
 		if err != nil {

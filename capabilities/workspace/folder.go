@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// folder is a directory of a disk during one operation. root confines all that is done to it, whoever renames what.
+// folder is a directory of a disk during one operation. root confines everything that is done to it, whatever is renamed meanwhile.
 type folder struct {
 	ctx  context.Context
 	disk *Disk
@@ -24,7 +24,7 @@ type folder struct {
 	held int      // entries of pages that are being visited
 }
 
-// descend opens the base. A link on the way to it is not followed: the base is what the handle was made for.
+// descend opens the base. It does not follow links on the way, because the handle was made for this base.
 func (f *folder) descend() error {
 	f.root = f.disk.root
 	for _, name := range names(f.base) {
@@ -60,7 +60,7 @@ func (f *folder) descend() error {
 	return nil
 }
 
-// status describes what is no special file.
+// status describes a node that is not a special file.
 func status(info fs.FileInfo) Status {
 	s := Status{Modified: uint64(max(info.ModTime().UnixMilli(), 0)), Mode: uint32(info.Mode().Perm())}
 	switch {
@@ -74,10 +74,10 @@ func status(info fs.FileInfo) Status {
 	return s
 }
 
-// special reports whether a file is neither a file nor a directory nor a link.
+// special reports whether a file is neither a regular file nor a directory nor a link.
 func special(mode fs.FileMode) bool { return mode.Type()&^(fs.ModeDir|fs.ModeSymlink) != 0 }
 
-// name is a path as os.Root has it.
+// name is a path in the form of os.Root.
 func name(path string) string {
 	if path == "" {
 		return "."
@@ -135,7 +135,7 @@ func (f *folder) entries(path, after string, limit int) ([]Entry, error) {
 	defer func() { _ = directory.Close() }() // only read
 	var all []Entry
 	handle := Directory{exact: true}
-	for more := true; more && len(all) < limit; { // of what is read, not all is shown
+	for more := true; more && len(all) < limit; { // not everything that is read is shown
 		there, err := list(directory, after, limit-len(all))
 		if err != nil {
 			return nil, diskError(path, err)
@@ -161,7 +161,8 @@ func (f *folder) entries(path, after string, limit int) ([]Entry, error) {
 	return all, nil
 }
 
-// list returns the first names in a directory that come after one, sorted. It holds some more than it returns, however many there are.
+// list returns the first names in a directory after a given one, sorted. It holds only slightly more than it returns, however many
+// there are.
 func list(directory *os.Root, after string, most int) ([]string, error) {
 	file, err := directory.Open(".")
 	if err != nil {
@@ -218,7 +219,7 @@ func (f *folder) each(path string, visit func(Entry) error) error {
 	return nil
 }
 
-// open opens a file that was looked up, and makes sure that it is that one. A pipe that took its place does not block.
+// open opens a file that was looked up, and makes sure that it is the same file. A pipe in its place does not block.
 func (f *folder) open(path string, n *node, flag int) (*os.File, error) {
 	file, err := f.root.OpenFile(name(path), flag|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -274,7 +275,7 @@ func (f *folder) ensure() error {
 	return f.descend()
 }
 
-// within runs change in the directory of a path, with the last name, and has what it did written to the disk.
+// within runs change in the directory of a path, with the last name, and syncs the result to the disk.
 func (f *folder) within(path string, change func(directory *os.Root, name string) error) error {
 	parent, last := split(path)
 	directory, err := f.root.OpenRoot(name(parent))
@@ -296,7 +297,7 @@ func syncDirectory(directory *os.Root) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// inOneStep fills a temporary name and then renames it, so that the path has all of it or nothing.
+// inOneStep fills a temporary file and then renames it, so that the path has all of it or nothing.
 func inOneStep(directory *os.Root, last string, fill func(name string) error) error {
 	name := temporary + rand.Text()
 	err := fill(name)
@@ -345,7 +346,7 @@ func (f *folder) fill(directory *os.Root, name string, mode fs.FileMode, exact b
 }
 
 func (f *folder) extend(path string, n *node, data []byte) error {
-	if links(n.file.(fs.FileInfo)) > 1 { // what has other names stays as it is under those
+	if links(n.file.(fs.FileInfo)) > 1 { // the other names keep the old content
 		var old bytes.Buffer
 		for piece, err := range f.content(path, n, 0) {
 			if err != nil {
@@ -368,7 +369,7 @@ func (f *folder) extend(path string, n *node, data []byte) error {
 		err = file.Sync()
 	}
 	if err != nil {
-		_ = file.Truncate(size) // all or nothing, as far as the disk can
+		_ = file.Truncate(size) // all or nothing, as far as the disk allows
 	}
 	return diskError(path, errors.Join(err, file.Close()))
 }
@@ -389,7 +390,7 @@ func (f *folder) makeLink(path, target string) error {
 }
 
 func (f *folder) setMode(path string, n *node, mode uint32) error {
-	if n.is(KindFile) && links(n.file.(fs.FileInfo)) > 1 { // what has other names stays as it is under those
+	if n.is(KindFile) && links(n.file.(fs.FileInfo)) > 1 { // the other names keep the old content
 		file, err := f.open(path, n, os.O_RDONLY)
 		if err != nil {
 			return err
@@ -414,7 +415,7 @@ func (f *folder) move(n *node, source, target string) error {
 	return errors.Join(f.within(source, nothing), f.within(target, nothing))
 }
 
-// shallow makes sure that no path below a directory gets too long where the directory's has so many bytes.
+// shallow makes sure that no path below a directory gets too long if the directory's own path has this many bytes.
 func (f *folder) shallow(path string, size int) error {
 	return f.each(path, func(e Entry) error {
 		longer := size + 1 + len(e.Name)
@@ -439,7 +440,7 @@ func (f *folder) copy(n *node, source, target string) error {
 	})
 }
 
-// duplicate copies a node with all that is below it into a directory.
+// duplicate copies a node with everything below it into a directory.
 func (f *folder) duplicate(n *node, source string, directory *os.Root, name string) error {
 	if err := f.ctx.Err(); err != nil {
 		return err
@@ -483,7 +484,7 @@ func (f *folder) duplicate(n *node, source string, directory *os.Root, name stri
 func (f *folder) remove(n *node, path string, recursive bool) error {
 	return f.within(path, func(directory *os.Root, last string) error {
 		if !n.is(KindDirectory) || !recursive {
-			return directory.Remove(last) // the system knows of what no path can name
+			return directory.Remove(last) // the system knows entries that no path can name
 		}
 		// In one step for others, who may be looking.
 		name := temporary + rand.Text()

@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// maxPattern is the most bytes in a glob or a regular expression.
+	// maxPattern is the longest glob or regular expression, in bytes.
 	maxPattern = 1024
-	// maxGlobs is the most globs in one list.
+	// maxGlobs is how many globs one list may have.
 	maxGlobs = 32
-	// maxCompiled is the most instructions by estimate of what is compiled, and refused if it has more than maxProgram then: 3 MB. The estimate is up to
-	// twelve times too high.
+	// maxCompiled is how many instructions, by estimate, a pattern may have to be compiled at all: 3 MB. It is then refused above
+	// maxProgram. The estimate is up to twelve times too high.
 	maxCompiled = 16 * maxProgram
-	// maxGlobProgram is the most instructions in all globs of one call, compiled. Each may be looked at for each byte of a path.
+	// maxGlobProgram is how many instructions all globs of one call may have when compiled. Each may be looked at for each byte of a
+	// path.
 	maxGlobProgram = 4096
 )
 
 // glob is a pattern for paths below a directory.
 type glob struct {
-	// prefix is the directory that all matches are below, without links.
+	// prefix is the directory that contains all matches, without links.
 	prefix  string
 	pattern *regexp.Regexp // of a path without the slash in front
 	program int            // instructions in pattern
@@ -33,9 +34,9 @@ type glob struct {
 
 func (g *glob) match(path string) bool { return g.pattern.MatchString(strings.TrimPrefix(path, "/")) }
 
-// parseGlob reads a glob: `*` and `?` stand for characters other than a slash, `**` between slashes for any number of
-// directories, `[a-z]` and `[!a-z]` for a character, `{a,b}` for either, and a backslash takes the next character as it is.
-// A glob without a slash matches the last name of a path. It becomes a regular expression, which no input makes slow.
+// parseGlob reads a glob: `*` and `?` stand for characters other than a slash, `**` between slashes for any number of directories,
+// `[a-z]` and `[!a-z]` for a character, `{a,b}` for either, and a backslash takes the next character literally. A glob without a
+// slash matches the last name of a path. The glob becomes a regular expression, which no input makes slow.
 func parseGlob(text string) (*glob, error) {
 	fail := func(problem string) (*glob, error) {
 		return nil, abi.Errorf(abi.CodeInvalid, "glob %.100q: %s", text, problem)
@@ -105,7 +106,7 @@ func parseGlob(text string) (*glob, error) {
 			}
 			class = "[" + not + strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `^`, `\^`, `/`, ``).Replace(class) + "]"
 			if parsed, err := syntax.Parse(class, syntax.Perl); err == nil && not == "" && parsed.Op == syntax.OpCharClass {
-				class = withoutSlash(parsed.Rune) // a range may have one
+				class = withoutSlash(parsed.Rune) // a range may contain one
 			}
 			re.WriteString(class)
 			size = end + 1
@@ -130,13 +131,13 @@ func parseGlob(text string) (*glob, error) {
 	re.WriteString(`\z`)
 	var err error
 	if g.pattern, g.program, err = compile(re.String()); err != nil {
-		return fail("a range or a nesting that is not to be had")
+		return fail("a range or a nesting that the search does not support")
 	}
 	return &g, nil
 }
 
-// compile compiles a regular expression and says of how many instructions it is. To match takes at most that many steps for each byte. What would take much memory
-// to be compiled is not.
+// compile compiles a regular expression and counts its instructions. Matching takes at most that many steps per byte. It refuses
+// what would take much memory to compile.
 func compile(text string) (*regexp.Regexp, int, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -153,7 +154,7 @@ func compile(text string) (*regexp.Regexp, int, error) {
 	return pattern, len(program.Inst), err
 }
 
-// withoutSlash is a class of the characters from the first to the second, from the third to the fourth and so on, but for a slash.
+// withoutSlash is a class of the characters from the first to the second, from the third to the fourth and so on, without the slash.
 func withoutSlash(ranges []rune) string {
 	var class strings.Builder
 	for pair := range slices.Chunk(ranges, 2) {
@@ -167,7 +168,7 @@ func withoutSlash(ranges []rune) string {
 	return "[" + class.String() + "]"
 }
 
-// globs are patterns of which one must match.
+// globs are patterns, one of which must match.
 type globs struct {
 	all     []*glob
 	program int // instructions in all together
@@ -192,7 +193,7 @@ func (d *Directory) globs(texts ...string) (globs, error) {
 	return g, nil
 }
 
-// checkGlobs bounds what it takes to match a path with all globs of a call.
+// checkGlobs bounds the cost of matching a path with all globs of a call.
 func checkGlobs(of ...globs) error {
 	program := 0
 	for _, g := range of {

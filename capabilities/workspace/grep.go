@@ -20,16 +20,15 @@ const (
 	maxContext = 20
 	// maxMatched is how many bytes of text fill a page.
 	maxMatched = 1 << 20
-	// maxProgram is the most instructions in a compiled regular expression.
+	// maxProgram is how many instructions a compiled regular expression may have.
 	maxProgram = 1000
-	// maxSteps is the most steps for one line: of a line, fewer bytes are searched when a regular expression has more instructions.
+	// maxSteps bounds the steps for one line. A regular expression with more instructions searches fewer bytes of a line.
 	maxSteps = 256 * maxLine
 )
 
-// Search says what [Directory.Grep] looks into and shows.
+// Search says what [Directory.Grep] searches and shows.
 type Search struct {
-	// Include and Exclude are globs as [Directory.Find] has them: a file must match one of Include, if there are any, and
-	// none of Exclude.
+	// Include and Exclude are globs as in [Directory.Find]. A file must match one of Include, if there are any, and none of Exclude.
 	Include []string
 	Exclude []string
 	// Context is how many lines before and after a match are shown, at most 20.
@@ -39,28 +38,29 @@ type Search struct {
 // Match is a line that matches.
 type Match struct {
 	Path string
-	// Line counts from 1, and so does Column, the byte in the line where the first match begins.
+	// Line counts from 1. Column also counts from 1: the byte in the line where the first match begins.
 	Line   uint32
 	Column uint32
-	// Text is the line without its end. Of one over 2,000 bytes it is a part with the match, and bytes that are not UTF-8
-	// are replaced. Before and After are the lines around it.
+	// Text is the line without its end. For a line over 2,000 bytes, it is a part with the match. Bytes that are not UTF-8 are
+	// replaced. Before and After are the surrounding lines.
 	Text   string
 	Before []string
 	After  []string
 }
 
-// Matches is a part of what [Directory.Grep] finds. Cursor is set when there may be more.
+// Matches is a part of the result of [Directory.Grep]. Cursor is set if there may be more.
 type Matches struct {
 	Matches []Match
-	// Partial is how many files of this page were not searched whole: those with a NUL in their first 64 KiB, not at all,
-	// and of a line over 16 KiB only that much; with a regular expression of over 256 instructions less, 4 KiB with the largest.
+	// Partial is how many files of this page were not searched completely. Files with a NUL in their first 64 KiB are not searched.
+	// Of a line, the first 16 KiB are searched; with a regular expression of over 256 instructions fewer, down to 4 KiB for the
+	// largest.
 	Partial uint32
 	Cursor  *string
 }
 
 // Grep returns the lines below d that match a regular expression (RE2), file by file in the order of [Directory.Find]: at most
-// limit, at most 1,000, and some 1 MiB of text. Links are not followed. A call ends when it has worked for a while, maybe
-// with no match, and cursor continues after an earlier page, whose other arguments must be the same.
+// limit, at most 1,000, and about 1 MiB of text. It does not follow links. A call ends after some work, perhaps without a match;
+// cursor continues after an earlier page, whose other arguments must be the same.
 func (d *Directory) Grep(ctx context.Context, pattern string, search Search, limit uint32, cursor *string) (Matches, error) {
 	s, err := d.searcher(pattern, search, limit)
 	if err != nil {
@@ -146,7 +146,7 @@ func parsePattern(text string) (*regexp.Regexp, int, error) {
 	return pattern, program, nil
 }
 
-// entry searches a file that is met on the way.
+// entry searches a file that the walk meets.
 func (s *searcher) entry(path string, e Entry) error {
 	if e.Status.Kind == KindFile && (len(s.include.all) == 0 || s.include.match(path)) && !s.exclude.match(path) {
 		n, err := s.lookup(path)
@@ -176,9 +176,9 @@ type line struct {
 // file searches one file from a place on.
 func (s *searcher) file(from place, n *node) error {
 	now := line{place: from}
-	at := from.offset                     // where reading is; now.offset is where the line begins
-	before := make([]line, 0, maxContext) // the lines before now that could be context, of those that are known
-	full := false                         // no match is added any more, but the last ones get their lines after
+	at := from.offset                     // the reading position; now.offset is where the line begins
+	before := make([]line, 0, maxContext) // the known lines before now that could be context
+	full := false                         // no match is added any more, but the last ones still get their lines after
 	partial := false
 	first := from.offset == 0
 	var resume place
@@ -269,7 +269,7 @@ func (s *searcher) file(from place, n *node) error {
 		s.page.Partial++
 	}
 	switch {
-	case errors.Is(err, abi.ErrNotFound): // on disk: gone meanwhile
+	case errors.Is(err, abi.ErrNotFound): // on disk: it has gone meanwhile
 		return nil
 	case err != nil && !errors.Is(err, errPageFull):
 		return err
@@ -281,7 +281,7 @@ func (s *searcher) file(from place, n *node) error {
 	}
 }
 
-// show makes a line fit to be shown, with what is at an offset.
+// show makes a line safe to show, including what is at an offset.
 func (s *searcher) show(text []byte, at int) string {
 	if len(text) > maxShown {
 		start := max(0, min(at-maxShown/4, len(text)-maxShown))

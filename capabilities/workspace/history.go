@@ -9,7 +9,7 @@ import (
 
 // Revision is an earlier content of a path: one that was replaced, removed, or moved away.
 type Revision struct {
-	// ID grows with time and is never used again.
+	// ID grows with time and is never reused.
 	ID uint64
 	// Size is in bytes.
 	Size uint64
@@ -17,23 +17,23 @@ type Revision struct {
 	Modified uint64
 }
 
-// Snapshot is a directory with all that was in it at one moment.
+// Snapshot is a directory with everything in it at one moment.
 type Snapshot struct {
 	ID uint64
 	// Taken is when, in milliseconds since 1970-01-01T00:00:00Z.
 	Taken uint64
-	// Files counts directories and links too; Bytes are those of the files.
+	// Files also counts directories and links. Bytes are those of the files.
 	Files uint64
 	Bytes uint64
 }
 
-// archive is what files have that keep what was.
+// archive is implemented by files that keep earlier states.
 type archive interface {
 	files
 	revisions(path string) ([]Revision, error)
-	// revision returns an earlier content of a path as a node, nil when there is none of this id.
+	// revision returns an earlier content of a path as a node. It is nil if there is none of this id.
 	revision(path string, id uint64) (*node, error)
-	// restore gives a file the content and the mode of past; n is what is there now, or nil.
+	// restore gives a file the content and the mode of past. n is the current node, or nil.
 	restore(path string, n, past *node) error
 
 	snapshot() (uint64, error)
@@ -50,9 +50,8 @@ func (o *op) archive() (archive, error) {
 	return nil, abi.Errorf(abi.CodeUnavailable, "%s: a directory on disk keeps no history and no snapshots; a workspace does", o.name)
 }
 
-// History returns the earlier contents of a path that are kept, the newest first. There need not be a file now. What a
-// handle can read it can read the history of; a file that is moved leaves its history behind. The error is
-// [abi.ErrUnavailable] on disk.
+// History returns the stored earlier contents of a path, the newest first. The file need not exist now. A handle that can read a
+// file can read its history. A file that is moved leaves its history behind. The error is [abi.ErrUnavailable] on disk.
 func (d *Directory) History(ctx context.Context, path string) ([]Revision, error) {
 	var all []Revision
 	err := d.inspect(ctx, d.resolveFile, "history", path, func(o *op, path string) error {
@@ -72,8 +71,8 @@ func (d *Directory) History(ctx context.Context, path string) ([]Revision, error
 	return all, err
 }
 
-// ReadRevision returns an earlier content, which the caller closes. The error is [abi.ErrNotFound] when the path has none of
-// this id any more, and [abi.ErrUnavailable] on disk.
+// ReadRevision returns an earlier content, which the caller closes. The error is [abi.ErrNotFound] if the path no longer has one of
+// this id, and [abi.ErrUnavailable] on disk.
 func (d *Directory) ReadRevision(ctx context.Context, path string, revision uint64) (*blob.Blob, error) {
 	var content *blob.Blob
 	err := d.inspect(ctx, d.resolveFile, "read-revision", path, func(o *op, path string) error {
@@ -101,8 +100,7 @@ func (d *Directory) ReadRevision(ctx context.Context, path string, revision uint
 	return content, err
 }
 
-// Restore writes an earlier content again. What the file holds now becomes a revision. The errors are those of
-// ReadRevision.
+// Restore writes an earlier content again. The current content becomes a revision. The errors are those of ReadRevision.
 func (d *Directory) Restore(ctx context.Context, path string, revision uint64) error {
 	return d.change(ctx, d.resolveFile, "restore", path, func(o *op, path string) error {
 		a, err := o.archive()
@@ -129,8 +127,8 @@ func find(a archive, path, place string, revision uint64) (*node, error) {
 	return past, err
 }
 
-// Snapshot keeps the directory as it is now, with all that is in it, and returns the id. The error is [abi.ErrExhausted]
-// when the snapshots of the workspace reach a limit, and [abi.ErrUnavailable] on disk.
+// Snapshot keeps the current directory, with everything in it, and returns the id. The error is [abi.ErrExhausted] if the snapshots
+// of the workspace reach a limit, and [abi.ErrUnavailable] on disk.
 func (d *Directory) Snapshot(ctx context.Context) (uint64, error) {
 	var id uint64
 	err := d.change(ctx, d.resolve, "snapshot", "", func(o *op, _ string) error {
@@ -156,13 +154,13 @@ func (d *Directory) Snapshots(ctx context.Context) ([]Snapshot, error) {
 	return all, err
 }
 
-// RestoreSnapshot makes the directory what it was: what came later is removed, and its files become revisions. The error is
-// [abi.ErrNotFound] when this directory has no snapshot of this id.
+// RestoreSnapshot returns the directory to its earlier state. What came later is removed, and its files become revisions. The error
+// is [abi.ErrNotFound] if this directory has no snapshot of this id.
 func (d *Directory) RestoreSnapshot(ctx context.Context, id uint64) error {
 	return d.withSnapshot(ctx, "restore-snapshot", id, archive.restoreSnapshot)
 }
 
-// RemoveSnapshot forgets a snapshot. The errors are those of RestoreSnapshot.
+// RemoveSnapshot deletes a snapshot. The errors are those of RestoreSnapshot.
 func (d *Directory) RemoveSnapshot(ctx context.Context, id uint64) error {
 	return d.withSnapshot(ctx, "remove-snapshot", id, archive.removeSnapshot)
 }

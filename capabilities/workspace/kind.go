@@ -34,11 +34,11 @@ const (
 	ReadWrite Access = "read-write"
 )
 
-// Rights are those to a directory of a durable workspace.
+// Rights are rights to a directory of a durable workspace.
 type Rights struct {
-	// Store names the workspace. It is empty in a manifest: an extension asks for its own.
+	// Store names the workspace. It is empty in a manifest, where an extension asks for its own.
 	Store string
-	// Path is the directory, absolute and clean; "/" is the whole workspace.
+	// Path is the directory, absolute and clean. "/" is the whole workspace.
 	Path   string
 	Access Access
 }
@@ -77,7 +77,7 @@ func parseAccess(r *jsonform.Reader, n *jsonform.Node) Access {
 	return a
 }
 
-// pathProblem says why a path is not absolute and clean, or nothing.
+// pathProblem says why a path is not absolute and clean, or returns nothing.
 func pathProblem(path string) string {
 	switch {
 	case len(path) > maxRightsPath:
@@ -178,7 +178,7 @@ func liesIn(directory, path string) bool {
 	return directory == "/" || path == directory || strings.HasPrefix(path, directory+"/")
 }
 
-// Limit implements [capability.Limiter]: it takes the widest access of those directories of the ceiling in which this one lies.
+// Limit implements [capability.Limiter]: it takes the widest access of the ceiling's directories that contain this one.
 func (g Rights) Limit(ceiling []capability.Grant) capability.Grant {
 	for _, part := range []Rights{g, {Store: g.Store, Path: g.Path, Access: Read}} {
 		if slices.ContainsFunc(ceiling, func(c capability.Grant) bool { return capability.Covers(c, part) }) {
@@ -206,7 +206,7 @@ func (g Rights) Remedy(spec string, wanted capability.Grant) string {
 	return remedy(spec, g.Access, w.Access, ok)
 }
 
-// remedy gives a binding that can only read what it lacks.
+// remedy adds the missing right to a read-only binding.
 func remedy(spec string, has, wants Access, same bool) string {
 	if same && has == Read && wants == ReadWrite {
 		return spec + ",rw"

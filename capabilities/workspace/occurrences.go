@@ -2,20 +2,20 @@ package workspace
 
 import "context"
 
-// occurrence says how often a text stands in another, overlapping places too, and where the last of them ends.
+// occurrence says how often a text occurs in another, counting overlaps, and where the last occurrence ends.
 type occurrence struct{ count, end int }
 
-// prefix is a state of the search: the longest beginning of a sought text with which the text ends so far. This is the algorithm
-// of Aho and Corasick.
+// prefix is a state of the search: the longest beginning of a sought text with which the input ends so far. This is the algorithm of
+// Aho and Corasick.
 type prefix struct {
-	child, next int32 // the first that is one byte longer, and the next one of the same length; 0 for none
-	fail        int32 // the longest other state that this one ends with
+	child, next int32 // the first state that is one byte longer, and the next one of the same length; 0 for none
+	fail        int32 // the longest other state that is a suffix of this one
 	count, end  int32 // how often the search was here, and after how many bytes last
-	wide        int16 // numbers a table of children, if there are many
+	wide        int16 // the number of a table of children, if there are many
 	byte        byte
 }
 
-// narrow is how many children a state may have that has no table.
+// narrow is how many children a state may have without a table.
 const narrow = 8
 
 type automaton struct {
@@ -97,7 +97,7 @@ func occurrences(ctx context.Context, text string, sought []string) ([]occurrenc
 		}
 		last[i] = s.add(part)
 	}
-	// By length, so that what a state fails to is complete before it.
+	// By length, so that the state after a failure is complete first.
 	order := make([]int32, 1, len(s.all))
 	for i := 0; i < len(order); i++ {
 		at := order[i]
@@ -119,7 +119,7 @@ func occurrences(ctx context.Context, text string, sought []string) ([]occurrenc
 		s.all[at].count++
 		s.all[at].end = int32(i + 1)
 	}
-	// Where a state was, what it fails to was too.
+	// Each visit of a state is also a visit of its failure state.
 	for i := len(order) - 1; i > 0; i-- {
 		longer := s.all[order[i]]
 		shorter := &s.all[longer.fail]

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maxPath is the most bytes in a path from the root of the workspace.
+	// maxPath is the longest path from the root of the workspace, in bytes.
 	maxPath = 4096
-	// maxName is the most bytes between two slashes.
+	// maxName is the longest name between two slashes, in bytes.
 	maxName = 255
 )
 
-// resolve turns what a guest wrote into a path below d: "" for d itself, else "/a/b". "." and ".." and repeated slashes are
-// worked out in the text alone, before any link is followed.
+// resolve turns a guest's path into a path below d: "" for d itself, else "/a/b". It resolves ".", ".." and repeated slashes in the
+// text alone, before any link is followed.
 func (d *Directory) resolve(operation, path string) (string, error) {
 	if len(path) > maxPath {
 		return "", abi.Errorf(abi.CodeInvalid, "path: %d bytes; at most %d", len(path), maxPath)
@@ -75,7 +75,7 @@ func (d *Directory) resolveFile(operation, path string) (string, error) {
 	return normal, nil
 }
 
-// resolveEntry is resolve for a path that must name an entry below d, and not d itself.
+// resolveEntry is resolve for a path that must name an entry below d, not d itself.
 func (d *Directory) resolveEntry(operation, path string) (string, error) {
 	normal, err := d.resolve(operation, path)
 	if err == nil && normal == "" {
@@ -84,7 +84,7 @@ func (d *Directory) resolveEntry(operation, path string) (string, error) {
 	return normal, err
 }
 
-// normal is text as it stands in paths.
+// normal is the form of text in paths.
 func (d *Directory) normal(text string) string {
 	if d.exact {
 		return text
@@ -92,7 +92,7 @@ func (d *Directory) normal(text string) string {
 	return norm.NFC.String(text)
 }
 
-// checkName refuses names that are not a guest's.
+// checkName refuses names that a guest may not use.
 func (d *Directory) checkName(name string) error {
 	if d.exact && strings.HasPrefix(name, temporary) {
 		return fmt.Errorf("names that begin with %q are not a guest's", temporary)
@@ -100,7 +100,7 @@ func (d *Directory) checkName(name string) error {
 	return checkName(name)
 }
 
-// checkName refuses names that some disk would not keep apart or not keep at all.
+// checkName refuses names that some disk would confuse or could not store.
 func checkName(name string) error {
 	first, _ := utf8.DecodeRuneInString(name)
 	last, _ := utf8.DecodeLastRuneInString(name)

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// maxText is the most bytes in one text that is read or written.
+	// maxText is the largest text that is read or written, in bytes.
 	maxText = 16 << 20
-	// maxBytes is the most bytes in one list of bytes that is read or written.
+	// maxBytes is the largest list of bytes that is read or written.
 	maxBytes = 256 << 10
 	// maxEntries is the most entries in a page.
 	maxEntries = 1000
 )
 
-// EntryKind tells files from directories: the enum `kind` of stile:capability/workspace.
+// EntryKind distinguishes files, directories and links: the enum `kind` of stile:capability/workspace.
 type EntryKind uint8
 
 // The kinds, in the order of the enum.
@@ -37,10 +37,9 @@ func (k EntryKind) String() string { return [...]string{"file", "directory", "li
 // Status is what is known about a file, a directory or a link without reading it.
 type Status struct {
 	Kind EntryKind
-	// Size is in bytes; 0 for all but files.
+	// Size is in bytes. It is 0 except for files.
 	Size uint64
-	// Modified is when the content was last written, or the directory or link made: milliseconds since
-	// 1970-01-01T00:00:00Z.
+	// Modified is when the content was last written, or the directory or link was made: milliseconds since 1970-01-01T00:00:00Z.
 	Modified uint64
 	// Mode has the permission bits, at most 0o777.
 	Mode uint32
@@ -52,13 +51,13 @@ type Entry struct {
 	Status Status
 }
 
-// Page is a part of a listing. Cursor is set when more entries follow.
+// Page is a part of a listing. Cursor is set if more entries follow.
 type Page struct {
 	Entries []Entry
 	Cursor  *string
 }
 
-// Read returns the whole file. The error is [abi.ErrTooLarge] above 16 MiB and [abi.ErrInvalid] when it is not UTF-8.
+// Read returns the whole file. The error is [abi.ErrTooLarge] above 16 MiB and [abi.ErrInvalid] if it is not UTF-8.
 func (d *Directory) Read(ctx context.Context, path string) (string, error) {
 	var text string
 	err := d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) (err error) {
@@ -86,7 +85,7 @@ func (o *op) text(path string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if text.Write(piece); text.Len() > maxText { // on disk a file can grow while it is read
+		if text.Write(piece); text.Len() > maxText { // on disk, a file can grow while it is read
 			return "", &abi.Error{Code: abi.CodeTooLarge, Size: maxText}
 		}
 	}
@@ -96,8 +95,8 @@ func (o *op) text(path string) (string, error) {
 	return text.String(), nil
 }
 
-// ReadLines returns the lines from and to, both counted from 1 and included, each with its line feed; a nil to means the
-// end of the file. Lines beyond the end are empty. The errors are those of Read, for the part that is read.
+// ReadLines returns the lines from and to, both counted from 1 and included, each with its line feed. A nil to means the end of the
+// file. Lines beyond the end are empty. The errors are those of Read, for the part that is read.
 func (d *Directory) ReadLines(ctx context.Context, path string, from uint32, to *uint32) (string, error) {
 	switch {
 	case from == 0:
@@ -111,7 +110,7 @@ func (d *Directory) ReadLines(ctx context.Context, path string, from uint32, to 
 		if err != nil {
 			return err
 		}
-		// First where they are, so that the text is not copied as it grows.
+		// Find their positions first, so that the text is not copied as it grows.
 		start, end := int64(-1), int64(0)
 		line := uint64(1)
 		for chunk, err := range o.content(place, n, 0) {
@@ -164,8 +163,8 @@ func (d *Directory) ReadLines(ctx context.Context, path string, from uint32, to 
 	return text.String(), nil
 }
 
-// ReadBytes returns length bytes from offset on, fewer at the end of the file and none beyond it. Above 262,144 bytes
-// the error is [abi.ErrTooLarge].
+// ReadBytes returns length bytes starting at offset, fewer at the end of the file and none beyond it. Above 262,144 bytes the error
+// is [abi.ErrTooLarge].
 func (d *Directory) ReadBytes(ctx context.Context, path string, offset uint64, length uint32) ([]byte, error) {
 	if length > maxBytes {
 		return nil, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(length)}
@@ -197,7 +196,7 @@ func (d *Directory) ReadBytes(ctx context.Context, path string, offset uint64, l
 	return data, nil
 }
 
-// ReadBlob returns the file as it is now; later changes do not reach the blob, which the caller closes.
+// ReadBlob returns the current file. Later changes do not affect the blob, which the caller closes.
 func (d *Directory) ReadBlob(ctx context.Context, path string) (*blob.Blob, error) {
 	var content *blob.Blob
 	err := d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) error {
@@ -265,7 +264,7 @@ func (d *Directory) List(ctx context.Context, path string, limit uint32, cursor 
 
 var errNoLimit = abi.Errorf(abi.CodeInvalid, "limit: 0; a page has at least one entry")
 
-// position returns the name after which a page starts, "" for the first page. A cursor is that name, encoded; what could
+// position returns the name after which a page starts, "" for the first page. A cursor is that name, encoded. A cursor that could
 // not be a name is refused.
 func position(cursor *string) (string, error) {
 	if cursor == nil {
@@ -278,7 +277,7 @@ func position(cursor *string) (string, error) {
 	return string(name), nil
 }
 
-// Stat describes what has a path; of a link itself, and not of what it leads to.
+// Stat describes the node at a path. It describes a link itself, not its target.
 func (d *Directory) Stat(ctx context.Context, path string) (Status, error) {
 	var status Status
 	err := d.inspect(ctx, d.resolve, "stat", path, func(o *op, path string) error {

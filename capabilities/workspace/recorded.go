@@ -74,7 +74,7 @@ func (d recorded) Learn(o double.Operation) (double.Learner, error) {
 	}
 }
 
-// file learns from an operation of a file that did not fail.
+// file learns from a successful operation on a file.
 func (f *recordedFiles) file(name string, at int, method string, args []abi.Value, value abi.Value) error {
 	before, seen := f.Now(name)
 	switch method {
@@ -113,7 +113,7 @@ func (f *recordedFiles) file(name string, at int, method string, args []abi.Valu
 		}
 		return f.Remove(name)
 	default: // stat
-		return errors.New("it gave what a test chooses, when the file was changed")
+		return errors.New("its answer contains the time of a change, which a test chooses itself")
 	}
 	return nil
 }

@@ -2,11 +2,11 @@ package workspace
 
 import "github.com/stilehost/stile/internal/sqlite"
 
-// A node is a file, a directory or a link; the root of a workspace is none. Its parent is a whole path, "" at the top, so
-// that the nodes below a directory are one range of the index. A content never changes and is shared by whatever has it: a
-// node, its copies, revisions and snapshots. One of at most chunkSize bytes is a row; a larger one is made of pieces of
-// chunkSize bytes, the last one shorter, and equal pieces are stored once; its first ones may be those of another content. Triggers keep usage exact, make a revision of
-// every content that a path loses, and delete contents and pieces that nothing has any more, whatever statement is run.
+// A node is a file, a directory or a link. The root of a workspace has no node. A node's parent is a whole path, "" at the top, so
+// that the nodes below a directory are one range of the index. A content never changes. Nodes, their copies, revisions and snapshots
+// share it. A content of at most chunkSize bytes is one row. A larger one consists of pieces of chunkSize bytes, the last one
+// shorter; equal pieces are stored once, and the first pieces may belong to another content. Whatever statement runs, triggers keep
+// usage exact, make a revision of every content that a path loses, and delete contents and pieces that nothing uses any more.
 var schema = sqlite.Schema{Kind: "workspace store", ID: 0x73747773 /* stws */, Migrations: []string{`
 CREATE TABLE node (
 	id        INTEGER PRIMARY KEY,

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// stagedAtOnce is how many pieces of a large content one transaction writes. What is not larger is written in the transaction that
-	// gives it to a file.
+	// stagedAtOnce is how many pieces of a large content one transaction writes. A smaller content is written in the transaction
+	// that gives it to a file.
 	stagedAtOnce = 32
-	// stagedFor is how long a content that is being written is kept without a sign of life.
+	// stagedFor is how long a content under construction is kept without a sign of life.
 	stagedFor = time.Hour
 )
 
-// staged is a content in a store that no file has yet.
+// staged is a content in a store that belongs to no file yet.
 type staged struct {
 	io.Reader // none: it is written
 	store     *Store
@@ -30,8 +30,8 @@ type staged struct {
 	shared    int64 // pieces
 }
 
-// stage writes a large content to where the files of d are kept, before the transaction that a file gets it in. It returns a small
-// one, and one for a disk, as it is, and refuses one for which the path has no room. When no file gets it, drop deletes it.
+// stage writes a large content to the store before the transaction that gives it to a file. It returns small contents, and contents
+// for a disk, unchanged, and refuses one that does not fit. If no file gets it, drop deletes it.
 func (d *Directory) stage(ctx context.Context, operation, path string, size int64, content io.Reader) (_ io.Reader, drop func(), err error) {
 	v, ok := d.volume.(*stored)
 	if !ok || size <= stagedAtOnce*chunkSize {
@@ -48,7 +48,7 @@ func (d *Directory) stage(ctx context.Context, operation, path string, size int6
 		return nil, nil, err
 	}
 	s := &staged{store: v.store, size: size}
-	drop = func() { _ = s.drop(context.WithoutCancel(ctx)) } // else a later sweep finds it
+	drop = func() { _ = s.drop(context.WithoutCancel(ctx)) } // otherwise a later sweep finds it
 	if err := s.write(ctx, content); err != nil {
 		drop()
 		return nil, nil, err
@@ -98,8 +98,8 @@ func (s *staged) write(ctx context.Context, content io.Reader) error {
 	return err
 }
 
-// appendLarge is append, to a workspace, of what is too much for one transaction: it writes the new content before that. The error is errChanged when
-// others have changed the file meanwhile.
+// appendLarge is append, to a workspace, of more than one transaction can hold: it writes the new content before. The error is
+// errChanged if others have changed the file meanwhile.
 func (d *Directory) appendLarge(ctx context.Context, v *stored, path, text string) error {
 	var before *node
 	var rest []byte
@@ -138,7 +138,7 @@ func (d *Directory) appendLarge(ctx context.Context, v *stored, path, text strin
 		})
 	}
 	if err != nil {
-		_ = s.drop(context.WithoutCancel(ctx)) // else a later sweep finds it
+		_ = s.drop(context.WithoutCancel(ctx)) // otherwise a later sweep finds it
 	}
 	return err
 }
@@ -147,7 +147,7 @@ func pieces(size int) int { return (size + chunkSize - 1) / chunkSize }
 
 func piece(data []byte, i int) []byte { return data[i*chunkSize : min((i+1)*chunkSize, len(data))] }
 
-// touch changes the row that says that the content is being written.
+// touch updates the row that says that the content is being written.
 func (s *staged) touch(ctx context.Context, c *sqlite.Conn, statement string, args ...any) error {
 	r, err := c.Exec(ctx, statement, append([]any{s.id}, args...)...)
 	if err != nil {

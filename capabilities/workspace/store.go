@@ -1,7 +1,7 @@
-// Package workspace keeps durable directories of files: the capability stile:capability/workspace, in a SQLite file
-// ([Store]) or in a directory of the machine ([Disk]). In a store, acknowledged writes survive kill -9 and power loss, every
-// operation happens wholly or not at all, replaced contents are kept for a while, and several processes may use one store at
-// once. A handle names a directory. No path and no link leads out of that directory.
+// Package workspace keeps durable directories of files: the capability stile:capability/workspace, in a SQLite file ([Store]) or in
+// a directory of the machine ([Disk]). In a store, acknowledged writes survive kill -9 and power loss, every operation happens
+// completely or not at all, replaced contents are kept for a while, and several processes may use one store at once. A handle names
+// a directory. No path and no link leads out of that directory.
 package workspace
 
 import (
@@ -15,20 +15,20 @@ import (
 
 // Options configures a store. The zero value of a field means its default.
 type Options struct {
-	// Bytes is the most that the files of one workspace may hold together. Default 1 GiB.
+	// Bytes is how much the files of one workspace may hold together. Default 1 GiB.
 	Bytes int64
-	// Files is the most files and directories in one workspace. Default 100,000. Each has a path of at most 4 KiB, which Bytes does
-	// not count: where that matters, as with small Bytes, Files is what bounds the disk.
+	// Files is how many files and directories one workspace may have. Default 100,000. Bytes does not count their paths of up to 4
+	// KiB. If that matters, as with small Bytes, Files bounds the disk space.
 	Files int64
 	// Revisions is how many earlier contents of one path are kept. Default 32.
 	Revisions int64
-	// HistoryBytes is the most that the earlier contents in one workspace may hold together; the oldest go first.
-	// Default 1 GiB. There are never more than four for each file that Files allows.
+	// HistoryBytes is how much the earlier contents in one workspace may hold together; the oldest are deleted first. Default 1 GiB.
+	// There are never more than four for each file that Files allows.
 	HistoryBytes int64
-	// Snapshots is the most snapshots in one workspace. Default 100. Together they have at most ten times the files and
-	// four times the bytes that Files and Bytes allow.
+	// Snapshots is how many snapshots one workspace may have. Default 100. Together they have at most ten times the files and four
+	// times the bytes that Files and Bytes allow.
 	Snapshots int64
-	// BlobBytes is the most that all open blobs read from the store may hold together. Default 1 GiB.
+	// BlobBytes is how much all open blobs read from the store may hold together. Default 1 GiB.
 	BlobBytes int64
 	// BlobDir is where blobs over 1 MiB are kept while they are open. Default os.TempDir.
 	BlobDir string
@@ -36,7 +36,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Store is a file of workspaces. It is safe for concurrent use; whoever opened it closes it.
+// Store is a file of workspaces. It is safe for concurrent use. The caller of Open closes it.
 type Store struct {
 	db      *sqlite.DB
 	options Options
@@ -44,7 +44,7 @@ type Store struct {
 	batch   int // files in one transaction; tests lower it
 }
 
-// Open opens the store in file and makes it if it is missing; its folder must exist. ctx bounds the opening only.
+// Open opens the store in file, and makes the file if it is missing. Its folder must exist. ctx bounds only the opening.
 func Open(ctx context.Context, file string, options Options) (*Store, error) {
 	options.Bytes = cmp.Or(options.Bytes, 1<<30)
 	options.Files = cmp.Or(options.Files, 100_000)
@@ -62,15 +62,15 @@ func Open(ctx context.Context, file string, options Options) (*Store, error) {
 	return &Store{db: db, options: options, blobs: blob.NewQuota("workspace blobs", options.BlobBytes), batch: defaultBatch}, nil
 }
 
-// Close waits for operations under way and closes the file. It is idempotent; later operations answer
-// abi.ErrUnavailable. Blobs read before stay good.
+// Close waits for running operations and closes the file. It is idempotent. Later operations return abi.ErrUnavailable. Blobs read
+// before stay valid.
 func (s *Store) Close() error { return s.db.Close() }
 
-// Fault is the first fault of the database or its disk that an operation met; nil when there was none.
+// Fault is the first fault of the database or its disk that an operation met. It is nil if there was none.
 func (s *Store) Fault() error { return s.db.Fault() }
 
-// Workspace returns the root directory of the workspace of this name, with the right to change it; an unknown workspace
-// is empty. Any name will do.
+// Workspace returns the root directory of the workspace of this name, with the right to change it. An unknown workspace is empty.
+// Any name is allowed.
 func (s *Store) Workspace(name string) *Directory {
 	return &Directory{volume: &stored{s, name}}
 }
@@ -94,7 +94,7 @@ func (s *Store) Workspaces(ctx context.Context) ([]string, error) {
 	return all, err
 }
 
-// Backup writes a copy of the whole store, as it is at one moment, to a file that must not exist. Others may go on writing.
+// Backup writes a copy of the whole store, at one moment, to a file that must not exist. Writers may continue.
 func (s *Store) Backup(ctx context.Context, file string) error { return s.db.Backup(ctx, file) }
 
 // stored is one workspace of a store.

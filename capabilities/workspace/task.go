@@ -10,29 +10,29 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// A store has one writer at a time, so no transaction may be long. An operation on many files does as much as fits in the
-// transaction that commits it, and leaves a task: a row that says what is still to be done. Every later operation on that workspace, in
-// any process, does the rest first, in transactions of its own, so that nobody sees it half done. Other workspaces do not wait.
+// A store has one writer at a time, so no transaction may be long. An operation on many files does as much as fits into the
+// transaction that commits it, and leaves a task: a row that says what remains. Every later operation on that workspace, in any
+// process, first does the rest, in separate transactions, so that nobody sees it half done. Other workspaces do not wait.
 const (
 	// defaultBatch is how many files one transaction handles. One takes up to 40 us.
 	defaultBatch = 500
-	// prunedAtOnce is how many revisions one transaction deletes because the workspace has too much history.
+	// prunedAtOnce is how many revisions one transaction deletes if the workspace has too much history.
 	prunedAtOnce = 256
 	// sweptAtOnce is how many pieces of garbage one transaction deletes.
 	sweptAtOnce = 64
-	// maxMeasured is how often a directory is measured again because the workspace changed meanwhile.
+	// maxMeasured is how often a directory is measured again if the workspace changes meanwhile.
 	maxMeasured = 8
 )
 
 type taskKind int
 
 const (
-	moveTask    taskKind = iota // what is below source goes below target
-	copyTask                    // the same, and stays
+	moveTask    taskKind = iota // what is below source moves below target
+	copyTask                    // what is below source is copied below target
 	removeTask                  // what is below source
 	keepTask                    // what is below source becomes a snapshot
-	rewindTask                  // what is below source and not in the snapshot is removed or made what it is there
-	replaceTask                 // what is in the snapshot and not below source is made
+	rewindTask                  // what is below source is removed if it is not in the snapshot, or restored if it is
+	replaceTask                 // what is in the snapshot and missing below source is made
 	forgetTask                  // a snapshot
 	pruneTask                   // revisions beyond the limits of the workspace
 )
@@ -42,7 +42,7 @@ type task struct {
 	source, target string // paths from the root of the workspace
 	snapshot       int64
 	at             int64  // the time of the operation
-	parent, name   string // the last that is done; in a snapshot the parent is relative to it
+	parent, name   string // the last node done; in a snapshot the parent is relative to it
 }
 
 var (
@@ -50,7 +50,7 @@ var (
 	errLarge   = errors.New("the directory has to be measured outside of the transaction")
 )
 
-// begin does a task as far as one transaction goes, and leaves the rest.
+// begin does as much of a task as fits into one transaction, and leaves the rest.
 func (t *tree) begin(k task) error {
 	k.at = t.now()
 	began := k.kind
@@ -93,8 +93,8 @@ func (t *tree) pending() (is bool, err error) {
 	return is, err
 }
 
-// below is a query for columns of the nodes below the directory ?2 of the workspace ?1, at any depth. "0" follows "/" in byte order. These are two
-// ranges of the index and not one, because of what lies between them: directories beside it that are named like it and longer, as "/a-b" is beside "/a".
+// below is a query for columns of the nodes below the directory ?2 of the workspace ?1, at any depth. "0" follows "/" in byte order.
+// These are two ranges of the index, because siblings with longer names lie between them, as "/a-b" does next to "/a".
 func below(columns string) string {
 	return ` SELECT ` + columns + ` FROM node WHERE workspace = ?1 AND parent = ?2
 		UNION ALL SELECT ` + columns + ` FROM node WHERE workspace = ?1 AND parent > ?2 || '/' AND parent < ?2 || '0' `
@@ -133,7 +133,7 @@ func (t *tree) advance(k *task) (done bool, err error) {
 	}
 }
 
-// some runs a statement that handles at most a batch, and says whether that was the last.
+// some runs a statement that handles at most a batch, and reports whether that was the last.
 func (t *tree) some(statement string, args ...any) (done bool, err error) {
 	r, err := t.conn.Exec(t.ctx, statement, args...)
 	if err != nil {
@@ -143,7 +143,7 @@ func (t *tree) some(statement string, args ...any) (done bool, err error) {
 	return n < int64(t.batch), err
 }
 
-// pass does a batch of a task that goes through the nodes below source in order: those in it, and then those further down.
+// pass does a batch of a task that visits the nodes below source in order: first those directly in it, then those further down.
 func (t *tree) pass(k *task) (done bool, err error) {
 	if k.parent == "" && k.name == "" {
 		k.parent = k.source
@@ -163,7 +163,8 @@ func (t *tree) pass(k *task) (done bool, err error) {
 	return room > 0, err
 }
 
-// stretch does a task for the nodes from where it has come to, in directories before end, for at most so many. It returns how many more there was room for.
+// stretch continues a task for the nodes in directories before end, for at most this many. It returns how many more there was room
+// for.
 func (t *tree) stretch(k *task, end string, most int) (room int, err error) {
 	const ahead = ` FROM node WHERE workspace = ?1 AND (parent, name) > (?2, ?3) AND parent < ?4 `
 	parent, name, last, err := t.upTo(`SELECT parent, name`+ahead+`ORDER BY parent, name LIMIT 1 OFFSET ?5`, t.workspace, k.parent, k.name, end, most-1)
@@ -184,7 +185,7 @@ func (t *tree) stretch(k *task, end string, most int) (room int, err error) {
 	case keepTask:
 		run(`INSERT INTO kept (snapshot, parent, name, kind, size, modified, mode, content, target)
 			SELECT ?8, substr(parent, ?7), name, kind, size, modified, mode, content, target FROM node WHERE`+next, k.snapshot)
-	default: // rewindTask: what is as it was is left alone, so that no revision is made of it
+	default: // rewindTask: unchanged files are left alone, so that they get no revision
 		run(`DELETE FROM node WHERE`+next+`AND NOT EXISTS (SELECT 1 FROM kept k WHERE k.snapshot = ?8 AND k.parent = substr(node.parent, ?7)
 			AND k.name = node.name AND k.kind = node.kind)`, k.snapshot)
 		run(`UPDATE node SET size = k.size, modified = k.modified, mode = k.mode, content = k.content, target = k.target
@@ -215,7 +216,7 @@ func (t *tree) replace(k *task) (bool, error) {
 	return done, err
 }
 
-// upTo returns the last row of the next batch. done says that there are fewer.
+// upTo returns the last row of the next batch. done reports that there are fewer.
 func (t *tree) upTo(query string, args ...any) (parent, name string, done bool, err error) {
 	err = t.conn.Row(t.ctx, query, args...).Scan(&parent, &name)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -232,7 +233,8 @@ type extent struct {
 	longest      int64 // path, in bytes
 }
 
-// measure says what is below a directory. To count takes up to 1 us a file, so of a large one that is done before the transaction.
+// measure measures what is below a directory. Counting takes up to 1 us per file, so a large directory is counted before the
+// transaction.
 func (t *tree) measure(full string) (extent, error) {
 	if known := t.known; known != nil && known.path == full && known.version == t.before.version {
 		return *known, nil
@@ -276,8 +278,8 @@ func pendingError(pending bool) error {
 	return nil
 }
 
-// update runs f in one writing transaction and holds the workspace to its limits. One that is over a limit already,
-// because the limit was lowered, can still shrink.
+// update runs f in one writing transaction and holds the workspace to its limits. A workspace that already exceeds a limit, because
+// the limit was lowered, can still shrink.
 func (v *stored) update(ctx context.Context, base string, f func(files) error) error {
 	var known *extent
 	measured := 0
@@ -313,7 +315,7 @@ func (v *stored) update(ctx context.Context, base string, f func(files) error) e
 		case err != nil:
 			return err
 		default:
-			// It is committed: if this does not come to its end, a later operation goes on.
+			// It is committed: if this does not finish, a later operation continues.
 			_ = v.finish(ctx)
 			if garbage {
 				_ = v.store.sweep(ctx)
@@ -323,7 +325,7 @@ func (v *stored) update(ctx context.Context, base string, f func(files) error) e
 	}
 }
 
-// transact runs f in a writing transaction and deletes revisions that are too many.
+// transact runs f in a writing transaction and deletes surplus revisions.
 func (v *stored) transact(ctx context.Context, base string, f func(*tree) error, garbage *bool) error {
 	return v.store.db.Update(ctx, func(c *sqlite.Conn) error {
 		t := v.tree(ctx, c, base)
@@ -348,7 +350,7 @@ func (v *stored) transact(ctx context.Context, base string, f func(*tree) error,
 	})
 }
 
-// measure is that of a tree, at the newest version.
+// measure is the measure of a tree, at the newest version.
 func (v *stored) measure(ctx context.Context, full string) (*extent, error) {
 	var e extent
 	err := v.store.db.View(ctx, func(c *sqlite.Conn) (err error) {
@@ -361,7 +363,7 @@ func (v *stored) measure(ctx context.Context, full string) (*extent, error) {
 	return &e, err
 }
 
-// finish brings the workspace's task to its end.
+// finish completes the workspace's task.
 func (v *stored) finish(ctx context.Context) error {
 	for {
 		var pending bool
@@ -387,7 +389,7 @@ func (v *stored) finish(ctx context.Context) error {
 	}
 }
 
-// finish brings the tasks of all workspaces to their end.
+// finish completes the tasks of all workspaces.
 func (s *Store) finish(ctx context.Context) error {
 	var names []string
 	err := s.db.View(ctx, func(c *sqlite.Conn) error {
@@ -411,7 +413,7 @@ func (s *Store) finish(ctx context.Context) error {
 	return err
 }
 
-// sweep deletes the contents among the garbage that nobody writes any more.
+// sweep deletes garbage contents that nobody is writing any more.
 func (s *Store) sweep(ctx context.Context) error {
 	for {
 		done := false

@@ -19,8 +19,8 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// chunkSize is how many bytes of a file one row holds: a file up to this size is one row, and a larger one is never in
-// memory as a whole.
+// chunkSize is how many bytes of a file one row holds. A file up to this size is one row. A larger one is never completely in
+// memory.
 const chunkSize = 64 << 10
 
 // tree is a directory of one workspace within one transaction.
@@ -30,23 +30,23 @@ type tree struct {
 	options   *Options
 	workspace string
 	base      string
-	before    usage // when the transaction began
+	before    usage // at the start of the transaction
 	newest    int64 // likewise: the last revision
 	writing   bool
 	batch     int     // how many files this transaction handles at most
-	known     *extent // of a directory that was measured before
-	wanted    string  // the directory to be measured, of errLarge
-	checked   bool    // that what this leads to is within the limits; a part of it may go over them
+	known     *extent // extent of a directory that was measured before
+	wanted    string  // the directory to measure, for errLarge
+	checked   bool    // the result was checked against the limits; a part of it may exceed them
 }
 
-// The modes of what is made.
+// The modes of new nodes.
 const (
 	fileMode      = 0o644
 	directoryMode = 0o755
 	linkMode      = 0o777
 )
 
-// directoryNode is a directory that has no row: the root, or a base that is not there yet.
+// directoryNode is a directory without a row: the root, or a base that does not exist yet.
 func directoryNode() *node { return &node{status: Status{Kind: KindDirectory, Mode: directoryMode}} }
 
 func (t *tree) lookup(path string) (*node, error) {
@@ -78,14 +78,15 @@ func (t *tree) find(full string) (*node, error) {
 	}
 }
 
-// reach tries all names first, which mostly is enough. Where there is something, there are directories above it: so it need not look at each.
+// reach tries all names first, which usually suffices. Anything that exists has directories above it, so reach need not look at
+// each.
 func (t *tree) reach(place string, names []string) (*node, int, error) {
 	n, err := t.lookup(place + "/" + strings.Join(names, "/"))
 	if n != nil || err != nil {
 		return n, len(names), err
 	}
 	var deepest *node
-	taken := sort.Search(len(names)-1, func(i int) bool { // how many are there
+	taken := sort.Search(len(names)-1, func(i int) bool { // how many exist
 		found, failed := t.lookup(place + "/" + strings.Join(names[:i+1], "/"))
 		if found != nil {
 			deepest = found
@@ -137,7 +138,7 @@ func (t *tree) content(_ string, n *node, offset int64) iter.Seq2[[]byte, error]
 	}
 }
 
-// rows yields the only column of what a query returns, less the first bytes, and says whether to go on.
+// rows yields the only column of a query's result, without its first bytes, and says whether to continue.
 func (t *tree) rows(yield func([]byte, error) bool, less int64, query string, args ...any) bool {
 	for row, err := range t.conn.Rows(t.ctx, query, args...) {
 		var piece sql.RawBytes
@@ -152,10 +153,10 @@ func (t *tree) rows(yield func([]byte, error) bool, less int64, query string, ar
 	return true
 }
 
-// layer says that a content has the parts from the end of the layer before it up to its own.
+// layer says that a content has the parts between the end of the previous layer and its own.
 type layer struct{ content, end int64 }
 
-// layers are where the pieces of a content from a number on are, in their order: a content's own parts come after those of its base.
+// layers are where the pieces of a content from a number on are, in order. A content's own parts follow those of its base.
 func (t *tree) layers(content, from int64) (all []layer, err error) {
 	for row, err := range t.conn.Rows(t.ctx, `WITH RECURSIVE layer (content, pieces) AS (SELECT ?1, ?2 UNION ALL
 		SELECT p.base, p.pieces FROM layer JOIN prefix p ON p.content = layer.content WHERE p.pieces > ?3)
@@ -192,7 +193,7 @@ func (t *tree) ensure() error {
 			return err
 		}
 		if n != nil && !n.is(KindDirectory) {
-			return mismatch("", n, "directory") // what lies above the base is not the holder's business
+			return mismatch("", n, "directory") // what lies above the base is none of the holder's business
 		}
 		if n != nil {
 			break
@@ -243,7 +244,7 @@ func (t *tree) extend(path string, n *node, data []byte) error {
 	if err := t.room(n, size); err != nil {
 		return err
 	}
-	// The last piece is written again. The others are shared with the content as it was.
+	// The last piece is written again. The others are shared with the previous content.
 	whole := int64(0)
 	if old > chunkSize {
 		whole = old / chunkSize
@@ -269,7 +270,7 @@ func (t *tree) room(n *node, size int64) error {
 	return t.checkLimits(0, size-int64(n.status.Size))
 }
 
-// roomSoon is room for a transaction that is still to begin.
+// roomSoon is room for a transaction that has not begun.
 func (t *tree) roomSoon(n *node, size int64) (err error) {
 	if t.before, err = t.usage(); err != nil {
 		return err
@@ -289,7 +290,7 @@ func (t *tree) writeRow(path string, n *node, data []byte) error {
 	return t.assign(path, n, id, int64(len(data)))
 }
 
-// writePieces makes a file of a large content, or replaces the content of n. The first pieces are those that n has.
+// writePieces makes a file of a large content, or replaces the content of n. The first pieces are those of n.
 func (t *tree) writePieces(path string, n *node, size, shared int64, content io.Reader) error {
 	id, err := newContent(t.ctx, t.conn)
 	if err != nil {
@@ -316,8 +317,8 @@ func (t *tree) writePieces(path string, n *node, size, shared int64, content io.
 	return t.assign(path, n, id, size)
 }
 
-// share has a new content begin with the first pieces of another one. It copies at most a batch of parts; where there are more, the other
-// one becomes its base. So no content has more bases below one another than it has batches of pieces.
+// share makes a new content begin with the first pieces of another one. It copies at most a batch of parts. If there are more, the
+// other content becomes its base. So no chain of bases is longer than a content's number of batches.
 func (t *tree) share(content, from, pieces int64) error {
 	var before int64
 	err := t.conn.Row(t.ctx, `SELECT pieces FROM prefix WHERE content = ?`, from).Scan(&before)
@@ -341,7 +342,7 @@ func newContent(ctx context.Context, c *sqlite.Conn) (id int64, err error) {
 	return id, err
 }
 
-// addPart adds a piece to a content, and stores it unless there is one like it.
+// addPart adds a piece to a content. It stores the piece unless an equal one exists.
 func addPart(ctx context.Context, c *sqlite.Conn, content, at int64, data []byte, digest [sha256.Size]byte) error {
 	var piece int64
 	err := c.Row(ctx, `SELECT id FROM piece WHERE digest = ?`, digest[:]).Scan(&piece)
@@ -394,7 +395,7 @@ func (t *tree) copy(n *node, source, target string) error {
 	return t.begin(task{kind: copyTask, source: t.base + source, target: t.base + target})
 }
 
-// tail is where, counted in characters from 1, a path below source goes on after source.
+// tail is the position, in characters from 1, where a path below source continues after source.
 func tail(source string) int { return utf8.RuneCountInString(source) + 1 }
 
 // checkDepth makes sure that no path below source gets too long at target.
@@ -419,7 +420,7 @@ func (t *tree) remove(n *node, path string, _ bool) error {
 	return t.begin(task{kind: removeTask, source: t.base + path})
 }
 
-// usage is what a workspace holds: nodes and their bytes, revisions and theirs. The version counts transactions.
+// usage is what a workspace holds: nodes and their bytes, revisions and theirs. version counts transactions.
 type usage struct{ files, bytes, revisions, history, version int64 }
 
 func (t *tree) usage() (u usage, err error) {
@@ -431,7 +432,7 @@ func (t *tree) usage() (u usage, err error) {
 	return u, err
 }
 
-// checkLimits refuses growth beyond the limits, by what is to come too.
+// checkLimits refuses growth beyond the limits, including what is still to come.
 func (t *tree) checkLimits(files, bytes int64) error {
 	now, err := t.usage()
 	now.files += files

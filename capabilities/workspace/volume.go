@@ -14,8 +14,8 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 )
 
-// volume keeps files: a workspace of a [Store], or a directory of a [Disk]. The base of an operation is the directory
-// that its handle names.
+// volume keeps files: a workspace of a [Store], or a directory of a [Disk]. The base of an operation is the directory that its
+// handle names.
 type volume interface {
 	view(ctx context.Context, base string, f func(files) error) error
 	update(ctx context.Context, base string, f func(files) error) error
@@ -23,20 +23,20 @@ type volume interface {
 	blobs() blob.Options
 }
 
-// files are those below one base during one operation. Paths are relative to the base, "" for itself, else "/a/b", and have
-// no link in them except where it says so. What a method is told of a node, it is told by the same files.
+// files are those below one base during one operation. Paths are relative to the base: "" for itself, else "/a/b". They contain no
+// links unless noted. Methods get only nodes that came from the same files.
 type files interface {
-	// lookup returns what has a path, nil when nothing has. A link is not followed. The base itself is always there.
+	// lookup returns the node at a path, or nil. It does not follow a link. The base itself always exists.
 	lookup(path string) (*node, error)
-	// reach goes from a directory through names, as far as there are directories, and to what comes then. It returns what that is, nil when nothing is
-	// there, and how many names that took: all, unless it is a link.
+	// reach walks from a directory through names, as long as they are directories, and one further. It returns the node there, or
+	// nil, and how many names that took: all, unless it is a link.
 	reach(place string, names []string) (n *node, taken int, err error)
 	// entries returns at most limit entries of a directory whose names come after a name, in byte order.
 	entries(path, after string, limit int) ([]Entry, error)
-	// content yields the bytes of a file from an offset on. A piece is good until the next one is asked for.
+	// content yields the bytes of a file from an offset on. A piece is valid until the next one is requested.
 	content(path string, n *node, offset int64) iter.Seq2[[]byte, error]
 
-	// ensure makes the base if it is missing. The methods below expect it, and the directory above a path, to be there.
+	// ensure makes the base if it is missing. The methods below expect that it and the directory above a path exist.
 	ensure() error
 	// put makes a file, or replaces the content of n.
 	put(path string, n *node, size int64, content io.Reader) error
@@ -44,10 +44,10 @@ type files interface {
 	makeDirectory(path string) error
 	makeLink(path, target string) error
 	setMode(path string, n *node, mode uint32) error
-	// move and copy take a node with all that is below it to a path that is free.
+	// move and copy take a node with everything below it to a free path.
 	move(n *node, source, target string) error
 	copy(n *node, source, target string) error
-	// remove deletes a node, and if recursive is set all that is below it.
+	// remove deletes a node. If recursive is set, it also deletes everything below.
 	remove(n *node, path string, recursive bool) error
 }
 
@@ -56,14 +56,14 @@ type node struct {
 	status Status
 	target string // of a link
 	id     int64  // in a database
-	bytes  int64  // likewise: where the content of a file is
+	bytes  int64  // likewise: the identifier of the content
 	file   any    // on disk: an fs.FileInfo
 }
 
 func (n *node) is(kind EntryKind) bool { return n.status.Kind == kind }
 
-// holds reports whether a file has the content that it, or another, had when it was looked up before. On disk that is what the
-// system says of the file.
+// holds reports whether a file still has the content that it, or another, had when it was looked up. On disk, the system's metadata
+// decide.
 func (n *node) holds(before *node) bool {
 	now, disk := n.file.(fs.FileInfo)
 	if !disk {
@@ -76,9 +76,10 @@ func (n *node) holds(before *node) bool {
 const (
 	// maxLinks is how many links one path may lead through.
 	maxLinks = 40
-	// maxFollowed is how many names the targets of these links may have together: each is looked up, by whoever writes while other writers wait.
+	// maxFollowed is how many names the targets of these links may have together, because a writer looks up each while other writers
+	// wait.
 	maxFollowed = 500
-	// maxMade is how many directories one operation may make above what it makes. One takes up to 0.1 ms.
+	// maxMade is how many parent directories one operation may make. Each takes up to 0.1 ms.
 	maxMade = 256
 )
 
@@ -86,15 +87,15 @@ const (
 type op struct {
 	files
 	ctx  context.Context
-	name string // as denials name it, e.g. "read"
-	base int    // bytes of the handle's own path
+	name string // as in denials, e.g. "read"
+	base int    // length of the handle's own path in bytes
 }
 
 func (d *Directory) view(ctx context.Context, name string, f func(*op) error) error {
 	return d.volume.view(ctx, d.base, func(all files) error { return f(&op{all, ctx, name, len(d.base)}) })
 }
 
-// update is view for an operation that changes something; either all of that happens, or nothing.
+// update is view for an operation that changes something. Either all of it happens, or nothing.
 func (d *Directory) update(ctx context.Context, name string, f func(*op) error) error {
 	return d.volume.update(ctx, d.base, func(all files) error { return f(&op{all, ctx, name, len(d.base)}) })
 }
@@ -113,7 +114,7 @@ func invalid(path, problem string) error {
 	return abi.Errorf(abi.CodeInvalid, "%s %s", shown(path), problem)
 }
 
-// mismatch says what a path is, where something else was wanted.
+// mismatch says what a path is if something else was expected.
 func mismatch(path string, n *node, wanted string) error {
 	if wanted != "" {
 		wanted = ", not a " + wanted
@@ -121,14 +122,14 @@ func mismatch(path string, n *node, wanted string) error {
 	return invalid(path, "is a "+n.status.Kind.String()+wanted)
 }
 
-// locate finds what has a path. It follows links on the way and, if last is set, at the end; none leads out of the base.
-// place is where the node is, or would be made.
+// locate finds the node at a path. It follows links on the way and, if last is set, at the end. No link leads out of the base. place
+// is where the node is, or would be made.
 func (o *op) locate(path string, last bool) (place string, n *node, err error) {
 	todo := names(path)
-	missing := false // what is above is not there, so nothing below can be
+	missing := false // a parent is missing, so nothing below it can exist
 	n, err = o.lookup("")
 	for links, followed := 0, 0; len(todo) > 0 && err == nil; {
-		if todo[0] == ".." { // of a link
+		if todo[0] == ".." { // from a link
 			todo = todo[1:]
 			if place == "" {
 				return "", nil, o.outside(path)
@@ -166,7 +167,7 @@ func (o *op) locate(path string, last bool) (place string, n *node, err error) {
 			return "", nil, invalid(path, fmt.Sprintf("leads through links with more than %d names in their targets", maxFollowed))
 		}
 		todo = append(target, todo...)
-		if place, _ = split(place); len(todo) == 0 { // the target is nothing but "."
+		if place, _ = split(place); len(todo) == 0 { // the target consists only of "."
 			n, err = o.lookup(place)
 		}
 	}
@@ -184,7 +185,7 @@ func (o *op) outside(path string) error {
 	})
 }
 
-// get is locate for what must be there.
+// get is locate for something that must exist.
 func (o *op) get(path string, last bool) (place string, n *node, err error) {
 	place, n, err = o.locate(path, last)
 	if err == nil && n == nil {
@@ -209,7 +210,7 @@ func (o *op) directory(path string) (place string, err error) {
 	return place, err
 }
 
-// makeDirectories makes a directory and those above it, as far as they are missing.
+// makeDirectories makes a directory and its missing parents.
 func (o *op) makeDirectories(place string) error {
 	var missing []string
 	at := place
@@ -241,7 +242,7 @@ func (o *op) makeDirectories(place string) error {
 	return nil
 }
 
-// absent finds a place for something new and makes the directories above it.
+// absent finds a place for something new and makes its missing parents.
 func (o *op) absent(path string) (place string, err error) {
 	place, n, err := o.locate(path, false)
 	if err != nil {
@@ -250,7 +251,7 @@ func (o *op) absent(path string) (place string, err error) {
 	return place, o.prepare(place, n, path)
 }
 
-// prepare makes the directories above a place where nothing is yet.
+// prepare makes the missing parents of a free place.
 func (o *op) prepare(place string, n *node, path string) error {
 	if n != nil {
 		return abi.Errorf(abi.CodeAlreadyExists, "%s", shown(path))

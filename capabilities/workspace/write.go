@@ -11,8 +11,7 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 )
 
-// Write replaces the file with UTF-8 text of at most 16 MiB; it makes the file, and the directories above it, as far as
-// they are missing.
+// Write replaces the file with UTF-8 text of at most 16 MiB. It makes the file and its parent directories if they are missing.
 func (d *Directory) Write(ctx context.Context, path, text string) error {
 	if err := checkText(text); err != nil {
 		return err
@@ -33,8 +32,8 @@ func (d *Directory) WriteBlob(ctx context.Context, path string, source *blob.Blo
 	return d.write(ctx, path, int64(source.Size(ctx)), source.Reader())
 }
 
-// Append adds UTF-8 text of at most 16 MiB to the end of the file, which it makes, with the directories above it, as far
-// as they are missing. The error is [abi.ErrConflict] when others change the file each time that more than 2 MiB are to be added.
+// Append adds UTF-8 text of at most 16 MiB to the end of the file. It makes the file and its parent directories if they are missing.
+// If more than 2 MiB are added and others keep changing the file, the error is [abi.ErrConflict].
 func (d *Directory) Append(ctx context.Context, path, text string) error {
 	if err := checkText(text); err != nil {
 		return err
@@ -83,7 +82,7 @@ func (d *Directory) change(
 	return d.update(ctx, operation, func(o *op) error { return f(o, path) })
 }
 
-// admit resolves the path of an operation that changes something, and refuses it where this handle can only read.
+// admit resolves the path of an operation that changes something, and refuses it if this handle can only read.
 func (d *Directory) admit(resolve func(operation, path string) (string, error), operation, path string) (string, error) {
 	path, err := resolve(operation, path)
 	if err != nil {
@@ -92,7 +91,7 @@ func (d *Directory) admit(resolve func(operation, path string) (string, error), 
 	return path, d.writable(operation + " " + shown(path))
 }
 
-// write replaces the file at a path, or makes it, with the directories above it.
+// write replaces or makes the file at a path, with its parent directories.
 func (d *Directory) write(ctx context.Context, path string, size int64, content io.Reader) error {
 	path, err := d.admit(d.resolveFile, "write", path)
 	if err != nil {
@@ -133,7 +132,7 @@ func (o *op) append(path string, data []byte) error {
 	}
 }
 
-// target finds a file that is to be written, nil when it is to be made, and makes the directories above it.
+// target finds a file to write, or nil if it is new, and makes its parent directories.
 func (o *op) target(path string) (place string, n *node, err error) {
 	place, n, err = o.fileOrNone(path)
 	if err == nil && n == nil {

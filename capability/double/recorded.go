@@ -95,7 +95,7 @@ func NewEntries(binding string) *Entries {
 
 var (
 	// ErrPartly is of an entry that was changed before all of it was read.
-	ErrPartly = errors.New("the call depended on what was there, and did not read all of it before it wrote")
+	ErrPartly = errors.New("the call depended on content that it did not read completely before it wrote")
 	// ErrOther is of an entry that is not what the call left.
 	ErrOther = errors.New("it is not what the call left there: something else changed it meanwhile")
 )

@@ -132,7 +132,7 @@ func (c *auditVerify) Run(ctx context.Context, s *streams) error {
 		}
 		text := fmt.Sprintf("%s, sound; the last has the hash %x\n", countedEntries(count), last)
 		if archived > 0 && len(archives) == 0 {
-			text += fmt.Sprintf("%d of them are in archives, which are checked when they are named\n", archived)
+			text += fmt.Sprintf("%d of them are in archives; name the archives to check those too\n", archived)
 		}
 		_, err = io.WriteString(s.out, text)
 		return err

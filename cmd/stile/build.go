@@ -36,7 +36,7 @@ Examples:
 func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
 	if in, err := os.Stat(c.File); err == nil {
 		if out, err := os.Stat(c.Output); err == nil && os.SameFile(in, out) {
-			return usagef("%s is the source itself", c.Output)
+			return usagef("%s is the source itself; name another output file", c.Output)
 		}
 	}
 	w, err := c.wants()

@@ -79,7 +79,7 @@ type recorder struct {
 func (n *session) recorder(ctx context.Context, s *streams, wasm []byte) recorder {
 	r, store := n.openRecorder(ctx, s)
 	if store != nil {
-		s.tell("the component is not kept, so that a replay needs its file", store.Keep(ctx, wasm))
+		s.tell("the component could not be kept, so a replay needs its file", store.Keep(ctx, wasm))
 	}
 	return r
 }
@@ -201,7 +201,7 @@ func (c *callsListCommand) Run(ctx context.Context, s *streams) (err error) {
 	for _, one := range calls {
 		outcome := one.Outcome
 		if one.Cut != "" {
-			outcome += ", not whole"
+			outcome += ", incomplete"
 		}
 		rows = append(rows, []string{
 			fmt.Sprint(one.ID), one.Started.Format(time.RFC3339), cell(one.Tool), cell(outcome), fmt.Sprint(one.Operations),

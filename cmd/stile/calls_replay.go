@@ -102,7 +102,7 @@ func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 	if got.Cut {
-		return &differsError{fmt.Sprintf("recording %d is not whole: it ends after %s, and so did the replay", c.ID, counted(got.Recorded, "operation"))}
+		return &differsError{fmt.Sprintf("recording %d is incomplete: it ends after %s, and so did the replay", c.ID, counted(got.Recorded, "operation"))}
 	}
 	return &differsError{fmt.Sprintf("the replay of %d differs", c.ID)}
 }
@@ -134,7 +134,7 @@ func (p *replay) text() string {
 	}
 	fmt.Fprintf(&b, "%s: %d of %d recorded operations were made, outcome %s\n", word, p.Answered, p.Recorded, cell(p.Outcome.String()))
 	if p.Timed {
-		b.WriteString("the recorded call was ended by a clock or from outside, so how it ended is not compared\n")
+		b.WriteString("a clock or the caller ended the recorded call, so the two ends are not compared\n")
 	}
 	for _, d := range p.Differs {
 		at := "outcome"

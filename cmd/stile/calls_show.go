@@ -114,10 +114,10 @@ func (c *shownCall) text() string {
 		seconds(c.Seconds), seconds(c.CPUSeconds))
 	fmt.Fprintf(&b, "component  %s\noutcome    %s\n", cell(c.Component), cell(c.Result.String()))
 	if c.Cut != "" {
-		fmt.Fprintf(&b, "not whole  it ends where it reached its bound (%s), and cannot be replayed beyond that\n", cell(c.Cut))
+		fmt.Fprintf(&b, "incomplete it reached its bound (%s), and a replay ends there\n", cell(c.Cut))
 	}
 	if c.Redacted {
-		b.WriteString("redacted   what must not be kept was replaced, and a replay gets the replacement\n")
+		b.WriteString("redacted   secrets were replaced, and a replay gets the replacements\n")
 	}
 	if c.Code != "" {
 		fmt.Fprintf(&b, "code       %d bytes that came with the call; --json has them\n", len(c.Code))

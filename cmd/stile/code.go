@@ -34,10 +34,10 @@ Examples:
 // Run implements the command.
 func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
 	if (c.File == "") == (c.Code == "") {
-		return usagef("write a file, or the code with -e")
+		return usagef("name a file, or give the code with -e")
 	}
 	if c.File == "-" && c.Input == "-" {
-		return usagef("stdin is either the code or its input")
+		return usagef("stdin cannot be both the code and its input; give one of them in a file or a flag")
 	}
 	limits, err := parseLimits(c.Limit)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
 		func(ctx context.Context, r host.Request) (host.Result, error) {
 			result, err := evaluator.Do(ctx, program, r)
 			if text := program.Text; err == nil && string(result.Output) == "null" && !strings.Contains(text, "return") {
-				s.say("stile: the code returns nothing, so the result is null; write return in front of what it is to be, as in: return 1 + 1")
+				s.say("stile: the code returned nothing, so the result is null; return a value, as in: return 1 + 1")
 			}
 			return result, err
 		})

@@ -19,9 +19,9 @@ func (e *examination) policy() {
 	_, missing := os.Lstat(file)
 	switch {
 	case err != nil:
-		e.add("policy", statusBroken, "Mend it; until then no command works with extensions.", "%v", err)
+		e.add("policy", statusBroken, "Correct it. Until then, commands that use extensions fail.", "%v", err)
 	case errors.Is(missing, fs.ErrNotExist):
-		e.add("policy", statusOK, "", "there is no %s, so the defaults hold", policy.File)
+		e.add("policy", statusOK, "", "there is no %s, so the defaults apply", policy.File)
 	default:
 		e.add("policy", statusOK, "", "%s is valid", file)
 	}

@@ -107,7 +107,7 @@ func (e *examination) disk() {
 	for _, place := range []struct{ check, dir string }{{"disk of home", e.home}, {"disk of cache", e.cache}} {
 		var s unix.Statfs_t
 		if err := unix.Statfs(place.dir, &s); err != nil {
-			e.add(place.check, statusWarning, "", "free space cannot be told: %v", err)
+			e.add(place.check, statusWarning, "", "the free space is unknown: %v", err)
 			continue
 		}
 		free := uint64(s.Bavail) * uint64(s.Bsize) // their types differ between systems

@@ -61,7 +61,7 @@ func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, used s
 			return d, file, err
 		}
 	}
-	return d, "", usagef("%s has no %s; --manifest names another. For an extension of one tool it is: %s", dir, strings.Join(looked, " and no "), sampleManifest(name))
+	return d, "", usagef("%s has no %s; name a manifest with --manifest. For an extension with one tool, write: %s", dir, strings.Join(looked, " and no "), sampleManifest(name))
 }
 
 // nameManifest adds the file's name to the problems of a manifest.
@@ -94,7 +94,7 @@ var notInSample = lazyregexp.New(`[^a-z0-9]+`)
 // readSource reads one file.
 func readSource(name string, keep []string) (data []byte, entry string, err error) {
 	if isWasm(name) {
-		return nil, "", usagef("%s is WebAssembly: an extension is added with its source; stile ext import takes what stile ext export wrote", name)
+		return nil, "", usagef("%s is WebAssembly; add an extension as source, or use stile ext import for a file that stile ext export wrote", name)
 	}
 	source, tree, err := toolchain.Open(name, keep...)
 	if err != nil {
@@ -143,7 +143,7 @@ func readFolder(dir, manifest string, keep []string) (files map[string][]byte, e
 		info, err := fs.Stat(tree, name)
 		switch {
 		case err != nil && entry.Type()&fs.ModeSymlink != 0:
-			return fmt.Errorf("%s: no link may lead out of the folder, to a hidden name or to nothing: put a copy of the file there", filepath.Join(dir, name))
+			return fmt.Errorf("%s: a link must not lead out of the folder, to a hidden name or to nothing; replace it with a copy of the file", filepath.Join(dir, name))
 		case err != nil:
 			return err
 		case !info.Mode().IsRegular():

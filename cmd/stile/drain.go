@@ -19,7 +19,7 @@ type gate struct {
 }
 
 // ending is the answer to a request that comes too late.
-const ending = "this server is about to end"
+const ending = "this server is shutting down; connect again later"
 
 func (g *gate) enter() bool {
 	g.mu.Lock()

@@ -131,7 +131,7 @@ func (w settings) owner() (string, error) {
 		name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(u.Username), "_"), "_")
 	}
 	if _, err := extension.ParseScope("user:" + name); err != nil {
-		return "", usagef("you are %q, which names no scope: set STILE_USER to a name of a-z, 0-9, _ and -", name)
+		return "", usagef("your name %q cannot name a scope; set STILE_USER to a name of a-z, 0-9, _ and -", name)
 	}
 	return name, nil
 }
@@ -220,14 +220,14 @@ func (e *extensions) followPolicy(s *streams, text []byte) func(set func(*policy
 			}
 			failed = err.Error()
 			if errors.Is(err, fs.ErrNotExist) {
-				s.say("stile: policy.json is gone; until one is there again, the policy before holds")
+				s.say("stile: policy.json is gone; the previous policy stays in force until there is a new one")
 				return err
 			}
-			s.say("stile: policy.json was changed and cannot be used, so the policy before it holds: %s", printable.Text(err.Error()))
+			s.say("stile: policy.json changed and is not valid, so the previous policy stays in force: %s", printable.Text(err.Error()))
 		case !bytes.Equal(now, text):
 			text, failed = now, ""
 			set(rules)
-			s.say("stile: policy.json was changed, and holds from now on")
+			s.say("stile: policy.json changed; the new policy is in force")
 		default:
 			failed = ""
 		}

@@ -120,7 +120,7 @@ func (c *extAdd) Run(ctx context.Context, s *streams) error {
 			d.Entry = path.Clean(filepath.ToSlash(c.Entry))
 		}
 		if _, ok := d.Files[d.Entry]; !ok && d.Entry != "" {
-			return usagef("--entry %s is no file of %s", line(c.Entry, 200), c.Path)
+			return usagef("--entry %s is not a file of %s", line(c.Entry, 200), c.Path)
 		}
 		if err := c.fill(s, e, &d); err != nil {
 			return err
@@ -239,7 +239,7 @@ func (c *extTest) Run(ctx context.Context, s *streams) error {
 			err = printJSON(s.out, map[string][]testJSON{"tests": testsOf(results)})
 		} else {
 			if len(results) == 0 {
-				s.say("stile: %s has no tests; its manifest names them", v.Manifest.Name)
+				s.say("stile: %s has no tests; add them to its manifest", v.Manifest.Name)
 			}
 			_, err = io.WriteString(s.out, testsText(results))
 		}

@@ -153,7 +153,7 @@ func (e *extensions) approve(ctx context.Context, s *streams, r lifecycle.Releas
 	if !yes {
 		show := func() (string, error) { return e.reviewText(ctx, r, code) }
 		question := fmt.Sprintf("Approve %s %s in %s?", r.Name, shortDigest(r.Digest), r.Scope)
-		if err := s.asks(ctx, show, question, "a person approves, or a script with --yes and --digest"); err != nil {
+		if err := s.asks(ctx, show, question, "approve at a terminal, or use --yes with --digest"); err != nil {
 			return r, err
 		}
 	}
@@ -227,7 +227,7 @@ func (c *extRevoke) Run(ctx context.Context, s *streams) error {
 		}
 		if !c.Yes {
 			question := fmt.Sprintf("Revoke %s in %s, and end its calls?", c.Name, scope)
-			if err := s.asks(ctx, func() (string, error) { return "", nil }, question, "--yes revokes without a question"); err != nil {
+			if err := s.asks(ctx, func() (string, error) { return "", nil }, question, "use --yes to revoke without a question"); err != nil {
 				return err
 			}
 		}

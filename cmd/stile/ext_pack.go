@@ -98,7 +98,7 @@ func (c *extExport) Run(ctx context.Context, s *streams) error {
 			}
 			signatures = append(signatures, signature)
 		case c.Bundle != "":
-			return usagef("--bundle: --sign names the key that makes it; cosign sign-blob makes one without a key")
+			return usagef("--bundle needs --sign with a key; to make a bundle without a key, use cosign sign-blob")
 		}
 		if ref, ok := strings.CutPrefix(c.Output, ociScheme); ok {
 			return c.push(ctx, s, e, ref, p, digest, key, signatures)
@@ -283,7 +283,7 @@ func (c *extImport) verify(ctx context.Context, s *streams, in *incoming, truste
 	if verifier != nil {
 		by, err := verifier.Verify(ctx, in.bundles, in.signed)
 		if is[*pack.PartError](err) {
-			err = &untrustedError{fmt.Errorf("%s has no Sigstore bundle of who was asked for: %w", c.File, err)}
+			err = &untrustedError{fmt.Errorf("%s has no Sigstore bundle that the flags accept: %w", c.File, err)}
 		}
 		if err != nil {
 			return "", err
@@ -291,7 +291,7 @@ func (c *extImport) verify(ctx context.Context, s *streams, in *incoming, truste
 		signers = append(signers, line(by.String(), 400))
 	}
 	if len(signers) == 0 {
-		s.say("stile: nobody's signature was asked for: --trust, --certificate-identity or --key names whose")
+		s.say("stile: no signature was checked; use --trust, --certificate-identity or --key to check one")
 		return "", nil
 	}
 	signer := strings.Join(signers, "; ")

@@ -53,7 +53,7 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 		}
 		r, ok := superseded(all, c.Digest)
 		if was, revoked := revocation(all, c.Digest); !ok && revoked {
-			return usagef("there is nothing of %s to go back to: %s %s (request %d); what was revoked comes back only by adding it again",
+			return usagef("%s has no version to go back to: %s %s (request %d); to bring a revoked version back, add it again",
 				c.Name, shortDigest(was.Digest), endedText(was), was.ID)
 		}
 		if !ok {
@@ -62,7 +62,7 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 		if !c.Yes {
 			show := func() (string, error) { return e.reviewText(ctx, r, c.Code) }
 			question := fmt.Sprintf("Go back to %s %s in %s?", r.Name, shortDigest(r.Digest), r.Scope)
-			if err := s.asks(ctx, show, question, "--yes goes back without a question, to the version whose digest is given"); err != nil {
+			if err := s.asks(ctx, show, question, "use --yes with a digest to go back without a question"); err != nil {
 				return err
 			}
 		}

@@ -42,7 +42,7 @@ func (c *extSearch) Run(ctx context.Context, s *streams) error {
 			return printJSON(s.out, map[string][]foundJSON{"tools": foundOf(found)})
 		}
 		if len(found) == 0 {
-			s.say("stile: no tool in this scope has these words; stile ext list lists the extensions")
+			s.say("stile: no tool in this scope matches; stile ext list lists the extensions")
 		}
 		_, err = io.WriteString(s.out, foundText(found))
 		return err
@@ -94,7 +94,7 @@ Examples:
 // Run implements the command.
 func (c *extPrune) Run(ctx context.Context, s *streams) error {
 	if c.Unused < 0 {
-		return usagef("--unused is negative")
+		return usagef("--unused must not be negative")
 	}
 	return withExtensions(ctx, s, func(e *extensions) error {
 		scope, err := c.scope(e.settings)
@@ -144,7 +144,7 @@ func (c *extPrune) Run(ctx context.Context, s *streams) error {
 func (c *extPrune) remove(ctx context.Context, s *streams, e *extensions, all []lifecycle.Prunable, text string) error {
 	if !c.Yes {
 		show := func() (string, error) { return text, nil }
-		if err := s.asks(ctx, show, "Remove these?", "--yes removes without a question, --dry-run only lists"); err != nil {
+		if err := s.asks(ctx, show, "Remove these?", "use --yes to remove without a question, or --dry-run to list"); err != nil {
 			return err
 		}
 	}

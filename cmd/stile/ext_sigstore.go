@@ -25,7 +25,7 @@ func (f bundleFlags) verifier(ctx context.Context, from string) (*bundle.Verifie
 		return nil, nil
 	}
 	if f.Bundle == "" && !strings.HasPrefix(from, ociScheme) {
-		return nil, usagef("--bundle: it is missing; a file and its Sigstore bundle are two files")
+		return nil, usagef("--bundle is required when importing a file")
 	}
 	p := bundle.Policy{Identity: f.CertificateIdentity, Issuer: f.CertificateOIDCIssuer}
 	var err error

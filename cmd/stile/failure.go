@@ -104,7 +104,7 @@ func (s *streams) report(err error, json bool) int {
 		}
 		text += "\n" + remedy + " would allow it:\n    " + f.Denial.Remedy
 		if f.Denial.moves {
-			text += fmt.Sprintf("\nWhat permissions say of %q moves into it: a name is bound in one place.", f.Denial.Binding)
+			text += fmt.Sprintf("\nMove the entry for %q from permissions into it, because a name is bound in one place.", f.Denial.Binding)
 		}
 	}
 	if f.Bind != "" {

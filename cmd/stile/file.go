@@ -98,7 +98,7 @@ func writePrivate(name string, data []byte) error {
 // replace a file that others can read or write, because they may have it open.
 func lendFile(name string, data []byte) (remove func(), err error) {
 	if before, err := os.Lstat(name); err == nil && before.Mode().IsRegular() && before.Mode().Perm()&0o077 != 0 {
-		return nil, usagef("%s has mode %04o: others can read or write it, and it is not replaced; remove it", name, before.Mode().Perm())
+		return nil, usagef("%s has mode %04o, so others can read or write it; remove it, or name another file", name, before.Mode().Perm())
 	}
 	if err := writePrivate(name, data); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func replaceFile(name string, data []byte, mode fs.FileMode) error {
 // regular refuses what is not a regular file.
 func regular(name string) error {
 	if name == "-" {
-		return usagef("output does not go to stdout; name the file to write, ./- if that is its name")
+		return usagef("output cannot go to stdout; name a file (./- for a file called -)")
 	}
 	info, err := os.Lstat(name)
 	switch {
@@ -136,7 +136,7 @@ func regular(name string) error {
 	case info.IsDir():
 		return usagef("%s is a directory; name the file to write", name)
 	case !info.Mode().IsRegular():
-		return usagef("%s is not a regular file and is not replaced", name)
+		return usagef("%s is not a regular file, so it is not replaced; name another file", name)
 	}
 	return nil
 }

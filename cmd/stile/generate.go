@@ -266,7 +266,7 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 		return usagef("no model is named: write --model, or set STILE_MODEL")
 	}
 	if c.Rounds < 0 || c.Tokens < 0 {
-		return usagef("--rounds and --tokens are not negative")
+		return usagef("--rounds and --tokens must not be negative")
 	}
 	if c.Description == "-" {
 		text, err := interruptible(ctx, func() ([]byte, error) { return (&callFlags{Input: "-"}).input(s.in, 0) })
@@ -299,7 +299,7 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 		text.end()
 		for i, round := range made.result.Rounds {
 			if len(round.Problems) > 0 {
-				s.say("stile: try %d did not pass: %s", i+1, printable.Text((&extension.ProblemsError{Stage: round.Stage, Problems: round.Problems}).Error()))
+				s.say("stile: attempt %d failed: %s", i+1, printable.Text((&extension.ProblemsError{Stage: round.Stage, Problems: round.Problems}).Error()))
 			}
 		}
 		if len(made.result.Rounds) > 0 {
@@ -354,7 +354,7 @@ func printOffers(s *streams, exists []lifecycle.Found, asJSON bool) error {
 	if asJSON {
 		return printJSON(s.out, map[string][]foundJSON{"exists": foundOf(exists)})
 	}
-	s.say("stile: these exist already, and nothing was written; --new writes another")
+	s.say("stile: nothing was written, because these tools seem to do it already; use --new to write another")
 	_, err := io.WriteString(s.out, foundText(exists))
 	return err
 }

@@ -181,7 +181,7 @@ Examples:
 // Run implements the command.
 func (c *secretSetCommand) Run(ctx context.Context, s *streams) error {
 	if len(c.Value) > 0 {
-		return usagef("a value is not written on the command line, where other programs and the history of the shell see it: write only the name, and give the value on stdin or with --value-file")
+		return usagef("a value must not be on the command line, where other programs and the shell's history can see it; write only the name, and give the value on stdin or with --value-file")
 	}
 	if err := secret.CheckName(c.Name); err != nil { // before anybody types a value
 		return err
@@ -249,7 +249,7 @@ func ask(ctx context.Context, s *streams, terminal *os.File, name string) (strin
 	case err != nil:
 		return "", err
 	case len(value) >= maxTyped:
-		return "", usagef("a terminal may cut lines of %d bytes and more: give the value with --value-file, or through a pipe", maxTyped)
+		return "", usagef("terminals may cut lines of %d bytes or more; give the value with --value-file, or through a pipe", maxTyped)
 	}
 	return string(value), nil
 }

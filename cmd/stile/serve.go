@@ -131,7 +131,7 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 	case c.OperatorTokenFile != "":
 		s.say("stile: the operator token of the pages is in %s", c.OperatorTokenFile)
 	default:
-		s.say("stile: there is no way into the pages: the operator token is shown on a terminal only, or written to --operator-token-file FILE")
+		s.say("stile: nobody can open the pages, because the operator token is shown on a terminal only; write it to a file with --operator-token-file FILE")
 	}
 	select {
 	case err := <-served:
@@ -154,7 +154,7 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 // tls reads the certificate. It returns nil if there is none.
 func (c *serveRun) tls() (*tls.Config, error) {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return nil, usagef("--tls-cert and --tls-key go together")
+		return nil, usagef("--tls-cert needs --tls-key, and the reverse; give both")
 	}
 	if c.TLSCert == "" {
 		return nil, nil
@@ -176,7 +176,7 @@ func checkListen(address string, secure bool) error {
 	if secure || host == "localhost" || err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return usagef("--listen %s is not an address of this machine alone: that takes --tls-cert and --tls-key", address)
+	return usagef("--listen %s is reachable from other machines; give --tls-cert and --tls-key, or listen on 127.0.0.1", address)
 }
 
 // hosts are the values of Host that are answered: the address, and the given names or else those of the certificate.

@@ -314,7 +314,7 @@ func TestServeOperatorToken(t *testing.T) {
 		t.Error(err)
 	}
 	server, _, stderr := h.serve()
-	if line, err := stderr.ReadString('\n'); err != nil || !strings.Contains(line, "there is no way into the pages") || !strings.Contains(line, "--operator-token-file") {
+	if line, err := stderr.ReadString('\n'); err != nil || !strings.Contains(line, "nobody can open the pages") || !strings.Contains(line, "--operator-token-file") {
 		t.Errorf("off a terminal it says %q, %v", line, err)
 	}
 	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
@@ -533,19 +533,19 @@ export default extension({ tools: { get: { description: "Gets", run: async (_: u
 		}
 	}
 	writes("one", "pending")
-	put(`{"approve": [{"permissions": {"kv": true}}]}`, "policy.json was changed, and holds from now on")
+	put(`{"approve": [{"permissions": {"kv": true}}]}`, "policy.json changed; the new policy is in force")
 	writes("two", "active")
 	says(t, session, "two_get", `"none"`)
-	put(`{`, "cannot be used, so the policy before it holds")
+	put(`{`, "not valid, so the previous policy stays in force")
 	says(t, session, "two_get", `"none"`)
-	put(`{"ceiling": {"permissions": {"workspace": "read"}}}`, "holds from now on")
+	put(`{"ceiling": {"permissions": {"workspace": "read"}}}`, "the new policy is in force")
 	if r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "two_get"}); err != nil || !r.IsError {
 		t.Errorf("above the ceiling: %v, %s", err, text(r))
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	tells("policy.json is gone; until one is there again, the policy before holds")
+	tells("policy.json is gone; the previous policy stays in force until there is a new one")
 	if r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "two_get"}); err != nil || !r.IsError {
 		t.Errorf("above the ceiling that is gone: %v, %s", err, text(r))
 	}

@@ -190,7 +190,7 @@ func (c *tokenAdd) Run(ctx context.Context, s *streams) error {
 	text := "stile_" + hex.EncodeToString(secret)
 	err = changeTokens(ctx, file, func(tokens []token) ([]token, error) {
 		if slices.ContainsFunc(tokens, func(t token) bool { return t.Name == c.Name }) {
-			return nil, usagef("%s has a token; stile serve token remove %s takes it back", c.Name, c.Name)
+			return nil, usagef("%s already has a token; remove it first: stile serve token remove %s", c.Name, c.Name)
 		}
 		return append(tokens, token{c.Name, c.User, hashToken(text), time.Now().UTC().Truncate(time.Second)}), nil
 	})

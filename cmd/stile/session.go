@@ -256,12 +256,12 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 	}
 	for _, binding := range slices.Sorted(maps.Keys(w.bindings)) {
 		if n.host.WIT().Interface(w.bindings[binding]) == nil {
-			return usagef("%s: bindings.%s: there is no interface %s here: it is for a program that embeds Stile; stile build knows it by --wit", w.manifest, binding, w.bindings[binding])
+			return usagef("%s: bindings.%s: there is no interface %s here; a program that embeds Stile can provide it, and stile build reads its WIT with --wit", w.manifest, binding, w.bindings[binding])
 		}
 	}
 	for _, name := range w.imports {
 		if n.host.WIT().Interface(name) == nil {
-			return usagef("--import: there is no interface %s; --wit names the file of one that is an embedder's", name)
+			return usagef("--import: there is no interface %s; give the file of an embedder's interface with --wit", name)
 		}
 	}
 	imports := slices.Concat(w.imports, slices.Sorted(maps.Values(w.bindings)))

@@ -39,7 +39,7 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	})
 	if errors.Is(failed, fs.ErrPermission) || errors.Is(failed, syscall.EROFS) {
 		w.unusable.Do(func() {
-			w.streams.say("stile: the cache %s cannot be used, so what is built is not kept: %v; see stile doctor", w.cache, failed)
+			w.streams.say("stile: the cache %s cannot be used, so builds are not kept: %v; run stile doctor", w.cache, failed)
 		})
 		return nil
 	}

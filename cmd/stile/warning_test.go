@@ -25,7 +25,7 @@ func TestWarnings(t *testing.T) {
 	log.Info("nothing of note")
 	log.Warn("calling notifications/tools/list_changed: rejected by transport: undelivered message: stream is closed")
 	log.Warn("calling tools/call: rejected by transport")
-	want := "stile: the cache /cache cannot be used, so what is built is not kept: mkdirat locks: read-only file system; see stile doctor\n" +
+	want := "stile: the cache /cache cannot be used, so builds are not kept: mkdirat locks: read-only file system; run stile doctor\n" +
 		"stile: cache entry does not verify and is deleted: kind module, reason the MAC is not ours\n" +
 		"stile: calling tools/call: rejected by transport\n"
 	if got := stderr.String(); got != want {

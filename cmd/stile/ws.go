@@ -304,7 +304,7 @@ func (c *wsMv) Run(ctx context.Context) error {
 	from, _, _ := strings.Cut(c.Address, "/")
 	to, target, _ := strings.Cut(c.Target, "/")
 	if from != to {
-		return usagef("%q is not in the workspace %s, which a move does not leave; write %s/path", c.Target, from, from)
+		return usagef("%q is not in the workspace %s, and a move stays in one workspace; write %s/path", c.Target, from, from)
 	}
 	return c.open(ctx, func(d *workspace.Directory, path string) error { return d.Move(ctx, path, target) })
 }
@@ -507,10 +507,10 @@ func (*wsBackup) Help() string {
 func (c *wsBackup) Run(ctx context.Context) error {
 	file := cmp.Or(c.File, "-")
 	if file == "-" {
-		return usagef("a backup does not go to stdout; name the file to write, ./- if that is its name")
+		return usagef("a backup cannot go to stdout; name a file (./- for a file called -)")
 	}
 	if _, err := os.Lstat(file); err == nil {
-		return usagef("%s exists; a backup replaces nothing", file)
+		return usagef("%s exists, and a backup never replaces a file; name another one", file)
 	}
 	file, err := filepath.Abs(file)
 	if err != nil {

@@ -20,9 +20,9 @@ var (
 type UnfinishedError struct {
 	// Reason is ErrRounds, or wraps ErrBudget and says how much is missing.
 	Reason error
-	// Draft is the last one; empty when no reply held one.
+	// Draft is the last draft. It is empty if no reply held one.
 	Draft Draft
-	// Problems are what is wrong with it; nil when there was no round.
+	// Problems are what is wrong with it. They are nil if there was no round.
 	Problems *extension.ProblemsError
 }
 
@@ -31,7 +31,7 @@ func (e *UnfinishedError) Error() string {
 	if e.Problems == nil {
 		return fmt.Sprintf("nothing was generated: %v", e.Reason)
 	}
-	return fmt.Sprintf("what was generated does not work yet, and there are %v: %v", e.Reason, e.Problems)
+	return fmt.Sprintf("the generated extension does not work yet, and there are %v: %v", e.Reason, e.Problems)
 }
 
 // Unwrap returns the reason and the problems.
@@ -51,7 +51,7 @@ func (e *RequestError) Error() string { return "generate: " + e.Reason }
 // StageReply is the stage before all others: to find manifest and source in a model's reply.
 const StageReply extension.Stage = "reply"
 
-// problemsOf are what the model can mend in what a pipeline failed with; nil when that is nothing.
+// problemsOf returns the problems in a pipeline's error that the model can correct. It returns nil if there are none.
 func problemsOf(err error) *extension.ProblemsError {
 	stage := extension.StageImage
 	switch {

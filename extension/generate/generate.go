@@ -1,6 +1,6 @@
-// Package generate has a model write an extension: it asks with the rules, types and examples an author needs, finds the code in
-// what comes back, tries it, and shows the model what is wrong until a draft passes or the rounds or tokens are used up.
-// Nothing is granted or activated here, and all that a model or its server says is hostile: bounded, and never believed.
+// Package generate lets a model write an extension. It sends the rules, types and examples that an author needs, finds the code in
+// the reply, tries it, and shows the model what is wrong, until a draft passes or the rounds or tokens are used up. It grants and
+// activates nothing. Everything that a model or its server says is treated as hostile: bounded, and never trusted.
 package generate
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/model"
 )
 
-// Generator has a model write extensions. It is safe for concurrent use if its model is.
+// Generator makes a model write extensions. It is safe for concurrent use if its model is.
 type Generator struct {
 	Model   model.Model
 	Options Options
@@ -25,8 +25,8 @@ type Generator struct {
 type Options struct {
 	// Rounds is how many replies are asked for at most. Default 4; more than 16 are 16.
 	Rounds int
-	// Tokens is the most tokens of all rounds, in both directions. Default 200,000. A round that cannot stay below it is not begun;
-	// what the API counts beyond our guess may still exceed it, once.
+	// Tokens bounds the tokens of all rounds, in both directions. Default 200,000. A round that cannot stay below it does not begin.
+	// The API's own count may still exceed it, once.
 	Tokens int
 	// Threshold is the least score of what exists to be offered instead. Default 0.5.
 	Threshold float64
@@ -48,28 +48,28 @@ const (
 	maxOffers      = 10
 )
 
-// Request is what is wanted.
+// Request says what is wanted.
 type Request struct {
 	// Description says in any words what the extension does, in at most 16 KiB. It is quoted to the model as data.
 	Description string
 	// Name is the extension's name, kebab-case and at most 64 bytes. Default: the model's choice.
 	Name string
-	// Bindings are those that are likely to be granted. The model may ask for others; it is a person who grants.
+	// Bindings are those that are likely to be granted. The model may ask for others, and a person grants them.
 	Bindings []extension.Binding
 	// Types are TypeScript declarations that give `env` its type, at most 64 KiB. Default: toolchain.EnvTypes of Bindings.
 	Types string
-	// Existing, when not nil, finds extensions that may do already what is described. Those that fit well are offered instead
-	// of writing another.
+	// Existing, if not nil, finds extensions that may already do what is described. Those that fit well are offered instead of
+	// writing another.
 	Existing func(ctx context.Context, description string) ([]Existing, error)
-	// New says that another one is wanted whatever exists.
+	// New asks for a new extension, whatever exists.
 	New bool
 	// Begin, when not nil, is called once, right before the model is first asked. Its error ends the generation.
 	Begin func(ctx context.Context) error
 
-	given []byte // the last manifest of the model, which stays when a reply has only code
+	given []byte // the model's last manifest, which stays if a reply has only code
 }
 
-// Existing is an extension that is there already.
+// Existing is an extension that exists already.
 type Existing struct {
 	Name        string `json:"name"`
 	Version     string `json:"version,omitempty"`
@@ -80,13 +80,13 @@ type Existing struct {
 
 // Draft is an extension as a model wrote it.
 type Draft struct {
-	// Manifest is the text that the model gave last, or the least that fits the code when it never gave one. It grants nothing.
+	// Manifest is the last manifest that the model gave, or a minimal one for the code if it gave none. It grants nothing.
 	Manifest []byte
 	// Source is the content of the one file, and File its name: always "tool.ts".
 	Source, File string
 }
 
-// Round is one reply and what came of it.
+// Round is one reply and its outcome.
 type Round struct {
 	// Stage is the one that the draft did not pass, and Problems are why; both are empty for the draft that passed, and where something
 	// else ended the generation.
@@ -97,7 +97,7 @@ type Round struct {
 
 // Spent is what a generation used.
 type Spent struct {
-	// Rounds are the model's replies, with one that broke off when it cost tokens; Tokens are their sum.
+	// Rounds are the model's replies, including one that broke off if it cost tokens. Tokens is their sum.
 	Rounds []Round      `json:"rounds"`
 	Tokens model.Tokens `json:"tokens"`
 }
@@ -115,11 +115,11 @@ func (s Spent) String() string {
 	return text + " (" + strings.Join(each, "; ") + ")"
 }
 
-// Result is what came of a request.
+// Result is the outcome of a request.
 type Result struct {
 	// Offer is what exists and fits, the best first. Unless it is empty, no model was asked.
 	Offer []Existing
-	// Draft is the last one; empty when there was none.
+	// Draft is the last draft. It is empty if there was none.
 	Draft Draft
 	// Rounds and Tokens are as in Spent.
 	Rounds []Round
@@ -131,8 +131,8 @@ type Result struct {
 // Spent is what the model used.
 func (r Result) Spent() Spent { return Spent{r.Rounds, r.Tokens} }
 
-// Generate writes an extension. try is all that a draft has to pass, tests and policy included. The model mends
-// what lifecycle.Mendable says its author can mend. Every other error ends the generation and is returned.
+// Generate writes an extension. try is everything that a draft must pass, including tests and policy. The model corrects what
+// lifecycle.Mendable says its author can correct. Every other error of try ends the generation and is returned.
 //
 // Other errors are an *[UnfinishedError], a *[model.Error] and a *[RequestError]. With an error, the result is what came before it.
 func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Context, Draft) error) (Result, error) {
@@ -179,7 +179,7 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 		}
 		result.Rounds[len(result.Rounds)-1] = Round{problems.Stage, problems.Problems, reply.Tokens}
 		unfinished.Draft, unfinished.Problems = result.Draft, problems
-		// A turn without text is none, for some servers.
+		// Some servers count a turn without text as none.
 		c.Turns = append(c.Turns, model.Turn{Role: model.Assistant, Text: cmp.Or(reply.Text, "(nothing)")}, model.Turn{Role: model.User, Text: complain(problems)})
 	}
 	return result, unfinished
@@ -188,7 +188,7 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 func (r *Request) check() error {
 	switch {
 	case plain(r.Description) == "":
-		return &RequestError{"a description is needed of what the extension does"}
+		return &RequestError{"describe what the extension should do"}
 	case len(r.Description) > maxRequestText:
 		return &RequestError{fmt.Sprintf("the description has %d bytes; %d are allowed", len(r.Description), maxRequestText)}
 	case len(r.Types) > maxTypes:
@@ -242,7 +242,7 @@ func (g *Generator) onText(round int) func(string) {
 	return func(piece string) { g.Options.OnText(round, piece) }
 }
 
-// or is a value, or its default when it is not positive.
+// or returns a value, or its default if it is not positive.
 func or[T int | float64](value, standard T) T {
 	if value > 0 {
 		return value

@@ -28,7 +28,7 @@ const (
 
 var extensionName = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// draft makes what is tried of a reply. Nothing in it is checked beyond what a request asks for: that is what trying is for.
+// draft makes a draft from a reply. It checks only what a request asks for; trying the draft checks the rest.
 func (r *Request) draft(reply string) (Draft, *extension.ProblemsError) {
 	a, err := extract.From(reply)
 	if a.Manifest != "" {
@@ -42,7 +42,7 @@ func (r *Request) draft(reply string) (Draft, *extension.ProblemsError) {
 		tools := extract.ToolNames(a.Source)
 		if len(tools) == 0 {
 			return Draft{}, problem(StageReply, extension.Problem{
-				File: manifestFile, Text: "there is no manifest in the reply, and which tools there are does not show in the code", Fix: wanted,
+				File: manifestFile, Text: "the reply has no manifest, and the code does not show which tools there are", Fix: wanted,
 			})
 		}
 		d.Manifest = r.manifest(tools)
@@ -97,7 +97,7 @@ func nameFrom(description, tool string) string {
 var fillers = strings.Fields("a an the this that these those it its to of for from with without in on at by and or as is are be can could should would " +
 	"i me my we us our you your please want need make makes create write build generate give tool tools extension which who what when where how new some any all")
 
-// plain puts a description into one paragraph, of what a manifest may hold.
+// plain turns a description into one paragraph that a manifest may hold.
 func plain(description string) string {
 	words := strings.FieldsFunc(description, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsGraphic(c) || c == utf8.RuneError })
 	return printable.Cut(strings.Join(words, " "), maxDescription)

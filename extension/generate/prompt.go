@@ -26,11 +26,11 @@ var prompts = sync.OnceValue(func() *template.Template {
 })
 
 const (
-	maxShown     = 10   // problems that a model is told of
+	maxShown     = 10   // problems that a model is shown
 	maxShownText = 1000 // bytes of each text in one
 )
 
-// system is what every conversation begins with. It is the same for all, so that servers can keep what they made of it.
+// system begins every conversation. It is always the same, so that servers can cache it.
 var system = sync.OnceValue(func() string {
 	return render("system", struct {
 		Index, Capabilities string
@@ -52,7 +52,7 @@ func readExample(name string) example {
 	return example{string(manifest), string(source)}
 }
 
-// usedCapabilities are the namespaces that the module "stile" refers to, and what those refer to.
+// usedCapabilities are the namespaces that the module "stile" refers to, directly or through others.
 func usedCapabilities() string {
 	var b strings.Builder
 	needed := typescript.Index()
@@ -108,10 +108,10 @@ func asJSON(v any) (string, error) {
 
 func cut(path string) string { return printable.Short(path, 200) }
 
-// quote shows a stranger's text for what it is, within bounds.
+// quote quotes a stranger's text, within bounds.
 func quote(text string) string { return mark(printable.Short(text, maxShownText)) }
 
-// mark puts a mark before every line, so that no line can be taken for ours.
+// mark puts a mark before every line, so that no line can look like one of ours.
 func mark(text string) string {
 	return "| " + strings.ReplaceAll(strings.TrimRight(printable.Text(text), "\n"), "\n", "\n| ")
 }

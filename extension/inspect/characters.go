@@ -8,8 +8,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// unseen finds the first character that a reader of text does not see and a program does, as [printable.NextHidden] has them. The end of a line
-// may be CR LF.
+// unseen finds the first hidden character, as [printable.NextHidden] defines it. The end of a line may be CR LF.
 func unseen(text string) (at int, r rune, found bool) {
 	for from := 0; ; {
 		at, size := printable.NextHidden(text, from)
@@ -23,10 +22,10 @@ func unseen(text string) (at int, r rune, found bool) {
 	}
 }
 
-// turns says whether r changes the direction of text.
+// turns reports whether r changes the direction of text.
 func turns(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
 
-// mixed says whether a name has letters of scripts that look alike, as no word of a language has.
+// mixed reports whether a name mixes letters of scripts that look alike, as no word of a language does.
 func mixed(name string) bool {
 	found := 0
 	for _, script := range []*unicode.RangeTable{unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Armenian, unicode.Cherokee} {

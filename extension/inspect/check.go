@@ -57,7 +57,7 @@ func (c *checker) tree(fsys fs.FS) {
 	_ = fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil // what cannot be read is no part of a bundle either
+			return nil // a file that cannot be read cannot be in a bundle either
 		case e.IsDir() && e.Name() == "node_modules":
 			return fs.SkipDir
 		case !e.Type().IsRegular():

@@ -20,8 +20,8 @@ const (
 // converter makes one schema of types.
 type converter struct {
 	files *files
-	// input says that the values are given to a function, and so that an object may have no other properties than those of its
-	// type, as TypeScript has it for literals. A result may.
+	// input is set for values that are passed to a function. Such an object may have no properties beyond its type, as TypeScript
+	// says for literals. A result may have more.
 	input bool
 
 	count     int
@@ -100,7 +100,7 @@ func (c *converter) union(t *typ) *schema {
 	return s
 }
 
-// within converts what is a part of the value at hand.
+// within converts a part of the current value.
 func (c *converter) within(t *typ) *schema {
 	direct := c.direct
 	c.direct = len(c.stack)
@@ -178,7 +178,7 @@ func (c *converter) named(t *typ) *schema {
 	return &schema{ref: "#/$defs/" + known}
 }
 
-// expand converts what a declaration stands for.
+// expand converts the type behind a declaration.
 func (c *converter) expand(t *typ, d *declaration) *schema {
 	if d.kind == "enum" {
 		values, problem := c.files.enum(d)
@@ -205,8 +205,8 @@ func (c *converter) failed(problem *extension.Problem) *schema {
 	return &schema{}
 }
 
-// defName is the declaration's name, or with a number where another has it. Names have letters and digits only, since
-// others are escaped in references.
+// defName is the declaration's name, with a number if the name is taken. Names have only letters and digits, because references
+// would escape others.
 func (c *converter) defName(d *declaration) string {
 	plain := strings.Map(func(r rune) rune {
 		if r < 0x80 && jslex.IsWord(byte(r)) && r != '$' {
@@ -237,7 +237,7 @@ func (c *converter) enumMember(t *typ, d *declaration, name string) *schema {
 	return c.fail(t, fmt.Sprintf("the enum %s has no %s", quote(d.name), quote(name)), "one of its members")
 }
 
-// declaration finds what a name stands for; nil when it is one of the language, or unknown.
+// declaration finds what a name means. It is nil for a name of the language, or an unknown one.
 func (c *converter) declaration(t *typ, name string) *declaration {
 	d, problem := c.files.lookup(t, name)
 	if problem != nil {
@@ -250,7 +250,7 @@ func (c *converter) declaration(t *typ, name string) *declaration {
 	return d
 }
 
-// instead says what to write in place of types that JSON has no values of, or that say too little.
+// instead says what to write in place of types without JSON values, or types that say too little.
 var instead = map[string]string{
 	"any": "the type of the values", "unknown": "the type of the values", "object": "Record<string, Type>", "Object": "Record<string, Type>",
 	"Date":   "string, and new Date(value) in the function",

@@ -20,12 +20,12 @@ import (
 
 // Derived is an entry module made for one that exports plain functions.
 type Derived struct {
-	// Entry is the path of the made module, beside the one it was made for: "tool.tools.ts" for "tool.ts". A toolchain builds
-	// it when the source tree has Text there.
+	// Entry is the path of the generated module, beside its original: "tool.tools.ts" for "tool.ts". A toolchain builds it if the
+	// source tree has Text there.
 	Entry string
 	// Text is TypeScript. The same files give the same text.
 	Text []byte
-	// Tools are what it declares, in the order of the functions.
+	// Tools are the tools that it declares, in the order of the functions.
 	Tools []abi.Definition
 }
 
@@ -37,14 +37,14 @@ const (
 	maxSchemas = 1 << 20
 )
 
-// Derive makes a module that offers the functions which entry exports as tools, one a function, in the order of their
-// declarations. It returns nil when entry is no code, or has a default export: then it says itself what its tools are, and nothing is added
-// to them, also no schema to a tool without one, since that would change the file that a person reads.
+// Derive makes a module that offers the functions which entry exports as tools, one tool per function, in the order of their
+// declarations. It returns nil if entry is not code, or has a default export. A default export declares its tools itself, and
+// nothing is added to them, because that would change the file that a person reads.
 //
-// A tool has the function's name in snake case, its doc comment as description, and an input of its parameters by name; a
-// function whose only parameter is a pattern such as {a, b} takes the whole input. A last parameter that is named env, or
-// of the type Env, gets the bindings. What cannot be derived with certainty is an *[extension.ProblemsError] of
-// [extension.StageValidate]. Types of results that JSON Schema cannot say are left out.
+// A tool has the function's name in snake case, its doc comment as description, and its parameters by name as input. A function
+// whose only parameter is a pattern such as {a, b} takes the whole input. A last parameter named env, or of the type Env, gets the
+// bindings. If something cannot be derived with certainty, the error is an *[extension.ProblemsError] of [extension.StageValidate].
+// Result types that JSON Schema cannot express are left out.
 func Derive(fsys fs.FS, entry string) (*Derived, error) {
 	if !isCode(entry) {
 		return nil, nil // the toolchain says what it takes
@@ -114,11 +114,11 @@ type deriver struct {
 	problems []extension.Problem
 }
 
-// tool is a function with what is said of it.
+// tool is a function with its documentation.
 type tool struct {
 	name, function string
 	description    string
-	input, output  string // JSON; output is empty when there is none
+	input, output  string // JSON; output is empty if there is none
 	arguments      []string
 }
 
@@ -203,7 +203,7 @@ func signature(f *function) string {
 	return f.name + "(" + strings.Join(names, ", ") + ")"
 }
 
-// isEnv says whether a parameter gets the bindings.
+// isEnv reports whether a parameter gets the bindings.
 func isEnv(p parameter) bool {
 	return p.name == envName || p.typ != nil && p.typ.kind == named && p.typ.name == "Env" && p.typ.parts == nil
 }
@@ -238,7 +238,7 @@ func (d *deriver) input(c *converter, f *function, about doc, t *tool) *schema {
 		case slices.ContainsFunc(s.properties, func(other property) bool { return other.name == p.name }):
 			return c.fail(at, "two parameters are named "+quote(p.name), "different names")
 		case p.optional && ofObject[p.name]:
-			return c.fail(at, quote(p.name)+" is what every object has, so that it would never be absent", "another name")
+			return c.fail(at, quote(p.name)+" exists on every object, so it would never be absent", "another name")
 		}
 		part := c.within(p.typ)
 		if p.rest {
@@ -265,7 +265,7 @@ var ofObject = set("constructor hasOwnProperty isPrototypeOf propertyIsEnumerabl
 // typeAt is a type for messages about a parameter.
 func (d *deriver) typeAt(p parameter) *typ { return &typ{module: d.parser.module, at: p.at} }
 
-// envTypes says whether a parameter named env may be the bindings: a type that is plainly a value's would be a mistake.
+// envTypes reports whether a parameter named env may be the bindings. A type that is clearly a value's would be a mistake.
 func envTypes(t *typ) bool {
 	switch t.kind {
 	case other:
@@ -291,7 +291,7 @@ func (d *deriver) wholeInput(c *converter, p parameter) *schema {
 	return s
 }
 
-// output is the schema of a function's result, or nothing when there is none.
+// output is the schema of a function's result, or nothing if there is none.
 func (d *deriver) output(f *function, about doc) string {
 	t := f.result
 	if t == nil {
@@ -332,7 +332,7 @@ func levels(text string) int {
 	}
 }
 
-// badToolName says why a name is none of a tool, with the character that is not what it looks like.
+// badToolName says why a name cannot be a tool's, and names a character that is not what it looks like.
 func badToolName(name string) string {
 	why := quote(name) + " cannot be the name of a tool"
 	if i := strings.IndexFunc(name, func(r rune) bool { return r >= unicode.MaxASCII }); i >= 0 {

@@ -225,7 +225,7 @@ func TestDeriveRefuses(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", "a.ts:1:1: the file has no default export, and exports no function"},
 		{"const x = 'export function f() {}'", "a.ts:1:35: the file has no default export"},
-		{"export function f(a: string, toString?: string) {}", `a.ts:1:30: "toString" is what every object has, so that it would never be absent; write another name`},
+		{"export function f(a: string, toString?: string) {}", `a.ts:1:30: "toString" exists on every object, so it would never be absent; write another name`},
 		{"export function f(a: any) {}", `a.ts:1:22: "any" does not say which JSON is accepted; write the type of the values`},
 		{"export function f(a: unknown) {}", `a.ts:1:22: "unknown" does not say`},
 		{"export function f(a: { b: Date }) {}", `a.ts:1:27: "Date" does not say which JSON is accepted; write string, and new Date(value) in the function`},

@@ -17,7 +17,7 @@ type doc struct {
 	problem    *extension.Problem
 }
 
-// doc reads a doc comment. People and models read what it says, so it may hold nothing they do not see.
+// doc reads a doc comment. It must not contain hidden characters, because people and models read it.
 func (m *module) doc(at span) doc {
 	d := doc{parameters: map[string]string{}}
 	if at.end == 0 {

@@ -71,7 +71,7 @@ func (f *files) read(name string, limit int64) (*module, error) {
 	return m, nil
 }
 
-// doubtful is the problem of a file that cannot be told in one way only; nil when it can.
+// doubtful is the problem of a file that can be read in two ways. It is nil if there is only one.
 func (m *module) doubtful() *extension.Problem {
 	if m.unclear == "" {
 		return nil
@@ -84,7 +84,7 @@ func (m *module) doubtful() *extension.Problem {
 	return &p
 }
 
-// lookup finds what the first part of a type's name is declared as; nil when this file neither declares nor imports it.
+// lookup finds the declaration of the first part of a type's name. It returns nil if this file neither declares nor imports it.
 func (f *files) lookup(t *typ, name string) (*declaration, *extension.Problem) {
 	d := t.module.types[name]
 	if i, ok := t.module.imports[name]; ok && d == nil {
@@ -107,10 +107,10 @@ func (f *files) lookup(t *typ, name string) (*declaration, *extension.Problem) {
 	return d, nil
 }
 
-// extensionsOfTypes are what the name of a file in an import may leave out.
+// extensionsOfTypes are the extensions that an import may leave out.
 var extensionsOfTypes = []string{"", ".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".mjs", ".cjs", ".jsx", ".json", "/index.ts", "/index.tsx", "/index.d.ts", "/index.js"}
 
-// imported finds the declaration behind an import. It is certain only when one file alone can be meant.
+// imported finds the declaration behind an import. It succeeds only if exactly one file can be meant.
 func (f *files) imported(t *typ, i imported) (*declaration, *extension.Problem) {
 	m := t.module
 	if d := f.imports[reference{m, i}]; d != nil {
@@ -173,7 +173,7 @@ func isTypeScript(name string) bool {
 	}
 }
 
-// declared parses the type that a declaration gives a name to.
+// declared parses the type that a declaration names.
 func (f *files) declared(d *declaration) (*typ, *extension.Problem) {
 	if t := f.types[d]; t != nil {
 		return t, nil

@@ -11,19 +11,19 @@ type function struct {
 	export
 	module     *module
 	parameters []parameter
-	result     *typ // nil when none is written, or none that can be read
+	result     *typ // nil if none is written, or none that can be read
 }
 
 type parameter struct {
 	name     string // empty for a pattern such as {a, b}
 	at       int
-	typ      *typ // nil when none is written and none follows from the default
+	typ      *typ // nil if none is written and none follows from the default
 	optional bool
 	rest     bool
-	value    any // the default where that is a literal
+	value    any // the default, if it is a literal
 }
 
-// function reads what is exported; nil without a problem when it is no function.
+// function reads an exported function. It returns nil without a problem if the export is not a function.
 func (p *parser) function(e export) *function {
 	f := &function{export: e, module: p.module}
 	p.problem, p.depth = nil, 0
@@ -59,7 +59,7 @@ func (p *parser) function(e export) *function {
 	}
 	f.parameters = p.parameters()
 	if p.accept(":") {
-		// What a result is, is a promise that can be left out.
+		// The Promise around a result can be dropped.
 		r := *p
 		result := r.parseType()
 		if p.nodes = r.nodes; r.problem != nil {
@@ -75,7 +75,7 @@ func (p *parser) function(e export) *function {
 	return f
 }
 
-// arrow says whether the parameters of an arrow function come next; the others have a problem, or are no functions.
+// arrow reports whether the parameters of an arrow function come next. Otherwise there is a problem, or no function.
 func (p *parser) arrow(name string) bool {
 	next := p.next(p.i)
 	switch {
@@ -97,7 +97,7 @@ func (p *parser) arrow(name string) bool {
 	return false
 }
 
-// isValue says whether token i begins a value that is no function.
+// isValue reports whether token i begins a value that is not a function.
 func (p *parser) isValue(i int) bool {
 	switch {
 	case p.isName(i):
@@ -142,7 +142,7 @@ func (p *parser) parameter(end int) parameter {
 	v.optional = p.accept("?")
 	if p.accept(":") {
 		if v.name == envName && p.is(p.i, "{") {
-			v.typ = p.other(p.i, envName) // says what the host provides, and nothing about the input
+			v.typ = p.other(p.i, envName) // says what the host provides, nothing about the input
 			p.i = p.match(p.i) + 1
 		} else {
 			v.typ = p.parseType()

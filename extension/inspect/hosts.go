@@ -15,11 +15,11 @@ import (
 
 const maxHosts = 100 // in one string
 
-// begun is how a URL begins. At the start of a string, those of the web are also read with other slashes, or none.
+// begun matches the start of a URL. At the start of a string, web URLs are also recognised with other slashes, or none.
 var begun = lazyregexp.New(`(?i)^\s*(?:https?|wss?):[/\\]*|(?:^|[\pL\pM\w$*])://`)
 
-// hostsIn finds the hosts in a string: those of URLs, and the string itself where it looks like a host, perhaps with a path.
-// "*" in it stands for what is computed, and more says that such is added to it.
+// hostsIn finds the hosts in a string: those of URLs, and the string itself if it looks like a host, perhaps with a path. "*" in it
+// stands for a computed part, and more is set if something computed is appended.
 func hostsIn(text string, more bool) []string {
 	var hosts []string
 	var urls [][]int
@@ -54,7 +54,7 @@ func hostsIn(text string, more bool) []string {
 	return hosts
 }
 
-// mapped is an authority as it is when it was read: without escapes, and with the characters that names have.
+// mapped returns an authority in readable form: without escapes, and with the characters that names have.
 func mapped(authority string) string {
 	if !strings.ContainsFunc(authority, func(r rune) bool { return r == '%' || r >= utf8.RuneSelf }) {
 		return authority
@@ -81,7 +81,7 @@ var wellKnown = set("com org net io dev app ai co gov edu eu uk de")
 // fileEndings are also endings of hosts.
 var fileEndings = set("md py sh rs pl ps zip mov so cc")
 
-// bareHost is the host with which text begins, when text has no scheme and is nothing but a host and a path.
+// bareHost is the host at the start of text, if text has no scheme and is only a host and a path.
 func bareHost(text string) string {
 	if len(text) > 2048 || strings.ContainsAny(text, " \t\n") {
 		return ""

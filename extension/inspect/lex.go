@@ -12,8 +12,8 @@ type token struct {
 	kind       jslex.Kind
 	newline    bool // a line ends between the token before and this one
 	start, end int32
-	// match is the token that closes the bracket or hole which this one opens, or else the one that opened what this one
-	// closes; -1 when there is none.
+	// match is the token that closes the bracket or hole which this one opens, or the one that this one closes. It is -1 if there is
+	// none.
 	match int32
 }
 
@@ -24,14 +24,14 @@ const (
 	maxBrackets = 15_000
 )
 
-// source is a file as tokens. Where a token can be told in two ways, the more likely one is taken and unclear says so:
-// what was read before that is certain, and what comes after is not.
+// source is a file as tokens. If a token can be read in two ways, the more likely one is taken and unclear says so: everything
+// before it is certain, and everything after it is not.
 type source struct {
 	name   string
 	text   string
 	tokens []token
 	docs   map[int]span // the doc comment of a token, with its delimiters
-	// unclear is why not all can be told, and unclearAt where that begins; empty when all is certain.
+	// unclear says why not everything is certain, and unclearAt where that begins. unclear is empty if everything is certain.
 	unclear   string
 	unclearAt int
 	mend      string // what to write instead, when unclear is about brackets that do not match
@@ -95,7 +95,7 @@ func lex(name, text string, jsx bool) *source {
 	return s
 }
 
-// isDoc says whether a comment is about the code that follows it. One that stands behind code in its line is about that code.
+// isDoc reports whether a comment is about the code that follows it. A comment after code on the same line is about that code.
 func isDoc(text string, t jslex.Token) bool {
 	comment := text[t.Start:t.End]
 	return strings.HasPrefix(comment, "/**") && len(comment) > len("/**/") &&

@@ -7,14 +7,14 @@ import (
 	"github.com/stilehost/stile/internal/jslex"
 )
 
-// module is what a file declares and exports, read from its tokens outside of all brackets: there `export` and `import` are
-// never anything else, and the words before a declaration are told from names by what follows them in their line.
+// module is what a file declares and exports, read from its tokens outside all brackets. There, `export` and `import` are always
+// keywords, and what follows on the line distinguishes words before a declaration from names.
 type module struct {
 	*source
 	// defaults are the tokens of the default exports.
 	defaults []int
 	exports  []export
-	// refused are exports of which it cannot be told what they are.
+	// refused are exports that cannot be classified.
 	refused []extension.Problem
 
 	types     map[string]*declaration
@@ -28,7 +28,7 @@ type module struct {
 type export struct {
 	name string
 	at   int // the token where it is exported, which has its doc comment
-	// function is the token `function`, or else constant that of a constant's name; -1.
+	// function is the index of the token `function`, or constant that of a constant's name. The other is -1.
 	function, constant int
 }
 
@@ -83,7 +83,7 @@ func readModule(s *source) *module {
 		case "type", "interface", "enum", "class":
 			m.declare(i)
 		case "declare":
-			// Where types are added to those of other files, what a name stands for is not known from its declaration.
+			// If a file adds types to those of other files, a declaration alone does not determine what a name means.
 			name, isFile := s.value(i + 2)
 			if s.is(i+1, "global") || s.is(i+1, "module") && isFile && name != "stile" {
 				s.doubt("types that are added to others", s.offset(i))
@@ -121,7 +121,7 @@ func (m *module) commonJS() {
 	}
 }
 
-// begins says whether a declaration can begin at token i: `function` in an expression is none.
+// begins reports whether a declaration can begin at token i. A `function` in an expression does not begin one.
 func (m *module) begins(i int) bool {
 	if m.is(i-1, "async") {
 		i--
@@ -225,8 +225,8 @@ func (m *module) export(i int) {
 	}
 }
 
-// another finds a further constant in the declaration that token i is in; 0 when there is none. It may find one where
-// there is none, among type arguments.
+// another finds a further constant in the declaration at token i. It returns 0 if there is none. It may wrongly find one among type
+// arguments.
 func (m *module) another(i int) int {
 	for first := i; i < len(m.tokens) && !m.is(i, ";") && !m.is(i, "export"); i = m.next(i) {
 		if i > first && m.newline(i) && !m.kindOf(i, jslex.Mark) && (!m.kindOf(i-1, jslex.Mark) || strings.Contains(")]}", m.at(i-1))) {

@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Input is what a report is made of.
+// Input is what a report is made from.
 type Input struct {
 	// FS is the source tree, with packages in its node_modules, and Entry the module that exports the extension. All its code
 	// is read: of files that are in no bundle, tests of packages for one, a report tells nothing when FS has not got them.
@@ -24,9 +24,9 @@ type Input struct {
 	// Bindings are those that the manifest asks for.
 	Bindings []extension.Binding
 	Packages []PackageInfo
-	// Component is the size of what was built, in bytes; 0 when nothing was.
+	// Component is the size of the built component in bytes. It is 0 if nothing was built.
 	Component int64
-	// Previous is the report of the version before; nil when there is none.
+	// Previous is the report of the previous version. It is nil if there is none.
 	Previous *Report
 }
 
@@ -44,24 +44,24 @@ type PackageInfo struct {
 // is printable.
 type Report struct {
 	Entry string `json:"entry"`
-	// Files and Size, in bytes, are of the extension's own files; the others are of those in node_modules that are code.
+	// Files and Size, in bytes, count the extension's own files. The others count code files in node_modules.
 	Files         int   `json:"files"`
 	Size          int64 `json:"size"`
 	PackageFiles  int   `json:"packageFiles"`
 	PackageSize   int64 `json:"packageSize"`
 	ComponentSize int64 `json:"componentSize"`
 
-	// BindingsUsed are those of the manifest that the extension's own files name, or that a global such as fetch stands for;
-	// the manifest asks for BindingsUnused and nothing names them. UndeclaredBindings are named and not asked for.
+	// BindingsUsed are bindings of the manifest that the extension's own files name, or that a global such as fetch uses.
+	// BindingsUnused are in the manifest but never named. UndeclaredBindings are named but not in the manifest.
 	BindingsUsed       []Use    `json:"bindingsUsed,omitempty"`
 	BindingsUnused     []string `json:"bindingsUnused,omitempty"`
 	UndeclaredBindings []Use    `json:"undeclaredBindings,omitempty"`
-	// EnvElsewhere are places where env goes on as a whole or a binding's name is computed: uses may be missing above.
+	// EnvElsewhere are places where env is passed on as a whole or a binding's name is computed, so uses may be missing above.
 	EnvElsewhere []Place `json:"envElsewhere,omitempty"`
 
-	// Hosts are those in strings, in byte order.
+	// Hosts are the hosts in strings, in byte order.
 	Hosts []Host `json:"hosts,omitempty"`
-	// Eval are places where code may be made of text, or loaded later.
+	// Eval are places where text may become code, or code may be loaded later.
 	Eval []Sign `json:"eval,omitempty"`
 	// Obfuscation are signs of code that is meant not to be read.
 	Obfuscation []Sign `json:"obfuscation,omitempty"`
@@ -76,16 +76,16 @@ type Report struct {
 	Gone     []PackageChange `json:"gonePackages,omitempty"`
 }
 
-// Use is a name, and the first places where it is used.
+// Use is a name, with the first places where it is used.
 type Use struct {
 	Name   string  `json:"name"`
 	Places []Place `json:"places"`
 }
 
-// Host is a host in a string. "*" stands for what is computed.
+// Host is a host in a string. "*" stands for a computed part.
 type Host struct {
 	Name string `json:"name"`
-	// Covered says that a rule of an http binding names the host; methods and paths are not compared.
+	// Covered is set if a rule of an http binding names the host. Methods and paths are not compared.
 	Covered bool    `json:"covered"`
 	Places  []Place `json:"places"`
 }
@@ -96,7 +96,7 @@ type Sign struct {
 	What string `json:"what"`
 }
 
-// PackageChange is what became of a package since the version before. Versions are empty where it is not there.
+// PackageChange is a difference in a package from the previous version. A version is empty if the package is absent there.
 type PackageChange struct {
 	Name string `json:"name"`
 	From string `json:"from,omitempty"`
@@ -106,13 +106,13 @@ type PackageChange struct {
 const (
 	maxSigns  = 200 // of a kind in a report
 	maxPlaces = 10  // of a name
-	// maxInFile is how many signs of a kind a file can have, so that none hides those of others.
+	// maxInFile is how many signs of a kind one file can contribute, so that no file hides those of others.
 	maxInFile = 20
 	// maxRead is how much code is read, in bytes.
 	maxRead = 256 << 20
 )
 
-// Inspect makes a report. It reads files as tokens and runs nothing. What it cannot read is in the report.
+// Inspect makes a report. It reads files as tokens and runs nothing. The report names what it cannot read.
 func Inspect(in Input) Report {
 	c := &collector{
 		report: Report{Entry: oneLine(in.Entry), ComponentSize: in.Component},
@@ -135,7 +135,7 @@ func Inspect(in Input) Report {
 	return c.report
 }
 
-// codeFile is a file to look into. Only its size counts when it is not read.
+// codeFile is a file to inspect. If it is not read, only its size counts.
 type codeFile struct {
 	name  string
 	size  int64
@@ -215,7 +215,7 @@ func (c *collector) sign(list *[]Sign, at Place, what string) {
 	}
 }
 
-// room says whether a list can have one more sign of this file, and counts it.
+// room reports whether a list can have one more sign of this file, and counts it.
 func (c *collector) room(list *[]Sign) bool {
 	c.inFile[list]++
 	if c.inFile[list] > maxInFile || len(*list) >= maxSigns {
@@ -235,7 +235,7 @@ func (c *collector) use(uses map[string][]Place, name string, s *source, offset 
 	uses[name] = append(uses[name], s.place(offset))
 }
 
-// bindings compares what is used with what the manifest asks for.
+// bindings compares the bindings used with those in the manifest.
 func (c *collector) bindings(asked []extension.Binding) {
 	used := maps.Clone(c.env)
 	for _, name := range slices.Sorted(maps.Keys(c.globals)) {
@@ -302,7 +302,7 @@ func (c *collector) packages(before []PackageInfo) {
 	}
 }
 
-// versions are the versions of each package, of which there can be several.
+// versions returns the versions of each package. There can be several.
 func versions(list []PackageInfo) map[string]string {
 	all := map[string][]string{}
 	for _, p := range list {

@@ -27,9 +27,9 @@ type scan struct {
 	open []int
 	// aliases are other names of env, each up to a token.
 	aliases map[string]int
-	// templates are those around the token at hand, each as the text so far with * for its holes, and where it began.
+	// templates are those around the current token, each as the text so far with * for its holes, and where it began.
 	templates []*fixedText
-	// seen are names with letters of several scripts, and hexNames counts those that a program made up.
+	// seen are names with letters of several scripts. hexNames counts those that a program generated.
 	seen     map[string]bool
 	hexNames int
 }
@@ -39,7 +39,7 @@ type fixedText struct {
 	at   int
 }
 
-// scan finds what a file would like to do. Of packages, env is not followed: it is what their own callers give them.
+// scan finds what a file would like to do. It does not follow env in packages, because their callers decide what env is.
 func (c *collector) scan(s *source, inner bool) {
 	v := &scan{source: s, collector: c, aliases: map[string]int{envName: len(s.tokens)}, seen: map[string]bool{}}
 	for i, t := range s.tokens {
@@ -91,13 +91,13 @@ func (v *scan) word(i int, inner bool) {
 	}
 }
 
-// isKey says whether a word is the name of a property.
+// isKey reports whether a word is the name of a property.
 func (v *scan) isKey(i int) bool { return v.is(i+1, ":") && !v.is(i-1, "?") || v.member(i) }
 
-// globalName is the object that has the globals.
+// globalName is the object with the globals.
 const globalName = "globalThis"
 
-// ofGlobal says whether token i is the name of a global, as in globalThis.a.
+// ofGlobal reports whether token i is the name of a global, as in globalThis.a.
 func (v *scan) ofGlobal(i int) bool {
 	return v.member(i) && v.is(i-2, globalName) && !v.member(i-2)
 }
@@ -145,12 +145,13 @@ func (v *scan) globalText(i int, name string) {
 	v.global(i, name)
 }
 
-// isText says whether token i is a string, or a template without holes.
+// isText reports whether token i is a string, or a template without holes.
 func (v *scan) isText(i int) bool {
 	return v.kindOf(i, jslex.String) || v.kindOf(i, jslex.Template) && v.at(i)[0] == '`' && !v.opens(i)
 }
 
-// joined is the text of the strings that are added up from token i on, and the token behind them: i itself when there is none.
+// joined is the text of the strings that are concatenated from token i on, and the token after them. That is i itself if there are
+// none.
 func (v *scan) joined(i int) (text string, next int) {
 	if !v.isText(i) {
 		return "", i
@@ -168,7 +169,7 @@ func (v *scan) joined(i int) (text string, next int) {
 	return b.String(), i
 }
 
-// string looks at a string, together with those that are added to it.
+// string examines a string, together with those that are concatenated to it.
 func (v *scan) string(i int, inner bool) {
 	if v.is(i-1, "+") && v.isText(i-2) {
 		return
@@ -210,17 +211,17 @@ func (v *scan) template(i int) {
 	v.templates = v.templates[:len(v.templates)-1]
 }
 
-// hostsOf notes the hosts in a string; more says that something computed is added to it.
+// hostsOf notes the hosts in a string. more is set if something computed is appended to it.
 func (v *scan) hostsOf(text string, more bool, i int) {
 	for _, host := range hostsIn(text, more) {
 		v.use(v.hosts, host, v.source, v.offset(i))
 	}
 }
 
-// isEnvName says whether a name stands for env at token i.
+// isEnvName reports whether a name means env at token i.
 func (v *scan) isEnvName(i int, name string) bool { return i < v.aliases[name] }
 
-// env follows the bindings: who gets them under which name, and what is taken of them.
+// env follows the bindings: under which names they are passed on, and what is taken from them.
 func (v *scan) env(i int, name string) {
 	switch {
 	case name == "run" && !v.member(i):
@@ -283,14 +284,14 @@ func (v *scan) endOfBlock() int {
 	return v.match(v.open[len(v.open)-1])
 }
 
-// typedEnv looks at what is declared to be of the type Env.
+// typedEnv looks for declarations of the type Env.
 func (v *scan) typedEnv(i int) {
 	at := i - 2
 	if v.is(at, "?") {
 		at--
 	}
 	end := v.endOfBlock()
-	if n := len(v.open); n > 0 && v.is(v.open[n-1], "(") { // the function goes on behind its parameters
+	if n := len(v.open); n > 0 && v.is(v.open[n-1], "(") { // the function continues after its parameters
 		if end = len(v.tokens); n > 1 {
 			end = v.match(v.open[n-2])
 		}
@@ -302,17 +303,17 @@ func (v *scan) typedEnv(i int) {
 	}
 }
 
-// assigned says whether token i is what a pattern in braces is taken out of, as in {a} = b.
+// assigned reports whether token i is the value that a pattern in braces destructures, as in {a} = b.
 func (v *scan) assigned(i int) bool {
 	return v.is(i-1, "=") && v.is(i-2, "}") && v.tokens[i-2].match >= 0
 }
 
-// taken notes the bindings that a pattern such as {a, b: c} takes out of env.
+// taken notes the bindings that a pattern such as {a, b: c} takes from env.
 func (v *scan) taken(open int) {
 	v.names(open, func(i int, name string) { v.use(v.collector.env, name, v.source, v.offset(i)) }, v.elsewhere)
 }
 
-// names finds the names in a pattern, and where there is something else.
+// names finds the names in a pattern, and places with something else.
 func (v *scan) names(open int, found func(i int, name string), unknown func(i int)) {
 	end := v.match(open)
 	for i := open + 1; i < end; i++ {
@@ -331,7 +332,7 @@ func (v *scan) names(open int, found func(i int, name string), unknown func(i in
 	}
 }
 
-// envUse looks at what is done with env.
+// envUse examines a use of env.
 func (v *scan) envUse(i int) {
 	next := i + 1
 	if v.is(next, "!") {

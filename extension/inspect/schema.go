@@ -7,7 +7,7 @@ import (
 	"github.com/stilehost/stile/capability"
 )
 
-// schema is JSON Schema, as far as types say it.
+// schema is the part of JSON Schema that types can express.
 type schema struct {
 	ref         string
 	types       []string
@@ -24,7 +24,7 @@ type schema struct {
 	value       any // default
 	defs        []property
 
-	// undefined says that a property of this may be absent.
+	// undefined is set if a property of this schema may be absent.
 	undefined bool
 }
 
@@ -143,12 +143,12 @@ func propertyDocuments(list []property) ordered {
 	return o
 }
 
-// simple says whether a schema says no more than the types of values.
+// simple reports whether a schema only states the types of values.
 func (s *schema) simple() bool {
 	return s.types != nil && s.values == nil && !s.isObject && s.items == nil && s.prefix == nil && s.description == "" && !slices.Contains(s.types, "array")
 }
 
-// either is the schema of values of which one of these is true.
+// either is the schema of values that match at least one of these.
 func either(list []*schema) *schema {
 	var types, values, rest []*schema
 	all := &schema{}

@@ -22,7 +22,7 @@ const (
 	signConstructor = "a constructor that is called, and may be Function"
 )
 
-// eval notes where code may be made of text, or loaded later.
+// eval notes where text may become code, or code may be loaded later.
 func (v *scan) eval(i int, name string) {
 	global := v.member(i) && (v.is(i-2, "globalThis") || v.is(i-2, "self") || v.is(i-2, "window"))
 	free := (!v.member(i) || global) && !v.is(i+1, ":")
@@ -149,7 +149,7 @@ func (v *scan) longLines() {
 	}
 }
 
-// characters looks for those that are not seen, in comments and strings too.
+// characters looks for hidden characters, in comments and strings too.
 func (v *scan) characters() {
 	for at := len(v.text) - len(strings.TrimPrefix(v.text, "\uFEFF")); ; {
 		i, r, found := unseen(v.text[at:])

@@ -10,8 +10,8 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Text is the report for a terminal, on several lines. What there is none of is left out, except what was looked for in
-// vain and a person asks about first: bindings, hosts and eval.
+// Text is the report for a terminal, on several lines. It omits empty sections, except those that a person asks about first:
+// bindings, hosts and eval.
 func (r Report) Text() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -13,7 +13,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// at is the text of token i; empty behind the end.
+// at is the text of token i. It is empty beyond the end.
 func (s *source) at(i int) string {
 	if i < 0 || i >= len(s.tokens) {
 		return ""
@@ -21,22 +21,22 @@ func (s *source) at(i int) string {
 	return s.text[s.tokens[i].start:s.tokens[i].end]
 }
 
-// is says whether token i is this word or punctuation.
+// is reports whether token i is this word or punctuation.
 func (s *source) is(i int, text string) bool {
 	return i >= 0 && i < len(s.tokens) && (s.tokens[i].kind == jslex.Word || s.tokens[i].kind == jslex.Mark) && s.at(i) == text
 }
 
-// isName says whether token i is a name or keyword.
+// isName reports whether token i is a name or keyword.
 func (s *source) isName(i int) bool { return s.kindOf(i, jslex.Word) }
 
 func (s *source) kindOf(i int, k jslex.Kind) bool {
 	return i >= 0 && i < len(s.tokens) && s.tokens[i].kind == k
 }
 
-// newline says whether token i begins a line, or is behind the end.
+// newline reports whether token i begins a line, or is beyond the end.
 func (s *source) newline(i int) bool { return i >= len(s.tokens) || s.tokens[i].newline }
 
-// member says whether token i is the name of a member, as in a.b.
+// member reports whether token i is the name of a member, as in a.b.
 func (s *source) member(i int) bool { return s.is(i-1, ".") || s.is(i-1, "?.") }
 
 // match is the token that closes what token i opens, or the number of tokens when none does.
@@ -47,7 +47,7 @@ func (s *source) match(i int) int {
 	return len(s.tokens)
 }
 
-// opens says whether token i opens a bracket or the hole of a template.
+// opens reports whether token i opens a bracket or the hole of a template.
 func (s *source) opens(i int) bool { return int(s.tokens[i].match) > i }
 
 // next is the token behind token i, and behind all that i opens.
@@ -66,7 +66,7 @@ func (s *source) offset(i int) int {
 	return len(s.text)
 }
 
-// value is what a string or a template without holes stands for; not ok when that is not Unicode text.
+// value is the text of a string or a template without holes. ok is false if that is not Unicode text.
 func (s *source) value(i int) (value string, ok bool) {
 	t := s.at(i)
 	switch {
@@ -79,7 +79,7 @@ func (s *source) value(i int) (value string, ok bool) {
 	}
 }
 
-// unescape resolves the escapes of a string. What it cannot resolve it leaves as it is and is not ok.
+// unescape resolves the escapes of a string. It leaves those that it cannot resolve, and returns false.
 func unescape(text string) (value string, ok bool) {
 	if strings.IndexByte(text, '\\') < 0 {
 		return strings.ReplaceAll(text, "\r\n", "\n"), utf8.ValidString(text)
@@ -120,7 +120,7 @@ func unescape(text string) (value string, ok bool) {
 	return b.String(), ok
 }
 
-// escape reads what follows a backslash; -1 when it is no escape of strict code.
+// escape reads what follows a backslash. It returns -1 if that is not an escape of strict code.
 func escape(text string) (r rune, size int) {
 	if text == "" {
 		return -1, 0
@@ -153,7 +153,7 @@ func escape(text string) (r rune, size int) {
 	return utf8.DecodeRuneInString(text)
 }
 
-// numberValue is what a number stands for; not ok for those that JSON has not, or that read as another in old code.
+// numberValue is the value of a number. ok is false if JSON cannot represent it, or if old code reads it differently.
 func numberValue(text string) (float64, bool) {
 	if len(text) > 1 && text[0] == '0' && strings.IndexByte("xXoObB", text[1]) >= 0 {
 		n, err := strconv.ParseUint(text, 0, 53)
@@ -239,5 +239,5 @@ func oneLine(s string) string { return printable.Text(lineBreaks.Replace(s)) }
 
 var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ")
 
-// quote shows text of a stranger in quotation marks, cut when it is long.
+// quote puts a stranger's text in quotation marks, and cuts it if it is long.
 func quote(s string) string { return `"` + oneLine(printable.Short(s, 80)) + `"` }

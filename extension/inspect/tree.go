@@ -5,7 +5,8 @@ import (
 	"testing/fstest"
 )
 
-// Tree returns the files that the module is built from: those it was made for, and itself. It is safe for concurrent use if files is.
+// Tree returns the files that the module is built from: the original ones and the module itself. It is safe for concurrent use if
+// files is.
 func (d *Derived) Tree(files fs.FS) fs.FS {
 	return overlay{files, fstest.MapFS{d.Entry: {Data: d.Text}}, d.Entry}
 }

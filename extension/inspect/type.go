@@ -18,7 +18,7 @@ const (
 	array                        // of its only part
 	tuple                        // of parts
 	object                       // with members
-	other                        // one that JSON has no values of, or that is more than is understood here
+	other                        // a type without JSON values, or beyond what is understood here
 )
 
 // typ is a type as it is written.
@@ -46,7 +46,7 @@ type member struct {
 
 const (
 	maxTypeDepth = 64
-	// maxTypeNodes bounds what is made of one file.
+	// maxTypeNodes bounds the types read from one file.
 	maxTypeNodes = 50_000
 )
 

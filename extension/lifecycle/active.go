@@ -19,7 +19,7 @@ import (
 // State is the state of a release.
 type State string
 
-// The states. A release is pending or active first, and never changes again once it is none of the two.
+// The states. A release begins as pending or active. Once it is neither, it never changes again.
 const (
 	Pending    State = "pending"    // waits for a person
 	Active     State = "active"     // its tools can be called
@@ -39,21 +39,21 @@ type active struct {
 	tools    []abi.Definition
 
 	calls atomic.Int64    // under way
-	ctx   context.Context // ends when the release is taken back
+	ctx   context.Context // ends when the release is revoked
 	end   context.CancelCauseFunc
 
 	making sync.Mutex // held while env is made
 	env    host.Env   // behind grants
-	made   host.Env   // what the grants give
+	made   host.Env   // the capabilities of the grants
 
 	mu         sync.Mutex
 	quarantine string // why its tools cannot be called
-	renewed    int    // how often env was taken back
+	renewed    int    // how often env was revoked
 	grants     []*host.Grant
 	breakers   map[broken]*breaker
 }
 
-// cause is why the release was taken back; nil while it was not.
+// cause is why the release was revoked. It is nil if it was not.
 func (a *active) cause() error { return context.Cause(a.ctx) }
 
 // revoke ends the calls under way, and takes back everything they hold.
@@ -102,7 +102,7 @@ func (m *Manager) look(ctx context.Context) error {
 	return nil
 }
 
-// settle has the stamp name the generation of the store. A change clears it; who made the change may be gone.
+// settle makes the stamp name the generation of the store. A change clears the stamp, and its process may be gone.
 func (m *Manager) settle(ctx context.Context) error {
 	return m.db.Update(ctx, func(c *sqlite.Conn) error {
 		now, err := generation(ctx, c)
@@ -131,15 +131,15 @@ func (m *Manager) settleOld(ctx context.Context) {
 		switch {
 		case err == nil:
 			failed = ""
-		case ctx.Err() == nil && failed != err.Error(): // until it works each call asks the store, so nothing else is wrong
+		case ctx.Err() == nil && failed != err.Error(): // until it works, each call asks the store, so nothing else is affected
 			failed = err.Error()
 			m.options.Logger.Warn("name the newest state of the extensions", "error", err)
 		}
 	}
 }
 
-// reload finds out which releases are active. Calls go on while it reads. Those of a release that is gone end when its extension was
-// revoked or removed, and are let be when another version took its place.
+// reload finds out which releases are active. Calls continue while it reads. Calls of a release that is gone end if its extension
+// was revoked or removed, and continue if another version replaced it.
 func (m *Manager) reload(ctx context.Context) error {
 	gone, ended, err := m.readReleases(ctx)
 	if err != nil {
@@ -150,13 +150,13 @@ func (m *Manager) reload(ctx context.Context) error {
 	}
 	for _, a := range gone {
 		if a.calls.Load() == 0 || ended[a] != nil {
-			m.renew(a) // which nobody uses any more
+			m.renew(a) // nobody uses it any more
 		}
 	}
 	return nil
 }
 
-// readReleases is the part of reload after which no call begins of what is gone. Of that it returns the causes of what ended.
+// readReleases is the part of reload after which no call of a removed release begins. It returns the reasons why releases ended.
 func (m *Manager) readReleases(ctx context.Context) (gone []*active, ended map[*active]error, err error) {
 	m.reloading.Lock()
 	defer m.reloading.Unlock()
@@ -238,7 +238,7 @@ func (m *Manager) readReleases(ctx context.Context) (gone []*active, ended map[*
 	}
 	m.mu.Lock()
 	m.generation, m.releases, m.offers, m.superseded = now, releases, offers, nil
-	for _, a := range gone { // of which no further call begins
+	for _, a := range gone { // no further call of these begins
 		if ended[a] == nil && a.calls.Load() > 0 {
 			m.superseded = append(m.superseded, a)
 		}
@@ -249,7 +249,7 @@ func (m *Manager) readReleases(ctx context.Context) (gone []*active, ended map[*
 	return gone, ended, nil
 }
 
-// unreadable tells of what is broken. It stops nothing else; List shows it.
+// unreadable reports broken extensions. It affects nothing else, and List shows them.
 func (m *Manager) unreadable(release int64, err error) {
 	m.options.Logger.Warn("an extension cannot be read", "release", release, "error", err)
 }
@@ -260,7 +260,8 @@ func newActive(id int64, digest string) *active {
 	return a
 }
 
-// read takes from the record of a version what a list of tools needs. The rest is read, and all of it checked, when a tool is called.
+// read takes what a list of tools needs from the record of a version. The rest is read, and all of it checked, when a tool is
+// called.
 func (a *active) read(ctx context.Context, c *sqlite.Conn) error {
 	r, _, err := loadRecord(ctx, c, a.digest)
 	if err == nil {
@@ -270,8 +271,8 @@ func (a *active) read(ctx context.Context, c *sqlite.Conn) error {
 	return err
 }
 
-// environment makes the capabilities of a release once; all its calls share them, and their connections. Each is behind a grant,
-// by which it can be taken back. made is the state of renewed that they are of.
+// environment makes the capabilities of a release once. All its calls share them, and their connections. Each is behind a grant,
+// through which it can be revoked. made is the value of renewed that they belong to.
 func (m *Manager) environment(ctx context.Context, a *active) (env host.Env, made int, err error) {
 	a.making.Lock()
 	defer a.making.Unlock()
@@ -298,7 +299,7 @@ func (m *Manager) environment(ctx context.Context, a *active) (env host.Env, mad
 	return maps.Clone(a.env), a.renewed, nil
 }
 
-// load returns the component of a release, and what lets go of it.
+// load returns the component of a release, and a function that releases it.
 func (m *Manager) load(ctx context.Context, a *active) (*host.Component, func(), error) {
 	return m.loaded.get(ctx, a.digest, func(given *host.Component) (*host.Component, error) {
 		if given != nil {
@@ -335,7 +336,7 @@ func (m *Manager) load(ctx context.Context, a *active) (*host.Component, func(),
 	})
 }
 
-// keepForReplays has the recorder keep a component, which the store has if wasm is nil.
+// keepForReplays makes the recorder keep a component. If wasm is nil, the recorder already has it.
 func (m *Manager) keepForReplays(ctx context.Context, a *active, digest string, wasm []byte) {
 	if m.options.Recorder == nil {
 		return
@@ -394,7 +395,7 @@ func (m *Manager) keepRebuilt(ctx context.Context, v *Version, digest string, wa
 	}
 }
 
-// isEngine says whether a component was refused for the shared engine that it imports.
+// isEngine reports whether a component was refused because of the shared engine that it imports.
 func isEngine(err error) bool {
 	var refused *host.LoadError
 	return errors.As(err, &refused) && refused.LacksModule()
@@ -403,7 +404,7 @@ func isEngine(err error) bool {
 // RevokedError reports a call of an extension that was revoked or removed before or during the call.
 type RevokedError struct {
 	Extension string
-	// Reason is what the person who revoked it said; it may be empty.
+	// Reason is the reason that the revoking person gave. It may be empty.
 	Reason string
 }
 

@@ -30,18 +30,18 @@ type archived struct {
 	Hash  string          `json:"hash"` // in hex
 }
 
-// youngest is how old an entry is at least that goes to an archive: the younger ones are what budgets count.
+// youngest is the minimum age of an archived entry. Budgets count the younger ones.
 const youngest = 24 * time.Hour
 
-// ArchiveAudit moves the entries from before a time to an archive, as lines of JSON in their order, and returns how many. They leave the
-// log when the archive is durable, in one transaction with an entry that says who moved them and up to which hash; while the archive is
-// written, and while the entries are deleted, others write to the store. The chain goes on over them: [Manager.VerifyAudit] checks both. Entries of the last day stay. After
-// an error nothing has left the store.
+// ArchiveAudit moves the entries from before a time to an archive, as lines of JSON in order, and returns how many. When the archive
+// is durable, they leave the log in one transaction, with an entry that says who moved them and up to which hash. Others can write
+// to the store meanwhile. The chain continues across the archive: [Manager.VerifyAudit] checks both. Entries of the last day stay.
+// After an error, nothing has left the store.
 func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision, to Archive) (moved int64, err error) {
 	if limit := m.options.Now().Add(-youngest); before.After(limit) {
 		before = limit
 	}
-	var first, end int64 // before and after what is moved
+	var first, end int64 // before and after the moved entries
 	var last []byte
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		w := bufio.NewWriter(to)
@@ -101,7 +101,8 @@ func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision
 // forgottenAtOnce is how many entries one transaction deletes.
 const forgottenAtOnce = 1000
 
-// forgetArchived deletes entries that are in an archive. They are not part of the log any more, so those that stay after an error do no harm.
+// forgetArchived deletes entries that are in an archive. They are no longer part of the log, so those that remain after an error do
+// no harm.
 func (m *Manager) forgetArchived(ctx context.Context) {
 	for more := true; more; {
 		err := m.db.Update(ctx, func(c *sqlite.Conn) error {
@@ -120,7 +121,7 @@ func (m *Manager) forgetArchived(ctx context.Context) {
 	}
 }
 
-// errMoved is of two who archive the same entries at once.
+// errMoved reports that two callers archived the same entries at once.
 var errMoved = errors.New("the entries were moved to another archive meanwhile: archive again what is left")
 
 // Archived returns how many entries are in archives, and the hash of the last of them.
@@ -156,5 +157,5 @@ func readArchive(r io.Reader, first int64, last []byte) (int64, []byte, error) {
 	return first, last, lines.Err()
 }
 
-// zeroHash is what the first entry follows.
+// zeroHash is the hash before the first entry.
 func zeroHash() []byte { return make([]byte, sha256.Size) }

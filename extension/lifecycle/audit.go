@@ -30,11 +30,11 @@ type Entry struct {
 	Extension string `json:"extension,omitempty"`
 	// Release is the number of the request that was decided.
 	Release int64 `json:"release,omitempty"`
-	// Digest is that of the version.
+	// Digest is the digest of the version.
 	Digest string `json:"digest,omitempty"`
 	// Line is the line of the policy that decided, e.g. "policy.json:12".
 	Line string `json:"line,omitempty"`
-	// Tool and Outcome are of a call. Of a generation, Outcome is "built" or "nothing": what was built has entries of its own.
+	// Tool and Outcome belong to a call. For a generation, Outcome is "built" or "nothing": builds have their own entries.
 	Tool    string `json:"tool,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
 	// Signer is the signer of an import, made printable.
@@ -43,7 +43,7 @@ type Entry struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// entryText is what is stored of an entry and hashed: all but its number and its time, which have columns.
+// entryText is the stored and hashed part of an entry: everything but its number and its time, which have columns.
 func entryText(e Entry) ([]byte, error) {
 	e.ID, e.At = 0, time.Time{}
 	return json.Marshal(e)
@@ -58,7 +58,7 @@ func chain(before []byte, id, at int64, text []byte) []byte {
 	return h.Sum(nil)
 }
 
-// audit appends entries in the transaction of what they tell.
+// audit appends entries in the transaction that they describe.
 func audit(ctx context.Context, c *sqlite.Conn, now time.Time, entries ...Entry) error {
 	var id int64
 	var hash []byte
@@ -131,9 +131,9 @@ func auditEntries(ctx context.Context, c *sqlite.Conn, id int64, last []byte) it
 	}
 }
 
-// VerifyAudit reads the whole log and returns how many entries it has and the hash of the last one, in bytes. Who keeps that hash
-// elsewhere also sees when the whole file was replaced. What is in archives is checked where these are given, all of them and in their
-// order. An error that is a *[TamperedError] names the first entry that is wrong.
+// VerifyAudit reads the whole log and returns how many entries it has and the hash of the last one, in bytes. If you keep that hash
+// elsewhere, you also notice when the whole file is replaced. Archived entries are checked if all archives are given, in order. A
+// *[TamperedError] names the first wrong entry.
 func (m *Manager) VerifyAudit(ctx context.Context, archives ...io.Reader) (entries int64, last []byte, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		var first, count int64
@@ -179,7 +179,7 @@ func (m *Manager) VerifyAudit(ctx context.Context, archives ...io.Reader) (entri
 	return entries, last, err
 }
 
-// Audit returns the newest entries, at most limit, the newest first. One that cannot be read has its number and nothing else.
+// Audit returns the newest entries, at most limit, the newest first. One that cannot be read has only its number.
 func (m *Manager) Audit(ctx context.Context, limit int) (entries []Entry, err error) {
 	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
 		for row, err := range c.Rows(ctx, "SELECT id, at, entry FROM audit WHERE id > (SELECT first FROM head) ORDER BY id DESC LIMIT ?", limit) {
@@ -192,7 +192,7 @@ func (m *Manager) Audit(ctx context.Context, limit int) (entries []Entry, err er
 				return err
 			}
 			var e Entry
-			_ = json.Unmarshal([]byte(text), &e) // VerifyAudit tells of what was changed
+			_ = json.Unmarshal([]byte(text), &e) // VerifyAudit reports what was changed
 			e.ID, e.At = id, time.UnixMilli(at)
 			entries = append(entries, e)
 		}

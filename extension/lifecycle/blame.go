@@ -14,7 +14,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// blameImports has a problem with a package that the manifest does not name be one of the line that imports it.
+// blameImports moves a problem with a package that the manifest does not name to the line that imports it.
 func blameImports(err error, v *Version) error {
 	found, ok := errors.AsType[*extension.ProblemsError](err)
 	if !ok {

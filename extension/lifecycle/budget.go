@@ -50,8 +50,8 @@ func (m *Manager) reserve(ctx context.Context, scope extension.Scope) (done func
 	return done, nil
 }
 
-// checkBudget counts what was built in the scope in the last hour, what was refused then and generations without a build included, and
-// what holds room here. What was refused before it was built costs nothing.
+// checkBudget counts what was built in the scope in the last hour, including refused versions and generations without a build, and
+// what is reserved here. Drafts refused before the build cost nothing.
 func (m *Manager) checkBudget(ctx context.Context, scope extension.Scope) error {
 	limit := m.policy.Load().Limits.BuildsPerHour
 	if limit == 0 {
@@ -63,7 +63,7 @@ func (m *Manager) checkBudget(ctx context.Context, scope extension.Scope) error 
 	now := m.options.Now()
 	var built []int64 // the oldest first
 	err := m.db.Read(ctx, func(c *sqlite.Conn) error {
-		// What a clock that ran ahead wrote counts when its time comes.
+		// Entries of a clock that ran ahead count when their time comes.
 		const query = `SELECT at FROM audit WHERE entry->>'scope' = ? AND at > ? AND at <= ? AND entry->>'kind' IN ('write', 'refuse', 'generate')
 			AND NOT (entry->>'kind' = 'refuse' AND entry->>'reason' GLOB ?) AND NOT (entry->>'kind' = 'generate' AND entry->>'outcome' = ?) ORDER BY at`
 		for row, err := range c.Rows(ctx, query, scope.String(), now.Add(-time.Hour).UnixMilli(), now.UnixMilli(), string(extension.StageValidate)+": *", generationBuilt) {
@@ -103,10 +103,10 @@ func (m *Manager) checkRoom(ctx context.Context, c *sqlite.Conn, scope extension
 	return err
 }
 
-// checkNames refuses tools that cannot be registered, among them those whose full names another extension has, in any scope: only a tool
-// of an extension of the same name may take the place of one in a wider scope. What waits keeps its names from its author only, as others
-// must not learn of it; whether it still has them is asked when it is approved. An extension of a scope that the author does not see
-// is not named to an agent either.
+// checkNames refuses tools that cannot be registered, including those whose full names belong to another extension, in any scope.
+// Only a tool of an extension of the same name may replace one in a wider scope. Requests reserve names only against their own
+// author, because others must not learn of them; approval checks the names again. An agent is not told the name of an extension in a
+// scope that it does not see.
 func checkNames(ctx context.Context, c *sqlite.Conn, manifest *extension.Manifest, scope extension.Scope, author string) error {
 	names := make([]string, len(manifest.Tools))
 	for i, tool := range manifest.Tools {

@@ -18,21 +18,21 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// Viewer is who looks for tools: it sees what is shared, its user's and its own. Either may be empty.
+// Viewer is somebody who looks for tools. It sees what is shared, its user's and its own. Either name may be empty.
 type Viewer struct {
 	User, Agent string
-	// Person says that a person looks, who decides about requests and sees those of all authors. It is never set for a model: what its
-	// description says would reach other agents before anybody approved it. Default: only the author sees a version that was never active.
+	// Person is set for a person, who decides about requests and sees those of all authors. It is never set for a model, because
+	// unapproved descriptions would then reach other agents. Default: only the author sees a version that was never active.
 	Person bool
 }
 
-// Sees reports whether the viewer may learn of a release in a scope that it sees: of one that was never active only its author may, and
-// a person.
+// Sees reports whether the viewer may know about a release in a scope that it sees. Only its author and persons may know about one
+// that was never active.
 func (v Viewer) Sees(r Release) bool {
 	switch r.State {
 	case Active, Superseded, Revoked:
 		return true
-	default: // what was removed may have been pending
+	default: // a removed release may have been pending
 		return v.Person || r.Author == v.String()
 	}
 }
@@ -56,7 +56,7 @@ type Call struct {
 	Allowed func() error
 }
 
-// UnknownToolError reports a call of a tool that nobody offers to this viewer.
+// UnknownToolError reports a call of a tool that this viewer cannot see.
 type UnknownToolError struct{ Tool string }
 
 // Error implements error.
@@ -91,13 +91,13 @@ type CeilingError struct {
 // Error implements error.
 func (e *CeilingError) Error() string {
 	d := e.Denied.Denial
-	return fmt.Sprintf("denied: %s through %q: %s; the manifest asks for it, and the ceiling in policy.json cuts: %s", d.Operation, d.Binding, d.Reason, strings.Join(e.Cut.Lines, "; "))
+	return fmt.Sprintf("denied: %s through %q: %s; the manifest asks for it, but the ceiling in policy.json does not allow: %s", d.Operation, d.Binding, d.Reason, strings.Join(e.Cut.Lines, "; "))
 }
 
 // Unwrap returns the denial.
 func (e *CeilingError) Unwrap() error { return e.Denied }
 
-// ceiling finds out whether it was the ceiling that denied err.
+// ceiling finds out whether the ceiling caused the denial in err.
 func (m *Manager) ceiling(a *active, err error) error {
 	denied, ok := errors.AsType[*host.DeniedError](err)
 	if !ok {
@@ -154,8 +154,8 @@ func (m *Manager) find(v Viewer, tool string) (offer, bool) {
 	return offer{}, false
 }
 
-// Call calls a tool. Beside the errors of host.Component.Do there are *[UnknownToolError], *[RevokedError], *[QuarantinedError],
-// *[BrokenError] and [ErrClosed]; a denial may be a *[CeilingError].
+// Call calls a tool. In addition to the errors of host.Component.Do, there are *[UnknownToolError], *[RevokedError],
+// *[QuarantinedError], *[BrokenError] and [ErrClosed]. A denial may be a *[CeilingError].
 func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
 	if err := m.enter(); err != nil {
 		return host.Result{}, err
@@ -184,8 +184,8 @@ func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
 // errAnother is of a call that has not begun when something else is to be called, or with other handles.
 var errAnother = errors.New("something else is to be called")
 
-// still reports why a call that waited must not begin as it was prepared. It is asked right before it begins, so that what was decided
-// before holds for it.
+// still says why a call that waited must not begin as prepared. It is asked right before the call begins, so that earlier decisions
+// apply.
 func (m *Manager) still(ctx context.Context, c Call, o offer, made int) error {
 	if err := m.Refresh(ctx); err != nil {
 		return err
@@ -248,7 +248,7 @@ func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result
 	return result, m.quarantine(ctx, a, err)
 }
 
-// run makes the call and writes down what came of it, unless it has not begun.
+// run makes the call and records its outcome, unless the call has not begun.
 func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Component, env host.Env, made int) (_ host.Result, began bool, _ error) {
 	a := o.release
 	if c.Log != nil {
@@ -289,7 +289,7 @@ func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Comp
 	return result, true, err
 }
 
-// quarantine has an extension that cannot be loaded leave the others alone. What may pass by itself is no reason.
+// quarantine isolates an extension that cannot be loaded. Temporary problems do not count.
 func (m *Manager) quarantine(ctx context.Context, a *active, why error) error {
 	var refused *host.LoadError
 	var damaged *DamagedError
@@ -326,7 +326,7 @@ func (a *active) quarantined() string {
 
 // Tool is a tool that a viewer can call.
 type Tool struct {
-	// Name is the full name; Definition has the tool's own.
+	// Name is the full name. Definition has the tool's own name.
 	Name       string
 	Definition abi.Definition
 	Extension  string

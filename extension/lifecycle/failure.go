@@ -11,14 +11,14 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// FailureKind says what went wrong, so that a program can choose an answer: an exit code, a status, or what a model is told.
+// FailureKind says what went wrong, so that a program can choose an answer: an exit code, a status, or a message to a model.
 type FailureKind string
 
 // The kinds of failures.
 const (
-	FailureHost        FailureKind = "host"        // a fault of the host, and every error that is not sorted
+	FailureHost        FailureKind = "host"        // a fault of the host, and every error that fits no other kind
 	FailureSource      FailureKind = "source"      // its author can mend it
-	FailureComponent   FailureKind = "component"   // a component that the host does not load, or that is not what its manifest says
+	FailureComponent   FailureKind = "component"   // a component that the host does not load, or that does not match its manifest
 	FailureTool        FailureKind = "tool"        // the tool's own error
 	FailureTrap        FailureKind = "trap"        // the code of the tool trapped
 	FailureDenied      FailureKind = "denied"      // a capability refused an operation
@@ -47,8 +47,8 @@ type Failure struct {
 	Claimed      bool
 	// Tool is the tool's own account if Kind is FailureTool.
 	Tool *abi.Failure
-	// Stage is the one that an extension did not pass, if it got so far. Problems are what is wrong with a source, and Input what is wrong
-	// with an input.
+	// Stage is the stage that an extension failed, if it got that far. Problems are what is wrong with a source, and Input what is
+	// wrong with an input.
 	Stage    extension.Stage
 	Problems []extension.Problem
 	Input    []abi.Problem
@@ -148,6 +148,6 @@ func limitFix(limit string) string {
 	case "promise":
 		return "a promise that something settles, awaited inside `run`"
 	default:
-		return "code that needs less of it"
+		return "code that needs less"
 	}
 }

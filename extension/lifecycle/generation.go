@@ -9,8 +9,8 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// Generation is a model at work on drafts. It counts as a build from its begin, or else as those that its drafts are, so that no words of
-// a model are free. It is for one goroutine; who begins one ends it.
+// Generation is a model at work on drafts. It counts as a build from its start, or as the builds of its drafts, so that no output of
+// a model is free. Only one goroutine may use it. Its creator ends it.
 type Generation struct {
 	m     *Manager
 	draft Draft
@@ -37,7 +37,7 @@ func (m *Manager) BeginGeneration(ctx context.Context, d Draft) (*Generation, er
 	return &Generation{m: m, draft: Draft{Scope: d.Scope, Author: d.Author, Via: d.Via}, done: done}, nil
 }
 
-// Write is [Manager.Write] for a draft of the model's, whose scope, author and way are those of the generation.
+// Write is [Manager.Write] for a draft of the model. Scope, author and way are those of the generation.
 func (g *Generation) Write(ctx context.Context, d Draft) (*Written, error) {
 	d.Scope, d.Author, d.Via, d.generation = g.draft.Scope, g.draft.Author, g.draft.Via, g
 	w, err := g.m.Write(ctx, d)
@@ -46,7 +46,7 @@ func (g *Generation) Write(ctx context.Context, d Draft) (*Written, error) {
 	return w, err
 }
 
-// End writes down what the generation cost, in a few words, also when ctx has ended.
+// End records the cost of the generation in a few words, even if ctx has ended.
 func (g *Generation) End(ctx context.Context, cost string) error {
 	defer g.done()
 	e := Entry{Kind: "generate", By: g.draft.Author, Via: g.draft.Via, Scope: g.draft.Scope.String(), Outcome: generationNothing, Reason: cost}
@@ -57,7 +57,7 @@ func (g *Generation) End(ctx context.Context, cost string) error {
 	return g.m.db.Update(ctx, func(c *sqlite.Conn) error { return audit(ctx, c, g.m.options.Now(), e) })
 }
 
-// reserve finds room in the budget for a draft. A generation holds it already; of what was built before in it there are entries.
+// reserve finds room in the budget for a draft. The generation already holds room for one, and earlier builds in it have entries.
 func (d Draft) reserve(ctx context.Context, m *Manager) (done func(), err error) {
 	switch g := d.generation; {
 	case g == nil:

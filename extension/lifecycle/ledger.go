@@ -19,7 +19,7 @@ const (
 	ledgerBatch = 256
 	// ledgerPause is how long calls gather before they are written in one transaction. It is what kill -9 can lose.
 	ledgerPause = 50 * time.Millisecond
-	// keptCalls is how many calls of each tool are kept, from which its percentiles are.
+	// keptCalls is how many calls of each tool are kept to compute its percentiles.
 	keptCalls = 1000
 	// forgottenCalls is how many calls one transaction deletes at most: four for each that it writes.
 	forgottenCalls = 4 * ledgerBatch
@@ -34,7 +34,7 @@ type used struct {
 	by, via                        string
 }
 
-// ledger writes down calls beside the calls, many in one transaction.
+// ledger records calls in the background, many in one transaction.
 type ledger struct {
 	m     *Manager
 	queue chan used
@@ -42,7 +42,7 @@ type ledger struct {
 
 func newLedger(m *Manager) *ledger { return &ledger{m, make(chan used, ledgerQueue)} }
 
-// add hands over a call. It waits when the queue is full, until ctx ends.
+// add hands over a call. If the queue is full, it waits until ctx ends.
 func (l *ledger) add(ctx context.Context, u used) {
 	select {
 	case l.queue <- u:
@@ -152,8 +152,8 @@ func outcome(err error) string {
 	}
 }
 
-// toolFailed says whether an outcome counts against the tool. What a caller got wrong or gave up, what a person took back and what the
-// host failed at do not.
+// toolFailed reports whether an outcome counts against the tool. Bad input, cancellations, revocations and faults of the host do
+// not.
 func toolFailed(outcome string) bool {
 	switch outcome {
 	case "failed", "denied", "limit", "trap", "definition":
@@ -163,7 +163,7 @@ func toolFailed(outcome string) bool {
 	}
 }
 
-// message is what is kept of an error, in one short line.
+// message is the stored form of an error, in one short line.
 func message(err error) string {
 	if err == nil {
 		return ""
@@ -171,8 +171,8 @@ func message(err error) string {
 	return cut(err.Error())
 }
 
-// broken is what a breaker is for: a tool, for one of those who call it. What makes it fail may be what that one sends, so nobody else's
-// calls end with it.
+// broken is what a breaker belongs to: a tool, for one of its callers. That caller's input may be what makes it fail, so other
+// callers are not affected.
 type broken struct {
 	tool string
 	by   Viewer
@@ -203,7 +203,7 @@ func (b *breaker) check(now time.Time, tool string) error {
 	return nil
 }
 
-// count counts failures in a row: those of the tool, not those of its caller. After a rest one more failure is enough.
+// count counts failures in a row: those of the tool, not those of its caller. After a rest, one more failure suffices.
 func (b *breaker) count(now time.Time, limits policy.Limits, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

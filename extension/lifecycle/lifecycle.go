@@ -32,18 +32,19 @@ type Options struct {
 	// Dir is the folder of the store, which must exist and be writable by its owner only.
 	Dir  string
 	Host *host.Host
-	// Toolchain returns the toolchain, which may take seconds when it is first asked for. It is not asked where nothing is built.
+	// Toolchain returns the toolchain, which may take seconds the first time. It is called only if something is built.
 	Toolchain func(context.Context) (*toolchain.Toolchain, error)
 	// State makes capabilities from bindings.
 	State *extension.State
 	// Policy is the operator's, until SetPolicy. Default: policy.Default().
 	Policy *policy.Policy
-	// Follow is asked before each call, each list of tools and each decision, and ten times a second. It calls set when there is another policy, and returns
-	// when that holds. It must be safe for concurrent use, and takes about a microsecond when there is none. Default: nothing is asked.
+	// Follow is called before each call, each list of tools and each decision, and ten times a second. If there is a new policy, it
+	// calls set and returns when that applies. It must be safe for concurrent use, and take about a microsecond if nothing changed.
+	// Default: the policy does not change.
 	Follow func(set func(*policy.Policy))
 	// Packages resolves npm packages. Default: an extension that imports any is refused.
 	Packages *npm.Client
-	// Bundler is that of toolchain.Options: what large sources import is found in a process of its own. Default: in this process.
+	// Bundler is that of toolchain.Options: a separate process finds the imports of large sources. Default: in this process.
 	Bundler []string
 	// Types checks the types of drafts that ask for it. Default: types are not checked, and [Written.Unchecked] says so.
 	Types *typecheck.Checker
@@ -72,7 +73,7 @@ var ErrClosed = errors.New("the manager of extensions is closed")
 // pollInterval is how long it takes at most until calls under way see what another process changed.
 const pollInterval = 100 * time.Millisecond
 
-// Manager keeps extensions. It is safe for concurrent use; whoever made it closes it, before the host and the state.
+// Manager keeps extensions. It is safe for concurrent use. Its creator closes it, before the host and the state.
 type Manager struct {
 	options Options
 	db      *sqlite.DB
@@ -80,7 +81,7 @@ type Manager struct {
 	stamp   *stamp.File   // names the generation of the store
 	old     chan struct{} // tells that stamp does not
 
-	setting sync.Mutex // held while the policy is set: of two that come at once, one holds as a whole
+	setting sync.Mutex // held while the policy is set, so that two policies never mix
 	policy  atomic.Pointer[policy.Policy]
 	// setPolicy is SetPolicy, made once.
 	setPolicy func(*policy.Policy)
@@ -169,9 +170,8 @@ func (m *Manager) Policy() *policy.Policy {
 	return m.policy.Load()
 }
 
-// SetPolicy puts another policy in the place of the operator's. It holds for whatever is decided or called from now on. Of calls under
-// way, also those of versions that were superseded since, it takes back the handles of releases that it gives more or less than the one
-// before; what is active stays active.
+// SetPolicy replaces the operator's policy. It applies to everything that is decided or called from now on. In running calls,
+// including those of superseded versions, it revokes the handles of releases whose rights change. Active releases stay active.
 func (m *Manager) SetPolicy(p *policy.Policy) {
 	m.setting.Lock()
 	defer m.setting.Unlock()
@@ -190,7 +190,7 @@ func (m *Manager) SetPolicy(p *policy.Policy) {
 	}
 }
 
-// renew has the next call of a release make its capabilities again, and takes back those that its calls have.
+// renew makes the next call of a release create its capabilities again, and revokes those of its running calls.
 func (m *Manager) renew(a *active) {
 	a.making.Lock()
 	defer a.making.Unlock()

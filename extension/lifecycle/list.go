@@ -35,7 +35,8 @@ type ToolState struct {
 	// Name is the full name.
 	Name, Description string
 	Stats             Stats
-	// ShadowedBy is the narrower scope, of those the viewer sees, whose tool of this name is called instead; nil when it is this one.
+	// ShadowedBy is the narrower scope, among those the viewer sees, whose tool of this name is called instead. It is nil if this
+	// tool is called.
 	ShadowedBy *extension.Scope
 }
 
@@ -205,8 +206,9 @@ func (v Viewer) first(ctx context.Context, c *sqlite.Conn, query string, args ..
 	return Release{}, false, nil
 }
 
-// FindVersion returns the last release of a version of an extension in the narrowest scope that the viewer sees and that ever had it,
-// whatever became of it. One that was never active is there for its author and a person only. The version is named by its digest, or by the first characters of it, at least 6.
+// FindVersion returns the last release of a version of an extension, in the narrowest scope that the viewer sees and that ever had
+// it, whatever became of it. Only its author and persons can find one that was never active. The version is named by its digest, or
+// by at least its first 6 characters.
 func (m *Manager) FindVersion(ctx context.Context, v Viewer, name, digest string) (Release, error) {
 	if !digestStart.MatchString(digest) {
 		return Release{}, &NotFoundError{What: fmt.Sprintf("version %q", digest)}
@@ -267,11 +269,12 @@ func wholeDigest(ctx context.Context, c *sqlite.Conn, start string) (digest stri
 
 // Stats are the statistics of a tool.
 type Stats struct {
-	// Calls are all, and Failures those that failed by the tool's own doing: a call with bad input is none, nor one that was given up.
+	// Calls counts all calls, and Failures those in which the tool itself failed. Bad input and cancelled calls do not count as
+	// failures.
 	Calls, Failures int64
 	// P50 and P95 are the durations of its last calls, at most 1,000, that so many percent took at most: of few calls P95 is the longest.
 	P50, P95  time.Duration
-	LastUsed  time.Time // zero when it never was
+	LastUsed  time.Time // zero if it was never used
 	LastError string    // of the last failure
 }
 
@@ -283,8 +286,8 @@ func (s Stats) ErrorRate() float64 {
 	return float64(s.Failures) / float64(s.Calls)
 }
 
-// Score is how good a tool is, from 0 to 100: the part of its calls that do not fail, as if two more had been made of which one failed, so
-// that few calls say little.
+// Score is how good a tool is, from 0 to 100: the share of its calls that do not fail, counted as if there had been two more calls,
+// one of which failed. So a few calls say little.
 func (s Stats) Score() int {
 	return int(100 * float64(s.Calls-s.Failures+1) / float64(s.Calls+2))
 }

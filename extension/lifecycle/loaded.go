@@ -9,14 +9,14 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// loadedSet is components that are loaded, up to a number, beyond which those go that were not used for longest.
+// loadedSet holds loaded components. Above a number, it closes the least recently used ones.
 type loadedSet struct {
 	max int
 
 	mu     sync.Mutex
 	all    map[string]*loaded
 	order  *list.List // of *loaded, those used last at the front
-	err    error      // of closing what was let go
+	err    error      // errors of closing components
 	closed bool
 }
 
@@ -25,7 +25,7 @@ type loaded struct {
 	element *list.Element
 	users   int
 	begun   bool          // somebody loads it, or did
-	ready   chan struct{} // closed when component or err is there
+	ready   chan struct{} // closed when component or err is set
 	// component and err are written before ready is closed. Until the load begins, component is what put gave.
 	component *host.Component
 	err       error
@@ -55,8 +55,8 @@ func (s *loadedSet) add(digest string) *loaded {
 	return l
 }
 
-// get returns the component, which load makes; it is given the one of put, if there is one. Of all that ask at once one loads it. done
-// lets go of it.
+// get returns the component, which load makes from that of put, if there is one. If several callers ask at once, one loads it. done
+// releases it.
 func (s *loadedSet) get(ctx context.Context, digest string, load func(given *host.Component) (*host.Component, error)) (c *host.Component, done func(), err error) {
 	s.mu.Lock()
 	if s.closed {
@@ -99,7 +99,7 @@ func (s *loadedSet) get(ctx context.Context, digest string, load func(given *hos
 	return l.component, func() { s.done(l) }, nil
 }
 
-// done lets go of what get returned, and of what is too much.
+// done releases what get returned, and closes surplus components.
 func (s *loadedSet) done(l *loaded) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *loadedSet) done(l *loaded) {
 	s.trim()
 }
 
-// trim closes what is too much.
+// trim closes surplus components.
 func (s *loadedSet) trim() {
 	for e := s.order.Back(); e != nil && s.order.Len() > s.max; {
 		oldest, before := e.Value.(*loaded), e.Prev()

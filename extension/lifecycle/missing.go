@@ -8,9 +8,9 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// MissingTool returns the release that says why a viewer cannot call a tool, by its full name: one with this tool that waits, that is
-// active in a scope which the viewer does not see, that is in quarantine, or that ended last. There is none when nothing that the viewer
-// may learn of had the tool.
+// MissingTool returns the release that explains why a viewer cannot call a tool, by its full name: one with this tool that waits,
+// that is active in a scope which the viewer does not see, that is in quarantine, or that ended last. There is none if nothing that
+// the viewer may know about had the tool.
 func (m *Manager) MissingTool(ctx context.Context, v Viewer, tool string) (why *Release, err error) {
 	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
 		why, err = missing(ctx, c, v, "id IN (SELECT release FROM tool WHERE full_name = ?)", tool)
@@ -19,7 +19,8 @@ func (m *Manager) MissingTool(ctx context.Context, v Viewer, tool string) (why *
 	return why, err
 }
 
-// MissingExtension is like [Manager.MissingTool] for an extension. Of one that is active in a scope of the viewer nothing is missing.
+// MissingExtension is like [Manager.MissingTool] for an extension. An extension that is active in a scope of the viewer is not
+// missing.
 func (m *Manager) MissingExtension(ctx context.Context, v Viewer, name string) (why *Release, err error) {
 	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
 		why, err = missing(ctx, c, v, "name = ?", name)
@@ -28,9 +29,9 @@ func (m *Manager) MissingExtension(ctx context.Context, v Viewer, name string) (
 	return why, err
 }
 
-// missing returns the first of the releases for which a condition holds, by how much they say. Releases of scopes that are not the
-// viewer's are for a person, who can go there. What was superseded says nothing: what superseded it does. What waited as its extension
-// was revoked was denied with it, and says less.
+// missing returns the most informative of the releases for which a condition holds. Releases of other scopes are only for a person,
+// who can go there. A superseded release says nothing, because its successor does. Requests that were denied with a revocation say
+// less.
 func missing(ctx context.Context, c *sqlite.Conn, v Viewer, condition, value string) (*Release, error) {
 	const order = ` AND state != 'superseded' AND (scope IN (?2, ?3, ?4) OR ?5 AND state IN ('pending', 'active'))
 		ORDER BY CASE state WHEN 'pending' THEN 0 WHEN 'active' THEN 1 ELSE 2 END, CASE scope WHEN ?2 THEN 0 WHEN ?3 THEN 1 WHEN ?4 THEN 2 ELSE 3 END,

@@ -17,9 +17,10 @@ import (
 const (
 	// pieceSize is how many bytes of an object are in one row.
 	pieceSize = 256 << 10
-	// writtenAtOnce is how many bytes of objects one transaction writes. What is not more is written in the transaction of its version.
+	// writtenAtOnce is how many bytes of objects one transaction writes. Smaller objects are written in the transaction of their
+	// version.
 	writtenAtOnce = 2 << 20
-	// unfinishedFor is how long objects that no version has are kept without a sign of life.
+	// unfinishedFor is how long objects without a version are kept without a sign of life.
 	unfinishedFor = time.Hour
 )
 
@@ -29,7 +30,7 @@ func digestOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// stored is data with the digest that it is kept under, which is worked out before the transaction.
+// stored is data with its digest, which is computed before the transaction.
 type stored struct {
 	digest string
 	data   []byte
@@ -37,7 +38,7 @@ type stored struct {
 
 func pieces(size int) int { return max((size+pieceSize-1)/pieceSize, 1) }
 
-// putPiece keeps a piece of an object. What is damaged is whole again.
+// putPiece stores a piece of an object, and repairs a damaged one.
 func putPiece(ctx context.Context, c *sqlite.Conn, o stored, n int) error {
 	data := o.data[n*pieceSize : min((n+1)*pieceSize, len(o.data))]
 	if n == 0 {
@@ -51,7 +52,7 @@ func putPiece(ctx context.Context, c *sqlite.Conn, o stored, n int) error {
 	return err
 }
 
-// putObjects keeps what has a version from now on. What was written before this transaction has to be there.
+// putObjects stores the objects of a version. Those written before this transaction must exist.
 func putObjects(ctx context.Context, c *sqlite.Conn, objects []stored, before bool) error {
 	sizes := map[string]int{}
 	for _, o := range objects {
@@ -79,8 +80,8 @@ func putObjects(ctx context.Context, c *sqlite.Conn, objects []stored, before bo
 	return err
 }
 
-// writeObjects keeps large objects before the transaction of their version, in transactions of their own, and says whether it did: small
-// ones are left to that one. What no version gets is deleted later.
+// writeObjects stores large objects before the transaction of their version, in separate transactions, and reports whether it did.
+// Small ones are left to that transaction. Objects that no version gets are deleted later.
 func (m *Manager) writeObjects(ctx context.Context, objects []stored) (before bool, err error) {
 	total := 0
 	for _, o := range objects {
@@ -107,7 +108,7 @@ func (m *Manager) writeObjects(ctx context.Context, objects []stored) (before bo
 	for some := range slices.Chunk(parts, writtenAtOnce/pieceSize) {
 		err := m.db.Update(ctx, func(c *sqlite.Conn) error {
 			for _, p := range some {
-				// What a version has already, but damaged, is not to be deleted.
+				// A damaged object that a version already has must not be deleted.
 				const note = `INSERT INTO unfinished SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM object WHERE digest = ?1) OR EXISTS (SELECT 1 FROM unfinished WHERE object = ?1)
 					ON CONFLICT DO UPDATE SET since = excluded.since`
 				if _, err := c.Exec(ctx, note, p.digest, m.options.Now().UnixMilli()); err != nil {
@@ -126,7 +127,8 @@ func (m *Manager) writeObjects(ctx context.Context, objects []stored) (before bo
 	return true, nil
 }
 
-// forgetUnfinished deletes objects that no version got: each in parts, its row last but for the one that says that it is to be deleted.
+// forgetUnfinished deletes objects that no version got, in parts. It deletes an object's row last, just before the row that marks it
+// for deletion.
 func (m *Manager) forgetUnfinished(ctx context.Context) error {
 	more := false
 	if err := m.db.Read(ctx, func(c *sqlite.Conn) error {
@@ -165,7 +167,7 @@ func (m *Manager) forgetUnfinished(ctx context.Context) error {
 	return nil
 }
 
-// object returns what has this digest, which it checks.
+// object returns the object with this digest, after checking it.
 func object(ctx context.Context, c *sqlite.Conn, digest string) ([]byte, error) {
 	var data []byte
 	var size int

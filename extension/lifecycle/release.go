@@ -24,7 +24,7 @@ type Decision struct {
 	Digest  string
 	// By is the person, e.g. "user:tom", and Via how the decision came: "terminal", "web" or "elicitation:CLIENT".
 	By, Via string
-	// Reason is the person's reason; it may be empty.
+	// Reason is the person's reason. It may be empty.
 	Reason string
 }
 
@@ -60,7 +60,7 @@ func (e *DigestError) Error() string {
 
 const releaseColumns = `id, scope, name, digest, state, author, signer, asked, decided, decider, line, reason, quarantine`
 
-// scanRelease reads releaseColumns. A row that is not as it was put there is a *[DamagedError].
+// scanRelease reads releaseColumns. A row that was altered is a *[DamagedError].
 func scanRelease(scan func(...any) error) (r Release, err error) {
 	var scope string
 	var asked int64
@@ -95,7 +95,7 @@ func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name 
 	return r, err
 }
 
-// commit stores what passed all stages, in one transaction with what the policy decided; only large objects are written before.
+// commit stores what passed all stages, in one transaction with the policy's decision. Only large objects are written before.
 func (b *build) commit(ctx context.Context) error {
 	v, d, now := b.version, b.draft, b.options.Now()
 	b.options.Follow(b.setPolicy)
@@ -167,7 +167,7 @@ func (b *build) commit(ctx context.Context) error {
 	})
 }
 
-// refusedBefore reports whether a person said no to these bytes, or took the extension back and approved nothing of it since: then no
+// refusedBefore reports whether a person denied these bytes, or revoked the extension and has approved nothing of it since. Then no
 // policy approves it.
 func refusedBefore(ctx context.Context, c *sqlite.Conn, r Release) (refused bool, err error) {
 	const query = `SELECT EXISTS (SELECT 1 FROM release WHERE scope = ?1 AND name = ?2 AND (state IN ('denied', 'revoked') AND digest = ?3 OR state = 'revoked' AND decided >=
@@ -176,8 +176,8 @@ func refusedBefore(ctx context.Context, c *sqlite.Conn, r Release) (refused bool
 	return refused, err
 }
 
-// ask makes a pending release. One that was pending of the same author is withdrawn, unless it is of the same version. Those of other
-// authors stay: nobody keeps somebody else's request from a person.
+// ask makes a pending release. It withdraws an earlier pending one of the same author, unless it is the same version. Those of other
+// authors stay, because nobody may hide somebody else's request from a person.
 func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, now time.Time) (r Release, err error) {
 	const own = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND author = ? AND state = 'pending'"
 	pending, err := scanRelease(c.Row(ctx, own, d.Scope.String(), v.Manifest.Name, d.Author).Scan)
@@ -228,8 +228,8 @@ func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, 
 	return releaseByID(ctx, c, id)
 }
 
-// written is the entry of a draft that passed all stages, also of one that changes nothing: it was built. When the policy leaves it to a
-// person it says so.
+// written is the audit entry of a draft that passed all stages, even if it changes nothing, because it was built. It says so if the
+// policy leaves it to a person.
 func written(d Draft, v *Version, release int64) Entry {
 	e := Entry{
 		Kind: "write", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Extension: v.Manifest.Name, Release: release, Digest: v.Digest,
@@ -302,7 +302,7 @@ func (m *Manager) Approve(ctx context.Context, d Decision) (r Release, err error
 		if err != nil {
 			return r, err
 		}
-		// Since it was asked for, the names of its tools may have been taken.
+		// Since the request, the names of its tools may have been taken.
 		if err := errors.Join(m.allowed(r.Scope, v), checkNames(ctx, c, v.Manifest, r.Scope, "")); err != nil {
 			return r, err
 		}
@@ -351,15 +351,15 @@ func (m *Manager) pending(ctx context.Context, c *sqlite.Conn, d Decision) (Rele
 	return r, nil
 }
 
-// Revoke takes an active release back: calls under way end, and what their handles stand for is closed. What is pending of the
-// same extension is denied with it. A full disk does not keep anybody from it, as room is held for that; where nothing can be
-// written at all it still holds in this process, and the error is an *[UnsavedError].
+// Revoke revokes an active release: running calls end, and the resources behind their handles are closed. It also denies pending
+// requests of the same extension. It works on a full disk, because space is reserved for it. If nothing can be written at all, it
+// still applies in this process, and the error is an *[UnsavedError].
 func (m *Manager) Revoke(ctx context.Context, scope extension.Scope, name string, d Decision) (Release, error) {
 	return m.insist(ctx, scope, name, d.Reason, func() (Release, error) { return m.takeAway(ctx, scope, name, Revoked, d, "revoke") })
 }
 
-// Remove is Revoke by the author of an extension. Its versions stay in the history. When By is an agent, what waits of other authors stays:
-// nobody keeps somebody else's request from a person.
+// Remove is Revoke by the author of an extension. Its versions stay in the history. If By is an agent, requests of other authors
+// stay, because nobody may hide somebody else's request from a person.
 func (m *Manager) Remove(ctx context.Context, scope extension.Scope, name string, d Decision) (Release, error) {
 	return m.takeAway(ctx, scope, name, Removed, d, "remove")
 }
@@ -387,7 +387,7 @@ func (m *Manager) takeAway(ctx context.Context, scope extension.Scope, name stri
 		for _, r := range ended {
 			to, kind := to, kind
 			if to == Revoked && r.State == Pending {
-				to, kind = Denied, "deny" // nobody ever gave what could be taken back
+				to, kind = Denied, "deny" // nothing was given that could be revoked
 			}
 			if gone, err = m.end(ctx, c, r, to, d, kind); err != nil {
 				return gone, err
@@ -446,14 +446,14 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 	})
 }
 
-// Promote asks for the active version of an extension in a wider scope. A person approves it, also when it is gone in the narrower one
-// by then; the reason of the release says where it came from.
+// Promote asks for the active version of an extension in a wider scope. A person approves it, even if it is gone in the narrower one
+// by then. The reason of the release says where it came from.
 func (m *Manager) Promote(ctx context.Context, from, to extension.Scope, name, author, via string) (Release, error) {
 	if _, err := extension.ParseScope(author); err != nil {
 		return Release{}, fmt.Errorf("author: %w", err)
 	}
 	if !from.Narrower(to) {
-		return Release{}, fmt.Errorf("%s is no wider scope than %s", to, from)
+		return Release{}, fmt.Errorf("%s is not a wider scope than %s", to, from)
 	}
 	return m.act(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) (Release, error) {
 		r, err := releaseIn(ctx, c, from, name, Active)

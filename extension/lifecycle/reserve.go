@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// reserve is room on the disk to take back every extension of the store when the disk is full.
+// reserve is disk space for revoking every extension of the store on a full disk.
 func (o Options) reserve() sqlite.Reserve {
 	return sqlite.Reserve(filepath.Join(o.Dir, "extensions.reserve"))
 }

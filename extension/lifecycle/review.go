@@ -19,14 +19,14 @@ import (
 type Review struct {
 	Release Release
 	Version *Version
-	// Before is the version that is active in the same scope; nil when there is none.
+	// Before is the active version in the same scope. It is nil if there is none.
 	Before *Version
-	// Granted is what the extension would get: what it asks for, without what the operator's ceiling takes, which is Cut.
+	// Granted is what the extension would get: its request without Cut, which the operator's ceiling removes.
 	Granted []extension.Binding
 	Cut     []extension.Change
 	// Changes are how its authority differs from that of Before.
 	Changes []extension.Change
-	// Code is how source, manifest and packages differ from those of Before, as a unified diff; of a first version it is all of it.
+	// Code is the difference in source, manifest and packages from Before, as a unified diff. For a first version, it is everything.
 	Code string
 }
 
@@ -64,7 +64,7 @@ func (m *Manager) Review(ctx context.Context, id int64) (review Review, err erro
 	return review, nil
 }
 
-// Diff is how two versions differ in manifest, source and packages, as a unified diff, made printable. before may be nil.
+// Diff is how two versions differ in manifest, source and packages, as a printable unified diff. before may be nil.
 func Diff(before, after *Version) string {
 	var b strings.Builder
 	old, now := before.parts(), after.parts()

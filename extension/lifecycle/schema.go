@@ -11,14 +11,14 @@ import (
 // File is the name of the store in a folder of durable state.
 const File = "extensions.db"
 
-// MaxRow is the most bytes of a row of the store. One that has more was put there by another program.
+// MaxRow is the largest row of the store, in bytes. Only another program can have written a larger one.
 const MaxRow = 80 << 20
 
-// stampFile names the generation of the store, for who is to learn of a change without asking it.
+// stampFile names the generation of the store, so that others learn of a change without asking the store.
 const stampFile = "extensions.stamp"
 
-// A version is what was written, and never changes. A release is a version that somebody asked to activate in a scope, and what became
-// of that. Whatever changes which releases are active also changes generation, by which other processes notice: 64 random bits.
+// A version is what was written, and never changes. A release is a version that somebody asked to activate in a scope, with the
+// outcome. Every change of the active releases also changes generation, 64 random bits by which other processes notice it.
 var schema = sqlite.Schema{Kind: "extension store", ID: 0x73746578 /* stex */, MaxRow: MaxRow, Migrations: []string{`
 CREATE TABLE object (
 	digest TEXT PRIMARY KEY,

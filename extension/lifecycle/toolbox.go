@@ -10,8 +10,8 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Toolbox is the right to call what a viewer can call, under the full names, for code that is no extension. The tools have the
-// bindings that were approved, and take no others. allowed is as in [Call].
+// Toolbox is the right to call what a viewer can call, by full names, for code that is not an extension. The tools have the approved
+// bindings, and accept no others. allowed is as in [Call].
 func (m *Manager) Toolbox(v Viewer, allowed func() error) (*tools.Toolbox, error) {
 	return tools.New(tools.Options{
 		Resolve: func(name string) (tools.Func, error) {
@@ -26,7 +26,7 @@ func (m *Manager) Toolbox(v Viewer, allowed func() error) (*tools.Toolbox, error
 			}
 			return func(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error) {
 				if len(env) > 0 {
-					return nil, abi.Errorf(abi.CodeInvalid, "%s: it has the bindings that were approved, and takes no others", name)
+					return nil, abi.Errorf(abi.CodeInvalid, "%s: it has the approved bindings, and accepts no others", name)
 				}
 				r, err := m.Call(ctx, Call{Viewer: v, Tool: name, Input: input, Allowed: allowed})
 				return r.Output, forCaller(name, err)
@@ -46,7 +46,7 @@ func (m *Manager) Toolbox(v Viewer, allowed func() error) (*tools.Toolbox, error
 	})
 }
 
-// forCaller makes an error of a call what code that made it is told.
+// forCaller converts a call's error into the one reported to the code that made the call.
 func forCaller(name string, err error) error {
 	var revoked *RevokedError
 	var quarantined *QuarantinedError

@@ -32,7 +32,7 @@ func TestToolbox(t *testing.T) {
 	}{
 		{"answer_get", "{}", nil, "42"},
 		{"answer_get", "1", nil, "answer_get: invalid input"},
-		{"answer_get", "{}", passed{"clock": clock.System()}, "takes no others"},
+		{"answer_get", "{}", passed{"clock": clock.System()}, "accepts no others"},
 		{"broken_get", "{}", nil, "broken_get: "},
 	} {
 		call, err := mine.Start(t.Context(), c.tool, c.input, c.env)

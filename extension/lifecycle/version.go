@@ -25,17 +25,17 @@ import (
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
-// Version is what was written once, and never changes. Nothing of it may be changed.
+// Version is what an author wrote. It never changes, and nothing in it may be changed.
 type Version struct {
 	// Digest names the version: a SHA-256, in hex, of manifest, files, entry, lockfile and tools.
 	Digest   string
 	Manifest *extension.Manifest
-	// Tools are what the code says of its tools. Calls keep to these definitions.
+	// Tools are the tools as the code describes them. Calls keep to these definitions.
 	Tools []abi.Definition
 	// Files is the source.
 	Files map[string][]byte
 	Entry string
-	// Lock is the package-lock.json of its packages; empty without packages.
+	// Lock is the package-lock.json of its packages. It is empty without packages.
 	Lock     []byte
 	Packages []npm.Package
 	Report   inspect.Report
@@ -60,8 +60,8 @@ type record struct {
 	Author   string            `json:"author"`
 }
 
-// digest is that of a version which is stored so: of all that was written and of what the code said of its tools. What a report and a
-// registry said when it was written is not part of it. A part is preceded by its length, so that no two versions have the same text.
+// digest is the digest of a stored version: everything that was written, and the code's description of its tools. It leaves out what
+// a report and a registry said at the time. Each part is preceded by its length, so that no two versions have the same text.
 func (r record) digest() (string, error) {
 	tools, err := json.Marshal(r.Tools)
 	if err != nil {
@@ -96,7 +96,7 @@ func (v *Version) record() record {
 	return r
 }
 
-// Warnings are what is to be known of its packages, a line each.
+// Warnings are warnings about its packages, one a line.
 func (v *Version) Warnings() (lines []string) {
 	for _, p := range v.Packages {
 		for _, warning := range p.Warnings {
@@ -106,7 +106,7 @@ func (v *Version) Warnings() (lines []string) {
 	return lines
 }
 
-// PackageLines are its packages, a line each with what a person is to know of them before anything of them runs.
+// PackageLines describe its packages, one a line, with what a person should know before any of their code runs.
 func (v *Version) PackageLines() (lines []string) {
 	for _, p := range v.Packages {
 		lines = append(lines, printable.Line(fmt.Sprintf("%s %s, %s, %s, %s", p.Name, p.Version, p.LicenseText(), humanize.IBytes(uint64(max(0, p.Size))), p.Integrity)))
@@ -134,8 +134,8 @@ func (v *Version) Source() fstest.MapFS {
 // ManifestText is the manifest as its author wrote it.
 func (v *Version) ManifestText() []byte { return bytes.Clone(v.manifest) }
 
-// put stores a version, as text says, and its component, of which the objects may have been written before. One that is there already has
-// the same digest; what of it is damaged is whole again.
+// put stores a version, as text, and its component, whose objects may have been written before. An existing one has the same digest.
+// put repairs damaged parts of it.
 func (v *Version) put(ctx context.Context, c *sqlite.Conn, text []byte, objects []stored, before bool) error {
 	if err := putObjects(ctx, c, objects, before); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (r record) text() ([]byte, error) {
 	return text, nil
 }
 
-// first is the version as it is stored already, nil when it is not, or not whole.
+// first is the version as already stored. It is nil if it is missing or damaged.
 func (v *Version) first(ctx context.Context, c *sqlite.Conn, load func(digest string) (*Version, error)) (*Version, error) {
 	var there bool
 	if err := c.Row(ctx, "SELECT EXISTS (SELECT 1 FROM version WHERE digest = ?)", v.Digest).Scan(&there); err != nil || !there {

@@ -52,7 +52,7 @@ type Draft struct {
 	Progress func(extension.Stage)
 
 	lock       []byte // of a pack
-	reason     string // why it is asked for, where that is known
+	reason     string // why it is requested, if known
 	verdict    policy.Decision
 	generation *Generation // that it comes from
 }
@@ -66,18 +66,18 @@ type Release struct {
 	Digest string
 	State  State
 	Author string
-	// Signer is who signed the pack that it came in; empty when nobody did whose signature was checked.
+	// Signer is who signed the pack that it came in. It is empty if no signature was verified.
 	Signer string
 	Asked  time.Time
-	// Decided is when it was approved or refused; By who did, Line the line of the policy by which, Reason why. Of a release that was
-	// promoted and waits, Reason says from where.
+	// Decided is when it was approved or refused. By is who decided, Line the line of the policy that did, and Reason why. For a
+	// promoted release that waits, Reason says where it came from.
 	Decided          time.Time
 	By, Line, Reason string
 	// Quarantine says why its tools cannot be called; it is empty if they can.
 	Quarantine string
 }
 
-// Written is what came of a draft that passed all stages.
+// Written is the outcome of a draft that passed all stages.
 type Written struct {
 	Version *Version
 	Release Release
@@ -85,9 +85,9 @@ type Written struct {
 	Unchanged bool
 	// Changes are how its authority differs from the version that is active, or from none.
 	Changes []extension.Change
-	// Cut is what the operator's ceiling takes from what it asks for.
+	// Cut is what the operator's ceiling removes from the request.
 	Cut []extension.Change
-	// Why says why the policy leaves it to a person; empty when it does not.
+	// Why says why the policy leaves it to a person. It is empty otherwise.
 	Why string
 	// Tests are the results of the tests it brought.
 	Tests []trial.Result
@@ -97,9 +97,9 @@ type Written struct {
 	Took map[extension.Stage]time.Duration
 }
 
-// Write takes a draft through all stages. At their end its release is active, when the policy approves it, or waits for a person. When
-// a stage fails nothing is changed, and the error is an *extension.ProblemsError, which its author can mend; a *[BudgetError]; or
-// that of ctx, of a toolchain that cannot be obtained, of a full disk.
+// Write takes a draft through all stages. At the end, its release is active if the policy approves it, or else waits for a person.
+// If a stage fails, nothing changes. The error is then an *extension.ProblemsError, which the author can correct, or a
+// *[BudgetError]. Other errors are that of ctx, of a toolchain that cannot be obtained, or of a full disk.
 func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 	m.options.Follow(m.setPolicy)
 	b := &build{Manager: m, draft: d, written: &Written{Took: map[extension.Stage]time.Duration{}}}
@@ -190,7 +190,7 @@ func (b *build) validate(ctx context.Context) error {
 	}
 	b.version, b.written.Version = v, v
 	for name, data := range v.Files {
-		v.Files[name] = bytes.Clone(data) // what is built, named and kept is the same, whatever the caller does
+		v.Files[name] = bytes.Clone(data) // what is built, named and stored is the same, whatever the caller does
 	}
 	problems := checkFiles(v)
 	if len(problems) == 0 {
@@ -274,7 +274,7 @@ func (b *build) resolve(ctx context.Context) (err error) {
 	return err
 }
 
-// source is what a version is built from again.
+// source is what a version is rebuilt from.
 func (m *Manager) source(ctx context.Context, v *Version) (toolchain.Source, error) {
 	derived, err := inspect.Derive(v.Source(), v.Entry)
 	if err != nil {
@@ -284,8 +284,8 @@ func (m *Manager) source(ctx context.Context, v *Version) (toolchain.Source, err
 	return m.sourceOf(ctx, &again, derived, v.Lock, true)
 }
 
-// sourceOf resolves packages, keeping those of a lockfile, and puts the tree together, with what was derived of the entry. It sets the
-// lockfile and the packages of v.
+// sourceOf resolves packages, keeping those of a lockfile, and assembles the tree, including what was derived from the entry. It
+// sets the lockfile and the packages of v.
 func (m *Manager) sourceOf(ctx context.Context, v *Version, derived *inspect.Derived, lock []byte, fresh bool) (toolchain.Source, error) {
 	tree, entry := fs.FS(v.Source()), v.Entry
 	if derived != nil {
@@ -312,7 +312,7 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, derived *inspect.Der
 	return toolchain.Source{FS: npm.Tree(tree, nil), Entry: entry, Bindings: bindings, Found: found}, nil
 }
 
-// assemble makes the component. The bytes of equal sources are equal, so that what was built before comes from the cache.
+// assemble makes the component. Equal sources give equal bytes, so an earlier build comes from the cache.
 func (b *build) assemble(ctx context.Context) error {
 	for _, binding := range b.version.Manifest.Bindings {
 		if name := binding.Grant.Interface(); b.options.Host.WIT().Interface(name) == nil {
@@ -329,7 +329,7 @@ func (b *build) assemble(ctx context.Context) error {
 	return err
 }
 
-// types checks the types of what the author wrote. The bundler has read it by now.
+// types checks the types of the author's code, which the bundler has already read.
 func (b *build) types(ctx context.Context) error {
 	if b.options.Types == nil {
 		b.written.Unchecked = &typecheck.UnavailableError{Err: errors.New("there is no compiler here")}
@@ -369,7 +369,7 @@ func (b *build) describe(ctx context.Context) (err error) {
 	return v.Manifest.CheckTools(names)
 }
 
-// checkSize bounds what is stored of the tools, in the transaction of the version.
+// checkSize bounds what is stored about the tools in the version's transaction.
 func checkSize(tools []abi.Definition) error {
 	text, err := json.Marshal(tools)
 	if err != nil {
@@ -403,7 +403,7 @@ func (b *build) report(context.Context) error {
 	return nil
 }
 
-// addPackages adds what was bundled of packages to a tree: of most a bundle has but a part.
+// addPackages adds the bundled parts of packages to a tree. A bundle has only a part of most packages.
 func (b *build) addPackages(tree fstest.MapFS) error {
 	var kept toolchain.Kept
 	if err := json.Unmarshal(b.component.Section("stile:source"), &kept); err != nil {
@@ -475,7 +475,7 @@ func (b *build) decide(context.Context) error {
 	return nil
 }
 
-// Refuse writes down that a draft was not taken, for a reason that its caller found before Write: who signed it, say.
+// Refuse records that a draft was refused, for a reason that its caller found before Write, such as its signature.
 func (m *Manager) Refuse(ctx context.Context, d Draft, reason string) error {
 	return m.writeRefusal(ctx, d, nil, extension.StageValidate, reason)
 }

@@ -36,7 +36,7 @@ type Artifact struct {
 	Blobs map[digest.Digest][]byte
 }
 
-// Artifact returns the pack as an artifact. An error is a *[PartError] that says what no pack may have.
+// Artifact returns the pack as an artifact. An error is a *[PartError] that says what a pack may not contain.
 func (p *Pack) Artifact(signatures ...Signature) (*Artifact, error) {
 	config, err := p.describe()
 	if err != nil {
@@ -116,8 +116,8 @@ func (a *Artifact) addManifest(artifactType string, config ocispec.Descriptor, l
 // Fetch gets the bytes of a blob, at most one byte more than the descriptor says. They are checked by who calls it.
 type Fetch func(ocispec.Descriptor) ([]byte, error)
 
-// Decode puts the pack together to which an OCI manifest leads. Each blob is held to its digest and its size, and the
-// whole to what [Pack.Artifact] makes of it, so that manifest is the only one of this pack. An error is a *[PartError].
+// Decode assembles the pack that an OCI manifest describes. It checks each blob against its digest and size, and the whole against
+// the result of [Pack.Artifact], so manifest is the only one of this pack. An error is a *[PartError].
 func Decode(manifest []byte, limits Limits, fetch Fetch) (*Pack, error) {
 	limits = limits.WithDefaults()
 	m, err := parseManifest("artifact", manifest, ArtifactType)
@@ -226,7 +226,7 @@ func parseManifest(part string, b []byte, artifactType string) (*ocispec.Manifes
 	return &m, nil
 }
 
-// verified fetches a blob, having looked at what it says of itself, and holds it to that.
+// verified fetches a blob after checking its description, and checks the blob against it.
 func (fetch Fetch) verified(part string, d ocispec.Descriptor, limit int64) ([]byte, error) {
 	switch {
 	case d.Digest.Validate() != nil || d.Digest.Algorithm() != digest.SHA256:

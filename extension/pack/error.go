@@ -16,7 +16,7 @@ type PartError struct {
 	Err error
 }
 
-// What may be wrong with a part.
+// The possible faults of a part.
 var (
 	ErrMissing   = errors.New("missing")
 	ErrDuplicate = errors.New("there twice")

@@ -13,9 +13,9 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Write writes the pack and its signatures as one file: an OCI image layout in a tar archive, neither of them compressed,
-// so that registry tools read it. One pack with the same signatures gives the same bytes. An error that is not w's is a
-// *[PartError] that says what no pack may have.
+// Write writes the pack and its signatures as one file: an uncompressed OCI image layout in a tar archive, which registry tools can
+// read. The same pack with the same signatures gives the same bytes. Errors are those of w, or a *[PartError] that says what a pack
+// may not contain.
 func Write(w io.Writer, p *Pack, signatures ...Signature) error {
 	a, err := p.Artifact(signatures...)
 	if err != nil {

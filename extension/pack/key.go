@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// Keys are those of crypto/ed25519, which makes them too. Where they are kept is the caller's business; these are the
-// forms that openssl and others read: PKCS #8 and PKIX, in PEM.
+// Keys are those of crypto/ed25519, which also makes them. The caller stores them. These are the forms that openssl and others read:
+// PKCS #8 and PKIX, in PEM.
 const (
 	privatePEM = "PRIVATE KEY"
 	publicPEM  = "PUBLIC KEY"

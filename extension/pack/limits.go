@@ -1,20 +1,20 @@
 package pack
 
-// Limits bound what is read. A field that is 0 has its default.
+// Limits bound what is read. A zero field has its default.
 type Limits struct {
-	// Component is the most bytes of a component. Default 64 MiB.
+	// Component is the largest component, in bytes. Default 64 MiB.
 	Component int64
-	// Source is the most bytes of all files together. Default 8 MiB.
+	// Source is the largest size of all files together, in bytes. Default 8 MiB.
 	Source int64
-	// Files is the most files of the source. Default 2,000.
+	// Files is the largest number of source files. Default 2,000.
 	Files int
-	// Part is the most bytes of each other part. Default 4 MiB.
+	// Part is the largest size of each other part, in bytes. Default 4 MiB.
 	Part int64
-	// Signatures is the most signatures of a pack. Default 16.
+	// Signatures is the largest number of signatures of a pack. Default 16.
 	Signatures int
 }
 
-// MaxBundle is the most bytes of a Sigstore bundle.
+// MaxBundle is the largest Sigstore bundle, in bytes.
 const MaxBundle = 1 * mib
 
 const (

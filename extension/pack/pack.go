@@ -16,8 +16,8 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Pack is one version of an extension. It is not changed once its digest is known. The parts are bytes that nobody here
-// looks into: who loads an extension reads its manifest as if a stranger had sent it. Any number of goroutines may read it.
+// Pack is one version of an extension. It must not change after its digest is known. Package pack does not look into the parts, so
+// treat the manifest as a stranger's. Goroutines may read it concurrently.
 type Pack struct {
 	// Manifest is the extension's manifest, as its author wrote it.
 	Manifest []byte
@@ -27,10 +27,10 @@ type Pack struct {
 	Entry string
 	// Component is the WebAssembly component that was built of the rest.
 	Component []byte
-	// Engine names the engine that Component imports; empty for one that imports none.
+	// Engine names the engine that Component imports. It is empty if Component imports none.
 	Engine string
-	// Lock is the lockfile of its packages, SBOM the bill of materials, Definitions what the tools said of themselves.
-	// Each may be empty, which is the same as absent.
+	// Lock is the lockfile of its packages, SBOM the bill of materials, and Definitions the tools' descriptions. Each may be empty,
+	// which is the same as absent.
 	Lock, SBOM, Definitions []byte
 }
 
@@ -130,7 +130,7 @@ func (p *Pack) check() error {
 	return nil
 }
 
-// checkPath admits what is one path on every system, and looks like the path that it is.
+// checkPath accepts only a path that means the same on every system, and looks like what it is.
 func checkPath(name string) error {
 	switch {
 	case len(name) > maxPath:

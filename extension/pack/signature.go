@@ -18,14 +18,14 @@ type Signature []byte
 
 // Signer is who signed a pack.
 type Signer struct {
-	// Key is the trusted key that made the signature. What it stands for is known to who trusts it.
+	// Key is the trusted key that made the signature. Whoever trusts it knows whose it is.
 	Key ed25519.PublicKey
-	// Who and When are what the holder of Key says. They are proved by nothing else.
+	// Who and When are claims of the holder of Key. Nothing else proves them.
 	Who  string
 	When time.Time
 }
 
-// What may be wrong with a signature, beside its form.
+// The possible faults of a signature, besides its form.
 var (
 	ErrUnsigned    = errors.New("there is none")
 	ErrUntrusted   = errors.New("not made by a trusted key")
@@ -117,7 +117,7 @@ func Verify(p *Pack, signatures []Signature, trusted []ed25519.PublicKey) (*Sign
 	return nil, errors.Join(problems...)
 }
 
-// verify looks at the payload only when a trusted key made it, and at its type first, which the key covers too.
+// verify reads the payload only if a trusted key signed it. It first checks the type, which the key covers too.
 func (s Signature) verify(packDigest string, trusted []ed25519.PublicKey) (*Signer, error) {
 	if len(s) > maxSignature {
 		return nil, tooLarge(int64(len(s)), maxSignature)

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// writeTar returns an archive of files in byte order of their names, with nothing of a file but name and content.
+// writeTar returns an archive of files in byte order of their names, with only their names and contents.
 func writeTar(files map[string][]byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -36,8 +36,8 @@ func addFile(w *tar.Writer, name string, content []byte) error {
 	return nil
 }
 
-// readTar reads the files of an archive, which whole names in errors. Folders are passed over; nothing else may be there,
-// nor anything but zeros after the end.
+// readTar reads the files of an archive, which errors call whole. It skips folders. It refuses everything else, and anything but
+// zeros after the end.
 func readTar(r io.Reader, whole string, maxEntries int, maxBytes int64) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	r = io.LimitReader(r, maxBytes+int64(maxEntries+1)*tarOverhead+maxPadding+1)

@@ -17,9 +17,10 @@ type Request struct {
 	Author extension.Scope
 	// Asked is what the manifest asks for, before [extension.Manifest.Own].
 	Asked []extension.Binding
-	// Approved is what the version asks for that is active in Scope; nil when none is.
+	// Approved is what the active version in Scope asks for. It is nil if there is none.
 	Approved []extension.Binding
-	// Undeclared are the npm packages that the code imports and the manifest does not name; Known those that the active version imports.
+	// Undeclared are the npm packages that the code imports and the manifest does not name. Known are those that the active version
+	// imports.
 	Undeclared, Known []string
 }
 
@@ -32,11 +33,11 @@ const (
 	Approved Verdict = "approved"
 	// Pending needs a person.
 	Pending Verdict = "pending"
-	// Refused is what no person can approve under this policy.
+	// Refused is a request that nobody can approve under this policy.
 	Refused Verdict = "refused"
 )
 
-// Decision is what the policy says about a request.
+// Decision is the policy's answer to a request.
 type Decision struct {
 	Verdict Verdict
 	// Line is the deciding line of the policy, "policy.json:12", or "default".
@@ -48,10 +49,10 @@ type Decision struct {
 	Cut     []extension.Change
 }
 
-// Decide says whether a request needs a person. An npm package that the manifest does not declare needs one, unless the
-// policy names it or the active version in the author's scope imports it. Decide compares approvals with the whole request,
-// not with what a ceiling leaves of it, so a ceiling that rises later approves nothing. It refuses a request if the ceiling
-// leaves nothing of one of its bindings, because code does not work without them.
+// Decide says whether a request needs a person. An npm package that the manifest does not declare needs one, unless the policy names
+// it or the active version in the author's scope imports it. Decide compares approvals with the whole request, not with what a
+// ceiling leaves of it, so a ceiling that rises later approves nothing. If the ceiling removes all of one binding, Decide refuses
+// the request, because the code does not work without it.
 func (p *Policy) Decide(r Request) Decision {
 	d := p.decide(r)
 	var unnamed []string
@@ -69,7 +70,7 @@ func (p *Policy) Decide(r Request) Decision {
 	return d
 }
 
-// decide goes by the bindings.
+// decide looks only at the bindings.
 func (p *Policy) decide(r Request) Decision {
 	d := Decision{}
 	d.Granted, d.Cut = p.Limit(r.Asked)
@@ -80,11 +81,11 @@ func (p *Policy) decide(r Request) Decision {
 		}
 	}
 	if len(gone) > 0 {
-		return d.with(Refused, p.Ceiling.Line, "the ceiling leaves nothing of %s; ask for less", bindings(gone))
+		return d.with(Refused, p.Ceiling.Line, "the ceiling in the policy allows nothing of %s; ask for less", bindings(gone))
 	}
 	asked := slices.DeleteFunc(slices.Clone(r.Asked), extension.Binding.Harmless)
 	if p.Updates == Same && r.Approved != nil && r.Scope == r.Author && extension.Covers(r.Approved, asked) {
-		return d.with(Approved, p.updatesLine, "it asks for no more than the version that is active")
+		return d.with(Approved, p.updatesLine, "it asks for no more than the active version")
 	}
 	for _, a := range p.Approve {
 		if a.holdsIn(r.Scope, r.Author) && extension.Covers(a.Bindings, asked) {
@@ -116,7 +117,7 @@ func bindings(names []string) string {
 	return "the bindings " + strings.Join(names, ", ")
 }
 
-// holdsIn reports whether the approval is for extensions in a scope that somebody puts there.
+// holdsIn reports whether the approval covers extensions that somebody puts into a scope.
 func (a Approval) holdsIn(scope, author extension.Scope) bool {
 	return slices.ContainsFunc(a.Scopes, func(s Scopes) bool {
 		if s == Own {

@@ -43,7 +43,7 @@ const (
 	maxPackages  = 1000
 	maxPerson    = 128 // bytes
 	maxPackage   = 214 // bytes; npm's own limit
-	maxRules     = 256 // of a ceiling; it is what a client compares with
+	maxRules     = 256 // rules of a ceiling; clients compare with it
 
 	examplePolicy   = `{"ceiling": {"permissions": {"workspace": "read"}}}`
 	exampleBindings = `{"permissions": {"workspace": "read"}}`

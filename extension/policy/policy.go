@@ -73,7 +73,7 @@ type Approval struct {
 	Scopes []Scopes
 	// Bindings are everything that the extension may ask for.
 	Bindings []extension.Binding
-	// Line is its line in the file, from 1; 0 for the default.
+	// Line is its line in the file, from 1. It is 0 for the default.
 	Line int
 }
 
@@ -104,9 +104,9 @@ const (
 
 // Limits bound what extensions use.
 type Limits struct {
-	// ExtensionsPerScope is the most extensions in one scope. Default 100; at most 10,000.
+	// ExtensionsPerScope is how many extensions one scope may have. Default 100; at most 10,000.
 	ExtensionsPerScope int
-	// BuildsPerHour is the most builds in an hour for one scope; a model's generation without a build counts as one. Default
+	// BuildsPerHour is how many builds one scope may have in an hour. A model's generation without a build counts as one. Default
 	// 60; at most 100,000.
 	BuildsPerHour int
 	// Nesting is how deep tools call tools. Default 8; at most 64.
@@ -135,5 +135,5 @@ func (p *Policy) Limit(asked []extension.Binding) (granted []extension.Binding, 
 	return extension.Limit(p.Ceiling.Bindings, asked)
 }
 
-// Person reports whether an elicitation that an MCP client of this name answers was answered by a person.
+// Person reports whether a person answers the elicitations of an MCP client of this name.
 func (p *Policy) Person(client string) bool { return slices.Contains(p.Persons, client) }

@@ -181,13 +181,13 @@ func TestDecide(t *testing.T) {
 		{"kv of another's", full, other, claude, `"a": {"kv": true}`, "", Approved, "policy.json:5", "it asks for no more than what is approved beforehand in agent:other"},
 		{"kv for everybody", full, shared, claude, `"a": {"kv": true}`, "", Pending, "default", "nothing in the policy approves the binding a in shared"},
 
-		{"an update", full, claude, claude, github, github + "," + notes, Approved, "policy.json:7", "it asks for no more than the version that is active"},
+		{"an update", full, claude, claude, github, github + "," + notes, Approved, "policy.json:7", "it asks for no more than the active version"},
 		{"an update for more", full, claude, claude, github + "," + notes, github, Pending, "default", "nothing in the policy approves the bindings github, notes in agent:claude"},
-		{"an update to nothing", `{"approve": [], "updates": "same"}`, claude, claude, pure, " ", Approved, "policy.json:1", "it asks for no more than the version that is active"},
+		{"an update to nothing", `{"approve": [], "updates": "same"}`, claude, claude, pure, " ", Approved, "policy.json:1", "it asks for no more than the active version"},
 		{"no update", full, shared, claude, pure, "", Pending, "default", "nothing is approved beforehand in shared"},
 
-		{"above the ceiling", limited, claude, claude, github + "," + notes, "", Refused, "policy.json:2", "the ceiling leaves nothing of the binding github; ask for less"},
-		{"above it, and active", limited, claude, claude, github, github, Refused, "policy.json:2", "the ceiling leaves nothing of the binding github; ask for less"},
+		{"above the ceiling", limited, claude, claude, github + "," + notes, "", Refused, "policy.json:2", "the ceiling in the policy allows nothing of the binding github; ask for less"},
+		{"above it, and active", limited, claude, claude, github, github, Refused, "policy.json:2", "the ceiling in the policy allows nothing of the binding github; ask for less"},
 		{"cut by the ceiling", limited, claude, claude, writes, "", Approved, "policy.json:1", "it asks for no more than what is approved beforehand in agent:claude"},
 		{"pure below a ceiling", `{"ceiling": {}}`, claude, claude, pure, "", Approved, "default", "it asks for no more than what is approved beforehand in agent:claude"},
 		{

@@ -27,7 +27,7 @@ type difference struct {
 	expected, came any
 }
 
-// absent stands for a field or an element that is not there; nil is JSON's null.
+// absent represents a missing field or element. nil is JSON's null.
 type absent struct{}
 
 // String is one line, and short whatever the values are.
@@ -66,8 +66,8 @@ func shown(v any) string {
 	return printable.Short(string(text), maxValue)
 }
 
-// compare returns the first difference of two JSON texts, nil when they say the same: numbers count by their value, and the
-// order of fields does not count. An error is of a text that is not JSON.
+// compare returns the first difference of two JSON texts, or nil if they are equal: numbers count by value, and the order of fields
+// does not count. An error means that a text is not JSON.
 func compare(expected, came []byte) (*difference, error) {
 	a, err := decode(expected)
 	if err != nil {

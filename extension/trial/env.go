@@ -20,8 +20,7 @@ import (
 // maxLines is how many lines of its log a test keeps.
 const maxLines = 500
 
-// environment makes the bindings of one test and remembers what came of them. Its capabilities are used while the test runs
-// only.
+// environment makes the bindings of one test and records what happens to them. Its capabilities are used only while the test runs.
 type environment struct {
 	clock  *double.Clock
 	stores *double.Stores
@@ -48,7 +47,7 @@ func (e *environment) test(at, binding string) *double.Test {
 	}
 }
 
-// unanswered notes what the tool asked for in vain.
+// unanswered notes a request of the tool without an answer.
 func (e *environment) unanswered(binding, what, line string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,7 +78,7 @@ func (e *environment) bind(ctx context.Context, at string, bindings []extension.
 	return env, nil
 }
 
-// capability makes one binding. answers are what the test says of it; nil when it says nothing.
+// capability makes one binding. answers are the test's answers for it, or nil.
 func (e *environment) capability(ctx context.Context, t *double.Test, b extension.Binding, answers json.RawMessage) (abi.Capability, error) {
 	if answers == nil && !b.Harmless() {
 		return unstubbed{e, b}, nil
@@ -100,7 +99,7 @@ func (e *environment) line(text string) {
 	}
 }
 
-// unstubbed is a binding that the test says nothing about. Whoever uses it is denied it.
+// unstubbed is a binding without answers in the test. Every use of it is denied.
 type unstubbed struct {
 	e       *environment
 	binding extension.Binding

@@ -31,7 +31,7 @@ func inManifest(t extension.Test, m *double.MistakeError) *extension.Problem {
 // decoding is held while a result is decoded, which takes up to 70 times its bytes.
 var decoding sync.Mutex
 
-// judge says what is wrong with how a test's call ended: nil when it is as the test has it. An error is not of the tool.
+// judge says what is wrong with how a test's call ended. It returns nil if the test passes. An error is not the tool's.
 func (e *environment) judge(t extension.Test, output []byte, ended error) (*extension.Problem, error) {
 	failure := failureOf(ended)
 	switch {
@@ -80,10 +80,10 @@ func (e *environment) lacking() *double.MistakeError {
 	}
 }
 
-// failure is what a tool's call failed with, by its own fault.
+// failure is an error of a tool's call for which the tool is responsible.
 type failure struct {
 	text, fix string
-	// expected is set for what a test can expect: what a tool's caller is told, unlike that it was stopped.
+	// expected is set for failures that a test can expect: those that a tool's caller sees, unlike an abort.
 	expected     bool
 	file         string
 	line, column int
@@ -130,7 +130,7 @@ func (f *failure) short() *failure {
 // frame is a line of a stack that the host has mapped to the author's files.
 var frame = lazyregexp.New(`(?m)^    at .*\(([^()\n]+):(\d{1,9}):(\d{1,9})\)$`)
 
-// place finds where it was thrown: in the author's own code, if there is any of it on the stack.
+// place finds where it was thrown: in the author's own code, if the stack has any.
 func (f *failure) place(stack string) {
 	for _, m := range frame.FindAllStringSubmatch(stack, -1) {
 		packaged := strings.Contains(m[1], "node_modules/")

@@ -28,8 +28,8 @@ const maxRecordedError = 300
 
 // RecordingError says why no test can be made of a recording.
 type RecordingError struct {
-	// Operation is the number of the operation, counted from 1, for which a test has no answer, and Name what it is. They
-	// are 0 and empty when it is not one operation.
+	// Operation is the number of the operation, counted from 1, for which a test has no answer, and Name describes it. They are 0
+	// and empty if it is not one operation.
 	Operation int
 	Name      string
 	Reason    string
@@ -44,13 +44,13 @@ func (e *RecordingError) Error() string {
 
 var contract = sync.OnceValues(func() (*abi.Resolve, error) { return abi.ParseCapability(wit.Capability(), wit.Extension()) })
 
-// FromRecording makes a test of a recorded call: its input, what came of it, and as answers what its bindings gave. Run with
-// the same extension and bindings, it passes, unless the call depended on what no recording has: how long something took,
-// which of several requests was answered first, and headers of responses other than those that tools ask for.
+// FromRecording makes a test of a recorded call: its input, its outcome, and what its bindings returned as answers. With the same
+// extension and bindings, the test passes, unless the call depended on what no recording has: how long something took, which of
+// several requests was answered first, and headers of responses other than those that tools ask for.
 //
-// Answers are of http, kv and workspace, and the time if the call saw one time only. A *[RecordingError] says what it is that
-// a test cannot answer, and a *[host.DamagedError] that the recording cannot be read. What was redacted is not in the test:
-// where the test would need it, that is an error.
+// Answers are those of http, kv and workspace, and the time if the call saw only one. A *[RecordingError] says what a test cannot
+// answer, and a *[host.DamagedError] that the recording cannot be read. Redacted content is not in the test; if the test would need
+// it, that is an error.
 func FromRecording(r *host.Recording) (extension.Test, error) {
 	known, err := contract()
 	if err != nil {
@@ -97,7 +97,7 @@ func ending(r *host.Recording) (extension.Test, error) {
 	test := extension.Test{Name: "as recorded at " + r.Started.UTC().Format(time.RFC3339), Tool: r.Tool, Input: r.Input}
 	switch {
 	case r.Cut != "":
-		return test, fmt.Errorf("it is not whole: it reached its bound (%s)", double.Quoted(r.Cut))
+		return test, fmt.Errorf("it is incomplete, because it reached its bound (%s)", double.Quoted(r.Cut))
 	case r.Code != "":
 		return test, errors.New("the call brought its own code, and a test calls a tool of an extension")
 	case !json.Valid(r.Input):
@@ -128,8 +128,7 @@ func ending(r *host.Recording) (extension.Test, error) {
 	return test, nil
 }
 
-// converter goes through the operations of a recording, and has the kinds keep what they tell about the world that answered
-// them.
+// converter goes through the operations of a recording, and lets the kinds keep what they reveal about the world that answered them.
 type converter struct {
 	kinds capability.Set
 	list  []host.RecordedValues
@@ -210,7 +209,7 @@ func answered(o host.RecordedValues) (value abi.Value, t *abi.Type, failed strin
 	return nil, nil, "error"
 }
 
-// answers are what the bindings gave, as a test says it.
+// answers are what the bindings returned, in the form of a test.
 func (c *converter) answers() (map[string]json.RawMessage, error) {
 	made := map[string]json.RawMessage{}
 	order := func(a, b binding) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.iface, b.iface)) }

@@ -288,14 +288,14 @@ func TestRecordedRefused(t *testing.T) {
 	w := newWorld(t)
 	url := func(path string) string { return `{"url": "` + w.url + path + `"}` }
 	for _, c := range []struct{ tool, input, name, want string }{
-		{"stat", `{}`, "workspace@0.1.0#[method]directory.stat", "when the file was changed"},
-		{"lines", `{}`, "directory.read-lines", "did not read all of it"},
-		{"overwrites", `{}`, "directory.edit", "did not read all of it"},
-		{"swap", `{}`, "bucket.compare-and-set", "did not read all of it"},
+		{"stat", `{}`, "workspace@0.1.0#[method]directory.stat", "the time of a change"},
+		{"lines", `{}`, "directory.read-lines", "did not read completely"},
+		{"overwrites", `{}`, "directory.edit", "did not read completely"},
+		{"swap", `{}`, "bucket.compare-and-set", "did not read completely"},
 		{"draw", `{}`, "random.u64", "random numbers are others"},
 		{"call", `{}`, "stile:capability/tools@0.1.0#", "no answer"},
 		{"long", `{}`, "bucket.set", "too long to be in the recording"},
-		{"later", `{}`, "clock.now", "saw the time go on"},
+		{"later", `{}`, "clock.now", "saw time pass"},
 		{"ask", url("/away"), "exchange.head", "was redirected"},
 		{"binary", url("/binary"), "blob.bytes", "not text"},
 		{"binary", url("/large"), "blob.bytes", "more than 131072 bytes"},

@@ -23,11 +23,11 @@ const (
 	together    = 6
 )
 
-// Request is what is tested.
+// Request is what to test.
 type Request struct {
 	// Component is the extension. It stays open.
 	Component *host.Component
-	// Bindings are those that calls of the extension will have. Only what is here can be given answers.
+	// Bindings are those that calls of the extension will have. Only these can be given answers.
 	Bindings []extension.Binding
 	Tests    []extension.Test
 	// Limits are those of each test; zero fields have the defaults of the host, and Wall 10 s. All tests together take at
@@ -35,11 +35,11 @@ type Request struct {
 	Limits host.Limits
 }
 
-// Result is what came of a test.
+// Result is the outcome of a test.
 type Result struct {
 	Name, Tool string
 	Passed     bool
-	// Problem is why the test did not pass; nil when it did.
+	// Problem is why the test did not pass. It is nil if it passed.
 	Problem *extension.Problem
 	// Log is what the tool logged, at most 16 KiB in 500 lines.
 	Log      []string
@@ -47,9 +47,8 @@ type Result struct {
 	Usage    host.Usage
 }
 
-// Run runs tests one after the other, and goes on after one that fails. There is a result for each, in their order; when there
-// are more than [MaxTests], one more result says so. Errors are faults of the host and the end of ctx; the tests before have their
-// results.
+// Run runs tests one after the other, and continues after a failure. There is a result for each, in order. If there are more than
+// [MaxTests], one more result says so. Errors are faults of the host and the end of ctx; earlier tests have their results.
 func Run(ctx context.Context, r Request) ([]Result, error) {
 	r.Limits.Wall = cmp.Or(r.Limits.Wall, defaultWall)
 	end := time.Now().Add(together * r.Limits.Wall)
@@ -76,7 +75,7 @@ func run(ctx context.Context, r Request, i int, end time.Time) (result Result, e
 	at := fmt.Sprintf("tests[%d]", i)
 	test.Name = cmp.Or(test.Name, at) // to tell it from others in what is said of it
 	if left <= 0 {
-		result.Problem = problem(test, fmt.Sprintf("it was not run: the tests before took all of the %s that they have together", together*r.Limits.Wall))
+		result.Problem = problem(test, fmt.Sprintf("it was not run, because earlier tests used up the %s that all tests share", together*r.Limits.Wall))
 		return result, nil
 	}
 	r.Limits.Wall = min(r.Limits.Wall, left)

@@ -276,7 +276,7 @@ func TestBounds(t *testing.T) {
 		Limits: host.Limits{Wall: 50 * time.Millisecond},
 	})
 	if err != nil || len(results) != 8 || !strings.Contains(results[0].Problem.Text, "limit reached: wall (50ms)") ||
-		!strings.Contains(results[7].Problem.Text, "it was not run: the tests before took all of the 300ms that they have together") {
+		!strings.Contains(results[7].Problem.Text, "it was not run, because earlier tests used up the 300ms that all tests share") {
 		t.Errorf("got %+v, %v", results[len(results)-1].Problem, err)
 	}
 }

@@ -36,7 +36,7 @@ const (
 	compilerFolder  = "node_modules/typescript/lib/"
 )
 
-// ready returns the component, which it loads when that is not done yet.
+// ready returns the component, and loads it first if necessary.
 func (c *Checker) ready(ctx context.Context) (*host.Component, error) {
 	select {
 	case c.making <- struct{}{}:
@@ -64,7 +64,7 @@ func (c *Checker) load(ctx context.Context) (*host.Component, error) {
 	}
 	if c.host == nil {
 		c.host, err = host.New(ctx, host.Options{
-			// Checks wait for their turn, which is no fault of what they check: their time is what the processor takes.
+			// Checks wait for their turn, which is not the fault of what they check. So only processor time bounds them.
 			Limits:    host.Limits{Memory: memory, CPU: c.o.CPU, Wall: time.Hour, Input: 8 * maxSource, Output: maxOutput},
 			Instances: 2, Running: 2, MaxMemory: memory, CacheDir: c.o.CacheDir, KeyDir: c.o.KeyDir, Logger: c.o.Logger,
 		})
@@ -94,12 +94,12 @@ func (c *Checker) obtain(ctx context.Context, tools *toolchain.Toolchain) ([]byt
 	return c.cache.Do(ctx, "typecheck", fmt.Sprintf("%s %x", recipe, key), build)
 }
 
-// recipe changes with what build does with what it is given.
+// recipe changes when build treats its input differently.
 const recipe = "1"
 
 func (c *Checker) build(ctx context.Context, tools *toolchain.Toolchain) ([]byte, error) {
 	c.o.Progress("making the TypeScript compiler ready, once")
-	// What is pinned was looked at: it is not of the last days.
+	// Pinned packages are old enough.
 	packages, err := c.o.Packages.Resolve(ctx, npm.Request{Dependencies: map[string]string{"typescript": compilerVersion}, Lock: lock, AllowFresh: true, Types: true})
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (c *Checker) assemble(ctx context.Context, tools *toolchain.Toolchain, comp
 	}, false)
 }
 
-// compilerModule makes a module of the compiler, without its command line and what of it nothing else uses.
+// compilerModule makes a module of the compiler, without its command line and other unused parts.
 func compilerModule(packages fs.FS) ([]byte, error) {
 	text, err := fs.ReadFile(packages, compilerFolder+"_tsc.js")
 	if err != nil {
@@ -155,21 +155,21 @@ var (
 	reference = lazyregexp.New(`(?m)^/// <reference .*$`)
 	libraries = lazyregexp.New(`(?m)^/// <reference lib="([^"]+)"`)
 	isModule  = lazyregexp.New(`(?m)^export \{`)
-	// notThere are the libraries of what the engine does not have.
+	// notThere are the libraries of features that the engine lacks.
 	notThere = lazyregexp.New(`\.intl$|^esnext\.(temporal|date)$`)
-	// values are those of libraries that declare types as well. The engine has neither of the two.
+	// values are those of libraries that also declare types. The engine has neither of the two.
 	values = lazyregexp.New(`(?m)^(    var (Collator|NumberFormat|DateTimeFormat)|declare var Atomics): .*$`)
 )
 
-// declarations returns all that the compiler knows of, by the names of files: the language as the engine has it, the web APIs and the
-// module "stile". Libraries are joined, which saves a tenth of every check.
+// declarations returns everything that the compiler knows about, by file name: the language as the engine has it, the web APIs and
+// the module "stile". Libraries are joined, which saves a tenth of every check.
 func declarations(packages fs.FS) (map[string]string, error) {
 	declared := map[string]string{
 		"/stile/index.d.ts": sdk.Index(), "/stile/capabilities.d.ts": sdk.Capabilities(), "/stile/globals.d.ts": sdk.Globals(),
 	}
 	seen := map[string]bool{}
 	var joined strings.Builder
-	// add adds a library after those that it refers to, as the compiler itself has them.
+	// add adds a library after those that it refers to, in the compiler's own order.
 	var add func(name string) error
 	add = func(name string) error {
 		if seen[name] || notThere.MatchString(name) {

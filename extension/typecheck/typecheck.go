@@ -31,12 +31,12 @@ type Options struct {
 	Toolchain func(context.Context) (*toolchain.Toolchain, error)
 	// Packages fetches the compiler.
 	Packages *npm.Client
-	// CacheDir keeps the component; KeyDir holds the key that authenticates it. They can be those of the toolchain. Default: nothing is
-	// kept, and the compiler is fetched and built by each Checker.
+	// CacheDir keeps the component. KeyDir holds the key that authenticates it. They can be those of the toolchain. Default: nothing
+	// is kept, and each Checker fetches and builds the compiler.
 	CacheDir, KeyDir string
 	// CPU is the processor time of one check. Default: 10 s.
 	CPU time.Duration
-	// Progress is told, in a few words, when the compiler has to be made ready, which takes seconds. Default: nobody is told.
+	// Progress is called with a few words when the compiler must be prepared, which takes seconds. Default: it is not called.
 	Progress func(message string)
 	// Logger receives events that no caller sees. Default: nothing is logged.
 	Logger *slog.Logger
@@ -46,25 +46,25 @@ const (
 	memory      = 256 << 20 // bytes of one check; the image has 31 MiB
 	maxProblems = 20
 	maxSource   = 1 << 20  // bytes of all files that are checked
-	maxOutput   = 16 << 20 // bytes of what the component says
+	maxOutput   = 16 << 20 // bytes of the component's output
 	retryAfter  = time.Minute
-	maxText     = 1000 // bytes of what is wrong
+	maxText     = 1000 // bytes of a problem's text
 )
 
-// Checker checks types. It is safe for concurrent use. Whoever made it closes it.
+// Checker checks types. It is safe for concurrent use. Its creator closes it.
 type Checker struct {
 	o     Options
-	cache *cache.Cache // nil when nothing is kept
+	cache *cache.Cache // nil if nothing is kept
 
-	making chan struct{} // has room for who makes what follows, when it is first needed
+	making chan struct{} // has room for the goroutine that makes the fields below on first use
 	// host is one of the checker's own, with other limits and nothing recorded.
 	host      *host.Host
 	component *host.Component
 	missing   error     // why there is no component
-	again     time.Time // when to try again; until then nobody waits for what is not to be had
+	again     time.Time // when to try again; until then, calls fail without waiting
 }
 
-// New makes a checker. The compiler is fetched when it is first needed.
+// New makes a checker. It fetches the compiler on first use.
 func New(o Options) (*Checker, error) {
 	if o.Toolchain == nil || o.Packages == nil {
 		return nil, errors.New("typecheck: Toolchain and Packages are needed")
@@ -85,7 +85,7 @@ func New(o Options) (*Checker, error) {
 	return c, nil
 }
 
-// Close waits for checks and frees what they ran in.
+// Close waits for checks and frees the memory they ran in.
 func (c *Checker) Close() error {
 	c.making <- struct{}{}
 	defer func() { <-c.making }()
@@ -101,15 +101,15 @@ func (c *Checker) Close() error {
 
 // Request is what is checked.
 type Request struct {
-	// Files are the source by path. What Entry leads to is checked, and nothing else. Packages have the type any, as there are
-	// none of their types here.
+	// Files are the source by path. Only what Entry leads to is checked. Packages have the type any, because their types are not
+	// available here.
 	Files map[string][]byte
 	Entry string
 	// Bindings are what env has, names with their interfaces, as in toolchain.Source.
 	Bindings map[string]string
 }
 
-// UnavailableError says that types could not be checked, which says nothing of the source.
+// UnavailableError reports that types could not be checked. It says nothing about the source.
 type UnavailableError struct{ Err error }
 
 // Error implements error.
@@ -118,8 +118,8 @@ func (e *UnavailableError) Error() string { return "types were not checked: " + 
 // Unwrap returns Err.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// Check returns what is wrong with the types of a source, at most 20 problems, as an *extension.ProblemsError. A source that is too
-// complex to be checked within the limits has that as its problem. Other errors are an *[UnavailableError] and the end of ctx.
+// Check returns what is wrong with the types of a source, at most 20 problems, as an *extension.ProblemsError. If a source is too
+// complex to check within the limits, that is its problem. Other errors are an *[UnavailableError] and the end of ctx.
 func (c *Checker) Check(ctx context.Context, r Request) error {
 	files, size := map[string]string{}, 0
 	for name, content := range r.Files {
@@ -167,7 +167,7 @@ func tooComplex(entry, why string) error {
 	}}}
 }
 
-// diagnostic is what the component says of one problem. It is believed no more than other extensions.
+// diagnostic is one problem from the component, which is trusted no more than any extension.
 type diagnostic struct {
 	File         string `json:"file"`
 	Line         int    `json:"line"`
@@ -178,7 +178,7 @@ type diagnostic struct {
 	MissingAwait bool   `json:"await"`
 }
 
-// read returns the first of what the compiler says: it can say some millions of things, each of a few bytes.
+// read returns the first of the compiler's problems. There can be millions, each of a few bytes.
 func read(output []byte) (found []diagnostic, err error) {
 	d := json.NewDecoder(bytes.NewReader(output))
 	if first, err := d.Token(); err != nil || first != json.Delim('[') {
@@ -213,7 +213,7 @@ func problems(output []byte, files map[string]string) error {
 		p := extension.Problem{
 			File: printable.Line(d.File), Line: d.Line, Column: d.Column, Snippet: toolchain.Snippet(d.Source, d.Column), Fix: d.fix(),
 		}
-		// Advice about packages and compiler options is no good here.
+		// Advice about packages and compiler options does not apply here.
 		text, _, _ := strings.Cut(d.Text, " Do you need to ")
 		p.Text = fmt.Sprintf("%s (TS%d)", printable.Short(text, maxText), d.Code)
 		all.Problems = append(all.Problems, p)
@@ -223,7 +223,7 @@ func problems(output []byte, files map[string]string) error {
 
 var noBinding = lazyregexp.New(`^Property '(.*)' does not exist on type 'Env'`)
 
-// fix is what to write instead, where the compiler's own words do not say it.
+// fix is what to write instead, if the compiler's own words do not say it.
 func (d *diagnostic) fix() string {
 	if d.MissingAwait {
 		return "await before it"

@@ -30,7 +30,7 @@ func (h *Handler) fail(w http.ResponseWriter, status int, message string) {
 	h.show(w, status, "problem.html", message)
 }
 
-// explain shows an error of the manager: what somebody else decided meanwhile is no fault.
+// explain shows an error of the manager. A decision that somebody else made meanwhile is not a fault.
 func (h *Handler) explain(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	switch {
@@ -63,7 +63,7 @@ func (h *Handler) overview(w http.ResponseWriter, r *http.Request, s session) {
 	}{s, pending, active})
 }
 
-// requestID is the number in the path; 0 when it is none.
+// requestID is the number in the path, or 0 if it is not a number.
 func requestID(r *http.Request) int64 {
 	id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	return id

@@ -40,9 +40,9 @@ type Options struct {
 	Hosts []string
 	// Person is whom decisions are written down under, e.g. "user:tom".
 	Person string
-	// TLS says that the pages are served over TLS, so that the cookie is for TLS only.
+	// TLS is set if the pages are served over TLS, so that the cookie is restricted to TLS.
 	TLS bool
-	// Logger receives what the person is not told of. Default: nothing is logged.
+	// Logger receives what the person does not see. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -57,8 +57,8 @@ type Handler struct {
 	sessions map[string]place // by the hash of the cookie
 }
 
-// place is where a session has its pages, until its end. A browser sends the cookies of one port to every other port of the same
-// name, but only to the path that they are for; nobody who is not told the path of a session can have its cookie sent.
+// place is the path of a session's pages. A browser sends cookies to every port of the same name, but only to their path. So nobody
+// who does not know the path of a session can receive its cookie.
 type place struct {
 	path string
 	end  time.Time
@@ -67,7 +67,7 @@ type place struct {
 //go:embed page/*.html page/style.css
 var files embed.FS
 
-// pages are parsed when the first is shown: most commands show none.
+// pages are parsed on first use, because most commands show none.
 var pages = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{"when": when, "short": short, "texts": extension.ToolTexts}).ParseFS(files, "page/*.html"))
 })
@@ -128,8 +128,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// sameOrigin demands of whatever changes something that its Origin, when there is one, is these pages: also of clients that send no
-// Sec-Fetch-Site.
+// sameOrigin requires that the Origin of a request that changes something, if present, is these pages. It also protects clients that
+// send no Sec-Fetch-Site.
 func (h *Handler) sameOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || origin == "" {
@@ -147,11 +147,11 @@ type session struct {
 	key string // the hash of the cookie
 	// Home is the path that the pages of the session begin with, and its first page.
 	Home string
-	// Form is what every form of the session carries: nobody else can know it.
+	// Form is the secret in every form of the session.
 	Form string
 }
 
-// signedIn serves a page to who is signed in, and of forms only those that the page itself gave.
+// signedIn serves a page only to a signed-in person, and accepts only forms that the page itself produced.
 func (h *Handler) signedIn(page func(http.ResponseWriter, *http.Request, session)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, ok := h.session(r)

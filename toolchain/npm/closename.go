@@ -25,7 +25,7 @@ var popular = sync.OnceValue(func() (p struct {
 	return p
 })
 
-// closeName is a popular name that another one could be taken for, or nothing.
+// closeName returns a popular name that looks like this one, or nothing.
 func closeName(name string) string {
 	const short = 3 // shorter names are close to each other by chance
 	p := popular()
@@ -47,7 +47,7 @@ func closeName(name string) string {
 	return closest
 }
 
-// skeleton is what of a name is left without what is added to make another: separators, a scope's signs, "js" and "node".
+// skeleton is a name without the parts that are often added to make another one: separators, a scope's signs, "js" and "node".
 func skeleton(name string) string {
 	s := strings.NewReplacer("@", "", "/", "", "-", "", "_", "", ".", "").Replace(name)
 	for _, end := range []string{"js", "node"} {
@@ -59,8 +59,8 @@ func skeleton(name string) string {
 	return s
 }
 
-// oneEdit reports whether one letter added, left out or changed, or two neighbours swapped, makes a of b: a
-// Damerau-Levenshtein distance of 1.
+// oneEdit reports whether adding, removing or changing one letter, or swapping two neighbours, turns a into b: a Damerau-Levenshtein
+// distance of 1.
 func oneEdit(a, b string) bool {
 	for a != "" && b != "" && a[0] == b[0] {
 		a, b = a[1:], b[1:]

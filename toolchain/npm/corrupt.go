@@ -10,8 +10,8 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// corruption is told what npm says, and looks for an archive that is not what its digest says. npm would fetch that one six
-// times, with pauses of more than a minute.
+// corruption reads npm's messages, and looks for an archive that does not match its digest. npm would fetch that archive six times,
+// with pauses of more than a minute.
 type corruption struct {
 	line  []byte
 	found func(url string)
@@ -35,7 +35,7 @@ func (c *corruption) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// corruptError is an archive, by its URL, that is not what its digest says.
+// corruptError is an archive, by its URL, that does not match its digest.
 type corruptError struct{ url string }
 
 func (e *corruptError) Error() string { return "an archive has another digest" }

@@ -39,7 +39,7 @@ func makeFolder() (*folder, error) {
 
 func (f *folder) remove() error { return errors.Join(os.RemoveAll(f.name), f.lock.Close()) }
 
-// sweepFolders removes this user's folders that nobody uses: there may be a login in them.
+// sweepFolders removes this user's unused folders, because they may contain a login.
 func sweepFolders() error {
 	entries, err := os.ReadDir(os.TempDir())
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// Imports finds what the files of a source tree import that are reached from entry. Types are not imports. bundler, the limits and the
-// errors are those of [toolchain.FindImports].
+// Imports finds what the files of a source tree that are reached from entry import. Types are not imports. bundler, the limits and
+// the errors are those of [toolchain.FindImports].
 func Imports(ctx context.Context, fsys fs.FS, entry string, bundler []string) (*toolchain.Imports, error) {
 	return toolchain.FindImports(ctx, toolchain.Source{FS: Tree(fsys, nil), Entry: entry}, bundler)
 }
@@ -21,8 +21,8 @@ func Imports(ctx context.Context, fsys fs.FS, entry string, bundler []string) (*
 // entryName is the module that stands for an extension that imports some others.
 const entryName = "imports.js"
 
-// addShims returns what is asked for with the shims that what is imported needs, seen from the packages in a tree. What else is
-// wrong with those packages is left for the build, which may not reach it.
+// addShims returns the request with the shims that the imports need, as seen from the packages in a tree. Other problems of those
+// packages are left to the build, which may not reach them.
 func (c *Client) addShims(ctx context.Context, asked map[string]string, imported []string, packages fs.FS) (map[string]string, error) {
 	if len(imported) == 0 {
 		return asked, nil

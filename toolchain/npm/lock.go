@@ -19,7 +19,7 @@ const (
 	maxValues   = 100_000 // each takes up to 700 bytes when it is read
 )
 
-// LockError is a lockfile that is not one of ours, or was changed since. Without it, versions are chosen anew.
+// LockError is a lockfile that is not ours, or was altered. Without it, versions are chosen anew.
 type LockError struct {
 	Problem string
 }
@@ -29,8 +29,7 @@ func (e *LockError) Error() string {
 	return "the lockfile of the npm packages is not to be used: " + e.Problem + "; resolve without it"
 }
 
-// lockfile is what matters of a package-lock.json. npm is given this and never the text that it was read from, so that both
-// see the same.
+// lockfile is the relevant part of a package-lock.json. npm gets this instead of the original text, so that both read the same.
 type lockfile struct {
 	Name            string               `json:"name"`
 	LockfileVersion int                  `json:"lockfileVersion"`
@@ -104,7 +103,7 @@ func values(text []byte) int {
 
 func (l *lockfile) encode() []byte { return encode(l) }
 
-// located is the lock with the URLs of its archives, so that npm does not ask the registry for them again and get other ones.
+// located is the lock with the URLs of its archives, so that npm does not ask the registry for them again and get different ones.
 func (l *lockfile) located(packages []located) *lockfile {
 	lock := *l
 	lock.Packages = maps.Clone(l.Packages)
@@ -127,7 +126,7 @@ func (l *lockfile) installed() []string {
 
 var versionForm = lazyregexp.New(`^[0-9]{1,16}\.[0-9]{1,16}\.[0-9]{1,16}(-[0-9A-Za-z.-]{1,128})?(\+[0-9A-Za-z.-]{1,128})?$`)
 
-// check refuses what is not a package of the registry with a digest, and more packages than allowed.
+// check refuses packages that do not come from the registry with a digest, and more packages than allowed.
 func (l *lockfile) check(maxPackages int) error {
 	paths := l.installed()
 	if len(paths) > maxPackages {
@@ -162,7 +161,7 @@ func (l *lockfile) check(maxPackages int) error {
 	return wrong
 }
 
-// isFolder says whether a path is that of a package, perhaps in the folders of others.
+// isFolder reports whether a path is that of a package, perhaps inside other packages' folders.
 func isFolder(at string) bool {
 	rest, ok := strings.CutPrefix(at, modules+"/")
 	if !ok {
@@ -185,13 +184,13 @@ func (l *lockfile) nameAt(at string) string {
 	return parts[len(parts)-1]
 }
 
-// problem says why a package is none of the registry's, or nothing. A package can ask for others from anywhere.
+// problem says why a package is not the registry's, or returns nothing. A package can ask for others from anywhere.
 func (e *lockEntry) problem() string {
 	switch {
 	case e.Link:
 		return "is a link to a folder"
 	case e.InBundle:
-		return "is what another package brings in its archive, and not what the registry has"
+		return "comes from another package's archive instead of the registry"
 	case e.Shrinkwrap:
 		return "brings a lockfile of its own"
 	case e.Resolved != "": // npm leaves it out for packages of the registry
@@ -210,7 +209,7 @@ func (e *lockEntry) problem() string {
 	return ""
 }
 
-// isAlias says whether a range is of another package of the registry, as in "npm:name@^1.0.0". Packages have such ones.
+// isAlias reports whether a range names another package of the registry, as in "npm:name@^1.0.0". Packages may have such ranges.
 func isAlias(spec string) bool {
 	rest, ok := strings.CutPrefix(spec, "npm:")
 	if !ok {

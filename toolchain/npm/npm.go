@@ -26,8 +26,8 @@ import (
 
 // Options are how packages are resolved. The zero value works.
 type Options struct {
-	// CacheDir is where packages, and what is known of them, are kept; KeyDir holds the key that authenticates them. They may
-	// be those of a toolchain. Default: nothing is kept, and each Resolve asks the registry.
+	// CacheDir is where packages, and what is known about them, are kept. KeyDir holds the key that authenticates them. They may be
+	// those of a toolchain. Default: nothing is kept, and each Resolve asks the registry.
 	CacheDir, KeyDir string
 	// NPM is the npm client, of npm 10 or newer. Default: the one on PATH.
 	NPM string
@@ -42,26 +42,25 @@ type Options struct {
 	// MaxFiles and MaxBytes limit the files of all its packages. Default: 20,000 and 64 MiB.
 	MaxFiles int
 	MaxBytes int64
-	// Bundler is that of toolchain.Options: what large packages import is found in a process of its own. Default: in this process.
+	// Bundler is that of toolchain.Options: a separate process finds the imports of large packages. Default: in this process.
 	Bundler []string
-	// Progress is told, in a few words, before npm runs. Default: nobody is told.
+	// Progress is called with a few words before npm runs. Default: it is not called.
 	Progress func(message string)
 	// Logger receives events that no caller sees. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// Client resolves packages. It is safe for concurrent use. Whoever made it closes it.
+// Client resolves packages. It is safe for concurrent use. Its creator closes it.
 type Client struct {
 	o     Options
-	cache *cache.Cache // nil when nothing is kept
+	cache *cache.Cache // nil if nothing is kept
 	keys  map[string]registryKey
 
 	asking chan struct{} // has room for one who reads or sets user
-	user   *userSettings // nil until npm has said what they are
+	user   *userSettings // nil until npm has reported them
 }
 
-// New makes a client, and removes what clients of processes that were killed left in the temporary folder. npm is looked for
-// when it is first needed.
+// New makes a client, and removes what clients of killed processes left in the temporary folder. It looks for npm on first use.
 func New(o Options) (*Client, error) {
 	o.NPM = cmp.Or(o.NPM, "npm")
 	o.MinAge = cmp.Or(o.MinAge, 72*time.Hour)
@@ -91,7 +90,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close lets go of the cache. Resolutions live on.
+// Close releases the cache. Resolutions stay valid.
 func (c *Client) Close() error {
 	if c.cache == nil {
 		return nil
@@ -103,13 +102,13 @@ func (c *Client) Close() error {
 type Request struct {
 	// Dependencies are semver ranges by the names of packages, from the manifest.
 	Dependencies map[string]string
-	// Imports are what the code imports, as [Imports] returns it. Packages that Dependencies does not name are taken at their
-	// newest version that is old enough, and shims are added for the modules of node's that have one; others of node's are
-	// left for the build to report, which knows the line.
+	// Imports are what the code imports, as [Imports] returns it. Packages that Dependencies does not name are taken at their newest
+	// version that is old enough. Shims are added for the node modules that have one. The build reports other node modules, because
+	// it knows the line.
 	Imports []string
-	// Lock is the lockfile of the version before: what it holds and still satisfies the request stays as it is. May be nil.
+	// Lock is the lockfile of the previous version. Its packages stay as they are if they still satisfy the request. It may be nil.
 	Lock []byte
-	// AllowFresh is a person's word that versions younger than MinAge may be used.
+	// AllowFresh is a person's permission to use versions younger than MinAge.
 	AllowFresh bool
 	// Types keeps the type declarations of packages in FS, which code does without.
 	Types bool
@@ -126,23 +125,23 @@ type Resolution struct {
 	Packages []Package
 }
 
-// Package is one package of an extension. What others wrote in it is printable.
+// Package is one package of an extension. Texts that others wrote are printable.
 type Package struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	// Integrity is the SHA-512 of the package's archive, "sha512-<base64>".
 	Integrity string `json:"integrity"`
-	// License is what its package.json says, usually an SPDX expression; empty when that says nothing.
+	// License is what its package.json says, usually an SPDX expression. It is empty if that says nothing.
 	License string `json:"license,omitempty"`
 	// Size is the bytes of its files in FS.
 	Size int64 `json:"size"`
-	// Published is the zero time when the registry does not say.
+	// Published is the zero time if the registry does not say.
 	Published time.Time `json:"published,omitzero"`
 	// Signature is one of the constants of this package.
 	Signature string `json:"signature"`
-	// Direct says that the extension itself asks for it.
+	// Direct is set if the extension itself asks for it.
 	Direct bool `json:"direct,omitempty"`
-	// Undeclared says that the code imports it and Dependencies of the request does not name it.
+	// Undeclared is set if the code imports it and Dependencies of the request does not name it.
 	Undeclared bool `json:"undeclared,omitempty"`
 	// Warnings are for the person who approves, in whole sentences.
 	Warnings []string `json:"warnings,omitempty"`
@@ -151,7 +150,8 @@ type Package struct {
 // LicenseText is License, or the words for none.
 func (p Package) LicenseText() string { return cmp.Or(p.License, "no licence named") }
 
-// What is known of the registry's signature of a package's name, version and integrity. One that is wrong is no package.
+// What is known about the registry's signature of a package's name, version and integrity. A package with a wrong signature is
+// refused.
 const (
 	SignatureVerified   = "verified"
 	SignatureNotOffered = "not offered" // by this registry
@@ -169,7 +169,7 @@ func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
 // errTimeout is why a resolution ends that takes longer than it may.
 var errTimeout = errors.New("resolving npm packages takes too long")
 
-// ended says why npm was given up at what it did.
+// ended says why npm was stopped during a step.
 func (c *Client) ended(ctx context.Context, step string) error {
 	err := context.Cause(ctx)
 	if errors.Is(err, errTimeout) {
@@ -194,8 +194,8 @@ func (c *Client) resolve(ctx context.Context, r Request) (*Resolution, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The shims that packages need are known when the packages are there. Those that were needed before are taken to be needed
-	// still, so that nothing is asked of the registry when that is so.
+	// The shims that packages need are known only when the packages are there. Those that were needed before are assumed to be
+	// needed still, so that the registry need not be asked again.
 	for _, shim := range toolchain.Shims() {
 		if _, ok := wanted[shim.Package]; !ok && lock.wanted()[shim.Package] == shim.Range {
 			wanted[shim.Package] = shim.Range
@@ -231,7 +231,7 @@ func (c *Client) resolve(ctx context.Context, r Request) (*Resolution, error) {
 	return nil, errors.New("resolve npm packages: the shims that packages need do not come to an end")
 }
 
-// maxRounds is more than there are shims, each of which may be found to need another one.
+// maxRounds is more than there are shims, because each may turn out to need another one.
 const maxRounds = 12
 
 // restore returns the packages of a lock, from the cache or through npm.
@@ -311,7 +311,7 @@ func (c *Client) lock(ctx context.Context, wanted map[string]string, before *loc
 	return lock, err
 }
 
-// install has npm fetch what is locked, and packs what is needed of it with the list of packages.
+// install makes npm fetch what is locked, and packs what is needed of it with the list of packages.
 func (c *Client) install(ctx context.Context, lock *lockfile, types bool) (_ []byte, err error) {
 	c.o.Progress(fmt.Sprintf("fetching %d npm packages", len(lock.installed())))
 	w, err := c.workplace(ctx)

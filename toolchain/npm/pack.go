@@ -20,10 +20,10 @@ import (
 // listName is where the archive of a lock's packages has the list of them.
 const listName = "node_modules/.packages.json"
 
-// packing names the rules by which archives are made. What was packed by others is packed again.
+// packing names the rules by which archives are made. Archives made by other rules are packed again.
 const packing = "packing 2"
 
-// pack makes the archive of what npm unpacked: what code can need of it, types when they are asked for, and the list of packages.
+// pack makes the archive of what npm unpacked: what code can need, types on request, and the list of packages.
 func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, error) {
 	files, err := fs.Sub(w.root.FS(), projectDir)
 	if err != nil {
@@ -105,7 +105,8 @@ func ownerOf(name string, owner map[string]*located) *located {
 	return nil
 }
 
-// smuggles says that a package brings others without saying so. They are left out, so that what is listed is what runs.
+// smuggles reports that a package contains other packages without declaring them. They are left out, so that what is listed is what
+// runs.
 func (p *located) smuggles() {
 	const warning = "It brings a folder node_modules in its archive, which is left out."
 	if !slices.Contains(p.Warnings, warning) {
@@ -158,7 +159,7 @@ func (p *located) readManifest(text []byte) {
 	}
 }
 
-// licence reads the three forms that there are: a text, {"type": text} and a list of those.
+// licence reads the three possible forms: a text, {"type": text} and a list of those.
 func licence(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -31,7 +31,7 @@ var registryKeys string
 // registryKey signs what is published before it expires.
 type registryKey struct {
 	*ecdsa.PublicKey
-	expires time.Time // the zero time when it does not
+	expires time.Time // the zero time if it does not
 }
 
 func parseKeys(text string) (map[string]registryKey, error) {
@@ -62,7 +62,7 @@ func parseKeys(text string) (map[string]registryKey, error) {
 	return keys, nil
 }
 
-// metadata is what the registry says of a version.
+// metadata is what the registry says about a version.
 type metadata struct {
 	Version string            `json:"version"`
 	Time    map[string]string `json:"time"` // of all versions, by version
@@ -78,7 +78,7 @@ type signature struct {
 	Sig   string `json:"sig"`
 }
 
-// oneOrMany is a list, which `npm view` writes without the brackets when it has one element.
+// oneOrMany is a list. `npm view` writes it without brackets if it has one element.
 type oneOrMany[T any] []T
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -103,8 +103,8 @@ type located struct {
 	tarball string // URL
 }
 
-// describe asks the registry about all packages of a lock, in one run of npm: they are made up as the workspaces of a
-// project, for each of which `npm view` tells of all the versions that are named. An error is a signature that is wrong.
+// describe asks the registry about all packages of a lock, in one run of npm: they become the workspaces of a project, and `npm
+// view` reports all named versions for each. A wrong signature is an error.
 func (c *Client) describe(ctx context.Context, w *workplace, lock *lockfile) ([]located, error) {
 	var names []string
 	for _, at := range lock.installed() {
@@ -135,7 +135,7 @@ func (c *Client) describe(ctx context.Context, w *workplace, lock *lockfile) ([]
 	}
 	var answers map[string]oneOrMany[metadata]
 	if err := json.Unmarshal(out, &answers); err != nil {
-		return nil, &ClientError{"npm said of the packages what is not understood", "Check that npm 10 or newer is on this machine.", err}
+		return nil, &ClientError{"npm reported about the packages in an unknown form", "Check that npm 10 or newer is on this machine.", err}
 	}
 	for key, answer := range answers { // npm 11 has the versions in its keys, npm 10 has not
 		answers[strings.TrimSuffix(key, spec)] = answer
@@ -182,7 +182,7 @@ func (c *Client) combine(user *userSettings, lock *lockfile, answers map[string]
 	return all, nil
 }
 
-// publicRegistry is the host that npm takes for that of whatever registry is in use: mirrors leave it in what they pass on.
+// publicRegistry is the host that npm takes for that of whatever registry is in use, because mirrors leave it in what they pass on.
 const publicRegistry = "registry.npmjs.org"
 
 // tarball returns the URL of an archive, which its registry chose, on that registry. The error says what is wrong with it.
@@ -220,8 +220,7 @@ func warnings(name string, e lockEntry) []string {
 	return all
 }
 
-// verify checks what a registry signs, <name>@<version>:<integrity>. One good signature is enough, and one that is wrong
-// is an error.
+// verify checks what a registry signs, <name>@<version>:<integrity>. One valid signature suffices, and a wrong one is an error.
 func (c *Client) verify(p Package, signatures []signature) (string, error) {
 	if len(signatures) == 0 {
 		return SignatureNotOffered, nil
@@ -245,7 +244,7 @@ func (c *Client) verify(p Package, signatures []signature) (string, error) {
 	return result, nil
 }
 
-// tooFresh refuses versions that were published too short a time ago, or nobody knows when.
+// tooFresh refuses versions that were published too recently, or at an unknown time.
 func (c *Client) tooFresh(packages []Package) error {
 	var problems []toolchain.Problem
 	for _, p := range packages {

@@ -40,7 +40,7 @@ func (e *ClientError) Error() string {
 // Unwrap returns Err.
 func (e *ClientError) Unwrap() error { return e.Err }
 
-// workplace is a folder for one run of npm, with a home and settings of its own.
+// workplace is a folder for one run of npm, with its own home and settings.
 type workplace struct {
 	*folder
 	c    *Client
@@ -80,7 +80,7 @@ func (c *Client) workplace(ctx context.Context) (*workplace, error) {
 }
 
 func noRoom(err error) error {
-	return &ClientError{"there is no room for npm to work in", "Check the temporary folder.", err}
+	return &ClientError{"there is no disk space for npm to work in", "Check the temporary folder.", err}
 }
 
 func (w *workplace) remove() error { return errors.Join(w.root.Close(), w.folder.remove()) }
@@ -109,13 +109,13 @@ func (w *workplace) read(name string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// maxOutput is what npm may write, which for a few hundred packages with thousands of versions is megabytes.
+// maxOutput bounds npm's output. For a few hundred packages with thousands of versions, that is megabytes.
 const maxOutput = 64 << 20
 
-// maxSaid is what npm may say beside it.
+// maxSaid bounds npm's messages.
 const maxSaid = 1 << 20
 
-// run runs npm in the project, or in the folder for `npm view`, and returns what it wrote: JSON.
+// run runs npm in the project, or in the folder for `npm view`, and returns its output, which is JSON.
 func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 	npm, err := findNPM(w.c.o.NPM)
 	if err != nil {
@@ -161,13 +161,12 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// steps are what npm does, by its commands.
+// steps describe npm's commands.
 var steps = map[string]string{
 	"install": "asking the registry which versions there are", "view": "asking the registry about the packages", "ci": "fetching packages from the registry",
 }
 
-// command is npm with a folder to run in. Whatever it starts ends with it: the npm on PATH may be one that starts the one in
-// use.
+// command is npm with a folder to run in. Everything it starts ends with it, because the npm on PATH may start another one.
 func command(ctx context.Context, dir, npm string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, npm, args...)
 	cmd.Dir = dir
@@ -193,7 +192,7 @@ func findNPM(name string) (string, error) {
 	return npm, nil
 }
 
-// capped keeps the first bytes that are written to it; left is below 0 when there were more.
+// capped keeps the first bytes that are written to it. left is below 0 if there were more.
 type capped struct {
 	bytes.Buffer
 	left int
@@ -234,7 +233,7 @@ func badArchive(name, why string) error {
 	}}}
 }
 
-// explain tells a failure from what npm said. Where the author asked for what cannot be had, it is an
+// explain interprets npm's messages about a failure. If the author asked for something unavailable, it returns a
 // *toolchain.BuildError.
 func explain(out []byte, said string, err error) error {
 	var answer struct {
@@ -250,7 +249,7 @@ func explain(out []byte, said string, err error) error {
 	}
 	first, _, _ := strings.Cut(text, "\n")
 	first = printable.Short(first, 300)
-	if strings.Contains(text, "git error") { // npm 10 tries, and there is no git for it
+	if strings.Contains(text, "git error") { // npm 10 tries, and has no git here
 		code = "EALLOWGIT"
 	}
 	switch code {
@@ -309,14 +308,14 @@ var (
 	badCertificate = lazyregexp.New(`CERT|^UNABLE_TO_|^ERR_TLS`)
 )
 
-// watchEvery is how often the size of what npm unpacks is looked at, and onDisk how many times more than what is kept it may
-// be: types, maps and documents are left out later.
+// watchEvery is how often the size of what npm unpacks is checked. onDisk is how many times larger than the result that may be,
+// because types, maps and documents are removed later.
 const (
 	watchEvery = 100 * time.Millisecond
 	onDisk     = 4
 )
 
-// runWatched runs npm in the project, and ends it when it unpacks too much.
+// runWatched runs npm in the project, and ends it if it unpacks too much.
 func (c *Client) runWatched(ctx context.Context, w *workplace, args ...string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -347,7 +346,7 @@ func (c *Client) runWatched(ctx context.Context, w *workplace, args ...string) e
 	return err
 }
 
-// measure fails when the project is larger than packages can be.
+// measure fails if the project is larger than packages can be.
 func (c *Client) measure(w *workplace) error {
 	var size int64
 	files := 0

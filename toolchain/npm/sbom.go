@@ -41,7 +41,7 @@ func SBOM(name, version string, packages []Package, lock []byte) ([]byte, error)
 	return out.Bytes(), nil
 }
 
-// rootRef is what the extension itself is called in its SBOM.
+// rootRef is the extension's own name in its SBOM.
 const rootRef = "extension"
 
 // purl names a version of a package.
@@ -49,7 +49,7 @@ func purl(name, version string) string {
 	return "pkg:npm/" + strings.Replace(name, "@", "%40", 1) + "@" + url.QueryEscape(version)
 }
 
-// graph says of the extension and of each package which others it needs, wherever in the tree they lie.
+// graph says which packages the extension and each package need, wherever in the tree they are.
 func (l *lockfile) graph(packages []Package) *[]cdx.Dependency {
 	needs := make(map[string]map[string]bool)
 	for _, at := range append(l.installed(), "") {
@@ -80,7 +80,7 @@ func (l *lockfile) graph(packages []Package) *[]cdx.Dependency {
 	return &graph
 }
 
-// find returns the path of what a package means by a name, as node looks for it: in its own folder, then in those around.
+// find returns the path of the package that a name means, as node looks for it: in the package's own folder, then in those around.
 func (l *lockfile) find(at, name string) string {
 	for {
 		path := strings.TrimPrefix(at+"/"+modules+"/"+name, "/")

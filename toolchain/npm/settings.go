@@ -12,8 +12,8 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// ourSettings are what an npmrc says beside what is taken over of the user's: where the registry is, how to log in there and
-// how to get there. Some are not known to older versions of npm, which the check of the lockfile makes up for.
+// ourSettings are the npmrc lines besides those taken from the user's: where the registry is, how to log in and how to reach it.
+// Older versions of npm do not know all of them; the check of the lockfile makes up for that.
 const ourSettings = `
 ignore-scripts=true
 allow-git=none
@@ -54,7 +54,7 @@ var (
 
 const maxSettings = 1 << 20 // bytes
 
-// userSettings are what is taken over of the user's and the machine's npmrc, wherever npm has them.
+// userSettings are what is taken from the user's and the machine's npmrc, wherever npm has them.
 type userSettings struct {
 	npmrc      string
 	registries map[string]string // URLs, by the scope of packages as in "@scope", and for others by ""
@@ -130,7 +130,7 @@ func readSettings(ctx context.Context, name string) (_ *userSettings, err error)
 	return &userSettings{text.String(), registries}, nil
 }
 
-// filterSettings keeps the lines of an npmrc that are taken over, with the environment variables that they name.
+// filterSettings keeps the relevant lines of an npmrc, with the environment variables that they name.
 func filterSettings(text string, variable func(name string) (string, bool)) string {
 	var kept strings.Builder
 	for line := range strings.Lines(text) {

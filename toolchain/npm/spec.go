@@ -19,7 +19,7 @@ const (
 )
 
 var (
-	// packageName is what the registry admits today. Names of old packages with capitals are not among them.
+	// packageName is what the registry accepts today. It excludes old packages' names with capitals.
 	packageName = lazyregexp.New(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*$`)
 
 	// semverRange is node-semver's grammar of ranges, without tags: npm takes whatever else it meets for a tag, file or URL.
@@ -32,7 +32,7 @@ const (
 	rangePart  = partial + ` - ` + partial + `|` + comparator + `( ` + comparator + `)*`
 )
 
-// nameProblem says why a name cannot be that of a package, or nothing.
+// nameProblem says why a name cannot be that of a package, or returns nothing.
 func nameProblem(name string) string {
 	switch {
 	case len(name) > maxPackageName:
@@ -113,7 +113,7 @@ func wantedPackages(r Request) (wanted map[string]string, imported []string, err
 	return wanted, imported, nil
 }
 
-// undeclared reports whether a package is there only as the code imports it under its name.
+// undeclared reports whether a package is there only because the code imports it by name.
 func (r Request) undeclared(name string) bool {
 	if _, declared := r.Dependencies[name]; declared {
 		return false

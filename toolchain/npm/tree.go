@@ -9,9 +9,9 @@ import (
 
 const modules = "node_modules"
 
-// Tree returns the tree to build an extension from: its source with the packages of a [Resolution]. A node_modules of the
-// source's own, in whichever folder, is not in it, so that no code passes for a package that was resolved. packages is nil if there
-// are none. It is safe for concurrent use if source is.
+// Tree returns the tree to build an extension from: its source with the packages of a [Resolution]. It leaves out every node_modules
+// of the source, so that no code can pass for a resolved package. packages is nil if there are none. It is safe for concurrent use
+// if source is.
 func Tree(source, packages fs.FS) fs.FS {
 	if packages == nil {
 		packages = &zip.Reader{}
@@ -21,13 +21,13 @@ func Tree(source, packages fs.FS) fs.FS {
 
 type tree struct{ source, packages fs.FS }
 
-// packaged says whether a name is looked for among the packages. A disk may not tell capitals apart.
+// packaged reports whether a name is looked for among the packages. Some disks ignore case.
 func packaged(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
 	return strings.EqualFold(first, modules)
 }
 
-// left says whether a name of the source's own is left out.
+// left reports whether a name of the source is left out.
 func left(name string) bool { return strings.Contains(strings.ToLower(name)+"/", "/"+modules+"/") }
 
 func (t tree) Open(name string) (fs.File, error) {

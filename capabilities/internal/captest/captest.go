@@ -1,4 +1,4 @@
-// Package captest checks that a capability keeps to its contract.
+// Package captest checks that a capability keeps its contract.
 package captest
 
 import (

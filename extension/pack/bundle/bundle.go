@@ -1,6 +1,6 @@
-// Package bundle makes Sigstore bundles (v0.3) of packs, and says who signed one. Verification takes libraries that would be a ninth of
-// stile and a third of its packages, so a program of its own does it, stile-sigstore; package sigstore, in a module of its own, is what
-// it does and can be called without the program.
+// Package bundle makes Sigstore bundles (v0.3) of packs, and says who signed one. Verification needs libraries that would be a ninth
+// of stile and a third of its packages, so a separate program, stile-sigstore, does it. Package sigstore, a separate module, does
+// the work and can be called without the program.
 package bundle
 
 import (
@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Policy says whose signature is asked for: that of a certificate, with Identity, Issuer and TrustedRoot, or that of Key.
+// Policy says whose signature is required: that of a certificate, with Identity, Issuer and TrustedRoot, or that of Key.
 type Policy struct {
 	// Identity is the subject alternative name of the certificate, in full: a mail address, or the URI of a workflow.
 	Identity string
 	// Issuer is the URL of who vouched for Identity, by OpenID Connect.
 	Issuer string
-	// TrustedRoot is a Sigstore trusted root, as JSON: authorities and logs. What it has is required: with certificate logs a
-	// certificate that one of them recorded, with transparency logs an entry in one of them. With Key it may be absent; then no
-	// log is asked for.
+	// TrustedRoot is a Sigstore trusted root, as JSON: authorities and logs. Everything in it is required: certificate logs require
+	// a certificate recorded in one of them, and transparency logs require an entry in one of them. With Key it may be absent; then
+	// no log is required.
 	TrustedRoot []byte
 	// Key is a public key as PEM (PKIX): ECDSA, Ed25519 or RSA.
 	Key []byte
 }
 
-// MaxTrustedRoot is the most bytes of a trusted root.
+// MaxTrustedRoot is the largest trusted root, in bytes.
 const MaxTrustedRoot = 4 << 20
 
-// What may be wrong.
+// The possible errors.
 var (
 	ErrPolicy  = errors.New("this does not say whose signature is asked for")
 	ErrTrust   = errors.New("what to verify by cannot be used")
@@ -34,8 +34,8 @@ var (
 	ErrRefused = errors.New("refused")
 )
 
-// Check says what can be said of a policy without reading its root and key. The error wraps [ErrPolicy] when parts of the policy are
-// missing or too many, and [ErrTrust] when the root is too large.
+// Check checks a policy without reading its root and key. The error wraps [ErrPolicy] if parts of the policy are missing or
+// superfluous, and [ErrTrust] if the root is too large.
 func (p Policy) Check() error {
 	keyless := p.Keyless()
 	problem := ""
@@ -54,16 +54,16 @@ func (p Policy) Check() error {
 	return fmt.Errorf("sigstore: %w: %s", ErrPolicy, problem)
 }
 
-// Keyless says whether a certificate is asked for.
+// Keyless reports whether a certificate is required.
 func (p Policy) Keyless() bool { return p.Identity != "" || p.Issuer != "" }
 
 // Signer is who made a signature, and when, as far as that was proved.
 type Signer struct {
-	// Identity and Issuer are those of the policy; empty for a key.
+	// Identity and Issuer are those of the policy. They are empty for a key.
 	Identity, Issuer string
 	// Key is "sha256:" and the SHA-256, in hexadecimal, of the public key (PKIX); empty for a certificate.
 	Key string
-	// When is what a log or a timestamp authority says; zero for a key.
+	// When is what a log or a timestamp authority says. It is zero for a key.
 	When time.Time
 }
 

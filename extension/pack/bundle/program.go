@@ -20,7 +20,7 @@ import (
 
 // The program reads a line of JSON, a request, and after it the bytes that the bundles are said to sign, and writes a line of JSON, an answer.
 const (
-	// protocol changes with what is asked and answered, and with what is checked.
+	// protocol changes with the form of requests and answers, and with the checks.
 	protocol = 1
 
 	maxRequest  = 32 << 20  // bytes of the line, in which a root and 16 bundles have room
@@ -47,7 +47,7 @@ type answer struct {
 	Protocol int
 	// Policy is why the policy cannot be used.
 	Policy *problem `json:",omitempty"`
-	// Problems are those of the bundles before the one that holds, or of all when there is no signer.
+	// Problems are those of the bundles before the valid one, or of all if there is no signer.
 	Problems []*problem `json:",omitempty"`
 	Signer   *proof     `json:",omitempty"`
 }
@@ -97,7 +97,7 @@ type toldError struct {
 func (e *toldError) Error() string { return e.text }
 func (e *toldError) Unwrap() error { return e.kind }
 
-// ProgramError says that the program did not do its work. Nothing was verified.
+// ProgramError reports that the program did not do its work. Nothing was verified.
 type ProgramError struct {
 	// Program is its path.
 	Program string
@@ -172,7 +172,7 @@ func decode(line []byte, into any) error {
 	return d.Decode(into)
 }
 
-// Verifier has a program verify bundles by one policy. Any number of goroutines may use it.
+// Verifier lets a program verify bundles by one policy. Goroutines may share it.
 type Verifier struct {
 	program  string
 	args     []string // of tests
@@ -180,9 +180,9 @@ type Verifier struct {
 	policy   Policy
 }
 
-// New returns a verifier, which starts the program at a path for each question: first, here, whether the policy can be used. The error
-// wraps [ErrPolicy] when parts of the policy are missing or too many, and [ErrTrust] when the root or the key is not one; or it is a
-// *[ProgramError].
+// New returns a verifier, which starts the program at a path for each question. It first asks whether the policy can be used. The
+// error wraps [ErrPolicy] if parts of the policy are missing or superfluous, and [ErrTrust] if the root or the key is not valid. It
+// may also be a *[ProgramError].
 func New(ctx context.Context, program string, p Policy) (*Verifier, error) {
 	return open(ctx, Verifier{program: program, patience: patience, policy: p})
 }
@@ -197,9 +197,9 @@ func open(ctx context.Context, v Verifier) (*Verifier, error) {
 	return &v, nil
 }
 
-// Verify returns who signed artifact: what the first of the bundles says that holds and that the policy asks for. A bundle holds a
-// signature of the bytes, or a statement of cosign sign about their digest. Without one that holds, the error joins a *[pack.PartError]
-// for each, which wraps [ErrRefused], [ErrFormat] or [pack.ErrTooLarge]; or it is a *[ProgramError].
+// Verify returns who signed artifact, according to the first valid bundle that the policy accepts. A bundle holds a signature of the
+// bytes, or a statement of cosign sign about their digest. If none is valid, the error joins a *[pack.PartError] for each, which
+// wraps [ErrRefused], [ErrFormat] or [pack.ErrTooLarge]. It may also be a *[ProgramError].
 func (v *Verifier) Verify(ctx context.Context, bundles [][]byte, artifact []byte) (*Signer, error) {
 	if len(bundles) == 0 {
 		return nil, &pack.PartError{Part: "bundle", Err: pack.ErrUnsigned}
@@ -273,7 +273,7 @@ func (v *Verifier) ask(ctx context.Context, bundles [][]byte, artifact []byte) (
 
 // read reads an answer, or says what is wrong with it.
 func (v *Verifier) read(said []byte, bundles int) (*answer, string) {
-	const other = "what it wrote is no answer; is it stile-sigstore?"
+	const other = "its output is not an answer; is it really stile-sigstore?"
 	switch spoken, err := protocolOf(said); {
 	case err != nil || spoken <= 0:
 		return nil, other

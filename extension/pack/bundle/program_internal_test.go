@@ -180,7 +180,7 @@ func TestProgram(t *testing.T) {
 
 // TestProgramFails holds that nothing is verified by a program that does not answer what it was asked.
 func TestProgramFails(t *testing.T) {
-	const other = "what it wrote is no answer; is it stile-sigstore?"
+	const other = "its output is not an answer; is it really stile-sigstore?"
 	for _, c := range []struct{ program, want string }{
 		{"works", "limit of processor time"},
 		{"hoards", "limit of memory"},

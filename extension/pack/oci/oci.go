@@ -1,6 +1,6 @@
-// Package oci keeps extension packs in OCI registries: one artifact for each pack, as in a file of package pack, with each
-// signature as a referrer. It does not trust registries: what they serve is bounded and must match its digest, also from a
-// cache, and credentials go only to their own registry. Embedders without registries need not import it.
+// Package oci keeps extension packs in OCI registries: one artifact for each pack, as in a file of package pack, with each signature
+// as a referrer. It does not trust registries: what they serve is bounded and must match its digest, even from a cache, and
+// credentials go only to their own registry. Programs that do not use registries need not import it.
 package oci
 
 import (
@@ -24,13 +24,13 @@ import (
 type Options struct {
 	// Username and Password are for the registry of the reference and its token service, and are sent to no other host.
 	Username, Password string
-	// RootCAs are the authorities whose certificates are believed. Nil means those of the system.
+	// RootCAs are the trusted authorities of certificates. Nil means those of the system.
 	RootCAs *x509.CertPool
 	// PlainHTTP speaks http instead of https. Only loopback addresses are dialled then.
 	PlainHTTP bool
 	// Bundles pulls the Sigstore bundles of a pack too, at most as many as signatures.
 	Bundles bool
-	// Attach is a Sigstore bundle that a push puts beside the pack; empty for none.
+	// Attach is a Sigstore bundle that a push adds to the pack. It is empty for none.
 	Attach []byte
 	// Limits bound what is pulled.
 	Limits pack.Limits
@@ -38,8 +38,8 @@ type Options struct {
 	Cache Cache
 }
 
-// Cache keeps contents by kind and key. What it returns is checked like what comes from a registry, and an error means
-// that the registry is asked; so a cache need not be trusted. It is used by one goroutine at a time.
+// Cache keeps contents by kind and key. Its results are checked like a registry's, and after an error the registry is asked, so a
+// cache need not be trusted. One goroutine at a time uses it.
 type Cache interface {
 	Get(kind, key string) (content []byte, found bool, err error)
 	Put(kind, key string, content []byte) error
@@ -48,8 +48,8 @@ type Cache interface {
 // Error is a push or a pull that failed. Its text does not hold the password, whatever a registry repeats.
 type Error struct {
 	Op, Ref string // Op is "push" or "pull"
-	// Err wraps a *[pack.PartError] for what is wrong with a pack, oras's errdef.ErrNotFound or *errcode.ErrorResponse for what the
-	// registry answered, one of the errors below, or the error of the context or the network.
+	// Err wraps a *[pack.PartError] for a faulty pack, oras's errdef.ErrNotFound or *errcode.ErrorResponse for the registry's
+	// answer, one of the errors below, or the error of the context or the network.
 	Err error
 
 	redactor *secret.Redactor
@@ -62,7 +62,7 @@ func newError(op, ref string, opts Options, err error) *Error {
 // What this package refuses to do.
 var (
 	ErrReference = errors.New("a reference is REGISTRY/NAME:TAG or REGISTRY/NAME@sha256:DIGEST")
-	ErrAddress   = errors.New("the address is not one that may be dialled")
+	ErrAddress   = errors.New("the address must not be dialled, because it is not public")
 	ErrScheme    = errors.New("the registry leads to another scheme")
 )
 

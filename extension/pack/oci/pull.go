@@ -22,12 +22,12 @@ type Pulled struct {
 	Signatures []pack.Signature
 	// Bundles are what [Options.Bundles] asks for. They are not verified: see package sigstore.
 	Bundles [][]byte
-	// Digest is that of the manifest, to pull the same again: a tag may lead elsewhere by then.
+	// Digest is the digest of the manifest. Use it to pull the same pack again, because a tag may move.
 	Digest string
 }
 
-// Pull gets the pack that ref names by tag or by digest, with its signatures. A tag is looked up once; all else is got by
-// digest and held to it, whether it comes from the registry or the cache. It ends with ctx. An error is an *[Error].
+// Pull gets the pack that ref names by tag or by digest, with its signatures. It looks up a tag once. Everything else is fetched by
+// digest and checked against it, whether it comes from the registry or the cache. It ends with ctx. An error is an *[Error].
 func Pull(ctx context.Context, ref string, opts Options) (*Pulled, error) {
 	p, err := pull(ctx, ref, opts)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *client) fetch(ctx context.Context, reference string) ([]byte, error) {
 	return read(body, maxManifest)
 }
 
-// blob gets a blob, of which package pack has admitted the size and will check the digest.
+// blob gets a blob whose size package pack has admitted and whose digest it will check.
 func (c *client) blob(ctx context.Context, d ocispec.Descriptor) ([]byte, error) {
 	if b := c.cached(d.Digest); b != nil {
 		return b, nil
@@ -128,8 +128,8 @@ func read(body io.ReadCloser, size int64) ([]byte, error) {
 	return b, err
 }
 
-// vague are the types by which some lists of referrers, and cosign before 3.1, name what has another type in its manifest: that of an
-// empty config, and none.
+// vague are the types under which some lists of referrers, and cosign before 3.1, list manifests of another type: that of an empty
+// config, and none.
 var vague = map[string]bool{"": true, ocispec.MediaTypeEmptyJSON: true}
 
 // maxReferrers is how many manifests are looked into at most.
@@ -170,7 +170,7 @@ func referrers[T any](
 
 const cacheKind = "oci"
 
-// cached returns what the cache has under a digest, when it is that.
+// cached returns the cache's content for a digest, if it matches.
 func (c *client) cached(d digest.Digest) []byte {
 	if c.opts.Cache == nil {
 		return nil
@@ -182,7 +182,7 @@ func (c *client) cached(d digest.Digest) []byte {
 	return b
 }
 
-// keep puts into the cache what has the digest. A cache that fails costs the next pull time and nothing else.
+// keep stores content with this digest in the cache. A failing cache only costs the next pull time.
 func (c *client) keep(d digest.Digest, b []byte) {
 	if c.opts.Cache != nil {
 		_ = c.opts.Cache.Put(cacheKind, d.String(), b)

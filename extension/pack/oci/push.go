@@ -16,9 +16,9 @@ import (
 	"github.com/stilehost/stile/extension/pack"
 )
 
-// Push puts a pack and its signatures into a registry, under the tag or the digest of ref, and returns the digest of its
-// manifest, which is to be pulled by. The tag is set last. What the registry has already is not sent again; signatures that
-// it has stay. An error is an *[Error].
+// Push puts a pack and its signatures into a registry, under the tag or the digest of ref, and returns the digest of its manifest,
+// to pull by. The tag is set last. It does not send again what the registry already has, and leaves existing signatures. An error is
+// an *[Error].
 func Push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signature, opts Options) (string, error) {
 	d, err := push(ctx, ref, p, signatures, opts)
 	if err != nil {
@@ -58,8 +58,8 @@ func push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signa
 	return a.Manifest.Digest, nil
 }
 
-// store keeps in the registry what a manifest names, and then the manifest, as far as the registry lacks it. It stands for oras.CopyGraph, whose
-// package takes a millisecond of the start of every program that imports it.
+// store puts what a manifest names into the registry, and then the manifest, as far as the registry lacks it. It replaces
+// oras.CopyGraph, whose package adds a millisecond to the start of every program that imports it.
 func store(ctx context.Context, to *remote.Repository, from blobs, d ocispec.Descriptor) error {
 	if there, err := to.Exists(ctx, d); there || err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// transport sends what a registry may have sent. A registry may lead elsewhere: blobs are often at another host, and so is
-// the service that gives tokens. There, no address is dialled that only this machine or its network can reach. That
-// credentials do not go along is oras's part.
+// transport sends requests to a registry. A registry may redirect: blobs are often on another host, and so is the service that
+// issues tokens. There, it dials no address that only this machine or its network can reach. oras makes sure that credentials do not
+// go along.
 type transport struct {
 	host, scheme        string // of the registry
 	registry, elsewhere *http.Transport
@@ -56,7 +56,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// close lets go of the connections that no request uses.
+// close closes the idle connections.
 func (t *transport) close() {
 	t.registry.CloseIdleConnections()
 	t.elsewhere.CloseIdleConnections()
@@ -73,7 +73,7 @@ var guardian = ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork())
 
 func public(network, address string, c syscall.RawConn) error {
 	if err := guardian.Safe(network, address, c); err != nil {
-		return fmt.Errorf("%w: the registry leads to %s, which is not public", ErrAddress, address)
+		return fmt.Errorf("%w: the registry redirects to %s, which is not a public address", ErrAddress, address)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package sigstore verifies Sigstore bundles (v0.3), as cosign sign-blob --bundle writes them for a file and cosign sign
-// attaches them in a registry: by a certificate for who signed, or by a key. It asks nobody: the trusted root is given, and
-// what logs and timestamp authorities said stands in the bundle. Embedders that want no Sigstore do not import it.
+// Package sigstore verifies Sigstore bundles (v0.3), as cosign sign-blob --bundle writes them for a file and cosign sign attaches
+// them in a registry: by a signer's certificate, or by a key. It works offline: the trusted root is given, and the bundle contains
+// the statements of logs and timestamp authorities. Programs that do not use Sigstore need not import it.
 package sigstore
 
 import (
@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	maxReason = 500 // bytes of what a library says of what strangers wrote
+	maxReason = 500 // bytes of a library's message about strangers' input
 
-	// signPredicate is that of cosign sign. Other statements about a pack, such as that it has a fault, are no signatures.
+	// signPredicate is that of cosign sign. Other statements about a pack, such as that it has a fault, are not signatures.
 	signPredicate = "https://sigstore.dev/cosign/sign/v1"
 )
 
@@ -40,8 +40,8 @@ type Verifier struct {
 	signer   bundle.Signer
 }
 
-// New returns a verifier. The error wraps [bundle.ErrPolicy] when parts of the policy are missing or too many, and [bundle.ErrTrust] when
-// the root or the key is not one.
+// New returns a verifier. The error wraps [bundle.ErrPolicy] if parts of the policy are missing or superfluous, and
+// [bundle.ErrTrust] if the root or the key is not valid.
 func New(p bundle.Policy) (*Verifier, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -97,10 +97,9 @@ func newVerifier(p bundle.Policy) (*Verifier, error) {
 	return v, err
 }
 
-// Verify returns who signed artifact, when the bundle says so and the policy asks for them. The bundle holds a signature of the
-// bytes, or a statement of cosign sign about their digest. An error is a *[pack.PartError]; it wraps [bundle.ErrRefused],
-// [bundle.ErrFormat] or
-// [pack.ErrTooLarge].
+// Verify returns who signed artifact, if the bundle says so and the policy accepts it. The bundle holds a signature of the bytes, or
+// a statement of cosign sign about their digest. An error is a *[pack.PartError] that wraps [bundle.ErrRefused], [bundle.ErrFormat]
+// or [pack.ErrTooLarge].
 func (v *Verifier) Verify(text, artifact []byte) (*bundle.Signer, error) {
 	if len(text) > pack.MaxBundle {
 		return nil, &pack.PartError{Part: "bundle", Err: fmt.Errorf("%w: %d bytes, and %d are allowed", pack.ErrTooLarge, len(text), pack.MaxBundle)}
@@ -129,7 +128,7 @@ func (v *Verifier) Verify(text, artifact []byte) (*bundle.Signer, error) {
 	return &signer, nil
 }
 
-// fail says why a bundle is none or is refused, printably: a stranger may have written part of it.
+// fail says why a bundle is not valid or is refused. It makes the text printable, because a stranger may have written part of it.
 func fail(what, why error) error {
 	return &pack.PartError{Part: "bundle", Err: fmt.Errorf("%w: %s", what, printable.Short(why.Error(), maxReason))}
 }

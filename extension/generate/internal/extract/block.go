@@ -8,12 +8,12 @@ import (
 
 // block is a part of a reply that is set off as something else than prose.
 type block struct {
-	// kind is the word after a fence or the name of a tag, in lower case; empty when there is none.
+	// kind is the word after a fence or the name of a tag, in lower case. It is empty if there is none.
 	kind string
 	text string
 }
 
-// maxBlocks is how many lines of a reply are taken for the begin of a block: the search for its end takes time.
+// maxBlocks is how many lines of a reply are considered as the start of a block, because the search for its end takes time.
 const maxBlocks = 32
 
 // blocks takes a reply apart: what stands between fences or tags, and the lines that do not.
@@ -54,8 +54,8 @@ func (s *splitter) split(text string) {
 	}
 }
 
-// element takes the element that begins in a line, or that line as prose where it is none, and returns the line after it.
-// What stands in the element may be in a fence itself.
+// element reads the element that begins in a line, or reads the line as prose if there is none. It returns the line after it. The
+// content of the element may be in a fence itself.
 func (s *splitter) element(open *opener, first string, lines []string, at int) (next int) {
 	end := at
 	text := first
@@ -109,8 +109,8 @@ func opening(line string) (o *opener, first string) {
 	return nil, ""
 }
 
-// close finds the line that ends a block, and the line after it. Inside a template or comment of code there is none, unless
-// there is no other: then the lexer was wrong, or the code is.
+// close finds the line that ends a block, and the line after it. It skips ends inside a template or comment of code, unless there is
+// no other: then the lexer was wrong, or the code is.
 func (o *opener) close(lines []string, from int) (end, next int) {
 	code := newReader("")
 	if isCode(o.kind) {
@@ -146,7 +146,7 @@ func (o *opener) closes(line string) bool {
 	return strings.HasPrefix(line, o.fence) && strings.Trim(line, o.fence[:1]) == ""
 }
 
-// follows reports whether a line opens another block, before which the one that is open was left without an end.
+// follows reports whether a line opens another block, which means that the open one was left without an end.
 func (o *opener) follows(line string) bool {
 	if o.fence == "" || !strings.HasPrefix(strings.TrimLeft(line, " \t"), o.fence) {
 		return false
@@ -155,7 +155,7 @@ func (o *opener) follows(line string) bool {
 	return m != nil && m[3] != ""
 }
 
-// unindent takes away what an item of a list puts before each line.
+// unindent removes the indentation of a list item from each line.
 func (o *opener) unindent(text string) string {
 	if o.indent == "" {
 		return text
@@ -163,7 +163,7 @@ func (o *opener) unindent(text string) string {
 	return strings.TrimPrefix(strings.ReplaceAll("\n"+text, "\n"+o.indent, "\n"), "\n")
 }
 
-// isCode says whether a block of a kind can be the source.
+// isCode reports whether a block of this kind can be the source.
 func isCode(kind string) bool {
 	switch kind {
 	case "", "ts", "typescript", "tsx", "js", "javascript", "mjs", "mts", "code", "source", "file", "script":
@@ -173,7 +173,7 @@ func isCode(kind string) bool {
 	}
 }
 
-// isData says whether a block of a kind holds data, which can be the manifest alone.
+// isData reports whether a block of this kind holds data, which can only be the manifest.
 func isData(kind string) bool {
 	switch kind {
 	case "json", "jsonc", "json5", "yaml", "yml", "toml", "manifest":

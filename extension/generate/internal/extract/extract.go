@@ -14,20 +14,19 @@ import (
 // Why a reply cannot be used, in words for the model.
 var (
 	ErrNoCode = errors.New("there is no code in the reply that could be the file: a module that exports the extension")
-	ErrDiff   = errors.New("the reply holds changes to a file where the file itself belongs")
+	ErrDiff   = errors.New("the reply has changes to a file instead of the whole file")
 )
 
-// Answer is what a reply holds.
+// Answer is the content of a reply.
 type Answer struct {
-	// Manifest is the text of a manifest, right or wrong; empty when the reply brings none.
+	// Manifest is the text of a manifest, valid or not. It is empty if the reply has none.
 	Manifest string
 	// Source is the text of the one source file.
 	Source string
 }
 
-// From finds the manifest and the source in a reply, whatever they are wrapped in. A source is what stands in a block of its
-// own or in JSON and imports or exports something; outside of blocks it must do both. Without one, the error is [ErrNoCode]
-// or [ErrDiff].
+// From finds the manifest and the source in a reply, however they are wrapped. A source is in a block of its own or in JSON, and
+// imports or exports something. Outside blocks, it must do both. Without a source, the error is [ErrNoCode] or [ErrDiff].
 func From(reply string) (Answer, error) {
 	reply = withoutThoughts(strings.ReplaceAll(reply, "\ufeff", ""))
 	var a Answer
@@ -65,7 +64,7 @@ func From(reply string) (Answer, error) {
 	if o := string(object(prose)); a.Manifest == "" && isManifest(o) {
 		a.Manifest = o
 	}
-	// What is data and no code is taken for the manifest rather than left out, as the model meant something by it.
+	// Data that is not code is taken for the manifest rather than ignored, because the model meant it for something.
 	a.Manifest = cmp.Or(a.Manifest, like)
 	switch {
 	case strings.TrimSpace(a.Source) != "":
@@ -78,7 +77,7 @@ func From(reply string) (Answer, error) {
 	}
 }
 
-// withoutThoughts leaves out what a model thinks aloud first, as some servers send it.
+// withoutThoughts removes the thinking that some servers send before the answer.
 func withoutThoughts(reply string) string {
 	if at := thoughtsEnd.FindAllStringIndex(reply, -1); at != nil {
 		return reply[at[len(at)-1][1]:]
@@ -88,7 +87,7 @@ func withoutThoughts(reply string) string {
 
 var thoughtsEnd = lazyregexp.New(`(?m)</(?:think|thinking|reasoning)>[ \t]*$`)
 
-// object is the first JSON value in a text that could be an object, nil when there is none.
+// object is the first JSON value in a text that could be an object, or nil.
 func object(text string) (found json.RawMessage) {
 	if start := objectStart.FindStringIndex(text); start != nil {
 		_ = json.NewDecoder(strings.NewReader(text[start[0]:])).Decode(&found) // nil when it is no JSON

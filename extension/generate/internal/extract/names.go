@@ -8,7 +8,8 @@ import (
 	"github.com/stilehost/stile/internal/jslex"
 )
 
-// reader says whether places in a text are inside a template or a comment. It is sure of neither, as the text may not be code at all.
+// reader tells whether a place in a text is inside a template or a comment. It is never certain, because the text may not be code at
+// all.
 type reader struct {
 	lexer *jslex.Lexer
 	token jslex.Token // the last one that was read
@@ -17,7 +18,7 @@ type reader struct {
 
 func newReader(text string) *reader { return &reader{lexer: jslex.New(text, false), more: true} }
 
-// inText reports whether a line that begins at a place does so in a template or a comment. Places come in their order.
+// inText reports whether a line that begins at a place does so in a template or a comment. Call it for places in order.
 func (r *reader) inText(at int) bool {
 	for r.more && int(r.token.End) <= at {
 		if r.token, r.more = r.lexer.Next(); !r.more {
@@ -27,8 +28,8 @@ func (r *reader) inText(at int) bool {
 	return r.more && int(r.token.Start) < at && (r.token.Kind == jslex.Template || r.token.Kind == jslex.Comment)
 }
 
-// ToolNames are the names under which a source declares its tools, the keys in `extension({ tools: { ... } })`; nil when
-// they do not all show.
+// ToolNames returns the names under which a source declares its tools, the keys in `extension({ tools: { ... } })`. It returns nil
+// if not all are visible.
 func ToolNames(source string) []string {
 	next := tokens(source)
 	if !declaration(next) {
