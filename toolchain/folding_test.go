@@ -36,7 +36,7 @@ func TestFolding(t *testing.T) {
 			}
 		}
 		_, err := bundle(t.Context(), Source{FS: tree(map[string]string{"main.ts": text}), Entry: "main.ts"}, nil)
-		if err == nil || !strings.Contains(err.Error(), "join too many") {
+		if err == nil || !strings.Contains(err.Error(), "combine too many") {
 			t.Errorf("%s: bundle: %v", name, err)
 		}
 		if _, err := (Program{Name: "code.ts", Text: text}).transform(t.Context(), api.SourceMapNone, nil); err == nil {
