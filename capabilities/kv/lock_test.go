@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/internal/sqlite/sqlitetest"
 )
+
+func TestMain(m *testing.M) { os.Exit(sqlitetest.InMemory(m.Run)) }
 
 // TestBeside is the second process of TestNoOperationHoldsTheLock.
 func TestBeside(t *testing.T) {

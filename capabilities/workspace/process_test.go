@@ -18,6 +18,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/sqlite/sqlitetest"
 )
 
 // TestMain also serves as the other processes of the tests below: STILE_TEST_ROLE says which.
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 	var work func(*Store) error
 	switch role := os.Getenv("STILE_TEST_ROLE"); role {
 	case "":
-		os.Exit(m.Run())
+		os.Exit(sqlitetest.InMemory(m.Run))
 	case "steps":
 		work = func(s *Store) error { return steps(s, os.Getenv("STILE_TEST_SEED")) }
 	case "full":

@@ -15,6 +15,7 @@ import (
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/internal/sqlite/sqlitetest"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	code := m.Run()
+	code := sqlitetest.InMemory(m.Run)
 	if sharedHost != nil {
 		_ = sharedTools.Close()
 		_ = sharedHost.Close()

@@ -1,4 +1,4 @@
-// Package sqlitetest checks that no operation on a database file holds the shared write lock for long.
+// Package sqlitetest checks that no operation on a database file holds the shared write lock for long, and keeps the files of tests in memory.
 package sqlitetest
 
 import (
