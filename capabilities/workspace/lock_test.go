@@ -169,14 +169,22 @@ func TestNoOperationHoldsTheLockForPaths(t *testing.T) {
 		}
 	}
 	beside := "a-" + strings.Repeat("/"+strings.Repeat("n", maxName), 15)
-	directory(beside)
-	if err := s.db.Update(t.Context(), func(c *sqlite.Conn) error {
-		_, err := c.Exec(t.Context(), `INSERT INTO node (workspace, parent, name, kind, size, modified) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
-			SELECT 'w', '/' || ?, i, 1, 0, 0 FROM n`, beside)
-		return err
-	}); err != nil {
+	far := "f" + strings.TrimPrefix(beside, "a-")
+	for path, entries := range map[string]int{beside: 20_000, far: 600} {
+		directory(path)
+		if err := s.db.Update(t.Context(), func(c *sqlite.Conn) error {
+			_, err := c.Exec(t.Context(), `INSERT INTO node (workspace, parent, name, kind, size, modified) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+				SELECT 'w', '/' || ?, i, 1, 0, 0 FROM n`, entries, path)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sub, err := d.Sub("f")
+	if err != nil {
 		t.Fatal(err)
 	}
+	var snapshot uint64
 	for i := range 600 {
 		write(t, d, fmt.Sprint("a/", i), "")
 		write(t, d, fmt.Sprint("a/b/", i), "")
@@ -217,6 +225,13 @@ func TestNoOperationHoldsTheLockForPaths(t *testing.T) {
 		{"move", 3, func(ctx context.Context) error { return d.Move(ctx, "a", "moved") }, nil},
 		{"move back", 3, func(ctx context.Context) error { return d.Move(ctx, "moved", "a") }, nil},
 		{"remove", 3, func(ctx context.Context) error { return d.Remove(ctx, "a", true) }, nil},
+		{"snapshot of long paths", 5, func(ctx context.Context) (err error) { snapshot, err = sub.Snapshot(ctx); return err }, nil},
+		{"copy long paths", 5, func(ctx context.Context) error { return d.Copy(ctx, "f", "g") }, nil},
+		{"move long paths", 5, func(ctx context.Context) error { return d.Move(ctx, "f", "h") }, nil},
+		{"restore long paths", 5, func(ctx context.Context) error { return sub.RestoreSnapshot(ctx, snapshot) }, nil},
+		{"restore them again", 5, func(ctx context.Context) error { return sub.RestoreSnapshot(ctx, snapshot) }, nil},
+		{"remove long paths", 5, func(ctx context.Context) error { return d.Remove(ctx, "h", true) }, nil},
+		{"remove a snapshot of long paths", 5, func(ctx context.Context) error { return sub.RemoveSnapshot(ctx, snapshot) }, nil},
 	} {
 		operations = append(operations, sqlitetest.Operation{Name: o.name, Least: o.least, Rows: 8 * defaultBatch, Do: o.do, Err: o.err})
 	}

@@ -14,7 +14,7 @@ import (
 // transaction that commits it, and leaves a task: a row that says what remains. Every later operation on that workspace, in any
 // process, first does the rest, in separate transactions, so that nobody sees it half done. Other workspaces do not wait.
 const (
-	// defaultBatch is how many files one transaction handles. One takes up to 40 us.
+	// defaultBatch is how many files one transaction handles. One takes up to 40 us, and as much again for each KiB of its path.
 	defaultBatch = 500
 	// prunedAtOnce is how many revisions one transaction deletes if the workspace has too much history.
 	prunedAtOnce = 256
@@ -104,6 +104,7 @@ func below(columns string) string {
 const next = ` workspace = ?1 AND (parent, name) > (?3, ?4) AND (parent, name) <= (?5, ?6) `
 
 var (
+	nextPaths  = below("parent") + `LIMIT ?3`
 	moveSome   = `UPDATE node SET parent = ?3 || substr(parent, ?4) WHERE id IN (` + below("id") + `LIMIT ?5)`
 	removeSome = `DELETE FROM node WHERE id IN (` + below("id") + `LIMIT ?3)`
 	isLarge    = `SELECT count(*) = ?3 FROM (` + below("1") + `LIMIT ?3)`
@@ -113,13 +114,23 @@ var (
 // advance does one batch.
 func (t *tree) advance(k *task) (done bool, err error) {
 	switch k.kind {
-	case moveTask:
-		return t.some(moveSome, t.workspace, k.source, k.target, tail(k.source), t.batch)
-	case removeTask:
-		return t.some(removeSome, t.workspace, k.source, t.batch)
+	case moveTask, removeTask:
+		most, err := t.fit(t.batch, k.target, nextPaths, t.workspace, k.source, t.batch)
+		switch {
+		case err != nil:
+			return false, err
+		case k.kind == removeTask:
+			return t.some(most, removeSome, t.workspace, k.source, most)
+		default:
+			return t.some(most, moveSome, t.workspace, k.source, k.target, tail(k.source), most)
+		}
 	case forgetTask:
-		done, err = t.some(`DELETE FROM kept WHERE snapshot = ?1 AND (parent, name) IN (SELECT parent, name FROM kept WHERE snapshot = ?1 LIMIT ?2)`,
-			k.snapshot, t.batch)
+		most, err := t.fit(t.batch, "", `SELECT parent FROM kept WHERE snapshot = ? LIMIT ?`, k.snapshot, t.batch)
+		if err != nil {
+			return false, err
+		}
+		done, err = t.some(most, `DELETE FROM kept WHERE snapshot = ?1 AND (parent, name) IN (SELECT parent, name FROM kept WHERE snapshot = ?1 LIMIT ?2)`,
+			k.snapshot, most)
 		if err == nil && done {
 			_, err = t.conn.Exec(t.ctx, `DELETE FROM snapshot WHERE id = ?`, k.snapshot)
 		}
@@ -133,14 +144,22 @@ func (t *tree) advance(k *task) (done bool, err error) {
 	}
 }
 
-// some runs a statement that handles at most a batch, and reports whether that was the last.
-func (t *tree) some(statement string, args ...any) (done bool, err error) {
+// fit returns how many of the next nodes to handle, where there is room for this many with short paths. A node counts once more for each KiB of the path
+// above and of the longest of the next paths, which are what the query returns.
+func (t *tree) fit(room int, above, paths string, args ...any) (most int, err error) {
+	var longest int
+	err = t.conn.Row(t.ctx, `SELECT coalesce(max(octet_length(parent)), 0) FROM (`+paths+`)`, args...).Scan(&longest)
+	return max(room/(1+(longest+len(above))>>10), 1), err
+}
+
+// some runs a statement that handles at most this many, and reports whether that was the last.
+func (t *tree) some(most int, statement string, args ...any) (done bool, err error) {
 	r, err := t.conn.Exec(t.ctx, statement, args...)
 	if err != nil {
 		return false, err
 	}
 	n, err := r.RowsAffected()
-	return n < int64(t.batch), err
+	return n < int64(most), err
 }
 
 // pass does a batch of a task that visits the nodes below source in order: first those directly in it, then those further down.
@@ -163,14 +182,17 @@ func (t *tree) pass(k *task) (done bool, err error) {
 	return room > 0, err
 }
 
-// stretch continues a task for the nodes in directories before end, for at most this many. It returns how many more there was room
-// for.
-func (t *tree) stretch(k *task, end string, most int) (room int, err error) {
+// stretch continues a task for the nodes in directories before end, as far as there is room. It returns for how many more there was room.
+func (t *tree) stretch(k *task, end string, before int) (room int, err error) {
 	const ahead = ` FROM node WHERE workspace = ?1 AND (parent, name) > (?2, ?3) AND parent < ?4 `
+	most, err := t.fit(before, k.target, `SELECT parent`+ahead+`ORDER BY parent, name LIMIT ?5`, t.workspace, k.parent, k.name, end, before)
+	if err != nil {
+		return 0, err
+	}
 	parent, name, last, err := t.upTo(`SELECT parent, name`+ahead+`ORDER BY parent, name LIMIT 1 OFFSET ?5`, t.workspace, k.parent, k.name, end, most-1)
 	if err == nil && last {
 		parent = end
-		err = t.conn.Row(t.ctx, `SELECT ?5 - count(*)`+ahead, t.workspace, k.parent, k.name, end, most).Scan(&room)
+		err = t.conn.Row(t.ctx, `SELECT (?5 - count(*)) * ?6 / ?5`+ahead, t.workspace, k.parent, k.name, end, most, before).Scan(&room)
 	}
 	run := func(statement string, more ...any) {
 		if err == nil {
@@ -199,8 +221,12 @@ func (t *tree) stretch(k *task, end string, most int) (room int, err error) {
 
 // replace does a batch of making what is missing.
 func (t *tree) replace(k *task) (bool, error) {
-	parent, name, done, err := t.upTo(`SELECT parent, name FROM kept WHERE snapshot = ? AND (parent, name) > (?, ?) ORDER BY parent, name LIMIT 1 OFFSET ?`,
-		k.snapshot, k.parent, k.name, t.batch-1)
+	const ahead = ` FROM kept WHERE snapshot = ? AND (parent, name) > (?, ?) ORDER BY parent, name LIMIT `
+	most, err := t.fit(t.batch, k.source, `SELECT parent`+ahead+`?`, k.snapshot, k.parent, k.name, t.batch)
+	if err != nil {
+		return false, err
+	}
+	parent, name, done, err := t.upTo(`SELECT parent, name`+ahead+`1 OFFSET ?`, k.snapshot, k.parent, k.name, most-1)
 	if err != nil {
 		return false, err
 	}
