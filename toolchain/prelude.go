@@ -47,16 +47,18 @@ func preludeSource(modules fs.FS, net bool) (string, error) {
 		entry.WriteString("import \"./toolchain/prelude/net\";\n")
 	}
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		if kind != netSugar || net {
+		if kinds[kind].made && (kind != netSugar || net) {
 			fmt.Fprintf(&entry, "import %s from \"./capabilities/%[1]s/sugar\";\nsugar.set(\"stile:capability/%[1]s\", %[1]s);\n", kind)
 		}
 	}
 	return bundlePrelude(stile.TypeScript(), modules, entry.String())
 }
 
-// sugar is the file sugar.json beside the TypeScript that makes the object of a binding.
+// sugar is the file sugar.json of a kind. Beside it, types.d.ts declares the object of a binding, and sugar.ts makes it. Without
+// sugar.ts, the object has the methods of the WIT resource.
 type sugar struct {
-	// Type is that of the object, which types.d.ts declares.
+	made bool // by sugar.ts
+	// Type is that of the object.
 	Type string `json:"type"`
 	// Words are those that lead to a method of WIT, if these are not just its own name: see [reaches].
 	Words map[string][]string `json:"words"`
@@ -66,12 +68,14 @@ type sugar struct {
 // this program was built with are not complete.
 var sugars = sync.OnceValue(func() map[string]sugar {
 	files, all := stile.TypeScript(), map[string]sugar{}
-	sources, err := fs.Glob(files, "capabilities/*/sugar.ts")
-	for _, source := range sources {
-		folder := path.Dir(source)
-		text, missing := fs.ReadFile(files, folder+"/sugar.json")
+	names, err := fs.Glob(files, "capabilities/*/sugar.json")
+	for _, name := range names {
+		folder := path.Dir(name)
+		text, missing := fs.ReadFile(files, name)
 		var s sugar
 		err = errors.Join(err, missing, json.Unmarshal(text, &s))
+		_, absent := fs.Stat(files, folder+"/sugar.ts")
+		s.made = absent == nil
 		all[path.Base(folder)] = s
 	}
 	if err != nil {
