@@ -57,7 +57,7 @@ func TestValidationIsCharged(t *testing.T) {
 	if err := s.validate(ctx, h.validating, input); err != nil {
 		t.Fatal(err)
 	}
-	ctx = withFrame(ctx, caller)
+	ctx = abi.WithWork(ctx, caller.work)
 	began := time.Now()
 	n := 0
 	for err = nil; err == nil; n++ {
