@@ -8,6 +8,8 @@ import (
 	"path"
 	"sort"
 	"strings"
+
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // Bounds of a source map, which comes from the guest and is read by the host.
@@ -36,18 +38,7 @@ type sourceList []string
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (l *sourceList) UnmarshalJSON(text []byte) error {
-	quoted, n := false, 1
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case !quoted && c == ',':
-			n++
-		}
-	}
-	if n > maxSources {
+	if n := jsonform.Values(text) - 1; n > maxSources {
 		return fmt.Errorf("%d files, more than %d", n, maxSources)
 	}
 	return json.Unmarshal(text, (*[]string)(l))

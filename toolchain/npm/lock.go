@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -70,7 +71,7 @@ func parseLock(text []byte, maxPackages int) (*lockfile, error) {
 	if len(text) > maxLock {
 		return nil, &LockError{fmt.Sprintf("it has %d bytes; %d are allowed", len(text), maxLock)}
 	}
-	if values(text) > maxValues {
+	if jsonform.Values(text) > maxValues {
 		return nil, &LockError{fmt.Sprintf("it has more than %d values", maxValues)}
 	}
 	if err := json.Unmarshal(text, l); err != nil {
@@ -83,22 +84,6 @@ func parseLock(text []byte, maxPackages int) (*lockfile, error) {
 		return nil, &LockError{"it does not say which packages are asked for"}
 	}
 	return l, l.check(maxPackages)
-}
-
-// values is how many values JSON has, or some more.
-func values(text []byte) int {
-	quoted, n := false, 1
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case !quoted && (c == ',' || c == '['):
-			n++
-		}
-	}
-	return n
 }
 
 func (l *lockfile) encode() []byte { return encode(l) }

@@ -194,16 +194,21 @@ func (c *checker) characters(w *writer) {
 	c.callAdd(w, c.chars)
 }
 
-// callAt adds what is at an address, which is on the stack, of a type with lists or strings.
-func (c *checker) callAt(w *writer, t *valueType) {
-	known, ok := c.at[t]
+// callOf calls the function for a type, which is made once.
+func (c *checker) callOf(w *writer, made map[*valueType]uint32, kind byte, t *valueType, body func(*valueType) writer) {
+	known, ok := made[t]
 	if !ok {
-		index := c.body(typeAt)
+		index := c.body(kind)
 		known = c.first + uint32(index)
-		c.at[t] = known
-		c.finish(index, c.address(t))
+		made[t] = known
+		c.finish(index, body(t))
 	}
 	w.Op(wasmbin.OpCall, known)
+}
+
+// callAt adds what is at an address, which is on the stack, of a type with lists or strings.
+func (c *checker) callAt(w *writer, t *valueType) {
+	c.callOf(w, c.at, typeAt, t, c.address)
 }
 
 func (c *checker) address(t *valueType) writer {
@@ -245,14 +250,7 @@ func (c *checker) address(t *valueType) writer {
 
 // callList adds what a list holds; its address and length are on the stack.
 func (c *checker) callList(w *writer, t *valueType) {
-	known, ok := c.lists[t]
-	if !ok {
-		index := c.body(typeList)
-		known = c.first + uint32(index)
-		c.lists[t] = known
-		c.finish(index, c.list(t))
-	}
-	w.Op(wasmbin.OpCall, known)
+	c.callOf(w, c.lists, typeList, t, c.list)
 }
 
 func (c *checker) list(t *valueType) writer {
