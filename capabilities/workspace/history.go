@@ -54,7 +54,16 @@ func (o *op) archive() (archive, error) {
 // file can read its history. A file that is moved leaves its history behind. The error is [abi.ErrUnavailable] on disk.
 func (d *Directory) History(ctx context.Context, path string) ([]Revision, error) {
 	var all []Revision
-	err := d.inspect(ctx, d.resolveFile, "history", path, func(o *op, path string) error {
+	err := d.inspectPast(ctx, "history", path, func(a archive, _, place string) (err error) {
+		all, err = a.revisions(place)
+		return err
+	})
+	return all, err
+}
+
+// inspectPast looks at the earlier contents of a path.
+func (d *Directory) inspectPast(ctx context.Context, operation, path string, look func(a archive, path, place string) error) error {
+	return d.inspect(ctx, d.resolveFile, operation, path, func(o *op, path string) error {
 		a, err := o.archive()
 		if err != nil {
 			return err
@@ -63,41 +72,25 @@ func (d *Directory) History(ctx context.Context, path string) ([]Revision, error
 		if place == "" && err == nil { // a link to the directory itself
 			err = mismatch(path, n, "")
 		}
-		if err == nil {
-			all, err = a.revisions(place)
+		if err != nil {
+			return err
 		}
-		return err
+		return look(a, path, place)
 	})
-	return all, err
 }
 
 // ReadRevision returns an earlier content, which the caller closes. The error is [abi.ErrNotFound] if the path no longer has one of
 // this id, and [abi.ErrUnavailable] on disk.
 func (d *Directory) ReadRevision(ctx context.Context, path string, revision uint64) (*blob.Blob, error) {
 	var content *blob.Blob
-	err := d.inspect(ctx, d.resolveFile, "read-revision", path, func(o *op, path string) error {
-		a, err := o.archive()
-		if err != nil {
-			return err
-		}
-		place, n, err := o.locate(path, true)
-		if place == "" && err == nil { // a link to the directory itself
-			err = mismatch(path, n, "")
-		}
-		if err != nil {
-			return err
-		}
+	err := d.inspectPast(ctx, "read-revision", path, func(a archive, path, place string) error {
 		past, err := find(a, path, place, revision)
 		if err == nil {
 			content, err = collect(ctx, past.status.Size, d.volume.blobs(), a.content(place, past, 0))
 		}
 		return err
 	})
-	if err != nil && content != nil { // the transaction failed after the copy was made
-		_ = content.Close()
-		content = nil
-	}
-	return content, err
+	return whole(content, err)
 }
 
 // Restore writes an earlier content again. The current content becomes a revision. The errors are those of ReadRevision.

@@ -206,6 +206,11 @@ func (d *Directory) ReadBlob(ctx context.Context, path string) (*blob.Blob, erro
 		}
 		return err
 	})
+	return whole(content, err)
+}
+
+// whole is a blob that was read without an error.
+func whole(content *blob.Blob, err error) (*blob.Blob, error) {
 	if err != nil && content != nil { // the transaction failed after the copy was made
 		_ = content.Close()
 		content = nil
