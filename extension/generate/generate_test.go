@@ -390,7 +390,7 @@ func TestPrompt(t *testing.T) {
 	said := s.Asked()[0].Said()
 	for _, want := range []string{
 		"export function extension<", "export namespace Http {", "export namespace Workspace {", "type Error =", "kilometres", `"name": "notes"`, "add_note", "built-in",
-		"one that breaks the promise fails the call",
+		"one that does not match fails the call",
 	} {
 		if !strings.Contains(said[0], want) {
 			t.Errorf("the model is not told %q", want)

@@ -32,11 +32,11 @@ export interface Extension {
 
 /** One tool. Its name is the key it stands under: lower-case letters, digits and "_", at most 64, a letter first. */
 export interface Tool<Input = InputSchema> {
-  /** What the tool does, for whoever chooses among tools. */
+  /** What the tool does, for the person or model that chooses a tool. */
   description: string;
-  /** What the tool accepts; the host checks it before `run` is called. Without it any object is accepted. */
+  /** The input that the tool accepts. The host checks it before it calls `run`. Default: any object. */
   input?: Input & InputSchema;
-  /** What the tool promises to return, for whoever calls it; the host checks each result, and one that breaks the promise fails the call. */
+  /** The result that the tool returns, for its callers. The host checks each result; one that does not match fails the call. */
   output?: InputSchema;
   annotations?: Annotations;
   /**
@@ -48,7 +48,7 @@ export interface Tool<Input = InputSchema> {
   run(input: InputOf<Input>, env: Env): unknown;
 }
 
-/** Hints for whoever calls the tool; false when absent. They are the author's word and grant nothing. */
+/** Hints for callers of the tool; false when absent. They are the author's claims and grant nothing. */
 export interface Annotations {
   /** Changes nothing. */
   readOnly?: boolean;
