@@ -97,8 +97,7 @@ func prepare(component []byte) ([]byte, CompileCost, error) {
 	return guardCode(component)
 }
 
-// guardCode returns what the engine compiles for a component that passed checkCode. It takes some 250 bytes for each of up to a
-// million types.
+// guardCode returns what the engine compiles for a component that passed checkCode. It takes up to 500 bytes for each of up to 100,000 types.
 func guardCode(component []byte) ([]byte, CompileCost, error) {
 	guarded, names, err := guard.Component(component)
 	if err != nil {

@@ -227,6 +227,34 @@ func TestEstimatesOfBodies(t *testing.T) {
 	}
 }
 
+// TestManyTypes has components of a million types, flat or inside other types: they are refused before most are read.
+func TestManyTypes(t *testing.T) {
+	const n = 1_000_000
+	for name, body := range map[string][]byte{
+		"bool":                        cat(leb(n), bytes.Repeat([]byte{0x7f}, n)),
+		"functions":                   cat(leb(n), bytes.Repeat([]byte{0x40, 0, 1, 0}, n)),
+		"records":                     cat(leb(n), bytes.Repeat([]byte{0x72, 1, 1, 'a', 0x7f}, n)),
+		"interfaces":                  cat(leb(n), bytes.Repeat([]byte{0x42, 0}, n)),
+		"components":                  cat(leb(n), bytes.Repeat([]byte{0x41, 0}, n)),
+		"in an interface":             cat([]byte{1, 0x42}, leb(n), bytes.Repeat([]byte{1, 0x7f}, n)),
+		"in a component":              cat([]byte{1, 0x41}, leb(n), bytes.Repeat([]byte{1, 0x72, 1, 1, 'a', 0x7f}, n)),
+		"in interfaces in interfaces": cat(leb(n/10), bytes.Repeat(cat([]byte{0x42, 10}, bytes.Repeat([]byte{1, 0x7f}, 10)), n/10)),
+	} {
+		wasm := cat(componentOf(), []byte{7}, sized(body))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := EstimateCompile(wasm)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; err == nil || !strings.Contains(err.Error(), "more than 100000 types") || took > 96*mib {
+			t.Errorf("%s: %d MiB for %d bytes; %v", name, took/mib, len(wasm), err)
+		}
+	}
+	var refused *LoadError
+	if _, err := newHostWith(t, Options{}).Load(t.Context(), cat(componentOf(), []byte{7}, sized(cat(leb(n), bytes.Repeat([]byte{0x7f}, n))))); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "more than 100000 types") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestReadingTakesLittle reads functions of nested blocks, each of which has to know what changes in it, and long lists of what is known of a
 // module. That is memory for what is refused too.
 func TestReadingTakesLittle(t *testing.T) {

@@ -35,7 +35,7 @@ func Component(wasm []byte) (guarded []byte, names int64, err error) {
 	if len(wasm) < len(wasmbin.ComponentHeader) || string(wasm[:len(wasmbin.ComponentHeader)]) != wasmbin.ComponentHeader {
 		return nil, 0, errors.New("not a component")
 	}
-	root := &root{u8: plain(coreI32, 1), left: maxParts, names: maxNames}
+	root := &root{u8: plain(coreI32, 1), left: maxTypes, names: maxNames}
 	c := newComponent(nil, root)
 	r := reader{Bytes: wasm, Pos: len(wasmbin.ComponentHeader)}
 	c.sections(&r)
@@ -112,7 +112,7 @@ func (c *component) sections(r *reader) {
 			if c.scope.outer != nil && (id == 2 || id == 8) {
 				r.Fail("a component inside it has code")
 			}
-			for range body.Count() {
+			for n := body.Count(); n > 0 && body.Err == nil; n-- {
 				c.item(id, &body)
 			}
 			if body.Err == nil && body.Len() > 0 {

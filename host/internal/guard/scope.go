@@ -50,13 +50,13 @@ func nameSize(name string) int64 { return int64(len(name)) + 8 }
 
 const (
 	maxDepth = 100
-	maxParts = 1 << 20
+	maxTypes = 100_000 // in all scopes together; each takes up to 500 bytes here and 800 in the engine
 	maxNames = 8 << 20 // all of WASI has some 100 KiB
 )
 
 func (s *scope) push(r *reader, t any) {
 	if s.root.left--; s.root.left < 0 {
-		r.Fail("more than %d types", maxParts)
+		r.Fail("more than %d types", maxTypes)
 	}
 	s.types = append(s.types, t)
 }
@@ -208,7 +208,7 @@ func (s *scope) define(r *reader, w *writer) {
 		exports := instanceType{}
 		n := r.Count()
 		w.Number(uint32(n))
-		for range n {
+		for ; n > 0 && r.Err == nil; n-- {
 			inner.declare(r, w, kind == 0x41, exports)
 		}
 		s.push(r, exports)
