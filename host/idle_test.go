@@ -51,7 +51,7 @@ func TestIdle(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			calls, ready := 0, make(chan struct{})
 			var limits host.Limits
-			if _, ends := test.want.(*host.LimitError); ends {
+			if _, ends := errors.AsType[*host.LimitError](test.want); ends {
 				limits.Wall = 50 * time.Millisecond
 			}
 			_, err := c.Do(ctx, host.Request{
