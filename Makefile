@@ -85,8 +85,8 @@ test-types: ## check the types of the TypeScript examples, the SDK and the prelu
 	cd examples && npm ci --ignore-scripts --no-audit --no-fund
 	cd examples && npx --no-install tsc -p . && npx --no-install tsc -p embed && npx --no-install tsc -p ../toolchain/prelude
 
-long: ## run the tests that take minutes: whole suites, random programs; writes bench/results/long.json, to be committed
-	go -C bench run ./long
+long: ## run the tests that take minutes, of all packages or of PACKAGES; writes bench/results/long.json, to be committed
+	go -C bench run ./long $(PACKAGES)
 
 long-check: # says where code has changed since the report of make long
 	go -C bench run ./long -check

@@ -60,9 +60,12 @@ func list(ctx context.Context, root string, args ...string) (all []listed, err e
 	}
 }
 
-// longPackages are the packages of a module that have long tests, in order.
-func longPackages(ctx context.Context, root string) (packages []string, err error) {
-	all, err := list(ctx, root, "./...")
+// longPackages are the packages of a module that have long tests, in order; only those that match some patterns, if there are any.
+func longPackages(ctx context.Context, root string, only ...string) (packages []string, err error) {
+	if len(only) == 0 {
+		only = []string{"./..."}
+	}
+	all, err := list(ctx, root, only...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,6 @@
 // Command long runs the tests that take minutes and writes down what became of them, with the commit, the date and a digest of the code that
-// they cover. With -check it says where that code has changed since.
+// they cover. With -check it says where that code has changed since. Arguments are packages, as "./host"; the report keeps what it says of
+// others. Default: every package that has such tests.
 package main
 
 import (
@@ -16,18 +17,18 @@ import (
 	"time"
 )
 
-// report is the outcome of a run in which every test passed.
+// report is the outcome of runs in which every test passed.
 type report struct {
-	// Commit is what was tested, with nothing changed in the code that the tests cover.
-	Commit string    `json:"commit"`
-	Date   time.Time `json:"date"`
-	Go     string    `json:"go"`
 	// Packages are those with long tests, by import path.
 	Packages map[string]tested `json:"packages"`
 }
 
 // tested is a package whose long tests passed.
 type tested struct {
+	// Commit is what was tested, with nothing changed in the code that the tests cover.
+	Commit string    `json:"commit"`
+	Date   time.Time `json:"date"`
+	Go     string    `json:"go"`
 	// Minutes are how long each test took, on a machine that may have done other things too.
 	Minutes map[string]float64 `json:"minutes"`
 	// Code is the digest of each folder of this module that the tests are built from, by its path.
@@ -39,19 +40,33 @@ func main() {
 	file := flag.String("report", "results/long.json", "the report")
 	check := flag.Bool("check", false, "run nothing: say where the code that the report covers has changed")
 	flag.Parse()
-	do := run
+	do := func() error { return run(context.Background(), os.Stdout, *root, *file, flag.Args()...) }
 	if *check {
-		do = compare
+		do = func() error { return compare(context.Background(), os.Stdout, *root, *file) }
 	}
-	if err := do(context.Background(), os.Stdout, *root, *file); err != nil {
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "long:", err)
 		os.Exit(1)
 	}
 }
 
-// run runs the long tests of a module and writes the report, unless one fails.
-func run(ctx context.Context, out io.Writer, root, file string) error {
-	packages, err := longPackages(ctx, root)
+// read reads the report.
+func read(file string) (r report, err error) {
+	text, err := os.ReadFile(file) //nolint:gosec // whoever starts this names it
+	if errors.Is(err, fs.ErrNotExist) {
+		return report{}, fmt.Errorf("there is no report %s; make long writes it: %w", filepath.Base(file), err)
+	} else if err != nil {
+		return report{}, err
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return report{}, fmt.Errorf("read %s: %w", filepath.Base(file), err)
+	}
+	return r, nil
+}
+
+// run runs the long tests of a module, or of some of its packages, and writes the report, unless one fails.
+func run(ctx context.Context, out io.Writer, root, file string, only ...string) error {
+	packages, err := longPackages(ctx, root, only...)
 	if err != nil {
 		return err
 	}
@@ -59,7 +74,19 @@ func run(ctx context.Context, out io.Writer, root, file string) error {
 		return errors.New("there are no files *_long_test.go")
 	}
 	r := report{Packages: map[string]tested{}}
-	if r.Commit, err = commit(ctx, root); err != nil {
+	if len(only) > 0 {
+		if r, err = read(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if r.Packages == nil {
+			r.Packages = map[string]tested{}
+		}
+	}
+	made := tested{Date: time.Now().UTC().Truncate(time.Second)}
+	if made.Commit, err = commit(ctx, root); err != nil {
+		return err
+	}
+	if made.Go, err = output(ctx, root, "go", "env", "GOVERSION"); err != nil {
 		return err
 	}
 	code := map[string]map[string]string{}
@@ -86,12 +113,9 @@ func run(ctx context.Context, out io.Writer, root, file string) error {
 		if changed := difference(code[p], after); len(changed) > 0 {
 			return fmt.Errorf("%s changed during the run; run it again", changed[0])
 		}
-		r.Packages[p] = tested{minutes[p], after}
+		made.Minutes, made.Code = minutes[p], after
+		r.Packages[p] = made
 	}
-	if r.Go, err = output(ctx, root, "go", "env", "GOVERSION"); err != nil {
-		return err
-	}
-	r.Date = time.Now().UTC().Truncate(time.Second)
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
@@ -101,15 +125,9 @@ func run(ctx context.Context, out io.Writer, root, file string) error {
 
 // compare says which code has changed since the report. That is no error; a package without a report is one.
 func compare(ctx context.Context, out io.Writer, root, file string) error {
-	text, err := os.ReadFile(file) //nolint:gosec // whoever starts this names it
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no report %s; make long writes it", filepath.Base(file))
-	} else if err != nil {
+	r, err := read(file)
+	if err != nil {
 		return err
-	}
-	var r report
-	if err := json.Unmarshal(text, &r); err != nil {
-		return fmt.Errorf("read %s: %w", filepath.Base(file), err)
 	}
 	packages, err := longPackages(ctx, root)
 	if err != nil {
@@ -128,7 +146,7 @@ func compare(ctx context.Context, out io.Writer, root, file string) error {
 		if len(folders) == 0 {
 			continue
 		}
-		if _, err := fmt.Fprintf(out, "stale: since make long tested %s, at %.12s on %s, this has changed: %s\n", p, r.Commit, r.Date.Format(time.DateOnly), strings.Join(folders, ", ")); err != nil {
+		if _, err := fmt.Fprintf(out, "stale: since make long tested %s, at %.12s on %s, this has changed: %s\n", p, was.Commit, was.Date.Format(time.DateOnly), strings.Join(folders, ", ")); err != nil {
 			return err
 		}
 	}

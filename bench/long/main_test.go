@@ -99,6 +99,23 @@ func TestReport(t *testing.T) {
 			}
 		})
 	}
+	write(t, root, map[string]string{"other/a_long_test.go": "//go:build long\n\npackage other\n\nimport \"testing\"\n\nfunc TestLongOther(*testing.T) {}\n"})
+	commitAll(t, root)
+	before, err := read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), &said, root, file, "./other"); err != nil {
+		t.Fatal(err)
+	}
+	after, err := read(file)
+	if err != nil || len(after.Packages) != 2 || after.Packages["example.test/m/slow"].Commit != before.Packages["example.test/m/slow"].Commit ||
+		after.Packages["example.test/m/other"].Commit == before.Packages["example.test/m/slow"].Commit {
+		t.Errorf("one package of two: %+v, %v", after, err)
+	}
+	if err := run(t.Context(), &said, root, file, "./used"); err == nil {
+		t.Error("a package without long tests was tested")
+	}
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
