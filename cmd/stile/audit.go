@@ -21,7 +21,7 @@ type auditCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*auditCommand) Help() string {
-	return `Every build, decision and call is written to a log. Each entry holds the hash of the one before. stile audit without a command lists entries; stile audit list --help has its flags.
+	return `Every build, decision and call of a stored extension is written to a log. stile run and stile build work on files and add no entry. Each entry holds the hash of the one before. stile audit without a command lists entries; stile audit list --help has its flags.
 
 Examples:
 

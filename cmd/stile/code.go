@@ -17,6 +17,7 @@ type codeCommand struct {
 	Code string `short:"e" placeholder:"CODE" help:"The code itself."`
 	scopeFlag
 	callFlags
+	JSON bool `name:"json" help:"Print an error as JSON too. The result is always JSON."`
 }
 
 // Help implements kong.HelpProvider.

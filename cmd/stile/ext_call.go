@@ -13,6 +13,7 @@ type extCall struct {
 	scopeFlag
 	Input string   `placeholder:"JSON" help:"Input of the tool: JSON, @FILE, or - for stdin. Default: {}."`
 	Limit []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles, pending or nesting. Can be repeated."`
+	JSON  bool     `name:"json" help:"Print an error as JSON too. The result is always JSON."`
 }
 
 // Help implements kong.HelpProvider.

@@ -63,7 +63,7 @@ type cli struct {
 
 const description = `Run unreviewed tools as WebAssembly components that can do only what their bindings allow.
 
-A command prints its result on stdout and everything else on stderr. If it fails, the exit code says why. If stderr is not a terminal, or with --json, the last line of stderr says it as a JSON object: {"error": {"kind": ..., "message": ...}}.
+A command prints its result on stdout and everything else on stderr. If it fails, the exit code says why. Commands that list or report take --json, which prints the result as JSON. If stderr is not a terminal, or with --json, the last line of stderr says it as a JSON object: {"error": {"kind": ..., "message": ...}}.
 
 The exit codes are:
 

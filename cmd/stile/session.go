@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/stilehost/stile/capabilities"
@@ -242,12 +243,42 @@ func isWasm(file string) bool {
 
 const wasmMagic = "\x00asm"
 
+// entryHint names the file of a folder that probably exports the tools: the only source, or the one that stile ext add takes.
+func entryHint(dir string) string {
+	f, err := os.Open(dir)
+	if err != nil {
+		return ""
+	}
+	entries, err := f.ReadDir(maxDraftEntries)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return ""
+	}
+	var sources []string
+	for _, e := range entries {
+		name := e.Name()
+		source := slices.Contains([]string{".ts", ".tsx", ".js", ".mjs"}, filepath.Ext(name)) && !strings.HasSuffix(name, ".d.ts")
+		if source && e.Type().IsRegular() && !strings.HasPrefix(name, ".") {
+			sources = append(sources, name)
+		}
+	}
+	for _, stem := range []string{"index", "tool", filepath.Base(dir)} {
+		for _, name := range sources {
+			if len(sources) == 1 || strings.TrimSuffix(name, filepath.Ext(name)) == stem {
+				return ", such as " + line(filepath.Join(dir, name), 200)
+			}
+		}
+	}
+	return ""
+}
+
 // withSource opens a source for as long as use takes.
 func (n *session) withSource(ctx context.Context, file string, w wants, use func(*toolchain.Toolchain, toolchain.Source) error) (err error) {
 	info, err := os.Stat(file)
 	switch {
 	case err != nil:
 		return &usageError{err}
+	case info.IsDir():
+		return usagef("%s is not a file; name the file of the folder that exports the tools%s", line(file, 200), entryHint(file))
 	case !info.Mode().IsRegular():
 		return usagef("%s is not a file", file)
 	}
