@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,7 +17,7 @@ import (
 const codeDescription = `Runs TypeScript once, in a fresh sandbox. code is the body of an async function: input is in scope, so are tools, and what it returns is the result, as JSON.
 e.g. code: "const ns: number[] = input.ns; return ns.reduce((a, b) => a + b, 0) / ns.length;", input: {"ns": [1, 2, 6]}
 tools are all tools that you can call, extensions' own names first: "return (await tools.github.list_issues({ repo: 'a/b' })).length;" calls github_list_issues with the bindings that were approved for it.
-There are the language, URL, TextEncoder, crypto.subtle.digest and the like, console.log (which is returned), Date, Math.random and timers. But for tools there is nothing outside: no imports, no network, no files; nothing stays for the next call. For what needs more, or is needed again, write an extension.`
+The code has the JavaScript language, URL, TextEncoder, crypto.subtle.digest and the like, console.log (whose output is returned), Date, Math.random and timers. Apart from tools it reaches nothing: no imports, no network, no files. Nothing is kept for the next call. If you need more, or need it again, write an extension.`
 
 type codeInput struct {
 	Code  string          `json:"code" jsonschema:"the body of an async function, in TypeScript"`
@@ -70,7 +71,22 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 		Tool: toolchain.BodyTool, Input: in.Input, Env: env, Limits: r.options.Limits,
 	})
 	if err != nil {
-		return nil, err
+		return nil, onlyTools(err)
 	}
 	return r.answer(codeOutput{json.RawMessage(result.Output), r.logs.last(), milliseconds(result.Usage.CPU)})
+}
+
+// onlyTools replaces the advice to bind something, which nobody can do for code_run.
+func onlyTools(err error) error {
+	thrown, ok := errors.AsType[*host.GuestError](err)
+	if !ok || !strings.HasPrefix(thrown.Failure.Message, "fetch ") && !strings.HasPrefix(thrown.Failure.Message, "env.") {
+		return err
+	}
+	what, _, ok := strings.Cut(thrown.Failure.Message, "; bind it with --bind ")
+	if !ok {
+		return err
+	}
+	failure := thrown.Failure
+	failure.Message = what + "; code_run cannot have it: write an extension, and ask for it in the manifest"
+	return &host.GuestError{Failure: failure}
 }

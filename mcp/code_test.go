@@ -50,7 +50,9 @@ func TestCodeRun(t *testing.T) {
 		{"an end that is missing", "if (true) {\nreturn 1;", "source", []string{"code.ts:2:10: Expected"}},
 		{"thrown", "const f = () => {\n  throw new TypeError('no');\n};\nf();", "failed", []string{"TypeError: no", "code.ts:2:13", "code.ts:4:1"}},
 		{"an import", `const { z } = await import("zod");`, "source", []string{"cannot be imported"}},
-		{"the network", `return (await fetch("https://example.com")).status;`, "failed", []string{"fetch"}},
+		{"the network", `return (await fetch("https://example.com")).status;`, "failed", []string{`fetch needs the http binding "network"; code_run cannot have it: write an extension, and ask for it in the manifest`}},
+		{"a binding", `return env.notes.read("a");`, "failed", []string{"env.notes is not bound (bound: ", "; code_run cannot have it: write an extension, and ask for it in the manifest"}},
+		{"words like a hint's", `throw new Error("x; bind it with --bind y");`, "failed", []string{"x; bind it with --bind y"}},
 		{"a loop", `for (;;);`, "limit", []string{"cpu (500ms)"}},
 		{"nothing", " ", "input", []string{"code is empty; send the body of a function"}},
 		{"out of its body", "} } } } }); throw new Error('out'); ({ a: () => { void { b: { c: { d: 1", "source", []string{"code.ts:1:"}},
@@ -65,6 +67,9 @@ func TestCodeRun(t *testing.T) {
 				if !strings.Contains(text(r), want) {
 					t.Errorf("it does not say %q:\n%s", want, text(r))
 				}
+			}
+			if strings.Contains(text(r), "--bind") != strings.Contains(run.code, "--bind") {
+				t.Errorf("it advises a flag that a model has not:\n%s", text(r))
 			}
 		})
 	}
@@ -93,6 +98,8 @@ func TestCodeTools(t *testing.T) {
 	for code, want := range map[string]string{
 		`return [await tools.my_count.add({ n: 6 }), await env.tools.call("my_count_add", { n: 1 })].join();`: "7,2",
 		`try { await tools.my_count.fail({}); return "?"; } catch (e) { return String(e); }`:                  "my_count_fail: tool failed: no",
+		`try { await tools.my_count.gone({}); return "?"; } catch (e) { return String(e); }`:                  `tools.search("") lists the tools that you can call`,
+		`return (await tools.search("")).map((t) => t.name).join();`:                                          "my_count_fail",
 	} {
 		if got := fmt.Sprint(does[codeOutput](c, "code_run", object{"code": code}).Result); !strings.Contains(got, want) {
 			t.Errorf("%s: got %s", code, got)

@@ -2,11 +2,11 @@ package mcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension"
@@ -57,6 +57,7 @@ func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.TTLMs, c.CacheScope = 0, "private" },
 	})
 	e.sdk.AddReceivingMiddleware(e.receive)
+	e.sdk.AddSendingMiddleware(e.send)
 	e.addResources()
 	e.addWriting()
 	e.addKeeping()
@@ -106,11 +107,14 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 				return nil, err
 			}
 		}
+		if !beforehand[method] {
+			e.session(connection, r.GetExtra()).ready.Store(true)
+		}
 		switch method {
 		case "tools/list":
 			if err := e.sync(ctx); err != nil {
 				e.options.Logger.Error("list the tools", "error", err)
-				return nil, errors.New("the tools cannot be listed; Stile's log has the reason")
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the tools cannot be listed; Stile's log has the reason"}
 			}
 		case "tools/call":
 			if allowed := allowed(r.GetExtra()); allowed != nil { // the message may have come long after its header
@@ -130,6 +134,19 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			var cancel context.CancelFunc
 			ctx, cancel = e.session(connection, r.GetExtra()).within(ctx, r.GetExtra())
 			defer cancel()
+		}
+		return next(ctx, method, r)
+	}
+}
+
+// beforehand are the methods that a client may use before it is initialized.
+var beforehand = map[string]bool{"initialize": true, "ping": true, "server/discover": true}
+
+// send leaves out changes of the list of tools before a client is initialized. It has not read any list yet.
+func (e *endpoint) send(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+		if connection, ok := r.GetSession().(*sdk.ServerSession); ok && method == "notifications/tools/list_changed" && !e.isReady(connection) {
+			return nil, nil
 		}
 		return next(ctx, method, r)
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -214,6 +215,9 @@ func (c *lineConnection) Write(ctx context.Context, m jsonrpc.Message) error {
 		c.open[answer.ID].answered = true
 	}
 	c.mu.Unlock()
+	if answer != nil {
+		answer.Error = coded(answer.Error)
+	}
 	err := c.send(ctx, m)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,6 +233,18 @@ func (c *lineConnection) Write(ctx context.Context, m jsonrpc.Message) error {
 		}
 	}
 	return err
+}
+
+// coded gives the code of JSON-RPC to an error of the SDK that has none: it refused a request that came too early.
+func coded(err error) error {
+	switch {
+	case err == nil || errors.As(err, new(*jsonrpc.Error)):
+		return err
+	case strings.HasSuffix(err.Error(), "is invalid during session initialization"):
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error() + "; send initialize first"}
+	default:
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+	}
 }
 
 // send writes a message when it is its turn.

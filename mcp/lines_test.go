@@ -345,3 +345,77 @@ func TestDeafClientIsNotRead(t *testing.T) {
 		})
 	}
 }
+
+// A request before initialize is refused with a code of JSON-RPC, and says what to do.
+func TestBeforeInitialize(t *testing.T) {
+	sent := newHome(t, `{}`).raw(time.Minute, "", `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, callLine(8, "code_run", `{"code":"return 1"}`), pingLine, initializeLine, "")
+	for _, id := range []string{"7", "8"} {
+		var refused struct {
+			Code    int
+			Message string
+		}
+		if err := json.Unmarshal(sent[id], &refused); err != nil || refused.Code != jsonrpc.CodeInvalidRequest || !strings.HasSuffix(refused.Message, "; send initialize first") {
+			t.Errorf("%s is answered %s", id, sent[id])
+		}
+	}
+	if string(sent["2"]) != "{}" || !strings.Contains(string(sent["1"]), "serverInfo") {
+		t.Errorf("got %s", sent)
+	}
+}
+
+// Changes of the list of tools are for clients that are initialized.
+func TestChangesBeforeInitialize(t *testing.T) {
+	h := newHome(t, preApproved)
+	in, client := io.Pipe()
+	answers, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- h.server.Serve(context.WithoutCancel(t.Context()), alice, Lines(in, out, time.Minute))
+		_ = out.Close()
+	}()
+	received := json.NewDecoder(answers)
+	next := func() (m struct {
+		ID     int
+		Method string
+	},
+	) {
+		t.Helper()
+		if err := received.Decode(&m); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	send := func(line string) {
+		t.Helper()
+		if _, err := io.WriteString(client, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(pingLine)
+	if m := next(); m.ID != 2 {
+		t.Fatalf("got %+v", m)
+	}
+	other := h.client() // is told after the first one
+	change := func(name string) {
+		does[writeOutput](other, "extension_write", tools(name, nil, object{"a": "1"}))
+	}
+	change("one")
+	soon(t, other.changes, "a word of the new tool")
+	send(initializeLine)
+	if m := next(); m.ID != 1 {
+		t.Errorf("before the answer to initialize came %+v", m)
+	}
+	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	send(pingLine)
+	if m := next(); m.ID != 2 {
+		t.Errorf("got %+v", m)
+	}
+	change("two")
+	if m := next(); m.Method != "notifications/tools/list_changed" {
+		t.Errorf("got %+v", m)
+	}
+	_ = client.Close()
+	if err := soon(t, served, "the end"); err != nil {
+		t.Error(err)
+	}
+}

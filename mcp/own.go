@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // hints are what a client may show about one of Stile's own tools.
@@ -56,7 +58,7 @@ func add[In, Out any](e *endpoint, name, title, description string, h hints, do 
 	e.sdk.AddTool(tool, func(ctx context.Context, call *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		var in In
 		if err := readArguments(call.Params.Arguments, input, &in); err != nil {
-			return refuse(fmt.Errorf("validating \"arguments\": %w", err))
+			return refuse(err)
 		}
 		r, done, err := e.begin(call, tool)
 		if err != nil {
@@ -83,10 +85,39 @@ func readArguments(arguments json.RawMessage, schema *jsonschema.Resolved, in an
 	}
 	values := map[string]any{}
 	if err := json.Unmarshal(arguments, &values); err != nil {
-		return err
+		return mistake("arguments: not a JSON object")
 	}
 	if err := schema.Validate(values); err != nil {
-		return err
+		return wrongArguments(err)
 	}
-	return json.Unmarshal(arguments, in)
+	if err := json.Unmarshal(arguments, in); err != nil {
+		return fmt.Errorf("arguments: %w", err)
+	}
+	return nil
+}
+
+var missingNames = lazyregexp.New(`^required: missing properties: \[(.+)\]$`)
+
+// wrongArguments says in words for a model what the library found.
+func wrongArguments(err error) error {
+	place, text := "arguments", err.Error()
+	for {
+		rest, ok := strings.CutPrefix(text, "validating ")
+		at, found, split := strings.Cut(rest, ": ")
+		if !ok || !split {
+			break
+		}
+		text = found
+		if at != "root" {
+			place = "arguments" + strings.ReplaceAll(strings.ReplaceAll(at, "/properties/", "."), "/items", "[]")
+		}
+	}
+	if names := missingNames.FindStringSubmatch(text); names != nil {
+		verb := " is missing"
+		if strings.Contains(names[1], `" "`) {
+			verb = " are missing"
+		}
+		text = strings.ReplaceAll(names[1], `" "`, `", "`) + verb
+	}
+	return mistake(place + ": " + text)
 }

@@ -51,13 +51,13 @@ func TestOwnArguments(t *testing.T) {
 	}{
 		{"as they should be", `{"text":"a\u003cb"}`, `a\u003cb`, true},
 		{"twice the same name", `{"text":"first","text":"last"}`, "last", true},
-		{"none", ``, "text", false},
-		{"nothing", `null`, "text", false},
-		{"no object", `["text"]`, "arguments", false},
-		{"another type", `{"text":1}`, "text", false},
+		{"none", ``, `arguments: "text" is missing`, false},
+		{"nothing", `null`, `arguments: "text" is missing`, false},
+		{"no object", `["text"]`, "arguments: not a JSON object", false},
+		{"another type", `{"text":1}`, `arguments.text: type: 1 has type "integer", want "string"`, false},
 		{"another spelling", `{"Text":"a"}`, "Text", false},
-		{"one more", `{"text":"a","more":1}`, "more", false},
-		{"a fraction", `{"text":"a","count":1.5}`, "count", false},
+		{"one more", `{"text":"a","more":1}`, `arguments: unexpected additional properties ["more"]`, false},
+		{"a fraction", `{"text":"a","count":1.5}`, `arguments.count: type: 1.5 has type "number", want "integer"`, false},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			readings, calls = 0, 0

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -21,7 +22,8 @@ type session struct {
 	sdk   *sdk.ServerSession
 	ctx   context.Context // ends with the session
 	end   context.CancelFunc
-	owner string // hash of the token with which it came over HTTP
+	owner string      // hash of the token with which it came over HTTP
+	ready atomic.Bool // the client is initialized
 }
 
 // peer is the state of a client across requests. Over HTTP without sessions, where the SDK makes a session for each request, it
@@ -62,6 +64,14 @@ func (e *endpoint) session(connection *sdk.ServerSession, extra *sdk.RequestExtr
 		})
 	}
 	return s
+}
+
+// isReady reports whether a client is known to be initialized.
+func (e *endpoint) isReady(connection *sdk.ServerSession) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.sessions[connection]
+	return s != nil && s.ready.Load()
 }
 
 // close ends the running calls, for which the SDK would wait, and then the session.

@@ -22,7 +22,7 @@ func (m *Manager) Toolbox(v Viewer, allowed func() error) (*tools.Toolbox, error
 			_, ok := m.find(v, name)
 			m.mu.RUnlock()
 			if !ok {
-				return nil, abi.Errorf(abi.CodeNotFound, "tool %q; its name may have changed, or its extension is not active: search(\"\") on this binding lists the tools there are", printable.Short(name, 64))
+				return nil, abi.Errorf(abi.CodeNotFound, "tool %q; its name may have changed, or its extension is not active: tools.search(\"\") lists the tools that you can call", printable.Short(name, 64))
 			}
 			return func(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error) {
 				if len(env) > 0 {
