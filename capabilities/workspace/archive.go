@@ -139,7 +139,7 @@ func (t *tree) restoreSnapshot(id uint64) (bool, error) {
 	if err != nil || !known {
 		return known, err
 	}
-	if err := t.ensure(); err != nil {
+	if _, err := t.ensure(); err != nil {
 		return true, err
 	}
 	e, err := t.measure(t.base)

@@ -544,3 +544,26 @@ func TestRefusedDirectories(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestNamesThatAreNotShown has a directory full of names that no path can have, which are read together and not one by one.
+func TestNamesThatAreNotShown(t *testing.T) {
+	root := t.TempDir()
+	for i := range 3000 {
+		if err := os.WriteFile(filepath.Join(root, fmt.Sprintf("a%06d.", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "good"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := openedDisk(t, root)
+	ctx, cancel := context.WithCancel(t.Context())
+	page, err := d.List(ctx, "", 1, nil)
+	if err != nil || len(page.Entries) != 1 || page.Entries[0].Name != "good" {
+		t.Errorf("got %+v, %v", page, err)
+	}
+	cancel()
+	if _, err := d.List(ctx, "", 1, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled call got %v", err)
+	}
+}

@@ -136,12 +136,19 @@ func (f *folder) entries(path, after string, limit int) ([]Entry, error) {
 	var all []Entry
 	handle := Directory{exact: true}
 	for more := true; more && len(all) < limit; { // not everything that is read is shown
-		there, err := list(directory, after, limit-len(all))
+		if err := f.ctx.Err(); err != nil {
+			return nil, err
+		}
+		most := max(limit-len(all), leastNames)
+		there, err := list(directory, after, most)
 		if err != nil {
 			return nil, diskError(path, err)
 		}
-		more = len(there) == limit-len(all)
+		more = len(there) == most
 		for _, name := range there {
+			if len(all) == limit {
+				break
+			}
 			after = name
 			if normal, err := handle.resolve("", name); err != nil || normal != "/"+name {
 				continue
@@ -160,6 +167,9 @@ func (f *folder) entries(path, after string, limit int) ([]Entry, error) {
 	}
 	return all, nil
 }
+
+// leastNames is how many names are taken from a directory at least each time that it is read: all of it is read each time.
+const leastNames = 4096
 
 // list returns the first names in a directory after a given one, sorted. It holds only slightly more than it returns, however many
 // there are.
@@ -265,14 +275,14 @@ func (f *folder) content(path string, n *node, offset int64) iter.Seq2[[]byte, e
 	}
 }
 
-func (f *folder) ensure() error {
+func (f *folder) ensure() (made int, err error) {
 	if f.root != nil {
-		return nil
+		return 0, nil
 	}
 	if err := f.disk.root.MkdirAll(name(f.base), directoryMode); err != nil {
-		return diskError("", err)
+		return 0, diskError("", err)
 	}
-	return f.descend()
+	return 0, f.descend() // no transaction waits for what is made on disk
 }
 
 // within runs change in the directory of a path, with the last name, and syncs the result to the disk.

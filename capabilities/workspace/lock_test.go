@@ -221,6 +221,13 @@ func TestNoOperationHoldsTheLockForPaths(t *testing.T) {
 			}
 			return sub.Write(ctx, "x", "")
 		}, abi.ErrInvalid},
+		{"make the directories of a handle and of a path", 1, func(ctx context.Context) error {
+			sub, err := s.Workspace("other").Sub(strings.Repeat("y/", maxMade))
+			if err != nil {
+				return err
+			}
+			return sub.MakeDirectory(ctx, strings.Repeat("z/", 2))
+		}, abi.ErrInvalid},
 		{"copy", 3, func(ctx context.Context) error { return d.Copy(ctx, "a", "copy") }, nil},
 		{"move", 3, func(ctx context.Context) error { return d.Move(ctx, "a", "moved") }, nil},
 		{"move back", 3, func(ctx context.Context) error { return d.Move(ctx, "moved", "a") }, nil},

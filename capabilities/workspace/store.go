@@ -94,6 +94,14 @@ func (s *Store) Workspaces(ctx context.Context) ([]string, error) {
 	return all, err
 }
 
+// Has reports whether a workspace has anything in it, or a history of what was.
+func (s *Store) Has(ctx context.Context, workspace string) (has bool, err error) {
+	err = s.db.View(ctx, func(c *sqlite.Conn) error {
+		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM usage WHERE workspace = ? AND files + revisions > 0)`, workspace).Scan(&has)
+	})
+	return has, err
+}
+
 // Backup writes a copy of the whole store, at one moment, to a file that must not exist. Writers may continue.
 func (s *Store) Backup(ctx context.Context, file string) error { return s.db.Backup(ctx, file) }
 

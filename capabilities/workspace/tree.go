@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"math"
@@ -185,29 +184,29 @@ func (t *tree) add(full string, n *node) error {
 	return err
 }
 
-func (t *tree) ensure() error {
+func (t *tree) ensure() (made int, err error) {
 	var missing []string
 	for full := t.base; full != ""; full, _ = split(full) {
 		n, err := t.find(full)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if n != nil && !n.is(KindDirectory) {
-			return mismatch("", n, "directory") // what lies above the base is none of the holder's business
+			return 0, mismatch("", n, "directory") // what lies above the base is none of the holder's business
 		}
 		if n != nil {
 			break
 		}
 		if missing = append(missing, full); len(missing) > maxMade {
-			return invalid("", fmt.Sprintf("needs more than %d directories that are not there; make some of them first", maxMade))
+			return 0, tooMany("")
 		}
 	}
 	for _, full := range slices.Backward(missing) {
 		if err := t.add(full, directoryNode()); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return len(missing), nil
 }
 
 func (t *tree) makeDirectory(path string) error { return t.add(t.base+path, directoryNode()) }

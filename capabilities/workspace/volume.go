@@ -36,8 +36,8 @@ type files interface {
 	// content yields the bytes of a file from an offset on. A piece is valid until the next one is requested.
 	content(path string, n *node, offset int64) iter.Seq2[[]byte, error]
 
-	// ensure makes the base if it is missing. The methods below expect that it and the directory above a path exist.
-	ensure() error
+	// ensure makes the base if it is missing, and returns how many directories it made. The methods below expect that it and the directory above a path exist.
+	ensure() (made int, err error)
 	// put makes a file, or replaces the content of n.
 	put(path string, n *node, size int64, content io.Reader) error
 	extend(path string, n *node, data []byte) error
@@ -226,12 +226,16 @@ func (o *op) makeDirectories(place string) error {
 			break
 		}
 		if missing = append(missing, at); len(missing) > maxMade {
-			return invalid(place, fmt.Sprintf("needs more than %d directories that are not there; make some of them first", maxMade))
+			return tooMany(place)
 		}
 	}
 	if at == "" {
-		if err := o.ensure(); err != nil {
+		made, err := o.ensure()
+		if err != nil {
 			return err
+		}
+		if made+len(missing) > maxMade {
+			return tooMany(place)
 		}
 	}
 	for _, path := range slices.Backward(missing) {
@@ -240,6 +244,10 @@ func (o *op) makeDirectories(place string) error {
 		}
 	}
 	return nil
+}
+
+func tooMany(place string) error {
+	return invalid(place, fmt.Sprintf("needs more than %d directories that are not there; make some of them first", maxMade))
 }
 
 // absent finds a place for something new and makes its missing parents.

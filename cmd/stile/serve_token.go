@@ -125,7 +125,10 @@ func changeTokens(ctx context.Context, file string, change func([]token) ([]toke
 	if err := regular(file); err != nil {
 		return err
 	}
-	return atomicfile.ReplaceLocked(atomicfile.Machine{}, file, text)
+	if err := atomicfile.ReplaceLocked(atomicfile.Machine{}, file, text); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
 }
 
 // holders returns a function that finds who a token belongs to, according to the current file.

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -65,11 +64,11 @@ type address struct {
 // open opens the root of a workspace that exists, for as long as use takes.
 func (a address) open(ctx context.Context, use func(d *workspace.Directory, path string) error) error {
 	return a.with(ctx, func(s *workspace.Store, name, path string) error {
-		all, err := s.Workspaces(ctx)
+		has, err := s.Has(ctx, name)
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(all, name) {
+		if !has {
 			return abi.Errorf(abi.CodeNotFound, "workspace %q; stile ws ls lists the workspaces, and the first write makes a new one", name)
 		}
 		return use(s.Workspace(name), path)

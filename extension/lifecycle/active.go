@@ -336,7 +336,7 @@ func (m *Manager) load(ctx context.Context, a *active) (*host.Component, func(),
 	})
 }
 
-// keepForReplays makes the recorder keep a component. If wasm is nil, the recorder already has it.
+// keepForReplays makes the recorder keep a component. If wasm is nil, it is read from the extension store.
 func (m *Manager) keepForReplays(ctx context.Context, a *active, digest string, wasm []byte) {
 	if m.options.Recorder == nil {
 		return

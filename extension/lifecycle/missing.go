@@ -9,8 +9,8 @@ import (
 )
 
 // MissingTool returns the release that explains why a viewer cannot call a tool, by its full name: one with this tool that waits,
-// that is active in a scope which the viewer does not see, that is in quarantine, or that ended last. There is none if nothing that
-// the viewer may know about had the tool.
+// that is active in a scope which the viewer does not see, that is in quarantine, or that was ended last by a decision. There is none if
+// nothing that the viewer may know about had the tool; the tools of releases that others took the place of are forgotten.
 func (m *Manager) MissingTool(ctx context.Context, v Viewer, tool string) (why *Release, err error) {
 	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
 		why, err = missing(ctx, c, v, "id IN (SELECT release FROM tool WHERE full_name = ?)", tool)

@@ -449,9 +449,9 @@ func TestArchivesOfOtherHosts(t *testing.T) {
 		fields        map[string]any
 		want          string // a part of the error; empty where it resolves, or is not to
 	}{
-		{"another-host", inside.URL + "/a", nil, "the registry's archive of another-host@1.0.0 is on another host, " + host + ", so it was not fetched"},
-		{"another-name", "http://localhost:" + host[strings.Index(host, ":")+1:] + "/a", nil, "another host"},
-		{"a-user", "http://" + own + "@" + host + "/a", nil, "another host"},
+		{"another-host", inside.URL + "/a", nil, ""},
+		{"another-name", "http://localhost:" + host[strings.Index(host, ":")+1:] + "/a", nil, ""},
+		{"a-user", "http://" + own + "@" + host + "/a", nil, ""},
 		{"a-backslash", "http://" + own + `\@` + host + "/a", nil, "no URL"},
 		{"a-backslash-after", "http://" + host + `\@` + own + "/a", nil, "no URL"},
 		{"a-file", "file:///etc/passwd", nil, "no URL"},
@@ -489,7 +489,7 @@ func TestArchivesOfOtherHosts(t *testing.T) {
 	})
 	t.Run("a mirror", func(t *testing.T) {
 		t.Parallel()
-		r.publish(t, "mirrored", "1.0.0", version{files: index, tarball: func() string { return "https://registry.npmjs.org/mirrored/-/1.0.0.tgz" }})
+		r.publish(t, "mirrored", "1.0.0", version{files: index, tarball: func() string { return "https://mirrored.example/mirrored/-/1.0.0.tgz" }})
 		if _, err := resolve(t, c, map[string]string{"mirrored": "*"}); err != nil {
 			t.Error(err)
 		}
@@ -510,18 +510,19 @@ func TestArchivesOfOtherHosts(t *testing.T) {
 }
 
 func TestTarball(t *testing.T) {
-	const mirror, public = "https://mirror.example/npm/", "https://registry.npmjs.org/"
+	const mirror, public = "https://mirror.example/npm/", "https://public.example/"
 	for _, c := range []struct{ registry, archive, want string }{
-		{public, "https://registry.npmjs.org/p/-/p.tgz", "https://registry.npmjs.org/p/-/p.tgz"},
-		{public, "http://registry.npmjs.org/p/-/p.tgz", "https://registry.npmjs.org/p/-/p.tgz"},
-		{public, "https://example.com/p.tgz", ""},
-		{mirror, "https://registry.npmjs.org/@a%2fb/-/b.tgz?x=1", "https://mirror.example/npm/@a%2fb/-/b.tgz?x=1"},
-		{mirror, "https://registry.npmjs.org/npm/p.tgz", "https://mirror.example/npm/p.tgz"},
-		{mirror, "http://registry.npmjs.org//evil.example/p.tgz", "https://mirror.example/npm/evil.example/p.tgz"},
+		{public, "https://public.example/p/-/p.tgz", "https://public.example/p/-/p.tgz"},
+		{public, "http://public.example/p/-/p.tgz", "https://public.example/p/-/p.tgz"},
+		{public, "https://other.example/p.tgz", "https://public.example/p.tgz"},
+		{mirror, "https://public.example/@a%2fb/-/b.tgz?x=1", "https://mirror.example/npm/@a%2fb/-/b.tgz?x=1"},
+		{mirror, "https://public.example/npm/p.tgz", "https://mirror.example/npm/p.tgz"},
+		{mirror, "http://public.example//evil.example/p.tgz", "https://mirror.example/npm/evil.example/p.tgz"},
 		{mirror, "http://u:p@mirror.example/npm/p.tgz#f", "https://mirror.example/npm/p.tgz"},
 		{mirror, "https://mirror.example/files/p.tgz", "https://mirror.example/files/p.tgz"},
-		{mirror, "https://mirror.example:444/npm/p.tgz", ""},
-		{mirror, "https://mirror.example.evil.example/npm/p.tgz", ""},
+		{mirror, "https://mirror.example:444/files/p.tgz", "https://mirror.example/npm/files/p.tgz"},
+		{mirror, "https://mirror.example.evil.example/npm/p.tgz", "https://mirror.example/npm/p.tgz"},
+		{"https://mirror.example:443/npm/", "https://Mirror.Example/files/p.tgz", "https://mirror.example:443/files/p.tgz"},
 		{mirror, "//mirror.example/npm/p.tgz", ""},
 		{"", "https://mirror.example/npm/p.tgz", ""},
 		{"/", "/p.tgz", ""},

@@ -182,10 +182,8 @@ func (c *Client) combine(user *userSettings, lock *lockfile, answers map[string]
 	return all, nil
 }
 
-// publicRegistry is the host that npm takes for that of whatever registry is in use, because mirrors leave it in what they pass on.
-const publicRegistry = "registry.npmjs.org"
-
-// tarball returns the URL of an archive, which its registry chose, on that registry. The error says what is wrong with it.
+// tarball returns the URL of an archive on its registry, which chose the URL. One on another host is asked for on the registry itself, at
+// the same path: mirrors pass on the URLs of the registry that they mirror. The error says what is wrong with it.
 func tarball(registry, archive string) (string, error) {
 	own, err := url.Parse(registry)
 	if err != nil || own.Host == "" {
@@ -195,15 +193,28 @@ func tarball(registry, archive string) (string, error) {
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "" || u.Scheme != "http" && u.Scheme != "https":
 		return "", errors.New("has no URL of http or https")
-	case u.Host == publicRegistry && own.Host != publicRegistry:
+	case !sameHost(u, own):
 		if folder := strings.TrimRight(own.Path, "/") + "/"; !strings.HasPrefix(u.Path, folder) {
 			u.Path, u.RawPath = folder+strings.TrimLeft(u.Path, "/"), folder+strings.TrimLeft(u.EscapedPath(), "/")
 		}
-	case u.Host != own.Host:
-		return "", fmt.Errorf("is on another host, %s", printable.Short(u.Host, 100))
 	}
 	u.Scheme, u.Host, u.User, u.Fragment = own.Scheme, own.Host, nil, ""
 	return u.String(), nil
+}
+
+// sameHost compares hosts and ports. Names are the same in any case, and a scheme has a port of its own.
+func sameHost(a, b *url.URL) bool {
+	port := func(u *url.URL) string {
+		switch port := u.Port(); {
+		case port != "":
+			return port
+		case u.Scheme == "http":
+			return "80"
+		default:
+			return "443"
+		}
+	}
+	return strings.EqualFold(a.Hostname(), b.Hostname()) && (a.Host == b.Host || port(a) == port(b))
 }
 
 func warnings(name string, e lockEntry) []string {

@@ -73,7 +73,7 @@ var guardian = ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork())
 
 func public(network, address string, c syscall.RawConn) error {
 	if err := guardian.Safe(network, address, c); err != nil {
-		return fmt.Errorf("%w: the registry redirects to %s, which is not a public address", ErrAddress, address)
+		return fmt.Errorf("%w: the registry leads to %s, which is not a public address", ErrAddress, address)
 	}
 	return nil
 }
