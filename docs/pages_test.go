@@ -3,6 +3,7 @@ package docs
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stilehost/stile/internal/cache/cachetest"
 )
 
 var (
@@ -89,6 +92,48 @@ func TestGoBlocks(t *testing.T) {
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestFirstProgram runs the first program of embedding.md beside the extension that it calls. It gets the engine from the cache of
+// the tests, because its own folder would have none.
+func TestFirstProgram(t *testing.T) {
+	dir, cacheHome := t.TempDir(), t.TempDir()
+	source, tool := blocks(t, "go")["embeddingmd_first/main.go"], blocks(t, "ts")["writing-toolsmd_issues.ts"]
+	if source == "" || tool == "" {
+		t.Fatal("the blocks are not there")
+	}
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	write("issues.ts", tool)
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "docs", "blocks", "main.go"): write("main.go", source)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", write("overlay.json", string(overlay)), "-o", filepath.Join(dir, "first"), "./docs/blocks")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	shared, keys := cachetest.Dirs(t)
+	mine := filepath.Join(cacheHome, "my-program")
+	if err := errors.Join(os.MkdirAll(shared, 0o700), os.MkdirAll(keys, 0o700), os.Mkdir(mine, 0o700),
+		os.Symlink(shared, filepath.Join(mine, "cache")), os.Symlink(keys, filepath.Join(mine, "key"))); err != nil {
+		t.Fatal(err)
+	}
+	program := exec.CommandContext(t.Context(), filepath.Join(dir, "first"))
+	program.Dir, program.Env = dir, append(os.Environ(), "XDG_CACHE_HOME="+cacheHome)
+	if out, err := program.CombinedOutput(); err != nil || string(out) != "false\n" {
+		t.Errorf("got %v\n%s", err, out)
 	}
 }
 

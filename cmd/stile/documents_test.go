@@ -39,7 +39,8 @@ func documents(t *testing.T) []string {
 
 // TestDocuments runs the commands of every document in a folder and a STILE_HOME of its own, in their order, with bash. A block
 // `console` has commands after "$ " and what they print; "..." stands for any text, and alone on a line for any lines. A command
-// that fails is followed by `$ echo $?`. A block with the name of a file is written to it. Blocks `sh` need something that a test
+// that fails is followed by `$ echo $?`. What one block exports, the next ones have. STILE_HOME and STILE_USER are not set: a page
+// whose commands need an empty home, or the name ada, says so. A block with the name of a file is written to it. Blocks `sh` need something that a test
 // does not have, so only what they call is checked.
 func TestDocuments(t *testing.T) {
 	dir, keyDir := cachetest.Dirs(t)
@@ -57,6 +58,9 @@ func TestDocuments(t *testing.T) {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			s := newShell(t, dir, keyDir)
 			s.env = append(s.env, "REGISTRY="+strings.TrimPrefix(images.URL, "http://"), "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
+			if page == "../../README.md" {
+				s.onlyInBin(t)
+			}
 			got := fence.ReplaceAllStringFunc(string(text), func(block string) string {
 				part := fence.FindStringSubmatch(block)
 				switch language, name, content := part[1], part[2], part[3]; {
@@ -69,6 +73,7 @@ func TestDocuments(t *testing.T) {
 				}
 				return block
 			})
+			s.leavesAlone(t, page == "../../README.md")
 			if *update && got != string(text) {
 				if err := os.WriteFile(page, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
@@ -81,22 +86,57 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestDocumentedPairs adds NAME.ts of any page with the manifest NAME.json of any page, types checked: tools and bindings fit.
+func TestDocumentedPairs(t *testing.T) {
+	dir, keyDir := cachetest.Dirs(t)
+	prepareCache(t, dir, keyDir)
+	s := newShell(t, dir, keyDir)
+	files := map[string]string{}
+	for _, page := range documents(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range fence.FindAllStringSubmatch(string(text), -1) {
+			if name := part[2]; name != "" && files[name] != "" {
+				t.Errorf("two pages have a file %s", name)
+			} else if name != "" {
+				files[name] = part[3]
+				s.write(t, name, part[3])
+			}
+		}
+	}
+	var added []string
+	for name := range files {
+		if stem, ok := strings.CutSuffix(name, ".ts"); ok && files[stem+".json"] != "" {
+			added = append(added, name)
+			if outputs, codes := s.run(t, []string{"stile ext add --types --no-approve " + name}); codes[0] != "0" {
+				t.Errorf("%s and %s.json do not fit:\n%s", name, stem, outputs[0])
+			}
+		}
+	}
+	if len(added) < 2 {
+		t.Errorf("only %q were found", added)
+	}
+}
+
 // shell is where commands run, as for a person with a terminal.
 type shell struct {
-	dir string
-	env []string
+	dir  string
+	home string // the home of whoever does not set STILE_HOME
+	env  []string
 }
 
 func newShell(t *testing.T, cacheDir, keyDir string) *shell {
 	t.Helper()
-	s := &shell{dir: t.TempDir()}
-	home := filepath.Join(t.TempDir(), "home")
+	data := t.TempDir()
+	s := &shell{dir: t.TempDir(), home: filepath.Join(data, "stile")}
 	key, err := os.ReadFile(filepath.Join(keyDir, "cache.key"))
 	if err == nil {
-		err = os.Mkdir(home, 0o700)
+		err = os.Mkdir(s.home, 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(home, "cache.key"), key, 0o600)
+		err = os.WriteFile(filepath.Join(s.home, "cache.key"), key, 0o600) // other homes use it too
 	}
 	if err == nil {
 		err = copyExamples(s.dir)
@@ -104,8 +144,45 @@ func newShell(t *testing.T, cacheDir, keyDir string) *shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.env = append(os.Environ(), "STILE_HOME="+home, "STILE_CACHE="+cacheDir, "STILE_USER=ada", "STILE_KEYRING=off", "LC_ALL=C.UTF-8", "TZ=UTC", "NO_COLOR=1")
+	s.env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "STILE_") })
+	s.env = append(s.env, "XDG_DATA_HOME="+data, "TMPDIR="+t.TempDir(), "STILE_CACHE="+cacheDir, "STILE_KEYRING=off", "LC_ALL=C.UTF-8", "TZ=UTC", "NO_COLOR=1")
 	return s
+}
+
+// onlyInBin has stile where make puts it, and nowhere on the path.
+func (s *shell) onlyInBin(t *testing.T) {
+	t.Helper()
+	program, err := exec.LookPath("stile")
+	if err == nil {
+		err = os.Mkdir(filepath.Join(s.dir, "bin"), 0o700)
+	}
+	if err == nil {
+		err = os.Symlink(program, filepath.Join(s.dir, "bin", "stile"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := slices.DeleteFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "stile"))
+		return err == nil
+	})
+	s.env = append(s.env, "PATH="+strings.Join(folders, string(filepath.ListSeparator)))
+}
+
+// leavesAlone checks what a page must not change: the examples, which belong to the clone, and the home of whoever follows it.
+func (s *shell) leavesAlone(t *testing.T, mayUseHome bool) {
+	t.Helper()
+	clean := t.TempDir()
+	if err := copyExamples(clean); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "diff", "-r", filepath.Join(clean, "examples"), filepath.Join(s.dir, "examples")).CombinedOutput(); err != nil {
+		t.Errorf("the examples were changed: %v\n%s", err, out)
+	}
+	kept, err := filepath.Glob(filepath.Join(s.home, "*"))
+	if err != nil || len(kept) != 1 && !mayUseHome {
+		t.Errorf("the page needs a line like `export STILE_HOME=$(mktemp -d) STILE_USER=ada`: it keeps %q (%v)", kept, err)
+	}
 }
 
 func (s *shell) write(t *testing.T, name, content string) {
@@ -153,6 +230,7 @@ func (s *shell) run(t *testing.T, commands []string) (outputs []string, codes []
 	for _, c := range commands {
 		fmt.Fprintf(&script, "(exit $code)\n%s\ncode=$?; printf '%s%%d%s' $code\n", strings.TrimSuffix(c, "\n"), mark, mark)
 	}
+	script.WriteString("env -0\n")
 	command := exec.CommandContext(t.Context(), "bash", "-c", script.String())
 	command.Dir, command.Env = s.dir, s.env
 	out, err := command.CombinedOutput()
@@ -160,6 +238,7 @@ func (s *shell) run(t *testing.T, commands []string) (outputs []string, codes []
 	if len(parts) != 2*len(commands)+1 {
 		t.Fatalf("the session ended early: %v\n%s", err, out)
 	}
+	s.env = strings.Split(strings.TrimSuffix(parts[2*len(commands)], "\x00"), "\x00") // for the next ones
 	for i := range commands {
 		outputs = append(outputs, unshown.ReplaceAllString(strings.ReplaceAll(parts[2*i], s.dir, "."), ""))
 		codes = append(codes, parts[2*i+1])
