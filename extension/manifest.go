@@ -235,7 +235,7 @@ func bindingNameProblem(name string) string {
 	case len(name) > maxName:
 		return fmt.Sprintf("has %d bytes; %d are allowed", len(name), maxName)
 	case !wordName.MatchString(name):
-		return "is not of this form"
+		return `must start with a-z, and have only a-z, 0-9 and "_"`
 	case name == "then" || name == "constructor" || name == "prototype":
 		return "means something else in JavaScript"
 	default:

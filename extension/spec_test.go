@@ -75,8 +75,8 @@ func TestParseSpecsRefuses(t *testing.T) {
 	}{
 		{[]string{""}, `binding "": there is no "="; write ` + exampleSpec},
 		{[]string{"clock"}, `binding "clock": there is no "="; write ` + exampleSpec},
-		{[]string{"=clock"}, `binding "=clock": the name "" is not of this form; write a lower-case name, like "notes"`},
-		{[]string{"my-clock=clock"}, `binding "my-clock=clock": the name "my-clock" is not of this form; write a lower-case name, like "notes"`},
+		{[]string{"=clock"}, `binding "=clock": the name "" must start with a-z, and have only a-z, 0-9 and "_"; write a lower-case name, like "notes"`},
+		{[]string{"my-clock=clock"}, `binding "my-clock=clock": the name "my-clock" must start with a-z, and have only a-z, 0-9 and "_"; write a lower-case name, like "notes"`},
 		{[]string{"then=clock"}, `binding "then=clock": the name "then" means something else in JavaScript; write a lower-case name, like "notes"`},
 		{[]string{"vars=clock"}, `binding "vars=clock": the binding vars cannot be granted: env.vars is Stile's own; write another name for the binding`},
 		{[]string{"a=clock", "progress=console"}, `binding "progress=console": the binding progress cannot be granted: env.progress is Stile's own; write another name for the binding`},

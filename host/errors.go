@@ -91,13 +91,16 @@ func (e *CodeError) Error() string { return "top-level code threw " + thrown(e.F
 // InputError reports an input that does not fit the tool's schema, found by the host or by the tool itself.
 type InputError struct{ Problems []abi.Problem }
 
-func (e *InputError) Error() string { return "invalid input: " + listProblems("input", e.Problems) }
+func (e *InputError) Error() string { return "invalid input: " + listProblems("", e.Problems) }
 
-// listProblems names each place and what is wrong there. whole is the name of the whole value.
+// listProblems names each place and what is wrong there. whole is the name of the whole value, if it needs one.
 func listProblems(whole string, problems []abi.Problem) string {
 	lines := make([]string, len(problems))
 	for i, p := range problems {
-		lines[i] = cmp.Or(p.Path, whole) + ": " + p.Message
+		lines[i] = p.Message
+		if place := cmp.Or(p.Path, whole); place != "" {
+			lines[i] = place + ": " + p.Message
+		}
 	}
 	return strings.Join(lines, "; ")
 }

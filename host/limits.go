@@ -65,6 +65,8 @@ func size(n int64) string {
 		return fmt.Sprintf("%d MiB", n/mib)
 	case n >= kib && n%kib == 0:
 		return fmt.Sprintf("%d KiB", n/kib)
+	case n == 1:
+		return "1 byte"
 	default:
 		return fmt.Sprintf("%d bytes", n)
 	}

@@ -228,7 +228,7 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 func (s *Store) change(ctx context.Context, name string, apply func(*contents, cipher.AEAD) error) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("change secret %s: %w", name, err)
+			err = fmt.Errorf("secret %s: %w", name, err)
 		}
 	}()
 	if err := s.usable(ctx); err != nil {

@@ -149,7 +149,7 @@ func TestTools(t *testing.T) {
 		{"search", `["b_tobject"]`},
 		{"unknown", `"not-found | not found: there is no tool \"b_none\""`},
 		{"lossy", `"undefined | input.x[1].y is NaN, which JSON cannot carry; write null, or text"`},
-		{"input", `"invalid | invalid: b_t: invalid input: input: got string, want object"`},
+		{"input", `"invalid | invalid: b_t: invalid input: got string, want object"`},
 		{"together", `[{"got":1,"names":["tools"]},{"got":2,"names":["tools"]},{"got":3,"names":["tools"]}]`},
 		{"pass", `"v"`},
 		{"rename", `"v"`},

@@ -85,7 +85,7 @@ func apart(root *os.Root, directory, refused string) error {
 		return err
 	}
 	if holds {
-		return &RefusedError{directory, fmt.Errorf("it is or holds %s, which is no guest's", refused)}
+		return &RefusedError{directory, fmt.Errorf("it is or holds %s, which no guest may reach", refused)}
 	}
 	info, err := os.Stat(refused)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +96,7 @@ func apart(root *os.Root, directory, refused string) error {
 	}
 	lies, err := above(directory, info)
 	if err == nil && lies {
-		err = &RefusedError{directory, fmt.Errorf("it is in %s, which is no guest's", refused)}
+		err = &RefusedError{directory, fmt.Errorf("it is in %s, which no guest may reach", refused)}
 	}
 	return err
 }

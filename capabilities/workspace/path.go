@@ -70,7 +70,7 @@ func (d *Directory) resolveFile(operation, path string) (string, error) {
 	}
 	switch path[strings.LastIndexByte(path, '/')+1:] {
 	case "", ".", "..":
-		return "", abi.Errorf(abi.CodeInvalid, "path %q: names a directory, not a file", path)
+		return "", abi.Errorf(abi.CodeInvalid, "path %q names a directory, not a file", path)
 	}
 	return normal, nil
 }

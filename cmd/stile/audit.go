@@ -63,7 +63,7 @@ func (c *auditList) Run(ctx context.Context, s *streams) error {
 				detail = a.Tool + " " + a.Outcome
 			}
 			if a.Line != "" {
-				detail = a.Line + " " + detail
+				detail = a.Line + ": " + detail
 			}
 			by := a.By
 			if a.Via != "" {

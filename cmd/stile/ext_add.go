@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -57,30 +58,32 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 	for _, warning := range w.Version.Warnings() {
 		s.say("stile: warning: %s", warning)
 	}
-	if err := f.decide(ctx, s, e, w); err != nil {
+	err := f.decide(ctx, s, e, w)
+	declined, ok := errors.AsType[*notApprovedError](err)
+	if err != nil && !ok {
 		return err
 	}
+	if ok { // the version was added all the same
+		declined.result = "the version waits for approval"
+	}
 	if f.JSON {
-		return printJSON(s.out, writtenOf(w))
+		return errors.Join(err, printJSON(s.out, writtenOf(w)))
 	}
 	if w.Release.State == lifecycle.Pending && w.Why != "" {
 		s.say("stile: it waits for a person: %s", line(w.Why, 1000))
 	}
-	_, err := io.WriteString(s.out, testsText(w.Tests)+releaseText(w.Release)+"\n")
-	return err
+	_, printed := io.WriteString(s.out, testsText(w.Tests)+releaseText(w.Release)+"\n")
+	return errors.Join(err, printed)
 }
 
 // decide asks the person at the terminal to approve a waiting version.
 func (f addFlags) decide(ctx context.Context, s *streams, e *extensions, w *lifecycle.Written) error {
 	if _, ok := s.person(); ok && !f.NoApprove && w.Release.State == lifecycle.Pending {
 		r, err := e.approve(ctx, s, w.Release, f.decisionFlags, false, f.Code)
-		switch {
-		case is[*notApprovedError](err): // the version was added all the same
-		case err != nil:
+		if err != nil {
 			return err
-		default:
-			w.Release = r
 		}
+		w.Release = r
 	}
 	return nil
 }

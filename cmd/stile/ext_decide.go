@@ -46,10 +46,10 @@ func releaseText(r lifecycle.Release) string {
 }
 
 // notApprovedError is a question that a person did not answer with yes.
-type notApprovedError struct{ question string }
+type notApprovedError struct{ question, result string }
 
 func (e *notApprovedError) Error() string {
-	return fmt.Sprintf("the answer to %q was not yes, so nothing changed", e.question)
+	return fmt.Sprintf("the answer to %q was not yes, so %s", e.question, e.result)
 }
 
 // asks makes a person say yes, or ends the command.
@@ -67,7 +67,7 @@ func (s *streams) asks(ctx context.Context, show func() (string, error), questio
 	}
 	yes, err := p.confirm(ctx, question)
 	if err == nil && !yes {
-		err = &notApprovedError{question}
+		err = &notApprovedError{question, "nothing changed"}
 	}
 	return err
 }

@@ -235,7 +235,11 @@ func (c *extShow) Run(ctx context.Context, s *streams) error {
 		if c.JSON {
 			return printJSON(s.out, reviewOf(review, tools))
 		}
-		_, err = io.WriteString(s.out, versionText(review, c.Full)+section("How it does", statsText("    ", tools)))
+		text := versionText(review, c.Full)
+		if len(tools) > 0 {
+			text += section("How it does", statsText("    ", tools))
+		}
+		_, err = io.WriteString(s.out, text)
 		return err
 	})
 }

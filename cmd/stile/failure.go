@@ -61,6 +61,7 @@ type kind string
 const (
 	kindFailed      kind = "failed"
 	kindDiffers     kind = "differs"
+	kindDeclined    kind = "declined" // by the person who was asked
 	kindUsage       kind = "usage"
 	kindInput       kind = "input"
 	kindBuild       kind = "build"
@@ -72,7 +73,7 @@ const (
 )
 
 var exitCodes = map[kind]int{
-	kindFailed: 1, kindDiffers: 1, kindTampered: 1, kindUsage: 2, kindInput: 2, kindBuild: 2, kindDenied: 3, kindLimit: 4, kindHost: 5, kindInterrupted: 130,
+	kindFailed: 1, kindDiffers: 1, kindDeclined: 1, kindTampered: 1, kindUsage: 2, kindInput: 2, kindBuild: 2, kindDenied: 3, kindLimit: 4, kindHost: 5, kindInterrupted: 130,
 }
 
 var errInterrupted = errors.New("interrupted")
@@ -190,7 +191,9 @@ func kindOf(err error, sorted lifecycle.Failure) kind {
 		return kindFailed
 	case is[*unknownError](err), is[*extension.ManifestError](err):
 		return kindUsage
-	case is[*untrustedError](err), is[*notApprovedError](err), sorted.Stage == extension.StagePolicy:
+	case is[*notApprovedError](err):
+		return kindDeclined
+	case is[*untrustedError](err), sorted.Stage == extension.StagePolicy:
 		return kindDenied
 	case sortedKinds[sorted.Kind] != "":
 		return sortedKinds[sorted.Kind]

@@ -23,6 +23,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 func main() {
@@ -67,7 +69,7 @@ A command prints its result on stdout and everything else on stderr. If it fails
 
 The exit codes are:
 
-0 success, 1 the tool failed or a replay differs, 2 wrong usage, bad input or a source that does not build, 3 a denial, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
+0 success, 1 the tool failed, a replay differs, a log was altered, a path is missing or in the way, a request is decided already, or you answered no, 2 wrong usage, a name that does not exist, bad input or a source that does not build, 3 a denial by bindings, policy, revocation or a signature, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
 
 STILE_HOME is the folder for state (default: stile in the XDG data folder). STILE_CACHE is the folder for what can be rebuilt (default: stile in the XDG cache folder). STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_USER is your name in scopes and in the audit log (default: your name at the operating system). STILE_KEYRING=off does not use the keyring of the desktop session. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or any part of it, says how many to keep.`
 
@@ -165,11 +167,15 @@ func misuse(err error) error {
 	command, text := closest(err), err.Error()
 	text = strings.Replace(text, `expected string value but got "EOL" (<EOL>)`, "a value is missing", 1)
 	text = strings.Replace(text, `missing value, expecting "<arg>"`, "a value is missing", 1)
+	text = badNumber.ReplaceAllString(text, "$1 is not a whole number")
 	if name, ok := strings.CutPrefix(text, "unexpected argument "); ok && command == "stile" {
 		text = "there is no command " + name
 	}
 	return usagef("%s; see %s --help", text, command)
 }
+
+// badNumber is what the parser says of a number that it cannot read.
+var badNumber = lazyregexp.New(`expected a valid \d+ bit u?int but got (".*")`)
 
 // closest returns the command that a command line names as far as it parses.
 func closest(err error) string {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -83,8 +84,27 @@ func (a address) with(ctx context.Context, use func(s *workspace.Store, name, pa
 		if !capability.IsStoreName(name) {
 			return usagef("%q is not the name of a workspace; write NAME or NAME/path", name)
 		}
+		if err := inside(name, path); err != nil {
+			return err
+		}
 		return use(s, name, path)
 	})
+}
+
+// isFile refuses the address of a whole workspace.
+func (a address) isFile() error {
+	if name, path, _ := strings.Cut(a.Address, "/"); path == "" && capability.IsStoreName(name) {
+		return usagef("%s is a workspace, not a file; write %s/path", name, name)
+	}
+	return nil
+}
+
+// inside refuses a path that leaves its workspace: nobody denies it, but each workspace has its own address.
+func inside(name, file string) error {
+	if clean := path.Clean(file); clean == ".." || strings.HasPrefix(clean, "../") {
+		return usagef("%q leaves the workspace %s; write NAME/path with the NAME of the workspace that has the file", file, name)
+	}
+	return nil
 }
 
 func withStore(ctx context.Context, use func(*workspace.Store) error) (err error) {
@@ -198,6 +218,9 @@ func (*wsCat) Help() string {
 
 // Run implements the command.
 func (c *wsCat) Run(ctx context.Context, s *streams) error {
+	if err := c.isFile(); err != nil {
+		return err
+	}
 	return c.open(ctx, func(d *workspace.Directory, path string) (err error) {
 		var content *blob.Blob
 		if c.Revision != 0 {
@@ -240,6 +263,9 @@ func (*wsPut) Help() string {
 
 // Run implements the command.
 func (c *wsPut) Run(ctx context.Context, s *streams) error {
+	if err := c.isFile(); err != nil {
+		return err
+	}
 	return c.with(ctx, func(store *workspace.Store, name, path string) (err error) {
 		from := s.in
 		if c.File != "" && c.File != "-" {
@@ -304,6 +330,9 @@ func (c *wsMv) Run(ctx context.Context) error {
 	to, target, _ := strings.Cut(c.Target, "/")
 	if from != to {
 		return usagef("%q is not in the workspace %s, and a move stays in one workspace; write %s/path", c.Target, from, from)
+	}
+	if err := inside(to, target); err != nil {
+		return err
 	}
 	return c.open(ctx, func(d *workspace.Directory, path string) error { return d.Move(ctx, path, target) })
 }
@@ -454,6 +483,9 @@ type wsRevision struct {
 
 // Run implements the command.
 func (c *wsHistory) Run(ctx context.Context, s *streams) error {
+	if err := c.isFile(); err != nil {
+		return err
+	}
 	return c.open(ctx, func(d *workspace.Directory, path string) error {
 		all, err := d.History(ctx, path)
 		if err != nil {
@@ -488,6 +520,9 @@ func (*wsRestore) Help() string {
 
 // Run implements the command.
 func (c *wsRestore) Run(ctx context.Context) error {
+	if err := c.isFile(); err != nil {
+		return err
+	}
 	return c.open(ctx, func(d *workspace.Directory, path string) error { return d.Restore(ctx, path, c.Revision) })
 }
 

@@ -89,11 +89,11 @@ func (p *Policy) decide(r Request) Decision {
 	}
 	for _, a := range p.Approve {
 		if a.holdsIn(r.Scope, r.Author) && extension.Covers(a.Bindings, asked) {
-			return d.with(Approved, a.Line, "it asks for no more than what is approved beforehand in %s", r.Scope)
+			return d.with(Approved, a.Line, "it asks for no more than what is pre-approved in %s", r.Scope)
 		}
 	}
 	if len(asked) == 0 {
-		return d.with(Pending, 0, "nothing is approved beforehand in %s", r.Scope)
+		return d.with(Pending, 0, "nothing is pre-approved in %s", r.Scope)
 	}
 	var names []string
 	for _, b := range asked {
