@@ -1,4 +1,4 @@
-// Written by `stile types`: the bindings of the manifest.
+// Written by `stile types`: the bindings of "denied.json", "notes.json", "schedule.json".
 import type { wit } from "stile";
 
 declare module "stile" {

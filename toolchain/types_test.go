@@ -126,13 +126,3 @@ func TestEnvTypes(t *testing.T) {
 	i := parse(t, wit.Capability(), everything).Interface("acme:all-of-it/the-lot@2.1.0")
 	golden(t, filepath.Join("testdata", "stile-env.d.ts"), EnvTypes(of, []*abi.Interface{i}))
 }
-
-// What the examples find in env, for tsc.
-func TestEnvTypesOfExamples(t *testing.T) {
-	golden(t, filepath.Join("..", "examples", "stile-env.d.ts"), EnvTypes(map[string]string{
-		"clock":  "stile:capability/clock@0.1.0",
-		"events": "stile:capability/kv@0.1.0",
-		"github": "stile:capability/http@0.1.0",
-		"notes":  "stile:capability/workspace@0.1.0",
-	}, nil))
-}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -17,42 +19,44 @@ import (
 )
 
 type typesCommand struct {
-	Manifest string `arg:"" help:"Manifest of the extension."`
-	Output   string `short:"o" placeholder:"FILE" help:"File to write, or - for stdout. Default: stile-env.d.ts beside the manifest."`
+	Manifests []string `arg:"" name:"manifest" help:"Manifests of the extensions that the types are for."`
+	Output    string   `short:"o" placeholder:"FILE" help:"File to write, or - for stdout. Default: stile-env.d.ts beside the first manifest."`
 	witFlag
 }
 
 // Help implements kong.HelpProvider.
 func (*typesCommand) Help() string {
-	return `The file gives env its type: one field for each binding of the manifest. Include it in the extension's tsconfig.json. The command replaces only files that it wrote itself.
+	return `The file gives env its type: one field for each binding. Include it in the extension's tsconfig.json. If a folder has several extensions, name all their manifests: the file then has the bindings of all. The command replaces only files that it wrote itself, for manifests that you name again.
 
 Examples:
 
     stile types notes.json
+    stile types notes.json schedule.json
     stile types crm.json --wit contacts.wit -o types/env.d.ts`
 }
 
 // Run implements the command.
 func (c *typesCommand) Run(_ context.Context, s *streams) error {
-	m, err := readManifest(c.Manifest)
+	interfaces, err := c.bindings()
 	if err != nil {
 		return err
 	}
-	interfaces := extension.Known(m.Bindings)
 	extra, err := c.embedded(interfaces)
 	if err != nil {
 		return err
 	}
 	output := c.Output
 	if output == "" {
-		output = filepath.Join(filepath.Dir(c.Manifest), "stile-env.d.ts")
+		output = filepath.Join(filepath.Dir(c.Manifests[0]), "stile-env.d.ts")
 	}
-	types := toolchain.EnvTypes(interfaces, extra)
+	of := namesFrom(output, c.Manifests)
+	_, types, _ := strings.Cut(toolchain.EnvTypes(interfaces, extra), "\n")
+	types = typesHead(of) + types
 	if output == "-" {
 		_, err = io.WriteString(s.out, types)
 		return err
 	}
-	if err := replaceable(output); err != nil {
+	if err := replaceable(output, of); err != nil {
 		return err
 	}
 	if err := writeFile(output, []byte(types)); err != nil {
@@ -62,8 +66,71 @@ func (c *typesCommand) Run(_ context.Context, s *streams) error {
 	return err
 }
 
-// replaceable refuses a file that this command did not write.
-func replaceable(name string) error {
+// bindings returns the interfaces of the bindings of all manifests, by name.
+func (c *typesCommand) bindings() (map[string]string, error) {
+	all, from := map[string]string{}, map[string]string{}
+	for _, file := range c.Manifests {
+		m, err := readManifest(file)
+		if err != nil {
+			return nil, err
+		}
+		for name, of := range extension.Known(m.Bindings) {
+			if before, ok := all[name]; ok && before != of {
+				return nil, usagef("%s binds %s to %s, and %s to %s; rename one, or write a file for each manifest with -o", line(from[name], 200), name, before, line(file, 200), of)
+			}
+			all[name], from[name] = of, file
+		}
+	}
+	return all, nil
+}
+
+// namesFrom are the manifests as seen from the folder of a file, sorted.
+func namesFrom(output string, manifests []string) []string {
+	folder := "."
+	if output != "-" {
+		folder = filepath.Dir(output)
+	}
+	var names []string
+	for _, m := range manifests {
+		name, err := relative(folder, m)
+		if err != nil {
+			name = m
+		}
+		names = append(names, filepath.ToSlash(name))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func relative(folder, file string) (string, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return "", err
+	}
+	file, err = filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Rel(folder, file)
+}
+
+const typesOf = toolchain.EnvTypesMark + ": the bindings of "
+
+// typesHead is the first line of a file. It names the manifests as JSON does.
+func typesHead(manifests []string) string {
+	var quoted []string
+	for _, m := range manifests {
+		text, _ := json.Marshal(m) // a string can always be written
+		quoted = append(quoted, string(text))
+	}
+	return typesOf + strings.Join(quoted, ", ") + ".\n"
+}
+
+// maxTypesHead is how much of a file is read for its first line, in bytes.
+const maxTypesHead = 64 << 10
+
+// replaceable refuses a file that this command did not write, or wrote for a manifest that is not named now.
+func replaceable(name string, manifests []string) error {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 		return nil // writing it reports any error
@@ -72,13 +139,22 @@ func replaceable(name string) error {
 	if err != nil {
 		return err
 	}
-	start := make([]byte, len(toolchain.EnvTypesMark))
-	_, err = io.ReadFull(f, start)
-	if err := f.Close(); err != nil {
+	start, err := io.ReadAll(io.LimitReader(f, maxTypesHead))
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err != nil || string(start) != toolchain.EnvTypesMark {
+	first, _, _ := strings.Cut(string(start), "\n")
+	if !strings.HasPrefix(first, toolchain.EnvTypesMark) {
 		return usagef("%s was not changed, because stile types did not write it; remove it, or name another file with -o", line(name, 200))
+	}
+	var before []string
+	list, named := strings.CutPrefix(first, typesOf)
+	if !named || json.Unmarshal([]byte("["+strings.TrimSuffix(strings.TrimSuffix(list, "\r"), ".")+"]"), &before) != nil {
+		return usagef("%s was not changed, because its first line does not say which manifests it is for; remove it, or name another file with -o", line(name, 200))
+	}
+	before = slices.DeleteFunc(before, func(m string) bool { return slices.Contains(manifests, m) })
+	if len(before) > 0 {
+		return usagef("%s was not changed, because it also has the types of %s; name all manifests, remove the file, or name another one with -o", line(name, 200), line(strings.Join(before, ", "), 500))
 	}
 	return nil
 }
