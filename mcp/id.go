@@ -7,6 +7,8 @@ import (
 	"math"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // maxID is the largest number that every JSON parser reads exactly. The SDK answers larger ones under another number.
@@ -15,10 +17,19 @@ const maxID = 1<<53 - 1
 // maxBatch is how many messages a batch may have, because a message of a few bytes can have an answer of megabytes.
 const maxBatch = 64
 
+// maxValues is how many JSON values a body may have: a value of three bytes takes 190 when it is decoded.
+const maxValues = 100_000
+
+// maxInitialize is the size of the params of initialize, which are kept as long as the session.
+const maxInitialize = 64 << 10
+
 // checkIDs checks the id of a message, or of each message of a batch. It returns the first id that could not be sent back unchanged,
 // with an error for it. It also refuses a batch that is too long. Like the SDK, it reads the first value and matches field names
-// exactly.
+// exactly. And it refuses what would take much memory: too many values, and a large initialize.
 func checkIDs(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
+	if jsonform.Values(body) > maxValues {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a message has more than %d JSON values; send large data as text, or in parts", maxValues)}
+	}
 	type message map[string]json.RawMessage
 	var messages []message
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -39,6 +50,9 @@ func checkIDs(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 	for _, m := range messages {
 		var n float64
 		id := m["id"]
+		if bytes.Equal(m["method"], []byte(`"initialize"`)) && len(m["params"]) > maxInitialize {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("the params of initialize have more than %d bytes", maxInitialize)}
+		}
 		if len(id) == 0 || bytes.Equal(id, []byte("null")) {
 			continue
 		}

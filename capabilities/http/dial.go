@@ -162,6 +162,8 @@ func newTransport(d *dialer, config *tls.Config) *nethttp.Transport {
 		IdleConnTimeout:        idleTimeout,
 		ResponseHeaderTimeout:  d.timeouts.Header,
 		MaxResponseHeaderBytes: maxResponseHeader,
+		// A server that reads nothing would otherwise keep the connection's reader, and with it every exchange, in a write.
+		HTTP2: &nethttp.HTTP2Config{WriteByteTimeout: d.timeouts.Stall},
 	}
 }
 

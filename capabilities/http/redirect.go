@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	nethttp "net/http"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 )
@@ -84,6 +85,10 @@ func (c *Client) send(ctx context.Context, q *request) (*nethttp.Response, error
 	if err := abi.Charge(ctx, sizeOf(response.Header)); err != nil {
 		_ = response.Body.Close()
 		return nil, err
+	}
+	if err := abi.Work(ctx, time.Duration(fieldsOf(response.Header))*fieldWork); err != nil {
+		_ = response.Body.Close()
+		return nil, abi.Errorf(abi.CodeExhausted, "processor time of the call, to read the headers of the response: %v", err)
 	}
 	if err := c.call.received.Reserve(headCost * int64(sizeOf(response.Header))); err != nil {
 		_ = response.Body.Close()

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"os"
 	"os/signal"
 	"reflect"
@@ -29,6 +30,7 @@ import (
 
 func main() {
 	collectLater()
+	log.SetOutput(io.Discard) // net/http tells it of each odd frame that a server sends
 	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 

@@ -1,0 +1,26 @@
+package mcp
+
+import (
+	"strings"
+	"testing"
+)
+
+// Messages that take far more memory than they have bytes are refused before they are decoded.
+func TestLargeMessages(t *testing.T) {
+	call := func(arguments string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":` + arguments + `}}`
+	}
+	for _, c := range []struct{ name, body, want string }{
+		{"many values", call("[" + strings.Repeat("{},", maxValues) + "{}]"), "JSON values"},
+		{"lists of lists", call("[" + strings.Repeat("[],", maxValues) + "[]]"), "JSON values"},
+		{"a batch of many", "[" + call("["+strings.Repeat("1,", maxValues)+"1]") + "]", "JSON values"},
+		{"a large text", call(`"` + strings.Repeat("[,", 1<<20) + `"`), ""},
+		{"a large initialize", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"a":"` + strings.Repeat("x", maxInitialize) + `"}}`, "params of initialize"},
+		{"an initialize", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}`, ""},
+	} {
+		_, bad := checkIDs([]byte(c.body))
+		if (bad != nil) != (c.want != "") || bad != nil && !strings.Contains(bad.Message, c.want) {
+			t.Errorf("%s: %v, want %q", c.name, bad, c.want)
+		}
+	}
+}
