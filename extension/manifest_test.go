@@ -154,8 +154,8 @@ var refused = []struct{ name, text, want string }{
 	{"kv false", with(`"permissions": {"kv": false}`), `line 2, column 23: permissions.kv: false where true belongs; write true, or leave the field out`},
 
 	{"a name twice, in two forms", with(`"permissions": {"workspace": "read"}, "bindings": {"workspace": {"workspace": {"access": "read-write"}}}`), `line 2, column 65: bindings.workspace: the binding "workspace" is also made by permissions; write it under another name, or in one place only`},
-	{"a name in camel case", with(`"bindings": {"myNotes": {"kv": true}}`), `line 2, column 14: bindings.myNotes: "myNotes" is not of this form; write a lower-case name, like "notes"`},
-	{"a prototype", with(`"bindings": {"__proto__": {"kv": true}}`), `line 2, column 14: bindings.__proto__: "__proto__" is not of this form; write a lower-case name, like "notes"`},
+	{"a name in camel case", with(`"bindings": {"myNotes": {"kv": true}}`), `line 2, column 14: bindings.myNotes: "myNotes" must start with a-z, and have only a-z, 0-9 and "_"; write a lower-case name, like "notes"`},
+	{"a prototype", with(`"bindings": {"__proto__": {"kv": true}}`), `line 2, column 14: bindings.__proto__: "__proto__" must start with a-z, and have only a-z, 0-9 and "_"; write a lower-case name, like "notes"`},
 	{"a promise", with(`"bindings": {"then": {"kv": true}}`), `line 2, column 14: bindings.then: "then" means something else in JavaScript; write a lower-case name, like "notes"`},
 	{"no capability", with(`"bindings": {"a": {}}`), `line 2, column 19: bindings.a: a binding is one capability, and 0 are named here; write ` + exampleGrant},
 	{"two capabilities", with(`"bindings": {"a": {"kv": true, "clock": true}}`), `line 2, column 19: bindings.a: a binding is one capability, and 2 are named here; write ` + exampleGrant},
