@@ -77,7 +77,7 @@ func TestParseRefuses(t *testing.T) {
 		},
 		{
 			"a binding that is misnamed", `{"approve": [{"bindings": {"A": {"kv": true}}}]}`,
-			`line 1, column 28: approve[0].bindings.A: "A" is not of this form; write a lower-case name, like "notes"`,
+			`line 1, column 28: approve[0].bindings.A: "A" must start with a-z, and have only a-z, 0-9 and "_"; write a lower-case name, like "notes"`,
 		},
 		{"all approved", `{"approve": true}`, `line 1, column 13: approve: true where a list belongs; write [` + exampleBindings + `]`},
 		{"an approval of text", `{"approve": ["all"]}`, `line 1, column 14: approve[0]: text where an object belongs; write ` + exampleBindings},
