@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/memtest"
 )
 
 // conversions are guests that pass or return as much as they can, by how many of something: with n they are as many.
@@ -91,17 +89,9 @@ func TestConversionsAreBounded(t *testing.T) {
 		if !strings.HasSuffix(w, ";1") {
 			most = 512 << 10
 		}
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestConversionsAreBounded$", "-test.v")
-		cmd.Env = append(os.Environ(), "STILE_TEST_CONVERSION="+w)
-		out, err := cmd.CombinedOutput()
-		_, grown, found := strings.Cut(string(out), "grown by ")
-		if err != nil || !found {
-			t.Errorf("%s: %v\n%s", w, err, out)
-			continue
-		}
-		kib, err := strconv.Atoi(strings.Fields(grown)[0])
+		kib, out, err := memtest.Grown(t, "TestConversionsAreBounded", "STILE_TEST_CONVERSION="+w)
 		if err != nil || kib > most {
-			t.Errorf("%s: %s", w, out)
+			t.Errorf("%s: %v\n%s", w, err, out)
 		}
 		t.Logf("%s: %d KiB", w, kib)
 	}
@@ -124,19 +114,14 @@ func convert(t *testing.T, wanted string) {
 	if _, err := idle.Call(t.Context(), "t", nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	runtime.GC()
-	debug.FreeOSMemory()
-	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the peak is now
-		t.Fatal(err)
-	}
-	before := status(t, "VmRSS:")
-	var ended sync.WaitGroup
 	errs := make([]error, callers)
-	for i := range callers {
-		ended.Go(func() { _, errs[i] = component.Call(t.Context(), "t", nil, host.Env{"box": &box{}}) })
-	}
-	ended.Wait()
-	fmt.Printf("grown by %d KiB\n", status(t, "VmHWM:")-before)
+	memtest.Tell(t, func() {
+		var ended sync.WaitGroup
+		for i := range callers {
+			ended.Go(func() { _, errs[i] = component.Call(t.Context(), "t", nil, host.Env{"box": &box{}}) })
+		}
+		ended.Wait()
+	})
 	for _, err := range errs {
 		limit, limited := errors.AsType[*host.LimitError](err)
 		if last := which == len(c.n)-1; last && (!limited || limit.Limit != "bytes") {

@@ -3,14 +3,11 @@ package mcp
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"runtime"
-	"runtime/debug"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stilehost/stile/internal/memtest"
 )
 
 // mib is the default of host.Limits.Output.
@@ -45,17 +42,9 @@ func TestCutsTakeLittle(t *testing.T) {
 	}
 	t.Parallel()
 	for name := range outputs {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCutsTakeLittle$", "-test.v")
-		cmd.Env = append(os.Environ(), "STILE_TEST_CUT="+name)
-		out, err := cmd.CombinedOutput()
-		_, grown, found := strings.Cut(string(out), "grown by ")
-		if err != nil || !found {
-			t.Errorf("%s: %v\n%s", name, err, out)
-			continue
-		}
-		kib, err := strconv.Atoi(strings.Fields(grown)[0])
+		kib, out, err := memtest.Grown(t, "TestCutsTakeLittle", "STILE_TEST_CUT="+name)
 		if err != nil || kib > 384<<10 {
-			t.Errorf("%s: %s", name, out)
+			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 		t.Logf("%s: %d KiB", name, kib)
 	}
@@ -63,30 +52,11 @@ func TestCutsTakeLittle(t *testing.T) {
 
 // cutMany is the other process.
 func cutMany(t *testing.T, output []byte) {
-	runtime.GC()
-	debug.FreeOSMemory()
-	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the peak is now
-		t.Fatal(err)
-	}
-	before := resident(t, "VmRSS:")
-	var ended sync.WaitGroup
-	for range 32 {
-		ended.Go(func() { cutJSON(output, 25_000, true) })
-	}
-	ended.Wait()
-	fmt.Printf("grown by %d KiB\n", resident(t, "VmHWM:")-before)
-}
-
-func resident(t *testing.T, field string) int {
-	t.Helper()
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields := strings.Fields(string(text))
-	kib, err := strconv.Atoi(fields[slices.Index(fields, field)+1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kib
+	memtest.Tell(t, func() {
+		var ended sync.WaitGroup
+		for range 32 {
+			ended.Go(func() { cutJSON(output, 25_000, true) })
+		}
+		ended.Wait()
+	})
 }

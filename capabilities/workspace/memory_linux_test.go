@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/memtest"
 )
 
 // memories are operations with the largest inputs, and how many MiB one may take on top of what it is passed, with what it returns and
@@ -133,16 +131,13 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	for name, m := range memories {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMemory$", "-test.v")
-		cmd.Env = append(os.Environ(), "STILE_TEST_MEMORY="+name+";"+file)
-		out, err := cmd.CombinedOutput()
-		_, grown, found := strings.Cut(string(out), "grown by ")
-		if err != nil || !found {
+		kib, out, err := memtest.Grown(t, "TestMemory", "STILE_TEST_MEMORY="+name+";"+file)
+		if err != nil {
 			t.Errorf("%s: %v\n%s", name, err, out)
 			continue
 		}
-		if kib, err := strconv.Atoi(strings.Fields(grown)[0]); err != nil || kib > m.most<<10 {
-			t.Errorf("%s: grown by %d KiB, want at most %d MiB, %v", name, kib, m.most, err)
+		if kib > m.most<<10 {
+			t.Errorf("%s: grown by %d KiB, want at most %d MiB", name, kib, m.most)
 		} else {
 			t.Logf("%s: %d KiB", name, kib)
 		}
@@ -168,32 +163,13 @@ func remember(t *testing.T, name, file string) {
 	if _, err := s.Workspace("w").Stat(t.Context(), "small"); err != nil {
 		t.Fatal(err)
 	}
-	runtime.GC()
-	debug.FreeOSMemory()
-	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the peak is now
-		t.Fatal(err)
-	}
-	before := resident(t, "VmRSS:")
-	if err := do(t.Context()); err != nil {
-		t.Error(err)
-	}
-	fmt.Printf("grown by %d KiB\n", resident(t, "VmHWM:")-before)
+	memtest.Tell(t, func() {
+		if err := do(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 	runtime.KeepAlive(passed)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-}
-
-func resident(t *testing.T, field string) int {
-	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(status), field)
-	n, err := strconv.Atoi(strings.Fields(after)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
