@@ -13,6 +13,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/guard"
+	"github.com/stilehost/stile/host/internal/schema"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/printable"
 )
@@ -300,12 +301,12 @@ func (c *call) explain(err error) error {
 	case errors.As(err, &trap):
 		return c.explainTrap(trap)
 	case errors.Is(err, wasmtime.ErrConversion):
-		return &LimitError{Limit: "bytes", Value: size(wasmtime.MaxConversion), Detail: "of the host's memory for what one operation passes or returns; pass less at a time"}
+		return &LimitError{Limit: "bytes", Value: printable.Size(wasmtime.MaxConversion), Detail: "of the host's memory for what one operation passes or returns; pass less at a time"}
 	case errors.As(err, &large):
-		return &LimitError{Limit: "bytes", Value: size(int64(large.Max)), Detail: fmt.Sprintf("a %s of %d bytes; use a blob", large.Type, large.Size)}
+		return &LimitError{Limit: "bytes", Value: printable.Size(int64(large.Max)), Detail: fmt.Sprintf("a %s of %d bytes; use a blob", large.Type, large.Size)}
 	case errors.As(err, &start):
 		if strings.Contains(start.Reason, "exceeds memory limits") || strings.Contains(start.Reason, "memory minimum size") {
-			return exceeded("memory", size(c.limits.Memory))
+			return exceeded("memory", printable.Size(c.limits.Memory))
 		}
 		return &LoadError{Reason: printable.Short(start.Reason, 4*kib)}
 	case errors.As(err, &system):
@@ -331,11 +332,11 @@ func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 	}
 	switch {
 	case trap.Reason == "call stack exhausted":
-		return exceeded("stack", size(wasmtime.MaxStack))
+		return exceeded("stack", printable.Size(wasmtime.MaxStack))
 	case innermost == memoryTrap:
-		return &LimitError{Limit: "memory", Value: size(c.limits.Memory), Claimed: true}
+		return &LimitError{Limit: "memory", Value: printable.Size(c.limits.Memory), Claimed: true}
 	case innermost == guard.Refused:
-		return &LimitError{Limit: "memory", Value: size(c.limits.Memory), Detail: refusedMemory(trap.Functions[1:]), Claimed: true}
+		return &LimitError{Limit: "memory", Value: printable.Size(c.limits.Memory), Detail: refusedMemory(trap.Functions[1:]), Claimed: true}
 	default:
 		return &TrapError{Reason: printable.Short(trap.Reason, 4*kib), Functions: trap.Functions}
 	}
@@ -418,7 +419,7 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 func (c *Component) callTool(ctx context.Context, r Request) (Result, error) {
 	limits := c.host.limits(r, frameOf(ctx))
 	if len(r.Input)+len(r.Code.text()) > limits.Input {
-		return Result{}, exceeded("input", size(int64(limits.Input)))
+		return Result{}, exceeded("input", printable.Size(int64(limits.Input)))
 	}
 	ctx, stop := c.host.within(ctx, limits)
 	defer stop()
@@ -470,7 +471,7 @@ func (c *Component) callTool(ctx context.Context, r Request) (Result, error) {
 	}
 	output := outcome.Value.(string)
 	if len(output) > limits.Output {
-		return result, exceeded("output", size(int64(limits.Output)))
+		return result, exceeded("output", printable.Size(int64(limits.Output)))
 	}
 	if !json.Valid([]byte(output)) {
 		return result, &GuestError{abi.Failure{Name: "InvalidOutput", Message: "the result is not JSON"}}
@@ -497,9 +498,6 @@ const (
 	caseFailed
 )
 
-// maxProblems is how many problems of an input are reported, by the host or by the guest.
-const maxProblems = 20
-
 // failure converts the guest's own account of why it failed, and bounds it. The guest is not trusted: a denial must be in the host's
 // record.
 func (c *Component) failure(code *Code, v abi.Value, known *definitionSet, denials []abi.Denial, limits Limits) error {
@@ -515,8 +513,8 @@ func (c *Component) failure(code *Code, v abi.Value, known *definitionSet, denia
 	case caseUnknownTool:
 		return &UnknownToolError{Tool: printable.Short(outcome.Value.(string), 64), Known: known.names()}
 	case caseInvalidInput:
-		if list := outcome.Value.([]abi.Value); len(list) > maxProblems {
-			outcome.Value = list[:maxProblems]
+		if list := outcome.Value.([]abi.Value); len(list) > schema.MaxProblems {
+			outcome.Value = list[:schema.MaxProblems]
 		}
 		var problems []abi.Problem
 		if err := decode(t, &problems); err != nil {
@@ -564,7 +562,7 @@ func exhausted(text string, limits Limits) error {
 	e := &LimitError{Limit: limit, Detail: strings.TrimSpace(detail), Claimed: true}
 	switch limit {
 	case "memory":
-		e.Value = size(limits.Memory)
+		e.Value = printable.Size(limits.Memory)
 	case "stack", "promise":
 	default:
 		return &GuestError{abi.Failure{Name: "UnprovenLimit", Message: "the tool claims a limit that this host did not reach: " + text}}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stilehost/stile/host/internal/codecheck"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/child"
 	"github.com/stilehost/stile/internal/printable"
@@ -39,7 +40,7 @@ func (e *CompilerError) Error() string {
 
 // allowed is what a process may use to compile a component, given its estimate. The system counts whole seconds.
 func (c CompileCost) allowed() CompileCost {
-	return CompileCost{(2*c.Time + time.Second).Truncate(time.Second), min(2*c.Memory, maxCompileMemory) + processMemory}
+	return CompileCost{(2*c.Time + time.Second).Truncate(time.Second), min(2*c.Memory, codecheck.MaxMemory) + processMemory}
 }
 
 // Compile is the whole work of a program that Options.Compiler names, with its standard input and output. It reads a
@@ -66,11 +67,11 @@ func compileConfined(in io.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read component: %w", err)
 	}
-	total := codeCost{guarded: true}
-	if err := total.check(wasm); err != nil {
+	takes, err := estimated(codecheck.Guarded(wasm))
+	if err != nil {
 		return nil, err
 	}
-	if err := child.Confine(child.Limits(total.cost().allowed())); err != nil {
+	if err := child.Confine(child.Limits(takes.allowed())); err != nil {
 		return nil, fmt.Errorf("limit the compiler: %w", err)
 	}
 	return compileCode(wasm)
@@ -95,7 +96,7 @@ func (h *Host) compileOutside(ctx context.Context, wasm []byte, takes CompileCos
 	allowed := takes.allowed()
 	// The engine must read the same environment in both processes.
 	const details = "WASMTIME_BACKTRACE_DETAILS"
-	env := []string{"RAYON_NUM_THREADS=" + strconv.Itoa(compileThreads), details + "=" + os.Getenv(details)}
+	env := []string{"RAYON_NUM_THREADS=" + strconv.Itoa(codecheck.Threads), details + "=" + os.Getenv(details)}
 	var written []byte
 	err := child.Run(ctx, h.options.Compiler, env, child.Limits(allowed), func(to io.WriteCloser, from io.Reader) error {
 		_, _ = to.Write(wasm) // a program that does not read it says why

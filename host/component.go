@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/sourcemap"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/printable"
 )
@@ -35,7 +36,7 @@ type Component struct {
 
 	stack struct {
 		sync.Once
-		sources *sourceMap // nil if there is none that can be read
+		sources *sourcemap.Map // nil if there is none that can be read
 	}
 }
 
@@ -59,7 +60,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	}
 	defer end()
 	if len(wasm) > h.options.MaxComponent {
-		return nil, &LoadError{Reason: fmt.Sprintf("%d bytes, more than %s", len(wasm), size(int64(h.options.MaxComponent)))}
+		return nil, &LoadError{Reason: fmt.Sprintf("%d bytes, more than %s", len(wasm), printable.Size(int64(h.options.MaxComponent)))}
 	}
 	sections, err := customSections(wasm)
 	if err != nil {

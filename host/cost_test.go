@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/schema"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
@@ -46,22 +47,21 @@ func TestValidationIsCharged(t *testing.T) {
 	const cpu = 500 * time.Millisecond
 	store := h.engine.NewStore(wasmtime.Limits{Memory: 1 << 20, CPU: cpu}, nil)
 	defer store.Close()
-	compiler := compiler{schemas: map[string]*schema{}, patterns: map[string]*pattern{}}
-	s, err := compiler.compile(`{"type": "array", "items": {"type": "integer", "minimum": 0}}`)
+	s, err := schema.NewCompiler().Compile(`{"type": "array", "items": {"type": "integer", "minimum": 0}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	input := []byte("[" + strings.Repeat("1,", 10_000) + "1]")
 	caller := &frame{limits: Limits{CPU: cpu}, budget: store.Budget()}
 	ctx := t.Context()
-	if err := s.validate(ctx, h.validating, input); err != nil {
+	if err := s.Validate(ctx, h.validating, input); err != nil {
 		t.Fatal(err)
 	}
 	ctx = abi.WithWork(ctx, caller.work)
 	began := time.Now()
 	n := 0
 	for err = nil; err == nil; n++ {
-		err = s.validate(ctx, h.validating, input)
+		err = s.Validate(ctx, h.validating, input)
 	}
 	var limit *LimitError
 	if !errors.As(err, &limit) || limit.Limit != "cpu" || n < 2 || n > 100 {

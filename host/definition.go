@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/schema"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
@@ -27,8 +28,8 @@ var toolName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 // definitionSet is a component's tools with their schemas compiled.
 type definitionSet struct {
 	definitions []abi.Definition
-	schemas     map[string]*schema
-	promises    map[string]*schema // of the results, of tools that promise something
+	schemas     map[string]*schema.Schema
+	promises    map[string]*schema.Schema // of the results, of tools that promise something
 }
 
 // Tools asks the component for its tools, in an instance without authority. The answer is the guest's word: its form is
@@ -154,8 +155,8 @@ func newDefinitionSet(definitions []abi.Definition) (set *definitionSet, err err
 	if len(definitions) > maxTools {
 		return nil, &DefinitionError{"", fmt.Sprintf("%d tools, more than %d", len(definitions), maxTools)}
 	}
-	set = &definitionSet{definitions: slices.Clone(definitions), schemas: map[string]*schema{}, promises: map[string]*schema{}}
-	compiler := compiler{loader: noLoader{}, schemas: map[string]*schema{}, patterns: map[string]*pattern{}}
+	set = &definitionSet{definitions: slices.Clone(definitions), schemas: map[string]*schema.Schema{}, promises: map[string]*schema.Schema{}}
+	compiler := schema.NewCompiler()
 	for i, d := range set.definitions {
 		name := printable.Short(d.Name, 64)
 		refuse := func(reason string) error { return &DefinitionError{name, reason} }
@@ -166,16 +167,16 @@ func newDefinitionSet(definitions []abi.Definition) (set *definitionSet, err err
 			return nil, refuse("there are two of that name")
 		}
 		if len(d.Description) > maxDescription {
-			return nil, refuse("its description has more than " + size(maxDescription))
+			return nil, refuse("its description has more than " + printable.Size(maxDescription))
 		}
 		set.definitions[i].Description = printable.Text(d.Description)
-		schema, err := compiler.compile(d.InputSchema)
+		input, err := compiler.Compile(d.InputSchema)
 		if err != nil {
 			return nil, refuse("input schema: " + printable.Short(err.Error(), 4*kib))
 		}
-		set.schemas[d.Name] = schema
+		set.schemas[d.Name] = input
 		if d.OutputSchema != nil {
-			if set.promises[d.Name], err = compiler.compile(*d.OutputSchema); err != nil {
+			if set.promises[d.Name], err = compiler.Compile(*d.OutputSchema); err != nil {
 				return nil, refuse("output schema: " + printable.Short(err.Error(), 4*kib))
 			}
 		}
@@ -192,25 +193,29 @@ func (s *definitionSet) names() []string {
 }
 
 // validate checks an input against a tool's schema, before the guest sees it.
-func (s *definitionSet) validate(ctx context.Context, slots validating, tool string, input []byte) error {
-	schema := s.schemas[tool]
-	if schema == nil {
+func (s *definitionSet) validate(ctx context.Context, room schema.Room, tool string, input []byte) error {
+	expects := s.schemas[tool]
+	if expects == nil {
 		return &UnknownToolError{printable.Short(tool, 64), s.names()}
 	}
-	return schema.validate(ctx, slots, input)
+	err := expects.Validate(ctx, room, input)
+	if invalid, ok := errors.AsType[*schema.InvalidError](err); ok {
+		return &InputError{invalid.Problems}
+	}
+	return err
 }
 
 // keeps checks a result against the tool's output schema. A result that does not match is the tool's own failure.
-func (s *definitionSet) keeps(ctx context.Context, slots validating, tool string, output []byte) error {
+func (s *definitionSet) keeps(ctx context.Context, room schema.Room, tool string, output []byte) error {
 	promise := s.promises[tool]
 	if promise == nil {
 		return nil
 	}
-	err := promise.validate(ctx, slots, output)
-	broken, ok := errors.AsType[*InputError](err)
+	err := promise.Validate(ctx, room, output)
+	invalid, ok := errors.AsType[*schema.InvalidError](err)
 	if !ok {
 		return err
 	}
-	text := "the tool's result does not match its output schema: " + listProblems("result", broken.Problems) + "; change what the tool returns, or its schema"
+	text := "the tool's result does not match its output schema: " + schema.List("result", invalid.Problems) + "; change what the tool returns, or its schema"
 	return &GuestError{abi.Failure{Name: "InvalidOutput", Message: printable.Short(text, 16*kib)}}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/schema"
 )
 
 // ErrClosed is the error of a call when the host is closed.
@@ -91,19 +92,7 @@ func (e *CodeError) Error() string { return "top-level code threw " + thrown(e.F
 // InputError reports an input that does not fit the tool's schema, found by the host or by the tool itself.
 type InputError struct{ Problems []abi.Problem }
 
-func (e *InputError) Error() string { return "invalid input: " + listProblems("", e.Problems) }
-
-// listProblems names each place and what is wrong there. whole is the name of the whole value, if it needs one.
-func listProblems(whole string, problems []abi.Problem) string {
-	lines := make([]string, len(problems))
-	for i, p := range problems {
-		lines[i] = p.Message
-		if place := cmp.Or(p.Path, whole); place != "" {
-			lines[i] = place + ": " + p.Message
-		}
-	}
-	return strings.Join(lines, "; ")
-}
+func (e *InputError) Error() string { return "invalid input: " + schema.List("", e.Problems) }
 
 // UnknownToolError reports a call of a tool that the component does not have.
 type UnknownToolError struct {

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stilehost/stile/host/internal/codecheck"
 )
 
 // measureHere compiles what comes from stdin, and writes what that took.
@@ -66,7 +68,7 @@ func measure(t *testing.T, wasm []byte) CompileCost {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], helper("measure")[1:]...)
 	cmd.Stdin = bytes.NewReader(wasm)
-	cmd.Env = append(os.Environ(), "RAYON_NUM_THREADS="+strconv.Itoa(compileThreads))
+	cmd.Env = append(os.Environ(), "RAYON_NUM_THREADS="+strconv.Itoa(codecheck.Threads))
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -130,9 +132,9 @@ func (e *estimates) check(t *testing.T, what string, wasm []byte) {
 		slowness := e.slow(t, attempt > 0)
 		allowed := CompileCost{
 			always + time.Duration(e.factor*float64(estimate.Time)*slowness),
-			alwaysMemory + int64(estimate.Time.Seconds()*memoryPerSecond),
+			alwaysMemory + int64(estimate.Time.Seconds()*codecheck.MemoryPerSecond),
 		}
-		if took.Time <= allowed.Time && took.Memory <= min(allowed.Memory, maxCompileMemory) {
+		if took.Time <= allowed.Time && took.Memory <= min(allowed.Memory, codecheck.MaxMemory) {
 			e.holding++
 			ratio := float64(took.Time-always) / slowness / float64(estimate.Time)
 			e.worst = max(e.worst, ratio)

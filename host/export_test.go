@@ -4,12 +4,13 @@ import (
 	"math"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/schema"
 )
 
 // Validating takes all room for validations until release is called.
 func (h *Host) Validating() (release func()) {
-	_ = h.validating.steps.Acquire(h.closing, maxValidating) // nothing else validates
-	return func() { h.validating.steps.Release(maxValidating) }
+	_ = h.validating.Steps.Acquire(h.closing, schema.MaxValidating) // nothing else validates
+	return func() { h.validating.Steps.Release(schema.MaxValidating) }
 }
 
 // RoundTrip writes a value as a recording has it, and reads it.

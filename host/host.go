@@ -18,8 +18,10 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/schema"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -78,7 +80,7 @@ type Host struct {
 	cache      *cache.Cache // nil if nothing is kept
 	slots      *semaphore.Weighted
 	compiling  lanes
-	validating validating
+	validating schema.Room
 	recording  *semaphore.Weighted // bytes that recordings hold
 	log        *slog.Logger
 
@@ -124,7 +126,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.MaxMemory > maxMemory || o.Instances > maxInstances {
-		return nil, fmt.Errorf("host options: MaxMemory is at most %s and Instances %d: the address space holds no more", size(maxMemory), maxInstances)
+		return nil, fmt.Errorf("host options: MaxMemory is at most %s and Instances %d: the address space holds no more", printable.Size(maxMemory), maxInstances)
 	}
 	if has, wants := wasmtime.Maps(), mapsOfProcess+mapsOfInstance*o.Instances; has > 0 && wants > has {
 		return nil, fmt.Errorf("host options: %d Instances need %d memory maps, and the kernel lets a process have %d; raise its limit: sysctl -w vm.max_map_count=%d",
@@ -140,7 +142,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 		env:       known.Interface(abi.EnvInterface).Resources[0],
 		pollable:  known.Interface(abi.PollInterface).Resources[0],
 		slots:     semaphore.NewWeighted(int64(o.Instances)),
-		compiling: newLanes(), validating: newValidating(),
+		compiling: newLanes(), validating: schema.NewRoom(),
 		recording: semaphore.NewWeighted(o.RecordMemory),
 		modules:   map[string]*wasmtime.Module{}, loaded: map[*Component]struct{}{},
 	}

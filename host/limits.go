@@ -1,7 +1,6 @@
 package host
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -55,19 +54,5 @@ func (l Limits) or(base Limits) Limits {
 func fill[T ~int | ~int64](field *T, value T) {
 	if *field <= 0 {
 		*field = value
-	}
-}
-
-// size formats bytes for a person.
-func size(n int64) string {
-	switch {
-	case n >= mib && n%mib == 0:
-		return fmt.Sprintf("%d MiB", n/mib)
-	case n >= kib && n%kib == 0:
-		return fmt.Sprintf("%d KiB", n/kib)
-	case n == 1:
-		return "1 byte"
-	default:
-		return fmt.Sprintf("%d bytes", n)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/schema"
 )
 
 // maxLists says how many elements each list may have in the functions that the host itself implements or calls. A place is the
@@ -13,7 +14,7 @@ import (
 // all the same, and a list<u8> by wasmtime.MaxBytes.
 var maxLists = map[string]int{
 	"extension/tools.describe.result":                 maxTools,
-	"extension/tools.call.result.error.invalid-input": maxProblems, // the rest is cut off
+	"extension/tools.call.result.error.invalid-input": schema.MaxProblems, // the rest is cut off
 
 	"env.env.names.result": 10_000,
 	"env.env.subset.names": 10_000,

@@ -1,4 +1,4 @@
-// Package printable makes text from elsewhere safe on a terminal and plain to a reader, and finds what hides in it.
+// Package printable makes text from elsewhere safe on a terminal and plain to a reader, and finds what hides in it. It also writes sizes.
 package printable
 
 import (
@@ -61,4 +61,19 @@ func Cut(s string, max int) string {
 		}
 	}
 	return s[:max]
+}
+
+// Size formats bytes for a person.
+func Size(n int64) string {
+	const kib, mib = 1 << 10, 1 << 20
+	switch {
+	case n >= mib && n%mib == 0:
+		return fmt.Sprintf("%d MiB", n/mib)
+	case n >= kib && n%kib == 0:
+		return fmt.Sprintf("%d KiB", n/kib)
+	case n == 1:
+		return "1 byte"
+	default:
+		return fmt.Sprintf("%d bytes", n)
+	}
 }

@@ -52,19 +52,35 @@ type Section struct {
 // Reader reads the body.
 func (s Section) Reader() *Reader { return &Reader{Bytes: s.Body, base: s.Offset} }
 
+// EachSection shows each section of a module or component, after its header of eight bytes.
+func EachSection(wasm []byte, show func(id byte, r *Reader) error) error {
+	for r := (Reader{Bytes: wasm, Pos: min(len(CoreHeader), len(wasm))}); r.Len() > 0; {
+		id := r.Byte()
+		body := r.Sub()
+		if r.Err == nil {
+			if err := show(id, &body); err != nil {
+				return err
+			}
+			r.Err = body.Err
+		}
+		if r.Err != nil {
+			return fmt.Errorf("section %d: %w", id, r.Err)
+		}
+	}
+	return nil
+}
+
 // ReadSections splits a binary that starts with header into its sections, which share its memory.
 func ReadSections(wasm []byte, header string) ([]Section, error) {
 	if !bytes.HasPrefix(wasm, []byte(header)) {
 		return nil, &Error{0, "not the kind of WebAssembly binary that is expected here"}
 	}
-	r := Reader{Bytes: wasm, Pos: len(header)}
 	var sections []Section
-	for r.Len() > 0 {
-		id := r.Byte()
-		body := r.Sub()
-		sections = append(sections, Section{id, body.Bytes, body.base})
-	}
-	return sections, r.Err
+	err := EachSection(wasm, func(id byte, r *Reader) error {
+		sections = append(sections, Section{id, r.Bytes, r.base})
+		return nil
+	})
+	return sections, err
 }
 
 // WriteSections returns the binary of sections.

@@ -1,4 +1,4 @@
-package host
+package schema
 
 import (
 	"context"
@@ -28,13 +28,13 @@ func TestManySchemaErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			validate := func(as string) (uint64, error) {
-				s, err := (&compiler{loader: noLoader{}, schemas: map[string]*schema{}}).compile(strings.ReplaceAll(c.schema, "TYPE", as))
+				s, err := NewCompiler().Compile(strings.ReplaceAll(c.schema, "TYPE", as))
 				if err != nil {
 					t.Fatal(err)
 				}
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				err = s.validate(t.Context(), newValidating(), []byte(c.value))
+				err = s.Validate(t.Context(), NewRoom(), []byte(c.value))
 				runtime.ReadMemStats(&after)
 				return after.TotalAlloc - before.TotalAlloc, err
 			}
@@ -43,7 +43,7 @@ func TestManySchemaErrors(t *testing.T) {
 				t.Fatalf("what is right: %v", err)
 			}
 			wrong, err := validate(c.wrong)
-			if !errors.As(err, new(*InputError)) || !strings.Contains(err.Error(), "try a smaller one") {
+			if !errors.As(err, new(*InvalidError)) || !strings.Contains(err.Error(), "try a smaller one") {
 				t.Errorf("got %.300v", err)
 			}
 			if wrong > 2*right {
@@ -88,38 +88,38 @@ func TestDecodedSize(t *testing.T) {
 // TestValidationsWaitForMemory checks a large value while others take what there is: it is not decoded until there is room. A small one does
 // not wait.
 func TestValidationsWaitForMemory(t *testing.T) {
-	s, err := (&compiler{loader: noLoader{}, schemas: map[string]*schema{}}).compile(`{"type": "array"}`)
+	s, err := NewCompiler().Compile(`{"type": "array"}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	large := []byte("[{}" + strings.Repeat(`,{"":0}`, 100_000) + "]")
-	slots := newValidating()
-	if err := slots.decoded.Acquire(t.Context(), 1); err != nil {
+	room := NewRoom()
+	if err := room.Decoded.Acquire(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.validate(t.Context(), slots, large); err != nil {
+	if err := s.Validate(t.Context(), room, large); err != nil {
 		t.Errorf("with room for it: %v", err)
 	}
-	if err := slots.decoded.Acquire(t.Context(), maxDecoded-1); err != nil {
+	if err := room.Decoded.Acquire(t.Context(), maxDecoded-1); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	err = s.validate(ctx, slots, large)
+	err = s.Validate(ctx, room, large)
 	runtime.ReadMemStats(&after)
-	if took := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, context.Canceled) || took > mib {
+	if took := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, context.Canceled) || took > 1<<20 {
 		t.Errorf("without room: %v, and it took %d bytes", err, took)
 	}
-	if err := s.validate(t.Context(), slots, []byte("[{}]")); err != nil {
+	if err := s.Validate(t.Context(), room, []byte("[{}]")); err != nil {
 		t.Errorf("a small one: %v", err)
 	}
-	slots.decoded.Release(maxDecoded)
-	if err := s.validate(t.Context(), slots, []byte("[{}"+strings.Repeat(`,{"":0}`, 200_000)+"]")); err != nil {
+	room.Decoded.Release(maxDecoded)
+	if err := s.Validate(t.Context(), room, []byte("[{}"+strings.Repeat(`,{"":0}`, 200_000)+"]")); err != nil {
 		t.Errorf("one that takes all: %v", err)
 	}
-	if !slots.decoded.TryAcquire(maxDecoded) {
+	if !room.Decoded.TryAcquire(maxDecoded) {
 		t.Error("something was not given back")
 	}
 }

@@ -1,4 +1,4 @@
-package host
+package codecheck
 
 import "testing"
 
@@ -8,10 +8,10 @@ func FuzzCheckCode(f *testing.F) {
 	f.Add([]byte("\x00asm\x0d\x00\x01\x00\x01\x10" + header + "\x0a\x06\x01\x04\x00\x0e\xff\x0b"))
 	f.Add([]byte("\x00asm\x0d\x00\x01\x00" + "\x04\x08\x00asm\x0d\x00\x01\x00" + "\x05\x04\x01\x00\x00\x00" + "\x06\x05\x01\x04\x02\x00\x00" + "\x0a\x06\x01\x00\x01a\x01\x00"))
 	f.Fuzz(func(t *testing.T, wasm []byte) {
-		var cost codeCost
+		var cost sum
 		if err := checkModule(wasm, &cost); err == nil && cost.cost().Time < 0 {
 			t.Errorf("%+v", cost)
 		}
-		_, _ = checkCode(wasm) // that it returns is all
+		_, _ = Check(wasm) // that it returns is all
 	})
 }

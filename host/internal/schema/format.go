@@ -1,14 +1,16 @@
-package host
+package schema
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // maxFormatted is the longest string with a format, in bytes, because some formats split the string before they look at it.
-const maxFormatted = 64 * kib
+const maxFormatted = 64 << 10
 
 // formats are asserted, whatever the $schema. Others only inform readers: "regex" would parse an input's patterns, and the idn-
 // formats need tables of names.
@@ -24,7 +26,7 @@ func boundFormat(f *jsonschema.Format) *jsonschema.Format {
 	}
 	return &jsonschema.Format{Name: f.Name, Validate: func(v any) error {
 		if text, ok := v.(string); ok && len(text) > maxFormatted {
-			return fmt.Errorf("it has more than %s", size(maxFormatted))
+			return fmt.Errorf("it has more than %s", printable.Size(maxFormatted))
 		}
 		return f.Validate(v)
 	}}

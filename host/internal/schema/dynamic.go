@@ -1,4 +1,4 @@
-package host
+package schema
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func asks(ref *jsonschema.DynamicRef) bool {
 }
 
 // resolve gives the nodes their resources, and gives the nodes of dynamic references all their possible targets.
-func (s *schema) resolve(library *jsonschema.Compiler, reached []*jsonschema.Schema) error {
+func (s *Schema) resolve(library *jsonschema.Compiler, reached []*jsonschema.Schema) error {
 	resources := map[*jsonschema.Schema]*resource{}
 	for len(reached) > 0 {
 		sub := reached[len(reached)-1]
@@ -84,7 +84,7 @@ func (s *schema) resolve(library *jsonschema.Compiler, reached []*jsonschema.Sch
 
 // entries lists the subschemas at which validation can enter a resource whose $recursiveAnchor is true. For a $recursiveRef, the
 // library takes the outermost of these, where the specification takes the root of its resource.
-func (s *schema) entries() (list []*jsonschema.Schema) {
+func (s *Schema) entries() (list []*jsonschema.Schema) {
 	for sub, n := range s.nodes {
 		if n.resource.recursive && (sub == s.root || sub.RecursiveAnchor || sub.DynamicAnchor != "") {
 			list = append(list, sub)

@@ -1,4 +1,4 @@
-package host
+package schema
 
 import (
 	"errors"
@@ -10,12 +10,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Bounds of the regular expressions in schemas. A compiled expression has about 200 bytes per instruction, and parsing takes up to
 // 10 microseconds per byte.
 const (
-	maxPatternText  = 32 * kib // bytes, in all of a component's schemas
+	maxPatternText  = 32 << 10 // bytes, in all of a component's schemas
 	maxInstructions = 5_000    // of one expression
 	maxPatterns     = 50_000   // instructions, in all of a component's schemas
 )
@@ -31,12 +32,12 @@ func (p *pattern) String() string            { return p.text }
 func (p *pattern) MatchString(s string) bool { return p.compiled().MatchString(s) }
 
 // pattern refuses an expression that would be large when compiled, such as nested repetitions.
-func (c *compiler) pattern(text string) (jsonschema.Regexp, error) {
+func (c *Compiler) pattern(text string) (jsonschema.Regexp, error) {
 	if p := c.patterns[text]; p != nil {
 		return p, nil
 	}
 	if c.patternText += len(text); c.patternText > maxPatternText {
-		return nil, errors.New("the patterns of all tools have more than " + size(maxPatternText))
+		return nil, errors.New("the patterns of all tools have more than " + printable.Size(maxPatternText))
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {

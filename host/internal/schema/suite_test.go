@@ -1,4 +1,4 @@
-package host
+package schema
 
 import (
 	"bytes"
@@ -59,14 +59,14 @@ type suiteGroup struct {
 	}
 }
 
-// TestSchemaSuite runs JSON-Schema-Test-Suite, and compares the tests that do not pass with testdata/schemasuite.txt. Where the
+// TestSchemaSuite runs JSON-Schema-Test-Suite, and compares the tests that do not pass with testdata/suite.txt. Where the
 // suite's default is that "format" asserts nothing, ours is that it does.
 func TestSchemaSuite(t *testing.T) {
 	files, err := fs.Sub(suite.Module(t, "github.com/kaptinlin/jsonschema"), "testdata/JSON-Schema-Test-Suite")
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := os.ReadFile("testdata/schemasuite.txt")
+	known, err := os.ReadFile("testdata/suite.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,15 +122,16 @@ func TestSchemaSuite(t *testing.T) {
 // failed runs the tests of a group and names those that do not pass.
 func (g *suiteGroup) failed(t *testing.T, documents remotes) (failed []string) {
 	t.Helper()
-	compiler := compiler{loader: documents, schemas: map[string]*schema{}, patterns: map[string]*pattern{}}
-	s, err := compiler.compile(string(inDialect(g.Schema, documents.dialect)))
+	compiler := NewCompiler()
+	compiler.loader = documents
+	s, err := compiler.Compile(string(inDialect(g.Schema, documents.dialect)))
 	for _, test := range g.Tests {
 		if err != nil {
 			failed = append(failed, test.Description+": refused: "+err.Error())
 			continue
 		}
-		err := s.validate(t.Context(), newValidating(), test.Data)
-		if err != nil && !errors.As(err, new(*InputError)) {
+		err := s.Validate(t.Context(), NewRoom(), test.Data)
+		if err != nil && !errors.As(err, new(*InvalidError)) {
 			t.Errorf("%s: %s: %v", g.Description, test.Description, err)
 		}
 		if (err == nil) != test.Valid {
@@ -172,8 +173,8 @@ func TestFormats(t *testing.T) {
 			"", `"$schema":"https://json-schema.org/draft/2020-12/schema",`, `"$schema":"https://json-schema.org/draft/2019-09/schema",`,
 			`"$schema":"http://json-schema.org/draft-07/schema#",`, `"$schema":"http://json-schema.org/draft-04/schema#",`,
 		} {
-			compiler := compiler{loader: noLoader{}, schemas: map[string]*schema{}, patterns: map[string]*pattern{}}
-			s, err := compiler.compile(fmt.Sprintf(`{%s"format":%q}`, dialect, c.format))
+			compiler := NewCompiler()
+			s, err := compiler.Compile(fmt.Sprintf(`{%s"format":%q}`, dialect, c.format))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +183,7 @@ func TestFormats(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return s.validate(t.Context(), newValidating(), text)
+				return s.Validate(t.Context(), NewRoom(), text)
 			}
 			for _, v := range []any{c.valid, 1, nil, []string{c.invalid}} {
 				if err := check(v); err != nil {

@@ -1,4 +1,5 @@
-package host
+// Package sourcemap maps the stacks of the JavaScript engine to the author's files, by a source map that comes from the guest.
+package sourcemap
 
 import (
 	"encoding/json"
@@ -6,22 +7,26 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Bounds of a source map, which comes from the guest and is read by the host.
 const (
-	maxSourceMap = 8 * mib
+	maxSourceMap = 8 << 20
 	maxSources   = 1 << 16
-	maxSource    = kib // bytes of a file's path
+	maxSource    = 1 << 10 // bytes of a file's path
 	maxMappings  = 1 << 20
 )
 
-// sourceMap maps positions in a bundle to the author's files.
-type sourceMap struct {
+// Map maps positions in a bundle to the author's files.
+type Map struct {
 	sources  []string
 	known    map[string]bool // sources, as a set
 	mappings []mapping       // in order of row and column
@@ -44,10 +49,10 @@ func (l *sourceList) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(l))
 }
 
-// readSourceMap reads a source map of version 3 without sections.
-func readSourceMap(text []byte) (*sourceMap, error) {
+// Read reads a source map of version 3 without sections.
+func Read(text []byte) (*Map, error) {
 	if len(text) > maxSourceMap {
-		return nil, errors.New("source map: more than " + size(maxSourceMap))
+		return nil, errors.New("source map: more than " + printable.Size(maxSourceMap))
 	}
 	var m struct {
 		Version    int             `json:"version"`
@@ -65,13 +70,13 @@ func readSourceMap(text []byte) (*sourceMap, error) {
 	length := 0
 	for i, source := range m.Sources {
 		if len(m.SourceRoot)+len(source) > maxSource {
-			return nil, errors.New("source map: the path of a file has more than " + size(maxSource))
+			return nil, errors.New("source map: the path of a file has more than " + printable.Size(maxSource))
 		}
 		if m.SourceRoot != "" && !path.IsAbs(source) {
 			m.Sources[i] = path.Join(m.SourceRoot, source)
 		}
 		if length += len(m.Sources[i]); length > maxSourceMap {
-			return nil, errors.New("source map: the paths of all files have more than " + size(maxSourceMap))
+			return nil, errors.New("source map: the paths of all files have more than " + printable.Size(maxSourceMap))
 		}
 	}
 	mappings, err := readMappings(m.Mappings, len(m.Sources))
@@ -82,7 +87,7 @@ func readSourceMap(text []byte) (*sourceMap, error) {
 	for _, source := range m.Sources {
 		known[source] = true
 	}
-	return &sourceMap{m.Sources, known, mappings}, nil
+	return &Map{m.Sources, known, mappings}, nil
 }
 
 func readMappings(text string, sources int) ([]mapping, error) {
@@ -152,7 +157,7 @@ func add(position *int32, delta int64) bool {
 }
 
 // find returns where the text at a position of the bundle comes from: the nearest mapping at or before it in its row.
-func (m *sourceMap) find(row, column int) (mapping, bool) {
+func (m *Map) find(row, column int) (mapping, bool) {
 	i := sort.Search(len(m.mappings), func(i int) bool {
 		at := m.mappings[i]
 		return int(at.row) > row || int(at.row) == row && int(at.column) > column
@@ -161,4 +166,58 @@ func (m *sourceMap) find(row, column int) (mapping, bool) {
 		return mapping{}, false
 	}
 	return m.mappings[i], true
+}
+
+// BundleName is the name of the bundle in stacks.
+const BundleName = "extension.js"
+
+var bundlePosition = lazyregexp.New(`(?:^|[\s(])` + regexp.QuoteMeta(BundleName) + `:(\d+):(\d+)\)?`)
+
+// Frame is a place in an author's source.
+type Frame struct {
+	// Call is the stack's text before the place, such as "at run".
+	Call string
+	// File is a path in the source tree; Line and Column count from 1.
+	File         string
+	Line, Column int
+}
+
+// Frames reads a stack and maps its positions to the author's files. It leaves out frames of the runtime itself.
+func (m *Map) Frames(stack string) []Frame {
+	var frames []Frame
+	for line := range strings.Lines(stack) {
+		at := bundlePosition.FindStringSubmatchIndex(line)
+		if at == nil {
+			continue
+		}
+		row, _ := strconv.Atoi(line[at[2]:at[3]])
+		column, _ := strconv.Atoi(line[at[4]:at[5]])
+		if from, ok := m.find(row, max(column-1, 0)); ok {
+			frames = append(frames, Frame{strings.TrimSpace(line[:at[0]]), m.sources[from.source], int(from.line) + 1, int(from.original) + 1})
+		}
+	}
+	return frames
+}
+
+// mapped reports whether a line of a stack is a frame that the guest has already mapped to an author's file, as in a copied stack.
+func (m *Map) mapped(line string) bool {
+	at := authorPlace.FindStringSubmatch(line)
+	return at != nil && m.known[strings.TrimPrefix(at[1], "./")]
+}
+
+var authorPlace = lazyregexp.New(`^    at [^()]* \(([^()]+):\d+:\d+\)$`)
+
+// Rewrite writes a stack for the author.
+func (m *Map) Rewrite(stack string) string {
+	var b strings.Builder
+	for line := range strings.Lines(stack) {
+		frames := m.Frames(line)
+		if len(frames) == 0 && (!strings.HasPrefix(line, "    at ") || m.mapped(strings.TrimSuffix(line, "\n"))) {
+			b.WriteString(line) // or a line about the error's cause
+		}
+		for _, f := range frames {
+			fmt.Fprintf(&b, "    %s (%s:%d:%d)\n", f.Call, f.File, f.Line, f.Column)
+		}
+	}
+	return b.String()
 }

@@ -1,4 +1,4 @@
-package host
+package schema
 
 import (
 	"cmp"
@@ -40,7 +40,7 @@ func schemaError(err error) error {
 		}
 		list := schemaProblems(nil, invalid, nil)
 		slices.SortStableFunc(list, func(a, b abi.Problem) int { return cmp.Compare(a.Path, b.Path) })
-		return errors.New(listProblems("the whole", list))
+		return errors.New(List("the whole", list))
 	case errors.As(err, &pointer):
 		return fmt.Errorf("$ref %q leads to nothing in the schema", strings.TrimPrefix(pointer.URL, schemaLocation))
 	case errors.As(err, &anchor):
@@ -53,7 +53,7 @@ func schemaError(err error) error {
 
 // schemaProblems lists what is wrong in a schema that its metaschema does not admit. within is its location, if e does not know it.
 func schemaProblems(list []abi.Problem, e *jsonschema.ValidationError, within []string) []abi.Problem {
-	if len(list) >= maxProblems {
+	if len(list) >= MaxProblems {
 		return list
 	}
 	if name, ok := e.ErrorKind.(*kind.PropertyNames); ok {
@@ -75,7 +75,7 @@ func schemaProblems(list []abi.Problem, e *jsonschema.ValidationError, within []
 	}
 	text := schemaProblem(e.ErrorKind, path)
 	slices.Reverse(path)
-	return append(list, abi.Problem{Path: pointer(path), Message: printable.Short(text, kib)})
+	return append(list, abi.Problem{Path: pointer(path), Message: printable.Short(text, 1<<10)})
 }
 
 // reach is how deep in the schema the innermost problem of e is.
@@ -121,4 +121,19 @@ func jsonText(v any) string {
 		return fmt.Sprint(v)
 	}
 	return printable.Cut(string(text), 200)
+}
+
+// MaxProblems is how many problems of a value are reported, by the host or by the guest.
+const MaxProblems = 20
+
+// List names each place and what is wrong there. whole is the name of the whole value, if it needs one.
+func List(whole string, problems []abi.Problem) string {
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		lines[i] = p.Message
+		if place := cmp.Or(p.Path, whole); place != "" {
+			lines[i] = place + ": " + p.Message
+		}
+	}
+	return strings.Join(lines, "; ")
 }

@@ -1,8 +1,8 @@
-package host
+// Package schema compiles the JSON Schemas of a component's tools and checks inputs and results against them, at a cost that is counted
+// and bounded before it arises.
+package schema
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,46 +10,40 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/sync/semaphore"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/printable"
 )
 
 // Schemas come from the guest and inputs from the caller, and the host compares the two before the guest's limits apply. So the cost
 // is counted before anything is compiled or checked.
 const (
-	maxSchema  = 256 * kib // bytes of text
-	maxSchemas = mib       // bytes of text of all of a component's schemas
+	maxSchema  = 256 << 10 // bytes of text
+	maxSchemas = 1 << 20   // bytes of text of all of a component's schemas
 	// maxOutline bounds what the compiler of schemas keeps. Its time grows with the square of the number of subschemas, and its
 	// memory with the length of their pointers.
-	maxOutline = 2 * mib
+	maxOutline = 2 << 20
 	// maxDepth is how deep a schema may nest.
 	maxDepth = 64
 	// maxExpanded is how many subschemas may apply to one value, with every reference followed.
 	maxExpanded = 10_000
 	// maxSteps bounds the work of one validation. A step takes about 50 nanoseconds and 10 bytes.
 	maxSteps = 32 << 20
-	// maxValidating bounds the steps of validations at one time, and so their memory.
-	maxValidating = 2 * maxSteps
+	// MaxValidating bounds the steps of validations at one time, and so their memory.
+	MaxValidating = 2 * maxSteps
 	// maxDecoded bounds the bytes of all values that are being validated, as decodedSize counts them. Values below freeDecoded do
 	// not count, so they never wait for larger ones.
-	maxDecoded, freeDecoded = 64 * mib, mib
+	maxDecoded, freeDecoded = 64 << 20, 1 << 20
 	// maxFailures bounds the bytes of errors that a validation may make, because it finds all problems, each with its place. If
 	// there could be more, a first pass asks only for yes or no.
-	maxFailures = 16 * mib
+	maxFailures = 16 << 20
 	// maxNumber bounds the characters and the exponent of a number, because validation makes fractions of large integers of them.
 	maxNumber = 400
 )
 
-// schema is a compiled schema that is known to be acyclic for each value.
-type schema struct {
+// Schema is a compiled schema that is known to be acyclic for each value.
+type Schema struct {
 	root    *jsonschema.Schema
 	negated *jsonschema.Schema // admits what root refuses
 	nodes   map[*jsonschema.Schema]*node
@@ -64,14 +58,19 @@ type node struct {
 	expanded int                  // counts itself, inPlace and dynamic, recursively; 0 until counted
 }
 
-// compiler compiles the schemas of one component.
-type compiler struct {
+// Compiler compiles the schemas of one component.
+type Compiler struct {
 	// loader gets the documents that a $ref out of the schema names.
 	loader                           jsonschema.URLLoader
 	bytes, patternText, instructions int
 	// by text:
-	schemas  map[string]*schema
+	schemas  map[string]*Schema
 	patterns map[string]*pattern
+}
+
+// NewCompiler returns a compiler without schemas.
+func NewCompiler() *Compiler {
+	return &Compiler{loader: noLoader{}, schemas: map[string]*Schema{}, patterns: map[string]*pattern{}}
 }
 
 // noLoader refuses every $ref out of the schema.
@@ -79,16 +78,17 @@ type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) { return nil, fmt.Errorf("%q is not fetched", url) }
 
-func (c *compiler) compile(text string) (*schema, error) {
+// Compile compiles a schema, and refuses one that is too expensive for any value.
+func (c *Compiler) Compile(text string) (*Schema, error) {
 	if s := c.schemas[text]; s != nil {
 		return s, nil
 	}
 	c.bytes += len(text)
 	switch {
 	case len(text) > maxSchema:
-		return nil, errors.New("more than " + size(maxSchema))
+		return nil, errors.New("more than " + printable.Size(maxSchema))
 	case c.bytes > maxSchemas:
-		return nil, fmt.Errorf("the schemas of all tools have more than %s", size(maxSchemas))
+		return nil, fmt.Errorf("the schemas of all tools have more than %s", printable.Size(maxSchemas))
 	}
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *compiler) compile(text string) (*schema, error) {
 	if err != nil {
 		return nil, schemaError(err)
 	}
-	s := &schema{negated.Not.Ref, negated, map[*jsonschema.Schema]*node{}}
+	s := &Schema{negated.Not.Ref, negated, map[*jsonschema.Schema]*node{}}
 	if err := s.measure(library); err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func hugeNumber(v any) (path []string, found bool) {
 }
 
 // measure makes the nodes of a schema, and refuses a schema that is too expensive for any input.
-func (s *schema) measure(library *jsonschema.Compiler) error {
+func (s *Schema) measure(library *jsonschema.Compiler) error {
 	reached := s.reach(s.root)
 	if slices.ContainsFunc(reached, func(sub *jsonschema.Schema) bool { return len(dynamicRefs(sub)) > 0 }) {
 		if err := s.resolve(library, reached); err != nil {
@@ -193,7 +193,7 @@ func (s *schema) measure(library *jsonschema.Compiler) error {
 }
 
 // reach makes the nodes of subschemas and of everything they lead to, and lists those that had none.
-func (s *schema) reach(rest ...*jsonschema.Schema) (reached []*jsonschema.Schema) {
+func (s *Schema) reach(rest ...*jsonschema.Schema) (reached []*jsonschema.Schema) {
 	for len(rest) > 0 {
 		sub := rest[len(rest)-1]
 		rest = rest[:len(rest)-1]
@@ -209,7 +209,7 @@ func (s *schema) reach(rest ...*jsonschema.Schema) (reached []*jsonschema.Schema
 }
 
 // expand counts the subschemas that apply to one value. It fails if they form a cycle.
-func (s *schema) expand(n *node) (count int, ok bool) {
+func (s *Schema) expand(n *node) (count int, ok bool) {
 	const counting = -1
 	if n.expanded != 0 {
 		return n.expanded, n.expanded != counting
@@ -293,223 +293,4 @@ func weight(v any) int {
 		}
 	}
 	return n
-}
-
-// meter follows the path of a validation without validating, and counts.
-type meter struct {
-	*schema
-	left     int                  // steps
-	failures int                  // bytes of errors, if everything visited is wrong
-	scope    []*jsonschema.Schema // the path to the current subschema, outermost first
-}
-
-// visit counts the check of a value against a subschema, and reports whether steps are left. It visits everything that may be looked
-// at, because validation finds all problems and so seldom stops early.
-func (m *meter) visit(s *jsonschema.Schema, v any) bool {
-	n, depth := m.nodes[s], len(m.scope)
-	m.scope = append(m.scope, s)
-	defer func() { m.scope = m.scope[:depth] }()
-	m.left -= n.steps + depth/4
-	m.failures += 512 + 32*(depth+len(s.Required))
-	left := m.left >= 0
-	if s.Bool != nil {
-		return left
-	}
-	switch v := v.(type) {
-	case string:
-		m.left -= len(v)/16 + m.match(s.Pattern, v)
-		if s.Format != nil {
-			m.left -= min(len(v), maxFormatted) / 2
-		}
-	case json.Number:
-		m.left -= 16 + len(v)
-	case []any:
-		m.left -= 2 * len(v)
-		if s.UniqueItems && len(v) <= 20 {
-			m.left -= len(v) * weight(v)
-		} else if s.UniqueItems {
-			m.left -= len(v) * weight(v) / 16 // by hashes, which a caller can make collide
-		}
-		left = m.left >= 0 && m.visitItems(s, v)
-	case map[string]any:
-		m.left -= 4 * len(v)
-		left = m.left >= 0 && m.visitProperties(s, v)
-	}
-	for _, same := range slices.Concat(n.inPlace, m.dynamic(s)) {
-		left = left && m.visit(same, v)
-	}
-	return left && m.left >= 0
-}
-
-func (m *meter) visitItems(s *jsonschema.Schema, items []any) bool {
-	every := given(s.Contains, s.UnevaluatedItems, one(s.Items))
-	first, rest := s.PrefixItems, s.Items2020
-	if list := several(s.Items); list != nil {
-		first, rest = list, one(s.AdditionalItems)
-	}
-	for i, item := range items {
-		for _, sub := range every {
-			if !m.visit(sub, item) {
-				return false
-			}
-		}
-		sub := rest
-		if i < len(first) {
-			sub = first[i]
-		}
-		if sub != nil && !m.visit(sub, item) {
-			return false
-		}
-	}
-	return true
-}
-
-func (m *meter) visitProperties(s *jsonschema.Schema, properties map[string]any) bool {
-	every := given(s.UnevaluatedProperties)
-	for name, value := range properties {
-		subs := every
-		if sub := s.Properties[name]; sub != nil {
-			subs = append(subs, sub)
-		} else if sub := one(s.AdditionalProperties); sub != nil {
-			subs = append(subs, sub)
-		}
-		for p, sub := range s.PatternProperties {
-			if m.left -= m.match(p, name); m.left < 0 {
-				return false
-			}
-			subs = append(subs, sub)
-		}
-		for _, sub := range subs {
-			if !m.visit(sub, value) {
-				return false
-			}
-		}
-		if s.PropertyNames != nil && !m.visit(s.PropertyNames, name) {
-			return false
-		}
-	}
-	return true
-}
-
-// match is how many steps matching a pattern takes. The pattern may be nil.
-func (*meter) match(p jsonschema.Regexp, s string) int {
-	if p == nil {
-		return 0
-	}
-	return 1 + p.(*pattern).instructions*len(s)/8
-}
-
-// The time of a step of a validation, and of reading a byte of JSON.
-const stepTime, byteTime = 50 * time.Nanosecond, 100 * time.Nanosecond
-
-// validating counts what all validations of a host take at one time: the bytes of the decoded values, and steps. A validation that
-// waits for steps already has its value.
-type validating struct{ decoded, steps *semaphore.Weighted }
-
-func newValidating() validating {
-	return validating{semaphore.NewWeighted(maxDecoded), semaphore.NewWeighted(maxValidating)}
-}
-
-// decodedSize is the most bytes that JSON takes when decoded, including garbage. A map of one entry, which is seven bytes of JSON,
-// takes 400.
-func decodedSize(text []byte) int64 {
-	const perByte, perObject, perValue = 14, 280, 100
-	quoted, n := false, int64(perByte*len(text))
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case quoted:
-		case c == '{':
-			n += perObject
-		case c == '[', c == ',', c == ':': // a value follows
-			n += perValue
-		}
-	}
-	return n
-}
-
-// validate checks an input, or a result.
-func (s *schema) validate(ctx context.Context, slots validating, input []byte) (err error) {
-	// The guest that started this call pays for its validation. Otherwise it could keep the host busy for free.
-	if err := abi.Work(ctx, time.Duration(len(input))*byteTime); err != nil {
-		return err
-	}
-	if takes := min(decodedSize(input), maxDecoded); takes > freeDecoded {
-		if err := slots.decoded.Acquire(ctx, takes); err != nil {
-			return err
-		}
-		defer slots.decoded.Release(takes)
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
-	if err != nil {
-		return &InputError{[]abi.Problem{{Message: printable.Short("not JSON: "+err.Error(), kib)}}}
-	}
-	if path, huge := hugeNumber(value); huge {
-		return &InputError{[]abi.Problem{{Path: pointer(path), Message: hugeNumberReason}}}
-	}
-	m := meter{schema: s, left: maxSteps}
-	if !m.visit(s.root, value) {
-		return &InputError{[]abi.Problem{{Message: "too large for its schema: checking it takes too many steps"}}}
-	}
-	steps := int64(maxSteps - m.left)
-	if err := abi.Work(ctx, time.Duration(steps)*stepTime); err != nil {
-		return err
-	}
-	many := m.failures > maxFailures
-	weight := steps
-	if !many {
-		weight = max(steps, int64(m.failures))
-	}
-	if err := slots.steps.Acquire(ctx, weight); err != nil {
-		return err
-	}
-	defer slots.steps.Release(weight)
-	defer func() {
-		if failed := recover(); failed != nil {
-			err = fmt.Errorf("validate: %v", failed)
-		}
-	}()
-	if many {
-		if s.negated.Validate(value) == nil { // it stops at the first error
-			return &InputError{[]abi.Problem{{Message: "does not fit its schema; it is too large to say where: try a smaller one"}}}
-		}
-		return nil
-	}
-	err = s.root.Validate(value)
-	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-		return &InputError{problems(nil, invalid)}
-	}
-	return err
-}
-
-// problems lists the leaves of a validation error: the places where something can be changed.
-func problems(list []abi.Problem, e *jsonschema.ValidationError) []abi.Problem {
-	if len(list) >= maxProblems {
-		return list
-	}
-	if len(e.Causes) == 0 {
-		text := e.ErrorKind.LocalizedString(message.NewPrinter(language.English))
-		if format, ok := e.ErrorKind.(*kind.Format); ok {
-			text = fmt.Sprintf("%s does not have the format %q: %v", jsonText(format.Got), format.Want, format.Err)
-		}
-		path := slices.Clone(e.InstanceLocation)
-		slices.Reverse(path)
-		return append(list, abi.Problem{Path: pointer(path), Message: printable.Short(text, kib)})
-	}
-	for _, cause := range e.Causes {
-		list = problems(list, cause)
-	}
-	return list
-}
-
-// pointer makes a JSON pointer of a path that is innermost first.
-func pointer(path []string) string {
-	var b strings.Builder
-	for _, segment := range slices.Backward(path) {
-		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(segment))
-	}
-	return printable.Short(b.String(), kib)
 }
