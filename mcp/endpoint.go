@@ -102,9 +102,12 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		if !ok {
 			return next(ctx, method, r)
 		}
-		if under := takenBy(r.GetExtra()); under != nil && largeAnswers[method] {
-			if err := under.answer(ctx); err != nil {
-				return nil, err
+		if under := takenBy(r.GetExtra()); under != nil {
+			under.parsed()
+			if largeAnswers[method] {
+				if err := under.answer(ctx); err != nil {
+					return nil, err
+				}
 			}
 		}
 		if !beforehand[method] {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -37,7 +39,8 @@ type HTTPOptions struct {
 	MaxBody int64
 	// Idle is how long a silent session is kept. Default one hour.
 	Idle time.Duration
-	// MaxBodies bounds the bytes of the requests that an agent has under way, in all its sessions. Default twice MaxBody.
+	// MaxBodies bounds the bytes of the requests that an agent has under way, in all its sessions. Default twice MaxBody. All agents of the
+	// process share 64 MiB; a request for which there is no room gets status 503.
 	MaxBodies int64
 	// MaxRequests is how many requests an agent may have under way, in all its sessions. An open stream counts as one. Default 256.
 	MaxRequests int
@@ -280,13 +283,22 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("more than %d requests at once", h.options.MaxRequests), http.StatusTooManyRequests)
 		return
 	}
-	if r.Method == http.MethodPost && !h.readBody(w, r, under) {
-		return
-	}
 	handler := h.sessions
 	id := r.Header.Get("Mcp-Session-Id")
 	if r.Header.Get("Mcp-Protocol-Version") >= sessionless {
 		handler, id = h.sessionless, ""
+	}
+	check := checkIDs
+	if handler == h.sessions && id == "" {
+		check = func(body []byte) (json.RawMessage, *jsonrpc.Error) {
+			if id, bad := checkIDs(body); bad != nil {
+				return id, bad
+			}
+			return early(body)
+		}
+	}
+	if r.Method == http.MethodPost && !h.readBody(w, r, under, check) {
+		return
 	}
 	switch {
 	case r.Method == http.MethodPost && id == "" && e.connections() >= h.options.MaxSessions:
@@ -301,12 +313,21 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 	handler.ServeHTTP(&patientWriter{w, http.NewResponseController(w)}, r)
 }
 
-// readBody reads the body of a request, and refuses messages that the SDK would answer under another id.
-func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *taken) (ok bool) {
+// readBody reads the body of a request, and refuses messages that do not pass a check.
+func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *taken, check func(body []byte) (json.RawMessage, *jsonrpc.Error)) (ok bool) {
 	body, err := io.ReadAll(&bodyReader{http.MaxBytesReader(w, r.Body, h.options.MaxBody), under, h.options.MaxBodies})
+	if err == nil {
+		err = under.shared.parse(r.Context())
+	}
 	if errors.Is(err, errBodies) {
 		w.Header().Set("Connection", "close") // the rest of it is not read
 		http.Error(w, fmt.Sprintf("the requests under way have more than %d bytes together", h.options.MaxBodies), http.StatusTooManyRequests)
+		return false
+	}
+	if errors.Is(err, errBusy) {
+		w.Header().Set("Connection", "close")
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return false
 	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
@@ -317,7 +338,7 @@ func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *ta
 		http.Error(w, "the body did not arrive", http.StatusBadRequest)
 		return false
 	}
-	if id, bad := checkIDs(body); bad != nil {
+	if id, bad := check(body); bad != nil {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		if text, err := errorMessage(id, bad); err == nil {

@@ -7,8 +7,10 @@ import (
 	"math"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // maxID is the largest number that every JSON parser reads exactly. The SDK answers larger ones under another number.
@@ -17,8 +19,9 @@ const maxID = 1<<53 - 1
 // maxBatch is how many messages a batch may have, because a message of a few bytes can have an answer of megabytes.
 const maxBatch = 64
 
-// maxValues is how many JSON values a body may have: a value of three bytes takes 190 when it is decoded.
-const maxValues = 100_000
+// maxValues is how many JSON values a body may have: a value of three bytes takes 190 when it is decoded. Of these, maxOther may be
+// outside the arguments of calls. The SDK decodes them, and keeps those of initialize as long as the session.
+const maxValues, maxOther = 100_000, 2000
 
 // maxInitialize is the size of the params of initialize, which are kept as long as the session.
 const maxInitialize = 64 << 10
@@ -27,7 +30,8 @@ const maxInitialize = 64 << 10
 // with an error for it. It also refuses a batch that is too long. Like the SDK, it reads the first value and matches field names
 // exactly. And it refuses what would take much memory: too many values, and a large initialize.
 func checkIDs(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
-	if jsonform.Values(body) > maxValues {
+	values := jsonform.Values(body)
+	if values > maxValues {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a message has more than %d JSON values; send large data as text, or in parts", maxValues)}
 	}
 	type message map[string]json.RawMessage
@@ -46,6 +50,14 @@ func checkIDs(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 			return nil, nil
 		}
 		messages = append(messages, m)
+	}
+	if values > maxOther {
+		for _, m := range messages {
+			values -= argumentValues(m["method"], m["params"])
+		}
+		if values > maxOther {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a message has more than %d JSON values besides the arguments of a call", maxOther)}
+		}
 	}
 	for _, m := range messages {
 		var n float64
@@ -69,6 +81,42 @@ func checkIDs(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 		}
 	}
 	return nil, nil
+}
+
+// early returns an error for the first request of a body that may not come before initialize, with its id. The SDK
+// answers it with code 0.
+func early(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
+	var messages []map[string]json.RawMessage
+	if json.Unmarshal(body, &messages) != nil {
+		messages = make([]map[string]json.RawMessage, 1)
+		if json.Unmarshal(body, &messages[0]) != nil {
+			return nil, nil // the SDK says what is wrong
+		}
+	}
+	for _, m := range messages {
+		var method string
+		var params, meta map[string]json.RawMessage
+		_ = json.Unmarshal(m["method"], &method) // what is not there allows nothing
+		_ = json.Unmarshal(m["params"], &params)
+		_ = json.Unmarshal(params["_meta"], &meta)
+		_, newer := meta[sdk.MetaKeyProtocolVersion] // the SDK says which header is missing
+		switch id := m["id"]; {
+		case method == "initialize":
+			return nil, nil
+		case len(id) > 0 && !bytes.Equal(id, []byte("null")) && method != "" && !beforehand[method] && !newer:
+			return id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("method %q is invalid before initialize; send initialize first", printable.Short(method, 100))}
+		}
+	}
+	return nil, nil
+}
+
+// argumentValues counts the values in the arguments of a call, which the SDK does not decode.
+func argumentValues(method, params json.RawMessage) int {
+	var fields map[string]json.RawMessage
+	if !bytes.Equal(method, []byte(`"tools/call"`)) || json.Unmarshal(params, &fields) != nil || fields["arguments"] == nil {
+		return 0
+	}
+	return jsonform.Values(fields["arguments"])
 }
 
 // errorMessage is the answer to a request that does not reach the SDK. Without an id, it belongs to no request in particular.

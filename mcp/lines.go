@@ -152,19 +152,21 @@ func (c *lineConnection) take(ctx context.Context, m jsonrpc.Message) (ok bool, 
 	case err == nil && before != nil: // each id is answered once
 		under.giveBack()
 		return false, nil
-	case err == nil && under.body(sizeOf(m), maxBodies):
+	case err != nil:
+		under.giveBack()
+		return false, err
+	case !under.body(sizeOf(m), maxBodies):
+		err = fmt.Errorf("the requests under way have more than %d MiB together; wait for answers", maxBodies>>20)
+	case !under.shared.grow(sizeOf(m)):
+		err = errBusy
+	default:
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.open[r.ID] = under
 		return true, nil
 	}
 	under.giveBack()
-	if err != nil {
-		return false, err
-	}
-	return false, c.send(ctx, &jsonrpc.Response{ID: r.ID, Error: &jsonrpc.Error{
-		Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("the requests under way have more than %d MiB together; wait for answers", maxBodies>>20),
-	}})
+	return false, c.send(ctx, &jsonrpc.Response{ID: r.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}})
 }
 
 // wait returns when there is room. Writing makes room.

@@ -57,7 +57,7 @@ func add[In, Out any](e *endpoint, name, title, description string, h hints, do 
 	// The SDK's AddTool for types writes arguments anew, in an order and a spelling of its own, and reads them again.
 	e.sdk.AddTool(tool, func(ctx context.Context, call *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		var in In
-		if err := readArguments(call.Params.Arguments, input, &in); err != nil {
+		if err := decode(ctx, call.Params.Arguments, func() error { return readArguments(call.Params.Arguments, input, &in) }); err != nil {
 			return refuse(err)
 		}
 		r, done, err := e.begin(call, tool)

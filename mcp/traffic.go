@@ -43,6 +43,7 @@ type taken struct {
 	large   bool // the answer may be made
 	over    bool
 	size    int64
+	shared  body // of the process
 }
 
 func (t *taken) request(most int) (ok bool) {
@@ -101,6 +102,7 @@ func (t *taken) tryAnswer() bool {
 func (t *taken) giveBack() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.shared.giveBack()
 	t.bytes -= t.size
 	if t.counted {
 		t.requests--
@@ -109,6 +111,13 @@ func (t *taken) giveBack() {
 		t.answers.Release(1)
 	}
 	t.size, t.counted, t.large, t.over = 0, false, false, true
+}
+
+// parsed says that the request was taken apart.
+func (t *taken) parsed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shared.parsed()
 }
 
 type takenKey struct{}
@@ -137,6 +146,9 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p)
 	if !b.under.body(int64(n), b.most) {
 		return n, errBodies
+	}
+	if !b.under.shared.grow(int64(n)) {
+		return n, errBusy
 	}
 	return n, err
 }

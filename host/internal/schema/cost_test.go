@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // Errors of a value of which everything is wrong take no memory that the value itself does not take: without a bound each would have
@@ -77,7 +79,7 @@ func TestDecodedSize(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		runtime.ReadMemStats(&after)
-		takes, counted := int64(after.TotalAlloc-before.TotalAlloc), decodedSize([]byte(text))
+		takes, counted := int64(after.TotalAlloc-before.TotalAlloc), jsonform.DecodedSize([]byte(text))
 		t.Logf("%s: %d bytes take %d, counted as %d (%.2f)", name, len(text), takes, counted, float64(takes)/float64(counted))
 		if takes > counted || counted > 8*takes {
 			t.Errorf("%s: %d bytes take %d, and count for %d", name, len(text), takes, counted)

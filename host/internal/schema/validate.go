@@ -17,6 +17,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -136,27 +137,6 @@ func NewRoom() Room {
 	return Room{semaphore.NewWeighted(maxDecoded), semaphore.NewWeighted(MaxValidating)}
 }
 
-// decodedSize is the most bytes that JSON takes when decoded, including garbage. A map of one entry, which is seven bytes of JSON,
-// takes 400.
-func decodedSize(text []byte) int64 {
-	const perByte, perObject, perValue = 14, 280, 100
-	quoted, n := false, int64(perByte*len(text))
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case quoted:
-		case c == '{':
-			n += perObject
-		case c == '[', c == ',', c == ':': // a value follows
-			n += perValue
-		}
-	}
-	return n
-}
-
 // InvalidError reports JSON that does not fit a schema.
 type InvalidError struct{ Problems []abi.Problem }
 
@@ -168,7 +148,7 @@ func (s *Schema) Validate(ctx context.Context, room Room, input []byte) (err err
 	if err := abi.Work(ctx, time.Duration(len(input))*byteTime); err != nil {
 		return err
 	}
-	if takes := min(decodedSize(input), maxDecoded); takes > freeDecoded {
+	if takes := min(jsonform.DecodedSize(input), maxDecoded); takes > freeDecoded {
 		if err := room.Decoded.Acquire(ctx, takes); err != nil {
 			return err
 		}

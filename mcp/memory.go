@@ -1,0 +1,102 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/stilehost/stile/internal/jsonform"
+)
+
+// Bounds on what messages take in this process, of all agents, sessions and connections together.
+const (
+	maxAllBodies = 64 << 20 // bytes of requests under way, beyond the first of each
+	maxAllFirst  = 16 << 20 // bytes of these first parts
+	maxFirst     = 16 << 10 // bytes of one
+	maxParsing   = 32 << 20 // bytes of bodies that are taken apart, which takes several copies
+	maxDecoded   = 64 << 20 // of the arguments that are decoded here
+	freeDecoded  = 64 << 10 // of one message, which does not count
+	roomTime     = 10 * time.Second
+)
+
+var (
+	allBodies = semaphore.NewWeighted(maxAllBodies)
+	allFirst  = semaphore.NewWeighted(maxAllFirst) // so that small requests never wait for large ones
+	parsing   = semaphore.NewWeighted(maxParsing)
+	decoding  = semaphore.NewWeighted(maxDecoded)
+)
+
+// errBusy says that there is no room for a message.
+var errBusy = errors.New("the messages of all agents take too much memory together; try again in a moment")
+
+// body is what one request takes of all bodies.
+type body struct {
+	first, rest, parsing int64
+}
+
+// grow reports whether the process has room for n more bytes of a request. It does not wait, because the request already takes room that
+// others wait for.
+func (b *body) grow(n int64) bool {
+	first := min(n, maxFirst-b.first)
+	if !allFirst.TryAcquire(first) {
+		return false
+	}
+	b.first += first
+	rest := min(n-first, maxAllBodies-b.rest)
+	if !allBodies.TryAcquire(rest) {
+		return false
+	}
+	b.rest += rest
+	return true
+}
+
+// parse waits until the request may be taken apart. A small one does not wait.
+func (b *body) parse(ctx context.Context) error {
+	n := min(b.rest, maxParsing)
+	if err := acquire(ctx, parsing, n); err != nil {
+		return err
+	}
+	b.parsing = n
+	return nil
+}
+
+// parsed ends what parse began.
+func (b *body) parsed() {
+	parsing.Release(b.parsing)
+	b.parsing = 0
+}
+
+func (b *body) giveBack() {
+	b.parsed()
+	allFirst.Release(b.first)
+	allBodies.Release(b.rest)
+	*b = body{}
+}
+
+// decode runs a function that decodes JSON, when the process has room for what it decodes.
+func decode(ctx context.Context, text []byte, do func() error) error {
+	if takes := min(jsonform.DecodedSize(text), maxDecoded); takes > freeDecoded {
+		if err := acquire(ctx, decoding, takes); err != nil {
+			return err
+		}
+		defer decoding.Release(takes)
+	}
+	return do()
+}
+
+func acquire(ctx context.Context, room *semaphore.Weighted, n int64) error {
+	if n == 0 || room.TryAcquire(n) {
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, roomTime)
+	defer cancel()
+	if err := room.Acquire(waiting, n); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return errBusy
+	}
+	return nil
+}

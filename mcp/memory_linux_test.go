@@ -1,0 +1,80 @@
+package mcp
+
+import (
+	"fmt"
+	"io"
+	nethttp "net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/memtest"
+)
+
+// hostileMessages are messages that take much more memory than their bytes when they are decoded, by what they are full of.
+func hostileMessages() map[string]string {
+	params := func(text string) string {
+		return `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"extension_list",` + text + `}}`
+	}
+	objects := "[" + strings.Repeat(`{"":0},`, maxValues-10) + "0]"
+	return map[string]string{
+		"objects in _meta":     params(`"_meta":{"a":` + objects + `}`),
+		"objects in arguments": params(`"arguments":{"a":` + objects + `}`),
+		"a text":               params(`"arguments":{"other":"` + strings.Repeat("x", 15<<20) + `"}`),
+	}
+}
+
+// TestMessagesTakeLittle has 16 agents send two such messages each at once, in a process of its own for each kind, and looks how much memory
+// that one ever had above what it had before.
+func TestMessagesTakeLittle(t *testing.T) {
+	messages := hostileMessages()
+	if name := os.Getenv("STILE_TEST_MESSAGE"); name != "" {
+		sendMany(t, messages[name])
+		return
+	}
+	t.Parallel()
+	for name := range messages {
+		kib, out, err := memtest.Grown(t, "TestMessagesTakeLittle", "STILE_TEST_MESSAGE="+name)
+		if err != nil || kib > 512<<10 {
+			t.Errorf("%s: %d KiB, %v\n%s", name, kib, err, out)
+		}
+		t.Logf("%s: %d KiB", name, kib)
+	}
+}
+
+// sendMany is the other process.
+func sendMany(t *testing.T, message string) {
+	h := newHome(t, `{}`)
+	handler, err := h.server.Handler(HTTPOptions{Holder: func(token string) (lifecycle.Viewer, bool) { return lifecycle.Viewer{Agent: token}, true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const agents = 16
+	send := func(agent, id int, session, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/", io.MultiReader(strings.NewReader(fmt.Sprintf(`{"id":%d,`, id)), strings.NewReader(body[1:])))
+		r.Header = nethttp.Header{
+			"Authorization": {fmt.Sprintf("Bearer agent-%d", agent)}, "Mcp-Session-Id": {session},
+			"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	var sessions [agents]string
+	for a := range sessions {
+		sessions[a] = send(a, 1, "", strings.Replace(initialize, `"id":1,`, "", 1)).Header().Get("Mcp-Session-Id")
+	}
+	memtest.Tell(t, func() {
+		var ended sync.WaitGroup
+		for i := range 2 * agents {
+			ended.Go(func() {
+				w := send(i%agents, 2+i, sessions[i%agents], message)
+				t.Logf("%d %.200s", w.Code, w.Body)
+			})
+		}
+		ended.Wait()
+	})
+}
