@@ -3,6 +3,8 @@ package recording
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -209,6 +211,64 @@ func TestRetention(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestLargeComponents keeps a component of several parts, twice, and loses a part.
+func TestLargeComponents(t *testing.T) {
+	s := opened(t, filepath.Join(t.TempDir(), "calls.db"), Options{})
+	wasm := make([]byte, 5<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(wasm)
+	sum := sha256.Sum256(wasm)
+	digest := hex.EncodeToString(sum[:])
+	exec := func(query string) {
+		t.Helper()
+		if err := s.db.Update(t.Context(), func(c *sqlite.Conn) error { _, err := c.Exec(t.Context(), query); return err }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func(query string) (n int64) {
+		t.Helper()
+		if err := s.db.View(t.Context(), func(c *sqlite.Conn) error { return c.Row(t.Context(), query).Scan(&n) }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for range 2 {
+		if err := s.Keep(t.Context(), wasm); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Component(t.Context(), digest); err != nil || !bytes.Equal(got, wasm) {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+		exec(`UPDATE component SET kept = 1 + unixepoch('subsec') * 1000 - 2 * 3600000`) // it is kept again, without its parts
+	}
+	if parts, used := count(`SELECT count(*) FROM part`), count(`SELECT bytes FROM usage`); parts != 3 || used < int64(len(wasm)) {
+		t.Errorf("%d parts, %d bytes", parts, used)
+	}
+	exec(`DELETE FROM part WHERE n = 1`)
+	if _, err := s.Component(t.Context(), digest); !errors.As(err, new(*DamagedError)) {
+		t.Errorf("without a part: %v", err)
+	}
+	exec(`DELETE FROM component`)
+	if used := count(`SELECT bytes FROM usage`); used != 0 {
+		t.Errorf("%d bytes are used by nothing", used)
+	}
+	record(t, s, call(0)) // parts without a component may be of one that is being written
+	if parts := count(`SELECT count(*) FROM part`); parts != 2 {
+		t.Errorf("%d parts", parts)
+	}
+	if err := s.Keep(t.Context(), wasm); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Component(t.Context(), digest); err != nil || !bytes.Equal(got, wasm) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	exec(`DELETE FROM component`)
+	exec(`UPDATE part SET written = 0`)
+	record(t, s, call(1))
+	if parts := count(`SELECT count(*) FROM part`); parts != 0 {
+		t.Errorf("%d parts", parts)
+	}
 }
 
 // TestDamaged alters what is stored: that recording cannot be read, and the others can.
@@ -428,7 +488,7 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 		for _, statement := range []string{
 			`INSERT INTO call (started, duration, component, tool, outcome, operations, cut, digest, body) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
 				SELECT i, 0, 'old' || i, 't', 'ok', 0, '', x'', zeroblob(300) FROM n`,
-			`INSERT INTO component SELECT component, 0, zeroblob(300) FROM call`,
+			`INSERT INTO component SELECT component, 0, zeroblob(300), 0 FROM call`,
 		} {
 			if _, err := c.Exec(t.Context(), statement); err != nil {
 				return err
@@ -443,6 +503,25 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 		{Name: "old", Least: 70, Rows: 2500, Do: func(ctx context.Context) error { s.append(ctx, many[:1]); return nil }},
 		{Name: "many", Rows: 2500, Do: func(ctx context.Context) error { s.append(ctx, many); return nil }},
 		{Name: "large", Least: 16, Rows: 2500, Do: func(ctx context.Context) error { s.append(ctx, large); return nil }},
+		{Name: "component", Least: 18, Rows: 3, Do: func(ctx context.Context) error { return s.Keep(ctx, noise) }},
+		{Name: "component in vain", Least: 36, Rows: 10, Do: func(ctx context.Context) error {
+			if err := s.db.Update(ctx, func(c *sqlite.Conn) error {
+				_, err := c.Exec(ctx, `UPDATE component SET kept = 0 WHERE size > 0`)
+				return err
+			}); err != nil {
+				return err
+			}
+			for n := range len(noise)/writtenAtOnce + 1 {
+				if err := s.db.Update(ctx, func(c *sqlite.Conn) error {
+					_, err := c.Exec(ctx, `UPDATE part SET written = 0 WHERE n = ?`, n)
+					return err
+				}); err != nil {
+					return err
+				}
+			}
+			s.append(ctx, many[:1])
+			return nil
+		}},
 		{Name: "too many", Least: 3, Rows: 2500, Do: func(ctx context.Context) error {
 			s.options.MaxCalls = 40
 			s.append(ctx, many[:1])

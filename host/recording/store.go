@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,6 +84,24 @@ CREATE TRIGGER component_insert AFTER INSERT ON component BEGIN
 END;
 CREATE TRIGGER component_delete AFTER DELETE ON component BEGIN
 	UPDATE usage SET bytes = bytes - length(old.body);
+END;
+`, `
+-- A large component has its bytes in parts, and an empty body. Parts are written before it and deleted after it.
+CREATE TABLE part (
+	component TEXT NOT NULL,
+	n         INTEGER NOT NULL,
+	written   INTEGER NOT NULL, -- when, in milliseconds since 1970
+	body      BLOB NOT NULL,
+	PRIMARY KEY (component, n)
+) STRICT;
+ALTER TABLE component ADD COLUMN size INTEGER NOT NULL DEFAULT 0; -- bytes of its parts
+DROP TRIGGER component_insert;
+CREATE TRIGGER component_insert AFTER INSERT ON component BEGIN
+	UPDATE usage SET bytes = bytes + length(new.body) + new.size;
+END;
+DROP TRIGGER component_delete;
+CREATE TRIGGER component_delete AFTER DELETE ON component BEGIN
+	UPDATE usage SET bytes = bytes - length(old.body) - old.size;
 END;
 `}}
 
@@ -370,6 +389,15 @@ func (s *Store) forget(ctx context.Context, c *sqlite.Conn) (more bool, err erro
 	if n, err := r.RowsAffected(); err != nil || n > 0 {
 		return true, err
 	}
+	// A part that is being written has no component yet.
+	r, err = c.Exec(ctx, `DELETE FROM part WHERE rowid = (SELECT rowid FROM part WHERE written < ? AND NOT EXISTS (SELECT 1 FROM component WHERE digest = part.component) LIMIT 1)`,
+		time.Now().Add(-time.Hour).UnixMilli())
+	if err != nil {
+		return false, err
+	}
+	if n, err := r.RowsAffected(); err != nil || n > 0 {
+		return true, err
+	}
 	_, err = c.Exec(ctx, `DELETE FROM dropped WHERE at < ?`, oldest)
 	return false, err
 }
@@ -386,9 +414,39 @@ func (s *Store) Keep(ctx context.Context, wasm []byte) error {
 	}); err != nil || known {
 		return err
 	}
+	if err := s.db.Update(ctx, func(c *sqlite.Conn) error {
+		r, err := c.Exec(ctx, `UPDATE component SET kept = ? WHERE digest = ?`, time.Now().UnixMilli(), digest)
+		if err != nil {
+			return err
+		}
+		n, err := r.RowsAffected()
+		known = n > 0
+		return err
+	}); err != nil || known {
+		return err
+	}
 	body := s.encoder.EncodeAll(wasm, nil)
+	size := 0
+	if len(body) > writtenAtOnce {
+		for n, part := range slices.Collect(slices.Chunk(body, writtenAtOnce)) {
+			if err := s.db.Update(ctx, func(c *sqlite.Conn) error {
+				_, err := c.Exec(ctx, `INSERT INTO part VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET written = excluded.written, body = excluded.body`, digest, n, time.Now().UnixMilli(), part)
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		body, size = nil, len(body)
+	}
 	return s.db.Update(ctx, func(c *sqlite.Conn) error {
-		_, err := c.Exec(ctx, `INSERT INTO component VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET kept = excluded.kept`, digest, time.Now().UnixMilli(), body)
+		var written int
+		if err := c.Row(ctx, `SELECT coalesce(sum(length(body)), 0) FROM part WHERE component = ?`, digest).Scan(&written); err != nil {
+			return err
+		}
+		if size > 0 && written != size {
+			return fmt.Errorf("%d of the component's %d bytes are stored", written, size) // it took more than an hour
+		}
+		_, err := c.Exec(ctx, `INSERT INTO component VALUES (?, ?, coalesce(?, x''), ?) ON CONFLICT DO UPDATE SET kept = excluded.kept`, digest, time.Now().UnixMilli(), body, size)
 		return err
 	})
 }
@@ -407,8 +465,24 @@ func (e *DamagedError) Error() string { return e.What + " is damaged: " + e.Reas
 // Component returns a stored component.
 func (s *Store) Component(ctx context.Context, digest string) ([]byte, error) {
 	var body []byte
-	err := s.db.Read(ctx, func(c *sqlite.Conn) error {
-		return c.Row(ctx, `SELECT body FROM component WHERE digest = ?`, digest).Scan(&body)
+	err := s.db.View(ctx, func(c *sqlite.Conn) error {
+		var size int64
+		if err := c.Row(ctx, `SELECT body, size FROM component WHERE digest = ?`, digest).Scan(&body, &size); err != nil || size == 0 {
+			return err
+		}
+		for row, err := range c.Rows(ctx, `SELECT body FROM part WHERE component = ? ORDER BY n`, digest) {
+			var part []byte
+			if err == nil {
+				err = row.Scan(&part)
+			}
+			if err != nil {
+				return err
+			}
+			if body = append(body, part...); len(body) > maxBody {
+				break // it has another digest
+			}
+		}
+		return nil
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, abi.Errorf(abi.CodeNotFound, "component %s", printable.Short(digest, 64))
