@@ -171,12 +171,12 @@ func (c *call) own(v any, l *lease) {
 // call other exports before. ctx comes from within. If only the dropping fails, there is a result beside the error.
 func (c *Component) callExport(ctx context.Context, r Request, x export, prepare func(*call, *wasmtime.Instance) ([]abi.Value, error)) (result abi.Value, made Result, err error) {
 	h := c.host
-	end, err := h.begin()
+	end, err := h.users.begin()
 	if err != nil {
 		return nil, Result{}, err
 	}
 	defer end()
-	unuse, err := c.use()
+	unuse, err := c.users.begin()
 	if err != nil {
 		return nil, Result{}, err
 	}
@@ -394,7 +394,7 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 	if recorder == nil {
 		return c.callTool(ctx, r)
 	}
-	end, err := c.host.begin() // so that a host closes only after its calls are recorded
+	end, err := c.host.users.begin() // so that a host closes only after its calls are recorded
 	if err != nil {
 		return Result{}, err
 	}

@@ -30,9 +30,9 @@ type Component struct {
 	mu       sync.Mutex
 	own      *definitionSet            // what the component says about itself, once it was asked
 	approved map[string]*definitionSet // by digest
-	running  sync.WaitGroup
-	closed   bool
-	freed    sync.Once
+
+	users users
+	freed sync.Once
 
 	stack struct {
 		sync.Once
@@ -54,7 +54,7 @@ type export struct {
 // Load compiles several components at once: at most four that take less than 0.1 s, two that take up to a second, and one that takes
 // longer. Others wait for their turn in the same group, until ctx ends. Load does not keep wasm.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
-	end, err := h.begin()
+	end, err := h.users.begin()
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.
 		err       error
 	}
 	ready := make(chan outcome)
-	h.calls.Go(func() { // Load is counted too, so the host is open
+	h.users.count.Go(func() { // Load is counted too, so the host is open
 		component, err := compiled(ctx, h, "component", key, h.engine.Map, func() (*wasmtime.Component, error) {
 			takes, err := checkCode(wasm)
 			if err != nil {
@@ -250,11 +250,9 @@ func (c *Component) Close() error {
 
 // free returns when the component is free, even if another goroutine frees it.
 func (c *Component) free() {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
+	c.users.close()
 	c.freed.Do(func() {
-		c.running.Wait()
+		c.users.count.Wait()
 		for _, x := range []export{c.describe, c.call, c.evaluate} {
 			if x.index != nil {
 				x.index.Close()
@@ -265,15 +263,4 @@ func (c *Component) free() {
 		}
 		c.component.Close()
 	})
-}
-
-// use keeps the component from being freed while a call runs.
-func (c *Component) use() (done func(), err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, ErrClosed
-	}
-	c.running.Add(1)
-	return c.running.Done, nil
 }

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
-	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +15,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -416,31 +414,6 @@ func TestNothingIsLostAtLimits(t *testing.T) {
 	}
 }
 
-// resident returns the process's resident memory in KiB.
-func resident(t *testing.T) int {
-	t.Helper()
-	runtime.GC()
-	debug.FreeOSMemory()
-	return status(t, "VmRSS:")
-}
-
-// peak returns the most memory that was ever resident, in KiB.
-func peak(t *testing.T) int { return status(t, "VmHWM:") }
-
-func status(t *testing.T, field string) int {
-	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(status), field)
-	n, err := strconv.Atoi(strings.Fields(after)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // TestExpensiveCallsLeaveNothing makes 1,000 calls and 100 that end at a limit, and compares the size of the process before
 // and after.
 func TestExpensiveCallsLeaveNothing(t *testing.T) {
@@ -477,7 +450,7 @@ func TestExpensiveCallsLeaveNothing(t *testing.T) {
 	var sizes []int
 	for range 5 {
 		round(1000, 100)
-		sizes = append(sizes, resident(t))
+		sizes = append(sizes, usagetest.Resident())
 		if n := len(sizes); n > 2 && sizes[n-1] <= sizes[n-2]+sizes[n-2]/10 {
 			return
 		}
@@ -492,7 +465,7 @@ func TestManyBytesAtOnce(t *testing.T) {
 	c := guest{uses: "open put fetch", call: `(drop (memory.grow (i32.const 8)))
 		(call $put (local.get $box) (i32.const 0) (i32.const 262144) (i32.const 256))
 		(call $fetch (local.get $box) (i32.const 262144) (i32.const 256)) ` + returns}.load(t, h)
-	before := resident(t)
+	before := usagetest.Resident()
 	var ended sync.WaitGroup
 	for range 200 {
 		ended.Go(func() {
@@ -502,7 +475,7 @@ func TestManyBytesAtOnce(t *testing.T) {
 		})
 	}
 	ended.Wait()
-	if peak := peak(t) - before; peak > 2<<20 {
+	if peak := usagetest.Peak() - before; peak > 2<<20 {
 		t.Errorf("the process grew by %d KiB", peak)
 	}
 }

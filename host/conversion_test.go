@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/host"
-	"github.com/stilehost/stile/internal/memtest"
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 // conversions are guests that pass or return as much as they can, by how many of something: with n they are as many.
@@ -89,7 +89,7 @@ func TestConversionsAreBounded(t *testing.T) {
 		if !strings.HasSuffix(w, ";1") {
 			most = 512 << 10
 		}
-		kib, out, err := memtest.Grown(t, "TestConversionsAreBounded", "STILE_TEST_CONVERSION="+w)
+		kib, out, err := usagetest.Grown(t, "TestConversionsAreBounded", "STILE_TEST_CONVERSION="+w)
 		if err != nil || kib > most {
 			t.Errorf("%s: %v\n%s", w, err, out)
 		}
@@ -115,7 +115,7 @@ func convert(t *testing.T, wanted string) {
 		t.Fatal(err)
 	}
 	errs := make([]error, callers)
-	memtest.Tell(t, func() {
+	usagetest.Tell(t, func() {
 		var ended sync.WaitGroup
 		for i := range callers {
 			ended.Go(func() { _, errs[i] = component.Call(t.Context(), "t", nil, host.Env{"box": &box{}}) })

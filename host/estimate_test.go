@@ -13,11 +13,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stilehost/stile/host/internal/codecheck"
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 // measureHere compiles what comes from stdin, and writes what that took.
@@ -32,35 +32,13 @@ func measureHere() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	before := peak()
-	used := processorTime()
+	before := usagetest.Peak()
+	used := usagetest.Processor()
 	if _, err := compileCode(wasm); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	_ = binary.Write(os.Stdout, binary.LittleEndian, []int64{int64(processorTime() - used), peak() - before})
-}
-
-func processorTime() time.Duration {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		panic(err)
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
-
-// peak is the most memory that this process has had. What the system says of a process that has ended can be its parent's.
-func peak() int64 {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		panic(err)
-	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-	if err != nil {
-		panic(err)
-	}
-	return kib << 10
+	_ = binary.Write(os.Stdout, binary.LittleEndian, []int64{int64(usagetest.Processor() - used), int64(usagetest.Peak()-before) << 10})
 }
 
 // measure has a process compile a component, as a compiler does but without limits.
@@ -116,9 +94,9 @@ func (e *estimates) slow(t *testing.T, anew bool) float64 {
 // check fails when a component takes more than its estimate allows, in comparison with the reference, three times.
 func (e *estimates) check(t *testing.T, what string, wasm []byte) {
 	t.Helper()
-	begin := processorTime()
+	begin := usagetest.Processor()
 	estimate, err := EstimateCompile(wasm)
-	if took := processorTime() - begin; took > 100*time.Millisecond+time.Duration(len(wasm))*time.Microsecond {
+	if took := usagetest.Processor() - begin; took > 100*time.Millisecond+time.Duration(len(wasm))*time.Microsecond {
 		t.Errorf("%s: %v to estimate %d bytes", what, took, len(wasm))
 	}
 	if err != nil {

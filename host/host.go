@@ -89,11 +89,11 @@ type Host struct {
 	close sync.Once
 	fault error // error of closing
 
-	mu      sync.Mutex
-	closed  bool
+	users   users // of the engine
 	closing context.Context
 	cancel  context.CancelCauseFunc
-	calls   sync.WaitGroup
+
+	mu      sync.Mutex
 	modules map[string]*wasmtime.Module
 	loaded  map[*Component]struct{}
 }
@@ -163,11 +163,9 @@ func New(_ context.Context, o Options) (*Host, error) {
 // every call of it returns only when all that is done.
 func (h *Host) Close() error {
 	h.close.Do(func() {
-		h.mu.Lock()
-		h.closed = true
-		h.mu.Unlock()
+		h.users.close()
 		h.cancel(ErrClosed)
-		h.calls.Wait()
+		h.users.count.Wait()
 		h.mu.Lock()
 		loaded := h.loaded
 		h.loaded = nil
@@ -184,17 +182,6 @@ func (h *Host) Close() error {
 		}
 	})
 	return h.fault
-}
-
-// begin counts a user of the engine, so that Close waits for it. The user calls end when it is done.
-func (h *Host) begin() (end func(), err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return nil, ErrClosed
-	}
-	h.calls.Add(1)
-	return h.calls.Done, nil
 }
 
 // WIT returns the interfaces this host knows: those of stile:capability and stile:extension, and the embedder's.
@@ -214,7 +201,7 @@ const modulePrefix = "engine-x"
 // AddModuleNamed is AddModule for a module whose [ModuleName] is known. It calls wasm only if the module's compiled code is not in
 // the cache, and returns an error of wasm unchanged.
 func (h *Host) AddModuleNamed(ctx context.Context, name string, wasm func(ctx context.Context) ([]byte, error)) error {
-	end, err := h.begin()
+	end, err := h.users.begin()
 	if err != nil {
 		return err
 	}

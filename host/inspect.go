@@ -10,7 +10,7 @@ import (
 
 // Exports lists the names of the component's exports, in its order.
 func (c *Component) Exports() ([]string, error) {
-	done, err := c.use()
+	done, err := c.users.begin()
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stilehost/stile/internal/memtest"
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 // mib is the default of host.Limits.Output.
@@ -42,7 +42,7 @@ func TestCutsTakeLittle(t *testing.T) {
 	}
 	t.Parallel()
 	for name := range outputs {
-		kib, out, err := memtest.Grown(t, "TestCutsTakeLittle", "STILE_TEST_CUT="+name)
+		kib, out, err := usagetest.Grown(t, "TestCutsTakeLittle", "STILE_TEST_CUT="+name)
 		if err != nil || kib > 384<<10 {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
@@ -52,7 +52,7 @@ func TestCutsTakeLittle(t *testing.T) {
 
 // cutMany is the other process.
 func cutMany(t *testing.T, output []byte) {
-	memtest.Tell(t, func() {
+	usagetest.Tell(t, func() {
 		var ended sync.WaitGroup
 		for range 32 {
 			ended.Go(func() { cutJSON(output, 25_000, true) })

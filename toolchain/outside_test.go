@@ -17,6 +17,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/stilehost/stile/internal/child"
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 // helper is this program as a bundler that does something else than it should, or what it should.
@@ -143,18 +144,18 @@ func TestFlatWork(t *testing.T) {
 			work = flat.add(text)
 		}
 		b := newBundler(Source{FS: tree(files), Entry: "main.ts"}, nil)
-		start := processorTime()
+		start := usagetest.Processor()
 		_, _ = b.bundle(t.Context())
-		if took := processorTime() - start; took > 50*time.Millisecond+time.Duration(4*slow*float64(work)) {
+		if took := usagetest.Processor() - start; took > 50*time.Millisecond+time.Duration(4*slow*float64(work)) {
 			t.Errorf("%s: took %v, estimated at %v", name, took, work)
 		}
 		if large := sized(shape, 200_000); name != "cases twice" {
-			start := processorTime()
+			start := usagetest.Processor()
 			_, err := bundleTree(t, "main.ts", large)
 			if bad, ok := errors.AsType[*BuildError](err); !ok || !strings.Contains(bad.Problems[0].Text, "can take longer than 1m0s") {
 				t.Errorf("%s, 200 KB of it, without a bundler: %.200v", name, err)
 			}
-			if took := processorTime() - start; took > 2*time.Second {
+			if took := usagetest.Processor() - start; took > 2*time.Second {
 				t.Errorf("%s: it took %v to refuse", name, took)
 			}
 		}

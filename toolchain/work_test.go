@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 // slowShapes are what makes esbuild slow for its size: what is before, what is repeated, what is in the middle, and what closes each.
@@ -53,16 +54,10 @@ func (s slowShape) of(n int) string {
 
 type slowShape [4]string
 
-func processorTime() time.Duration {
-	var r syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
-
 func parsed(text string) time.Duration {
-	start := processorTime()
+	start := usagetest.Processor()
 	api.Transform(text, api.TransformOptions{Loader: api.LoaderTS, Format: api.FormatESModule, Target: api.ESNext, Supported: map[string]bool{"decorators": false}, MinifyWhitespace: true, Sourcemap: api.SourceMapExternal, LogLevel: api.LogLevelSilent})
-	return processorTime() - start
+	return usagetest.Processor() - start
 }
 
 // flat is code without any nesting to speak of.
@@ -168,7 +163,7 @@ func TestSlowSources(t *testing.T) {
 			work = nestingOf(s.of(n), api.LoaderTS).work
 		}
 		text := "// a comment\n" + s.of(n)
-		start := processorTime()
+		start := usagetest.Processor()
 		for _, files := range []map[string]string{
 			{"main.ts": text},
 			{"main.ts": "import 'p'", "node_modules/p/package.json": `{"main": "p.ts"}`, "node_modules/p/p.ts": text},
@@ -178,7 +173,7 @@ func TestSlowSources(t *testing.T) {
 		}
 		_, err := Program{Name: "code.ts", Text: text}.transform(t.Context(), api.SourceMapNone, nil)
 		refusesWork(t, name, err, true)
-		if took := processorTime() - start; took > time.Second {
+		if took := usagetest.Processor() - start; took > time.Second {
 			t.Errorf("%s: it took %v to refuse %d bytes", name, took, len(text))
 		}
 	}

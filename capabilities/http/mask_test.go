@@ -7,10 +7,11 @@ import (
 	"io"
 	"net/url"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 // Servers spell one string in many ways.
@@ -156,12 +157,12 @@ func TestMaskIsLinear(t *testing.T) {
 	forms := (secrets{}).with(strings.Repeat("a", maxSecret-1) + "b")
 	const size = 4 << 20
 	took := func(text string) time.Duration {
-		before := processor(t)
+		before := usagetest.Processor()
 		n, err := io.Copy(io.Discard, &maskReader{r: strings.NewReader(text), secrets: forms, search: searchFor(forms).Start()})
 		if err != nil || n != size {
 			t.Fatal(n, err)
 		}
-		return processor(t) - before
+		return usagetest.Processor() - before
 	}
 	plain := took(strings.Repeat("x", size))
 	for name, text := range map[string]string{
@@ -178,15 +179,6 @@ func TestMaskIsLinear(t *testing.T) {
 			t.Errorf("%s: %v, and %v for a plain text", name, hostile, plain)
 		}
 	}
-}
-
-func processor(t *testing.T) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func BenchmarkMask(b *testing.B) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/internal/memtest"
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 // memories are operations with the largest inputs, and how many MiB one may take on top of what it is passed, with what it returns and
@@ -131,7 +131,7 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	for name, m := range memories {
-		kib, out, err := memtest.Grown(t, "TestMemory", "STILE_TEST_MEMORY="+name+";"+file)
+		kib, out, err := usagetest.Grown(t, "TestMemory", "STILE_TEST_MEMORY="+name+";"+file)
 		if err != nil {
 			t.Errorf("%s: %v\n%s", name, err, out)
 			continue
@@ -163,7 +163,7 @@ func remember(t *testing.T, name, file string) {
 	if _, err := s.Workspace("w").Stat(t.Context(), "small"); err != nil {
 		t.Fatal(err)
 	}
-	memtest.Tell(t, func() {
+	usagetest.Tell(t, func() {
 		if err := do(t.Context()); err != nil {
 			t.Error(err)
 		}

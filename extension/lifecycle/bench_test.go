@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 // BenchmarkWrite is the way from a draft that a policy approves to the answer of its tool, and the time of each stage. The metrics are
@@ -21,7 +21,7 @@ func BenchmarkWrite(b *testing.B) {
 	if _, err := m.Write(b.Context(), draft("answer", "-1", `{"kv": true}`)); err != nil { // which prepares what all share
 		b.Fatal(err)
 	}
-	before := processorTime(b)
+	before := usagetest.Processor()
 	first := rand.IntN(1 << 50) // in no run before, of which the cache has what was built
 	n := first
 	for ; b.Loop(); n++ {
@@ -39,7 +39,7 @@ func BenchmarkWrite(b *testing.B) {
 			took[string(stage)] = append(took[string(stage)], d)
 		}
 	}
-	b.ReportMetric(float64(processorTime(b)-before)/float64(n-first)/1e6, "processor-ms")
+	b.ReportMetric(float64(usagetest.Processor()-before)/float64(n-first)/1e6, "processor-ms")
 	for _, name := range []string{
 		"whole", string(extension.StageValidate), string(extension.StageResolve), string(extension.StageBundle), string(extension.StageImage),
 		string(extension.StageReport), string(extension.StageTest), string(extension.StagePolicy),
@@ -47,13 +47,4 @@ func BenchmarkWrite(b *testing.B) {
 		slices.Sort(took[name])
 		b.ReportMetric(float64(took[name][len(took[name])/2])/1e6, name+"-ms")
 	}
-}
-
-func processorTime(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/extension"
-	"github.com/stilehost/stile/internal/memtest"
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 // TestJudgesTakeTurns judges 32 results at once that take 70 times their bytes when they are decoded, in a process of its own, and looks how
@@ -20,7 +20,7 @@ func TestJudgesTakeTurns(t *testing.T) {
 	}
 	t.Parallel()
 	for name := range tests {
-		kib, out, err := memtest.Grown(t, "TestJudgesTakeTurns", "STILE_TEST_JUDGE="+name)
+		kib, out, err := usagetest.Grown(t, "TestJudgesTakeTurns", "STILE_TEST_JUDGE="+name)
 		if err != nil || kib > 512<<10 {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
@@ -31,7 +31,7 @@ func TestJudgesTakeTurns(t *testing.T) {
 // judgeMany is the other process.
 func judgeMany(t *testing.T, test extension.Test) {
 	output := []byte("[0" + strings.Repeat(`,{"":0}`, 150_000) + "]")
-	memtest.Tell(t, func() {
+	usagetest.Tell(t, func() {
 		var ended sync.WaitGroup
 		for range 32 {
 			ended.Go(func() {

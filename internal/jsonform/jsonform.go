@@ -33,6 +33,19 @@ type Error struct {
 	Instead string
 }
 
+// In says the error in one line, for the reader of the text what.
+func (e *Error) In(what string) string {
+	return fmt.Sprintf("%s line %d, column %d: %s; write %s", what, e.Line, e.Column, e.Problem(), e.Instead)
+}
+
+// Problem says what is wrong, and where in the value.
+func (e *Error) Problem() string {
+	if e.Path == "" {
+		return e.Message
+	}
+	return e.Path + ": " + e.Message
+}
+
 // Node is a JSON value with its position. The value is a string, json.Number, bool, nil, []*Node or []Member.
 type Node struct {
 	Offset int

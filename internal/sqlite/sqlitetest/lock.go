@@ -14,11 +14,11 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 const (
@@ -86,10 +86,10 @@ func HoldNoLock(t *testing.T, db *sqlite.DB, file, beside string, operations []O
 		t.Run(o.Name, func(t *testing.T) {
 			transactions, rows, work := 0, int64(0), time.Duration(0)
 			ctx := sqlite.Observe(t.Context(), func() func(int64) {
-				began := processorTime()
+				began := usagetest.Processor()
 				return func(changed int64) {
 					transactions++
-					rows, work = max(rows, changed), max(work, processorTime()-began)
+					rows, work = max(rows, changed), max(work, usagetest.Processor()-began)
 					second.write(t)
 				}
 			})
@@ -126,15 +126,6 @@ func leaveLog(t *testing.T, db *sqlite.DB) {
 	}
 }
 
-// processorTime is what this process has used so far.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // reference is the processor time of a transaction of known size.
 func reference(t *testing.T) time.Duration {
 	t.Helper()
@@ -149,7 +140,7 @@ func reference(t *testing.T) time.Duration {
 	_, _ = rand.Read(row)
 	took := make([]time.Duration, 7)
 	for i := range took {
-		began := processorTime()
+		began := usagetest.Processor()
 		if err := db.Update(t.Context(), func(c *sqlite.Conn) error {
 			for range unit / len(row) {
 				if _, err := c.Exec(t.Context(), `INSERT INTO row (bytes) VALUES (?)`, row); err != nil {
@@ -160,7 +151,7 @@ func reference(t *testing.T) time.Duration {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		took[i] = processorTime() - began
+		took[i] = usagetest.Processor() - began
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)

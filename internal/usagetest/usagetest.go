@@ -1,5 +1,5 @@
-// Package memtest measures in tests how much memory something takes, in a process of its own.
-package memtest
+// Package usagetest measures in tests what something takes: memory, also in a process of its own, and processor time.
+package usagetest
 
 import (
 	"errors"
@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 const told = "grown by "
@@ -36,26 +38,42 @@ func Grown(t *testing.T, test, variable string) (kib int, output string, err err
 // Tell prints how much more memory the process ever had while do ran than before, for [Grown].
 func Tell(t *testing.T, do func()) {
 	t.Helper()
-	runtime.GC()
-	debug.FreeOSMemory()
+	before := Resident()
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the peak is now
 		t.Fatal(err)
 	}
-	before := resident(t, "VmRSS:")
 	do()
-	fmt.Printf(told+"%d KiB\n", resident(t, "VmHWM:")-before)
+	fmt.Printf(told+"%d KiB\n", Peak()-before)
 }
 
-func resident(t *testing.T, field string) int {
-	t.Helper()
+// Resident returns the memory of this process in KiB, after what is free was given back.
+func Resident() int {
+	runtime.GC()
+	debug.FreeOSMemory()
+	return status("VmRSS:")
+}
+
+// Peak returns the most memory in KiB that this process ever had. What the system says of a process that has ended can be its parent's.
+func Peak() int { return status("VmHWM:") }
+
+func status(field string) int {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	fields := strings.Fields(string(text))
 	kib, err := strconv.Atoi(fields[slices.Index(fields, field)+1])
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return kib
+}
+
+// Processor returns the processor time that this process has used.
+func Processor() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -1,0 +1,28 @@
+package host
+
+import "sync"
+
+// users counts who uses something that is to be freed.
+type users struct {
+	mu     sync.Mutex
+	closed bool
+	count  sync.WaitGroup
+}
+
+// begin counts a user, who calls end when it is done. It fails once close was called.
+func (u *users) begin() (end func(), err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return nil, ErrClosed
+	}
+	u.count.Add(1)
+	return u.count.Done, nil
+}
+
+// close lets no more users begin. Those that there are end later; wait for count.
+func (u *users) close() {
+	u.mu.Lock()
+	u.closed = true
+	u.mu.Unlock()
+}
