@@ -54,20 +54,12 @@ type ManifestError struct {
 
 // Error implements error.
 func (e *ManifestError) Error() string {
-	var path string
-	if e.Path != "" {
-		path = e.Path + ": "
-	}
-	return fmt.Sprintf("manifest line %d, column %d: %s%s; write %s", e.Line, e.Column, path, e.Message, e.Instead)
+	return (*jsonform.Error)(e).In("manifest")
 }
 
 // Problem is the error in the form for authors.
 func (e *ManifestError) Problem() Problem {
-	text := e.Message
-	if e.Path != "" {
-		text = e.Path + ": " + text
-	}
-	return Problem{File: ManifestFile, Line: e.Line, Column: e.Column, Text: text, Fix: e.Instead}
+	return Problem{File: ManifestFile, Line: e.Line, Column: e.Column, Text: (*jsonform.Error)(e).Problem(), Fix: e.Instead}
 }
 
 const (

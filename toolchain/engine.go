@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -37,16 +38,18 @@ type engineOptions struct {
 	progress func(what string)
 }
 
-// EngineError reports why the JavaScript engine could not be obtained, and what to do.
-type EngineError struct {
+// SetupError reports why the JavaScript engine or npm packages could not be obtained, and what to do about the machine, its npm or the
+// registry. It is nothing that the author of an extension can mend.
+type SetupError struct {
+	Task    string // e.g. "obtain the JavaScript engine"
 	Problem string // e.g. "npm is not on this machine"
 	Remedy  string
 	Err     error // may be nil
 }
 
 // Error implements error.
-func (e *EngineError) Error() string {
-	text := "obtain the JavaScript engine: " + e.Problem
+func (e *SetupError) Error() string {
+	text := e.Task + ": " + e.Problem
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}
@@ -54,7 +57,14 @@ func (e *EngineError) Error() string {
 }
 
 // Unwrap returns Err.
-func (e *EngineError) Unwrap() error { return e.Err }
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// Offline are the codes with which npm says that it did not reach its registry.
+var Offline = []string{"ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "EHOSTUNREACH", "ENOTCACHED", "ERR_SOCKET_TIMEOUT"}
+
+func engineError(problem, remedy string, err error) *SetupError {
+	return &SetupError{"obtain the JavaScript engine", problem, remedy, err}
+}
 
 //go:embed engine/package.json engine/package-lock.json
 var enginePackages embed.FS
@@ -78,7 +88,7 @@ const (
 )
 
 // obtainEngine returns the engine, from the cache or through npm, and always with the pinned digest. Errors other than
-// the end of ctx are an *EngineError.
+// the end of ctx are a *SetupError.
 func obtainEngine(ctx context.Context, cached cacheFunc, o engineOptions) (*engineFiles, error) {
 	archive, err := cached(ctx, "engine", engineDigest, func() ([]byte, error) {
 		if o.file != "" {
@@ -104,18 +114,18 @@ func obtainEngine(ctx context.Context, cached cacheFunc, o engineOptions) (*engi
 func engineFromNPM(ctx context.Context, o engineOptions) (_ []byte, err error) {
 	npm, err := exec.LookPath(cmp.Or(o.npm, "npm"))
 	if err != nil {
-		return nil, &EngineError{"npm is not on this machine", "Install Node.js 20 or newer, which has it. " + offlineRemedy, err}
+		return nil, engineError("npm is not on this machine", "Install Node.js 20 or newer, which has it. "+offlineRemedy, err)
 	}
 	if o.progress != nil {
 		o.progress("obtaining the JavaScript engine and the packages it needs through npm, once")
 	}
 	dir, err := os.MkdirTemp("", "stile-engine-")
 	if err != nil {
-		return nil, &EngineError{"there is no disk space for the download", "Check the temporary folder.", err}
+		return nil, engineError("there is no disk space for the download", "Check the temporary folder.", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if err := os.CopyFS(dir, EnginePackage()); err != nil {
-		return nil, &EngineError{"there is no disk space for the download", "Check the temporary folder.", err}
+		return nil, engineError("there is no disk space for the download", "Check the temporary folder.", err)
 	}
 	// This overrides the user's npm settings that could change the result. Registry and proxy stay the user's.
 	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-bin-links",
@@ -132,36 +142,36 @@ func engineFromNPM(ctx context.Context, o engineOptions) (_ []byte, err error) {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, &EngineError{"what npm installed cannot be read", "Try again.", err}
+		return nil, engineError("what npm installed cannot be read", "Try again.", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	return packEngine(root.FS())
 }
 
 // npmError explains a failure by npm's messages.
-func npmError(said string, err error) *EngineError {
+func npmError(said string, err error) *SetupError {
 	words := strings.FieldsFunc(said, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	})
 	for _, word := range words {
-		switch word {
-		case "EINTEGRITY":
-			return &EngineError{"the registry served packages with a wrong digest, which were refused", "Check the registry that npm is set up with.", err}
-		case "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "EHOSTUNREACH", "ENOTCACHED", "ERR_SOCKET_TIMEOUT":
-			return &EngineError{"npm did not reach its registry (" + word + ")", "Connect this machine once. " + offlineRemedy, err}
-		case "E404", "ETARGET":
-			return &EngineError{"the registry that npm is set up with lacks a package (" + word + ")", "Check that registry. " + offlineRemedy, err}
+		switch {
+		case word == "EINTEGRITY":
+			return engineError("the registry served packages with a wrong digest, which were refused", "Check the registry that npm is set up with.", err)
+		case slices.Contains(Offline, word):
+			return engineError("npm did not reach its registry ("+word+")", "Connect this machine once. "+offlineRemedy, err)
+		case word == "E404", word == "ETARGET":
+			return engineError("the registry that npm is set up with lacks a package ("+word+")", "Check that registry. "+offlineRemedy, err)
 		}
 	}
 	const shown = 500
 	said = strings.TrimSpace(said)
 	said = oneLine(strings.ToValidUTF8(said[max(0, len(said)-shown):], ""))
-	return &EngineError{"npm failed", "Check that `npm ci` works on this machine. " + offlineRemedy, fmt.Errorf("%w: %s", err, said)}
+	return engineError("npm failed", "Check that `npm ci` works on this machine. "+offlineRemedy, fmt.Errorf("%w: %s", err, said))
 }
 
 // engineFromFile packs an engine that somebody else obtained.
 func engineFromFile(file string) (_ []byte, err error) {
-	failure := func(err error) error { return &EngineError{"STILE_ENGINE cannot be read", offlineRemedy, err} }
+	failure := func(err error) error { return engineError("STILE_ENGINE cannot be read", offlineRemedy, err) }
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, failure(err)
@@ -212,13 +222,11 @@ func packEngine(files fs.FS) ([]byte, error) {
 		err = w.Close()
 	}
 	if err != nil {
-		return nil, &EngineError{"node_modules cannot be read", offlineRemedy, err}
+		return nil, engineError("node_modules cannot be read", offlineRemedy, err)
 	}
 	if digest := hex.EncodeToString(sum.Sum(nil)); digest != engineDigest {
-		return nil, &EngineError{
-			"its digest is wrong", "Use exactly what `npm ci` installs for this version of Stile.",
-			fmt.Errorf("want sha256 %s, got %s for %d files", engineDigest, digest, count),
-		}
+		return nil, engineError("its digest is wrong", "Use exactly what `npm ci` installs for this version of Stile.",
+			fmt.Errorf("want sha256 %s, got %s for %d files", engineDigest, digest, count))
 	}
 	return archive.Bytes(), nil
 }

@@ -118,7 +118,7 @@ func TestEngineFromFile(t *testing.T) {
 		wasm: "zip: not a valid zip file", filepath.Join(dir, "gone"): "no such file",
 	} {
 		_, err := obtainEngine(t.Context(), uncached, engineOptions{file: file, npm: "no-such-npm"})
-		var failure *EngineError
+		var failure *SetupError
 		if !errors.As(err, &failure) || !strings.Contains(err.Error(), want) || failure.Remedy == "" {
 			t.Errorf("%s: got %v, want %q", file, err, want)
 		}
@@ -143,7 +143,7 @@ func TestEngineFromNPMFails(t *testing.T) {
 				}
 			}
 			_, err := obtainEngine(t.Context(), uncached, engineOptions{npm: npm})
-			var failure *EngineError
+			var failure *SetupError
 			if !errors.As(err, &failure) || !strings.Contains(err.Error(), test.want) || failure.Remedy == "" {
 				t.Fatalf("got %v, want %q", err, test.want)
 			}

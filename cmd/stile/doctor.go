@@ -197,7 +197,7 @@ func (e *examination) engines(ctx context.Context, hasNPM bool) {
 		e.add("js engine", statusMissing, "Install npm (Node.js 20 or newer), or name a copy of the engine in STILE_ENGINE.", "not in the cache, and there is no npm to obtain it")
 		return
 	}
-	var obtain *toolchain.EngineError
+	var obtain *toolchain.SetupError
 	switch err := probeToolchain(ctx, h, o); {
 	case errors.As(err, &obtain):
 		problem := obtain.Problem

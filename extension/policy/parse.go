@@ -29,13 +29,7 @@ type ParseError struct {
 }
 
 // Error implements error.
-func (e *ParseError) Error() string {
-	var path string
-	if e.Path != "" {
-		path = e.Path + ": "
-	}
-	return fmt.Sprintf("policy line %d, column %d: %s%s; write %s", e.Line, e.Column, path, e.Message, e.Instead)
-}
+func (e *ParseError) Error() string { return (*jsonform.Error)(e).In("policy") }
 
 const (
 	maxApprovals = 100

@@ -361,7 +361,7 @@ func TestRefusedPackages(t *testing.T) {
 	t.Run("forged", func(t *testing.T) {
 		t.Parallel()
 		_, err := resolve(t, c, map[string]string{"forged": "*"})
-		if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "signature of forged@1.0.0") || bad.Remedy == "" {
+		if bad, ok := errors.AsType[*toolchain.SetupError](err); !ok || !strings.Contains(bad.Problem, "signature of forged@1.0.0") || bad.Remedy == "" {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -384,7 +384,7 @@ func TestRefusedPackages(t *testing.T) {
 		}
 		lock := []byte(strings.Replace(string(res.Lock), res.Packages[0].Integrity, someDigest, 1))
 		_, err = c.Resolve(t.Context(), Request{Dependencies: map[string]string{"q": "*"}, Lock: lock})
-		if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "q@1.0.0 with another digest") || bad.Remedy == "" || strings.Contains(err.Error(), "exit status") {
+		if bad, ok := errors.AsType[*toolchain.SetupError](err); !ok || !strings.Contains(bad.Problem, "q@1.0.0 with another digest") || bad.Remedy == "" || strings.Contains(err.Error(), "exit status") {
 			t.Errorf("got %v", err)
 		}
 		lock = []byte(strings.Replace(string(res.Lock), `"version": "1.0.0"`, `"version": "1.0.1"`, 1))
@@ -468,7 +468,7 @@ func TestArchivesOfOtherHosts(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := resolve(t, c, map[string]string{test.name: "*"})
-			bad, ok := errors.AsType[*ClientError](err)
+			bad, ok := errors.AsType[*toolchain.SetupError](err)
 			if err == nil || test.want != "" && (!ok || !strings.Contains(bad.Problem, test.want) || bad.Remedy == "") {
 				t.Errorf("got %v", err)
 			}
@@ -557,7 +557,7 @@ func TestSilentRegistry(t *testing.T) {
 		c := r.client(t, Options{Timeout: time.Second})
 		c.user = userOf(server.URL, "")
 		_, err := c.resolve(ctx, Request{Dependencies: map[string]string{"q": "*"}})
-		if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, test.want) || bad.Remedy == "" {
+		if bad, ok := errors.AsType[*toolchain.SetupError](err); !ok || !strings.Contains(bad.Problem, test.want) || bad.Remedy == "" {
 			t.Errorf("got %v, want %s", err, test.want)
 		}
 		if _, err = resolve(t, c, map[string]string{"q": "*"}); err == nil || !strings.Contains(err.Error(), "when 1s had passed, which is the limit") {
@@ -586,7 +586,7 @@ func TestUnwrittenFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := resolve(t, r.client(t, Options{NPM: full}), map[string]string{"file": "1"})
-	if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "npm cannot write (ENOSPC)") {
+	if bad, ok := errors.AsType[*toolchain.SetupError](err); !ok || !strings.Contains(bad.Problem, "npm cannot write (ENOSPC)") {
 		t.Errorf("got %v", err)
 	}
 	c := r.client(t, Options{})
@@ -647,7 +647,7 @@ func TestExpiredKey(t *testing.T) {
 	for published, want := range map[time.Time]string{expires.Add(-time.Second): SignatureVerified, {}: SignatureVerified, expires: "", expires.Add(time.Hour): ""} {
 		p := Package{Name: "p", Version: "1.0.0", Integrity: someDigest, Published: published}
 		got, err := c.verify(p, []signature{{"SHA256:test", base64.StdEncoding.EncodeToString(sig)}})
-		if bad, ok := errors.AsType[*ClientError](err); got != want || (want == "") != (ok && strings.Contains(bad.Problem, "expired")) {
+		if bad, ok := errors.AsType[*toolchain.SetupError](err); got != want || (want == "") != (ok && strings.Contains(bad.Problem, "expired")) {
 			t.Errorf("%s: got %q, %v", published, got, err)
 		}
 	}
@@ -709,7 +709,7 @@ func TestVersions(t *testing.T) {
 	}
 	r.Close()
 	_, err = c.Resolve(t.Context(), Request{Dependencies: map[string]string{"new": "1"}})
-	if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(bad.Problem, "did not reach its registry") || bad.Remedy == "" {
+	if bad, ok := errors.AsType[*toolchain.SetupError](err); !ok || !strings.Contains(bad.Problem, "did not reach its registry") || bad.Remedy == "" {
 		t.Errorf("no registry: %v", err)
 	}
 }

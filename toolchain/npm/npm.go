@@ -159,7 +159,7 @@ const (
 )
 
 // Resolve finds the packages of an extension. Errors that its author can mend are a *toolchain.BuildError; others are a
-// *ClientError or a *LockError, or the end of ctx.
+// *toolchain.SetupError or a *LockError, or the end of ctx.
 func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, errTimeout)
 	defer cancel()
@@ -173,7 +173,7 @@ var errTimeout = errors.New("resolving npm packages takes too long")
 func (c *Client) ended(ctx context.Context, step string) error {
 	err := context.Cause(ctx)
 	if errors.Is(err, errTimeout) {
-		return &ClientError{fmt.Sprintf("npm was still %s when %s had passed, which is the limit", step, c.o.Timeout), "Check that the registry that npm is set up with answers, and the proxy before it, or try again.", nil}
+		return clientError(fmt.Sprintf("npm was still %s when %s had passed, which is the limit", step, c.o.Timeout), "Check that the registry that npm is set up with answers, and the proxy before it, or try again.", nil)
 	}
 	return fmt.Errorf("resolve npm packages: %w", err)
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stilehost/stile/toolchain"
 )
 
 // Without anything to resolve, npm is not run: there is none.
@@ -38,7 +40,7 @@ func TestNothingToResolve(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	_, err = c.Resolve(t.Context(), Request{Imports: []string{"zod"}})
-	if bad, ok := errors.AsType[*ClientError](err); !ok || !strings.Contains(err.Error(), "npm is not on this machine") || bad.Remedy == "" {
+	if bad, ok := errors.AsType[*toolchain.SetupError](err); !ok || !strings.Contains(err.Error(), "npm is not on this machine") || bad.Remedy == "" {
 		t.Errorf("got %v", err)
 	}
 }

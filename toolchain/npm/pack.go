@@ -37,7 +37,7 @@ func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, err
 	return writeZip(func(z *zip.Writer) error {
 		err := fs.WalkDir(files, modules, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil {
-				return &ClientError{"what npm installed cannot be read", "Try again.", err}
+				return clientError("what npm installed cannot be read", "Try again.", err)
 			}
 			if entry.IsDir() || name == "node_modules/.package-lock.json" {
 				return nil
@@ -55,7 +55,7 @@ func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, err
 			}
 			data, err := readAtMost(files, name, left)
 			if err != nil {
-				return &ClientError{"what npm installed cannot be read", "Try again.", err}
+				return clientError("what npm installed cannot be read", "Try again.", err)
 			}
 			if count++; count > c.o.MaxFiles {
 				return tooLarge(fmt.Sprintf("the packages have more than %d files", c.o.MaxFiles), fmt.Sprint(c.o.MaxFiles))
@@ -74,7 +74,7 @@ func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, err
 		}
 		for _, p := range packages {
 			if p.Size == 0 {
-				return &ClientError{"npm did not install " + p.Name, "Try again.", nil}
+				return clientError("npm did not install "+p.Name, "Try again.", nil)
 			}
 		}
 		return addFile(z, listName, encode(list(packages)))

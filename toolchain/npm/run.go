@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,25 +21,9 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// ClientError says why the npm client could not do its work, and what to do about it. It is nothing that the author of an
-// extension can mend.
-type ClientError struct {
-	Problem string // e.g. "npm is not on this machine"
-	Remedy  string
-	Err     error // may be nil
+func clientError(problem, remedy string, err error) *toolchain.SetupError {
+	return &toolchain.SetupError{Task: "resolve npm packages", Problem: problem, Remedy: remedy, Err: err}
 }
-
-// Error implements error.
-func (e *ClientError) Error() string {
-	text := "resolve npm packages: " + e.Problem
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text + ". " + e.Remedy
-}
-
-// Unwrap returns Err.
-func (e *ClientError) Unwrap() error { return e.Err }
 
 // workplace is a folder for one run of npm, with its own home and settings.
 type workplace struct {
@@ -80,7 +65,7 @@ func (c *Client) workplace(ctx context.Context) (*workplace, error) {
 }
 
 func noRoom(err error) error {
-	return &ClientError{"there is no disk space for npm to work in", "Check the temporary folder.", err}
+	return clientError("there is no disk space for npm to work in", "Check the temporary folder.", err)
 }
 
 func (w *workplace) remove() error { return errors.Join(w.root.Close(), w.folder.remove()) }
@@ -99,7 +84,7 @@ func (w *workplace) write(name string, content []byte) error {
 func (w *workplace) read(name string, limit int64) ([]byte, error) {
 	f, err := w.root.Open(projectDir + "/" + name)
 	if err != nil {
-		return nil, &ClientError{"npm did not write " + name, "Check that npm 10 or newer is on this machine.", err}
+		return nil, clientError("npm did not write "+name, "Check that npm 10 or newer is on this machine.", err)
 	}
 	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, limit+1))
@@ -181,13 +166,13 @@ func command(ctx context.Context, dir, npm string, args ...string) *exec.Cmd {
 var unwritten = lazyregexp.New(`TAR_ENTRY_ERROR (E[A-Z]+)\b([^\n]*)`)
 
 func cannotWrite(code string, err error) error {
-	return &ClientError{"npm cannot write (" + code + ")", "Check the room and the owners of the temporary folder and of the cache.", err}
+	return clientError("npm cannot write ("+code+")", "Check the room and the owners of the temporary folder and of the cache.", err)
 }
 
 func findNPM(name string) (string, error) {
 	npm, err := exec.LookPath(name)
 	if err != nil {
-		return "", &ClientError{"npm is not on this machine", "Install Node.js 20 or newer, which has it.", err}
+		return "", clientError("npm is not on this machine", "Install Node.js 20 or newer, which has it.", err)
 	}
 	return npm, nil
 }
@@ -283,22 +268,22 @@ func explain(out []byte, said string, err error) error {
 		return otherBytes("a package")
 	case "EUSAGE":
 		return &LockError{"npm finds that it does not fit what is asked for"}
-	case "ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "EHOSTUNREACH", "ENOTCACHED", "ERR_SOCKET_TIMEOUT":
-		return &ClientError{"npm did not reach its registry (" + code + ")", "Connect this machine, or check npm's registry and proxy settings.", err}
 	case "E401", "E403", "ENEEDAUTH":
-		return &ClientError{"the registry refused this machine (" + code + ")", "Check npm's login for that registry.", err}
+		return clientError("the registry refused this machine ("+code+")", "Check npm's login for that registry.", err)
 	case "ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM":
 		return cannotWrite(code, err)
 	}
 	switch {
+	case slices.Contains(toolchain.Offline, code):
+		return clientError("npm did not reach its registry ("+code+")", "Connect this machine, or check npm's registry and proxy settings.", err)
 	case brokenRegistry.MatchString(code):
-		return &ClientError{"the registry does not answer as one (" + code + ")", "Try again later, or check npm's registry and proxy settings.", fmt.Errorf("%w: %s", err, first)}
+		return clientError("the registry does not answer as one ("+code+")", "Try again later, or check npm's registry and proxy settings.", fmt.Errorf("%w: %s", err, first))
 	case unpackable.MatchString(text):
 		return badArchive("a package", first)
 	case badCertificate.MatchString(code):
-		return &ClientError{"the certificate of the registry is not trusted (" + code + ")", "Check npm's registry and cafile settings.", fmt.Errorf("%w: %s", err, first)}
+		return clientError("the certificate of the registry is not trusted ("+code+")", "Check npm's registry and cafile settings.", fmt.Errorf("%w: %s", err, first))
 	}
-	return &ClientError{"npm failed", "Check that npm 10 or newer works on this machine.", fmt.Errorf("%w: %s", err, printable.Short(strings.TrimSpace(text), 500))}
+	return clientError("npm failed", "Check that npm 10 or newer works on this machine.", fmt.Errorf("%w: %s", err, printable.Short(strings.TrimSpace(text), 500)))
 }
 
 var (

@@ -109,14 +109,14 @@ func readSettings(ctx context.Context, name string) (_ *userSettings, err error)
 		err = json.Unmarshal(out.Bytes(), &all)
 	}
 	if err != nil {
-		return nil, &ClientError{"npm does not say where its settings are", "Check that `npm config ls --json` works on this machine.", err}
+		return nil, clientError("npm does not say where its settings are", "Check that `npm config ls --json` works on this machine.", err)
 	}
 	var text strings.Builder
 	for _, name := range []string{"globalconfig", "userconfig"} { // the user's count for more
 		file, _ := all[name].(string)
 		content, err := os.ReadFile(file)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || len(content) > maxSettings {
-			return nil, &ClientError{"npm's settings in " + file + " cannot be read", "Check that file.", err}
+			return nil, clientError("npm's settings in "+file+" cannot be read", "Check that file.", err)
 		}
 		text.WriteString(filterSettings(string(content), os.LookupEnv))
 	}
