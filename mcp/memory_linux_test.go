@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/extension/lifecycle"
-	"github.com/stilehost/stile/internal/memtest"
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 // hostileMessages are messages that take much more memory than their bytes when they are decoded, by what they are full of.
@@ -37,7 +37,7 @@ func TestMessagesTakeLittle(t *testing.T) {
 	}
 	t.Parallel()
 	for name := range messages {
-		kib, out, err := memtest.Grown(t, "TestMessagesTakeLittle", "STILE_TEST_MESSAGE="+name)
+		kib, out, err := usagetest.Grown(t, "TestMessagesTakeLittle", "STILE_TEST_MESSAGE="+name)
 		if err != nil || kib > 512<<10 {
 			t.Errorf("%s: %d KiB, %v\n%s", name, kib, err, out)
 		}
@@ -67,7 +67,7 @@ func sendMany(t *testing.T, message string) {
 	for a := range sessions {
 		sessions[a] = send(a, 1, "", strings.Replace(initialize, `"id":1,`, "", 1)).Header().Get("Mcp-Session-Id")
 	}
-	memtest.Tell(t, func() {
+	usagetest.Tell(t, func() {
 		var ended sync.WaitGroup
 		for i := range 2 * agents {
 			ended.Go(func() {
