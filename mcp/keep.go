@@ -12,6 +12,7 @@ import (
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -242,7 +243,7 @@ func (r *request) readTests(ctx context.Context, release lifecycle.Release, test
 	if fields["tests"], err = json.Marshal(tests); err != nil {
 		return nil, mistake("tests must be a list of JSON objects")
 	}
-	text, err := json.MarshalIndent(fields, "", "  ")
+	text, err := jsonform.Encode(fields, "  ")
 	if err != nil {
 		return nil, fmt.Errorf("write a manifest: %w", err)
 	}

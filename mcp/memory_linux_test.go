@@ -16,13 +16,16 @@ import (
 
 // hostileMessages are messages that take much more memory than their bytes when they are decoded, by what they are full of.
 func hostileMessages() map[string]string {
-	params := func(text string) string {
-		return `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"extension_list",` + text + `}}`
+	call := func(tool, text string) string {
+		return `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"` + tool + `",` + text + `}}`
 	}
+	params := func(text string) string { return call("extension_list", text) }
+	deep := strings.Repeat("[", 900) + strings.Repeat("1,", maxValues-1000) + "1" + strings.Repeat("]", 900)
 	objects := "[" + strings.Repeat(`{"":0},`, maxValues-10) + "0]"
 	return map[string]string{
 		"objects in _meta":     params(`"_meta":{"a":` + objects + `}`),
 		"objects in arguments": params(`"arguments":{"a":` + objects + `}`),
+		"a deep manifest":      call("extension_write", `"arguments":{"source":"1","manifest":{"name":"a","tests":`+deep+`}}`),
 		"a text":               params(`"arguments":{"other":"` + strings.Repeat("x", 15<<20) + `"}`),
 	}
 }

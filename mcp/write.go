@@ -15,6 +15,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -192,11 +193,10 @@ func readManifest(raw json.RawMessage) ([]byte, error) {
 		err := json.Unmarshal(raw, &text)
 		return []byte(text), err
 	}
-	var b bytes.Buffer
-	if err := json.Indent(&b, raw, "", "  "); err != nil {
+	if !json.Valid(raw) {
 		return nil, mistake("manifest must be a JSON object")
 	}
-	return b.Bytes(), nil
+	return jsonform.Indent(raw, "  "), nil
 }
 
 // written reports the outcome of a draft. If it waits for a person, and the client asks its person, it does so.

@@ -223,6 +223,22 @@ func TestKeeping(t *testing.T) {
 	}
 }
 
+// TestDeepManifests sends manifests and tests that nest: a problem names the nesting, as they are not made larger by spaces first.
+func TestDeepManifests(t *testing.T) {
+	h := newHome(t, `{}`)
+	c := h.client()
+	does[writeOutput](c, "extension_write", draft("answer", "42", nil))
+	deep := json.RawMessage(strings.Repeat("[", 500) + strings.Repeat("1,", 5000) + "1" + strings.Repeat("]", 500))
+	for tool, arguments := range map[string]object{
+		"extension_write": {"source": "1", "manifest": object{"name": "deep", "tests": deep}},
+		"extension_test":  {"extension": "answer", "tests": []any{deep}},
+	} {
+		if r := c.tool(tool, arguments); !r.IsError || !strings.Contains(text(r), "nested too deep") {
+			t.Errorf("%s: %.300s", tool, text(r))
+		}
+	}
+}
+
 // Tests run again, and others than those that are there.
 func TestTest(t *testing.T) {
 	h := newHome(t, `{}`)
