@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile"
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/tools"
@@ -145,13 +146,28 @@ func TestSugar(t *testing.T) {
 	}
 }
 
-// TestWIT: the interface of a kind is in a file of its own, by its name.
+// TestWIT: the interface of a kind is in a file of its own, by its name, and the world with everything imports it.
 func TestWIT(t *testing.T) {
+	known, err := abi.ParseCapability(wit.Capability(), wit.Extension())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var imports []string
+	for _, i := range known.World("stile:extension/with-everything@0.1.0").Imports {
+		imports = append(imports, i.Name)
+	}
+	all := []string{abi.EnvInterface, abi.PollInterface, "stile:capability/types@0.1.0"} // these are no kinds
 	for _, k := range capabilities.Builtin.All() {
+		all = append(all, k.Interface)
 		name, _, _ := strings.Cut(strings.TrimPrefix(k.Interface, "stile:capability/"), "@")
 		if text, err := wit.Files().ReadFile("deps/capability/" + name + ".wit"); err != nil || !strings.Contains(string(text), "\ninterface "+name+" {") {
 			t.Errorf("%s: %v", k.Interface, err)
 		}
+	}
+	slices.Sort(all)
+	slices.Sort(imports)
+	if all = slices.Compact(all); !slices.Equal(imports, all) {
+		t.Errorf("with-everything imports %q, and the kinds have %q", imports, all)
 	}
 }
 
