@@ -55,7 +55,7 @@ func TestNoSwitch(t *testing.T) {
 var kindName = regexp.MustCompile(`^([A-Za-z]*Rights|[A-Za-z]*Kind|Interface)$`)
 
 // kindsTold are the places where a file asks of what kind something is, by the type of a grant, the kind or the interface that a
-// kind's package has.
+// kind's package has, or where it names that interface itself.
 func kindsTold(f *ast.File) []token.Pos {
 	kinds := map[string]bool{}
 	for _, i := range f.Imports {
@@ -82,6 +82,13 @@ func kindsTold(f *ast.File) []token.Pos {
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.BasicLit:
+			for _, k := range capabilities.Builtin.All() {
+				if name, _, _ := strings.Cut(k.Interface, "@"); n.Kind == token.STRING && regexp.MustCompile(regexp.QuoteMeta(name)+`\b`).MatchString(n.Value) {
+					places = append(places, n.Pos())
+					break
+				}
+			}
 		case *ast.TypeAssertExpr:
 			told(n.Type)
 		case *ast.CaseClause:
@@ -115,6 +122,8 @@ func TestKindsTold(t *testing.T) {
 		`func f(s string) { switch s { case kv.Interface, other.Interface: } }`:                                       1,
 		`var m = map[string]int{kv.Interface: 1, web.Interface: 2}`:                                                   2,
 		`func f(s site) { s.Configure(web.Kind, web.Options{}) }`:                                                     0,
+		`const a, b = "stile:capability/poll@0.1.0", "stile:capability/"`:                                             0,
+		`const a, b = "stile:capability/kv@0.1.0", "a stile:capability/http"`:                                         2,
 	} {
 		text := `package x; import ("github.com/stilehost/stile/capabilities/kv"; web "github.com/stilehost/stile/capabilities/http"; "x/other"); ` + code
 		f, err := parser.ParseFile(token.NewFileSet(), "x.go", text, 0)

@@ -376,9 +376,7 @@ func explainImage(err error, sourceMap []byte) error {
 // needsNet reports whether an extension needs the larger image, because it can reach what the smaller one lacks.
 func needsNet(l *linkage, b *bundled) bool {
 	return slices.ContainsFunc(netWords, b.Uses) ||
-		slices.ContainsFunc(l.imports, func(i *abi.Interface) bool {
-			return strings.HasPrefix(i.Name, "stile:capability/http@") && len(i.Funcs) > 0
-		})
+		slices.ContainsFunc(l.imports, func(i *abi.Interface) bool { return sugars()[kindOf(i.Name)].Net && len(i.Funcs) > 0 })
 }
 
 // netWords are the globals that prelude/net.ts defines.
@@ -398,13 +396,16 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 			}
 			candidates = append(candidates, i)
 		}
-		for _, name := range ambient {
-			candidates = append(candidates, known.Interface(name))
+		candidates = append(candidates, ambient(known)...)
+	}
+	passes := map[string]bool{} // words
+	for _, name := range wanted {
+		if word := sugars()[kindOf(name)].Passes; word != "" {
+			passes[word] = true
 		}
 	}
-	if named := uses; slices.Contains(wanted, toolsInterface) {
-		uses = func(word string) bool { return word == "call" || named(word) } // env.tools.extension.tool() does not name it
-	}
+	named := uses
+	uses = func(word string) bool { return passes[word] || named(word) } // env.tools.extension.tool() does not name call
 	words := apis()
 	w := &abi.World{Name: "stile:extension/extension@0.1.0", Exports: []*abi.Interface{known.Interface(abi.ExtensionTools)}}
 	added := map[string]bool{}
@@ -417,7 +418,7 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 			w.Imports = append(w.Imports, pruned)
 		}
 	}
-	if slices.ContainsFunc(w.Imports, func(i *abi.Interface) bool { return i.Name == toolsInterface }) && uses("call") {
+	if slices.ContainsFunc(w.Imports, func(i *abi.Interface) bool { word := sugars()[kindOf(i.Name)].Passes; return word != "" && uses(word) }) {
 		passOn(w.Imports, known)
 	}
 	if slices.ContainsFunc(w.Imports, waits) {
@@ -427,8 +428,6 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 	}
 	return w, nil
 }
-
-const toolsInterface = "stile:capability/tools@0.1.0"
 
 // passOn adds `put` to interfaces that have `get`, since their handles can be passed on to tools.
 func passOn(imports []*abi.Interface, known *abi.Resolve) {
@@ -444,10 +443,25 @@ func passOn(imports []*abi.Interface, known *abi.Resolve) {
 	}
 }
 
-// ambient are the interfaces behind web APIs, which code uses without naming a binding.
-var ambient = []string{
-	abi.EnvInterface, "stile:capability/console@0.1.0", "stile:capability/clock@0.1.0", "stile:capability/random@0.1.0",
-	"stile:capability/blob@0.1.0",
+// ambient are the interfaces that code uses without naming a binding: those behind web APIs, and those of what other kinds return.
+func ambient(known *abi.Resolve) []*abi.Interface {
+	behind := map[string]bool{}
+	for method := range preludeWords {
+		behind[kindOf(method)] = true
+	}
+	for kind, s := range sugars() {
+		for method := range s.Words {
+			behind[kindOf(method)] = behind[kindOf(method)] || kindOf(method) != kind
+		}
+	}
+	return slices.DeleteFunc(known.Interfaces(), func(i *abi.Interface) bool { return !strings.HasPrefix(i.Name, builtIn) || !behind[kindOf(i.Name)] })
+}
+
+// kindOf is the name of the folder of a kind, given its interface or one of its functions as apis names it.
+func kindOf(name string) string {
+	name, _, _ = strings.Cut(strings.TrimPrefix(name, builtIn), "@")
+	name, _, _ = strings.Cut(name, ".")
+	return name
 }
 
 // prune keeps the functions of an interface that the code can reach; nil when it reaches none.
@@ -465,9 +479,9 @@ func prune(i *abi.Interface, apis map[string][]string, uses func(word string) bo
 	if len(p.Funcs) == 0 {
 		return nil
 	}
-	// A method is useful only with the handle that `get` gives. Blobs come from other interfaces, except from a store of them.
+	// A method is useful only with the handle that `get` gives, unless other interfaces give it too.
 	get := slices.IndexFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == "get" && f.Resource == nil })
-	if get >= 0 && (!strings.Contains(i.Name, "/blob@") || uses("createBlob")) {
+	if words, ok := apis[apiName(i.Name, "get")]; get >= 0 && (!ok || slices.ContainsFunc(words, uses)) {
 		p.Funcs = append(p.Funcs, i.Funcs[get])
 	}
 	return &p
@@ -484,8 +498,7 @@ func reaches(i *abi.Interface, f *abi.Func, apis map[string][]string, uses func(
 
 // apiName is what apis calls a method of an interface: "kv.bucket.get".
 func apiName(iface, method string) string {
-	iface, _, _ = strings.Cut(strings.TrimPrefix(iface, "stile:capability/"), "@")
-	return iface + "." + strings.TrimPrefix(method, "[method]")
+	return kindOf(iface) + "." + strings.TrimPrefix(method, "[method]")
 }
 
 // always marks what is imported without being named.

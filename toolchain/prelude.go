@@ -33,9 +33,6 @@ export { array, record, replacer } from "./toolchain/prelude/json";
 export { rejected } from "./toolchain/prelude/rejections";
 `
 
-// netSugar is the kind whose sugar is made of the web APIs of the network.
-const netSugar = "http"
-
 // preludeSource bundles the prelude and the sugar of all kinds into the text of a function of (host, memory, block); see
 // prelude/bindings.ts. modules holds the folder node_modules with the packages that it imports. With net it has what
 // prelude/net.ts adds.
@@ -47,7 +44,7 @@ func preludeSource(modules fs.FS, net bool) (string, error) {
 		entry.WriteString("import \"./toolchain/prelude/net\";\n")
 	}
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		if kinds[kind].made && (kind != netSugar || net) {
+		if kinds[kind].made && (net || !kinds[kind].Net) {
 			fmt.Fprintf(&entry, "import %s from \"./capabilities/%[1]s/sugar\";\nsugar.set(\"stile:capability/%[1]s\", %[1]s);\n", kind)
 		}
 	}
@@ -62,6 +59,10 @@ type sugar struct {
 	Type string `json:"type"`
 	// Words are those that lead to a method of WIT, if these are not just its own name: see [reaches].
 	Words map[string][]string `json:"words"`
+	// Net says that the sugar is made of the web APIs of the network.
+	Net bool `json:"net"`
+	// Passes is the method of the WIT resource that passes bindings on; code can call it without naming it.
+	Passes string `json:"passes"`
 }
 
 // sugars are those of the kinds by the names of their folders, which are those of the WIT interfaces. It panics if the files that
