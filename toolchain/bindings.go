@@ -45,37 +45,48 @@ const (
 )
 
 // imageText is the module that is instantiated before the engine. It holds the memory, supplies all the engine's imports, and has a
-// table for the three functions that need the engine, which the bindings fill. %s declares the memory.
+// table for the three functions that need the engine, which the bindings fill. %s declares the memory and, where no bindings follow,
+// [unsetText].
+//
+// The host compiles it for each component, and each function takes it longer than its code: an export needs a second one, and
+// instructions on ranges of memory three more. So there are none, and imports that do the same share a function.
 const imageText = `(module $image
   %s
   (type $time (func (result i64)))
   (type $realloc (func (param i32 i32 i32 i32) (result i32)))
   (type $rejected (func (param i32 i32 i32)))
   (table (export "table") 3 funcref)
-  (elem (i32.const 0) func $unset_time $unset_realloc $unset_rejected)
-  (func $unset_time (type $time) i64.const 0)
-  (func $unset_realloc (type $realloc) unreachable)
-  (func $unset_rejected (type $rejected))
   (func (export "realloc") (type $realloc)
     (call_indirect (type $realloc) (local.get 0) (local.get 1) (local.get 2) (local.get 3) (i32.const 1)))
   (func (export "clock_time_get") (param i32 i64 i32) (result i32)
     (i64.store (local.get 2) (call_indirect (type $time) (i32.const 0)))
     i32.const 0)
   (func (export "random_get") (param i32 i32) (result i32)
-    (memory.fill (local.get 0) (i32.const 0) (local.get 1))
+    (block $done (loop $next
+      (br_if $done (i32.eqz (local.get 1)))
+      (i32.store8 (local.get 0) (i32.const 0))
+      (local.set 0 (i32.add (local.get 0) (i32.const 1)))
+      (local.set 1 (i32.sub (local.get 1) (i32.const 1)))
+      (br $next)))
     i32.const 0)
   (func (export "fd_close") (param i32) (result i32) i32.const 8)
   (func (export "fd_fdstat_get") (param i32 i32) (result i32) i32.const 8)
   (func (export "fd_seek") (param i32 i64 i32 i32) (result i32) i32.const 8)
   (func (export "fd_write") (param i32 i32 i32 i32) (result i32) i32.const 8)
   (func (export "host_call") (param i32 i32 i32 i32 i32) (result i32) unreachable)
-  (func (export "host_get_timezone_offset") (param i32 i32) (result i32) i32.const 0)
+  (func (export "host_get_timezone_offset") (export "host_module_normalize") (export "host_module_load") (param i32 i32) (result i32)
+    i32.const 0)
   (func (export "host_interrupt") (result i32) i32.const 0)
   (func (export "host_promise_rejection") (type $rejected)
-    (call_indirect (type $rejected) (local.get 0) (local.get 1) (local.get 2) (i32.const 2)))
-  (func (export "host_module_normalize") (param i32 i32) (result i32) i32.const 0)
-  (func (export "host_module_load") (param i32 i32) (result i32) i32.const 0))
+    (call_indirect (type $rejected) (local.get 0) (local.get 1) (local.get 2) (i32.const 2))))
 `
+
+// unsetText is what fills the table of an image that has no bindings yet.
+const unsetText = `
+  (elem (i32.const 0) func $unset_time $unset_realloc $unset_rejected)
+  (func $unset_time (type $time) i64.const 0)
+  (func $unset_realloc (type $realloc) unreachable)
+  (func $unset_rejected (type $rejected))`
 
 // engineImports are the engine's imports, apart from the memory.
 var engineImports = []struct{ module, name, signature string }{
@@ -221,13 +232,22 @@ const bindingsCore = `
     (local.set $p (call $wasm_malloc (local.get $n)))
     (if (i32.eqz (local.get $p)) (then (call $stile:limit-memory)))
     (local.get $p))
-  (func $realloc (param $old i32) (param $size i32) (param $align i32) (param $n i32) (result i32) (local $p i32)
+  (func $realloc (param $old i32) (param $size i32) (param $align i32) (param $n i32) (result i32)
+    (local $p i32) (local $from i32) (local $to i32) (local $end i32)
     (if (i32.eqz (local.get $n)) (then (return (local.get $align))))
     (local.set $p (call $malloc (local.get $n)))
     (if (local.get $size)
       (then
-        (memory.copy (local.get $p) (local.get $old)
-          (select (local.get $size) (local.get $n) (i32.lt_u (local.get $size) (local.get $n))))
+        (local.set $from (local.get $old))
+        (local.set $to (local.get $p))
+        (local.set $end (i32.add (local.get $p)
+          (select (local.get $size) (local.get $n) (i32.lt_u (local.get $size) (local.get $n)))))
+        (block $done (loop $next
+          (br_if $done (i32.eq (local.get $to) (local.get $end)))
+          (i32.store8 (local.get $to) (i32.load8_u (local.get $from)))
+          (local.set $to (i32.add (local.get $to) (i32.const 1)))
+          (local.set $from (i32.add (local.get $from) (i32.const 1)))
+          (br $next)))
         (call $wasm_free (local.get $old))))
     (local.get $p))
 

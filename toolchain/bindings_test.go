@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"regexp"
 	"testing"
 
 	"github.com/stilehost/stile/abi"
@@ -144,13 +145,17 @@ func TestValuesCrossBothWays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := h.AddModule(t.Context(), m.split.shared)
+	whole, err := m.whole(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := h.AddModule(t.Context(), whole.shared)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, a := range map[string]*assembly{
-		"shared engine": {linkage: l, image: img, split: m.split, engine: engine},
-		"standalone":    {linkage: l, image: img, split: m.split},
+		"shared engine": {linkage: l, image: img, shape: m.shape, engine: engine},
+		"standalone":    {linkage: l, image: img, shape: m.shape, inline: whole.module},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a.custom = []customContent{{"stile:meta", []byte(`{"version":1}`)}}
@@ -233,6 +238,53 @@ func TestLinkageOrder(t *testing.T) {
 	}
 }
 
+// TestNothingIsWatched holds that the host adds no code to the modules of an image: it does for instructions that grow memory or work
+// on ranges of it, in each component anew.
+func TestNothingIsWatched(t *testing.T) {
+	m := testImager(t, imageLimits{})
+	base := testBase(t, m)
+	l := testLinkage(t, "env", "kv", "http", "workspace")
+	text := (&assembly{linkage: l, image: &base.image, shape: m.shape, engine: "engine-x0"}).text()
+	if found := regexp.MustCompile(`(memory|table|elem|data)\.(grow|fill|copy|init|drop)`).FindString(text); found != "" {
+		t.Errorf("the text has %s", found)
+	}
+}
+
+// TestRealloc grows and shrinks a block, which the engine's component model may do while it converts a text.
+func TestRealloc(t *testing.T) {
+	m := testImager(t, imageLimits{})
+	base := testBase(t, m)
+	g, err := m.newGuest(t.Context(), base.memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.close)
+	g.bind(base.bindings, base.roots)
+	if g.err != nil {
+		t.Fatal(g.err)
+	}
+	realloc := g.linker.Get(g.store, "env", "realloc").Func()
+	block := func(old, size, n int32) int32 {
+		p, err := realloc.Call(g.store, old, size, int32(1), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.(int32)
+	}
+	p := block(0, 0, 11)
+	g.write(uint32(p), []byte("hello world"))
+	longer := block(p, 11, 400)
+	if got := string(g.memory.UnsafeData(g.store)[longer:][:11]); got != "hello world" {
+		t.Errorf("a longer block has %q", got)
+	}
+	if got := string(g.memory.UnsafeData(g.store)[block(longer, 400, 5):][:5]); got != "hello" {
+		t.Errorf("a shorter block has %q", got)
+	}
+	if p := block(0, 0, 0); p != 1 {
+		t.Errorf("an empty block is at %d, want its alignment", p)
+	}
+}
+
 func BenchmarkAssemble(b *testing.B) {
 	m := testImager(b, imageLimits{})
 	base := testBase(b, m)
@@ -241,7 +293,7 @@ func BenchmarkAssemble(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	a := &assembly{linkage: l, image: img, split: m.split, engine: "engine-x0"}
+	a := &assembly{linkage: l, image: img, shape: m.shape, engine: "engine-x0"}
 	for b.Loop() {
 		if _, err := a.assemble(); err != nil {
 			b.Fatal(err)

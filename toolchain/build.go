@@ -51,11 +51,15 @@ type Toolchain struct {
 
 	bundler []string // of Options
 
-	mu sync.Mutex
-	// Parts of the engine that are made on first use:
+	// The engine itself, which only what no cache holds is made of:
+	wholeMu sync.Mutex
 	modules fs.FS
-	images  *imager
-	bases   [2]*baseImage // without and with the web APIs of the network
+	whole   *wholeEngine
+
+	mu sync.Mutex // before wholeMu
+	// What is made on first use:
+	images *imager
+	bases  [2]*baseImage // without and with the web APIs of the network
 }
 
 // New obtains the engine, adds it to the host and makes the base image. Without a cache, that takes a few seconds and needs npm. With a
@@ -80,11 +84,11 @@ func New(ctx context.Context, h *host.Host, o Options) (*Toolchain, error) {
 
 func (t *Toolchain) prepare(ctx context.Context) error {
 	name, err := t.recalled(ctx, "engine", func() (string, error) {
-		images, err := t.imager(ctx)
+		whole, err := t.wholeEngine(ctx)
 		if err != nil {
 			return "", err
 		}
-		return host.ModuleName(images.split.shared), nil
+		return host.ModuleName(whole.shared), nil
 	})
 	if err != nil {
 		return err
@@ -105,19 +109,49 @@ func (t *Toolchain) prepare(ctx context.Context) error {
 	return err
 }
 
-// imager makes images; it begins with the engine.
-func (t *Toolchain) imager(ctx context.Context) (*imager, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.images != nil {
-		return t.images, nil
+// wholeEngine obtains the engine and rewrites it, once.
+func (t *Toolchain) wholeEngine(ctx context.Context) (*wholeEngine, error) {
+	t.wholeMu.Lock()
+	defer t.wholeMu.Unlock()
+	if t.whole != nil {
+		return t.whole, nil
 	}
 	e, err := obtainEngine(ctx, t.cached, t.obtain)
 	if err != nil {
 		return nil, err
 	}
 	t.modules = e.modules
-	t.images, err = newImager(ctx, e.wasm, func(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error) {
+	t.whole, err = newWholeEngine(e.wasm)
+	return t.whole, err
+}
+
+// imager makes images.
+func (t *Toolchain) imager(ctx context.Context) (*imager, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.images != nil {
+		return t.images, nil
+	}
+	var known struct {
+		Shape  engineShape
+		Digest string
+	}
+	text, err := t.recalled(ctx, "shape of the engine", func() (string, error) {
+		whole, err := t.wholeEngine(ctx)
+		if err != nil {
+			return "", err
+		}
+		known.Shape, known.Digest = whole.engineShape, whole.digest
+		text, err := json.Marshal(known)
+		return string(text), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(text), &known); err != nil {
+		return nil, fmt.Errorf("read the shape of the engine: %w", err)
+	}
+	t.images, err = newImager(ctx, known.Shape, known.Digest, t.wholeEngine, func(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error) {
 		return t.cached(ctx, kind, key, func() ([]byte, error) {
 			if t.obtain.progress != nil && kind == imageEngine {
 				t.obtain.progress("preparing the JavaScript engine, once")
@@ -143,16 +177,28 @@ func (t *Toolchain) baseImage(ctx context.Context, net bool) (*baseImage, *image
 	if *base != nil {
 		return *base, images, nil
 	}
-	prelude, err := t.recalled(ctx, fmt.Sprintf("prelude, net %t", net), func() (string, error) { return preludeSource(t.modules, net) })
-	if err != nil {
-		return nil, nil, err
-	}
 	l, err := baseLayout(net)
 	if err != nil {
 		return nil, nil, err
 	}
+	prelude := sync.OnceValues(func() (string, error) {
+		if _, err := t.wholeEngine(ctx); err != nil {
+			return "", err
+		}
+		return preludeSource(t.modules, net)
+	})
+	key, err := t.recalled(ctx, fmt.Sprintf("key of the base image, net %t", net), func() (string, error) {
+		text, err := prelude()
+		if err != nil {
+			return "", err
+		}
+		return images.baseKey(text, l)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
 	// The image serves later builds too, so it is not given up with this one.
-	made, err := images.base(context.WithoutCancel(ctx), prelude, l)
+	made, err := images.base(context.WithoutCancel(ctx), key, prelude, l)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -175,11 +221,11 @@ func (t *Toolchain) baseDigest(ctx context.Context, net bool) (string, error) {
 // building any: see [host.Host.AddModuleNamed].
 func (t *Toolchain) Engine() (name string, wasm func(ctx context.Context) ([]byte, error)) {
 	return t.engine, func(ctx context.Context) ([]byte, error) {
-		images, err := t.imager(ctx)
+		whole, err := t.wholeEngine(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return images.split.shared, nil
+		return whole.shared, nil
 	}
 }
 
@@ -232,7 +278,7 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	parts := [][]byte{[]byte(t.engine), []byte(base), []byte(strconv.FormatBool(standalone)), descriptor, b.code, b.sourceMap}
+	parts := [][]byte{[]byte(t.engine), []byte(base), []byte(outline(linkage, t.engine)), []byte(strconv.FormatBool(standalone)), descriptor, b.code, b.sourceMap}
 	for _, f := range b.files {
 		parts = append(parts, []byte(f.path), f.sha256[:])
 	}
@@ -246,6 +292,12 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	return t.cached(ctx, "extension", digest([]byte(key.String())), func() ([]byte, error) {
 		return t.assemble(ctx, s, b, net, linkage, descriptor, standalone)
 	})
+}
+
+// outline is a component without its image, for the key of one: it covers the bindings, which another version of this program may
+// write otherwise.
+func outline(l *linkage, engine string) string {
+	return (&assembly{linkage: l, image: &image{}, engine: engine}).text()
 }
 
 // maxStackMap bounds the source map that an image holds, in bytes; stacks that a larger bundle looks at have its own positions. To
@@ -295,11 +347,15 @@ func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, net bool
 	if err != nil {
 		return nil, fmt.Errorf("encode meta: %w", err)
 	}
-	a := &assembly{linkage: l, image: img, split: images.split, engine: t.engine, custom: []customContent{
+	a := &assembly{linkage: l, image: img, shape: images.shape, engine: t.engine, custom: []customContent{
 		{"stile:meta", meta}, {host.SourceMapSection, b.sourceMap}, {"stile:source", kept},
 	}}
 	if standalone {
-		a.engine = ""
+		whole, err := t.wholeEngine(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a.engine, a.inline = "", whole.module
 	}
 	return a.assemble()
 }

@@ -16,9 +16,10 @@ import (
 type assembly struct {
 	linkage *linkage
 	image   *image
-	split   *splitModule
-	// engine is the name under which the host offers the engine. It is empty to put the engine into the component.
+	shape   engineShape
+	// engine is the name under which the host offers the engine. It is empty to put inline, the engine, into the component.
 	engine string
+	inline []byte
 	// custom sections to add, by name.
 	custom []customContent
 }
@@ -50,7 +51,7 @@ func (a *assembly) assemble() ([]byte, error) {
 				return nil, fmt.Errorf("assemble component: %w", err)
 			}
 		case modules == 2 && a.engine == "":
-			sections[i].Body = a.split.module
+			sections[i].Body = a.inline
 		}
 	}
 	for _, c := range a.custom {
@@ -67,9 +68,9 @@ func (a *assembly) text() string {
 	if a.engine == "" {
 		w.line("(core module $engine)")
 	} else {
-		w.importEngine(a.engine, a.split)
+		w.importEngine(a.engine, a.shape)
 	}
-	w.module(bindingsText(a.linkage, a.image.roots, a.split.slot))
+	w.module(bindingsText(a.linkage, a.image.roots, a.shape.Slot))
 	for n, i := range a.linkage.imports {
 		w.importInterface(n, i)
 	}
@@ -104,13 +105,13 @@ func (w *componentWriter) module(text string) {
 	w.b.WriteString("(core " + strings.TrimPrefix(text, "("))
 }
 
-func (w *componentWriter) importEngine(name string, split *splitModule) {
+func (w *componentWriter) importEngine(name string, shape engineShape) {
 	w.line("(import %q (core module $engine", name)
 	for _, i := range engineImports {
 		w.line("  (import %q %q (func%s))", i.module, i.name, i.signature)
 	}
-	w.line(`  (import "env" "memory" (memory %d))`, len(split.memory)/wasmPage)
-	w.line(`  (export "__indirect_function_table" (table %d funcref))`, split.slot+1)
+	w.line(`  (import "env" "memory" (memory %d))`, shape.Pages)
+	w.line(`  (export "__indirect_function_table" (table %d funcref))`, shape.Slot+1)
 	for _, e := range engineExports {
 		w.line("  (export %q (func%s))", e.name, e.signature)
 	}

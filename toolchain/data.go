@@ -48,7 +48,11 @@ func dataSection(memory []byte) []byte {
 			break
 		}
 	}
-	body := binary.AppendUvarint(make([]byte, 0, len(memory)/2), uint64(len(spans)))
+	size := 0
+	for _, s := range spans {
+		size += 13 + s.end - s.start
+	}
+	body := binary.AppendUvarint(make([]byte, 0, size+5), uint64(len(spans)))
 	for _, s := range spans {
 		body = append(body, 0, 0x41) // memory 0, i32.const
 		body = append(wasmbin.AppendSigned(body, int64(int32(s.start))), 0x0b)

@@ -165,8 +165,8 @@ func TestEngineFromNPMFails(t *testing.T) {
 // The engine's stack lies where it cannot grow into anything, and its allocator is where layOut takes it to be.
 func TestEngineIsLaidOut(t *testing.T) {
 	m := testImager(t, imageLimits{})
-	if want := uint32(1+stackPages) * wasmPage; m.split.stackTop != want || m.split.spareEnd*wasmPage <= want {
-		t.Errorf("stack below %#x, spare pages up to %d", m.split.stackTop, m.split.spareEnd)
+	if want := uint32(1+stackPages) * wasmPage; m.shape.StackTop != want || m.shape.SpareEnd*wasmPage <= want {
+		t.Errorf("stack below %#x, spare pages up to %d", m.shape.StackTop, m.shape.SpareEnd)
 	}
 	l, err := baseLayout(false)
 	if err != nil {

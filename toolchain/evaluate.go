@@ -67,7 +67,7 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 	if err != nil {
 		return nil, err
 	}
-	key := digest([]byte(t.engine + base + digest(descriptor) + digest([]byte(sdk))))
+	key := digest([]byte(t.engine + base + digest([]byte(outline(linkage, t.engine))) + digest(descriptor) + digest([]byte(sdk))))
 	return t.cached(ctx, "evaluator", key, func() ([]byte, error) {
 		base, images, err := t.baseImage(ctx, true)
 		if err != nil {
@@ -81,7 +81,7 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 		if err != nil {
 			return nil, fmt.Errorf("encode meta: %w", err)
 		}
-		a := &assembly{linkage: linkage, image: img, split: images.split, engine: t.engine, custom: []customContent{{"stile:meta", meta}}}
+		a := &assembly{linkage: linkage, image: img, shape: images.shape, engine: t.engine, custom: []customContent{{"stile:meta", meta}}}
 		return a.assemble()
 	})
 }

@@ -69,10 +69,7 @@ func TestExports(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := testImager(t, imageLimits{})
-	base, err := m.base(t.Context(), prelude, layout{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := baseOf(t, m, prelude)
 	img, _, err := m.extension(t.Context(), base, testDescriptor(t, l), []byte("export default 1"), "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +153,7 @@ func TestExports(t *testing.T) {
 // world imports.
 func startBindings(t testing.TB, m *imager, l *linkage, img *image, define func(*guest, coreImport, *abi.Func) *wasmtime.Func) (*guest, *wasmtime.Instance) {
 	t.Helper()
-	bindings, err := m.compileText(bindingsText(l, img.roots, m.split.slot))
+	bindings, err := m.compileText(t.Context(), bindingsText(l, img.roots, m.shape.Slot))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,8 +110,8 @@ func (g *guest) initialise(l layout) roots {
 // takeSpare gives the spare pages to the engine's allocator in one piece, because the allocator assumes that consecutive requests
 // are adjacent. The image keeps this state.
 func (g *guest) takeSpare() {
-	split := g.imager.split
-	first, end := split.stackTop/wasmPage, split.spareEnd
+	shape := g.imager.shape
+	first, end := shape.StackTop/wasmPage, shape.SpareEnd
 	if end < first+3 || g.err != nil {
 		return
 	}
@@ -196,7 +196,7 @@ func (g *guest) snapshot() []byte {
 		return nil
 	}
 	memory := bytes.Clone(g.memory.UnsafeData(g.store))
-	if top := g.imager.split.stackTop; top > wasmPage {
+	if top := g.imager.shape.StackTop; top > wasmPage {
 		clear(memory[wasmPage:top])
 	}
 	return memory

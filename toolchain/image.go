@@ -79,9 +79,10 @@ const (
 // imager makes memory images with one engine. It is safe for concurrent use.
 type imager struct {
 	engine *wasmtime.Engine
-	split  *splitModule
-	module []byte // the engine of split, that stops before it allocates
-	digest string // of module
+	shape  engineShape
+	// whole reads the engine itself, of which an image of an extension needs only compiled code.
+	whole  func(ctx context.Context) (*wholeEngine, error)
+	digest string // of the engine's module
 	// shared is the engine, first what is instantiated before it.
 	shared, first *wasmtime.Module
 	cache         cacheFunc
@@ -89,43 +90,78 @@ type imager struct {
 	ticks         ticker
 }
 
-func newImager(ctx context.Context, wasm []byte, cache cacheFunc, limits imageLimits) (*imager, error) {
+// wholeEngine is an engine as it was obtained and rewritten.
+type wholeEngine struct {
+	*splitModule
+	// stopping is the engine that stops before it allocates. Images are made with it.
+	stopping []byte
+	digest   string // of stopping
+}
+
+func newWholeEngine(wasm []byte) (*wholeEngine, error) {
+	split, err := splitEngine(wasm)
+	if err != nil {
+		return nil, fmt.Errorf("split engine: %w", err)
+	}
+	stopping, err := stopBeforeAllocations(split.module)
+	if err != nil {
+		return nil, fmt.Errorf("rewrite engine: %w", err)
+	}
+	return &wholeEngine{split, stopping, digest(stopping)}, nil
+}
+
+// newImager starts from what is known of an engine. whole is called only for what the cache lacks.
+func newImager(ctx context.Context, shape engineShape, digest string, whole func(context.Context) (*wholeEngine, error), cache cacheFunc, limits imageLimits) (*imager, error) {
 	if limits.memory == 0 {
 		limits.memory = 64 << 20
 	}
 	if limits.cpu == 0 {
 		limits.cpu = 5 * time.Second
 	}
-	split, err := splitEngine(wasm)
-	if err != nil {
-		return nil, fmt.Errorf("split engine: %w", err)
-	}
 	config := wasmtime.NewConfig()
 	config.SetEpochInterruption(true)
 	config.SetMaxWasmStack(maxWasmStack)
-	m := &imager{engine: wasmtime.NewEngineWithConfig(config), split: split, cache: cache, limits: limits}
+	m := &imager{engine: wasmtime.NewEngineWithConfig(config), shape: shape, digest: digest, whole: whole, cache: cache, limits: limits}
 	m.ticks.engine = m.engine
-	if m.module, err = stopBeforeAllocations(split.module); err != nil {
-		return nil, fmt.Errorf("rewrite engine: %w", err)
-	}
-	m.digest = digest(m.module)
+	var err error
 	if m.shared, err = m.compileShared(ctx); err != nil {
 		return nil, fmt.Errorf("compile engine: %w", err)
 	}
-	memory := fmt.Sprintf(`(memory (export "memory") (import "env" "memory") %d)`, len(split.memory)/wasmPage)
-	if m.first, err = m.compileText(fmt.Sprintf(imageText, memory)); err != nil {
+	memory := fmt.Sprintf(`(memory (export "memory") (import "env" "memory") %d)`, shape.Pages)
+	if m.first, err = m.compileText(ctx, fmt.Sprintf(imageText, memory+unsetText)); err != nil {
 		return nil, fmt.Errorf("compile what the engine imports: %w", err)
 	}
 	return m, nil
 }
 
-// imageEngine is the kind of the engine's compiled code in a cache.
-const imageEngine = "image-engine"
+// imageEngine and imageModule are the kinds of compiled code in a cache: of the engine, and of small modules around it.
+const (
+	imageEngine = "image-engine"
+	imageModule = "image-module"
+)
 
 // compileShared compiles the engine, which takes most of a second, or loads it from the cache.
 func (m *imager) compileShared(ctx context.Context) (*wasmtime.Module, error) {
-	native, err := m.cache(ctx, imageEngine, m.digest, func() ([]byte, error) {
-		module, err := wasmtime.NewModule(m.engine, m.module)
+	return m.compile(ctx, imageEngine, m.digest, func() ([]byte, error) {
+		whole, err := m.whole(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return whole.stopping, nil
+	})
+}
+
+// compile compiles a module whose digest is known, or loads it from the cache.
+func (m *imager) compile(ctx context.Context, kind, key string, wasm func() ([]byte, error)) (*wasmtime.Module, error) {
+	fresh := func() (*wasmtime.Module, error) {
+		code, err := wasm()
+		if err != nil {
+			return nil, err
+		}
+		return wasmtime.NewModule(m.engine, code)
+	}
+	native, err := m.cache(ctx, kind, key, func() ([]byte, error) {
+		module, err := fresh()
 		if err != nil {
 			return nil, err
 		}
@@ -139,15 +175,11 @@ func (m *imager) compileShared(ctx context.Context) (*wasmtime.Module, error) {
 		return module, nil
 	}
 	// Made by another version of wasmtime, or on another machine.
-	return wasmtime.NewModule(m.engine, m.module)
+	return fresh()
 }
 
-func (m *imager) compileText(text string) (*wasmtime.Module, error) {
-	wasm, err := wasmtime.Wat2Wasm(text)
-	if err != nil {
-		return nil, err
-	}
-	return wasmtime.NewModule(m.engine, wasm)
+func (m *imager) compileText(ctx context.Context, text string) (*wasmtime.Module, error) {
+	return m.compile(ctx, imageModule, digest([]byte(text)), func() ([]byte, error) { return wasmtime.Wat2Wasm(text) })
 }
 
 // baseImage is the image that extensions start from.
@@ -165,14 +197,23 @@ type baseImage struct {
 // baseVersion changes with what makeBase does, apart from its input.
 const baseVersion = "6"
 
-// base makes the base image: the engine after it has run the prelude, or loads it from the cache.
-func (m *imager) base(ctx context.Context, prelude string, l layout) (*baseImage, error) {
-	recipe, err := json.Marshal([]any{baseVersion, m.digest, imageText, bindingsCore, prelude, l})
+// baseKey names the base image that makeBase makes.
+func (m *imager) baseKey(prelude string, l layout) (string, error) {
+	recipe, err := json.Marshal([]any{baseVersion, m.digest, imageText, unsetText, bindingsCore, prelude, l})
 	if err != nil {
-		return nil, fmt.Errorf("make base image: %w", err)
+		return "", fmt.Errorf("make base image: %w", err)
 	}
-	encoded, err := m.cache(ctx, "base-image", digest(recipe), func() ([]byte, error) {
-		b, err := m.makeBase(ctx, prelude, l)
+	return digest(recipe), nil
+}
+
+// base returns the base image that makeBase makes, from the cache if it is there.
+func (m *imager) base(ctx context.Context, key string, prelude func() (string, error), l layout) (*baseImage, error) {
+	encoded, err := m.cache(ctx, "base-image", key, func() ([]byte, error) {
+		text, err := prelude()
+		if err != nil {
+			return nil, err
+		}
+		b, err := m.makeBase(ctx, text, l)
 		if err != nil {
 			return nil, err
 		}
@@ -186,16 +227,16 @@ func (m *imager) base(ctx context.Context, prelude string, l layout) (*baseImage
 		return nil, fmt.Errorf("read base image: %w", err)
 	}
 	b.digest = digest(b.memory)
-	b.bindings, err = m.compileBindings(b.roots)
+	b.bindings, err = m.compileBindings(ctx, b.roots)
 	return b, err
 }
 
-func (m *imager) compileBindings(at roots) (*wasmtime.Module, error) {
+func (m *imager) compileBindings(ctx context.Context, at roots) (*wasmtime.Module, error) {
 	empty, err := newLinkage(&abi.World{})
 	if err != nil {
 		return nil, err
 	}
-	return m.compileText(bindingsText(empty, at, m.split.slot))
+	return m.compileText(ctx, bindingsText(empty, at, m.shape.Slot))
 }
 
 // encode and decodeBase are the form in which a base image is cached: its addresses as JSON, a zero byte, its memory.
@@ -227,7 +268,11 @@ func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseI
 	if err != nil {
 		return nil, err
 	}
-	g, err := m.newGuest(ctx, m.split.memory)
+	whole, err := m.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g, err := m.newGuest(ctx, whole.memory)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +284,7 @@ func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseI
 	if g.err != nil {
 		return nil, g.err
 	}
-	bindings, err := m.compileBindings(b.roots)
+	bindings, err := m.compileBindings(ctx, b.roots)
 	if err != nil {
 		return nil, err
 	}
@@ -247,11 +292,11 @@ func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseI
 	g.bind(bindings, b.roots)
 
 	name := g.text("host")
-	host := g.call("JS_NewCFunction2", g.context, int32(m.split.slot), name, int32(1), int32(0), int32(0))
+	host := g.call("JS_NewCFunction2", g.context, int32(m.shape.Slot), name, int32(1), int32(0), int32(0))
 	g.free(name, len("host"))
 	// A null pointer would make a separate buffer, so the buffer begins 8 bytes before address 0.
 	memory := g.call("JS_NewArrayBuffer", g.context, int32(-8), int32(aliased), int32(0), int32(0), int32(0), int32(0))
-	exports := g.callJS(g.evalCode(code), host, memory, int64(b.roots.Block), int64(m.split.stackTop-guestStack))
+	exports := g.callJS(g.evalCode(code), host, memory, int64(b.roots.Block), int64(m.shape.StackTop-guestStack))
 	function := func(name string) int64 { return g.property(exports, name) }
 	b.define, b.register, b.finish, b.frames = function("define"), function("register"), function("finish"), function("frames")
 	g.store64(b.roots.Block+blockEnter, function("enter"))
@@ -273,7 +318,11 @@ func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseI
 // compilePrelude compiles the prelude in a separate engine. So the base image holds neither the source, which the engine keeps for
 // every function, nor what the compiler left behind.
 func (m *imager) compilePrelude(ctx context.Context, prelude string) ([]byte, error) {
-	g, err := m.newGuest(ctx, m.split.memory)
+	whole, err := m.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g, err := m.newGuest(ctx, whole.memory)
 	if err != nil {
 		return nil, err
 	}

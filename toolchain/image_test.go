@@ -15,7 +15,16 @@ import (
 
 func testImager(t testing.TB, limits imageLimits) *imager {
 	t.Helper()
-	m, err := newImager(t.Context(), testEngine(t).wasm, cachetest.Open(t).Do, limits)
+	return newTestImager(t, cachetest.Open(t).Do, limits)
+}
+
+func newTestImager(t testing.TB, cache cacheFunc, limits imageLimits) *imager {
+	t.Helper()
+	whole, err := newWholeEngine(testEngine(t).wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newImager(t.Context(), whole.engineShape, whole.digest, func(context.Context) (*wholeEngine, error) { return whole, nil }, cache, limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +37,16 @@ func testBase(t testing.TB, m *imager) *baseImage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base, err := m.base(t.Context(), prelude, layout{})
+	return baseOf(t, m, prelude)
+}
+
+func baseOf(t testing.TB, m *imager, prelude string) *baseImage {
+	t.Helper()
+	key, err := m.baseKey(prelude, layout{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := m.base(t.Context(), key, func() (string, error) { return prelude, nil }, layout{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,10 +93,7 @@ func TestSameSourceSameImage(t *testing.T) {
 	var first []byte
 	for range 2 {
 		// Nothing is shared, not even the compiled engine.
-		m, err := newImager(t.Context(), testEngine(t).wasm, uncached, imageLimits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := newTestImager(t, uncached, imageLimits{})
 		base := testBase(t, m)
 		for range 2 {
 			img, used, err := m.extension(t.Context(), base, testDescriptor(t, l), code, "extension.js", false)
@@ -88,7 +103,7 @@ func TestSameSourceSameImage(t *testing.T) {
 			if !used.clock || !used.random {
 				t.Errorf("%+v, want both", used)
 			}
-			a := &assembly{linkage: l, image: img, split: m.split, engine: "engine-x0"}
+			a := &assembly{linkage: l, image: img, shape: m.shape, engine: "engine-x0"}
 			wasm, err := a.assemble()
 			if err != nil {
 				t.Fatal(err)

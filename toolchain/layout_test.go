@@ -58,11 +58,14 @@ var typicalInputs = []struct{ tool, input string }{
 // The layouts that are kept are those that these calls lead to.
 func TestLayout(t *testing.T) {
 	m := testImager(t, imageLimits{})
-	module, err := traceStores(m.module)
+	whole, err := m.whole(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.module, m.digest = module, digest(module)
+	if whole.stopping, err = traceStores(whole.stopping); err != nil {
+		t.Fatal(err)
+	}
+	m.digest = digest(whole.stopping)
 	if m.shared, err = m.compileShared(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +115,7 @@ func observeCalls(t *testing.T, m *imager, net bool) layout {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if base.bindings, err = m.compileBindings(base.roots); err != nil {
+	if base.bindings, err = m.compileBindings(t.Context(), base.roots); err != nil {
 		t.Fatal(err)
 	}
 

@@ -16,17 +16,24 @@ const maxEnginePages = 256
 
 // splitModule is an engine that components can share, each with its own memory.
 type splitModule struct {
+	engineShape
 	// module imports its memory as env.memory, has no data, and traps in memoryLimitFunc if the memory cannot grow.
 	module []byte
 	// shared is module with only the exports that bindings use. Each exported function costs every instance 32 bytes.
 	shared []byte
 	// memory is the content the engine starts with, whole pages.
 	memory []byte
-	// stackTop is the address below which the engine's stack lies. It is 0 if that is not known. The pages from there up to spareEnd
+}
+
+// engineShape is what images and components need to know of an engine. Its fields have capitals for JSON.
+type engineShape struct {
+	// StackTop is the address below which the engine's stack lies. It is 0 if that is not known. The pages from there up to SpareEnd
 	// are for the heap.
-	stackTop, spareEnd uint32
-	// slot is an index in the engine's function table that the engine leaves free.
-	slot uint32
+	StackTop, SpareEnd uint32
+	// Slot is an index in the engine's function table that the engine leaves free.
+	Slot uint32
+	// Pages is how much memory the engine starts with.
+	Pages uint32
 }
 
 // splitEngine rewrites a core module that defines its memory and has a function table. Custom sections are dropped.
@@ -64,16 +71,17 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 			s.Body = append(binary.AppendUvarint(nil, uint64(n)+1), r.Rest()...)
 			s.Body = binary.AppendUvarint(s.Body, uint64(growType))
 		case wasmbin.SectionTable:
-			s.Body, split.slot = addTableSlot(r)
+			s.Body, split.Slot = addTableSlot(r)
 		case wasmbin.SectionMemory:
 			split.memory = readMemory(r)
+			split.Pages = uint32(len(split.memory) / wasmPage)
 			for _, d := range sections {
 				if data := d.Reader(); d.ID == wasmbin.SectionData && r.Err == nil {
 					applyData(data, split.memory)
 					r.Err = data.Err
 				}
 			}
-			split.spareEnd = dataPage(split.memory)
+			split.SpareEnd = dataPage(split.memory)
 		case wasmbin.SectionGlobal:
 			s.Body = split.moveStack(r)
 		case wasmbin.SectionExport:
@@ -81,7 +89,7 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 		case wasmbin.SectionStart:
 			r.Fail("a start function would run for every instance; remove it")
 		case wasmbin.SectionCode:
-			s.Body = redirectGrow(r, functions, split.spareEnd)
+			s.Body = redirectGrow(r, functions, split.SpareEnd)
 		}
 		if r.Err != nil {
 			return nil, r.Err
@@ -97,7 +105,7 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 	}
 	// The import section declares the memory, so it is written once the size is known.
 	i := slices.IndexFunc(out, func(s wasmbin.Section) bool { return s.ID == wasmbin.SectionImport })
-	out[i].Body = binary.AppendUvarint(out[i].Body, uint64(len(split.memory)/wasmPage))
+	out[i].Body = binary.AppendUvarint(out[i].Body, uint64(split.Pages))
 	out = append(out, nameSection(functions, memoryLimitFunc))
 	split.module = wasmbin.WriteSections(wasmbin.CoreHeader, out)
 	for i := range out {
@@ -244,12 +252,12 @@ func (s *splitModule) moveStack(r *wasmbin.Reader) []byte {
 	count, kind, mutability, op := r.Count(), r.Byte(), r.Byte(), r.Byte()
 	top := uint32(r.Signed(32))
 	if r.Byte() != end || count != 1 || kind != i32 || mutability != mutable || op != constant || r.Pos != len(r.Bytes) ||
-		top != s.spareEnd*wasmPage || s.spareEnd <= 1+stackPages {
-		s.spareEnd = 0
+		top != s.SpareEnd*wasmPage || s.SpareEnd <= 1+stackPages {
+		s.SpareEnd = 0
 		return r.Bytes
 	}
-	s.stackTop = (1 + stackPages) * wasmPage
-	return append(wasmbin.AppendSigned([]byte{1, i32, mutable, constant}, int64(s.stackTop)), end)
+	s.StackTop = (1 + stackPages) * wasmPage
+	return append(wasmbin.AppendSigned([]byte{1, i32, mutable, constant}, int64(s.StackTop)), end)
 }
 
 // redirectGrow replaces each memory.grow by a call of a function that it adds as the last one, with the index grow.

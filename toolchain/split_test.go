@@ -54,8 +54,8 @@ func TestSplitEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if split.slot != 3 {
-		t.Errorf("slot %d, want 3", split.slot)
+	if split.Slot != 3 {
+		t.Errorf("slot %d, want 3", split.Slot)
 	}
 	if len(split.memory) != 2*wasmPage || string(split.memory[16:21]) != "hello" || split.memory[131071] != '!' {
 		t.Errorf("memory of %d bytes without its data", len(split.memory))

@@ -54,6 +54,7 @@ type checker struct {
 	types  []byte // of the bodies, as indices
 	at     map[*valueType]uint32
 	lists  map[*valueType]uint32
+	same   map[string]uint32 // what was written, by its type and code
 	size   int
 }
 
@@ -66,7 +67,7 @@ const (
 )
 
 func checks(r *reader, wraps []*wrap, s *scope) []byte {
-	c := &checker{scope: s, chars: weighChar, first: uint32(1 + len(wraps)), at: map[*valueType]uint32{}, lists: map[*valueType]uint32{}}
+	c := &checker{scope: s, chars: weighChar, first: uint32(1 + len(wraps)), at: map[*valueType]uint32{}, lists: map[*valueType]uint32{}, same: map[string]uint32{}}
 	if wraps[0].options.wide {
 		c.chars = 3 * weighChar // bytes of UTF-8 for each unit
 	}
@@ -136,16 +137,19 @@ func checks(r *reader, wraps []*wrap, s *scope) []byte {
 	return out
 }
 
-// body takes the place of a function that is written later, since it may call itself others before.
-func (c *checker) body(kind byte) (index int) {
-	c.bodies, c.types = append(c.bodies, nil), append(c.types, kind)
-	return len(c.bodies) - 1
-}
-
-func (c *checker) finish(index int, w writer) {
+// function writes a function and returns its index. One that does the same is written once: many types have a string at the same
+// offset, and the engine takes longer for each function than for its code.
+func (c *checker) function(kind byte, w writer) uint32 {
 	w.Byte(wasmbin.OpEnd)
-	c.bodies[index] = w
-	c.size += len(w)
+	key := string(kind) + string(w)
+	index, ok := c.same[key]
+	if !ok {
+		index = c.first + uint32(len(c.bodies))
+		c.same[key] = index
+		c.bodies, c.types = append(c.bodies, w), append(c.types, kind)
+		c.size += len(w)
+	}
+	return index
 }
 
 // load reads 1, 2 or 4 bytes at an offset from the address in local 0.
@@ -163,7 +167,6 @@ func load(w *writer, size, offset uint32) {
 }
 
 func (c *checker) add() {
-	at := c.body(typeAdd)
 	w := writer{0} // no locals
 	w.Op(wasmbin.OpGlobalGet, 0)
 	w.Op(wasmbin.OpLocalGet, 0)
@@ -177,7 +180,7 @@ func (c *checker) add() {
 	w.I32(Over)
 	w.Op(wasmbin.OpCall, 0)
 	w.Byte(wasmbin.OpUnreachable, wasmbin.OpEnd)
-	c.finish(at, w)
+	c.function(typeAdd, w)
 }
 
 // callAdd adds what some characters weigh; their number is on the stack.
@@ -194,14 +197,12 @@ func (c *checker) characters(w *writer) {
 	c.callAdd(w, c.chars)
 }
 
-// callOf calls the function for a type, which is made once.
+// callOf calls the function for a type, which is made once, after those that it calls itself.
 func (c *checker) callOf(w *writer, made map[*valueType]uint32, kind byte, t *valueType, body func(*valueType) writer) {
 	known, ok := made[t]
 	if !ok {
-		index := c.body(kind)
-		known = c.first + uint32(index)
+		known = c.function(kind, body(t))
 		made[t] = known
-		c.finish(index, body(t))
 	}
 	w.Op(wasmbin.OpCall, known)
 }

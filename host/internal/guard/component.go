@@ -37,6 +37,7 @@ func Component(wasm []byte) (guarded []byte, names int64, err error) {
 	}
 	root := &root{u8: plain(coreI32, 1), left: maxTypes, names: maxNames}
 	c := newComponent(nil, root)
+	c.out = slices.Grow(c.out, len(wasm)+len(wasm)/16+16<<10)
 	r := reader{Bytes: wasm, Pos: len(wasmbin.ComponentHeader)}
 	c.sections(&r)
 	return c.out, maxNames - root.names, r.Err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
+	"github.com/stilehost/stile/internal/wasmbin"
 )
 
 func kinds(k abi.Kind) *abi.Type { return &abi.Type{Kind: k} }
@@ -112,6 +113,54 @@ func TestAsked(t *testing.T) {
 				t.Errorf("asked for %d bytes, want %d to %d", asked, c.low, c.high)
 			}
 		})
+	}
+}
+
+// TestChecksAreShared counts the functions of checks: types of the same shape have them in common, however many functions use such a
+// type, since each takes the engine as long as a whole check.
+func TestChecksAreShared(t *testing.T) {
+	functions := func(n int) (count int) {
+		var imports, lowered, used strings.Builder
+		for i := range n {
+			fmt.Fprintf(&imports, `(type $r%[1]d' (record (field "a%[1]d" string) (field "b" (list (option string))))) (import "r%[1]d" (type $r%[1]d (eq $r%[1]d')))
+				(import "f%[1]d" (func $f%[1]d (param "x" (list $r%[1]d))))`, i)
+			fmt.Fprintf(&lowered, `(core func $l%[1]d (canon lower (func $f%[1]d) (memory $m)))`, i)
+			fmt.Fprintf(&used, `(export "f%[1]d" (func $l%[1]d))`, i)
+		}
+		wasm, err := wasmtime.WAT(`(component ` + imports.String() + `
+			(core module $memory (memory (export "m") 1))
+			(core instance $memory (instantiate $memory))
+			(alias core export $memory "m" (core memory $m))` + lowered.String() + `(core instance ` + used.String() + `))`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		guarded, _, err := Component(wasm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sections, err := wasmbin.ReadSections(guarded, wasmbin.ComponentHeader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sections {
+			if s.ID != 1 {
+				continue
+			}
+			module, err := wasmbin.ReadSections(s.Body, wasmbin.CoreHeader)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range module {
+				if r := part.Reader(); part.ID == wasmbin.SectionFunction {
+					count += r.Count()
+				}
+			}
+		}
+		return count
+	}
+	one := functions(1)
+	if all := functions(20); one < 5 || all != one+19 {
+		t.Errorf("%d functions check one function of the component, %d check 20: want one more for each", one, all)
 	}
 }
 

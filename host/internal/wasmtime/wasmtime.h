@@ -261,6 +261,7 @@ void wasmtime_config_wasm_stack_switching_set(wasm_config_t *, bool);
 void wasmtime_config_wasm_wide_arithmetic_set(wasm_config_t *, bool);
 void wasmtime_config_wasm_custom_page_sizes_set(wasm_config_t *, bool);
 void wasmtime_config_parallel_compilation_set(wasm_config_t *, bool);
+void wasmtime_config_native_unwind_info_set(wasm_config_t *, bool);
 void wasmtime_config_wasm_relaxed_simd_set(wasm_config_t *, bool);
 void wasmtime_config_cranelift_nan_canonicalization_set(wasm_config_t *, bool);
 wasmtime_pooling_allocation_config_t *wasmtime_pooling_allocation_config_new();
