@@ -65,6 +65,7 @@ type meteredReader struct {
 
 func (m meteredReader) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
+	exchangeOf(m.ctx).content(n)
 	if refused := abi.Charge(m.ctx, n); refused != nil {
 		return 0, refused
 	}

@@ -51,27 +51,14 @@ type dialer struct {
 	timeouts Timeouts
 }
 
-// exchangeKey is the context key of the exchange that a connection is made for.
-type exchangeKey struct{}
-
-// exchanging is a context that ends with an exchange and its call.
-type exchanging struct {
-	context.Context
-	call *call
-}
-
-func withExchange(ctx context.Context, c *call) context.Context {
-	return context.WithValue(ctx, exchangeKey{}, exchanging{ctx, c})
-}
-
 // withinExchange limits ctx. While it connects, net/http passes on the values of a request's context but not its end.
 func withinExchange(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
-	exchange, ok := ctx.Value(exchangeKey{}).(exchanging)
-	if !ok {
+	exchange := exchangeOf(ctx)
+	if exchange == nil {
 		return ctx, cancel
 	}
-	stop := context.AfterFunc(exchange.Context, cancel)
+	stop := context.AfterFunc(exchange, cancel)
 	return ctx, func() {
 		stop()
 		cancel()
@@ -80,7 +67,7 @@ func withinExchange(ctx context.Context, limit time.Duration) (context.Context, 
 
 // dial connects to "host:port". It looks up a name once, requires that all its addresses are allowed, and dials exactly these. The
 // address of each attempt is checked again when the socket exists.
-func (d *dialer) dial(ctx context.Context, network, hostPort string) (net.Conn, error) {
+func (d *dialer) dial(ctx context.Context, network, hostPort string) (*connection, error) {
 	ctx, cancel := withinExchange(ctx, d.timeouts.Dial)
 	defer cancel()
 	addresses, err := d.lookup(ctx, hostPort)
@@ -95,7 +82,7 @@ func (d *dialer) dial(ctx context.Context, network, hostPort string) (net.Conn, 
 		conn, err = checked.DialContext(attempt, network, to.String())
 		cancel()
 		if err == nil {
-			return conn, nil
+			return &connection{Conn: conn, users: map[*exchanging]bool{}, perByte: byteWork}, nil
 		}
 	}
 	return nil, err
@@ -122,6 +109,9 @@ func (d *dialer) lookup(ctx context.Context, hostPort string) ([]netip.AddrPort,
 	found, err := d.addresses(ctx, name)
 	if err != nil {
 		return nil, err
+	}
+	if exchange := exchangeOf(ctx); exchange != nil {
+		exchange.charge(time.Duration(len(found)) * addressWork)
 	}
 	addresses := make([]netip.AddrPort, len(found))
 	for i, addr := range found {
@@ -151,7 +141,13 @@ func (d *dialer) addresses(ctx context.Context, name string) ([]netip.Addr, erro
 // nothing.
 func newTransport(d *dialer, config *tls.Config) *nethttp.Transport {
 	return &nethttp.Transport{
-		DialContext: d.dial,
+		DialContext: func(ctx context.Context, network, hostPort string) (net.Conn, error) {
+			conn, err := d.dial(ctx, network, hostPort)
+			if err != nil {
+				return nil, err
+			}
+			return conn, nil
+		},
 		DialTLSContext: func(ctx context.Context, network, hostPort string) (net.Conn, error) {
 			return d.dialTLS(ctx, network, hostPort, config)
 		},
@@ -163,7 +159,7 @@ func newTransport(d *dialer, config *tls.Config) *nethttp.Transport {
 		ResponseHeaderTimeout:  d.timeouts.Header,
 		MaxResponseHeaderBytes: maxResponseHeader,
 		// A server that reads nothing would otherwise keep the connection's reader, and with it every exchange, in a write.
-		HTTP2: &nethttp.HTTP2Config{WriteByteTimeout: d.timeouts.Stall},
+		HTTP2: &nethttp.HTTP2Config{WriteByteTimeout: d.timeouts.Stall, MaxReceiveBufferPerStream: maxBuffered},
 	}
 }
 
@@ -171,7 +167,8 @@ const maxResponseHeader = 64 << 10
 
 // dialTLS does the handshake itself, so that it ends with the exchange.
 func (d *dialer) dialTLS(ctx context.Context, network, hostPort string, config *tls.Config) (net.Conn, error) {
-	if exchange, ok := ctx.Value(exchangeKey{}).(exchanging); ok {
+	exchange := exchangeOf(ctx)
+	if exchange != nil {
 		if err := exchange.call.request(handshake); err != nil {
 			return nil, err
 		}
@@ -179,6 +176,11 @@ func (d *dialer) dialTLS(ctx context.Context, network, hostPort string, config *
 	conn, err := d.dial(ctx, network, hostPort)
 	if err != nil {
 		return nil, err
+	}
+	if exchange != nil {
+		conn.join(exchange)
+		defer conn.leave(exchange)
+		_ = conn.work(handshakeWork, 0) // that it is refused ends the exchange
 	}
 	config = config.Clone()
 	config.ServerName, _, err = net.SplitHostPort(hostPort)
@@ -190,6 +192,9 @@ func (d *dialer) dialTLS(ctx context.Context, network, hostPort string, config *
 	secured := tls.Client(conn, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close())
+	}
+	if secured.ConnectionState().NegotiatedProtocol == "h2" {
+		conn.http2()
 	}
 	return secured, nil
 }

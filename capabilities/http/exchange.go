@@ -65,7 +65,9 @@ func (c *Client) start(operation context.Context, q *request, timeout *uint32) (
 	e := &Exchange{client: c, stop: stop, headed: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(e.done)
+		exchanging, end := withExchange(abi.WithMeter(ctx, abi.MeterOf(operation)), c.call, stop)
 		defer func() {
+			end()
 			forget()
 			cancel()
 			stop(nil)
@@ -73,7 +75,7 @@ func (c *Client) start(operation context.Context, q *request, timeout *uint32) (
 			c.call.release(held)
 			<-c.call.pending
 		}()
-		e.run(withExchange(abi.WithMeter(ctx, abi.MeterOf(operation)), c.call), c, q)
+		e.run(exchanging, c, q)
 	}()
 	return e, nil
 }
@@ -126,6 +128,9 @@ func (h Head) size() int64 {
 func explain(ctx context.Context, err error) *abi.Error {
 	if known, ok := errors.AsType[*abi.Error](err); ok {
 		return known
+	}
+	if refused, ok := errors.AsType[*abi.Error](context.Cause(ctx)); ok {
+		return refused
 	}
 	timeout, isNet := errors.AsType[net.Error](err)
 	switch {
