@@ -5,9 +5,10 @@ package http
 import (
 	"runtime"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 // TestLongFloods compares what is charged for floods with the processor time that they take.
@@ -25,25 +26,17 @@ func TestLongFloods(t *testing.T) {
 			return nil
 		})
 		runtime.GC()
-		before := processTime(t)
+		before := usagetest.Processor()
 		have := do(t, c, Request{Method: "GET", URL: url})
 		if have.err != nil {
 			t.Errorf("%s: %v", f.name, have.err)
 		}
 		c.grant.CloseIdleConnections()
 		s.wait()
-		took := processTime(t) - before - time.Duration(s.took.Load())
+		took := usagetest.Processor() - before - time.Duration(s.took.Load())
 		t.Logf("%-24s %4d ms, %4d ms charged", f.name, took.Milliseconds(), charged.Load()/1e6)
 		if took > 2*time.Duration(charged.Load()) {
 			t.Errorf("%s: %v were charged for %v", f.name, time.Duration(charged.Load()), took)
 		}
 	}
-}
-
-func processTime(t *testing.T) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
