@@ -32,8 +32,8 @@ Examples:
 }
 
 type auditList struct {
-	Limit int  `placeholder:"N" default:"100" help:"The most entries to list. Default: ${default}."`
-	JSON  bool `name:"json" help:"Print as JSON."`
+	Limit int `placeholder:"N" default:"100" help:"The most entries to list. Default: ${default}."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.
@@ -81,7 +81,7 @@ func (c *auditList) Run(ctx context.Context, s *streams) error {
 
 type auditVerify struct {
 	Archives []string `arg:"" optional:"" name:"archive" help:"Files that stile audit archive wrote, all of them, the oldest first."`
-	JSON     bool     `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.
@@ -142,7 +142,7 @@ func (c *auditVerify) Run(ctx context.Context, s *streams) error {
 type auditArchive struct {
 	File   string `arg:"" help:"File to write. It must not exist."`
 	Before string `placeholder:"TIME" default:"2160h" help:"Move entries older than this: a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z. Default: 90 days ago. Entries of the last day stay."`
-	JSON   bool   `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

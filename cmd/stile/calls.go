@@ -141,7 +141,7 @@ type callsListCommand struct {
 	Since  string `placeholder:"TIME" help:"List only calls since then: a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z."`
 	Failed bool   `help:"List only calls that did not end well."`
 	Limit  int    `placeholder:"N" default:"100" help:"The most entries to list. Default: ${default}."`
-	JSON   bool   `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

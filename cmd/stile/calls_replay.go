@@ -18,7 +18,7 @@ type callsReplayCommand struct {
 	ID       int64  `arg:"" help:"Number of the recording."`
 	With     string `placeholder:"FILE" help:"Replay with this extension (.ts, .js, .mjs or .wasm) instead of the recorded one."`
 	LiveHTTP string `name:"live-http" placeholder:"deny" help:"deny: continue after a difference; answer recorded operations in any order, and deny everything else. Default: end at the first difference."`
-	JSON     bool   `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

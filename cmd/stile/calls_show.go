@@ -18,8 +18,8 @@ import (
 )
 
 type callsShowCommand struct {
-	ID   int64 `arg:"" help:"Number of the recording."`
-	JSON bool  `name:"json" help:"Print as JSON."`
+	ID int64 `arg:"" help:"Number of the recording."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

@@ -10,6 +10,7 @@ import (
 
 type callsTestCommand struct {
 	ID int64 `arg:"" help:"Number of the recording."`
+	alwaysJSON
 }
 
 // Help implements kong.HelpProvider.

@@ -17,7 +17,7 @@ type codeCommand struct {
 	Code string `short:"e" placeholder:"CODE" help:"The code itself."`
 	scopeFlag
 	callFlags
-	JSON bool `name:"json" help:"Print an error as JSON too. The result is always JSON."`
+	alwaysJSON
 }
 
 // Help implements kong.HelpProvider.
@@ -40,10 +40,6 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
 	if c.File == "-" && c.Input == "-" {
 		return usagef("stdin cannot be both the code and its input; give one of them in a file or a flag")
 	}
-	limits, err := parseLimits(c.Limit)
-	if err != nil {
-		return err
-	}
 	_, bindings, err := c.bindings()
 	if err != nil {
 		return err
@@ -52,7 +48,7 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	input, err := interruptible(ctx, func() ([]byte, error) { return c.input(s.in, limits.Input) })
+	limits, input, err := c.read(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -102,7 +98,7 @@ func (c *codeCommand) program(ctx context.Context, s *streams) (toolchain.Progra
 	name, text := "stdin.ts", []byte(nil)
 	text, err := interruptible(ctx, func() ([]byte, error) {
 		if c.File == "-" {
-			return (&callFlags{Input: "-"}).input(s.in, maxEvaluated)
+			return readInput("-", s.in, maxEvaluated)
 		}
 		return readFile(c.File, maxEvaluated)
 	})

@@ -21,7 +21,7 @@ import (
 
 type doctorCommand struct {
 	Fetch bool `help:"Fetch the JavaScript engine if it is not in the cache."`
-	JSON  bool `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

@@ -204,7 +204,7 @@ func testsText(results []trial.Result) string {
 
 type extTest struct {
 	chosenVersion
-	JSON bool `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

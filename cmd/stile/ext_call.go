@@ -11,9 +11,8 @@ import (
 type extCall struct {
 	Tool string `arg:"" help:"Tool to call: EXTENSION_TOOL."`
 	scopeFlag
-	Input string   `placeholder:"JSON" help:"Input of the tool: JSON, @FILE, or - for stdin. Default: {}."`
-	Limit []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles, pending or nesting. Can be repeated."`
-	JSON  bool     `name:"json" help:"Print an error as JSON too. The result is always JSON."`
+	inputFlags
+	alwaysJSON
 }
 
 // Help implements kong.HelpProvider.
@@ -28,11 +27,7 @@ Examples:
 
 // Run implements the command.
 func (c *extCall) Run(ctx context.Context, s *streams) (err error) {
-	limits, err := parseLimits(c.Limit)
-	if err != nil {
-		return err
-	}
-	input, err := interruptible(ctx, func() ([]byte, error) { return (&callFlags{Input: c.Input}).input(s.in, limits.Input) })
+	limits, input, err := c.read(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/printable"
 )
@@ -12,7 +13,7 @@ import (
 // decisionFlags are what a person says about a decision.
 type decisionFlags struct {
 	Reason string `placeholder:"TEXT" help:"Reason to record."`
-	JSON   bool   `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // decision is the person's decision. asked is set if the person answered at a terminal.
@@ -23,6 +24,22 @@ func (f decisionFlags) decision(where settings, r lifecycle.Release, asked bool)
 		via = commandLine
 	}
 	return lifecycle.Decision{Release: r.ID, Digest: r.Digest, By: by, Via: via, Reason: f.Reason}, err
+}
+
+// end takes the active version of an extension away by what do decides, and prints what became of it.
+func (f decisionFlags) end(
+	ctx context.Context, s *streams, e *extensions, asked bool, scope extension.Scope, name string,
+	do func(context.Context, extension.Scope, string, lifecycle.Decision) (lifecycle.Release, error),
+) error {
+	d, err := f.decision(e.settings, lifecycle.Release{}, asked)
+	if err != nil {
+		return err
+	}
+	r, err := do(ctx, scope, name, d)
+	if err != nil {
+		return err
+	}
+	return f.print(s, r)
 }
 
 // print prints what became of a release.
@@ -231,15 +248,7 @@ func (c *extRevoke) Run(ctx context.Context, s *streams) error {
 				return err
 			}
 		}
-		d, err := c.decision(e.settings, lifecycle.Release{}, !c.Yes)
-		if err != nil {
-			return err
-		}
-		r, err := e.Revoke(ctx, scope, c.Name, d)
-		if err != nil {
-			return err
-		}
-		return c.print(s, r)
+		return c.end(ctx, s, e, !c.Yes, scope, c.Name, e.Revoke)
 	})
 }
 
@@ -266,15 +275,7 @@ func (c *extRemove) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return err
 		}
-		d, err := c.decision(e.settings, lifecycle.Release{}, false)
-		if err != nil {
-			return err
-		}
-		r, err := e.Remove(ctx, scope, c.Name, d)
-		if err != nil {
-			return err
-		}
-		return c.print(s, r)
+		return c.end(ctx, s, e, false, scope, c.Name, e.Remove)
 	})
 }
 

@@ -14,9 +14,9 @@ import (
 
 type extList struct {
 	scopeFlag
-	All  bool   `help:"List the extensions of all scopes."`
-	Tag  string `placeholder:"TAG" help:"List only extensions with this tag."`
-	JSON bool   `name:"json" help:"Print as JSON."`
+	All bool   `help:"List the extensions of all scopes."`
+	Tag string `placeholder:"TAG" help:"List only extensions with this tag."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.
@@ -152,7 +152,7 @@ func hiddenText(tools []lifecycle.ToolState) string {
 type extHistory struct {
 	Name string `arg:"" help:"Name of the extension."`
 	scopeFlag
-	JSON bool `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

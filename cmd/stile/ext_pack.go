@@ -21,7 +21,10 @@ import (
 // maxKey is the largest file with a key, in bytes.
 const maxKey = 64 << 10
 
-type extSBOM struct{ chosenVersion }
+type extSBOM struct {
+	chosenVersion
+	alwaysJSON
+}
 
 // Help implements kong.HelpProvider.
 func (*extSBOM) Help() string {
@@ -55,7 +58,7 @@ type extExport struct {
 	Sign   string `placeholder:"KEY" help:"File with an Ed25519 private key, in PEM, to sign with: openssl genpkey -algorithm ed25519 makes one."`
 	As     string `placeholder:"NAME" help:"Who signs, such as an email address. Default: user:NAME."`
 	Bundle string `placeholder:"FILE" help:"Sigstore bundle to write as well: a signature of the whole file, or of the manifest in a registry, with the key of --sign."`
-	JSON   bool   `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

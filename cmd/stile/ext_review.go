@@ -202,7 +202,7 @@ func (c chosenVersion) version(ctx context.Context, e *extensions) (*lifecycle.V
 type extShow struct {
 	chosen
 	Full bool `help:"Print all texts of tools and schemas in full."`
-	JSON bool `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

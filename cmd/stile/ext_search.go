@@ -13,8 +13,8 @@ import (
 type extSearch struct {
 	Words []string `arg:"" help:"Words of names, tags and descriptions."`
 	scopeFlag
-	Limit int  `placeholder:"N" default:"20" help:"The most entries to list. Default: ${default}."`
-	JSON  bool `name:"json" help:"Print as JSON."`
+	Limit int `placeholder:"N" default:"20" help:"The most entries to list. Default: ${default}."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.
@@ -78,7 +78,7 @@ type extPrune struct {
 	Unused time.Duration `default:"720h" placeholder:"DURATION" help:"Remove extensions that were not used for this long. Default: ${default}."`
 	DryRun bool          `help:"Remove nothing; say what would be removed."`
 	Yes    bool          `help:"Do not ask."`
-	JSON   bool          `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

@@ -19,6 +19,7 @@ import (
 type extSource struct {
 	chosenVersion
 	File string `arg:"" optional:"" help:"File to print. Default: the only one. If there are several, stile lists their names."`
+	JSON bool   `name:"json" help:"List the files as JSON. A file that is named is printed as it is."`
 }
 
 // Help implements kong.HelpProvider.
@@ -43,15 +44,18 @@ func (c *extSource) Run(ctx context.Context, s *streams) error {
 		}
 		files := maps.Clone(v.Files)
 		names := slices.Sorted(maps.Keys(files))
-		if c.File == "" && len(names) == 1 {
+		if c.File == "" && len(names) == 1 && !c.JSON {
 			c.File = names[0]
 		}
 		files[manifestName] = v.ManifestText()
 		if len(v.Lock) > 0 { // this lockfile counts, whatever the source contains
 			files[lockName] = v.Lock
 		}
-		if c.File == "" {
-			return s.lines(slices.Sorted(maps.Keys(files)))
+		switch names = slices.Sorted(maps.Keys(files)); {
+		case c.File == "" && c.JSON:
+			return printJSON(s.out, map[string]any{"digest": v.Digest, "files": names})
+		case c.File == "":
+			return s.lines(names)
 		}
 		data, ok := files[c.File]
 		if !ok {
@@ -73,7 +77,7 @@ type extDiff struct {
 	scopeFlag
 	From string `placeholder:"DIGEST" help:"Version to compare with. Default: the active one, or the one before it when --to is the active one."`
 	To   string `placeholder:"DIGEST" help:"Version to look at. Default: the one that waits for approval, otherwise the active one."`
-	JSON bool   `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

@@ -269,7 +269,7 @@ func (c *extGenerate) Run(ctx context.Context, s *streams) error {
 		return usagef("--rounds and --tokens must not be negative")
 	}
 	if c.Description == "-" {
-		text, err := interruptible(ctx, func() ([]byte, error) { return (&callFlags{Input: "-"}).input(s.in, 0) })
+		text, err := interruptible(ctx, func() ([]byte, error) { return readInput("-", s.in, 0) })
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 type inspectCommand struct {
 	File string `arg:"" help:"Component (.wasm), or a source, which is built first."`
 	witFlag
-	JSON bool `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

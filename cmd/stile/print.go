@@ -57,6 +57,24 @@ func printJSON(w io.Writer, v any) error {
 	return err
 }
 
+// asJSON is the flag of commands that print for people, or nothing.
+type asJSON struct {
+	JSON bool `name:"json" help:"Print as JSON."`
+}
+
+// done prints, with the flag only, what a command did that otherwise prints nothing.
+func (j asJSON) done(s *streams, v any) error {
+	if !j.JSON {
+		return nil
+	}
+	return printJSON(s.out, v)
+}
+
+// alwaysJSON is the flag of commands whose result is JSON without it.
+type alwaysJSON struct {
+	JSON bool `name:"json" help:"Print an error as JSON too. The result is always JSON."`
+}
+
 // maxCell is the largest size of a cell, in bytes.
 const maxCell = 64 << 10
 

@@ -22,13 +22,27 @@ type runCommand struct {
 	JSON bool `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
 }
 
+// inputFlags are the input and the limits of a call.
+type inputFlags struct {
+	Input string   `placeholder:"JSON" help:"Input of the tool: JSON, @FILE, or - for stdin. Default: {}."`
+	Limit []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles, pending or nesting. Can be repeated."`
+}
+
+// read returns both. It waits for stdin until ctx ends.
+func (f inputFlags) read(ctx context.Context, s *streams) (limits host.Limits, input []byte, err error) {
+	if limits, err = parseLimits(f.Limit); err != nil {
+		return limits, nil, err
+	}
+	input, err = interruptible(ctx, func() ([]byte, error) { return readInput(f.Input, s.in, limits.Input) })
+	return limits, input, err
+}
+
 // callFlags configure a call of a tool.
 type callFlags struct {
-	Input      string   `placeholder:"JSON" help:"Input of the tool: JSON, @FILE, or - for stdin. Default: {}."`
+	inputFlags
 	Bind       []string `sep:"none" placeholder:"NAME=SPEC" help:"What the tool gets as env.NAME. Can be repeated."`
 	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings the tool gets. Default: no manifest."`
 	NoDefaults bool     `help:"Do not bind console, clock and random."`
-	Limit      []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles, pending or nesting. Can be repeated."`
 	NoRecord   bool     `help:"Do not record the call. STILE_RECORD=off does the same for every call."`
 }
 
@@ -61,15 +75,11 @@ Examples:
 
 // Run implements the command.
 func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
-	limits, err := parseLimits(c.Limit)
-	if err != nil {
-		return err
-	}
 	manifest, bindings, err := c.bindings()
 	if err != nil {
 		return err
 	}
-	input, err := interruptible(ctx, func() ([]byte, error) { return c.input(s.in, limits.Input) })
+	limits, input, err := c.read(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -153,23 +163,23 @@ func (c *callFlags) bindings() (*extension.Manifest, []extension.Binding, error)
 	return manifest, extension.Merge(given, asked, defaults), nil
 }
 
-// input returns the tool's input, or nil if none is given. It reads little more than the limit, which the host enforces.
-func (c *callFlags) input(stdin io.Reader, limit int) ([]byte, error) {
+// readInput returns the input of a tool, or nil if none is given. It reads little more than the limit, which the host enforces.
+func readInput(text string, stdin io.Reader, limit int) ([]byte, error) {
 	const most = 64 << 20
-	name, isFile := strings.CutPrefix(c.Input, "@")
+	name, isFile := strings.CutPrefix(text, "@")
 	switch {
-	case c.Input == "":
+	case text == "":
 		return nil, nil
 	case isFile:
 		return readFile(name, int64(max(limit, most)))
-	case c.Input == "-":
+	case text == "-":
 		data, err := io.ReadAll(io.LimitReader(stdin, int64(max(limit, most))+1))
 		if err != nil {
 			return nil, usagef("read stdin: %w", err)
 		}
 		return data, nil
 	default:
-		return []byte(c.Input), nil
+		return []byte(text), nil
 	}
 }
 

@@ -255,7 +255,7 @@ func ask(ctx context.Context, s *streams, terminal *os.File, name string) (strin
 }
 
 type secretListCommand struct {
-	JSON bool `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

@@ -163,7 +163,7 @@ type tokenAdd struct {
 	Name string `arg:"" help:"Name of the agent: a-z, 0-9, _ and -."`
 	User string `placeholder:"NAME" help:"Name of its user. Default: STILE_USER, or the user of the operating system."`
 	tokenFlag
-	JSON bool `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.
@@ -209,7 +209,7 @@ func (c *tokenAdd) Run(ctx context.Context, s *streams) error {
 
 type tokenList struct {
 	tokenFlag
-	JSON bool `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

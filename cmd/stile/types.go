@@ -22,6 +22,7 @@ type typesCommand struct {
 	Manifests []string `arg:"" name:"manifest" help:"Manifests of the extensions that the types are for."`
 	Output    string   `short:"o" placeholder:"FILE" help:"File to write, or - for stdout. Default: stile-env.d.ts beside the first manifest."`
 	witFlag
+	JSON bool `name:"json" help:"Print the name of the file as JSON."`
 }
 
 // Help implements kong.HelpProvider.
@@ -61,6 +62,9 @@ func (c *typesCommand) Run(_ context.Context, s *streams) error {
 	}
 	if err := writeFile(output, []byte(types)); err != nil {
 		return err
+	}
+	if c.JSON {
+		return printJSON(s.out, map[string]string{"file": output})
 	}
 	_, err = fmt.Fprintln(s.out, output)
 	return err

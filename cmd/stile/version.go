@@ -6,7 +6,7 @@ import (
 )
 
 type versionCommand struct {
-	JSON bool `name:"json" help:"Print as JSON."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.

@@ -123,10 +123,6 @@ func withStore(ctx context.Context, use func(*workspace.Store) error) (err error
 	return use(store)
 }
 
-type asJSON struct {
-	JSON bool `name:"json" help:"Print as JSON."`
-}
-
 // wsEntry is an entry of a directory as JSON has it.
 type wsEntry struct {
 	Name     string    `json:"name"`
@@ -206,6 +202,7 @@ func (s *streams) lines(texts []string) error {
 type wsCat struct {
 	address
 	Revision uint64 `placeholder:"ID" help:"Earlier content to print; stile ws history lists the ids."`
+	JSON     bool   `name:"json" help:"Print an error as JSON too. The content is printed as it is."`
 }
 
 // Help implements kong.HelpProvider.
@@ -251,6 +248,7 @@ const maxPut = 1 << 30
 type wsPut struct {
 	address
 	File string `arg:"" optional:"" help:"File to read. Default: stdin."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.
@@ -290,13 +288,17 @@ func (c *wsPut) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		defer func() { err = errors.Join(err, content.Close()) }()
-		return store.Workspace(name).WriteBlob(ctx, path, content)
+		if err := store.Workspace(name).WriteBlob(ctx, path, content); err != nil {
+			return err
+		}
+		return c.done(s, map[string]any{"path": c.Address, "size": content.Size(ctx)})
 	})
 }
 
 type wsRm struct {
 	address
 	Recursive bool `short:"r" help:"Remove a directory with its contents."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.
@@ -308,13 +310,18 @@ func (*wsRm) Help() string {
 }
 
 // Run implements the command.
-func (c *wsRm) Run(ctx context.Context) error {
-	return c.open(ctx, func(d *workspace.Directory, path string) error { return d.Remove(ctx, path, c.Recursive) })
+func (c *wsRm) Run(ctx context.Context, s *streams) error {
+	err := c.open(ctx, func(d *workspace.Directory, path string) error { return d.Remove(ctx, path, c.Recursive) })
+	if err != nil {
+		return err
+	}
+	return c.done(s, map[string]string{"path": c.Address})
 }
 
 type wsMv struct {
 	address
 	Target string `arg:"" help:"NAME/path to move it to, in the same workspace."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.
@@ -325,7 +332,7 @@ func (*wsMv) Help() string {
 }
 
 // Run implements the command.
-func (c *wsMv) Run(ctx context.Context) error {
+func (c *wsMv) Run(ctx context.Context, s *streams) error {
 	from, _, _ := strings.Cut(c.Address, "/")
 	to, target, _ := strings.Cut(c.Target, "/")
 	if from != to {
@@ -334,7 +341,11 @@ func (c *wsMv) Run(ctx context.Context) error {
 	if err := inside(to, target); err != nil {
 		return err
 	}
-	return c.open(ctx, func(d *workspace.Directory, path string) error { return d.Move(ctx, path, target) })
+	err := c.open(ctx, func(d *workspace.Directory, path string) error { return d.Move(ctx, path, target) })
+	if err != nil {
+		return err
+	}
+	return c.done(s, map[string]string{"from": c.Address, "path": c.Target})
 }
 
 type wsGrep struct {
@@ -508,6 +519,7 @@ func (c *wsHistory) Run(ctx context.Context, s *streams) error {
 type wsRestore struct {
 	address
 	Revision uint64 `arg:"" help:"Id of the revision; stile ws history lists them."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.
@@ -519,15 +531,20 @@ func (*wsRestore) Help() string {
 }
 
 // Run implements the command.
-func (c *wsRestore) Run(ctx context.Context) error {
+func (c *wsRestore) Run(ctx context.Context, s *streams) error {
 	if err := c.isFile(); err != nil {
 		return err
 	}
-	return c.open(ctx, func(d *workspace.Directory, path string) error { return d.Restore(ctx, path, c.Revision) })
+	err := c.open(ctx, func(d *workspace.Directory, path string) error { return d.Restore(ctx, path, c.Revision) })
+	if err != nil {
+		return err
+	}
+	return c.done(s, map[string]any{"path": c.Address, "revision": c.Revision})
 }
 
 type wsBackup struct {
 	File string `arg:"" help:"File to write; it must not exist. To restore, replace workspace.db in STILE_HOME with it while nothing runs."`
+	asJSON
 }
 
 // Help implements kong.HelpProvider.
@@ -538,7 +555,7 @@ func (*wsBackup) Help() string {
 }
 
 // Run implements the command.
-func (c *wsBackup) Run(ctx context.Context) error {
+func (c *wsBackup) Run(ctx context.Context, s *streams) error {
 	file := cmp.Or(c.File, "-")
 	if file == "-" {
 		return usagef("a backup cannot go to stdout; name a file (./- for a file called -)")
@@ -554,5 +571,8 @@ func (c *wsBackup) Run(ctx context.Context) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok && at.Path == file && at.Op == "open" {
 		err = &usageError{err}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return c.done(s, map[string]string{"file": c.File})
 }
