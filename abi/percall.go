@@ -7,12 +7,13 @@ import (
 
 type callKey struct{}
 
-// WithCall returns the context of a new call, for [OfCall]. The host uses it.
+// WithCall returns the context of a new call, for [OfCall]. The host uses it for each call that no other call started.
 func WithCall(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callKey{}, new(sync.Map))
 }
 
-// OfCall returns the value that all bindings of the call of ctx share under a key, such as a budget. The first caller makes it. If
+// OfCall returns the value that all bindings of the call of ctx share under a key, such as a budget. So do the bindings of the calls
+// that it starts, directly or through others, or else a call could have any number of budgets. The first caller makes it. If
 // two callers are first at once, both may make one, and one of the two is kept. Outside a call, each use makes a new one. OfCall is
 // meant for [Opener.Open] and safe for concurrent use.
 func OfCall[T any](ctx context.Context, key any, make func() T) T {

@@ -198,8 +198,12 @@ func (c *Component) callExport(ctx context.Context, r Request, x export, prepare
 	ctx, over := context.WithCancelCause(ctx)
 	defer over(nil)
 	f := newFrame(c, r, limits, outer)
+	operations := abi.WithWork(withFrame(ctx, f), f.work)
+	if outer == nil { // the calls that it starts share its budgets
+		operations = abi.WithCall(operations)
+	}
 	in := &call{
-		host: h, ctx: abi.WithWork(abi.WithCall(withFrame(ctx, f)), f.work), limits: limits, observe: r.Observe, idle: r.Idle, record: r.record, replay: r.replay,
+		host: h, ctx: operations, limits: limits, observe: r.Observe, idle: r.Idle, record: r.record, replay: r.replay,
 		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
 		spent:   func() { over(wasmtime.ErrCPU) },
 	}

@@ -28,8 +28,8 @@ type Component struct {
 	evaluate       export // has no index if the component runs only its own code
 
 	mu       sync.Mutex
-	own      *definitionSet            // what the component says about itself, once it was asked
-	approved map[string]*definitionSet // by digest
+	own      *definitionSet // what the component says about itself, once it was asked
+	approved []approved
 
 	users users
 	freed sync.Once
@@ -66,7 +66,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	if err != nil {
 		return nil, &LoadError{Reason: err.Error()}
 	}
-	c := &Component{host: h, digest: digest(wasm), sections: sections, approved: map[string]*definitionSet{}}
+	c := &Component{host: h, digest: digest(wasm), sections: sections}
 	if c.component, err = h.compile(ctx, c.digest, bytes.Clone(wasm)); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -104,29 +103,46 @@ func (c *Component) definitions(ctx context.Context, approved []abi.Definition, 
 	return c.own, nil
 }
 
-// approvedSet compiles approved definitions once.
-func (c *Component) approvedSet(approved []abi.Definition) (*definitionSet, error) {
-	text, err := json.Marshal(approved)
-	if err != nil {
-		return nil, fmt.Errorf("approved definitions: %w", err)
-	}
-	key := digest(text)
+// approved is what a person approved, with its schemas compiled.
+type approved struct {
+	definitions []abi.Definition
+	set         *definitionSet
+}
+
+// approvedSet compiles approved definitions once. A call compares them with those that are kept, which takes next to nothing if the
+// texts are the same in memory, as they are from call to call.
+func (c *Component) approvedSet(definitions []abi.Definition) (*definitionSet, error) {
 	c.mu.Lock()
-	set := c.approved[key]
+	kept := c.approved
 	c.mu.Unlock()
-	if set != nil {
-		return set, nil
+	for _, a := range kept {
+		if slices.EqualFunc(a.definitions, definitions, sameDefinition) {
+			return a.set, nil
+		}
 	}
-	if set, err = newDefinitionSet(approved); err != nil {
+	set, err := newDefinitionSet(definitions)
+	if err != nil {
 		return nil, err
+	}
+	a := approved{slices.Clone(definitions), set}
+	for i, d := range a.definitions {
+		if d.OutputSchema != nil {
+			a.definitions[i].OutputSchema = new(*d.OutputSchema) // the caller can change theirs
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.approved) >= maxApproved {
-		clear(c.approved)
+		c.approved = nil
 	}
-	c.approved[key] = set
+	c.approved = append(slices.Clip(c.approved), a) // others may be reading it
 	return set, nil
+}
+
+func sameDefinition(a, b abi.Definition) bool {
+	outputs := a.OutputSchema == b.OutputSchema || a.OutputSchema != nil && b.OutputSchema != nil && *a.OutputSchema == *b.OutputSchema
+	a.OutputSchema, b.OutputSchema = nil, nil
+	return outputs && a == b
 }
 
 func (c *Component) describeTools(ctx context.Context, limits Limits) (*definitionSet, error) {

@@ -3,6 +3,8 @@ package host_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -313,6 +315,50 @@ func TestCompareWithApproved(t *testing.T) {
 }
 
 // TestApprovedSetsAreKept calls by approved definitions that change between calls; each call goes by its own.
+// TestApprovedSetsTakeLittle has approved definitions of 2 MB take no more of a call than small ones do, whether the caller passes the
+// same slice or an equal one. It counts what the host allocates.
+func TestApprovedSetsTakeLittle(t *testing.T) {
+	c := guest{}.load(t, newHost(t, host.Options{}))
+	schema := func() string { return `{"title":"` + strings.Repeat("x", 200<<10) + `"}` }
+	output := schema()
+	large := []abi.Definition{{Name: "t", InputSchema: schema(), OutputSchema: &output}}
+	for i := range 8 {
+		large = append(large, abi.Definition{Name: fmt.Sprintf("t%d", i), InputSchema: schema()})
+	}
+	allocated := func(passed func() []abi.Definition) uint64 {
+		const calls = 20
+		var before, after runtime.MemStats
+		for n := range calls + 1 {
+			if n == 1 { // the first compiles
+				runtime.ReadMemStats(&before)
+			}
+			if _, err := c.Do(t.Context(), host.Request{Tool: "t", Approved: passed()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / calls
+	}
+	small := allocated(func() []abi.Definition { return []abi.Definition{{Name: "t", InputSchema: `{}`}} })
+	for name, passed := range map[string]func() []abi.Definition{
+		"the same":     func() []abi.Definition { return large },
+		"an equal one": func() []abi.Definition { return slices.Clone(large) },
+		"equal outputs": func() []abi.Definition {
+			d := slices.Clone(large)
+			d[0].OutputSchema = new(*d[0].OutputSchema)
+			return d
+		},
+	} {
+		if got := allocated(passed); got > small+64<<10 {
+			t.Errorf("%s: %d bytes allocated for each call, and %d with small definitions", name, got, small)
+		}
+	}
+	output = `{"const":1}`
+	if _, err := c.Do(t.Context(), host.Request{Tool: "t", Approved: large}); err == nil {
+		t.Error("the output schema that was changed in place is not applied")
+	}
+}
+
 func TestApprovedSetsAreKept(t *testing.T) {
 	c := guest{}.load(t, newHost(t, host.Options{}))
 	for round := range 2 {

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capability"
@@ -269,6 +272,40 @@ func TestToolsAreBounded(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestToolsShareBudgets has tools use up what their callers may log and keep, in turn and inside each other. Each has bindings of its
+// own.
+func TestToolsShareBudgets(t *testing.T) {
+	_, chain := newToolchain(t, host.Options{})
+	w := newWorkshop(t, chain, host.Limits{}, map[string]string{
+		"log":   `console.log("x".repeat(400)); return null;`,
+		"logs":  `for (let i = 0; i < 30; i++) await env.tools.call("log_t"); console.log("x".repeat(400)); return null;`,
+		"keep":  `const held = await env.store.createBlob(["x".repeat(600)]); return held.size;`,
+		"keeps": `const held = await env.store.createBlob(["x".repeat(600)]); return [held.size, await caught(() => env.tools.call("keep_t"))];`,
+		"again": `const all = []; for (let i = 0; i < 3; i++) all.push(await env.tools.call("keep_t")); return all;`,
+	})
+	var logged atomic.Int64
+	for name, tool := range w.tools {
+		log := console.To(func(_ console.Level, message string) { logged.Add(int64(len(message))) }).WithLimit(1000)
+		tool.Env = host.Env{"tools": w.box, "console": log, "store": blob.NewStore(blob.StoreOptions{Limit: 1000})}
+		w.tools[name] = tool
+	}
+	for _, c := range []struct{ tool, want string }{
+		{"logs", `null`},
+		{"keeps", `[600,"unavailable | unavailable: keep_t: tool failed: CapabilityError: exhausted: blob store: 1000 bytes"]`},
+		{"again", `[600,600,600]`},
+	} {
+		logged.Store(0)
+		r, err := w.tools[c.tool+"_t"].Component.Do(t.Context(), host.Request{Tool: "t", Env: w.tools[c.tool+"_t"].Env})
+		if err != nil || string(r.Output) != c.want {
+			t.Errorf("%s: got %s, %v, want %s", c.tool, r.Output, err, c.want)
+		}
+		const lastLine = 100 // which says that text was dropped
+		if n := logged.Load(); n > 1000+lastLine || c.tool == "logs" && n < 800 {
+			t.Errorf("%s: %d bytes were logged", c.tool, n)
+		}
+	}
 }
 
 // signalClock tells when the callee opens it.

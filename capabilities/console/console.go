@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/printable"
 )
@@ -14,7 +15,7 @@ import (
 // Interface is the WIT interface that this package implements, in wit/deps/capability/console.wit.
 const Interface = "stile:capability/console@0.1.0"
 
-// DefaultLimit is how many bytes one call may log.
+// DefaultLimit is how many bytes one call may log, together with the calls that it starts.
 const DefaultLimit = 64 << 10
 
 // Level is the severity of a message: the enum `level` of stile:capability/console.
@@ -53,14 +54,57 @@ func (c *Console) Interface() string { return Interface }
 func (*Console) Quick() []string { return []string{"get"} }
 
 // Open implements [abi.Opener]; the value is a [*Log].
-func (c *Console) Open(context.Context) (any, error) { return &Log{console: c, left: c.limit}, nil }
+func (c *Console) Open(ctx context.Context) (any, error) {
+	l := limit(c.limit)
+	return &Log{console: c, left: abi.OfCall(ctx, l, l.left)}, nil
+}
+
+// limit is the limit of a console. Consoles of a call with equal limits share what is left of one.
+type limit int
+
+func (l limit) left() *left { return &left{bytes: int(l)} }
+
+// left is what is left of a limit.
+type left struct {
+	mu    sync.Mutex
+	bytes int
+	said  bool // that text was dropped
+}
+
+// take cuts text to what is left, and takes that and one byte more.
+func (l *left) take(text string) (kept string, took bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bytes <= 0 {
+		return "", false
+	}
+	kept = printable.Cut(text, l.bytes)
+	l.bytes -= len(kept) + 1
+	return kept, true
+}
+
+// most is how much may be left.
+func (l *left) most() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(l.bytes, 0)
+}
+
+// say reports whether somebody should say that text was dropped, which is true once.
+func (l *left) say() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	said := l.said
+	l.said = true
+	return !said
+}
 
 // Log is the log of one call. It is safe for concurrent use. The caller of Open closes it.
 type Log struct {
 	console *Console
+	left    *left
 
 	mu      sync.Mutex
-	left    int    // bytes of the limit
 	dropped uint64 // bytes
 	closed  bool
 }
@@ -76,23 +120,22 @@ func (l *Log) Log(_ context.Context, level Level, message string) {
 	if l.closed {
 		return
 	}
-	if l.left <= 0 {
-		l.dropped += uint64(len(message)) + 1
+	head := printable.Cut(message, l.left.most()) // before cleaning, so that the limit bounds the work too
+	text := printable.Text(head)
+	kept, took := l.left.take(text)
+	l.dropped += uint64(len(message) - len(head) + len(text) - len(kept))
+	if !took {
+		l.dropped++
 		return
 	}
-	head := printable.Cut(message, l.left) // before cleaning, so that the limit bounds the work too
-	text := printable.Text(head)
-	kept := printable.Cut(text, l.left)
-	l.dropped += uint64(len(message) - len(head) + len(text) - len(kept))
-	l.left -= len(kept) + 1
 	l.console.log(level, kept)
 }
 
-// Close ends the log, with one last line if text was dropped. It always returns nil.
+// Close ends the log, with one last line if text was dropped, unless another log that shares the limit has said so. It always returns nil.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.dropped > 0 && !l.closed {
+	if l.dropped > 0 && !l.closed && l.left.say() {
 		l.console.log(Warn, fmt.Sprintf("log limit of %d bytes reached: %d bytes were dropped", l.console.limit, l.dropped))
 	}
 	l.closed = true

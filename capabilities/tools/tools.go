@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
@@ -40,11 +41,13 @@ type Options struct {
 	// Describe lists the tools for search, in the order in which they are found. It must be safe for concurrent use and quick.
 	// Default: search finds nothing.
 	Describe func() []Description
-	// Held is how many bytes the host holds for one call at a time: inputs and results of the tools it started. Default 16 MiB.
+	// Held is how many bytes the host holds for one call at a time: inputs and results of the tools that it started, directly or
+	// through others. Default 16 MiB.
 	Held int64
 }
 
-// Toolbox is the right to call some tools. It is an abi.Opener, so each call has the whole of Held to itself. It is immutable, safe
+// Toolbox is the right to call some tools. It is an abi.Opener, so each call has the whole of Held to itself, shared by its bindings
+// and by the calls it starts. It is immutable, safe
 // for concurrent use, and needs no closing. The calls made with it need closing.
 type Toolbox struct {
 	options Options
@@ -60,12 +63,13 @@ func New(o Options) (*Toolbox, error) {
 		o.Describe = func() []Description { return nil }
 	}
 	o.Held = cmp.Or(o.Held, 16<<20)
-	return newToolbox(o), nil
+	return &Toolbox{options: o, held: held(o.Held).quota()}, nil
 }
 
-func newToolbox(o Options) *Toolbox {
-	return &Toolbox{options: o, held: blob.NewQuota("bytes held for tools", o.Held)}
-}
+// held is how much a call may hold. Toolboxes of a call with equal limits share one quota.
+type held int64
+
+func (h held) quota() *blob.Quota { return blob.NewQuota("bytes held for tools", int64(h)) }
 
 // Interface implements abi.Capability.
 func (t *Toolbox) Interface() string { return Interface }
@@ -79,11 +83,18 @@ func (*Toolbox) Lists() map[string]int {
 }
 
 // Open implements abi.Opener: it returns a *Toolbox with the same options.
-func (t *Toolbox) Open(context.Context) (any, error) { return newToolbox(t.options), nil }
+func (t *Toolbox) Open(ctx context.Context) (any, error) {
+	h := held(t.options.Held)
+	return &Toolbox{options: t.options, held: abi.OfCall(ctx, h, h.quota)}, nil
+}
 
 const (
 	// maxFound is how many tools one search finds at most.
 	maxFound = 100
+	// startTime is the processor time that a start is charged for what the host does outside of both guests: to find the tool, open
+	// its env, account for the call and drop everything. Without it, a tool that does nothing would take the host twice what its
+	// caller is charged.
+	startTime = 300 * time.Microsecond
 	// maxQuery is the longest query in bytes. A longer one would keep the host busy for a guest.
 	maxQuery = 1 << 10
 )
@@ -123,6 +134,9 @@ func hasAll(text string, words []string) bool {
 func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*Call, error) {
 	run, err := t.options.Resolve(tool)
 	if err != nil {
+		return nil, err
+	}
+	if err := abi.Work(ctx, startTime); err != nil {
 		return nil, err
 	}
 	if err := abi.Charge(ctx, len(input)); err != nil {

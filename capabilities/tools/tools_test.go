@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -174,5 +175,62 @@ func TestBytesAreCharged(t *testing.T) {
 	defer func() { _ = call.Close() }()
 	if _, err := call.Take(ctx); !errors.Is(err, abi.ErrExhausted) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestStartsAreCharged has a call start tools that do nothing, until its processor time is used up.
+func TestStartsAreCharged(t *testing.T) {
+	ran := 0
+	box := newBox(t, Options{}, func(context.Context, string, []byte, map[string]abi.Capability) ([]byte, error) {
+		ran++
+		return []byte("1"), nil
+	})
+	left, spent := time.Second, errors.New("nothing is left")
+	ctx := abi.WithWork(t.Context(), func(took time.Duration) error {
+		if left -= took; left < 0 {
+			return spent
+		}
+		return nil
+	})
+	const most = 10_000
+	for range most + 1 {
+		c, err := box.Start(ctx, "t", "{}", env{})
+		if errors.Is(err, spent) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Take(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ran < 1000 || ran > most {
+		t.Errorf("a second was enough for %d tools", ran)
+	}
+}
+
+// TestBindingsShareHeld gives one call two toolboxes, and another call one.
+func TestBindingsShareHeld(t *testing.T) {
+	call := abi.WithCall(t.Context())
+	toolbox := newBox(t, Options{Held: 10}, nil)
+	full := func(ctx context.Context) error {
+		t.Helper()
+		box, err := toolbox.Open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return box.(*Toolbox).held.Reserve(6)
+	}
+	if err := full(call); err != nil {
+		t.Error(err)
+	}
+	if err := full(call); !errors.Is(err, abi.ErrExhausted) {
+		t.Errorf("another toolbox of the call: %v", err)
+	}
+	if err := full(abi.WithCall(call)); err != nil {
+		t.Errorf("another call: %v", err)
 	}
 }
