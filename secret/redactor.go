@@ -19,6 +19,8 @@ const Mark = "[redacted]"
 // It catches accidents. It does not recognise a value that was cut, compressed, hashed or escaped twice, and code that wants to leak
 // a value can do so. A value of a few bytes also removes much innocent text.
 //
+// A value of more than some 8 KiB of punctuation can be written in so many ways that a Redactor does not know all of them; [Store.Set] refuses it.
+//
 // A Redactor is immutable, and goroutines may share it. A nil Redactor knows no values.
 type Redactor struct {
 	spellings *automaton.Automaton

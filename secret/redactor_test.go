@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -265,5 +266,31 @@ func TestRedactInLines(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestPunctuation has values that can be written in the most ways.
+func TestPunctuation(t *testing.T) {
+	signs := strings.Repeat(`"&'<>/+= ~*?`, MaxValue/12)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r := NewRedactor(signs)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 300<<20 {
+		t.Errorf("a redactor took %d MiB", took>>20)
+	}
+	if got := r.Redact("a" + signs + "b" + base64.StdEncoding.EncodeToString([]byte(signs)) + "c"); got != "a"+Mark+"b"+Mark+"c" {
+		t.Error("it is not redacted")
+	}
+	store, err := Open(t.Context(), t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused *ValueError
+	if err := store.Set(t.Context(), "signs", signs); !errors.As(err, &refused) || !strings.Contains(err.Error(), "too much punctuation") {
+		t.Error(err)
+	}
+	if err := store.Set(t.Context(), "token", strings.Repeat("eyJhbGciOi-_.+/=", MaxValue/16)); err != nil {
+		t.Error(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/spelling"
 )
 
 // The files of a store, in its folder. The process that changes the store holds a lock on File.lock.
@@ -174,7 +175,8 @@ func (s *Store) List(ctx context.Context) ([]Entry, error) {
 	return entries, nil
 }
 
-// Set stores a value of 1 to MaxValue arbitrary bytes under a name, and replaces the previous value. When Set returns nil, the value
+// Set stores a value of 1 to MaxValue bytes under a name, and replaces the previous value. It refuses a value of punctuation that can be
+// written in so many ways that a [Redactor] does not know all of them. When Set returns nil, the value
 // survives a power failure. If it fails, the store is unchanged.
 func (s *Store) Set(ctx context.Context, name, value string) error {
 	if err := CheckName(name); err != nil {
@@ -185,6 +187,8 @@ func (s *Store) Set(ctx context.Context, name, value string) error {
 		return &ValueError{name, "the value is empty"}
 	case len(value) > MaxValue:
 		return &ValueError{name, fmt.Sprintf("the value has more than %d bytes", MaxValue)}
+	case !spelling.Complete(value):
+		return &ValueError{name, "the value has too much punctuation: logs and responses cannot be searched for all ways to write it; store it in parts, or as base64"}
 	}
 	return s.change(ctx, name, func(c *contents, key cipher.AEAD) (err error) {
 		if key == nil {

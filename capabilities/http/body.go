@@ -45,8 +45,8 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 		defer func() { _ = decoded.Close() }()
 		body = workingReader{ctx, chargedReader{decoded, c.call.received}, &since}
 	}
-	if len(q.secrets) > 0 {
-		body = &maskReader{r: body, secrets: q.secrets}
+	if q.secrets.forms != nil {
+		body = maskedReader{ctx, &maskReader{r: body, secrets: q.secrets}}
 	}
 	_, err := io.Copy(bodyWriter{e}, body)
 	return err
@@ -68,6 +68,20 @@ func (m meteredReader) Read(p []byte) (int, error) {
 	exchangeOf(m.ctx).content(n)
 	if refused := abi.Charge(m.ctx, n); refused != nil {
 		return 0, refused
+	}
+	return n, err
+}
+
+// maskedReader charges processor time for what it reads from a maskReader.
+type maskedReader struct {
+	ctx context.Context
+	r   *maskReader
+}
+
+func (m maskedReader) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if refused := abi.Work(m.ctx, time.Duration(n)*maskWork); refused != nil {
+		return 0, abi.Errorf(abi.CodeExhausted, "processor time of the call, to look for the credential in the response: %v", refused)
 	}
 	return n, err
 }

@@ -1,7 +1,6 @@
 package http
 
 import (
-	"bytes"
 	"fmt"
 	nethttp "net/http"
 	"slices"
@@ -111,17 +110,13 @@ func requestHeader(headers []Header) (header, error) {
 // responseHeader returns what a guest sees, sorted by name. It leaves out headers that concern the connection, have no valid name,
 // or have a secret in their name.
 func (s secrets) responseHeader(received nethttp.Header) []Header {
-	lower := make(secrets, len(s))
-	for i, form := range s {
-		lower[i] = bytes.ToLower(form)
-	}
 	var seen []Header
 	for name, values := range received {
 		switch name = strings.ToLower(name); name {
 		case "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade":
 			continue
 		}
-		if !httpguts.ValidHeaderFieldName(name) || lower.mask(name) != name {
+		if !httpguts.ValidHeaderFieldName(name) || s.forms != nil && cover(s.lower, name) != name {
 			continue
 		}
 		for _, value := range values {

@@ -1,63 +1,116 @@
 package http
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"slices"
 	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/automaton"
 	"github.com/stilehost/stile/internal/spelling"
 )
 
-// searchFor makes a search for the forms.
-func searchFor(forms secrets) *automaton.Automaton {
-	return automaton.New(func(yield func(string) bool) {
-		for _, form := range forms {
-			if !yield(string(form)) {
-				return
-			}
-		}
-	})
+// secrets are what was sent and must not come back. Each occurrence of a form in which servers are known to echo it is replaced by as
+// many asterisks as it has bytes, so that lengths and offsets stay correct. The zero value has none.
+type secrets struct{ *forms }
+
+// forms are immutable.
+type forms struct {
+	values        []string
+	size          int // bytes of all forms
+	search, lower *automaton.Automaton
 }
 
-// secrets are the forms in which servers are known to echo what was sent to them. Each occurrence is replaced by as many asterisks
-// as it has bytes, so that lengths and offsets stay correct.
-type secrets [][]byte
+// newForms makes forms of texts. In names of headers they are looked for in lower case.
+func newForms(texts ...string) *forms {
+	f := &forms{search: automaton.New(slices.Values(texts))}
+	var names []string
+	for _, text := range texts {
+		f.size += len(text)
+		if name := strings.ToLower(text); httpguts.ValidHeaderFieldName(name) {
+			names = append(names, name)
+		}
+	}
+	f.lower = automaton.New(slices.Values(names))
+	return f
+}
+
+// kept has the forms of values that were sent, because to make them takes up to 0.2 s and 80 MB.
+var kept = struct {
+	sync.Mutex
+	forms map[string]*forms // by their values
+	size  int
+}{forms: map[string]*forms{}}
+
+// maxKept bounds the bytes of all forms that are kept.
+const maxKept = 4 << 20
 
 // with adds the spellings of a value that are long enough not to stand in responses by chance. A maskReader finds them in lines too.
 func (s secrets) with(value string) secrets {
-	made := slices.Clone(s)
-	known := make(map[string]bool, len(s))
-	for _, form := range s {
-		known[string(form)] = true
+	var values []string
+	if s.forms != nil {
+		if slices.Contains(s.values, value) {
+			return s
+		}
+		values = s.values
 	}
-	for _, form := range spelling.Of(value) {
-		if len(form) >= minSecret && !known[form] {
-			made = append(made, []byte(form))
+	values = append(slices.Clone(values), value)
+	key := strings.Join(values, "\x00")
+	kept.Lock()
+	defer kept.Unlock()
+	if known := kept.forms[key]; known != nil {
+		return secrets{known}
+	}
+	var texts []string
+	for _, value := range values {
+		for _, form := range spelling.Of(value) {
+			if len(form) >= minSecret {
+				texts = append(texts, form)
+			}
 		}
 	}
-	return made
+	made := newForms(texts...)
+	made.values = values
+	if kept.size += made.size; kept.size > maxKept {
+		clear(kept.forms)
+		kept.size = made.size
+	}
+	kept.forms[key] = made
+	return secrets{made}
 }
 
-// cover overwrites in shown, a copy of the start of data, every form that starts there. It returns where the last one ends
-// in data.
-func (s secrets) cover(shown, data []byte) (end int) {
-	for _, form := range s {
-		// Occurrences may overlap, so the search continues one byte further.
-		for from := 0; ; from++ {
-			i := bytes.Index(data[from:], form)
-			if i < 0 || from+i >= len(shown) {
-				break
-			}
-			from += i
-			asterisks(shown[from:min(from+len(form), len(shown))])
-			end = max(end, from+len(form))
+// cover returns text with asterisks in place of what search finds.
+func cover(search *automaton.Automaton, text string) string {
+	var shown []byte
+	var last run
+	at := int32(0)
+	for i := range len(text) {
+		at = search.Next(at, text[i])
+		n := search.Match(at)
+		if n == 0 {
+			continue
 		}
+		if shown == nil {
+			shown = []byte(text)
+		}
+		found := run{i + 1 - n, i + 1}
+		if found.start >= last.start && found.start <= last.end { // only the new part
+			found.start = last.start
+			asterisks(shown[last.end:found.end])
+		} else {
+			asterisks(shown[found.start:found.end])
+		}
+		last = found
 	}
-	return end
+	if shown == nil {
+		return text
+	}
+	return string(shown)
 }
 
 func asterisks(p []byte) {
@@ -68,12 +121,10 @@ func asterisks(p []byte) {
 
 // mask returns text without the secrets.
 func (s secrets) mask(text string) string {
-	if len(s) == 0 {
+	if s.forms == nil {
 		return text
 	}
-	shown := []byte(text)
-	s.cover(shown, []byte(text))
-	return string(shown)
+	return cover(s.search, text)
 }
 
 // hush removes secrets from an error for the guest, because net/http quotes what servers send.
@@ -85,7 +136,7 @@ func (s secrets) hush(err *abi.Error) error {
 
 // clean removes from a redirect's target the secrets that its encoding would have hidden from mask.
 func (s secrets) clean(t *target) (*target, error) {
-	if len(s) == 0 {
+	if s.forms == nil {
 		return t, nil
 	}
 	kept := slices.DeleteFunc(strings.Split(t.query, "&"), func(part string) bool {
@@ -96,6 +147,9 @@ func (s secrets) clean(t *target) (*target, error) {
 	made.query = strings.Join(kept, "&")
 	return parseTarget(s.mask(made.String()))
 }
+
+// maskWork is the processor time to look for secrets in a byte.
+const maskWork = 20 * time.Nanosecond
 
 // maskReader reads from r without the secrets. It holds back only what could be the beginning of one, and looks at each byte once,
 // whatever the bytes are.
@@ -127,7 +181,7 @@ func (m *maskReader) Read(p []byte) (int, error) {
 
 func (m *maskReader) fill() {
 	if m.search == nil {
-		m.search = searchFor(m.secrets).Start()
+		m.search = m.secrets.search.Start()
 	}
 	const chunk = 32 << 10
 	start := len(m.data)

@@ -5,12 +5,16 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	nethttp "net/http"
 	"net/url"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
@@ -158,7 +162,7 @@ func TestMaskIsLinear(t *testing.T) {
 	const size = 4 << 20
 	took := func(text string) time.Duration {
 		before := usagetest.Processor()
-		n, err := io.Copy(io.Discard, &maskReader{r: strings.NewReader(text), secrets: forms, search: searchFor(forms).Start()})
+		n, err := io.Copy(io.Discard, &maskReader{r: strings.NewReader(text), secrets: forms})
 		if err != nil || n != size {
 			t.Fatal(n, err)
 		}
@@ -189,5 +193,70 @@ func BenchmarkMask(b *testing.B) {
 		if _, err := io.Copy(io.Discard, &maskReader{r: strings.NewReader(text), secrets: forms}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestCredentialIsPreparedOnce has a credential of punctuation, which is written in the most ways, in many exchanges.
+func TestCredentialIsPreparedOnce(t *testing.T) {
+	secret := strings.Repeat(`"&'<>/+=~*!?`, maxSecret/12)
+	at := serve(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
+		_, _ = io.WriteString(w, r.Header.Get("Authorization"))
+	})
+	rule := good(at)
+	rule.Credential = "a-token"
+	c := client(t, Options{Rules: []Rule{rule}, Credentials: vault{"a-token": secret}})
+	allocated := func() uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if have := do(t, c, get(at, "/")); have.err != nil || strings.Trim(have.text, "*") != "Bearer " {
+			t.Fatal(have)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	first := allocated()
+	for range 5 {
+		if again := allocated(); again > first/20 {
+			t.Errorf("%d bytes were allocated, and %d the first time", again, first)
+		}
+	}
+}
+
+// TestKeptIsBounded has more credentials than are kept.
+func TestKeptIsBounded(t *testing.T) {
+	for i := range 8 {
+		(secrets{}).with(fmt.Sprint(i, strings.Repeat(`"&'<>/+=~*!?`, 300)))
+	}
+	size := 0
+	for _, known := range kept.forms {
+		size += known.size
+	}
+	if size != kept.size || size > maxKept {
+		t.Errorf("%d bytes are kept, and %d counted", size, kept.size)
+	}
+}
+
+// TestMaskingIsCharged has a credential looked for in heads and bodies.
+func TestMaskingIsCharged(t *testing.T) {
+	const size = 1 << 20
+	at := serve(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) {
+		w.Header().Set("X-Large", strings.Repeat("x", 32<<10))
+		_, _ = w.Write(make([]byte, size-100))
+	})
+	rule := good(at)
+	rule.Credential = "a-token"
+	var charged atomic.Int64
+	opened, err := client(t, Options{Rules: []Rule{rule}, Credentials: vault{"a-token": "sk-1234567890"}}).grant.Open(abi.WithWork(t.Context(), func(took time.Duration) error {
+		charged.Add(int64(took))
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have := do(t, opened.(*Client), get(at, "/")); have.err != nil {
+		t.Fatal(have.err)
+	}
+	if time.Duration(charged.Load()) < size*maskWork {
+		t.Errorf("%v were charged", time.Duration(charged.Load()))
 	}
 }

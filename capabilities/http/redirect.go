@@ -86,7 +86,11 @@ func (c *Client) send(ctx context.Context, q *request) (*nethttp.Response, error
 		_ = response.Body.Close()
 		return nil, err
 	}
-	if err := abi.Work(ctx, time.Duration(fieldsOf(response.Header))*fieldWork); err != nil {
+	work := time.Duration(fieldsOf(response.Header)) * fieldWork
+	if q.secrets.forms != nil {
+		work += time.Duration(sizeOf(response.Header)) * maskWork
+	}
+	if err := abi.Work(ctx, work); err != nil {
 		_ = response.Body.Close()
 		return nil, abi.Errorf(abi.CodeExhausted, "processor time of the call, to read the headers of the response: %v", err)
 	}

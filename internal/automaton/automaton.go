@@ -1,7 +1,10 @@
 // Package automaton finds any of many texts in one pass, with the automaton of Aho and Corasick.
 package automaton
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Automaton is immutable, and goroutines may share it. A pass begins in state 0.
 type Automaton struct {
@@ -20,8 +23,12 @@ type node struct {
 
 // New makes an automaton of texts.
 func New(texts iter.Seq[string]) *Automaton {
-	a := &Automaton{nodes: make([]node, 1)}
-	for text := range texts {
+	all, most := slices.Collect(texts), 1
+	for _, text := range all {
+		most += len(text)
+	}
+	a := &Automaton{nodes: make([]node, 1, most)}
+	for _, text := range all {
 		at := int32(0)
 		for i := range len(text) {
 			n := a.child(at, text[i])
@@ -37,7 +44,7 @@ func New(texts iter.Seq[string]) *Automaton {
 	for n := a.nodes[0].child; n != 0; n = a.nodes[n].sibling {
 		a.root[a.nodes[n].label] = n
 	}
-	for queue := []int32{0}; len(queue) > 0; queue = queue[1:] {
+	for queue := append(make([]int32, 0, len(a.nodes)), 0); len(queue) > 0; queue = queue[1:] {
 		parent := queue[0]
 		for n := a.nodes[parent].child; n != 0; n = a.nodes[n].sibling {
 			at := &a.nodes[n]

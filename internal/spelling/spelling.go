@@ -5,6 +5,7 @@ package spelling
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf16"
@@ -14,43 +15,84 @@ import (
 // minPart is the smallest number of characters for which a value is looked for inside longer base64. Fewer occur in any text.
 const minPart = 8
 
-// Of returns the spellings of a value, each once; an empty value has none. Escapes of encodings are among them, such as base64 in a URL.
+// MaxBytes is roughly how many bytes the spellings of a value have at most. A token or a key needs 100 times its own bytes, punctuation 700 times.
+const MaxBytes = 4 << 20
+
+// Of returns the spellings of a value, each once; an empty value has none. Escapes of encodings are among them, such as base64 in a URL. If
+// all of them have more than MaxBytes, those that follow are left out, but none without an escape.
 func Of(value string) []string {
+	all, _ := list(value)
+	return all
+}
+
+// Complete reports whether no spelling is left out.
+func Complete(value string) bool {
+	_, complete := list(value)
+	return complete
+}
+
+func list(value string) (all []string, complete bool) {
 	if value == "" {
-		return nil
+		return nil, true
 	}
-	var all []string
 	known := map[string]bool{}
+	size := 0
 	add := func(text string) {
 		if !known[text] {
 			known[text] = true
 			all = append(all, text)
+			size += len(text)
 		}
 	}
-	texts := append([]string{value, fmt.Sprintf("%x", value), fmt.Sprintf("%X", value)}, base64Spellings(value)...)
-	for _, text := range texts {
-		if known[text] {
-			continue
-		}
-		add(text)
-		if !strings.ContainsFunc(text, special) {
-			continue
-		}
-		urlSpellings(text, add)
-		jsonSpellings(text, add)
-		for _, escapes := range html() {
-			add(escapes.Replace(text))
-		}
-	}
+	complete = true
+	escaped := append([]string{value, fmt.Sprintf("%x", value), fmt.Sprintf("%X", value)}, base64Spellings(value)...)
+	texts := slices.Clone(escaped)
 	spaced := fmt.Sprintf("% X", value)
 	for _, text := range []string{spaced, strings.ReplaceAll(spaced, " ", ":"), "%" + strings.ReplaceAll(spaced, " ", "%")} {
-		add(text)
-		add(strings.ToLower(text))
+		texts = append(texts, text, strings.ToLower(text))
 	}
-	return all
+	for _, text := range texts {
+		add(text)
+	}
+	for _, text := range escaped {
+		sample := specials(text)
+		if sample == "" {
+			continue
+		}
+		// Ways that write the special characters alike write the text alike.
+		tried := map[string]bool{}
+		for _, write := range ways() {
+			if way := write(sample); !tried[way] {
+				tried[way] = true
+				if complete = complete && size < MaxBytes; !complete {
+					return all, false
+				}
+				add(write(text))
+			}
+		}
+	}
+	return all, complete
 }
 
-func special(r rune) bool { return r >= utf8.RuneSelf || !plain(byte(r)) }
+// specials are the characters of text that somebody escapes, each once and with a letter behind it. What is not UTF-8 stays as it is.
+func specials(text string) string {
+	var b strings.Builder
+	known := map[string]bool{}
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		if at := text[:size]; (r >= utf8.RuneSelf || !plain(byte(r))) && !known[at] {
+			known[at] = true
+			b.WriteString(at + "z") // nobody escapes it, and no escape has it
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// ways are the ways to escape a text. One that cannot write it returns the text.
+var ways = sync.OnceValue(func() []func(string) string {
+	return slices.Concat(urlWays(), jsonWays(), htmlWays())
+})
 
 func plain(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
 
@@ -92,25 +134,30 @@ var urlPlain = []string{
 	"-_.~!*'()$&+,;=:@/?[]|", // lenient clients, which escape little
 }
 
-func urlSpellings(text string, add func(string)) {
+func urlWays() (all []func(string) string) {
 	for _, kept := range urlPlain {
 		for _, space := range []string{"%20", "+"} {
-			for _, escape := range []string{"%%%02X", "%%%02x"} {
-				var b strings.Builder
-				for i := range len(text) {
-					switch c := text[i]; {
-					case c == ' ':
-						b.WriteString(space)
-					case plain(c) || strings.IndexByte(kept, c) >= 0:
-						b.WriteByte(c)
-					default:
-						_, _ = fmt.Fprintf(&b, escape, c) // a Builder does not fail
+			for _, digits := range []string{"0123456789ABCDEF", "0123456789abcdef"} {
+				all = append(all, func(text string) string {
+					var b strings.Builder
+					for i := range len(text) {
+						switch c := text[i]; {
+						case c == ' ':
+							b.WriteString(space)
+						case plain(c) || strings.IndexByte(kept, c) >= 0:
+							b.WriteByte(c)
+						default:
+							b.WriteByte('%')
+							b.WriteByte(digits[c>>4])
+							b.WriteByte(digits[c&15])
+						}
 					}
-				}
-				add(b.String())
+					return b.String()
+				})
 			}
 		}
 	}
+	return all
 }
 
 var jsonShort = map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
@@ -124,12 +171,9 @@ var jsonEscaped = []string{
 	"\"<>&+'`\u007f",    // System.Text.Json
 }
 
-// jsonSpellings are those of encoders that escape more or less than necessary. PHP has its numbers in upper case where it need not escape
-// and in lower case elsewhere.
-func jsonSpellings(text string, add func(string)) {
-	if !utf8.ValidString(text) {
-		return // it cannot appear in JSON
-	}
+// jsonWays are those of encoders that escape more or less than necessary. PHP has its numbers in upper case where it need not escape and in
+// lower case elsewhere.
+func jsonWays() (all []func(string) string) {
 	for mode := range len(jsonEscaped) << 4 {
 		ascii, slash, upper, upperRest := mode&1 != 0, mode&2 != 0, mode&4 != 0, mode&8 != 0
 		escaped := jsonEscaped[mode>>4]
@@ -139,32 +183,37 @@ func jsonSpellings(text string, add func(string)) {
 			}
 			return `\u%04x`
 		}
-		var b strings.Builder
-		for _, r := range text {
-			short, ok := jsonShort[r]
-			switch {
-			case strings.ContainsRune(escaped, r):
-				_, _ = fmt.Fprintf(&b, number(upper), r)
-			case ok:
-				b.WriteString(short)
-			case r == '/' && slash:
-				b.WriteString(`\/`)
-			case r < ' ', ascii && r >= utf8.RuneSelf && r <= 0xffff:
-				_, _ = fmt.Fprintf(&b, number(upperRest), r)
-			case ascii && r > 0xffff:
-				high, low := utf16.EncodeRune(r)
-				_, _ = fmt.Fprintf(&b, number(upperRest)+number(upperRest), high, low)
-			default:
-				b.WriteRune(r)
+		all = append(all, func(text string) string {
+			if !utf8.ValidString(text) {
+				return text // it cannot appear in JSON
 			}
-		}
-		add(b.String())
+			var b strings.Builder
+			for _, r := range text {
+				short, ok := jsonShort[r]
+				switch {
+				case strings.ContainsRune(escaped, r):
+					_, _ = fmt.Fprintf(&b, number(upper), r)
+				case ok:
+					b.WriteString(short)
+				case r == '/' && slash:
+					b.WriteString(`\/`)
+				case r < ' ', ascii && r >= utf8.RuneSelf && r <= 0xffff:
+					_, _ = fmt.Fprintf(&b, number(upperRest), r)
+				case ascii && r > 0xffff:
+					high, low := utf16.EncodeRune(r)
+					_, _ = fmt.Fprintf(&b, number(upperRest)+number(upperRest), high, low)
+				default:
+					b.WriteRune(r)
+				}
+			}
+			return b.String()
+		})
 	}
+	return all
 }
 
-// html are the escapes of HTML and XML, as libraries differ in what they escape.
-var html = sync.OnceValue(func() []*strings.Replacer {
-	var all []*strings.Replacer
+// htmlWays are the escapes of HTML and XML, as libraries differ in what they escape.
+func htmlWays() (all []func(string) string) {
 	for _, quote := range []string{"&#34;", "&quot;"} {
 		for _, apostrophe := range []string{"&#39;", "&#039;", "&#x27;", "&apos;", "'"} {
 			for _, more := range [][]string{
@@ -175,13 +224,13 @@ var html = sync.OnceValue(func() []*strings.Replacer {
 				{"`", "&#x60;", "=", "&#x3D;", "/", "&#x2F;"}, // Mustache
 			} {
 				pairs := append([]string{"&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, quote, "'", apostrophe}, more...)
-				all = append(all, strings.NewReplacer(pairs...))
+				all = append(all, strings.NewReplacer(pairs...).Replace)
 				for i := 1; i < len(pairs); i += 2 {
 					pairs[i] = strings.ToLower(pairs[i])
 				}
-				all = append(all, strings.NewReplacer(pairs...))
+				all = append(all, strings.NewReplacer(pairs...).Replace)
 			}
 		}
 	}
 	return all
-})
+}

@@ -40,3 +40,28 @@ func TestCost(t *testing.T) {
 		}
 	}
 }
+
+// TestMaxBytes has values that can be written in many ways.
+func TestMaxBytes(t *testing.T) {
+	const most = 16 << 10
+	for name, c := range map[string]struct {
+		value    string
+		complete bool
+	}{
+		"a token":        {strings.Repeat("eyJhbGciOi-_.", most/13), true},
+		"base64":         {strings.Repeat("MIIEvQIBADAN+/=\n", most/16), true},
+		"JSON":           {strings.Repeat(`{"private_key": "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDb/3+x\nk1"}`, most/80), true},
+		"bytes":          {strings.Repeat("\x00\xff\x80/\"a", most/6), true},
+		"4 KiB of signs": {strings.Repeat("\"&'<>/+= ~*`\u00f6\u2028", 4<<10/17), true},
+		"signs":          {strings.Repeat("\"&'<>/+= ~*`", most/12), false},
+	} {
+		size, all := 0, Of(c.value)
+		for _, text := range all {
+			size += len(text)
+		}
+		t.Logf("%s: %d texts, %d times its bytes", name, len(all), size/len(c.value))
+		if Complete(c.value) != c.complete || size > MaxBytes+6*len(c.value)*2 {
+			t.Errorf("%s: %d bytes in %d spellings, complete: %t", name, size, len(all), Complete(c.value))
+		}
+	}
+}
