@@ -11,6 +11,7 @@ import (
 	captools "github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -51,6 +52,7 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 		return nil, mistake("code is empty; send the body of a function")
 	}
 	defer r.tick(ctx)()
+	ctx = turns.For(ctx, r.viewer.String())
 	evaluator, err := r.options.Evaluator(ctx)
 	if err != nil {
 		return nil, err

@@ -3,11 +3,13 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -128,5 +130,28 @@ func TestLogs(t *testing.T) {
 	last := l.last()
 	if n := len(strings.Join(last, "\n")); n > maxLogs+4 || last[0] != "..." {
 		t.Errorf("got %d bytes in %d lines", n, len(last))
+	}
+}
+
+// TestTurnsOfAgents has code and a write take places to build in the name of their agent, so that no agent waits for all that another
+// one asks for.
+func TestTurnsOfAgents(t *testing.T) {
+	h := newHome(t, `{}`)
+	var users []string
+	tools, evaluator := h.options.Toolchain, h.serve.Evaluator
+	h.options.Toolchain = func(ctx context.Context) (*toolchain.Toolchain, error) {
+		users = append(users, turns.User(ctx))
+		return tools(ctx)
+	}
+	c := h.with(func(o *Options) {
+		o.Evaluator = func(ctx context.Context) (*toolchain.Evaluator, error) {
+			users = append(users, turns.User(ctx))
+			return evaluator(ctx)
+		}
+	}).client()
+	does[codeOutput](c, "code_run", object{"code": "return 1"})
+	does[writeOutput](c, "extension_write", draft("answer", "42", nil))
+	if want := []string{alice.String(), alice.String()}; !slices.Equal(users, want) {
+		t.Errorf("got %q, want %q", users, want)
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/evanw/esbuild/pkg/api"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // BuildError reports what is wrong with a source, or with the packages that it asks for.
@@ -67,7 +67,7 @@ func (e *BuildError) Error() string {
 	return b.String()
 }
 
-// BusyError reports a build that waited for others until its context ended, or for 30 seconds. Abandoned builds count until
+// BusyError reports a build that waited for others until its context ended, or for a minute. Abandoned builds count until
 // they have parsed their current file, which takes about a minute at most.
 type BusyError struct {
 	// Builds is how many builds are running, which is the maximum. Abandoned builds count.
@@ -121,7 +121,7 @@ const (
 // never used by builds.
 var (
 	maxBuilds = max(1, runtime.GOMAXPROCS(0)/2)
-	building  = semaphore.NewWeighted(int64(maxBuilds))
+	building  = turns.New(maxBuilds)
 )
 
 // The namespaces of module names in the bundle. None is "file", because a name in that namespace is a path on the machine's own
@@ -149,8 +149,8 @@ var loaders = map[string]api.Loader{
 
 // bundle makes one ES module of a source, and fails with a *BuildError if the source is at fault. It resolves names only in the
 // source tree, and neither a tsconfig.json nor the environment changes the result: the same source gives the same bytes. It returns
-// when ctx ends or bundling takes 30 seconds, even if esbuild is still at work on a file. It waits as long for other builds, and
-// fails with a *BusyError if none of them has ended. program, the command line of Options.Bundler, bundles large sources. It may be
+// when ctx ends or bundling takes 30 seconds, even if esbuild is still at work on a file. It waits for other builds, and fails
+// with a *BusyError if it got no turn in a minute. program, the command line of Options.Bundler, bundles large sources. It may be
 // nil.
 func bundle(ctx context.Context, source Source, program []string) (*bundled, error) {
 	b := newBundler(source, program)
@@ -190,7 +190,7 @@ func (b *bundler) run(ctx context.Context) ([]api.OutputFile, error) {
 	}
 	done := make(chan built, 1)
 	go func() {
-		defer building.Release(1)
+		defer building.Give()
 		defer b.parses.Wait()
 		outputs, err := b.bundle(ctx)
 		if errors.Is(err, errInside) {
@@ -253,15 +253,15 @@ func (b *bundler) bundleOutside(ctx context.Context) ([]api.OutputFile, error) {
 	return a.Outputs, a.err()
 }
 
-// waitForBuilds takes one of the slots for builds.
+// maxWait is how long a build waits for a slot: for the longest build, and as long again for those of others whose turn is before.
+const maxWait = 2 * maxBundleTime
+
+// waitForBuilds takes one of the slots for builds. They are taken in turns, by whom ctx is for.
 func waitForBuilds(ctx context.Context) error {
-	if building.TryAcquire(1) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, maxBundleTime)
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
-	if err := building.Acquire(ctx, 1); err != nil {
-		return &BusyError{maxBuilds, context.Cause(ctx)}
+	if err := building.Take(ctx); err != nil {
+		return &BusyError{maxBuilds, err}
 	}
 	return nil
 }

@@ -8,12 +8,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"github.com/evanw/esbuild/pkg/api"
+
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // tree makes a source tree from names and contents.
@@ -471,6 +476,58 @@ func TestBuildsAreBounded(t *testing.T) {
 	if _, err := bundle(t.Context(), plain, nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestBuildsTakeTurns lets somebody ask for many builds: the build and the code of somebody else are next.
+func TestBuildsTakeTurns(t *testing.T) {
+	const many = 20
+	greedy, other := turns.For(t.Context(), "agent:greedy"), turns.For(t.Context(), "agent:other")
+	release := make(chan struct{})
+	var ended sync.WaitGroup
+	for range maxBuilds + many {
+		ended.Go(func() {
+			if err := waitForBuilds(greedy); err != nil {
+				t.Error(err)
+			}
+			<-release
+			building.Give()
+		})
+	}
+	waiting := func(n int) {
+		for building.Waiting() != n {
+			runtime.Gosched()
+		}
+	}
+	waiting(many)
+	for i, build := range []func() error{
+		func() error {
+			_, err := bundle(other, Source{FS: tree(map[string]string{"main.ts": "export default 1"}), Entry: "main.ts"}, nil)
+			return err
+		},
+		func() error {
+			_, err := Program{Name: "code.ts", Text: "1"}.transform(other, api.SourceMapNone, nil)
+			return err
+		},
+	} {
+		done := make(chan error, 1)
+		go func() { done <- build() }()
+		waiting(many - i + 1)
+		release <- struct{}{} // one of many ends
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second): // it waits for all of them
+			t.Error("another of many was next")
+			close(release)
+			ended.Wait()
+			return
+		}
+		waiting(many - i - 1)
+	}
+	close(release)
+	ended.Wait()
 }
 
 // What the bundler adds to a file is in no message: what is missing at the end is missing where the author's text ends.

@@ -187,7 +187,7 @@ func (p Program) transform(ctx context.Context, sourceMap api.SourceMap, bundler
 	}
 	done := make(chan transformed, 1)
 	go func() {
-		defer building.Release(1)
+		defer building.Give()
 		var t transformed
 		if bundler != nil && (len(p.Text) > maxInside || n.work > maxInsideWork) {
 			t.result, t.err = p.transformOutside(ctx, sourceMap, bundler)

@@ -22,6 +22,7 @@ import (
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/toolchain"
 	"github.com/stilehost/stile/toolchain/npm"
 )
@@ -109,6 +110,7 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 		return nil, fmt.Errorf("author: %w", err)
 	}
 	b.author = author
+	ctx = turns.For(ctx, d.Author)
 	if _, err := d.Scope.MarshalText(); err != nil {
 		return nil, fmt.Errorf("scope: %w", err)
 	}

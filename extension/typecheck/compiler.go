@@ -66,7 +66,7 @@ func (c *Checker) load(ctx context.Context) (*host.Component, error) {
 		c.host, err = host.New(ctx, host.Options{
 			// Checks wait for their turn, which is not the fault of what they check. So only processor time bounds them.
 			Limits:    host.Limits{Memory: memory, CPU: c.o.CPU, Wall: time.Hour, Input: 8 * maxSource, Output: maxOutput},
-			Instances: 2, Running: 2, MaxMemory: memory, CacheDir: c.o.CacheDir, KeyDir: c.o.KeyDir, Logger: c.o.Logger,
+			Instances: maxChecks, Running: maxChecks, MaxMemory: memory, CacheDir: c.o.CacheDir, KeyDir: c.o.KeyDir, Logger: c.o.Logger,
 		})
 		if err != nil {
 			return nil, err

@@ -21,6 +21,7 @@ import (
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/toolchain"
 	"github.com/stilehost/stile/toolchain/npm"
 )
@@ -44,6 +45,7 @@ type Options struct {
 
 const (
 	memory      = 256 << 20 // bytes of one check; the image has 31 MiB
+	maxChecks   = 2         // at a time
 	maxProblems = 20
 	maxSource   = 1 << 20  // bytes of all files that are checked
 	maxOutput   = 16 << 20 // bytes of the component's output
@@ -56,7 +58,8 @@ type Checker struct {
 	o     Options
 	cache *cache.Cache // nil if nothing is kept
 
-	making chan struct{} // has room for the goroutine that makes the fields below on first use
+	checking *turns.Places // for checks
+	making   chan struct{} // has room for the goroutine that makes the fields below on first use
 	// host is one of the checker's own, with other limits and nothing recorded.
 	host      *host.Host
 	component *host.Component
@@ -75,7 +78,7 @@ func New(o Options) (*Checker, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	c := &Checker{o: o, making: make(chan struct{}, 1)}
+	c := &Checker{o: o, checking: turns.New(maxChecks), making: make(chan struct{}, 1)}
 	if o.CacheDir != "" && o.KeyDir != "" {
 		var err error
 		if c.cache, err = cache.Open(o.CacheDir, o.KeyDir, o.Logger); err != nil {
@@ -138,6 +141,11 @@ func (c *Checker) Check(ctx context.Context, r Request) error {
 	}
 	component, err := c.ready(ctx)
 	if err == nil {
+		// The host's own queue has no turns.
+		if busy := c.checking.Take(ctx); busy != nil {
+			return fmt.Errorf("check types: %w", busy)
+		}
+		defer c.checking.Give()
 		var result host.Result
 		if result, err = component.Do(ctx, host.Request{Tool: "check", Input: input, Env: host.Env{}}); err == nil {
 			return problems(result.Output, files)

@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/toolchain"
 	"github.com/stilehost/stile/toolchain/npm"
 )
@@ -127,6 +128,48 @@ func said(t *testing.T, err error) string {
 }
 
 // What keeps a compiler busy, or breaks it, ends, and says why.
+// TestChecksTakeTurns lets somebody ask for many checks: that of somebody else is next.
+func TestChecksTakeTurns(t *testing.T) {
+	t.Parallel()
+	c := newChecker(t, 10*time.Second)
+	const many = 20
+	greedy := turns.For(t.Context(), "agent:greedy")
+	release := make(chan struct{})
+	var ended sync.WaitGroup
+	for range maxChecks + many {
+		ended.Go(func() {
+			if err := c.checking.Take(greedy); err != nil {
+				t.Error(err)
+			}
+			<-release
+			c.checking.Give()
+		})
+	}
+	waiting := func(n int) {
+		for c.checking.Waiting() != n {
+			runtime.Gosched()
+		}
+	}
+	waiting(many)
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Check(turns.For(t.Context(), "agent:other"), Request{Files: map[string][]byte{"tool.ts": []byte("export const a: number = 1")}, Entry: "tool.ts"})
+	}()
+	waiting(many + 1)
+	release <- struct{}{} // one of many ends
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+		waiting(many - 1)
+	case <-time.After(20 * time.Second): // it waits for all of them
+		t.Error("another of many was next")
+	}
+	close(release)
+	ended.Wait()
+}
+
 func TestBombs(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t, 2*time.Second)
