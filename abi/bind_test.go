@@ -254,7 +254,7 @@ func TestErrors(t *testing.T) {
 	impl := implement(t, shelfResource(t), reflect.TypeFor[*shelf]())
 	timeout, cancel := context.WithTimeoutCause(t.Context(), 0, nil)
 	defer cancel()
-	const unavailable = "the host could not do it"
+	const unavailable = "the host failed"
 	var typedNil *abi.Error
 	var nilLookup *LookupError
 	tests := []struct {

@@ -11,7 +11,7 @@ import (
 
 // unexplained is all that a guest learns about an error that was not written for it, because other errors name files, addresses and
 // users of the host.
-const unexplained = "the host could not do it"
+const unexplained = "the host failed"
 
 var errorType = reflect.TypeFor[error]()
 

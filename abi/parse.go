@@ -250,7 +250,7 @@ func (p *parser) ident() ident {
 	case len(id.name) > maxName:
 		p.failAt(id.at, "the name has %d characters; at most %d are allowed", len(id.name), maxName)
 	case !isKebab(id.name):
-		p.failAt(id.at, "`%s` is not a name: words of letters and digits, all lower or all upper case, the first starting with a letter, with one `-` between", id.name)
+		p.failAt(id.at, "`%s` is not a name; a name has words of letters and digits, all lower or all upper case, the first starting with a letter, with one `-` between", id.name)
 	default:
 		p.advance()
 	}
@@ -375,7 +375,7 @@ func (p *parser) gate() gate {
 			p.failAt(name.at, "expected `@since(version = ...)`, `@deprecated(version = ...)` or `@unstable(feature = ...)`")
 		}
 		if twice {
-			p.failAt(name.at, "`@%s` stands here twice; remove one", name.name)
+			p.failAt(name.at, "`@%s` is here twice; remove one", name.name)
 		}
 		p.expect(")")
 	}
@@ -431,7 +431,7 @@ func (p *parser) packageName() *packageTree {
 func (p *parser) nested(pkg *packageTree) *packageTree {
 	p.block(func(doc string, g gate) {
 		if p.is("package") {
-			p.failAt(p.token.at, "expected `interface`, `world` or `use`: a package in braces stands outside of other packages")
+			p.failAt(p.token.at, "expected `interface`, `world` or `use`: a package in braces must be outside of other packages")
 			return
 		}
 		p.packageItem(pkg, doc, g)
@@ -599,9 +599,9 @@ func (p *parser) resource(body *bodyTree, doc string, g gate) *typeDeclTree {
 func (p *parser) function(fn *funcTree) {
 	switch {
 	case p.is("async"):
-		p.failAt(p.token.at, "`async` functions are not supported, which came after WIT 0.2; return a resource that a caller can poll")
+		p.failAt(p.token.at, "`async` functions are not supported, because they came after WIT 0.2; return a resource that a caller can poll")
 	case p.token.kind == tokenName && (p.token.text == "get" || p.token.text == "set"):
-		p.failAt(p.token.at, "properties with `get` and `set` are not supported, which are not part of WIT 0.2; write `func`")
+		p.failAt(p.token.at, "properties with `get` and `set` are not supported, because they are not part of WIT 0.2; write `func`")
 	}
 	p.expect("func")
 	p.signature(fn)
@@ -651,7 +651,7 @@ func (p *parser) typ(depth int) *typeTree {
 		p.expect("<")
 		elem()
 		if p.is(",") {
-			p.failAt(p.token.at, "lists of fixed length are not supported, which are not part of WIT 0.2; use a list or a tuple")
+			p.failAt(p.token.at, "lists of fixed length are not supported, because they are not part of WIT 0.2; use a list or a tuple")
 		}
 		p.expect(">")
 	case p.accept("option"):
@@ -673,7 +673,7 @@ func (p *parser) typ(depth int) *typeTree {
 	case p.accept("borrow"):
 		tree.kind, tree.name = KindBorrow, p.handle()
 	case p.is("future"), p.is("stream"), p.is("error-context"), p.is("map"):
-		p.failAt(tree.at, "the type `%s` is not supported, which is not part of WIT 0.2", p.token.text)
+		p.failAt(tree.at, "the type `%s` is not supported, because it is not part of WIT 0.2", p.token.text)
 	default:
 		p.unexpected("a type")
 	}
@@ -755,7 +755,7 @@ func (p *parser) extern(doc string, g gate) externTree {
 		tree.iface = p.pathAfter(name)
 		p.expect(";")
 	case kind.kind == tokenName && mark.text != "(":
-		p.failAt(name.at, "`%s` would be another name for an interface, which is not part of WIT 0.2 and not supported; write `namespace:package/interface`", name.name)
+		p.failAt(name.at, "`%s` is another name for an interface, which is not part of WIT 0.2 and not supported; write `namespace:package/interface`", name.name)
 	default:
 		p.advance()
 		tree.fn = &funcTree{ident: name, doc: doc}

@@ -219,7 +219,7 @@ func TestParseRefuses(t *testing.T) {
 		{name: "since a release, in a pre-release", text: "package a:b@1.0.0-rc.9;\n@since(version = 1.0.0-rc.10) interface i {}", line: 2, column: 2, message: "there since 1.0.0-rc.10"},
 		{name: "since a version, in a package without", text: in("@since(version = 1.0.0) f: func();"), line: 2, column: 2, message: "needs a package with a version"},
 		{name: "since and unstable", text: in("@since(version = 1.0.0) @unstable(feature = x) f: func();"), line: 2, column: 26, message: "not both"},
-		{name: "gate twice", text: in("@unstable(feature = x) @unstable(feature = y) f: func();"), line: 2, column: 25, message: "stands here twice"},
+		{name: "gate twice", text: in("@unstable(feature = x) @unstable(feature = y) f: func();"), line: 2, column: 25, message: "is here twice"},
 		{name: "deprecated alone", text: in("@deprecated(version = 1.0.0) f: func();"), line: 2, column: 2, message: "needs `@since` or `@unstable`"},
 		{name: "gate on a field", text: in("record r { @unstable(feature = x) a: u8 }"), line: 2, column: 12, message: "expected a name, found `@`"},
 		{name: "type that is not there", text: in("@unstable(feature = x) type t = u8; type u = list<t>;"), line: 2, column: 51, message: "`t` is `@unstable(feature = x)`", stricter: "wasm-tools has all features"},

@@ -210,7 +210,7 @@ func (r *resolver) include(w *worldScope, tree includeTree) error {
 	taken := map[string]bool{}
 	for _, n := range tree.names {
 		if taken[n.name.name] {
-			return n.name.at.errorf("the name `%s` is already taken: it stands before `as` twice", n.name.name)
+			return n.name.at.errorf("the name `%s` is already taken: it is before `as` twice", n.name.name)
 		}
 		taken[n.name.name] = true
 		if !from.rename(c, n.name.name, n.as.name) {

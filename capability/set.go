@@ -66,7 +66,7 @@ const exampleGrant = `one capability, like {"http": [{"host": "api.example.com"}
 func (s Set) Parse(r *jsonform.Reader, n *jsonform.Node) Grant {
 	members := r.Members(n, exampleGrant)
 	if r.Err == nil && len(members) != 1 {
-		r.Fail(n, exampleGrant, "a binding is one capability, and %d are named here", len(members))
+		r.Fail(n, exampleGrant, "a binding is one capability, and this one names %d", len(members))
 	}
 	if r.Err != nil {
 		return nil

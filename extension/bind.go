@@ -71,12 +71,12 @@ type ToolsError struct {
 // Error implements error.
 func (e *ToolsError) Error() string {
 	var b strings.Builder
-	b.WriteString("the tools of the manifest and of the code differ")
+	b.WriteString("the manifest and the code have different tools")
 	for _, name := range e.Missing {
-		fmt.Fprintf(&b, "; %s is in the manifest and not in the code", jsonform.Quote(name))
+		fmt.Fprintf(&b, "; %s is in the manifest but not in the code", jsonform.Quote(name))
 	}
 	for _, name := range e.Extra {
-		fmt.Fprintf(&b, "; %s is in the code and not in the manifest", jsonform.Quote(name))
+		fmt.Fprintf(&b, "; %s is in the code but not in the manifest", jsonform.Quote(name))
 	}
 	return b.String()
 }

@@ -58,7 +58,7 @@ func packageProblem(name string) string {
 	case len(name) > maxPackageName:
 		return fmt.Sprintf("has %d bytes; %d are allowed", len(name), maxPackageName)
 	case !packageName.MatchString(name):
-		return "is not of this form"
+		return "does not have this form"
 	case name == "node_modules", name == "favicon.ico":
 		return "is the name of no package"
 	default:

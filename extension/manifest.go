@@ -146,7 +146,7 @@ func (r *reader) match(n *jsonform.Node, form *lazyregexp.Regexp, limit int, exa
 	case len(s) > limit:
 		r.Fail(n, fmt.Sprintf("at most %d bytes", limit), "%s has %d bytes", jsonform.Quote(s), len(s))
 	case !form.MatchString(s):
-		r.Fail(n, example, "%s is not of this form", jsonform.Quote(s))
+		r.Fail(n, example, "%s does not have this form", jsonform.Quote(s))
 	}
 	return s
 }

@@ -56,7 +56,7 @@ func reservedBinding(name string) string {
 	if !slices.Contains(reservedBindings, name) {
 		return ""
 	}
-	return fmt.Sprintf("the binding %s cannot be granted: env.%[1]s is Stile's own", name)
+	return fmt.Sprintf("the binding %s cannot be granted: env.%[1]s is reserved for Stile", name)
 }
 
 // CheckNames reports tools that cannot be registered because their names are too long, reserved or taken, and bindings with
@@ -75,7 +75,7 @@ func (m *Manifest) CheckNames(taken func(tool string) (holder string)) []Problem
 		case len(name) > MaxToolName:
 			add("a shorter name", "the tool %s would be called %s, which has %d bytes; %d are allowed", tool, name, len(name), MaxToolName)
 		case Reserved(name):
-			add("another name for the extension", "the tool %s would be called %s, and names like this are Stile's own", tool, name)
+			add("another name for the extension", "the tool %s would be called %s, and such names are reserved for Stile", tool, name)
 		case holder != "":
 			add("another name", "the tool %s would be called %s, which a tool of %s is called already", tool, name, printable.Line(holder))
 		}

@@ -28,11 +28,11 @@ func TestCheckNames(t *testing.T) {
 		{"free", "notes", "remove", ""},
 		{"its own", "notes", "add", ""},
 		{"a collision", "a-b", "c", `manifest.json: the tool c would be called a_b_c, which a tool of the extension "a" is called already; write another name`},
-		{"Stile's own", "extension", "write", "manifest.json: the tool write would be called extension_write, and names like this are Stile's own; write another name for the extension"},
-		{"Stile's own, generate", "extension", "generate", "manifest.json: the tool generate would be called extension_generate, and names like this are Stile's own; write another name for the extension"},
-		{"like Stile's own", "extension-list", "all", "manifest.json: the tool all would be called extension_list_all, and names like this are Stile's own; write another name for the extension"},
-		{"code", "code", "run", "manifest.json: the tool run would be called code_run, and names like this are Stile's own; write another name for the extension"},
-		{"stile", "stile-x", "y", "manifest.json: the tool y would be called stile_x_y, and names like this are Stile's own; write another name for the extension"},
+		{"Stile's own", "extension", "write", "manifest.json: the tool write would be called extension_write, and such names are reserved for Stile; write another name for the extension"},
+		{"Stile's own, generate", "extension", "generate", "manifest.json: the tool generate would be called extension_generate, and such names are reserved for Stile; write another name for the extension"},
+		{"like Stile's own", "extension-list", "all", "manifest.json: the tool all would be called extension_list_all, and such names are reserved for Stile; write another name for the extension"},
+		{"code", "code", "run", "manifest.json: the tool run would be called code_run, and such names are reserved for Stile; write another name for the extension"},
+		{"stile", "stile-x", "y", "manifest.json: the tool y would be called stile_x_y, and such names are reserved for Stile; write another name for the extension"},
 		{"nearly Stile's own", "codes", "run", ""},
 		{"extensions", "extensions", "write", ""},
 		{"a Cyrillic letter", "n\u043etes", "add", `manifest.json: the tool "add" of "n\u043etes" cannot be registered; write names of a-z and 0-9`},
@@ -58,8 +58,8 @@ func TestCheckNames(t *testing.T) {
 	}
 	m := &Manifest{Name: "notes", Tools: []string{"add"}, Bindings: []Binding{{Name: "runs"}, {Name: "run"}, {Name: "vars"}}}
 	want := []string{
-		"manifest.json: the binding runs cannot be granted: env.runs is Stile's own; write another name for the binding",
-		"manifest.json: the binding vars cannot be granted: env.vars is Stile's own; write another name for the binding",
+		"manifest.json: the binding runs cannot be granted: env.runs is reserved for Stile; write another name for the binding",
+		"manifest.json: the binding vars cannot be granted: env.vars is reserved for Stile; write another name for the binding",
 	}
 	var got []string
 	for _, p := range m.CheckNames(func(string) string { return "" }) {

@@ -89,7 +89,7 @@ func (r *reader) failure(n *jsonform.Node) string {
 	switch {
 	case r.Err != nil:
 	case s == "":
-		r.Fail(n, "what the message holds", "every message holds the empty text")
+		r.Fail(n, "text that the message contains", "every message contains the empty text")
 	case len(s) > maxTestError:
 		r.Fail(n, fmt.Sprintf("at most %d bytes", maxTestError), "the text has %d bytes", len(s))
 	}

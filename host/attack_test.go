@@ -161,7 +161,7 @@ func TestHostileGuests(t *testing.T) {
 		{"polls a list out of bounds", guest{uses: "poll", call: `(call $poll (i32.const 0) (i32.const 0x7fffffff) (i32.const 256)) ` + returns}, "out of bounds", nil},
 		{"polls forged handles", guest{uses: "poll", call: `(call $poll (i32.const 4096) (i32.const 1000) (i32.const 256)) ` + returns}, "handle index", nil},
 		{"waits for ever", guest{uses: "open never block", call: `(call $block (call $never (local.get $box))) ` + returns}, "limit reached: wall", new(*host.LimitError)},
-		{"waits for more than it may", guest{uses: "open never", call: `(loop $l (drop (call $never (local.get $box))) (br $l)) unreachable`}, "limit reached: pending (4): operations that a call waits for at one time", new(*host.LimitError)},
+		{"waits for more than it may", guest{uses: "open never", call: `(loop $l (drop (call $never (local.get $box))) (br $l)) unreachable`}, "limit reached: pending (4): operations that one call may wait for at a time", new(*host.LimitError)},
 		{"loops for ever", guest{call: `(loop $l (br $l)) unreachable`}, "limit reached: cpu (200ms)", new(*host.LimitError)},
 		{"loops for ever in describe", guest{describe: `(loop $l (br $l)) unreachable`}, "limit reached: cpu (200ms)", new(*host.LimitError)},
 		{"recurses for ever", guest{more: `(func $deep (call $deep))`, call: `(call $deep) unreachable`}, "limit reached: stack", new(*host.LimitError)},
@@ -198,13 +198,13 @@ func TestHostileGuests(t *testing.T) {
 		{"traps in a function named like a backtrace", trapIn(`a\0a\0aCaused by:\0a    wasm trap: call stack exhausted`), "guest trapped: wasm `unreachable` instruction executed", new(*host.TrapError)},
 		{"traps above a function named like the memory limit", guest{more: `(func $fails (result i32) unreachable) (func $"stile:limit-memory" (result i32) (i32.add (call $fails) (i32.const 1)))`, call: `(call $"stile:limit-memory")`}, "guest trapped", new(*host.TrapError)},
 		{"describes tools out of bounds", guest{describe: `(i32.store (i32.const 64) (i32.const 0)) (i32.store (i32.const 68) (i32.const 0x1000000)) (i32.const 64)`}, "out of bounds", nil},
-		{"describes two tools of one name", guest{describe: `(memory.copy (i32.const 1152) (i32.const 1112) (i32.const 40)) (i32.store (i32.const 1108) (i32.const 2)) (i32.const 1104)`}, "there are two of that name", new(*host.DefinitionError)},
+		{"describes two tools of one name", guest{describe: `(memory.copy (i32.const 1152) (i32.const 1112) (i32.const 40)) (i32.store (i32.const 1108) (i32.const 2)) (i32.const 1104)`}, "two tools have this name", new(*host.DefinitionError)},
 		{"describes a tool with a bad name", guest{describe: `(i32.store8 (i32.const 1038) (i32.const 27)) (i32.const 1104)`}, "its name must be", new(*host.DefinitionError)},
 		{"describes a tool with a broken schema", guest{describe: `(i32.store (i32.const 1132) (i32.const 1)) (i32.const 1104)`}, "input schema: not JSON", new(*host.DefinitionError)},
 		{
 			"refers to a schema on the network",
 			guest{data: `{\"$ref\":\"https://example.com/x\"}`, describe: `(i32.store (i32.const 1128) (i32.const 2048)) (i32.store (i32.const 1132) (i32.const 32)) (i32.const 1104)`},
-			"is not fetched", new(*host.DefinitionError),
+			"cannot be fetched", new(*host.DefinitionError),
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -497,7 +497,7 @@ func TestRefused(t *testing.T) {
 			"a handle of stile:capability/env@0.1.0/env, not of stile:capability/poll@0.1.0/pollable",
 		},
 		{"an engine that is not there", wat(`(component (import "engine-xab" (core module)))`), "engine-xab: the core module is not loaded"},
-		{"WASI of another time", wat(`(component (import "wasi:cli/environment@0.3.0" (instance)))`), "only WASI 0.2 is answered"},
+		{"WASI of another time", wat(`(component (import "wasi:cli/environment@0.3.0" (instance)))`), "only WASI 0.2 is supported"},
 		{"four memories", wat(`(component (core module $m (memory 1))` + strings.Repeat("(core instance (instantiate $m))", 4) + ")"), "contains 4 Wasm linear memories, which exceeds the configured maximum of 1"},
 		{
 			"5,000 cases in 1,000 functions that are lowered",
@@ -511,13 +511,13 @@ func TestRefused(t *testing.T) {
 				(type $f (func (param "x" $e))) ` + strings.Repeat(`(func (type $f) (canon lift (core func $i "f")))`, 1_000) + `)`),
 			"written out wherever they are used",
 		},
-		{"a resource of its own", wat(`(component (type $r (resource (rep i32))) (core func (canon resource.new $r)))`), "a resource of its own"},
+		{"a resource of its own", wat(`(component (type $r (resource (rep i32))) (core func (canon resource.new $r)))`), "handles of its own resource"},
 		{
 			"25 instances of 280,000 elements",
 			wat(`(component (core module $t (table (export "t") 20000 funcref)) (core instance $t (instantiate $t))
 				(core module $m (import "" "t" (table 20000 funcref)) (func) ` + strings.Repeat(`(elem (i32.const 0) func `+strings.Repeat("0 ", 20_000)+`)`, 14) + `)` +
 				strings.Repeat(`(core instance (instantiate $m (with "" (instance $t))))`, 25) + `)`),
-			"to begin; at most 500ms",
+			"to start; the limit is 500ms",
 		},
 		{"a stream", wat(`(component (import "stile:capability/kv@0.1.0" (instance (export "get" (func async)))))`), "async"},
 	} {

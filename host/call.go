@@ -305,7 +305,7 @@ func (c *call) explain(err error) error {
 	case errors.As(err, &trap):
 		return c.explainTrap(trap)
 	case errors.Is(err, wasmtime.ErrConversion):
-		return &LimitError{Limit: "bytes", Value: printable.Size(wasmtime.MaxConversion), Detail: "of the host's memory for what one operation passes or returns; pass less at a time"}
+		return &LimitError{Limit: "bytes", Value: printable.Size(wasmtime.MaxConversion), Detail: "of host memory for the values of one operation; pass less at a time"}
 	case errors.As(err, &large):
 		return &LimitError{Limit: "bytes", Value: printable.Size(int64(large.Max)), Detail: fmt.Sprintf("a %s of %d bytes; use a blob", large.Type, large.Size)}
 	case errors.As(err, &start):
@@ -322,7 +322,7 @@ func (c *call) explain(err error) error {
 
 // refusedBySystem is a fault of this machine, e.g. a limit of the process on files or memory.
 func refusedBySystem(err *wasmtime.SystemError) error {
-	return fmt.Errorf("the operating system refused the engine what it needs; look at free memory and the limits of this process: %w", err)
+	return fmt.Errorf("the operating system refused resources to the engine; check free memory and the limits of this process: %w", err)
 }
 
 // memoryTrap is the function in which the toolchain's components trap when their engine ran out of memory. Names come from the

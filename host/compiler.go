@@ -33,7 +33,7 @@ type CompilerError struct {
 
 func (e *CompilerError) Error() string {
 	if e.Limit != "" {
-		return fmt.Sprintf("its code takes too long to compile: the compiler was ended by its limit of %s, of %v", e.Limit, e.Allowed)
+		return fmt.Sprintf("its code takes too long to compile: the compiler reached its limit of %s (allowed: %v)", e.Limit, e.Allowed)
 	}
 	return "the compiler, the program of Options.Compiler, failed: " + e.Reason
 }
@@ -126,14 +126,14 @@ func (h *Host) compileOutside(ctx context.Context, wasm []byte, takes CompileCos
 	case kind == isRefusal:
 		return nil, errors.New(said)
 	case kind != isCode || len(written) > maxCompiled:
-		return nil, failed("", "it wrote something else than code: is it a program that calls host.Compile?")
+		return nil, failed("", "it did not write code; name a program that calls host.Compile")
 	}
 	c, err := h.engine.Deserialize(code)
 	if errors.Is(err, wasmtime.ErrTooLarge) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, failed("", fmt.Sprintf("it is of another version than this program; start this one anew: %v", err))
+		return nil, failed("", fmt.Sprintf("its version differs from this program's; restart this program: %v", err))
 	}
 	return c, nil
 }

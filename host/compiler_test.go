@@ -97,13 +97,13 @@ func TestCompiler(t *testing.T) {
 func TestCompilerFails(t *testing.T) {
 	wasm := bombNamed(t, "empty functions", 40_000, 0)
 	for _, c := range []struct{ does, limit, want string }{
-		{"spin", "processor time", "ended by its limit of processor time, of 1.0 s of processor time and 514 MiB"},
-		{"eat", "memory", "ended by its limit of memory"},
-		{"starve", "memory", "ended by its limit of memory"},
+		{"spin", "processor time", "reached its limit of processor time (allowed: 1.0 s of processor time and 514 MiB"},
+		{"eat", "memory", "reached its limit of memory"},
+		{"starve", "memory", "reached its limit of memory"},
 		{"chatter", "", `exit status 3: words\x1b words`},
-		{"write nothing", "", "something else than code"},
-		{"write something", "", "something else than code"},
-		{"write code", "", "of another version than this program"},
+		{"write nothing", "", "it did not write code"},
+		{"write something", "", "it did not write code"},
+		{"write code", "", "its version differs from this program"},
 	} {
 		t.Run(c.does, func(t *testing.T) {
 			h := newHostWith(t, Options{Compiler: helper(c.does)})

@@ -66,9 +66,9 @@ func compare(approved, now []abi.Definition) error {
 	was, is := byName(approved), byName(now)
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if d, ok := is[name]; !ok {
-			return &DefinitionError{name, "was approved and is gone"}
+			return &DefinitionError{name, "was approved, but the component no longer has it"}
 		} else if !reflect.DeepEqual(d, was[name]) {
-			return &DefinitionError{name, "is not described as it was approved"}
+			return &DefinitionError{name, "differs from its approved description"}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(is)) {
@@ -180,7 +180,7 @@ func newDefinitionSet(definitions []abi.Definition) (set *definitionSet, err err
 			return nil, refuse("its name must be letters, digits, '_', '.' or '-', at most 64, beginning with a letter")
 		}
 		if set.schemas[d.Name] != nil {
-			return nil, refuse("there are two of that name")
+			return nil, refuse("two tools have this name")
 		}
 		if len(d.Description) > maxDescription {
 			return nil, refuse("its description has more than " + printable.Size(maxDescription))

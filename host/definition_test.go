@@ -113,7 +113,7 @@ func TestHostileSchemas(t *testing.T) {
 		{"a schema of schemas", `{"$ref":"https://json-schema.org/draft/2020-12/schema"}`, strings.Repeat(`{"not":`, 20) + `{"type":"strng"}` + strings.Repeat("}", 20), "/not/not/type: "},
 		{"many anchors of one name", manyAnchors(1000), `{"p1":{}}`, ""},
 		{"an anchor in a place that is hard to spell", `{"$dynamicAnchor":"n","properties":{"a%25/~1#é\" \u0000":{"$dynamicRef":"#n"}}}`, `{}`, ""},
-		{"many errors behind an anchor", anchored(`"type":"array","items":{"$dynamicRef":"#n"}`), "[0" + strings.Repeat(",0", 100_000) + "]", "try a smaller one"},
+		{"many errors behind an anchor", anchored(`"type":"array","items":{"$dynamicRef":"#n"}`), "[0" + strings.Repeat(",0", 100_000) + "]", "try a smaller value"},
 		{"a recursive schema", `{"properties":{"a":{"anyOf":[{"type":"number"},{"$ref":"#"}]}}}`, nested(200), ""},
 		{"doubling at each level", `{"properties":{"a":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}`, nested(40), steps},
 		{"doubling in turns", `{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"a":{"$ref":"#/$defs/b"}},"additionalProperties":false,"anyOf":[{"properties":{"a":{"$ref":"#/$defs/b"}}}]},"b":{"oneOf":[{"$ref":"#/$defs/a"}]}}}`, nested(40), steps},
@@ -164,9 +164,9 @@ func TestSchemaErrors(t *testing.T) {
 		{"a type in the place of a schema", `{"properties":{"b":"string","a":1}}`, `/properties/a: got number, want boolean or object: a schema, as in {"type": "string"}; /properties/b: got string, want boolean or object: a schema, as in {"type": "string"}`},
 		{"required in a property", `{"properties":{"a":{"required":true}}}`, `/properties/a/required: got boolean, want array: the names of properties, as in {"properties": {"a": {}}, "required": ["a"]}`},
 		{"no schema", `[]`, `the whole: got array, want boolean or object: a schema, as in {"type": "string"}`},
-		{"a definition that is missing", `{"$ref":"#/$defs/a"}`, `$ref "#/$defs/a" leads to nothing in the schema`},
-		{"an anchor that is missing", `{"$ref":"#a"}`, `$ref "#a" leads to nothing in the schema: no part of it has that $anchor`},
-		{"another schema", `{"$ref":"https://example.com/a"}`, `"https://example.com/a" is not fetched: write what a $ref needs under "$defs" and refer to "#/$defs/NAME", and leave out a $schema that is not json-schema.org's`},
+		{"a definition that is missing", `{"$ref":"#/$defs/a"}`, `$ref "#/$defs/a" has no target in the schema`},
+		{"an anchor that is missing", `{"$ref":"#a"}`, `$ref "#a" has no target: no part of the schema has that $anchor`},
+		{"another schema", `{"$ref":"https://example.com/a"}`, `"https://example.com/a" cannot be fetched: put the target of a $ref under "$defs" and refer to "#/$defs/NAME", and use only a $schema of json-schema.org`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := describes(c.schema).load(t, h).Tools(t.Context())
@@ -294,11 +294,11 @@ func TestCompareWithApproved(t *testing.T) {
 		want   string
 	}{
 		{"nothing", func(*abi.Definition) {}, ""},
-		{"a description", func(d *abi.Definition) { d.Description += "\xff" }, "is not described as it was approved"},
-		{"a schema", func(d *abi.Definition) { d.InputSchema = `{"type":"object"}` }, "is not described as it was approved"},
-		{"a promise", func(d *abi.Definition) { d.OutputSchema = &output }, "is not described as it was approved"},
-		{"a hint", func(d *abi.Definition) { d.Annotations.ReadOnly = true }, "is not described as it was approved"},
-		{"a name", func(d *abi.Definition) { d.Name = "other" }, "was approved and is gone"},
+		{"a description", func(d *abi.Definition) { d.Description += "\xff" }, "differs from its approved description"},
+		{"a schema", func(d *abi.Definition) { d.InputSchema = `{"type":"object"}` }, "differs from its approved description"},
+		{"a promise", func(d *abi.Definition) { d.OutputSchema = &output }, "differs from its approved description"},
+		{"a hint", func(d *abi.Definition) { d.Annotations.ReadOnly = true }, "differs from its approved description"},
+		{"a name", func(d *abi.Definition) { d.Name = "other" }, "was approved, but the component no longer has it"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			approved := now[0]

@@ -154,7 +154,7 @@ func (c *call) putBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 		refused = abi.Errorf(abi.CodeAlreadyExists, "binding %q", printable.Text(name))
 	}
 	if !bindable(name) {
-		refused = abi.Errorf(abi.CodeInvalid, "the name of a binding is 1 to %d printable ASCII characters", maxBindingName)
+		refused = abi.Errorf(abi.CodeInvalid, "the name of a binding must have 1 to %d printable ASCII characters", maxBindingName)
 	}
 	if refused != nil {
 		if err := h.close(); err != nil {
@@ -286,7 +286,7 @@ var pollOperations = map[string]func(c *call, args []abi.Value) (abi.Value, erro
 
 // crowded is the error of a call that waits for too many operations.
 func (c *call) crowded() *LimitError {
-	return &LimitError{Limit: "pending", Value: strconv.Itoa(c.limits.Pending), Detail: "operations that a call waits for at one time"}
+	return &LimitError{Limit: "pending", Value: strconv.Itoa(c.limits.Pending), Detail: "operations that one call may wait for at a time"}
 }
 
 func (c *call) pollable(rep abi.Value) (*handle, error) {

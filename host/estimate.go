@@ -31,7 +31,7 @@ func (c CompileCost) String() string {
 type CompileCostError struct{ Cost CompileCost }
 
 func (e *CompileCostError) Error() string {
-	return fmt.Sprintf("its code takes too long to compile: %v by estimate, and the bounds are %v", e.Cost, CompileCost{codecheck.MaxTime, codecheck.MaxMemory})
+	return fmt.Sprintf("its code takes too long to compile: the estimate is %v, and the limit is %v", e.Cost, CompileCost{codecheck.MaxTime, codecheck.MaxMemory})
 }
 
 // Lane is where Load compiles a component.

@@ -126,10 +126,10 @@ func New(_ context.Context, o Options) (*Host, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.MaxMemory > maxMemory || o.Instances > maxInstances {
-		return nil, fmt.Errorf("host options: MaxMemory is at most %s and Instances %d: the address space holds no more", printable.Size(maxMemory), maxInstances)
+		return nil, fmt.Errorf("host options: MaxMemory is at most %s and Instances %d: the address space has no room for more", printable.Size(maxMemory), maxInstances)
 	}
 	if has, wants := wasmtime.Maps(), mapsOfProcess+mapsOfInstance*o.Instances; has > 0 && wants > has {
-		return nil, fmt.Errorf("host options: %d Instances need %d memory maps, and the kernel lets a process have %d; raise its limit: sysctl -w vm.max_map_count=%d",
+		return nil, fmt.Errorf("host options: %d Instances need %d memory maps, and the kernel allows a process %d; raise the limit: sysctl -w vm.max_map_count=%d",
 			o.Instances, wants, has, wants)
 	}
 	debug.SetMaxThreads(max(debug.SetMaxThreads(maxInstances), 2*o.Instances+1000)) // a call that waits keeps its thread
@@ -223,7 +223,7 @@ func (h *Host) AddModuleNamed(ctx context.Context, name string, wasm func(ctx co
 			return nil, missing
 		}
 		if ModuleName(module) != name {
-			return nil, errors.New("the module has another digest")
+			return nil, errors.New("the module's digest does not match its name")
 		}
 		return h.engine.CompileModule(module)
 	})

@@ -229,7 +229,7 @@ func differType(want, have *abi.Type) string {
 	default:
 	}
 	if len(want.Fields) != len(have.Fields) || len(want.Cases) != len(have.Cases) {
-		return "another number of fields or cases"
+		return "a different number of fields or cases"
 	}
 	for i, f := range want.Fields {
 		if have.Fields[i].Name != f.Name {

@@ -110,7 +110,7 @@ func (h *Host) enter(ctx context.Context, outer *frame) (leave func(), err error
 	}
 	if t := outer.tree; t.inner.Add(1) > t.pending {
 		t.inner.Add(-1)
-		return nil, &LimitError{Limit: "pending", Value: strconv.FormatInt(t.pending, 10), Detail: "tools at work for one call"}
+		return nil, &LimitError{Limit: "pending", Value: strconv.FormatInt(t.pending, 10), Detail: "tools that one call may run at a time"}
 	}
 	if !h.slots.TryAcquire(1) {
 		outer.tree.inner.Add(-1)

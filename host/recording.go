@@ -94,7 +94,7 @@ func outcome(ctx context.Context, err error) Outcome {
 }
 
 // cancelled is the outcome of a call that its caller cancelled.
-var cancelled = Outcome{Kind: kindCancelled, Message: "the caller gave the call up"}
+var cancelled = Outcome{Kind: kindCancelled, Message: "the caller cancelled the call"}
 
 // OutcomeOf is the outcome of a call that ended with err.
 func OutcomeOf(err error) Outcome {

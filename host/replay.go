@@ -84,7 +84,7 @@ type player struct {
 
 // errParted ends a replay at its first difference. errCut ends it at the end of an incomplete recording.
 var (
-	errParted = errors.New("the replay and its recording part")
+	errParted = errors.New("the replay differs from its recording")
 	errCut    = errors.New("the recording is incomplete")
 )
 
@@ -93,9 +93,9 @@ var (
 func (c *Component) Replay(ctx context.Context, r *Recording, o ReplayOptions) (Comparison, error) {
 	switch {
 	case r.Component != c.digest && !o.OtherComponent:
-		return Comparison{}, &ReplayError{fmt.Sprintf("it is of the component %s, and this is %s", printable.Short(r.Component, 64), c.digest)}
+		return Comparison{}, &ReplayError{fmt.Sprintf("it was recorded with component %s, and this is component %s", printable.Short(r.Component, 64), c.digest)}
 	case r.Input == nil:
-		return Comparison{}, &ReplayError{"its input is too large to have been kept"}
+		return Comparison{}, &ReplayError{"its input was too large to record"}
 	}
 	list, err := r.parse(c.host.known)
 	if err != nil {

@@ -23,7 +23,7 @@ func customSections(wasm []byte) (map[string][]byte, error) {
 	case string(wasm[:8]) == wasmbin.CoreHeader:
 		return nil, errors.New("a core module, not a component; build it with a component toolchain")
 	case string(wasm[:8]) != wasmbin.ComponentHeader:
-		return nil, errors.New("a component of another version of the binary format")
+		return nil, errors.New("a component in an unsupported version of the binary format")
 	}
 	found, count := map[string][]byte{}, 0
 	err := wasmbin.EachSection(wasm, func(id byte, r *wasmbin.Reader) error {

@@ -51,7 +51,7 @@ var refusals = []string{
 func (l *linking) emptyWorld(instance wasmtime.Item) error {
 	name, version, _ := strings.Cut(instance.Name, "@")
 	if !strings.HasPrefix(version, "0.2.") {
-		return &LoadError{Name: instance.Name, Reason: "only WASI 0.2 is answered, by an empty world"}
+		return &LoadError{Name: instance.Name, Reason: "only WASI 0.2 is supported, as an empty world"}
 	}
 	imported := Import{Name: instance.Name, Kind: "wasi"}
 	var definitions []wasmtime.Definition
@@ -137,7 +137,7 @@ func emptyAnswer(iface string, f *abi.Func) (func(c *call, args []abi.Value) (ab
 	return func(c *call, _ []abi.Value) (abi.Value, error) {
 		switch {
 		case iface == "wasi:cli/exit":
-			return nil, &GuestError{abi.Failure{Name: "Exit", Message: "the guest ended itself with wasi:cli/exit"}}
+			return nil, &GuestError{abi.Failure{Name: "Exit", Message: "the guest called wasi:cli/exit"}}
 		case known:
 			v, _ := zero(f.Result)
 			return v, nil
@@ -151,9 +151,9 @@ func emptyAnswer(iface string, f *abi.Func) (func(c *call, args []abi.Value) (ab
 			return c.handles.add(&handle{resource: f.Result.Resource, value: struct{}{}})
 		}
 		if binding := missing[iface]; binding != "" {
-			return nil, &TrapError{Reason: fmt.Sprintf("%s is not there: the empty WASI world has no %s; import stile:capability/%s and bind %q", whole, binding, binding, binding)}
+			return nil, &TrapError{Reason: fmt.Sprintf("%s is missing: the empty WASI world has no %s; import stile:capability/%s and bind %q", whole, binding, binding, binding)}
 		}
-		return nil, &TrapError{Reason: whole + " is not there: the WASI world is empty"}
+		return nil, &TrapError{Reason: whole + " is missing: the WASI world is empty"}
 	}, nil
 }
 

@@ -195,7 +195,7 @@ func TestEmptyWorld(t *testing.T) {
 		},
 		{
 			"exit", `(core func $f (canon lower (func $exit "exit"))) (core instance $w (export "f" (func $f)))`,
-			`(import "w" "f" (func $f (param i32)))`, `(call $f (i32.const 1))`, "ended itself with wasi:cli/exit",
+			`(import "w" "f" (func $f (param i32)))`, `(call $f (i32.const 1))`, "called wasi:cli/exit",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -115,7 +115,7 @@ func TestRests(t *testing.T) {
 	for range 2 {
 		c.tool("bad_get", nil)
 	}
-	if got := failed(t, c.tool("bad_get", nil)); got.Kind != "resting" || !strings.Contains(got.Message, "rests until") {
+	if got := failed(t, c.tool("bad_get", nil)); got.Kind != "resting" || !strings.Contains(got.Message, "pauses until") {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -113,7 +113,7 @@ func (e *endpoint) addWriting() {
 	if e.options.Generate == nil {
 		return
 	}
-	const description = "Has a model write an extension from a description, mends it until it is built and passes its tests, and writes it as extension_write does. " +
+	const description = "Has a model write an extension from a description, fixes it until it builds and passes its tests, and adds it as extension_write does. " +
 		"It takes a while; when you can write the source yourself, extension_write is faster."
 	add[generateInput, writeOutput](e, "extension_generate", "Generate an extension", description, hints{open: true}, func(r *request, ctx context.Context, in generateInput) (*sdk.CallToolResult, error) {
 		if result, err := r.answered(ctx); result != nil || err != nil {

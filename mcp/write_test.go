@@ -39,7 +39,7 @@ func TestWriteProblems(t *testing.T) {
 		{"an unknown field", with(func(_, m object) { m["powers"] = "all" }), "validate", []string{"powers"}},
 		{"no source", with(func(d, _ object) { delete(d, "source") }), "validate", []string{"there is no source file"}},
 		{"a way out", with(func(d, _ object) { delete(d, "source"); d["files"] = object{"../evil.ts": "export {}"} }), "validate", []string{"../evil.ts"}},
-		{"a name of ours", with(func(_, m object) { m["name"], m["tools"] = "extension", []string{"get"} }), "validate", []string{"Stile's own"}},
+		{"a name of ours", with(func(_, m object) { m["name"], m["tools"] = "extension", []string{"get"} }), "validate", []string{"reserved for Stile"}},
 		{"syntax", with(func(d, _ object) {
 			d["source"] = "import { extension } from \"stile\";\nexport default extension({ tools: { get: { description: \"d\", run: () => ( } } });"
 		}), "", []string{"tool.ts:2:"}},

@@ -108,7 +108,7 @@ func (a *api) complete(ctx context.Context, c Conversation, onText func(string),
 	case !x.ended:
 		err = &Error{Message: "the stream ended before the reply did"}
 	case x.filtered:
-		err = &Error{Message: "a filter of the server ended the reply: describe the extension in other words, or ask another model"}
+		err = &Error{Message: "the server's filter ended the reply: describe the extension in other words, or use another model"}
 	}
 	reply := Reply{Text: x.text.String(), Cut: x.cut, Tokens: Tokens{Input: x.input, Output: x.output}}
 	if x.opened && (x.input == 0 || x.output == 0 && reply.Text != "") {
@@ -214,7 +214,7 @@ func (x *exchange) stream(ctx context.Context, request any, take func(data []byt
 // decode reads the data of an event.
 func (x *exchange) decode(data []byte, into any) error {
 	if err := json.Unmarshal(data, into); err != nil {
-		return &Error{Message: "an event of the reply is not the JSON of this protocol: " + x.api.printable(err.Error())}
+		return &Error{Message: "an event of the reply is not valid JSON of this protocol: " + x.api.printable(err.Error())}
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func (x *exchange) send(ctx context.Context, body []byte) (*http.Response, error
 func (x *exchange) admit(response *http.Response) error {
 	given := response.Header.Get("Content-Type")
 	if media, _, err := mime.ParseMediaType(given); err != nil || media != "text/event-stream" {
-		return &Error{Message: fmt.Sprintf("the server answered with %q where text/event-stream belongs", x.api.printable(given))}
+		return &Error{Message: fmt.Sprintf("the server answered with %q instead of text/event-stream", x.api.printable(given))}
 	}
 	x.opened = true
 	return nil
@@ -293,7 +293,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 func (a *api) refused(response *http.Response) *Error {
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode >= 300 && response.StatusCode < 400 {
-		return &Error{Status: response.StatusCode, Message: "it redirects, and nothing was sent there: " +
+		return &Error{Status: response.StatusCode, Message: "the server redirects, and redirects are not followed: " +
 			strconv.Quote(a.printable(response.Header.Get("Location")))}
 	}
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // the part that arrived is what can be shown

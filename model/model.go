@@ -149,15 +149,15 @@ func (o Options) or(baseURL string) (Options, error) {
 	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
 		return o, &OptionsError{"BaseURL", "it must not have a user, a query or a fragment; give the key in its own option"}
 	case strings.TrimSpace(o.Model) == "":
-		return o, &OptionsError{"Model", "a name is needed"}
+		return o, &OptionsError{"Model", "a name is required"}
 	case strings.ContainsFunc(o.Key, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
 		return o, &OptionsError{"Key", "it holds a space or a character that no header can have"}
 	case o.Key != "" && o.Redact == nil:
-		return o, &OptionsError{"Redact", "it is needed with a key, which a server may repeat"}
+		return o, &OptionsError{"Redact", "it is required with a key, because a server may repeat the key"}
 	case o.Temperature != nil && (math.IsNaN(*o.Temperature) || *o.Temperature > 2):
-		return o, &OptionsError{"Temperature", "it is a number between 0 and 2, or negative for none"}
+		return o, &OptionsError{"Temperature", "it must be a number between 0 and 2, or negative for none"}
 	case o.MaxTokens < 0 || o.Timeout < 0:
-		return o, &OptionsError{"MaxTokens, Timeout", "they are positive, or 0 for the default"}
+		return o, &OptionsError{"MaxTokens, Timeout", "they must be positive, or 0 for the default"}
 	}
 	if o.Temperature == nil {
 		temperature := defaultTemperature

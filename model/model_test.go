@@ -320,11 +320,11 @@ func TestEndings(t *testing.T) {
 	}{
 		{"openai", "length", true, ""},
 		{"openai", "tool_calls", false, ""},
-		{"openai", "content_filter", false, "a filter of the server ended the reply"},
+		{"openai", "content_filter", false, "the server's filter ended the reply"},
 		{"anthropic", "max_tokens", true, ""},
 		{"anthropic", "model_context_window_exceeded", true, ""},
 		{"anthropic", "tool_use", false, ""},
-		{"anthropic", "refusal", false, "a filter of the server ended the reply"},
+		{"anthropic", "refusal", false, "the server's filter ended the reply"},
 	} {
 		p := modeltest.Protocols[slices.IndexFunc(modeltest.Protocols, func(p modeltest.Protocol) bool { return p.Name == test.protocol })]
 		s := modeltest.Serve(t, modeltest.Stream(p.Start, p.Content("part"), p.Stop(test.reason, true)))

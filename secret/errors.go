@@ -16,7 +16,7 @@ var errClosed = errors.New("the secret store is closed")
 type NameError struct{}
 
 func (*NameError) Error() string {
-	return "this is not a name of a secret: write up to 64 of a-z, 0-9, \"-\" and \"_\", with a letter or a digit first, like github-token"
+	return "this is not a valid name for a secret: use up to 64 of a-z, 0-9, \"-\" and \"_\", with a letter or digit first, like github-token"
 }
 
 // ValueError reports a value that cannot be kept. It reveals only the size of the value.

@@ -73,10 +73,10 @@ func parse(text []byte) (*contents, error) {
 	err := json.Unmarshal(text, &c)
 	// A file that is not a store may hold anything, and an error must not repeat it.
 	if err != nil || !strings.HasPrefix(c.Format, "stile secrets ") {
-		return nil, errors.New("it is cut short, or is not a store of secrets")
+		return nil, errors.New("it is truncated, or is not a store of secrets")
 	}
 	if c.Format != format {
-		return nil, errors.New("it is of another version of this program")
+		return nil, errors.New("another version of this program wrote it")
 	}
 	ours, err := c.encode()
 	if err != nil || !bytes.Equal(ours, text) {
@@ -137,7 +137,7 @@ func bound(words ...string) []byte {
 func (s *Store) open(c *contents, key cipher.AEAD, e entry) (string, error) {
 	value, err := unseal(key, e.Sealed, c.context(e.Entry))
 	if err != nil {
-		return "", &DamagedError{s.path(File), e.Name, "it was altered", "set this secret again, or remove it; the others are sound"}
+		return "", &DamagedError{s.path(File), e.Name, "it was altered", "set this secret again, or remove it; the others are intact"}
 	}
 	return value, nil
 }

@@ -31,7 +31,7 @@ const (
 	PlaceFile    Place = "file"
 )
 
-const startAnew = "without it the secrets are lost: then move %s away and set them again"
+const startAnew = "without it, the secrets are lost: move %s away and set them again"
 
 // aead makes the cipher of a key. XChaCha20's nonces are long enough to be chosen at random for any number of values.
 func aead(key []byte) (cipher.AEAD, error) {
@@ -121,7 +121,7 @@ func (s *Store) cipher(ctx context.Context, c *contents) (cipher.AEAD, error) {
 	}
 	if _, err := unseal(known, c.Check, c.checkContext()); err != nil {
 		return nil, &KeyError{
-			"it is not the one that " + s.path(File) + " was written with, or that file was altered",
+			"it is not the key that " + s.path(File) + " was written with, or that file was altered",
 			"restore the two from the same backup; " + fmt.Sprintf(startAnew, s.path(File)), nil,
 		}
 	}
@@ -167,7 +167,7 @@ func (s *Store) findKey(ctx context.Context, c *contents) (cipher.AEAD, error) {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNotFound):
 		return nil, &KeyError{"it is missing in " + where, restore, nil}
 	case err != nil && c.Key == PlaceKeyring:
-		return nil, &KeyError{"the keyring that holds it cannot be reached", "unlock it, or run this in the session of the desktop that made the store", err}
+		return nil, &KeyError{"the keyring that holds it is not available", "unlock it, or run this in the desktop session that created the store", err}
 	case err != nil:
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func openPrivate(dir string) error {
 func private(path string, info fs.FileInfo, forbidden fs.FileMode) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return fmt.Errorf("%s: its owner cannot be told", path)
+		return fmt.Errorf("%s: its owner is unknown", path)
 	}
 	if me := os.Geteuid(); int(stat.Uid) != me {
 		return &AccessError{path, fmt.Sprintf("belongs to user %d and not to user %d, who runs this", stat.Uid, me), "choose another folder"}
@@ -40,7 +40,7 @@ func private(path string, info fs.FileInfo, forbidden fs.FileMode) error {
 // does not block on a pipe.
 func readPrivate(path string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	irregular := &AccessError{path, "is not a regular file", "move it away, and put the right file or folder in its place"}
+	irregular := &AccessError{path, "is not a regular file", "move it away, and restore the right file or folder"}
 	if errors.Is(err, syscall.ELOOP) {
 		return nil, irregular
 	}

@@ -144,10 +144,10 @@ func TestTimes(t *testing.T) {
 func TestNamesAndValues(t *testing.T) {
 	ctx, s := t.Context(), opened(t, t.TempDir(), Options{})
 	for _, name := range []string{"", ".", "-x", "_x", "a/b", "../x", "a b", "a\n", "ö", "a.b", "GitHub", "a\x00", strings.Repeat("a", 65), value + "+/="} {
-		as[*NameError](t, s.Set(ctx, name, "x"), "write up to 64")
-		as[*NameError](t, s.Remove(ctx, name), "write up to 64")
+		as[*NameError](t, s.Set(ctx, name, "x"), "use up to 64")
+		as[*NameError](t, s.Remove(ctx, name), "use up to 64")
 		_, err := s.Get(ctx, name)
-		as[*NameError](t, err, "write up to 64")
+		as[*NameError](t, err, "use up to 64")
 	}
 	as[*ValueError](t, s.Set(ctx, "github", ""), "is empty")
 	as[*ValueError](t, s.Set(ctx, "github", strings.Repeat("canary", MaxValue)), "more than 16384 bytes")
@@ -316,7 +316,7 @@ func TestKeyFile(t *testing.T) {
 		says   string
 	}{
 		"missing": {func() error { return os.Remove(path) }, "it is missing in " + path},
-		"another": {func() error { return os.WriteFile(path, other, 0o600) }, "not the one that " + filepath.Join(dir, File)},
+		"another": {func() error { return os.WriteFile(path, other, 0o600) }, "not the key that " + filepath.Join(dir, File)},
 		"cut":     {func() error { return os.WriteFile(path, key[:31], 0o600) }, "is damaged"},
 		"longer":  {func() error { return os.WriteFile(path, append(slices.Clone(key), 0), 0o600) }, "is damaged"},
 		"zeros":   {func() error { return os.WriteFile(path, make([]byte, 32), 0o600) }, "is damaged"},

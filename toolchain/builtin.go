@@ -89,7 +89,7 @@ func builtinRemedies() map[string]string {
 		"there is no process or machine to ask: pass what is needed as the tool's input":       "process os v8 vm wasi perf_hooks trace_events diagnostics_channel module tty readline domain async_hooks constants sys",
 		"use the globals crypto.subtle.digest and crypto.getRandomValues, or an npm package":   "crypto",
 		"use the globals setTimeout and clearTimeout":                                          "timers",
-		"only the module itself has an npm package that stands in for it":                      "assert buffer events path querystring string_decoder url util",
+		"import it without a subpath: only that has a substitute on npm":                       "assert buffer events path querystring string_decoder url util",
 		"add an npm package of that kind that does not need node, or write the few lines used": "test stream punycode zlib console sqlite sea",
 	} {
 		for name := range strings.FieldsSeq(names) {

@@ -77,7 +77,7 @@ type BusyError struct {
 }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("waiting for one of %d builds to end, some of them perhaps given up: %v", e.Builds, e.Cause)
+	return fmt.Sprintf("waiting for one of %d builds to end (some may be abandoned): %v", e.Builds, e.Cause)
 }
 
 // Unwrap returns why the wait ended.
@@ -575,7 +575,7 @@ func (b *bundler) admitFlat(name, text string, loader api.Loader) error {
 func (b *bundler) admitNesting(name, text string, loader api.Loader) error {
 	n := nestingOf(text, loader)
 	if n.levels > maxNesting && n.unclear != "" {
-		return fmt.Errorf("%s is too large to have %s, after which its nesting cannot be told", name, n.unclear)
+		return fmt.Errorf("%s is too large to have %s, because its nesting is unclear after that", name, n.unclear)
 	}
 	if n.levels > maxNesting {
 		return fmt.Errorf("%s is nested deeper than %d levels", name, maxNesting)
@@ -584,7 +584,7 @@ func (b *bundler) admitNesting(name, text string, loader api.Loader) error {
 	defer b.mu.Unlock()
 	b.extraNesting += max(0, n.levels-usualNesting)
 	if b.extraNesting > maxExtraNesting {
-		return fmt.Errorf("%s is deeply nested, after too many other files that are", name)
+		return fmt.Errorf("%s is deeply nested, like too many files before it", name)
 	}
 	b.work += n.work
 	if b.work > maxBundleWork {

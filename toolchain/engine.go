@@ -42,7 +42,7 @@ type engineOptions struct {
 // registry. It is nothing that the author of an extension can mend.
 type SetupError struct {
 	Task    string // e.g. "obtain the JavaScript engine"
-	Problem string // e.g. "npm is not on this machine"
+	Problem string // e.g. "npm is not installed"
 	Remedy  string
 	Err     error // may be nil
 }
@@ -114,7 +114,7 @@ func obtainEngine(ctx context.Context, cached cacheFunc, o engineOptions) (*engi
 func engineFromNPM(ctx context.Context, o engineOptions) (_ []byte, err error) {
 	npm, err := exec.LookPath(cmp.Or(o.npm, "npm"))
 	if err != nil {
-		return nil, engineError("npm is not on this machine", "Install Node.js 20 or newer, which has it. "+offlineRemedy, err)
+		return nil, engineError("npm is not installed", "Install Node.js 20 or newer, which has it. "+offlineRemedy, err)
 	}
 	if o.progress != nil {
 		o.progress("obtaining the JavaScript engine and the packages it needs through npm, once")
@@ -156,11 +156,11 @@ func npmError(said string, err error) *SetupError {
 	for _, word := range words {
 		switch {
 		case word == "EINTEGRITY":
-			return engineError("the registry served packages with a wrong digest, which were refused", "Check the registry that npm is set up with.", err)
+			return engineError("the registry served packages with a wrong digest, so they were refused", "Check the registry in npm's settings.", err)
 		case slices.Contains(Offline, word):
 			return engineError("npm did not reach its registry ("+word+")", "Connect this machine once. "+offlineRemedy, err)
 		case word == "E404", word == "ETARGET":
-			return engineError("the registry that npm is set up with lacks a package ("+word+")", "Check that registry. "+offlineRemedy, err)
+			return engineError("npm's registry lacks a package ("+word+")", "Check that registry. "+offlineRemedy, err)
 		}
 	}
 	const shown = 500

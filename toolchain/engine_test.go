@@ -127,7 +127,7 @@ func TestEngineFromFile(t *testing.T) {
 
 func TestEngineFromNPMFails(t *testing.T) {
 	for name, test := range map[string]struct{ npm, want string }{
-		"no npm":           {"", "npm is not on this machine"},
+		"no npm":           {"", "npm is not installed"},
 		"offline":          {"echo 'npm error code EAI_AGAIN' >&2; exit 1", "did not reach its registry (EAI_AGAIN)"},
 		"wrong digest":     {"echo 'npm error code EINTEGRITY' >&2; exit 1", "wrong digest"},
 		"lacks it":         {"echo 'npm error code E404' >&2; exit 1", "lacks a package"},

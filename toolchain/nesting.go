@@ -102,14 +102,14 @@ func unclearNesting(text, why string, at int) nested {
 // problem says where a file takes too much work and what its author can do. more is what is allowed.
 func (n nested) problem(text, file string, most time.Duration) Problem {
 	if n.unclear != "" {
-		return Problem{File: oneLine(file), Text: fmt.Sprintf("it is too large to have %s, after which nobody can tell how long it takes to parse; split the file", n.unclear)}
+		return Problem{File: oneLine(file), Text: fmt.Sprintf("it is too large to have %s, because it is unclear after that how long parsing takes; split the file", n.unclear)}
 	}
 	before := text[:n.at]
 	start := strings.LastIndexByte(before, '\n') + 1
 	line, _, _ := strings.Cut(text[start:], "\n")
 	p := Problem{File: oneLine(file), Line: strings.Count(before, "\n") + 1, Column: utf8.RuneCountInString(before[start:])}
 	p.Snippet = Snippet(line, p.Column)
-	p.Text = fmt.Sprintf("with what is nested here, the file can take longer than %v to parse, the limit; ", most)
+	p.Text = fmt.Sprintf("with the nesting here, parsing the file can take longer than the limit of %v; ", most)
 	if n.twice {
 		p.Text += "write a ? b : (c => d) for a ? (b) : c => d, and give inferred types names of their own"
 	} else {

@@ -76,7 +76,7 @@ var errInside = errors.New("it is too large to bundle in this process")
 
 // tooFlat refuses what may take more than the limit where no program is named.
 func tooFlat(most time.Duration) string {
-	return fmt.Sprintf("with this the source is so large that bundling it can take longer than %v, the limit; make it smaller, or set the option "+
+	return fmt.Sprintf("with this file, bundling the source can take longer than the limit of %v; make it smaller, or set the option "+
 		"Bundler of the program that embeds Stile", most)
 }
 
@@ -296,7 +296,7 @@ type resourceError struct{ text string }
 func (e *resourceError) Error() string { return e.text }
 
 func tooLong(what string, most time.Duration) error {
-	return &resourceError{fmt.Sprintf("%s longer than %v, the limit; make it smaller", what, most)}
+	return &resourceError{fmt.Sprintf("%s longer than the limit of %v; make it smaller", what, most)}
 }
 
 // give sends an order, and answers questions until the answer arrives.
@@ -308,7 +308,7 @@ func give(o order, files fs.FS, to io.Writer, from io.Reader) (*answer, error) {
 	for {
 		var m message
 		if err := in.Decode(&m); err != nil {
-			return nil, fmt.Errorf("it ended without an answer, or wrote something else: is it a program that calls toolchain.Bundle? %w", err)
+			return nil, fmt.Errorf("it did not write an answer; name a program that calls toolchain.Bundle: %w", err)
 		}
 		if m.Answer != nil {
 			return m.Answer, nil

@@ -391,7 +391,7 @@ func (r *resolver) packageAt(dir string) (*packageJSON, error) {
 func (r *resolver) mapped(p *packageJSON, table object, key string, require bool) (string, error) {
 	value, star, ok := lookup(table, key)
 	if !ok {
-		return "", fmt.Errorf("%s does not offer %q", path.Join(p.dir, "package.json"), key)
+		return "", fmt.Errorf("%s does not export %q", path.Join(p.dir, "package.json"), key)
 	}
 	conditions := []string{"import", "module", "browser", "default"}
 	if require {
@@ -405,7 +405,7 @@ func (r *resolver) mapped(p *packageJSON, table object, key string, require bool
 	}
 	switch {
 	case target == "":
-		return "", fmt.Errorf("%s offers %q, but not under the conditions %s", path.Join(p.dir, "package.json"), key, strings.Join(conditions, ", "))
+		return "", fmt.Errorf("%s exports %q, but not under the conditions %s", path.Join(p.dir, "package.json"), key, strings.Join(conditions, ", "))
 	case strings.HasPrefix(target, "./"):
 		found, err := r.file(path.Join(p.dir, target))
 		if found == "" && err == nil {

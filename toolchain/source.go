@@ -63,7 +63,7 @@ func Open(file string, keep ...string) (Source, io.Closer, error) {
 func OpenFolder(dir string, keep ...string) (fs.FS, io.Closer, error) {
 	tree, err := openTree(dir, "", keep)
 	if err == nil && tree.shared {
-		err = errors.Join(fmt.Errorf("%s is there for more than an extension: put the extension into a folder of its own", dir), tree.root.Close())
+		err = errors.Join(fmt.Errorf("%s holds more than an extension: put the extension into a folder of its own", dir), tree.root.Close())
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("open source: %w", err)
@@ -154,7 +154,7 @@ func (t *sourceTree) admit(operation, name string) error {
 	case name != t.entry && hidden(name) || name != target && hidden(target):
 		refused = hiddenError(name)
 	case t.shared && name != t.entry && name != "." && (!below("node_modules", name) || !below("node_modules", target)):
-		refused = &refusedError{reason: fmt.Sprintf("%q is in %s, which is there for more than this extension, so only %s and node_modules are used: "+
+		refused = &refusedError{reason: fmt.Sprintf("%q is in %s, which holds more than this extension, so only %s and node_modules are used: "+
 			"put the extension into a folder of its own", name, t.dir, t.entry), notInTree: true}
 	default:
 		return nil

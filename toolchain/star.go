@@ -15,7 +15,7 @@ const (
 	maxStars      = 5_000
 )
 
-var errStars = errors.New("exports all of too many modules that export all of others; name what is exported")
+var errStars = errors.New("has export * of too many modules that also have export *; name the exports instead")
 
 // star matches an export of all that another module exports, and tells which.
 var star = lazyregexp.New(`\bexport` + between + `*\*` + between + `*from` + between + `*["']([^"']*)`)

@@ -234,7 +234,7 @@ func TestToolsAreBounded(t *testing.T) {
 		{"d", "exhausted | exhausted: g_t: limit reached: nesting (2)", host.Limits{Nesting: 2}},
 		{"crowd", "limit reached: engine (20 instances)", host.Limits{}},
 		{"crowd", "limit reached: pending (4)", host.Limits{Pending: 4}},
-		{"forest", "limit reached: pending (4): tools at work for one call", host.Limits{Pending: 4}},
+		{"forest", "limit reached: pending (4): tools that one call may run at a time", host.Limits{Pending: 4}},
 	} {
 		t.Run(c.tool+" "+c.want, func(t *testing.T) {
 			started := time.Now()

@@ -27,14 +27,14 @@ func NewContent(at int, keep func(text string) error) *Content { return &Content
 func NewUnread(at int) *Content { return &Content{at: at, ignored: true} }
 
 // ErrNotText is the error of bytes that a test cannot contain.
-var ErrNotText = errors.New("the content is not text, and a test can have only text")
+var ErrNotText = errors.New("the content is not text, and a test can hold only text")
 
 // Text returns all of it. seen is false if the call did not look. The error is a *[double.StepError] if the call looked at only a
 // part.
 func (c *Content) Text() (text string, seen bool, err error) {
 	if !c.ended && !c.ignored {
 		return "", false, &double.StepError{
-			At: c.at, Err: errors.New("the call did not read all that is behind it, so the recording does not have it"),
+			At: c.at, Err: errors.New("the call did not read all of it, so the recording does not have the rest"),
 		}
 	}
 	return string(c.bytes), c.ended, nil
@@ -43,7 +43,7 @@ func (c *Content) Text() (text string, seen bool, err error) {
 // Whole records that the call read all of it.
 func (c *Content) Whole(all []byte) error {
 	if c.ended && !bytes.Equal(all, c.bytes) {
-		return errors.New("it is not what the call read before")
+		return errors.New("it differs from what the call read before")
 	}
 	c.bytes, c.ignored = all, false
 	return c.end()
@@ -62,13 +62,13 @@ func (c *Content) BlobFrom(at int, offset uint64, all bool) double.Learner {
 func (c *Content) add(offset uint64, b []byte) error {
 	have := uint64(len(c.bytes))
 	if offset > have {
-		return errors.New("it was not read from its start on")
+		return errors.New("the call did not read it from its start")
 	}
 	if end := offset + uint64(len(b)); end > have {
 		c.bytes = append(slices.Clip(c.bytes), b[have-offset:]...)
 	}
 	if len(c.bytes) > double.MaxRecorded {
-		return fmt.Errorf("there are more than %d bytes of it", double.MaxRecorded)
+		return fmt.Errorf("it has more than %d bytes", double.MaxRecorded)
 	}
 	return nil
 }

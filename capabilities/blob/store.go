@@ -65,7 +65,7 @@ func (s *Store) Create(_ context.Context, mediaType string) (*Writer, error) {
 func (s *Store) Finish(_ context.Context, w *Writer) (*Blob, error) {
 	defer func() { _ = w.Close() }() // drops what did not become a blob
 	if w.store != s {
-		return nil, abi.Errorf(abi.CodeInvalid, "the writer is of another store")
+		return nil, abi.Errorf(abi.CodeInvalid, "the writer belongs to another store")
 	}
 	return w.builder.Blob()
 }

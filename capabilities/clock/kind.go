@@ -34,7 +34,7 @@ func newDouble(t *double.Test, answer json.RawMessage) (abi.Capability, error) {
 	if answer != nil {
 		var instant time.Time
 		if err := json.Unmarshal(answer, &instant); err != nil || instant.Unix() < 0 {
-			return nil, t.Wrong(": this is not the time at which the test begins", `"2026-01-01T00:00:00Z"`)
+			return nil, t.Wrong(": this is not a valid start time for the test", `"2026-01-01T00:00:00Z"`)
 		}
 		t.Clock.Start = instant
 	}

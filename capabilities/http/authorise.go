@@ -198,11 +198,11 @@ func (q *request) refused(err *refusedError) error {
 	case err.own:
 		return q.deny(fmt.Sprintf("%s is %s, which no rule can allow", host, err.what), nil)
 	case err.public:
-		return q.deny(fmt.Sprintf("%s has a public address, where this rule sends nothing without https", host), nil)
+		return q.deny(fmt.Sprintf("%s has a public address, and this rule sends nothing there without https", host), nil)
 	case host.addr.IsValid():
 		return q.deny(fmt.Sprintf("%s is in %s, which needs a rule that names this address", host, err.what), grantFor(q))
 	default:
-		return q.deny(fmt.Sprintf("%s has an address in %s, which only the operator can allow, by `addresses` of the rule", host, err.what), nil)
+		return q.deny(fmt.Sprintf("%s has an address in %s, which only the operator can allow, with `addresses` in the rule", host, err.what), nil)
 	}
 }
 

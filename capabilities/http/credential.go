@@ -85,11 +85,11 @@ func (c *compiled) compileCredential() error {
 	}
 	switch private := len(c.Addresses) > 0 || c.host.addr.IsValid() && special(c.host.addr) != ""; {
 	case c.anyHost:
-		return errors.New("a credential needs a host that is named")
+		return errors.New("a credential needs a rule that names its host")
 	case c.Scheme != "https" && !private:
 		return errors.New("a credential needs https, except for an address that is not public")
 	case slices.Contains(c.Headers, c.placement.header):
-		return fmt.Errorf("the header %s is the credential's, so the guest cannot set it", c.placement.header)
+		return fmt.Errorf("the header %s carries the credential, so the guest cannot set it", c.placement.header)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (c *Client) authenticate(ctx context.Context, q *request, sent *nethttp.Req
 	value, err := c.grant.options.Credentials.Get(ctx, name)
 	if err != nil {
 		return abi.Deny(abi.Denial{
-			Operation: q.operation(), Reason: fmt.Sprintf("the rule wants the credential %s, which cannot be had", name),
+			Operation: q.operation(), Reason: fmt.Sprintf("the rule needs the credential %s, which is not available", name),
 			Remedy: "stile secret set " + name,
 		})
 	}

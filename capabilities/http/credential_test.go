@@ -244,7 +244,7 @@ func TestCredentialNeedsPrivacy(t *testing.T) {
 			t.Errorf("%+v: %v", test, err)
 		}
 		if refused, ok := errors.AsType[*refusedError](err); ok {
-			wantDenied(t, checked(t, get(80, "/")).refused(refused), "good.example has a public address, where this rule sends nothing without https")
+			wantDenied(t, checked(t, get(80, "/")).refused(refused), "good.example has a public address, and this rule sends nothing there without https")
 		}
 	}
 }

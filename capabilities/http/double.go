@@ -49,7 +49,7 @@ func (a *answers) UnmarshalJSON(raw []byte) error {
 		err := double.Strict(raw, &list)
 		for _, one := range list {
 			if err == nil && one == nil {
-				return errors.New("null, which is no answer")
+				return errors.New("null, which is not an answer")
 			}
 			if one != nil {
 				a.list = append(a.list, *one)
@@ -71,7 +71,7 @@ func (g Rights) Double(_ context.Context, t *double.Test, raw json.RawMessage) (
 	for name, stub := range stubs {
 		key, err := RequestKey(name)
 		if _, twice := servers.stubs[key]; err == nil && twice {
-			err = errors.New("this request is here twice")
+			err = errors.New("this request appears twice")
 		}
 		for _, a := range stub.list {
 			err = cmp.Or(err, a.Check())
@@ -94,7 +94,7 @@ func (a Answer) Check() error {
 		return fmt.Errorf("the status %d is not in 200 to 599", a.Status)
 	}
 	if a.JSON != nil && a.Text != nil {
-		return errors.New("json and text are both here")
+		return errors.New("the answer has both json and text")
 	}
 	for name, value := range a.Headers {
 		switch strings.ToLower(name) {

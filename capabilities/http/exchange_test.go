@@ -567,7 +567,7 @@ func TestRedirectsEnd(t *testing.T) {
 	for path, want := range map[string]int{"/a": 2, "/self": 1} {
 		hops = 0
 		have := do(t, client(t, Options{Rules: []Rule{good(at)}}), get(at, path))
-		wantError(t, have.err, abi.ErrUnavailable, fmt.Sprintf("redirects lead in a loop, back to http://good.example:%d%s", at, path))
+		wantError(t, have.err, abi.ErrUnavailable, fmt.Sprintf("the redirects form a loop, back to http://good.example:%d%s", at, path))
 		if hops != want {
 			t.Fatal(path, hops)
 		}

@@ -107,7 +107,7 @@ func New(o Options) (*Grant, error) {
 			return nil, fmt.Errorf("http: rule %d: %w", i+1, err)
 		}
 		if c.Credential != "" && o.Credentials == nil {
-			return nil, fmt.Errorf("http: rule %d: there is nothing to take the credential %s from", i+1, c.Credential)
+			return nil, fmt.Errorf("http: rule %d: Options.Credentials is required for the credential %s", i+1, c.Credential)
 		}
 		c.policy = c.addressPolicy(o.Own)
 		c.transport = newTransport(&dialer{policy: c.policy, resolver: o.Resolver, timeouts: o.Timeouts}, config)

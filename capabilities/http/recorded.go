@@ -98,7 +98,7 @@ func (x *recordedExchange) Learn(o double.Operation) (double.Learner, error) {
 	case o.Method == "subscribe" || o.Method == "text" && o.Failed == "invalid": // then the bytes are asked for
 		return nil, nil
 	case o.Failed != "":
-		return nil, fmt.Errorf("it failed: %s, and the servers of a test always answer", o.Failed)
+		return nil, fmt.Errorf("it failed: %s, but a server in a test always answers", o.Failed)
 	case o.Method == "head":
 		return nil, x.head(o.Value.([]abi.Value))
 	case o.Method == "text":
@@ -116,7 +116,7 @@ func (x *recordedExchange) Learn(o double.Operation) (double.Learner, error) {
 // head keeps a head, whose fields are those of the record.
 func (x *recordedExchange) head(head []abi.Value) error {
 	if head[2].(bool) {
-		return errors.New("the request was redirected, and the answers on the way are not in the recording")
+		return errors.New("the request was redirected, and the recording does not have the redirects")
 	}
 	x.answer.Status = int(head[0].(uint16))
 	for _, h := range head[3].([]abi.Value) {
@@ -129,7 +129,7 @@ func (x *recordedExchange) head(head []abi.Value) error {
 			x.answer.Headers = map[string]string{}
 		}
 		if before, twice := x.answer.Headers[name]; twice && before != fields[1].(string) {
-			return fmt.Errorf("the answer has the header %s twice, and one of a test has it once", name)
+			return fmt.Errorf("the answer has the header %s twice, but an answer in a test can have it only once", name)
 		}
 		x.answer.Headers[name] = fields[1].(string)
 	}

@@ -28,7 +28,7 @@ func (c *Client) follow(ctx context.Context, q *request) (*nethttp.Response, *re
 		}
 		_ = response.Body.Close()
 		if q.redirect == RedirectError {
-			return nil, q, abi.Errorf(abi.CodeUnavailable, "%s redirects, and the request wants no redirect", q.target.withoutQuery())
+			return nil, q, abi.Errorf(abi.CodeUnavailable, "%s redirects, and the request does not allow redirects", q.target.withoutQuery())
 		}
 		if hops == maxRedirects {
 			return nil, q, abi.Errorf(abi.CodeUnavailable, "more than %d redirects", maxRedirects)
@@ -42,7 +42,7 @@ func (c *Client) follow(ctx context.Context, q *request) (*nethttp.Response, *re
 		}
 		q = q.redirected(response.StatusCode, to)
 		if been[q.step()] {
-			return nil, q, abi.Errorf(abi.CodeUnavailable, "redirects lead in a loop, back to %s", q.target.withoutQuery())
+			return nil, q, abi.Errorf(abi.CodeUnavailable, "the redirects form a loop, back to %s", q.target.withoutQuery())
 		}
 		if err := c.authorise(q); err != nil {
 			return nil, q, err

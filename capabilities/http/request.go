@@ -92,7 +92,7 @@ func newRequest(ctx context.Context, r Request) (*request, error) {
 		return nil, abi.Errorf(abi.CodeInvalid, "a %s request has no content", method)
 	}
 	if !r.Content.valid() || r.Redirect > RedirectError {
-		return nil, abi.Errorf(abi.CodeInvalid, "content or redirect is no case of its type")
+		return nil, abi.Errorf(abi.CodeInvalid, "content or redirect is not a case of its type")
 	}
 	if kind := r.Content.mediaType(ctx); kind != "" && header["content-type"] == nil {
 		header["content-type"] = []string{kind}

@@ -214,12 +214,12 @@ func (r *Rule) UnmarshalJSON(data []byte) error {
 		case name == "addresses":
 			return errors.New("http rule: only the operator can set addresses")
 		case !ok:
-			return fmt.Errorf("http rule: the field %q is unknown or there twice", name)
+			return fmt.Errorf("http rule: the field %q is unknown or appears twice", name)
 		}
 		delete(fields, name.(string))
 		err = decoder.Decode(field)
 		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-			return fmt.Errorf("http rule: %s: it cannot be of this kind: %s", name, wrong.Value)
+			return fmt.Errorf("http rule: %s: a value of the wrong kind: %s", name, wrong.Value)
 		}
 		if err != nil {
 			return fmt.Errorf("http rule: %s: %w", name, err)
@@ -322,7 +322,7 @@ func (c *compiled) compileHost() error {
 	case subdomains:
 		c.Host = "*." + c.Host
 	case c.host.addr.IsUnspecified():
-		return fmt.Errorf("the host %s is not the address of a server", name)
+		return fmt.Errorf("the host %s is not an address that a server can have", name)
 	}
 	return nil
 }
@@ -374,7 +374,7 @@ func normalMethod(method string) (string, error) {
 		return "", fmt.Errorf("the method %s is never allowed", upper)
 	}
 	if method == "" || len(method) > 32 || strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
-		return "", fmt.Errorf("the method %q is not a word in upper case", method)
+		return "", fmt.Errorf("the method %q is not an upper-case word", method)
 	}
 	return method, nil
 }

@@ -190,7 +190,7 @@ func parseHost(text string) (host, error) {
 		// Other programs read 127.1, 0177.0.0.1, 0x7f000001 and 2130706433 as addresses, each in its own way.
 		addr, err := netip.ParseAddr(name)
 		if err != nil {
-			return host{}, fmt.Errorf("the host %q is not four decimal numbers, as an IPv4 address has to be written", text)
+			return host{}, fmt.Errorf("the host %q is not four decimal numbers, as an IPv4 address must be", text)
 		}
 		return host{addr: addr}, nil
 	}

@@ -59,7 +59,7 @@ func (r recorded) learn(o double.Operation) error {
 	case "list":
 		page := o.Value.([]abi.Value)
 		if optional(page[1]) != nil {
-			return errors.New("there was more than the operation returned, and a test has only what the call saw")
+			return errors.New("the operation returned only a part, and a test can hold only what the call saw")
 		}
 		for _, entry := range page[0].([]abi.Value) {
 			fields := entry.([]abi.Value)

@@ -31,7 +31,7 @@ type recorded struct{}
 
 // Learn implements [double.Learner].
 func (recorded) Learn(double.Operation) (double.Learner, error) {
-	return nil, errors.New("in a test random numbers are others")
+	return nil, errors.New("a test draws other random numbers")
 }
 
 // Answers implements [double.Answerer].

@@ -89,7 +89,7 @@ func (Rights) Double(_ context.Context, t *double.Test, answers json.RawMessage)
 	}
 	for name, o := range outcomes {
 		if (o.Output == nil) == (o.Error == nil) {
-			return nil, t.Wrong(fmt.Sprintf("[%s] has to say output or error, one of them", double.Quoted(name)), `{"output": {}} or {"error": "what went wrong"}`)
+			return nil, t.Wrong(fmt.Sprintf("[%s] needs either output or error", double.Quoted(name)), `{"output": {}} or {"error": "what went wrong"}`)
 		}
 	}
 	box, err := New(Options{

@@ -57,7 +57,7 @@ type Toolbox struct {
 // New returns a toolbox.
 func New(o Options) (*Toolbox, error) {
 	if o.Resolve == nil {
-		return nil, errors.New("tools: without Resolve there is nothing to call")
+		return nil, errors.New("tools: Options.Resolve is required")
 	}
 	if o.Describe == nil {
 		o.Describe = func() []Description { return nil }

@@ -69,7 +69,7 @@ func (d *Directory) SetMode(ctx context.Context, path string, mode uint32) error
 		}
 		place, n, err := o.get(path, true)
 		if err == nil && place == "" {
-			err = abi.Errorf(abi.CodeInvalid, "set-mode %s: this is the directory itself, not something in it", path)
+			err = abi.Errorf(abi.CodeInvalid, "set-mode %s: this is the directory itself; name something in it", path)
 		}
 		if err != nil {
 			return err

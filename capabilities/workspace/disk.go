@@ -85,7 +85,7 @@ func apart(root *os.Root, directory, refused string) error {
 		return err
 	}
 	if holds {
-		return &RefusedError{directory, fmt.Errorf("it is or holds %s, which no guest may reach", refused)}
+		return &RefusedError{directory, fmt.Errorf("it is or contains %s, which no guest may reach", refused)}
 	}
 	info, err := os.Stat(refused)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -167,7 +167,7 @@ func diskError(path string, err error) error {
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.ENAMETOOLONG),
 		errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ELOOP):
 		errors.As(err, &number)
-		return invalid(path, "cannot be used so: "+number.Error())
+		return invalid(path, "cannot be used: "+number.Error())
 	case errors.Is(err, fs.ErrExist): // Go also reports a directory that is not empty as this
 		return abi.Errorf(abi.CodeAlreadyExists, "%s", shown(path))
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):

@@ -441,7 +441,7 @@ func TestNamesOnDisk(t *testing.T) {
 	if len(all) != 4 {
 		t.Errorf("listed %q", all)
 	}
-	expect(t, "a name of the host's", d.Write(t.Context(), ".stile-temporary", ""), abi.ErrInvalid, "not a guest's")
+	expect(t, "a name of the host's", d.Write(t.Context(), ".stile-temporary", ""), abi.ErrInvalid, "reserved for the host")
 
 	// A directory that only looks empty is not removed as an empty one.
 	for _, name := range []string{"ends.", " space", ".stile-temporary"} {

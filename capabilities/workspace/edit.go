@@ -29,7 +29,7 @@ type Replacement struct {
 	New string
 }
 
-var errChanged = errors.New("the file has another content by now")
+var errChanged = errors.New("the file has changed in the meantime")
 
 // Edit replaces each Old by its New, literally. Every Old must occur exactly once in the file before the edit, and no two may
 // overlap. Otherwise nothing changes, and the error, [abi.ErrInvalid], says which replacement is wrong and how often its text
@@ -140,9 +140,9 @@ func replace(ctx context.Context, text string, replacements []Replacement) (part
 	for i, o := range found {
 		switch {
 		case o.count > maxCounted:
-			return nil, 0, abi.Errorf(abi.CodeInvalid, "replacement %d: the old text stands more than %d times, not once", i+1, maxCounted)
+			return nil, 0, abi.Errorf(abi.CodeInvalid, "replacement %d: the old text occurs more than %d times, not once", i+1, maxCounted)
 		case o.count != 1:
-			return nil, 0, abi.Errorf(abi.CodeInvalid, "replacement %d: the old text stands %d times, not once", i+1, o.count)
+			return nil, 0, abi.Errorf(abi.CodeInvalid, "replacement %d: the old text occurs %d times, not once", i+1, o.count)
 		}
 	}
 	order := make([]int, len(found))

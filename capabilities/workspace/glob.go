@@ -131,7 +131,7 @@ func parseGlob(text string) (*glob, error) {
 	re.WriteString(`\z`)
 	var err error
 	if g.pattern, g.program, err = compile(re.String()); err != nil {
-		return fail("a range or a nesting that the search does not support")
+		return fail("a range or nesting that the search does not support")
 	}
 	return &g, nil
 }

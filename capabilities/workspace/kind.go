@@ -87,7 +87,7 @@ func pathProblem(path string) string {
 	case !strings.HasPrefix(path, "/"):
 		return "does not start with /"
 	case printable.NextUnseen(path) >= 0:
-		return "holds a character that is not seen"
+		return "holds an invisible character"
 	case path == "/":
 		return ""
 	}

@@ -79,7 +79,7 @@ func (d *Directory) resolveFile(operation, path string) (string, error) {
 func (d *Directory) resolveEntry(operation, path string) (string, error) {
 	normal, err := d.resolve(operation, path)
 	if err == nil && normal == "" {
-		err = abi.Errorf(abi.CodeInvalid, "%s %q: this is the directory itself, not something in it", operation, path)
+		err = abi.Errorf(abi.CodeInvalid, "%s %q: this is the directory itself; name something in it", operation, path)
 	}
 	return normal, err
 }
@@ -95,7 +95,7 @@ func (d *Directory) normal(text string) string {
 // checkName refuses names that a guest may not use.
 func (d *Directory) checkName(name string) error {
 	if d.exact && strings.HasPrefix(name, temporary) {
-		return fmt.Errorf("names that begin with %q are not a guest's", temporary)
+		return fmt.Errorf("names that begin with %q are reserved for the host", temporary)
 	}
 	return checkName(name)
 }

@@ -113,7 +113,7 @@ func (f *recordedFiles) file(name string, at int, method string, args []abi.Valu
 		}
 		return f.Remove(name)
 	default: // stat
-		return errors.New("its answer contains the time of a change, which a test chooses itself")
+		return errors.New("its answer contains the time of a change, which differs in a test")
 	}
 	return nil
 }

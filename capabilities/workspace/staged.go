@@ -154,7 +154,7 @@ func (s *staged) touch(ctx context.Context, c *sqlite.Conn, statement string, ar
 		return err
 	}
 	if n, err := r.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, abi.Errorf(abi.CodeUnavailable, "the content was written for so long that it was given up; write it again"))
+		return errors.Join(err, abi.Errorf(abi.CodeUnavailable, "writing the content took too long, so it was discarded; write it again"))
 	}
 	return nil
 }

@@ -333,7 +333,7 @@ func (v *stored) update(ctx context.Context, base string, f func(files) error) e
 			}
 		case errors.Is(err, errLarge):
 			if measured++; measured > maxMeasured {
-				return abi.Errorf(abi.CodeConflict, "the workspace was changed by others %d times while a large directory was counted; nothing was done", maxMeasured)
+				return abi.Errorf(abi.CodeConflict, "others changed the workspace %d times while a large directory was counted, so nothing was done; try again", maxMeasured)
 			}
 			if known, err = v.measure(ctx, wanted); err != nil {
 				return err

@@ -247,7 +247,7 @@ func (o *op) makeDirectories(place string) error {
 }
 
 func tooMany(place string) error {
-	return invalid(place, fmt.Sprintf("needs more than %d directories that are not there; make some of them first", maxMade))
+	return invalid(place, fmt.Sprintf("needs more than %d missing directories; make some of them first", maxMade))
 }
 
 // absent finds a place for something new and makes its missing parents.

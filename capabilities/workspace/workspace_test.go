@@ -408,14 +408,14 @@ func testEdit(t *testing.T, d *Directory) {
 		{"a new text is not searched", []Replacement{{"beta", "alpha gamma"}, {"gamma", "delta"}}, "alpha alpha gamma delta\nalpha $1 \\n .* aaa\n", ""},
 		{"none at all", nil, text, ""},
 		{"the whole file", []Replacement{{text, "x"}}, "x", ""},
-		{"missing", []Replacement{{"beta", "x"}, {"omega", "y"}}, "", "replacement 2: the old text stands 0 times"},
-		{"twice", []Replacement{{"alpha", "x"}}, "", "replacement 1: the old text stands 2 times"},
-		{"twice, overlapping", []Replacement{{"aa", "x"}}, "", "replacement 1: the old text stands 2 times"},
+		{"missing", []Replacement{{"beta", "x"}, {"omega", "y"}}, "", "replacement 2: the old text occurs 0 times"},
+		{"twice", []Replacement{{"alpha", "x"}}, "", "replacement 1: the old text occurs 2 times"},
+		{"twice, overlapping", []Replacement{{"aa", "x"}}, "", "replacement 1: the old text occurs 2 times"},
 		{"empty", []Replacement{{"", "x"}}, "", "replacement 1: the old text is empty"},
 		{"overlap", []Replacement{{"gamma\n", "x"}, {"beta gamma", "y"}}, "", "replacements 1 and 2: their old texts overlap"},
 		{"the same twice", []Replacement{{"beta", "x"}, {"beta", "y"}}, "", "replacements 1 and 2"},
 		{"not UTF-8", []Replacement{{"beta", "\xff"}}, "", "replacement 1: the new text is not UTF-8"},
-		{"half a character", []Replacement{{"\xa9", "x"}}, "", "stands 0 times"},
+		{"half a character", []Replacement{{"\xa9", "x"}}, "", "occurs 0 times"},
 		{"too many", make([]Replacement, 1001), "", "1001 replacements; at most 1000"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -66,7 +66,7 @@ func (t *Test) None(answers json.RawMessage) error {
 	if answers == nil {
 		return nil
 	}
-	return t.Wrong(": this binding takes no answers from a test", "nothing")
+	return t.Wrong(": a test cannot give answers for this binding", "nothing")
 }
 
 // Unanswered notes a request without an answer, and returns the error that the tool gets.
@@ -110,7 +110,7 @@ func Members[T any](t *Test, answers json.RawMessage, example string) (map[strin
 	all := make(map[string]T, len(given))
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if given[name] == nil { // encoding/json would take it for an empty answer
-			return nil, t.Wrong(fmt.Sprintf("[%s]: null, which is no answer", Quoted(name)), "an object like "+example)
+			return nil, t.Wrong(fmt.Sprintf("[%s]: null, which is not an answer", Quoted(name)), "an object like "+example)
 		}
 		all[name] = *given[name]
 	}

@@ -60,7 +60,7 @@ func (e *StepError) Error() string { return e.Err.Error() }
 func (e *StepError) Unwrap() error { return e.Err }
 
 // ErrUnanswered is of what a test has no answers for.
-var ErrUnanswered = errors.New("a test has no answer for it that could be recorded")
+var ErrUnanswered = errors.New("a test cannot give the answer that was recorded")
 
 // Indifferent is the Learner of a binding whose answers follow from what the call does, so that a test needs none.
 var Indifferent Answerer = indifferent{}
@@ -97,7 +97,7 @@ var (
 	// ErrPartly is of an entry that was changed before all of it was read.
 	ErrPartly = errors.New("the call depended on content that it did not read completely before it wrote")
 	// ErrOther is of an entry that is not what the call left.
-	ErrOther = errors.New("it is not what the call left there: something else changed it meanwhile")
+	ErrOther = errors.New("it differs from what the call wrote: something else changed it in the meantime")
 )
 
 // Now is what is known of an entry; seen is false for nothing.

@@ -130,7 +130,7 @@ func (c *auditVerify) Run(ctx context.Context, s *streams) error {
 				Hash     string `json:"hash"`
 			}{count, archived, hex.EncodeToString(last)})
 		}
-		text := fmt.Sprintf("%s, sound; the last has the hash %x\n", countedEntries(count), last)
+		text := fmt.Sprintf("%s, intact; the last one has the hash %x\n", countedEntries(count), last)
 		if archived > 0 && len(archives) == 0 {
 			text += fmt.Sprintf("%d of them are in archives; name the archives to check those too\n", archived)
 		}

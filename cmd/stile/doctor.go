@@ -152,9 +152,9 @@ func (e *examination) secrets(ctx context.Context) {
 	case err != nil:
 		e.add("secrets", statusMissing, remedy, "%v", err)
 	case !ok:
-		e.add("secrets", statusOK, "", "none yet; stile secret set keeps one")
+		e.add("secrets", statusOK, "", "none yet; stile secret set stores one")
 	default:
-		e.add("secrets", statusOK, "", "%d, sound; their key is %s", len(entries), where)
+		e.add("secrets", statusOK, "", "%d, intact; their key is %s", len(entries), where)
 	}
 }
 
@@ -235,7 +235,7 @@ func (e *examination) databases(ctx context.Context) {
 			e.add(name, statusBroken, "Restore it from a backup, or move it away to begin anew: "+file, "%v", err)
 			continue
 		}
-		e.add(name, statusOK, "", "%d bytes, sound", info.Size())
+		e.add(name, statusOK, "", "%d bytes, intact", info.Size())
 	}
 	if len(files) == 0 {
 		e.add("databases", statusOK, "", "none yet; a recorded call, a workspace or a kv binding makes them")

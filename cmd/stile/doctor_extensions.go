@@ -30,7 +30,7 @@ func (e *examination) policy() {
 // extensions opens the store, reads every active or waiting version, and checks the audit log.
 func (e *examination) extensions(ctx context.Context) {
 	if _, err := os.Stat(filepath.Join(e.home, lifecycle.File)); errors.Is(err, fs.ErrNotExist) {
-		e.add("extensions", statusOK, "", "none yet; stile ext add keeps one")
+		e.add("extensions", statusOK, "", "none yet; stile ext add stores one")
 		return
 	}
 	err := withExtensions(ctx, e.streams, func(store *extensions) error { return e.store(ctx, store) })
@@ -60,7 +60,7 @@ func (e *examination) store(ctx context.Context, store *extensions) error {
 		}
 	}
 	if sound {
-		e.add("extensions", statusOK, "", "%d active, %d waiting for approval, sound", len(active), len(pending))
+		e.add("extensions", statusOK, "", "%d active, %d waiting for approval, intact", len(active), len(pending))
 	}
 	count, last, err := store.VerifyAudit(ctx)
 	switch {
@@ -69,7 +69,7 @@ func (e *examination) store(ctx context.Context, store *extensions) error {
 	case err != nil:
 		return err
 	default:
-		e.add("audit log", statusOK, "", "%s, sound; the last has the hash %x", countedEntries(count), last[:6])
+		e.add("audit log", statusOK, "", "%s, intact; the last one has the hash %x", countedEntries(count), last[:6])
 	}
 	return nil
 }

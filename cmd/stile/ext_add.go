@@ -70,7 +70,7 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 		return errors.Join(err, printJSON(s.out, writtenOf(w)))
 	}
 	if w.Release.State == lifecycle.Pending && w.Why != "" {
-		s.say("stile: it waits for a person: %s", line(w.Why, 1000))
+		s.say("stile: waiting for a person: %s", line(w.Why, 1000))
 	}
 	_, printed := io.WriteString(s.out, testsText(w.Tests)+releaseText(w.Release)+"\n")
 	return errors.Join(err, printed)

@@ -21,12 +21,12 @@ func TestWarnings(t *testing.T) {
 		log.Warn("cache entry is built without a lock", "kind", kind, "error", &fs.PathError{Op: "mkdirat", Path: "locks", Err: syscall.EROFS})
 	}
 	log.Warn("cache entry was not kept", "kind", "module", "error", fmt.Errorf("keep: %w", fs.ErrPermission))
-	log.Warn("cache entry does not verify and is deleted", "kind", "module", "reason", "the MAC is not ours")
+	log.Warn("cache entry does not verify and is deleted", "kind", "module", "reason", "the MAC does not match")
 	log.Info("nothing of note")
 	log.Warn("calling notifications/tools/list_changed: rejected by transport: undelivered message: stream is closed")
 	log.Warn("calling tools/call: rejected by transport")
 	want := "stile: the cache /cache cannot be used, so builds are not kept: mkdirat locks: read-only file system; run stile doctor\n" +
-		"stile: cache entry does not verify and is deleted: kind module, reason the MAC is not ours\n" +
+		"stile: cache entry does not verify and is deleted: kind module, reason the MAC does not match\n" +
 		"stile: calling tools/call: rejected by transport\n"
 	if got := stderr.String(); got != want {
 		t.Errorf("got %s", got)

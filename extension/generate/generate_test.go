@@ -189,7 +189,7 @@ func TestProblems(t *testing.T) {
 		{&extension.ProblemsError{Stage: extension.StagePolicy, Problems: []extension.Problem{{Text: "no network", Fix: "none"}}}, extension.StagePolicy, "write:\n| none"},
 		{&toolchain.BuildError{Problems: []toolchain.Problem{{File: "tool.ts", Line: 1, Column: 2, Text: "no", Snippet: "ab\n ^"}}}, extension.StageBundle, "source:\n| ab\n|  ^"},
 		{&extension.ManifestError{Path: "tools", Line: 4, Column: 5, Message: "bad", Instead: "good"}, extension.StageValidate, "\"manifest.json\" line 4, column 5:\n| tools: bad\nwrite:\n| good"},
-		{&extension.ToolsError{Missing: []string{"a"}}, extension.StageImage, "is in the manifest and not in the code"},
+		{&extension.ToolsError{Missing: []string{"a"}}, extension.StageImage, "is in the manifest but not in the code"},
 		{&host.LimitError{Limit: "memory", Value: "64 MiB"}, extension.StageImage, "limit reached: memory (64 MiB)"},
 		{&host.DefinitionError{Tool: "a", Reason: "no schema"}, extension.StageImage, "no schema"},
 	} {

@@ -123,7 +123,7 @@ var mistakes = []struct {
 	{"prose", "I would write a tool that imports \"stile\" and reverses the text. Shall I?", generate.StageReply, []string{"there is no code in the reply"}},
 	{"a diff", "```diff\n@@ -1 +1 @@\n-a\n+b\n```", generate.StageReply, []string{"the reply has changes"}},
 	{"a wrong manifest", answer(`{"name": "Reverse It", "version": "0.1.0", "description": "Reverses text", "tools": ["reverse"]}`, source), extension.StageValidate, []string{`"manifest.json" line 1, column 10`, "Reverse It"}},
-	{"a wrong name", answer(strings.ReplaceAll(manifest, `["reverse"]`, `["reverse_text"]`), source), extension.StageImage, []string{"reverse_text", "is in the manifest and not in the code"}},
+	{"a wrong name", answer(strings.ReplaceAll(manifest, `["reverse"]`, `["reverse_text"]`), source), extension.StageImage, []string{"reverse_text", "is in the manifest but not in the code"}},
 	{"a syntax error", answer(manifest, strings.Replace(source, "run: (", "run (", 1)), extension.StageBundle, []string{`"tool.ts" line 7`, "source:\n| run ({ text })"}},
 	{"a wrong shape", answer(manifest, strings.Replace(source, `input: {`, `input: "text" && "string", inputs: {`, 1)), extension.StageBundle, []string{"reverse"}},
 	{"a type error", answer(manifest, strings.Replace(source, "[...text].reverse()", "text.reverse()", 1)), extension.StageTypes, []string{`"tool.ts" line 7, column 31`, "Property 'reverse' does not exist on type 'string'. (TS2339)", "| run: ({ text }) => text.reverse()"}},

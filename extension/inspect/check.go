@@ -134,7 +134,7 @@ func (c *checker) shape(m *module, i int) {
 	case m.is(value, "class"):
 		wrong = "a class"
 	case m.is(value, "{") && (m.newline(m.next(value)) || m.is(m.next(value), ";")):
-		wrong = "an object that extension() has not made"
+		wrong = "an object that extension() did not make"
 	case m.kindOf(value, jslex.String), m.kindOf(value, jslex.Number):
 		wrong = "a plain value"
 	}

@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 		{"twice in a list", "const a = 1; export { a as default }; export default 2", nil, []string{`a.ts:1:23: a second default export`}},
 		{"twice and a doubt", "export default 1\nx = {} / 1; export default 2", nil, []string{`a.ts:1:16: the default export is a plain value`}},
 		{"in strings", "export default 'export default'; // export default", nil, []string{`a.ts:1:16: the default export is a plain value`}},
-		{"a plain object", "export default {\n tools: { a: {} } }", nil, []string{`a.ts:1:16: the default export is an object that extension() has not made; write export default extension(`}},
+		{"a plain object", "export default {\n tools: { a: {} } }", nil, []string{`a.ts:1:16: the default export is an object that extension() did not make; write export default extension(`}},
 		{"a function", "export default async function (env) {}", nil, []string{`a.ts:1:16: the default export is a function`}},
 		{"a class", "export default class {}", nil, []string{`a.ts:1:16: the default export is a class`}},
 		{"an object with a method", "export default { a() {} }.a()", nil, nil},

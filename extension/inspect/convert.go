@@ -75,7 +75,7 @@ func (c *converter) literal(t *typ, values ...any) *schema {
 	for _, v := range values {
 		if text, ok := v.(string); ok {
 			if _, r, found := unseen(text); found {
-				return c.fail(t, fmt.Sprintf("the string has the character %+q, which is not seen", r), "only characters that are seen")
+				return c.fail(t, fmt.Sprintf("the string has the invisible character %+q", r), "only visible characters")
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func (c *converter) named(t *typ) *schema {
 	case isMember:
 		return c.enumMember(t, d, memberName)
 	case slices.Contains(c.stack[c.direct:], d):
-		return c.fail(t, quote(t.name)+" is defined by itself", "an object or a list between the two")
+		return c.fail(t, quote(t.name)+" refers directly to itself", "an object or a list between the two")
 	}
 	if c.recursive[d] == "" && slices.Contains(c.stack, d) {
 		c.recursive[d] = c.defName(d)

@@ -25,7 +25,7 @@ func (m *module) doc(at span) doc {
 	}
 	raw := m.text[at.start:at.end]
 	if i, r, found := unseen(raw); found {
-		p := m.problem(int(at.start)+i, fmt.Sprintf("the comment has the character %+q, which is not seen", r), "only characters that are seen")
+		p := m.problem(int(at.start)+i, fmt.Sprintf("the comment has the invisible character %+q", r), "only visible characters")
 		d.problem = &p
 		return d
 	}

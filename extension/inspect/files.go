@@ -142,10 +142,10 @@ func (f *files) imported(t *typ, i imported) (*declaration, *extension.Problem) 
 		}
 	}
 	if len(found) == 0 {
-		return refuse(quote(i.from)+" is no file of the extension", "the name of a file that is there, with its ending, or the type in this file")
+		return refuse(quote(i.from)+" is not a file of the extension", "the name of a file that is there, with its ending, or the type in this file")
 	}
 	if len(found) > 1 {
-		return refuse(fmt.Sprintf("%s may be %d files", quote(i.from), len(found)), "the name of one file of the extension, with its ending")
+		return refuse(fmt.Sprintf("%s could be any of %d files", quote(i.from), len(found)), "the name of one file of the extension, with its ending")
 	}
 	other, err := f.read(found[0], maxDerived)
 	switch {
@@ -215,7 +215,7 @@ func (f *files) enum(d *declaration) ([]enumValue, *extension.Problem) {
 	var list []enumValue
 	p := parser{module: d.module, i: d.at + 1}
 	if d.module.is(d.at-2, "declare") || d.module.is(d.at-3, "declare") {
-		p.fail(d.at, "an enum that is declared, and not defined", "enum without declare")
+		p.fail(d.at, "an enum that is declared but not defined", "enum without declare")
 	}
 	p.expect("{")
 	if p.problem != nil {

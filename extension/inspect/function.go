@@ -31,7 +31,7 @@ func (p *parser) function(e export) *function {
 	if e.constant >= 0 {
 		p.i = e.constant + 1
 		if p.is(p.i, ":") {
-			p.fail(p.i, "the type of "+quote(e.name)+" stands apart from its parameters", "the types at the parameters: "+fixFunction)
+			p.fail(p.i, "the type of "+quote(e.name)+" is separate from its parameters", "the types at the parameters: "+fixFunction)
 			return nil
 		}
 		p.expect("=")
@@ -92,7 +92,7 @@ func (p *parser) arrow(name string) bool {
 		next = -1
 	}
 	if next < 0 || !p.newline(next) && !strings.Contains("; as satisfies + - * / %", p.at(next)) {
-		p.fail(p.i, "whether "+quote(name)+" is a function cannot be told", fixFunction+", or no export")
+		p.fail(p.i, "it is unclear whether "+quote(name)+" is a function", fixFunction+", or no export")
 	}
 	return false
 }

@@ -179,19 +179,19 @@ func (m *module) export(i int) {
 		// None of these is a function.
 	case "as":
 		if !m.is(next+1, "namespace") {
-			m.refuse(i, "what this exports cannot be told", fixFunction)
+			m.refuse(i, "it is unclear what this exports", fixFunction)
 		}
 	case "*":
 		if m.is(next+1, "as") && m.is(next+2, "default") {
 			m.defaults = append(m.defaults, i)
 			return
 		}
-		m.refuse(i, "what this exports cannot be told from this file", "a function here that calls the one of the other file")
+		m.refuse(i, "it is unclear from this file what this exports", "a function here that calls the one of the other file")
 	case "=":
-		m.refuse(i, "export = is not of ES modules", fixFunction)
+		m.refuse(i, "export = is not part of ES modules", fixFunction)
 	case "declare":
 		if n := m.at(next + 1); n == "function" || n == "const" || n == "let" || n == "var" {
-			m.refuse(i, "this is declared, and not defined", fixFunction)
+			m.refuse(i, "this is declared but not defined", fixFunction)
 		}
 	case "async", "function":
 		if m.is(next, "async") {
@@ -202,7 +202,7 @@ func (m *module) export(i int) {
 			name++
 		}
 		if !m.is(next, "function") || !m.isName(name) {
-			m.refuse(i, "what this exports cannot be told", fixFunction)
+			m.refuse(i, "it is unclear what this exports", fixFunction)
 			return
 		}
 		m.exports = append(m.exports, export{m.at(name), i, next, -1})
@@ -211,7 +211,7 @@ func (m *module) export(i int) {
 			return
 		}
 		if !m.isName(next + 1) {
-			m.refuse(next+1, "what this exports cannot be told", fixFunction)
+			m.refuse(next+1, "it is unclear what this exports", fixFunction)
 			return
 		}
 		m.exports = append(m.exports, export{m.at(next + 1), i, -1, next + 1})
@@ -219,9 +219,9 @@ func (m *module) export(i int) {
 			m.refuse(other, "a second constant in one export", "an export for each")
 		}
 	case "let", "var":
-		m.refuse(next, "what can change cannot be a tool", "export function, or export const")
+		m.refuse(next, "a variable that can change cannot be a tool", "export function, or export const")
 	default:
-		m.refuse(i, "what this exports cannot be told", fixFunction)
+		m.refuse(i, "it is unclear what this exports", fixFunction)
 	}
 }
 
@@ -273,7 +273,7 @@ func (m *module) exportName(i int, name string, isType, from bool) {
 		m.defaults = append(m.defaults, i)
 	case from && isType:
 	case from:
-		m.refuse(i, "what this exports cannot be told from this file", "a function here that calls the one of the other file")
+		m.refuse(i, "it is unclear from this file what this exports", "a function here that calls the one of the other file")
 	case isType:
 		m.exported[name] = local
 	case len(functions) > 0:
@@ -287,7 +287,7 @@ func (m *module) exportName(i int, name string, isType, from bool) {
 	case m.types[local] != nil:
 		m.exported[name] = local
 	default:
-		m.refuse(i, "what "+quote(local)+" is cannot be told from this file", fixFunction)
+		m.refuse(i, "it is unclear from this file what "+quote(local)+" is", fixFunction)
 	}
 }
 

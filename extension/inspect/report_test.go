@@ -122,15 +122,15 @@ func TestReportHosts(t *testing.T) {
 func TestReportEval(t *testing.T) {
 	for text, want := range map[string]string{
 		"eval('x')": "1:1 eval", "globalThis.eval('x')": "1:12 eval", "const e = eval": "1:11 eval", "a.eval(x); ({ eval: 1 }); 'eval(x)'; /eval/ // eval(x)": "",
-		"`${eval(x)}`": "1:4 eval", "\\u0065val(x)": "1:1 eval", "new Function('x')": "1:5 Function, which makes code of text", "x(Function)": "1:3 Function, which makes code of text",
+		"`${eval(x)}`": "1:4 eval", "\\u0065val(x)": "1:1 eval", "new Function('x')": "1:5 Function, which turns text into code", "x(Function)": "1:3 Function, which turns text into code",
 		"let f: Function; Function.prototype; a instanceof Function": "", "(async () => {}).constructor('x')": "1:18 a constructor that is called, and may be Function",
 		"class A { constructor() { super() } }": "", "import('./x')": "1:1 import()", "import './x'; import.meta": "", "setTimeout('x', 1)": "1:1 setTimeout of text", "setTimeout(x, 1)": "",
-		"new AsyncFunction()":          "1:5 AsyncFunction, which makes code of text",
-		`globalThis["ev" + "al"]("x")`: "1:12 eval", "globalThis?.[`eval`]": "1:14 eval", "const { eval: e, Function } = globalThis": "1:18 Function, which makes code of text; 1:9 eval",
+		"new AsyncFunction()":          "1:5 AsyncFunction, which turns text into code",
+		`globalThis["ev" + "al"]("x")`: "1:12 eval", "globalThis?.[`eval`]": "1:14 eval", "const { eval: e, Function } = globalThis": "1:18 Function, which turns text into code; 1:9 eval",
 		`[]["constructor"]["const" + "ructor"]("x")()`: "1:4 a constructor that is called, and may be Function; 1:19 a constructor that is called, and may be Function",
 		"globalThis[name]": "1:1 globalThis with a name that is computed", "globalThis['a' + b]; globalThis[`a${b}`]": "1:1 globalThis with a name that is computed; 1:22 globalThis with a name that is computed",
 		"const g = globalThis; (globalThis as any).x":                                             "1:11 globalThis as a whole, with eval and Function; 1:24 globalThis as a whole, with eval and Function",
-		"typeof globalThis; globalThis.x; globalThis['x'] = 1; a.globalThis; ({ globalThis: 1 })": "", "return Function": "1:8 Function, which makes code of text", "Function`x`": "1:1 Function, which makes code of text",
+		"typeof globalThis; globalThis.x; globalThis['x'] = 1; a.globalThis; ({ globalThis: 1 })": "", "return Function": "1:8 Function, which turns text into code", "Function`x`": "1:1 Function, which turns text into code",
 		`a["eval"]; a["x"]`: "",
 	} {
 		if got := signsText(inspect(text).Eval); got != want {
@@ -164,7 +164,7 @@ func TestReportObfuscation(t *testing.T) {
 		{"escapes", `a = "\x68\x65\x6c\x6c\x6f\u0020\u{77}\x6f\x72"`, "1:5 a string with 9 characters written as escapes"},
 		{"colours", `a = "\x1b[31m\x1b[32m\x1b[33m\x1b[31m\x1b[31m\x1b[31m\x1b[31m\x1b[31m\x1b[31m"`, ""},
 		{"bidi", "// a\u202eb\nx = '\u2066'", `1:5 a character that turns the direction of text: '\u202e'; 2:6 a character that turns the direction of text: '\u2066'`},
-		{"unseen", "\uFEFFa\u200b = 'é\U000E0041'", `1:3 a character that is not seen: '\u200b'; 1:9 a character that is not seen: '\U000e0041'`},
+		{"unseen", "\uFEFFa\u200b = 'é\U000E0041'", `1:3 an invisible character: '\u200b'; 1:9 an invisible character: '\U000e0041'`},
 		{"scripts", "const \u0430dmin = 1; \u0430dmin; const größe = 2, имя = 3", `1:7 a name with letters of several scripts that look alike: "аdmin"`},
 		{"escaped name", `\u0061 = 1`, "1:1 a name written with escapes"},
 		{"hexadecimal names", "_0x1a2b; _0x1a2c; _0x1a2d; _0x1a2e; _0x1a2f; _0x1a30", `1:37 names such as "_0x1a2f", which a program made up`},
@@ -197,7 +197,7 @@ func TestReportFiles(t *testing.T) {
 		t.Errorf("eval %+v", r.Eval)
 	}
 	want := []Sign{
-		{Place{"a.ts", 1, 19}, "from here on the code may be read wrongly, because of a slash that may divide or begin a regular expression"},
+		{Place{"a.ts", 1, 19}, "from here on the code may be read wrongly, because of a slash that may be a division or start a regular expression"},
 		{Place{"big.ts", 0, 0}, "larger than 8 MiB"},
 		{Place{"d.tsx", 1, 5}, "from here on the code may be read wrongly, because of JSX"},
 	}
@@ -235,13 +235,13 @@ func TestReportText(t *testing.T) {
 	want := `a \x1b.ts: 1 file, 80 B
 bindings used:
   notes: a \x1b.ts:1:5
-bindings asked for and not used: api, clock, network
-bindings used and not asked for:
+bindings requested but not used: api, clock, network
+bindings used but not requested:
   other: a \x1b.ts:1:16
-env goes on as a whole, or is asked for a computed name, so that uses may be missing: a \x1b.ts:1:25
+env is passed on whole or read by a computed name, so uses may be missing: a \x1b.ts:1:25
 host one.org: a \x1b.ts:2:1
 host two.org, which no http binding names: a \x1b.ts:2:20
-code made of text: a \x1b.ts:2:41: eval
+code made from text: a \x1b.ts:2:41: eval
 hard to read: a \x1b.ts:2:37: a character that turns the direction of text: '\u202e'
 `
 	if r.Text() != want {

@@ -57,7 +57,7 @@ func nameProblem(name string) string {
 	r, found := printable.Unclear(name)
 	switch {
 	case found:
-		return fmt.Sprintf("has the character %+q, which is not seen", r)
+		return fmt.Sprintf("has the invisible character %+q", r)
 	case mixed(name):
 		return "has letters of several scripts that look alike"
 	case name == "__proto__":
@@ -74,7 +74,7 @@ func (c *converter) shape(t *typ) shape {
 	c.depth++
 	defer func() { c.depth-- }()
 	if c.count++; c.count > maxSubschemas || c.depth > maxExpansion {
-		c.fail(t, "types that are put together of too many others, or of themselves", "a simpler type")
+		c.fail(t, "types made of too many others, or of themselves", "a simpler type")
 	}
 	if c.problem != nil {
 		return shape{}

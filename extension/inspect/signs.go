@@ -18,7 +18,7 @@ func (v *scan) note(list *[]Sign, offset int, what string) {
 }
 
 const (
-	signFunction    = "Function, which makes code of text"
+	signFunction    = "Function, which turns text into code"
 	signConstructor = "a constructor that is called, and may be Function"
 )
 
@@ -39,7 +39,7 @@ func (v *scan) eval(i int, name string) {
 		}
 	case "AsyncFunction", "GeneratorFunction", "AsyncGeneratorFunction":
 		if v.is(i+1, "(") || v.is(i-1, "new") {
-			note(name + ", which makes code of text")
+			note(name + ", which turns text into code")
 		}
 	case "constructor":
 		if v.member(i) && v.is(i+1, "(") {
@@ -156,7 +156,7 @@ func (v *scan) characters() {
 		if !found {
 			return
 		}
-		what := "a character that is not seen"
+		what := "an invisible character"
 		if turns(r) {
 			what = "a character that turns the direction of text"
 		}

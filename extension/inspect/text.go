@@ -24,13 +24,13 @@ func (r Report) Text() string {
 	}
 	uses(line, "bindings used", r.BindingsUsed)
 	if len(r.BindingsUnused) > 0 {
-		line("bindings asked for and not used: %s", strings.Join(r.BindingsUnused, ", "))
+		line("bindings requested but not used: %s", strings.Join(r.BindingsUnused, ", "))
 	}
 	if len(r.UndeclaredBindings) > 0 {
-		uses(line, "bindings used and not asked for", r.UndeclaredBindings)
+		uses(line, "bindings used but not requested", r.UndeclaredBindings)
 	}
 	if len(r.EnvElsewhere) > 0 {
-		line("env goes on as a whole, or is asked for a computed name, so that uses may be missing: %s", places(r.EnvElsewhere))
+		line("env is passed on whole or read by a computed name, so uses may be missing: %s", places(r.EnvElsewhere))
 	}
 	if len(r.Hosts) == 0 {
 		line("hosts in strings: none")
@@ -43,9 +43,9 @@ func (r Report) Text() string {
 		line("host %s%s: %s", h.Name, rule, places(h.Places))
 	}
 	if len(r.Eval) == 0 {
-		line("code made of text: none seen")
+		line("code made from text: none found")
 	}
-	signs(line, "code made of text", r.Eval)
+	signs(line, "code made from text", r.Eval)
 	signs(line, "hard to read", r.Obfuscation)
 	signs(line, "not read", r.Unread)
 	if r.Omitted > 0 {

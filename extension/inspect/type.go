@@ -229,13 +229,13 @@ func (p *parser) primary() *typ {
 		return t
 	case p.kindOf(at, jslex.Template):
 		p.i = p.next(at)
-		return p.other(at, "a type of strings that are put together")
+		return p.other(at, "a template literal type")
 	case p.kindOf(at, jslex.Number), p.is(at, "-") && p.kindOf(at+1, jslex.Number):
 		t := p.node(literal, at)
 		p.accept("-")
 		n, ok := numberValue(p.at(p.i))
 		if !ok {
-			p.fail(p.i, "a number that JSON has not", "a decimal number")
+			p.fail(p.i, "a number that JSON does not have", "a decimal number")
 		}
 		if p.i > at {
 			n = -n

@@ -139,7 +139,7 @@ func readArchive(r io.Reader, first int64, last []byte) (int64, []byte, error) {
 	for lines.Scan() {
 		var a archived
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
-			return first, last, &TamperedError{first + 1, "its line in the archive is no entry"}
+			return first, last, &TamperedError{first + 1, "its line in the archive is not an entry"}
 		}
 		if line, err := json.Marshal(a); err != nil || !bytes.Equal(line, lines.Bytes()) { // what else is there other readers may take for it
 			return first, last, &TamperedError{first + 1, "its line in the archive is not the one that was written"}
@@ -152,7 +152,7 @@ func readArchive(r io.Reader, first int64, last []byte) (int64, []byte, error) {
 		first, last = e.id, e.hash
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return first, last, &TamperedError{first + 1, "its line in the archive is no entry"}
+		return first, last, &TamperedError{first + 1, "its line in the archive is not an entry"}
 	}
 	return first, last, lines.Err()
 }

@@ -150,7 +150,7 @@ func (m *Manager) VerifyAudit(ctx context.Context, archives ...io.Reader) (entri
 				}
 			}
 			if entries != first || string(last) != string(firstHash) {
-				return &TamperedError{min(entries, first) + 1, "the archives are not those that were taken from this log, or not all of them"}
+				return &TamperedError{min(entries, first) + 1, "the archives do not belong to this log, or some are missing"}
 			}
 		}
 		moved := first == 0 // or an entry says so

@@ -79,7 +79,7 @@ type BrokenError struct {
 
 // Error implements error.
 func (e *BrokenError) Error() string {
-	return fmt.Sprintf("the tool %s failed %d times in a row and rests until %s", e.Tool, e.Failures, e.Until.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("the tool %s failed %d times in a row and pauses until %s", e.Tool, e.Failures, e.Until.UTC().Format(time.RFC3339))
 }
 
 // CeilingError reports a denial of something that the manifest asks for and the policy's ceiling removes.
@@ -181,8 +181,8 @@ func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
 	}
 }
 
-// errAnother is of a call that has not begun when something else is to be called, or with other handles.
-var errAnother = errors.New("something else is to be called")
+// errAnother ends a call whose tool or handles changed before it began.
+var errAnother = errors.New("the tool or its handles changed before the call began")
 
 // still says why a call that waited must not begin as prepared. It is asked right before the call begins, so that earlier decisions
 // apply.

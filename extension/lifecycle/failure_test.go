@@ -24,7 +24,7 @@ func TestSort(t *testing.T) {
 		{&extension.ProblemsError{Stage: extension.StageTest, Problems: []extension.Problem{{Text: "no"}}}, FailureSource, true, "no"},
 		{&extension.ManifestError{Path: "tools", Message: "bad", Instead: "good"}, FailureSource, true, "manifest.json: tools: bad; write good"},
 		{&toolchain.BuildError{Problems: []toolchain.Problem{{File: "a.ts", Line: 1, Column: 2, Text: "no", Fix: "yes"}}}, FailureSource, true, "a.ts:1:2: no; write yes"},
-		{&extension.ToolsError{Missing: []string{"a"}}, FailureComponent, true, `manifest.json: the tools of the manifest and of the code differ; "a" is in the manifest and not in the code; write the same names in both`},
+		{&extension.ToolsError{Missing: []string{"a"}}, FailureComponent, true, `manifest.json: the manifest and the code have different tools; "a" is in the manifest but not in the code; write the same names in both`},
 		{&host.DefinitionError{Tool: "a", Reason: "no schema"}, FailureComponent, true, `wrapped: tool "a": no schema`},
 		{&host.LoadError{Name: "x", Reason: "unknown"}, FailureComponent, true, ""},
 		{&host.GuestError{Failure: abi.Failure{Message: "thrown"}}, FailureTool, true, ""},

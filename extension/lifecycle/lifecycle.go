@@ -197,7 +197,7 @@ func (m *Manager) renew(a *active) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, g := range a.grants {
-		g.Revoke("the operator's policy is another one now")
+		g.Revoke("the operator's policy has changed")
 	}
 	if err := m.options.State.Release(a.made); err != nil {
 		m.options.Logger.Warn("let go of what an extension used", "extension", a.manifest.Name, "error", err)

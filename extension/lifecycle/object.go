@@ -74,7 +74,7 @@ func putObjects(ctx context.Context, c *sqlite.Conn, objects []stored, before bo
 		return err
 	}
 	if lack > 0 {
-		return abi.Errorf(abi.CodeUnavailable, "%s: the version was written for so long that it was given up; write it again", schema.Kind)
+		return abi.Errorf(abi.CodeUnavailable, "%s: storing the version took too long, so it was discarded; write it again", schema.Kind)
 	}
 	_, err = c.Exec(ctx, "DELETE FROM unfinished WHERE object IN (SELECT key FROM json_each(?))", string(text))
 	return err

@@ -47,7 +47,7 @@ type StateError struct {
 
 // Error implements error.
 func (e *StateError) Error() string {
-	return fmt.Sprintf("request %d is %s, and not %s any more", e.Release, e.State, e.Needed)
+	return fmt.Sprintf("request %d is %s, no longer %s", e.Release, e.State, e.Needed)
 }
 
 // DigestError reports a decision about bytes that the person did not see.
@@ -55,7 +55,7 @@ type DigestError struct{ Release int64 }
 
 // Error implements error.
 func (e *DigestError) Error() string {
-	return fmt.Sprintf("request %d is of another version than the one that was shown", e.Release)
+	return fmt.Sprintf("request %d is for another version than the one that was shown", e.Release)
 }
 
 const releaseColumns = `id, scope, name, digest, state, author, signer, asked, decided, decider, line, reason, quarantine`

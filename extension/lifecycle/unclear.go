@@ -32,7 +32,7 @@ func checkSchemaNames(tools []abi.Definition) error {
 			if name, found := unclearKey(schema); found {
 				c, _ := printable.Unclear(name)
 				problems = append(problems, extension.Problem{
-					Text: fmt.Sprintf("the schema of the tool %s has the name %+q, which holds the character %+q", t.Name, printable.Cut(name, 100), c), Fix: "a name of characters that are seen",
+					Text: fmt.Sprintf("the schema of the tool %s has the name %+q, which holds the character %+q", t.Name, printable.Cut(name, 100), c), Fix: "a name of visible characters",
 				})
 			}
 		}

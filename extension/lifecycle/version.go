@@ -114,12 +114,12 @@ func (v *Version) PackageLines() (lines []string) {
 	return lines
 }
 
-// Computes says what it may do without any binding: "compute, with code of 2 npm packages, and nothing else".
+// Computes says what it may do without any binding: "only compute, with code of 2 npm packages".
 func (v *Version) Computes() string {
 	if len(v.Packages) == 0 {
-		return "compute, and nothing else"
+		return "only compute"
 	}
-	return "compute, with code of " + english.Plural(len(v.Packages), "npm package", "") + ", and nothing else"
+	return "only compute, with code of " + english.Plural(len(v.Packages), "npm package", "")
 }
 
 // Source is the tree of the version's files.

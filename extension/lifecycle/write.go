@@ -246,7 +246,7 @@ func checkFiles(v *Version) (problems []extension.Problem) {
 		v.Entry = findEntry(v)
 	}
 	if _, ok := v.Files[v.Entry]; !ok {
-		problems = append(problems, extension.Problem{File: printable.Text(v.Entry), Text: "there is no such file to begin with", Fix: `the path of the module with the default export as "entry"`})
+		problems = append(problems, extension.Problem{File: printable.Text(v.Entry), Text: "the entry file does not exist", Fix: `the path of the module with the default export as "entry"`})
 	}
 	return problems
 }

@@ -152,7 +152,7 @@ func Decode(manifest []byte, limits Limits, fetch Fetch) (*Pack, error) {
 	case same.Blobs[m.Config.Digest] == nil:
 		return nil, &PartError{"config", fmt.Errorf("%w: it describes other parts than these", ErrFormat)}
 	case same.Manifest.Digest != digest.FromBytes(manifest):
-		return nil, &PartError{"artifact", fmt.Errorf("%w: it says more than where the parts are, or says it in another way", ErrFormat)}
+		return nil, &PartError{"artifact", fmt.Errorf("%w: it has unknown fields, or is formatted in another way", ErrFormat)}
 	default:
 		return p, nil
 	}
@@ -204,7 +204,7 @@ func decodeReferrer(part string, manifest []byte, artifactType, layerType string
 	case m.Subject == nil || m.Subject.Digest != subject:
 		return nil, &PartError{part, ErrOtherPack}
 	case len(m.Layers) != 1 || m.Layers[0].MediaType != layerType:
-		return nil, &PartError{part, fmt.Errorf("%w: one layer of %s belongs here", ErrFormat, layerType)}
+		return nil, &PartError{part, fmt.Errorf("%w: exactly one layer of %s is required", ErrFormat, layerType)}
 	}
 	return fetch.verified(part, m.Layers[0], limit)
 }

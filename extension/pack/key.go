@@ -56,7 +56,7 @@ func parseKey[K any](text []byte, kind string, parse func([]byte) (any, error)) 
 		return none, fmt.Errorf("read a key: there is no %s in PEM", kind)
 	case 1:
 	default:
-		return none, fmt.Errorf("read a key: there are %d of %s, and one belongs into a file", len(found), kind)
+		return none, fmt.Errorf("read a key: the file has %d of %s, and must have one", len(found), kind)
 	}
 	key, err := parse(found[0].Bytes)
 	if err != nil {

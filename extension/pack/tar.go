@@ -78,7 +78,7 @@ func readTar(r io.Reader, whole string, maxEntries int, maxBytes int64) (map[str
 	case err != nil:
 		return nil, &PartError{whole, fmt.Errorf("%w: %w", ErrFormat, err)}
 	case len(rest) > maxPadding || len(bytes.Trim(rest, "\x00")) > 0:
-		return nil, &PartError{whole, fmt.Errorf("%w: something follows its end", ErrFormat)}
+		return nil, &PartError{whole, fmt.Errorf("%w: data follows its end", ErrFormat)}
 	default:
 		return files, nil
 	}

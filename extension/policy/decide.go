@@ -89,7 +89,7 @@ func (p *Policy) decide(r Request) Decision {
 	}
 	for _, a := range p.Approve {
 		if a.holdsIn(r.Scope, r.Author) && extension.Covers(a.Bindings, asked) {
-			return d.with(Approved, a.Line, "it asks for no more than what is pre-approved in %s", r.Scope)
+			return d.with(Approved, a.Line, "all that it asks for is pre-approved in %s", r.Scope)
 		}
 	}
 	if len(asked) == 0 {

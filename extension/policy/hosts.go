@@ -47,7 +47,7 @@ func (r reader) address(n *jsonform.Node) netip.Addr {
 	s := r.Text(n, example)
 	a, err := netip.ParseAddr(s)
 	if (err != nil || a.Zone() != "") && r.Err == nil {
-		r.Fail(n, example, "%s is no address", jsonform.Quote(s))
+		r.Fail(n, example, "%s is not an IP address", jsonform.Quote(s))
 	}
 	return a.Unmap()
 }

@@ -143,7 +143,7 @@ func one[T ~string](r reader, n *jsonform.Node, words ...T) T {
 	instead := "one of " + strings.Join(quoted, ", ")
 	s := T(r.Text(n, instead))
 	if r.Err == nil && !slices.Contains(words, s) {
-		r.Fail(n, instead, "%s is none of these words", jsonform.Quote(string(s)))
+		r.Fail(n, instead, "%s is not one of these words", jsonform.Quote(string(s)))
 	}
 	return s
 }

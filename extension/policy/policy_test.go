@@ -67,7 +67,7 @@ func TestParseRefuses(t *testing.T) {
 		{"a list", `[]`, `line 1, column 1: a list where an object belongs; write ` + examplePolicy},
 		{"too large", strings.Repeat(" ", 300_000), `line 1, column 262145: the policy has 300000 bytes; write at most 262144 bytes`},
 		{"a field mistyped", "{\n \"aprove\": []}", `line 2, column 2: aprove: there is no such field; write "approve"`},
-		{"a field twice", `{"approve": [], "approve": [{}]}`, `line 1, column 17: approve: this field is here twice; write each field once`},
+		{"a field twice", `{"approve": [], "approve": [{}]}`, `line 1, column 17: approve: this field appears twice; write each field once`},
 		{"a ceiling in a list", `{"ceiling": []}`, `line 1, column 13: ceiling: a list where an object belongs; write ` + exampleBindings},
 		{"null for a ceiling", `{"ceiling": null}`, `line 1, column 13: ceiling: null where an object belongs; write ` + exampleBindings},
 		{"a ceiling of scopes", `{"ceiling": {"scopes": ["own"]}}`, `line 1, column 14: ceiling.scopes: there is no such field; write one of permissions, bindings`},
@@ -81,12 +81,12 @@ func TestParseRefuses(t *testing.T) {
 		},
 		{"all approved", `{"approve": true}`, `line 1, column 13: approve: true where a list belongs; write [` + exampleBindings + `]`},
 		{"an approval of text", `{"approve": ["all"]}`, `line 1, column 14: approve[0]: text where an object belongs; write ` + exampleBindings},
-		{"a scope mistyped", `{"approve": [{"scopes": ["Shared"]}]}`, `line 1, column 26: approve[0].scopes[0]: "Shared" is none of these words; write one of "own", "agent", "user", "shared"`},
-		{"a scope with an owner", `{"approve": [{"scopes": ["user:tom"]}]}`, `line 1, column 26: approve[0].scopes[0]: "user:tom" is none of these words; write one of "own", "agent", "user", "shared"`},
+		{"a scope mistyped", `{"approve": [{"scopes": ["Shared"]}]}`, `line 1, column 26: approve[0].scopes[0]: "Shared" is not one of these words; write one of "own", "agent", "user", "shared"`},
+		{"a scope with an owner", `{"approve": [{"scopes": ["user:tom"]}]}`, `line 1, column 26: approve[0].scopes[0]: "user:tom" is not one of these words; write one of "own", "agent", "user", "shared"`},
 		{"a scope twice", `{"approve": [{"scopes": ["own", "own"]}]}`, `line 1, column 33: approve[0].scopes[1]: the scope "own" is here twice; write each scope once`},
 		{"no scopes", `{"approve": [{"scopes": []}]}`, `line 1, column 25: approve[0].scopes: the list is empty; write ["own"]`},
 		{"updates on", `{"updates": true}`, `line 1, column 13: updates: true where text belongs; write one of "ask", "same"`},
-		{"updates of all", `{"updates": "all"}`, `line 1, column 13: updates: "all" is none of these words; write one of "ask", "same"`},
+		{"updates of all", `{"updates": "all"}`, `line 1, column 13: updates: "all" is not one of these words; write one of "ask", "same"`},
 		{"a person of no name", `{"persons": [""]}`, `line 1, column 14: persons[0]: the name is empty; write the name that an MCP client gives itself, like "my-editor"`},
 		{"a person that hides", `{"persons": ["a\u202eb"]}`, `line 1, column 14: persons[0]: the name holds the character '\u202e'; write printable text`},
 		{"a person of a long name", `{"persons": ["` + strings.Repeat("a", 129) + `"]}`, `line 1, column 14: persons[0]: the name has 129 bytes; write at most 128 bytes`},
@@ -161,8 +161,8 @@ func TestDecide(t *testing.T) {
 		verdict         Verdict
 		line, reason    string
 	}{
-		{"pure", `{}`, claude, claude, pure, "", Approved, "default", "it asks for no more than what is pre-approved in agent:claude"},
-		{"pure of a user", `{}`, tom, tom, "", "", Approved, "default", "it asks for no more than what is pre-approved in user:tom"},
+		{"pure", `{}`, claude, claude, pure, "", Approved, "default", "all that it asks for is pre-approved in agent:claude"},
+		{"pure of a user", `{}`, tom, tom, "", "", Approved, "default", "all that it asks for is pre-approved in user:tom"},
 		{"pure for everybody", `{}`, shared, claude, pure, "", Pending, "default", "nothing is pre-approved in shared"},
 		{"pure for everybody, by nobody", `{}`, shared, shared, pure, "", Pending, "default", "nothing is pre-approved in shared"},
 		{"promoted to the user", `{}`, tom, claude, pure, "", Pending, "default", "nothing is pre-approved in user:tom"},
@@ -172,13 +172,13 @@ func TestDecide(t *testing.T) {
 		{"an update, by default", `{}`, claude, claude, notes, notes, Pending, "default", "nothing in the policy approves the binding notes in agent:claude"},
 		{"nothing approved", `{"approve": []}`, claude, claude, pure, "", Pending, "default", "nothing is pre-approved in agent:claude"},
 
-		{"reading", full, claude, claude, notes + "," + pure, "", Approved, "policy.json:3", "it asks for no more than what is pre-approved in agent:claude"},
+		{"reading", full, claude, claude, notes + "," + pure, "", Approved, "policy.json:3", "all that it asks for is pre-approved in agent:claude"},
 		{"an update of what everybody has", full, shared, claude, writes, writes, Pending, "default", "nothing in the policy approves the binding notes in shared"},
 		{"an update of the user's by an agent", full, tom, claude, writes, writes, Pending, "default", "nothing in the policy approves the binding notes in user:tom"},
 		{"writing", full, claude, claude, writes, "", Pending, "default", "nothing in the policy approves the binding notes in agent:claude"},
-		{"status", full, claude, claude, status, "", Approved, "policy.json:4", "it asks for no more than what is pre-approved in agent:claude"},
+		{"status", full, claude, claude, status, "", Approved, "policy.json:4", "all that it asks for is pre-approved in agent:claude"},
 		{"reading and status", full, claude, claude, notes + "," + status, "", Pending, "default", "nothing in the policy approves the bindings notes, s in agent:claude"},
-		{"kv of another's", full, other, claude, `"a": {"kv": true}`, "", Approved, "policy.json:5", "it asks for no more than what is pre-approved in agent:other"},
+		{"kv of another's", full, other, claude, `"a": {"kv": true}`, "", Approved, "policy.json:5", "all that it asks for is pre-approved in agent:other"},
 		{"kv for everybody", full, shared, claude, `"a": {"kv": true}`, "", Pending, "default", "nothing in the policy approves the binding a in shared"},
 
 		{"an update", full, claude, claude, github, github + "," + notes, Approved, "policy.json:7", "it asks for no more than the active version"},
@@ -188,8 +188,8 @@ func TestDecide(t *testing.T) {
 
 		{"above the ceiling", limited, claude, claude, github + "," + notes, "", Refused, "policy.json:2", "the ceiling in the policy allows nothing of the binding github; ask for less"},
 		{"above it, and active", limited, claude, claude, github, github, Refused, "policy.json:2", "the ceiling in the policy allows nothing of the binding github; ask for less"},
-		{"cut by the ceiling", limited, claude, claude, writes, "", Approved, "policy.json:1", "it asks for no more than what is pre-approved in agent:claude"},
-		{"pure below a ceiling", `{"ceiling": {}}`, claude, claude, pure, "", Approved, "default", "it asks for no more than what is pre-approved in agent:claude"},
+		{"cut by the ceiling", limited, claude, claude, writes, "", Approved, "policy.json:1", "all that it asks for is pre-approved in agent:claude"},
+		{"pure below a ceiling", `{"ceiling": {}}`, claude, claude, pure, "", Approved, "default", "all that it asks for is pre-approved in agent:claude"},
 		{
 			"cut to what is approved", // what a ceiling takes away today it may give tomorrow
 			`{"ceiling": {"permissions": {"workspace": "read"}}, "approve": [{"permissions": {"workspace": "read"}}]}`,

@@ -85,9 +85,9 @@ func FromRecordingWith(kinds capability.Set, known *abi.Resolve, r *host.Recordi
 	case err != nil:
 		return extension.Test{}, err
 	case len(text) > double.MaxRecorded:
-		return extension.Test{}, &RecordingError{Reason: fmt.Sprintf("the test would have %d bytes, and at most %d fit a manifest well", len(text), double.MaxRecorded)}
+		return extension.Test{}, &RecordingError{Reason: fmt.Sprintf("the test would have %d bytes, and a manifest should have at most %d in one test", len(text), double.MaxRecorded)}
 	case r.Redacted && bytes.Contains(text, []byte(secret.Mark)):
-		return extension.Test{}, &RecordingError{Reason: "a secret was taken out of what the test would hold"}
+		return extension.Test{}, &RecordingError{Reason: "the recording replaced a secret that the test would need"}
 	}
 	return test, nil
 }
@@ -183,7 +183,7 @@ func (c *converter) step(at int, o host.RecordedValues) error {
 	}
 	self := c.objects[object{o.Type.Resource, o.Args[0]}]
 	if self == nil {
-		return errors.New("the recording does not say where its handle is from")
+		return errors.New("the recording does not say where its handle comes from")
 	}
 	_, method, _ := strings.Cut(o.Func, ".")
 	made, err := self.Learn(double.Operation{At: at, Method: method, Args: o.Args[1:], Value: value, Failed: failed})

@@ -87,7 +87,7 @@ func run(ctx context.Context, r Request, i int, end time.Time) (result Result, e
 	}()
 	env, err := e.bind(ctx, at, r.Bindings, test.Env)
 	if err == nil && (test.Expect == nil) == (test.Error == "") {
-		err = &double.MistakeError{Text: at + ": a test says what to expect or which error, one of them", Fix: `"expect": {} or "error": "what it says"`}
+		err = &double.MistakeError{Text: at + ": a test needs either expect or error", Fix: `"expect": {} or "error": "what it says"`}
 	}
 	if wrong, ok := errors.AsType[*double.MistakeError](err); ok {
 		result.Problem = inManifest(test, wrong)

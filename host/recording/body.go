@@ -70,9 +70,9 @@ func decode(body []byte) (*host.Recording, error) {
 	}
 	switch {
 	case h.Version != version:
-		return nil, fmt.Errorf("its form has version %d; this program knows %d", h.Version, version)
+		return nil, fmt.Errorf("its format has version %d; this program reads version %d", h.Version, version)
 	case len(body) > 0:
-		return nil, errors.New("something follows its end")
+		return nil, errors.New("there is data after its end")
 	}
 	r := &host.Recording{
 		Component: h.Component, Tool: h.Tool, Code: h.Code, SourceMap: h.SourceMap, Bindings: h.Bindings, Limits: h.Limits, Started: h.Started, Duration: time.Duration(h.Duration),

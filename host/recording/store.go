@@ -493,7 +493,7 @@ func (s *Store) Component(ctx context.Context, digest string) ([]byte, error) {
 	wasm, err := s.decoder.DecodeAll(body, nil)
 	if err == nil {
 		if sum := sha256.Sum256(wasm); hex.EncodeToString(sum[:]) != digest {
-			err = errors.New("it has another digest")
+			err = errors.New("its digest does not match its content")
 		}
 	}
 	if err != nil {
@@ -519,7 +519,7 @@ func (s *Store) Get(ctx context.Context, id int64) (*host.Recording, error) {
 		return &DamagedError{fmt.Sprintf("recording %d", id), printable.Text(reason)}
 	}
 	if sum := sha256.Sum256(body); string(sum[:]) != string(digest) {
-		return nil, damaged("it has another digest")
+		return nil, damaged("its digest does not match its content")
 	}
 	plain, err := s.decoder.DecodeAll(body, nil)
 	if err != nil {
@@ -530,7 +530,7 @@ func (s *Store) Get(ctx context.Context, id int64) (*host.Recording, error) {
 		return nil, damaged(err.Error())
 	}
 	if summary(r, id) != row {
-		return nil, damaged("its row says something else")
+		return nil, damaged("its row in the index does not match its content")
 	}
 	return r, nil
 }

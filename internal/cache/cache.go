@@ -154,7 +154,7 @@ func (c *Cache) Put(kind, key string, data []byte) error {
 		return fmt.Errorf("cache: keep %s: %w", kind, err)
 	}
 	if err := c.sweep(); err != nil {
-		c.log.Warn("cache was not held to its size", "error", err)
+		c.log.Warn("cache could not be kept within its size", "error", err)
 	}
 	return nil
 }
@@ -265,7 +265,7 @@ func (c *Cache) openObject(kind, key string, record []byte) (_ *os.File, err err
 	length, digest := binary.BigEndian.Uint64(record), record[8:macAt]
 	name, _ := c.recordName(kind, key)
 	if !hmac.Equal(record[macAt:], c.mac(entryMAC, kind, key, record[:macAt])) {
-		return nil, &forgedError{"the MAC is not ours", name}
+		return nil, &forgedError{"the MAC does not match", name}
 	}
 	name = objectName(digest)
 	f, err := openRegular(c.root, name)

@@ -44,10 +44,10 @@ func openPrivate(dir string) (*os.Root, error) {
 func private(name string, info fs.FileInfo, forbidden fs.FileMode) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return fmt.Errorf("%s: its owner cannot be told", name)
+		return fmt.Errorf("%s: its owner is unknown", name)
 	}
 	if me := os.Geteuid(); int(stat.Uid) != me {
-		return fmt.Errorf("%s belongs to user %d and not to user %d, who runs this: choose another folder", name, stat.Uid, me)
+		return fmt.Errorf("%s belongs to user %d and not to user %d, who runs this program: choose another folder", name, stat.Uid, me)
 	}
 	if open := info.Mode().Perm() & forbidden; open != 0 {
 		return fmt.Errorf("%s has mode %04o, which lets other users in: chmod go-rwx it", name, info.Mode().Perm())
@@ -90,7 +90,7 @@ func loadKey(dir string, log *slog.Logger) (_ []byte, err error) {
 		return key, err
 	}
 	if _, err := root.Lstat(keyFile); err == nil {
-		log.Warn("cache key is damaged and is made anew: what was cached with it is built again", "file", path)
+		log.Warn("cache key is damaged and is replaced: what was cached with it is built again", "file", path)
 	}
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // never fails

@@ -195,7 +195,7 @@ func (l *Lexer) template(t *Token) {
 		}
 	}
 	l.at = len(l.text)
-	l.doubt("a template that does not end")
+	l.doubt("an unterminated template")
 }
 
 func (l *Lexer) quoted(quote byte) {
@@ -210,12 +210,12 @@ func (l *Lexer) quoted(quote byte) {
 				l.at++
 			}
 		case '\n', '\r':
-			l.doubt("a string that does not end")
+			l.doubt("an unterminated string")
 			return
 		}
 	}
 	l.at = len(l.text)
-	l.doubt("a string that does not end")
+	l.doubt("an unterminated string")
 }
 
 func (l *Lexer) number() {
@@ -263,7 +263,7 @@ func (l *Lexer) slash(t *Token) {
 		t.Kind = Comment
 		end := strings.Index(l.text[l.at+2:], "*/")
 		if end < 0 {
-			l.doubt("a comment that does not end")
+			l.doubt("an unterminated comment")
 			l.at = len(l.text)
 			return
 		}
@@ -294,7 +294,7 @@ func (l *Lexer) slash(t *Token) {
 	l.pattern()
 }
 
-const slashDoubt = "a slash that may divide or begin a regular expression"
+const slashDoubt = "a slash that may be a division or start a regular expression"
 
 // pattern reads the rest of a regular expression.
 func (l *Lexer) pattern() {
@@ -312,12 +312,12 @@ func (l *Lexer) pattern() {
 			l.letters()
 			return
 		case LineEnd(l.text[l.at:]) > 0:
-			l.doubt("a regular expression that does not end")
+			l.doubt("an unterminated regular expression")
 			return
 		}
 	}
 	l.at = len(l.text)
-	l.doubt("a regular expression that does not end")
+	l.doubt("an unterminated regular expression")
 }
 
 // letters skips ASCII letters and digits.

@@ -22,7 +22,7 @@ func TestNext(t *testing.T) {
 		{"a?.b?.1:c", "^word:a ?. word:b ? number:.1 : word:c", ""},
 		{"#!a\nb", "^word:b", ""},
 		{"\uFEFFa", "^word:a", ""},
-		{"a /* b", "^word:a comment:/* b", "a comment that does not end"},
+		{"a /* b", "^word:a comment:/* b", "an unterminated comment"},
 		{"", "", ""},
 	} {
 		l := New(tt.text, false)

@@ -80,7 +80,7 @@ func (r *Reader) Parse() *Node {
 	case len(r.text) > maxText:
 		r.FailAt(maxText, "", fmt.Sprintf("at most %d bytes", maxText), "the %s has %d bytes", r.what, len(r.text))
 	case !utf8.Valid(r.text):
-		r.FailAt(invalidByte(r.text), "", "UTF-8 text", "these bytes are not UTF-8")
+		r.FailAt(invalidByte(r.text), "", "UTF-8 text", "the text is not UTF-8")
 	default:
 		var raw json.RawMessage
 		var syntax *json.SyntaxError
@@ -120,7 +120,7 @@ func (r *Reader) next(path string, depth int) *Node {
 			key, _ := token.(string)
 			below := join(path, key)
 			if seen[key] {
-				r.FailAt(at, below, "each field once", "this field is here twice")
+				r.FailAt(at, below, "each field once", "this field appears twice")
 			}
 			seen[key] = true
 			members = append(members, Member{key, at, r.next(below, depth+1)})

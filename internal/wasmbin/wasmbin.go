@@ -73,7 +73,7 @@ func EachSection(wasm []byte, show func(id byte, r *Reader) error) error {
 // ReadSections splits a binary that starts with header into its sections, which share its memory.
 func ReadSections(wasm []byte, header string) ([]Section, error) {
 	if !bytes.HasPrefix(wasm, []byte(header)) {
-		return nil, &Error{0, "not the kind of WebAssembly binary that is expected here"}
+		return nil, &Error{0, "not the expected kind of WebAssembly binary"}
 	}
 	var sections []Section
 	err := EachSection(wasm, func(id byte, r *Reader) error {
@@ -146,7 +146,7 @@ func (r *Reader) Byte() byte {
 // Take reads n bytes, which share the memory of the binary.
 func (r *Reader) Take(n int) []byte {
 	if n < 0 || n > r.Len() {
-		r.Fail("truncated: %d bytes wanted, %d left", n, r.Len())
+		r.Fail("truncated: %d bytes expected, %d left", n, r.Len())
 		return nil
 	}
 	b := r.Bytes[r.Pos : r.Pos+n : r.Pos+n]

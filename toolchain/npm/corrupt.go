@@ -38,7 +38,7 @@ func (c *corruption) Write(p []byte) (int, error) {
 // corruptError is an archive, by its URL, that does not match its digest.
 type corruptError struct{ url string }
 
-func (e *corruptError) Error() string { return "an archive has another digest" }
+func (e *corruptError) Error() string { return "the digest of an archive does not match" }
 
 // explain names the package. The registry may have moved since it wrote down where its archives are.
 func (e *corruptError) explain(packages []located) error {
@@ -52,6 +52,6 @@ func (e *corruptError) explain(packages []located) error {
 
 func otherBytes(name string) error {
 	return &toolchain.BuildError{Problems: []toolchain.Problem{{
-		File: manifestFile, Text: fmt.Sprintf("the registry's archive of %s has other bytes than the registry promises, so it was refused", name), Fix: "another version or package, or try again: it may have been damaged on its way",
+		File: manifestFile, Text: fmt.Sprintf("the registry's archive of %s does not match the digest that the registry promises, so it was refused", name), Fix: "another version or package, or try again: it may have been damaged in transit",
 	}}}
 }

@@ -27,7 +27,7 @@ type LockError struct {
 
 // Error implements error.
 func (e *LockError) Error() string {
-	return "the lockfile of the npm packages is not to be used: " + e.Problem + "; resolve without it"
+	return "the lockfile of the npm packages cannot be used: " + e.Problem + "; resolve without it"
 }
 
 // lockfile is the relevant part of a package-lock.json. npm gets this instead of the original text, so that both read the same.
@@ -81,7 +81,7 @@ func parseLock(text []byte, maxPackages int) (*lockfile, error) {
 		return nil, &LockError{fmt.Sprintf("its version is %d, not 3", l.LockfileVersion)}
 	}
 	if len(l.wanted()) == 0 {
-		return nil, &LockError{"it does not say which packages are asked for"}
+		return nil, &LockError{"it does not name the requested packages"}
 	}
 	return l, l.check(maxPackages)
 }
@@ -115,14 +115,14 @@ var versionForm = lazyregexp.New(`^[0-9]{1,16}\.[0-9]{1,16}\.[0-9]{1,16}(-[0-9A-
 func (l *lockfile) check(maxPackages int) error {
 	paths := l.installed()
 	if len(paths) > maxPackages {
-		return tooLarge(fmt.Sprintf("there are %d packages with all that they need", len(paths)), fmt.Sprintf("%d", maxPackages))
+		return tooLarge(fmt.Sprintf("there are %d packages, dependencies included", len(paths)), fmt.Sprintf("%d", maxPackages))
 	}
 	for _, name := range sortedKeys(l.wanted()) {
 		if text, _ := specProblem(name, l.wanted()[name]); text != "" {
 			return &LockError{text}
 		}
 		if e, ok := l.Packages["node_modules/"+name]; !ok || e.Optional || e.Name != "" && e.Name != name {
-			return &LockError{"it has no package " + quote(name)}
+			return &LockError{"it lacks the package " + quote(name)}
 		}
 	}
 	var problems []toolchain.Problem

@@ -173,7 +173,7 @@ var errTimeout = errors.New("resolving npm packages takes too long")
 func (c *Client) ended(ctx context.Context, step string) error {
 	err := context.Cause(ctx)
 	if errors.Is(err, errTimeout) {
-		return clientError(fmt.Sprintf("npm was still %s when %s had passed, which is the limit", step, c.o.Timeout), "Check that the registry that npm is set up with answers, and the proxy before it, or try again.", nil)
+		return clientError(fmt.Sprintf("npm was still %s after %s, which is the limit", step, c.o.Timeout), "Check that the registry in npm's settings answers, and so does the proxy, or try again.", nil)
 	}
 	return fmt.Errorf("resolve npm packages: %w", err)
 }
@@ -228,7 +228,7 @@ func (c *Client) resolve(ctx context.Context, r Request) (*Resolution, error) {
 		}
 		wanted = needed
 	}
-	return nil, errors.New("resolve npm packages: the shims that packages need do not come to an end")
+	return nil, errors.New("resolve npm packages: the packages keep needing more shims")
 }
 
 // maxRounds is more than there are shims, because each may turn out to need another one.

@@ -40,7 +40,7 @@ func TestNothingToResolve(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	_, err = c.Resolve(t.Context(), Request{Imports: []string{"zod"}})
-	if bad, ok := errors.AsType[*toolchain.SetupError](err); !ok || !strings.Contains(err.Error(), "npm is not on this machine") || bad.Remedy == "" {
+	if bad, ok := errors.AsType[*toolchain.SetupError](err); !ok || !strings.Contains(err.Error(), "npm is not installed") || bad.Remedy == "" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -125,10 +125,10 @@ func TestExplain(t *testing.T) {
 		"not there, silly": {`{"error": {"code": "E404", "summary": "Not Found"}}`, "", `a package is not in the registry`},
 		"no version":       {`{"error": {"code": "ETARGET", "summary": "No matching version found for p@^9."}}`, "", "p@^9.; write a range"},
 		"too young":        {`{"error": {"code": "ETARGET", "summary": "No matching version found for p@^9 with a date before 1/1/2026."}}`, "", "only a person can allow fresh ones"},
-		"peers":            {`{"error": {"code": "ERESOLVE", "summary": "unable to resolve"}}`, "", "do not go together"},
-		"broken":           {`{"error": {"code": "E503", "summary": "503 Service Unavailable"}}`, "", "does not answer as one (E503)"},
-		"busy":             {`{"error": {"code": "E429", "summary": "429 Too Many Requests"}}`, "", "does not answer as one (E429)"},
-		"no registry":      {`{"error": {"code": "FETCH_ERROR", "summary": "invalid json response body"}}`, "", "does not answer as one (FETCH_ERROR)"},
+		"peers":            {`{"error": {"code": "ERESOLVE", "summary": "unable to resolve"}}`, "", "incompatible versions"},
+		"broken":           {`{"error": {"code": "E503", "summary": "503 Service Unavailable"}}`, "", "does not answer like a registry (E503)"},
+		"busy":             {`{"error": {"code": "E429", "summary": "429 Too Many Requests"}}`, "", "does not answer like a registry (E429)"},
+		"no registry":      {`{"error": {"code": "FETCH_ERROR", "summary": "invalid json response body"}}`, "", "does not answer like a registry (FETCH_ERROR)"},
 		"no certificate":   {`{"error": {"code": "DEPTH_ZERO_SELF_SIGNED_CERT", "summary": "self-signed certificate"}}`, "", "not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)"},
 		"disk full":        {"", "npm error code ENOSPC\nnpm error nospc", "cannot write (ENOSPC)"},
 		"other":            {"", "npm error weird \x1b[31m", `exit status 1: npm error weird \x1b[31m`},

@@ -135,7 +135,7 @@ func (c *Client) describe(ctx context.Context, w *workplace, lock *lockfile) ([]
 	}
 	var answers map[string]oneOrMany[metadata]
 	if err := json.Unmarshal(out, &answers); err != nil {
-		return nil, clientError("npm reported about the packages in an unknown form", "Check that npm 10 or newer is on this machine.", err)
+		return nil, clientError("npm's report about the packages has an unknown format", "Check that npm 10 or newer is on this machine.", err)
 	}
 	for key, answer := range answers { // npm 11 has the versions in its keys, npm 10 has not
 		answers[strings.TrimSuffix(key, spec)] = answer
@@ -154,11 +154,11 @@ func (c *Client) combine(user *userSettings, lock *lockfile, answers map[string]
 				continue
 			}
 			if isSHA512(m.Dist.Integrity) && m.Dist.Integrity != p.Integrity {
-				return nil, clientError(fmt.Sprintf("the registry has %s@%s with another digest than the lockfile, which was refused", p.Name, p.Version), "Check the registry that npm is set up with, and where the lockfile comes from.", nil)
+				return nil, clientError(fmt.Sprintf("the registry's digest of %s@%s differs from the lockfile's, so the package was refused", p.Name, p.Version), "Check the registry in npm's settings, and where the lockfile comes from.", nil)
 			}
 			var err error
 			if p.tarball, err = tarball(user.registry(p.Name), m.Dist.Tarball); err != nil {
-				return nil, clientError(fmt.Sprintf("the registry's archive of %s@%s %v, so it was not fetched", p.Name, p.Version, err), "Check the registry that npm is set up with, or use one that serves its archives itself.", nil)
+				return nil, clientError(fmt.Sprintf("the registry's archive of %s@%s %v, so it was not fetched", p.Name, p.Version, err), "Check the registry in npm's settings, or use one that serves its archives itself.", nil)
 			}
 			p.Published, _ = time.Parse(time.RFC3339, m.Time[e.Version]) // the zero time is one that is not known
 			if p.Signature, err = c.verify(p.Package, m.Dist.Signatures); err != nil {
@@ -166,7 +166,7 @@ func (c *Client) combine(user *userSettings, lock *lockfile, answers map[string]
 			}
 		}
 		if p.tarball == "" {
-			return nil, clientError(fmt.Sprintf("the registry does not have %s@%s", p.Name, p.Version), "Check the registry that npm is set up with, and where the lockfile comes from.", nil)
+			return nil, clientError(fmt.Sprintf("the registry does not have %s@%s", p.Name, p.Version), "Check the registry in npm's settings, and where the lockfile comes from.", nil)
 		}
 		_, asked := lock.wanted()[p.Name]
 		p.Direct = asked && at == "node_modules/"+p.Name
@@ -176,7 +176,7 @@ func (c *Client) combine(user *userSettings, lock *lockfile, answers map[string]
 	anySigned := slices.ContainsFunc(all, func(p located) bool { return p.Signature != SignatureNotOffered })
 	for i := range all {
 		if anySigned && all[i].Signature == SignatureNotOffered {
-			all[i].Warnings = append(all[i].Warnings, "It is not signed, and others of this registry are.")
+			all[i].Warnings = append(all[i].Warnings, "It is not signed, unlike other packages of this registry.")
 		}
 	}
 	return all, nil
@@ -245,10 +245,10 @@ func (c *Client) verify(p Package, signatures []signature) (string, error) {
 		}
 		sig, err := base64.StdEncoding.DecodeString(s.Sig)
 		if err != nil || !ecdsa.VerifyASN1(key.PublicKey, digest[:], sig) {
-			return "", clientError(fmt.Sprintf("the registry's signature of %s@%s does not fit what it serves", p.Name, p.Version), "Somebody may have changed the package on its way: check the registry that npm is set up with, and where the lockfile comes from.", err)
+			return "", clientError(fmt.Sprintf("the registry's signature of %s@%s does not match what it serves", p.Name, p.Version), "Somebody may have changed the package in transit: check the registry in npm's settings, and where the lockfile comes from.", err)
 		}
 		if !key.expires.IsZero() && !p.Published.Before(key.expires) {
-			return "", clientError(fmt.Sprintf("the registry's signature of %s@%s is by a key that had expired when it was published", p.Name, p.Version), "Somebody may have changed the package on its way: check the registry that npm is set up with.", nil)
+			return "", clientError(fmt.Sprintf("the registry's signature of %s@%s is by a key that had expired when it was published", p.Name, p.Version), "Somebody may have changed the package in transit: check the registry in npm's settings.", nil)
 		}
 		result = SignatureVerified
 	}
@@ -263,7 +263,7 @@ func (c *Client) tooFresh(packages []Package) error {
 		if !p.Published.IsZero() && age >= c.o.MinAge {
 			continue
 		}
-		text := fmt.Sprintf("%s@%s was published %.0f hours ago; %.0f are asked for", p.Name, p.Version, max(0, age.Hours()), c.o.MinAge.Hours())
+		text := fmt.Sprintf("%s@%s was published %.0f hours ago; it must be at least %.0f hours old", p.Name, p.Version, max(0, age.Hours()), c.o.MinAge.Hours())
 		if p.Published.IsZero() {
 			text = fmt.Sprintf("%s@%s: the registry does not say when it was published", p.Name, p.Version)
 		}

@@ -141,7 +141,7 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 		return nil, cannotWrite(m[1], errors.New("it left out files of packages"))
 	}
 	if said.left < 0 { // and may have left out files
-		return nil, tooLarge("npm had more than 1 MiB to say about the packages", "1 MiB")
+		return nil, tooLarge("npm printed more than 1 MiB about the packages", "1 MiB")
 	}
 	return out.Bytes(), nil
 }
@@ -172,7 +172,7 @@ func cannotWrite(code string, err error) error {
 func findNPM(name string) (string, error) {
 	npm, err := exec.LookPath(name)
 	if err != nil {
-		return "", clientError("npm is not on this machine", "Install Node.js 20 or newer, which has it.", err)
+		return "", clientError("npm is not installed", "Install Node.js 20 or newer, which has it.", err)
 	}
 	return npm, nil
 }
@@ -214,7 +214,7 @@ func (e *archiveError) explain(packages []located) error {
 // badArchive is a package whose archive cannot be unpacked.
 func badArchive(name, why string) error {
 	return &toolchain.BuildError{Problems: []toolchain.Problem{{
-		File: manifestFile, Text: fmt.Sprintf("npm cannot unpack the archive of %s: %s", name, why), Fix: "another version or package, or try again: it may have been damaged on its way",
+		File: manifestFile, Text: fmt.Sprintf("npm cannot unpack the archive of %s: %s", name, why), Fix: "another version or package, or try again: it may have been damaged in transit",
 	}}}
 }
 
@@ -257,7 +257,7 @@ func explain(out []byte, said string, err error) error {
 		}
 		return authors(first, fix)
 	case "ERESOLVE":
-		return authors("packages ask for versions of another that do not go together: "+first, "ranges that go together")
+		return authors("packages need incompatible versions of another one: "+first, "compatible ranges")
 	case "EBADPLATFORM":
 		return authors("a package is not for this machine: "+first, "a package that is JavaScript only")
 	case "EALLOWGIT", "EALLOWREMOTE", "EALLOWFILE", "EALLOWDIRECTORY":
@@ -267,7 +267,7 @@ func explain(out []byte, said string, err error) error {
 	case "EINTEGRITY":
 		return otherBytes("a package")
 	case "EUSAGE":
-		return &LockError{"npm finds that it does not fit what is asked for"}
+		return &LockError{"npm finds that it does not match the requested packages"}
 	case "E401", "E403", "ENEEDAUTH":
 		return clientError("the registry refused this machine ("+code+")", "Check npm's login for that registry.", err)
 	case "ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM":
@@ -277,7 +277,7 @@ func explain(out []byte, said string, err error) error {
 	case slices.Contains(toolchain.Offline, code):
 		return clientError("npm did not reach its registry ("+code+")", "Connect this machine, or check npm's registry and proxy settings.", err)
 	case brokenRegistry.MatchString(code):
-		return clientError("the registry does not answer as one ("+code+")", "Try again later, or check npm's registry and proxy settings.", fmt.Errorf("%w: %s", err, first))
+		return clientError("the server does not answer like a registry ("+code+")", "Try again later, or check npm's registry and proxy settings.", fmt.Errorf("%w: %s", err, first))
 	case unpackable.MatchString(text):
 		return badArchive("a package", first)
 	case badCertificate.MatchString(code):

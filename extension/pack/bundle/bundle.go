@@ -28,8 +28,8 @@ const MaxTrustedRoot = 4 << 20
 
 // The possible errors.
 var (
-	ErrPolicy  = errors.New("this does not say whose signature is asked for")
-	ErrTrust   = errors.New("what to verify by cannot be used")
+	ErrPolicy  = errors.New("the policy does not say whose signature is required")
+	ErrTrust   = errors.New("the trusted root or key cannot be used")
 	ErrFormat  = errors.New("it is not a Sigstore bundle of version 0.3")
 	ErrRefused = errors.New("refused")
 )

@@ -117,7 +117,7 @@ func Serve(in io.Reader, out io.Writer, open func(Policy) (verify func(bundle, a
 	r := bufio.NewReader(io.LimitReader(in, maxRequest+maxArtifact))
 	line, err := r.ReadBytes('\n')
 	if err != nil {
-		return fmt.Errorf("read what is asked: %w", err)
+		return fmt.Errorf("read the request: %w", err)
 	}
 	a, err := serve(line, r, open)
 	if err != nil {
@@ -133,7 +133,7 @@ func serve(line []byte, rest io.Reader, open func(Policy) (func(bundle, artifact
 	}
 	var q request
 	if err := decode(line, &q); err != nil {
-		return nil, fmt.Errorf("read what is asked: %w", err)
+		return nil, fmt.Errorf("read the request: %w", err)
 	}
 	verify, err := open(q.Policy)
 	if err != nil {
@@ -232,7 +232,7 @@ func (v *Verifier) ask(ctx context.Context, bundles [][]byte, artifact []byte) (
 	case err != nil:
 		return nil, err
 	case len(line) > maxRequest || len(artifact) > maxArtifact:
-		return nil, &pack.PartError{Part: "bundle", Err: fmt.Errorf("%w: what is asked has %d bytes and what was signed %d, and %d and %d are allowed",
+		return nil, &pack.PartError{Part: "bundle", Err: fmt.Errorf("%w: the request has %d bytes and the signed file %d; at most %d and %d are allowed",
 			pack.ErrTooLarge, len(line), len(artifact), maxRequest, maxArtifact)}
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, v.patience, errPatience)
@@ -273,7 +273,7 @@ func (v *Verifier) ask(ctx context.Context, bundles [][]byte, artifact []byte) (
 
 // read reads an answer, or says what is wrong with it.
 func (v *Verifier) read(said []byte, bundles int) (*answer, string) {
-	const other = "its output is not an answer; is it really stile-sigstore?"
+	const other = "its output is not an answer; check that it is stile-sigstore"
 	switch spoken, err := protocolOf(said); {
 	case err != nil || spoken <= 0:
 		return nil, other

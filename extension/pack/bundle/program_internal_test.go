@@ -170,7 +170,7 @@ func TestProgram(t *testing.T) {
 	}
 	bad := of("as-it-is")
 	bad.policy.Key = []byte("bad \x1b[2J")
-	if _, err := open(t.Context(), bad); !errors.Is(err, ErrTrust) || err.Error() != `sigstore: what to verify by cannot be used: bad \x1b[2J` {
+	if _, err := open(t.Context(), bad); !errors.Is(err, ErrTrust) || err.Error() != `sigstore: the trusted root or key cannot be used: bad \x1b[2J` {
 		t.Errorf("a bad key: got %v", err)
 	}
 	if _, err := New(t.Context(), "/nowhere", Policy{Key: []byte("key"), Issuer: "https://example.com"}); !errors.Is(err, ErrPolicy) {
@@ -180,7 +180,7 @@ func TestProgram(t *testing.T) {
 
 // TestProgramFails holds that nothing is verified by a program that does not answer what it was asked.
 func TestProgramFails(t *testing.T) {
-	const other = "its output is not an answer; is it really stile-sigstore?"
+	const other = "its output is not an answer; check that it is stile-sigstore"
 	for _, c := range []struct{ program, want string }{
 		{"works", "limit of processor time"},
 		{"hoards", "limit of memory"},

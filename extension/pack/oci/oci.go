@@ -61,9 +61,9 @@ func newError(op, ref string, opts Options, err error) *Error {
 
 // What this package refuses to do.
 var (
-	ErrReference = errors.New("a reference is REGISTRY/NAME:TAG or REGISTRY/NAME@sha256:DIGEST")
+	ErrReference = errors.New("a reference must be REGISTRY/NAME:TAG or REGISTRY/NAME@sha256:DIGEST")
 	ErrAddress   = errors.New("the address must not be dialled, because it is not public")
-	ErrScheme    = errors.New("the registry leads to another scheme")
+	ErrScheme    = errors.New("the registry redirects to another scheme")
 )
 
 // Error implements error. It is printable, though a registry may have written part of it.

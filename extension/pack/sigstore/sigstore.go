@@ -80,7 +80,7 @@ func newVerifier(p bundle.Policy) (*Verifier, error) {
 		v.who = verify.WithCertificateIdentity(identity)
 	} else {
 		if len(trusted) > 0 && len(options) == 0 {
-			return nil, errors.New("the trusted root has no transparency log, and of a key nothing else is looked up")
+			return nil, errors.New("the trusted root has no transparency log, and for a key only that is used")
 		}
 		key, name, err := parseKey(p.Key)
 		if err != nil {
@@ -112,14 +112,14 @@ func (v *Verifier) Verify(text, artifact []byte) (*bundle.Signer, error) {
 		return nil, fail(bundle.ErrFormat, fmt.Errorf("but %s", b.MediaType))
 	}
 	if c, err := b.VerificationContent(); err == nil && c.Certificate() == nil && v.signer.Key == "" {
-		return nil, fail(bundle.ErrRefused, errors.New("it was made with a key, and an identity is asked for"))
+		return nil, fail(bundle.ErrRefused, errors.New("it was made with a key, but an identity is required"))
 	}
 	result, err := v.verifier.Verify(&b, verify.NewPolicy(verify.WithArtifact(bytes.NewReader(artifact)), v.who))
 	if err != nil {
 		return nil, fail(bundle.ErrRefused, err)
 	}
 	if s := result.Statement; s != nil && s.PredicateType != signPredicate {
-		return nil, fail(bundle.ErrRefused, fmt.Errorf("it is a statement of another kind than a signature: %s", s.PredicateType))
+		return nil, fail(bundle.ErrRefused, fmt.Errorf("it is another kind of statement than a signature: %s", s.PredicateType))
 	}
 	signer := v.signer
 	if len(result.VerifiedTimestamps) > 0 {

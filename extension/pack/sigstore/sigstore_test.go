@@ -94,7 +94,7 @@ func TestCertificateRefused(t *testing.T) {
 	}{
 		{"another artifact", all, other, "failed to verify signature"},
 		{"a statement about another artifact", all, n.attest(signPredicate, []byte("another"), 1), "failed to verify signature"},
-		{"a statement of another kind", all, n.attest("https://cosign.sigstore.dev/attestation/vuln/v1", artifact, 1), "a statement of another kind"},
+		{"a statement of another kind", all, n.attest("https://cosign.sigstore.dev/attestation/vuln/v1", artifact, 1), "another kind of statement"},
 		{"another identity", all, n.sign("eve@example.com", issuer, artifact, soon), `got "eve@example.com"`},
 		{"an identity that holds the other", all, n.sign("x"+identity, issuer, artifact, soon), "certificate identity"},
 		{"another issuer", all, n.sign(identity, "https://accounts.example.org", artifact, soon), "certificate identity"},
@@ -136,8 +136,8 @@ func TestCertificateRefused(t *testing.T) {
 		{"another algorithm", all, changed(func(b *protobundle.Bundle) {
 			b.GetMessageSignature().MessageDigest.Algorithm = protocommon.HashAlgorithm_SHA2_512
 		}), ""},
-		{"a key", all, byKey, "made with a key, and an identity is asked for"},
-		{"a key where there is no log", n.root(false, true, false), byKey, "made with a key, and an identity is asked for"},
+		{"a key", all, byKey, "made with a key, but an identity is required"},
+		{"a key where there is no log", n.root(false, true, false), byKey, "made with a key, but an identity is required"},
 		{"a key with the rest of a certificate's bundle", n.root(false, true, false), changed(func(b *protobundle.Bundle) {
 			b.VerificationMaterial.Content = byKey.VerificationMaterial.Content
 		}), "refused"},

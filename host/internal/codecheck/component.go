@@ -246,7 +246,7 @@ func checkComponent(wasm []byte, depth int, total *sum) (items int, err error) {
 		return nil
 	})
 	if takes := time.Duration(begun) * total.start; err == nil && takes > maxStart {
-		return 0, fmt.Errorf("%d instances of a module with so many elements or bytes in segments take up to %v to begin; at most %v", begun, takes.Round(time.Millisecond), maxStart)
+		return 0, fmt.Errorf("%d instances of a module with so many elements or bytes in segments take up to %v to start; the limit is %v", begun, takes.Round(time.Millisecond), maxStart)
 	}
 	items += copies * (1 + largest)
 	if err == nil && time.Duration(items) > MaxTime/perItem.time {

@@ -454,7 +454,7 @@ func (c *component) canon(r *reader) {
 		at := len(c.coreFuncs.to) - 1
 		c.pending = append(c.pending, &wrap{of: at, core: c.coreFuncs.to[at], fn: f, options: o})
 	case 0x02:
-		r.Fail("it makes handles of a resource of its own, which no tool needs; the engine would keep any number of them")
+		r.Fail("it creates handles of its own resource; tools do not need these, and the engine does not limit them")
 	case 0x03, 0x04:
 		c.scope.typeIndex(r, &w)
 		c.out.Section(8, w)

@@ -45,7 +45,7 @@ func TestManySchemaErrors(t *testing.T) {
 				t.Fatalf("what is right: %v", err)
 			}
 			wrong, err := validate(c.wrong)
-			if !errors.As(err, new(*InvalidError)) || !strings.Contains(err.Error(), "try a smaller one") {
+			if !errors.As(err, new(*InvalidError)) || !strings.Contains(err.Error(), "try a smaller value") {
 				t.Errorf("got %.300v", err)
 			}
 			if wrong > 2*right {

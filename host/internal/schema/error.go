@@ -42,11 +42,11 @@ func schemaError(err error) error {
 		slices.SortStableFunc(list, func(a, b abi.Problem) int { return cmp.Compare(a.Path, b.Path) })
 		return errors.New(List("the whole", list))
 	case errors.As(err, &pointer):
-		return fmt.Errorf("$ref %q leads to nothing in the schema", strings.TrimPrefix(pointer.URL, schemaLocation))
+		return fmt.Errorf("$ref %q has no target in the schema", strings.TrimPrefix(pointer.URL, schemaLocation))
 	case errors.As(err, &anchor):
-		return fmt.Errorf("$ref %q leads to nothing in the schema: no part of it has that $anchor", strings.TrimPrefix(anchor.Reference, schemaLocation))
+		return fmt.Errorf("$ref %q has no target: no part of the schema has that $anchor", strings.TrimPrefix(anchor.Reference, schemaLocation))
 	case errors.As(err, &outside):
-		return fmt.Errorf(`%q is not fetched: write what a $ref needs under "$defs" and refer to "#/$defs/NAME", and leave out a $schema that is not json-schema.org's`, outside.URL)
+		return fmt.Errorf(`%q cannot be fetched: put the target of a $ref under "$defs" and refer to "#/$defs/NAME", and use only a $schema of json-schema.org`, outside.URL)
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), schemaLocation, ""))
 }

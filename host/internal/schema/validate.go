@@ -163,7 +163,7 @@ func (s *Schema) Validate(ctx context.Context, room Room, input []byte) (err err
 	}
 	m := meter{Schema: s, left: maxSteps}
 	if !m.visit(s.root, value) {
-		return &InvalidError{[]abi.Problem{{Message: "too large for its schema: checking it takes too many steps"}}}
+		return &InvalidError{[]abi.Problem{{Message: "checking it against its schema takes too many steps: use a smaller value"}}}
 	}
 	steps := int64(maxSteps - m.left)
 	if err := abi.Work(ctx, time.Duration(steps)*stepTime); err != nil {
@@ -185,7 +185,7 @@ func (s *Schema) Validate(ctx context.Context, room Room, input []byte) (err err
 	}()
 	if many {
 		if s.negated.Validate(value) == nil { // it stops at the first error
-			return &InvalidError{[]abi.Problem{{Message: "does not fit its schema; it is too large to say where: try a smaller one"}}}
+			return &InvalidError{[]abi.Problem{{Message: "does not match its schema, and is too large to say where: try a smaller value"}}}
 		}
 		return nil
 	}
