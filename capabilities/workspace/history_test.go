@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -118,7 +119,16 @@ func (m model) remove(path string, recursive bool) *abi.Error {
 	return nil
 }
 
-func TestRandomHistories(t *testing.T) {
+func TestRandomHistories(t *testing.T) { randomHistories(t, 25) }
+
+func randomHistories(t *testing.T, checks int) {
+	t.Helper()
+	const number = "rapid.checks"
+	before := flag.Lookup(number).Value.String()
+	t.Cleanup(func() { _ = flag.Set(number, before) })
+	if err := flag.Set(number, fmt.Sprint(checks)); err != nil {
+		t.Fatal(err)
+	}
 	dir, files := t.TempDir(), 0
 	t.Run("store", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {

@@ -508,23 +508,23 @@ func TestUndeclaredPackages(t *testing.T) {
 		fmt.Fprintf(&b, "export function get(): number { return [%s].length + %s; }\n", strings.Join(strings.Fields("m0 m1 m2")[:len(imports)], ", "), value)
 		return tool("shapes", "get", b.String(), "")
 	}
-	declared := d("0", "zod")
-	declared.Manifest = bytes.Replace(declared.Manifest, []byte(`"tools"`), []byte(`"dependencies": {"zod": "^4"}, "tools"`), 1)
+	declared := d("0", "ms")
+	declared.Manifest = bytes.Replace(declared.Manifest, []byte(`"tools"`), []byte(`"dependencies": {"ms": "^2"}, "tools"`), 1)
 	for _, tt := range []struct {
 		name, policy string
 		draft        Draft
 		want         State
 		why          string
 	}{
-		{"undeclared", "{}", d("1", "zod"), Pending, "the code imports zod, which neither"},
-		{"a part of it", "{}", d("2", "zod/v4"), Pending, "the code imports zod, which neither"},
-		{"of another name", `{"packages": ["zo", "zodd", "@scope/*", "*-zod"]}`, d("3", "zod"), Pending, "zod"},
-		{"one of two", `{"packages": ["zod"]}`, d("4", "zod", "is-odd"), Pending, "the code imports is-odd, which neither"},
+		{"undeclared", "{}", d("1", "ms"), Pending, "the code imports ms, which neither"},
+		{"a part of it", "{}", d("2", "ms/index.js"), Pending, "the code imports ms, which neither"},
+		{"of another name", `{"packages": ["m", "mss", "@scope/*", "*-ms"]}`, d("3", "ms"), Pending, "ms"},
+		{"one of two", `{"packages": ["ms"]}`, d("4", "ms", "is-odd"), Pending, "the code imports is-odd, which neither"},
 		{"what a module of node's needs", "{}", d("5", "node:buffer"), Active, ""},
 		{"declared", "{}", declared, Active, ""},
-		{"what the active version has", "{}", d("6", "zod"), Active, ""},
-		{"a new one beside it", "{}", d("7", "zod", "is-odd"), Pending, "the code imports is-odd, which neither"},
-		{"the policy names both", `{"packages": ["is-*", "zod"]}`, d("8", "zod", "is-odd"), Active, ""},
+		{"what the active version has", "{}", d("6", "ms"), Active, ""},
+		{"a new one beside it", "{}", d("7", "ms", "is-odd"), Pending, "the code imports is-odd, which neither"},
+		{"the policy names both", `{"packages": ["is-*", "ms"]}`, d("8", "ms", "is-odd"), Active, ""},
 	} {
 		h.policyOf(tt.policy)
 		m.SetPolicy(h.options.Policy)
@@ -542,7 +542,7 @@ func TestUndeclaredPackages(t *testing.T) {
 	// A person decides, and what was approved is known from then on; another author's update of it is not.
 	h.policyOf("{}")
 	m.SetPolicy(h.options.Policy)
-	first := d("9", "zod")
+	first := d("9", "ms")
 	first.Manifest = bytes.Replace(first.Manifest, []byte("shapes"), []byte("other"), 1)
 	w := write(t, m, first)
 	approve(t, m, w.Release)
