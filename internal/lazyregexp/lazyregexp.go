@@ -25,7 +25,6 @@ func New(text string) *Regexp {
 
 var inTest = len(os.Args) > 0 && strings.HasSuffix(strings.TrimSuffix(os.Args[0], ".exe"), ".test")
 
-func (r *Regexp) String() string                 { return r.compiled().String() }
 func (r *Regexp) Match(b []byte) bool            { return r.compiled().Match(b) }
 func (r *Regexp) MatchString(s string) bool      { return r.compiled().MatchString(s) }
 func (r *Regexp) FindString(s string) string     { return r.compiled().FindString(s) }
@@ -40,8 +39,7 @@ func (r *Regexp) FindStringSubmatchIndex(s string) []int {
 	return r.compiled().FindStringSubmatchIndex(s)
 }
 
-func (r *Regexp) FindAll(b []byte, n int) [][]byte     { return r.compiled().FindAll(b, n) }
-func (r *Regexp) FindAllIndex(b []byte, n int) [][]int { return r.compiled().FindAllIndex(b, n) }
+func (r *Regexp) FindAll(b []byte, n int) [][]byte { return r.compiled().FindAll(b, n) }
 
 func (r *Regexp) FindAllString(s string, n int) []string { return r.compiled().FindAllString(s, n) }
 
@@ -56,16 +54,6 @@ func (r *Regexp) FindAllStringIndex(s string, n int) [][]int {
 func (r *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
 	return r.compiled().FindAllStringSubmatch(s, n)
 }
-
-func (r *Regexp) FindAllSubmatchIndex(b []byte, n int) [][]int {
-	return r.compiled().FindAllSubmatchIndex(b, n)
-}
-
-func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
-	return r.compiled().FindAllStringSubmatchIndex(s, n)
-}
-
-func (r *Regexp) ReplaceAll(b, with []byte) []byte { return r.compiled().ReplaceAll(b, with) }
 
 func (r *Regexp) ReplaceAllString(s, with string) string {
 	return r.compiled().ReplaceAllString(s, with)
