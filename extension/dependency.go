@@ -10,7 +10,6 @@ import (
 
 const (
 	maxDependencies = 100
-	maxPackageName  = 214 // bytes; npm's own limit
 	maxRange        = 256 // bytes
 )
 
@@ -55,8 +54,8 @@ func (r *reader) dependencies(n *jsonform.Node) map[string]string {
 // packageProblem says why a name is not one that the registry could have today, or nothing.
 func packageProblem(name string) string {
 	switch {
-	case len(name) > maxPackageName:
-		return fmt.Sprintf("has %d bytes; %d are allowed", len(name), maxPackageName)
+	case len(name) > MaxPackageName:
+		return fmt.Sprintf("has %d bytes; %d are allowed", len(name), MaxPackageName)
 	case !packageName.MatchString(name):
 		return "does not have this form"
 	case name == "node_modules", name == "favicon.ico":

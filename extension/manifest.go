@@ -62,14 +62,19 @@ func (e *ManifestError) Problem() Problem {
 	return Problem{File: ManifestFile, Line: e.Line, Column: e.Column, Text: (*jsonform.Error)(e).Problem(), Fix: e.Instead}
 }
 
+// Bounds of a manifest: how many tools it names, and the bytes of its description and of the name of an npm package, which is npm's own.
 const (
-	maxName        = 64
-	maxVersion     = 64
-	maxDescription = 1000
-	maxTools       = 256
-	maxTags        = 16
-	maxTag         = 32
-	maxBindings    = 64
+	MaxTools       = 256
+	MaxDescription = 1000
+	MaxPackageName = 214
+)
+
+const (
+	maxName     = 64
+	maxVersion  = 64
+	maxTags     = 16
+	maxTag      = 32
+	maxBindings = 64
 )
 
 var (
@@ -117,7 +122,7 @@ func (r *reader) manifest() *Manifest {
 		Name:        r.match(fields["name"], extensionName, maxName, `lower-case words with "-" between them, like "my-notes"`),
 		Version:     r.match(fields["version"], semver, maxVersion, `three numbers, like "1.2.0"`),
 		Description: r.description(fields["description"]),
-		Tools:       r.names(fields["tools"], "tool", "create_pr", maxTools, wordName, maxName),
+		Tools:       r.names(fields["tools"], "tool", "create_pr", MaxTools, wordName, maxName),
 		Bindings:    r.bindings(fields["permissions"], fields["bindings"]),
 	}
 	if n := fields["tags"]; n != nil {
@@ -152,7 +157,7 @@ func (r *reader) match(n *jsonform.Node, form *lazyregexp.Regexp, limit int, exa
 }
 
 func (r *reader) description(n *jsonform.Node) string {
-	return r.prose(n, "description", "what the extension does, in one paragraph", maxDescription)
+	return r.prose(n, "description", "what the extension does, in one paragraph", MaxDescription)
 }
 
 // prose reads text for people.

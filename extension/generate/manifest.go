@@ -21,9 +21,8 @@ const (
 	// wanted is what a reply is.
 	wanted = "the manifest in a ```json block and the whole file in a ```ts block, both complete"
 
-	maxDescription = 1000 // bytes of a manifest's
-	maxName        = 40   // bytes of a name that is made up
-	maxSnippet     = 300  // bytes that are shown of a reply without code
+	maxName    = 40  // bytes of a name that is made up
+	maxSnippet = 300 // bytes that are shown of a reply without code
 )
 
 var extensionName = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
@@ -100,5 +99,5 @@ var fillers = strings.Fields("a an the this that these those it its to of for fr
 // plain turns a description into one paragraph that a manifest may hold.
 func plain(description string) string {
 	words := strings.FieldsFunc(description, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsGraphic(c) || c == utf8.RuneError })
-	return printable.Cut(strings.Join(words, " "), maxDescription)
+	return printable.Cut(strings.Join(words, " "), extension.MaxDescription)
 }

@@ -30,7 +30,6 @@ type Derived struct {
 }
 
 const (
-	maxTools      = 256 // those of a manifest
 	maxParameters = 64
 	maxProblems   = 20
 	// maxSchemas is the host's limit for the schemas of all tools, in bytes.
@@ -136,15 +135,15 @@ func (d *deriver) derive() {
 		default:
 			d.add(f)
 		}
-		if functions++; functions > maxTools || len(d.problems) >= maxProblems {
+		if functions++; functions > extension.MaxTools || len(d.problems) >= maxProblems {
 			break
 		}
 	}
 	switch {
 	case functions == 0:
 		d.refuse(len(d.tokens), "the file has no default export, and exports no function", "export default extension({ tools: { ... } }), or "+fixFunction)
-	case functions > maxTools:
-		d.refuse(0, fmt.Sprintf("more than %d functions are exported", maxTools), "fewer, in several extensions")
+	case functions > extension.MaxTools:
+		d.refuse(0, fmt.Sprintf("more than %d functions are exported", extension.MaxTools), "fewer, in several extensions")
 	}
 }
 

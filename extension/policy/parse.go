@@ -36,7 +36,6 @@ const (
 	maxPersons   = 100
 	maxPackages  = 1000
 	maxPerson    = 128 // bytes
-	maxPackage   = 214 // bytes; npm's own limit
 	maxRules     = 256 // rules of a ceiling; clients compare with it
 
 	examplePolicy   = `{"ceiling": {"permissions": {"workspace": "read"}}}`
@@ -171,7 +170,7 @@ var packageForm = lazyregexp.New(`^(@[a-z0-9][a-z0-9._~-]*/)?[a-z0-9*][a-z0-9._~
 func (r reader) packageName(n *jsonform.Node) string {
 	const example = `the name of an npm package, like "zod", "lodash-*" or "@scope/*"`
 	s := r.Text(n, example)
-	if r.Err == nil && (len(s) > maxPackage || !packageForm.MatchString(s)) {
+	if r.Err == nil && (len(s) > extension.MaxPackageName || !packageForm.MatchString(s)) {
 		r.Fail(n, example, "%s names no packages", jsonform.Quote(s))
 	}
 	return s
