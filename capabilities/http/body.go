@@ -20,10 +20,7 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 	if encoding == "" && response.ContentLength > limit && response.Request.Method != "HEAD" {
 		return &abi.Error{Code: abi.CodeTooLarge, Size: uint64(response.ContentLength)}
 	}
-	kind := q.secrets.mask(response.Header.Get("Content-Type"))
-	if _, _, err := mime.ParseMediaType(kind); err != nil || !blob.ValidMediaType(kind) {
-		kind = ""
-	}
+	kind := mediaType(q.secrets.mask(response.Header.Get("Content-Type")))
 	e.mu.Lock()
 	e.arriving = e.builder(kind, limit)
 	e.mu.Unlock()
@@ -50,6 +47,17 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 	}
 	_, err := io.Copy(bodyWriter{e}, body)
 	return err
+}
+
+// mediaType returns a media type, or nothing if it is not valid or too long for a blob.
+func mediaType(kind string) string {
+	if !blob.ValidMediaType(kind) { // first, because parsing takes as long as a server likes
+		return ""
+	}
+	if _, _, err := mime.ParseMediaType(kind); err != nil {
+		return ""
+	}
+	return kind
 }
 
 // builder returns a builder whose bytes count as held.

@@ -60,6 +60,24 @@ func TestHeadsAreCharged(t *testing.T) {
 	}
 }
 
+// TestManyParameters has a type of thousands of parameters, which is not parsed.
+func TestManyParameters(t *testing.T) {
+	long := "text/plain"
+	for i := range 9000 {
+		long += fmt.Sprintf(";%x=b", i)
+	}
+	if made := testing.AllocsPerRun(1, func() {
+		if kind := mediaType(long); kind != "" {
+			t.Errorf("the type is %.20s", kind)
+		}
+	}); made > 0 {
+		t.Errorf("it took %v allocations", made)
+	}
+	if kind := mediaType("text/plain; charset=utf-8"); kind == "" || mediaType("text plain") != "" {
+		t.Error(kind)
+	}
+}
+
 // TestServerThatReadsNothing has a server of HTTP/2 send a head, and then pings whose answers it does not read.
 func TestServerThatReadsNothing(t *testing.T) {
 	certified := httptest.NewUnstartedServer(nil)
