@@ -567,3 +567,54 @@ func TestNamesThatAreNotShown(t *testing.T) {
 		t.Errorf("a cancelled call got %v", err)
 	}
 }
+
+// TestDirectoriesAreReadOnce walks and copies directories with many entries, deep ones too, in small pages: how many names are read is a small
+// multiple of how many there are.
+func TestDirectoriesAreReadOnce(t *testing.T) {
+	for name, c := range map[string]struct{ depth, entries, ahead int }{
+		"wide": {1, 12_000, 0}, "deep": {12, 1000, 0}, "deep, with little room": {6, 3000, 5000}, "wide, with little room": {1, 12_000, 5000},
+	} {
+		inside := t.TempDir()
+		path := inside
+		for range c.depth {
+			path = filepath.Join(path, "m")
+			if err := os.Mkdir(path, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for i := range c.entries {
+				if err := os.Symlink("x", filepath.Join(path, fmt.Sprintf("%c%d", 'a'+i%26, i))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		disk := openedDisk(t, inside).volume.(*Disk)
+		there := c.depth * (c.entries + 1)
+		for work, do := range map[string]func(f *folder) (met int, err error){
+			"walk": func(f *folder) (met int, err error) {
+				w := walk{op: &op{files: f, ctx: t.Context()}, held: 4 * walkPage}
+				return met, w.run("", "", func(string, Entry) error { met++; return nil })
+			},
+			"copy": func(f *folder) (met int, err error) {
+				f.held = 4 * walkPage
+				var each func(path string) error
+				each = func(path string) error {
+					return f.each(path, func(e Entry) error {
+						met++
+						if e.Status.Kind == KindDirectory {
+							return each(path + "/" + e.Name)
+						}
+						return nil
+					})
+				}
+				return met, each("")
+			},
+		} {
+			f := &folder{ctx: t.Context(), disk: disk, root: disk.root, ahead: c.ahead}
+			if met, err := do(f); err != nil || met != there || f.read > 5*there {
+				t.Errorf("%s, %s: met %d of %d, %v; %d names were read", name, work, met, there, err, f.read)
+			} else {
+				t.Logf("%s, %s: %d entries, %d names were read", name, work, met, f.read)
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -22,6 +23,18 @@ type folder struct {
 	base string
 	root *os.Root // nil while the base is missing
 	held int      // entries of pages that are being visited
+
+	listed []*listed // directories that are read in pages, the one that was read last at the end
+	ahead  int       // names to keep in all of them; aheadNames unless a test sets it
+	read   int       // names that were read
+}
+
+// listed is what is known of a directory that is read in pages.
+type listed struct {
+	path  string
+	after string   // the last name that was taken
+	names []string // those after it, sorted
+	more  bool     // and there may be more
 }
 
 // descend opens the base. It does not follow links on the way, because the handle was made for this base.
@@ -133,47 +146,81 @@ func (f *folder) entries(path, after string, limit int) ([]Entry, error) {
 		return nil, diskError(path, err)
 	}
 	defer func() { _ = directory.Close() }() // only read
+	l := f.taken(path, after)
+	again := l != nil // so there will be more pages
+	if !again {
+		l = &listed{path: path, after: after, more: true}
+	}
 	var all []Entry
 	handle := Directory{exact: true}
-	for more := true; more && len(all) < limit; { // not everything that is read is shown
-		if err := f.ctx.Err(); err != nil {
-			return nil, err
+	for len(all) < limit { // not everything that is read is shown
+		if len(l.names) == 0 {
+			if !l.more {
+				return all, nil
+			}
+			most := max(limit-len(all), leastNames)
+			if again {
+				most = max(most, cmp.Or(f.ahead, aheadNames))
+			}
+			if l.names, err = f.list(directory, l.after, most); err != nil {
+				return nil, diskError(path, err)
+			}
+			l.more = len(l.names) == most
+			continue
 		}
-		most := max(limit-len(all), leastNames)
-		there, err := list(directory, after, most)
+		name := l.names[0]
+		l.after, l.names = name, l.names[1:]
+		if normal, err := handle.resolve("", name); err != nil || normal != "/"+name {
+			continue
+		}
+		info, err := directory.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) { // gone meanwhile
+			continue
+		}
 		if err != nil {
 			return nil, diskError(path, err)
 		}
-		more = len(there) == most
-		for _, name := range there {
-			if len(all) == limit {
-				break
-			}
-			after = name
-			if normal, err := handle.resolve("", name); err != nil || normal != "/"+name {
-				continue
-			}
-			info, err := directory.Lstat(name)
-			if errors.Is(err, fs.ErrNotExist) { // gone meanwhile
-				continue
-			}
-			if err != nil {
-				return nil, diskError(path, err)
-			}
-			if !special(info.Mode()) {
-				all = append(all, Entry{Name: name, Status: status(info)})
-			}
+		if !special(info.Mode()) {
+			all = append(all, Entry{Name: name, Status: status(info)})
 		}
 	}
+	f.keep(l)
 	return all, nil
 }
 
-// leastNames is how many names are taken from a directory at least each time that it is read: all of it is read each time.
-const leastNames = 4096
+// leastNames is how many names are taken from a directory at least each time that it is read: all of it is read each time. aheadNames is
+// how many are kept for later pages of a directory, and of those on the way to it.
+const leastNames, aheadNames = 4096, 64 << 10
 
-// list returns the first names in a directory after a given one, sorted. It holds only slightly more than it returns, however many
+// taken returns what is kept of a directory whose last page ended after a name, if anything, and forgets it.
+func (f *folder) taken(path, after string) *listed {
+	i := slices.IndexFunc(f.listed, func(l *listed) bool { return l.path == path })
+	if i < 0 {
+		return nil
+	}
+	l := f.listed[i]
+	f.listed = slices.Delete(f.listed, i, i+1)
+	if l.after != after {
+		return nil
+	}
+	return l
+}
+
+// keep keeps what a page has left. If there are too many names, those of the directories go that were read the longest ago.
+func (f *folder) keep(l *listed) {
+	f.listed = append(f.listed, l)
+	kept := 0
+	for _, l := range slices.Backward(f.listed) {
+		if kept += len(l.names); kept > cmp.Or(f.ahead, aheadNames) {
+			kept -= len(l.names)
+			l.names, l.more = nil, true
+		}
+	}
+}
+
+// list returns the first names in a directory after a given one, sorted. It holds only slightly more than twice what it returns, however many
 // there are.
-func list(directory *os.Root, after string, most int) ([]string, error) {
+func (f *folder) list(directory *os.Root, after string, most int) ([]string, error) {
 	file, err := directory.Open(".")
 	if err != nil {
 		return nil, err
@@ -185,7 +232,11 @@ func list(directory *os.Root, after string, most int) ([]string, error) {
 		all = all[:min(most, len(all))]
 	}
 	for {
+		if err := f.ctx.Err(); err != nil {
+			return nil, err
+		}
 		some, err := file.Readdirnames(1024)
+		f.read += len(some)
 		for _, name := range some {
 			if name > after {
 				all = append(all, name)
@@ -193,7 +244,7 @@ func list(directory *os.Root, after string, most int) ([]string, error) {
 		}
 		if errors.Is(err, io.EOF) {
 			first()
-			return all, nil
+			return slices.Clip(all), nil
 		}
 		if err != nil {
 			return nil, err
