@@ -294,7 +294,7 @@ func (c *Client) lock(ctx context.Context, wanted map[string]string, before *loc
 			return nil, err
 		}
 	}
-	if _, err := w.run(ctx, args...); err != nil {
+	if err := w.run(ctx, nil, args...); err != nil {
 		if bad, ok := errors.AsType[*archiveError](err); ok {
 			err = bad.explain(nil)
 		}

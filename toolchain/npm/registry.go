@@ -8,9 +8,9 @@ import (
 	"crypto/x509"
 	_ "embed"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -62,40 +62,6 @@ func parseKeys(text string) (map[string]registryKey, error) {
 	return keys, nil
 }
 
-// metadata is what the registry says about a version.
-type metadata struct {
-	Version string            `json:"version"`
-	Time    map[string]string `json:"time"` // of all versions, by version
-	Dist    struct {
-		Tarball    string               `json:"tarball"`
-		Integrity  string               `json:"integrity"`
-		Signatures oneOrMany[signature] `json:"signatures"`
-	} `json:"dist"`
-}
-
-type signature struct {
-	KeyID string `json:"keyid"`
-	Sig   string `json:"sig"`
-}
-
-// oneOrMany is a list. `npm view` writes it without brackets if it has one element.
-type oneOrMany[T any] []T
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (l *oneOrMany[T]) UnmarshalJSON(text []byte) error {
-	var many []T
-	if err := json.Unmarshal(text, &many); err == nil {
-		*l = many
-		return nil
-	}
-	var one T
-	if err := json.Unmarshal(text, &one); err != nil {
-		return err
-	}
-	*l = oneOrMany[T]{one}
-	return nil
-}
-
 // located is a package and its folder in the tree.
 type located struct {
 	Package
@@ -129,39 +95,32 @@ func (c *Client) describe(ctx context.Context, w *workplace, lock *lockfile) ([]
 		return nil, noRoom(err)
 	}
 	spec := "@=" + strings.Join(lock.versions(), "||=")
-	out, err := w.run(ctx, "view", "."+spec, "version", "time", "dist", "--workspaces")
-	if err != nil {
+	var all answers
+	if err := w.run(ctx, func(out io.Reader) (err error) {
+		all, err = readAnswers(out, names, lock.versions(), spec)
+		return err
+	}, "view", "."+spec, "version", "time", "dist", "--workspaces"); err != nil {
 		return nil, err
 	}
-	var answers map[string]oneOrMany[metadata]
-	if err := json.Unmarshal(out, &answers); err != nil {
-		return nil, clientError("npm's report about the packages has an unknown format", "Check that npm 10 or newer is on this machine.", err)
-	}
-	for key, answer := range answers { // npm 11 has the versions in its keys, npm 10 has not
-		answers[strings.TrimSuffix(key, spec)] = answer
-	}
-	return c.combine(w.user, lock, answers)
+	return c.combine(w.user, lock, all)
 }
 
 // combine joins what the lock and the registry say.
-func (c *Client) combine(user *userSettings, lock *lockfile, answers map[string]oneOrMany[metadata]) ([]located, error) {
-	var all []located
+func (c *Client) combine(user *userSettings, lock *lockfile, all answers) ([]located, error) {
+	var packages []located
 	for _, at := range lock.installed() {
 		e := lock.Packages[at]
 		p := located{Package{Name: lock.nameAt(at), Version: e.Version, Integrity: e.Integrity, Signature: SignatureNotOffered}, at, ""}
-		for _, m := range answers[p.Name] {
-			if m.Version != e.Version {
-				continue
-			}
-			if isSHA512(m.Dist.Integrity) && m.Dist.Integrity != p.Integrity {
+		if m := all[p.Name][e.Version]; m != nil {
+			if isSHA512(m.integrity) && m.integrity != p.Integrity {
 				return nil, clientError(fmt.Sprintf("the registry's digest of %s@%s differs from the lockfile's, so the package was refused", p.Name, p.Version), "Check the registry in npm's settings, and where the lockfile comes from.", nil)
 			}
 			var err error
-			if p.tarball, err = tarball(user.registry(p.Name), m.Dist.Tarball); err != nil {
+			if p.tarball, err = tarball(user.registry(p.Name), m.tarball); err != nil {
 				return nil, clientError(fmt.Sprintf("the registry's archive of %s@%s %v, so it was not fetched", p.Name, p.Version, err), "Check the registry in npm's settings, or use one that serves its archives itself.", nil)
 			}
-			p.Published, _ = time.Parse(time.RFC3339, m.Time[e.Version]) // the zero time is one that is not known
-			if p.Signature, err = c.verify(p.Package, m.Dist.Signatures); err != nil {
+			p.Published, _ = time.Parse(time.RFC3339, m.published) // the zero time is one that is not known
+			if p.Signature, err = c.verify(p.Package, m.signatures); err != nil {
 				return nil, err
 			}
 		}
@@ -171,15 +130,15 @@ func (c *Client) combine(user *userSettings, lock *lockfile, answers map[string]
 		_, asked := lock.wanted()[p.Name]
 		p.Direct = asked && at == "node_modules/"+p.Name
 		p.Warnings = warnings(p.Name, e)
-		all = append(all, p)
+		packages = append(packages, p)
 	}
-	anySigned := slices.ContainsFunc(all, func(p located) bool { return p.Signature != SignatureNotOffered })
-	for i := range all {
-		if anySigned && all[i].Signature == SignatureNotOffered {
-			all[i].Warnings = append(all[i].Warnings, "It is not signed, unlike other packages of this registry.")
+	anySigned := slices.ContainsFunc(packages, func(p located) bool { return p.Signature != SignatureNotOffered })
+	for i := range packages {
+		if anySigned && packages[i].Signature == SignatureNotOffered {
+			packages[i].Warnings = append(packages[i].Warnings, "It is not signed, unlike other packages of this registry.")
 		}
 	}
-	return all, nil
+	return packages, nil
 }
 
 // tarball returns the URL of an archive on its registry, which chose the URL. One on another host is asked for on the registry itself, at
@@ -239,11 +198,11 @@ func (c *Client) verify(p Package, signatures []signature) (string, error) {
 	result := SignatureUnknownKey
 	digest := sha256.Sum256([]byte(p.Name + "@" + p.Version + ":" + p.Integrity))
 	for _, s := range signatures {
-		key, ok := c.keys[s.KeyID]
+		key, ok := c.keys[s.keyID]
 		if !ok {
 			continue
 		}
-		sig, err := base64.StdEncoding.DecodeString(s.Sig)
+		sig, err := base64.StdEncoding.DecodeString(s.sig)
 		if err != nil || !ecdsa.VerifyASN1(key.PublicKey, digest[:], sig) {
 			return "", clientError(fmt.Sprintf("the registry's signature of %s@%s does not match what it serves", p.Name, p.Version), "Somebody may have changed the package in transit: check the registry in npm's settings, and where the lockfile comes from.", err)
 		}

@@ -97,14 +97,14 @@ func (w *workplace) read(name string, limit int64) ([]byte, error) {
 // maxOutput bounds npm's output. For a few hundred packages with thousands of versions, that is megabytes.
 const maxOutput = 64 << 20
 
-// maxSaid bounds npm's messages.
+// maxSaid bounds npm's messages, and what is kept of its output for an error.
 const maxSaid = 1 << 20
 
-// run runs npm in the project, or in the folder for `npm view`, and returns its output, which is JSON.
-func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
+// run runs npm in the project, or in the folder for `npm view`. read, if not nil, reads its output, which is JSON.
+func (w *workplace) run(ctx context.Context, read func(out io.Reader) error, args ...string) error {
 	npm, err := findNPM(w.c.o.NPM)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	folder := projectDir
 	if args[0] == "view" {
@@ -116,34 +116,49 @@ func (w *workplace) run(ctx context.Context, args ...string) ([]byte, error) {
 	args = append(args, "--json", "--prefix="+w.path(folder), "--userconfig="+w.path("npmrc"), "--globalconfig="+w.path("home/none"), "--cache="+w.c.npmCache(w))
 	cmd := command(ctx, w.path(folder), npm, args...)
 	cmd.Env = append(environment(os.Environ()), "HOME="+w.path("home"), "USERPROFILE="+w.path("home"), "TMPDIR="+w.path("tmp"))
-	out, said := &capped{left: maxOutput}, &capped{left: maxSaid}
+	output, err := w.root.Create("output") // the memory has no room for what a registry can make npm write
+	if err != nil {
+		return noRoom(err)
+	}
+	defer func() { _ = output.Close() }() // only read from here on
+	var text bytes.Buffer
+	out, said := &capped{to: output, left: maxOutput}, &capped{to: &text, left: maxSaid}
 	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(said, &corruption{found: func(url string) { cancel(&corruptError{url}) }})
 	err = cmd.Run()
 	bad, corrupt := errors.AsType[*corruptError](context.Cause(ctx))
 	switch {
 	case corrupt:
-		return nil, bad
+		return bad
 	case ctx.Err() != nil:
-		return nil, w.c.ended(ctx, steps[args[0]])
+		return w.c.ended(ctx, steps[args[0]])
+	case out.err != nil:
+		return noRoom(out.err)
 	case out.left < 0:
-		return nil, tooLarge("npm wrote more than 64 MiB about the packages", "64 MiB")
+		return tooLarge("npm wrote more than 64 MiB about the packages", "64 MiB")
 	case err != nil:
-		return out.Bytes(), explain(out.Bytes(), said.String(), err)
+		head, _ := io.ReadAll(io.NewSectionReader(output, 0, maxSaid)) // without it, there is what npm said
+		return explain(head, text.String(), err)
 	}
-	if m := unwritten.FindStringSubmatch(said.String()); m != nil {
+	if m := unwritten.FindStringSubmatch(text.String()); m != nil {
 		_, at, _ := strings.Cut(m[2], filepath.Base(w.name)+"/"+projectDir+"/")
 		switch m[1] {
 		case "EEXIST", "ENOTDIR", "EISDIR": // the folder is new, so it is not the machine's fault
-			return nil, &archiveError{at, "a file and a folder of one name"}
+			return &archiveError{at, "a file and a folder of one name"}
 		case "ENAMETOOLONG":
-			return nil, &archiveError{at, longName}
+			return &archiveError{at, longName}
 		}
-		return nil, cannotWrite(m[1], errors.New("it left out files of packages"))
+		return cannotWrite(m[1], errors.New("it left out files of packages"))
 	}
 	if said.left < 0 { // and may have left out files
-		return nil, tooLarge("npm printed more than 1 MiB about the packages", "1 MiB")
+		return tooLarge("npm printed more than 1 MiB about the packages", "1 MiB")
 	}
-	return out.Bytes(), nil
+	if read == nil {
+		return nil
+	}
+	if err := read(io.NewSectionReader(output, 0, maxOutput)); err != nil {
+		return clientError("npm's report about the packages has an unknown format", "Check that npm 10 or newer is on this machine.", err)
+	}
+	return nil
 }
 
 // steps describe npm's commands.
@@ -177,15 +192,16 @@ func findNPM(name string) (string, error) {
 	return npm, nil
 }
 
-// capped keeps the first bytes that are written to it. left is below 0 if there were more.
+// capped passes on the first bytes that are written to it. left is below 0 if there were more.
 type capped struct {
-	bytes.Buffer
+	to   io.Writer
 	left int
+	err  error
 }
 
 func (c *capped) Write(p []byte) (int, error) {
-	if c.left >= 0 {
-		c.Buffer.Write(p[:min(len(p), c.left)])
+	if c.left >= 0 && c.err == nil {
+		_, c.err = c.to.Write(p[:min(len(p), c.left)])
 		c.left -= len(p)
 	}
 	return len(p), nil
@@ -322,7 +338,7 @@ func (c *Client) runWatched(ctx context.Context, w *workplace, args ...string) e
 			}
 		}
 	}()
-	_, err := w.run(ctx, args...)
+	err := w.run(ctx, nil, args...)
 	close(done)
 	<-watched
 	if problem, ok := errors.AsType[*toolchain.BuildError](context.Cause(ctx)); ok {

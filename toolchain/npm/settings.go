@@ -1,6 +1,7 @@
 package npm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,8 +102,8 @@ func readSettings(ctx context.Context, name string) (_ *userSettings, err error)
 	}
 	defer func() { err = errors.Join(err, dir.remove()) }()
 	cmd := command(ctx, dir.name, npm, "config", "ls", "--json", "--no-workspaces", "--loglevel=error")
-	out := &capped{left: maxSettings}
-	cmd.Stdout = out
+	var out bytes.Buffer
+	cmd.Stdout = &capped{to: &out, left: maxSettings}
 	var all map[string]any
 	err = cmd.Run()
 	if err == nil {
