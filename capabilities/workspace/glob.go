@@ -139,12 +139,9 @@ func parseGlob(text string) (*glob, error) {
 // compile compiles a regular expression and counts its instructions. Matching takes at most that many steps per byte. It refuses
 // what would take much memory to compile.
 func compile(text string) (*regexp.Regexp, int, error) {
-	parsed, err := syntax.Parse(text, syntax.Perl)
+	parsed, _, err := lazyregexp.Parse(text, maxCompiled)
 	if err != nil {
 		return nil, 0, err
-	}
-	if n := lazyregexp.Instructions(parsed); n > maxCompiled {
-		return nil, 0, fmt.Errorf("it repeats too much: about %d instructions; at most %d", n, maxProgram)
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {

@@ -125,3 +125,26 @@ func TestValidationsWaitForMemory(t *testing.T) {
 		t.Error("something was not given back")
 	}
 }
+
+// TestPatternsTakeLittle compiles schemas with patterns that take long to parse, alone and together.
+func TestPatternsTakeLittle(t *testing.T) {
+	fold := `(?i)` + strings.Repeat(`[A-\\x{1e942}]`, 9)
+	for name, schemas := range map[string][]string{
+		"a pattern":     {`{"pattern": "` + strings.Repeat(`\\pL`, 10_000) + `"}`},
+		"ignoring case": {`{"pattern": "(?i)[` + strings.Repeat(`A-\\x{1e942}`, 2500) + `]"}`},
+		"patterns":      {`{"pattern": "` + fold + `", "not": {"pattern": "x` + fold + `"}}`},
+		"schemas":       {`{"pattern": "` + fold + `"}`, `{"patternProperties": {"x` + fold + `": false}}`},
+	} {
+		c := NewCompiler()
+		var err error
+		for i, s := range schemas {
+			if err != nil {
+				t.Errorf("%s: schema %d: %v", name, i, err)
+			}
+			_, err = c.Compile(s)
+		}
+		if err == nil || !strings.Contains(err.Error(), "takes long to parse") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"regexp/syntax"
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -13,8 +12,8 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Bounds of the regular expressions in schemas. A compiled expression has about 200 bytes per instruction, and parsing takes up to
-// 10 microseconds per byte.
+// Bounds of the regular expressions in schemas. A compiled expression has about 200 bytes per instruction, and parsing takes
+// up to lazyregexp.MaxWork.
 const (
 	maxPatternText  = 32 << 10 // bytes, in all of a component's schemas
 	maxInstructions = 5_000    // of one expression
@@ -39,13 +38,15 @@ func (c *Compiler) pattern(text string) (jsonschema.Regexp, error) {
 	if c.patternText += len(text); c.patternText > maxPatternText {
 		return nil, errors.New("the patterns of all tools have more than " + printable.Size(maxPatternText))
 	}
-	tree, err := syntax.Parse(text, syntax.Perl)
+	if c.patternWork += lazyregexp.Work(text); c.patternWork > lazyregexp.MaxWork {
+		return nil, fmt.Errorf("with all others, it takes long to parse: at most %d classes such as \\pL, and %d ranges of characters where it ignores case", lazyregexp.MaxWork, lazyregexp.MaxWork/50)
+	}
+	_, n, err := lazyregexp.Parse(text, maxInstructions)
 	if err != nil {
 		return nil, err
 	}
-	n := lazyregexp.Instructions(tree)
-	if c.instructions += n; n > maxInstructions || c.instructions > maxPatterns {
-		return nil, fmt.Errorf("it makes %d instructions, more than %d, or more than %d with all others", n, maxInstructions, maxPatterns)
+	if c.instructions += n; c.instructions > maxPatterns {
+		return nil, fmt.Errorf("it makes %d instructions, more than %d with all others", n, maxPatterns)
 	}
 	p := &pattern{text, n, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
 	c.patterns[text] = p

@@ -61,8 +61,8 @@ type node struct {
 // Compiler compiles the schemas of one component.
 type Compiler struct {
 	// loader gets the documents that a $ref out of the schema names.
-	loader                           jsonschema.URLLoader
-	bytes, patternText, instructions int
+	loader                                        jsonschema.URLLoader
+	bytes, patternText, patternWork, instructions int
 	// by text:
 	schemas  map[string]*Schema
 	patterns map[string]*pattern
