@@ -198,11 +198,13 @@ func (c *Component) callExport(ctx context.Context, r Request, x export, prepare
 	ctx, over := context.WithCancelCause(ctx)
 	defer over(nil)
 	f := newFrame(c, r, limits, outer)
+	var in *call
 	operations := abi.WithWork(withFrame(ctx, f), f.work)
+	operations = abi.WithRoom(operations, func(bytes int64) error { return in.store.Room(bytes) })
 	if outer == nil { // the calls that it starts share its budgets
 		operations = abi.WithCall(operations)
 	}
-	in := &call{
+	in = &call{
 		host: h, ctx: operations, limits: limits, observe: r.Observe, idle: r.Idle, record: r.record, replay: r.replay,
 		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
 		spent:   func() { over(wasmtime.ErrCPU) },

@@ -70,9 +70,12 @@ func (b *Blob) Digest(context.Context) string { return b.digest }
 
 // Text returns the whole content. It fails with abi.ErrTooLarge if the content has more than max bytes or more than [MaxText], and
 // with abi.ErrInvalid if it is not UTF-8.
-func (b *Blob) Text(_ context.Context, max uint64) (string, error) {
+func (b *Blob) Text(ctx context.Context, max uint64) (string, error) {
 	if uint64(b.size) > min(max, MaxText) {
 		return "", &abi.Error{Code: abi.CodeTooLarge, Size: uint64(b.size)}
+	}
+	if err := abi.Room(ctx, b.size); err != nil {
+		return "", err
 	}
 	var text strings.Builder
 	text.Grow(int(b.size))

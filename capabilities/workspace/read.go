@@ -60,11 +60,38 @@ type Page struct {
 // Read returns the whole file. The error is [abi.ErrTooLarge] above 16 MiB and [abi.ErrInvalid] if it is not UTF-8.
 func (d *Directory) Read(ctx context.Context, path string) (string, error) {
 	var text string
-	err := d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) (err error) {
-		text, err = o.text(path)
-		return err
+	err := inRoom(ctx, func(room int64) (wants int64, err error) {
+		err = d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) error {
+			place, n, err := o.file(path)
+			if err != nil {
+				return err
+			}
+			if n.status.Size > uint64(room) && n.status.Size <= maxText {
+				wants = int64(n.status.Size)
+				return nil
+			}
+			text, err = o.textOf(place, n, path)
+			return err
+		})
+		return wants, err
 	})
 	return text, err
+}
+
+// inRoom calls do, which returns how large a text it wants to make, and again once there is room for that. Nobody waits for room
+// inside do, where others wait for the store.
+func inRoom(ctx context.Context, do func(room int64) (wants int64, err error)) error {
+	const always = 16 << 10
+	for room := int64(always); ; {
+		wants, err := do(room)
+		if err != nil || wants <= room {
+			return err
+		}
+		if err := abi.Room(ctx, wants); err != nil {
+			return err
+		}
+		room = wants
+	}
 }
 
 // text returns a whole file as UTF-8.
@@ -73,6 +100,11 @@ func (o *op) text(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return o.textOf(place, n, path)
+}
+
+// textOf is text for a file that was found.
+func (o *op) textOf(place string, n *node, path string) (string, error) {
 	if n.status.Size > maxText {
 		return "", &abi.Error{Code: abi.CodeTooLarge, Size: n.status.Size}
 	}
@@ -105,54 +137,64 @@ func (d *Directory) ReadLines(ctx context.Context, path string, from uint32, to 
 		return "", abi.Errorf(abi.CodeInvalid, "lines %d to %d", from, *to)
 	}
 	var text strings.Builder
-	err := d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) error {
-		place, n, err := o.file(path)
-		if err != nil {
-			return err
-		}
-		// Find their positions first, so that the text is not copied as it grows.
-		start, end := int64(-1), int64(0)
-		line := uint64(1)
-		for chunk, err := range o.content(place, n, 0) {
+	read := func(room int64, wants *int64) func(*op, string) error {
+		return func(o *op, path string) error {
+			place, n, err := o.file(path)
 			if err != nil {
 				return err
 			}
-			for len(chunk) > 0 && (to == nil || line <= uint64(*to)) {
-				if line >= uint64(from) && start < 0 {
-					start = end
+			// Find their positions first, so that the text is not copied as it grows.
+			start, end := int64(-1), int64(0)
+			line := uint64(1)
+			for chunk, err := range o.content(place, n, 0) {
+				if err != nil {
+					return err
 				}
-				size := bytes.IndexByte(chunk, '\n') + 1
-				if size == 0 {
-					size = len(chunk)
-				} else {
-					line++
+				for len(chunk) > 0 && (to == nil || line <= uint64(*to)) {
+					if line >= uint64(from) && start < 0 {
+						start = end
+					}
+					size := bytes.IndexByte(chunk, '\n') + 1
+					if size == 0 {
+						size = len(chunk)
+					} else {
+						line++
+					}
+					end += int64(size)
+					chunk = chunk[size:]
 				}
-				end += int64(size)
-				chunk = chunk[size:]
+				if start >= 0 && end-start > maxText {
+					return &abi.Error{Code: abi.CodeTooLarge, Size: maxText}
+				}
+				if to != nil && line > uint64(*to) {
+					break
+				}
 			}
-			if start >= 0 && end-start > maxText {
-				return &abi.Error{Code: abi.CodeTooLarge, Size: maxText}
+			if start < 0 {
+				return nil
 			}
-			if to != nil && line > uint64(*to) {
-				break
+			if end-start > room {
+				*wants = end - start
+				return nil
 			}
-		}
-		if start < 0 {
+			if err := abi.Charge(ctx, int(end-start)); err != nil {
+				return err
+			}
+			text.Grow(int(end - start))
+			for chunk, err := range o.content(place, n, start) {
+				if err != nil {
+					return err
+				}
+				if text.Write(chunk[:min(len(chunk), int(end-start)-text.Len())]); text.Len() == int(end-start) {
+					break
+				}
+			}
 			return nil
 		}
-		if err := abi.Charge(ctx, int(end-start)); err != nil {
-			return err
-		}
-		text.Grow(int(end - start))
-		for chunk, err := range o.content(place, n, start) {
-			if err != nil {
-				return err
-			}
-			if text.Write(chunk[:min(len(chunk), int(end-start)-text.Len())]); text.Len() == int(end-start) {
-				break
-			}
-		}
-		return nil
+	}
+	err := inRoom(ctx, func(room int64) (wants int64, err error) {
+		err = d.inspect(ctx, d.resolveFile, "read", path, read(room, &wants))
+		return wants, err
 	})
 	if err != nil {
 		return "", err

@@ -138,11 +138,8 @@ func goCall(handle, store C.uintptr_t, context *C.wasmtime_context_t, args *C.wa
 		return s.fail(err)
 	}
 	if f.result != nil {
-		s.Release()
-		if weight := weigh(f.result, result); weight > FreeConversion {
-			if err := s.Reserve(weight); err != nil {
-				return s.fail(err)
-			}
+		if err := s.returns(weigh(f.result, result)); err != nil {
+			return s.fail(err)
 		}
 		if err := x.lower(f.result, result, results); err != nil {
 			return s.fail(err)

@@ -50,6 +50,7 @@ type Store struct {
 	turn    bool  // whether this store has a turn to run
 	held    int64 // bytes of the engine that are held for conversions
 	asked   bool  // whether they are for what the guest passes next
+	roomy   bool  // whether they are for what the host function returns
 
 	mu    sync.Mutex // guards state against Cancel during Close, and the fields below
 	state *C.stile_state
@@ -181,8 +182,14 @@ func (s *Store) Reserve(bytes int64) error {
 	s.Release() // a store that waited for more while holding some could cause a deadlock
 	s.engine.collect(bytes)
 	if !s.engine.converting.TryAcquire(bytes) {
-		var failed error
-		if err := s.Blocking(func() { failed = s.engine.converting.Acquire(s.ctx, bytes) }); failed != nil {
+		var failed, err error
+		acquire := func() { failed = s.engine.converting.Acquire(s.ctx, bytes) }
+		if s.turn {
+			err = s.Blocking(acquire)
+		} else { // in a host function that has given up the turn
+			acquire()
+		}
+		if failed != nil {
 			return ErrCancelled
 		} else if err != nil {
 			s.engine.converting.Release(bytes)
@@ -198,6 +205,31 @@ func (s *Store) Ask(bytes int64) error {
 	err := s.Reserve(bytes)
 	s.asked = err == nil
 	return err
+}
+
+// Room is Reserve for a text of so many bytes that the running host function is about to make and return.
+func (s *Store) Room(bytes int64) error {
+	weight := weighText(bytes)
+	if weight <= FreeConversion {
+		return nil
+	}
+	err := s.Reserve(weight)
+	s.roomy = err == nil
+	return err
+}
+
+// returns takes bytes for what a host function returns, unless Room has.
+func (s *Store) returns(bytes int64) error {
+	enough := s.roomy && bytes <= s.held
+	s.roomy = false
+	if enough {
+		return nil
+	}
+	s.Release()
+	if bytes <= FreeConversion {
+		return nil
+	}
+	return s.Reserve(bytes)
 }
 
 // converted returns what was held for the last value that crossed, unless it is for the current one.

@@ -30,23 +30,28 @@ type crossing struct {
 	checked bool
 }
 
+// What weigh counts for a value, a field of a record, a byte of text and an element of a list<u8>.
+const perValue, perField, perChar, perElement = 170, 240, 3, 100
+
+// weighText is weigh for a text of so many bytes, as the payload of a result.
+func weighText(bytes int64) int64 { return 2*perValue + perChar*bytes }
+
 // weigh estimates the bytes that the host holds for one of its own values while it is converted. Package guard weighs those of
 // guests.
 func weigh(t *abi.Type, v abi.Value) int64 {
-	const value, entry, char, element = 170, 240, 3, 100
-	sum := int64(value)
+	sum := int64(perValue)
 	switch v := v.(type) {
 	case string:
-		sum += char * int64(len(v))
+		sum += perChar * int64(len(v))
 	case []byte:
-		sum += element * int64(len(v))
+		sum += perElement * int64(len(v))
 	case []abi.Value:
 		for i, part := range v {
 			switch {
 			case t.Kind == abi.KindList:
 				sum += weigh(t.Elem, part)
 			case i < len(t.Fields):
-				sum += entry + weigh(t.Fields[i].Type, part)
+				sum += perField + weigh(t.Fields[i].Type, part)
 			}
 		}
 	case abi.Variant:
