@@ -62,11 +62,10 @@ func (e *ManifestError) Problem() Problem {
 	return Problem{File: ManifestFile, Line: e.Line, Column: e.Column, Text: (*jsonform.Error)(e).Problem(), Fix: e.Instead}
 }
 
-// Bounds of a manifest: how many tools it names, and the bytes of its description and of the name of an npm package, which is npm's own.
+// Bounds of a manifest: how many tools it names, and the bytes of its description.
 const (
 	MaxTools       = 256
 	MaxDescription = 1000
-	MaxPackageName = 214
 )
 
 const (

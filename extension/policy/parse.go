@@ -13,6 +13,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -170,7 +171,7 @@ var packageForm = lazyregexp.New(`^(@[a-z0-9][a-z0-9._~-]*/)?[a-z0-9*][a-z0-9._~
 func (r reader) packageName(n *jsonform.Node) string {
 	const example = `the name of an npm package, like "zod", "lodash-*" or "@scope/*"`
 	s := r.Text(n, example)
-	if r.Err == nil && (len(s) > extension.MaxPackageName || !packageForm.MatchString(s)) {
+	if r.Err == nil && (len(s) > npmspec.MaxName || !packageForm.MatchString(s)) {
 		r.Fail(n, example, "%s names no packages", jsonform.Quote(s))
 	}
 	return s

@@ -7,74 +7,30 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain"
 )
 
-const (
-	maxPackageName = 214
-	maxRange       = 256
-	manifestFile   = "manifest.json"
-)
+const manifestFile = "manifest.json"
 
-var (
-	// packageName is what the registry accepts today. It excludes old packages' names with capitals.
-	packageName = lazyregexp.New(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*$`)
-
-	// semverRange is node-semver's grammar of ranges, without tags: npm takes whatever else it meets for a tag, file or URL.
-	semverRange = lazyregexp.New(`^(` + rangePart + `)( ?\|\| ?(` + rangePart + `))*$`)
-)
-
-const (
-	partial    = `v?([0-9]{1,9}|[xX*])(\.([0-9]{1,9}|[xX*])){0,2}(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?`
-	comparator = `(\^|~|>=|<=|>|<|=)? ?` + partial
-	rangePart  = partial + ` - ` + partial + `|` + comparator + `( ` + comparator + `)*`
-)
-
-// nameProblem says why a name cannot be that of a package, or returns nothing.
+// nameProblem says why a name cannot be that of a package of the registry, or returns nothing.
 func nameProblem(name string) string {
-	switch {
-	case len(name) > maxPackageName:
-		return fmt.Sprintf("has %d bytes; %d are allowed", len(name), maxPackageName)
-	case !packageName.MatchString(name) || name == "node_modules" || name == "favicon.ico":
-		return "is not the name of an npm package"
-	case name == "stile":
+	if name == "stile" {
 		return "is the SDK, which needs no package"
 	}
-	return ""
+	return npmspec.NameProblem(name)
 }
 
 // specProblem says why a dependency cannot be resolved, and what to write instead, or nothing.
 func specProblem(name, spec string) (text, fix string) {
-	const aRange = `a range of versions, like "^1.2.0"`
 	if problem := nameProblem(name); problem != "" {
 		return quote(name) + " " + problem, `a name like "zod" or "@scope/name"`
 	}
-	if len(spec) <= maxRange && semverRange.MatchString(spec) {
-		return "", ""
+	if problem := npmspec.RangeProblem(spec); problem != "" {
+		return fmt.Sprintf("%s: %s %s", name, quote(spec), problem), `a range of versions, like "^1.2.0"`
 	}
-	what := "is not a range of versions"
-	lower := strings.ToLower(spec)
-	switch {
-	case spec == "":
-		what = "is empty"
-	case len(spec) > maxRange:
-		what = fmt.Sprintf("has %d bytes; %d are allowed", len(spec), maxRange)
-	case strings.HasPrefix(lower, "npm:"):
-		what = "is another package under this name"
-	case strings.HasPrefix(lower, "workspace:"), strings.HasPrefix(lower, "link:"):
-		what = "is a link to another package of a workspace"
-	case strings.HasPrefix(lower, "file:"), strings.HasPrefix(spec, "."), strings.HasPrefix(spec, "/"), strings.HasPrefix(spec, "~/"):
-		what = "is a file"
-	case strings.HasPrefix(lower, "git"):
-		what = "is a repository"
-	case strings.Contains(spec, ":"):
-		what = "is a URL"
-	case strings.Contains(spec, "/"):
-		what = "is a repository or a file"
-	}
-	return fmt.Sprintf("%s: %s %s, and only packages of the registry can be used", name, quote(spec), what), aRange
+	return "", ""
 }
 
 // wantedPackages are the packages that an extension asks for by itself, and the modules that it imports from them.

@@ -1,0 +1,77 @@
+// Package npmspec says which names of packages and which ranges of versions npm may be given. npm takes whatever else it meets for a tag,
+// a file, a URL or a repository, so only what certainly names packages of the registry is accepted.
+package npmspec
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
+)
+
+// Bounds in bytes: a name's is npm's own.
+const (
+	MaxName  = 214
+	maxRange = 256
+)
+
+// name is what the registry accepts today, without old names that have capitals. It starts with a letter or a digit, so it is neither a
+// path nor an option.
+var name = lazyregexp.New(`^(@[a-z0-9][a-z0-9._~-]*/)?[a-z0-9][a-z0-9._~-]*$`)
+
+// ranges is node-semver's grammar of ranges, without tags, which move, and "".
+var ranges = func() *lazyregexp.Regexp {
+	const (
+		part       = `(0|[1-9][0-9]{0,14}|[xX*])`
+		identifier = `[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*`
+		partial    = `v?` + part + `(\.` + part + `(\.` + part + `(-` + identifier + `)?(\+` + identifier + `)?)?)?`
+		simple     = `([<>]=?|=|\^|~) *` + partial + `|` + partial
+		set        = `(` + partial + ` +- +` + partial + `|(` + simple + `)( +(` + simple + `))*)`
+	)
+	return lazyregexp.New(`^` + set + `( *\|\| *` + set + `)*$`)
+}()
+
+// archive matches what npm takes for a file name, although it may be a version too: 1.0.0-a.tgz.
+var archive = lazyregexp.New(`(?i)\.(tgz|tar|tar\.gz)$`)
+
+// NameProblem says why a name cannot be that of a package, or returns nothing.
+func NameProblem(s string) string {
+	switch {
+	case len(s) > MaxName:
+		return fmt.Sprintf("has %d bytes; %d are allowed", len(s), MaxName)
+	case !name.MatchString(s) || s == "node_modules" || s == "favicon.ico":
+		return "is not the name of an npm package"
+	}
+	return ""
+}
+
+// RangeProblem says why a text cannot be a range of versions, or returns nothing.
+func RangeProblem(s string) string {
+	if len(s) > maxRange {
+		return fmt.Sprintf("has %d bytes; %d are allowed", len(s), maxRange)
+	}
+	if ranges.MatchString(s) && !archive.MatchString(s) {
+		return ""
+	}
+	const only = ", and only packages of the registry can be used"
+	lower := strings.ToLower(s)
+	switch {
+	case s == "":
+		return "is empty"
+	case strings.HasPrefix(lower, "npm:"):
+		return "is another package under this name" + only
+	case strings.HasPrefix(lower, "workspace:"), strings.HasPrefix(lower, "link:"):
+		return "is a link to another package of a workspace" + only
+	case strings.HasPrefix(lower, "file:"), strings.HasPrefix(s, "."), strings.HasPrefix(s, "/"), strings.HasPrefix(s, "~/"):
+		return "is a file" + only
+	case strings.HasPrefix(lower, "git"):
+		return "is a repository" + only
+	case strings.Contains(s, ":"):
+		return "is a URL" + only
+	case strings.Contains(s, "/"):
+		return "is a repository or a file" + only
+	case archive.MatchString(s):
+		return "is a file" + only
+	}
+	return "is not a range of versions"
+}
