@@ -14,7 +14,7 @@ import (
 type Implementation struct{ methods map[string]*Method }
 
 // Implement matches every method of r with a method of the Go type t, which may be an interface, and prepares the
-// conversions. If some do not match, the error lists all of them with the Go signature that each one needs.
+// conversions. If some methods do not match, the error lists all of them with the Go signature that each one needs.
 //
 // A WIT method `compare-and-set` is the Go method CompareAndSet; case does not matter, so `get-url` may be GetURL. Its first
 // parameter is a context.Context, which ends with the call, and the others are those of WIT without self. Its results follow
@@ -40,8 +40,8 @@ type Implementation struct{ methods map[string]*Method }
 //	borrow<R>     the same, as a parameter only, for the time of the call
 //
 // A field `input-schema` is the Go field InputSchema, or the one with the tag `wit:"input-schema"`. Every exported field
-// needs a counterpart, unless it has the tag `wit:"-"`. In a Go string, the guest sees U+FFFD for everything that is not
-// UTF-8.
+// needs a counterpart, unless it has the tag `wit:"-"`. If a Go string is not UTF-8, the guest sees U+FFFD in place of the invalid
+// bytes.
 //
 // A variant is a struct that starts with an integer field named Case, the index of the case, and has a pointer field for
 // each case with a payload. The field that Case names must be set and the others must be nil:
@@ -121,7 +121,7 @@ type Method struct {
 	failures sync.Map
 }
 
-// misfitMethod says what the Go method of that name must look like, and what was found.
+// misfitMethod reports the signature that the Go method needs, and what was found instead.
 func misfitMethod(f *Func, name, have string) string {
 	return fmt.Sprintf("\n%s: %s\n\twant %s\n\thave %s", f.Name, witSignature(f), wantSignature(f, name), have)
 }
@@ -134,7 +134,7 @@ func missing(f *Func, t reflect.Type) string {
 	return "no such method"
 }
 
-// method binds f to a method of t. When that does not fit, have says what it looks like and why.
+// method binds f to a method of t. If f does not fit, have describes the method that was found and why it does not fit.
 func (c *compiler) method(f *Func, t reflect.Type, goMethod reflect.Method) (_ *Method, have string) {
 	params := slices.Collect(goMethod.Type.Ins())
 	if t.Kind() != reflect.Interface {
@@ -235,7 +235,7 @@ func (m *Method) Call(ctx context.Context, recv any, args []Value, h Handles) (r
 	return result, err
 }
 
-// Encode converts what [Method.Call] returned into the WIT result. It ignores result if err is set.
+// Encode converts what [Method.Call] returned into the WIT result. If err is set, it ignores result.
 //
 // When the WIT result is a result<T, E> with the variant `error` of stile:capability/types for E, a guest learns
 //
@@ -244,12 +244,12 @@ func (m *Method) Call(ctx context.Context, recv any, args []Value, h Handles) (r
 //	of any other error                 unavailable, with a fixed text
 //
 // because the text of an error that was not written for the guest may name files, addresses or secrets of the host. To
-// tell a guest more, return an *[Error]. With string for E, the guest gets the text of any error: who declares a WIT like
-// that writes its errors for the guest. With `_`, it learns that there was one. With any other E, the first error in
+// tell a guest more, return an *[Error]. With string for E, the guest gets the text of any error: declare it only if you write
+// your errors for the guest. With `_`, the guest learns only that the operation failed. With any other E, the first error in
 // err's tree that converts to E is used, by itself or behind its pointer; if E has a name, its Go type must have it too.
 //
-// An error that the WIT type has no place for is returned, and so are context.Canceled and *[ValueError] whatever E is,
-// unless there is an *[Error] in the tree.
+// Encode returns an error that the WIT type cannot express. It also returns context.Canceled and *[ValueError] whatever E is,
+// unless the tree contains an *[Error].
 func (m *Method) Encode(result any, err error, h Handles) (Value, error) {
 	inResult := m.f.Result != nil && m.f.Result.Kind == KindResult
 	switch {
@@ -316,7 +316,7 @@ func (m *Method) encodeError(c *codec, goValue reflect.Value, h Handles) (Value,
 	return Variant{Case: errCase, Value: value}, nil
 }
 
-// failureCodec converts errors of one Go type, or what they point to, to E; nil when the type does not fit.
+// failureCodec converts errors of one Go type, or the values they point to, to E. It is nil if the type does not fit.
 func (m *Method) failureCodec(goType reflect.Type) *codec {
 	if known, ok := m.failures.Load(goType); ok {
 		return known.(*codec)

@@ -28,20 +28,21 @@ type Opener interface {
 	Open(ctx context.Context) (any, error)
 }
 
-// Quick is a Go value with functions that never wait: neither for the network, nor for another call, nor for a lock that is
-// held while something waits. The guest keeps its turn on a processor during them. During all others, it gives up its turn,
+// Quick is a Go value with functions that never wait for the network, for another call, or for a lock whose
+// holder may wait. The guest keeps its turn on a processor during them. During all others, it gives up its turn,
 // which costs them about a microsecond and lets other guests run.
 type Quick interface {
-	// Quick are these functions, as WIT names them: "bucket.get" for a method, and "get" for an [Opener] whose Open does not
+	// Quick lists these functions by their WIT names: "bucket.get" for a method, and "get" for an [Opener] whose Open does not
 	// wait. All values of a Go type name the same ones.
 	Quick() []string
 }
 
-// Bounded is a Go value that says how long the lists in its functions may be. The host refuses longer ones that a guest passes
-// before it calls the function: with the error `invalid` if the function's result has one, or else by ending the call. In memory, all
-// lists are bounded anyway.
+// Bounded is a Go value that says how long the lists in its functions may be. If a guest passes a longer list, the host does not call
+// the function. The guest gets the error `invalid` if the function's result has that case; otherwise the call ends. The memory of
+// every list is bounded anyway.
 type Bounded interface {
-	// Lists are the most elements of each list by its place in WIT: the function, the parameter or "result", and the fields and cases
+	// Lists maps each list's place in WIT to its maximum number of elements. A
+	// place is the function, the parameter or "result", and the fields and cases
 	// on the way, e.g. "directory.grep.search.include". All values of a Go type have the same ones.
 	Lists() map[string]int
 }
@@ -53,7 +54,7 @@ type Env interface {
 	Capabilities() map[string]Capability
 }
 
-// Pollable is the Go value of the resource `pollable` of stile:capability/poll: a channel that is closed when it is ready.
+// Pollable is the Go value of the resource `pollable` of stile:capability/poll. Its channel is closed when the pollable is ready.
 type Pollable <-chan struct{}
 
 // Ready is a [Pollable] that is ready from the start.

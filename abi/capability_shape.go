@@ -5,9 +5,9 @@ import "slices"
 // capabilityPackage declares the words that every capability interface uses.
 var capabilityPackage = packageName{namespace: "stile", name: "capability", version: "0.1.0"}
 
-// ParseCapability is [Parse] for the interfaces of an embedder's capabilities, which may leave out what all of them
-// have in common: an interface outside the packages stile:capability and stile:extension that declares a resource but
-// no function `get` gets, for its first resource r,
+// ParseCapability is [Parse] for an embedder's capability interfaces, which may leave out the functions that all of them share. If
+// an interface outside the packages stile:capability and stile:extension declares a resource but no function `get`, ParseCapability
+// adds these functions for its first resource r,
 //
 //	get: func(env: borrow<env>, name: string) -> result<r, error>;
 //	put: func(env: borrow<env>, name: string, handle: r) -> result<_, error>;
@@ -17,7 +17,7 @@ func ParseCapability(texts ...string) (*Resolve, error) {
 	return resolve([]group{looseGroup(texts)}, nil, addGetPut)
 }
 
-// isOurs reports whether the package is one that Stile itself consists of.
+// isOurs reports whether the package is one of Stile's own.
 func (n packageName) isOurs() bool {
 	return n.namespace == "stile" && (n.name == "capability" || n.name == "extension")
 }

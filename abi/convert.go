@@ -22,8 +22,8 @@ type Handles interface {
 type ValueError struct {
 	// Path leads to the part that does not fit: "request.headers[3].name". It is empty for the value as a whole.
 	Path string
-	// Want is what fits there. Got is what was found: a Go type, or a number that is out of range. Neither holds the contents of a
-	// value.
+	// Want describes what fits there. Got describes what was found: a Go type, or a number that is out of range. Neither contains a
+	// value's contents.
 	Want, Got string
 	// Err is the error of [Handles], or an error that has no place in the WIT type. It is nil if the value simply does not fit.
 	Err error
@@ -107,7 +107,7 @@ type pair struct {
 	goType reflect.Type
 }
 
-// compiler makes each codec once, so a type that is used in many places costs no more than one.
+// compiler makes each codec once, so a type that is used in many places costs as much as one that is used once.
 type compiler struct{ done map[pair]*codec }
 
 func newCompiler() *compiler { return &compiler{done: map[pair]*codec{}} }
@@ -155,7 +155,7 @@ func (c *compiler) compile(t *Type, goType reflect.Type) (*codec, *ValueError) {
 	}
 }
 
-// resultCases returns the cases of the variant that a result is.
+// resultCases returns the cases of a result, as a variant.
 func resultCases(t *Type) []Case { return []Case{{Name: "ok", Type: t.Ok}, {Name: "err", Type: t.Err}} }
 
 // misfitType reports that goType cannot represent t.

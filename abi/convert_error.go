@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// unexplained is all that a guest learns about an error that was not written for it, because other errors name files, addresses and
-// users of the host.
+// unexplained is all that a guest learns about an error that was not written for guests. Such errors can name the host's files,
+// addresses and users.
 const unexplained = "the host failed"
 
 var errorType = reflect.TypeFor[error]()

@@ -10,7 +10,7 @@ import (
 // goField is a field of a Go struct that has a WIT counterpart.
 type goField struct {
 	reflect.StructField
-	// name is the WIT name if a tag gives it. Otherwise the Go name is compared.
+	// name is the WIT name from the tag. If it is empty, the Go name is compared.
 	name string
 }
 
@@ -50,7 +50,7 @@ func sameName(goName, witName string) bool {
 	return strings.EqualFold(goName, strings.ReplaceAll(witName, "-", ""))
 }
 
-// matchFields finds the Go field for each WIT name. Each side must have a counterpart for everything on the other side.
+// matchFields finds the Go field for each WIT name. Every field and every name must have a counterpart.
 func matchFields(fields []goField, names []string, goType reflect.Type) ([]goField, *ValueError) {
 	matched := make([]goField, len(names))
 	left := fields

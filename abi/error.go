@@ -25,7 +25,7 @@ type Denial struct {
 
 // Wants is a grant that a call lacks. The kind of capability knows what the grant is and how a manifest asks for it.
 type Wants interface {
-	// Remedy returns the line of the manifest that gives the grant to the binding of this name. It is empty if no manifest can.
+	// Remedy returns the manifest line that gives the grant to the binding of this name. It is empty if no line can.
 	Remedy(binding string) string
 }
 

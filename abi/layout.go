@@ -36,8 +36,8 @@ const (
 	maxFlatResults = 1
 )
 
-// Size is the number of bytes a value takes in memory, a multiple of [Type.Align]. What a string or a list points to is
-// not counted.
+// Size is the number of bytes a value takes in memory, a multiple of [Type.Align]. It does not count the contents of strings and
+// lists.
 func (t *Type) Size() uint32 {
 	size, _ := t.layout()
 	return size

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError says what is wrong with a WIT text, and where. It also covers wrong names and types.
+// SyntaxError reports what is wrong with a WIT text, and where. It also reports wrong names and types.
 type SyntaxError struct {
 	// Text is the index of the text among those that were parsed, from 0.
 	Text int
@@ -61,7 +61,7 @@ func (p position) errorf(format string, args ...any) *SyntaxError {
 
 const byteOrderMark = "\ufeff"
 
-// check refuses text that is too long, or that could look to a reader like something else.
+// check refuses text that is too long, or that could mislead a reader about its contents.
 func (s *source) check() error {
 	if len(s.text) > maxText {
 		return position{s, 0}.errorf("the text is too long; at most %d bytes are allowed", maxText)

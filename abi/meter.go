@@ -4,7 +4,7 @@ import "context"
 
 // Meter counts bytes against a budget. It is safe for concurrent use.
 type Meter interface {
-	// Charge takes bytes from the budget, all or none. The error is abi.ErrExhausted if fewer are left, or says why the budget
+	// Charge takes all bytes from the budget or none. The error is abi.ErrExhausted if fewer are left, or says why the budget
 	// ended.
 	Charge(bytes int64) error
 }
@@ -22,8 +22,9 @@ func MeterOf(ctx context.Context) Meter {
 	return m
 }
 
-// Charge charges bytes to the meter of ctx, if there is one. A capability calls it for the content that it moves, and calls it first
-// if it knows the size. It passes the context of its method or Open, or a derived one, and returns an error unchanged. Each byte is
+// Charge charges bytes to the meter of ctx, if there is one. A capability calls it for the
+// content that it moves, and before it moves the content if it knows the size. It passes the
+// context of its method or Open, or a derived one, and returns an error unchanged. Each byte is
 // charged once, where it enters or leaves: reading a handle's content again costs nothing.
 func Charge(ctx context.Context, bytes int) error {
 	if m := MeterOf(ctx); m != nil && bytes > 0 {

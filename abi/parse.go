@@ -12,7 +12,7 @@ const (
 	maxText = 1 << 20
 	// maxName is the length of one name in bytes.
 	maxName = 128
-	// maxDepth is how deep types may nest, through named types too.
+	// maxDepth is how deep types may nest, including through named types.
 	maxDepth = 100
 	// maxParts is how many parts a type or a function signature may have: types, fields, cases and labels, counted with named types
 	// expanded.
@@ -154,7 +154,7 @@ const (
 	formConstructor
 )
 
-// parser reads one text by recursive descent. The first error stays in err and ends the tokens, so every loop ends.
+// parser reads one text by recursive descent. It keeps the first error in err and returns no tokens after it, so every loop ends.
 type parser struct {
 	lexer lexer
 	token token
@@ -271,8 +271,8 @@ var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
 	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
 	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
 
-// version reads a version after the current token. Versions do not consist of tokens. A `.` at the end belongs to what follows, as
-// in `@1.0.0.{a}`.
+// version reads a version after the current token. Versions do not consist of tokens. A `.` at the end is not part of the version,
+// as in `@1.0.0.{a}`.
 func (p *parser) version() string {
 	if p.err != nil {
 		return ""

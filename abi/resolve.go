@@ -13,8 +13,9 @@ type Resolve struct {
 	worlds     []*World
 }
 
-// Parse reads WIT texts in any order. A text may hold one package or several, and a package may be spread over texts, at least one
-// of which has its `package` line. A text without that line belongs to the one package that the other texts name so. Every name that
+// Parse reads WIT texts in any order. A text may hold one package or several. A package may be
+// spread over several texts if at least one has its `package` line. A text without that line
+// belongs to the one package that the `package` lines of the other texts name. Every name that
 // a text uses must be declared in one of them. The error is a [*SyntaxError].
 //
 // Items behind `@unstable` are left out, as if they were not there. Items behind `@since` are part of the result; a version above
@@ -95,12 +96,12 @@ func looseGroup(texts []string) group {
 type resolver struct {
 	packages map[packageName]*packageScope
 	costs    map[*Type]cost
-	// features are those whose `@unstable` items are included.
+	// features are the features whose `@unstable` items are included.
 	features []string
 	// shape may add functions to an interface after its own.
 	shape func(*resolver, *interfaceScope) error
 	items int
-	// includedItems counts what worlds include. copied counts what is copied for that.
+	// includedItems counts the items that worlds include. copied counts the items that are copied for that.
 	includedItems, copied int
 	out                   *Resolve
 }
@@ -130,7 +131,7 @@ type packageItem struct {
 	world *worldScope
 }
 
-// textScope is where one text looks up interfaces and worlds.
+// textScope resolves the interfaces and worlds that one text names.
 type textScope struct {
 	pkg     *packageScope
 	aliases map[string]path
@@ -199,7 +200,7 @@ func (n names) add(id ident) error {
 	return nil
 }
 
-// cost bounds the work that a type can cause.
+// cost measures the work that a type can cause.
 type cost struct {
 	depth, parts int
 	borrow       bool

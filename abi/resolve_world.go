@@ -9,7 +9,7 @@ type externs struct {
 	funcs      []*Func
 	// taken are the names in the world. Functions, types and the interfaces that a world declares share them.
 	taken names
-	// aliases are names in the world for types that it does not declare itself. Worlds that include this one have them too.
+	// aliases are names in the world for types that it does not declare itself. Worlds that include this one get them too.
 	aliases []string
 }
 

@@ -14,8 +14,8 @@ func WithWork(ctx context.Context, charge func(time.Duration) error) context.Con
 }
 
 // Work charges processor time to the call of ctx, if it belongs to one. A capability calls it for work that it does on a thread
-// other than the one that runs its operation. It charges in small parts while the work goes on, and stops the work if Work returns
-// an error.
+// other than the one that runs its operation. It charges in small parts during the work, and stops the work if Work returns an
+// error.
 func Work(ctx context.Context, took time.Duration) error {
 	if charge, _ := ctx.Value(workKey{}).(func(time.Duration) error); charge != nil && took > 0 {
 		return charge(took)

@@ -88,7 +88,7 @@ func (r Result) Keeps(ctx context.Context, output []byte) error {
 	return r.keeps(ctx, output)
 }
 
-// Phases says where the wall-clock time of a call went. The rest of the time is spent on input and output.
+// Phases says where the wall-clock time of a call went. The rest is spent on input and output.
 type Phases struct {
 	// Open is the time from the start of the call, or from when an instance was free, to an empty store. Instantiate is the time to
 	// make the instance. Run is the time of the guest and its capabilities. Close is the time to drop everything.
@@ -168,7 +168,7 @@ func (c *call) own(v any, l *lease) {
 }
 
 // callExport calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments, and may
-// call other exports before. ctx comes from within. If only the dropping fails, there is a result beside the error.
+// call other exports before. ctx comes from within. If only the cleanup fails, callExport returns both a result and an error.
 func (c *Component) callExport(ctx context.Context, r Request, x export, prepare func(*call, *wasmtime.Instance) ([]abi.Value, error)) (result abi.Value, made Result, err error) {
 	h := c.host
 	end, err := h.users.begin()
@@ -243,8 +243,7 @@ func (p *phaseClock) lap(took *time.Duration) {
 	*took, p.last = now.Sub(p.last), now
 }
 
-// evaluated runs top-level code in an instance that holds no handle yet, and returns the definitions that the call uses from then
-// on.
+// evaluated runs top-level code in an instance that holds no handles yet, and returns the definitions that the call then uses.
 func (c *Component) evaluated(i *wasmtime.Instance, r Request, limits Limits) (*definitionSet, error) {
 	x := c.evaluate
 	if x.index == nil {
@@ -348,8 +347,8 @@ func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 	}
 }
 
-// refusedMemory says where a guest trapped after it was refused memory. It names functions, if there are names, because a guest can
-// do with less memory and trap for another reason later.
+// refusedMemory says where a guest trapped after it was refused memory. It names functions if the component has names, because a
+// guest can continue with less memory and later trap for another reason.
 func refusedMemory(functions []string) string {
 	const shown = 8
 	text := "the guest trapped after it was refused more memory"
@@ -362,7 +361,7 @@ func refusedMemory(functions []string) string {
 	return text
 }
 
-// explainEnd says what ended a context: the caller, the wall clock or the host.
+// explainEnd reports what ended a context: the caller, the wall clock or the host.
 func explainEnd(ctx context.Context, limits Limits, otherwise error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errWall):
@@ -389,7 +388,7 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 	if len(r.Input) == 0 {
 		r.Input = []byte("{}")
 	}
-	// A call that its caller cannot make is not recorded, because a replay by itself would succeed.
+	// A call that its caller may not make is not recorded, because a replay outside the caller would succeed.
 	if err := frameOf(ctx).nest(c, r); err != nil {
 		return Result{}, err
 	}
@@ -555,7 +554,7 @@ func (c *Component) failure(code *Code, v abi.Value, known *definitionSet, denia
 	}
 }
 
-// told is a guest's failure as it is shown to people.
+// told formats a guest's failure for people.
 func (c *Component) told(code *Code, f abi.Failure) abi.Failure {
 	stack := c.mapStack(code, f.Stack[:min(len(f.Stack), 16*kib)])
 	return abi.Failure{Name: printable.Short(f.Name, 256), Message: printable.Short(f.Message, 16*kib), Stack: printable.Short(stack, 16*kib)}

@@ -26,7 +26,7 @@ const (
 type CompilerError struct {
 	// Limit is the limit that the process reached, "processor time" or "memory". It is empty for other failures.
 	Limit string
-	// Allowed is what the process was allowed: twice the estimate, at most 2 GiB, plus what a process needs.
+	// Allowed is the process's limit: twice the estimate, at most 2 GiB, plus what a process needs for itself.
 	Allowed CompileCost
 	Reason  string
 }
@@ -38,14 +38,14 @@ func (e *CompilerError) Error() string {
 	return "the compiler, the program of Options.Compiler, failed: " + e.Reason
 }
 
-// allowed is what a process may use to compile a component, given its estimate. The system counts whole seconds.
+// allowed returns the limits of a process that compiles a component with this estimate. The system counts whole seconds.
 func (c CompileCost) allowed() CompileCost {
 	return CompileCost{(2*c.Time + time.Second).Truncate(time.Second), min(2*c.Memory, codecheck.MaxMemory) + processMemory}
 }
 
-// Compile is the whole work of a program that Options.Compiler names, with its standard input and output. It reads a
-// component, limits the process according to the component's estimate, and writes the compiled code or the reason why there
-// is none. After reading, the process can neither open nor write files.
+// Compile is the whole work of a program that Options.Compiler names, with its standard input and output. It reads a component,
+// limits the process according to the component's estimate, and writes the compiled code or the reason for failing. After reading,
+// the process can neither open nor write files.
 func Compile(in io.Reader, out io.Writer) error {
 	code, err := compileConfined(in)
 	if err != nil {

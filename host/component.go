@@ -47,12 +47,12 @@ type export struct {
 	result *abi.Type
 }
 
-// Load compiles a component, or maps its compiled code from the cache, and links it. It refuses a component with any import that
-// this host does not know by its full type, with a *LoadError that names the import; so loaded code has no authority. It also
+// Load compiles a component, or maps its compiled code from the cache, and links it. If this host does not know the full type of
+// an import, Load refuses the component with a *LoadError that names the import. Loaded code therefore has no authority. It also
 // refuses code that would take very long or much memory to compile; see [EstimateCompile].
 //
 // Load compiles several components at once: at most four that take less than 0.1 s, two that take up to a second, and one that takes
-// longer. Others wait for their turn in the same group, until ctx ends. Load does not keep wasm.
+// longer. Further components wait in their group until ctx ends. Load does not keep wasm.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	end, err := h.users.begin()
 	if err != nil {
@@ -103,7 +103,7 @@ func refusal(err error) error {
 	return refused
 }
 
-// lanes are how many components of a kind compile at once: short, longer and long ones. None waits for another kind.
+// lanes limit how many short, longer and long components compile at once. A component never waits for one in another lane.
 type lanes struct{ short, longer, long *semaphore.Weighted }
 
 func newLanes() lanes {
@@ -240,7 +240,7 @@ func (c *Component) Section(name string) []byte { return c.sections[name] }
 
 // Close waits for the component's calls and frees it. It is idempotent.
 func (c *Component) Close() error {
-	// It stays listed until it is free, so that the host does not close before.
+	// It stays listed until it is free, so that the host does not close earlier.
 	c.free()
 	c.host.mu.Lock()
 	delete(c.host.loaded, c)

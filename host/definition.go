@@ -31,8 +31,8 @@ type definitionSet struct {
 	promises    map[string]*schema.Schema // of the results, of tools that promise something
 }
 
-// Tools asks the component for its tools, in an instance without authority. The answer is the guest's word: its form is
-// checked, and descriptions are made printable. The component is asked once; later calls return the same answer.
+// Tools asks the component for its tools, in an instance without authority. The guest could claim anything: Tools checks only the
+// form of its answer and makes descriptions printable. The component is asked once; later calls return the same answer.
 func (c *Component) Tools(ctx context.Context) ([]abi.Definition, error) {
 	ctx, stop := c.host.within(ctx, c.host.options.Limits)
 	defer stop()
@@ -79,8 +79,8 @@ func compare(approved, now []abi.Definition) error {
 	return nil
 }
 
-// definitions returns what a call goes by: the approved definitions, or else the component's own, which it is asked for
-// within limits.
+// definitions returns the definitions for a call: the approved ones, or else the component's own. If the component has not been
+// asked yet, it is asked within limits.
 func (c *Component) definitions(ctx context.Context, approved []abi.Definition, limits Limits) (*definitionSet, error) {
 	if approved != nil {
 		return c.approvedSet(approved)
@@ -103,14 +103,14 @@ func (c *Component) definitions(ctx context.Context, approved []abi.Definition, 
 	return c.own, nil
 }
 
-// approved is what a person approved, with its schemas compiled.
+// approved holds the definitions that a person approved, with their schemas compiled.
 type approved struct {
 	definitions []abi.Definition
 	set         *definitionSet
 }
 
-// approvedSet compiles approved definitions once. A call compares them with those that are kept, which takes next to nothing if the
-// texts are the same in memory, as they are from call to call.
+// approvedSet compiles approved definitions once. A call compares its definitions with the kept ones. That is almost free if the
+// strings share memory, as they do from call to call.
 func (c *Component) approvedSet(definitions []abi.Definition) (*definitionSet, error) {
 	c.mu.Lock()
 	kept := c.approved
@@ -153,7 +153,7 @@ func (c *Component) describeTools(ctx context.Context, limits Limits) (*definiti
 	return c.readDefinitions(value)
 }
 
-// readDefinitions takes what describe returned.
+// readDefinitions reads the result of `describe`.
 func (c *Component) readDefinitions(value abi.Value) (*definitionSet, error) {
 	var definitions []abi.Definition
 	if err := abi.Decode(c.describe.result, value, &definitions, nil); err != nil {
@@ -221,7 +221,7 @@ func (s *definitionSet) validate(ctx context.Context, room schema.Room, tool str
 	return err
 }
 
-// keeps checks a result against the tool's output schema. A result that does not match is the tool's own failure.
+// keeps checks a result against the tool's output schema. If the result does not match, the tool has failed.
 func (s *definitionSet) keeps(ctx context.Context, room schema.Room, tool string, output []byte) error {
 	promise := s.promises[tool]
 	if promise == nil {

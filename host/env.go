@@ -144,7 +144,7 @@ func (c *call) putBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What was put is closed at the end of the call, even if the env it was put into is dropped before.
+	// The value is closed at the end of the call, even if its env is dropped earlier.
 	if max(len(e), len(c.owned)) >= c.limits.Handles {
 		return nil, exceeded("handles", strconv.Itoa(c.limits.Handles))
 	}
@@ -191,7 +191,7 @@ func (e environment) Capabilities() map[string]abi.Capability {
 	return all
 }
 
-// delegated is what the guest of another call put into an env. That call closes it.
+// delegated is a value that the guest of another call put into an env. That call closes it.
 type delegated struct {
 	interfaceName string
 	value         any
@@ -284,7 +284,7 @@ var pollOperations = map[string]func(c *call, args []abi.Value) (abi.Value, erro
 	},
 }
 
-// crowded is the error of a call that waits for too many operations.
+// crowded is the error for a call that waits for too many operations.
 func (c *call) crowded() *LimitError {
 	return &LimitError{Limit: "pending", Value: strconv.Itoa(c.limits.Pending), Detail: "operations that one call may wait for at a time"}
 }
@@ -293,7 +293,7 @@ func (c *call) pollable(rep abi.Value) (*handle, error) {
 	return c.handles.find(rep.(abi.Rep), c.host.pollable)
 }
 
-// ready reports whether a pollable is ready. It is also ready if its grant has ended, because nothing else will come.
+// ready reports whether a pollable is ready. It is also ready if its grant has ended, because nothing else will happen.
 func (h *handle) ready() bool {
 	select {
 	case <-h.value.(abi.Pollable):

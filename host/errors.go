@@ -10,10 +10,10 @@ import (
 	"github.com/stilehost/stile/host/internal/schema"
 )
 
-// ErrClosed is the error of a call when the host is closed.
+// ErrClosed is the error of a call whose host is closed.
 var ErrClosed = errors.New("host is closed")
 
-// DeniedError reports a call that a denial ended. The denial is the host's own record, never the guest's word.
+// DeniedError reports a call that a denial ended. The denial comes from the host's own record, never from the guest.
 type DeniedError struct{ Denial abi.Denial }
 
 func (e *DeniedError) Error() string {
@@ -53,7 +53,7 @@ func (e *LimitError) Error() string {
 // exceeded is the error of a limit that the host itself enforces.
 func exceeded(limit, value string) *LimitError { return &LimitError{Limit: limit, Value: value} }
 
-// CycleError reports a refused call of a tool that is already running further up the chain: tools that call each other in a
+// CycleError reports a refused call of a tool that is already running further up the chain. Such tools would call each other in a
 // circle.
 type CycleError struct {
 	// Chain has the names of the tools that called each other. The last one also occurs earlier.
@@ -62,7 +62,8 @@ type CycleError struct {
 
 func (e *CycleError) Error() string { return "tools call each other: " + strings.Join(e.Chain, " -> ") }
 
-// GuestError is the tool's own failure, in the guest's words, made printable. Stack names the lines of the author's source.
+// GuestError is a failure that the tool reported. Its text is the
+// guest's, made printable. Stack names the lines of the author's source.
 type GuestError struct{ Failure abi.Failure }
 
 func (e *GuestError) Error() string { return "tool failed: " + thrown(e.Failure) }
@@ -79,8 +80,7 @@ func thrown(f abi.Failure) string {
 	}
 }
 
-// CodeError reports that code of a call failed at top level, before its tool was called. As in GuestError, the words are the
-// guest's.
+// CodeError reports that a call's code failed at top level, before its tool was called. As in GuestError, the guest wrote the text.
 type CodeError struct {
 	Failure abi.Failure
 	// Frames are the places of the stack in the author's files, innermost first.

@@ -26,8 +26,8 @@ func (c CompileCost) String() string {
 	return fmt.Sprintf("%.1f s of processor time and %d MiB of memory", c.Time.Seconds(), (c.Memory+mib-1)/mib)
 }
 
-// CompileCostError reports a component that was refused because compiling it would take too much. Estimating stops at the
-// bound, so the real cost can be higher.
+// CompileCostError reports a component that was refused because compiling it would cost too much. Estimation stops at the bound, so
+// the real cost can be higher.
 type CompileCostError struct{ Cost CompileCost }
 
 func (e *CompileCostError) Error() string {

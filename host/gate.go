@@ -21,7 +21,7 @@ type operation struct {
 	// outside is set if its answer comes from outside the call. The answer is then recorded, and a replay does not call the
 	// capability.
 	outside bool
-	// polls is set for the functions of poll, which no grant refuses, because what has ended is ready.
+	// polls is set for the functions of poll. No grant refuses them, because a pollable whose grant has ended is ready.
 	polls bool
 	// bounds are the bounds of lists among its parameters that the host itself sets.
 	bounds []*bound
@@ -91,7 +91,7 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 	if err := context.Cause(c.ctx); err != nil {
 		return nil, err
 	}
-	// The engine has checked that the guest owns the handles. Here they must still be open and of the right kind.
+	// The engine has checked that the guest owns the handles. The gate checks that they are still open and of the right kind.
 	if binding, c.lease, err = c.authorise(op, args); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 	if result, err, refused := c.tooLong(op.fn, op.bounds, args); refused {
 		return result, err
 	}
-	if !op.polls { // waiting costs nothing
+	if !op.polls { // waiting is free
 		c.store.Watch(c.spent)
 		defer c.store.Unwatch()
 	}
@@ -121,7 +121,7 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 	return result, err
 }
 
-// cost is what a grant is charged for an operation.
+// cost returns what an operation charges to a grant.
 func (op *operation) cost() cost {
 	if op.fn.Resource == nil { // put
 		return cost{running: 1}
@@ -215,7 +215,7 @@ func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 		cancelled = c.store.Blocking(func() { result, err = m.Call(c.under(c.lease), self.value, args[1:], scope) })
 	}
 	if err != nil {
-		// Its error may only say that its context ended.
+		// Its error may say only that its context ended.
 		if over := c.lease.over(); over != nil {
 			err = over
 		}
@@ -223,7 +223,7 @@ func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	err = c.denied(self.binding, err)
 	value, err := m.Encode(result, err, scope)
 	if limit, ok := errors.AsType[*LimitError](err); ok {
-		return nil, limit // reached by a handle in the result; its place does not matter
+		return nil, limit // a handle in the result reached it; its place does not matter
 	}
 	if err == nil {
 		err = cancelled
@@ -231,7 +231,7 @@ func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	return value, err
 }
 
-// denied completes a denial with what only the host knows, and adds it to this call's record.
+// denied adds the details that only the host knows to a denial, and adds the denial to this call's record.
 func (c *call) denied(binding string, err error) error {
 	var e *abi.Error
 	if !errors.As(err, &e) || e.Denial == nil {
@@ -244,7 +244,7 @@ func (c *call) denied(binding string, err error) error {
 	}
 	if d.Remedy == "" && d.Wants != nil {
 		if d.Remedy = d.Wants.Remedy(binding); len(d.Remedy) > maxDenialText {
-			d.Remedy, d.Wants = "", nil // half a remedy is none
+			d.Remedy, d.Wants = "", nil // part of a remedy is useless
 		}
 	}
 	c.usage.record(d)

@@ -66,7 +66,7 @@ type Grant struct {
 	ended  *abi.Error // why it is over
 	leases map[*lease]struct{}
 	used   GrantUsage
-	// running operations have used.Time counted up to since.
+	// used.Time includes the running operations' time up to since.
 	running int64
 	since   time.Time
 	stop    func() bool // stops the timer; nil if there is none
@@ -81,7 +81,7 @@ type GrantUsage struct {
 	Ended error
 }
 
-// GrantError reports a call that ended because its grant ended, in an operation whose result has no place for an error. It
+// GrantError reports a call that ended because a grant ended during an operation whose result has no place for an error. It
 // wraps abi.ErrRevoked, abi.ErrExpired or abi.ErrExhausted.
 type GrantError struct {
 	Binding, Func string
@@ -108,7 +108,7 @@ func NewGrant(capability abi.Capability, o GrantOptions) *Grant {
 // Interface implements [abi.Capability].
 func (g *Grant) Interface() string { return g.capability.Interface() }
 
-// Revoke ends the grant. After it returns no operation begins, and running ones are cancelled. Guests see the reason.
+// Revoke ends the grant. Once it returns, no operation begins, and running ones are cancelled. Guests see the reason.
 // Revoking an ended grant does nothing.
 func (g *Grant) Revoke(reason string) {
 	g.mu.Lock()
@@ -156,7 +156,7 @@ func (g *Grant) look(now time.Time) {
 	}
 }
 
-// arm sets the timer for when the grant may be due, as long as calls use it. The caller holds mu.
+// arm sets the timer for the time when the grant may be due, as long as calls use it. The caller holds mu.
 func (g *Grant) arm() {
 	if g.stop != nil {
 		g.stop()
@@ -265,7 +265,7 @@ func (l *lease) granted() []*Grant {
 	return l.grants
 }
 
-// over says why nothing can be done under the lease any more. It is nil while something can.
+// over returns why operations under the lease are refused. It is nil while they are allowed.
 func (l *lease) over() *abi.Error {
 	if l == nil {
 		return nil
@@ -273,7 +273,7 @@ func (l *lease) over() *abi.Error {
 	return spend(l.grants, cost{})
 }
 
-// under is the context of what is done under a lease.
+// under returns the context for operations under a lease.
 func (c *call) under(l *lease) context.Context {
 	if l == nil {
 		return c.ctx
@@ -338,7 +338,7 @@ func (c *call) release() {
 	}
 }
 
-// closeOver closes what grants that have ended left open. Values are always closed on the goroutine of the call. A guest that spins
+// closeOver closes the values whose grants have ended. Values are always closed on the goroutine of the call. A guest that spins
 // without an operation keeps them open, although their contexts have ended.
 func (c *call) closeOver() {
 	for _, l := range c.leases {

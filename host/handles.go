@@ -87,7 +87,7 @@ func (t *handles) remove(rep abi.Rep) *handle {
 	return h
 }
 
-// forget removes the handles that a value of the empty world gives away. They hold nothing that could be closed.
+// forget removes the handles in a value that the guest passes to the empty world. They have nothing to close.
 func (t *handles) forget(typ *abi.Type, v abi.Value) {
 	if typ == nil {
 		return

@@ -50,8 +50,8 @@ type Options struct {
 	// can stop them.
 	Compiler []string
 	// WIT is the text of the embedder's own capability interfaces, one package each. An interface that declares a resource but no
-	// `get` receives `get` and `put`. A list in it has at most as many elements as 52 MiB of the host hold during conversion; a
-	// capability that accepts fewer refuses the rest.
+	// `get` receives `get` and `put`. A list in it may have as many elements as fit in 52 MiB of the host's memory during
+	// conversion. A capability that accepts fewer refuses longer lists itself.
 	WIT []string
 	// Wants says which grant a call lacks when its env has no binding of a WIT interface, so that the denial names a remedy.
 	// The method Wants of a capability.Set is such a function. Default: the denial names none.
@@ -66,7 +66,7 @@ type Options struct {
 	RecordBytes int
 	// RecordMemory bounds the recordings of all live calls together, in addition to 64 KiB for each. Default 256 MiB.
 	RecordMemory int64
-	// Logger receives events that no caller sees, such as a damaged cache entry. Default: nothing is logged.
+	// Logger receives events that are not reported to any caller, such as a damaged cache entry. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -102,8 +102,8 @@ type Host struct {
 const (
 	maxMemory    = 4 << 30
 	maxInstances = 16_000
-	// A live instance has eight maps: memory, and the stacks of the thread that waits with it. If a map cannot be made, the engine
-	// ends the process.
+	// A live instance needs eight maps, for its memory and for the stacks of the thread that waits with it. If a map cannot be
+	// made, the engine ends the process.
 	mapsOfInstance, mapsOfProcess = 8, 5000
 )
 
@@ -159,8 +159,8 @@ func New(_ context.Context, o Options) (*Host, error) {
 	return h, nil
 }
 
-// Close ends running calls, which return [ErrClosed], waits for them, and frees everything that was loaded. It is idempotent, and
-// every call of it returns only when all that is done.
+// Close ends running calls, which return [ErrClosed], waits for them, and frees everything that was loaded. It is idempotent: every
+// call of Close returns only when all of that is done.
 func (h *Host) Close() error {
 	h.close.Do(func() {
 		h.users.close()
@@ -253,8 +253,8 @@ func digest(b []byte) string {
 // engineVersion separates compiled code of one engine and configuration from that of another.
 const engineVersion = "wasmtime-44.0.0-7"
 
-// compiled maps code from the cache, or compiles it and puts it there. Two processes compile the same code only once. A failing
-// cache costs time, never the call.
+// compiled maps code from the cache, or compiles it and puts it there. Two processes compile the same code only once. If the cache
+// fails, the call takes longer but still succeeds.
 func compiled[T interface{ Serialize() ([]byte, error) }](ctx context.Context, h *Host, kind, key string,
 	mapped func(fd uintptr) (T, error), compile func() (T, error),
 ) (T, error) {
@@ -307,5 +307,5 @@ func compiled[T interface{ Serialize() ([]byte, error) }](ctx context.Context, h
 	return compile()
 }
 
-// compileError separates a refusal of the engine from a failure of the cache.
+// compileError marks an error of the engine, to distinguish it from a failure of the cache.
 type compileError struct{ error }

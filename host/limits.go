@@ -38,7 +38,7 @@ var defaults = Limits{
 	Memory: 64 * mib, CPU: 5 * time.Second, Wall: time.Minute, Input: mib, Output: mib, Handles: 1000, Pending: 64, Nesting: 8,
 }
 
-// or fills the zero fields of l from base.
+// or returns l with its zero fields set from base.
 func (l Limits) or(base Limits) Limits {
 	fill(&l.Memory, base.Memory)
 	fill(&l.CPU, base.CPU)

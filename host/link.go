@@ -9,7 +9,7 @@ import (
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
-// Import is one import of a component, and why it is harmless.
+// Import is one import of a component, and the reason why it is harmless.
 type Import struct {
 	// Name is the name of an interface or of a core module.
 	Name string
@@ -19,7 +19,7 @@ type Import struct {
 	Funcs []ImportedFunc
 }
 
-// ImportedFunc is one imported function of a capability interface. Its Handle proves that it carries no ambient authority.
+// ImportedFunc is one imported function of a capability interface. Its Handle shows that it carries no ambient authority.
 type ImportedFunc struct {
 	Name string
 	// Handle is the handle that a call needs, e.g. "env: borrow<env>". It is empty in the empty world.
@@ -184,8 +184,8 @@ func paramTypes(f *abi.Func) []*abi.Type {
 	return types
 }
 
-// differ compares a function's type as the host knows it with the one that a component has. It says where they differ, or returns ""
-// if they are equal.
+// differ compares a function's type as the host knows it with the one that a component has. It describes where they differ, or
+// returns "" if they are equal.
 func differ(want, have *abi.Func) string {
 	if len(want.Params) != len(have.Params) {
 		return fmt.Sprintf("%d parameters, not %d", len(have.Params), len(want.Params))

@@ -9,9 +9,9 @@ import (
 )
 
 // maxLists says how many elements each list may have in the functions that the host itself implements or calls. A place is the
-// interface, the function, the parameter or "result", and the fields and cases on the way. For all other functions, the Go value says
-// it ([abi.Bounded]). The host checks what an operation gets before a capability sees it. A list without an entry is bounded in memory
-// all the same, and a list<u8> by wasmtime.MaxBytes.
+// interface, the function, the parameter or "result", and the fields and cases on the way. For all other functions, the Go value
+// declares it with [abi.Bounded]. The host checks the arguments of an operation before a capability sees them. The memory of a list
+// without an entry is bounded all the same, and a list<u8> by wasmtime.MaxBytes.
 var maxLists = map[string]int{
 	"extension/tools.describe.result":                 maxTools,
 	"extension/tools.call.result.error.invalid-input": schema.MaxProblems, // the rest is cut off
@@ -22,7 +22,7 @@ var maxLists = map[string]int{
 	"poll.poll.result":     10_000,
 }
 
-// bound says how long the lists in a value may be. It is nil for a type without bounded lists.
+// bound limits the length of the lists in a value. It is nil for a type without bounded lists.
 type bound struct {
 	place string
 	most  int // of a list
@@ -40,7 +40,7 @@ func placeOf(f *abi.Func) string {
 	return listsOf(f.Interface) + strings.TrimPrefix(f.Name, "[method]")
 }
 
-// listsIn are the maximums that a Go value has for the lists of its functions, by their places.
+// listsIn returns a Go value's maximums for the lists of its functions, by their places.
 func listsIn(i *abi.Interface, v any) map[string]int {
 	b, ok := v.(abi.Bounded)
 	if !ok {
@@ -53,7 +53,7 @@ func listsIn(i *abi.Interface, v any) map[string]int {
 	return most
 }
 
-// bounds are those of a function's parameters, nil where one has none.
+// bounds returns a bound for each of a function's parameters, nil for those without lists.
 func bounds(f *abi.Func, most map[string]int) []*bound {
 	of := make([]*bound, len(f.Params))
 	for i, p := range f.Params {
@@ -131,8 +131,8 @@ func (b *bound) check(v abi.Value) string {
 	return ""
 }
 
-// tooLong answers an operation that got too long a list: with the error `invalid` if its type has that, or else by ending the call.
-// It returns false if no list is too long.
+// tooLong handles an operation with a list that is too long. It answers with the error `invalid` if the operation's type has that
+// case, and otherwise ends the call. It returns false if no list is too long.
 func (c *call) tooLong(f *abi.Func, bounds []*bound, args []abi.Value) (_ abi.Value, err error, refused bool) {
 	for i, b := range bounds {
 		long := b.check(args[i])

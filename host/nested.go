@@ -77,7 +77,7 @@ func (f *frame) work(took time.Duration) error {
 	return nil
 }
 
-// nest says why a call cannot start another one.
+// nest returns an error if a call cannot start another one.
 func (f *frame) nest(c *Component, r Request) error {
 	if f == nil {
 		return nil
@@ -134,8 +134,8 @@ type Callee struct {
 }
 
 // Call runs the tool for a caller. ctx is the caller's: its limits apply too, and all processor time counts there. name is the
-// tool's name for the caller, and env are the bindings it passes on. Errors are written for the caller's guest: it learns about a
-// denial, a limit, an input or a failure what the tool's own caller would. A failure is the tool's own account.
+// tool's name for the caller, and env are the bindings it passes on. Errors are written for the caller's guest. It learns the same
+// about a denial, a limit, an input or a failure as the tool's own caller would. The text of a failure comes from the tool.
 func (t Callee) Call(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error) {
 	whole := make(Env, len(t.Env)+len(env))
 	maps.Copy(whole, t.Env)

@@ -84,7 +84,7 @@ const (
 	kindFault     = "fault"
 )
 
-// outcome is how a call ended with err, for ctx.
+// outcome describes how a call of ctx ended with err.
 func outcome(ctx context.Context, err error) Outcome {
 	o := OutcomeOf(err)
 	if o.Kind == kindFault && ctx.Err() != nil && !errors.As(err, new(*recordedError)) {
@@ -167,7 +167,7 @@ func (o Outcome) timed() bool {
 	return o.Kind == kindCancelled || o.Kind == kindClosed || o.Kind == kindLimit && slices.Contains([]string{"cpu", "wall", "engine"}, o.Limit)
 }
 
-// shared returns a denial without what only the person may know.
+// shared returns a denial without the parts that only the person may know.
 func shared(d abi.Denial) abi.Denial {
 	if d.Private {
 		d.Remedy = ""
@@ -207,7 +207,7 @@ const (
 	answerError
 )
 
-// operation adds a finished operation. After one did not fit, no more are added.
+// operation adds a finished operation. Once one does not fit, no more are added.
 func (r *record) operation(c *call, op *operation, binding string, args []abi.Value, result abi.Value, err error) {
 	if r.cut != "" {
 		return
@@ -262,7 +262,7 @@ func (r *record) reserve() bool {
 	return true
 }
 
-// end hands the recording over. From then on, it does not count as the host's memory.
+// end hands the recording over. From then on, it does not count towards the host's memory.
 func (r *record) end(ctx context.Context, c *Component, request Request, result Result, err error, to Recorder) {
 	e, o := &r.enc, r.host.options
 	out := &Recording{
@@ -379,7 +379,7 @@ func (r *Recording) All(known *abi.Resolve) ([]RecordedOperation, error) {
 	return shown, err
 }
 
-// recordedOperation is one operation as it stands in the recording.
+// recordedOperation is one operation in its recorded form.
 type recordedOperation struct {
 	iface, name, binding string
 	fn                   *abi.Func // nil if the function is not known
@@ -435,7 +435,7 @@ func (r *Recording) parse(known *abi.Resolve) ([]recordedOperation, error) {
 	return list, nil
 }
 
-// key is equal for operations that do the same.
+// key returns equal keys for operations that do the same.
 func (o recordedOperation) key() string { return o.iface + "#" + o.name + "\x00" + string(o.args) }
 
 func (o recordedOperation) shown() RecordedOperation {

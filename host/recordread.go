@@ -17,8 +17,8 @@ type RecordedValues struct {
 	Error *Outcome
 }
 
-// Values reads the recorded operations as [Recording.All] does, whole and for programs: what they hold is the guest's and the
-// world's word. The values that come with a *[DamagedError] are of the operations before it.
+// Values reads the recorded operations like [Recording.All], but in full and for programs. Do not trust their contents: they come
+// from the guest and the outside world. With a *[DamagedError], it also returns the operations before the damage.
 func (r *Recording) Values(known *abi.Resolve) ([]RecordedValues, error) {
 	list, damage := r.parse(known)
 	all := make([]RecordedValues, 0, len(list))
@@ -55,7 +55,7 @@ func (o recordedOperation) values() (RecordedValues, error) {
 	return v, d.end()
 }
 
-// end is what was wrong with what was read, were it only that there is more of it.
+// end returns the error of what was read so far. Bytes left over are an error too.
 func (d *decoder) end() error {
 	if d.err == nil && len(d.rest) > 0 {
 		return errMalformed

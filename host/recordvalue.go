@@ -28,13 +28,14 @@ type encoder struct {
 	// max bounds buf. A value that does not fit sets full.
 	max  int
 	full bool
-	// redact, if not nil, replaces what must not be kept in texts and bytes. altered reports whether it replaced something.
+	// redact, if not nil, replaces the parts of texts and bytes that
+	// must not be kept. altered reports whether it replaced something.
 	redact  func([]byte) []byte
 	altered bool
 	// handle, if not nil, returns the number of a handle in the recording.
 	handle func(t *abi.Type, r abi.Rep) abi.Rep
 
-	// While brief is set, what follows from is digested once it exceeds maxArgument bytes.
+	// While brief is set, the bytes after from are replaced by their digest once they exceed maxArgument.
 	brief bool
 	from  int
 	sum   hash.Hash
@@ -87,7 +88,7 @@ func (e *encoder) bytes(b []byte) {
 	put(e, b)
 }
 
-// without is b without what must not be kept.
+// without returns b without the parts that must not be kept.
 func (e *encoder) without(b []byte) []byte {
 	if e.redact == nil {
 		return b
@@ -97,7 +98,7 @@ func (e *encoder) without(b []byte) []byte {
 	return kept
 }
 
-// sized writes the length of what write writes, and then that.
+// sized writes the output of write, after its length.
 func (e *encoder) sized(write func()) {
 	at := len(e.buf)
 	put(e, "\x00\x00\x00\x00")
@@ -217,7 +218,7 @@ var credentials = map[string]bool{
 	"set-cookie": true, "set-cookie2": true, "x-api-key": true, "x-auth-token": true, "x-csrf-token": true, "x-amz-security-token": true,
 }
 
-// header writes the record `header` of stile:capability/types without a credential.
+// header writes the record `header` of stile:capability/types, without the credential if it has one.
 func (e *encoder) header(fields []abi.Value) []abi.Value {
 	name, ok := fields[0].(string)
 	if !ok || !credentials[strings.ToLower(name)] {
@@ -245,7 +246,7 @@ func caseType(t *abi.Type, index uint32) (*abi.Type, bool) {
 	}
 }
 
-// errMalformed is the error of bytes that no encoder wrote.
+// errMalformed is the error for bytes that no encoder wrote.
 var errMalformed = errors.New("malformed")
 
 // decoder reads what an encoder wrote. Its bytes may come from anywhere: it fails instead of panicking, and makes only values that
@@ -391,8 +392,8 @@ func (d *decoder) value(t *abi.Type) abi.Value {
 	}
 }
 
-// appendText writes a value for people: with the names of WIT, quoted texts, and handles as #number. It leaves out most of what
-// exceeds max bytes.
+// appendText writes a value for people: with the names of WIT, quoted texts, and handles as #number. It omits most of the text
+// beyond max bytes.
 func appendText(b []byte, t *abi.Type, v abi.Value, max int) []byte {
 	if len(b) > max || t == nil {
 		return b

@@ -88,7 +88,7 @@ var (
 	errCut    = errors.New("the recording is incomplete")
 )
 
-// Replay runs a recorded call again, in a fresh instance, with the recorded answers. It opens and asks no capability. Its
+// Replay runs a recorded call again, in a fresh instance, with the recorded answers. It neither opens nor calls any capability. Its
 // errors are a *[ReplayError] or *[DamagedError] for a recording that cannot be used, the end of ctx, and [ErrClosed].
 func (c *Component) Replay(ctx context.Context, r *Recording, o ReplayOptions) (Comparison, error) {
 	switch {
@@ -106,7 +106,7 @@ func (c *Component) Replay(ctx context.Context, r *Recording, o ReplayOptions) (
 		p.index()
 	}
 	var code *Code
-	if r.Code != "" && c.evaluate.index != nil { // otherwise it has been built since
+	if r.Code != "" && c.evaluate.index != nil { // otherwise the component was rebuilt with the code
 		code = &Code{r.Code, func() []byte { return r.SourceMap }}
 	}
 	result, err := c.callTool(ctx, Request{Tool: r.Tool, Code: code, Input: r.Input, Limits: o.Limits.or(r.Limits), Approved: o.Approved, replay: p})
@@ -177,7 +177,7 @@ func (p *player) answer(c *call, op *operation, binding string, args []abi.Value
 	}
 	p.used[i], p.at = true, i+1
 	p.found.Answered++
-	// What was handed over no longer belongs to the guest, whatever came of it.
+	// Handles that were passed on no longer belong to the guest, whatever the answer is.
 	for _, rep := range owned {
 		if c.handles.open[rep] != nil {
 			c.handles.remove(rep)
@@ -264,8 +264,8 @@ func (p *player) unrecorded(c *call, got recordedOperation, binding string, args
 	}
 }
 
-// wait answers a wait that was not recorded: pollables that were once ready are ready. If there are none, all are, because nothing
-// will change.
+// wait answers a wait that was not recorded. Pollables that were once ready are ready. If there are none, all pollables are ready,
+// because nothing will change.
 func (p *player) wait(c *call, f *abi.Func, arg abi.Value) abi.Value {
 	list, isPoll := arg.([]abi.Value)
 	if !isPoll {

@@ -73,8 +73,8 @@ func MapStack(text []byte, stack string) []Frame {
 	return frames
 }
 
-// mapStack rewrites a stack for the author of the component or of code that came with the call. Without a source map, it stays
-// unchanged.
+// mapStack rewrites a stack for the author of the component or of code that came with the call. Without a source map, the stack
+// stays unchanged.
 func (c *Component) mapStack(code *Code, stack string) string {
 	c.stack.Do(func() {
 		if text := c.sections[SourceMapSection]; text != nil {

@@ -2,14 +2,14 @@ package host
 
 import "sync"
 
-// users counts who uses something that is to be freed.
+// users counts the users of something that is to be freed.
 type users struct {
 	mu     sync.Mutex
 	closed bool
 	count  sync.WaitGroup
 }
 
-// begin counts a user, who calls end when it is done. It fails once close was called.
+// begin adds a user, which calls end when it is done. It fails once close was called.
 func (u *users) begin() (end func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -20,7 +20,7 @@ func (u *users) begin() (end func(), err error) {
 	return u.count.Done, nil
 }
 
-// close lets no more users begin. Those that there are end later; wait for count.
+// close prevents further users from beginning. Present users end later; wait for count.
 func (u *users) close() {
 	u.mu.Lock()
 	u.closed = true

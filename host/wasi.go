@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
-// The empty world is what a component gets that imports WASI, which toolchains always add. It has no files, environment, arguments
+// A component that imports WASI gets the empty world. Toolchains always add these imports. It has no files, environment, arguments
 // or network; standard streams are closed, and clocks stand at 0. Its types are read from the component itself, so every 0.2.x
 // works, even mixed. Nothing in it reaches outside the call.
 
@@ -205,7 +205,7 @@ func zero(t *abi.Type) (_ abi.Value, ok bool) {
 	}
 }
 
-// zeros are the zero values of types that hold no others, or need not.
+// zeros are the zero values of types that contain no other type, or need not.
 var zeros = map[abi.Kind]abi.Value{
 	abi.KindBool: false, abi.KindChar: rune(0), abi.KindString: "", abi.KindFlags: uint32(0),
 	abi.KindS8: int8(0), abi.KindS16: int16(0), abi.KindS32: int32(0), abi.KindS64: int64(0),
