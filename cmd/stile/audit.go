@@ -32,7 +32,7 @@ Examples:
 }
 
 type auditList struct {
-	Limit int `placeholder:"N" default:"100" help:"The most entries to list. Default: ${default}."`
+	Limit int `placeholder:"N" default:"100" help:"Maximum number of entries to list. Default: ${default}."`
 	asJSON
 }
 

@@ -14,7 +14,7 @@ import (
 type buildCommand struct {
 	File       string   `arg:"" help:"Source: .ts, .js or .mjs."`
 	Output     string   `short:"o" required:"" placeholder:"OUT.wasm" help:"File to write."`
-	Standalone bool     `help:"Put the JavaScript engine in, so that any host can run the component."`
+	Standalone bool     `help:"Include the JavaScript engine, so that any host can run the component."`
 	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings say what the component imports."`
 	Import     []string `sep:"none" placeholder:"INTERFACE" help:"Interface the component may import, like kv or acme:crm/contacts@1.0.0. Can be repeated."`
 	witFlag

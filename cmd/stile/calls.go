@@ -140,7 +140,7 @@ type callsListCommand struct {
 	Tool   string `placeholder:"NAME" help:"List only calls of this tool."`
 	Since  string `placeholder:"TIME" help:"List only calls since then: a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z."`
 	Failed bool   `help:"List only calls that did not end well."`
-	Limit  int    `placeholder:"N" default:"100" help:"The most entries to list. Default: ${default}."`
+	Limit  int    `placeholder:"N" default:"100" help:"Maximum number of entries to list. Default: ${default}."`
 	asJSON
 }
 

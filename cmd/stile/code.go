@@ -13,7 +13,7 @@ import (
 )
 
 type codeCommand struct {
-	File string `arg:"" optional:"" help:"File with the code: TypeScript or JavaScript, by its name (.ts, .js, .mjs and the like). - is TypeScript on stdin."`
+	File string `arg:"" optional:"" help:"File with TypeScript or JavaScript code; the ending of its name says which (.ts, .js, .mjs and the like). - reads TypeScript from stdin."`
 	Code string `short:"e" placeholder:"CODE" help:"The code itself."`
 	scopeFlag
 	callFlags

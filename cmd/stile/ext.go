@@ -45,7 +45,7 @@ type extCommand struct {
 	Source   extSource   `cmd:"" help:"Print the source of a version."`
 	Diff     extDiff     `cmd:"" help:"Compare two versions in authority, packages and code."`
 	Test     extTest     `cmd:"" help:"Run the tests of a version."`
-	Approve  extApprove  `cmd:"" help:"Approve a request, after a look at what the version may do."`
+	Approve  extApprove  `cmd:"" help:"Approve a request, after reviewing what the version may do."`
 	Deny     extDeny     `cmd:"" help:"Deny a request."`
 	Revoke   extRevoke   `cmd:"" help:"Revoke an extension, and end its running calls."`
 	Remove   extRemove   `cmd:"" help:"Remove an extension of your own."`
@@ -63,9 +63,9 @@ type extCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*extCommand) Help() string {
-	return `An extension is kept with all its versions in STILE_HOME. A new version goes through validation, packages, build, report and tests; then a person approves what it may do, unless policy.json in STILE_HOME does. Its tools are called EXTENSION_TOOL.
+	return `STILE_HOME keeps each extension with all its versions. Adding a version validates it, installs its packages, builds it, reports on its code and runs its tests. Then a person approves what it may do, unless policy.json in STILE_HOME does. Tool names have the form EXTENSION_TOOL.
 
-A scope says for whom an extension is there: agent:NAME, user (that is you: STILE_USER, or the user of the operating system) or shared. Of tools with one name the narrowest scope's is called.
+A scope says who can use an extension: agent:NAME, user (you: STILE_USER, or your operating system user) or shared. If several scopes have a tool of the same name, stile calls the one in the narrowest scope.
 
 Examples:
 

@@ -100,9 +100,9 @@ type extAdd struct {
 func (*extAdd) Help() string {
 	return `Adding validates the manifest, installs npm packages, builds, reports on the code, and runs the extension's tests. If a step fails, nothing changes. Then policy.json approves the version, or stile asks you. Without a terminal, the version waits for stile ext approve.
 
-From a folder, stile takes all files except hidden ones and node_modules: packages come from the manifest's dependencies. No link may lead out of the folder. A source file is taken alone, without the files beside it.
+From a folder, stile takes all files except hidden ones and node_modules: packages come from the manifest's dependencies. No link may lead out of the folder. If you name a source file, stile takes only that file.
 
-Building erases types. --types checks them first, as tsc --strict does, with an env of the manifest's bindings; npm packages have the type any. The compiler also runs in the sandbox.
+Building erases types. --types checks them first, as tsc --strict does, and types env from the manifest's bindings; npm packages have the type any. The compiler also runs in the sandbox.
 
 Examples:
 
@@ -209,7 +209,7 @@ type extTest struct {
 
 // Help implements kong.HelpProvider.
 func (*extTest) Help() string {
-	return `Each test in the manifest is one call whose bindings give only the test's own answers. The exit code is 1 if a test fails.
+	return `Each test in the manifest is one call. Its bindings return only the answers that the test provides. The exit code is 1 if a test fails.
 
 Examples:
 

@@ -126,14 +126,14 @@ type extApprove struct {
 	Request string `arg:"" help:"Number of the request, or name of the extension."`
 	scopeFlag
 	Yes    bool   `help:"Do not ask. Requires --digest."`
-	Digest string `placeholder:"DIGEST" help:"Approve only this version: its whole digest."`
+	Digest string `placeholder:"DIGEST" help:"Approve only this version. Requires the full digest."`
 	Code   bool   `help:"Show the difference in code."`
 	decisionFlags
 }
 
 // Help implements kong.HelpProvider.
 func (*extApprove) Help() string {
-	return `The command shows what the version may do, what of that is new, what policy.json cuts, what the code looks like it would do, and its packages. Then it asks, at a terminal only. A script passes --yes with --digest, so it approves only the bytes it knows.
+	return `The command shows what the version may do and what is new, what policy.json removes, what the code appears to do, and its packages. Then it asks for confirmation, at a terminal only. A script passes --yes with --digest, so it approves only the bytes it knows.
 
 Examples:
 

@@ -157,7 +157,7 @@ type extHistory struct {
 
 // Help implements kong.HelpProvider.
 func (*extHistory) Help() string {
-	return `The list has each request for a version in the scope, the newest first, with who decided what.
+	return `The list has each request for a version in the scope, the newest first, with the decision and who made it.
 
 Examples:
 

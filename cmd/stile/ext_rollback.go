@@ -14,14 +14,14 @@ type extRollback struct {
 	Name   string `arg:"" help:"Name of the extension."`
 	Digest string `arg:"" optional:"" help:"Version to return to: its digest, or the first characters of it, at least 6. Default: the one before the active one."`
 	scopeFlag
-	Yes  bool `help:"Do not ask. Requires the whole digest."`
+	Yes  bool `help:"Do not ask. Requires the full digest."`
 	Code bool `help:"Show the difference in code."`
 	decisionFlags
 }
 
 // Help implements kong.HelpProvider.
 func (*extRollback) Help() string {
-	return `The version must have been active before, and not revoked. The command shows what it may do and how it differs from the active version. Then it asks; --yes with the digest answers.
+	return `The version must have been active before, and not revoked. The command shows what it may do and how it differs from the active version. Then it asks for confirmation; --yes with the digest skips the question.
 
 Examples:
 

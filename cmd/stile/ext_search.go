@@ -13,7 +13,7 @@ import (
 type extSearch struct {
 	Words []string `arg:"" help:"Words of names, tags and descriptions."`
 	scopeFlag
-	Limit int `placeholder:"N" default:"20" help:"The most entries to list. Default: ${default}."`
+	Limit int `placeholder:"N" default:"20" help:"Maximum number of entries to list. Default: ${default}."`
 	asJSON
 }
 

@@ -19,7 +19,7 @@ import (
 type extSource struct {
 	chosenVersion
 	File string `arg:"" optional:"" help:"File to print. Default: the only one. If there are several, stile lists their names."`
-	JSON bool   `name:"json" help:"List the files as JSON. A file that is named is printed as it is."`
+	JSON bool   `name:"json" help:"List the files as JSON. A named file is printed unchanged."`
 }
 
 // Help implements kong.HelpProvider.

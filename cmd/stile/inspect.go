@@ -21,9 +21,9 @@ type inspectCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*inspectCommand) Help() string {
-	return `For each imported function, it shows the handle that a call of the function needs. So the component can do nothing until somebody passes it a handle. A component with any other import is refused, and the error names the import.
+	return `For each imported function, the command shows which handle a call must pass. Without a handle, the component can do nothing. A component with any other import is refused, and the error names the import.
 
-The estimate says what compiling the component takes at most, and where it happens: in this process, in a helper process under limits of the operating system (above 1 s), or not at all (a component above 40 s or 2 GiB is refused).
+The estimate is an upper bound on the cost of compiling the component. It also says where compilation happens: in this process, in a helper process under limits of the operating system (above 1 s), or not at all (stile refuses a component above 40 s or 2 GiB).
 
 Examples:
 

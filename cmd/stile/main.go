@@ -47,18 +47,18 @@ func collectLater() {
 // cli is the command line.
 type cli struct {
 	Run     runCommand     `cmd:"" help:"Run a tool of an extension, or list its tools."`
-	Code    codeCommand    `cmd:"" help:"Run code once, which can call the tools of extensions."`
+	Code    codeCommand    `cmd:"" help:"Run code that can call the tools of extensions."`
 	Build   buildCommand   `cmd:"" help:"Build a component from TypeScript or JavaScript."`
 	Inspect inspectCommand `cmd:"" help:"Show what a component imports, exports and offers, and prove that it has no authority."`
 	Ext     extCommand     `cmd:"" help:"Add, approve, call and revoke extensions."`
 	MCP     mcpCommand     `cmd:"" name:"mcp" help:"Serve an agent over stdin and stdout."`
-	Serve   serveCommand   `cmd:"" help:"Serve agents over HTTP, with pages on which a person decides."`
+	Serve   serveCommand   `cmd:"" help:"Serve agents over HTTP, with web pages where a person decides."`
 	Audit   auditCommand   `cmd:"" help:"List builds, decisions and calls, and check that nobody changed the log."`
 	Calls   callsCommand   `cmd:"" help:"List, show and replay recorded calls."`
 	Types   typesCommand   `cmd:"" help:"Write TypeScript types for a manifest's bindings."`
 	Secret  secretCommand  `cmd:"" help:"Keep credentials that tools use and never see."`
 	WS      wsCommand      `cmd:"" name:"ws" help:"Read, search, change and restore files in workspaces."`
-	Bench   benchCommand   `cmd:"" passthrough:"" help:"Measure this host beside containers and other isolates."`
+	Bench   benchCommand   `cmd:"" passthrough:"" help:"Benchmark this host against containers and other isolates."`
 	Compile compileCommand `cmd:"" hidden:"" name:"compile-component" help:"Compile a component from stdin to stdout, within limits."`
 	Bundle  bundleCommand  `cmd:"" hidden:"" name:"bundle-source" help:"Bundle a source that another process sends, within limits."`
 	Doctor  doctorCommand  `cmd:"" help:"Check what this machine has, and say how to get what it lacks."`
@@ -67,13 +67,13 @@ type cli struct {
 
 const description = `Run unreviewed tools as WebAssembly components that can do only what their bindings allow.
 
-A command prints its result on stdout and everything else on stderr. If it fails, the exit code says why. Commands that list or report take --json, which prints the result as JSON. If stderr is not a terminal, or with --json, the last line of stderr says it as a JSON object: {"error": {"kind": ..., "message": ...}}.
+A command prints its result on stdout and everything else on stderr. If it fails, the exit code says why. Commands that list or report take --json, which prints the result as JSON. If stderr is not a terminal, or with --json, the last line of stderr is the error as a JSON object: {"error": {"kind": ..., "message": ...}}.
 
 The exit codes are:
 
 0 success, 1 the tool failed, a replay differs, a log was altered, a path is missing or in the way, a request is decided already, or you answered no, 2 wrong usage, a name that does not exist, bad input or a source that does not build, 3 a denial by bindings, policy, revocation or a signature, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
 
-STILE_HOME is the folder for state (default: stile in the XDG data folder). STILE_CACHE is the folder for what can be rebuilt (default: stile in the XDG cache folder). STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_USER is your name in scopes and in the audit log (default: your name at the operating system). STILE_KEYRING=off does not use the keyring of the desktop session. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or any part of it, says how many to keep.`
+STILE_HOME is the folder for state (default: stile in the XDG data folder). STILE_CACHE is the folder for files that can be rebuilt (default: stile in the XDG cache folder). STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_USER is your name in scopes and in the audit log (default: your operating system user). With STILE_KEYRING=off, stile does not use the keyring of the desktop session. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or any part of it, sets how many to keep.`
 
 // streams are a command's input and output.
 type streams struct {

@@ -17,7 +17,7 @@ import (
 )
 
 type serveCommand struct {
-	Run   serveRun   `cmd:"" default:"withargs" help:"Serve agents over HTTP, with pages on which a person decides."`
+	Run   serveRun   `cmd:"" default:"withargs" help:"Serve agents over HTTP, with web pages where a person decides."`
 	Token serveToken `cmd:"" help:"Manage the tokens of agents."`
 }
 
@@ -39,9 +39,9 @@ func (*serveCommand) Help() string { return (*serveRun)(nil).Help() }
 
 // Help implements kong.HelpProvider.
 func (*serveRun) Help() string {
-	return `Agents speak the Model Context Protocol (streamable HTTP) at /mcp, each with a token from stile serve token. At / are pages on which a person approves, denies and revokes. The pages ask for an operator token. It is shown at start, on a terminal only, or written to --operator-token-file. No agent sees it.
+	return `Agents speak the Model Context Protocol (streamable HTTP) at /mcp, each with a token from stile serve token. On the web pages at /, a person approves, denies and revokes. The pages ask for an operator token. The server shows the token at start, on a terminal only, or writes it to --operator-token-file. No agent sees it.
 
-The server follows changes of policy.json: they hold for every later write and call, and handles that a new ceiling takes away end within a tenth of a second. An invalid or missing file is logged; the previous policy stays in force.
+The server picks up changes to policy.json. They apply to every later write and call. Open handles that the new ceiling does not allow are closed within a tenth of a second. An invalid or missing file is logged; the previous policy stays in force.
 
 On SIGTERM or ^C, the server takes no more calls and waits for running ones. On a second signal, it ends at once.
 

@@ -37,7 +37,7 @@ type wsCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*wsCommand) Help() string {
-	return `Workspaces are kept in STILE_HOME. Name one as in --bind: NAME, or NAME/path for something in it. The first write makes a workspace.
+	return `Workspaces are kept in STILE_HOME. Name one as in --bind: NAME, or NAME/path for something in it. The first write creates the workspace.
 
 The exit code is 1 if a path is missing or in the way, 2 for a bad request, 4 if the workspace is full.
 
