@@ -1,4 +1,4 @@
-// The sugar of stile:capability/blob: a store to make Blobs in whose bytes stay on the host.
+// The sugar of stile:capability/blob: a store that creates Blobs whose bytes stay on the host.
 import { Blob, blobHandle, hostBlob, type Part, partBytes, piece } from "../../toolchain/prelude/blob";
 import { ask } from "../../toolchain/prelude/errors";
 import type { Raw } from "../../toolchain/prelude/session";

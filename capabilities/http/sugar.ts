@@ -52,7 +52,7 @@ async function send(client: Raw, request: Request): Promise<Response> {
   return response(exchange, request.signal);
 }
 
-/** Text travels as text, a Blob of the host's as its handle, and other bytes as they are if they fit. */
+/** Text is sent as text, a Blob on the host as its handle, and other bytes inline if they fit. */
 async function outgoing(content: Content | undefined): Promise<{ tag: string; val?: unknown }> {
   if (!content) return { tag: "none" };
   const source = content.source ?? (await content.blob(""));

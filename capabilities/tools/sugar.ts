@@ -32,8 +32,8 @@ export default function tools(raw: Raw): object {
     new Proxy(target, {
       get: (_, name) => own[name] ?? (typeof name === "symbol" || name === "then" || name === "toJSON" ? undefined : make(name)),
     });
-  // tools.github.list_issues(input) is tools.call("github_list_issues", input), and tools.github(input) is tools.call("github", input):
-  // if there is no such tool, the host says which there are.
+  // tools.github.list_issues(input) is tools.call("github_list_issues", input), and tools.github(input) is tools.call("github", input).
+  // If there is no such tool, the host's error lists the tools.
   const calling = (name: string) => (...rest: unknown[]) => call(name, ...rest);
   return named((extension) => named((tool) => calling(`${extension}_${tool}`), calling(extension)), {}, own);
 }

@@ -28,7 +28,7 @@ function globs(given: string | string[] = []): string[] {
   return typeof given === "string" ? [given] : [...given];
 }
 
-/** Asks for pages until there are `limit` items or no more: the host works for a while only at each call. */
+/** Requests pages until there are `limit` items or no more, because the host limits the work of each call. */
 async function collect<Page extends { cursor?: string }>(
   { limit = 1000, cursor }: PageOptions,
   next: (limit: number, cursor: string | undefined) => Page,
@@ -122,7 +122,7 @@ export default function workspace(raw: Raw): object {
   };
 }
 
-/** The text of a pattern; of a RegExp with its flags, as RE2 spells them. */
+/** The text of a pattern. The flags of a RegExp are added in RE2's syntax. */
 function expression(pattern: string | RegExp): string {
   if (typeof pattern === "string") return pattern;
   const flags = pattern.flags.replace(/[^ims]/g, "");

@@ -1,11 +1,11 @@
 // Generated from wit; do not edit.
 
-/** Words shared by all capabilities. */
+/** Types that all capabilities share. */
 export namespace Types {
   interface Denial {
     /** The binding the operation went through, e.g. "github". */
     binding: string;
-    /** What was asked, e.g. "POST https://api.github.com/user/repos". */
+    /** The operation that was denied, e.g. "POST https://api.github.com/user/repos". */
     operation: string;
     /** Why no rule allows it. */
     reason: string;
@@ -14,16 +14,16 @@ export namespace Types {
   }
   type Error =
     | { tag: "denied"; val: Denial }
-    /** Why, in words of whoever took it back. */
+    /** The reason that the revoker gave. */
     | { tag: "revoked"; val: string }
     | { tag: "expired" }
-    /** A budget or limit, named with its value. */
+    /** A budget or limit was reached. The text names it and its value. */
     | { tag: "exhausted"; val: string }
     | { tag: "timed-out" }
     | { tag: "too-large"; val: bigint }
     | { tag: "not-found"; val: string }
     | { tag: "already-exists"; val: string }
-    /** It changed since it was read. */
+    /** The content changed since it was read. */
     | { tag: "conflict"; val: string }
     | { tag: "invalid"; val: string }
     /** The other side failed: connection, TLS, protocol, disk. */
@@ -34,12 +34,12 @@ export namespace Types {
   }
 }
 
-/** The bindings of one call. Authority enters an extension here and nowhere else. */
+/** The bindings of one call. An extension gets authority in no other way. */
 export namespace Env {
   interface Env {
     /** (name, interface) of each binding. */
     names(): Promise<Array<[string, string]>>;
-    /** A new env with only these names, at most 10,000; a name that is missing is an error. */
+    /** A new env with only these names, at most 10,000. A missing name is an error. */
     subset(names: Array<string>): Promise<Env>;
   }
 }
@@ -51,7 +51,7 @@ export namespace Blob {
     mediaType(): Promise<string>;
     /** "sha256:<hex>". */
     digest(): Promise<string>;
-    /** UTF-8 text; `invalid` when it is not, `too-large` beyond `max` bytes. */
+    /** The content as text. Fails with `invalid` if it is not UTF-8, and with `too-large` beyond `max` bytes. */
     text(max: bigint): Promise<string>;
     /** At most 262,144 bytes a call. */
     bytes(offset: bigint, len: number): Promise<Uint8Array>;
@@ -62,14 +62,14 @@ export namespace Blob {
     appendText(text: string): Promise<void>;
     appendBlob(source: Blob): Promise<void>;
   }
-  /** Blobs cost host memory and disk, so making one needs a store to make it in. */
+  /** Blobs cost host memory and disk, so creating one requires a store. */
   interface Store {
     create(mediaType: string): Promise<Writer>;
     finish(writer: Writer): Promise<Blob>;
   }
 }
 
-/** Waiting. Needs no authority: it waits on handles it is given. An empty list traps. */
+/** Waits for handles to become ready. It needs no authority, because the caller already holds the handles. `poll` traps on an empty list. */
 export namespace Poll {
   interface Pollable {
     ready(): Promise<boolean>;
@@ -108,7 +108,7 @@ export namespace Http {
     headers: Array<Types.Header>;
     content: Content;
     redirect: Redirect;
-    /** Milliseconds for the whole exchange; the grant's limit still holds. */
+    /** Milliseconds for the whole exchange. The grant's limit still applies. */
     timeout?: number | undefined;
   }
   interface Head {
@@ -125,10 +125,10 @@ export namespace Http {
     path: string;
     headers: Array<string>;
   }
-  /** How far an exchange has come. */
+  /** How far an exchange has progressed. */
   type Stage =
     | { tag: "head" }
-    /** More of the body has arrived than this many bytes, or it has ended. */
+    /** More than this many bytes of the body have arrived, or the body has ended. */
     | { tag: "body"; val: bigint }
     /** The whole body has arrived. */
     | { tag: "whole" };
@@ -138,23 +138,23 @@ export namespace Http {
   }
   interface Client {
     /**
-     * Starts a request and returns at once; a denial is already known here. At most 100 headers, and 262,144 bytes that are not
-     * in a blob.
+     * Starts a request and returns at once. A denial is returned here. A request has at most 100 headers, and at most 262,144
+     * bytes outside a blob.
      */
     start(request: Request): Promise<Exchange>;
-    /** A client that allows only what both this one and `rules` allow: at most 256, of 32 methods and 64 headers each. */
+    /** A client that allows only what both this one and `rules` allow. At most 256 rules, with at most 32 methods and 64 headers each. */
     narrow(rules: Array<Rule>): Promise<Client>;
     rules(): Promise<Array<Rule>>;
   }
   interface Exchange {
-    /** Ready when the exchange has come so far, or has failed. */
+    /** Ready when the exchange has reached this stage or has failed. */
     subscribe(stage: Stage): Promise<void>;
     head(): Promise<Head>;
     /** The whole body. */
     text(max: bigint): Promise<string>;
     /**
-     * The whole body, once. With a part: what has arrived from its offset on, at most 262,144 bytes of it, and at least one
-     * unless the body has ended.
+     * Without a part: the whole body, which can be taken once. With a part: the bytes that have arrived from its offset on, at
+     * most 262,144. There is at least one unless the body has ended.
      */
     blob(part?: Part | undefined): Promise<Blob.Blob>;
   }
@@ -166,7 +166,7 @@ export namespace Kv {
     key: string;
     value: string;
   }
-  /** `cursor` is there when more entries follow. */
+  /** `cursor` is set if more entries follow. */
   interface Page {
     entries: Array<Entry>;
     cursor?: string | undefined;
@@ -174,13 +174,13 @@ export namespace Kv {
   interface Bucket {
     get(key: string): Promise<string | undefined>;
     set(key: string, value: string): Promise<void>;
-    /** Whether the key was there. */
+    /** Returns whether the key existed. */
     delete(key: string): Promise<boolean>;
-    /** Entries whose key starts with `prefix`, in byte order; at most 1,000 a page. */
+    /** Entries whose key starts with `prefix`, in byte order, at most 1,000 a page. */
     list(prefix: string, limit: number, cursor?: string | undefined): Promise<Page>;
     /** Adds to a decimal integer, which is 0 when absent, and returns the sum. */
     increment(key: string, delta: bigint): Promise<bigint>;
-    /** Sets `value` (none: deletes) if the current value is `expected` (none: absent); whether it did. */
+    /** Sets `value` (none: deletes the key) if the current value is `expected` (none: no such key). Returns whether it did. */
     compareAndSet(key: string, expected?: string | undefined, value?: string | undefined): Promise<boolean>;
   }
 }
@@ -193,7 +193,7 @@ export namespace Random {
   }
 }
 
-/** Other tools, as a capability. */
+/** Finds and calls other tools. */
 export namespace Tools {
   interface Description {
     name: string;
@@ -211,14 +211,14 @@ export namespace Tools {
 }
 
 /**
- * A durable directory of files. Paths are UTF-8 with "/" between segments, relative to the handle's directory; neither they nor
- * links leave it.
+ * A durable directory of files. Paths are UTF-8 with "/" between segments, relative to the handle's directory. Neither paths
+ * nor links lead out of it.
  */
 export namespace Workspace {
   type Kind = "file" | "directory" | "link";
   interface Status {
     kind: Kind;
-    /** Bytes; 0 for all but files. */
+    /** Bytes; 0 for directories and links. */
     size: bigint;
     /** Milliseconds since 1970-01-01T00:00:00Z. */
     modified: bigint;
@@ -229,7 +229,7 @@ export namespace Workspace {
     name: string;
     status: Status;
   }
-  /** `cursor` is there when more entries follow. */
+  /** `cursor` is set if more entries follow. */
   interface Page {
     entries: Array<Entry>;
     cursor?: string | undefined;
@@ -238,7 +238,7 @@ export namespace Workspace {
     old: string;
     new: string;
   }
-  /** `cursor` is there when there may be more, even after a page without paths. */
+  /** `cursor` is set if there may be more paths, even after a page without any. */
   interface Found {
     paths: Array<string>;
     cursor?: string | undefined;
@@ -247,27 +247,27 @@ export namespace Workspace {
     /** Globs: a file must match one of `include`, if there are any, and none of `exclude`; at most 32 each. */
     include: Array<string>;
     exclude: Array<string>;
-    /** How many lines before and after a match are shown, at most 20. */
+    /** Lines to return before and after each match, at most 20. */
     context: number;
   }
   interface Match {
     path: string;
-    /** From 1; `column` counts bytes. */
+    /** Both count from 1. `column` counts bytes. */
     line: number;
     column: number;
-    /** Without the end of the line; a part with the match, if there are more than 2,000 bytes. */
+    /** The line without its end. For a line over 2,000 bytes, the part that contains the match. */
     text: string;
     before: Array<string>;
     after: Array<string>;
   }
   interface Matches {
     matches: Array<Match>;
-    /** Files of this page that were not searched whole: binary ones, and of lines over 16 KiB the rest. */
+    /** Files of this page that were not searched completely: binary files, and files with a line over 16 KiB. */
     partial: number;
-    /** There when there may be more, even after a page without matches. */
+    /** Set if there may be more matches, even after a page without any. */
     cursor?: string | undefined;
   }
-  /** An earlier content of a path; `modified` is when it was written. */
+  /** Earlier content of a path; `modified` is when it was written. */
   interface Revision {
     id: bigint;
     size: bigint;
@@ -283,12 +283,12 @@ export namespace Workspace {
   interface Directory {
     /** The whole file as UTF-8 text. */
     read(path: string): Promise<string>;
-    /** Lines `from` to `to`, both counted from 1 and included; without `to`, to the end. */
+    /** Lines `from` to `to`, counted from 1, both included. Without `to`: up to the end. */
     readLines(path: string, from: number, to?: number | undefined): Promise<string>;
     /** At most 262,144 bytes a call; fewer at the end of the file. */
     readBytes(path: string, offset: bigint, len: number): Promise<Uint8Array>;
     readBlob(path: string): Promise<Blob.Blob>;
-    /** Replaces the file, and makes the directories above it. */
+    /** Creates or replaces the file, and creates missing parent directories. */
     write(path: string, text: string): Promise<void>;
     /** At most 262,144 bytes a call. */
     writeBytes(path: string, bytes: Uint8Array): Promise<void>;
@@ -297,53 +297,53 @@ export namespace Workspace {
     /** At most 262,144 bytes a call. */
     appendBytes(path: string, bytes: Uint8Array): Promise<void>;
     /**
-     * Literal replacements, each of text that stands exactly once in the file as it is now; all or none. They are at most 1,000, with
-     * 512 KiB of `old` together. The error is `conflict` when others keep changing the file meanwhile.
+     * Applies literal replacements, all or none. Each `old` must occur exactly once in the file as it is now. At most 1,000
+     * replacements, with at most 512 KiB of `old` in total. Fails with `conflict` if others keep changing the file meanwhile.
      */
     edit(path: string, replacements: Array<Replacement>): Promise<void>;
-    /** Entries of one directory in byte order of names; at most 1,000 a page. */
+    /** Entries of one directory in byte order of names, at most 1,000 a page. */
     list(path: string, limit: number, cursor?: string | undefined): Promise<Page>;
     /**
-     * Paths below this directory that match a glob, at most 1,000 a page. `*` and `?` stop at a slash, `**` between slashes
-     * does not, `[a-z]` and `{a,b}` choose; a glob without a slash matches the last name. Links are not followed. A call
-     * works for a while only: ask again with the cursor until there is none.
+     * Paths below this directory that match a glob, at most 1,000 a page. `*` and `?` match no slash, and `**` between slashes
+     * matches any number of directories. `[a-z]` and `{a,b}` match alternatives. A glob without a slash matches the last name.
+     * Links are not followed. Each call searches for a limited time: repeat it with the cursor until there is none.
      */
     find(glob: string, limit: number, cursor?: string | undefined): Promise<Found>;
     /**
-     * Lines that match a regular expression (RE2), at most 1,000 a page, by files in the order of `find`. Ask again likewise,
-     * with the same pattern and search.
+     * Lines that match a regular expression (RE2), at most 1,000 a page. Files come in the order of `find`. Repeat the call
+     * with the cursor, the same pattern and the same search until there is no cursor.
      */
     grep(pattern: string, search: Search, limit: number, cursor?: string | undefined): Promise<Matches>;
     /** A unified diff of two text files of at most 1 MiB; empty when they are the same. */
     diff(before: string, after: string): Promise<string>;
-    /** Of a link: itself, and not what it leads to. */
+    /** For a link: the status of the link itself, not of its target. */
     stat(path: string): Promise<Status>;
     setMode(path: string, mode: number): Promise<void>;
-    /** `target` is relative to the link's directory; one outside the handle's is denied, now and when it is followed. */
+    /** `target` is relative to the link's directory. A target outside the handle's directory is denied, now and when it is followed. */
     makeLink(path: string, target: string): Promise<void>;
     readLink(path: string): Promise<string>;
-    /** With the directories above it; one that exists already is left as it is. */
+    /** Creates the directory and missing parent directories. An existing directory is left unchanged. */
     makeDirectory(path: string): Promise<void>;
     move(source: string, target: string): Promise<void>;
     copy(source: string, target: string): Promise<void>;
-    /** `recursive` removes a directory with what is in it. */
+    /** `recursive` removes a directory with its contents. */
     remove(path: string, recursive: boolean): Promise<void>;
     /**
-     * What the path held before it was replaced, removed or moved away, the newest first. This, and all below, is
-     * `unavailable` for a directory on disk.
+     * What the path held before it was replaced, removed or moved away, newest first. On a directory on disk, this
+     * and the functions below up to `remove-snapshot` fail with `unavailable`.
      */
     history(path: string): Promise<Array<Revision>>;
     readRevision(path: string, revision: bigint): Promise<Blob.Blob>;
-    /** Writes an earlier content again. */
+    /** Writes earlier content back to the path. */
     restore(path: string, revision: bigint): Promise<void>;
-    /** Keeps this directory as it is now; returns the snapshot's id. */
+    /** Takes a snapshot of this directory and returns its id. */
     snapshot(): Promise<bigint>;
-    /** The newest first. */
+    /** Newest first. */
     snapshots(): Promise<Array<Snapshot>>;
-    /** Makes this directory what it was; what came later is removed, and kept in the history. */
+    /** Restores this directory to the snapshot. Later content is removed, but stays in the history. */
     restoreSnapshot(id: bigint): Promise<void>;
     removeSnapshot(id: bigint): Promise<void>;
-    /** A handle on a directory below this one. */
+    /** A handle for a directory below this one. */
     subdirectory(path: string): Promise<Directory>;
     /** The same directory without the right to change it. */
     readOnly(): Promise<Directory>;

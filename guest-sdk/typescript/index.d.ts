@@ -146,7 +146,7 @@ export interface PageOptions {
 
 /** The binding of a `stile:capability/blob` interface: a store for content that is too large to send or write at once. */
 export interface Blobs {
-  /** A Blob whose bytes are on the host. */
+  /** Creates a Blob whose bytes stay on the host. */
   createBlob(parts: Iterable<BlobPart>, options?: { type?: string }): Promise<Blob>;
 }
 
@@ -167,33 +167,33 @@ export type Log = Pick<Console, "trace" | "debug" | "log" | "info" | "warn" | "e
 export interface Http {
   /**
    * Sends a request that the grant's rules allow, and waits for the response's headers. Rejects with a {@link DeniedError}
-   * when they do not, also for a redirect. `init.signal` gives the request up.
+   * if the rules do not allow it, also for a redirect. `init.signal` aborts the request.
    */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
-  /** A binding that allows only what both this one and `rules` allow; a string is a host, by https, with GET and HEAD. */
+  /** A binding that allows only what both this one and `rules` allow. A string is a host that may be reached by https with GET and HEAD. */
   narrow(rules: readonly (string | HttpRule)[]): Http;
   rules(): wit.Http.Rule[];
 }
 
 /** A rule of {@link Http.narrow}. */
 export interface HttpRule {
-  /** A host name; "*.example.com" stands for the names below example.com. */
+  /** A host name; "*.example.com" matches the names below example.com. */
   host: string;
   /** "https" when absent. */
   scheme?: string;
-  /** The scheme's when absent. */
+  /** The scheme's default port when absent. */
   port?: number;
   /** GET and HEAD when absent. */
   methods?: readonly string[];
   /** A glob; every path when absent. */
   path?: string;
-  /** Names of request headers that may be set; none when absent. */
+  /** Names of the request headers that may be set; none when absent. */
   headers?: readonly string[];
 }
 
 /** The binding of a `stile:capability/kv` interface: small durable values under names. */
 export interface Kv extends Pick<wit.Kv.Bucket, "get" | "set" | "delete" | "compareAndSet"> {
-  /** Entries whose key starts with `prefix`, in byte order; `cursor` is there when more follow. */
+  /** Entries whose key starts with `prefix`, in byte order. `cursor` is set if more follow. */
   list(prefix?: string, options?: PageOptions): Promise<{ entries: wit.Kv.Entry[]; cursor?: string }>;
   /** Adds to an integer, which is 0 when absent, and returns the sum. `delta` is 1 when absent. */
   increment(key: string, delta?: number): Promise<number>;
@@ -208,11 +208,11 @@ export interface Random {
 /** The binding of a `stile:capability/tools` interface: other tools. */
 export interface Tools {
   /**
-   * Calls a tool by its whole name, `<extension>_<tool>`. It has its own bindings, and those passed in `env`: bindings of
-   * this call under their names or others, and what `narrow`, `subdirectory` and `readOnly` made of them, which is given away.
+   * Calls a tool by its full name, `<extension>_<tool>`. The tool has its own bindings and those passed in `env`: bindings of this
+   * call, under any name, and objects that `narrow`, `subdirectory` and `readOnly` returned. You cannot use the latter afterwards.
    */
   call(name: string, input?: unknown, options?: { env?: Record<string, object> }): Promise<any>;
-  /** Tools whose name or description fits the query; at most 20 when `limit` is absent. */
+  /** Tools whose name or description matches the query; at most 20 when `limit` is absent. */
   search(query: string, limit?: number): Promise<{ name: string; description: string; inputSchema: any }[]>;
   /** `tools.github.list_issues(input)` is `tools.call("github_list_issues", input)`, and `tools.sum(input)` is `tools.call("sum", input)`. */
   readonly [extension: string]: any;
@@ -224,65 +224,66 @@ export interface Workspace
     wit.Workspace.Directory,
     "read" | "edit" | "diff" | "makeDirectory" | "makeLink" | "readLink" | "setMode" | "move" | "copy"
   > {
-  /** Lines `from` to `to`, both counted from 1 and included: the first and the last when absent. */
+  /** Lines `from` to `to`, counted from 1, both included. They default to the first and the last line. */
   readLines(path: string, lines?: { from?: number; to?: number }): Promise<string>;
   /** `length` bytes from `offset`; the whole file when absent. */
   readBytes(path: string, range?: { offset?: number; length?: number }): Promise<Uint8Array<ArrayBuffer>>;
-  /** The file as a Blob that stays on the host until it is looked at. */
+  /** The file as a Blob whose bytes stay on the host until you read them. */
   readBlob(path: string): Promise<Blob>;
-  /** Replaces the file, and makes the directories above it. Bytes beyond 256 KiB are written in several steps. */
+  /** Creates or replaces the file, and creates missing parent directories. Bytes beyond 256 KiB are written in several steps. */
   write(path: string, content: FileContent): Promise<void>;
   append(path: string, content: FileContent): Promise<void>;
   /**
-   * Paths that match a glob, 1,000 unless `limit` says otherwise: `*` and `?` stop at a slash, `**` between slashes does not,
-   * `[a-z]` and `{a,b}` choose, and a glob without a slash matches the last name. `cursor` is there when there may be more.
+   * Paths that match a glob, at most 1,000 when `limit` is absent. `*` and `?` match no slash, and `**` between slashes
+   * matches any number of directories. `[a-z]` and `{a,b}` match alternatives. A glob without a slash matches the last name.
+   * `cursor` is set if there may be more.
    */
   find(glob: string, options?: PageOptions): Promise<{ paths: string[]; cursor?: string }>;
   /**
-   * Lines that match a regular expression as RE2 has it, which is without look-around and back-references. `partial` counts
-   * files that were not searched whole.
+   * Lines that match a regular expression in RE2 syntax, which has no look-around and no back-references. `partial` counts
+   * files that were not searched completely.
    */
   grep(pattern: string | RegExp, options?: GrepOptions): Promise<{ matches: wit.Workspace.Match[]; partial: number; cursor?: string }>;
-  /** What the path held before it was replaced, removed or moved away, the newest first. */
+  /** What the path held before it was replaced, removed or moved away, newest first. */
   history(path: string): Promise<{ id: number; size: number; modified: Date }[]>;
   readRevision(path: string, revision: number): Promise<Blob>;
-  /** Writes an earlier content again. */
+  /** Writes earlier content back to the path. */
   restore(path: string, revision: number): Promise<void>;
-  /** Keeps the whole directory as it is now. */
+  /** Takes a snapshot of the whole directory and returns its id. */
   snapshot(): Promise<number>;
   snapshots(): Promise<{ id: number; taken: Date; files: number; bytes: number }[]>;
-  /** Makes the directory what it was. */
+  /** Restores the directory to the snapshot. */
   restoreSnapshot(id: number): Promise<void>;
   removeSnapshot(id: number): Promise<void>;
-  /** Entries of one directory, in byte order of names; `cursor` is there when more follow. */
+  /** Entries of one directory, in byte order of names. `cursor` is set if more follow. */
   list(path?: string, options?: PageOptions): Promise<{ entries: (FileStatus & { name: string })[]; cursor?: string }>;
   stat(path: string): Promise<FileStatus>;
-  /** A directory that is not empty is removed only with `recursive`. */
+  /** Removes a file, link or directory. A directory that is not empty requires `recursive`. */
   remove(path: string, options?: { recursive?: boolean }): Promise<void>;
-  /** A binding of a directory below this one. */
+  /** A binding for a directory below this one. */
   subdirectory(path: string): Workspace;
   /** The same directory without the right to change it. */
   readOnly(): Workspace;
 }
 
-/** What may be written to a file: text as UTF-8, or bytes. A Blob of a response never enters the extension's memory. */
+/** What can be written to a file: text as UTF-8, or bytes. A Blob from a response never enters the extension's memory. */
 export type FileContent = string | Uint8Array | ArrayBuffer | Blob;
 
-/** What is known about a file or directory. */
+/** The status of a file, directory or link. */
 export interface FileStatus {
   kind: wit.Workspace.Kind;
-  /** Bytes; 0 for all but files. */
+  /** Bytes; 0 for directories and links. */
   size: number;
   modified: Date;
   /** Permission bits, at most 0o777. */
   mode: number;
 }
 
-/** Where to search, and what to show. */
+/** Where to search, and what to return. */
 export interface GrepOptions extends PageOptions {
   /** Globs: a file must match one of `include`, if there are any, and none of `exclude`. */
   include?: string | string[];
   exclude?: string | string[];
-  /** Lines before and after a match, at most 20. */
+  /** Lines to return before and after each match, at most 20. */
   context?: number;
 }

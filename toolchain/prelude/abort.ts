@@ -2,7 +2,7 @@
 import { Event, EventTarget } from "./events";
 import { setTimeout } from "./timers";
 
-// Lets this module make signals, and nobody else.
+// Only this module can create signals: the constructor requires this key.
 const key = Symbol("AbortSignal");
 let abortSignal: (signal: AbortSignal, reason: unknown) => void;
 
@@ -70,12 +70,12 @@ export class AbortController {
   }
 }
 
-/** A signal that never aborts unless `source` does. */
+/** A signal that aborts only when `source` does. */
 export function follow(source: AbortSignal | null | undefined): AbortSignal {
   return AbortSignal.any(source ? [source] : []);
 }
 
-/** The promise's outcome, or the signal's reason if that comes first; `abandon` is called then. */
+/** Settles like the promise. If the signal aborts first, calls `abandon` and rejects with the signal's reason. */
 export function orAbort<T>(promise: Promise<T>, signal: AbortSignal, abandon: () => void): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => {

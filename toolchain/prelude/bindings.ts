@@ -1,13 +1,13 @@
-// Lifts and lowers values between JavaScript and the canonical ABI, for the world that a descriptor tells of, and runs the
-// event loop. The other half is the bindings module that toolchain/bindings.go generates.
+// Lifts and lowers values between JavaScript and the canonical ABI, for the world in a descriptor, and runs the event
+// loop. The other half is the bindings module that toolchain/bindings.go generates.
 
-/** Does what the first argument says; see bindingsCore in toolchain/bindings.go. Numbers must not be floats to the engine. */
+/** Performs the operation in the first argument; see bindingsCore in toolchain/bindings.go. Numbers must be integers to the engine. */
 declare const host: (operation: number, ...operands: any[]) => any;
 /** The engine's own memory. Address 0 is at byte 8. */
 declare const memory: ArrayBuffer;
-/** The address of the words that are shared with the bindings module. */
+/** The address of the words shared with the bindings module. */
 declare const block: number;
-/** The address down to which scripts may use the stack. */
+/** The lowest stack address that scripts may use. */
 declare const stackLimit: number;
 
 const UTF8 = 0, TEXT = 1, MALLOC = 2, FREE = 3, FREE_UTF8 = 4, BYTES = 5, TAKE_BYTES = 6, EVALUATE = 7;
@@ -19,7 +19,7 @@ const i32 = new Int32Array(memory, 8), u32 = new Uint32Array(memory, 8);
 const f32 = new Float32Array(memory, 8), f64 = new Float64Array(memory, 8);
 const s64 = new BigInt64Array(memory, 8), u64 = new BigUint64Array(memory, 8);
 
-// What an extension's code could replace, as it was before.
+// The original built-ins, because an extension's code could replace them.
 const { fromCodePoint } = String;
 const { create, defineProperty } = Object;
 const { isInteger } = Number;
@@ -48,11 +48,11 @@ interface World {
   resources: { class: string; interface: string; drop: number }[];
   imports: { name: string; functions: FunctionInfo[] }[];
   exports: { name: string; functions: FunctionInfo[] }[];
-  /** Names that the env of a call is known to have, with their interfaces. */
+  /** Names that every call's env has, with their interfaces. */
   bindings: Record<string, string>;
-  /** Bytes that the largest result takes in memory. */
+  /** The size of the largest result in memory, in bytes. */
   results: number;
-  /** The source map of the bundle, as JSON; where the code looks at no stack there is none. */
+  /** The source map of the bundle, as JSON; absent if the code never reads a stack. */
   sourceMap?: string;
 }
 interface TypeInfo {
@@ -60,7 +60,7 @@ interface TypeInfo {
   name?: string;
   size: number;
   align: number;
-  /** The flat core types, a letter each: i (i32), l (i64), f (f32), d (f64). */
+  /** The flat core types, one letter each: i (i32), l (i64), f (f32), d (f64). */
   flat: string;
   element?: number;
   fields?: { name: string; type: number; offset: number }[];
@@ -77,14 +77,14 @@ interface FunctionInfo {
   resource?: number;
   operation: number;
   params: { name: string; type: number }[];
-  /** The parameters as a tuple, when there are too many to pass them flat. */
+  /** The tuple of the parameters, if there are too many to pass flat. */
   spilled: number | null;
   result: number | null;
   /** Whether the result is passed in memory. */
   indirect: boolean;
 }
 
-/** One type's conversions. An address is in bytes; a slot is the address of a flat value, 8 bytes before the next one's. */
+/** One type's conversions. Addresses are in bytes. A slot is the address of a flat value; slots are 8 bytes apart. */
 interface Codec {
   load(address: number): any;
   store(address: number, value: any): void;
@@ -98,14 +98,14 @@ const classes: ResourceClass[] = [];
 let results = 0;
 
 const handle = Symbol("handle");
-// Proof that a constructor is called from here.
+// Proves to a constructor that this module calls it.
 const lifted = Symbol("lifted");
 
 /** A handle that the host knows. */
 export interface Raw {
   [handle]: number;
   [method: string]: any;
-  /** Gives the handle back; it is of no use afterwards. */
+  /** Returns the handle to the host. It cannot be used afterwards. */
   drop(): void;
 }
 
@@ -123,13 +123,13 @@ function wrong(expected: string, value: any): never {
   throw new TypeError(`expected ${expected}, got ${type === "number" || type === "bigint" ? value : type}`);
 }
 
-/** Whether the stack was ever used up: what runs out leaves its traces around the limit, which are not cleared. */
+/** Whether the stack ever overflowed: an overflow leaves nonzero bytes around the limit, which nothing clears. */
 export function stackWasFull(): boolean {
   for (let at = (stackLimit - 2048) >> 2; at < (stackLimit + 4096) >> 2; at++) if (i32[at] !== 0) return true;
   return false;
 }
 
-// What was lowered into memory, to be freed: addresses of blocks, and negated ones of text.
+// Memory that lowering allocated and that must be freed: addresses of blocks, and negated addresses of text.
 const held: number[] = [];
 let holding = 0;
 
@@ -296,8 +296,8 @@ function tuple(info: TypeInfo): Codec {
 }
 
 /**
- * A type with cases. `split` says which case a value is of and what its payload is, `join` makes the value.
- * The flat payload slots are shared by all cases, so a narrow value in a wide slot needs its high half cleared.
+ * A type with cases. `split` returns a value's case and payload, `join` makes the value.
+ * All cases share the flat payload slots, so a narrow value in a wide slot needs its high half cleared.
  */
 function cases(
   info: TypeInfo,
@@ -357,7 +357,7 @@ function enumeration(info: TypeInfo): Codec {
   return cases(info, names.map(() => null), caseIndex(info), () => undefined, (i) => names[i]);
 }
 
-/** `undefined` is none. An option of an option needs a tag to tell the two apart. */
+/** `undefined` is none. An option of an option needs a tag to distinguish the two. */
 function option(info: TypeInfo): Codec {
   const payloads = [null, info.element];
   if (world.types[info.element!].kind !== "option") {
@@ -446,7 +446,7 @@ function compile(info: TypeInfo): Codec {
 
 const noCapability = "capabilities are not available at top level: use them inside a tool's run";
 let isBuilding = true;
-// How many imports are being called: lowering may run code of the extension (a getter, Date.now), which may call others.
+// The number of import calls in progress: lowering may run the extension's code (a getter, Date.now), which may call other imports.
 let nesting = 0;
 
 /** A function that calls an import. A method takes its object as `this`. */
@@ -461,7 +461,7 @@ function caller(info: FunctionInfo): (this: any, ...args: any[]) => any {
 
   return function (...args) {
     if (isBuilding) throw new Error(noCapability);
-    // A handle that is asked for on first use is asked for now, while the slots are free.
+    // Obtain a lazy handle now, while the slots are free.
     if (first) this[handle];
     const outer = nesting++ > 0 ? saveSlots() : undefined;
     const mark = holding;
@@ -488,14 +488,14 @@ function caller(info: FunctionInfo): (this: any, ...args: any[]) => any {
   };
 }
 
-/** Where each value's slots begin, and where the last one's end. */
+/** The offset of each value's first slot, and the end of the last value's slots. */
 function flatOffsets(values: { type: number }[]): number[] {
   const offsets = [0];
   values.forEach((v, i) => (offsets[i + 1] = offsets[i] + 8 * world.types[v.type].flat.length));
   return offsets;
 }
 
-/** Lifts what an import returned, which for a result is its value or a throw. */
+/** Lifts the return value of an import. For a result, that is its value, or a thrown error. */
 function resultOf({ result, indirect }: FunctionInfo): () => any {
   if (result === null) return () => undefined;
   const read = (type: number) => (indirect ? codec(type).load : codec(type).lift);
@@ -564,12 +564,12 @@ export function iface(name: string): RawInterface | undefined {
   return interfaces.get(name);
 }
 
-/** Sets what an exported interface does. A handler may return a promise; a WitError that it throws is its error case. */
+/** Sets the handlers of an exported interface. A handler may return a promise. A WitError that it throws becomes the error case. */
 export function implement(name: string, handlers: Record<string, (...args: any[]) => any>): void {
   implementations.set(name, handlers);
 }
 
-/** Evaluates a module, which stacks call `name`, and gives a promise of what it exports. */
+/** Evaluates a module, which stacks call `name`, and returns a promise of its exports. */
 export function evaluate(code: string, name: string): Promise<Record<string, unknown>> {
   const mark = holding;
   try {
@@ -581,14 +581,14 @@ export function evaluate(code: string, name: string): Promise<Record<string, unk
   }
 }
 
-/** Whether the image is being made, where no capability can be used. */
+/** Whether the image is being built. No capability can be used then. */
 export function building(): boolean {
   return isBuilding;
 }
 
-/** Learns the world, before the extension's code runs. */
+/** Sets up the world, before the extension's code runs. */
 export function define(descriptor: string): void {
-  // JSON gives floats, and what `host` takes are integers.
+  // JSON.parse gives floats, and `host` takes integers.
   world = JSON.parse(descriptor, (_, value) => (typeof value === "number" ? value | 0 : value));
   world.bindings = Object.assign(create(null), world.bindings);
   used = 0;
@@ -605,7 +605,7 @@ export function define(descriptor: string): void {
   for (const e of world.exports) for (const f of e.functions) exported[exported.length] = exportOf(e.name, f);
 }
 
-/** A handle of an imported interface that is asked for when it is first used. */
+/** A lazy handle of an imported interface: its first use calls `ask`. */
 export function later(name: string, ask: () => Raw): Raw {
   return create(interfaces.get(name)!.handle!.prototype, {
     [handle]: {
@@ -617,7 +617,7 @@ export function later(name: string, ask: () => Raw): Raw {
   });
 }
 
-/** The interface of a name that the env of every call is known to have. */
+/** The names that every call's env has, with their interfaces. */
 export function known(): Record<string, string> {
   return world.bindings;
 }
@@ -678,7 +678,7 @@ function exportOf(name: string, info: FunctionInfo): Export {
 // The event loop of one call of an export.
 let current: { export: Export; settled: boolean; failed: boolean; value: any };
 let waiting: { pollable: Raw; resolve: () => void }[] = [];
-// What was found ready and is not resolved yet: one a turn, so that all jobs of one run before the next.
+// Resolvers of pollables that are ready. Each turn resolves one, so that all its jobs run before the next.
 let ready: (() => void)[] = [];
 let borrowed: Raw[] = [];
 
@@ -702,7 +702,7 @@ async function serve(call: typeof current, args: any[]): Promise<void> {
   }
 }
 
-/** Ends the call that is being served as if its handler had thrown, unless it has ended. */
+/** Ends the current call as if its handler had thrown, unless it has ended. */
 export function fail(error: unknown): void {
   settle(current, true, error);
 }
@@ -716,12 +716,12 @@ function settle(call: typeof current, failed: boolean, value: unknown): void {
 
 let ended = () => {};
 
-/** Sets what is done when a call has ended, before its result is returned. It must not throw. */
+/** Sets a function that runs when a call has ended, before its result is returned. It must not throw. */
 export function atEnd(act: () => void): void {
   ended = act;
 }
 
-/** Called when no job is left: 1 when the call has ended and its result stands in slot 0, and 0 to go on. */
+/** Called when no job is left. Returns 1 if the call has ended and its result is in slot 0, and 0 to continue. */
 export function turn(): number {
   if (kept.size > 0) kept.clear();
   if (!current.settled) {
@@ -757,15 +757,15 @@ function poll(): void {
   }
 }
 
-// What a WeakRef was made of or gave, until no job is left: KeepDuringJob of the standard.
+// Values that a WeakRef was created with or returned, kept until no job is left: the standard's KeepDuringJob.
 const kept = new Set<WeakKey>();
 
-/** Keeps a value until the jobs that are pending have run. */
+/** Keeps a value alive until the pending jobs have run. */
 export function keep(value: WeakKey): void {
   kept.add(value);
 }
 
-/** What a promise fails with that nothing can settle any more: the error case `exhausted`, if the export has it. */
+/** The error for a promise that nothing can settle any more: the error case `exhausted`, if the export has it. */
 function stuck(info: Export): unknown {
   const message = "promise: the code awaits a promise that nothing can settle any more (no timer, request or other operation is pending); check that the code that made it calls resolve or reject";
   const type = info.result === null ? undefined : world.types[info.result];
@@ -774,11 +774,11 @@ function stuck(info: Export): unknown {
   return known ? new WitError({ tag: "exhausted", val: message }) : new Error(message);
 }
 
-// Time as Date sees it. While the image is made it is 2000-01-01T00:00:00Z.
+// The time that Date returns. During the build of the image it is 2000-01-01T00:00:00Z.
 const buildTime = 946_684_800_000;
 let clock = () => 0;
 
-/** Sets where Date takes its milliseconds from. */
+/** Sets the source of Date's milliseconds. */
 export function setClock(milliseconds: () => number): void {
   clock = milliseconds;
 }
@@ -790,12 +790,12 @@ export function now(): void {
 
 let used = 0;
 
-/** Notes that code at top level used something whose answers are fixed there. */
+/** Records that code at top level used a source whose results are fixed there. */
 export function note(what: "clock" | "random"): void {
   used |= what === "clock" ? 1 : 2;
 }
 
-/** Ends the making of the image, and says what was noted. */
+/** Ends the build of the image, and returns what `note` recorded. */
 export function finish(): number {
   kept.clear();
   isBuilding = false;

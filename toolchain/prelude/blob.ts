@@ -1,4 +1,4 @@
-// Blob: bytes of the extension's own, or a handle on bytes that stay on the host.
+// Blob: bytes in the extension's memory, or a handle for bytes that stay on the host.
 import { dictionary } from "./dictionary";
 import { decode, encode, view } from "./encoding";
 import { ask } from "./errors";
@@ -9,7 +9,7 @@ export const piece = 262_144;
 
 export type Part = string | Blob | ArrayBuffer | ArrayBufferView;
 
-/** Marks a raw handle of stile:capability/blob as what a Blob is made of. */
+/** Marks a raw handle of stile:capability/blob as the content of a Blob. */
 class Hosted {
   constructor(readonly raw: Raw) {}
 }
@@ -75,7 +75,7 @@ function download(raw: Raw, size: number): Uint8Array<ArrayBuffer> {
   return all;
 }
 
-/** The bytes of a part, not to be changed. */
+/** The bytes of a part. Do not change them. */
 export function partBytes(part: Part): Uint8Array<ArrayBuffer> {
   if (part instanceof Blob) return bytesOf(part);
   if (part instanceof ArrayBuffer || ArrayBuffer.isView(part)) return view(part);
@@ -97,7 +97,7 @@ export function hostBlob(raw: Raw, type?: string): Blob {
   return new Blob(new Hosted(raw), { type: type ?? raw.mediaType() });
 }
 
-/** A Blob's bytes: its own, not to be changed. */
+/** A Blob's own bytes. Do not change them. */
 export function blobBytes(blob: Blob): Uint8Array<ArrayBuffer> {
   return bytesOf(blob);
 }
@@ -107,7 +107,7 @@ export function blobHandle(blob: Blob): Raw | undefined {
   return rawOf(blob);
 }
 
-/** Takes a Blob's handle away, to hand it to the host for good. */
+/** Removes a Blob's handle, to pass its ownership to the host. */
 export function takeHandle(blob: Blob): Raw | undefined {
   return give(blob);
 }

@@ -1,4 +1,4 @@
-// What Request and Response have in common: content that is read once, and only when it is asked for.
+// The body that Request and Response share: content that is read once, and only on demand.
 import { orAbort, type AbortSignal } from "./abort";
 import { wait } from "./bindings";
 import { Blob, blobBytes, hostBlob, piece } from "./blob";
@@ -7,23 +7,23 @@ import { ask, CapabilityError } from "./errors";
 import type { Raw } from "./session";
 import { isUsed, ReadableStream, type Source, stream } from "./stream";
 
-/** Content and the ways to look at it; each may be used again. */
+/** Content and the ways to read it. Each can be used repeatedly. */
 export interface Content {
-  /** What an author gave; undefined for content that is on the host. */
+  /** The author's value; undefined for content on the host. */
   source: string | Uint8Array<ArrayBuffer> | Blob | undefined;
   type: string | undefined;
   text(): string | Promise<string>;
   bytes(): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>;
   blob(type: string): Blob | Promise<Blob>;
-  /** Missing where all is there from the start. */
+  /** Absent if the whole content is available from the start. */
   pieces?(): Source;
-  /** Set once several bodies have this content. */
+  /** Set once several bodies share this content. */
   shared?: boolean;
 }
 
 export type BodyInit = string | URLSearchParams | Blob | ArrayBuffer | ArrayBufferView | ReadableStream;
 
-/** The content that an author gave. */
+/** The content of a value that an author passed. */
 export function given(body: BodyInit | null | undefined): Content | undefined {
   if (body === undefined || body === null) return undefined;
   if (body instanceof ReadableStream) return Body.behind(body);
@@ -47,21 +47,21 @@ export function given(body: BodyInit | null | undefined): Content | undefined {
 
 const unlimited = 0xffff_ffff_ffff_ffffn;
 
-/** The content of an exchange: text crosses as text, bytes stay on the host until somebody looks. */
+/** The content of an exchange. Text crosses as text; bytes stay on the host until they are read. */
 export function received(exchange: Raw, type: string, signal: AbortSignal): Content {
   let blob: Blob | undefined;
   const until = (tag: string, val?: bigint) => {
     signal.throwIfAborted();
     return orAbort(wait(exchange.subscribe({ tag, val })), signal, () => exchange.drop());
   };
-  // An exchange gives its bytes away once.
+  // The whole body of an exchange can be taken once.
   const stored = async () => {
     if (!blob) await until("whole");
     blob ??= ask(() => hostBlob(exchange.blob(), type));
     exchange.drop();
     return blob;
   };
-  // What was read is not held on the host any longer.
+  // The host need not keep content that was read.
   const finish = (content: Content) => {
     if (!content.shared) exchange.drop();
   };
@@ -99,7 +99,7 @@ export function received(exchange: Raw, type: string, signal: AbortSignal): Cont
   };
 }
 
-/** What has arrived from an offset on; nothing at the end. */
+/** The bytes that have arrived from an offset on; empty at the end. */
 function part(exchange: Raw, offset: number): Uint8Array<ArrayBuffer> {
   return ask(() => {
     const raw: Raw = exchange.blob({ offset: BigInt(offset), len: piece });
@@ -109,7 +109,7 @@ function part(exchange: Raw, offset: number): Uint8Array<ArrayBuffer> {
   });
 }
 
-/** Bytes that are there, as a source. */
+/** Available bytes, as a source. */
 function once(content: Content): Source {
   let bytes: Content["bytes"] | undefined = content.bytes;
   return {
@@ -165,7 +165,7 @@ export abstract class Body {
     if (content) {
       Body.unused(this);
       this.#used = true;
-      this.#stream?.getReader(); // nobody else reads it now
+      this.#stream?.getReader(); // locks the stream
     }
     return content;
   }
@@ -176,7 +176,7 @@ export abstract class Body {
     if (body.#content) body.#content.shared = true;
     return body.#content;
   }
-  /** The content of which a body made the stream; it is read as its new owner wants it, and never again as a stream. */
+  /** The content behind a body's stream. Its new owner reads it in any form; the stream stays locked. */
   static behind(stream: ReadableStream): Content {
     return owners.get(stream)!.#take()!;
   }

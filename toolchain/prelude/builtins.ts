@@ -1,5 +1,5 @@
-// The engine makes most of its built-in functions when they are first read. Read here, they are made once, in the image, and
-// not in each call.
+// The engine creates most of its built-in functions when they are first read. Reading them here creates them once, in the image,
+// instead of in each call.
 const seen = new Set<object>();
 
 function read(object: unknown): void {
@@ -11,7 +11,7 @@ function read(object: unknown): void {
   }
 }
 
-/** Has the engine make what code commonly uses. */
+/** Makes the engine create the built-ins that code commonly uses. */
 export function makeBuiltins(): void {
   for (const object of [Object, Array, String, Number, Boolean, Math, JSON, Map, Set, Promise, Date, RegExp, Error, Reflect, Symbol]) read(object);
   seen.clear();

@@ -1,9 +1,9 @@
-// Date and performance. Without a clock time stands at 0.
+// Date and performance. Without a clock, the time is always 0.
 import { setClock, wait } from "./bindings";
 import { define } from "./global";
 import { ambient, type Raw } from "./session";
 
-/** Waits; longer than a WIT u64 of nanoseconds can say is as long as it can. */
+/** Waits, at most as long as a WIT u64 of nanoseconds allows. */
 export function pause(raw: Raw, milliseconds: number): Promise<void> {
   const nanoseconds = BigInt.asUintN(64, BigInt(Math.round(Math.min(Math.max(milliseconds, 0) || 0, 2 ** 31) * 1e6)));
   return wait(raw.subscribe(nanoseconds));
@@ -11,7 +11,7 @@ export function pause(raw: Raw, milliseconds: number): Promise<void> {
 
 let origin: bigint | undefined;
 
-/** Milliseconds since the first look; 0 without a clock. */
+/** Milliseconds since the first call; 0 without a clock. */
 export function now(): number {
   const raw = ambient("clock");
   if (!raw) return 0;

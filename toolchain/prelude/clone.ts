@@ -46,7 +46,7 @@ function clone(value: unknown, seen: Map<unknown, unknown>, moved: Set<ArrayBuff
   if (value instanceof Blob) return remember(value);
   if (value instanceof ArrayBuffer) return remember(moved.has(value) ? value.transfer() : value.slice(0));
   if (ArrayBuffer.isView(value)) {
-    // A view of a growing buffer has no fixed length of its own; its present one is kept.
+    // A view of a growing buffer has no fixed length of its own; the clone keeps its present one.
     const { byteOffset, byteLength } = value;
     const length = value instanceof DataView ? byteLength : (value as Uint8Array).length;
     const buffer = clone(value.buffer, seen, moved);
@@ -77,14 +77,14 @@ function cloneError(error: Error, seen: Map<unknown, unknown>, moved: Set<ArrayB
 
 type View = new (buffer: ArrayBuffer, offset: number, length: number) => unknown;
 
-/** The built-in constructor of a view, also of one whose class was extended. */
+/** The built-in constructor of a view, also if its class is a subclass. */
 function kind(view: ArrayBufferView): View {
   if (view instanceof DataView) return DataView;
   const name = (view as unknown as { [Symbol.toStringTag]: string })[Symbol.toStringTag];
   return (globalThis as unknown as Record<string, View>)[name];
 }
 
-// Not by assignment, which a key "__proto__" would divert.
+// Assignment would set the prototype for a key "__proto__".
 function define(target: object, key: string, value: unknown): void {
   Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
 }

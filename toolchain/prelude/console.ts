@@ -8,10 +8,10 @@ type Level = "trace" | "debug" | "info" | "warn" | "error";
 /** Takes messages. */
 export type Sink = (level: Level, message: () => string) => void;
 
-// What one message may hold; the host limits their sum.
+// The limit of one message. The host limits the sum of all messages.
 const most = 16_384;
 
-/** The text of what console.log is given: %s, %d, %i, %f, %j, %o, %O and %c in a first string, the rest inspected. */
+/** The text of the arguments of console.log: %s, %d, %i, %f, %j, %o, %O and %c in a first string, the rest inspected. */
 export function format(data: unknown[]): string {
   let rest = data;
   let text = "";
@@ -119,7 +119,7 @@ export function installConsole(): void {
   });
 }
 
-/** Rows as lines with columns of equal width; undefined for what is no table. */
+/** Rows as lines with columns of equal width; undefined if the data is not a table. */
 function table(rows: unknown, wanted?: string[]): string | undefined {
   if (typeof rows !== "object" || rows === null) return undefined;
   const entries = Object.entries(rows).slice(0, 1000);

@@ -1,4 +1,4 @@
-/** A dictionary as Web IDL takes it: undefined and null are one without members. */
+/** A Web IDL dictionary: undefined and null become one without members. */
 export function dictionary<T extends object>(value: T | null | undefined, what: string): Partial<T> {
   if (value === undefined || value === null) return {};
   if (typeof value !== "object" && typeof value !== "function") throw new TypeError(`${what}: the options are an object, not a ${typeof value}`);

@@ -35,7 +35,7 @@ function encodeInto(text: string, target: Uint8Array): { read: number; written: 
   return { read, written };
 }
 
-/** The text of UTF-8 bytes, without a byte order mark; what is not UTF-8 becomes U+FFFD. */
+/** The text of UTF-8 bytes, without a byte order mark. Bytes that are not UTF-8 become U+FFFD. */
 export function decode(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
 }
@@ -50,7 +50,7 @@ export class TextEncoder {
   }
 }
 
-/** Turns bytes into text piece by piece; an incomplete end is kept for the next piece unless it is the last. */
+/** Decodes bytes piece by piece. An incomplete end is kept for the next piece unless it is the last. */
 type Decoder = (bytes: Uint8Array, last: boolean) => string;
 
 const latin1 = ["ansi_x3.4-1968", "ascii", "cp1252", "cp819", "csisolatin1", "ibm819", "iso-8859-1", "iso-ir-100", "iso8859-1"];
@@ -101,7 +101,7 @@ export class TextDecoder {
   }
 }
 
-/** The bytes a buffer or a view shows, without copying. */
+/** The bytes of a buffer or a view, without copying. */
 export function view(input: ArrayBuffer | ArrayBufferView): Uint8Array<ArrayBuffer> {
   if (ArrayBuffer.isView(input)) return new Uint8Array(input.buffer as ArrayBuffer, input.byteOffset, input.byteLength);
   if (input instanceof ArrayBuffer) return new Uint8Array(input);

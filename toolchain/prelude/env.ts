@@ -1,17 +1,17 @@
-// The `env` that a tool's run is given.
+// The `env` that a tool's run receives.
 import { generated } from "./generated";
 import { iface, known } from "./bindings";
 import { bindings, derived, handle, kindOf, pass, type Raw, select } from "./session";
 
-/** What makes the object of a binding from its handle, by interface; generated() does it for the rest. */
+/** Functions that make a binding's object from its handle, by interface. generated() makes the others. */
 export const sugar = new Map<string, (raw: Raw) => object>();
 
-/** What looks at any object and takes undefined for an answer: promises and JSON. */
+/** Properties that promises and JSON read from any object. They accept undefined. */
 const probes = new Set(["then", "toJSON"]);
 
 type Made = Record<string, object>;
 
-// The object of each binding, made when it is first used; those known from the build are made with the image.
+// The object of each binding, made on first use. Objects of bindings known from the build are made with the image.
 const made: Made = Object.create(null);
 
 function binding(name: string): object {
@@ -19,7 +19,7 @@ function binding(name: string): object {
   return (made[name] ??= iface(kind)?.handle ? (sugar.get(kind) ?? generated)(handle(name)) : unused(name, kind));
 }
 
-/** A binding of an interface that the extension was built without: all it can do is to be passed on. */
+/** A binding of an interface that the extension was built without. It can only be passed on. */
 function unused(name: string, kind: string): object {
   return new Proxy({}, {
     get(_, property) {
@@ -34,7 +34,7 @@ export function prepare(): void {
   for (const name of Object.keys(known())) if (iface(known()[name])?.handle) binding(name);
 }
 
-/** An env of bindings, under their names or others, and of what was made of them; the handles of the latter are given away. */
+/** An env of bindings, under any name, and of objects derived from them. The handles of derived objects move to the env. */
 export function passed(env: Record<string, object>): Raw {
   const entries = Object.entries(env);
   const target = select(entries.filter(([name, object]) => made[name] === object).map(([name]) => name));
@@ -61,7 +61,7 @@ const handler: ProxyHandler<Made> = {
   ownKeys: () => [...bindings().keys()],
   getOwnPropertyDescriptor: (_, name) =>
     typeof name === "string" && bindings().has(name)
-      ? { get: () => binding(name), enumerable: true, configurable: true } // to list names makes no binding
+      ? { get: () => binding(name), enumerable: true, configurable: true } // listing names creates no binding
       : undefined,
   set: () => false,
   defineProperty: () => false,

@@ -8,7 +8,7 @@ export interface Denial {
   remedy: string;
 }
 
-// What each case of the variant `error` of stile:capability/types says, with what came with it.
+// The message of each case of the variant `error` of stile:capability/types, made from its payload.
 const texts: Record<string, (value: any) => string> = {
   revoked: (reason) => `the grant was revoked${reason && `: ${reason}`}`,
   expired: () => "the grant has expired",
@@ -37,7 +37,7 @@ export class CapabilityError extends Error {
 }
 
 export class DeniedError extends CapabilityError {
-  // The report to the host reads this field: what an author does to `denial` does not change it.
+  // The report to the host reads this field, so that an author's changes to `denial` do not affect it.
   #denial: Denial;
 
   constructor(denial: Denial) {
@@ -53,13 +53,13 @@ export class DeniedError extends CapabilityError {
     Object.defineProperty(this.prototype, "name", { value: "DeniedError", writable: true, configurable: true });
   }
 
-  /** The denial that a thrown value carries; undefined when it is no DeniedError. */
+  /** The denial that a thrown value carries; undefined if it is not a DeniedError. */
   static carried(thrown: object): Denial | undefined {
     return #denial in thrown ? thrown.#denial : undefined;
   }
 }
 
-/** The denial of something that needs a binding of an interface that has none. */
+/** The denial of an operation whose interface has no binding. */
 export function unbound(kind: string, operation: string): DeniedError {
   return new DeniedError({
     binding: kind,
@@ -69,7 +69,7 @@ export function unbound(kind: string, operation: string): DeniedError {
   });
 }
 
-/** Runs operations of raw handles; what they fail with is thrown as an author expects it. */
+/** Runs operations of raw handles, and converts their errors into the ones that authors see. */
 export function ask<T>(operation: () => T): T {
   try {
     return operation();

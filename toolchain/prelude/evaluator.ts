@@ -5,7 +5,7 @@ import { topLevelFailure } from "./failure";
 import { forget } from "./resources";
 import { bundle, mapStacks } from "./stack";
 
-// What begins the last line of code that comes with its source map; evaluate.go writes it.
+// The start of the last line of code that includes its source map. evaluate.go writes it.
 const mark = "\n//# stile:source-map=";
 
 implement("stile:extension/evaluator", {

@@ -52,7 +52,7 @@ export class Event {
   preventDefault(): void {
     if (this.cancelable) this.#prevented = true;
   }
-  // There is one target and no tree, so stopping propagation alone stops nothing.
+  // There is one target and no tree, so stopPropagation has no effect.
   stopPropagation(): void {}
   stopImmediatePropagation(): void {
     this.#stopped = true;

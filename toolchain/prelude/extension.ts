@@ -1,4 +1,4 @@
-// extension(): what an author declares, checked when the image is made, and the exports of stile:extension/tools.
+// extension(): checks an author's declaration when the image is built. Also the exports of stile:extension/tools.
 import { finish, implement, WitError } from "./bindings";
 import { environment } from "./env";
 import { failure } from "./failure";
@@ -21,7 +21,7 @@ interface Definition {
   annotations: { readOnly: boolean; destructive: boolean; idempotent: boolean; openWorld: boolean };
 }
 
-// The tools of each extension that was declared, by what extension() returned for it.
+// The tools of each declared extension, by the object that extension() returned for it.
 const declared = new WeakMap<object, Map<string, Tool>>();
 
 export function extension(definition: { tools: Record<string, any> }): object {
@@ -35,7 +35,7 @@ export function extension(definition: { tools: Record<string, any> }): object {
   return result;
 }
 
-/** Takes the entry file's default export as the extension to serve. */
+/** Serves the entry file's default export as the extension. */
 export function register(exported: unknown): void {
   const made = typeof exported === "object" && exported !== null ? declared.get(exported) : undefined;
   if (!made) throw new TypeError('the entry file must have `export default extension({ tools: ... })`, with extension from "stile"');

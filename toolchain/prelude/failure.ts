@@ -1,11 +1,11 @@
-// What a tool threw, as the error of its call. Anything can be thrown, so nothing here trusts it.
+// Converts a value that a tool threw into the error of its call. Code can throw any value, so nothing here trusts it.
 import { fail, WitError } from "./bindings";
 import { DeniedError } from "./errors";
 import { cut, heading, inspect } from "./inspect";
 import { causes, exhaustion } from "./resources";
 import { rawFrames } from "./stack";
 
-/** The case of the variant `error` of stile:extension/tools that a thrown value stands for. */
+/** The case of the variant `error` of stile:extension/tools for a thrown value. */
 export function failure(thrown: unknown): WitError {
   if (isA(thrown, WitError)) return thrown;
   const limit = exhaustion(thrown);
@@ -15,14 +15,14 @@ export function failure(thrown: unknown): WitError {
   return new WitError({ tag: "failed", val: parts(thrown) });
 }
 
-/** The same for what code threw at top level, where nothing can be denied: the variant `error` of stile:extension/evaluator. */
+/** The same for code at top level, where nothing can be denied: the case of the variant `error` of stile:extension/evaluator. */
 export function topLevelFailure(thrown: unknown): WitError {
   if (isA(thrown, WitError)) return thrown;
   const limit = exhaustion(thrown);
   return new WitError(limit ? { tag: "exhausted", val: limit } : { tag: "failed", val: parts(thrown) });
 }
 
-/** Ends the call with an error that nobody waits for: one thrown by a timer or an event listener. */
+/** Ends the call with an error that no code can catch: one thrown by a timer or an event listener. */
 export function report(error: unknown): void {
   fail(failure(error));
 }
@@ -53,7 +53,7 @@ function isError(value: unknown): value is Error {
   return Error.isError(value) || isA(value, Error);
 }
 
-/** The stack, and below it the causes and the errors of an AggregateError, each with its own. */
+/** The stack, followed by the stacks of the causes and of the errors of an AggregateError. */
 function stacks(thrown: Error): string {
   const shown = new Set<unknown>([thrown]);
   const below = (error: Error): string[] => [...causesOf(error)].flatMap((cause) => {
@@ -68,7 +68,7 @@ function stacks(thrown: Error): string {
   return cut(parts.map((part) => part.trimEnd()).filter(Boolean).join("\n"), 16_000);
 }
 
-/** The stack without the line that names the error, with places that the host maps unless the stack was replaced. */
+/** The stack without the line that names the error. The host maps its positions, unless the stack was replaced. */
 function framesOf(error: Error, limit: number): string {
   try {
     const frames = rawFrames(error);
@@ -86,14 +86,14 @@ export function frames(error: Error): string {
   return framesOf(error, 16_000);
 }
 
-/** What an error says it was caused by: its cause, and the first of its errors. */
+/** The causes that an error names: its cause, and the first of its errors. */
 function* causesOf(error: Error): Generator<unknown> {
   try {
     const { cause, errors } = error as AggregateError;
     if (cause !== undefined) yield cause;
     if (Array.isArray(errors)) yield* errors.slice(0, 16);
   } catch {
-    // A cause that cannot be read is not told of.
+    // A cause that cannot be read is left out.
   }
 }
 

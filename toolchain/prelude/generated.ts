@@ -21,7 +21,7 @@ export function generated(raw: Raw): object {
   return object;
 }
 
-/** A value of the host's: handles become objects like these, and a pollable a promise that it is ready. */
+/** Converts a value from the host: handles become such objects, and a pollable becomes a promise. */
 function outward(value: any): unknown {
   return convert(value, (object) => {
     if (object instanceof (pollable() ?? Never)) return wait(object as any);
@@ -29,7 +29,7 @@ function outward(value: any): unknown {
   });
 }
 
-/** An author's value: such objects become handles again. */
+/** Converts an author's value: such objects become handles again. */
 function inward(value: any): unknown {
   return convert(value, (object) => raws.get(object));
 }

@@ -16,7 +16,7 @@ function clean(value: string): string {
 }
 
 export class Headers {
-  // One entry for each value appended, in order, under lower-case names.
+  // One entry for each appended value, in order, under lower-case names.
   #list: [string, string][] = [];
 
   constructor(init?: Init) {

@@ -1,5 +1,5 @@
-// Values as text for a reader, in the manner of Node.js. Nothing that a value does while it is looked at (throwing
-// getters, traps, endless chains) may break this: at worst a part of the text says so.
+// Values as text for a reader, in the manner of Node.js. Nothing that a value does during inspection (throwing
+// getters, traps, endless chains) may make it fail: at worst, a part of the text reports it.
 
 import { Headers } from "./headers";
 import { mappedFrames } from "./stack";
@@ -10,14 +10,14 @@ const maxText = 10_000;
 const width = 72;
 const custom = Symbol.for("nodejs.util.inspect.custom");
 
-/** How much text is still to come, and what is being looked at. */
+/** How much text may still be written, and the objects under inspection. */
 interface State {
   left: number;
   path: object[];
   circular: Map<object, number>;
 }
 
-/** The text of a value; of at most about 10,000 characters. */
+/** The text of a value, at most about 10,000 characters. */
 export function inspect(value: unknown): string {
   return cut(show(value, { left: maxText, path: [], circular: new Map() }), maxText);
 }
@@ -120,7 +120,7 @@ function showParts(object: any, name: string | undefined, state: State): string 
   return braces(prefix, properties(object, state));
 }
 
-/** Collections of names and values that keep them out of properties. */
+/** Collections that do not store their names and values as properties. */
 function isWeb(object: object): boolean {
   return object instanceof Headers || object instanceof URLSearchParams;
 }
@@ -216,7 +216,7 @@ function braces(prefix: string, parts: string[], always = false): string {
   return parts.length || always ? lay(prefix, "{", "}", parts) : `${prefix}{}`;
 }
 
-/** On one line if it fits, else one part a line; many short ones go several to a line. */
+/** On one line if it fits, else with one part per line. Many short parts are grouped into lines. */
 function lay(prefix: string, open: string, close: string, parts: string[]): string {
   const length = parts.reduce((sum, part) => sum + part.length + 2, prefix.length);
   if (length <= width && !parts.some((part) => part.includes("\n"))) return `${prefix}${open} ${parts.join(", ")} ${close}`;

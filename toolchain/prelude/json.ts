@@ -1,13 +1,13 @@
-// Values as JSON, without loss: what JSON would leave out or change without a word is an error that names its place.
+// Values as JSON, without loss. A value that JSON would silently omit or change is an error that names its path.
 const { stringify } = JSON;
-/** The replacer below, for most values without running it: see $replace in toolchain/bindings.go. It knows no place. */
+/** A native version of the replacer below for most values; see $replace in toolchain/bindings.go. It does not track the path. */
 declare const host: (this: any, key: string, value: any) => unknown;
 const { getPrototypeOf, getOwnPropertyDescriptor } = Object;
 const { isArray } = Array;
 export const record = Object.prototype;
 export const array = Array.prototype;
 
-// What keeps what it holds out of properties, and what to write instead.
+// Classes that do not store their content as properties, and what to write instead.
 const opaque: Record<string, string> = {
   Map: "write Object.fromEntries(map), or [...map]",
   Set: "write [...set]",
@@ -30,29 +30,29 @@ const opaque: Record<string, string> = {
   ReadableStream: "read it first",
 };
 
-/** What is being written. */
+/** The state of one conversion. */
 interface Writing {
   name: string;
-  /** Whether it follows where it is. */
+  /** Whether it tracks the path. */
   follows: boolean;
-  /** The objects around the one that is written, with that one, and the key of each in the one before. */
+  /** The objects from the root to the current one. `keys` has the key of each in its parent. */
   path: object[];
   keys: string[];
   depth: number;
-  /** What was found out of prototypes. */
+  /** A cache of kindOf, by prototype. */
   kinds: Map<object, string | undefined> | undefined;
 }
 
-// A toJSON of the value's may write another one meanwhile.
+// A toJSON method may start another conversion meanwhile.
 let writing: Writing;
 
-// What writing without following ends with.
+// Thrown when writing without tracking the path fails.
 const lost = {};
 
 /**
- * A value as JSON text; `name` is what errors call it. Undefined is left out as a property, null at the top, and an error in an array,
- * where null would be another value. Every value is looked at once, as JSON.stringify meets it, so that what was checked
- * is what is written. A value that cannot be written is written again, to find the place.
+ * Returns a value as JSON text; errors call the value `name`. Undefined is omitted as a property and becomes null at the top. In an
+ * array it is an error, because null would be another value. Every value is read once, when JSON.stringify reaches it, so that the
+ * checked value is the written one. If a value cannot be written, a second pass finds its path.
  */
 export function toJson(value: unknown, name: string): string {
   if (value === undefined) return "null";
@@ -71,7 +71,7 @@ function write(value: unknown, name: string, follows: boolean): string {
   try {
     return stringify(value, follows ? replacer : host);
   } catch (error) {
-    // The engine's own word for a circle; the last object is where it closes.
+    // The engine's own error for a cycle. The last object closes it.
     const { path, depth } = own;
     const first = path.indexOf(path[depth - 1]);
     if (depth > 1 && error instanceof TypeError && first < depth - 1)
@@ -136,7 +136,7 @@ function refuse(holder: object, key: string, what: string, instead: string): nev
   throw new TypeError(`${place(writing, writing.depth > 0 ? key : undefined)} is ${what}, which JSON cannot carry; ${instead}`);
 }
 
-/** Where the last object is, or a property of it, as JavaScript would say it. */
+/** The path of the last object, or of a property of it, as a JavaScript expression. */
 function place({ name, path, keys, depth }: Writing, key?: string): string {
   const steps = keys.slice(1, depth);
   if (key !== undefined) steps.push(key);
@@ -144,7 +144,7 @@ function place({ name, path, keys, depth }: Writing, key?: string): string {
   return name + (text.length > 300 ? `${text.slice(0, 200)}...${text.slice(-80)}` : text);
 }
 
-/** The class of a prototype, or of one above it, whose objects JSON would show as something else; undefined for other ones. */
+/** The class of a prototype, or of one above it, if JSON would misrepresent its objects; undefined otherwise. */
 function kindOf(proto: object): string | undefined {
   const found = new Map<object, string>([[Number.prototype, "Number"]]);
   const typed = getPrototypeOf(Uint8Array.prototype);

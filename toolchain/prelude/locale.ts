@@ -1,5 +1,5 @@
-// There is no Intl yet: what a locale or an option would change is refused, since it would change nothing. Without either,
-// dates are in UTC, numbers have no separators, and strings are compared by code points.
+// There is no Intl yet. Locales and options are refused where they would have an effect, because they would be ignored. Without
+// them, dates are in UTC, numbers have no separators, and strings are compared by code points.
 
 interface Refused {
   holder: object;
@@ -9,7 +9,7 @@ interface Refused {
   instead: string;
 }
 
-/** Has the methods that take locales refuse them. */
+/** Makes the methods that take locales refuse them. */
 export function installLocale(): void {
   const dates = "use toISOString(), the getUTC methods, or a package that has the time zones";
   const numbers = "use toFixed(), or a package that formats numbers";
@@ -36,7 +36,7 @@ function refuse({ holder, name, before, instead }: Refused): void {
   });
 }
 
-// Languages whose letters have a case of their own.
+// Languages with their own case mapping.
 const special = /^(az|el|hy|lt|tr)(-|$)/i;
 
 function casing(name: "toLocaleLowerCase" | "toLocaleUpperCase"): void {

@@ -1,4 +1,4 @@
-// What an extension's code finds when it starts: the web APIs that npm code expects, and the SDK behind "stile".
+// The environment of an extension's code: the web APIs that npm code expects, and the SDK behind "stile".
 import { AbortController, AbortSignal } from "./abort";
 import { Blob } from "./blob";
 import { makeBuiltins } from "./builtins";
@@ -42,7 +42,7 @@ installClock();
 installConsole();
 installRandom();
 
-// What the module "stile" exports.
+// The exports of the module "stile".
 Object.defineProperty(globalThis, Symbol.for("stile.sdk"), {
   value: Object.freeze({ extension, CapabilityError, DeniedError }),
 });

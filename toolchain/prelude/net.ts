@@ -1,5 +1,5 @@
-// The web APIs of the network and of hashes, which are half of what the prelude takes in memory: only extensions whose code
-// names one of them get these.
+// The web APIs of the network and of hashes, which take half of the prelude's memory. Only extensions whose code names one of
+// them get these.
 import { URL as UrlClass, URLSearchParams as UrlSearchParamsClass } from "whatwg-url";
 import { digest } from "./digest";
 import http from "../../capabilities/http/sugar";

@@ -1,4 +1,4 @@
-// The parts of packages that the prelude uses, so that its types are checked without them.
+// The parts of packages that the prelude uses, so that its types can be checked without the packages.
 declare module "@noble/hashes/legacy.js" {
   export function sha1(data: Uint8Array): Uint8Array;
 }

@@ -4,7 +4,7 @@ import { ask } from "./errors";
 import { define } from "./global";
 import { demand, type Raw } from "./session";
 
-// What one call of the raw handle gives at most.
+// The most bytes that one call of the raw handle returns.
 const most = 65_536;
 
 /** Random bytes of a handle. */
@@ -26,11 +26,11 @@ function generator(a: bigint, b: bigint): () => number {
   };
 }
 
-// While the image is made the sequence is fixed, so that the same source gives the same image.
+// During the build of the image the sequence is fixed, so that the same source gives the same image.
 const fixed = generator(0x9e3779b97f4a7c15n, 0xbf58476d1ce4e5b9n);
 let seeded: (() => number) | undefined;
 
-// The handle is asked for a seed once in a call, not for every number.
+// The handle provides one seed per call, not every number.
 function mathRandom(): number {
   if (building()) {
     note("random");

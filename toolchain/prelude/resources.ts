@@ -1,15 +1,15 @@
-// The engine's own limits. Running into one is remembered, so that a call that catches the error and fails with another
-// is still reported as what it is.
+// The engine's own limits. Reaching one is remembered, so that a call that catches the error and fails with another one
+// still reports the limit.
 import { stackWasFull } from "./bindings";
 
 let met: string | undefined;
 
-/** Forgets what was met before: at the start of a call. */
+/** Forgets the limit that was reached. Called at the start of a call. */
 export function forget(): void {
   met = undefined;
 }
 
-/** The limit that a thrown value, or one of its causes, stands for, or that was met before. */
+/** The limit that a thrown value or one of its causes reports, or that was reached before. */
 export function exhaustion(thrown: unknown): string | undefined {
   for (const error of causes(thrown)) {
     const limit = limitOf(error);
@@ -44,7 +44,7 @@ function limitOf(error: unknown): string | undefined {
       if (message === "Maximum call stack size exceeded") return "stack: maximum call stack size exceeded";
     }
   } catch {
-    // An error whose parts cannot be read is none of the engine's.
+    // An error whose parts cannot be read is not the engine's.
   }
   return undefined;
 }
@@ -52,8 +52,8 @@ function limitOf(error: unknown): string | undefined {
 declare const InternalError: ErrorConstructor;
 
 /**
- * Sees an error as the engine makes it, and remembers the limit that it stands for. The engine cannot call the hook that calls this
- * when the stack itself is what ran out; that is seen by its traces.
+ * Receives each error that the engine creates, and remembers the limit that it reports. When the stack overflows, the engine cannot
+ * run the hook that calls this; stackWasFull detects that case.
  */
 export function limitMet(error: unknown): void {
   met ??= limitOf(error);

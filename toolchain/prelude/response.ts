@@ -12,7 +12,7 @@ export interface ResponseInit {
   headers?: Init;
 }
 
-/** What an exchange answered. */
+/** The head of an exchange's response. */
 interface Answer {
   status: number;
   url: string;
@@ -102,7 +102,7 @@ export class Response extends Body {
   }
 }
 
-/** The response that an exchange got. The signal ends its body, too. */
+/** The response of an exchange. The signal also aborts its body. */
 export function response(exchange: Raw, signal: AbortSignal): Response {
   try {
     return answered(ask(() => exchange.head()), exchange, signal);

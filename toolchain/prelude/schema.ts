@@ -1,7 +1,7 @@
-// Schemas of tools: JSON Schema written by hand, or an object of a library that can say it as JSON Schema.
+// Schemas of tools: JSON Schema written by hand, or an object of a library that can express it as JSON Schema.
 import { WitError } from "./bindings";
 
-/** Gives the value to run with, or throws what is wrong with it. */
+/** Returns the value to run with, or throws an error with its problems. */
 export type Validate = (input: unknown) => Promise<unknown>;
 
 interface Issue {

@@ -1,4 +1,4 @@
-// The call that is being served: its env, and the bindings that web APIs use.
+// The current call: its env, and the bindings that web APIs use.
 import { iface, known, later, type Raw } from "./bindings";
 import { ask, DeniedError, unbound } from "./errors";
 
@@ -24,12 +24,12 @@ export function bindings(): Map<string, string> {
   return bound;
 }
 
-/** The interface of a binding, undefined when there is none. A name known from the build needs no question. */
+/** The interface of a binding, undefined when there is none. Names known from the build need no call to the host. */
 export function kindOf(name: string): string | undefined {
   return known()[name] ?? bindings().get(name);
 }
 
-/** The handle of a binding, which the host is asked for when it is first used. */
+/** The handle of a binding. Its first use asks the host for it. */
 export function handle(name: string): Raw {
   const kind = kindOf(name)!;
   return later(kind, () => open(name, kind));
@@ -45,12 +45,12 @@ function open(name: string, kind: string): Raw {
   return raw;
 }
 
-/** An env with some of the bindings, for a tool that is called. */
+/** An env with some of the bindings, for a called tool. */
 export function select(names: string[]): Raw {
   return ask(() => env!.subset(names));
 }
 
-/** A handle that can be passed on: one that was made of others, or another one of a binding. */
+/** A handle that can be passed on: one derived from others, or a new one of a binding. */
 interface Source {
   kind: string;
   raw?: Raw;
@@ -59,7 +59,7 @@ interface Source {
 
 const made = new WeakMap<object, Source>();
 
-/** Notes that an object stands for a handle that was made of others. */
+/** Records that an object represents a derived handle. */
 export function derive<T extends object>(kind: string, raw: Raw, object: T): T {
   made.set(object, { kind, raw });
   return object;
@@ -69,14 +69,14 @@ export function derived(object: object): Source | undefined {
   return made.get(object);
 }
 
-/** Puts a handle into an env that is to be passed on. */
+/** Puts a handle into an env that will be passed on. */
 export function pass(target: Raw, name: string, { kind, raw, from }: Source): void {
   const put = iface(kind)?.functions.put;
   if (!put) throw new TypeError(`env.${name}: this extension was built without the means to pass on what it does not use itself`);
   ask(() => put(target, name, raw ?? iface(kind)!.functions.get(env, from)));
 }
 
-/** The handle that a web API uses: the binding named like the interface, or else the first of that interface. */
+/** The handle that a web API uses: the binding with the interface's name, or else the first binding of the interface. */
 export function ambient(kind: string): Raw | undefined {
   const whole = `stile:capability/${kind}`;
   if (!env || !iface(whole)) return undefined;
@@ -84,13 +84,13 @@ export function ambient(kind: string): Raw | undefined {
   return name === undefined ? undefined : open(name, whole);
 }
 
-/** The same for an operation that cannot do without. */
+/** The same for an operation that requires the handle. */
 export function demand(kind: string, operation: string): Raw {
   if (!env) throw new Error(`${operation} is not available at top level; use it inside a tool's run`);
   const raw = ambient(kind);
   if (raw) return raw;
   try {
-    // In vain, but then the denial is the host's own, and on its record.
+    // This fails, but the denial then comes from the host, which logs it.
     ask(() => iface(`stile:capability/${kind}`)?.functions.get(env, kind));
   } catch (error) {
     if (error instanceof DeniedError) throw error;

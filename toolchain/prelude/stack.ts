@@ -1,4 +1,4 @@
-// Error.stack as Node.js has it: a line that names the error, then its frames, with the places in the author's files. Frames of
+// Error.stack in the format of Node.js: a line that names the error, then its frames, with positions in the author's files. Frames of
 // the prelude are left out. The text is made when it is first read.
 import { sourceMap } from "./bindings";
 import { limitMet } from "./resources";
@@ -11,23 +11,23 @@ interface CallSite {
   isNative(): boolean;
 }
 
-/** What the engine stores with an error: its frames, with places in the bundle. */
+/** The value that the engine stores with an error: its frames, with positions in the bundle. */
 class Trace {
   text: string | undefined;
   constructor(readonly frames: string) {}
 }
 
-// Those that are not in the engine's own slot, by the getter that shows them.
+// Traces that are not in the engine's own slot, by the getter that returns them.
 const traces = new WeakMap<Function, Trace>();
 const { getOwnPropertyDescriptor, getPrototypeOf, defineProperty } = Object;
 let stored: (error: object) => unknown = () => undefined;
 let getter: Function;
 let formatter: unknown;
-// While captureStackTrace runs: the trace that it asks for.
+// The trace that a running captureStackTrace requested.
 let captured: Trace | undefined;
 let capturing = false;
 
-/** Sees every error as the engine makes it, through the hook that formats its stack, and makes Error.stack. */
+/** Defines Error.stack. The hook that formats stacks receives every error that the engine creates. */
 export function installStacks(): void {
   const hook = getOwnPropertyDescriptor(Error, "prepareStackTrace")!;
   const native = getOwnPropertyDescriptor(Error.prototype, "stack")!;
@@ -90,7 +90,7 @@ function replace(object: unknown, value: unknown): void {
   defineProperty(object as object, "stack", { value, writable: true, enumerable: !Error.isError(object), configurable: true });
 }
 
-/** The trace behind an object's stack; undefined when it is somebody else's. Runs none of the object's code but traps. */
+/** The trace behind an object's stack; undefined for a stack from elsewhere. Of the object's code, only proxy traps can run. */
 function traceOf(object: object): Trace | undefined {
   for (let at = object; at; at = getPrototypeOf(at)) {
     const own = getOwnPropertyDescriptor(at, "stack");
@@ -101,12 +101,12 @@ function traceOf(object: object): Trace | undefined {
   return undefined;
 }
 
-/** The frames of an error as the host maps them; undefined when its stack was replaced. */
+/** The frames of an error, for the host to map; undefined if its stack was replaced. */
 export function rawFrames(error: object): string | undefined {
   return traceOf(error)?.frames;
 }
 
-/** The frames of an error with the places in the author's files; undefined without these, or when its stack was replaced. */
+/** The frames of an error with positions in the author's files; undefined without a source map, or if its stack was replaced. */
 export function mappedFrames(error: object): string | undefined {
   const trace = traceOf(error);
   return trace && places() && mapped(trace.frames);
@@ -116,7 +116,7 @@ function textOf(trace: Trace, error: object): string {
   return (trace.text ??= `${title(error)}\n${mapped(trace.frames)}`.trimEnd());
 }
 
-/** "Name: message", as Error.prototype.toString has it. */
+/** "Name: message", like Error.prototype.toString. */
 function title(error: any): string {
   try {
     const { name = "Error", message = "" } = error;
@@ -136,23 +136,23 @@ function frames(sites: CallSite[]): string {
   return text;
 }
 
-// As the host knows it.
+// The name that the host uses.
 export const bundle = "extension.js";
 
-/** The source map of code that came with the call, as JSON. */
+/** The source map of code sent with the call, as JSON. */
 let given: string | undefined;
 
 /** A map, with the mappings of each row of the bundle: column, source, line and column of each, all from 0. */
 interface Places {
   sources: string[];
   rows: number[][];
-  /** Lines of the source that are not the author's. */
+  /** The number of first lines of the source that are not the author's. */
   above: number;
 }
 
 let read: Places | null | undefined;
 
-/** Learns the source map of code that came with the call. */
+/** Sets the source map of code sent with the call. */
 export function mapStacks(text: string | undefined): void {
   given = text;
   read = undefined;
@@ -168,7 +168,7 @@ function places(): Places | undefined {
         read = { sources, rows: decode(mappings), above };
       }
     } catch {
-      // Places of the bundle will do.
+      // Keep the positions in the bundle.
     }
   }
   return read ?? undefined;
@@ -202,7 +202,7 @@ function find({ sources, rows, above }: Places, row: number, column: number): st
   const at = 4 * (low - 1);
   if (at < 0 || mappings[at + 2] < above) return undefined;
   const source = sources[mappings[at + 1]];
-  // The name of the bundle would be mapped again where a stack is copied into another error.
+  // Where a stack is copied into another error, the bare name of the bundle would be mapped again.
   return `${source === bundle ? `./${source}` : source}:${mappings[at + 2] - above + 1}:${mappings[at + 3] + 1}`;
 }
 
@@ -230,7 +230,7 @@ function decode(text: string): number[][] {
       }
       if (!deltas.length) continue;
       column += deltas[0];
-      if (deltas.length < 4) continue; // text that comes from no file
+      if (deltas.length < 4) continue; // text without a source file
       mappings.push(column, (source += deltas[1]), (line += deltas[2]), (original += deltas[3]));
     }
     rows.push(mappings);

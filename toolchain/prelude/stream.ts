@@ -1,15 +1,15 @@
-// ReadableStream: the body of a response or request, read piece by piece as it comes.
+// ReadableStream: the body of a response or request, read piece by piece as it arrives.
 
-/** The next bytes each time, undefined at the end. */
+/** Returns the next bytes, and undefined at the end. */
 export interface Source {
   next(): Promise<Uint8Array<ArrayBuffer> | undefined>;
-  /** Says that no more is wanted. */
+  /** Ends the source; no more bytes are read. */
   cancel(): void;
 }
 
 import { dictionary } from "./dictionary";
 
-// Lets this module make streams, and nobody else.
+// Only this module can create streams: the constructor requires this key.
 const key = Symbol("ReadableStream");
 
 export interface Result {
@@ -49,7 +49,7 @@ export class ReadableStream {
   #source: Source | undefined;
   #reader: ReadableStreamDefaultReader | undefined;
   #used = false;
-  // Reads are answered one after the other.
+  // Reads are answered in order, one at a time.
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(source: Source, made?: symbol) {
@@ -113,7 +113,7 @@ export function stream(source: Source): ReadableStream {
   return new ReadableStream(source, key);
 }
 
-/** Whether somebody has read from the stream. */
+/** Whether the stream has been read from. */
 export function isUsed(stream: ReadableStream): boolean {
   return usedOf(stream);
 }

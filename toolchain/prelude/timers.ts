@@ -14,10 +14,10 @@ interface Timer {
 
 // Ordered by due time, then by age.
 let timers: Timer[] = [];
-// The one whose callback runs.
+// The timer whose callback is running.
 let running: Timer | undefined;
 let lastId = 0;
-// When the waits under way end. All timers share them: one more begins only for a timer that is due before all of them.
+// The end times of the pending waits, which all timers share. A new wait starts only for a timer that is due before all of them.
 const waits = new Set<bigint>();
 
 function insert(timer: Timer): void {
@@ -32,7 +32,7 @@ function watch(): void {
   waits.add(due);
   ask(() => pause(clock, Number(due - clock.monotonic()) / 1e6)).then(() => {
     waits.delete(due);
-    // One timer a turn: all jobs of its callback run before the next one.
+    // Fire one timer per turn, so that all jobs of its callback run before the next one.
     if (timers[0]?.due <= clock.monotonic()) fire(timers.shift()!);
     watch();
   }, report);
@@ -46,7 +46,7 @@ function fire(timer: Timer): void {
     report(error);
   }
   running = undefined;
-  // From now on and not from when it was due: intervals that were missed are not made up for.
+  // Count from now and not from the due time, so that missed intervals do not run later.
   if (timer.every !== undefined) insert({ ...timer, due: ambient("clock")!.monotonic() + timer.every });
 }
 

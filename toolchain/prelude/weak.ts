@@ -1,5 +1,5 @@
-// WeakRef, whose target lives at least until the jobs that are pending have run. The engine counts references, and frees an
-// object with the last of them.
+// WeakRef. Its target lives at least until the pending jobs have run. The engine counts references, and frees an object with
+// the last one.
 import { keep } from "./bindings";
 import { install } from "./global";
 
