@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// version is the version of the form of a body.
+// version is the version of a body's format.
 const version = 1
 
 // header begins a body. Input, operations and output follow it unchanged.

@@ -45,7 +45,7 @@ func summary(r *host.Recording, id int64) Summary {
 	return Summary{id, time.UnixMilli(r.Started.UnixMilli()), r.Duration, r.Component, r.Tool, r.Outcome.Kind, r.Usage.Operations, r.Cut}
 }
 
-// List returns recordings, the newest first, and how many calls of the same time could not be recorded.
+// List returns recordings, the newest first, and how many calls of the same period could not be recorded.
 func (s *Store) List(ctx context.Context, f Filter) (list []Summary, dropped int64, err error) {
 	if f.Limit <= 0 {
 		f.Limit = 100

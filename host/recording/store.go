@@ -25,7 +25,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// Options say how much is kept. The zero value of a field means its default.
+// Options limit what a store keeps. The zero value of a field means its default.
 type Options struct {
 	// MaxAge is how long a recording is kept. Default 30 days.
 	MaxAge time.Duration
@@ -41,7 +41,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Triggers keep usage exact, whatever statement changes the tables.
+// Triggers keep usage exact for every statement that changes the tables.
 var schema = sqlite.Schema{Kind: "call recording", ID: 0x73747263 /* strc */, Migrations: []string{`
 CREATE TABLE call (
 	id         INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -115,7 +115,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	written *sync.Cond
-	hurry   chan struct{} // has an element if somebody waits for the writer
+	hurry   chan struct{} // has an element if a call waits for the writer
 	queue   []*host.Recording
 	waiting int   // recordings that are not yet written, in the queue or out of it
 	writing bool  // a goroutine is writing
@@ -124,7 +124,7 @@ type Store struct {
 	closed  bool
 }
 
-// maxBody bounds what a row may hold once it is decompressed.
+// maxBody bounds the decompressed size of a row.
 const maxBody = 256 << 20
 
 // Open opens the recordings in file, and makes the file if it is missing. Its folder must exist. ctx bounds only the opening.
@@ -151,7 +151,7 @@ func Open(ctx context.Context, file string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close writes what waits, and closes the file. It is idempotent. Later recordings are dropped.
+// Close writes the waiting recordings, and closes the file. It is idempotent. Later recordings are dropped.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -340,7 +340,8 @@ func (s *Store) append(ctx context.Context, batch []*host.Recording) {
 // forgottenAtOnce is how many recordings one transaction deletes at most.
 const forgottenAtOnce = 256
 
-// forget deletes what the options do not allow, as much as fits one transaction. more reports whether more may remain. It always
+// forget deletes recordings beyond the options' limits, as many as fit
+// one transaction. more reports whether more may remain. It always
 // keeps the newest recording, whatever its size.
 func (s *Store) forget(ctx context.Context, c *sqlite.Conn) (more bool, err error) {
 	oldest := time.Now().Add(-s.options.MaxAge).UnixMilli()
@@ -389,7 +390,7 @@ func (s *Store) forget(ctx context.Context, c *sqlite.Conn) (more bool, err erro
 	if n, err := r.RowsAffected(); err != nil || n > 0 {
 		return true, err
 	}
-	// A part that is being written has no component yet.
+	// Parts of a component that is being written do not belong to a component yet.
 	r, err = c.Exec(ctx, `DELETE FROM part WHERE rowid = (SELECT rowid FROM part WHERE written < ? AND NOT EXISTS (SELECT 1 FROM component WHERE digest = part.component) LIMIT 1)`,
 		time.Now().Add(-time.Hour).UnixMilli())
 	if err != nil {
@@ -454,7 +455,7 @@ func (s *Store) Keep(ctx context.Context, wasm []byte) error {
 // ErrNotFound reports that there is no such recording.
 var ErrNotFound = abi.ErrNotFound
 
-// DamagedError reports a recording, or a component, that was altered.
+// DamagedError reports an altered recording or component.
 type DamagedError struct {
 	What   string // "recording 12", "component 0a..."
 	Reason string

@@ -1,5 +1,5 @@
-// Package codecheck refuses components whose code no toolchain makes or whose compilation would take too much, by an estimate from
-// their bytes alone, before the engine reads them.
+// Package codecheck refuses components whose code no toolchain produces or whose compilation would cost too much. It estimates the
+// cost from the bytes alone, before the engine reads them.
 package codecheck
 
 import (
@@ -47,7 +47,8 @@ func (*CostError) Error() string { return "its code takes too long to compile" }
 
 var errFunctions = fmt.Errorf("more than %d functions", maxFunctions)
 
-// Guard returns what the engine compiles for a component that passed [Check], with the estimate of that. It takes up to 500 bytes for
+// Guard returns the bytes that the engine compiles for a component that
+// passed [Check], with their estimate. It takes up to 500 bytes for
 // each of up to 100,000 types.
 func Guard(component []byte) ([]byte, Cost, error) {
 	guarded, names, err := guard.Component(component)
@@ -81,7 +82,7 @@ func (c *sum) check(component []byte) error {
 	return err
 }
 
-// sum is what all modules take.
+// sum is the cost of all modules.
 type sum struct {
 	guarded   bool // package guard has processed it
 	functions int
@@ -89,7 +90,7 @@ type sum struct {
 	start     time.Duration // the longest start of one instance of a module
 	time      time.Duration
 	kept      int64          // bytes that stay until the end
-	working   [Threads]int64 // bytes for the functions that take most
+	working   [Threads]int64 // bytes for the functions that need the most
 }
 
 func (c *sum) spend(t time.Duration, kept int64) {
@@ -116,14 +117,14 @@ func (c *sum) err() error {
 // meanwhile.
 const maxStart = 500 * time.Millisecond
 
-// The start time of the segments of a module whose memory and tables belong to another module.
+// The time to start the segments of a module whose memory and tables belong to another module.
 const (
 	perStartSegment = 100 * time.Nanosecond
 	perStartElement = 80 * time.Nanosecond
 	perStartKilo    = 500 * time.Nanosecond // per 1,024 bytes of data
 )
 
-// The cost of the parts of modules and components other than instructions, measured like those.
+// The cost of the other parts of modules and components, measured like that of instructions.
 var (
 	perByte    = price{time: 4, bytes: 4}           // of the whole
 	perItem    = price{time: 1000, bytes: 100}      // per byte that describes a component
@@ -226,7 +227,7 @@ func checkComponent(wasm []byte, depth int, total *sum) (items int, err error) {
 			}
 			inside, err := checkComponent(body, depth+1, total)
 			largest = max(largest, inside)
-			items += inside // as it is defined
+			items += inside // counted at its definition
 			return err
 		case instances:
 			copies += r.Count()

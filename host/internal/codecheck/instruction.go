@@ -9,11 +9,11 @@ import (
 	"github.com/stilehost/stile/internal/wasmbin"
 )
 
-// class is what instructions have in common that cost the compiler about the same.
+// class is a group of instructions that cost the compiler about the same.
 type class uint8
 
 const (
-	moves       class = iota // variables, constants of integers, ends of blocks, what leaves no code
+	moves       class = iota // variables, integer constants, ends of blocks, whatever leaves no code
 	simple                   // integers: bits, conversions; a choice of two
 	sums                     // integers: sums, differences, products; the optimiser reorders chains of them with constants
 	rotates                  // rotations, for which the optimiser knows many rules
@@ -32,8 +32,8 @@ const (
 	classes
 )
 
-// price is what one more of something costs at most, measured by TestLongEstimate and its like: processor time, a part of the
-// pressure on registers, and memory while its function is compiled. The time that it takes to find registers grows with the square of
+// price is the most that one more of something costs, as measured by TestLongEstimate and similar tests: processor time, a part of
+// the pressure on registers, and memory while its function is compiled. The time of register allocation grows with the square of
 // the pressure in a function: a pressure of 1,000 is a millisecond.
 type price struct {
 	time     time.Duration
@@ -60,15 +60,15 @@ var prices = [classes]price{
 	slowVectors: {18_000, 5.2, 6000},
 }
 
-// function is what the compiler will find in the body of a function.
+// function counts what the compiler finds in the body of a function.
 type function struct {
 	count   [classes]int
 	values  int   // that are passed to and from calls, and returned
 	joins   int   // values that may be different on jumps to the same place, for each jump
-	rounds  int   // variables that are set in a loop, for each loop
+	rounds  int   // variables set in a loop, for each loop
 	held    int   // variables, for each jump and block
 	stacked int   // values on the stack of operands, for each jump and block
-	nested  int   // squares of how deep loops are in others
+	nested  int   // squares of the nesting depths of loops
 	block   int   // the most values that a block takes or gives
 	ranges  int   // instructions on a range of memory or a table that do not come after a call, where the engine could end them
 	raised  []int // functions that it takes as values
@@ -77,16 +77,16 @@ type function struct {
 // label is an open block.
 type label struct {
 	loop   bool
-	width  int // values that come with each jump
+	width  int // values that each jump carries
 	jumps  int
 	height int      // of the stack of operands, at its begin
 	sets   []uint64 // a bit for each local that is set in it
 }
 
-// instructions counts what is in the body of a function with so many locals, after them.
+// instructions counts the contents of a function's body after its locals.
 func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f function, err error) {
 	f.values = results / 4
-	height, deep := 0, 0 // the height is the most that it can be
+	height, deep := 0, 0 // height is an upper bound
 	words := (locals + 63) / 64
 	labels := []label{{width: results, sets: make([]uint64, words)}}
 	open := func(in *wasmbin.Reader, loop bool, jumps int) {
@@ -240,7 +240,8 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 	return f, err
 }
 
-// effect is how an instruction changes the height of the stack of operands, or more than that; for calls, beside what they pass.
+// effect is how much an instruction changes the height of the operand stack,
+// or an upper bound. For calls, it does not include the values that they pass.
 func effect(op byte) int {
 	switch {
 	case op == 0x20, op == 0x23, op == 0x3f, op >= 0x41 && op <= 0x44, op == 0xd0, op == 0xd2:
@@ -256,7 +257,7 @@ func effect(op byte) int {
 	return 0
 }
 
-// bulkClass is of conversions that saturate, and of instructions on ranges of memories and tables.
+// bulkClass returns the class of saturating conversions, and of instructions on ranges of memories and tables.
 func bulkClass(op uint32) class {
 	const tableSize = 16
 	switch {
@@ -269,7 +270,7 @@ func bulkClass(op uint32) class {
 	}
 }
 
-// vectorClass is of instructions on vectors.
+// vectorClass returns the class of vector instructions.
 func vectorClass(op uint32) class {
 	switch {
 	case op <= 11, op == 92, op == 93:

@@ -13,7 +13,7 @@ import (
 // signature is how many values a function takes and returns.
 type signature struct{ params, results int }
 
-// moduleCost is what is known about a module while its sections are read.
+// moduleCost collects what is known about a module while its sections are read.
 type moduleCost struct {
 	total   *sum
 	types   []signature
@@ -31,7 +31,7 @@ func checkModule(wasm []byte, total *sum) error {
 	defer func() { total.start = max(total.start, m.start) }()
 	return wasmbin.EachSection(wasm, func(id byte, r *wasmbin.Reader) error {
 		if id == wasmbin.SectionCustom {
-			names := *r // what cannot be read of them is the engine's to refuse
+			names := *r // the engine refuses names that cannot be read
 			unmangle(&names)
 			return nil
 		}
@@ -53,7 +53,7 @@ func (m *moduleCost) typeOf(t int) signature {
 	return signature{} // the engine refuses it
 }
 
-// passed is how much the values of a call count. Its results come through memory.
+// passed returns how much the values of a call count. Its results come through memory.
 func (s signature) passed() int { return s.params/4 + 2*s.results }
 
 func (m *moduleCost) callType(f int) signature {
@@ -255,8 +255,8 @@ func (m *moduleCost) readElements(r *wasmbin.Reader) error {
 	return nil
 }
 
-// readData counts the image of memory that the engine makes of the segments. It extends from the first to the last, if that is not
-// much more than they have or at most 16 MiB.
+// readData counts the image of memory that the engine makes of the segments. The image extends from the first segment to the last
+// if that is at most 16 MiB or not much more than their data.
 func (m *moduleCost) readData(r *wasmbin.Reader) error {
 	const passive, indexed, dense = 1, 2, 16 << 20
 	from, to, has, known := math.MaxUint32, 0, 0, true

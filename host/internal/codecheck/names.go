@@ -25,7 +25,7 @@ func unmangle(r *wasmbin.Reader) {
 		if *id != functions {
 			continue
 		}
-		for left := int(part.U32()); left > 0 && part.Len() > 0; left-- { // the engine, too, takes what there is
+		for left := int(part.U32()); left > 0 && part.Len() > 0; left-- { // the engine also accepts fewer
 			part.U32()
 			name := part.Vector()
 			if len(name) > maxFunctionName {
@@ -48,8 +48,8 @@ var mangled = []byte("_Z")
 
 var newerRust = lazyregexp.New(`^_{0,2}R[A-Z]`)
 
-// repeats reports whether a name has Rust's newer form and may expand to a much longer text. A B refers back to an earlier place,
-// which can contain the B itself.
+// repeats reports whether a name has Rust's newer form and may expand to a much longer text. The letter B refers back to an earlier
+// place, which can contain that B itself.
 func repeats(name []byte) bool {
 	const short = 200
 	n := bytes.Count(name, []byte("B"))

@@ -45,7 +45,8 @@ const maxChecks = 1 << 20
 //	add(n, weight)            adds to the sum, and ends the call when it is more than Limit
 //	at(address)               one for each type with lists or strings: adds what is at an address
 //	list(address, n)          one for each type of list
-//	n functions               what takes the place of those that are checked
+//
+// n functions the replacements of the checked functions
 type checker struct {
 	scope  *scope
 	chars  int64
@@ -54,7 +55,7 @@ type checker struct {
 	types  []byte // of the bodies, as indices
 	at     map[*valueType]uint32
 	lists  map[*valueType]uint32
-	same   map[string]uint32 // what was written, by its type and code
+	same   map[string]uint32 // functions already written, by type and code
 	size   int
 }
 
@@ -63,7 +64,7 @@ const (
 	typeAdd
 	typeAt
 	typeList
-	typeFirst // of those that are checked
+	typeFirst // the first type of the checked functions
 )
 
 func checks(r *reader, wraps []*wrap, s *scope) []byte {
@@ -137,7 +138,8 @@ func checks(r *reader, wraps []*wrap, s *scope) []byte {
 	return out
 }
 
-// function writes a function and returns its index. One that does the same is written once: many types have a string at the same
+// function writes a function and returns its index. Functions that
+// do the same are written once: many types have a string at the same
 // offset, and the engine takes longer for each function than for its code.
 func (c *checker) function(kind byte, w writer) uint32 {
 	w.Byte(wasmbin.OpEnd)
@@ -183,7 +185,7 @@ func (c *checker) add() {
 	c.function(typeAdd, w)
 }
 
-// callAdd adds what some characters weigh; their number is on the stack.
+// callAdd adds the weight of characters, whose number is on the stack.
 func (c *checker) callAdd(w *writer, weight int64) {
 	w.I64(weight)
 	w.Op(wasmbin.OpCall, c.first)
@@ -197,7 +199,7 @@ func (c *checker) characters(w *writer) {
 	c.callAdd(w, c.chars)
 }
 
-// callOf calls the function for a type, which is made once, after those that it calls itself.
+// callOf calls the function for a type. The function is made once, after the functions that it calls.
 func (c *checker) callOf(w *writer, made map[*valueType]uint32, kind byte, t *valueType, body func(*valueType) writer) {
 	known, ok := made[t]
 	if !ok {
@@ -207,7 +209,7 @@ func (c *checker) callOf(w *writer, made map[*valueType]uint32, kind byte, t *va
 	w.Op(wasmbin.OpCall, known)
 }
 
-// callAt adds what is at an address, which is on the stack, of a type with lists or strings.
+// callAt adds the value at an address, which is on the stack, of a type with lists or strings.
 func (c *checker) callAt(w *writer, t *valueType) {
 	c.callOf(w, c.at, typeAt, t, c.address)
 }
@@ -249,7 +251,7 @@ func (c *checker) address(t *valueType) writer {
 	return w
 }
 
-// callList adds what a list holds; its address and length are on the stack.
+// callList adds the contents of a list, whose address and length are on the stack.
 func (c *checker) callList(w *writer, t *valueType) {
 	c.callOf(w, c.lists, typeList, t, c.list)
 }
@@ -264,7 +266,7 @@ func (c *checker) list(t *valueType) writer {
 	w.I64(int64(element.size))
 	w.Byte(wasmbin.OpI64Mul, wasmbin.OpI64Add, wasmbin.OpMemorySize, 0, wasmbin.OpI64Extend)
 	w.I64(16)
-	w.Byte(wasmbin.OpI64Shl, wasmbin.OpI64GtU, wasmbin.OpIf, wasmbin.BlockEmpty, wasmbin.OpReturn, wasmbin.OpEnd) // the engine refuses what is not in memory
+	w.Byte(wasmbin.OpI64Shl, wasmbin.OpI64GtU, wasmbin.OpIf, wasmbin.BlockEmpty, wasmbin.OpReturn, wasmbin.OpEnd) // the engine refuses an address outside memory
 	w.Op(wasmbin.OpLocalGet, 1)
 	c.callAdd(&w, element.perElement(c.scope))
 	if !element.dynamic {
@@ -289,7 +291,7 @@ func (c *checker) list(t *valueType) writer {
 	return w
 }
 
-// wrapper is what takes the place of a function.
+// wrapper writes the replacement of a function.
 func (c *checker) wrapper(imported uint32, p *wrap) writer {
 	params, _ := p.signature()
 	of, w := p.fn.params, writer{0}
@@ -337,7 +339,7 @@ func (c *checker) wrapper(imported uint32, p *wrap) writer {
 	return w
 }
 
-// flat adds what is in core values, the first of which is in the local at.
+// flat adds the contents of core values. The first is in the local at.
 func (c *checker) flat(w *writer, t *valueType, locals []coreType, at uint32) {
 	if c.size += len(*w) / 64; c.size > maxChecks {
 		return // the caller refuses it

@@ -1,12 +1,12 @@
-// Package guard puts checks into components: before the engine converts what a guest passes to a function of the host, or returns,
-// code in the guest's place adds up what the lists and strings would take, in the guest's own memory. What is more than [Limit]
-// ends the call, and for more than a little it asks the host, through the import [Import], which can have it wait.
+// Package guard adds checks to components. Before the engine converts the values that a guest passes to a host function, or
+// returns, the check adds up the size of their lists and strings in the guest's own memory. A sum above [Limit] ends the call. For
+// a sum above [Free], the check asks the host through the import [Import], and the host can make it wait.
 //
 // The engine converts everything in memory before it calls the host, and a guest can have a million list elements in 40 MB,
 // or the same string in each. So the check must come first.
 //
-// Core modules are changed so that a trap tells whether the guest had been refused memory, see [Refused]. Nothing else of a component
-// changes.
+// The package also changes core modules so that a trap shows whether the guest had been refused memory; see [Refused]. Nothing else
+// in a component changes.
 package guard
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/stilehost/stile/internal/wasmbin"
 )
 
-// Import is the function of a guarded component by which it asks for bytes of the host.
+// Import is the function that a guarded component calls to ask the host for bytes.
 const Import = "stile-reserve"
 
 const (
 	// Limit is the most bytes that one conversion may take, and Free what it may take without asking.
 	Limit, Free = wasmtime.MaxConversion, wasmtime.FreeConversion
-	// Over is what is asked for in place of more than Limit.
+	// Over is requested instead of any sum above Limit.
 	Over = 1<<32 - 1
 )
 
-// Component returns a component with checks in it. An error says what of the component cannot be guarded: it uses a part of the
-// component model that the engine does not run either, or it is malformed. Only the outermost component may have code. names are the
+// Component returns a component with checks. An error names the part that cannot be guarded: the component is malformed,
+// or uses a feature that the engine does not support either. Only the outermost component may have code. names are the
 // bytes of the names in its types, written out wherever the engine does that.
 func Component(wasm []byte) (guarded []byte, names int64, err error) {
 	if len(wasm) < len(wasmbin.ComponentHeader) || string(wasm[:len(wasmbin.ComponentHeader)]) != wasmbin.ComponentHeader {
@@ -43,7 +43,7 @@ func Component(wasm []byte) (guarded []byte, names int64, err error) {
 	return c.out, maxNames - root.names, r.Err
 }
 
-// component is one component while it is written anew, with what its indices mean and which they become.
+// component is one component while it is rewritten, with the meanings of its indices and their new values.
 type component struct {
 	scope *scope
 	out   writer
@@ -57,13 +57,13 @@ type component struct {
 	exports    instanceType
 }
 
-// indices maps the indices of a component to those that take their place.
+// indices maps the indices of a component to their new values.
 type indices struct {
 	to   []uint32
 	next uint32
 }
 
-// add gives what the component has next the next index.
+// add assigns the next new index to the component's next index.
 func (x *indices) add() { x.to = append(x.to, x.next); x.next++ }
 
 func (x *indices) get(r *reader, i uint32) uint32 {
@@ -128,7 +128,7 @@ func (c *component) sections(r *reader) {
 	}
 }
 
-// item writes one definition in a section of its own, so that others can be put before it.
+// item writes one definition in a section of its own, so that other definitions can precede it.
 func (c *component) item(id byte, r *reader) {
 	w := writer{1}
 	done := func() {}
@@ -397,7 +397,7 @@ func (c *component) export(r *reader, w *writer) {
 	c.exports[name] = t
 }
 
-// options are those of canon lift and lower that matter here.
+// options are the options of canon lift and lower that matter here.
 type options struct {
 	memory    uint32
 	hasMemory bool
@@ -483,7 +483,7 @@ func (c *component) lift(r *reader, w writer) {
 	c.funcs = append(c.funcs, f)
 }
 
-// flush checks what is pending.
+// flush adds the pending checks.
 func (c *component) flush(r *reader) {
 	pending := c.pending
 	c.pending = nil
@@ -496,7 +496,7 @@ func (c *component) flush(r *reader) {
 	}
 }
 
-// wrap writes a module with the checks of some functions, which have one memory, and an instance of it. It returns the index of the
+// wrap writes a module with the checks of functions that share one memory, and an instance of it. It returns the index of the
 // first checked function; the others follow.
 func (c *component) wrap(r *reader, wraps []*wrap) (first uint32) {
 	module := checks(r, wraps, c.scope)

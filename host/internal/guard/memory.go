@@ -9,7 +9,7 @@ const Refused = "stile:refused-memory"
 const maxPages = 1 << 16
 
 // watchMemory returns a core module that behaves the same, except that it remembers in a global whether its last `memory.grow` was
-// refused. Where it would trap by `unreachable` after that, it traps in the function [Refused] instead. Languages end that way when
+// refused. Where it would trap by `unreachable` after that, it traps in the function [Refused] instead. Programs end that way when
 // an allocation fails, and neither the engine's C API nor a stripped guest's backtrace distinguishes that from a bug.
 //
 // The engine checks at the start of functions and loops whether a call must end, and a function can have 20,000 instructions that
@@ -78,7 +78,7 @@ func watchMemory(module []byte) []byte {
 	return out
 }
 
-// refusedGlobal is a variable that is 1 after memory was refused.
+// refusedGlobal is a global that is 1 after memory was refused.
 var refusedGlobal = []byte("\x7f\x01\x41\x00\x0b")
 
 // added returns the content of a section with more items at its end, and adds their number to n.
@@ -166,7 +166,8 @@ func (m *watcher) code(r *reader, most int) (w writer) {
 	return w
 }
 
-// grow is the function that replaces `memory.grow`. A growth by zero asks for the size, and says nothing about a refusal.
+// grow is the function that replaces `memory.grow`. A growth by zero only
+// asks for the size, so it does not change whether memory was refused.
 func (m *watcher) grow() (w writer) {
 	w.Byte(1, 1, 0x7f) // one local
 	w.Byte(0x23)

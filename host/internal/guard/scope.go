@@ -7,14 +7,14 @@ type scope struct {
 	types []any // *valueType, *funcType, instanceType, resource
 	// shift is added to the indices of a component's types, since one was put before them.
 	shift uint32
-	// of is the component whose scope it is; nil for that of a type.
+	// of is the component that the scope belongs to. It is nil for the scope of a type.
 	of    *component
 	depth int
-	// labels are the bytes of the names in the definition that is being read.
+	// labels counts the bytes of names in the definition that is being read.
 	labels int64
 }
 
-// root is what all scopes share.
+// root is shared by all scopes.
 type root struct {
 	u8 *valueType
 	// left bounds the work on types, which aliases could multiply.
@@ -23,7 +23,7 @@ type root struct {
 	names int64
 }
 
-// writtenOut counts the names in what is imported, exported, lifted or lowered.
+// writtenOut counts the names in the types that are imported, exported, lifted or lowered.
 func (x *root) writtenOut(r *reader, t any) {
 	switch t := t.(type) {
 	case *valueType:
@@ -220,14 +220,14 @@ func (s *scope) define(r *reader, w *writer) {
 	}
 }
 
-// check refuses a type that the engine refuses too, so that the rest need not think of it.
+// check refuses a type that the engine refuses too, so that the rest of the package need not handle it.
 func (t *valueType) check(r *reader) {
 	if t.depth > maxDepth || t.size >= maxSize {
 		r.Fail("a type has more than %d bytes, or %d levels", maxSize, maxDepth)
 	}
 }
 
-// composite reads a value type that was announced by kind.
+// composite reads a value type of the given kind.
 func (s *scope) composite(r *reader, w *writer, kind byte) *valueType {
 	names := func() int {
 		n := r.Count()
@@ -353,7 +353,7 @@ const (
 	coreInstance = 0x12
 )
 
-// extern reads what an import or export is. A type that it brings is added to the scope.
+// extern reads the type of an import or export. If it introduces a type, extern adds that to the scope.
 func (s *scope) extern(r *reader, w *writer) (sort byte, t any) {
 	defer func() { s.root.writtenOut(r, t) }()
 	sort = r.Byte()
@@ -364,7 +364,7 @@ func (s *scope) extern(r *reader, w *writer) (sort byte, t any) {
 			r.Fail("only core modules can be imported and exported")
 		}
 		w.Byte(coreModule)
-		w.Number(r.U32()) // the index space of core types is as it was
+		w.Number(r.U32()) // indices of core types do not change
 		return sort, nil
 	case sortFunc:
 		return sort, indexed[*funcType](s, r, w, "a function")

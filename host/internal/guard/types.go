@@ -66,7 +66,7 @@ const (
 	weighValue = 2*40 + 32 + 16 // in lists of the engine, of the C API and of Go
 	weighName  = 2 * 32
 	weighEntry = 2*64 + 48 // per entry of a record, with a name and a value
-	weighBlock = 3 * 32    // memory blocks for something that is not stored in place
+	weighBlock = 3 * 32    // memory blocks for a value that is not stored in place
 	weighChar  = 3         // per byte of a string
 	weighByte  = 2*40 + 32 + 1
 )
@@ -197,7 +197,7 @@ type funcType struct {
 	result *valueType // nil for none
 }
 
-// instanceType says what an instance, or an instance of a component, exports, by name.
+// instanceType maps the names of an instance's exports, or of a component's, to their types.
 type instanceType map[string]any
 
 // resource is a resource type. Nothing about it matters here.

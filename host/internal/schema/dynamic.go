@@ -7,8 +7,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// resource is what a dynamic reference searches: of the resources through which validation came, the reference leads into the
-// outermost that has an answer. A resource is a document, or the part of one that has an $id.
+// resource is a document, or a part of one that has an $id. A dynamic reference searches the resources on the path of validation,
+// and leads into the outermost one that has an answer.
 type resource struct {
 	recursive bool                          // $recursiveAnchor is true
 	anchors   map[string]*jsonschema.Schema // by $dynamicAnchor
@@ -53,7 +53,7 @@ func (s *Schema) resolve(library *jsonschema.Compiler, reached []*jsonschema.Sch
 		s.nodes[sub].resource = resources[root]
 	}
 
-	// An answer is looked for among the subschemas on the way that come first in their resource.
+	// The search considers the subschemas on the path that come first in their resource.
 	recursive, anchors := &node{inPlace: s.entries()}, map[string]*node{}
 	for sub := range s.nodes {
 		if name := sub.DynamicAnchor; name != "" {
@@ -101,7 +101,7 @@ func (s *Schema) entries() (list []*jsonschema.Schema) {
 // private returns the subschema in an unexported field of the library.
 func private(library *jsonschema.Compiler, field reflect.Value) (*jsonschema.Schema, error) {
 	location := field.Elem().FieldByName("Location").String()
-	sub, err := library.Compile(location) // finds what is compiled already
+	sub, err := library.Compile(location) // returns the subschema that is already compiled
 	if err != nil {
 		return nil, schemaError(err)
 	}

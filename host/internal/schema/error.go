@@ -21,10 +21,10 @@ import (
 // schemaLocation is the address that the compiler of schemas gives a schema. Its author never wrote it.
 const schemaLocation = "schema:///input"
 
-// negatedLocation is the address of a schema that admits what the one at schemaLocation refuses.
+// negatedLocation is the address of a schema that admits exactly the values that the schema at schemaLocation refuses.
 const negatedLocation = "schema:///negated"
 
-// schemaError says, for the author, what the compiler found wrong with a schema: where, what, and what to write instead.
+// schemaError tells the author what the compiler found wrong with a schema: where, what, and what to write instead.
 func schemaError(err error) error {
 	var (
 		wrong   *jsonschema.SchemaValidationError
@@ -126,7 +126,7 @@ func jsonText(v any) string {
 // MaxProblems is how many problems of a value are reported, by the host or by the guest.
 const MaxProblems = 20
 
-// List names each place and what is wrong there. whole is the name of the whole value, if it needs one.
+// List names each place and what is wrong there. whole, which may be empty, names the value as a whole.
 func List(whole string, problems []abi.Problem) string {
 	lines := make([]string, len(problems))
 	for i, p := range problems {

@@ -12,14 +12,15 @@ import (
 // maxFormatted is the longest string with a format, in bytes, because some formats split the string before they look at it.
 const maxFormatted = 64 << 10
 
-// formats are asserted, whatever the $schema. Others only inform readers: "regex" would parse an input's patterns, and the idn-
+// formats are the asserted formats, whatever the $schema. Others only
+// inform readers: "regex" would parse an input's patterns, and the idn-
 // formats need tables of names.
 var formats = []string{
 	"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "iri", "iri-reference", "json-pointer",
 	"relative-json-pointer", "time", "uri", "uri-reference", "uri-template", "uuid",
 }
 
-// boundFormat is a format as it is asserted. It is nil if it is not asserted.
+// boundFormat returns the check of a format with a bound on its length. It is nil if the format is not asserted.
 func boundFormat(f *jsonschema.Format) *jsonschema.Format {
 	if f == nil || !slices.Contains(formats, f.Name) {
 		return nil

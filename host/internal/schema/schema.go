@@ -1,5 +1,5 @@
-// Package schema compiles the JSON Schemas of a component's tools and checks inputs and results against them, at a cost that is counted
-// and bounded before it arises.
+// Package schema compiles the JSON Schemas of a component's tools and checks inputs and results against them. It counts and bounds the
+// cost of both in advance.
 package schema
 
 import (
@@ -42,7 +42,7 @@ const (
 	maxNumber = 400
 )
 
-// Schema is a compiled schema that is known to be acyclic for each value.
+// Schema is a compiled schema that never applies to the same value in a cycle.
 type Schema struct {
 	root    *jsonschema.Schema
 	negated *jsonschema.Schema // admits what root refuses
@@ -60,7 +60,7 @@ type node struct {
 
 // Compiler compiles the schemas of one component.
 type Compiler struct {
-	// loader gets the documents that a $ref out of the schema names.
+	// loader loads the documents that a $ref to another document names.
 	loader                                        jsonschema.URLLoader
 	bytes, patternText, patternWork, instructions int
 	// by text:
@@ -73,7 +73,7 @@ func NewCompiler() *Compiler {
 	return &Compiler{loader: noLoader{}, schemas: map[string]*Schema{}, patterns: map[string]*pattern{}}
 }
 
-// noLoader refuses every $ref out of the schema.
+// noLoader refuses every $ref to another document.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) { return nil, fmt.Errorf("%q is not fetched", url) }

@@ -29,8 +29,8 @@ type meter struct {
 	scope    []*jsonschema.Schema // the path to the current subschema, outermost first
 }
 
-// visit counts the check of a value against a subschema, and reports whether steps are left. It visits everything that may be looked
-// at, because validation finds all problems and so seldom stops early.
+// visit counts the check of a value against a subschema, and reports whether steps are left. It visits everything that validation
+// may look at, because validation finds all problems and so seldom stops early.
 func (m *meter) visit(s *jsonschema.Schema, v any) bool {
 	n, depth := m.nodes[s], len(m.scope)
 	m.scope = append(m.scope, s)
@@ -128,7 +128,7 @@ func (*meter) match(p jsonschema.Regexp, s string) int {
 // The time of a step of a validation, and of reading a byte of JSON.
 const stepTime, byteTime = 50 * time.Nanosecond, 100 * time.Nanosecond
 
-// Room is what all validations of a host share: the bytes of the decoded values, and steps. A validation that waits for steps already
+// Room holds what all validations of a host share: bytes for decoded values, and steps. A validation that waits for steps already
 // has its value.
 type Room struct{ Decoded, Steps *semaphore.Weighted }
 

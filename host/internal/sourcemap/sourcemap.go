@@ -32,7 +32,7 @@ type Map struct {
 	mappings []mapping       // in order of row and column
 }
 
-// mapping says where the text at a position of the bundle comes from. Rows count from 1, everything else from 0.
+// mapping gives the origin of the text at a position of the bundle. Rows count from 1, everything else from 0.
 type mapping struct {
 	row, column            int32
 	source, line, original int32 // index of the file, and the position in it

@@ -97,11 +97,12 @@ func (e *Engine) Map(fd uintptr) (*Component, error) {
 	return c, nil
 }
 
-// ErrTooLarge is the error of a component whose instances would need more than one instance of the pool may have: see [Pool].
+// ErrTooLarge is the error of a component whose instances need more than the pool allows for one: see [Pool].
 var ErrTooLarge = errors.New("an instance may not have as much")
 
-// Deserialize loads compiled code. It trusts the code completely: the code must come from this program. Code of another version is
-// an error. So is code that needs too much, with [ErrTooLarge], which a [NewCompiler] does not detect because it has no pool.
+// Deserialize loads compiled code. It trusts the code completely: the code must come from
+// this program. Code of another version is an error. Code that needs too much fails with
+// [ErrTooLarge]. An engine of [NewCompiler] does not detect this because it has no pool.
 func (e *Engine) Deserialize(code []byte) (*Component, error) {
 	c := &Component{engine: e}
 	err := takeError(C.wasmtime_component_deserialize(e.c, bytesPointer(code), C.size_t(len(code)), &c.c))

@@ -40,7 +40,8 @@ type Pool struct {
 	Running int
 }
 
-// Bounds of one instance. The pool has as much for each of its instances, so all of them fit. Compile refuses a component that needs
+// Bounds of one instance. The pool reserves this much for each of its
+// instances, so all of them fit. Compile refuses a component that needs
 // more, and Instantiate refuses one that gets more from the modules it imports. Toolchains make components with one memory, up to
 // three tables and, for languages that link dynamically, up to 20 core instances.
 const (
@@ -54,12 +55,12 @@ const (
 const MaxStack = C.STILE_STACK
 
 const (
-	// MaxConversion bounds the bytes that the host holds for values that cross at one time, in one direction, for one guest.
+	// MaxConversion bounds the bytes that the host holds while one guest's values cross in one direction.
 	// Conversion takes up to 110 times the size of a value before the host sees it.
 	MaxConversion = 52 << 20
-	// FreeConversion is what needs no reservation.
+	// FreeConversion is how many bytes need no reservation.
 	FreeConversion = 64 << 10
-	// maxConverting is what the host may hold for all guests. Others wait.
+	// maxConverting is how many bytes the host may hold for the conversions of all guests. Further conversions wait.
 	maxConverting = 6 * MaxConversion
 )
 
@@ -113,13 +114,15 @@ func NewCompiler() *Engine {
 }
 
 const (
-	// collectEvery is how much is reserved between collections of Go's heap while less than smallHeap is in use. A text of 16 MiB
+	// collectEvery is how many bytes are reserved between collections of
+	// Go's heap while less than smallHeap is in use. A text of 16 MiB
 	// reserves 48 MiB.
 	collectEvery = 40 << 20
 	smallHeap    = 32 << 20
 )
 
-// collect makes Go free what earlier large values left. Go lets garbage grow to the size of the live heap, and never collects below
+// collect makes Go free the garbage of earlier large values. Go lets
+// garbage grow to the size of the live heap, and never collects below
 // 4 MB. The copies of a call that passes large values in a loop would be most of the memory it takes. A large heap is left to Go,
 // because collecting it would cost more than the conversion.
 func (e *Engine) collect(bytes int64) {

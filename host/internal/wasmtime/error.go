@@ -38,7 +38,7 @@ type TrapError struct {
 
 func (e *TrapError) Error() string { return "wasm trap: " + e.Reason }
 
-// PanicError is a panic in Go code that the guest called.
+// PanicError reports a panic in Go code that the guest called.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -109,7 +109,7 @@ const (
 	maxFrameLine = 1 << 10 // bytes that are looked at; an expression takes 50 ns per byte
 )
 
-// parseError recognises what a guest did wrong by wasmtime's text, because the C API gives nothing else for a component. The names
+// parseError recognises a guest's error by wasmtime's text, because the C API provides nothing else for components. The names
 // in a backtrace come from the guest and can look like anything, so the reason is read only from what follows them.
 func parseError(text string) error {
 	const caused = "Caused by:\n"

@@ -19,7 +19,7 @@ import (
 // time. If it fails, the call ends and returns its error. A panic ends the call too, as a *PanicError.
 type HostFunc func(s *Store, args []abi.Value) (abi.Value, error)
 
-// function is what a linker keeps about a host function.
+// function is a linker's entry for a host function.
 type function struct {
 	params []*abi.Type
 	result *abi.Type

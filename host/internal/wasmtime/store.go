@@ -48,9 +48,9 @@ type Store struct {
 	failure error
 	ctx     context.Context
 	turn    bool  // whether this store has a turn to run
-	held    int64 // bytes of the engine that are held for conversions
-	asked   bool  // whether they are for what the guest passes next
-	roomy   bool  // whether they are for what the host function returns
+	held    int64 // bytes of the engine that the store holds for conversions
+	asked   bool  // whether they are for the values that the guest passes next
+	roomy   bool  // whether they are for the host function's result
 
 	mu    sync.Mutex // guards state against Cancel during Close, and the fields below
 	state *C.stile_state
@@ -147,7 +147,7 @@ func (s *Store) Unwatch() {
 	s.over = nil
 }
 
-// look is what the timer does.
+// look runs when the timer fires.
 func (s *Store) look() {
 	var over func()
 	s.mu.Lock()
@@ -160,8 +160,8 @@ func (s *Store) look() {
 	}
 }
 
-// looked charges the store for what its thread has used, and returns what to call if nothing is left. The thread is in a host
-// function, so nobody else uses the state.
+// looked charges the store for its thread's time so far. If nothing is left, it returns the function to call. The thread is in a
+// host function, so nothing else uses the state.
 func (s *Store) looked() (over func()) {
 	left := time.Duration(C.stile_left(s.state))
 	s.due = false
@@ -173,8 +173,8 @@ func (s *Store) looked() (over func()) {
 	return over
 }
 
-// Reserve takes bytes of the engine for the next conversion, replacing what the store has, and waits for them outside the turn. They
-// are returned when the guest calls the host again, runs for a tick, or ends.
+// Reserve takes bytes of the engine for the next conversion, in place of those that the store holds, and waits for them outside the
+// turn. They are returned when the guest calls the host again, runs for a tick, or ends.
 func (s *Store) Reserve(bytes int64) error {
 	if bytes > MaxConversion {
 		return ErrConversion
@@ -200,14 +200,14 @@ func (s *Store) Reserve(bytes int64) error {
 	return nil
 }
 
-// Ask is Reserve for what the guest passes or returns next.
+// Ask is Reserve for the values that the guest passes or returns next.
 func (s *Store) Ask(bytes int64) error {
 	err := s.Reserve(bytes)
 	s.asked = err == nil
 	return err
 }
 
-// Room is Reserve for a text of so many bytes that the running host function is about to make and return.
+// Room is Reserve for a text of this many bytes that the running host function is about to make and return.
 func (s *Store) Room(bytes int64) error {
 	weight := weighText(bytes)
 	if weight <= FreeConversion {
@@ -218,7 +218,7 @@ func (s *Store) Room(bytes int64) error {
 	return err
 }
 
-// returns takes bytes for what a host function returns, unless Room has.
+// returns takes bytes for a host function's result, unless Room has taken them.
 func (s *Store) returns(bytes int64) error {
 	enough := s.roomy && bytes <= s.held
 	s.roomy = false
@@ -232,7 +232,7 @@ func (s *Store) returns(bytes int64) error {
 	return s.Reserve(bytes)
 }
 
-// converted returns what was held for the last value that crossed, unless it is for the current one.
+// converted gives back the bytes held for the last value that crossed, unless they are for the current one.
 func (s *Store) converted() {
 	if !s.asked {
 		s.Release()
@@ -240,13 +240,13 @@ func (s *Store) converted() {
 	s.asked = false
 }
 
-// Release gives back what Reserve took.
+// Release gives back the bytes that Reserve took.
 func (s *Store) Release() {
 	s.engine.converting.Release(s.held)
 	s.held, s.state.converting = 0, 0
 }
 
-// goYield gives back what was held for a conversion, which is over, since the guest runs; and lets others run.
+// goYield gives back the bytes held for a conversion, which must be over because the guest runs, and lets other guests run.
 //
 //export goYield
 func goYield(store C.uintptr_t) {
@@ -286,7 +286,7 @@ func (s *Store) Close() {
 	s.budget.release()
 }
 
-// Budget is the thread time of a store, for the [Limits] of others. It may outlive the store.
+// Budget returns the thread time of a store, for the [Limits] of other stores. It may outlive the store.
 func (s *Store) Budget() *Budget { return s.budget }
 
 // Budget is thread time that several stores share. It is safe for concurrent use.
@@ -306,7 +306,7 @@ func newBudget(limit time.Duration, outer *Budget) *Budget {
 	return b
 }
 
-// Charge charges thread time for work that others do for the store's guest, and reports whether any is left.
+// Charge charges thread time for work on other threads for the store's guest, and reports whether any time is left.
 func (b *Budget) Charge(time time.Duration) bool {
 	if !b.retain() {
 		return false
@@ -319,7 +319,7 @@ func (b *Budget) Charge(time time.Duration) bool {
 	return left
 }
 
-// retain returns false if nobody uses the budget any more, because the work of a call that has ended ends by itself.
+// retain returns false if nothing uses the budget any more. The call has then ended, and its work ends by itself.
 func (b *Budget) retain() bool {
 	for n := b.users.Load(); n > 0; n = b.users.Load() {
 		if b.users.CompareAndSwap(n, n+1) {
@@ -380,7 +380,7 @@ func (i *Instance) Call(x *Export, params []*abi.Type, result *abi.Type, args ..
 		}
 		e := C.stile_call(&i.c, s.context, x.c, s.state, unsafe.SliceData(values), C.size_t(len(values)), &out, results)
 		if e == nil && result != nil {
-			// Within the turn, because the engine holds many times what the guest returned.
+			// Within the turn, because the engine holds many times the size of the result.
 			value, failed = cross.lift(result, &out)
 			C.wasmtime_component_val_delete(&out)
 		}
@@ -395,7 +395,7 @@ func (i *Instance) Call(x *Export, params []*abi.Type, result *abi.Type, args ..
 	return value, failed
 }
 
-// explain converts an error of the engine into what caused it.
+// explain converts an error of the engine into its cause.
 func (s *Store) explain(e *C.wasmtime_error_t) error {
 	err := takeError(e)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// ItemKind says what a component imports or exports.
+// ItemKind is the kind of an import or export.
 type ItemKind uint8
 
 // The kinds of items. ItemOther is a nested component or a core function, which this host never links.
@@ -41,7 +41,7 @@ type Item struct {
 	Type *abi.Type
 }
 
-// Types are what a component imports and exports.
+// Types are the imports and exports of a component.
 type Types struct {
 	Imports, Exports []Item
 }

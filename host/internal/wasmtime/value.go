@@ -30,10 +30,10 @@ type crossing struct {
 	checked bool
 }
 
-// What weigh counts for a value, a field of a record, a byte of text and an element of a list<u8>.
+// The weights of a value, a field of a record, a byte of text and an element of a list<u8>.
 const perValue, perField, perChar, perElement = 170, 240, 3, 100
 
-// weighText is weigh for a text of so many bytes, as the payload of a result.
+// weighText is weigh for a text of this many bytes, as the payload of a result.
 func weighText(bytes int64) int64 { return 2*perValue + perChar*bytes }
 
 // weigh estimates the bytes that the host holds for one of its own values while it is converted. Package guard weighs those of
@@ -428,7 +428,7 @@ func lowerFlags(t *abi.Type, bits uint32, out *cval) {
 	}
 }
 
-// setName makes a string of the engine's. The engine aborts the process on text that is not UTF-8, so setName excludes such text.
+// setName makes an engine string. The engine aborts the process on text that is not UTF-8, so setName excludes such text.
 func setName(n *C.wasm_name_t, s string) {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	C.wasm_byte_vec_new_uninitialized(n, C.size_t(len(s)))
