@@ -14,7 +14,7 @@ import (
 type Custom struct {
 	// Name is the full name of the WIT interface, e.g. "acme:crm/contacts@1.0.0".
 	Name string
-	// Config is what the manifest says about it, a JSON object with sorted keys.
+	// Config is the manifest's configuration of it, a JSON object with sorted keys.
 	Config json.RawMessage
 }
 

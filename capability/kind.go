@@ -14,7 +14,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Reader takes a manifest apart, Node is a value in it, and Member a field of an object.
+// Reader reads a manifest, Node is a value in it, and Member is a field of an object.
 type (
 	Reader = jsonform.Reader
 	Node   = jsonform.Node
@@ -31,7 +31,7 @@ type Kind struct {
 	Permission string
 	// Example is a possible value in a manifest, as JSON. Problems show it.
 	Example string
-	// Default is what commands for people bind under the kind's name by default. It is nil for nothing.
+	// Default is the grant that commands for people bind under the kind's name by default. It is nil for none.
 	Default Grant
 	// Harmless is set if the kind reaches nothing beyond a call and its log: no policy cuts it, and approval needs no
 	// person.
@@ -43,7 +43,7 @@ type Kind struct {
 	Globals       []string
 	GlobalBinding string
 
-	// Parse reads what a manifest says. It is nil if a manifest cannot ask for the kind. Problems go to r.
+	// Parse reads a grant from a manifest. It is nil if a manifest cannot ask for the kind. Problems go to r.
 	Parse func(r *Reader, n *Node) Grant
 	// ParsePermission reads the short form.
 	ParsePermission func(r *Reader, n *Node) Grant
@@ -51,12 +51,12 @@ type Kind struct {
 	// *[double.MistakeError].
 	ParseSpec func(Spec) (Grant, error)
 
-	// Learn stands for a binding of a recorded call, to make a test of the call; nil where a test cannot answer what a
-	// recording has.
+	// Learn returns the Answerer for a binding of a recorded call, to make a test from the call. It is nil if tests cannot answer
+	// recorded operations of the kind.
 	Learn func(r *double.Recording, binding string) double.Answerer
 }
 
-// Spec is what follows NAME= on a command line: KIND[:ARGUMENT][,OPTIONS].
+// Spec is the text after NAME= on a command line: KIND[:ARGUMENT][,OPTIONS].
 type Spec struct {
 	// Name is the binding's name.
 	Name string
@@ -67,10 +67,11 @@ type Spec struct {
 	Options     string
 }
 
-// MistakeError says what is wrong, and what to write instead.
+// MistakeError reports what is wrong, and what to write instead.
 type MistakeError = double.MistakeError
 
-// Grant is what one binding may do. Its methods are safe for concurrent use, and what they return for people is printable.
+// Grant is what one binding may do. Its methods are safe for concurrent
+// use, and the texts that they return for people are printable.
 type Grant interface {
 	Kind() *Kind
 	// Interface is the WIT interface of the kind.
@@ -79,9 +80,9 @@ type Grant interface {
 	Document() any
 	// Describe says in plain words everything that it may do, one item a line, for the person who approves it.
 	Describe() []string
-	// Authority says the same in the terms of a manifest, to compare line by line.
+	// Authority describes the same in the terms of a manifest, to compare line by line.
 	Authority() []string
-	// Covers reports whether this grant permits everything that asked may do. If in doubt, it says no.
+	// Covers reports whether this grant permits everything that asked may do. If in doubt, it returns false.
 	Covers(asked Grant) bool
 }
 
@@ -104,7 +105,8 @@ type Owner interface {
 // Limiter is a grant that a policy's ceiling can reduce to a part. Other grants are removed as a whole or kept.
 type Limiter interface {
 	Grant
-	// Limit returns the most that both this grant and a grant of the ceiling, of any kind, allow. It is nil if they have nothing in
+	// Limit returns the largest grant that both this grant and a grant of
+	// the ceiling, of any kind, allow. It is nil if they have nothing in
 	// common.
 	Limit(ceiling []Grant) Grant
 }
@@ -112,7 +114,7 @@ type Limiter interface {
 // Sizer is a grant whose comparison takes long.
 type Sizer interface {
 	Grant
-	// Size returns how many rules it has, and how much of them there is to compare.
+	// Size returns the number of rules, and how much of them there is to compare.
 	Size() (rules, work int)
 }
 
@@ -141,7 +143,7 @@ type Hoster interface {
 // Remedier is a grant on a command line that can be widened.
 type Remedier interface {
 	Grant
-	// Remedy returns the spec that would allow what was wanted instead of spec, both in the form NAME=SPEC. It is empty if none
+	// Remedy returns the spec that would allow what was wanted instead of spec, both in the form NAME=SPEC. It is empty if no spec
 	// would.
 	Remedy(spec string, wanted Grant) string
 }
@@ -179,5 +181,5 @@ const StoreNames = `a-z, 0-9, "_" and "-"`
 // part of a file's name.
 func IsStoreName(name string) bool { return storeName.MatchString(name) }
 
-// Printable returns s as people can safely read it: hidden characters, and those that a terminal acts on, are escaped.
+// Printable returns s in a form that people can safely read: hidden characters, and those that a terminal acts on, are escaped.
 func Printable(s string) string { return printable.Line(s) }

@@ -55,7 +55,7 @@ func (s Set) names(name func(*Kind) string) []string {
 // Permissions returns the fields of a manifest's short form.
 func (s Set) Permissions() []string { return s.names(func(k *Kind) string { return k.Permission }) }
 
-// ParsePermission reads one of them.
+// ParsePermission reads one of these fields.
 func (s Set) ParsePermission(r *jsonform.Reader, name string, n *jsonform.Node) Grant {
 	return s.find(func(k *Kind) bool { return k.Permission == name }).ParsePermission(r, n)
 }

@@ -39,7 +39,8 @@ func (l Level) String() string {
 	return names[l]
 }
 
-// Site is where grants become capabilities. It holds what they share and what must be released. It is safe for concurrent use. Its
+// Site turns grants into capabilities. It holds the resources that they
+// share and those that must be released. It is safe for concurrent use. Its
 // creator closes it, after the calls that use its capabilities.
 type Site struct {
 	// Dir is the folder for durable state. It must exist and be writable by its owner only.
@@ -52,8 +53,8 @@ type Site struct {
 	mu      sync.Mutex
 	hosts   map[string][]netip.Addr
 	options map[*Kind]any
-	held    map[abi.Capability]func() error // releases a capability that holds more than memory
-	opening sync.Mutex                      // held while a store is opened
+	held    map[abi.Capability]func() error // functions that release capabilities that hold more than memory
+	opening sync.Mutex                      // locked while a store is opened
 	stores  map[string]io.Closer            // by the names of their files
 }
 
@@ -73,22 +74,22 @@ func (s *Site) Configure(k *Kind, options any) {
 	s.options[k] = options
 }
 
-// Options returns what Configure set, or nil.
+// Options returns the options that Configure set, or nil.
 func (s *Site) Options(k *Kind) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.options[k]
 }
 
-// SetHosts sets the addresses of hosts, which are used instead of a resolver, and replaces earlier ones. In capabilities opened from
-// now on, grants that name such a host exactly may dial its addresses, public or not.
+// SetHosts sets the addresses of hosts, which are used instead of a resolver, and replaces earlier ones. In capabilities opened
+// after this call, grants that name such a host exactly may dial its addresses, public or not.
 func (s *Site) SetHosts(hosts map[string][]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hosts = hosts
 }
 
-// Hosts returns what SetHosts set. It must not be changed.
+// Hosts returns the addresses that SetHosts set. The result must not be changed.
 func (s *Site) Hosts() map[string][]netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +124,7 @@ func Store[T io.Closer](ctx context.Context, s *Site, file string, open func(ctx
 	return store, err
 }
 
-// Release frees what capabilities hold besides memory: connections and open directories. Calls that still use them fail.
+// Release frees the connections and open directories that capabilities hold. Calls that still use them fail.
 // Close does the same for all capabilities.
 func (s *Site) Release(capabilities map[string]abi.Capability) error {
 	s.mu.Lock()

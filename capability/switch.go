@@ -15,7 +15,7 @@ type Switched struct {
 	Kind
 	// Unasked is set if commands for people bind it by default.
 	Unasked bool
-	// Says is what it may do, for the person who approves it.
+	// Says describes what the kind may do, for the person who approves it.
 	Says string
 	// New makes the capability.
 	New func(*Site) abi.Capability

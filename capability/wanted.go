@@ -18,7 +18,7 @@ func (w Wanted) Remedy(binding string) string {
 	return fmt.Sprintf(`"bindings": { %q: %s }`, binding, JSON(map[string]any{k.Name: w.Grant.Document()}))
 }
 
-// lacking stands for any grant of a kind. Only the form of such a grant is known.
+// lacking represents any grant of a kind. Only the form of such a grant is known.
 type lacking struct{ kind, example string }
 
 // Remedy implements [abi.Wants].
@@ -26,7 +26,7 @@ func (l lacking) Remedy(binding string) string {
 	return fmt.Sprintf(`"bindings": { %q: { %q: %s } }`, binding, l.kind, l.example)
 }
 
-// Wants returns what a call lacks if it has no binding of a WIT interface. It is meant for the options of a host.
+// Wants returns the grant that a call lacks if it has no binding of a WIT interface. It is meant for the options of a host.
 func (s Set) Wants(iface string) abi.Wants {
 	if k := s.Of(iface); k != nil {
 		return lacking{k.Name, k.Example}

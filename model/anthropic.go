@@ -94,7 +94,7 @@ func (m *messages) Complete(ctx context.Context, c Conversation, onText func(str
 				x.filtered = e.Delta.StopReason == "refusal"
 			case "message_stop":
 				x.ended = true
-				return true, nil // the reply is complete, whatever the server does with the connection
+				return true, nil // the reply is complete, even if the server keeps the connection open
 			case "error":
 				return false, x.failed(e.Error.Message)
 			}

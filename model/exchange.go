@@ -25,7 +25,7 @@ const (
 	maxMessage  = 1000        // bytes of a refusal that are shown
 )
 
-// Error reports that a model gave no complete reply. It never holds the key.
+// Error reports that a model gave no complete reply. It never contains the key.
 type Error struct {
 	// Status is the HTTP status of a refusal. It is 0 for other errors.
 	Status int
@@ -51,12 +51,12 @@ func (e *Error) rejects(parameter string) bool {
 	return e != nil && (e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity) && strings.Contains(e.Message, parameter)
 }
 
-// api is what the protocols share: an address, headers with the key, which go only there, and bounds.
+// api is the part that the protocols share: an address, headers with the key, which are sent only there, and bounds.
 type api struct {
 	options Options
 	client  *http.Client
 	url     string
-	// send adds what a request carries besides its body. The key exists only inside this function, where nothing prints it.
+	// send adds everything except the body to a request. The key exists only inside this function, where nothing prints it.
 	send func(http.Header)
 }
 
@@ -89,7 +89,7 @@ func (a *api) limit(c Conversation) int {
 	return a.options.MaxTokens
 }
 
-// temperature is the value to send, or nil to send none.
+// temperature returns the value to send, or nil to send none.
 func (a *api) temperature() *float64 {
 	if *a.options.Temperature < 0 {
 		return nil
@@ -296,7 +296,7 @@ func (a *api) refused(response *http.Response) *Error {
 		return &Error{Status: response.StatusCode, Message: "the server redirects, and redirects are not followed: " +
 			strconv.Quote(a.printable(response.Header.Get("Location")))}
 	}
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // the part that arrived is what can be shown
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // if reading fails, the part that arrived is shown
 	text := strings.TrimSpace(string(body))
 	var said fault
 	if json.Unmarshal(body, &said) == nil && said.Error.Message != "" {
@@ -308,7 +308,7 @@ func (a *api) refused(response *http.Response) *Error {
 	return &Error{Status: response.StatusCode, Message: a.printable(text)}
 }
 
-// fault is how servers of both protocols describe an error.
+// fault is the form in which servers of both protocols describe an error.
 type fault struct {
 	Error struct {
 		Message string `json:"message"`

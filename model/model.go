@@ -1,4 +1,4 @@
-// Package model asks language models: a conversation goes in, and the next turn comes out, in pieces as it arrives. It uses only
+// Package model sends conversations to language models and returns the next turn, in pieces as it arrives. It uses only
 // net/http, and speaks the protocols of Anthropic and OpenAI, which most other servers understand too.
 //
 //	m, err := model.OpenAI(model.Options{BaseURL: "http://127.0.0.1:11434/v1", Model: "qwen3"})
@@ -35,7 +35,7 @@ type Conversation struct {
 	MaxTokens int
 }
 
-// Turn is what one side said.
+// Turn is one message of a conversation.
 type Turn struct {
 	Role Role
 	Text string
@@ -58,7 +58,7 @@ type Reply struct {
 	Tokens Tokens
 }
 
-// Tokens is what a conversation cost.
+// Tokens counts the tokens that a conversation used.
 type Tokens struct {
 	Input  int `json:"input"`
 	Output int `json:"output"`
@@ -83,7 +83,7 @@ func (t Tokens) Plus(u Tokens) Tokens {
 	return Tokens{t.Input + u.Input, t.Output + u.Output, t.Estimated || u.Estimated}
 }
 
-// estimate guesses the tokens of a text. It would rather guess too many than too few.
+// estimate guesses the tokens of a text. The guess is usually too high rather than too low.
 func estimate(text string) int { return len(text)/3 + 1 }
 
 // Estimate guesses the tokens of the whole conversation so far.

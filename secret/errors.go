@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrNotFound reports that there is no secret of that name. A Keyring returns it if it keeps nothing for an account.
+// ErrNotFound reports that there is no secret of that name. A Keyring returns it if it has no key for an account.
 var ErrNotFound = errors.New("there is no such secret")
 
 // errClosed is the error of a store that was used after Close.
@@ -26,7 +26,7 @@ type ValueError struct {
 
 func (e *ValueError) Error() string { return fmt.Sprintf("secret %s: %s", e.Name, e.Problem) }
 
-// AccessError reports a file or folder that others can access, or that is not what it should be. The store used nothing in it.
+// AccessError reports a file or folder that others can access, or that is of the wrong kind. The store did not use its content.
 type AccessError struct {
 	Path, Problem, Remedy string
 }
@@ -49,7 +49,7 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s: %s; nothing was changed: %s", what, e.Problem, e.Remedy)
 }
 
-// KeyError reports that the store's key is missing, or is not the one that the store was written with.
+// KeyError reports that the store's key is missing, or differs from the key that the store was written with.
 type KeyError struct {
 	Problem, Remedy string
 	Err             error // may be nil

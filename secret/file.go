@@ -21,7 +21,7 @@ const (
 	maxFile = 64 << 20 // bytes; the largest possible store is smaller
 )
 
-// contents are what the file holds, as JSON. There is one spelling: if encode would write it differently, somebody altered it.
+// contents are the contents of the file, as JSON. There is one spelling: if encode would write it differently, somebody altered it.
 type contents struct {
 	Format string `json:"format"`
 	// ID is random. It is bound into everything that the file seals, and names the key's account in a keyring.
@@ -116,8 +116,8 @@ func unseal(key cipher.AEAD, sealed, context []byte) (string, error) {
 	return string(text), err
 }
 
-// context is what an entry is bound to: its store, its name and its times. An entry that is moved to another name or store does not
-// open.
+// context identifies what an entry is bound to: its store, its name and its times. An entry that is moved to another name or store
+// does not open.
 func (c *contents) context(e Entry) []byte {
 	return bound("entry", c.ID, e.Name, e.Created.Format(time.RFC3339Nano), e.Changed.Format(time.RFC3339Nano))
 }

@@ -22,7 +22,7 @@ type Keyring interface {
 	Set(ctx context.Context, account, value string) error
 }
 
-// Place says where the key of a store is.
+// Place is where the key of a store is.
 type Place string
 
 const (

@@ -11,15 +11,15 @@ import (
 // Mark replaces each value.
 const Mark = "[redacted]"
 
-// A Redactor removes values from text: as they are, in hex, in base64 (also as a part of a longer text, as in Basic authorization),
+// A Redactor removes values from text: unchanged, in hex, in base64 (also as a part of a longer text, as in Basic authorization),
 // escaped for a URL, for JSON and for HTML, each also wrapped into lines of 16 characters or more. It removes every byte that is part
 // of a value, even where values overlap, and replaces each run of such bytes by one Mark. Time and memory do not depend on the
 // content of the text.
 //
-// It catches accidents. It does not recognise a value that was cut, compressed, hashed or escaped twice, and code that wants to leak
-// a value can do so. A value of a few bytes also removes much innocent text.
+// It catches accidents. It does not recognise a value that was cut, compressed, hashed or escaped twice, and hostile code can still
+// leak a value. If a value has only a few bytes, much innocent text is removed too.
 //
-// A value of more than some 8 KiB of punctuation can be written in so many ways that a Redactor does not know all of them; [Store.Set] refuses it.
+// A value of more than some 8 KiB of punctuation has too many spellings for a Redactor to know all of them; [Store.Set] refuses it.
 //
 // A Redactor is immutable, and goroutines may share it. A nil Redactor knows no values.
 type Redactor struct {
@@ -60,7 +60,7 @@ func (r *Redactor) Reader(from io.Reader) io.Reader {
 }
 
 // Writer returns a writer that removes the values before it writes to to. It holds back bytes that may begin a value until more
-// arrive. Close writes what is held back, and does not close to. Only one goroutine may use it.
+// arrive. Close writes the bytes that were held back, and does not close to. Only one goroutine may use it.
 func (r *Redactor) Writer(to io.Writer) io.WriteCloser {
 	if r == nil {
 		r = NewRedactor()

@@ -1,6 +1,6 @@
 // Package secret keeps named credentials encrypted in one file, and redacts known values from text. The key is in a keyring, or in a
-// file beside it that only its owner can read. Only a holder of the key can have written the values, their names and their times;
-// the store refuses anything else with a typed error and leaves it alone.
+// file next to it that only its owner can read. Only a holder of the key can have written the values, their names and their times.
+// The store refuses anything else with a typed error and does not change it.
 //
 // Nothing proves that the file is the newest: anyone who can write to the folder can put an older file back. The length of a value
 // is not hidden, and a process that has read a value does not wipe it from memory.
@@ -94,7 +94,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close forgets the key. Operations fail afterwards.
+// Close forgets the key. Later operations fail.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,8 +175,8 @@ func (s *Store) List(ctx context.Context) ([]Entry, error) {
 	return entries, nil
 }
 
-// Set stores a value of 1 to MaxValue bytes under a name, and replaces the previous value. It refuses a value of punctuation that can be
-// written in so many ways that a [Redactor] does not know all of them. When Set returns nil, the value
+// Set stores a value of 1 to MaxValue bytes under a name, and replaces the previous value. It refuses a value
+// of punctuation with too many spellings for a [Redactor] to know all of them. When Set returns nil, the value
 // survives a power failure. If it fails, the store is unchanged.
 func (s *Store) Set(ctx context.Context, name, value string) error {
 	if err := CheckName(name); err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// start is what a clock shows when a test begins, unless the test says otherwise.
+// start is the time when a test begins, unless the test sets another.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// maxWaits is how many waits may be pending, as for the clock of the machine.
+// maxWaits is how many waits may be pending, the same as for the machine's clock.
 const maxWaits = 1024
 
 // Clock is a clock with the methods of stile:capability/clock. Its time passes only while the guest waits for it, and then without
@@ -30,13 +30,13 @@ type Clock struct {
 // NewClock returns the clock of a test.
 func NewClock() *Clock { return &Clock{Start: start} }
 
-// wait is closed when it is due.
+// wait is a channel that is closed when it is due.
 type wait struct {
 	due   time.Duration
 	ready chan struct{}
 }
 
-// Time is what the clock shows.
+// Time returns the time of the clock.
 func (c *Clock) Time() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,12 +30,12 @@ const (
 
 // Doubler is a grant that an extension's test can answer for.
 type Doubler interface {
-	// Double makes the capability for a test. answers are the test's, as JSON. They are nil only for harmless kinds. Errors are a
-	// *[MistakeError] of the test's author, or a fault of the host. The capability is used only while the test runs.
+	// Double makes the capability for a test. answers come from the test, as JSON. They are nil only for harmless kinds. An error
+	// is a *[MistakeError] for the test's author, or a fault of the host. The capability is used only while the test runs.
 	Double(ctx context.Context, t *Test, answers json.RawMessage) (abi.Capability, error)
 }
 
-// MistakeError says what is wrong, and what to write instead.
+// MistakeError reports what is wrong, and what to write instead.
 type MistakeError struct{ Text, Fix string }
 
 // Error implements error.
@@ -51,7 +51,7 @@ type Test struct {
 	Clock *Clock
 	// Log keeps what the tool logs, a printable line at a time.
 	Log func(line string)
-	// Missing notes a request of the tool that has no answer. line is what to add to the binding's answers. It is safe for
+	// Missing records a request of the tool that has no answer. line is the text to add to the binding's answers. It is safe for
 	// concurrent use.
 	Missing func(binding, what, line string)
 	// Stores are shared by the whole test.
@@ -69,13 +69,13 @@ func (t *Test) None(answers json.RawMessage) error {
 	return t.Wrong(": a test cannot give answers for this binding", "nothing")
 }
 
-// Unanswered notes a request without an answer, and returns the error that the tool gets.
+// Unanswered records a request without an answer, and returns the error that the tool gets.
 func (t *Test) Unanswered(what, line string) error {
 	t.Missing(t.Binding, what, line)
 	return abi.Errorf(abi.CodeUnavailable, "this test gives no answer for %s: add to env.%s of the test: %s", what, t.Binding, line)
 }
 
-// Kept decides who is at fault if the answer of a name could not be put into a store.
+// Kept returns the error for an answer that could not be put into a store: the test's mistake or a fault of the host.
 func (t *Test) Kept(name string, err error) error {
 	if known, ok := errors.AsType[*abi.Error](err); ok && known.Code != abi.CodeUnavailable {
 		return t.Wrong(fmt.Sprintf("[%s]: %s", Quoted(name), printable.Short(known.Error(), maxValue)), "another name")
@@ -83,7 +83,7 @@ func (t *Test) Kept(name string, err error) error {
 	return err
 }
 
-// Until waits for done, so that nothing runs beside the guest and the order of events is always the same.
+// Until waits for done, so that nothing runs concurrently with the guest and the order of events is always the same.
 func Until(ctx context.Context, done abi.Pollable) {
 	select {
 	case <-done:
@@ -129,7 +129,7 @@ func Quoted(name string) string { return printable.Text(strconv.Quote(printable.
 
 // Stores are the stores of one test, in a temporary folder that is made on first use.
 type Stores struct {
-	// Folder makes the folder, and Remove takes it away.
+	// Folder makes the folder, and Remove deletes it.
 	Folder func() (string, error)
 	Remove func(dir string) error
 

@@ -10,27 +10,27 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// MaxRecorded is how many bytes a test that is made of a recording may have: a part of what a manifest may.
+// MaxRecorded is the largest size, in bytes, of a test that is made from a recording: a part of a manifest's.
 const MaxRecorded = 128 << 10
 
-// Recording is a recorded call of which a test is made.
+// Recording is a recorded call that is turned into a test.
 type Recording struct {
-	// Time is what the clocks of the call showed; nil as long as it asked none.
+	// Time is the first time that the call read from a clock. It is nil if the call read none.
 	Time *time.Time
 }
 
-// Learner stands for a handle of a recorded call, and learns from the operations on it what a test has to answer.
+// Learner represents a handle of a recorded call. It learns from the operations on the handle what a test has to answer.
 type Learner interface {
-	// Learn is given an operation. If its value is a handle, made stands for it. An error says why no test can answer the
-	// operation.
+	// Learn learns from an operation. If the operation's value is a handle, made represents it. An error says why no test can
+	// answer the operation.
 	Learn(o Operation) (made Learner, err error)
 }
 
-// Answerer is the Learner of a binding. All handles that a call got from one binding have the same.
+// Answerer is the Learner of a binding. All handles that a call got from one binding share it.
 type Answerer interface {
 	Learner
-	// Answers are what a test says of the binding, to encode as JSON; nil for nothing. An error is a *[StepError] if it is
-	// about one operation.
+	// Answers returns the test's answers for the binding, to encode as JSON, or nil for none. An error is a *[StepError] if it
+	// concerns one operation.
 	Answers() (any, error)
 }
 
@@ -42,7 +42,8 @@ type Operation struct {
 	Method string
 	// Args are those after self.
 	Args []abi.Value
-	// Value is what it gave. Instead, Failed is the case of an error that is a variant, such as `error`, or else "error".
+	// Value is its result. If it failed, Failed is set instead: to the case
+	// of the error if that is a variant, such as `error`, or else to "error".
 	Value  abi.Value
 	Failed string
 }
@@ -59,7 +60,7 @@ func (e *StepError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// ErrUnanswered is of what a test has no answers for.
+// ErrUnanswered is the error for an operation that a test cannot answer.
 var ErrUnanswered = errors.New("a test cannot give the answer that was recorded")
 
 // Indifferent is the Learner of a binding whose answers follow from what the call does, so that a test needs none.
@@ -73,43 +74,43 @@ func (indifferent) Answers() (any, error)              { return nil, nil }
 // NewIndifferent returns [Indifferent] for a binding.
 func NewIndifferent(*Recording, string) Answerer { return Indifferent }
 
-// Entries are what a store held, by keys or paths: at first, as far as the call saw it, and now.
+// Entries are the contents of a store by keys or paths: at first, as far as the call saw them, and now.
 type Entries struct {
 	binding string
 	first   map[string]string
 	now     map[string]Entry
-	// partly are the operations that depended on an entry of which the call saw nothing whole so far.
+	// partly holds the operations that depended on an entry before the call saw all of it.
 	partly map[string]int
 }
 
-// Entry is what is known of an entry: that it is absent, its text, or, after it was changed in place, only that it is there.
+// Entry is what is known about an entry: that it is absent, its text, or, after a change in place, only that it exists.
 type Entry struct {
 	Absent, Changed bool
 	Text            string
 }
 
-// NewEntries returns the store of a binding, of which nothing is known.
+// NewEntries returns the entries of a binding's store, with nothing known about them.
 func NewEntries(binding string) *Entries {
 	return &Entries{binding: binding, first: map[string]string{}, now: map[string]Entry{}, partly: map[string]int{}}
 }
 
 var (
-	// ErrPartly is of an entry that was changed before all of it was read.
+	// ErrPartly is the error for an entry that was changed before all of it was read.
 	ErrPartly = errors.New("the call depended on content that it did not read completely before it wrote")
-	// ErrOther is of an entry that is not what the call left.
+	// ErrOther is the error for an entry that something else changed after the call wrote it.
 	ErrOther = errors.New("it differs from what the call wrote: something else changed it in the meantime")
 )
 
-// Now is what is known of an entry; seen is false for nothing.
+// Now returns what is known about an entry. seen is false if nothing is.
 func (s *Entries) Now(name string) (e Entry, seen bool) {
 	e, seen = s.now[name]
 	return e, seen
 }
 
-// Put is what the call made of an entry.
+// Put records the new state of an entry that the call changed.
 func (s *Entries) Put(name string, e Entry) { s.now[name] = e }
 
-// See learns what an entry holds, nil for none.
+// See records the content of an entry, or nil if there is no entry.
 func (s *Entries) See(name string, text *string) error {
 	e := Entry{Absent: text == nil}
 	if text != nil {
@@ -130,14 +131,14 @@ func (s *Entries) See(name string, text *string) error {
 	return nil
 }
 
-// Depend notes that an operation depended on an entry.
+// Depend records that an operation depended on an entry.
 func (s *Entries) Depend(at int, name string) {
 	if _, seen := s.now[name]; !seen {
 		s.partly[name] = at
 	}
 }
 
-// Remove learns that an entry was there and is not any more. Its text does not matter, because nobody saw it.
+// Remove records that an existing entry was removed. Its text does not matter, because the call did not see it.
 func (s *Entries) Remove(name string) error {
 	before, seen := s.now[name]
 	if before.Absent {
@@ -150,7 +151,7 @@ func (s *Entries) Remove(name string) error {
 	return nil
 }
 
-// Answers are the entries that the call found.
+// Answers returns the entries that the call found.
 func (s *Entries) Answers() (any, error) {
 	for _, at := range slices.Sorted(maps.Values(s.partly)) {
 		return nil, &StepError{at, ErrPartly}

@@ -1,4 +1,4 @@
-// Package atomicfile replaces files in one step: afterwards a file holds all of what was written, or what it held before.
+// Package atomicfile replaces files in one step: afterwards a file holds all of the new data, or its previous content.
 package atomicfile
 
 import (
@@ -34,7 +34,7 @@ func (Machine) Rename(from, to string) error { return os.Rename(from, to) }
 func (Machine) Remove(name string) error { return os.Remove(name) }
 
 // Replace writes data to temporary, a new file in the folder of name, and renames it to name. durable makes the file hold all of data or its
-// previous content after a power failure, too. [SyncFolder] then makes sure that it is the data.
+// previous content after a power failure, too. [SyncFolder] then makes sure that it holds the data.
 func Replace(in Folder, name, temporary string, data []byte, mode fs.FileMode, durable bool) (err error) {
 	f, err := in.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -14,10 +14,10 @@ type Automaton struct {
 
 // node is a state: the longest suffix of the input that begins one of the texts.
 type node struct {
-	child, sibling int32 // 0 is none
+	child, sibling int32 // 0 for none
 	fail           int32 // the next shorter suffix of this kind
 	depth          int32 // its length
-	match          int32 // length of the longest text that ends here; 0 is none
+	match          int32 // length of the longest text that ends here; 0 for none
 	label          byte
 }
 

@@ -2,7 +2,7 @@ package automaton
 
 import "slices"
 
-// breaks are the ends of lines, as they are and as JSON strings and URLs spell them. None is the beginning of another.
+// breaks are the ends of lines: raw, and as JSON strings and URLs spell them. None is the beginning of another.
 var breaks = []string{"\n", "\r\n", `\n`, `\r\n`, "%0A", "%0D%0A", "%0a", "%0d%0a"}
 
 var findBreak = New(slices.Values(breaks))
@@ -21,7 +21,7 @@ type Pass struct {
 	read int
 	at   int32 // state for the text itself
 
-	wrapped int32  // state for the text without line breaks and without what partial holds
+	wrapped int32  // state for the text without line breaks and without partial
 	breaks  []span // breaks inside a possible wrapped match, in order
 	last    int    // end of the last break
 	partial []byte // the end of the input, if it may begin a break
@@ -33,7 +33,7 @@ type span struct{ start, end int }
 // Start begins a pass.
 func (a *Automaton) Start() *Pass { return &Pass{a: a, last: -minColumns} }
 
-// Next reads a byte. It returns where the longest text that ends with it begins, counted from the start of the pass.
+// Next reads a byte. It returns the start of the longest text that ends with the byte, counted from the start of the pass.
 func (p *Pass) Next(b byte) (start int, found bool) {
 	p.read++
 	same := p.at == p.wrapped
@@ -101,7 +101,7 @@ func (p *Pass) back(from, n int) int {
 	return start
 }
 
-// Open returns the position from which a match may have begun that has not ended.
+// Open returns the position where an unfinished match may have begun.
 func (p *Pass) Open() int {
 	open := p.read - p.a.Depth(p.at)
 	if p.wrapped != 0 {

@@ -1,5 +1,6 @@
-// Package cache keeps what can be rebuilt: compiled native code, memory images, the engine. Content from it is later mapped and run,
-// so each entry must carry a MAC with a key that only this user can read. An entry that does not verify is deleted and reported as
+// Package cache keeps data that can be rebuilt: compiled native code, memory images, the
+// engine. Its content is later mapped and run, so each entry must carry a MAC with a key
+// that only this user can read. An entry that does not verify is deleted and reported as
 // missing. Processes may share a folder, with one key or several; each key has its own entries. When the folder grows too large, the
 // least recently used entries are removed.
 package cache
@@ -119,7 +120,7 @@ func (c *Cache) File(kind, key string) (*os.File, bool, error) {
 			return f, true, nil
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) { // a process made room
+	if errors.Is(err, fs.ErrNotExist) { // another process made room
 		return nil, false, c.remove(name)
 	}
 	bad, ok := errors.AsType[*forgedError](err)
@@ -159,8 +160,9 @@ func (c *Cache) Put(kind, key string, data []byte) error {
 	return nil
 }
 
-// Do returns the entry, or builds and stores it. If several goroutines or processes ask at once, one builds and the others wait for
-// it until ctx ends. If the cache cannot store the result, or cannot lock, Do still returns what build made. A build may call Do for
+// Do returns the entry, or builds and stores it. If several goroutines or processes request
+// it at once, one builds and the others wait for it until ctx ends. If the cache cannot store
+// the result, or cannot lock, Do still returns what build made. A build may call Do for
 // other entries.
 func (c *Cache) Do(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error) {
 	if data, ok, err := c.Get(kind, key); ok {
@@ -215,7 +217,7 @@ func (c *Cache) lockFile(name string) *flock.Flock {
 	return flock.New(filepath.Join(c.dir, locks, name), flock.SetPermissions(0o600))
 }
 
-// current reports whether the file of a lock that is held still has its name. If not, the lock excludes nobody.
+// current reports whether the file of a lock that is held still has its name. If not, the lock excludes no one.
 func (c *Cache) current(l *flock.Flock) bool {
 	held, err := l.Stat()
 	if err != nil {
@@ -318,7 +320,8 @@ func (c *Cache) fileName(kind, key string) string {
 
 func objectName(digest []byte) string { return filepath.Join(objects, hex.EncodeToString(digest)) }
 
-// openRegular opens a regular file without following a link. It compares what the name was before with what was opened.
+// openRegular opens a regular file without following a link. It checks
+// that the file it opened is the one that the name referred to before.
 func openRegular(root *os.Root, name string) (*os.File, error) {
 	before, err := root.Lstat(name)
 	if err != nil {

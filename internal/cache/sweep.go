@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// touch marks an entry as used, through the times of its files. An entry that cannot be touched is only removed earlier.
+// touch marks an entry as used, through the times of its files. If that fails, the entry is only removed earlier.
 func (c *Cache) touch(f *os.File, names ...string) {
 	now := time.Now()
 	if info, err := f.Stat(); err != nil || now.Sub(info.ModTime()) < touchAfter {
@@ -68,7 +68,7 @@ func (c *Cache) sweep() error {
 	return errors.Join(err, l.Close())
 }
 
-// makeRoom removes what was last used before the given time, until there is enough room.
+// makeRoom removes objects that were last used before the given time, until there is enough room.
 func (c *Cache) makeRoom(before time.Time) error {
 	contents, err := c.stored(objects)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Cache) makeRoom(before time.Time) error {
 		size += o.size
 	}
 	slices.SortFunc(contents, func(a, b stored) int { return a.used.Compare(b.used) })
-	var last time.Time // last use of what is removed
+	var last time.Time // last use of the removed entries
 	n := 0
 	for ; n < len(contents) && size > c.max && contents[n].used.Before(before); n++ {
 		size -= contents[n].size
@@ -132,7 +132,7 @@ func (c *Cache) removeLocks(before time.Time) error {
 	return err
 }
 
-// stored lists the files of a folder of the cache. It leaves out folders, which are somebody else's, and files that are removed meanwhile.
+// stored lists the files of a folder of the cache. It leaves out folders, which belong to others, and files that are removed meanwhile.
 func (c *Cache) stored(folder string) ([]stored, error) {
 	entries, err := fs.ReadDir(c.root.FS(), folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,4 +1,4 @@
-// Package child runs a program for work that nothing inside this process can end. The operating system bounds the program's
+// Package child runs a program for work that cannot be stopped within this process. The operating system bounds the program's
 // processor time and memory. The program ends with its context and, on Linux, with this process, however that ends.
 package child
 
@@ -20,8 +20,8 @@ import (
 // MaxWords is how many bytes of a program's messages are kept.
 const MaxWords = 4 << 10
 
-// Limits are what a process may use. The system counts time in whole seconds, and counts memory that is reserved for stacks and
-// heaps, used or not.
+// Limits bound a process. The system counts time in whole seconds, and counts memory that is reserved for stacks and heaps, used or
+// not.
 type Limits struct {
 	Time   time.Duration
 	Memory int64
@@ -54,11 +54,11 @@ const (
 	LimitMemory = "memory"
 )
 
-// Error reports a program that did not do its work.
+// Error reports a program that failed.
 type Error struct {
-	// Limit is what the process used up, LimitTime or LimitMemory. It is empty if it failed for another reason.
+	// Limit is the limit that the process reached, LimitTime or LimitMemory. It is empty if it failed for another reason.
 	Limit string
-	// Reason is what the system and the program say, at most a little more than MaxWords. It may contain any characters.
+	// Reason is the text of the system and the program, at most a little more than MaxWords. It may contain any characters.
 	Reason string
 }
 
@@ -122,7 +122,7 @@ func Run(ctx context.Context, commandLine, env []string, most Limits, talk func(
 
 var outOfMemory = lazyregexp.New(`memory allocation of \d+ bytes failed|[Cc]annot allocate memory|out of memory|[Rr]esource temporarily unavailable|errno=11\b`)
 
-// OutOfMemory matches what Go, Rust and the system say when memory runs out, or when it does not suffice for the stack of a thread.
+// OutOfMemory matches the messages of Go, Rust and the system when memory runs out, or does not suffice for a thread's stack.
 func OutOfMemory(words string) bool { return outOfMemory.MatchString(words) }
 
 // beginning keeps the first MaxWords bytes that are written to it.

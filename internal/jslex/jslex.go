@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is what a token is.
+// Kind is the kind of a token.
 type Kind uint8
 
 const (
@@ -28,14 +28,14 @@ const (
 type Token struct {
 	Kind    Kind
 	Newline bool    // a line ends between the previous piece of code and this one
-	After   Meaning // what it means for a following slash
+	After   Meaning // the token's meaning for a following slash
 	// Opens and Closes are set if a bracket or a hole of a template begins or ends. A part between two holes does both. A bracket
 	// that closes nothing does neither.
 	Opens, Closes bool
 	Start, End    int32
 }
 
-// Meaning is what a token means for a following slash.
+// Meaning is a token's meaning for a following slash.
 type Meaning uint8
 
 const (
@@ -51,7 +51,7 @@ const Mismatch = "brackets that do not match"
 
 // Lexer reads a text from the start to the end.
 type Lexer struct {
-	// Doubt says why not everything is certain, and DoubtAt where that begins. Doubt is empty while everything is certain.
+	// Doubt says why the tokens from DoubtAt on are uncertain. It is empty while all tokens are certain.
 	Doubt   string
 	DoubtAt int
 
@@ -137,7 +137,7 @@ func (l *Lexer) token(t *Token) {
 	}
 }
 
-// doubt notes that nothing is certain from here on.
+// doubt records that nothing is certain from here on.
 func (l *Lexer) doubt(why string) {
 	if l.Doubt == "" {
 		l.Doubt, l.DoubtAt = why, min(l.at, len(l.text))
@@ -163,7 +163,7 @@ func (l *Lexer) close(t *Token, c byte) {
 	t.After = b.after
 }
 
-// Closing returns what closes a bracket or hole.
+// Closing returns the mark that closes a bracket or hole.
 func Closing(open byte) byte {
 	switch open {
 	case '(':
@@ -175,7 +175,7 @@ func Closing(open byte) byte {
 	}
 }
 
-// template reads a part, which begins with ` or with the bracket that ends a hole.
+// template reads a part of a template, which begins with ` or with the bracket that ends a hole.
 func (l *Lexer) template(t *Token) {
 	t.Kind, t.After = Template, Operand
 	for l.at++; l.at < len(l.text); l.at++ {

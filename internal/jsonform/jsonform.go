@@ -1,5 +1,5 @@
 // Package jsonform strictly reads small JSON files that people and models write. It refuses unknown and duplicate fields. Each
-// problem has its place in the text and says what to write instead.
+// problem names its place in the text and what to write instead.
 package jsonform
 
 import (
@@ -33,12 +33,12 @@ type Error struct {
 	Instead string
 }
 
-// In says the error in one line, for the reader of the text what.
+// In formats the error in one line. what names the text.
 func (e *Error) In(what string) string {
 	return fmt.Sprintf("%s line %d, column %d: %s; write %s", what, e.Line, e.Column, e.Problem(), e.Instead)
 }
 
-// Problem says what is wrong, and where in the value.
+// Problem formats what is wrong, and where in the value.
 func (e *Error) Problem() string {
 	if e.Path == "" {
 		return e.Message
@@ -60,8 +60,8 @@ type Member struct {
 	Value  *Node
 }
 
-// Reader takes a text apart. The first problem stays in Err, and every later method returns zero values, so that the code that walks
-// a text reads like the text. Only one goroutine may use it.
+// Reader reads a text. The first problem stays in Err, and every later method returns zero values, so the code that reads a text can
+// follow its structure without checking errors. Only one goroutine may use it.
 type Reader struct {
 	// Err is the first problem, or nil.
 	Err *Error
@@ -168,7 +168,7 @@ func (r *Reader) Line(offset int) int {
 	return bytes.Count(r.text[:min(max(offset, 0), len(r.text))], []byte{'\n'}) + 1
 }
 
-// Fields returns the members of an object by name. Every name must be known, and those in need must be present.
+// Fields returns the members of an object by name. Every name must be known, and every name in need must be present.
 func (r *Reader) Fields(n *Node, example string, known []string, need ...string) map[string]*Node {
 	found := map[string]*Node{}
 	for _, m := range r.Members(n, example) {
@@ -228,7 +228,7 @@ func (r *Reader) Text(n *Node, example string) string {
 	return s
 }
 
-// What says what kind of value n is, e.g. "a list".
+// What describes the kind of value that n is, e.g. "a list".
 func (n *Node) What() string {
 	switch v := n.Value.(type) {
 	case string:
@@ -280,7 +280,7 @@ func join(path, key string) string {
 
 var plainWord = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
-// Quote shows a stranger's text: shortened, and with everything escaped that a terminal would act on.
+// Quote formats untrusted text: it shortens the text, and escapes everything that a terminal would act on.
 func Quote(s string) string {
 	const most = 80
 	if utf8.RuneCountInString(s) > most {

@@ -1,6 +1,6 @@
 package jsonform
 
-// Values returns how many values JSON has, or some more, without decoding it: a list counts, and so does each of its items.
+// Values returns the number of values in JSON, or slightly more, without decoding it. A list and each of its items count.
 func Values(text []byte) int {
 	quoted, n := false, 1
 	for i := 0; i < len(text); i++ {

@@ -7,11 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxWork is how much work parsing a stranger's expressions may take: some 0.2 s and 10 MB.
+// MaxWork is how much work parsing untrusted expressions may take: some 0.2 s and 10 MB.
 const MaxWork = 500
 
-// Work bounds the work of parsing an expression besides the length of its text. A Unicode class of three bytes takes 5 KiB and up to 0.3 ms,
-// which is 1. A range of characters in an expression that ignores case takes 14 ms, since the parser looks at each character of it.
+// Work bounds the work of parsing an expression, in addition to the length of its text. One unit
+// is a Unicode class of three bytes, which takes 5 KiB and up to 0.3 ms. A range of characters in
+// an expression that ignores case takes 14 ms, since the parser looks at each character in it.
 func Work(text string) int {
 	n := strings.Count(text, `\p`) + strings.Count(text, `\P`)
 	for rest := text; ; {
@@ -32,8 +33,8 @@ func Work(text string) int {
 	return n
 }
 
-// Parse parses a stranger's expression, and counts its instructions. It refuses one that takes more than MaxWork to parse or has more
-// instructions than most.
+// Parse parses an untrusted expression, and counts its instructions. It refuses an expression that takes more than MaxWork to parse
+// or has more than most instructions.
 func Parse(text string, most int) (tree *syntax.Regexp, instructions int, err error) {
 	if Work(text) > MaxWork {
 		return nil, 0, fmt.Errorf("it takes long to parse: at most %d classes such as \\pL, and %d ranges of characters where it ignores case", MaxWork, MaxWork/50)
@@ -47,8 +48,8 @@ func Parse(text string, most int) (tree *syntax.Regexp, instructions int, err er
 	return tree, instructions, nil
 }
 
-// Instructions bounds the size of an expression once it is compiled, in instructions: some 200 bytes each. A class of characters counts for the table it
-// brings. To compile an expression takes time and memory in proportion, and a text of 1,000 bytes can make a million.
+// Instructions bounds the size of a compiled expression, in instructions of some 200 bytes each. A class of characters counts for its
+// table. Compiling takes time and memory in proportion, and a text of 1,000 bytes can produce a million instructions.
 func Instructions(re *syntax.Regexp) int {
 	n := 2
 	for _, sub := range re.Sub {

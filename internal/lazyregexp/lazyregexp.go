@@ -1,5 +1,5 @@
-// Package lazyregexp compiles regular expressions on first use. A program with a hundred of them at package level would otherwise
-// compile all of them at start, whatever it does.
+// Package lazyregexp compiles regular expressions on first use. Otherwise, a program with a hundred of them at package level would
+// compile all of them at every start.
 package lazyregexp
 
 import (
@@ -14,7 +14,8 @@ type Regexp struct {
 	compiled func() *regexp.Regexp
 }
 
-// New returns the regular expression text. In a test, it compiles at once, so that any test of the package finds a wrong one.
+// New returns the regular expression text. In a test, it compiles
+// immediately, so that any test of the package finds an invalid one.
 func New(text string) *Regexp {
 	r := &Regexp{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
 	if inTest {

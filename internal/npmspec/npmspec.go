@@ -1,5 +1,5 @@
-// Package npmspec says which names of packages and which ranges of versions npm may be given. npm takes whatever else it meets for a tag,
-// a file, a URL or a repository, so only what certainly names packages of the registry is accepted.
+// Package npmspec decides which package names and version ranges may be passed to npm. npm reads any other text as a tag, a file, a URL
+// or a repository, so the package accepts only texts that certainly name packages of the registry.
 package npmspec
 
 import (
@@ -9,17 +9,18 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// Bounds in bytes: a name's is npm's own.
+// Bounds in bytes. npm itself has the same bound for names.
 const (
 	MaxName  = 214
 	maxRange = 256
 )
 
-// name is what the registry accepts today, without old names that have capitals. It starts with a letter or a digit, so it is neither a
+// name matches the names that the registry accepts today, without old names
+// that have capitals. It starts with a letter or a digit, so it is neither a
 // path nor an option.
 var name = lazyregexp.New(`^(@[a-z0-9][a-z0-9._~-]*/)?[a-z0-9][a-z0-9._~-]*$`)
 
-// ranges is node-semver's grammar of ranges, without tags, which move, and "".
+// ranges is node-semver's grammar of ranges, without "" and without tags, whose versions change.
 var ranges = func() *lazyregexp.Regexp {
 	const (
 		part       = `(0|[1-9][0-9]{0,14}|[xX*])`
@@ -31,10 +32,10 @@ var ranges = func() *lazyregexp.Regexp {
 	return lazyregexp.New(`^` + set + `( *\|\| *` + set + `)*$`)
 }()
 
-// archive matches what npm takes for a file name, although it may be a version too: 1.0.0-a.tgz.
+// archive matches texts that npm reads as file names although they may also be versions: 1.0.0-a.tgz.
 var archive = lazyregexp.New(`(?i)\.(tgz|tar|tar\.gz)$`)
 
-// NameProblem says why a name cannot be that of a package, or returns nothing.
+// NameProblem returns why a name is not a valid package name, or "".
 func NameProblem(s string) string {
 	switch {
 	case len(s) > MaxName:
@@ -45,7 +46,7 @@ func NameProblem(s string) string {
 	return ""
 }
 
-// RangeProblem says why a text cannot be a range of versions, or returns nothing.
+// RangeProblem returns why a text is not a valid range of versions, or "".
 func RangeProblem(s string) string {
 	if len(s) > maxRange {
 		return fmt.Sprintf("has %d bytes; %d are allowed", len(s), maxRange)

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// NextHidden finds the first place in s, from a position on, that a reader does not see or that a terminal acts on: invalid UTF-8,
+// NextHidden finds the first text in s, from a position on, that a reader does not see or that a terminal acts on: invalid UTF-8,
 // carriage returns, control characters, characters without a glyph in Unicode's tables (format characters, private use, unassigned),
 // all of Default_Ignorable_Code_Point, characters that are drawn blank, and each mark after [maxMarks] on one letter, because piles
 // of marks cover the lines above and below. size is its length in bytes. at is -1 if there is none.
@@ -82,7 +82,7 @@ func Unclear(name string) (r rune, found bool) {
 // SMALL SCRIPT FILLER and MUSICAL SYMBOL NULL NOTEHEAD.
 var blank = []rune{0x2800, 0xfffc, 0x13441, 0x13442, 0x16fe4, 0x1d159}
 
-// hidden reports whether a character by itself is not seen, or misleads.
+// hidden reports whether a character by itself is invisible or misleading.
 func hidden(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' && r != '\n' && r != '\t' || r == 0x7f
@@ -118,7 +118,7 @@ func belongs(s string, at int, r rune, size int) bool {
 	}
 }
 
-// pictographic reports whether emoji are made of r: a symbol, one of the few of other kinds, or a skin tone.
+// pictographic reports whether r can be part of an emoji: a symbol, one of the few other characters, or a skin tone.
 func pictographic(r rune) bool {
 	return r != utf8.RuneError && (unicode.Is(unicode.So, r) && !hidden(r) || r >= 0x1f3fb && r <= 0x1f3ff || strings.ContainsRune("‼⁉ℹ↔〰", r))
 }

@@ -1,4 +1,5 @@
-// Package printable makes text from elsewhere safe on a terminal and plain to a reader, and finds what hides in it. It also writes sizes.
+// Package printable makes untrusted text safe on a terminal and clear to
+// a reader, and finds hidden characters in it. It also formats sizes.
 package printable
 
 import (
@@ -41,7 +42,7 @@ func Line(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(s))
 }
 
-// Short is [Text] of the part of s that [Cut] keeps, followed by "..." if that is not all.
+// Short is [Text] of the part of s that [Cut] keeps, followed by "..." if Cut removed something.
 func Short(s string, max int) string {
 	kept := Cut(s, max)
 	if len(kept) < len(s) {

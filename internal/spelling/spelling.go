@@ -1,5 +1,5 @@
-// Package spelling lists the ways in which servers, libraries and logs write a secret: as it is, in hex, in base64, and escaped for URLs,
-// JSON and HTML.
+// Package spelling lists the ways in which servers, libraries and logs write a secret: unchanged, in hex, in base64, and escaped for
+// URLs, JSON and HTML.
 package spelling
 
 import (
@@ -12,20 +12,22 @@ import (
 	"unicode/utf8"
 )
 
-// minPart is the smallest number of characters for which a value is looked for inside longer base64. Fewer occur in any text.
+// minPart is how many characters of base64 a value must have to be
+// searched for inside longer base64. Fewer occur in any text by chance.
 const minPart = 8
 
-// MaxBytes is roughly how many bytes the spellings of a value have at most. A token or a key needs 100 times its own bytes, punctuation 700 times.
+// MaxBytes is roughly the most bytes that the spellings of a value have together.
+// A token or a key needs 100 times its own bytes, punctuation 700 times.
 const MaxBytes = 4 << 20
 
-// Of returns the spellings of a value, each once; an empty value has none. Escapes of encodings are among them, such as base64 in a URL. If
-// all of them have more than MaxBytes, those that follow are left out, but none without an escape.
+// Of returns the spellings of a value, each once; an empty value has none. They include escaped encodings, such as base64 in a URL. Once
+// they have more than MaxBytes, Of leaves out further spellings, but none without an escape.
 func Of(value string) []string {
 	all, _ := list(value)
 	return all
 }
 
-// Complete reports whether no spelling is left out.
+// Complete reports whether Of leaves out no spelling.
 func Complete(value string) bool {
 	_, complete := list(value)
 	return complete
@@ -59,7 +61,7 @@ func list(value string) (all []string, complete bool) {
 		if sample == "" {
 			continue
 		}
-		// Ways that write the special characters alike write the text alike.
+		// Two ways that write the special characters alike write the whole text alike.
 		tried := map[string]bool{}
 		for _, write := range ways() {
 			if way := write(sample); !tried[way] {
@@ -74,7 +76,8 @@ func list(value string) (all []string, complete bool) {
 	return all, complete
 }
 
-// specials are the characters of text that somebody escapes, each once and with a letter behind it. What is not UTF-8 stays as it is.
+// specials returns the characters of text that some encoder escapes, each
+// once and followed by a letter. Bytes that are not UTF-8 stay unchanged.
 func specials(text string) string {
 	var b strings.Builder
 	known := map[string]bool{}
@@ -82,14 +85,14 @@ func specials(text string) string {
 		r, size := utf8.DecodeRuneInString(text)
 		if at := text[:size]; (r >= utf8.RuneSelf || !plain(byte(r))) && !known[at] {
 			known[at] = true
-			b.WriteString(at + "z") // nobody escapes it, and no escape has it
+			b.WriteString(at + "z") // no encoder escapes z, and no escape contains it
 		}
 		text = text[size:]
 	}
 	return b.String()
 }
 
-// ways are the ways to escape a text. One that cannot write it returns the text.
+// ways are the ways to escape a text. A way that cannot express the text returns it unchanged.
 var ways = sync.OnceValue(func() []func(string) string {
 	return slices.Concat(urlWays(), jsonWays(), htmlWays())
 })
@@ -118,7 +121,7 @@ func base64Spellings(value string) []string {
 	return all
 }
 
-// urlPlain is what encoders leave as it is in a URL, beside letters and digits.
+// urlPlain lists the characters that encoders leave unchanged in a URL, in addition to letters and digits.
 var urlPlain = []string{
 	"",                       // NON_ALPHANUMERIC of Rust's percent-encoding
 	"-_.",                    // urlencode of PHP
@@ -162,7 +165,8 @@ func urlWays() (all []func(string) string) {
 
 var jsonShort = map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
 
-// jsonEscaped is what encoders escape with a number although they need not, beside what is not ASCII.
+// jsonEscaped lists the characters that encoders escape with a number
+// although they need not, in addition to all characters outside ASCII.
 var jsonEscaped = []string{
 	"",
 	"<>&\u2028\u2029",   // Go
@@ -171,8 +175,8 @@ var jsonEscaped = []string{
 	"\"<>&+'`\u007f",    // System.Text.Json
 }
 
-// jsonWays are those of encoders that escape more or less than necessary. PHP has its numbers in upper case where it need not escape and in
-// lower case elsewhere.
+// jsonWays are the ways of encoders that escape more or less than necessary. PHP writes unnecessary escapes with numbers in upper case and
+// all others in lower case.
 func jsonWays() (all []func(string) string) {
 	for mode := range len(jsonEscaped) << 4 {
 		ascii, slash, upper, upperRest := mode&1 != 0, mode&2 != 0, mode&4 != 0, mode&8 != 0
@@ -212,7 +216,7 @@ func jsonWays() (all []func(string) string) {
 	return all
 }
 
-// htmlWays are the escapes of HTML and XML, as libraries differ in what they escape.
+// htmlWays are the ways to escape for HTML and XML. Libraries differ in the characters that they escape.
 func htmlWays() (all []func(string) string) {
 	for _, quote := range []string{"&#34;", "&quot;"} {
 		for _, apostrophe := range []string{"&#39;", "&#039;", "&#x27;", "&apos;", "'"} {

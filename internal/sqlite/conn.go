@@ -65,8 +65,8 @@ func (c *Conn) transaction(ctx context.Context, begin string, f func(*Conn) erro
 		if done {
 			return
 		}
-		// After some errors, SQLite has already rolled back, or never began. Then this fails, and a fresh connection is the simple
-		// way to a known state.
+		// After some errors, SQLite has already rolled back, or never began. Then this fails, and opening a fresh connection is the
+		// simplest way to a known state.
 		if _, e := c.Exec(whole, `ROLLBACK`); e != nil {
 			c.discard()
 		}

@@ -10,7 +10,7 @@ import (
 // reserveSize is the size of a Reserve in bytes, enough for a few hundred small transactions.
 const reserveSize = 1 << 20
 
-// Reserve is the path of a file that holds disk space for what must be written even when the disk is full.
+// Reserve is the path of a file that reserves disk space for data that must be written even when the disk is full.
 type Reserve string
 
 // Fill makes the file if it is missing. Only its owner can read it.

@@ -31,11 +31,11 @@ const (
 	busyTimeout = 10 * time.Second
 )
 
-// Schema says what a database file holds.
+// Schema describes the content of a database file.
 type Schema struct {
 	// Kind names the content in errors, e.g. "kv store".
 	Kind string
-	// ID is the file's application_id, which tells this kind of file from every other.
+	// ID is the file's application_id, which distinguishes this kind of file from every other.
 	ID int32
 	// Migrations are SQL scripts; the n-th brings version n-1 to version n. A released one never changes.
 	Migrations []string
@@ -149,7 +149,7 @@ func (db *DB) migrate(ctx context.Context, s Schema) error {
 		version, err = s.version(ctx, c)
 		return err
 	}
-	// Most files are up to date, and seeing that needs no writing transaction.
+	// Most files are up to date, and this check needs no writing transaction.
 	if err := db.View(ctx, look); err != nil || version == len(s.Migrations) {
 		return err
 	}

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package stamp keeps a file of eight bytes beside a store, which names the newest state of the store. A process that has read a
-// state checks with two system calls, without asking the store, that it is still the newest.
+// Package stamp keeps a file of eight bytes next to a store, which names the newest state of the store. A process that has read a
+// state can check with two system calls, without querying the store, that it is still the newest.
 //
 // Each state has its own stamp: 64 random bits that the store keeps with it. Two rules ensure that the file never names an outdated
 // state:
@@ -39,7 +39,7 @@ type File struct {
 	closed bool
 }
 
-// identity tells one file from another.
+// identity distinguishes files.
 type identity struct{ device, inode uint64 }
 
 func identityOf(s *unix.Stat_t) identity { return identity{uint64(s.Dev), s.Ino} } //nolint:unconvert // Dev is int32 on Darwin

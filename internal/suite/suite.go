@@ -38,7 +38,7 @@ var crates = map[string]struct{ version, digest string }{
 
 // modules pins each Go module: its version, and its digest in go.sum files.
 var modules = map[string]struct{ version, digest string }{
-	// It carries JSON-Schema-Test-Suite whole.
+	// It contains all of JSON-Schema-Test-Suite.
 	"github.com/kaptinlin/jsonschema": {"v0.6.0", "h1:laLO0DGyRwk767bnJ0iH76bnl0+Be6EMfXA9O3cPF5A="},
 }
 

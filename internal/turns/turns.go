@@ -1,4 +1,5 @@
-// Package turns lets several users share few places fairly: somebody who asks for hundreds keeps nobody else waiting for more than one.
+// Package turns shares a few places fairly among several users. A user who
+// requests hundreds of places makes every other user wait for at most one of them.
 package turns
 
 import (
@@ -9,19 +10,19 @@ import (
 
 type userKey struct{}
 
-// For returns a context in which places are taken for a user, such as "agent:claude". Without one they are taken for nobody in
-// particular, who is a user too.
+// For returns a context in which places are taken for a user, such as "agent:claude". Contexts without a user share one anonymous
+// user.
 func For(ctx context.Context, user string) context.Context {
 	return context.WithValue(ctx, userKey{}, user)
 }
 
-// User is whom ctx is for, or empty.
+// User returns the user of ctx, or "".
 func User(ctx context.Context) string {
 	user, _ := ctx.Value(userKey{}).(string)
 	return user
 }
 
-// Places are a number of places that are taken and given back. It is safe for concurrent use.
+// Places hands out a fixed number of places and takes them back. It is safe for concurrent use.
 //
 // Each request has a round: the first of a user is in the current round, and each further one is in a round of its own. Places go to
 // the earliest round, and within a round in the order of the requests (start-time fair queueing).
@@ -35,13 +36,13 @@ type Places struct {
 
 type request struct {
 	round int
-	taken chan struct{} // closed once it has its place
+	taken chan struct{} // closed once the request has its place
 }
 
 // New returns n places.
 func New(n int) *Places { return &Places{free: n, last: map[string]int{}} }
 
-// Take waits for a place. It fails if ctx ends before, with its cause.
+// Take waits for a place. If ctx ends first, Take returns its cause.
 func (p *Places) Take(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -84,18 +85,18 @@ func (p *Places) Give() {
 	p.free++
 	p.next()
 	if len(p.waiting) == 0 {
-		clear(p.last) // nobody is behind anybody
+		clear(p.last) // all users start equal again
 	}
 }
 
-// Waiting is how many wait for a place.
+// Waiting returns how many requests wait for a place.
 func (p *Places) Waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.waiting)
 }
 
-// next gives the free places to those whose turn it is.
+// next gives the free places to the requests whose turn it is.
 func (p *Places) next() {
 	for ; p.free > 0 && len(p.waiting) > 0; p.free-- {
 		first := 0
@@ -112,7 +113,7 @@ func (p *Places) next() {
 		}
 		p.round = r.round
 		for user, last := range p.last {
-			if last < p.round { // like a user who is new
+			if last < p.round { // like a new user
 				delete(p.last, user)
 			}
 		}

@@ -1,4 +1,4 @@
-// Package usagetest measures in tests what something takes: memory, also in a process of its own, and processor time.
+// Package usagetest measures memory and processor time in tests. It can measure memory in a separate process.
 package usagetest
 
 import (
@@ -18,7 +18,8 @@ import (
 
 const told = "grown by "
 
-// Grown runs a test again in another process, with an environment variable that tells it to call [Tell], and returns what that told, in KiB.
+// Grown runs a test again in another process, with an environment variable
+// that makes it call [Tell], and returns the figure that Tell printed, in KiB.
 func Grown(t *testing.T, test, variable string) (kib int, output string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$", "-test.v")
@@ -35,7 +36,7 @@ func Grown(t *testing.T, test, variable string) (kib int, output string, err err
 	return kib, string(out), err
 }
 
-// Tell prints how much more memory the process ever had while do ran than before, for [Grown].
+// Tell prints for [Grown] by how much do raised the peak memory of the process.
 func Tell(t *testing.T, do func()) {
 	t.Helper()
 	before := Resident()
@@ -46,14 +47,14 @@ func Tell(t *testing.T, do func()) {
 	fmt.Printf(told+"%d KiB\n", Peak()-before)
 }
 
-// Resident returns the memory of this process in KiB, after what is free was given back.
+// Resident returns the memory of this process in KiB, after returning free memory to the system.
 func Resident() int {
 	runtime.GC()
 	debug.FreeOSMemory()
 	return status("VmRSS:")
 }
 
-// Peak returns the most memory in KiB that this process ever had. What the system says of a process that has ended can be its parent's.
+// Peak returns the most memory in KiB that this process ever had. The system's figure for a process that has ended can be its parent's.
 func Peak() int { return status("VmHWM:") }
 
 func status(field string) int {

@@ -52,7 +52,7 @@ type Section struct {
 // Reader reads the body.
 func (s Section) Reader() *Reader { return &Reader{Bytes: s.Body, base: s.Offset} }
 
-// EachSection shows each section of a module or component, after its header of eight bytes.
+// EachSection visits each section of a module or component, after its header of eight bytes.
 func EachSection(wasm []byte, show func(id byte, r *Reader) error) error {
 	for r := (Reader{Bytes: wasm, Pos: min(len(CoreHeader), len(wasm))}); r.Len() > 0; {
 		id := r.Byte()

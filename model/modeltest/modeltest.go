@@ -17,10 +17,10 @@ import (
 	"github.com/stilehost/stile/secret"
 )
 
-// Key is that of [Protocol.Model].
+// Key is the key of [Protocol.Model].
 const Key = "sk-test/4711+geheim"
 
-// Protocol is one of those that the scripted server speaks.
+// Protocol is a protocol that the scripted server speaks.
 type Protocol struct {
 	Name    string
 	Open    func(model.Options) (model.Model, error)
@@ -54,7 +54,7 @@ func quoted(text string) string {
 // Chunk begins a chunk of the chat completions protocol.
 const Chunk = `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"scripted",`
 
-// Protocols are all.
+// Protocols are all protocols.
 var Protocols = []Protocol{
 	{
 		Name: "openai", Open: model.OpenAI, Base: "/v1", Path: "/v1/chat/completions", Limit: "max_completion_tokens", Cut: "length",
@@ -119,7 +119,7 @@ func (p Protocol) Reply(text string) http.HandlerFunc {
 	return Stream(append(p.Pieces(text), p.Stop(p.Normal(), true))...)
 }
 
-// Pieces are the events of a text, but for those that end it.
+// Pieces are the events of a text, without those that end it.
 func (p Protocol) Pieces(text string) []string {
 	events := []string{p.Start}
 	for runes := []rune(text); len(runes) > 0; {
@@ -149,7 +149,7 @@ type Server struct {
 	requests []Request
 }
 
-// Request is what the server was asked.
+// Request is a request that the server received.
 type Request struct {
 	Path   string
 	Header http.Header
@@ -158,7 +158,7 @@ type Request struct {
 
 type askedKey struct{}
 
-// AskedBody is the body that a step of a script was asked with.
+// AskedBody returns the body of the request that a step of a script answers.
 func AskedBody(r *http.Request) map[string]any {
 	body, _ := r.Context().Value(askedKey{}).(map[string]any)
 	return body
@@ -177,7 +177,7 @@ func ServeInBubble(t *testing.T, script ...http.HandlerFunc) *Server {
 	t.Helper()
 	s := newScripted(t, script)
 	p := &pipes{made: make(chan net.Conn), closed: make(chan struct{})}
-	_ = s.Listener.Close() // that of the machine
+	_ = s.Listener.Close() // the machine's listener
 	s.Listener = p
 	s.Start()
 	transport := &http.Transport{DialContext: p.dial}
@@ -246,7 +246,7 @@ func newScripted(t *testing.T, script []http.HandlerFunc) *Server {
 	return s
 }
 
-// Asked are all requests so far.
+// Asked returns all requests so far.
 func (s *Server) Asked() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,7 +267,7 @@ func (p Protocol) Model(t *testing.T, s *Server, o model.Options) model.Model {
 	return m
 }
 
-// Said are the texts of a request's turns, the system's first.
+// Said returns the texts of a request's turns, the system's first.
 func (r Request) Said() []string {
 	var all []string
 	if system, ok := r.Body["system"]; ok {

@@ -1,5 +1,5 @@
-// Package keyring reaches the operating system's keyring: the Secret Service on Linux, the Keychain on macOS. If there is
-// none, as on servers, it says so at once. It starts no bus or daemon of its own, and does not wait long for either.
+// Package keyring reaches the operating system's keyring: the Secret Service on Linux, the Keychain on macOS. If there is none, as
+// on servers, it reports that immediately. It starts no bus or daemon of its own, and does not wait long for either.
 package keyring
 
 import (
@@ -21,11 +21,11 @@ import (
 const (
 	service = "stile"
 
-	reachable = 3 * time.Second // how long a keyring may take to say that it is there
+	reachable = 3 * time.Second // how long a keyring may take to answer that it exists
 	answer    = time.Minute     // how long it may take in all: a person may have to unlock it
 )
 
-// ErrNone says that this machine or session has no keyring.
+// ErrNone reports that this machine or session has no keyring.
 var ErrNone = errors.New("there is no keyring in this session")
 
 // System is the keyring of the user who runs the process. The zero value is ready, for any number of goroutines.
@@ -54,7 +54,7 @@ func (System) Set(ctx context.Context, account, value string) error {
 	return err
 }
 
-// reach says whether a keyring answers.
+// reach returns an error if no keyring answers.
 func reach(ctx context.Context) error {
 	if runtime.GOOS == "darwin" {
 		return nil // the Keychain is always there
@@ -79,8 +79,8 @@ func reach(ctx context.Context) error {
 	return nil
 }
 
-// bus says whether there is a session bus to connect to. The D-Bus client looks in the same places, but would start a bus
-// when it found none.
+// bus reports whether there is a session bus to connect to. The D-Bus client looks in the same places, but would start a bus if it
+// found none.
 func bus() bool {
 	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" {
 		return address != "autolaunch:"
@@ -89,8 +89,8 @@ func bus() bool {
 	return err == nil
 }
 
-// within waits for work until a time or ctx ends. The clients of keyrings cannot be cancelled: what does not answer is left to
-// the end of the process.
+// within waits for work until a time or ctx ends. The clients of keyrings cannot be cancelled: one that does not answer stays until
+// the process ends.
 func within(ctx context.Context, limit time.Duration, work func() (string, error)) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the keyring did not answer in %v", limit))
 	defer cancel()

@@ -13,12 +13,12 @@ const (
 	prefix = "stile-test-"
 	// abandoned is the age of a folder whose tests were killed.
 	abandoned = 24 * time.Hour
-	// wanted is how many bytes there must be for the tests of a few packages at once.
+	// wanted is how many bytes must be free for the tests of a few packages at once.
 	wanted = 4 << 30
 )
 
-// InMemory runs tests, for a TestMain, with their temporary folders in memory where the system has a folder for that: they wait for the disk
-// at each transaction otherwise, most of their time. Processes that they start use the same folder.
+// InMemory runs tests, for a TestMain, with their temporary folders in memory if the system has a folder for that. Otherwise they spend
+// most of their time waiting for the disk at each transaction. Processes that they start use the same folder.
 func InMemory(run func() int) int {
 	if info, err := os.Stat(memory); err != nil || !info.IsDir() || strings.HasPrefix(os.TempDir(), memory+"/") {
 		return run()
@@ -29,7 +29,7 @@ func InMemory(run func() int) int {
 	}
 	dir, err := os.MkdirTemp(memory, prefix)
 	if err != nil {
-		return run() // it is full, or not for us
+		return run() // it is full, or we may not write to it
 	}
 	if err := os.Setenv("TMPDIR", dir); err != nil {
 		panic(err)
@@ -50,7 +50,7 @@ func sweep(dir string) {
 	}
 	for _, folder := range folders {
 		if info, err := os.Lstat(folder); err == nil && info.IsDir() && time.Since(info.ModTime()) > abandoned {
-			_ = os.RemoveAll(folder) // of another user it stays
+			_ = os.RemoveAll(folder) // another user's folder stays
 		}
 	}
 }

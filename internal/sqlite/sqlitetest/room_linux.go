@@ -2,7 +2,7 @@ package sqlitetest
 
 import "syscall"
 
-// room is how many bytes are free where a folder is.
+// room returns how many bytes are free on the file system of a folder.
 func room(folder string) uint64 {
 	var s syscall.Statfs_t
 	if syscall.Statfs(folder, &s) != nil {

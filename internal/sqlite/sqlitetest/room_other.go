@@ -2,5 +2,5 @@
 
 package sqlitetest
 
-// room is how many bytes are free where a folder is; elsewhere there is no folder in memory.
+// room returns 0: these systems have no folder in memory.
 func room(string) uint64 { return 0 }
