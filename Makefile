@@ -1,11 +1,11 @@
-# Tool versions are pinned here and nowhere else; each tool is built from source with the versions its own go.mod names.
+# Tool versions are pinned only here. Each tool is built from source with the dependency versions of its own go.mod.
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-# Modules of this repository beside the first one: what they need is no dependency of who embeds Stile, or uses only stile.
+# The other modules of this repository. Programs that embed Stile, and users of stile alone, do not get their dependencies.
 MODULES := bench extension/pack/sigstore
 in_modules = set -e; for m in $(MODULES); do (cd $$m && $(1)); done
-# Without tables for debuggers (panics keep the names of functions and the numbers of lines) and, by GNU ld, without the functions of the engine that nothing calls.
+# Omits debugger tables (panics keep function names and line numbers). With GNU ld, also omits engine functions that nothing calls.
 comma := ,
 BUILD := build -trimpath -ldflags "-s -w $(if $(filter Linux,$(shell uname -s)),-extldflags=-Wl$(comma)--gc-sections)"
 BIN := $(CURDIR)/bin
@@ -26,10 +26,10 @@ build-stile: ## build bin/stile alone
 demo: build ## obtain the engine and run three example tools; the last is denied, and the error says what would allow it
 	.ci/demo bin/stile
 
-# in_steps makes targets one after the other and says how long each took.
+# in_steps makes targets one after the other and prints how long each took.
 in_steps = set -e; for t in $(1); do .ci/step $(MAKE) --no-print-directory $$t; done
 
-check: ## everything that can be said without running the tests
+check: ## run all checks other than the tests
 	@$(call in_steps,fmt-check vet lint tidy-check generate-check long-check vuln)
 
 fmt: ## format the Go code
@@ -47,7 +47,7 @@ lint: ## run the linters
 	$(GOLANGCI_LINT) run
 	$(call in_modules,$(GOLANGCI_LINT) run)
 
-# The tests of a dependency's tests name a version of pprof that is not to be had at all times: hence -e, and its sums do not count.
+# The tests of a dependency's tests require a version of pprof that is sometimes unavailable: -e ignores that, and its sums are not compared.
 tidied = ! go mod tidy -e -diff | grep '^[-+][^-+]' | grep -v github.com/google/pprof
 
 tidy-check:
@@ -56,7 +56,7 @@ tidy-check:
 	$(call in_modules,$(tidied))
 	go mod verify
 
-generate: ## write generated files anew
+generate: ## regenerate the generated files
 	go generate ./...
 
 generate-check:
@@ -73,31 +73,31 @@ test-go:
 	go test ./...
 	$(call in_modules,go test ./...)
 
-test-host: ## the host's tests again, with the race detector and with strict cgo checks
-	go test -race -skip '^TestConversionsAreBounded$$|^TestCompilerFails$$/^eat$$|^TestNoOperationHoldsTheLock$$' ./host/... # these measure memory and time, which the detector takes itself
+test-host: ## run the host's tests again, with the race detector and with strict cgo checks
+	go test -race -skip '^TestConversionsAreBounded$$|^TestCompilerFails$$/^eat$$|^TestNoOperationHoldsTheLock$$' ./host/... # these measure memory and time, and the detector uses both
 	GODEBUG=cgocheck=1 GOGC=1 go test -skip '^TestCompilerFails$$/^eat$$' ./host ./host/internal/...
 
-test-embed: ## vet and test the example of a program that embeds Stile, a module of its own
+test-embed: ## vet and test the example program that embeds Stile (a separate module)
 	cd examples/embed && go vet ./... && go test ./...
 
-# The prelude is checked with the compiler of the examples.
+# The examples' compiler also checks the prelude.
 test-types: ## check the types of the TypeScript examples, the SDK and the prelude
 	cd examples && npm ci --ignore-scripts --no-audit --no-fund
 	cd examples && npx --no-install tsc -p . && npx --no-install tsc -p embed && npx --no-install tsc -p ../toolchain/prelude
 
-long: ## run the tests that take minutes, of all packages or of PACKAGES; writes bench/results/long.json, to be committed
+long: ## run the tests that take minutes, in all packages or in PACKAGES; writes bench/results/long.json, which you commit
 	go -C bench run ./long $(PACKAGES)
 
-long-check: # says where code has changed since the report of make long
+long-check: # list code that has changed since the report of make long
 	go -C bench run ./long -check
 
-test-bench: ## test the contenders of the benchmarks, as far as they are installed; takes minutes
+test-bench: ## test the installed contenders of the benchmarks; takes minutes
 	STILE_TEST_CONTENDERS=1 go -C bench test -timeout 30m ./contenders
 
-bench: build ## put this host beside containers and other isolates; writes bench/out/suite
+bench: build ## compare this host with containers and other isolates; writes bench/out/suite
 	bin/stile bench run --out bench/out/suite
 
-bench-results: ## take bench/out/suite, the outcome of make bench, into bench/RESULTS.md
+bench-results: ## copy bench/out/suite, the results of make bench, to bench/RESULTS.md
 	bin/stile bench report bench/out/suite
 	mkdir -p bench/results && rm -f bench/results/*.svg && cp bench/out/suite/*.svg bench/results/
 	sed 's/](\([a-z0-9-]*\.svg\))/](results\/\1)/' bench/out/suite/report.md > bench/RESULTS.md
@@ -105,5 +105,5 @@ bench-results: ## take bench/out/suite, the outcome of make bench, into bench/RE
 bench-core: ## measure start, calls and memory; writes bench/out/core.json
 	go -C bench run ./core -out out/core.json
 
-bench-workspace: ## measure workspaces beside plain files; writes bench/out/workspace.json
+bench-workspace: ## compare workspaces with plain files; writes bench/out/workspace.json
 	go -C bench run ./workspace -out out/workspace.json

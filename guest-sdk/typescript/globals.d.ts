@@ -1,12 +1,12 @@
 /**
- * The web APIs that an extension finds in its engine, beyond ECMAScript 2025. Use it in place of lib.dom.d.ts:
+ * The web APIs of an extension's engine, beyond ECMAScript 2025. Use this file instead of lib.dom.d.ts:
  *
  *     { "compilerOptions": { "lib": ["ES2024"], "types": ["stile/globals"] } }
  *
- * There is no Intl: `toLocaleString` and its like, and `localeCompare`, throw when they are given a locale or an option, which they would
- * ignore. Without, dates are in UTC, numbers have no separators, and strings are compared by code points. `timeZone: "UTC"` is taken.
+ * There is no Intl: `localeCompare`, `toLocaleString` and similar methods throw if a locale or an option is given, because they would ignore
+ * it. Without one, dates are in UTC, numbers have no separators, and strings are compared by code points. `timeZone: "UTC"` is accepted.
  *
- * Only what is declared here exists: no streams but the bodies of requests and responses, no modules of Node.js.
+ * Only the declarations below exist. Request and response bodies are the only streams, and there are no Node.js modules.
  */
 export {};
 
@@ -59,7 +59,7 @@ declare global {
     encodeInto(text: string, target: Uint8Array): { read: number; written: number };
   }
 
-  /** Decodes UTF-8, UTF-16LE and, under its many names, windows-1252. */
+  /** Decodes UTF-8, UTF-16LE and windows-1252, with all labels of the Encoding Standard. */
   class TextDecoder {
     constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean });
     readonly encoding: string;
@@ -68,7 +68,7 @@ declare global {
     decode(bytes?: ArrayBuffer | ArrayBufferView, options?: { stream?: boolean }): string;
   }
 
-  /** Bytes that cannot change. Those of a response stay on the host until they are looked at. */
+  /** Bytes that cannot change. Bytes of a response stay on the host until you read them. */
   class Blob {
     constructor(parts?: Iterable<BlobPart>, options?: { type?: string });
     readonly size: number;
@@ -102,7 +102,7 @@ declare global {
     releaseLock(): void;
   }
 
-  /** The body of a response or request, piece by piece. As the body of another request it does not enter the extension. */
+  /** The body of a response or request, piece by piece. If you use it as the body of another request, it does not enter the extension. */
   interface ReadableStream {
     readonly locked: boolean;
     getReader(): ReadableStreamReader;
@@ -126,9 +126,9 @@ declare global {
     method?: string;
     headers?: HeadersInit;
     body?: BodyInit | null;
-    /** "follow" when absent; each step is authorised again. */
+    /** "follow" when absent; each redirect is authorised again. */
     redirect?: "follow" | "manual" | "error";
-    /** Gives the request and the body of its response up when it aborts. */
+    /** Aborts the request and the body of its response. */
     signal?: AbortSignal | null;
   }
 
@@ -165,7 +165,7 @@ declare global {
     clone(): Response;
   }
 
-  /** Sends a request through the http binding named `network`; without one it rejects with an error that says so. */
+  /** Sends a request through the http binding named `network`. Without that binding it rejects with an error that says so. */
   function fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
 
   interface EventInit {
@@ -259,7 +259,7 @@ declare global {
   var console: Console;
 
   interface Performance {
-    /** Milliseconds since the first look at the clock in this call; 0 without a clock binding. */
+    /** Milliseconds since this call first read the clock; 0 without a clock binding. */
     now(): number;
     readonly timeOrigin: number;
   }

@@ -1,5 +1,5 @@
 /**
- * What an extension imports. The values behind these types come with the engine, so nothing here is ever bundled.
+ * The module that extensions import. The engine provides the values behind these types, so bundles do not contain them.
  *
  *     import { extension } from "stile";
  *     export default extension({ tools: { ... } });
@@ -12,7 +12,7 @@ import type * as wit from "./capabilities";
 export type { wit };
 
 /**
- * The bindings of a call, by name. `stile types MANIFEST` writes a file that declares the ones of a manifest here:
+ * The bindings of a call, by name. `stile types MANIFEST` writes a file that declares the bindings of a manifest here:
  *
  *     declare module "stile" { interface Env { notes: Workspace } }
  *
@@ -25,12 +25,12 @@ export function extension<const Inputs extends Record<string, unknown>>(definiti
   tools: { [Name in keyof Inputs]: Tool<Inputs[Name]> };
 }): Extension;
 
-/** What {@link extension} returns. It has no use but to be exported. */
+/** The return value of {@link extension}. Its only use is to be exported. */
 export interface Extension {
   readonly tools: readonly string[];
 }
 
-/** One tool. Its name is the key it stands under: lower-case letters, digits and "_", at most 64, a letter first. */
+/** One tool. Its key is its name: at most 64 lower-case letters, digits and "_", starting with a letter. */
 export interface Tool<Input = InputSchema> {
   /** What the tool does, for the person or model that chooses a tool. */
   description: string;
@@ -40,10 +40,10 @@ export interface Tool<Input = InputSchema> {
   output?: InputSchema;
   annotations?: Annotations;
   /**
-   * Does the work. The result is turned into JSON; `undefined` becomes null, and is left out as a property. What JSON cannot carry (NaN,
-   * a Map, bytes, an Error, a function, `undefined` in an array and the like) fails the call with its place, such as `result.rows[3].total is NaN`. So does
-   * the input that a tool passes to another one. What it throws becomes the call's failure:
-   * a {@link DeniedError}, also as the `cause` of another error, is reported as the denial it carries.
+   * Does the work. The result is converted to JSON. `undefined` becomes null, and is left out as a property. A value that JSON cannot carry
+   * (NaN, a Map, bytes, an Error, a function, `undefined` in an array and the like) fails the call with its path, such as
+   * `result.rows[3].total is NaN`. The same holds for the input that a tool passes to another one. A thrown error becomes the call's failure.
+   * A {@link DeniedError}, also as the `cause` of another error, is reported as the denial it carries.
    */
   run(input: InputOf<Input>, env: Env): unknown;
 }
@@ -60,20 +60,20 @@ export interface Annotations {
   openWorld?: boolean;
 }
 
-/** JSON Schema 2020-12 for an object, or a schema object that can say it (zod 4, valibot, ArkType, ...). */
+/** JSON Schema 2020-12 for an object, or a schema object that can express it (zod 4, valibot, ArkType, ...). */
 export type InputSchema = JsonSchema | StandardSchema;
 
 /**
- * JSON Schema 2020-12, written by hand or made with zod's `z.toJSONSchema`. The host asserts `format`, whatever `$schema` says: date, date-time, duration,
+ * JSON Schema 2020-12, written by hand or made with zod's `z.toJSONSchema`. The host checks `format`, whatever `$schema` says: date, date-time, duration,
  * email, hostname, ipv4, ipv6, iri, iri-reference, json-pointer, relative-json-pointer, time, uri, uri-reference, uri-template and uuid. Other
- * formats are notes to readers.
+ * formats are not checked.
  */
 export interface JsonSchema {
   readonly type?: string | readonly string[];
   readonly [keyword: string]: unknown;
 }
 
-/** A schema of a library that follows standardschema.dev. `run` gets the value it parsed, defaults and transforms included. */
+/** A schema of a library that follows standardschema.dev. `run` gets the parsed value, with defaults and transforms applied. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": {
     readonly version: 1;
@@ -83,12 +83,12 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/** The type of the values a schema accepts, where it can be told; `any` otherwise. */
+/** The type of the values that a schema accepts, if it can be inferred; `any` otherwise. */
 export type InputOf<S> = S extends { readonly "~standard": { readonly types?: { readonly output: infer Output } | undefined } }
   ? Output
   : FromSchema<S>;
 
-/** The type of the values a literal JSON Schema accepts, for the keywords that types can say. */
+/** The type of the values a literal JSON Schema accepts, for the keywords that types can express. */
 export type FromSchema<S> = S extends { readonly const: infer Value }
   ? Value
   : S extends { readonly enum: readonly (infer Value)[] }
@@ -122,23 +122,23 @@ type Flat<T> = { [Key in keyof T]: T[Key] };
 export class CapabilityError extends Error {
   /** The case of the WIT variant `error`, e.g. "not-found"; "error" for an error of another type. */
   readonly code: wit.Types.Error["tag"] | "error";
-  /** What came with that case, e.g. the number of bytes of "too-large". */
+  /** The payload of that case, e.g. the number of bytes of "too-large". */
   readonly payload: unknown;
 }
 
 /** An operation that no rule of its grant allows. */
 export class DeniedError extends CapabilityError {
   readonly code: "denied";
-  /** What was asked, why it was denied, and the manifest line that would allow it. */
+  /** The operation, why it was denied, and the manifest line that would allow it. */
   readonly denial: wit.Types.Denial;
   constructor(denial: wit.Types.Denial);
 }
 
-/** Where to go on in a list. */
+/** Which page of a list to return. */
 export interface PageOptions {
   /** At most this many entries; 1,000 when absent. */
   limit?: number;
-  /** The `cursor` of the page before. */
+  /** The `cursor` of the previous page. */
   cursor?: string;
 }
 
