@@ -26,10 +26,40 @@ const maxValues, maxOther = 100_000, 2000
 // maxInitialize is the size of the params of initialize, which are kept as long as the session.
 const maxInitialize = 64 << 10
 
-// checkIDs checks the id of a message, or of each message of a batch. It returns the first id that could not be sent back unchanged,
-// with an error for it. It also refuses a batch that is too long. Like the SDK, it reads the first value and matches field names
-// exactly. And it refuses what would take much memory: too many values, and a large initialize.
+// checkIDs checks the id of a message, or of each message of a batch. It returns an error for the first id that could not be sent back
+// unchanged. It also refuses a batch that is too long. Like the SDK, it reads the first value and matches field names exactly. And it
+// refuses what would take much memory: too many values, and a large initialize. id is the one to answer under, if there is one.
 func checkIDs(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
+	id, bad = checkMessages(body)
+	if bad != nil && id == nil {
+		id = idOf(body)
+	}
+	return id, bad
+}
+
+// maxEcho is how long an id is that is sent back with an error of [checkIDs].
+const maxEcho = 1000
+
+// idOf is the id of a message that is no batch, if it is one to send back. It takes little memory whatever else the message has.
+func idOf(body []byte) json.RawMessage {
+	var m struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.NewDecoder(bytes.NewReader(body)).Decode(&m) != nil || len(m.ID) > maxEcho || len(m.ID) == 0 || m.ID[0] == 'n' || !isText(m.ID) && !isExact(m.ID) {
+		return nil
+	}
+	return m.ID
+}
+
+func isText(id json.RawMessage) bool { return id[0] == '"' }
+
+// isExact reports whether an id is a number that every JSON parser reads exactly.
+func isExact(id json.RawMessage) bool {
+	var n float64
+	return json.Unmarshal(id, &n) == nil && n == math.Trunc(n) && math.Abs(n) <= maxID
+}
+
+func checkMessages(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 	values := jsonform.Values(body)
 	if values > maxValues {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a message has more than %d JSON values; send large data as text, or in parts", maxValues)}
@@ -60,7 +90,6 @@ func checkIDs(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 		}
 	}
 	for _, m := range messages {
-		var n float64
 		id := m["id"]
 		if bytes.Equal(m["method"], []byte(`"initialize"`)) && len(m["params"]) > maxInitialize {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("the params of initialize have more than %d bytes", maxInitialize)}
@@ -68,12 +97,12 @@ func checkIDs(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 		if len(id) == 0 || bytes.Equal(id, []byte("null")) {
 			continue
 		}
-		switch err := json.Unmarshal(id, &n); {
-		case id[0] == '"':
+		switch {
+		case isText(id):
 			continue
 		case id[0] == '{' || id[0] == '[' || id[0] == 't' || id[0] == 'f':
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the id of a request is neither a string nor a number"}
-		case err != nil || n != math.Trunc(n) || math.Abs(n) > maxID:
+		case !isExact(id):
 			return id, &jsonrpc.Error{
 				Code:    jsonrpc.CodeInvalidRequest,
 				Message: fmt.Sprintf("the id of a request is not an integer between -%d and %[1]d; use one of these, or a string", int64(maxID)),

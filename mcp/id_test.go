@@ -24,9 +24,27 @@ func TestLargeMessages(t *testing.T) {
 		{"a large initialize", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"a":"` + strings.Repeat("x", maxInitialize) + `"}}`, "params of initialize"},
 		{"an initialize", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}`, ""},
 	} {
-		_, bad := checkIDs([]byte(c.body))
+		id, bad := checkIDs([]byte(c.body))
 		if (bad != nil) != (c.want != "") || bad != nil && !strings.Contains(bad.Message, c.want) {
 			t.Errorf("%s: %v, want %q", c.name, bad, c.want)
+		}
+		if batch := c.body[0] == '['; bad != nil && (string(id) == "1") == batch { // without an id, a client waits for ever
+			t.Errorf("%s: answered under the id %q", c.name, id)
+		}
+	}
+}
+
+// A refused message is answered under its id only if that is one to send back.
+func TestIDsOfRefusedMessages(t *testing.T) {
+	large := "[" + strings.Repeat("1,", maxValues) + "1]"
+	for id, want := range map[string]string{
+		`7`: `7`, `-1`: `-1`, `"a"`: `"a"`, `0`: `0`,
+		`9007199254740993`: "", `1.5`: "", `1e400`: "", `true`: "", `null`: "", `{"a":1}`: "", `[]`: "", `"` + strings.Repeat("x", maxEcho) + `"`: "",
+	} {
+		for _, body := range []string{`{"id":` + id + `,"method":"ping","params":` + large + `}`, `{"method":"ping","params":` + large + `,"id":` + id + `}`} {
+			if got, bad := checkIDs([]byte(body)); bad == nil || string(got) != want {
+				t.Errorf("the id %.20s: got %.20q and %v, want %q", id, got, bad, want)
+			}
 		}
 	}
 }
