@@ -162,8 +162,14 @@ func (c *lineConnection) take(ctx context.Context, m jsonrpc.Message) (ok bool, 
 	default:
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.open[r.ID] = under
-		return true, nil
+		select {
+		case <-c.closed:
+			under.giveBack()
+			return false, io.EOF
+		default:
+			c.open[r.ID] = under
+			return true, nil
+		}
 	}
 	under.giveBack()
 	return false, c.send(ctx, &jsonrpc.Response{ID: r.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}})
@@ -278,7 +284,17 @@ func (c *lineConnection) send(ctx context.Context, m jsonrpc.Message) error {
 	}
 }
 
-func (c *lineConnection) end() { c.once.Do(func() { close(c.closed) }) }
+// end gives back what the requests take that nobody answers any more.
+func (c *lineConnection) end() {
+	c.once.Do(func() {
+		close(c.closed)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, under := range c.open {
+			under.giveBack()
+		}
+	})
+}
 
 // Close implements [sdk.Connection].
 func (c *lineConnection) Close() error {

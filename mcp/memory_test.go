@@ -1,9 +1,12 @@
 package mcp
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // TestMessagesShareMemory sends messages while others take all the memory there is for large ones: a large one is refused and says why, a
@@ -27,9 +30,7 @@ func TestMessagesShareMemory(t *testing.T) {
 		{"large with room", 0, large, false},
 		{"long with room", 0, long, false},
 	} {
-		if !allBodies.TryAcquire(c.taken) {
-			t.Fatal("something keeps memory")
-		}
+		take(t, allBodies, c.taken)
 		_, header, _ := w.send("POST", initialize, "Authorization", "Bearer "+aliceToken)
 		status, _, answer := w.send("POST", c.message, "Authorization", "Bearer "+aliceToken, "Mcp-Session-Id", header.Get("Mcp-Session-Id"))
 		if (status == 503) != c.refused || strings.Contains(answer, errBusy.Error()) != c.refused {
@@ -43,13 +44,20 @@ func TestMessagesShareMemory(t *testing.T) {
 		}
 		allBodies.Release(c.taken)
 	}
-	if !allBodies.TryAcquire(maxAllBodies) || !allFirst.TryAcquire(maxAllFirst) || !parsing.TryAcquire(maxParsing) || !decoding.TryAcquire(maxDecoded) {
-		t.Fatal("something keeps memory")
+	for room, all := range map[*semaphore.Weighted]int64{allBodies: maxAllBodies, allFirst: maxAllFirst, parsing: maxParsing, decoding: maxDecoded} {
+		take(t, room, all)
+		room.Release(all)
 	}
-	allBodies.Release(maxAllBodies)
-	allFirst.Release(maxAllFirst)
-	parsing.Release(maxParsing)
-	decoding.Release(maxDecoded)
+}
+
+// take takes room that nothing may keep. A request gives its room back shortly after its answer.
+func take(t *testing.T, room *semaphore.Weighted, n int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := room.Acquire(ctx, n); err != nil {
+		t.Fatalf("something keeps memory, of %d", n)
+	}
 }
 
 // TestBeforeInitializeOverHTTP sends requests before initialize: they are answered with the code of JSON-RPC.

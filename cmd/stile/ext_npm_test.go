@@ -88,7 +88,7 @@ func TestPackages(t *testing.T) {
 	texts := map[string]string{"terminal": h.stile("ext", "show", "2"), "page": h.page("uses"), "question": h.question("uses", `return (await import("zodd")).default`)}
 	for where, text := range texts {
 		for _, want := range []string{
-			"compute, with code of 1 npm package, and nothing else", "Decide whether you trust its packages", "It names no licence.",
+			"only compute, with code of 1 npm package", "Decide whether you trust its packages", "It names no licence.",
 			"package zodd 1.0.0: Its name is close to that of the popular package zod.", "The code imports it, and the manifest's dependencies do not name it.",
 			"zodd", "1.0.0", "no licence named", integrity, "new package: zodd 1.0.0",
 		} {

@@ -14,6 +14,7 @@ import (
 // maxText is the largest manifest or WIT file, in bytes.
 const maxText = 1 << 20
 
+// readManifest reads the manifest of a draft. Names that no extension may have are refused as they are when the draft is added.
 func readManifest(file string) (*extension.Manifest, error) {
 	text, err := readFile(file, maxText)
 	if err != nil {
@@ -22,6 +23,9 @@ func readManifest(file string) (*extension.Manifest, error) {
 	m, err := extension.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if problems := m.CheckNames(func(string) string { return "" }); len(problems) > 0 {
+		return nil, nameManifest(&extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}, file)
 	}
 	return m, nil
 }
