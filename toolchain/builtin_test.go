@@ -25,7 +25,7 @@ func TestShims(t *testing.T) {
 		"with prefix":             {`import v from "node:path"; export default v`, "", []string{"a path"}, []string{"path"}},
 		"without":                 {`import v from "path"; export default v`, "", []string{"a path"}, []string{"path"}},
 		"posix":                   {`import v from "path/posix"; export default v`, "", []string{"a path"}, []string{"path/posix"}},
-		"another part":            {`import v from "path/win32"; export default v`, "only the module itself", nil, []string{}},
+		"another part":            {`import v from "path/win32"; export default v`, "without a subpath: only that has a substitute on npm", nil, []string{}},
 		"installed under a name":  {`import v from "events"; export default v`, "", []string{`"events"`}, []string{"events"}},
 		"a package's own":         {`import v from "p"; export default v`, "", []string{"own events", "a path"}, []string{"path"}},
 		"a package does without":  {`import v from "q"; export default v`, "", []string{"mine"}, []string{}},
