@@ -33,7 +33,7 @@ func (*box) Deny(_ context.Context, what string) error {
 	return abi.Deny(abi.Denial{Operation: what, Reason: "no rule", Wants: grant(`{"box":true}`)})
 }
 
-// grant is a grant that a call lacks, by its JSON. Nothing can compare two.
+// grant is a grant that a call lacks, as JSON. Its type is not comparable.
 type grant []byte
 
 func (g grant) Remedy(binding string) string {
@@ -81,7 +81,7 @@ func (b *box) Numbers(_ context.Context, list []number)  { b.puts += len(list) }
 func (b *box) Nested(_ context.Context, list [][][]byte) { b.puts += len(list) }
 func (b *box) Either(context.Context, either)            { b.puts++ }
 
-// Nest returns more bytes than it may, for none.
+// Nest returns more bytes than allowed if p is nil.
 func (*box) Nest(_ context.Context, p *[]byte) *[]byte {
 	if p == nil {
 		p = new([]byte)
@@ -90,15 +90,15 @@ func (*box) Nest(_ context.Context, p *[]byte) *[]byte {
 	return p
 }
 
-// TestTooLongFromGuests has guests pass too many bytes to operations of stile:capability: the answer is `invalid`, which the tool fails
-// with here, and names the list. What would take too much memory to convert ends the call.
+// TestTooLongFromGuests has guests pass too many bytes to operations of stile:capability. The operation returns `invalid`, which names
+// the list and becomes the tool's failure. A value that would take too much memory to convert ends the call.
 func TestTooLongFromGuests(t *testing.T) {
 	h := newHost(t, host.Options{})
 	client, err := http.New(http.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// tell fails with what the operation at 256 answered, if that is the error `invalid`.
+	// tell fails with the error returned at 256, if that is `invalid`.
 	const tell = ` (if (i32.eqz (i32.load8_u (i32.const 256))) (then (return ` + returns + `)))
 		(if (i32.ne (i32.load8_u (i32.const 264)) (i32.const 9)) (then unreachable))
 		(drop (call $error (i32.const 4))) (call $string (i32.const 1) (i32.load (i32.const 272)) (i32.load (i32.const 276))) (i32.const 128)`
@@ -134,17 +134,17 @@ func TestTooLongFromGuests(t *testing.T) {
 	}
 }
 
-// TestHostileGuests has guests, written by hand, that break the contract in every way the ABI leaves open.
+// TestHostileGuests runs handwritten guests that break the contract in every way the ABI allows.
 func TestHostileGuests(t *testing.T) {
 	h := newHost(t, host.Options{Limits: host.Limits{CPU: 200 * time.Millisecond, Wall: 10 * time.Second, Handles: 50, Pending: 4, Output: 1000}})
 	denied := `(call $deny (local.get $box) (i32.const 2048) (i32.const 4) (i32.const 256))`
-	// claim returns the error case `denied` with binding "box", the operation and reason at 2048 and 2056.
+	// claim returns the error case `denied` with binding "box", and the operation and reason at 2048 and 2056.
 	claim := `(drop (call $error (i32.const 2))) (call $string (i32.const 0) (i32.const 1032) (i32.const 3))
 		(call $string (i32.const 1) (i32.const 2048) (i32.const 4)) (call $string (i32.const 2) (i32.const 2056) (i32.const 7)) (i32.const 128)`
 	for _, c := range []struct {
 		name  string
 		guest guest
-		// want is a part of the error's text and like its type; "" is success.
+		// want is a part of the error's text, and like is an error of its type; "" is success.
 		want string
 		like any
 	}{
@@ -236,19 +236,19 @@ func TestHostileGuests(t *testing.T) {
 	}
 }
 
-// misnamed puts the box under the name of n bytes at 2048, and expects the error `invalid`.
+// misnamed puts the box under the name of n bytes at 2048 and expects the error `invalid`.
 func misnamed(n int) string {
 	return fmt.Sprintf(`(call $give (local.get $env) (i32.const 2048) (i32.const %d) (local.get $box) (i32.const 256))
 		(if (i32.ne (i32.load8_u (i32.const 256)) (i32.const 1)) (then unreachable))
 		(if (i32.ne (i32.load8_u (i32.const 264)) (i32.const %d)) (then unreachable)) `, n, abi.CodeInvalid) + returns
 }
 
-// trapIn traps in a function of this name.
+// trapIn traps in a function with this name.
 func trapIn(name string) guest {
 	return guest{more: `(func $"` + name + `" (result i32) unreachable)`, call: `(call $"` + name + `")`}
 }
 
-// TestClaimedLimits tells the limits that only a guest knows of from those that the host holds.
+// TestClaimedLimits distinguishes limits that only the guest reports from those that the host enforces.
 func TestClaimedLimits(t *testing.T) {
 	h := newHost(t, host.Options{})
 	says := func(text string) guest {
@@ -273,7 +273,7 @@ func TestClaimedLimits(t *testing.T) {
 	}
 }
 
-// TestErrorsAreBounded has guests put as much as they can into their errors.
+// TestErrorsAreBounded has guests put as much text as they can into their errors.
 func TestErrorsAreBounded(t *testing.T) {
 	h := newHost(t, host.Options{Limits: host.Limits{Output: 64 << 20}})
 	long := `(drop (memory.grow (i32.const 600))) (memory.fill (i32.const 131072) (i32.const 97) (i32.const 4000000)) `
@@ -315,12 +315,12 @@ func TestErrorsAreBounded(t *testing.T) {
 	}
 }
 
-// TestMangledNames has guests trap in functions whose names are those of Rust and of C++. Written out, the last one would
-// fill the memory of the machine.
+// TestMangledNames has guests trap in functions with mangled Rust and C++ names. Demangled in full, the last one would
+// fill the machine's memory.
 func TestMangledNames(t *testing.T) {
 	h := newHost(t, host.Options{})
 	bomb := "_Z1f1AIiiE"
-	for i := range 12 { // each type has the one before it 16 times as its arguments
+	for i := range 12 { // each type has the previous one 16 times as its arguments
 		bomb += "1BI" + strings.Repeat("S"+strings.ToUpper(strconv.FormatInt(int64(2*i), 36))+"_", 16) + "E"
 	}
 	for name, want := range map[string]string{
@@ -351,7 +351,7 @@ func TestMangledNames(t *testing.T) {
 	}
 }
 
-// TestRangesEnd has functions without calls or loops change all of a memory, or of a table, a thousand times.
+// TestRangesEnd has functions without calls or loops change a whole memory or table a thousand times.
 func TestRangesEnd(t *testing.T) {
 	h := newHost(t, host.Options{})
 	for _, c := range []struct {
@@ -376,7 +376,7 @@ func TestRangesEnd(t *testing.T) {
 	}
 }
 
-// TestManyDenials is denied 150 different things, each twice, and ends with the last.
+// TestManyDenials has 150 different operations denied, each twice, and ends with the last.
 func TestManyDenials(t *testing.T) {
 	h := newHost(t, host.Options{})
 	deny := `(call $deny (local.get $box) (i32.const 2048) (i32.const 4) (i32.const 256)) `
@@ -392,7 +392,7 @@ func TestManyDenials(t *testing.T) {
 	if !errors.As(err, &denied) || denied.Denial.Operation != "oj.." {
 		t.Errorf("got %v", err)
 	}
-	// The 51 that do not fit each take the last place; all but the latest of them are dropped, and its second time is none.
+	// The 51 that do not fit each replace the last entry. All but the latest are dropped, and its second denial is not counted.
 	if len(r.Usage.Denials) != 100 || r.Usage.DenialsDropped != 50 || r.Usage.Denials[99].Operation != "oj.." {
 		t.Errorf("%d kept, %d dropped", len(r.Usage.Denials), r.Usage.DenialsDropped)
 	}
@@ -404,7 +404,7 @@ func TestManyDenials(t *testing.T) {
 	}
 }
 
-// TestObserve sees each operation once, however it ends.
+// TestObserve checks that each operation is observed once, however it ends.
 func TestObserve(t *testing.T) {
 	h := newHost(t, host.Options{})
 	for _, c := range []struct {
@@ -424,7 +424,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestRefused loads components that ask for more than this host gives.
+// TestRefused loads components that require more than this host allows.
 func TestRefused(t *testing.T) {
 	h := newHost(t, host.Options{MaxComponent: 4 << 20})
 	wat := func(text string) []byte {

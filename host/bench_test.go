@@ -10,8 +10,8 @@ import (
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
-// BenchmarkInstantiate starts and drops instances without calling them, which nothing in the API does. bench/core runs it and
-// names in STILE_BENCH_DIR a folder with a component and the engine that it imports.
+// BenchmarkInstantiate starts and drops instances without calling them, which the API does not offer. bench/core runs it and
+// sets STILE_BENCH_DIR to a folder with a component and the engine that it imports.
 func BenchmarkInstantiate(b *testing.B) {
 	dir := os.Getenv("STILE_BENCH_DIR")
 	if dir == "" {

@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// bomb is a component made to take long to compile, of a size that grows with n, or with m in another direction.
+// bomb is a component that takes long to compile. Its size grows with n, or with m in another dimension.
 type bomb struct {
 	name  string
 	n, m  int
 	build func(n, m int) []byte
 }
 
-// wide are n types of values.
+// wide is n value types.
 func wide(n int, t byte) []byte { return repeat(n, t) }
 
-// manyTypes are n types of functions that differ, with m parameters and r results more.
+// manyTypes is n different function types, with m more parameters and r more results.
 func manyTypes(n, m, r int) (types [][]byte) {
 	for i := range n {
 		params := wide(8+m, tI32)
@@ -31,10 +31,10 @@ func manyTypes(n, m, r int) (types [][]byte) {
 
 func name(i int) []byte { return sized(fmt.Appendf(nil, "%x", i)) }
 
-// kebab is a name in the component model.
+// kebab is a name as the component model spells it.
 func kebab(i int) []byte { return sized(fmt.Appendf(nil, "x%d", i)) }
 
-// nested is a component with n copies of another one in it.
+// nested is a component that contains another one n times.
 func nested(n int, inner []byte) []byte {
 	return cat(componentOf(), times(n, []byte{4}, sized(inner)))
 }
@@ -47,7 +47,7 @@ func set(i int) []byte { return cat([]byte{0x21}, leb(i)) }
 
 func times(n int, code ...[]byte) []byte { return slices.Repeat(cat(code...), n) }
 
-// each joins what f makes of 0 to n-1.
+// each joins the results of f for 0 to n-1.
 func each(n int, f func(i int) []byte) (code []byte) {
 	for i := range n {
 		code = append(code, f(i)...)
@@ -82,7 +82,7 @@ var bombs = []bomb{
 	{"modules", 999, 0, func(n, _ int) []byte {
 		return componentOf(slices.Repeat([][]byte{(&testModule{}).encode()}, n)...)
 	}},
-	// The engine copies a list of all that came before for each of them.
+	// For each item, the engine copies a list of all previous ones.
 	{"components in components", 30, 32, func(n, m int) []byte { return nested(n, nested(m, componentOf())) }},
 	{"modules in components", 30, 32, func(n, m int) []byte {
 		return nested(n, componentOf(slices.Repeat([][]byte{(&testModule{}).encode()}, m)...))
@@ -290,7 +290,7 @@ var bombs = []bomb{
 	{"br_tables to many", 100, 1000, body(func(n, w int) []byte {
 		return cat(times(w, []byte{0x02, 0x40}), times(n, []byte{0x02, 0x40}, get(0), []byte{0x0e}, leb(w), each(w+1, func(i int) []byte { return leb(i % w) }), []byte{0x0b}), repeat(w, 0x0b))
 	})},
-	// Each if changes one of w locals, so all of them may have two values after it.
+	// Each if changes one of w locals, so each local may have two values after it.
 	{"ifs that set", 15_000, 100, bodyOf(func(n, w int) []byte {
 		return cat(readGlobals(w), each(n, func(i int) []byte {
 			return cat(get((i*7)%w), []byte{0x04, 0x40}, get((i*3)%w), set((i*5)%w), []byte{0x0b})
@@ -400,7 +400,7 @@ var bombs = []bomb{
 
 func init() {
 	bombs = append(bombs, []bomb{
-		// Values that are computed at the begin and, the same, at the end are live between.
+		// Values computed at the beginning and again at the end stay live between.
 		{"products over ifs", 3000, 0, bodyOf2(200, func(n, _ int) []byte {
 			products := each(n, func(i int) []byte { return cat(get(i%200), get((i/200+i)%199), []byte{0x6c, 0x24, 0}) })
 			return cat(readGlobals(200), products, times(n, get(0), []byte{0x04, 0x40, 0x0b}), products)
@@ -483,7 +483,7 @@ func init() {
 	}...)
 }
 
-// bodies are components of one function, which are about n bytes long.
+// bodies are components with one function of about n bytes.
 var bodies = []bomb{
 	{"roots", 250_000, 0, chain(tF64, []byte{0x9f}, 1)},
 	{"truncations", 250_000, 0, chain(tF64, []byte{0xaa, 0xb7}, 2)}, // to an integer and back
@@ -526,7 +526,7 @@ var bodies = []bomb{
 	})},
 }
 
-// chain is a function that does something to its one local over and over.
+// chain is a function that repeats an operation on its one local.
 func chain(t byte, code []byte, length int) func(n, m int) []byte {
 	return func(n, _ int) []byte {
 		m := newModule()
@@ -535,7 +535,7 @@ func chain(t byte, code []byte, length int) func(n, m int) []byte {
 	}
 }
 
-// withReference is a function with m locals for references and a global for one.
+// withReference is a function with m reference locals, and a global reference.
 func withReference(f func(n, m int) []byte) func(n, m int) []byte {
 	return func(n, w int) []byte {
 		m := newModule()

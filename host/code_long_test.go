@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestLongEstimate compares estimates with what compilations take: of components that were made to take long, of each instruction over and
-// over, and of random modules. STILE_TEST_SEED=n repeats the random ones of a run.
+// TestLongEstimate compares estimates with actual compilations: of components built to take long, of each instruction repeated
+// many times, and of random modules. STILE_TEST_SEED=n repeats the random modules of a run.
 func TestLongEstimate(t *testing.T) {
 	t.Run("bombs", func(t *testing.T) {
 		e := &estimates{factor: 2}
@@ -36,7 +36,7 @@ func TestLongEstimate(t *testing.T) {
 				e.check(t, fmt.Sprintf("instruction %x, %d times in %d locals", o.code, shape[0], shape[1]), alone(m))
 			}
 		}
-		// Where many values live at once, time grows with the square of how many instructions there are.
+		// If many values are live at once, the time grows with the square of the number of instructions.
 		for _, code := range []string{"\x6a", "\x6c", "\x92", "\xa0", "\xfd\xae\x01", "\xfd\xe4\x01"} {
 			o := ops[slices.IndexFunc(ops, func(o op) bool { return string(o.code) == code })]
 			for _, shape := range [][2]int{{14_000, 24}, {14_000, 120}} {

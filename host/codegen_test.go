@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// This file writes WebAssembly: parts of modules, all instructions that the engine accepts, and random functions of them.
+// This file generates WebAssembly: parts of modules, all instructions that the engine accepts, and random functions made of them.
 
-// Types of values.
+// Value types.
 const (
 	tI32, tI64, tF32, tF64, tV128, tFuncref, tExternref = 0x7f, 0x7e, 0x7d, 0x7c, 0x7b, 0x70, 0x6f
 )
@@ -20,12 +20,12 @@ func leb(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
 
 func cat(parts ...[]byte) []byte { return slices.Concat(parts...) }
 
-// vec is a vector: how many there are, and they.
+// vec is a vector: the number of items and the items.
 func vec(items ...[]byte) []byte { return cat(leb(len(items)), cat(items...)) }
 
 func repeat(n int, b ...byte) []byte { return slices.Repeat(b, n) }
 
-// sized is content with its length before.
+// sized is content with a length prefix.
 func sized(content []byte) []byte { return cat(leb(len(content)), content) }
 
 func sectionOf(id byte, items ...[]byte) []byte {
@@ -35,7 +35,7 @@ func sectionOf(id byte, items ...[]byte) []byte {
 	return cat([]byte{id}, sized(vec(items...)))
 }
 
-// componentOf is a component of core modules.
+// componentOf is a component made of core modules.
 func componentOf(modules ...[]byte) []byte {
 	b := []byte("\x00asm\x0d\x00\x01\x00")
 	for _, m := range modules {
@@ -44,7 +44,7 @@ func componentOf(modules ...[]byte) []byte {
 	return b
 }
 
-// funcType is a type of functions.
+// funcType is a function type.
 func funcType(params, results []byte) []byte {
 	return cat([]byte{0x60}, sized(params), sized(results))
 }
@@ -65,7 +65,7 @@ func (m *testModule) encode() []byte {
 		sectionOf(9, m.elements...), count, sectionOf(10, m.bodies...), sectionOf(11, m.data...))
 }
 
-// addType returns the number of a type of functions.
+// addType returns the index of a function type.
 func (m *testModule) addType(params, results []byte) int {
 	m.types = append(m.types, funcType(params, results))
 	return len(m.types) - 1
@@ -122,7 +122,7 @@ type op struct {
 	in, out []byte
 }
 
-// ops has all instructions but control, variables and constants.
+// ops has all instructions except control, variable and constant instructions.
 var ops = func() (all []op) {
 	letters := map[byte]byte{'i': tI32, 'l': tI64, 'f': tF32, 'd': tF64, 'v': tV128, 'r': tFuncref}
 	types := func(s string) (b []byte) {
@@ -242,12 +242,12 @@ var ops = func() (all []op) {
 	return all
 }()
 
-// sweep is the body of a function with the instruction n times. Its operands are locals, or what it gave before; what it gives
-// is kept in one of width locals of its type, and all of them are stored at the end, so that nothing is left out. With a width
-// of 0 it stays on the stack where it is an operand of the next.
+// sweep is a function body that repeats the instruction n times. Its operands are locals or its earlier results. Each result is
+// stored in one of width locals of its type, and all locals are stored at the end, so that the compiler cannot drop any. With width
+// 0, a result stays on the stack as an operand of the next instruction.
 func (o op) sweep(n, width int) (locals, code []byte) {
 	width, chain := max(1, width), width == 0
-	at := map[byte]int{} // the first local of a type
+	at := map[byte]int{} // the first local of each type
 	for _, t := range valueTypes {
 		if slices.Contains(o.in, t) || slices.Contains(o.out, t) {
 			at[t] = len(locals)
@@ -300,8 +300,8 @@ func cat2(code []byte, op byte, index int) []byte {
 	return binary.AppendUvarint(append(code, op), uint64(index))
 }
 
-// randomModule is a module of random parts, with some thousand instructions in all. Each function has likings of its own, so that some are
-// extreme.
+// randomModule is a module of random parts, with some thousand instructions in total. Each function has its own preferences, so that some
+// are extreme.
 func randomModule(r *rand.Rand, budget int) []byte {
 	m := newModule()
 	upTo := func(most int) int { // small numbers as likely as large ones
@@ -336,7 +336,7 @@ func randomModule(r *rand.Rand, budget int) []byte {
 	}
 	most := min(500, budget/10)
 	if r.IntN(2) == 0 {
-		most = 2 // long ones
+		most = 2 // few functions, which may be long
 	}
 	for range 1 + upTo(most) {
 		funcs = append(funcs, r.IntN(len(signatures)))
@@ -367,7 +367,7 @@ func randomModule(r *rand.Rand, budget int) []byte {
 			g.params, g.gives = append(g.params, s.params), append(g.gives, s.results)
 		}
 		g.budget = budget / (len(funcs) - imported)
-		for i, t := range g.locals { // so that they are not known
+		for i, t := range g.locals { // so that the compiler does not know their values
 			g.code = cat(g.code, []byte{0x23, byte(slices.Index(valueTypes, t))}, set(i))
 		}
 		g.block(nil, s.results)
@@ -390,7 +390,7 @@ type codegen struct {
 
 	budget, deepest, highest int
 	code, stack              []byte
-	labels                   [][]byte // what a jump takes
+	labels                   [][]byte // the types that a jump takes
 }
 
 // get puts a value of a type on the stack.
@@ -415,7 +415,7 @@ func (g *codegen) get(t byte) {
 	g.budget--
 }
 
-// need has values on top of the stack, which may be there.
+// need puts values on top of the stack, unless they are there already.
 func (g *codegen) need(base int, types []byte) {
 	if n := len(g.stack) - len(types); n >= base && slices.Equal(g.stack[n:], types) && g.rand.IntN(4) > 0 {
 		return
@@ -427,7 +427,7 @@ func (g *codegen) need(base int, types []byte) {
 
 func (g *codegen) take(n int) { g.stack = g.stack[:len(g.stack)-n] }
 
-// put keeps the top of the stack somewhere.
+// put stores the top of the stack in a random place.
 func (g *codegen) put() {
 	t := g.stack[len(g.stack)-1]
 	var of []int
@@ -447,7 +447,7 @@ func (g *codegen) put() {
 	g.take(1)
 }
 
-// block writes what stands between the begin of a block and its end, which it leaves to the caller.
+// block writes the content of a block up to its end instruction, which the caller writes.
 func (g *codegen) block(takes, gives []byte) {
 	base := len(g.stack) - len(takes)
 	g.labels = append(g.labels, gives)
@@ -556,10 +556,10 @@ func (g *codegen) instruction(kind, base int) {
 	}
 }
 
-// loop is a block to whose begin jumps lead.
+// loop is a loop with jumps to its beginning.
 func (g *codegen) loop(takes, gives []byte) {
 	g.labels = append(g.labels, takes)
-	g.code = append(g.code, 0x02, 0x40) // what comes jumps over one more
+	g.code = append(g.code, 0x02, 0x40) // the content jumps over one more level
 	for _, t := range takes[len(takes):] {
 		g.get(t)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/stilehost/stile/internal/child"
 )
 
-// helper is this program as a compiler that does something else than it should, or what it should.
+// helper runs this program as a compiler that works or misbehaves in the given way.
 func helper(does string) []string { return []string{os.Args[0], "as-compiler", does} }
 
 func init() {
@@ -26,7 +26,7 @@ func init() {
 	tight := CompileCost{100 * time.Millisecond, mib}.allowed()
 	switch os.Args[2] {
 	case "compile":
-		_ = Compile(os.Stdin, os.Stdout) // it has told why
+		_ = Compile(os.Stdin, os.Stdout) // it has reported the error
 	case "spin":
 		_ = child.Confine(child.Limits(tight))
 		for {
@@ -37,7 +37,7 @@ func init() {
 		for all := [][]byte{}; ; all = append(all, bytes.Repeat([]byte{1}, mib)) {
 			runtime.KeepAlive(all)
 		}
-	case "starve": // the engine, which aborts
+	case "starve": // the engine aborts
 		wasm, _ := io.ReadAll(os.Stdin)
 		_ = child.Confine(child.Limits(CompileCost{time.Minute, 128 * mib}))
 		_, _ = compileCode(wasm)
@@ -78,7 +78,7 @@ func newHostWith(t *testing.T, o Options) *Host {
 	return h
 }
 
-// TestCompiler has a process compile what takes more than a second by its estimate. Its code is taken as if it were made here.
+// TestCompiler has a process compile code whose estimate is over a second. The host uses the result as if it had compiled the code itself.
 func TestCompiler(t *testing.T) {
 	h := newHostWith(t, Options{Compiler: helper("compile"), CacheDir: t.TempDir(), KeyDir: t.TempDir()})
 	wasm := bombNamed(t, "chains of floats", 9000, 30)
@@ -90,7 +90,7 @@ func TestCompiler(t *testing.T) {
 		if _, err := h.Load(t.Context(), wasm); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "is not exported") {
 			t.Errorf("from %s: %v", from, err)
 		}
-		h.options.Compiler = helper("write nothing") // which is not asked again
+		h.options.Compiler = helper("write nothing") // it is not started again
 	}
 }
 
@@ -133,7 +133,7 @@ func TestCompilerFails(t *testing.T) {
 	})
 }
 
-// TestCompilerDoesNotFit has a process compile what the pool of this one has no room for.
+// TestCompilerDoesNotFit has a process compile code for which this process's pool has no room.
 func TestCompilerDoesNotFit(t *testing.T) {
 	h := newHostWith(t, Options{Compiler: helper("compile")})
 	for part, want := range map[string]string{
@@ -154,7 +154,7 @@ func TestCompilerDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestCompilerEnds gives up on a compiler that never ends, with the context or with the host.
+// TestCompilerEnds stops a compiler that never ends, through the context or through the host.
 func TestCompilerEnds(t *testing.T) {
 	h := newHostWith(t, Options{Compiler: helper("block")})
 	wasm := bombNamed(t, "chains of floats", 9000, 30)
@@ -168,7 +168,7 @@ func TestCompilerEnds(t *testing.T) {
 		_, err := h.Load(t.Context(), wasm)
 		ended <- err
 	}()
-	if err := h.compiling.long.Acquire(ctx, 1); err == nil { // the first one is gone
+	if err := h.compiling.long.Acquire(ctx, 1); err == nil { // the first one has ended
 		h.compiling.long.Release(1)
 	}
 	if err := h.Close(); err != nil {
@@ -179,7 +179,7 @@ func TestCompilerEnds(t *testing.T) {
 	}
 }
 
-// TestLanes loads a trivial component while ten bombs wait or compile, and gives up on one that waits.
+// TestLanes loads a trivial component while ten bombs wait or compile, and cancels a waiting one.
 func TestLanes(t *testing.T) {
 	h := newHostWith(t, Options{Compiler: helper("block")})
 	bombs, stop := context.WithCancel(t.Context())
@@ -193,11 +193,11 @@ func TestLanes(t *testing.T) {
 			ended <- err
 		}()
 	}
-	for h.compiling.long.TryAcquire(1) { // until one compiles
+	for h.compiling.long.TryAcquire(1) { // until one is compiling
 		h.compiling.long.Release(1)
 		runtime.Gosched()
 	}
-	go func() { // also where its turn is only to be refused: to look at its types takes memory
+	go func() { // also if it will only be refused: checking its types takes memory
 		_, err := h.Load(bombs, cat(componentOf(), sectionOf(8, slices.Repeat([][]byte{{1, 0, 0, 0}}, 300_000)...)))
 		ended <- err
 	}()

@@ -25,7 +25,7 @@ var (
 	spinner = guest{call: `(loop $l (br $l)) unreachable`}
 )
 
-// TestManyAtOnce runs 200 calls at once, spinning ones and waiting ones among them, and cancels half of them.
+// TestManyAtOnce runs 200 calls at once, some spinning and some waiting, and cancels half of them.
 func TestManyAtOnce(t *testing.T) {
 	h := newHost(t, host.Options{Limits: host.Limits{CPU: time.Minute}})
 	guests := []*host.Component{guest{}.load(t, h), waiter.load(t, h), spinner.load(t, h)}
@@ -45,7 +45,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	started.Wait()
-	// The host serves others while two turns' worth of guests spin.
+	// The host serves others while guests spin for two turns.
 	if out, err := guests[0].Call(t.Context(), "t", nil, nil); err != nil || string(out) != `"ok"` {
 		t.Errorf("a call meanwhile: %s, %v", out, err)
 	}
@@ -53,7 +53,7 @@ func TestManyAtOnce(t *testing.T) {
 	ended.Wait()
 }
 
-// TestCancelBeforeStart has a call that waits for a slot give up.
+// TestCancelBeforeStart cancels a call that waits for a slot.
 func TestInstancesAreBounded(t *testing.T) {
 	h := newHost(t, host.Options{Instances: 1})
 	c := waiter.load(t, h)
@@ -155,7 +155,7 @@ func TestCloseTogether(t *testing.T) {
 	}
 }
 
-// stuck is a box whose methods wait until they are let go, whatever becomes of their call.
+// stuck is a box whose methods wait until they are released, even after their call has ended.
 type stuck struct {
 	box
 	inside, release chan struct{}
@@ -180,7 +180,7 @@ var (
 	putter = guest{uses: "open put", call: `(call $put (local.get $box) (i32.const 0) (i32.const 20000) (i32.const 256)) ` + returns}
 )
 
-// TestSecondCloseWaits closes a host that a call keeps from closing.
+// TestSecondCloseWaits closes a host twice while a call delays the first Close.
 func TestSecondCloseWaits(t *testing.T) {
 	h, err := host.New(t.Context(), host.Options{WIT: []string{testWIT}})
 	if err != nil {
@@ -207,8 +207,8 @@ func TestSecondCloseWaits(t *testing.T) {
 	ended.Wait()
 }
 
-// TestTurns has one guest at a time run. One that waits for a capability lets others run, also when it passed much; one that is
-// cancelled while another has the turn ends.
+// TestTurns lets one guest at a time run. A guest that waits for a capability lets others run, even if it passed large values. A guest
+// that is cancelled while another has the turn ends.
 func TestTurns(t *testing.T) {
 	h := newHost(t, host.Options{Running: 1, Limits: host.Limits{CPU: time.Minute}})
 	waits, large, neighbour := getter.load(t, h), putter.load(t, h), guest{}.load(t, h)
@@ -247,7 +247,7 @@ func TestTurns(t *testing.T) {
 	ended.Wait()
 }
 
-// quick is a box that calls some of its functions quick, which are not.
+// quick is a box that marks some of its functions as quick, although they are not.
 type quick struct {
 	*stuck
 	names []string
@@ -255,7 +255,7 @@ type quick struct {
 
 func (q quick) Quick() []string { return q.names }
 
-// opening waits until it is let go when it is opened, whatever becomes of the call.
+// opening waits in Open until it is released, even after the call has ended.
 type opening struct{ quick }
 
 func (o opening) Open(context.Context) (any, error) {
@@ -264,7 +264,7 @@ func (o opening) Open(context.Context) (any, error) {
 	return &box{}, nil
 }
 
-// TestQuick: a guest keeps its turn in the functions that a Go value calls quick, and only in those.
+// TestQuick checks that a guest keeps its turn only in functions that a Go value marks as quick.
 func TestQuick(t *testing.T) {
 	for name, test := range map[string]struct {
 		quick []string
@@ -309,7 +309,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// counting is an Opener whose values count how often they are closed.
+// counting is an Opener whose values count their Close calls.
 type counting struct {
 	box
 	mu             sync.Mutex
@@ -342,7 +342,7 @@ func (o *opened) Close() error {
 	return nil
 }
 
-// TestNothingIsLeft has calls end in every way and looks whether what they opened was closed.
+// TestNothingIsLeft has calls end in every way and checks that the values they opened were closed.
 func TestNothingIsLeft(t *testing.T) {
 	h := newHost(t, host.Options{Limits: host.Limits{CPU: 20 * time.Millisecond, Handles: 5}})
 	for _, g := range []guest{
@@ -365,7 +365,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// fragile is an Opener whose value cannot be closed.
+// fragile is an Opener whose value panics in Close.
 type fragile struct{ box }
 
 func (*fragile) Open(context.Context) (any, error) { return &broken{}, nil }
@@ -375,7 +375,7 @@ type broken struct{ box }
 func (*broken) Split(context.Context) *broken { return &broken{} }
 func (*broken) Close() error                  { panic("cannot be closed") }
 
-// TestPanicInClose closes the rest after a value whose Close panics, and tells of the panic.
+// TestPanicInClose checks that the other values are closed after one panics in Close, and that the panic is reported.
 func TestPanicInClose(t *testing.T) {
 	h := newHost(t, host.Options{})
 	counter := &counting{}
@@ -390,13 +390,13 @@ func TestPanicInClose(t *testing.T) {
 	}
 }
 
-// TestNothingIsLostAtLimits has guests reach the limit of handles with what a capability just gave them.
+// TestNothingIsLostAtLimits has guests reach the handle limit with a value that a capability has just returned.
 func TestNothingIsLostAtLimits(t *testing.T) {
 	h := newHost(t, host.Options{Limits: host.Limits{Handles: 5}})
 	for _, g := range []guest{
 		{uses: "open split", call: `(loop $l (drop (call $split (local.get $box))) (br $l)) unreachable`},
 		{uses: "open split give", call: `(call $give (local.get $env) (i32.const 1032) (i32.const 2) (call $split (local.get $box)) (i32.const 256)) unreachable`},
-		// Each goes into an env that is then dropped.
+		// Each value goes into an env that is then dropped.
 		{uses: "open split give subset drop-env", call: `(loop $l (call $subset (local.get $env) (i32.const 0) (i32.const 0) (i32.const 256))
 			(local.set $i (i32.load (i32.const 260)))
 			(call $give (local.get $i) (i32.const 1032) (i32.const 2) (call $split (local.get $box)) (i32.const 256))
@@ -445,7 +445,7 @@ func TestExpensiveCallsLeaveNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// The slots of the pool and the stacks of threads stay, and it takes a few rounds until all are in use. What leaks, leaks in
+	// The pool's slots and the threads' stacks stay, and it takes a few rounds until all are in use. A leak occurs in
 	// every round.
 	var sizes []int
 	for range 5 {
@@ -458,8 +458,8 @@ func TestExpensiveCallsLeaveNothing(t *testing.T) {
 	t.Errorf("the process grew by more than a tenth in each round, in KiB: %d", sizes)
 }
 
-// TestManyBytesAtOnce passes as many bytes as one call may, both ways, from 200 callers at once. Each byte takes the host 70
-// while it is converted, 7 GB if all went at once.
+// TestManyBytesAtOnce passes as many bytes as a call may, both ways, from 200 callers at once. Converting a byte takes the host 70
+// bytes, so converting all at once would take 7 GB.
 func TestManyBytesAtOnce(t *testing.T) {
 	h := newHost(t, host.Options{Limits: host.Limits{CPU: time.Minute}})
 	c := guest{uses: "open put fetch", call: `(drop (memory.grow (i32.const 8)))
@@ -480,7 +480,7 @@ func TestManyBytesAtOnce(t *testing.T) {
 	}
 }
 
-// TestCheckTools compares a component's tools with what was approved.
+// TestCheckTools compares a component's tools with the approved ones.
 func TestCheckTools(t *testing.T) {
 	h := newHost(t, host.Options{})
 	c := guest{}.load(t, h)
@@ -499,7 +499,7 @@ func TestCheckTools(t *testing.T) {
 			t.Errorf("approved %v: %v", approved, err)
 		}
 	}
-	// Only what was approved can be called, with the schema that was approved.
+	// Only approved tools can be called, with the approved schema.
 	strict := append([]abi.Definition{}, tools...)
 	strict[0].InputSchema = `{"required":["a"]}`
 	var input *host.InputError
@@ -512,7 +512,7 @@ func TestCheckTools(t *testing.T) {
 	}
 }
 
-// TestFreshInstance has a guest count its calls in its memory: it never gets beyond the first.
+// TestFreshInstance has a guest count its calls in its memory. The count never exceeds one.
 func TestFreshInstance(t *testing.T) {
 	h := newHost(t, host.Options{})
 	c := guest{data: "0", call: `(i32.store8 (i32.const 2048) (i32.add (i32.load8_u (i32.const 2048)) (i32.const 1))) (call $ok (i32.const 2048) (i32.const 1))`}.load(t, h)
@@ -523,7 +523,7 @@ func TestFreshInstance(t *testing.T) {
 	}
 }
 
-// TestInstancesNeedMaps asks for more live calls than the kernel has room for.
+// TestInstancesNeedMaps requests more live calls than the kernel has room for.
 func TestInstancesNeedMaps(t *testing.T) {
 	text, err := os.ReadFile("/proc/sys/vm/max_map_count")
 	if err != nil {

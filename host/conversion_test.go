@@ -14,11 +14,11 @@ import (
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
-// conversions are guests that pass or return as much as they can, by how many of something: with n they are as many.
+// conversions are guests that pass or return as much as they can. n is the number of items.
 var conversions = map[string]struct {
-	uses, setup, call string // of the tool, with %d for n
-	describe          string // instead
-	n                 []int  // the last is more than anybody may
+	uses, setup, call string // parts of the tool, with %d for n
+	describe          string // replaces the default describe
+	n                 []int  // the last is above the limit
 }{
 	"definitions": {
 		describe: `(drop (memory.grow (i32.const 1000))) (i32.store (i32.const 64) (i32.const 131072)) (i32.store (i32.const 68) (i32.const %d)) (i32.const 64)`,
@@ -68,8 +68,8 @@ var conversions = map[string]struct {
 	"a case of a variant": {uses: "open either", call: `(drop (memory.grow (i32.const 700))) (call $either (local.get $box) (i32.const 3) (i64.const 65536) (i32.const %d) (i32.const 0) (i32.const 0)) ` + returns, n: []int{1_000, 200_000, 5_000_000}},
 }
 
-// TestConversionsAreBounded has guests pass and return much, one, three and 32 at once, each in a process of its own, and looks how
-// much memory that one ever had above what it had before. Memory that a guest wrote to counts too; it is 8 MB at most here.
+// TestConversionsAreBounded has guests pass and return large values, one, three and 32 at once, each time in a separate process. It measures
+// how far that process's peak memory rose. Memory that a guest wrote to counts too; here it is at most 8 MB.
 func TestConversionsAreBounded(t *testing.T) {
 	if wanted := os.Getenv("STILE_TEST_CONVERSION"); wanted != "" {
 		convert(t, wanted)
@@ -97,7 +97,7 @@ func TestConversionsAreBounded(t *testing.T) {
 	}
 }
 
-// convert is the other process.
+// convert runs in the separate process.
 func convert(t *testing.T, wanted string) {
 	parts := strings.Split(wanted, ";")
 	which, _ := strconv.Atoi(parts[1])

@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
-// TestNamesInEnvs makes envs as large as they may be, as many as there may be, and looks how many names there are together.
+// TestNamesInEnvs makes as many envs as allowed, each as large as allowed, and counts their names in total.
 func TestNamesInEnvs(t *testing.T) {
 	large := environment{}
 	for i := range 100 {
@@ -33,7 +33,7 @@ func TestNamesInEnvs(t *testing.T) {
 	}
 }
 
-// TestValidationIsCharged has a guest start calls whose inputs take long to check: they take from its processor time.
+// TestValidationIsCharged has a guest start calls whose inputs take long to check. The check counts towards its processor time.
 func TestValidationIsCharged(t *testing.T) {
 	h, err := New(t.Context(), Options{})
 	if err != nil {

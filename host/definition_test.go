@@ -30,7 +30,7 @@ func describes(schema string) guest {
 	}
 }
 
-// doubling is a schema of a few kilobytes that holds 2 to the n times for one value.
+// doubling is a schema of a few kilobytes that applies to one value 2 to the n times.
 func doubling(n int) string {
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
@@ -44,17 +44,17 @@ func doubling(n int) string {
 // anchored is a schema with the anchor n.
 func anchored(body string) string { return `{"$dynamicAnchor":"n",` + body + `}` }
 
-// levels is the body of a schema that holds a reference twice for each level of nested.
+// levels is the body of a schema that has two references at each level of nesting.
 func levels(keyword, to string) string {
 	return fmt.Sprintf(`"properties":{"a":{"allOf":[{%[1]q:%[2]q},{%[1]q:%[2]q}]}}`, keyword, to)
 }
 
-// recursive is a schema of the draft that has $recursiveRef.
+// recursive is a schema in the draft that has $recursiveRef.
 func recursive(body string) string {
 	return `{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,` + body + `}`
 }
 
-// inScope is a resource that leads to another, which refers to the anchor n; both have it.
+// inScope is a resource that leads to another one, which refers to the anchor n. Both have that anchor.
 func inScope(outside, inside string) string {
 	return fmt.Sprintf(`{"$id":"https://a.example/","$ref":"b","$defs":{"n":%s,"b":{"$id":"b","$dynamicRef":"#n","$defs":{"n":%s}}}}`, anchored(outside), anchored(inside))
 }
@@ -73,7 +73,7 @@ func nested(depth int) string {
 	return strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth)
 }
 
-// TestHostileSchemas holds inputs against schemas that would cost the host more than the guest may use.
+// TestHostileSchemas checks inputs against schemas that would cost the host more than the guest may use.
 func TestHostileSchemas(t *testing.T) {
 	h := newHost(t, host.Options{})
 	const (
@@ -151,7 +151,7 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// TestSchemaErrors has schemas that their author can mend by what the error says: of which tool, where, what and how.
+// TestSchemaErrors has invalid schemas. Their errors say which tool and place is wrong, and how to fix it.
 func TestSchemaErrors(t *testing.T) {
 	h := newHost(t, host.Options{})
 	const types = `want one of "array", "boolean", "integer", "null", "number", "object", "string"`
@@ -177,7 +177,7 @@ func TestSchemaErrors(t *testing.T) {
 	}
 }
 
-// TestSchemasOfAllTools approves tools whose schemas are too much only together.
+// TestSchemasOfAllTools approves tools whose schemas are too large only in total.
 func TestSchemasOfAllTools(t *testing.T) {
 	c := guest{}.load(t, newHost(t, host.Options{}))
 	var tools []abi.Definition
@@ -191,7 +191,7 @@ func TestSchemasOfAllTools(t *testing.T) {
 	}
 }
 
-// TestPromises has a tool return what its output schema admits, and what it does not.
+// TestPromises has a tool return results that match its output schema and results that do not.
 func TestPromises(t *testing.T) {
 	h := newHost(t, host.Options{})
 	for _, test := range []struct{ name, promise, output, want string }{
@@ -224,7 +224,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// TestDescribeWithinLimits calls a component that never answers what tools it has.
+// TestDescribeWithinLimits loads a component whose describe never returns.
 func TestDescribeWithinLimits(t *testing.T) {
 	c := guest{describe: `(loop $l (br $l)) unreachable`}.load(t, newHost(t, host.Options{}))
 	_, err := c.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{CPU: 50 * time.Millisecond}})
@@ -314,9 +314,9 @@ func TestCompareWithApproved(t *testing.T) {
 	}
 }
 
-// TestApprovedSetsAreKept calls by approved definitions that change between calls; each call goes by its own.
-// TestApprovedSetsTakeLittle has approved definitions of 2 MB take no more of a call than small ones do, whether the caller passes the
-// same slice or an equal one. It counts what the host allocates.
+// TestApprovedSetsAreKept passes approved definitions that change between calls. Each call uses its own.
+// TestApprovedSetsTakeLittle checks that approved definitions of 2 MB cost a call no more than small ones, whether the caller passes the
+// same slice or an equal one. It counts the host's allocations.
 func TestApprovedSetsTakeLittle(t *testing.T) {
 	c := guest{}.load(t, newHost(t, host.Options{}))
 	schema := func() string { return `{"title":"` + strings.Repeat("x", 200<<10) + `"}` }
@@ -329,7 +329,7 @@ func TestApprovedSetsTakeLittle(t *testing.T) {
 		const calls = 20
 		var before, after runtime.MemStats
 		for n := range calls + 1 {
-			if n == 1 { // the first compiles
+			if n == 1 { // the first call compiles
 				runtime.ReadMemStats(&before)
 			}
 			if _, err := c.Do(t.Context(), host.Request{Tool: "t", Approved: passed()}); err != nil {

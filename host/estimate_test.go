@@ -20,14 +20,14 @@ import (
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
-// measureHere compiles what comes from stdin, and writes what that took.
+// measureHere compiles a component from stdin, and writes the time and memory that it took.
 func measureHere() {
 	wasm, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	// What the first compilation of a process takes is not the component's.
+	// Exclude the cost of the process's first compilation, which is not the component's.
 	if _, err := compileCode(alone(newModule())); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -41,7 +41,7 @@ func measureHere() {
 	_ = binary.Write(os.Stdout, binary.LittleEndian, []int64{int64(usagetest.Processor() - used), int64(usagetest.Peak()-before) << 10})
 }
 
-// measure has a process compile a component, as a compiler does but without limits.
+// measure has a process compile a component, like a compiler but without limits.
 func measure(t *testing.T, wasm []byte) CompileCost {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], helper("measure")[1:]...)
@@ -58,7 +58,7 @@ func measure(t *testing.T, wasm []byte) CompileCost {
 	return CompileCost{time.Duration(took[0]), took[1]}
 }
 
-// common is what the reference takes on a common machine; estimates are for such.
+// common is the cost of the reference on a common machine. Estimates are for such a machine.
 const common = 400 * time.Millisecond
 
 // reference is a component with a long function and many short ones.
@@ -71,16 +71,16 @@ func reference() []byte {
 	return alone(m)
 }
 
-// estimates compares estimates with what compilations take.
+// estimates compares estimates with actual compilations.
 type estimates struct {
-	factor           float64 // by which the time may be longer
+	factor           float64 // by which the time may exceed the estimate
 	refused, holding int
-	worst            float64 // that was allowed
-	slowness         float64 // of this machine, beside a common one
+	worst            float64 // the highest ratio that passed
+	slowness         float64 // of this machine, relative to a common one
 	checked          int     // since slowness was measured
 }
 
-// slow measures how slow this machine is: at the first check and each tenth, since other work on it comes and goes, and where anew is set.
+// slow measures how slow this machine is: at the first check, at every tenth, because other load comes and goes, and when anew is set.
 func (e *estimates) slow(t *testing.T, anew bool) float64 {
 	t.Helper()
 	if e.checked%10 == 0 || anew {
@@ -91,7 +91,7 @@ func (e *estimates) slow(t *testing.T, anew bool) float64 {
 	return e.slowness
 }
 
-// check fails when a component takes more than its estimate allows, in comparison with the reference, three times.
+// check fails if a component takes more than its estimate allows, relative to the reference, three times in a row.
 func (e *estimates) check(t *testing.T, what string, wasm []byte) {
 	t.Helper()
 	begin := usagetest.Processor()
@@ -103,7 +103,7 @@ func (e *estimates) check(t *testing.T, what string, wasm []byte) {
 		e.refused++
 		return
 	}
-	// What every compilation takes is not the component's.
+	// Exclude the fixed cost of a compilation, which is not the component's.
 	const always, alwaysMemory = 5 * time.Millisecond, 24 * mib
 	for attempt := range 3 {
 		took := measure(t, wasm)
@@ -127,9 +127,9 @@ func (e *estimates) check(t *testing.T, what string, wasm []byte) {
 	}
 }
 
-// TestEstimate compares a few estimates with what compilations take; TestLongEstimate has all kinds.
+// TestEstimate compares a few estimates with actual compilations. TestLongEstimate covers all kinds.
 func TestEstimate(t *testing.T) {
-	e := &estimates{factor: 4} // other tests run beside this one
+	e := &estimates{factor: 4} // other tests run at the same time
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 4 {
 		e.check(t, fmt.Sprintf("random module %d", i), componentOf(randomModule(r, 3000)))
@@ -143,7 +143,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestEstimatesOfBombs looks at the estimates of components that were made to take long: those are refused that take more than 40 s or 2 GiB.
+// TestEstimatesOfBombs checks the estimates of components built to take long. Those that take more than 40 s or 2 GiB are refused.
 func TestEstimatesOfBombs(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -175,8 +175,8 @@ func TestEstimatesOfBombs(t *testing.T) {
 	}
 }
 
-// TestEstimatesOfBodies looks at functions of one kind of instruction: what is long is refused or estimated at 0.1 s or more, and what is short
-// compiles, unless the host refuses it for what it is. TestLongEstimate compares estimates with measurements.
+// TestEstimatesOfBodies checks functions of one kind of instruction. Long ones are refused or estimated at 0.1 s or more. Short ones
+// compile, unless the host refuses that kind. TestLongEstimate compares estimates with measurements.
 func TestEstimatesOfBodies(t *testing.T) {
 	kinds := map[string]string{
 		"references in globals": "a global of its module is a reference",
@@ -207,7 +207,7 @@ func TestEstimatesOfBodies(t *testing.T) {
 	}
 }
 
-// TestManyTypes has components of a million types, flat or inside other types: they are refused before most are read.
+// TestManyTypes has components with a million types, flat or inside other types. They are refused before most types are read.
 func TestManyTypes(t *testing.T) {
 	const n = 1_000_000
 	for name, body := range map[string][]byte{
@@ -235,8 +235,8 @@ func TestManyTypes(t *testing.T) {
 	}
 }
 
-// TestReadingTakesLittle reads functions of nested blocks, each of which has to know what changes in it, and long lists of what is known of a
-// module. That is memory for what is refused too.
+// TestReadingTakesLittle reads functions with nested blocks, each of which must know what changes in it, and long lists of facts about a
+// module. Refused components take this memory too.
 func TestReadingTakesLittle(t *testing.T) {
 	blocks := bodyOf(func(n, _ int) []byte { return cat(bytes.Repeat([]byte{0x02, 0x40}, n), bytes.Repeat([]byte{0x0b}, n)) })
 	list := func(section byte, item ...byte) []byte { // 16 MiB of the shortest items

@@ -9,11 +9,11 @@ import (
 
 // Validating takes all room for validations until release is called.
 func (h *Host) Validating() (release func()) {
-	_ = h.validating.Steps.Acquire(h.closing, schema.MaxValidating) // nothing else validates
+	_ = h.validating.Steps.Acquire(h.closing, schema.MaxValidating) // no other validation runs
 	return func() { h.validating.Steps.Release(schema.MaxValidating) }
 }
 
-// RoundTrip writes a value as a recording has it, and reads it.
+// RoundTrip writes a value in its recorded form and reads it back.
 func RoundTrip(t *abi.Type, v abi.Value) (abi.Value, error) {
 	e := encoder{max: math.MaxInt}
 	e.value(t, v)

@@ -9,7 +9,7 @@ import (
 	"github.com/stilehost/stile/wit"
 )
 
-// TestEveryFunctionPassesTheGate: each function of stile:capability can be executed, and none can be called without a handle.
+// TestEveryFunctionPassesTheGate checks that each function of stile:capability can be executed, and that none can be called without a handle.
 func TestEveryFunctionPassesTheGate(t *testing.T) {
 	known, err := abi.ParseCapability(wit.Capability(), wit.Extension())
 	if err != nil {
@@ -29,7 +29,7 @@ func TestEveryFunctionPassesTheGate(t *testing.T) {
 			}
 		}
 	}
-	// What the gate cannot execute cannot be linked.
+	// A function that the gate cannot execute cannot be linked.
 	for name, iface := range map[string]string{"steal": "kv", "[static]bucket.steal": "kv", "[method]env.steal": "env", "steal-all": "poll"} {
 		unknown := *funcNamed(known.Interface("stile:capability/kv@0.1.0"), "get")
 		unknown.Name, unknown.Interface = name, known.Interface(capabilityPackage+iface+"@0.1.0")
@@ -39,7 +39,7 @@ func TestEveryFunctionPassesTheGate(t *testing.T) {
 	}
 }
 
-// TestUngrantedCostsNothing holds the gate to no allocation for an operation whose handles are of no grant.
+// TestUngrantedCostsNothing checks that the gate allocates nothing for an operation whose handles belong to no grant.
 func TestUngrantedCostsNothing(t *testing.T) {
 	known, err := abi.ParseCapability(wit.Capability(), wit.Extension())
 	if err != nil {
@@ -57,7 +57,7 @@ func TestUngrantedCostsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	op.execute = func(*call, []abi.Value) (abi.Value, error) { return nil, nil }
-	op.polls = true // no store here
+	op.polls = true // there is no store here
 	args := []abi.Value{rep, "key", "value"}
 	if n := testing.AllocsPerRun(100, func() {
 		if _, err := c.gate(op, args); err != nil {
@@ -68,7 +68,7 @@ func TestUngrantedCostsNothing(t *testing.T) {
 	}
 }
 
-// TestDiffer finds every way in which two function types can differ.
+// TestDiffer detects every way in which two function types can differ.
 func TestDiffer(t *testing.T) {
 	parse := func(signature string) *abi.Func {
 		r, err := abi.Parse("package a:b@1.0.0;\ninterface i { resource r {} resource s {} record p { a: u8, b: string } record q { a: u8, c: string } variant v { x, y(u8) } variant w { x, y(u16) } flags f { a, b } flags g { b, a } enum e { a, b } enum d { a, c }\n x: " + signature + "; }")

@@ -14,7 +14,7 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// fakeClock stands still until it is told to go on.
+// fakeClock stands still until a test advances it.
 type fakeClock struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -66,16 +66,16 @@ func (c *fakeClock) advance(d time.Duration) {
 	}
 }
 
-// granted is a box that is bound through a grant and tells what happens to it.
+// granted is a box that is bound through a grant and reports its operations.
 type granted struct {
 	box
 	puts, bytes atomic.Int64
-	// inside receives whenever an operation begins to wait.
+	// inside receives a value whenever an operation begins to wait.
 	inside chan struct{}
-	// panics is what Panic does, which is a signal here.
+	// panics runs in Panic, which serves as a signal here.
 	panics func()
 	mu     sync.Mutex
-	closed int // of what was split off
+	closed int // of the parts that were split off
 }
 
 func newGranted() *granted { return &granted{inside: make(chan struct{}, 1000), panics: func() {}} }
@@ -120,7 +120,7 @@ func (p *grantedPart) Close() error {
 
 const (
 	put4 = `(call $put (local.get $box) (i32.const 1024) (i32.const 4) (i32.const 256)) `
-	// code returns the case of the error that stands at 256, and "-" of none.
+	// code returns the case of the error at 256, and "-" if there is none.
 	code = `(if (i32.load8_u (i32.const 256))
 			(then (i32.store8 (i32.const 3000) (i32.add (i32.const 48) (i32.load8_u (i32.const 264)))))
 			(else (i32.store8 (i32.const 3000) (i32.const 57))))
@@ -158,7 +158,7 @@ func TestRevokeWhileCallsRun(t *testing.T) {
 	}
 }
 
-// TestGrantEndsWhatWaits ends grants in each way while a call waits in an operation, and for a pollable.
+// TestGrantEndsWhatWaits ends grants in each way while a call waits in an operation or for a pollable.
 func TestGrantEndsWhatWaits(t *testing.T) {
 	h := newHost(t, host.Options{})
 	waits := map[string]*host.Component{
@@ -176,7 +176,7 @@ func TestGrantEndsWhatWaits(t *testing.T) {
 		{"revoked", host.GrantOptions{}, func(g *host.Grant, _ *fakeClock) { g.Revoke("enough") }, isRevoked},
 		{"expired", host.GrantOptions{Expires: newFakeClock().now.Add(time.Hour)}, func(_ *host.Grant, c *fakeClock) { c.advance(time.Hour) }, isExpired},
 		{"out of time", host.GrantOptions{Time: 10 * time.Second}, func(g *host.Grant, c *fakeClock) {
-			for g.Usage().Ended == nil { // time is counted from when they wait
+			for g.Usage().Ended == nil { // time counts from when they wait
 				c.advance(4 * time.Second)
 			}
 		}, isExhausted},
@@ -213,14 +213,14 @@ func TestGrantEndsWhatWaits(t *testing.T) {
 	}
 }
 
-// TestBudgetsAreExact has 200 calls race for what a grant allows, alone and through a grant of the grant.
+// TestBudgetsAreExact has 200 calls compete for a grant's budget, directly and through a grant inside it.
 func TestBudgetsAreExact(t *testing.T) {
 	h := newHost(t, host.Options{Limits: host.Limits{CPU: time.Minute}})
 	c := guest{uses: "open put", call: untilRefused}.load(t, h)
 	for _, budget := range []struct {
 		options      host.GrantOptions
 		puts, bytes  int64
-		outer, inner int64 // operations of a grant around it and of one inside; 0 is no bound
+		outer, inner int64 // operations of the outer and the inner grant; 0 is no bound
 	}{
 		{host.GrantOptions{Operations: 5000}, 5000, 20_000, 0, 0},
 		{host.GrantOptions{Bytes: 4003}, 1000, 4000, 0, 0},
@@ -254,14 +254,14 @@ func TestBudgetsAreExact(t *testing.T) {
 	}
 }
 
-// TestNothingEscapesAGrant has guests derive handles from a grant, pass them on, and use them once it was revoked. The
-// function `panic` is what revokes it.
+// TestNothingEscapesAGrant has guests derive handles from a grant, pass them on, and use them after it was revoked. The
+// function `panic` revokes it.
 func TestNothingEscapesAGrant(t *testing.T) {
 	h := newHost(t, host.Options{})
 	split := `(local.set $box (call $split (local.get $box))) `
 	revoke := `(call $panic (local.get $i)) `
 	begin := `(local.set $i (local.get $box)) `
-	// give puts $box under "two" into a subset of nothing, and opens it again as $box.
+	// give puts $box under "two" into an empty subset, and opens it again as $box.
 	give := `(call $subset (local.get $env) (i32.const 0) (i32.const 0) (i32.const 256))
 		(local.set $env (i32.load (i32.const 260)))
 		(call $give (local.get $env) (i32.const 2048) (i32.const 3) (local.get $box) (i32.const 256)) `
@@ -311,7 +311,7 @@ func TestNothingEscapesAGrant(t *testing.T) {
 	}
 }
 
-// TestGrantClosesWhatIsOpen closes what was derived when the next operation begins, and only once.
+// TestGrantClosesWhatIsOpen checks that derived values are closed when the next operation begins, and only once.
 func TestGrantClosesWhatIsOpen(t *testing.T) {
 	h := newHost(t, host.Options{})
 	shared := newGranted()
@@ -330,7 +330,7 @@ func TestGrantClosesWhatIsOpen(t *testing.T) {
 	}
 }
 
-// TestExpiredBeforeTheTimer has a grant refuse at its time, even when no timer has fired.
+// TestExpiredBeforeTheTimer checks that a grant refuses after its expiry, even if no timer has fired.
 func TestExpiredBeforeTheTimer(t *testing.T) {
 	h := newHost(t, host.Options{})
 	shared, clock := newGranted(), newFakeClock()
@@ -344,7 +344,7 @@ func TestExpiredBeforeTheTimer(t *testing.T) {
 	if err != nil || string(out) != isExpired {
 		t.Errorf("got %s, %v", out, err)
 	}
-	// Time that goes back does not bring it back.
+	// Turning the clock back does not revive it.
 	clock.advance(-time.Hour)
 	if used := g.Usage(); !errors.Is(used.Ended, abi.ErrExpired) {
 		t.Errorf("used %+v", used)

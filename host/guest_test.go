@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/wit"
 )
 
-// testWIT is an embedder's capability that the hostile guests of these tests are given.
+// testWIT is an embedder's capability. The hostile guests of these tests receive it.
 const testWIT = `package test:cap@1.0.0;
 interface box {
   variant either { nothing, number(u64), text(string), lists(tuple<list<string>, list<u16>>) }
@@ -38,7 +38,7 @@ interface box {
 }
 `
 
-// imports are the functions that a guest may name in its text, with their core types.
+// imports are the functions that a guest's text may name, with their core types.
 var imports = map[string]string{
 	"names":    `"stile:capability/env@0.1.0" "[method]env.names" (func $names (param i32 i32))`,
 	"drop-env": `"stile:capability/env@0.1.0" "[resource-drop]env" (func $drop-env (param i32))`,
@@ -71,13 +71,13 @@ var imports = map[string]string{
 
 // guest is a hand-written extension with one tool "t". Its parts are WebAssembly text; the zero value returns `"ok"`.
 type guest struct {
-	uses string // names out of imports, separated by spaces
+	uses string // names from imports, separated by spaces
 	// call is the body of the tool, which has $env and $box (a handle of the binding "box", when `open` is used) and leaves
 	// the address of the result. $ok, $text and $fail make results from the literals in data.
 	call string
-	// describe is the body of describe; empty is one tool without demands.
+	// describe is the body of describe. By default it returns one tool that accepts any input.
 	describe string
-	// data is text at address 2048; more is put in wherever module fields can stand.
+	// data is text at address 2048. more is further module fields.
 	data, more string
 }
 
@@ -132,7 +132,7 @@ func (g guest) core() string {
 			` + opens + g.call + `))`
 }
 
-// componentize makes a component of core text in a world that can import everything.
+// componentize makes a component from core text, in a world that can import everything.
 func componentize(t testing.TB, core string) []byte {
 	t.Helper()
 	module, err := wasmtime.WAT(core)

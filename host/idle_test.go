@@ -20,14 +20,14 @@ type promised struct {
 
 func (w *promised) Never(context.Context) abi.Pollable { return w.ready }
 
-// TestIdle has a guest wait for what only happens because it waits.
+// TestIdle has a guest wait for an event that happens only because the guest waits.
 func TestIdle(t *testing.T) {
 	h := newHost(t, host.Options{})
 	c := guest{uses: "open never block", call: `(call $block (call $never (local.get $box))) ` + returns}.load(t, h)
 	ctx, cancel := context.WithCancel(t.Context())
 	for _, test := range []struct {
 		name string
-		// idle is told how often it was called before.
+		// idle receives the number of earlier calls.
 		idle  func(n int, ready chan struct{}) bool
 		calls int
 		want  error
@@ -75,7 +75,7 @@ func (*refuser) Open(context.Context) (any, error) {
 	return nil, abi.Deny(abi.Denial{Operation: "use it", Reason: "not today"})
 }
 
-// TestDeniedAtOpen has a guest that is denied a binding and carries on.
+// TestDeniedAtOpen checks that a guest can continue after it was denied a binding.
 func TestDeniedAtOpen(t *testing.T) {
 	h := newHost(t, host.Options{})
 	c := guest{uses: "open", data: "two", call: `(call $open (local.get $env) (i32.const 2048) (i32.const 3) (i32.const 256))
@@ -87,7 +87,7 @@ func TestDeniedAtOpen(t *testing.T) {
 	}
 }
 
-// TestUnbound has a guest ask for a binding that its call does not have, where nobody, somebody and somebody wordy says what it lacks.
+// TestUnbound has a guest request a binding that its call lacks. The embedder explains what is missing: not at all, briefly, or at too great length.
 func TestUnbound(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -116,7 +116,7 @@ func TestUnbound(t *testing.T) {
 	}
 }
 
-// sharing notes what its call shares with other bindings.
+// sharing records the value that its call shares with other bindings.
 type sharing struct {
 	box
 	saw []*int
@@ -127,7 +127,7 @@ func (s *sharing) Open(ctx context.Context) (any, error) {
 	return &s.box, nil
 }
 
-// TestOfCall has two bindings of a call share a value, one of them inside a grant, which the next call does not see.
+// TestOfCall has two bindings of a call share a value, one of them inside a grant. The next call does not see it.
 func TestOfCall(t *testing.T) {
 	h := newHost(t, host.Options{})
 	c := guest{uses: "open", data: "two", call: `(call $open (local.get $env) (i32.const 2048) (i32.const 3) (i32.const 256)) ` + returns}.load(t, h)

@@ -14,8 +14,8 @@ import (
 	"github.com/stilehost/stile/wit"
 )
 
-// TestEveryListHasAMaximum walks the WIT that the host itself implements or calls: each list in a function's type has an entry in the
-// table, and each entry is a list. For the kinds of capability, their own tests do the same.
+// TestEveryListHasAMaximum walks the WIT that the host itself implements or calls. Each list in a function's type has an entry in the
+// table, and each entry is a list. The tests of each kind of capability do the same for that kind.
 func TestEveryListHasAMaximum(t *testing.T) {
 	known, err := abi.ParseCapability(wit.Capability(), wit.Extension())
 	if err != nil {
@@ -60,13 +60,13 @@ func TestEveryListHasAMaximum(t *testing.T) {
 	}
 }
 
-// TestListsAreBounded passes lists of every parameter with a maximum, as long as they may be and longer by one.
+// TestListsAreBounded passes lists of every bounded parameter, at the maximum length and one above it.
 func TestListsAreBounded(t *testing.T) {
 	known, err := abi.ParseCapability(wit.Capability(), wit.Extension())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// fill makes a value with n elements in the list at a place, and one in lists on the way.
+	// fill makes a value with n elements in the list at a place, and one element in the lists that lead there.
 	var fill func(typ *abi.Type, at, place string, n int) abi.Value
 	fill = func(typ *abi.Type, at, place string, n int) abi.Value {
 		switch typ.Kind {
@@ -124,7 +124,7 @@ func TestListsAreBounded(t *testing.T) {
 	}
 }
 
-// TestTooLong has operations refused: with an error where there is one, or by ending the call.
+// TestTooLong has operations refused, with an error if the type has one, or else by ending the call.
 func TestTooLong(t *testing.T) {
 	known, err := abi.ParseCapability(wit.Capability(), wit.Extension())
 	if err != nil {

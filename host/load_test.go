@@ -14,7 +14,7 @@ import (
 
 const loop = "loop i32.const 0 i32.load br_if 0 end "
 
-// TestSlowCode refuses code that takes long to compile, before it is compiled.
+// TestSlowCode refuses slow-compiling code before compiling it.
 func TestSlowCode(t *testing.T) {
 	h := newHost(t, host.Options{})
 	wide := strings.Repeat(" i32", 1000)
@@ -47,12 +47,12 @@ func TestSlowCode(t *testing.T) {
 	}
 }
 
-// TestManyInstances refuses components of a kilobyte that have the engine make a million copies of something; it ends the process
-// when it must join too many.
+// TestManyInstances refuses components of a kilobyte that make the engine create a million copies of something. The engine ends the process
+// if it must join too many.
 func TestManyInstances(t *testing.T) {
 	h := newHost(t, host.Options{})
 	var nested func(depth int, leaf string) string
-	nested = func(depth int, leaf string) string { // each level has two of the next, which is inside it
+	nested = func(depth int, leaf string) string { // each level contains two of the next
 		if depth == 0 {
 			return leaf
 		}
@@ -93,7 +93,7 @@ func TestManyInstances(t *testing.T) {
 	}
 }
 
-// TestLoadEndsWithItsContext gives up on code that takes half a second to compile. Close waits for it.
+// TestLoadEndsWithItsContext cancels the load of code that takes half a second to compile. Close waits for it.
 func TestLoadEndsWithItsContext(t *testing.T) {
 	h := newHost(t, host.Options{})
 	wasm := componentize(t, guest{more: `(func ` + strings.Repeat(loop, 1000) + `)`}.core())
@@ -104,7 +104,7 @@ func TestLoadEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestInstructions loads a module with an instruction of every shape, which the count of loops must pass over.
+// TestInstructions loads a module with an instruction of every encoding, which the loop counter must skip correctly.
 func TestInstructions(t *testing.T) {
 	h := newHost(t, host.Options{})
 	more := fmt.Sprintf(`

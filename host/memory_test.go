@@ -10,8 +10,8 @@ import (
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
-// TestMemoryRefused has guests end as languages do when an allocation fails, with and without names of functions, and tells them
-// from guests that trap for another reason.
+// TestMemoryRefused has guests end as different languages do when an allocation fails, with and without function names. It distinguishes
+// them from guests that trap for another reason.
 func TestMemoryRefused(t *testing.T) {
 	const (
 		push    = `(block $refused (loop $l (br_if $refused (i32.eq (memory.grow (i32.const 1)) (i32.const -1))) (br $l))) `
@@ -27,7 +27,7 @@ func TestMemoryRefused(t *testing.T) {
 	h := newHost(t, host.Options{Limits: host.Limits{Memory: 256 << 10}})
 	for _, c := range []struct {
 		name, call string
-		change     [2]string // a part of the guest, and what takes its place
+		change     [2]string // a part of the guest, and its replacement
 		input      int
 		want       string
 	}{
@@ -84,7 +84,7 @@ func TestMemoryRefused(t *testing.T) {
 	}
 }
 
-// stripped is a module without custom sections, which hold the names of its functions.
+// stripped is a module without custom sections, and thus without function names.
 func stripped(t *testing.T, module []byte) []byte {
 	t.Helper()
 	const header, custom = 8, 0

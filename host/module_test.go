@@ -8,7 +8,7 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// A module by name is asked for only when its code is not in the cache, and believed only if it has the name's digest.
+// The host requests a module by name only if its code is not in the cache, and accepts it only if it has the name's digest.
 func TestAddModuleNamed(t *testing.T) {
 	module, other := []byte("\x00asm\x01\x00\x00\x00"), []byte("\x00asm\x01\x00\x00\x00\x00\x02\x01a")
 	cacheDir, keyDir := t.TempDir(), t.TempDir()

@@ -10,13 +10,13 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// unclosable is a box whose parts cannot be closed, for a reason that is the host's own.
+// unclosable is a box whose parts fail to close, with an error that only the host may see.
 type unclosable struct{ box }
 
 func (*unclosable) Split(context.Context) *unclosable { return &unclosable{} }
 func (*unclosable) Close() error                      { return errors.New("close /home/s3cret") }
 
-// TestFaultsOfCalleesStayOfTheHost has tools end in all ways, and something that cannot be closed besides.
+// TestFaultsOfCalleesStayOfTheHost has tools end in all ways while a value also fails to close.
 func TestFaultsOfCalleesStayOfTheHost(t *testing.T) {
 	h := newHost(t, host.Options{})
 	for name, g := range map[string]guest{

@@ -17,7 +17,7 @@ import (
 	"github.com/stilehost/stile/wit"
 )
 
-// kept takes recordings.
+// kept stores recordings.
 type kept struct {
 	mu   sync.Mutex
 	list []*host.Recording
@@ -43,14 +43,14 @@ const (
 	getOnce   = `(call $get (local.get $box) (i32.const 320)) `
 	fetchOnce = `(call $fetch (local.get $box) (i32.const 8) (i32.const 256)) `
 	denyOnce  = `(call $deny (local.get $box) (i32.const 2048) (i32.const 4) (i32.const 256)) `
-	// claimed returns the error case `denied`, with what denyOnce was answered.
+	// claimed returns the error case `denied` with the answer that denyOnce got.
 	claimed = `(drop (call $error (i32.const 2))) (call $string (i32.const 0) (i32.const 1032) (i32.const 3))
 		(call $string (i32.const 1) (i32.const 2048) (i32.const 4)) (call $string (i32.const 2) (i32.const 2056) (i32.const 7)) (i32.const 128)`
-	// answer returns the eight bytes that fetchOnce was answered, as a number.
+	// answer returns the eight bytes that fetchOnce got, as a number.
 	answer = `(call $ok (i32.load (i32.const 256)) (i32.const 2))`
 )
 
-// numbered is a box whose every answer is another, so that only its recording knows them.
+// numbered is a box that returns a new number each time, so that only its recording can reproduce the answers.
 type numbered struct {
 	box
 	n int
@@ -121,7 +121,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestReplayParts replays recordings with other code, and says where they part.
+// TestReplayParts replays recordings with other code, and reports where they diverge.
 func TestReplayParts(t *testing.T) {
 	records := &kept{}
 	h := newHost(t, host.Options{Recorder: records})
@@ -209,7 +209,7 @@ func TestReplayParts(t *testing.T) {
 	}
 }
 
-// TestRecordingIsBounded has guests that do too much for a recording. It says so, and a replay ends there.
+// TestRecordingIsBounded has guests that do too much for a recording. The recording says so, and a replay ends there.
 func TestRecordingIsBounded(t *testing.T) {
 	records := &kept{}
 	h := newHost(t, host.Options{Recorder: records, RecordBytes: 100_000, Limits: host.Limits{CPU: 60e9, Output: 200_000}})
@@ -261,7 +261,7 @@ func TestRecordingIsBounded(t *testing.T) {
 	if got, err := c.Replay(t.Context(), r, host.ReplayOptions{}); err != nil || got.Same {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// What all hold together is bounded too, and given back.
+	// The total of all recordings is bounded too, and released at the end.
 	small := newHost(t, host.Options{Recorder: records, RecordMemory: 300_000})
 	c = guest{uses: "open fetch", call: `(drop (memory.grow (i32.const 8))) (call $fetch (local.get $box) (i32.const 200000) (i32.const 256)) (call $fetch (local.get $box) (i32.const 200000) (i32.const 256)) ` + returns}.load(t, small)
 	for range 3 {
@@ -274,7 +274,7 @@ func TestRecordingIsBounded(t *testing.T) {
 	}
 }
 
-// teller is a box that knows a secret.
+// teller is a box with a secret.
 type teller struct{ box }
 
 func (*teller) Get(context.Context) (string, error) { return `"s3cret"`, nil }
@@ -282,7 +282,7 @@ func (*teller) Deny(_ context.Context, what string) error {
 	return abi.Deny(abi.Denial{Operation: what, Reason: "no rule", Wants: grant(`{"box":"/hidden"}`), Private: true})
 }
 
-// TestRecordingKeepsNoSecrets looks for what no recording may have, wherever it could come from.
+// TestRecordingKeepsNoSecrets searches a recording for values that it must not contain, from every possible source.
 func TestRecordingKeepsNoSecrets(t *testing.T) {
 	records := &kept{}
 	hide := func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "s3cret", "[gone]")) }
@@ -328,7 +328,7 @@ func TestRecordingKeepsNoSecrets(t *testing.T) {
 	}
 }
 
-// TestDamagedRecording alters a recording in every place. A replay ends with a typed error, or says what differs; it opens
+// TestDamagedRecording alters a recording in every place. A replay ends with a typed error or reports a difference. It opens
 // nothing and never panics.
 func TestDamagedRecording(t *testing.T) {
 	records := &kept{}
@@ -365,11 +365,11 @@ func TestDamagedRecording(t *testing.T) {
 	check(r)
 }
 
-// TestRecordedEnds records calls that did not end by themselves, or never began.
+// TestRecordedEnds records calls that were ended from outside, or never began.
 func TestRecordedEnds(t *testing.T) {
 	records := &kept{}
 	h := newHost(t, host.Options{Recorder: records, Limits: host.Limits{CPU: 50e6}})
-	// By the clock: how it ended is not compared, and what it did is.
+	// The clock ends it. The replay compares its operations, but not how it ended.
 	c := guest{uses: "open get", call: getOnce + `(loop $l (br $l)) unreachable`}.load(t, h)
 	if _, err := c.Call(t.Context(), "t", nil, host.Env{"box": &box{}}); err == nil {
 		t.Fatal("it ended by itself")
@@ -378,7 +378,7 @@ func TestRecordedEnds(t *testing.T) {
 	if err != nil || !got.Same || !got.Timed {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// Cancelled while it waits.
+	// It is cancelled while it waits.
 	ctx, cancel := context.WithCancel(t.Context())
 	held := newStuck()
 	c = guest{uses: "open get fetch", call: getOnce + fetchOnce + answer}.load(t, h)
@@ -403,7 +403,7 @@ func TestRecordedEnds(t *testing.T) {
 	if _, err := c.Replay(ctx, records.last(t), host.ReplayOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	// What never ran is recorded as well.
+	// A call that never ran is recorded as well.
 	if _, err := c.Do(t.Context(), host.Request{Tool: "none"}); err == nil || records.last(t).Outcome.Kind != "unknown-tool" {
 		t.Errorf("%v, recorded %+v", err, records.last(t).Outcome)
 	}
@@ -418,7 +418,7 @@ func TestRecordedEnds(t *testing.T) {
 	}
 }
 
-// slow is a recorder that takes its time.
+// slow is a recorder with a delay.
 type slow struct {
 	kept
 	inside, release chan struct{}
@@ -463,7 +463,7 @@ func TestCloseWaitsForRecordings(t *testing.T) {
 	}
 }
 
-// TestRecordedValues has every value come back from its recorded form.
+// TestRecordedValues checks that every value survives recording and reading.
 func TestRecordedValues(t *testing.T) {
 	known, err := abi.Parse(`package a:b@1.0.0; interface i {
 		record r { a: u8, b: string } variant v { x, y(list<u8>), z(tuple<f32, f64>) } flags f { a, b, c } enum e { p, q }
@@ -549,7 +549,7 @@ func drawValue(t *rapid.T, ty *abi.Type) abi.Value {
 	}
 }
 
-// FuzzRecording has anything at all for the operations of a recording.
+// FuzzRecording uses arbitrary data as the operations of a recording.
 func FuzzRecording(f *testing.F) {
 	known, err := abi.ParseCapability(wit.Capability(), wit.Extension(), testWIT)
 	if err != nil {
@@ -579,7 +579,7 @@ type nester struct {
 
 func (n *nester) Get(ctx context.Context) (string, error) { return "", n.nest(ctx) }
 
-// Fetch ends the call with the error, for its type has no place for one.
+// Fetch ends the call with the error, because its type has no error case.
 func (n *nester) Fetch(ctx context.Context, _ uint32) ([]byte, error) { return nil, n.nest(ctx) }
 
 // newRevoker returns a grant that its operation `panic` revokes.
@@ -590,7 +590,7 @@ func newRevoker() *host.Grant {
 	return g
 }
 
-// TestRecordedGrants records and replays calls that grants refuse, and calls that they end.
+// TestRecordedGrants records and replays calls whose operations a grant refuses, and calls that a grant ends.
 func TestRecordedGrants(t *testing.T) {
 	records := &kept{}
 	h := newHost(t, host.Options{Recorder: records})
@@ -659,7 +659,7 @@ func TestRecordedNesting(t *testing.T) {
 	}
 }
 
-// TestRecordedNamesKeepNoSecrets looks at the names of bindings: those that a tool passes on are the word of a guest.
+// TestRecordedNamesKeepNoSecrets checks the names of bindings: a guest chooses the names that a tool passes on.
 func TestRecordedNamesKeepNoSecrets(t *testing.T) {
 	records := &kept{}
 	hide := func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "s3cret", "[gone]")) }
@@ -678,7 +678,7 @@ func TestRecordedNamesKeepNoSecrets(t *testing.T) {
 	}
 }
 
-// TestRecordingOfRefusedNesting wants no recording of a call that its caller could not make: alone it would run.
+// TestRecordingOfRefusedNesting checks that a call its caller could not make is not recorded, because it would run in a replay.
 func TestRecordingOfRefusedNesting(t *testing.T) {
 	records := &kept{}
 	h := newHost(t, host.Options{Recorder: records})

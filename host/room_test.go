@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
-// texts answers with a large text, which it gets from somewhere.
+// texts returns a large text from a function.
 type texts struct {
 	box
 	get func(ctx context.Context) (string, error)
@@ -23,8 +23,8 @@ type texts struct {
 
 func (x *texts) Get(ctx context.Context) (string, error) { return x.get(ctx) }
 
-// TestTextsWaitForRoom has 40 guests ask for texts of 16 MiB at once, which none of them has memory for, in a process of its own. The
-// host holds those that it converts, and not those that wait.
+// TestTextsWaitForRoom has 40 guests request texts of 16 MiB at once, and none has memory for one. It runs in a separate process. The
+// host keeps only the texts that it converts, not the waiting ones.
 func TestTextsWaitForRoom(t *testing.T) {
 	from := os.Getenv("STILE_TEST_ROOM")
 	if from == "" {

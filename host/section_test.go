@@ -18,7 +18,7 @@ func withSection(wasm []byte, name, content string) []byte {
 	return append(binary.AppendUvarint(append(slices.Clip(wasm), 0), uint64(len(body))), body...)
 }
 
-// TestMappedFrames shows a stack whose frames the guest has mapped itself, or forged: those that name files of the source are kept, as they are.
+// TestMappedFrames checks a stack whose frames the guest mapped or forged itself. Frames that name source files are kept unchanged.
 func TestMappedFrames(t *testing.T) {
 	h := newHost(t, host.Options{})
 	stack := "    at a (extension.js:1:1)\n    at b (a.ts:7:8)\n    at c (./extension.js:9:9)\n    at d (/etc/passwd:1:1)\n" +
@@ -38,7 +38,7 @@ func TestMappedFrames(t *testing.T) {
 	}
 }
 
-// TestHostileSections loads a component whose custom sections are an attack on who reads them.
+// TestHostileSections loads a component whose custom sections attack their readers.
 func TestHostileSections(t *testing.T) {
 	h := newHost(t, host.Options{})
 	stack := "    at run (extension.js:1:1)\n"

@@ -12,8 +12,8 @@ import (
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
-// The parts of WASI that toolchains import, in mixed versions, as a component that calls one of them by name. The types are
-// cut down; each function has its real type.
+// The parts of WASI that toolchains import, in mixed versions, as a component that calls one of them by name. Types are
+// shortened; each function has its real type.
 const wasiImports = `
 	(import "wasi:io/error@0.2.0" (instance $error (export "error" (type (sub resource)))))
 	(alias export $error "error" (type $error-t))
@@ -73,7 +73,7 @@ const wasiImports = `
 		(export "resolve-addresses" (func (param "network" (borrow $n)) (param "name" string) (result (result (own $s) (error $c)))))))
 `
 
-// toolsTypes are the types of stile:extension/tools, each after those it refers to.
+// toolsTypes are the types of stile:extension/tools, in order of dependency.
 var toolsTypes = [][2]string{
 	{"denial", `(record (field "binding" string) (field "operation" string) (field "reason" string) (field "remedy" string))`},
 	{"annotations", `(record (field "read-only" bool) (field "destructive" bool) (field "idempotent" bool) (field "open-world" bool))`},
@@ -85,8 +85,8 @@ var toolsTypes = [][2]string{
 		(case "exhausted" string) (case "failed" $failure))`},
 }
 
-// exportTools exports two core functions of the instance $m as stile:extension/tools. As component toolchains do it, a component
-// inside gives the types their names.
+// exportTools exports two core functions of the instance $m as stile:extension/tools. As with component toolchains, an inner
+// component names the types.
 func exportTools() string {
 	const describe = `(result (list $definition))`
 	const call = `(param "tool" string) (param "input" string) (param "env" (own $env)) (result (result string (error $error)))`
@@ -118,7 +118,7 @@ func exportTools() string {
 	(export "stile:extension/tools@0.1.0" (instance $exported))`
 }
 
-// wasiComponent is an extension that, when it starts, calls functions of WASI in body.
+// wasiComponent is an extension that calls the WASI functions in body when it starts.
 func wasiComponent(t *testing.T, wasi, lowered, imports, body string) []byte {
 	t.Helper()
 	wasm, err := wasmtime.WAT("(component" + wasi + `
@@ -221,7 +221,7 @@ func TestEmptyWorld(t *testing.T) {
 	}
 }
 
-// TestStrangeWorlds loads and calls components whose WASI is not what WASI is.
+// TestStrangeWorlds loads and calls components whose imports only resemble WASI.
 func TestStrangeWorlds(t *testing.T) {
 	h := newHost(t, host.Options{})
 	const none = `(core instance $w)`
@@ -269,7 +269,7 @@ func TestStrangeWorlds(t *testing.T) {
 	}
 }
 
-// TestHandlesOfWASI gives handles away, by themselves and inside other values, more often than a call may have handles.
+// TestHandlesOfWASI transfers handles, alone and inside other values, more often than the limit of handles per call.
 func TestHandlesOfWASI(t *testing.T) {
 	const wasi = `(import "wasi:http/types@0.2.0" (instance $types
 		(export "r" (type $r (sub resource)))

@@ -9,7 +9,7 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// working is a box whose function `panic` works, or waits, until its context ends or for a while.
+// working is a box whose function `panic` works or waits, until its context ends or for a fixed time.
 type working struct {
 	box
 	wait  bool
@@ -25,7 +25,7 @@ func (w *working) Panic(ctx context.Context) {
 	}
 }
 
-// TestOperationsEndWithTheProcessorTime ends operations while they work, and not those that only wait.
+// TestOperationsEndWithTheProcessorTime ends operations that use processor time, and not those that only wait.
 func TestOperationsEndWithTheProcessorTime(t *testing.T) {
 	h := newHost(t, host.Options{})
 	const once = `(call $panic (local.get $box)) `
@@ -48,7 +48,7 @@ func TestOperationsEndWithTheProcessorTime(t *testing.T) {
 			if !errors.As(err, &limit) || limit.Limit != c.limit {
 				t.Fatalf("got %v, want limit %s", err, c.limit)
 			}
-			if worked := c.limit == "cpu"; worked != (r.Usage.CPU >= cpu) || r.Usage.CPU > 10*cpu { // a busy machine sees the end late; without one it would be a minute
+			if worked := c.limit == "cpu"; worked != (r.Usage.CPU >= cpu) || r.Usage.CPU > 10*cpu { // a busy machine detects the end late; without a limit it would be a minute
 				t.Errorf("%v of processor time; the limit is %v", r.Usage.CPU, cpu)
 			}
 		})
