@@ -14,7 +14,7 @@ import (
 )
 
 // Builtin are the kinds, in the order in which manifests and messages name them. A program with its own kinds passes
-// Builtin.With(...) to whatever reads manifests.
+// Builtin.With(...) to functions that read manifests.
 var Builtin = capability.NewSet(
 	http.Kind,
 	workspace.Kind,

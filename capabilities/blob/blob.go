@@ -1,6 +1,6 @@
 // Package blob keeps bytes on the host behind handles: it implements the interface stile:capability/blob in Go. A [Blob] never
-// changes. Go code makes one with a [Builder], a guest with a [Store]. Small blobs stay in memory, as long as all blobs of the
-// process together are small. The rest is in a temporary file without a name, so even a killed process leaves nothing behind.
+// changes. Go code makes one with a [Builder], a guest with a [Store]. Small blobs stay in memory while all blobs of the process
+// together are small. All other content is in a temporary file without a name, so even a killed process leaves nothing behind.
 package blob
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// Options says where a [Builder] keeps its bytes, and how many.
+// Options says where a [Builder] keeps its bytes, and how many it accepts.
 type Options struct {
 	// MediaType is the blob's media type. Default "application/octet-stream".
 	MediaType string
@@ -25,7 +25,7 @@ type Options struct {
 	Memory int64
 	// Dir is where temporary files are made. Default os.TempDir.
 	Dir string
-	// Quota is charged for every byte until the blob is closed, and has the temporary file. Default: a quota without a bound.
+	// Quota is charged for every byte until the blob is closed, and owns the temporary file. Default: a quota without a bound.
 	Quota *Quota
 }
 
@@ -106,13 +106,13 @@ func (b *Builder) remember(p []byte) bool {
 	return true
 }
 
-// forget frees what is in memory.
+// forget frees the bytes in memory.
 func (b *Builder) forget() {
 	memory.Release(int64(cap(b.memory)))
 	b.memory = nil
 }
 
-// Bytes returns a copy of n bytes, starting at offset, of what was written so far. It returns fewer at the end, and none beyond it.
+// Bytes returns a copy of n of the bytes written so far, starting at offset. It returns fewer at the end, and none beyond it.
 func (b *Builder) Bytes(offset int64, n int) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +131,7 @@ func (b *Builder) Bytes(offset int64, n int) ([]byte, error) {
 	return data, fileError(err)
 }
 
-// Blob ends the writing and returns what was written. The caller closes it.
+// Blob ends the writing and returns the written bytes as a blob. The caller closes it.
 func (b *Builder) Blob() (*Blob, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,7 +149,7 @@ func (b *Builder) Blob() (*Blob, error) {
 	return made, nil
 }
 
-// Close drops what was written, unless it became a blob. Closing again does nothing.
+// Close drops the written bytes, unless they became a blob. Closing again does nothing.
 func (b *Builder) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,7 +160,7 @@ func (b *Builder) Close() error {
 	return b.release()
 }
 
-// release gives back everything. Nobody writes any more.
+// release gives back everything. No more writes follow.
 func (b *Builder) release() error {
 	b.forget()
 	b.options.Quota.Release(b.size)

@@ -8,7 +8,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// memory bounds what the blobs of this process hold in memory. However many calls run, the rest is in a file.
+// memory bounds the bytes that the blobs of this process hold in memory, however many calls run. The rest is in a file.
 var memory = NewQuota("", 64<<20)
 
 // Quota bounds the bytes that any number of builders and blobs hold together. Bytes that are not in memory share one temporary file,
@@ -93,12 +93,13 @@ func nameless(dir string) (*os.File, error) {
 // chunkSize is the unit in which the file is shared.
 const chunkSize = 64 << 10
 
-// spilled are bytes in the file of a quota. Callers read only what was written here, because a chunk may hold what others wrote.
+// spilled is a sequence of bytes in the file of a quota. Callers read only bytes
+// that were written here, because a chunk may contain older bytes of others.
 type spilled struct {
 	quota  *Quota
 	dir    string
 	file   *os.File
-	chunks []int64 // where they are; nil when there are none
+	chunks []int64 // where the bytes are; nil if there are none
 }
 
 // write writes p at an offset. Everything before the offset must have been written.

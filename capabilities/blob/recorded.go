@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/capability/double"
 )
 
-// Content is bytes that a recorded call read in pieces, from the start: of a body or of a file.
+// Content is the content of a body or a file that a recorded call read in pieces from the start.
 type Content struct {
 	at      int // the operation that returned it
 	ignored bool
@@ -23,14 +23,13 @@ type Content struct {
 // NewContent makes the content that an operation returned. keep, which may be nil, is called with all of it.
 func NewContent(at int, keep func(text string) error) *Content { return &Content{at: at, keep: keep} }
 
-// NewUnread makes a content that need not be read, unless the call asks for a part or all of it.
+// NewUnread makes a content that the call need not have read, unless it asks for a part or all of it.
 func NewUnread(at int) *Content { return &Content{at: at, ignored: true} }
 
 // ErrNotText is the error of bytes that a test cannot contain.
 var ErrNotText = errors.New("the content is not text, and a test can hold only text")
 
-// Text returns all of it. seen is false if the call did not look. The error is a *[double.StepError] if the call looked at only a
-// part.
+// Text returns all of it. seen is false if the call read nothing. The error is a *[double.StepError] if the call read only a part.
 func (c *Content) Text() (text string, seen bool, err error) {
 	if !c.ended && !c.ignored {
 		return "", false, &double.StepError{
@@ -73,7 +72,7 @@ func (c *Content) add(offset uint64, b []byte) error {
 	return nil
 }
 
-// end passes on what was seen, once it is complete.
+// end passes on the content that was seen, once it is complete.
 func (c *Content) end() error {
 	switch {
 	case c.ended:

@@ -19,8 +19,8 @@ type StoreOptions struct {
 	Dir string
 }
 
-// Store is where a guest makes blobs: the resource `store`. It is an abi.Opener, so each call has the whole limit to itself, shared
-// by its bindings. It is safe for concurrent use. It needs no closing, but its writers and blobs do.
+// Store makes blobs for a guest: the resource `store`. It is an abi.Opener, so each call has a whole limit of its own, which its
+// bindings share. It is safe for concurrent use. It needs no closing, but its writers and blobs do.
 type Store struct {
 	options StoreOptions
 	quota   *Quota
@@ -60,10 +60,11 @@ func (s *Store) Create(_ context.Context, mediaType string) (*Writer, error) {
 	})}, nil
 }
 
-// Finish makes a blob of what w received. It takes ownership of w even if it fails. It fails with abi.ErrInvalid if another store
+// Finish makes a blob of the bytes that w received. It takes ownership
+// of w even if it fails. It fails with abi.ErrInvalid if another store
 // made w.
 func (s *Store) Finish(_ context.Context, w *Writer) (*Blob, error) {
-	defer func() { _ = w.Close() }() // drops what did not become a blob
+	defer func() { _ = w.Close() }() // drops bytes that did not become a blob
 	if w.store != s {
 		return nil, abi.Errorf(abi.CodeInvalid, "the writer belongs to another store")
 	}
@@ -125,7 +126,7 @@ func (w *Writer) AppendBlob(ctx context.Context, source *Blob) error {
 	return ctx.Err()
 }
 
-// Close drops what was written, unless it became a blob.
+// Close drops the written bytes, unless they became a blob.
 func (w *Writer) Close() error { return w.builder.Close() }
 
 const maxMediaType = 255

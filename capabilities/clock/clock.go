@@ -69,7 +69,8 @@ func (r *Running) Monotonic(context.Context) uint64 {
 	return uint64(time.Since(r.start))
 }
 
-// Subscribe returns a pollable that is ready after the given time. Beyond about 292 years, it never is. The error is
+// Subscribe returns a pollable that is ready after the given time. It
+// never becomes ready if that is more than about 292 years. The error is
 // [abi.ErrExhausted] if the call has 1,024 timers pending, and [abi.ErrRevoked] after Close.
 func (r *Running) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable, error) {
 	r.mu.Lock()

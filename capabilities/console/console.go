@@ -59,19 +59,19 @@ func (c *Console) Open(ctx context.Context) (any, error) {
 	return &Log{console: c, left: abi.OfCall(ctx, l, l.left)}, nil
 }
 
-// limit is the limit of a console. Consoles of a call with equal limits share what is left of one.
+// limit is the limit of a console. Consoles of a call with equal limits share the rest of one.
 type limit int
 
 func (l limit) left() *left { return &left{bytes: int(l)} }
 
-// left is what is left of a limit.
+// left is the rest of a limit.
 type left struct {
 	mu    sync.Mutex
 	bytes int
-	said  bool // that text was dropped
+	said  bool // some log has reported that text was dropped
 }
 
-// take cuts text to what is left, and takes that and one byte more.
+// take cuts text to the bytes that are left, and takes these and one more.
 func (l *left) take(text string) (kept string, took bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,14 +83,14 @@ func (l *left) take(text string) (kept string, took bool) {
 	return kept, true
 }
 
-// most is how much may be left.
+// most returns how many bytes are left at most.
 func (l *left) most() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(l.bytes, 0)
 }
 
-// say reports whether somebody should say that text was dropped, which is true once.
+// say reports whether the caller should report that text was dropped. It returns true once.
 func (l *left) say() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +131,8 @@ func (l *Log) Log(_ context.Context, level Level, message string) {
 	l.console.log(level, kept)
 }
 
-// Close ends the log, with one last line if text was dropped, unless another log that shares the limit has said so. It always returns nil.
+// Close ends the log. If text was dropped, it logs one last line that says so,
+// unless another log that shares the limit already has. It always returns nil.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

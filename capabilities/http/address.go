@@ -8,8 +8,8 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// specialRanges names the refused ranges, the narrower ones first. Package ssrf, which follows the IANA registries, is asked too, so
-// a range that is missing here is refused all the same.
+// specialRanges names the refused ranges, the narrower ones first. Package ssrf, which follows the IANA registries, checks addresses
+// too, so a range that is missing here is refused all the same.
 var specialRanges = []struct {
 	prefix netip.Prefix
 	name   string
@@ -96,7 +96,7 @@ func translated(addr netip.Addr) (netip.Addr, bool) {
 
 // addressPolicy decides which addresses the requests of one rule may go to.
 type addressPolicy struct {
-	// named is the address that the rule has as its host, if any.
+	// named is the rule's host if that is an address.
 	named netip.Addr
 	// allowed are ranges that the operator allows in addition to public ones.
 	allowed []netip.Prefix
@@ -109,10 +109,10 @@ func (c *compiled) addressPolicy(own *Listeners) addressPolicy {
 	return addressPolicy{named: c.host.addr, allowed: c.Addresses, private: c.Credential != "" && c.Scheme != "https", own: own}
 }
 
-// refusedError says that an address may not be dialled.
+// refusedError reports an address that may not be dialled.
 type refusedError struct {
-	// what is a range, or what else describes the address. It leaves out the address, because a guest must not learn what names of a
-	// private network resolve to.
+	// what names a range, or otherwise describes the address. It leaves out the address, because a guest must not learn the
+	// addresses of names in a private network.
 	what string
 	// own is set if no rule can allow it. public is set if the rule is for addresses that are not public.
 	own, public bool

@@ -13,10 +13,10 @@ import (
 )
 
 // maxCompared bounds the cost of comparing the path of one request with the patterns of all rules: bytes of the path times bytes of
-// patterns. Otherwise a guest that narrows could make it take minutes.
+// patterns. Otherwise a guest could make it take minutes by narrowing.
 const maxCompared = 128 << 20
 
-// authorise sets q.rule to the rule of the grant that allows q, or says in a denial why none does.
+// authorise sets q.rule to the rule of the grant that allows q, or returns a denial that says why none does.
 func (c *Client) authorise(q *request) error {
 	patterns := 0
 	for _, rules := range slices.Concat(c.narrowed, c.grant.within, [][]*compiled{c.grant.rules}) {
@@ -59,7 +59,7 @@ func (c *compiled) checkAddress(t *target) error {
 // aspect is a part of a request that a rule restricts.
 type aspect int
 
-// The aspects in the order in which they are compared, and the value if a rule allows them all.
+// The aspects in the order in which they are compared, and last the value for a rule that allows all of them.
 const (
 	ofHost aspect = iota
 	ofScheme
@@ -70,7 +70,7 @@ const (
 	allowed
 )
 
-// verdict says how much of a request the closest rule allows.
+// verdict describes how much of a request the closest rule allows.
 type verdict struct {
 	rules []*compiled
 	// index is the rule's index. It is -1 if there are no rules.
@@ -95,7 +95,7 @@ func closestTo(q *request, rules []*compiled) verdict {
 	return closest
 }
 
-// compare returns the first aspect of q that the rule does not allow, and the header if it is one.
+// compare returns the first aspect of q that the rule does not allow, and the name if that is a header.
 func (c *compiled) compare(q *request) (aspect, string) {
 	switch {
 	case !c.allowsHost(q.target):
@@ -134,7 +134,7 @@ func (c *compiled) allowsHeader(name string) bool {
 	case slices.Contains(c.Headers, name):
 		return true
 	case c.Credential != "" && (name == c.placement.header || name == "range" || name == "if-range"):
-		return false // a secret cannot be recognised in slices of an echo
+		return false // a secret cannot be recognised in parts of an echo
 	}
 	return safeHeader(name) || slices.Contains(c.Headers, "*") && !namedHeader(name)
 }
@@ -154,7 +154,7 @@ func (v verdict) reason(q *request) string {
 	return fmt.Sprintf("the closest rule, %s, does not allow %s", rule, v.refused(q))
 }
 
-// refused is the part of q that is not allowed.
+// refused describes the part of q that is not allowed.
 func (v verdict) refused(q *request) string {
 	switch v.aspect {
 	case ofHost:
@@ -191,7 +191,7 @@ func (v verdict) hosts() string {
 	return strings.Join(hosts, ", ")
 }
 
-// refused is the denial of a request whose address may not be dialled.
+// refused returns the denial of a request whose address may not be dialled.
 func (q *request) refused(err *refusedError) error {
 	host := q.target.host
 	switch {
@@ -206,7 +206,7 @@ func (q *request) refused(err *refusedError) error {
 	}
 }
 
-// deny makes the denial of q. It does not show the query.
+// deny makes the denial of q, without the query.
 func (q *request) deny(reason string, wants abi.Wants) error {
 	if q.from != "" {
 		reason = "redirected by " + q.from + ": " + reason
@@ -216,7 +216,7 @@ func (q *request) deny(reason string, wants abi.Wants) error {
 
 func (q *request) operation() string { return q.method + " " + q.target.withoutQuery() }
 
-// grantFor is the narrowest grant that allows q.
+// grantFor returns the narrowest grant that allows q.
 func grantFor(q *request) abi.Wants {
 	rule := Rule{Host: q.target.host.String(), Path: patternOf(q.target)}
 	if q.target.scheme != "https" {

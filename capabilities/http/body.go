@@ -32,7 +32,7 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		runtime.LockOSThread() // this thread's time is measured
+		runtime.LockOSThread() // the processor time of this thread is measured
 		defer runtime.UnlockOSThread()
 		since := threadTime()
 		decoded, err := decode(workingReader{ctx, body, &since}, encoding, limit)
@@ -51,7 +51,7 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 
 // mediaType returns a media type, or nothing if it is not valid or too long for a blob.
 func mediaType(kind string) string {
-	if !blob.ValidMediaType(kind) { // first, because parsing takes as long as a server likes
+	if !blob.ValidMediaType(kind) { // first, because a server could make parsing take long
 		return ""
 	}
 	if _, _, err := mime.ParseMediaType(kind); err != nil {
@@ -94,7 +94,7 @@ func (m maskedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bodyWriter keeps what arrives.
+// bodyWriter keeps the body as it arrives.
 type bodyWriter struct{ e *Exchange }
 
 func (w bodyWriter) Write(p []byte) (int, error) {
@@ -105,7 +105,7 @@ func (w bodyWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// finish ends the body: it is complete, or absent because of err.
+// finish ends the body, which is complete if err is nil, and dropped otherwise.
 func (e *Exchange) finish(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,13 +113,13 @@ func (e *Exchange) finish(err error) {
 		if err == nil {
 			e.body, err = e.arriving.Blob()
 		}
-		_ = e.arriving.Close() // drops what did not become a blob
+		_ = e.arriving.Close() // drops bytes that did not become a blob
 	}
 	e.arriving, e.ended, e.bodyErr = nil, true, err
 	e.arrived()
 }
 
-// arrived wakes those who wait for more of the body. It needs e.mu.
+// arrived wakes callers that wait for more of the body. The caller holds e.mu.
 func (e *Exchange) arrived() {
 	if e.more != nil {
 		close(e.more)
@@ -127,7 +127,7 @@ func (e *Exchange) arrived() {
 	}
 }
 
-// wakeUp returns a channel that is closed when something arrives or the body ends. It needs e.mu.
+// wakeUp returns a channel that is closed when more of the body arrives or the body ends. The caller holds e.mu.
 func (e *Exchange) wakeUp() <-chan struct{} {
 	if e.more == nil {
 		e.more = make(chan struct{})
@@ -160,7 +160,7 @@ type Part struct {
 	Len    uint32
 }
 
-// part returns the available bytes of a part, and whether the body ends before it has more. It needs e.mu.
+// part returns the available bytes of a part, and whether the body ends before it has more. The caller holds e.mu.
 func (e *Exchange) part(ctx context.Context, p Part) (data []byte, ended bool, err error) {
 	n := int(min(p.Len, blob.MaxBytes))
 	switch {
@@ -190,8 +190,9 @@ func (e *Exchange) Text(ctx context.Context, max uint64) (string, error) {
 	return body.Text(ctx, max)
 }
 
-// Blob waits for the whole body and hands it over; it can be taken once. With a part, Blob waits for one byte from the offset on and
-// copies what has arrived, at most 256 KiB. An empty blob means the end of the body. The caller closes the blob. Errors are those of
+// Blob waits for the whole body and hands it over; it can be taken once. With a part, Blob
+// waits for one byte from the offset on and copies the bytes that have arrived, at most 256
+// KiB. An empty blob means the end of the body. The caller closes the blob. Errors are those of
 // Text.
 func (e *Exchange) Blob(ctx context.Context, part *Part) (*blob.Blob, error) {
 	if part != nil {
@@ -231,10 +232,10 @@ func (e *Exchange) blobOf(ctx context.Context, part Part) (*blob.Blob, error) {
 	}
 }
 
-// keep makes a blob that is charged like the body itself.
+// keep makes a blob that is charged in the same way as the body.
 func (e *Exchange) keep(data []byte) (*blob.Blob, error) {
 	builder := e.builder("", blob.MaxBytes)
-	defer func() { _ = builder.Close() }() // drops what did not become a blob
+	defer func() { _ = builder.Close() }() // drops bytes that did not become a blob
 	if _, err := builder.Write(data); err != nil {
 		return nil, err
 	}

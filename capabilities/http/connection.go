@@ -18,7 +18,8 @@ const (
 	readWork  = 2 * time.Microsecond
 	wakeWork  = 10 * time.Microsecond
 	writeWork = 5 * time.Microsecond
-	// byteWork is for a byte that is not content, of the smallest chunks and records. frameWork is for a byte of the most expensive frames
+	// byteWork is for a byte that is not content, at the cost of the smallest
+	// chunks and records. frameWork is for a byte of the most expensive frames
 	// of HTTP/2, those of compressed headers.
 	byteWork  = 50 * time.Nanosecond
 	frameWork = 150 * time.Nanosecond
@@ -26,29 +27,29 @@ const (
 	handshakeWork = time.Millisecond
 	// addressWork is for one address of a name.
 	addressWork = 10 * time.Microsecond
-	// maxIdleWork is what a connection may take that no exchange uses.
+	// maxIdleWork is how much time a connection that no exchange uses may take.
 	maxIdleWork = 5 * time.Millisecond
 )
 
 // maxBuffered is how many bytes of a body net/http reads before the exchange does, over HTTP/2.
 const maxBuffered = 512 << 10
 
-// connection charges the exchanges that use it for what the server makes the host do: frames without content, small chunks, small
-// records. It is below TLS, because net/http insists on a *tls.Conn.
+// connection charges the exchanges that use it for the work that the server causes: frames without content, small chunks, small
+// records. It is below TLS, because net/http requires a *tls.Conn.
 type connection struct {
 	net.Conn
 
 	mu      sync.Mutex
 	users   map[*exchanging]bool
 	perByte time.Duration
-	// owed was not charged yet. It is negative when content was charged before the exchange had read it.
+	// owed is the time that was not charged yet. It is negative if content was charged before the exchange read it.
 	owed time.Duration
 }
 
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	took := readWork
-	if n < len(p) { // nothing is left, so the next read waits
+	if n < len(p) { // no bytes are left, so the next read waits
 		took += wakeWork
 	}
 	if refused := c.work(took, n); refused != nil {
@@ -64,7 +65,7 @@ func (c *connection) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// work adds to what is owed, also for bytes, and charges it once it is more than it would be for content that waits to be read.
+// work adds time, and time for bytes, to owed. It charges owed once that exceeds the cost of content that still waits to be read.
 func (c *connection) work(took time.Duration, bytes int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,14 +83,14 @@ func (c *connection) work(took time.Duration, bytes int) error {
 	return nil
 }
 
-// content notes that an exchange has read bytes of a body, which count elsewhere.
+// content records that an exchange has read bytes of a body, which count elsewhere.
 func (c *connection) content(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owed -= time.Duration(n) * c.perByte
 }
 
-// http2 says that the connection has frames.
+// http2 records that the connection uses HTTP/2 frames.
 func (c *connection) http2() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +103,7 @@ func (c *connection) join(user *exchanging) {
 	c.users[user] = true
 }
 
-// leave charges a user's part of what is owed.
+// leave charges a user's part of owed.
 func (c *connection) leave(user *exchanging) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,14 +113,14 @@ func (c *connection) leave(user *exchanging) {
 	delete(c.users, user)
 }
 
-// exchanging is what connections know of an exchange.
+// exchanging is what a connection needs to know about an exchange.
 type exchanging struct {
 	context.Context // ends with the exchange and its call
 	call            *call
 	charge          func(time.Duration) // charges the call, or else ends the exchange
 
 	mu sync.Mutex
-	on *connection // nil while it has none
+	on *connection // nil while the exchange has none
 }
 
 // exchangeKey is the context key of the exchange that a connection is made for.
@@ -165,7 +166,7 @@ func (x *exchanging) use(c *connection) {
 	}
 }
 
-// content notes that the exchange has read bytes of a body.
+// content records that the exchange has read bytes of a body.
 func (x *exchanging) content(n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

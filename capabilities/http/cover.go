@@ -10,8 +10,9 @@ import (
 const maxCovered = 32 << 20
 
 // Covers reports whether a grant of the rules allowed permits everything that a grant of the rules asked permits, with the same
-// credentials, to at least the same addresses and with responses at least as large. A yes is certain. It says no if it is not sure:
-// if several rules of allowed together would have to cover one of asked, if only one list has a credential, if a rule is not valid,
+// credentials, to at least the same addresses and with responses at least as large. True is
+// certain. Covers returns false if it is not sure: if several rules of allowed together would
+// have to cover one of asked, if only one list has a credential, if a rule is not valid,
 // or if the lists are too long to compare.
 func Covers(allowed, asked []Rule) bool {
 	have, ok := compileAll(allowed)
@@ -31,8 +32,8 @@ func Covers(allowed, asked []Rule) bool {
 	return true
 }
 
-// covered reports whether a rule of have decides about everything that c decides about, and no more strictly. The first rule that
-// fits decides, so the rules before it must be as generous, or fit nothing that c decides about.
+// covered reports whether a rule of have decides about everything that c decides about, and is at least as generous. The first rule
+// that fits decides, so all rules before it must be as generous too, or fit nothing that c decides about.
 func (c *compiled) covered(have []*compiled, taken []bool) bool {
 	for j, h := range have {
 		switch generous := c.decides(h); {
@@ -81,7 +82,7 @@ func compileAll(rules []Rule) ([]*compiled, bool) {
 	return all, true
 }
 
-// Size is how much rules add to the cost of comparisons, in no particular unit. It grows with the length of paths.
+// Size returns how much rules add to the cost of comparisons, in no particular unit. It grows with the length of paths.
 func Size(rules []Rule) int {
 	const each = 16
 	n := 0
@@ -186,7 +187,7 @@ func (p segments) inside(q segments) bool {
 		all[j] = all[j+1] && q[j] == nil
 	}
 	for _, pieces := range slices.Backward(p) {
-		here := make([]bool, len(q)+1) // at the end of q nothing more fits
+		here := make([]bool, len(q)+1) // nothing fits beyond the end of q
 		for j := len(q) - 1; j >= 0; j-- {
 			switch {
 			case pieces == nil:

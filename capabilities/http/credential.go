@@ -19,7 +19,7 @@ import (
 // Credentials supplies the secrets that rules name.
 type Credentials interface {
 	// Get returns the secret of a name. It is called for every hop whose rule names it, and must be safe for concurrent use. The
-	// text of an error is shown to nobody: a guest and its denial learn only that the credential is not available.
+	// text of an error is never shown: the guest and the denial learn only that the credential is not available.
 	Get(ctx context.Context, name string) (string, error)
 }
 
@@ -35,7 +35,7 @@ var (
 	parameterName  = lazyregexp.New(`^[A-Za-z0-9_.~-]{1,64}$`)
 )
 
-// placement is where a credential goes: into a header or into the query.
+// placement says where a credential goes: into a header or into the query.
 type placement struct {
 	header, parameter string
 	basic             bool
@@ -63,8 +63,8 @@ func parsePlacement(as string) (placement, error) {
 	return placement{}, errors.New("as is not bearer, basic, header:NAME or query:NAME")
 }
 
-// compileCredential checks that the credential goes to one place, over a connection that nobody else reads, in a position that the
-// guest cannot set.
+// compileCredential checks that the rule names the credential's host, that the connection is private, and that the guest cannot set
+// the header with the credential.
 func (c *compiled) compileCredential() error {
 	if c.Credential == "" {
 		if c.As != "" {
@@ -102,10 +102,11 @@ func CredentialProblem(value string) string {
 	return ""
 }
 
-// authenticate adds the credential of q's rule to what is sent, and notes in q what must be kept from the guest.
+// authenticate adds the credential of q's rule to the request that is sent, and records in q the texts that the guest must not see.
 func (c *Client) authenticate(ctx context.Context, q *request, sent *nethttp.Request) error {
 	name := q.rule.Credential
-	// The operator did not mean the secret for a place where a server redirects the guest, not even back at its own origin.
+	// The operator did not intend the secret for the target of another
+	// server's redirect, even if that leads back to the first origin.
 	if name == "" || q.crossed {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 )
 
-// encodings is what requests accept if the host decodes the answer.
+// encodings lists the encodings that requests accept if the host decodes the response.
 const encodings = "gzip, br, zstd"
 
 // encodingOf returns the encoding of the body, and removes the headers that state it.
@@ -42,8 +42,8 @@ func encodingOf(response *nethttp.Response) string {
 // maxWindow is how far back zstd may refer, as RFC 9659 says for HTTP. br never needs more than twice that.
 const maxWindow = 8 << 20
 
-// decode decompresses body. It also limits compressed bytes, because a stream of empty pieces never decodes to anything. Closing the
-// result leaves body open.
+// decode decompresses body. It also limits the compressed bytes, because a stream of empty blocks decodes to nothing for ever.
+// Closing the result leaves body open.
 func decode(body io.Reader, encoding string, limit int64) (io.ReadCloser, error) {
 	compressed := bufio.NewReader(&limitedReader{body, limit + limit/8 + 64<<10, limit})
 	if _, err := compressed.Peek(1); errors.Is(err, io.EOF) {
@@ -68,7 +68,7 @@ func decode(body io.Reader, encoding string, limit int64) (io.ReadCloser, error)
 	}
 }
 
-// guarded converts a panic into an error. Third-party decoders read a stranger's bytes, and a panic in a goroutine ends the whole
+// guarded converts a panic into an error. Third-party decoders read untrusted bytes, and a panic in a goroutine ends the whole
 // program.
 type guarded struct{ io.Reader }
 
@@ -81,7 +81,7 @@ func (g guarded) Read(p []byte) (n int, err error) {
 	return g.Reader.Read(p)
 }
 
-// limitedReader fails where io.LimitedReader would end.
+// limitedReader fails where io.LimitedReader would return EOF.
 type limitedReader struct {
 	r    io.Reader
 	left int64
@@ -102,7 +102,7 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 type workingReader struct {
 	ctx   context.Context
 	r     io.Reader
-	since *time.Duration // what the thread had used at the last charge
+	since *time.Duration // the thread's time at the last charge
 }
 
 func (w workingReader) Read(p []byte) (int, error) {

@@ -98,7 +98,7 @@ func terms(rule Rule) string {
 	return printable.Line(text)
 }
 
-// where is the URL of a rule.
+// where returns the URL of a rule.
 func where(r Rule) string {
 	return Rule{Scheme: r.Scheme, Host: r.Host, Port: r.Port, Path: r.Path}.String()
 }

@@ -158,7 +158,7 @@ func newTransport(d *dialer, config *tls.Config) *nethttp.Transport {
 		IdleConnTimeout:        idleTimeout,
 		ResponseHeaderTimeout:  d.timeouts.Header,
 		MaxResponseHeaderBytes: maxResponseHeader,
-		// A server that reads nothing would otherwise keep the connection's reader, and with it every exchange, in a write.
+		// Otherwise, a server that reads nothing would block the connection's reader, and with it every exchange, in a write.
 		HTTP2: &nethttp.HTTP2Config{WriteByteTimeout: d.timeouts.Stall, MaxReceiveBufferPerStream: maxBuffered},
 	}
 }
@@ -180,7 +180,7 @@ func (d *dialer) dialTLS(ctx context.Context, network, hostPort string, config *
 	if exchange != nil {
 		conn.join(exchange)
 		defer conn.leave(exchange)
-		_ = conn.work(handshakeWork, 0) // that it is refused ends the exchange
+		_ = conn.work(handshakeWork, 0) // a refused charge ends the exchange
 	}
 	config = config.Clone()
 	config.ServerName, _, err = net.SplitHostPort(hostPort)

@@ -61,7 +61,7 @@ func (a *answers) UnmarshalJSON(raw []byte) error {
 	return double.Strict(raw, &a.list[0])
 }
 
-// Double implements [double.Doubler]: the client sends what the rules allow to simulated servers.
+// Double implements [double.Doubler]: the client sends the requests that the rules allow to simulated servers.
 func (g Rights) Double(_ context.Context, t *double.Test, raw json.RawMessage) (abi.Capability, error) {
 	stubs, err := double.Members[answers](t, raw, exampleAnswers)
 	if err != nil {
@@ -88,7 +88,7 @@ func (g Rights) Double(_ context.Context, t *double.Test, raw json.RawMessage) (
 	return doubleGrant{made}, nil
 }
 
-// Check says why no server gives this answer.
+// Check returns an error if no server can give this answer.
 func (a Answer) Check() error {
 	if a.Status != 0 && (a.Status < 200 || a.Status > 599) {
 		return fmt.Errorf("the status %d is not in 200 to 599", a.Status)
@@ -145,7 +145,7 @@ type doubleTransport struct {
 // RoundTrip implements [nethttp.RoundTripper].
 func (t *doubleTransport) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
 	if r.Body != nil {
-		_ = r.Body.Close() // nobody reads it
+		_ = r.Body.Close() // the simulated server does not read it
 	}
 	key := r.Method + " " + normalURL(r.URL)
 	t.mu.Lock()
@@ -166,7 +166,7 @@ func (t *doubleTransport) RoundTrip(r *nethttp.Request) (*nethttp.Response, erro
 	return nil, t.test.Unanswered(what, strconv.Quote(printable.Cut(key, 2<<10))+`: {"status": 200, "json": {}}`)
 }
 
-// RequestKey is the key under which answers to a request are found.
+// RequestKey is the key of the answers to a request.
 func RequestKey(name string) (string, error) {
 	method, text, _ := strings.Cut(name, " ")
 	u, err := url.Parse(text)
@@ -201,8 +201,8 @@ func (doubleCredentials) Get(_ context.Context, name string) (string, error) {
 	return secretPrefix + name, nil
 }
 
-// doubleGrant opens clients whose exchanges have ended when Start returns. Nothing runs beside the guest, so the order of events is
-// always the same.
+// doubleGrant opens clients whose exchanges have ended when Start returns. Nothing runs concurrently with the guest, so the order
+// of events is always the same.
 type doubleGrant struct{ *Grant }
 
 // Open implements [abi.Opener].

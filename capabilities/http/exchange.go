@@ -36,7 +36,7 @@ type Exchange struct {
 	mu       sync.Mutex
 	headSize int64         // held until Close
 	arriving *blob.Builder // while the body arrives
-	more     chan struct{} // closed when something arrives or the body ends; nil if nobody waits for it
+	more     chan struct{} // closed when more of the body arrives or the body ends; nil if no caller waits for it
 	ended    bool          // then body or bodyErr is set
 	body     *blob.Blob    // nil after it was taken
 	bodyErr  error
@@ -181,9 +181,9 @@ func (*Exchange) Lists() map[string]int {
 	return map[string]int{"exchange.head.result.headers": 20_000} // of 64 KiB together
 }
 
-// Subscribe returns a pollable that is ready when the exchange has come so far, or has failed. What belongs to the stage
-// then answers without waiting: Head, Blob of a part, or Text and Blob of the whole. For [StageBody], more than has
-// arrived counts as what has arrived.
+// Subscribe returns a pollable that is ready when the exchange has reached the stage, or has failed. The methods of the stage then
+// answer without waiting: Head, Blob of a part, or Text and Blob of the whole body. For [StageBody], an offset beyond the bytes
+// that have arrived means their end.
 func (e *Exchange) Subscribe(ctx context.Context, s Stage) abi.Pollable {
 	switch {
 	case s.Case == StageHead:

@@ -26,7 +26,7 @@ const (
 	maxRequestHeaderBytes = 32 << 10
 )
 
-// sizeOf is the bytes of names and values.
+// sizeOf returns the bytes of names and values.
 func sizeOf(headers map[string][]string) int {
 	size := 0
 	for name, values := range headers {
@@ -81,7 +81,7 @@ func namedHeader(name string) bool {
 	return strings.HasPrefix(name, "x-forwarded-")
 }
 
-// requestHeader checks what a guest sets.
+// requestHeader checks the headers that a guest sets.
 func requestHeader(headers []Header) (header, error) {
 	if len(headers) > maxRequestHeaders {
 		return nil, fmt.Errorf("there are more than %d headers", maxRequestHeaders)
@@ -107,7 +107,8 @@ func requestHeader(headers []Header) (header, error) {
 	return made, nil
 }
 
-// responseHeader returns what a guest sees, sorted by name. It leaves out headers that concern the connection, have no valid name,
+// responseHeader returns the headers that a guest sees, sorted by name.
+// It leaves out headers that concern the connection, have no valid name,
 // or have a secret in their name.
 func (s secrets) responseHeader(received nethttp.Header) []Header {
 	var seen []Header

@@ -12,7 +12,7 @@ import (
 // and punycode, as in rules.
 type fixedHosts map[string][]netip.Addr
 
-// allow returns the rules. Those that name such a host exactly may dial its addresses, public or not.
+// allow returns the rules, changed so that those that name such a host exactly may dial its addresses, public or not.
 func (h fixedHosts) allow(rules []Rule) []Rule {
 	if len(h) == 0 {
 		return rules

@@ -30,14 +30,14 @@ type Options struct {
 	// Rules say what is allowed. At most 256.
 	Rules []Rule
 	// Within are sets of rules, each of which must also allow a request, with the credential that Rules add and to the addresses
-	// that they may dial. A response is no larger than they say. A set without rules allows nothing. The operator sets them. Default
+	// that they may dial. They also bound the size of responses. A set without rules allows nothing. The operator sets them. Default
 	// none.
 	Within [][]Rule
 	// Resolver finds addresses. Default net.DefaultResolver.
 	Resolver Resolver
 	// Credentials has the secrets that rules name. Default none; then no rule may name one.
 	Credentials Credentials
-	// Transport, if not nil, answers allowed requests instead of servers: no name is looked up and no connection is made. It is
+	// Transport, if not nil, answers allowed requests in place of servers: no name is looked up and no connection is made. It is
 	// meant for tests, and must be safe for concurrent use. Default none.
 	Transport nethttp.RoundTripper
 	// RootCAs are the authorities that must have signed servers' certificates. Default: the system's.
@@ -154,7 +154,7 @@ func (g *Grant) CloseIdleConnections() {
 	}
 }
 
-// call is shared by the clients that one binding gives one call.
+// call is shared by the clients that one binding opens for one call.
 type call struct {
 	ctx context.Context // ends with the call
 	*budget
@@ -179,7 +179,7 @@ func (s sizes) budget() *budget {
 // budget is shared by all http bindings of one call.
 type budget struct {
 	held     *blob.Quota
-	memory   *blob.Quota // for what is held, except bodies
+	memory   *blob.Quota // for held bytes, except bodies
 	received *blob.Quota
 	requests atomic.Int64
 	pending  chan struct{} // one element for each exchange in progress
@@ -224,10 +224,12 @@ func (b *budget) release(n int64) {
 	b.memory.Release(n)
 }
 
-// maxDecoding is how many bodies of a call are decompressed at a time. Each may need a window of 16 MiB, which nothing else counts.
+// maxDecoding is how many bodies of a call are decompressed at a time.
+// Each may need a window of 16 MiB, which is not counted elsewhere.
 const maxDecoding = 4
 
-// Client is what one call may do with a grant: the resource `client`. It is safe for concurrent use and needs no closing.
+// Client sends the requests of one call that a grant allows: the
+// resource `client`. It is safe for concurrent use and needs no closing.
 type Client struct {
 	grant *Grant
 	call  *call
@@ -287,14 +289,15 @@ func (c *Client) Narrow(_ context.Context, rules []WitRule) (*Client, error) {
 		}
 		size += set[i].size()
 	}
-	// It is not given back, because nothing tells when the last client that needs the rules is gone.
+	// The memory is not given back, because the host does not know when the last client that needs the rules is gone.
 	if err := c.call.hold(size); err != nil {
 		return nil, err
 	}
 	return &Client{grant: c.grant, call: c.call, narrowed: append([][]*compiled{set}, c.narrowed...)}, nil
 }
 
-// Rules returns what c was last narrowed to, or else the rules of the grant, with defaults filled in. For a narrowed client it is an
+// Rules returns the rules of c's last narrowing, or else the rules of
+// the grant, with defaults filled in. For a narrowed client it is an
 // upper bound: earlier narrowings and Options.Within may allow less.
 func (c *Client) Rules(context.Context) []WitRule {
 	set := c.grant.rules
@@ -311,8 +314,9 @@ func (c *Client) Rules(context.Context) []WitRule {
 	return rules
 }
 
-// Start authorises a request and begins it, without waiting for the network. A denial comes at once, unless it depends on a
-// resolver's answer or a redirect; then the exchange fails with it. The exchange ends with ctx. Start takes ownership of a blob in
+// Start authorises a request and begins it, without waiting for the network. Start returns
+// a denial immediately, unless it depends on a resolver's answer or a redirect; then the
+// exchange fails with it. The exchange ends with ctx. Start takes ownership of a blob in
 // the request even if it fails. Errors: abi.ErrDenied, abi.ErrInvalid for a malformed request, abi.ErrExhausted if too many
 // exchanges are in progress, too many bytes are held, or the path and the rules are too long to compare.
 func (c *Client) Start(ctx context.Context, r Request) (_ *Exchange, err error) {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Listeners are the addresses at which this program itself listens. No rule makes them reachable, whatever it names. The zero value
+// Listeners are the addresses at which this program itself listens. No rule can make them reachable. The zero value
 // has none. It is safe for concurrent use, and each connection is checked against its current content.
 type Listeners struct {
 	mu sync.RWMutex
@@ -41,7 +41,7 @@ func (l *Listeners) has(to netip.AddrPort) bool {
 	})
 }
 
-// isLocal reports whether addr is this machine. If that is unknown, it says yes.
+// isLocal reports whether addr is this machine. If that is unknown, it returns true.
 func isLocal(addr netip.Addr) bool {
 	if addr.IsLoopback() {
 		return true

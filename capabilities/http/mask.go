@@ -15,8 +15,9 @@ import (
 	"github.com/stilehost/stile/internal/spelling"
 )
 
-// secrets are what was sent and must not come back. Each occurrence of a form in which servers are known to echo it is replaced by as
-// many asterisks as it has bytes, so that lengths and offsets stay correct. The zero value has none.
+// secrets are values that were sent and that a response must not return to the guest. Each
+// occurrence of a form in which servers are known to echo them is replaced by as many asterisks
+// as it has bytes, so that lengths and offsets stay correct. The zero value has none.
 type secrets struct{ *forms }
 
 // forms are immutable.
@@ -40,7 +41,7 @@ func newForms(texts ...string) *forms {
 	return f
 }
 
-// kept has the forms of values that were sent, because to make them takes up to 0.2 s and 80 MB.
+// kept caches the forms of values that were sent, because making them takes up to 0.2 s and 80 MB.
 var kept = struct {
 	sync.Mutex
 	forms map[string]*forms // by their values
@@ -50,7 +51,7 @@ var kept = struct {
 // maxKept bounds the bytes of all forms that are kept.
 const maxKept = 4 << 20
 
-// with adds the spellings of a value that are long enough not to stand in responses by chance. A maskReader finds them in lines too.
+// with adds the spellings of a value that are too long to occur in responses by chance. A maskReader finds them in lines too.
 func (s secrets) with(value string) secrets {
 	var values []string
 	if s.forms != nil {
@@ -84,7 +85,7 @@ func (s secrets) with(value string) secrets {
 	return secrets{made}
 }
 
-// cover returns text with asterisks in place of what search finds.
+// cover returns text with asterisks in place of the matches of search.
 func cover(search *automaton.Automaton, text string) string {
 	var shown []byte
 	var last run
@@ -127,7 +128,7 @@ func (s secrets) mask(text string) string {
 	return cover(s.search, text)
 }
 
-// hush removes secrets from an error for the guest, because net/http quotes what servers send.
+// hush removes secrets from an error for the guest, because net/http quotes the server's bytes.
 func (s secrets) hush(err *abi.Error) error {
 	told := *err
 	told.Detail = s.mask(err.Detail)
@@ -151,16 +152,16 @@ func (s secrets) clean(t *target) (*target, error) {
 // maskWork is the processor time to look for secrets in a byte.
 const maskWork = 20 * time.Nanosecond
 
-// maskReader reads from r without the secrets. It holds back only what could be the beginning of one, and looks at each byte once,
-// whatever the bytes are.
+// maskReader reads from r and covers the secrets. It holds back only bytes that could begin a secret, and always looks at each byte
+// once.
 type maskReader struct {
 	r       io.Reader
 	secrets secrets
 	search  *automaton.Pass // nil until the first byte is read
-	gone    int             // how much was returned
+	gone    int             // how many bytes were returned
 	data    []byte          // read and not returned yet, with known parts of secrets covered
 	covered run             // the last covered stretch of data
-	ready   int             // how much of data can be returned
+	ready   int             // how many bytes of data can be returned
 	err     error
 }
 
@@ -185,7 +186,7 @@ func (m *maskReader) fill() {
 	}
 	const chunk = 32 << 10
 	start := len(m.data)
-	if cap(m.data)-start < chunk/2 { // what is held back is short
+	if cap(m.data)-start < chunk/2 { // the bytes held back are few
 		m.data = append(make([]byte, 0, start+chunk), m.data...)
 	}
 	n, err := m.r.Read(m.data[start:cap(m.data)])
@@ -196,7 +197,7 @@ func (m *maskReader) fill() {
 		}
 	}
 	m.ready = len(m.data)
-	// If a response is cut off, the beginning of a secret stays hidden. If it ends, that was no secret.
+	// If a response is cut off, a possible beginning of a secret at its end is dropped. If it ends normally, that was not a secret.
 	if !errors.Is(err, io.EOF) {
 		m.ready = m.search.Open() - m.gone
 	}

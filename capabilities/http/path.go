@@ -53,7 +53,7 @@ func normalEscapes(raw string) (string, error) {
 	return out.String(), nil
 }
 
-// pathPunctuation may appear in a path unencoded. To rules, it means the same encoded or not.
+// pathPunctuation may appear in a path unencoded. Rules do not distinguish the encoded form from the plain one.
 const pathPunctuation = "!$&'()*+,;=:@[]"
 
 // writeEncoded writes c unchanged if it is unreserved or plain, and percent-encoded otherwise.
@@ -65,7 +65,7 @@ func writeEncoded(out *strings.Builder, c byte, plain bool) {
 	}
 }
 
-// escape percent-encodes what must not appear in a query and leaves everything else unchanged.
+// escape percent-encodes the characters that must not appear in a query and leaves everything else unchanged.
 func escape(query string) string {
 	var out strings.Builder
 	for _, c := range []byte(query) {

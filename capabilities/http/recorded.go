@@ -14,7 +14,7 @@ import (
 	"github.com/stilehost/stile/capability/double"
 )
 
-// recorded has the answers of a binding in a recorded call, by request, in the order of the requests.
+// recorded collects the answers of a binding in a recorded call, by request, in the order of the requests.
 type recorded struct {
 	binding string
 	answers map[string][]*recordedExchange
@@ -37,7 +37,7 @@ var keptHeaders = []string{"content-type", "etag", "last-modified", "link", "loc
 // Learn implements [double.Learner] for a client.
 func (r *recorded) Learn(o double.Operation) (double.Learner, error) {
 	switch {
-	case o.Method == "rules" || o.Failed == "denied" || o.Failed == "invalid": // by the manifest's rules
+	case o.Method == "rules" || o.Failed == "denied" || o.Failed == "invalid": // because of the manifest's rules
 		return nil, nil
 	case o.Failed != "":
 		return nil, fmt.Errorf("it failed: %s", o.Failed)
@@ -95,7 +95,7 @@ func (r *recorded) Answers() (any, error) {
 // Learn implements [double.Learner].
 func (x *recordedExchange) Learn(o double.Operation) (double.Learner, error) {
 	switch {
-	case o.Method == "subscribe" || o.Method == "text" && o.Failed == "invalid": // then the bytes are asked for
+	case o.Method == "subscribe" || o.Method == "text" && o.Failed == "invalid": // the tool then reads the bytes
 		return nil, nil
 	case o.Failed != "":
 		return nil, fmt.Errorf("it failed: %s, but a server in a test always answers", o.Failed)

@@ -50,7 +50,7 @@ func (c *Client) follow(ctx context.Context, q *request) (*nethttp.Response, *re
 	}
 }
 
-// step is equal for two requests of an exchange that a server cannot distinguish, because headers only become fewer on the way.
+// step is equal for two requests of an exchange that a server cannot distinguish, because redirects only remove headers.
 func (q *request) step() string {
 	return fmt.Sprintf("%s %s %d %t", q.method, q.target, len(q.header), q.crossed)
 }

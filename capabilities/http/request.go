@@ -19,7 +19,7 @@ type Request struct {
 	Headers  []Header
 	Content  Content
 	Redirect Redirect
-	// Timeout is in milliseconds, for the whole exchange. With nil, only the grant's applies.
+	// Timeout is in milliseconds, for the whole exchange. If it is nil, only the grant's applies.
 	Timeout *uint32
 }
 
@@ -42,7 +42,7 @@ const (
 	ContentBlob
 )
 
-// Redirect is the enum `redirect`: what to do if a server redirects.
+// Redirect is the enum `redirect`: how to handle a server's redirect.
 type Redirect uint8
 
 // The cases of the enum `redirect`, in its order.
@@ -55,7 +55,7 @@ const (
 	RedirectError
 )
 
-// request is a request that was checked.
+// request is a checked request.
 type request struct {
 	method   string
 	target   *target
@@ -70,7 +70,7 @@ type request struct {
 	maxResponse int64
 	// crossed is set once a redirect has led to another origin.
 	crossed bool
-	// secrets are those sent with the request, and with those that redirected to it.
+	// secrets are those sent with the request, and with the requests that were redirected to it.
 	secrets secrets
 }
 
@@ -113,7 +113,7 @@ func (c Content) valid() bool {
 	}
 }
 
-// mediaType is the type of the content, as far as it is known without a header.
+// mediaType returns the type of the content, as far as it is known without a header.
 func (c Content) mediaType(ctx context.Context) string {
 	switch c.Case {
 	case ContentText:
@@ -140,7 +140,7 @@ func (c Content) open() (io.Reader, int64) {
 	}
 }
 
-// held is how many bytes of memory the content takes that are not charged elsewhere.
+// held returns how many bytes of the content's memory are not charged elsewhere.
 func (c Content) held() int64 {
 	if c.Case == ContentBlob {
 		return 0
@@ -149,7 +149,7 @@ func (c Content) held() int64 {
 	return size
 }
 
-// close drops a blob. A failure to close what a request was sent from does not matter.
+// close drops a blob. A failure to close the content of a sent request does not matter.
 func (c Content) close() {
 	if c.Blob != nil {
 		_ = c.Blob.Close()

@@ -18,8 +18,8 @@ const maxURL = 8 << 10
 // maxAuthority is the longest host and port in bytes, before normalising.
 const maxAuthority = 1 << 10
 
-// target is an http or https URL, parsed once and normalised. This value is authorised, and what is dialled and sent is made from
-// it.
+// target is an http or https URL, parsed once and normalised. This value is authorised, and the address and the request are made
+// from it.
 type target struct {
 	scheme string
 	host   host
@@ -197,7 +197,7 @@ func parseHost(text string) (host, error) {
 	return host{name: name}, nil
 }
 
-// toASCII lower-cases a name, converts internationalised labels to punycode, and removes one trailing dot. The rules of names handle
+// toASCII lower-cases a name, converts internationalised labels to punycode, and removes one trailing dot. The rules for names cover
 // letters outside ASCII, and differ from [strings.ToLower].
 func toASCII(text string) (string, error) {
 	name := text
@@ -205,7 +205,7 @@ func toASCII(text string) (string, error) {
 		name = strings.ToLower(name)
 	}
 	if !ascii(name) || strings.Contains(name, "xn--") {
-		// Tables before Unicode 15.1 convert the capital sharp s to "ss", where URLs take it for a sharp s.
+		// Tables before Unicode 15.1 convert the capital sharp s to "ss", but URLs read it as a sharp s.
 		name = strings.ReplaceAll(name, "\u1e9e", "\u00df")
 		var err error
 		if name, err = idna.Lookup.ToASCII(name); err != nil {

@@ -27,7 +27,8 @@ func compileBound(rules []Rule) ([]*compiled, error) {
 	return set, nil
 }
 
-// bound says in a denial which part of q a set does not allow; the rule of q is known. It does not show the set's rules to the
+// bound returns a denial that says which part of q a set does not allow.
+// q already has its rule. The denial does not show the set's rules to the
 // guest, because they may concern other extensions.
 func (q *request) bound(within [][]*compiled) error {
 	for _, set := range within {

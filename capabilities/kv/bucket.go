@@ -64,7 +64,7 @@ func (b *Bucket) Get(ctx context.Context, key string) (*string, error) {
 	}
 	var value *string
 	err := b.store.db.Read(ctx, func(c *sqlite.Conn) (err error) {
-		// One lookup takes less time than starting a goroutine that watches ctx.
+		// A lookup takes less time than starting a goroutine that watches ctx.
 		value, err = b.value(context.WithoutCancel(ctx), c, key)
 		return err
 	})
@@ -220,7 +220,8 @@ func (b *Bucket) value(ctx context.Context, c *sqlite.Conn, key string) (*string
 	return &value, err
 }
 
-// put sets a value and holds the bucket to its limits. A bucket that already exceeds one, because the limit was lowered, can still
+// put sets a value and enforces the limits of the bucket. A bucket
+// that already exceeds one, because the limit was lowered, can still
 // shrink.
 func (b *Bucket) put(ctx context.Context, c *sqlite.Conn, key, value string) error {
 	keys, bytes, err := b.usage(ctx, c)

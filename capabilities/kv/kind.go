@@ -37,7 +37,7 @@ func parseSpec(s capability.Spec) (capability.Grant, error) {
 	return Rights{Store: s.Argument}, nil
 }
 
-// Rights are those to a bucket.
+// Rights are rights to a bucket.
 type Rights struct {
 	// Store names the bucket. It is empty in a manifest, where an extension asks for its own.
 	Store string

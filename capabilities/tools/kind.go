@@ -17,7 +17,7 @@ import (
 // Kind is the tools of other extensions. Only a command line can grant them. The options of a site are a [Loader].
 var Kind = &capability.Kind{Name: "tools", Interface: Interface, Example: "true", ParseSpec: parseSpec}
 
-// Loader makes a toolbox of what is in files.
+// Loader makes a toolbox of the tools in files.
 type Loader func(ctx context.Context, files []string) (*Toolbox, error)
 
 // Rights are rights to call the tools of other extensions.

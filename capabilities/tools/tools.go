@@ -1,6 +1,6 @@
-// Package tools lets a guest call other tools: it implements the interface stile:capability/tools in Go. A [Toolbox] finds
-// tools by name and runs them beside the guest; a [Call] is a running tool. The creator of the toolbox decides what a tool
-// is and what it may do: host.Callee is a tool of a component.
+// Package tools lets a guest call other tools: it implements the interface stile:capability/tools in Go. A [Toolbox] finds tools by
+// name and runs them concurrently with the guest; a [Call] is a running tool. The creator of the toolbox decides what a tool is and
+// what it may do: host.Callee is a tool of a component.
 package tools
 
 import (
@@ -19,12 +19,13 @@ import (
 // Interface is the WIT interface that this package implements, in wit/deps/capability/tools.wit.
 const Interface = "stile:capability/tools@0.1.0"
 
-// Func runs a tool. ctx ends with the call that started it; Func must then return soon. name is what the guest called the tool.
-// input is text that should be JSON. env is what the guest passes on, to bind for the tool. The result is JSON. The guest sees the
+// Func runs a tool. ctx ends with the call that started it; Func must then return soon. name
+// is the name that the guest used for the tool. input is text that should be JSON. env holds
+// the bindings that the guest passes on to the tool. The result is JSON. The guest sees the
 // text of an *[abi.Error], and no text of other errors.
 type Func func(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error)
 
-// Description is the record `description`: what a guest can find out about a tool.
+// Description is the record `description`: the information about a tool for guests.
 type Description struct {
 	// Name is the name to call the tool by, "<extension>_<tool>".
 	Name        string
@@ -66,7 +67,7 @@ func New(o Options) (*Toolbox, error) {
 	return &Toolbox{options: o, held: held(o.Held).quota()}, nil
 }
 
-// held is how much a call may hold. Toolboxes of a call with equal limits share one quota.
+// held is how many bytes a call may hold. Toolboxes of a call with equal limits share one quota.
 type held int64
 
 func (h held) quota() *blob.Quota { return blob.NewQuota("bytes held for tools", int64(h)) }
@@ -91,9 +92,9 @@ func (t *Toolbox) Open(ctx context.Context) (any, error) {
 const (
 	// maxFound is how many tools one search finds at most.
 	maxFound = 100
-	// startTime is the processor time that a start is charged for what the host does outside of both guests: to find the tool, open
-	// its env, account for the call and drop everything. Without it, a tool that does nothing would take the host twice what its
-	// caller is charged.
+	// startTime is the processor time that a start is charged for the host's work outside of both guests: finding the tool, opening
+	// its env, accounting for the call and dropping everything. Without it, a tool that does nothing would cost the host twice as
+	// much as its caller is charged.
 	startTime = 300 * time.Microsecond
 	// maxQuery is the longest query in bytes. A longer one would keep the host busy for a guest.
 	maxQuery = 1 << 10
@@ -152,7 +153,7 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 		defer close(c.done)
 		defer cancel()
 		defer t.held.Release(int64(len(input)))
-		defer func() { c.panicked = recover() }() // for Take, on whose goroutine the host expects it
+		defer func() { c.panicked = recover() }() // Take repeats the panic on its own goroutine, where the host expects it
 		output, err := run(ctx, tool, []byte(input), capabilities)
 		if err == nil {
 			err = abi.Charge(ctx, len(output))

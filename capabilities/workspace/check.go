@@ -39,7 +39,7 @@ var promises = map[string]string{
 	"content where none belongs": `SELECT count(*) FROM node WHERE kind <> 0 AND (size <> 0 OR content IS NOT NULL)`,
 }
 
-// Check reads the whole store and reports what is wrong in it. It first finishes what an operation left to do.
+// Check reads the whole store and reports what is wrong in it. It first finishes the tasks that operations left.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.finish(ctx); err != nil {
 		return err

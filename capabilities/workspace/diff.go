@@ -14,8 +14,8 @@ import (
 // maxDiff is the most bytes of a text in a diff.
 const maxDiff = 1 << 20
 
-// large has an element for each operation of this process that holds whole texts and what it makes of them. A diff takes up to 48
-// MiB, since every byte can be a line, and an edit takes about as much.
+// large has an element for each operation of this process that holds whole texts and its results. A diff takes up to 48 MiB, since
+// every byte can be a line, and an edit takes about as much.
 var large = make(chan struct{}, 4)
 
 // hold waits for a place in large. Its holder waits for no other place. leave may be called again.
@@ -104,7 +104,7 @@ func unified(before, after string, old, changed []string) string {
 	return diff.String()
 }
 
-// span says which lines of a text a hunk has.
+// span describes which lines of a text a hunk has.
 func span(from, to int) string {
 	if from == to {
 		return fmt.Sprintf("%d,0", from)

@@ -13,8 +13,9 @@ import (
 // Interface is the WIT interface that this package implements, in wit/deps/capability/workspace.wit.
 const Interface = "stile:capability/workspace@0.1.0"
 
-// Directory is the right to read, and unless it is read-only to change, one directory and everything below it, in a workspace of a
-// [Store] or on a [Disk]. It is immutable, safe for concurrent use, and lives as long as its store or disk. The directory need not
+// Directory is the right to read a directory and everything below it, in a workspace of a
+// [Store] or on a [Disk]. Unless it is read-only, it also allows changes. It is immutable,
+// safe for concurrent use, and lives as long as its store or disk. The directory need not
 // exist: until something is written, it is empty.
 //
 // Paths are relative to the directory, with "/" between names and optionally in front. They are compared by bytes, in a workspace
@@ -36,7 +37,7 @@ type Directory struct {
 // Interface implements [abi.Capability].
 func (d *Directory) Interface() string { return Interface }
 
-// Quick implements [abi.Quick]. These only read, and readers wait for no writer.
+// Quick implements [abi.Quick]. These methods only read, and readers never wait for a writer.
 func (*Directory) Quick() []string {
 	return []string{
 		"directory.read", "directory.read-lines", "directory.read-bytes", "directory.read-blob",
@@ -115,7 +116,7 @@ func (d *Directory) writable(operation string) error {
 		return nil
 	}
 	denied := abi.Denial{Operation: operation, Reason: "this handle can only read"}
-	if d.exact { // a directory on disk, whose path only the person who bound it knows
+	if d.exact { // a directory on disk: only the person who bound it knows its path
 		denied.Wants = capability.Wanted{Grant: DiskRights{Access: ReadWrite}}
 	} else {
 		denied.Wants = capability.Wanted{Grant: Rights{Path: cmp.Or(d.base, "/"), Access: ReadWrite}}

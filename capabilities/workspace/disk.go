@@ -25,8 +25,8 @@ type DiskOptions struct {
 }
 
 // Disk is a directory of the machine. It is safe for concurrent use, and for use next to other programs. A file is replaced in one
-// step, so that nobody sees half of it, and is on the disk before the operation ends. A guest's operations stay inside the
-// directory, whatever is renamed or linked meanwhile. A Disk does only what the system can do: there are no limits, history or
+// step, so that no program sees half of it, and is on the disk before the operation ends. A guest's operations stay inside the
+// directory, whatever is renamed or linked meanwhile. A Disk has only the features of the system: there are no limits, history or
 // snapshots, an operation on many files can stop in the middle, and an edit of a file that another program changes at that moment
 // can undo the change. The caller of OpenDisk closes it.
 //
@@ -62,7 +62,7 @@ func (v *Disk) Close() error { return v.root.Close() }
 // Directory returns the whole directory, with the right to change it.
 func (v *Disk) Directory() *Directory { return &Directory{volume: v, exact: true} }
 
-// RefusedError says that a directory cannot be granted, and why.
+// RefusedError reports a directory that cannot be granted, and why.
 type RefusedError struct {
 	Directory string
 	Err       error
@@ -71,7 +71,7 @@ type RefusedError struct {
 // Error implements error.
 func (e *RefusedError) Error() string { return fmt.Sprintf("directory %s: %v", e.Directory, e.Err) }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // apart makes sure that an open directory is not a refused one, and neither contains nor lies in one, under whatever name.

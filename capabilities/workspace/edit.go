@@ -110,7 +110,7 @@ func (d *Directory) edit(ctx context.Context, path string, replacements []Replac
 	return err
 }
 
-// replace is the part of edit between reading and writing. Its time is proportional to the bytes of the text and of the old texts.
+// replace is the step of edit between reading and writing. Its time is proportional to the bytes of the text and of the old texts.
 // It returns the parts of the result, taken from the text and the replacements, and the size of the result.
 func replace(ctx context.Context, text string, replacements []Replacement) (parts []string, size int, err error) {
 	if len(replacements) > maxReplacements {

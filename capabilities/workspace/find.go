@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// slice is how long one call of Find or Grep works before it answers with what it has and a cursor.
+	// slice is how long one call of Find or Grep works before it returns the results so far and a cursor.
 	slice = 20 * time.Millisecond
 	// leastWork is how many steps a call always works: some milliseconds. A step looks at one instruction of a glob or a regular
 	// expression for one byte.
@@ -122,7 +122,7 @@ var errPageFull = errors.New("the page is full")
 // than four pages.
 func nextPage(held int) int { return min(walkPage, max(leastPage, 2*walkPage-held/2)) }
 
-// walk goes through a directory and all below it.
+// walk visits a directory and everything below it.
 type walk struct {
 	*op
 	budget

@@ -16,7 +16,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// folder is a directory of a disk during one operation. root confines everything that is done to it, whatever is renamed meanwhile.
+// folder is a directory of a disk during one operation. root confines all accesses to it, whatever is renamed meanwhile.
 type folder struct {
 	ctx  context.Context
 	disk *Disk
@@ -24,12 +24,12 @@ type folder struct {
 	root *os.Root // nil while the base is missing
 	held int      // entries of pages that are being visited
 
-	listed []*listed // directories that are read in pages, the one that was read last at the end
+	listed []*listed // directories that are read in pages, the most recently read one last
 	ahead  int       // names to keep in all of them; aheadNames unless a test sets it
 	read   int       // names that were read
 }
 
-// listed is what is known of a directory that is read in pages.
+// listed is what is known about a directory that is read in pages.
 type listed struct {
 	path  string
 	after string   // the last name that was taken
@@ -153,7 +153,7 @@ func (f *folder) entries(path, after string, limit int) ([]Entry, error) {
 	}
 	var all []Entry
 	handle := Directory{exact: true}
-	for len(all) < limit { // not everything that is read is shown
+	for len(all) < limit { // some entries are not shown
 		if len(l.names) == 0 {
 			if !l.more {
 				return all, nil
@@ -192,7 +192,7 @@ func (f *folder) entries(path, after string, limit int) ([]Entry, error) {
 // how many are kept for later pages of a directory, and of those on the way to it.
 const leastNames, aheadNames = 4096, 64 << 10
 
-// taken returns what is kept of a directory whose last page ended after a name, if anything, and forgets it.
+// taken returns the names kept for a directory whose last page ended after a name, if there are any, and forgets them.
 func (f *folder) taken(path, after string) *listed {
 	i := slices.IndexFunc(f.listed, func(l *listed) bool { return l.path == path })
 	if i < 0 {
@@ -206,7 +206,8 @@ func (f *folder) taken(path, after string) *listed {
 	return l
 }
 
-// keep keeps what a page has left. If there are too many names, those of the directories go that were read the longest ago.
+// keep keeps the names that a page left over. If there are too many,
+// it drops those of the directories that were read the longest ago.
 func (f *folder) keep(l *listed) {
 	f.listed = append(f.listed, l)
 	kept := 0
@@ -218,8 +219,8 @@ func (f *folder) keep(l *listed) {
 	}
 }
 
-// list returns the first names in a directory after a given one, sorted. It holds only slightly more than twice what it returns, however many
-// there are.
+// list returns the first names in a directory after a given one, sorted. It holds only slightly more than twice as many names as it
+// returns, however many there are.
 func (f *folder) list(directory *os.Root, after string, most int) ([]string, error) {
 	file, err := directory.Open(".")
 	if err != nil {
@@ -333,7 +334,7 @@ func (f *folder) ensure() (made int, err error) {
 	if err := f.disk.root.MkdirAll(name(f.base), directoryMode); err != nil {
 		return 0, diskError("", err)
 	}
-	return 0, f.descend() // no transaction waits for what is made on disk
+	return 0, f.descend() // no transaction waits while files are made on disk
 }
 
 // within runs change in the directory of a path, with the last name, and syncs the result to the disk.
@@ -545,9 +546,9 @@ func (f *folder) duplicate(n *node, source string, directory *os.Root, name stri
 func (f *folder) remove(n *node, path string, recursive bool) error {
 	return f.within(path, func(directory *os.Root, last string) error {
 		if !n.is(KindDirectory) || !recursive {
-			return directory.Remove(last) // the system knows entries that no path can name
+			return directory.Remove(last) // the system also sees entries that no path can name
 		}
-		// In one step for others, who may be looking.
+		// In one step for other programs, which may be reading it.
 		name := temporary + rand.Text()
 		if err := directory.Rename(last, name); err != nil {
 			return err

@@ -136,8 +136,8 @@ func parseGlob(text string) (*glob, error) {
 	return &g, nil
 }
 
-// compile compiles a regular expression and counts its instructions. Matching takes at most that many steps per byte. It refuses
-// what would take much memory to compile.
+// compile compiles a regular expression and counts its instructions. Matching takes at most that many steps per byte. It refuses an
+// expression that would take much memory to compile.
 func compile(text string) (*regexp.Regexp, int, error) {
 	parsed, _, err := lazyregexp.Parse(text, maxCompiled)
 	if err != nil {
@@ -151,7 +151,8 @@ func compile(text string) (*regexp.Regexp, int, error) {
 	return pattern, len(program.Inst), err
 }
 
-// withoutSlash is a class of the characters from the first to the second, from the third to the fourth and so on, without the slash.
+// withoutSlash returns a class of the characters from the first to the
+// second, from the third to the fourth and so on, without the slash.
 func withoutSlash(ranges []rune) string {
 	var class strings.Builder
 	for pair := range slices.Chunk(ranges, 2) {

@@ -26,7 +26,7 @@ const (
 	maxSteps = 256 * maxLine
 )
 
-// Search says what [Directory.Grep] searches and shows.
+// Search configures what [Directory.Grep] searches and shows.
 type Search struct {
 	// Include and Exclude are globs as in [Directory.Find]. A file must match one of Include, if there are any, and none of Exclude.
 	Include []string
@@ -281,7 +281,7 @@ func (s *searcher) file(from place, n *node) error {
 	}
 }
 
-// show makes a line safe to show, including what is at an offset.
+// show makes a line safe to show. It keeps the part at an offset.
 func (s *searcher) show(text []byte, at int) string {
 	if len(text) > maxShown {
 		start := max(0, min(at-maxShown/4, len(text)-maxShown))

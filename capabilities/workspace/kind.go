@@ -25,10 +25,10 @@ var Kind = &capability.Kind{
 	Parse: parse, ParsePermission: parsePermission, ParseSpec: parseSpec, Learn: newRecorded,
 }
 
-// Access says what may be done with a directory.
+// Access is what a binding may do with a directory.
 type Access string
 
-// The accesses.
+// The levels of access.
 const (
 	Read      Access = "read"
 	ReadWrite Access = "read-write"
@@ -77,7 +77,7 @@ func parseAccess(r *jsonform.Reader, n *jsonform.Node) Access {
 	return a
 }
 
-// pathProblem says why a path is not absolute and clean, or returns nothing.
+// pathProblem returns why a path is not absolute and clean, or "".
 func pathProblem(path string) string {
 	switch {
 	case len(path) > maxRightsPath:
@@ -241,7 +241,7 @@ func (g Rights) Double(ctx context.Context, t *double.Test, answers json.RawMess
 	if err != nil {
 		return nil, err
 	}
-	const most = double.MaxKept // in a workspace, and as much again in what it replaced
+	const most = double.MaxKept // in a workspace, and as much again in its history
 	store, err := double.Store(t.Stores, File, func(path string) (*Store, error) {
 		return Open(ctx, path, Options{Bytes: most, HistoryBytes: most, Files: 1000, Snapshots: 4, BlobBytes: 4 * most, Now: t.Clock.Time})
 	})

@@ -2,7 +2,7 @@ package workspace
 
 import "context"
 
-// occurrence says how often a text occurs in another, counting overlaps, and where the last occurrence ends.
+// occurrence is how often a text occurs in another, counting overlaps, and where the last occurrence ends.
 type occurrence struct{ count, end int }
 
 // prefix is a state of the search: the longest beginning of a sought text with which the input ends so far. This is the algorithm of

@@ -78,8 +78,8 @@ func (d *Directory) Read(ctx context.Context, path string) (string, error) {
 	return text, err
 }
 
-// inRoom calls do, which returns how large a text it wants to make, and again once there is room for that. Nobody waits for room
-// inside do, where others wait for the store.
+// inRoom calls do, which returns the size of the text it wants to make, and calls it again once there is room for that. do never
+// waits for room, because other operations wait for the store meanwhile.
 func inRoom(ctx context.Context, do func(room int64) (wants int64, err error)) error {
 	const always = 16 << 10
 	for room := int64(always); ; {

@@ -56,7 +56,7 @@ func (d recorded) Learn(o double.Operation) (double.Learner, error) {
 	case o.Failed == "not-found":
 		return nil, d.See(name, nil)
 	case o.Failed == "denied", seen && slices.Contains([]string{"read-lines", "read-bytes", "edit"}, o.Method):
-		return nil, nil // as a test does, by the manifest or by what is known
+		return nil, nil // a test fails in the same way, because of the manifest or the known content
 	default:
 		return nil, fmt.Errorf("it failed: %s", o.Failed)
 	}

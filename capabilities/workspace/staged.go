@@ -23,7 +23,7 @@ const (
 
 // staged is a content in a store that belongs to no file yet.
 type staged struct {
-	io.Reader // none: it is written
+	io.Reader // nil: the content is already written
 	store     *Store
 	id, size  int64
 	from      int64 // the content that it begins with, if shared is not 0
@@ -98,7 +98,8 @@ func (s *staged) write(ctx context.Context, content io.Reader) error {
 	return err
 }
 
-// appendLarge is append, to a workspace, of more than one transaction can hold: it writes the new content before. The error is
+// appendLarge is append, to a workspace, of more bytes than one transaction
+// can hold: it writes the new content before that transaction. The error is
 // errChanged if others have changed the file meanwhile.
 func (d *Directory) appendLarge(ctx context.Context, v *stored, path, text string) error {
 	var before *node

@@ -94,7 +94,7 @@ func (s *Store) Workspaces(ctx context.Context) ([]string, error) {
 	return all, err
 }
 
-// Has reports whether a workspace has anything in it, or a history of what was.
+// Has reports whether a workspace contains anything or has a history.
 func (s *Store) Has(ctx context.Context, workspace string) (has bool, err error) {
 	err = s.db.View(ctx, func(c *sqlite.Conn) error {
 		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM usage WHERE workspace = ? AND files + revisions > 0)`, workspace).Scan(&has)

@@ -12,7 +12,7 @@ import (
 
 // A store has one writer at a time, so no transaction may be long. An operation on many files does as much as fits into the
 // transaction that commits it, and leaves a task: a row that says what remains. Every later operation on that workspace, in any
-// process, first does the rest, in separate transactions, so that nobody sees it half done. Other workspaces do not wait.
+// process, first does the rest, in separate transactions, so that no operation sees it half done. Other workspaces do not wait.
 const (
 	// defaultBatch is how many files one transaction handles. One takes up to 40 us, and as much again for each KiB of its path.
 	defaultBatch = 500
@@ -27,14 +27,14 @@ const (
 type taskKind int
 
 const (
-	moveTask    taskKind = iota // what is below source moves below target
-	copyTask                    // what is below source is copied below target
-	removeTask                  // what is below source
-	keepTask                    // what is below source becomes a snapshot
-	rewindTask                  // what is below source is removed if it is not in the snapshot, or restored if it is
-	replaceTask                 // what is in the snapshot and missing below source is made
-	forgetTask                  // a snapshot
-	pruneTask                   // revisions beyond the limits of the workspace
+	moveTask    taskKind = iota // moves the nodes below source below target
+	copyTask                    // copies the nodes below source below target
+	removeTask                  // removes the nodes below source
+	keepTask                    // makes a snapshot of the nodes below source
+	rewindTask                  // removes nodes below source that are not in the snapshot, and restores the others
+	replaceTask                 // makes the nodes of the snapshot that are missing below source
+	forgetTask                  // removes a snapshot
+	pruneTask                   // deletes revisions beyond the limits of the workspace
 )
 
 type task struct {
@@ -55,7 +55,7 @@ func (t *tree) begin(k task) error {
 	k.at = t.now()
 	began := k.kind
 	done, err := t.advance(&k)
-	if err == nil && k.kind != began { // a small directory: that was one half
+	if err == nil && k.kind != began { // a small directory: only one half is done
 		done, err = t.advance(&k)
 	}
 	if err != nil || done {
@@ -152,7 +152,7 @@ func (t *tree) fit(room int, above, paths string, args ...any) (most int, err er
 	return max(room/(1+(longest+len(above))>>10), 1), err
 }
 
-// some runs a statement that handles at most this many, and reports whether that was the last.
+// some runs a statement that handles at most this many rows, and reports whether these were the last.
 func (t *tree) some(most int, statement string, args ...any) (done bool, err error) {
 	r, err := t.conn.Exec(t.ctx, statement, args...)
 	if err != nil {
@@ -219,7 +219,7 @@ func (t *tree) stretch(k *task, end string, before int) (room int, err error) {
 	return room, err
 }
 
-// replace does a batch of making what is missing.
+// replace makes a batch of the missing nodes.
 func (t *tree) replace(k *task) (bool, error) {
 	const ahead = ` FROM kept WHERE snapshot = ? AND (parent, name) > (?, ?) ORDER BY parent, name LIMIT `
 	most, err := t.fit(t.batch, k.source, `SELECT parent`+ahead+`?`, k.snapshot, k.parent, k.name, t.batch)
@@ -251,7 +251,7 @@ func (t *tree) upTo(query string, args ...any) (parent, name string, done bool, 
 	return parent, name, false, err
 }
 
-// extent is what is below a directory, at a version of its workspace.
+// extent is the size of everything below a directory, at a version of its workspace.
 type extent struct {
 	path         string
 	version      int64
@@ -259,7 +259,7 @@ type extent struct {
 	longest      int64 // path, in bytes
 }
 
-// measure measures what is below a directory. Counting takes up to 1 us per file, so a large directory is counted before the
+// measure measures everything below a directory. Counting takes up to 1 us per file, so a large directory is counted before the
 // transaction.
 func (t *tree) measure(full string) (extent, error) {
 	if known := t.known; known != nil && known.path == full && known.version == t.before.version {
@@ -304,7 +304,8 @@ func pendingError(pending bool) error {
 	return nil
 }
 
-// update runs f in one writing transaction and holds the workspace to its limits. A workspace that already exceeds a limit, because
+// update runs f in one writing transaction and enforces the limits of
+// the workspace. A workspace that already exceeds a limit, because
 // the limit was lowered, can still shrink.
 func (v *stored) update(ctx context.Context, base string, f func(files) error) error {
 	var known *extent
@@ -439,7 +440,7 @@ func (s *Store) finish(ctx context.Context) error {
 	return err
 }
 
-// sweep deletes garbage contents that nobody is writing any more.
+// sweep deletes garbage contents that are no longer being written.
 func (s *Store) sweep(ctx context.Context) error {
 	for {
 		done := false

@@ -77,8 +77,8 @@ func (t *tree) find(full string) (*node, error) {
 	}
 }
 
-// reach tries all names first, which usually suffices. Anything that exists has directories above it, so reach need not look at
-// each.
+// reach tries all names first, which usually suffices. Everything that exists has directories above it, so reach need not look at
+// each of them.
 func (t *tree) reach(place string, names []string) (*node, int, error) {
 	n, err := t.lookup(place + "/" + strings.Join(names, "/"))
 	if n != nil || err != nil {
@@ -192,7 +192,7 @@ func (t *tree) ensure() (made int, err error) {
 			return 0, err
 		}
 		if n != nil && !n.is(KindDirectory) {
-			return 0, mismatch("", n, "directory") // what lies above the base is none of the holder's business
+			return 0, mismatch("", n, "directory") // the holder must not learn what lies above the base
 		}
 		if n != nil {
 			break
@@ -431,7 +431,7 @@ func (t *tree) usage() (u usage, err error) {
 	return u, err
 }
 
-// checkLimits refuses growth beyond the limits, including what is still to come.
+// checkLimits refuses growth beyond the limits, including growth by the rest of the operation.
 func (t *tree) checkLimits(files, bytes int64) error {
 	now, err := t.usage()
 	now.files += files

@@ -19,7 +19,7 @@ import (
 type volume interface {
 	view(ctx context.Context, base string, f func(files) error) error
 	update(ctx context.Context, base string, f func(files) error) error
-	// blobs says how blobs of its files are kept.
+	// blobs configures how blobs of its files are kept.
 	blobs() blob.Options
 }
 
@@ -100,7 +100,7 @@ func (d *Directory) update(ctx context.Context, name string, f func(*op) error) 
 	return d.volume.update(ctx, d.base, func(all files) error { return f(&op{all, ctx, name, len(d.base)}) })
 }
 
-// shown is a path as the guest would write it.
+// shown returns a path as the guest would write it.
 func shown(path string) string {
 	if path == "" {
 		return "/"
@@ -114,7 +114,7 @@ func invalid(path, problem string) error {
 	return abi.Errorf(abi.CodeInvalid, "%s %s", shown(path), problem)
 }
 
-// mismatch says what a path is if something else was expected.
+// mismatch returns the error for a path of another kind than expected.
 func mismatch(path string, n *node, wanted string) error {
 	if wanted != "" {
 		wanted = ", not a " + wanted
@@ -177,7 +177,7 @@ func (o *op) locate(path string, last bool) (place string, n *node, err error) {
 	return place, n, nil
 }
 
-// outside is the denial of a link.
+// outside returns the denial of a link that leads out of the directory.
 func (o *op) outside(path string) error {
 	return abi.Deny(abi.Denial{
 		Operation: o.name + " " + shown(path),
@@ -268,7 +268,7 @@ func (o *op) prepare(place string, n *node, path string) error {
 	return o.makeDirectories(parent)
 }
 
-// names are those of a path, without empty ones and ".".
+// names returns the names in a path, without empty ones and ".".
 func names(path string) []string {
 	var all []string
 	for name := range strings.SplitSeq(path, "/") {

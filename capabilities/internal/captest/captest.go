@@ -10,8 +10,8 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// Implements checks the methods of Go types against the resources of an interface in text, one for each in that order. waits
-// are the methods that may wait: all that no type calls quick. Every list has a maximum.
+// Implements checks the methods of Go types against the resources of an interface in text, one for each in that order. waits are
+// the methods that may wait: all that no type declares as quick. Every list must have a maximum.
 func Implements(t *testing.T, text, iface string, waits []string, types ...reflect.Type) {
 	t.Helper()
 	contract, err := abi.Parse(text)
@@ -66,7 +66,7 @@ func Implements(t *testing.T, text, iface string, waits []string, types ...refle
 	}
 }
 
-// listsOf are the places of the lists in the methods of a resource, see [abi.Bounded].
+// listsOf returns the places of the lists in the methods of a resource; see [abi.Bounded].
 func listsOf(i *abi.Interface, r *abi.Resource) (places []string) {
 	var walk func(t *abi.Type, place string)
 	walk = func(t *abi.Type, place string) {
