@@ -321,7 +321,9 @@ func TestDecisionsWhileWaiting(t *testing.T) {
 		alter(t, other, "UPDATE release SET quarantine = ''")
 		m.SetPolicy(h.options.Policy)
 		says(t, m, "answer_get", c.before)
-		<-calls
+		for len(calls) > 0 { // also of calls that were prepared twice
+			<-calls
+		}
 		here, goOn := make(chan struct{}), make(chan struct{})
 		blocked, waited := make(chan error, 1), make(chan struct{})
 		go func() {
