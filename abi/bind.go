@@ -17,7 +17,7 @@ type Implementation struct{ methods map[string]*Method }
 // conversions. If some methods do not match, the error lists all of them with the Go signature that each one needs.
 //
 // A WIT method `compare-and-set` is the Go method CompareAndSet; case does not matter, so `get-url` may be GetURL. Its first
-// parameter is a context.Context, which ends with the call, and the others are those of WIT without self. Its results follow
+// parameter is a context.Context, which ends with the call, and the others are the WIT parameters without self. Its results follow
 // from the WIT result:
 //
 //	(nothing)      ()  or  error
@@ -201,7 +201,7 @@ func findMethod(t reflect.Type, witName string) (reflect.Method, bool) {
 }
 
 // Call calls the Go method on recv, which is of the Go type given to [Implement], with the WIT arguments that follow self. It
-// returns what the method returned. If recv or an argument does not fit, Call returns an error that wraps a *[ValueError] and does
+// returns the method's results. If recv or an argument does not fit, Call returns an error that wraps a *[ValueError] and does
 // not call the method. Call does not recover panics; the caller must.
 func (m *Method) Call(ctx context.Context, recv any, args []Value, h Handles) (result any, err error) {
 	self := reflect.ValueOf(recv)

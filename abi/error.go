@@ -10,7 +10,7 @@ import (
 type Denial struct {
 	// Binding is the name the operation went through, e.g. "github".
 	Binding string
-	// Operation is what was asked, e.g. "POST https://api.github.com/user/repos".
+	// Operation is the requested operation, e.g. "POST https://api.github.com/user/repos".
 	Operation string
 	// Reason says why no rule allows it.
 	Reason string

@@ -81,7 +81,7 @@ func (f *folderReader) add(g *group, name string) error {
 		return &SyntaxError{File: name, Message: fmt.Sprintf("there are more than %d .wit files", maxItems)}
 	}
 	info, err := fs.Stat(f.fs, name)
-	if err == nil && !info.Mode().IsRegular() { // to open a pipe would wait for whoever writes to it
+	if err == nil && !info.Mode().IsRegular() { // opening a pipe would wait for a writer
 		return &SyntaxError{File: name, Message: "this is not a file"}
 	}
 	var file fs.File

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Limits on what is parsed, so that a hostile text costs little. They are far above what interfaces written by people need.
+// Limits of the parser, so that a hostile text costs little. They are far above the needs of interfaces that people write.
 const (
 	// maxText is the size of one text in bytes.
 	maxText = 1 << 20

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Resolve is what a set of WIT texts declares, with every name resolved. It is immutable and safe for concurrent use.
+// Resolve holds the declarations of a set of WIT texts, with every name resolved. It is immutable and safe for concurrent use.
 type Resolve struct {
 	interfaces []*Interface
 	worlds     []*World
@@ -189,7 +189,7 @@ type entity struct {
 // names are the names taken in one scope, as folded returns them.
 type names map[string]bool
 
-// folded removes what the component model ignores when it compares names: case and hyphens.
+// folded removes the differences that the component model ignores between names: case and hyphens.
 func folded(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "") }
 
 func (n names) add(id ident) error {
@@ -582,7 +582,7 @@ func (i *interfaceScope) checkExcluded() error {
 	return nil
 }
 
-// declarations are what a body declares.
+// declarations are the declarations in a body.
 type declarations struct {
 	types     []*Type
 	resources []*Resource

@@ -78,7 +78,7 @@ type Grant interface {
 	Interface() string
 	// Document is the value that stands for the grant in a manifest, under the name of the kind, to encode as JSON.
 	Document() any
-	// Describe says in plain words everything that it may do, one item a line, for the person who approves it.
+	// Describe returns everything that it may do in plain words, one item a line, for the person who approves it.
 	Describe() []string
 	// Authority describes the same in the terms of a manifest, to compare line by line.
 	Authority() []string

@@ -95,7 +95,7 @@ type Phases struct {
 	Open, Instantiate, Run, Close time.Duration
 }
 
-// Usage is what a call consumed.
+// Usage counts the resources that a call consumed.
 type Usage struct {
 	// CPU is processor time, as [Limits] counts it, without the time of tools that the call started.
 	CPU time.Duration
@@ -131,7 +131,7 @@ type call struct {
 	spent   func()  // ends ctx if an operation uses up the processor time
 }
 
-// limits are those of one call.
+// limits are the limits of one call.
 func (h *Host) limits(r Request, outer *frame) Limits {
 	l := r.Limits.or(h.options.Limits)
 	l.Memory = min(l.Memory, h.options.MaxMemory)
@@ -275,7 +275,7 @@ func (c *Component) evaluated(i *wasmtime.Instance, r Request, limits Limits) (*
 	return c.readDefinitions(value)
 }
 
-// end closes what the guest left open. Its errors are the host's.
+// end closes the values that the guest left open. Its errors are faults of the host.
 func (c *call) end() error {
 	errs := append(c.faults, c.handles.sweep())
 	for _, o := range slices.Backward(c.owned) {

@@ -22,7 +22,7 @@ type Env map[string]abi.Capability
 type binding struct {
 	name           string
 	interfaceName  string
-	given          abi.Capability // what the call was given; nil if the guest put a handle there
+	given          abi.Capability // the capability given to the call; nil if the guest put a handle there
 	capability     abi.Capability // inside the grants of given
 	grants         []*Grant
 	lease          *lease // a lease of the grants, once it was requested

@@ -247,7 +247,7 @@ type lease struct {
 	// ctx ends with the call, or with a grant. Operations get it.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	swept  bool // what it had open is closed
+	swept  bool // its open values are closed
 }
 
 // Charge implements [abi.Meter].

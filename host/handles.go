@@ -117,7 +117,7 @@ func (t *handles) forget(typ *abi.Type, v abi.Value) {
 	}
 }
 
-// sweep closes what the guest left open.
+// sweep closes the values that the guest left open.
 func (t *handles) sweep() error {
 	var errs []error
 	for rep := range t.open {
@@ -153,8 +153,8 @@ func dropHandle(s *wasmtime.Store, rep abi.Rep) error {
 	return c.handles.remove(rep).close()
 }
 
-// scoped gives a capability's method access to the handles of a call. What the method returns belongs to the same binding and
-// depends on the same grants.
+// scoped gives a capability's method access to the handles of a call. The method's results belong to the same binding and depend on
+// the same grants.
 type scoped struct {
 	call    *call
 	binding string

@@ -69,7 +69,7 @@ func (f *frame) processor() *wasmtime.Budget {
 	return f.budget
 }
 
-// work charges processor time to the call for what the host does for it outside its guest.
+// work charges processor time to the call for the host's work outside its guest.
 func (f *frame) work(took time.Duration) error {
 	if !f.budget.Charge(took) {
 		return exceeded("cpu", f.limits.CPU.String())

@@ -19,8 +19,8 @@ import (
 // Recorder takes recordings of calls. It must be safe for concurrent use.
 type Recorder interface {
 	// Record takes the recording of a finished call, before its Do returns. The recorder owns the recording from then on. It may
-	// wait for room until the call's ctx ends. No call fails because of its recorder, so the recorder must itself report what it
-	// cannot keep.
+	// wait for room until the call's ctx ends. No call fails because of its recorder, so the recorder must itself report recordings
+	// that it cannot keep.
 	Record(ctx context.Context, r *Recording)
 }
 
@@ -45,7 +45,8 @@ type Recording struct {
 	Operations []byte
 	Recorded   int
 	// Cut says why the recording is incomplete: "bytes" if it reached Options.RecordBytes, "memory" if all recordings together
-	// reached Options.RecordMemory, "input" if input and code alone exceed Options.RecordBytes. Operations has what came before. Cut
+	// reached Options.RecordMemory, "input" if input and code alone exceed
+	// Options.RecordBytes. Operations has the operations before that. Cut
 	// is empty for a complete recording.
 	Cut string
 	// Redacted is set if Redact replaced something. A replay gets the replacement.
@@ -64,7 +65,7 @@ type Outcome struct {
 	// "load", "definition", "code" (a [CodeError]), "cancelled", "closed" (the host), or "fault" of the host, with no
 	// further detail.
 	Kind string `json:"kind"`
-	// Message is the error's text, printable. For a denial, it is what the guest saw, without private remedies.
+	// Message is the error's text, printable. For a denial, it is the text that the guest saw, without private remedies.
 	Message string `json:"message,omitempty"`
 	// Stack is the tool's, for "failed" and "code".
 	Stack string `json:"stack,omitempty"`

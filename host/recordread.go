@@ -55,7 +55,7 @@ func (o recordedOperation) values() (RecordedValues, error) {
 	return v, d.end()
 }
 
-// end returns the error of what was read so far. Bytes left over are an error too.
+// end returns the first error of the decoder. Bytes left over are an error too.
 func (d *decoder) end() error {
 	if d.err == nil && len(d.rest) > 0 {
 		return errMalformed

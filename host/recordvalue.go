@@ -249,7 +249,8 @@ func caseType(t *abi.Type, index uint32) (*abi.Type, bool) {
 // errMalformed is the error for bytes that no encoder wrote.
 var errMalformed = errors.New("malformed")
 
-// decoder reads what an encoder wrote. Its bytes may come from anywhere: it fails instead of panicking, and makes only values that
+// decoder reads the output of an encoder. Its bytes may come from
+// anywhere: it fails instead of panicking, and makes only values that
 // its type allows. After the first error, it reads zeros.
 type decoder struct {
 	rest []byte

@@ -11,8 +11,8 @@ var ErrNotFound = errors.New("there is no such secret")
 // errClosed is the error of a store that was used after Close.
 var errClosed = errors.New("the secret store is closed")
 
-// NameError reports a name that a secret cannot have. It does not repeat the name, because somebody who mixes up arguments passes
-// the value as the name.
+// NameError reports a name that a secret cannot have. It does not repeat the name, because a caller who mixes up the arguments
+// passes the value as the name.
 type NameError struct{}
 
 func (*NameError) Error() string {

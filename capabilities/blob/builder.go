@@ -29,7 +29,7 @@ type Options struct {
 	Quota *Quota
 }
 
-// Builder makes a [Blob] from what is written to it. It is safe for concurrent use. Close it, whether or not Blob was
+// Builder makes a [Blob] from the bytes that are written to it. It is safe for concurrent use. Close it, whether or not Blob was
 // called.
 type Builder struct {
 	options Options

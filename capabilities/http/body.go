@@ -65,7 +65,7 @@ func (e *Exchange) builder(mediaType string, limit int64) *blob.Builder {
 	return blob.NewBuilder(blob.Options{MediaType: mediaType, Limit: limit, Dir: e.client.grant.options.TempDir, Quota: e.client.call.held})
 }
 
-// meteredReader charges what it reads to the meter of the exchange.
+// meteredReader charges the bytes that it reads to the meter of the exchange.
 type meteredReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -80,7 +80,7 @@ func (m meteredReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maskedReader charges processor time for what it reads from a maskReader.
+// maskedReader charges processor time for the bytes that it reads from a maskReader.
 type maskedReader struct {
 	ctx context.Context
 	r   *maskReader

@@ -72,7 +72,7 @@ func (c *compiled) compileCredential() error {
 		}
 		return nil
 	}
-	// The name is not shown, because somebody may have written the secret itself.
+	// The name is not shown, because the operator may have written the secret itself by mistake.
 	if !credentialName.MatchString(c.Credential) {
 		return errors.New("credential is not a name of a-z, 0-9, - and _")
 	}

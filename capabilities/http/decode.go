@@ -116,7 +116,7 @@ func (w workingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// chargedReader charges what it reads to the call. Nothing is given back.
+// chargedReader charges the bytes that it reads to the call. Nothing is given back.
 type chargedReader struct {
 	r     io.Reader
 	quota *blob.Quota

@@ -29,7 +29,7 @@ const Interface = "stile:capability/http@0.1.0"
 type Options struct {
 	// Rules say what is allowed. At most 256.
 	Rules []Rule
-	// Within are sets of rules, each of which must also allow a request, with the credential that Rules add and to the addresses
+	// Within are sets of rules. Each set must also allow a request, with the credential that Rules add and to the addresses
 	// that they may dial. They also bound the size of responses. A set without rules allows nothing. The operator sets them. Default
 	// none.
 	Within [][]Rule
@@ -62,7 +62,8 @@ type Options struct {
 	TempDir string
 }
 
-// Grant is what a rule set allows: an abi.Opener whose calls each get a [Client] of their own. Later calls reuse connections, but
+// Grant allows the requests of a rule set: it is an abi.Opener, and each
+// call gets a [Client] of its own. Later calls reuse connections, but
 // never for another grant or another rule. It is safe for concurrent use.
 type Grant struct {
 	options Options

@@ -24,7 +24,7 @@ var Kind = &capability.Kind{
 // Rights allow the requests that at least one rule allows.
 type Rights struct {
 	Rules []Rule
-	// Within are sets of rules, each of which must also allow a request: an operator's ceilings. A manifest has none.
+	// Within are sets of rules, an operator's ceilings. Each set must also allow a request. A manifest has none.
 	Within [][]Rule
 }
 

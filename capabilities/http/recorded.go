@@ -113,7 +113,7 @@ func (x *recordedExchange) Learn(o double.Operation) (double.Learner, error) {
 	return nil, double.ErrUnanswered
 }
 
-// head keeps a head, whose fields are those of the record.
+// head keeps a head, with the fields of the record `head`.
 func (x *recordedExchange) head(head []abi.Value) error {
 	if head[2].(bool) {
 		return errors.New("the request was redirected, and the recording does not have the redirects")

@@ -47,7 +47,7 @@ type Redirect uint8
 
 // The cases of the enum `redirect`, in its order.
 const (
-	// RedirectFollow follows up to 10 redirects, each of which must be allowed.
+	// RedirectFollow follows up to 10 redirects. The rules must allow each.
 	RedirectFollow Redirect = iota
 	// RedirectManual answers with the redirect itself.
 	RedirectManual

@@ -130,11 +130,11 @@ type walk struct {
 	held  int // entries of the directories on the way
 }
 
-// run visits what is below a directory: a directory before its content, names in byte order. It begins after a path, if set, and
+// run visits everything below a directory: a directory before its content, names in byte order. It begins after a path, if set, and
 // ends when visit returns errPageFull.
 func (w *walk) run(directory, after string, visit func(path string, e Entry) error) error {
 	w.visit = visit
-	for end := range len(directory) + 1 { // a link on the way ends it, as it would below
+	for end := range len(directory) + 1 { // a link on the way ends the walk, as it would below the directory
 		if end < len(directory) && directory[end] != '/' {
 			continue
 		}

@@ -166,7 +166,7 @@ func withoutSlash(ranges []rune) string {
 	return "[" + class.String() + "]"
 }
 
-// globs are patterns, one of which must match.
+// globs are patterns. A path must match one of them.
 type globs struct {
 	all     []*glob
 	program int // instructions in all together

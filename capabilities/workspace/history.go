@@ -147,7 +147,7 @@ func (d *Directory) Snapshots(ctx context.Context) ([]Snapshot, error) {
 	return all, err
 }
 
-// RestoreSnapshot returns the directory to its earlier state. What came later is removed, and its files become revisions. The error
+// RestoreSnapshot returns the directory to its earlier state. Later nodes are removed, and their files become revisions. The error
 // is [abi.ErrNotFound] if this directory has no snapshot of this id.
 func (d *Directory) RestoreSnapshot(ctx context.Context, id uint64) error {
 	return d.withSnapshot(ctx, "restore-snapshot", id, archive.restoreSnapshot)

@@ -144,8 +144,8 @@ func (t *tree) advance(k *task) (done bool, err error) {
 	}
 }
 
-// fit returns how many of the next nodes to handle, where there is room for this many with short paths. A node counts once more for each KiB of the path
-// above and of the longest of the next paths, which are what the query returns.
+// fit returns how many of the next nodes to handle if there is room for this many with short paths. A node counts once more for each KiB of
+// the path above and of the longest of the next paths, which the query returns.
 func (t *tree) fit(room int, above, paths string, args ...any) (most int, err error) {
 	var longest int
 	err = t.conn.Row(t.ctx, `SELECT coalesce(max(octet_length(parent)), 0) FROM (`+paths+`)`, args...).Scan(&longest)

@@ -14,7 +14,7 @@ const (
 	minWrapped = 8
 )
 
-// Pass reads a text byte by byte and finds what the automaton looks for, even if it is wrapped into lines. Each byte takes constant
+// Pass reads a text byte by byte and finds the automaton's texts, even if they are wrapped into lines. Each byte takes constant
 // time on average, and the end of a wrapped match takes one more step for each of its lines.
 type Pass struct {
 	a    *Automaton

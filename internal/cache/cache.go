@@ -63,7 +63,7 @@ type Cache struct {
 }
 
 // Open opens the cache in dir with the MAC key in keyDir, file cache.key. It makes missing folders and a missing key. It fails if a
-// folder or the key belongs to somebody else, or if others could write to it or read the key. It replaces a damaged key; the entries
+// folder or the key belongs to another user, or if others could write to it or read the key. It replaces a damaged key; the entries
 // made with that key are then missing. log may be nil.
 func Open(dir, keyDir string, log *slog.Logger) (*Cache, error) {
 	if log == nil {
@@ -136,7 +136,7 @@ func (c *Cache) File(kind, key string) (*os.File, bool, error) {
 	return nil, false, nil
 }
 
-// Put stores data under kind and key, and replaces what was there. After an error (disk full, read-only folder), the entry is
+// Put stores data under kind and key, and replaces any earlier content. After an error (disk full, read-only folder), the entry is
 // unchanged or missing, and the caller goes on without the cache.
 func (c *Cache) Put(kind, key string, data []byte) error {
 	name, err := c.recordName(kind, key)

@@ -40,7 +40,7 @@ func openPrivate(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// private checks that a file belongs to this user and grants nobody else any of the forbidden permissions.
+// private checks that a file belongs to this user and grants no other user any of the forbidden permissions.
 func private(name string, info fs.FileInfo, forbidden fs.FileMode) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

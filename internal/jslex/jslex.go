@@ -378,7 +378,7 @@ func meaningOf(name string) Meaning {
 	case "return", "typeof", "case", "in", "delete", "throw", "new", "instanceof", "else", "do", "extends", "default":
 		return Operator
 	case "of", "yield", "await", "void", "keyof", "readonly", "unique", "infer", "asserts", "is", "abstract", "class":
-		return Unsure // names in some places; in others they come before what they belong to
+		return Unsure // in some places these are names, in others they precede an operand
 	default:
 		return Operand
 	}

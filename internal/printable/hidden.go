@@ -12,7 +12,8 @@ import (
 // all of Default_Ignorable_Code_Point, characters that are drawn blank, and each mark after [maxMarks] on one letter, because piles
 // of marks cover the lines above and below. size is its length in bytes. at is -1 if there is none.
 //
-// Line feeds, tabs and spaces are not hidden. Neither are joiners and selectors where they change what is seen: in emoji, and
+// Line feeds, tabs and spaces are not hidden. Joiners and selectors
+// are not hidden where they change the visible text: in emoji, and
 // between letters of scripts whose spelling needs them. The text before from has no influence, because it was found to be hidden.
 func NextHidden(s string, from int) (at, size int) {
 	marks := 0

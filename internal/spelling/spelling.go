@@ -99,9 +99,9 @@ var ways = sync.OnceValue(func() []func(string) string {
 
 func plain(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
 
-// base64Spellings are the value with and without padding, by itself and behind "Bearer ", and what of it does not depend on its neighbours
-// when it begins at the first, second or third byte of a group, with and without more behind it. Of a character that it shares with a
-// neighbour at most four bits are its own.
+// base64Spellings returns the base64 of the value with and without padding, by itself and after "Bearer ". It also returns the part that
+// does not depend on neighbouring bytes, for a value that begins at the first, second or third byte of a group, with and without text
+// after it. If a character is shared with a neighbour, at most four of its bits come from the value.
 func base64Spellings(value string) []string {
 	var all []string
 	for _, alphabet := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {

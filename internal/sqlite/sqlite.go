@@ -39,7 +39,7 @@ type Schema struct {
 	ID int32
 	// Migrations are SQL scripts; the n-th brings version n-1 to version n. A released one never changes.
 	Migrations []string
-	// MaxRow is the largest row, value or statement in bytes. It bounds the memory that a row written by somebody else can take.
+	// MaxRow is the largest row, value or statement in bytes. It bounds the memory that a row written by another program can take.
 	// Default: SQLite's own, 1 GB.
 	MaxRow int
 }

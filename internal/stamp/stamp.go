@@ -25,7 +25,7 @@ import (
 
 const (
 	size = 8
-	// A file of another kind in its place must not block anybody.
+	// A file of another kind in its place, such as a pipe, must not block the process.
 	flags = unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
 )
 
@@ -54,7 +54,7 @@ func New(path string) *File {
 // Is reports whether the file names this state. If so, no other state is in the store.
 func (f *File) Is(stamp int64) bool {
 	if stamp == 0 {
-		return false // a cleared file says this
+		return false // 0 is the content of a cleared file
 	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()

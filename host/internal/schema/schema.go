@@ -21,7 +21,7 @@ import (
 const (
 	maxSchema  = 256 << 10 // bytes of text
 	maxSchemas = 1 << 20   // bytes of text of all of a component's schemas
-	// maxOutline bounds what the compiler of schemas keeps. Its time grows with the square of the number of subschemas, and its
+	// maxOutline bounds the memory of the schema compiler. Its time grows with the square of the number of subschemas, and its
 	// memory with the length of their pointers.
 	maxOutline = 2 << 20
 	// maxDepth is how deep a schema may nest.

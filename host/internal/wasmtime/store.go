@@ -114,8 +114,9 @@ func (s *Store) Blocking(f func()) (err error) {
 	return nil
 }
 
-// The timer looks at the clock of the thread firstLook after the first host function began. Then it looks when what is left could be
-// spent, but at least every lastLook, because others may draw on the same budget. If no host function runs at that moment, the next
+// The timer looks at the clock of the thread firstLook after the first host function began. After
+// that, it looks when the rest of the budget could be used up, but at least every lastLook, because
+// other stores may draw on the same budget. If no host function runs at that moment, the next
 // one looks as it begins.
 const (
 	firstLook = 10 * time.Millisecond
@@ -354,7 +355,7 @@ func (s *Store) Instantiate(l *Linker, c *Component) (*Instance, error) {
 	return i, nil
 }
 
-// Call calls an exported function. An error is a *TrapError, ErrCPU, ErrCancelled, what a host function returned, or wasmtime's own.
+// Call calls an exported function. An error is a *TrapError, ErrCPU, ErrCancelled, a host function's error, or wasmtime's own.
 // After any error, the instance must not be called again.
 func (i *Instance) Call(x *Export, params []*abi.Type, result *abi.Type, args ...abi.Value) (abi.Value, error) {
 	s := i.store

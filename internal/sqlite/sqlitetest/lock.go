@@ -189,7 +189,7 @@ func start(t *testing.T, file, test string) *process {
 		}
 		close(latest)
 	}()
-	go func() { // only the latest line counts, and nobody has to wait until it is read
+	go func() { // only the latest line counts, and the writer need not wait until it is read
 		line, open := <-latest
 		for open {
 			select {
