@@ -24,7 +24,7 @@ import (
 	"github.com/stilehost/stile/capability"
 )
 
-// asks reads what a manifest asks for.
+// asks parses a manifest's authority.
 func asks(t testing.TB, bindings string) []Binding {
 	t.Helper()
 	m, err := Parse([]byte(with(`"bindings": {` + bindings + `}`)))
@@ -90,7 +90,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// A hostile manifest does not keep its reader busy: nobody is sure about very many rules.
+// A hostile manifest cannot keep its reader busy: with very many rules, the comparison gives up as unsure.
 func TestCoversTooMuch(t *testing.T) {
 	var many []Binding
 	for i := range 60 {
@@ -264,8 +264,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestLimitNeverWidens: what a limited binding lets through, the one that was asked for lets through too, and so does the
-// ceiling when it has the credential as well. The clients are the real ones.
+// TestLimitNeverWidens checks that the requested binding allows whatever a limited one allows, and so does the
+// ceiling if it has the credential as well. The clients are the real ones.
 func TestLimitNeverWidens(t *testing.T) {
 	s := NewState(t.TempDir(), func(console.Level, string) {})
 	s.Configure(http.Kind, http.Options{Credentials: noCredentials{}})
@@ -302,7 +302,7 @@ func TestLimitNeverWidens(t *testing.T) {
 	}
 }
 
-// TestCoversIsSound: what a covered list lets through, the list that covers it lets through too.
+// TestCoversIsSound checks that the covering list allows whatever a covered list allows.
 func TestCoversIsSound(t *testing.T) {
 	s := NewState(t.TempDir(), func(console.Level, string) {})
 	s.Configure(http.Kind, http.Options{Credentials: noCredentials{}})
@@ -332,7 +332,7 @@ func TestCoversIsSound(t *testing.T) {
 	}
 }
 
-// bare is a binding whose rules have no credentials, and so take no header from a request that has none.
+// bare is a binding whose rules have no credentials, so they remove no header from a request without one.
 func bare(b Binding) Binding {
 	g, ok := b.Grant.(http.Rights)
 	if !ok {
@@ -345,7 +345,7 @@ func bare(b Binding) Binding {
 	return Binding{b.Name, g}
 }
 
-// allows asks the client that a binding becomes. The call is over already, so that nothing is sent.
+// allows asks the binding's client. The call has already ended, so nothing is sent.
 func allows(t *rapid.T, s *State, b Binding, r http.Request) bool {
 	if _, ok := b.Grant.(http.Rights); !ok {
 		return false

@@ -34,7 +34,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// What an extension keeps is under its own name, and no binding of a command line reaches its buckets by accident.
+// An extension's data is stored under its own name, and no command-line binding reaches its buckets by accident.
 func TestOwn(t *testing.T) {
 	m, err := Parse([]byte(`{"name": "my-notes", "version": "1.0.0", "description": "d", "tools": ["t"],
 		"permissions": {"kv": true}, "bindings": {"a": {"workspace": {"path": "/a"}}, "b": {"kv": true}}}`))
@@ -78,7 +78,7 @@ func TestStateEnv(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, round := range []string{"first", "second"} { // the second finds what the first kept
+	for _, round := range []string{"first", "second"} { // the second round finds the first one's data
 		s := NewState(dir, func(console.Level, string) {})
 		env, err := s.Env(ctx, bindings)
 		if err != nil {
@@ -135,7 +135,7 @@ type noCredentials struct{}
 
 func (noCredentials) Get(context.Context, string) (string, error) { return "", errors.New("none") }
 
-// What an env holds is let go with it, and nothing of another env.
+// Closing an env closes its values, and none of another env.
 func TestStateRelease(t *testing.T) {
 	ctx := t.Context()
 	bindings, err := ParseSpecs([]string{"api=http:https://example.com/**", "console=console", "files=dir:" + t.TempDir() + ",rw", "kept=workspace:w,rw"})

@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/capability/double"
 )
 
-// lamp is all of a kind of capability.
+// lamp is a complete kind of capability.
 var lamp = capability.NewSwitch(capability.Switched{
 	Kind: capability.Kind{Name: "lamp", Interface: "acme:home/lamp@1.0.0", Example: "true"},
 	Says: "may switch the lamp",
@@ -26,7 +26,7 @@ type lampOf struct{}
 
 func (lampOf) Interface() string { return "acme:home/lamp@1.0.0" }
 
-// TestNewKind: a kind needs no more than its value and a line that puts it into a set.
+// TestNewKind checks that a kind needs only its value and one line that adds it to a set.
 func TestNewKind(t *testing.T) {
 	kinds := capabilities.Builtin.With(&lamp.Kind)
 	want := []Binding{{"desk", lamp.On()}, {"lamp", lamp.On()}}

@@ -274,7 +274,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// A dependency comes from the registry, whatever npm would make of other texts.
+// A dependency always comes from the registry, whatever npm would make of its text.
 func TestDependencies(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"1": true, "1.2": true, "1.2.3": true, "v1.2.3": true, "=1.2.3": true, "^1.2.3": true, "~1.2": true, ">=1 <2": true, ">= 1.2.3": true, "*": true,

@@ -10,12 +10,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// onlyParse are the cases that the schema lets through, as no schema can say them or would be worth the reading.
+// onlyParse are the cases that the schema accepts, because a schema cannot express them or would become unreadable.
 var onlyParse = []string{
-	"a doubled field", "a doubled field, escaped", // JSON as such has them
+	"a doubled field", "a doubled field, escaped", // JSON allows them
 	"description that hides", "a test with a name that hides", // characters
-	"network with a bad host", "a path that climbs", "a path with a zero", // the insides of hosts and paths
-	"a name twice, in two forms", "a test of another tool", "a test of no tool", // what has to fit together
+	"network with a bad host", "a path that climbs", "a path with a zero", // the syntax of hosts and paths
+	"a name twice, in two forms", "a test of another tool", "a test of no tool", // consistency between fields
 	"a test with a binding that is not there", "a test with bindings where there are none",
 	"a credential for any host",
 }
@@ -36,7 +36,7 @@ func accepts(t testing.TB, schema *jsonschema.Schema, text []byte) bool {
 	return err == nil && schema.Validate(value) == nil
 }
 
-// TestSchema: what Parse accepts, the schema accepts; what the schema refuses, Parse refuses.
+// TestSchema checks that the schema accepts whatever Parse accepts, and that Parse refuses whatever the schema refuses.
 func TestSchema(t *testing.T) {
 	schema := compileSchema(t)
 	for _, tt := range valid {

@@ -63,7 +63,7 @@ func TestScopeOrder(t *testing.T) {
 	}
 }
 
-// An extension of one scope has no store of another scope's extension, whatever the two are called.
+// An extension has no store of another scope's extension, whatever their names.
 func TestOwnByScope(t *testing.T) {
 	names := []string{"notes", "agent", "user-a-notes", "a-notes"}
 	scopes := []Scope{{Kind: Shared}, {User, "a"}, {User, "b"}, {Agent, "a"}, {Agent, "a-notes"}, {Agent, "a_b"}, {User, "notes"}}

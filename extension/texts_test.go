@@ -7,7 +7,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// All that an agent reads of a tool is listed, wherever in a schema it hides.
+// Every text of a tool that an agent reads is listed, wherever it is in the schema.
 func TestToolTexts(t *testing.T) {
 	out := `{"type":"object","properties":{"type":{"type":"string","description":"out"}}}`
 	d := abi.Definition{Description: "Gets" + strings.Repeat(" ", 300) + "\n\n\t\u3000a \u3164value", OutputSchema: &out, InputSchema: `{

@@ -20,7 +20,7 @@ import (
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
-// pipeline is what stands between a draft and a tool that can be called.
+// pipeline is the stages between a draft and a callable tool.
 type pipeline struct {
 	tools *toolchain.Toolchain
 	types *typecheck.Checker
@@ -94,7 +94,7 @@ func (p *pipeline) try(ctx context.Context, d generate.Draft) error {
 	return nil
 }
 
-// answer wraps a manifest and a source as a model is asked to.
+// answer formats a manifest and a source in the form that a model is asked for.
 func answer(manifest, source string) string {
 	return "```json\n" + manifest + "\n```\n\n```ts\n" + source + "```\n"
 }
@@ -114,7 +114,7 @@ export default extension({
 `
 )
 
-// mistakes are what models answer with before they get it right, with the stage that finds it and what the model must be told.
+// mistakes are wrong answers of models, with the stage that detects each and the error that the model must receive.
 var mistakes = []struct {
 	name, reply string
 	stage       extension.Stage
@@ -132,7 +132,7 @@ var mistakes = []struct {
 	{"an endless loop", answer(manifest, "let i = 1;\nwhile (i) i++;\n"+source), extension.StageImage, []string{"limit reached: cpu", "no work at the top level"}},
 }
 
-// TestHeal has models make all mistakes, one after the other, and then none.
+// TestHeal has models make all mistakes in turn, and then none.
 func TestHeal(t *testing.T) {
 	for _, p := range modeltest.Protocols {
 		t.Run(p.Name, func(t *testing.T) {

@@ -36,7 +36,7 @@ func newToolchain(t *testing.T) *toolchain.Toolchain {
 	return chain
 }
 
-// deriveAndBuild builds the module that is derived for files, and checks that the host sees the tools that were derived.
+// deriveAndBuild builds the module derived from files, and checks that the host sees the derived tools.
 func deriveAndBuild(t *testing.T, chain *toolchain.Toolchain, files fstest.MapFS, entry string) *host.Component {
 	t.Helper()
 	d, err := inspect.Derive(files, entry)
@@ -129,13 +129,13 @@ export interface Place { latitude: number; longitude: number; name?: string }`)}
 	}
 }
 
-// written is a type as TypeScript, with values that it has and others that it has not.
+// written is a type in TypeScript, with values that it has and values that it does not have.
 type written struct {
 	text      string
 	good, bad []any
 }
 
-// types generates types of some depth, without any of what makes their schemas.
+// types generates types of some depth, made without the code that makes their schemas.
 func types(depth int) *rapid.Generator[written] {
 	return rapid.Custom(func(t *rapid.T) written {
 		plain := []written{
@@ -179,7 +179,7 @@ func types(depth int) *rapid.Generator[written] {
 	})
 }
 
-// For any type, the tool accepts its values and hands them to the function as they are, and refuses other values.
+// For any type, the tool accepts its values, passes them to the function unchanged, and refuses other values.
 func TestDerivedSchemasAccept(t *testing.T) {
 	chain := newToolchain(t)
 	lists := rapid.SliceOfN(types(2), 20, 20)
@@ -240,7 +240,7 @@ func argument(t *testing.T, i int, value any) []byte {
 	return text
 }
 
-// What Check refuses is refused by a build too, and what a build accepts it does not refuse.
+// A build also refuses whatever Check refuses, and Check refuses nothing that a build accepts.
 func TestCheckAgreesWithBuild(t *testing.T) {
 	chain := newToolchain(t)
 	const start = `import { extension } from "stile"; `

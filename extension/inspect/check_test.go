@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 		tools      []string
-		want       []string // how the problems begin
+		want       []string // the start of each problem
 	}{
 		{"right", start + `a: { description: "a", run: (x) => x }, async b() {}, "c": d, e, } })`, []string{"a", "b", "c", "e"}, nil},
 		{"no names to compare", start + `a: {} } })`, nil, nil},
@@ -66,7 +66,7 @@ func check(fsys fs.FS, entry string, tools []string) []extension.Problem {
 	return problems
 }
 
-// What Check derives is what Derive does, from one reading of the file.
+// Check derives the same as Derive, and reads the file once.
 func TestCheckDerivesOnce(t *testing.T) {
 	files := &opens{tree("a.ts", "export function add(a: number, b: number) { return a + b }"), map[string]int{}}
 	derived, problems := Check(files, "a.ts", []string{"add"})
@@ -147,7 +147,7 @@ func examples(t *testing.T) (fsys fs.FS, manifests map[string]*extension.Manifes
 	return os.DirFS(dir), manifests
 }
 
-// Nothing is wrong with the examples, and a wrong manifest is seen in each.
+// The examples have no problems, and a wrong manifest is detected in each.
 func TestCheckExamples(t *testing.T) {
 	fsys, manifests := examples(t)
 	for entry, m := range manifests {

@@ -125,7 +125,7 @@ g | g(b) | ` + closed(`"b":{"anyOf":[{"type":["string","number"],"enum":["x","y"
 	}
 }
 
-// The whole text of one made module.
+// The complete text of one generated module.
 func TestDerivedText(t *testing.T) {
 	d, err := Derive(tree("src/a \"b\".mts", "/** Says `hi` to \"you\". */\nexport function sayHi(name: string): string { return name }"), "src/a \"b\".mts")
 	if err != nil {
@@ -151,7 +151,7 @@ export default extension({
 	}
 }
 
-// With a default export there is nothing to derive, however it is written.
+// A module with a default export needs no derivation, however the export is written.
 func TestDeriveDefault(t *testing.T) {
 	for _, text := range []string{
 		"export default 1", "export { a as default }", "export { a as 'default' }", "export * as default from './x'", "export default function f(a: any) {}\nexport function g(a) {}",
@@ -165,7 +165,7 @@ func TestDeriveDefault(t *testing.T) {
 	}
 }
 
-// Types of other files are found, where there can be no doubt which file and which type is meant.
+// Types of other files are found if the file and the type are unambiguous.
 func TestDeriveImports(t *testing.T) {
 	const entry = "import { type A as B, C } from './lib/types.js'\nimport type { D } from './d'\nimport x, { y } from 'zod'\nimport './effect'\nimport type Z from './z'\nexport function f(b: B, c: C, d: D) {}"
 	good := tree("a.ts", entry, "lib/types.ts", "import { Inner } from '../d.ts'\nexport type A = { i: Inner }\ntype E = number; export { type E as C }", "d.d.ts", "", "d.ts", "export interface D { x: string }\nexport type Inner = 'in'")
@@ -365,7 +365,7 @@ func TestToolName(t *testing.T) {
 	}
 }
 
-// Emoji and scripts that need joiners may be in comments; what hides between other letters may not.
+// Emoji and scripts that need joiners may be in comments. Invisible characters between other letters may not.
 func TestUnseen(t *testing.T) {
 	for text, want := range map[string]bool{
 		"⚠\ufe0f careful": false, "👩\u200d❤\ufe0f\u200d👨": false, "می\u200cخواهم": false, "naïve\r\n\t": false, "日本": false,
@@ -407,7 +407,7 @@ func FuzzDerive(f *testing.F) {
 	})
 }
 
-// A function that is declared several times is one problem.
+// A function that is declared several times is reported once.
 func TestDeriveOverloads(t *testing.T) {
 	_, err := Derive(tree("a.ts", "export function f(a: string): void\nexport function f(a: number): void\nexport function f(a: any) {}"), "a.ts")
 	bad, ok := errors.AsType[*extension.ProblemsError](err)
@@ -416,7 +416,7 @@ func TestDeriveOverloads(t *testing.T) {
 	}
 }
 
-// Of a file in which everything is wrong no more is kept than is told.
+// For a file in which everything is wrong, only the reported problems are stored.
 func TestProblemsAreBounded(t *testing.T) {
 	for _, text := range []string{"export {" + strings.Repeat("a,", 1<<12) + "}", strings.Repeat("export ", 1<<12)} {
 		m, err := newFiles(tree("a.ts", text)).read("a.ts", extension.MaxSource)

@@ -11,7 +11,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// What is in strings, comments, templates and regular expressions is no code, and what is in the holes of templates is.
+// The content of strings, comments, templates and regular expressions is not code. Expressions inside templates are.
 func TestLex(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"comments", "a // b\n/* c */ d", "a d"},
@@ -48,7 +48,7 @@ func TestLex(t *testing.T) {
 	}
 }
 
-// Where there are two ways to read code, that is said, and where.
+// Code that can be read in two ways is reported, with its place.
 func TestLexDoubts(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -98,7 +98,7 @@ func TestUnescape(t *testing.T) {
 	}
 }
 
-// hostile are texts that a reader could fall over.
+// hostile are texts that could break a reader.
 var hostile = []string{
 	"", "\x00", "\xff\xfe", "`${`${`${", "}}}}", "((((", `"\`, "'\\\r\n'", "/[/]/", "a/b/c", "<!-- -->", "x\n--> y", "1e", "0x", "1_n", "\\u{", "#!", "#",
 	"export default", "export {", "export const f = (", "export function f(a: ", "export * as default from 'x'", "import { a as", "type A = ", "enum A { B = ",
@@ -134,7 +134,7 @@ func FuzzLex(f *testing.F) {
 	})
 }
 
-// inside checks that a place is in the text.
+// inside checks that a position is within the text.
 func inside(t *testing.T, text string, p Place) {
 	t.Helper()
 	lines := strings.FieldsFunc("x"+strings.NewReplacer("\r\n", "\n\x00", "\r", "\n\x00", "\n", "\n\x00", "\u2028", "\n\x00", "\u2029", "\n\x00").Replace(text), func(r rune) bool { return r == '\n' })
@@ -143,7 +143,7 @@ func inside(t *testing.T, text string, p Place) {
 	}
 }
 
-// bundlerExports is what esbuild says a module exports; not ok when it refuses the module, or takes long.
+// bundlerExports is the exports of a module according to esbuild. ok is false if esbuild refuses the module or takes long.
 func bundlerExports(text string) (names []string, ok bool) {
 	type answer struct {
 		names []string
@@ -172,7 +172,7 @@ func bundlerExports(text string) (names []string, ok bool) {
 	}
 }
 
-// disagreement compares what is read here with what the bundler reads, for code of which both are certain.
+// disagreement compares the exports found here with the bundler's, for code that both understand with certainty.
 func disagreement(text string) string {
 	m := readModule(lex("a.ts", text, false))
 	if m.unclear != "" || strings.Contains(text, `\u`) {

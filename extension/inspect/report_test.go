@@ -177,7 +177,7 @@ func TestReportObfuscation(t *testing.T) {
 	}
 }
 
-// What cannot be read is said, and what stands in a package is told apart from the extension's own.
+// Unreadable parts are reported, and code in packages is distinguished from the extension's own.
 func TestReportFiles(t *testing.T) {
 	files := tree(
 		"a.ts", "env.notes; x = {} / 1; '/'; env.api", "b.json", `{"a": ["https://data.org"]}`, "package.json", `{"homepage": "https://home.org"}`, "c.txt", "eval()", "types.d.ts", "declare const x: eval",
@@ -249,7 +249,7 @@ hard to read: a \x1b.ts:2:37: a character that turns the direction of text: '\u2
 	}
 }
 
-// The examples name the bindings and hosts that they use, and nothing about them is odd.
+// The report of the examples names the bindings and hosts that they use, and nothing unusual.
 func TestReportExamples(t *testing.T) {
 	_, manifests := examples(t)
 	fsys, _ := examples(t)
@@ -270,7 +270,7 @@ func TestReportExamples(t *testing.T) {
 	}
 }
 
-// Large and repetitive input is read in one pass, and what does not fit into a report is counted.
+// Large and repetitive input is read in one pass. Entries that do not fit into a report are counted.
 func TestReportIsBounded(t *testing.T) {
 	for name, text := range map[string]string{
 		"one line of evals":      strings.Repeat("eval(x);", 1<<15),

@@ -15,7 +15,7 @@ import (
 type memory struct {
 	bytes.Buffer
 	fails error
-	sync  func() error // in place of fails
+	sync  func() error // replaces fails
 }
 
 func (m *memory) Sync() error {
@@ -25,8 +25,8 @@ func (m *memory) Sync() error {
 	return m.fails
 }
 
-// Entries that were moved to archives are checked with them, and without them the log says so; nothing leaves it for an archive that is
-// not durable.
+// Archived entries are verified together with the log. Without the archive, the log reports that they are missing. No entry moves to an
+// archive that is not durable.
 func TestArchiveAudit(t *testing.T) {
 	h := newHome(t)
 	now := time.Now()
@@ -100,7 +100,7 @@ func TestArchiveAudit(t *testing.T) {
 	}
 }
 
-// While an archive is written others write to the store; of two archives at once one takes the entries.
+// While an archive is written, others can write to the store. Of two archives at once, one takes the entries.
 func TestArchiveAuditConcurrently(t *testing.T) {
 	h := newHome(t)
 	now := time.Now()

@@ -16,7 +16,7 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// What a person took back, or said no to, no policy approves when it is written again.
+// If a person revoked or denied a version, no policy approves it when it is written again.
 func TestPolicyDoesNotOverruleAPerson(t *testing.T) {
 	h := newHome(t)
 	h.policyOf(`{"updates": "same"}`)
@@ -47,7 +47,7 @@ func TestPolicyDoesNotOverruleAPerson(t *testing.T) {
 	}
 }
 
-// An update needs no person only from the one whose scope it is.
+// An update needs no person only if its author owns the scope.
 func TestUpdateByAnotherAuthor(t *testing.T) {
 	h := newHome(t)
 	h.policyOf(`{"updates": "same"}`)
@@ -64,7 +64,7 @@ func TestUpdateByAnotherAuthor(t *testing.T) {
 	}
 }
 
-// What is revoked while an update of it is built is no reason to approve the update.
+// A version that is revoked during the build of an update is no reason to approve the update.
 func TestRevokeDuringWrite(t *testing.T) {
 	h := newHome(t)
 	h.policyOf(`{"updates": "same"}`)
@@ -78,7 +78,7 @@ func TestRevokeDuringWrite(t *testing.T) {
 			}
 		}
 		if s != extension.StageValidate {
-			d.Files["tool.ts"][0] = '?' // nor does it matter what becomes of the caller's bytes
+			d.Files["tool.ts"][0] = '?' // changes of the caller's bytes have no effect either
 		}
 	}
 	if w := write(t, m, d); w.Release.State != Pending || len(w.Changes) != 1 || w.Version.Files["tool.ts"][0] != 'i' {
@@ -89,7 +89,7 @@ func TestRevokeDuringWrite(t *testing.T) {
 	}
 }
 
-// Once what was written is committed it is no failure that the author has gone.
+// Once a draft is committed, it succeeds even if its author has disconnected.
 func TestCancelAfterCommit(t *testing.T) {
 	h := newHome(t)
 	m, other := h.open(), h.open()
@@ -109,7 +109,7 @@ func TestCancelAfterCommit(t *testing.T) {
 	says(t, m, "answer_get", "1")
 }
 
-// A version that is brought back has to find its names free, and the policy as it is now.
+// A restored version requires that its names are free, and follows the current policy.
 func TestRollbackChecks(t *testing.T) {
 	h := newHome(t)
 	m := h.open()
@@ -150,7 +150,7 @@ func TestPromoteIsWider(t *testing.T) {
 	}
 }
 
-// Nothing that is kept can look like something else where it is printed.
+// No stored text can imitate other output when it is printed.
 func TestPrintable(t *testing.T) {
 	m := newHome(t).open()
 	const hostile = "no\x1b[2J\n9 approve user:tom \u202e"
@@ -183,7 +183,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// No file, and no part of one, is kept from whoever reviews it.
+// A reviewer sees every file, and all of it.
 func TestReviewHidesNothing(t *testing.T) {
 	m := newHome(t).open()
 	d := draft("notes", "1", `{"kv": true}`)
@@ -209,7 +209,7 @@ func TestReviewHidesNothing(t *testing.T) {
 	}
 }
 
-// Drafts at once do not get around the budget, and a clock that ran ahead does not use it up.
+// Concurrent drafts do not bypass the budget, and a clock that ran ahead does not use it up.
 func TestBudgetAtOnce(t *testing.T) {
 	h := newHome(t)
 	h.policyOf(`{"limits": {"buildsPerHour": 2}}`)
@@ -243,7 +243,7 @@ func TestBudgetAtOnce(t *testing.T) {
 	}
 }
 
-// Tools of others do not crowd out those that a viewer sees, and what cannot be called is not found.
+// Tools of others do not displace those that a viewer sees, and a search finds only callable tools.
 func TestSearchOfMany(t *testing.T) {
 	m := newHome(t).open()
 	write(t, m, draft("weather", "1", ""))
@@ -274,7 +274,7 @@ func TestListWithoutSource(t *testing.T) {
 	}
 }
 
-// Who waits for a component that somebody else loads does not get the reasons for which that one gave up.
+// A caller that waits for a component that another caller loads does not get that caller's reasons for giving up.
 func TestLoadGivenUp(t *testing.T) {
 	s := newLoadedSet(1)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -310,7 +310,7 @@ func TestLoadGivenUp(t *testing.T) {
 	}
 }
 
-// Every build counts: also one that changes nothing, and one that its author gives up. What finds no room is not built.
+// Every build counts, including one that changes nothing and one that its author cancels. A draft above the limit is not built.
 func TestBudgetCountsEveryBuild(t *testing.T) {
 	h := newHome(t)
 	h.policyOf(`{"limits": {"buildsPerHour": 4, "extensionsPerScope": 2}}`)
@@ -344,7 +344,7 @@ func TestBudgetCountsEveryBuild(t *testing.T) {
 	}
 }
 
-// What one author asks for does not take away what another one asked for: a person decides each.
+// One author's request does not replace another's: a person decides each of them.
 func TestRequestsOfTwoAuthors(t *testing.T) {
 	m := newHome(t).open()
 	shared := extension.Scope{Kind: extension.Shared}
@@ -398,7 +398,7 @@ func TestRequestsOfTwoAuthors(t *testing.T) {
 	}
 }
 
-// A policy that is changed while everything runs holds at once: for who asks, and for the handles of calls under way.
+// A policy change while calls run takes effect at once, for requests and for the handles of running calls.
 func TestSetPolicy(t *testing.T) {
 	h := newHome(t)
 	h.policyOf(`{"approve": [{"permissions": {"kv": true}}]}`)
@@ -441,8 +441,8 @@ export default extension({ tools: {
 	}
 }
 
-// A policy that gives less reaches what calls under way hold: those of a version that was superseded, and of one whose host has another
-// address now. What it leaves as it is stays.
+// A stricter policy reaches the handles of running calls: those of a superseded version, and those of a version whose host has another
+// address now. Handles that the policy still allows stay.
 func TestSetPolicyUnderWay(t *testing.T) {
 	const approve = `"approve": [{"permissions": {"kv": true, "network": ["api.example.test"]}}], "updates": "same"`
 	source := func(what string) string {
@@ -498,7 +498,7 @@ export default extension({ tools: { wait: { description: "Waits", input: { type:
 	}
 }
 
-// What a person took back no policy approves, in whatever order the versions were asked for and approved.
+// No policy approves what a person revoked, in whatever order the versions were requested and approved.
 func TestRevokedInAnotherOrder(t *testing.T) {
 	m := newHome(t).open()
 	ask := func(author, value string) Release {
@@ -518,7 +518,7 @@ func TestRevokedInAnotherOrder(t *testing.T) {
 	}
 }
 
-// What waits keeps its names from nobody but its author, to whom a refusal tells nothing new. Who is approved first has them.
+// A waiting request reserves its names only against its own author, and a refusal tells the author nothing new. The first approved gets them.
 func TestNamesOfRequests(t *testing.T) {
 	m := newHome(t).open()
 	own := func(name string) extension.Scope { return extension.Scope{Kind: extension.Agent, Owner: name} }
@@ -546,12 +546,12 @@ func TestNamesOfRequests(t *testing.T) {
 	if _, err := m.Approve(t.Context(), d); !errors.As(err, new(*extension.ProblemsError)) || !strings.Contains(err.Error(), `of the extension "notes-x" is called already`) {
 		t.Errorf("got %v", err)
 	}
-	refused(of("c", "notes", "x_get", ""), "of an extension in another scope is called already") // what another agent calls its own is not told
+	refused(of("c", "notes", "x_get", ""), "of an extension in another scope is called already") // the name of another agent's extension is not revealed
 	person := of("b", "notes", "x_get", "")
 	person.Author = "user:tom"
 	refused(person, `of the extension "notes-x" is called already`)
 
-	// An agent takes away its own requests only.
+	// An agent can withdraw only its own requests.
 	by := Decision{By: "agent:b", Via: "mcp"}
 	person = draft("other", "1", `{"kv": true}`)
 	person.Scope, person.Author = own("b"), "user:tom"

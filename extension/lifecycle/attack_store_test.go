@@ -18,8 +18,8 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// Two processes write, call and revoke one extension at once: nobody fails for a reason of the store's, at most one version is
-// active, the log is whole, and nothing is left running.
+// Two processes write, call and revoke one extension at once. No operation fails because of the store, at most one version is
+// active, the log is complete, and nothing is left running.
 func TestEverythingAtOnce(t *testing.T) {
 	h := newHome(t)
 	h.policyOf(`{"limits": {"buildsPerHour": 1000}}`)
@@ -89,7 +89,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	}
 }
 
-// Whoever has gone does not wait.
+// A caller that has disconnected does not wait.
 func TestCancelledEverywhere(t *testing.T) {
 	m := newHome(t).open()
 	w := write(t, m, draft("answer", "1", ""))
@@ -130,7 +130,7 @@ func TestCancelledEverywhere(t *testing.T) {
 	says(t, m, "answer_get", "1")
 }
 
-// A full disk fails what is written, wholly, and nothing that was there.
+// On a full disk, writes fail completely, and existing data stays intact.
 func TestFullDisk(t *testing.T) {
 	h := newHome(t)
 	m := h.open()
@@ -164,7 +164,7 @@ func TestFullDisk(t *testing.T) {
 	says(t, m, "answer_get", "2")
 }
 
-// A process that is killed while it writes loses nothing that was acknowledged, and leaves a store that is whole.
+// A process that is killed while it writes loses no acknowledged data, and leaves a consistent store.
 func TestKill(t *testing.T) {
 	const variable = "STILE_TEST_KILL"
 	h := newHome(t)
@@ -212,7 +212,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// A store that cannot be written to does not keep an extension alive in the process that is told to revoke it.
+// If the store cannot be written, the process that receives a revocation still ends the extension.
 func TestRevokeWithoutStore(t *testing.T) {
 	h := newHome(t)
 	m := h.open()
@@ -234,7 +234,7 @@ func TestRevokeWithoutStore(t *testing.T) {
 	}
 }
 
-// A revocation that finds no room takes what is held for it, once.
+// A revocation on a full disk uses the reserved space, once.
 func TestRevokeSpendsReserve(t *testing.T) {
 	h := newHome(t)
 	m := h.open()

@@ -18,7 +18,7 @@ export default extension({ tools: { get: { description: "Waits", input: { type: 
 		`{"clock": true, "console": true}`)
 }
 
-// begins calls a tool, and returns what it ends with once it is under way.
+// begins calls a tool, and returns a channel for its result once the call is running.
 func begins(t *testing.T, m *Manager, ctx context.Context, name string) <-chan error {
 	t.Helper()
 	began, ended := make(chan struct{}), make(chan error, 1)
@@ -34,7 +34,7 @@ func begins(t *testing.T, m *Manager, ctx context.Context, name string) <-chan e
 	return ended
 }
 
-// A revocation ends the calls of versions that were superseded before it, also when a process learns of both at once.
+// A revocation ends the calls of versions superseded before it, also if a process learns of both at once.
 func TestRevokeEndsCallsOfEarlierVersions(t *testing.T) {
 	h := newHome(t)
 	m, other := h.open(), h.open()
@@ -54,7 +54,7 @@ func TestRevokeEndsCallsOfEarlierVersions(t *testing.T) {
 	}
 }
 
-// A revocation ends the calls of a superseded version also where the one in its place had been asked for before it.
+// A revocation ends the calls of a superseded version, also if its successor had been requested earlier.
 func TestRevokeEndsCallsInAnotherOrder(t *testing.T) {
 	m := newHome(t).open()
 	first, second := holding(1), holding(2)
@@ -76,7 +76,7 @@ func TestRevokeEndsCallsInAnotherOrder(t *testing.T) {
 	}
 }
 
-// Close waits for calls of a version that was superseded; later calls are refused.
+// Close waits for calls of a superseded version. Later calls are refused.
 func TestCloseWaitsForCallsOfEarlierVersions(t *testing.T) {
 	m := newHome(t).open()
 	write(t, m, holding(1))
@@ -110,7 +110,7 @@ func TestCloseWaitsForCallsOfEarlierVersions(t *testing.T) {
 	}
 }
 
-// A release that is revoked while its capabilities are made gets none.
+// A release that is revoked while its capabilities are being created gets none.
 func TestRevokeBeforeCapabilitiesAreMade(t *testing.T) {
 	m := newHome(t).open()
 	w := write(t, m, draft("notes", "1", ""))
@@ -121,7 +121,7 @@ func TestRevokeBeforeCapabilitiesAreMade(t *testing.T) {
 	}
 }
 
-// What only a release used is let go when another version took its place.
+// Resources that only one release used are released when another version replaces it.
 func TestSupersededLetsGo(t *testing.T) {
 	m := newHome(t).open()
 	w := write(t, m, draft("notes", "1", ""))
@@ -137,7 +137,7 @@ func TestSupersededLetsGo(t *testing.T) {
 	}
 }
 
-// A row that is gone does not hide from a process what else changes.
+// A missing row does not hide other changes from a process.
 func TestMissingRow(t *testing.T) {
 	m := newHome(t).open()
 	w := write(t, m, draft("gone", "1", ""))
@@ -148,7 +148,7 @@ func TestMissingRow(t *testing.T) {
 	isGone(t, m, "gone_get")
 }
 
-// A store that is slow to read lets calls go on.
+// A slow store does not delay calls.
 func TestCallsDuringReload(t *testing.T) {
 	m := newHome(t).open()
 	write(t, m, draft("answer", "1", ""))
@@ -163,7 +163,7 @@ func TestCallsDuringReload(t *testing.T) {
 	m.reloading.Unlock()
 }
 
-// What is kept works under a ceiling that allows it.
+// Stored extensions run under a ceiling that allows them.
 func TestCeilingAllowsStores(t *testing.T) {
 	h := newHome(t)
 	const permissions = `{"kv": true, "workspace": "read-write"}`
@@ -180,7 +180,7 @@ func TestCeilingAllowsStores(t *testing.T) {
 	}
 }
 
-// A tool in quarantine hides what it shadows: a call would reach it and nothing else.
+// A quarantined tool hides the tool that it shadows: a call would reach the quarantined one and no other.
 func TestQuarantineShadows(t *testing.T) {
 	m := newHome(t).open()
 	d := draft("answer", "1", "")

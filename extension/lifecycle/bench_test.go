@@ -11,18 +11,18 @@ import (
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
-// BenchmarkWrite is the way from a draft that a policy approves to the answer of its tool, and the time of each stage. The metrics are
-// medians, but for processor-ms, the processor time of the process, in user and kernel mode, for each round.
+// BenchmarkWrite runs from a draft that a policy approves to the answer of its tool, and measures each stage. The metrics are
+// medians, except processor-ms: the process's user and kernel time per round.
 func BenchmarkWrite(b *testing.B) {
 	h := newHome(b)
 	h.policyOf(`{"approve": [{"permissions": {"kv": true}}], "limits": {"buildsPerHour": 100000}}`)
 	m := h.open()
 	took := map[string][]time.Duration{}
-	if _, err := m.Write(b.Context(), draft("answer", "-1", `{"kv": true}`)); err != nil { // which prepares what all share
+	if _, err := m.Write(b.Context(), draft("answer", "-1", `{"kv": true}`)); err != nil { // prepares what all rounds share
 		b.Fatal(err)
 	}
 	before := usagetest.Processor()
-	first := rand.IntN(1 << 50) // in no run before, of which the cache has what was built
+	first := rand.IntN(1 << 50) // a value of no earlier run, so that the cache has no build of it
 	n := first
 	for ; b.Loop(); n++ {
 		start := time.Now()

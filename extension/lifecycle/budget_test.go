@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/extension"
 )
 
-// What is refused before it is built costs nothing, and who is over the limit is told which and until when.
+// A draft that is refused before its build costs nothing. An error for exceeding the limit names the limit and when it ends.
 func TestBudgetOfBuilds(t *testing.T) {
 	h := newHome(t)
 	h.policyOf(`{"limits": {"buildsPerHour": 2}}`)
@@ -27,7 +27,7 @@ func TestBudgetOfBuilds(t *testing.T) {
 			t.Fatalf("got %v, want what is wrong with the manifest", err)
 		}
 	}
-	// What is refused later was at work.
+	// A draft that is refused later counts, because it was built.
 	if _, err := m.Write(t.Context(), draft("one", "(", "")); err == nil || errors.As(err, new(*BudgetError)) {
 		t.Fatalf("got %v, want what is wrong with the source", err)
 	}
@@ -49,7 +49,7 @@ func TestBudgetOfBuilds(t *testing.T) {
 	write(t, m, draft("one", "4", ""))
 }
 
-// A generation counts once, or as often as its drafts were built; who is over the limit is told before a model is asked.
+// A generation counts once, or as often as its drafts were built. If the limit is exceeded, the caller is told before a model is called.
 func TestBudgetOfGenerations(t *testing.T) {
 	h := newHome(t)
 	h.policyOf(`{"limits": {"buildsPerHour": 3}}`)
@@ -79,10 +79,10 @@ func TestBudgetOfGenerations(t *testing.T) {
 			t.Fatalf("%s: got %v", when, err)
 		}
 	}
-	// Those under way hold room.
+	// Generations in progress reserve room.
 	one, two, three := begin(), begin(), begin()
 	full("under way")
-	// Nothing came of the first; the second's manifest was refused, so that it has no build either.
+	// The first produced nothing. The manifest of the second was refused, so it has no build either.
 	end(one)
 	wrong := d
 	wrong.Manifest = []byte(`{"name": "one", "verzion": "1"}`)
@@ -90,7 +90,7 @@ func TestBudgetOfGenerations(t *testing.T) {
 		t.Fatal(err)
 	}
 	end(two)
-	// The third has the room that is left, though it writes as the last one; then there is none for another draft of it.
+	// The third uses the remaining room, with its own scope and author. Then there is none for another draft of it.
 	elsewhere := d
 	elsewhere.Scope, elsewhere.Author = extension.Scope{Kind: extension.Shared}, "user:tom"
 	w, err := three.Write(t.Context(), elsewhere)

@@ -2,7 +2,7 @@ package lifecycle
 
 import "testing"
 
-// BenchmarkRefresh is what a check for decisions costs where there is none, beside the shortest call, which has two of them.
+// BenchmarkRefresh measures a check for decisions when there are none, and for comparison the shortest call, which makes two checks.
 func BenchmarkRefresh(b *testing.B) {
 	h := newHome(b)
 	m := h.open()

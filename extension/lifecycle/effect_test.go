@@ -23,10 +23,10 @@ import (
 
 var (
 	everybody = extension.Scope{Kind: extension.Shared}
-	stranger  = Viewer{User: "ann", Agent: "b"} // sees nothing but what is shared
+	stranger  = Viewer{User: "ann", Agent: "b"} // sees only shared extensions
 )
 
-// decider is another process, which decides what it is told to.
+// decider is another process, which makes the decisions that it receives.
 type decider struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -39,7 +39,7 @@ const (
 	deciderStep = "STILE_TEST_DECIDER_DIES"
 )
 
-// newDecider starts a process on the store of h, which kills itself at a step of a change.
+// newDecider starts a process on the store of h. The process kills itself at a given step of a change.
 func newDecider(t *testing.T, h *home, dies string) *decider {
 	t.Helper()
 	d := &decider{t: t, cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDecider$", "-test.count=1")} //nolint:gosec // this very test
@@ -66,7 +66,7 @@ func (d *decider) end() {
 	_ = d.cmd.Wait() // it may have been killed
 }
 
-// decide returns when the process says that it is done. ok is false when it was killed instead.
+// decide returns when the process reports completion. ok is false if it was killed instead.
 func (d *decider) decide(what string, args ...any) (r Release, ok bool) {
 	d.t.Helper()
 	if _, err := fmt.Fprintln(d.in, append([]any{what}, args...)...); err != nil {
@@ -132,8 +132,8 @@ func TestDecider(t *testing.T) {
 	}
 }
 
-// TestDecisions has another process decide 1,000 times. What it said is what each call and each list goes by that begins afterwards: this
-// process does not look for changes by itself.
+// TestDecisions has another process make 1,000 decisions. Every call and list that begins afterwards follows what it reported. This
+// process does not poll for changes.
 func TestDecisions(t *testing.T) {
 	h := newHome(t)
 	h.options.poll = time.Hour
@@ -149,7 +149,7 @@ func TestDecisions(t *testing.T) {
 		return r
 	}
 	stale := 0
-	// offers checks a list and a call, in one order or the other: each has to find out by itself.
+	// offers checks a list and a call, in either order. Each must detect the change by itself.
 	offers := func(n int, v Viewer, want string) {
 		t.Helper()
 		listed := func() {
@@ -188,8 +188,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestKilledDecisions kills a process at each step of a change. Whatever of it is in the store by then is what this process goes by, at
-// once, and the next decision is one like any other.
+// TestKilledDecisions kills a process at each step of a change. This process follows whatever is in the store by then, at
+// once, and the next decision works normally.
 func TestKilledDecisions(t *testing.T) {
 	for _, step := range []string{"change", "cleared", "committed", "settle", "settled"} {
 		t.Run(step, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestKilledDecisions(t *testing.T) {
 			settled(t, m)
 			dying := newDecider(t, h, step)
 			if _, ok := dying.decide("rollback", 0, first.Digest); ok {
-				_ = dying.cmd.Wait() // it dies when it writes the stamp, which is later; nobody else looks, so nobody else writes it
+				_ = dying.cmd.Wait() // it dies when it writes the stamp, which is later; no other process looks, so none writes the stamp
 			}
 			inStore, err := m.Active(t.Context())
 			if err != nil || len(inStore) != 1 {
@@ -225,7 +225,7 @@ func TestKilledDecisions(t *testing.T) {
 	}
 }
 
-// settled has the stamp alone answer.
+// settled waits until the stamp alone answers.
 func settled(t *testing.T, m *Manager) {
 	t.Helper()
 	if err := errors.Join(m.Refresh(t.Context()), m.settle(t.Context())); err != nil {
@@ -236,7 +236,7 @@ func settled(t *testing.T, m *Manager) {
 	}
 }
 
-// A call that waits for its place goes by what was decided until it begins.
+// A call that waits for a slot follows all decisions made before it begins.
 func TestDecisionsWhileWaiting(t *testing.T) {
 	h := newHome(t)
 	cacheDir, keyDir := cachetest.Dirs(t)
@@ -330,7 +330,7 @@ func TestDecisionsWhileWaiting(t *testing.T) {
 			_, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "block_get", Log: func(console.Level, string) { close(here); <-goOn }})
 			blocked <- err
 		}()
-		<-here // it has the only place
+		<-here // it has the only slot
 		<-calls
 		refused := errors.New("not allowed")
 		call := Call{Viewer: agent, Tool: "answer_get"}

@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// TestSort has each error that calls, drafts and decisions fail with, wrapped, and whether the author of a source can mend it.
+// TestSort has each error of calls, drafts and decisions, wrapped, and whether the source's author can fix it.
 func TestSort(t *testing.T) {
 	denial := &host.DeniedError{Denial: abi.Denial{Binding: "web", Operation: "GET /"}}
 	for _, tt := range []struct {

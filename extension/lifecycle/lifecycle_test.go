@@ -19,7 +19,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// home is a folder of durable state and what managers of it are made with.
+// home is a folder of durable state, with the options of its managers.
 type home struct {
 	t       testing.TB
 	options Options
@@ -71,7 +71,7 @@ func newHome(t testing.TB) *home {
 	}}
 }
 
-// open opens a manager, as one process does.
+// open opens a manager, like a new process.
 func (h *home) open() *Manager {
 	h.t.Helper()
 	m, err := Open(h.t.Context(), h.options)
@@ -82,7 +82,7 @@ func (h *home) open() *Manager {
 	return m
 }
 
-// policyOf has managers that are opened from now on follow a policy.
+// policyOf makes managers that are opened from now on follow a policy.
 func (h *home) policyOf(text string) {
 	h.t.Helper()
 	p, err := policy.Parse([]byte(text))
@@ -143,7 +143,7 @@ func says(t *testing.T, m *Manager, name, want string) {
 	}
 }
 
-// offered is what a viewer can call.
+// offered is the tools that a viewer can call.
 func offered(t *testing.T, m *Manager, v Viewer) []Tool {
 	t.Helper()
 	tools, err := m.Tools(t.Context(), v)
@@ -153,7 +153,7 @@ func offered(t *testing.T, m *Manager, v Viewer) []Tool {
 	return tools
 }
 
-// isGone checks that nobody offers a tool.
+// isGone checks that a tool is no longer offered.
 func isGone(t *testing.T, m *Manager, name string) {
 	t.Helper()
 	_, err := m.Call(t.Context(), Call{Viewer: agent, Tool: name})
@@ -162,7 +162,7 @@ func isGone(t *testing.T, m *Manager, name string) {
 	}
 }
 
-// eventually waits for what another goroutine or manager does.
+// eventually waits for an effect of another goroutine or manager.
 func eventually(t *testing.T, m *Manager, what string, ok func() bool) {
 	t.Helper()
 	late := time.After(10 * time.Second)
@@ -179,7 +179,7 @@ func eventually(t *testing.T, m *Manager, what string, ok func() bool) {
 	}
 }
 
-// What asks for nothing but to compute is active at once, is there after a restart without being built again, and goes back to an
+// An extension that only computes activates at once, is available after a restart without a new build, and can return to an
 // earlier version.
 func TestLife(t *testing.T) {
 	h := newHome(t)
@@ -231,7 +231,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// What waited when its extension was revoked was never active: it is denied, and the active one alone revoked.
+// A request that was waiting when its extension was revoked was never active. It is denied, and only the active version is revoked.
 func TestRevokedWhileOneWaits(t *testing.T) {
 	m := newHome(t).open()
 	first := write(t, m, draft("answer", "1", ""))
@@ -255,7 +255,7 @@ func TestRevokedWhileOneWaits(t *testing.T) {
 	}
 }
 
-// Who asks for what is not there any more is told what became of it.
+// A caller of a missing tool is told what became of it.
 func TestFindSaysWhatBecameOfIt(t *testing.T) {
 	m := newHome(t).open()
 	asked := write(t, m, draft("answer", "1", `{"network": ["example.com"]}`)).Release
@@ -277,7 +277,7 @@ func TestFindSaysWhatBecameOfIt(t *testing.T) {
 	}
 }
 
-// What asks for more waits for a person, who decides about the bytes that were shown; an update that asks for more waits while the
+// A draft that requests more authority waits for a person, who decides about the displayed bytes. Such an update waits while the
 // old version serves.
 func TestApproval(t *testing.T) {
 	h := newHome(t)
@@ -333,7 +333,7 @@ export default extension({ tools: {
 	hold: { description: "Catches all", input, run: async (_, env) => { env.console.log("here"); for (;;) try { await env.clock.sleep(60_000); } catch {} } },
 } });`
 
-// A revocation ends calls in their midst, by this process and by another one, whatever the tool does.
+// A revocation ends running calls, by this process or another one, whatever the tool does.
 func TestRevokeEndsCalls(t *testing.T) {
 	for _, name := range []string{"wait", "spin", "hold"} {
 		for _, by := range []string{"this process", "another"} {
@@ -370,7 +370,7 @@ func TestRevokeEndsCalls(t *testing.T) {
 	}
 }
 
-// A call under way ends on the version that it began with, when an update comes.
+// A running call finishes with its version when an update arrives.
 func TestUpdateLetsCallsEnd(t *testing.T) {
 	m := newHome(t).open()
 	const source = `import { extension } from "stile";

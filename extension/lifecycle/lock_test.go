@@ -31,8 +31,8 @@ func manyEntries(t *testing.T, m *Manager, n int) {
 	}
 }
 
-// TestArchivingLetsOthersWrite moves many entries to an archive in transactions of a bounded number of rows. It is done or not, wherever it
-// ends, and what is left in the store is no part of the log.
+// TestArchivingLetsOthersWrite moves many entries to an archive in transactions with a bounded number of rows. Wherever it ends, the move is
+// either done or not, and entries left in the store are not part of the log.
 func TestArchivingLetsOthersWrite(t *testing.T) {
 	const entries = 2*forgottenAtOnce + 500
 	for end := range 5 { // after so many transactions; 0 is never
@@ -100,7 +100,7 @@ func TestBeside(t *testing.T) {
 	})
 }
 
-// noise is data that no two of are the same.
+// noise is data that is different each time.
 func noise(size int, seed uint64) []byte {
 	data := make([]byte, size)
 	random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
@@ -108,7 +108,7 @@ func noise(size int, seed uint64) []byte {
 	return data
 }
 
-// largest is a draft that has passed all stages, as large as one can be.
+// largest is a draft of the maximum size that has passed all stages.
 func largest(t *testing.T, m *Manager, name string, seed uint64) *build {
 	t.Helper()
 	d := draft(name, "1", "")
@@ -142,8 +142,8 @@ func largest(t *testing.T, m *Manager, name string, seed uint64) *build {
 	return b
 }
 
-// TestNoOperationHoldsTheLock does what writes to a store with many tools, with versions as large as they can be, beside a second process that
-// writes to the same store.
+// TestNoOperationHoldsTheLock runs every operation that writes, on a store with many tools and versions of the maximum size, while a second
+// process writes to the same store.
 func TestNoOperationHoldsTheLock(t *testing.T) {
 	h := newHome(t)
 	h.options.poll = time.Hour
@@ -159,7 +159,7 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.db.Update(t.Context(), func(c *sqlite.Conn) error { // a day of versions of an extension with many tools, and calls that are too many
+	if err := m.db.Update(t.Context(), func(c *sqlite.Conn) error { // a day of versions of an extension with many tools, and too many calls
 		for _, statement := range []string{
 			`INSERT INTO object VALUES ('past', x'')`,
 			`INSERT INTO version VALUES ('past', 'often', 'past', '{}')`,
@@ -267,7 +267,7 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 	}
 }
 
-// TestCallsInTurnAreForgotten calls many tools in turn. Of each, about as many calls are kept as of one that is called alone.
+// TestCallsInTurnAreForgotten calls many tools in turn. For each, it keeps about as many calls as for a tool that is called alone.
 func TestCallsInTurnAreForgotten(t *testing.T) {
 	const tools, more = 64, 200
 	h := newHome(t)
@@ -297,14 +297,14 @@ func TestCallsInTurnAreForgotten(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// Some 80 times, more than 200 calls of one of the tools were too many.
+	// About 80 times, there were more than 200 calls of one of the tools.
 	if most := tools*(keptCalls+more) + written - 10*more; rows > most || fewest < keptCalls {
 		t.Errorf("%d calls are kept, want at most %d; of one tool %d", rows, most, fewest)
 	}
 }
 
-// TestUnfinishedVersions ends the writing of a large version after each of its transactions. The version is there or it is not, it can be
-// written again, by another process too, and what no version got is deleted.
+// TestUnfinishedVersions interrupts the writing of a large version after each of its transactions. The version is complete or absent, it can
+// be written again, by another process too, and data that belongs to no version is deleted.
 func TestUnfinishedVersions(t *testing.T) {
 	h := newHome(t)
 	h.options.poll = time.Hour
@@ -339,7 +339,7 @@ func TestUnfinishedVersions(t *testing.T) {
 	}
 	objects, pieces, _ := rows()
 	for end := 1; ; end++ {
-		b := small("version", uint64(end)) // another one each time
+		b := small("version", uint64(end)) // a different version each time
 		ctx, cancel := context.WithCancel(t.Context())
 		transactions := 0
 		err := b.commit(sqlite.Observe(ctx, func() func(int64) {
@@ -362,12 +362,12 @@ func TestUnfinishedVersions(t *testing.T) {
 			t.Errorf("ended after %d: %v, and then %v", end, err, failed)
 		}
 		if err == nil {
-			continue // the last one was that of the version
+			continue // the last transaction was that of the version
 		}
 		if !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		if end%2 == 0 { // written again meanwhile, by somebody else
+		if end%2 == 0 { // another process wrote it again meanwhile
 			again := small("version", uint64(end))
 			again.Manager = other
 			if err := again.commit(t.Context()); err != nil {
@@ -391,7 +391,7 @@ func TestUnfinishedVersions(t *testing.T) {
 			t.Errorf("ended after %d: %d objects, %d pieces, %d unfinished; want %d, %d, 0", end, o, p, u, objects, pieces)
 		}
 	}
-	// Deleted while it was written.
+	// It is deleted during the write.
 	b := small("late", 9000)
 	deleted := false
 	err := b.commit(sqlite.Observe(t.Context(), func() func(int64) {

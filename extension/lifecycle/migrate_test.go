@@ -7,7 +7,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// A store that counted against a tool what its callers got wrong does so no more.
+// A migrated store no longer counts callers' mistakes against a tool.
 func TestMigrateFailures(t *testing.T) {
 	h := newHome(t)
 	old := schema

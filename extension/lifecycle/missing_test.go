@@ -9,7 +9,7 @@ import (
 	"github.com/stilehost/stile/extension"
 )
 
-// The release that says most about what is missing is chosen in one place, of those that the viewer may learn of.
+// The most informative release about a missing tool is chosen in one place, from those that the viewer may know of.
 func TestMissing(t *testing.T) {
 	m := newHome(t).open()
 	const network = `{"network": ["example.com"]}`
@@ -37,7 +37,7 @@ func TestMissing(t *testing.T) {
 	for _, tt := range []struct {
 		viewer     Viewer
 		name, tool string
-		want       string // empty when there is nothing to say
+		want       string // empty if there is nothing to report
 	}{
 		{agent, "my-waits", "get", fmt.Sprintf("pending %d", waits.ID)},
 		{other, "my-waits", "get", ""},

@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// asBundler is the first argument of this program as one of Options.Bundler. The second is the file that it adds a line to.
+// asBundler is the first argument that makes this program an Options.Bundler. The second is the file to which it adds a line.
 const asBundler = "as-bundler"
 
 func serveAsBundler() error {
@@ -32,7 +32,7 @@ func serveAsBundler() error {
 	return toolchain.Bundle(os.Stdin, os.Stdout)
 }
 
-// keeper counts the components that it is given to keep.
+// keeper counts the components that it receives.
 type keeper struct {
 	host.Recorder
 	kept []int // their sizes
@@ -45,7 +45,7 @@ func (k *keeper) Keep(_ context.Context, wasm []byte) error {
 
 func (*keeper) Record(context.Context, *host.Recording) {}
 
-// From a draft to the answer of its tool, the source is bundled once and the component loaded once.
+// Between a draft and the answer of its tool, the source is bundled once and the component is loaded once.
 func TestWriteDoesEachThingOnce(t *testing.T) {
 	h := newHome(t)
 	log := filepath.Join(t.TempDir(), "bundled")
@@ -63,8 +63,8 @@ func TestWriteDoesEachThingOnce(t *testing.T) {
 	k := &keeper{}
 	h.options.Recorder = k
 	m := h.open()
-	want := rand.IntN(1 << 50) // what no cache has
-	const padding = 40 << 10   // more than is bundled in this process
+	want := rand.IntN(1 << 50) // not in any cache
+	const padding = 40 << 10   // more than this process bundles itself
 	d := tool("answer", "get", fmt.Sprintf("export function get(): number { return %d }\n//%s", want, strings.Repeat(" ", padding)), "")
 	w := write(t, m, d)
 	if bundled, err := os.ReadFile(log); err != nil || string(bundled) != "bundled\n" {
@@ -84,7 +84,7 @@ func TestWriteDoesEachThingOnce(t *testing.T) {
 	if l := m.loaded.all[w.Version.Digest]; l.component != loaded || len(k.kept) != 1 || k.kept[0] < padding {
 		t.Errorf("%p, %p, kept %v", l.component, loaded, k.kept)
 	}
-	// Nothing is read for the calls of a version that was written here.
+	// Calls of a version that was written here read nothing.
 	const other = "2"
 	write(t, m, draft("other", other, ""))
 	if err := m.db.Update(t.Context(), func(c *sqlite.Conn) error {
@@ -98,7 +98,7 @@ func TestWriteDoesEachThingOnce(t *testing.T) {
 	}
 }
 
-// What waits for a person is not kept loaded, and neither is what is active already.
+// Waiting versions are not kept loaded, nor are versions that are active already.
 func TestWriteKeepsWhatIsActive(t *testing.T) {
 	h := newHome(t)
 	m := h.open()
@@ -113,7 +113,7 @@ func TestWriteKeepsWhatIsActive(t *testing.T) {
 	}
 }
 
-// A component that is given to a set is closed by it, wherever it stays.
+// A set closes each component that it receives, wherever the component stays.
 func TestLoadedSetOwnsWhatItIsGiven(t *testing.T) {
 	h := newHome(t)
 	m := h.open()

@@ -9,8 +9,8 @@ import (
 	"github.com/stilehost/stile/extension/pack"
 )
 
-// What one store exports another one imports, by way of a file, and it is the same version. Nothing is active
-// that a person would have to approve.
+// One store exports a version to a file, and another one imports the same version. An import activates nothing
+// that would require a person's approval.
 func TestExportAndImport(t *testing.T) {
 	from := newHome(t).open()
 	w := write(t, from, draft("notes", `((await env.kv.set("k", "v")), 1)`, `{"kv": true}`))
@@ -39,7 +39,7 @@ func TestExportAndImport(t *testing.T) {
 	if log, err := to.Audit(t.Context(), 1); err != nil || log[0].Kind != "write" || log[0].Signer != signer {
 		t.Errorf("got %+v, %v", log, err)
 	}
-	// Who writes the same without a signature does not take it away.
+	// Writing the same content without a signature does not remove the signature.
 	d.Signer = ""
 	if got, err = to.Import(t.Context(), read, d); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestExportAndImport(t *testing.T) {
 	}
 }
 
-// The component of a pack is not what runs: its source is.
+// The source of a pack runs, and not its component.
 func TestImportOfAnotherComponent(t *testing.T) {
 	m := newHome(t).open()
 	one, two := write(t, m, draft("notes", "1", "")), write(t, m, draft("other", "2", ""))

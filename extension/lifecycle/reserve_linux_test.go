@@ -11,8 +11,8 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// A disk that is full keeps nobody from taking an extension back, in this process and in the next. It is a real one, of 8 MB, which
-// this test mounts in a user namespace of its own.
+// A full disk prevents no revocation, in this process or in the next. The disk is a real one of 8 MB, which
+// this test mounts in a separate user namespace.
 func TestRevokeOnFullDisk(t *testing.T) {
 	const inside = "STILE_TEST_FULL_DISK"
 	if os.Getenv(inside) == "" {
@@ -52,7 +52,7 @@ func TestRevokeOnFullDisk(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Error(err)
 	}
-	m = h.open() // where the disk is full still
+	m = h.open() // while the disk is still full
 	if history, err := m.History(t.Context(), own, "notes"); err != nil || history[0].State != Revoked {
 		t.Errorf("got %+v, %v", history, err)
 	}
@@ -61,7 +61,7 @@ func TestRevokeOnFullDisk(t *testing.T) {
 	}
 }
 
-// fill takes all that is left on the disk of a folder.
+// fill uses all remaining space on the disk of a folder.
 func fill(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, "ballast"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -74,5 +74,5 @@ func fill(t *testing.T, dir string) {
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}
-	_ = f.Close() // what it could not write is no loss
+	_ = f.Close() // data that it could not write does not matter
 }

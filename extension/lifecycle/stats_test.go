@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// What callers get wrong says nothing of a tool: it is not pruned for that, and does not rest.
+// Callers' mistakes do not count against a tool: they neither prune nor suspend it.
 func TestCallersFaultsAreNotTheTools(t *testing.T) {
 	h := newHome(t)
 	h.policyOf(`{"limits": {"failuresBeforeBreak": 2}}`)
@@ -75,7 +75,7 @@ func TestToolFailed(t *testing.T) {
 	}
 }
 
-// Percentiles are nearest ranks: of so many percent of the calls none took longer, and of few calls the last is the longest.
+// Percentiles are nearest ranks: that share of the calls took no longer. For few calls, the last one is the longest.
 func TestPercentiles(t *testing.T) {
 	m := newHome(t).open()
 	write(t, m, draft("answer", "1", ""))

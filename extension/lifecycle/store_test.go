@@ -32,7 +32,7 @@ func alter(t *testing.T, m *Manager, query string, args ...any) {
 	}
 }
 
-// What is broken is in quarantine with a reason, and everything else goes on.
+// A broken record is quarantined with a reason, and everything else keeps working.
 func TestQuarantine(t *testing.T) {
 	for _, c := range []struct{ name, query string }{
 		{"component", "UPDATE object SET data = x'00' WHERE digest = (SELECT component FROM version WHERE name = 'broken')"},
@@ -73,7 +73,7 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// A record that cannot even be read stops nothing else.
+// A record that cannot even be read does not affect the others.
 func TestUnreadable(t *testing.T) {
 	for name, query := range map[string]string{
 		"no record":        "UPDATE version SET record = '{' WHERE name = 'broken'",
@@ -133,7 +133,7 @@ func TestAuditIsTamperEvident(t *testing.T) {
 	}
 }
 
-// Each decision says who, what digest and which line of the policy.
+// Each decision is logged with its author, the digest and the policy line.
 func TestAuditSaysWho(t *testing.T) {
 	m := newHome(t).open()
 	w := write(t, m, draft("notes", "1", `{"kv": true}`))
@@ -167,7 +167,7 @@ func TestAuditSaysWho(t *testing.T) {
 	}
 }
 
-// A failure in any stage leaves the active version as it was, and says what to write instead.
+// A failure in any stage leaves the active version unchanged, and says what to write instead.
 func TestRefused(t *testing.T) {
 	m := newHome(t).open()
 	write(t, m, draft("answer", "1", ""))
@@ -222,7 +222,7 @@ func TestTestsStopAnUpdate(t *testing.T) {
 	says(t, m, "answer_get", "1")
 }
 
-// No two extensions may have tools of one full name, unless they are of one name in other scopes.
+// Two extensions may have tools with the same full name only if they have one name in different scopes.
 func TestCollisions(t *testing.T) {
 	m := newHome(t).open()
 	source := func(name string) string {
@@ -239,7 +239,7 @@ export default extension({ tools: { %s: { description: "d", input: { type: "obje
 	}
 }
 
-// The narrowest scope wins, the list says so, and a wider scope needs a person.
+// The narrowest scope wins, and the list says so. A wider scope requires a person.
 func TestScopes(t *testing.T) {
 	m := newHome(t).open()
 	d := draft("answer", `"shared"`, "")
@@ -293,7 +293,7 @@ func TestScopes(t *testing.T) {
 	finds(agent) // it still has the name
 }
 
-// What two extensions of one name in two scopes keep is not the same.
+// Extensions of one name in two scopes do not share data.
 func TestScopesKeepApart(t *testing.T) {
 	m := newHome(t).open()
 	const value = `(await env.kv.set("k", "v" + ((await env.kv.get("k")) ?? "")), await env.kv.get("k"))`
@@ -327,7 +327,7 @@ func TestBudgets(t *testing.T) {
 	write(t, m, draft("one", "4", ""))
 }
 
-// A tool that fails again and again rests, for the one who calls it so; another tool does not.
+// A tool that fails repeatedly is suspended for the caller who calls it that way. Another tool is not.
 func TestBreaker(t *testing.T) {
 	h := newHome(t)
 	h.policyOf(`{"limits": {"failuresBeforeBreak": 3, "breakFor": "1m"}}`)
@@ -412,7 +412,7 @@ func TestStatsAndSearch(t *testing.T) {
 	}
 }
 
-// A call whose context ends is no fault of anybody.
+// A call whose context ends counts against neither the tool nor the caller.
 func TestCancel(t *testing.T) {
 	m := newHome(t).open()
 	write(t, m, draft("loop", "(() => { for (;;); })()", ""))
@@ -428,7 +428,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// What a person reviews shows the code, hidden characters included, and what is new of the authority.
+// A review shows the code, including hidden characters, and the new authority.
 func TestReview(t *testing.T) {
 	m := newHome(t).open()
 	w := write(t, m, draft("notes", "1", `{"kv": true}`))
@@ -458,7 +458,7 @@ func newPackages(t *testing.T) *npm.Client {
 	return packages
 }
 
-// Packages come from the registry, and stay what they are when the source changes; a plain function is a tool.
+// Packages come from the registry, and do not change when the source does. A plain function is a tool.
 func TestPackagesAndFunctions(t *testing.T) {
 	h := newHome(t)
 	h.options.Packages = newPackages(t)
@@ -495,7 +495,7 @@ export function area(width: number, height: number = 2): number { return z.numbe
 	}
 }
 
-// A package that the code imports and the manifest does not declare waits for a person, unless the policy names it.
+// A package that the code imports but the manifest does not declare requires a person, unless the policy names it.
 func TestUndeclaredPackages(t *testing.T) {
 	h := newHome(t)
 	h.options.Packages = newPackages(t)
@@ -539,7 +539,7 @@ func TestUndeclaredPackages(t *testing.T) {
 			}
 		}
 	}
-	// A person decides, and what was approved is known from then on; another author's update of it is not.
+	// A person decides, and the approved authority is known from then on. Another author's update does not benefit from it.
 	h.policyOf("{}")
 	m.SetPolicy(h.options.Policy)
 	first := d("9", "ms")
@@ -559,7 +559,7 @@ func TestUndeclaredPackages(t *testing.T) {
 	}
 }
 
-// A release that cannot be read hides no other one.
+// An unreadable release does not hide others.
 func TestReleaseOfNoScope(t *testing.T) {
 	m := newHome(t).open()
 	for _, name := range []string{"bad", "good"} {
@@ -574,7 +574,7 @@ func TestReleaseOfNoScope(t *testing.T) {
 	}
 }
 
-// Each way in which a call ends has one word, and counts against the tool or not.
+// Each outcome of a call has one name, and either counts against the tool or does not.
 func TestOutcome(t *testing.T) {
 	for _, c := range []struct {
 		err    error

@@ -19,7 +19,7 @@ func tagged(d Draft, tags ...string) Draft {
 	return d
 }
 
-// Tags are shown wherever tools are, and tools are found by those of the active version only.
+// Tags are shown with the tools, and a search by tag finds only tools of the active version.
 func TestTags(t *testing.T) {
 	h := newHome(t)
 	m := h.open()
@@ -53,7 +53,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// A tag that is none is refused before anything is stored.
+// An invalid tag is refused before anything is stored.
 func TestHostileTags(t *testing.T) {
 	m := newHome(t).open()
 	for _, tags := range [][]string{{"a\x1b[2J"}, {"a", "a"}, {strings.Repeat("a", 33)}, strings.Fields(strings.Repeat("a ", 17)), {"a b"}, {"'); DROP TABLE release; --"}, {"\u202e"}} {

@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/capabilities/tools"
 )
 
-// TestToolbox offers code what a viewer sees, and tells it what it may know when a call fails.
+// TestToolbox offers a viewer's tools to code, and tells the code what it may know when a call fails.
 func TestToolbox(t *testing.T) {
 	m := newHome(t).open()
 	write(t, m, draft("answer", "42", ""))
@@ -54,12 +54,12 @@ func TestToolbox(t *testing.T) {
 	}
 }
 
-// passed is what code passes on.
+// passed is an object that code passes on.
 type passed map[string]abi.Capability
 
 func (p passed) Capabilities() map[string]abi.Capability { return p }
 
-// toolbox is a viewer's, as a call has it.
+// toolbox is the toolbox of a viewer, as a call receives it.
 func toolbox(t *testing.T, m *Manager, v Viewer) *tools.Toolbox {
 	t.Helper()
 	box, err := m.Toolbox(v, nil)
@@ -73,7 +73,7 @@ func toolbox(t *testing.T, m *Manager, v Viewer) *tools.Toolbox {
 	return opened.(*tools.Toolbox)
 }
 
-// TestCallAfterClose has a call that comes too late fail, also when another process has changed the store.
+// TestCallAfterClose checks that a late call fails, also when another process has changed the store.
 func TestCallAfterClose(t *testing.T) {
 	h := newHome(t)
 	m, other := h.open(), h.open()

@@ -9,7 +9,7 @@ import (
 	"github.com/stilehost/stile/extension"
 )
 
-// Tests run against any version that is kept: those of its manifest, or others.
+// Tests run against any stored version, with the tests of its manifest or others.
 func TestTest(t *testing.T) {
 	m := newHome(t).open()
 	with := func(value string) *Written {

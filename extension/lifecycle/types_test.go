@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// Types are checked when a draft asks for it, with the env that its manifest makes.
+// Types are checked if a draft requests it, with the env that its manifest declares.
 func TestTypes(t *testing.T) {
 	h := newHome(t)
 	cacheDir, keyDir := cachetest.Dirs(t)
@@ -45,7 +45,7 @@ func TestTypes(t *testing.T) {
 		t.Errorf("types were checked unasked: %v", w.Took)
 	}
 
-	// Without a compiler there is no check, and that is said.
+	// Without a compiler there is no check, and the result says so.
 	bad.Types = true
 	for _, types := range []*typecheck.Checker{nil, checker(func(context.Context) (*toolchain.Toolchain, error) { return nil, fs.ErrPermission })} {
 		h.options.Types = types

@@ -9,7 +9,7 @@ import (
 	"github.com/stilehost/stile/extension"
 )
 
-// Names that hold what is not seen are refused, of files and in schemas.
+// Names with invisible characters are refused, both in files and in schemas.
 func TestUnclearNames(t *testing.T) {
 	m := newHome(t).open()
 	for _, hidden := range []string{`\u3164`, `\u034f`, `\u2800`, `\u200d`, `\ufe0f`, `\u{e0041}`, `\u00a0`, `\u{10ffff}`, `\u115f`, `\u00ad`, `\ue000`} {
@@ -33,7 +33,7 @@ export default extension({ tools: { get: { description: "Gets a value", input: %
 			t.Errorf("%+q: got %v", name, err)
 		}
 	}
-	// In texts such a character is kept, and shown.
+	// In texts, such a character is kept and made visible.
 	source := `import { extension } from "stile";
 export default extension({ tools: { get: { description: "Gets\u{e0041}\u3164 👩\u200d💻", input: { type: "object", properties: { "größe m": { description: "\u200b" } } }, run: async () => 1 } } });`
 	w := write(t, m, tool("notes", "get", source, ""))

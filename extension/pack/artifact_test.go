@@ -17,7 +17,7 @@ import (
 	"github.com/stilehost/stile/extension/pack"
 )
 
-// changed is the artifact of the sample, to be changed and written as if that were right.
+// changed is the artifact of the sample, prepared for changes that keep the digests valid.
 type changed struct {
 	*pack.Artifact
 	m ocispec.Manifest
@@ -37,7 +37,7 @@ func artifact(t *testing.T) *changed {
 	return c
 }
 
-// put puts content in the place of what d leads to, with the right digest and size.
+// put replaces the content that d refers to, with the right digest and size.
 func (c *changed) put(d *ocispec.Descriptor, content []byte) {
 	delete(c.Blobs, d.Digest)
 	d.Digest, d.Size = godigest.FromBytes(content), int64(len(content))
@@ -164,7 +164,7 @@ func TestHostileArtifact(t *testing.T) {
 	}
 }
 
-// TestManifestSaysMore changes the manifest where its fields do not show it.
+// TestManifestSaysMore changes parts of the manifest that its fields do not show.
 func TestManifestSaysMore(t *testing.T) {
 	a := artifact(t)
 	m := string(marshal(t, a.m))
@@ -238,8 +238,8 @@ func marshal(t *testing.T, v any) []byte {
 	return b
 }
 
-// FuzzDecode changes the manifest, which nothing protects until its digest is known: of all manifests that lead to the
-// parts of the sample, one is taken.
+// FuzzDecode changes the manifest, which nothing protects until its digest is known. Of all manifests that lead to the
+// parts of the sample, exactly one is accepted.
 func FuzzDecode(f *testing.F) {
 	a, err := sample().Artifact()
 	if err != nil {

@@ -42,7 +42,7 @@ func TestWriteRead(t *testing.T) {
 	}
 }
 
-// TestBytesStay notices when files that were written before would be read no more.
+// TestBytesStay fails if files that were written before could no longer be read.
 func TestBytesStay(t *testing.T) {
 	const want = "74ff31824639d0891fcd4a40f406e348172158180b12fb034e077c71204591e9"
 	if got := fmt.Sprintf("%x", sha256.Sum256(written(t, sample(), pack.Signature("{}")))); got != want {
@@ -60,7 +60,7 @@ type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// TestReadTruncated reads every beginning of a file, in steps.
+// TestReadTruncated reads every prefix of a file, in steps.
 func TestReadTruncated(t *testing.T) {
 	b := written(t, sample())
 	end := len(bytes.TrimRight(b, "\x00")) // zeros pad the last entry and end the archive
@@ -73,7 +73,7 @@ func TestReadTruncated(t *testing.T) {
 	}
 }
 
-// TestReadFlipped turns over one bit in each 64 bytes: it is noticed, or nothing comes of it.
+// TestReadFlipped flips one bit in each 64 bytes. It is detected or has no effect.
 func TestReadFlipped(t *testing.T) {
 	p := sample()
 	b := written(t, p)
@@ -136,7 +136,7 @@ func TestReadHostileArchive(t *testing.T) {
 	}
 }
 
-// TestReadLayoutOfOthers reads what other programs make of the artifact: folders, another order, padding.
+// TestReadLayoutOfOthers reads the artifact as other programs write it: with folders, another order and padding.
 func TestReadLayoutOfOthers(t *testing.T) {
 	all := entries(t, written(t, sample(), pack.Signature("{}")))
 	slices.Reverse(all)
@@ -164,7 +164,7 @@ func TestReadLimits(t *testing.T) {
 	}
 }
 
-// TestReadEndless reads a file that goes on for ever, of headers that tar itself would go on reading.
+// TestReadEndless reads a file that never ends, with headers that tar itself would keep reading.
 func TestReadEndless(t *testing.T) {
 	for name, block := range map[string][]byte{
 		"headers for the next header": archive(t, []entry{{tar.Header{Typeflag: tar.TypeReg, Name: "größe"}, nil}})[:1024],
@@ -249,7 +249,7 @@ func with(all []entry, i int, content string) []entry {
 	return all
 }
 
-// huge says that it has a terabyte, and has none of it.
+// huge claims to have a terabyte, and has no content.
 func huge(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer

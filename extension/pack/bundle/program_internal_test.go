@@ -21,7 +21,7 @@ import (
 
 const someKey = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// programs are what may be found where the program is expected.
+// programs are programs that may be found in place of the expected one.
 var programs = map[string]func(){
 	"as-it-is": func() { serveOr(func(bundle, artifact []byte) (*Signer, error) { return holds(bundle, artifact) }) },
 	"confined": func() {
@@ -76,7 +76,7 @@ var programs = map[string]func(){
 }
 
 func TestMain(m *testing.M) {
-	limits = child.Limits{Time: time.Second, Memory: 512 << 20} // for what works or takes memory without end
+	limits = child.Limits{Time: time.Second, Memory: 512 << 20} // for programs that run or allocate without end
 	if len(os.Args) == 3 && os.Args[1] == "program" {
 		programs[os.Args[2]]()
 		return
@@ -106,7 +106,7 @@ func fail(what error, why string) error {
 	return &pack.PartError{Part: "bundle", Err: fmt.Errorf("%w: %s", what, why)}
 }
 
-// holds says that a bundle holds which is the artifact.
+// holds returns a verifier's answer that a bundle is valid for the artifact.
 func holds(bundle, artifact []byte) (*Signer, error) {
 	if !bytes.Equal(bundle, artifact) {
 		return nil, fail(ErrRefused, fmt.Sprintf("%d bytes are not %d", len(bundle), len(artifact)))
@@ -120,7 +120,7 @@ func spin() error {
 	return nil
 }
 
-// hoard takes memory while nothing is collected: a collector that gets none ends the process too, but in other words.
+// hoard allocates memory without garbage collection: a collector that gets no memory also ends the process, with another message.
 func hoard() error {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(math.MaxInt64)
@@ -141,7 +141,7 @@ func TestProgram(t *testing.T) {
 		name     string
 		bundles  []string
 		artifact []byte
-		want     string // what the error says; empty for none
+		want     string // the error's text; empty for none
 	}{
 		{"the only one", []string{"a"}, []byte("a"), ""},
 		{"the first", []string{"a", "bb"}, []byte("a"), ""},
@@ -178,7 +178,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestProgramFails holds that nothing is verified by a program that does not answer what it was asked.
+// TestProgramFails checks that verification fails if the program does not answer the request.
 func TestProgramFails(t *testing.T) {
 	const other = "its output is not an answer; check that it is stile-sigstore"
 	for _, c := range []struct{ program, want string }{
@@ -210,7 +210,7 @@ func TestProgramFails(t *testing.T) {
 	} {
 		t.Run(c.program, func(t *testing.T) {
 			v := of(c.program)
-			// More than a pipe holds, and not all programs read it.
+			// More than a pipe holds. Not all programs read it.
 			signer, err := v.Verify(t.Context(), [][]byte{[]byte("a"), []byte("b")}, make([]byte, 1<<20))
 			failure, ok := errors.AsType[*ProgramError](err)
 			if signer != nil || !ok || failure.Program != os.Args[0] || !strings.Contains(failure.Reason, c.want) || len(err.Error()) > 20<<10 {
@@ -243,7 +243,7 @@ func TestProgramFails(t *testing.T) {
 
 func is[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
 
-// TestProgramIsConfined holds that a program cannot reach a file or the network once it reads what strangers wrote.
+// TestProgramIsConfined checks that a program cannot reach files or the network once it reads untrusted data.
 func TestProgramIsConfined(t *testing.T) {
 	v := of("confined")
 	if _, err := v.Verify(t.Context(), [][]byte{nil}, nil); err != nil {
@@ -251,7 +251,7 @@ func TestProgramIsConfined(t *testing.T) {
 	}
 }
 
-// TestTooMuch holds that what has no room in a request is refused before there is a process.
+// TestTooMuch checks that data too large for a request is refused before a process is started.
 func TestTooMuch(t *testing.T) {
 	v := of("dies")
 	for name, bundles := range map[string][][]byte{"a bundle": {make([]byte, maxRequest)}, "bundles": {make([]byte, maxRequest/2), make([]byte, maxRequest/2)}} {
@@ -268,7 +268,7 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// TestServe holds what the program says to who asks something else.
+// TestServe checks the program's answers to invalid requests.
 func TestServe(t *testing.T) {
 	verify := func(Policy) (func(bundle, artifact []byte) (*Signer, error), error) { return holds, nil }
 	for _, c := range []struct{ name, asked, want string }{

@@ -23,7 +23,7 @@ export default extension({
   },
 });
 `
-	// A line of three backticks stands where a fence cannot be.
+	// A line of three backticks where no fence is possible.
 	trickySource = `import { extension } from "stile";
 /*
 Usage:
@@ -133,7 +133,7 @@ func mustJSON(text string) []byte {
 
 const attack = 256 << 10 // bytes
 
-// TestFromHostile has replies over which a parser that looks ahead for each of them does not come to an end.
+// TestFromHostile has replies that take a backtracking parser practically forever.
 func TestFromHostile(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{
@@ -196,7 +196,7 @@ func FuzzFrom(f *testing.F) {
 			t.Errorf("source of %d bytes from a reply of %d", len(got.Source), len(reply))
 		}
 		ToolNames(got.Source)
-		// What was found is found again when it is wrapped as it was asked for.
+		// An extracted result is found again when it is wrapped in the requested form.
 		if again, err := From("<source>\n" + got.Source + "</source>\n"); err != nil && !strings.Contains(got.Source, "</") && !strings.Contains(got.Source, "~~~") && !strings.Contains(got.Source, "```") {
 			t.Errorf("source is lost: %q, then %q, %v", got.Source, again.Source, err)
 		}
