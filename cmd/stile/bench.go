@@ -41,7 +41,7 @@ func (c *benchCommand) Run(ctx context.Context, s *streams) error {
 	return err
 }
 
-// saidError is a failure that a helper program has already reported.
+// saidError reports a failure that a helper program has already reported to the user.
 type saidError struct{ code int }
 
 func (*saidError) Error() string { return "a helper program failed" }

@@ -38,7 +38,7 @@ Examples:
     stile calls test 12`
 }
 
-// retention is what the environment says about recordings.
+// retention reads from the environment which recordings to keep.
 type retention struct {
 	off     bool
 	options recording.Options
@@ -100,7 +100,7 @@ func (n *session) openRecorder(ctx context.Context, s *streams) (recorder, *reco
 	return recorder{store, func() { s.tell("close the recordings", store.Close()) }}, store
 }
 
-// tell reports a problem beside the result.
+// tell reports a problem in addition to the result.
 func (s *streams) tell(what string, err error) {
 	if err != nil {
 		s.say("stile: %s: %s", what, printable.Text(err.Error()))
@@ -152,7 +152,7 @@ func (*callsListCommand) Help() string {
     stile calls list --failed --since 24h`
 }
 
-// listedCall is a line of the list.
+// listedCall is one line of the list.
 type listedCall struct {
 	ID         int64     `json:"id"`
 	Started    time.Time `json:"started"`

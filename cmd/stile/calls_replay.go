@@ -47,13 +47,13 @@ type replay struct {
 }
 
 type replayDifference struct {
-	// Operation is its number, counted from 1. It is 0 for the outcome.
+	// Operation is the number of the operation, counted from 1, or 0 for the outcome.
 	Operation int    `json:"operation"`
 	Expected  string `json:"expected,omitempty"`
 	Got       string `json:"got,omitempty"`
 }
 
-// differsError is a replay that differs from the recording.
+// differsError reports a replay that differs from the recording.
 type differsError struct{ text string }
 
 func (e *differsError) Error() string { return e.text }
@@ -107,7 +107,7 @@ func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
 	return &differsError{fmt.Sprintf("the replay of %d differs", c.ID)}
 }
 
-// component is the recorded component, or that of --with, built for the recorded bindings.
+// component returns the recorded component, or the one of --with, built for the recorded bindings.
 func (c *callsReplayCommand) component(ctx context.Context, n *session, store *recording.Store, r *host.Recording) (*host.Component, error) {
 	if c.With != "" {
 		bindings := extension.Known(extension.Defaults())

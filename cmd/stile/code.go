@@ -64,7 +64,7 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
 	known := extension.Known(extension.Merge(bindings, extension.Defaults()))
 	env := host.Env{}
 	if known["tools"] == "" { // --bind may have its own tools
-		toolbox, err := e.Toolbox(viewer, nil) //nolint:contextcheck // it looks for changes, which no call is to cut short
+		toolbox, err := e.Toolbox(viewer, nil) //nolint:contextcheck // it looks for changes, and no call should cut that short
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
 		})
 }
 
-// program is the given code.
+// program returns the given code.
 func (c *codeCommand) program(ctx context.Context, s *streams) (toolchain.Program, error) {
 	if c.Code != "" {
 		return toolchain.Body(toolchain.Program{Name: "code.ts", Text: c.Code}), nil

@@ -17,7 +17,7 @@ type bundleCommand struct{}
 
 func (*bundleCommand) Run(s *streams) error { return toolchain.Bundle(s.in, s.out) }
 
-// compiler and bundler are the command lines of these. They are empty if the system does not say which program this is.
+// compiler and bundler are the command lines of these two. They are empty if the system does not say which program this is.
 func compiler() []string { return itself("compile-component") }
 func bundler() []string  { return itself("bundle-source") }
 

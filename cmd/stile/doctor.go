@@ -121,7 +121,7 @@ func (e *examination) text() string {
 	return table("", rows)
 }
 
-// key tries the key that authenticates the cache, and makes it as every command does.
+// key tries the key that authenticates the cache, and creates it if it is missing, as every command does.
 func (e *examination) key() {
 	c, err := cache.Open(e.cache, e.keys, slog.New(&warnings{streams: e.streams, cache: e.cache}))
 	if err == nil {
@@ -158,8 +158,8 @@ func (e *examination) secrets(ctx context.Context) {
 	}
 }
 
-// engines tries the WebAssembly engine with a component without imports. It tries the JavaScript engine with a tool, if the engine
-// is there or may be fetched.
+// engines tries the WebAssembly engine with a component that has no imports. It tries the JavaScript engine with a tool, if the
+// engine is cached or may be fetched.
 func (e *examination) engines(ctx context.Context, hasNPM bool) {
 	h, err := host.New(ctx, host.Options{CacheDir: e.cache, KeyDir: e.keys})
 	if err != nil {
@@ -167,7 +167,7 @@ func (e *examination) engines(ctx context.Context, hasNPM bool) {
 		h, err = host.New(ctx, host.Options{})
 	}
 	if err == nil {
-		defer func() { _ = h.Close() }() // nothing runs any more that could fail
+		defer func() { _ = h.Close() }() // nothing that could fail is still running
 		err = probeHost(ctx, h)
 	}
 	if err != nil {
@@ -242,7 +242,7 @@ func (e *examination) databases(ctx context.Context) {
 	}
 }
 
-// checkWorkspaces looks for contradictions that SQLite cannot know: sizes, contents and limits that do not fit.
+// checkWorkspaces looks for contradictions that SQLite cannot detect: sizes, contents and limits that do not match.
 func checkWorkspaces(ctx context.Context, file string) (err error) {
 	store, err := workspace.Open(ctx, file, workspace.Options{})
 	if err != nil {

@@ -110,7 +110,7 @@ func (e *examination) disk() {
 			e.add(place.check, statusWarning, "", "the free space is unknown: %v", err)
 			continue
 		}
-		free := uint64(s.Bavail) * uint64(s.Bsize) // their types differ between systems
+		free := uint64(s.Bavail) * uint64(s.Bsize) // the types of these fields differ between systems
 		if free < minDisk {
 			e.add(place.check, statusWarning, "Make room.", "%d MiB free", free>>20)
 			continue
@@ -146,7 +146,7 @@ func integrity(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	if filepath.Base(file) == lifecycle.File { // anything else there would take as much memory
+	if filepath.Base(file) == lifecycle.File { // any other database could use that much memory
 		if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, lifecycle.MaxRow); err != nil {
 			return err
 		}

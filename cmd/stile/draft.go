@@ -18,7 +18,7 @@ import (
 
 // Limits of a folder. The lifecycle has its own limits for an extension.
 const (
-	maxDraftEntries = 2000 // files and folders that are looked at
+	maxDraftEntries = 2000 // files and folders to look at
 )
 
 // manifestName is the file in which a manifest is looked for.

@@ -18,7 +18,7 @@ type gate struct {
 	drained chan struct{} // closed when no request is left after closed was set
 }
 
-// ending is the answer to a request that comes too late.
+// ending is the answer to a request that arrives too late.
 const ending = "this server is shutting down; connect again later"
 
 func (g *gate) enter() bool {
@@ -45,8 +45,8 @@ func (g *gate) running() int {
 	return g.count
 }
 
-// drain lets no more requests through, and waits at most as long as most for those under way. Then it calls end to end them, and
-// waits until their senders were told, or a second. Call it once.
+// drain lets no more requests through, and waits at most for most until running ones finish. Then it calls end to end the rest, and
+// waits until their senders have been told, at most a second. Call it once.
 func (g *gate) drain(most time.Duration, end func()) {
 	g.mu.Lock()
 	g.closed, g.drained = true, make(chan struct{})
@@ -83,7 +83,7 @@ func (g *gate) handler(next http.Handler) http.Handler {
 				return
 			}
 			defer g.leave()
-			defer func() { _ = http.NewResponseController(w).Flush() }() // a client that is gone needs no answer
+			defer func() { _ = http.NewResponseController(w).Flush() }() // a client that has left needs no answer
 		}
 		next.ServeHTTP(w, r)
 	})

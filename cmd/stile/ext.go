@@ -24,13 +24,13 @@ import (
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
-// How a person's decision is recorded in the audit log: at a terminal, or by a command line alone.
+// How the audit log records that a person decided: at a terminal, or by a command line alone.
 const (
 	terminal    = "terminal"
 	commandLine = "command"
 )
 
-// via is how a command was given that does not ask.
+// via says how a command that does not ask was given.
 func (s *streams) via() string {
 	if _, ok := s.person(); ok {
 		return terminal
@@ -98,7 +98,7 @@ func (f scopeFlag) scope(where settings) (extension.Scope, error) {
 	return scope, err
 }
 
-// viewer returns who sees a scope. An agent also sees what belongs to its user and what is shared.
+// viewer returns the viewer for a scope. An agent also sees what belongs to its user and what is shared.
 func (f scopeFlag) viewer(where settings) (v lifecycle.Viewer, err error) {
 	scope, err := f.scope(where)
 	if err != nil {
@@ -111,7 +111,7 @@ func (f scopeFlag) viewer(where settings) (v lifecycle.Viewer, err error) {
 	return v, err
 }
 
-// viewerOf is the person who runs the command, who sees a scope and what is shared.
+// viewerOf returns the person who runs the command as a viewer who sees a scope and what is shared.
 func viewerOf(scope extension.Scope) lifecycle.Viewer {
 	if scope.Kind == extension.Agent {
 		return lifecycle.Viewer{Agent: scope.Owner, Person: true}

@@ -17,7 +17,7 @@ import (
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
-// addFlags are the flags with which a version is added, wherever it comes from.
+// addFlags are the flags of every command that adds a version.
 type addFlags struct {
 	scopeFlag
 	AllowFresh bool `help:"Accept npm packages that are younger than three days."`
@@ -26,7 +26,7 @@ type addFlags struct {
 	decisionFlags
 }
 
-// fill completes a draft with who adds it, and where.
+// fill adds the scope, the author and the flags to a draft.
 func (f addFlags) fill(s *streams, e *extensions, d *lifecycle.Draft) (err error) {
 	if d.Scope, err = f.scope(e.settings); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (f addFlags) fill(s *streams, e *extensions, d *lifecycle.Draft) (err error
 	return err
 }
 
-// stages are what a person sees while they last.
+// stages are the words that a person sees during each stage.
 var stages = map[extension.Stage]string{
 	extension.StageValidate: "Checking the manifest and the source ...",
 	extension.StageResolve:  "Resolving npm packages ...",
@@ -217,7 +217,7 @@ Examples:
     stile ext test 12 --json`
 }
 
-// failedTestsError is a version whose tests do not all pass.
+// failedTestsError reports a version whose tests do not all pass.
 type failedTestsError struct {
 	failed, all int
 	problems    []extension.Problem

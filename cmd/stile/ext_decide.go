@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// decisionFlags are what a person says about a decision.
+// decisionFlags are the flags of a person's decision.
 type decisionFlags struct {
 	Reason string `placeholder:"TEXT" help:"Reason to record."`
 	asJSON
@@ -26,7 +26,7 @@ func (f decisionFlags) decision(where settings, r lifecycle.Release, asked bool)
 	return lifecycle.Decision{Release: r.ID, Digest: r.Digest, By: by, Via: via, Reason: f.Reason}, err
 }
 
-// end takes the active version of an extension away by what do decides, and prints what became of it.
+// end ends the active version of an extension with do, and prints the outcome.
 func (f decisionFlags) end(
 	ctx context.Context, s *streams, e *extensions, asked bool, scope extension.Scope, name string,
 	do func(context.Context, extension.Scope, string, lifecycle.Decision) (lifecycle.Release, error),
@@ -42,7 +42,7 @@ func (f decisionFlags) end(
 	return f.print(s, r)
 }
 
-// print prints what became of a release.
+// print prints the outcome of a decision about a release.
 func (f decisionFlags) print(s *streams, r lifecycle.Release) error {
 	if f.JSON {
 		return printJSON(s.out, releaseOf(r))
@@ -62,14 +62,14 @@ func releaseText(r lifecycle.Release) string {
 	return printable.Line(text)
 }
 
-// notApprovedError is a question that a person did not answer with yes.
+// notApprovedError reports that a person did not answer a question with yes.
 type notApprovedError struct{ question, result string }
 
 func (e *notApprovedError) Error() string {
 	return fmt.Sprintf("the answer to %q was not yes, so %s", e.question, e.result)
 }
 
-// asks makes a person say yes, or ends the command.
+// asks asks a person for a yes. Any other answer ends the command.
 func (s *streams) asks(ctx context.Context, show func() (string, error), question, otherwise string) error {
 	p, ok := s.person()
 	if !ok {
@@ -114,7 +114,7 @@ func (e *extensions) waiting(ctx context.Context, request string, flag scopeFlag
 	return r, err
 }
 
-// checkDigest refuses an incomplete digest in a decision about a version. shown is the command that prints the whole digest.
+// checkDigest refuses an incomplete digest in a decision about a version. shown is the command that prints the full digest.
 func checkDigest(digest, shown string) error {
 	if digest == "" || len(digest) == 64 {
 		return nil

@@ -19,7 +19,7 @@ type releaseJSON struct {
 	Author  string          `json:"author"`
 	Asked   time.Time       `json:"asked"`
 	Decided time.Time       `json:"decided,omitzero"`
-	// By is who decided. Policy is the line of the policy that did.
+	// By is who decided. Policy is the line of the policy that decided.
 	By         string `json:"by,omitempty"`
 	Policy     string `json:"policy,omitempty"`
 	Reason     string `json:"reason,omitempty"`
@@ -88,7 +88,7 @@ func extensionOf(e lifecycle.Extension) extensionJSON {
 	return one
 }
 
-// shortDigest returns enough of a digest to tell versions apart at a glance. Nothing is approved by it.
+// shortDigest returns enough of a digest to tell versions apart at a glance. No approval relies on it.
 func shortDigest(digest string) string { return digest[:min(12, len(digest))] }
 
 // line makes a stranger's text one printable line of at most this many bytes.

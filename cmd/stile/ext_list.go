@@ -107,7 +107,7 @@ func (c *extList) list(ctx context.Context, e *extensions) ([]lifecycle.Extensio
 	return all, nil
 }
 
-// tagsText joins tags into a line. It has room for as many as a manifest can have.
+// tagsText joins tags into a line, which has room for as many tags as a manifest can have.
 func tagsText(tags []string) string { return line(strings.Join(tags, " "), 1000) }
 
 // stateText describes the state of an extension in a few words.
@@ -126,7 +126,7 @@ func stateText(e lifecycle.Extension) string {
 	}
 }
 
-// hiddenText says which scopes' tools are called instead of these.
+// hiddenText names the scopes whose tools are called instead of these.
 func hiddenText(tools []lifecycle.ToolState) string {
 	var hidden int
 	var by []string

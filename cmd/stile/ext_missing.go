@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
-// unknownError is a call of a tool that does not exist. It has the reason, if known, and the tools that exist.
+// unknownError reports a call of a tool that does not exist. It has the reason, if known, and the tools that exist.
 type unknownError struct {
 	error
 	why   string
@@ -56,7 +56,7 @@ func (e *extensions) Find(ctx context.Context, v lifecycle.Viewer, name string) 
 	return r, err
 }
 
-// whyMissing says what became of an extension that a viewer asked for. It is empty if nothing is known.
+// whyMissing explains what happened to an extension that a viewer asked for. It is empty if nothing is known.
 func (e *extensions) whyMissing(ctx context.Context, v lifecycle.Viewer, name string) string {
 	why, err := e.MissingExtension(ctx, v, name)
 	if err != nil || why == nil { // it only explains an error

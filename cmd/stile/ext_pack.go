@@ -177,7 +177,7 @@ Examples:
     stile ext import oci://registry.example.com/tools/github:1.2.0 --trust tom.pem`
 }
 
-// untrustedError is a pack without a signature of anybody who was asked for.
+// untrustedError reports a pack that none of the required signers has signed.
 type untrustedError struct{ error }
 
 func (e *untrustedError) Unwrap() error { return e.error }

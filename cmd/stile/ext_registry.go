@@ -14,7 +14,7 @@ import (
 	"github.com/stilehost/stile/secret"
 )
 
-// ociScheme begins the name of something in a registry.
+// ociScheme is the prefix of references to a registry.
 const ociScheme = "oci://"
 
 // registryFlags are the credentials for a registry.

@@ -87,7 +87,7 @@ func versionText(r lifecycle.Review, full bool) string {
 
 const (
 	maxToolText  = 2 << 10  // bytes of one text of a tool
-	maxToolTexts = 32 << 10 // bytes of those of all tools
+	maxToolTexts = 32 << 10 // bytes of the texts of all tools
 )
 
 // toolTexts returns the texts of all tools. A text that does not fit is replaced by its size and digest, and how to see it.
@@ -122,7 +122,7 @@ func toolTexts(r lifecycle.Review, full bool) string {
 	return b.String()
 }
 
-// may says in plain words what bindings allow, to the author's code and to that of packages.
+// may says in plain words what bindings allow the author's code and the code of packages to do.
 func may(bindings []extension.Binding, v *lifecycle.Version) string {
 	if len(bindings) == 0 {
 		return "    " + v.Computes() + "\n"
@@ -178,7 +178,7 @@ func (c chosen) release(ctx context.Context, e *extensions) (lifecycle.Release, 
 	return e.Find(ctx, viewer, c.Name)
 }
 
-// chosenVersion is one of any age.
+// chosenVersion is a version of any age.
 type chosenVersion struct {
 	chosen
 	Digest string `placeholder:"DIGEST" help:"Another version: the first characters of its digest, at least 6."`
@@ -269,7 +269,7 @@ func statsText(indent string, tools []lifecycle.ToolState) string {
 	return table(indent, rows)
 }
 
-// reviewJSON is a release with all that stile ext show and diff say of it.
+// reviewJSON is a release with everything that stile ext show and diff print about it.
 type reviewJSON struct {
 	Release     releaseJSON        `json:"release"`
 	Signer      string             `json:"signer,omitempty"`

@@ -77,8 +77,8 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-// digestOf returns the whole digest of the one release whose digest begins with start. It returns start itself if that is empty or
-// whole.
+// digestOf returns the full digest of the one release whose digest begins with start. It returns start itself if start is empty or
+// already a full digest.
 func digestOf(all []lifecycle.Release, start string) (string, error) {
 	if start == "" || len(start) == 64 {
 		return start, nil

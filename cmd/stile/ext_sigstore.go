@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/extension/pack/bundle"
 )
 
-// bundleFlags say whose Sigstore bundle is asked for. They are named as cosign names them.
+// bundleFlags say whose Sigstore bundle is required. They have the names of cosign's flags.
 type bundleFlags struct {
 	Bundle                string `placeholder:"FILE" help:"Sigstore bundle of the file, as cosign sign-blob --bundle writes it. Default for a registry: what cosign sign attached."`
 	CertificateIdentity   string `placeholder:"NAME" help:"Who must have signed, as the bundle's certificate names them: an email address, or the URI of a workflow."`
@@ -19,7 +19,7 @@ type bundleFlags struct {
 	Key                   string `placeholder:"FILE" help:"File with the public key, in PEM, that must have signed the bundle; replaces --certificate-identity."`
 }
 
-// verifier returns what verifies bundles by the flags; nil when none was given.
+// verifier returns the verifier that the flags ask for, or nil if none of them was given.
 func (f bundleFlags) verifier(ctx context.Context, from string) (*bundle.Verifier, error) {
 	if f == (bundleFlags{}) {
 		return nil, nil
@@ -53,7 +53,7 @@ func (f bundleFlags) verifier(ctx context.Context, from string) (*bundle.Verifie
 	return v, err
 }
 
-// writeBundle signs what a bundle is a signature of, and writes the bundle.
+// writeBundle signs the bytes that a bundle covers, and writes the bundle.
 func writeBundle(name string, key ed25519.PrivateKey, signed []byte) error {
 	b, err := bundle.Sign(key, signed)
 	if err != nil {
@@ -62,7 +62,7 @@ func writeBundle(name string, key ed25519.PrivateKey, signed []byte) error {
 	return writeFile(name, b)
 }
 
-// manifestOf is what a bundle signs of a pack in a registry.
+// manifestOf returns the manifest that a bundle signs for a pack in a registry.
 func manifestOf(p *pack.Pack) ([]byte, error) {
 	a, err := p.Artifact()
 	if err != nil {

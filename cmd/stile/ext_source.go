@@ -48,7 +48,7 @@ func (c *extSource) Run(ctx context.Context, s *streams) error {
 			c.File = names[0]
 		}
 		files[manifestName] = v.ManifestText()
-		if len(v.Lock) > 0 { // this lockfile counts, whatever the source contains
+		if len(v.Lock) > 0 { // this lockfile counts even if the source contains another
 			files[lockName] = v.Lock
 		}
 		switch names = slices.Sorted(maps.Keys(files)); {

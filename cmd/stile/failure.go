@@ -26,7 +26,7 @@ import (
 type failure struct {
 	Kind    kind   `json:"kind"`
 	Message string `json:"message"`
-	// Denial is set if Kind is denied: the host's record, never the guest's word.
+	// Denial is set if Kind is denied. It is the host's record, never what the guest says.
 	Denial *denial `json:"denial,omitempty"`
 	// Bind is the NAME=SPEC of --bind that would allow what was denied, if --bind gave the binding.
 	Bind string `json:"bind,omitempty"`
@@ -36,11 +36,11 @@ type failure struct {
 	Claimed bool   `json:"claimed,omitempty"`
 	// settable is set if --limit of the command sets the limit.
 	settable bool
-	// Failure is the tool's own account, with its stack mapped to the author's source.
+	// Failure is what the tool reported, with its stack mapped to the author's source.
 	Failure *abi.Failure `json:"failure,omitempty"`
-	// Stage is the stage that an extension failed.
+	// Stage is the stage at which an extension failed.
 	Stage extension.Stage `json:"stage,omitempty"`
-	// Problems are those of an input ([]abi.Problem) or of a source ([]extension.Problem).
+	// Problems are the problems of an input ([]abi.Problem) or of a source ([]extension.Problem).
 	Problems any `json:"problems,omitempty"`
 	// Known are the tools that exist, if an unknown one was asked for.
 	Known []string `json:"known,omitempty"`
@@ -135,7 +135,7 @@ var sortedKinds = map[lifecycle.FailureKind]kind{
 	lifecycle.FailureUnknown: kindUsage, lifecycle.FailureTampered: kindTampered,
 }
 
-// explain sorts an error into one of the kinds.
+// explain assigns an error to one of the kinds.
 func explain(err error) failure {
 	sorted := lifecycle.Sort(err)
 	f := failure{
@@ -181,7 +181,7 @@ func (f *failure) deny(err error, d abi.Denial, above *lifecycle.CeilingError) {
 	f.Denial.Remedy, f.Denial.moves = extension.ShortRemedy(d.Binding, d.Remedy)
 }
 
-// kindOf is the kind of an error that was sorted.
+// kindOf returns the kind of a sorted error.
 func kindOf(err error, sorted lifecycle.Failure) kind {
 	var operation *abi.Error
 	switch {
@@ -210,12 +210,12 @@ func kindOf(err error, sorted lifecycle.Failure) kind {
 	}
 }
 
-// operationKind sorts errors of operations on what STILE_HOME holds.
+// operationKind sorts errors of operations on the contents of STILE_HOME.
 func operationKind(code abi.Code) kind {
 	switch code {
 	case abi.CodeNotFound, abi.CodeAlreadyExists, abi.CodeConflict:
 		return kindFailed
-	case abi.CodeInvalid, abi.CodeTooLarge, abi.CodeDenied: // a path out of the workspace is the user's own
+	case abi.CodeInvalid, abi.CodeTooLarge, abi.CodeDenied: // a path that leaves the workspace is the user's mistake
 		return kindUsage
 	case abi.CodeExhausted:
 		return kindLimit

@@ -117,13 +117,13 @@ func replaceFile(name string, data []byte, mode fs.FileMode) error {
 	}
 	err := atomicfile.Replace(atomicfile.Machine{}, name, filepath.Join(filepath.Dir(name), ".stile-"+rand.Text()), data, mode, true)
 	if at, ok := errors.AsType[*fs.PathError](err); ok && at.Op == "open" {
-		at.Path = name // the temporary name would tell nobody anything
+		at.Path = name // the temporary name would help nobody
 		return &usageError{err}
 	}
 	return err
 }
 
-// regular refuses what is not a regular file.
+// regular refuses everything but regular files.
 func regular(name string) error {
 	if name == "-" {
 		return usagef("output cannot go to stdout; name a file (./- for a file called -)")

@@ -85,16 +85,16 @@ func (f modelFlags) temperature() (*float64, error) {
 	return &t, nil
 }
 
-// generated is the outcome of a description.
+// generated is the outcome of a generation.
 type generated struct {
 	written *lifecycle.Written
-	// exists are tools that seem to do it already.
+	// exists are tools that already seem to do what the description asks for.
 	exists []lifecycle.Found
 	result generate.Result
 }
 
-// generate makes a model write an extension and takes it through all stages. draft lacks only manifest and files, and r only what
-// the store knows.
+// generate makes a model write an extension and takes it through all stages. draft lacks only manifest and files, and r lacks only
+// what the store knows.
 func (e *extensions) generate(ctx context.Context, g *generate.Generator, v lifecycle.Viewer, r generate.Request, draft lifecycle.Draft) (made generated, err error) {
 	var found []lifecycle.Found
 	r.Existing = func(ctx context.Context, description string) (existing []generate.Existing, err error) {
@@ -191,11 +191,11 @@ func (e *extensions) existing(ctx context.Context, v lifecycle.Viewer, descripti
 	return found, existing, nil
 }
 
-const maxSignificant = 64 // words that are looked for
+const maxSignificant = 64 // words to look for
 
 var (
 	anyWords = lazyregexp.New(`[\p{L}\p{N}]+`)
-	// insignificant are the words that Lucene leaves out of English texts, and those with which everybody asks for a tool.
+	// insignificant are the words that Lucene leaves out of English texts, and words that appear in any request for a tool.
 	insignificant = strings.Fields(`a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with
 		able all also any can each from given has have i its me my need new one our please should some want we what when where which who would you your
 		add build code create extension extensions function functions generate implement input inputs make makes output outputs program result results

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// findHelper returns the path of a helper program: the one beside this program, otherwise the one in PATH. A helper does what few
-// people need and would make this program much larger.
+// findHelper returns the path of a helper program: the one in this program's folder, otherwise the one in PATH. A helper does
+// something that few people need and that would make this program much larger.
 func findHelper(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -31,7 +31,7 @@ Examples:
     stile inspect notes.ts --json`
 }
 
-// inspection is everything that can be said about a component.
+// inspection is everything that stile inspect reports about a component.
 type inspection struct {
 	File     string          `json:"file"`
 	Size     int             `json:"size"`
@@ -92,7 +92,7 @@ func (c *inspectCommand) Run(ctx context.Context, s *streams) (err error) {
 			return err
 		}
 	}
-	component, err := n.loadComponent(ctx, c.File, wasm) // loading it says why it is refused
+	component, err := n.loadComponent(ctx, c.File, wasm) // loading reports why the component is refused
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func imports(from []host.Import) []importedThing {
 	return things
 }
 
-// maxShownName is how many bytes are shown of a name that a component chose. A table has room for it in each row.
+// maxShownName is how many bytes of a name chosen by a component are shown. It fits into a row of a table.
 const maxShownName = 100
 
 // text returns an inspection for a person.

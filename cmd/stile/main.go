@@ -30,7 +30,7 @@ import (
 
 func main() {
 	collectLater()
-	log.SetOutput(io.Discard) // net/http tells it of each odd frame that a server sends
+	log.SetOutput(io.Discard) // net/http logs each odd frame that a server sends
 	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
@@ -82,7 +82,7 @@ type streams struct {
 	err io.Writer
 }
 
-// say prints a line for people. If stderr cannot be written to, nobody can be told.
+// say prints a line for people. It ignores errors, because there is no other place to report them.
 func (s *streams) say(format string, args ...any) { _, _ = fmt.Fprintf(s.err, format+"\n", args...) }
 
 // columns is the width of the terminal on stdout. It is 0 if stdout is not a terminal.
@@ -131,7 +131,7 @@ func parserOf(ctx context.Context, s *streams, grammar any) (*kong.Kong, error) 
 	return kong.New(grammar, kong.Name("stile"), kong.Description(description), kong.Writers(s.out, s.err), kong.Bind(s), kong.BindTo(ctx, (*context.Context)(nil)), kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(help))
 }
 
-// grammar returns the part of cli that a command line concerns, because parsing all of it takes longer than most commands.
+// grammar returns the part of cli that a command line needs, because parsing all of cli takes longer than most commands.
 func grammar(args []string) any {
 	for command := range reflect.TypeFor[cli]().Fields() {
 		if name := cmp.Or(command.Tag.Get("name"), strings.ToLower(command.Name)); len(args) > 0 && args[0] == name {
@@ -149,7 +149,7 @@ func help(o kong.HelpOptions, ctx *kong.Context) error {
 	return kong.DefaultHelpPrinter(o, ctx)
 }
 
-// habits translates what people type out of habit.
+// habits translates what people know from other programs: "help COMMAND" and "--version".
 func habits(args []string) []string {
 	switch {
 	case len(args) > 0 && args[0] == "help":
@@ -161,7 +161,7 @@ func habits(args []string) []string {
 	}
 }
 
-// misuse says what is wrong with a command line, in our own words where the parser talks about itself.
+// misuse says what is wrong with a command line. It replaces the parser's messages about itself by our own words.
 func misuse(err error) error {
 	if is[*fs.PathError](err) { // help could not be written
 		return err
@@ -176,10 +176,10 @@ func misuse(err error) error {
 	return usagef("%s; see %s --help", text, command)
 }
 
-// badNumber is what the parser says of a number that it cannot read.
+// badNumber matches the parser's message about a number that it cannot read.
 var badNumber = lazyregexp.New(`expected a valid \d+ bit u?int but got (".*")`)
 
-// closest returns the command that a command line names as far as it parses.
+// closest returns the command that a command line names, as far as the line parses.
 func closest(err error) string {
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {

@@ -44,7 +44,7 @@ func (w witFlag) openSession(ctx context.Context, s *streams) (*session, error) 
 	return openSession(ctx, s, sessionOptions{wit: texts})
 }
 
-// read returns the texts after validating them, because only here is the file of each known.
+// read returns the texts after validating them, because only this place knows the file of each.
 func (w witFlag) read() ([]string, error) {
 	var texts, files []string
 	for _, file := range w.WIT {

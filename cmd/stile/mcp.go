@@ -43,7 +43,7 @@ func (c *mcpCommand) Run(ctx context.Context, s *streams) (err error) {
 	gate := &gate{}
 	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { // it was asked to end
+	defer context.AfterFunc(ctx, func() { // the process was asked to end
 		gate.drain(c.Drain, server.EndCalls)
 		cancel()
 	})()
@@ -73,7 +73,7 @@ func serving(ctx context.Context, s *streams, agent, user string) (v lifecycle.V
 	return v, e, err
 }
 
-// checkViewer checks names that were given.
+// checkViewer checks the given names.
 func checkViewer(v lifecycle.Viewer) error {
 	if _, err := extension.ParseScope("agent:" + v.Agent); err != nil {
 		return usagef("name of the agent: %w", err)
@@ -84,7 +84,7 @@ func checkViewer(v lifecycle.Viewer) error {
 	return nil
 }
 
-// newServer makes a server of the store. Close it before the store.
+// newServer creates a server for the store. Close it before the store.
 func (e *extensions) newServer(ctx context.Context, f modelFlags) (*mcp.Server, error) {
 	generate, err := e.generateForAgents(ctx, f)
 	if err != nil {

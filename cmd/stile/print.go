@@ -62,7 +62,7 @@ type asJSON struct {
 	JSON bool `name:"json" help:"Print as JSON."`
 }
 
-// done prints, with the flag only, what a command did that otherwise prints nothing.
+// done prints what a command did, if the flag is set. Otherwise, the command prints nothing.
 func (j asJSON) done(s *streams, v any) error {
 	if !j.JSON {
 		return nil
@@ -151,7 +151,7 @@ func toolTable(indent string, definitions []abi.Definition) string {
 	return table(indent, rows)
 }
 
-// counted writes a number with the word for the thing, which gets a plural s.
+// counted writes a number and the noun, with a plural s if necessary.
 func counted[N int | int64 | uint32 | uint64](n N, one string) string {
 	if n != 1 {
 		one += "s"

@@ -44,5 +44,5 @@ func (e *boundError) remedy(d abi.Denial) string {
 	return ""
 }
 
-// bindFlag quotes for a shell, because a guest chose part of the text and a person may paste it.
+// bindFlag quotes the binding for a shell, because a guest chose part of the text and a person may paste it.
 func bindFlag(spec string) string { return "--bind '" + strings.ReplaceAll(spec, "'", `'\''`) + "'" }

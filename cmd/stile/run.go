@@ -28,7 +28,7 @@ type inputFlags struct {
 	Limit []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the call: memory, cpu, wall, input, output, handles, pending or nesting. Can be repeated."`
 }
 
-// read returns both. It waits for stdin until ctx ends.
+// read returns the input and the limits. It waits for stdin until ctx ends.
 func (f inputFlags) read(ctx context.Context, s *streams) (limits host.Limits, input []byte, err error) {
 	if limits, err = parseLimits(f.Limit); err != nil {
 		return limits, nil, err
@@ -143,7 +143,7 @@ func (c *callFlags) call(
 	return err
 }
 
-// bindings returns those of the command line, then the manifest's, then the defaults.
+// bindings returns the bindings of the command line, then the manifest's, then the defaults.
 func (c *callFlags) bindings() (*extension.Manifest, []extension.Binding, error) {
 	given, err := extension.ParseSpecs(c.Bind)
 	if err != nil {

@@ -78,7 +78,7 @@ func (c *credentials) Get(ctx context.Context, name string) (string, error) {
 	}
 	value, err := store.Get(ctx, name)
 	if err == nil {
-		c.know(value) // it may be newer than this process
+		c.know(value) // the secret may be newer than this process
 	}
 	return value, err
 }
@@ -101,13 +101,13 @@ func (c *credentials) know(values ...string) {
 // minRedacted is the shortest secret that is removed from recordings, in bytes. Shorter ones occur by chance.
 const minRedacted = 8
 
-// redactAll makes redact know all secrets, and learn those that are set later once they are used.
+// redactAll makes redact remove all secrets. Secrets set later are removed from their first use on.
 func (c *credentials) redactAll(ctx context.Context, home string) error {
 	c.mu.Lock()
 	c.values = map[string]bool{}
 	c.mu.Unlock()
 	if _, err := os.Lstat(filepath.Join(home, secret.File)); errors.Is(err, fs.ErrNotExist) {
-		return nil // so that no keyring is asked
+		return nil // avoids asking the keyring
 	}
 	store, err := c.open()
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *credentials) redactAll(ctx context.Context, home string) error {
 	return nil
 }
 
-// redact removes secrets from what is recorded.
+// redact removes secrets from recordings.
 func (c *credentials) redact(text []byte) []byte {
 	redactor := c.redactor.Load()
 	if redactor == nil {
@@ -191,7 +191,7 @@ func (c *secretSetCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	err = withSecrets(ctx, s, func(store *secret.Store) error { return store.Set(ctx, c.Name, value) })
-	if problem := http.CredentialProblem(value); err == nil && problem != "" { // it may be meant for something else
+	if problem := http.CredentialProblem(value); err == nil && problem != "" { // the secret may be meant for something else
 		s.say("stile: warning: no rule can use %s as its credential: the value %s", c.Name, problem)
 	}
 	return err
@@ -208,7 +208,7 @@ func (c *secretSetCommand) read(ctx context.Context, s *streams) (string, error)
 	switch {
 	case c.ValueFile != "":
 		value, err = interruptible(ctx, func() ([]byte, error) {
-			f, err := os.Open(c.ValueFile) // it may be a pipe or a terminal
+			f, err := os.Open(c.ValueFile) // the file may be a pipe or a terminal
 			if err != nil {
 				return nil, &usageError{err}
 			}
@@ -230,7 +230,7 @@ func (c *secretSetCommand) read(ctx context.Context, s *streams) (string, error)
 	return string(value), nil
 }
 
-// maxTyped is the longest line that every terminal passes on whole. Terminals cut longer lines silently.
+// maxTyped is the longest line that every terminal passes on in full. Terminals cut longer lines silently.
 const maxTyped = 1023
 
 // ask lets a person type or paste the value without showing it.

@@ -27,7 +27,7 @@ type serveRun struct {
 	Host        []string `sep:"none" placeholder:"NAME" help:"Name by which clients reach the server, such as a proxy's. Can be repeated. Default: the certificate's names."`
 	TLSCert     string   `name:"tls-cert" placeholder:"FILE" help:"Certificate, in PEM."`
 	TLSKey      string   `name:"tls-key" placeholder:"FILE" help:"Key of the certificate, in PEM."`
-	// OperatorTokenFile serves where there is no terminal.
+	// OperatorTokenFile is for servers without a terminal.
 	OperatorTokenFile string `placeholder:"FILE" help:"File to write the operator token to, readable by its owner only. It is removed at the end."`
 	tokenFlag
 	modelFlags
@@ -179,7 +179,7 @@ func checkListen(address string, secure bool) error {
 	return usagef("--listen %s is reachable from other machines; give --tls-cert and --tls-key, or listen on 127.0.0.1", address)
 }
 
-// hosts are the values of Host that are answered: the address, and the given names or else those of the certificate.
+// hosts returns the values of Host that the server answers: the address, and the given names, or else the certificate's names.
 func (c *serveRun) hosts(at netip.AddrPort, certificate *x509.Certificate) []string {
 	names := c.Host
 	if len(names) == 0 && certificate != nil {

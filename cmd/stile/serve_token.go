@@ -23,7 +23,7 @@ import (
 	"github.com/stilehost/stile/internal/atomicfile"
 )
 
-// tokensName is the file of the tokens in STILE_HOME.
+// tokensName is the name of the token file in STILE_HOME.
 const tokensName = "tokens.json"
 
 type serveToken struct {
@@ -43,7 +43,7 @@ Examples:
     stile serve token remove claude`
 }
 
-// tokenFlag names the file of the tokens.
+// tokenFlag names the token file.
 type tokenFlag struct {
 	TokenFile string `placeholder:"FILE" help:"File with the hashes of tokens. Default: tokens.json in STILE_HOME."`
 }
@@ -131,7 +131,7 @@ func changeTokens(ctx context.Context, file string, change func([]token) ([]toke
 	return nil
 }
 
-// holders returns a function that finds who a token belongs to, according to the current file.
+// holders returns a function that looks up the holder of a token in the current file.
 func holders(file string, logger *slog.Logger) func(token string) (lifecycle.Viewer, bool) {
 	changing := &followed{path: file}
 	var tokens atomic.Pointer[[]token]
@@ -148,7 +148,7 @@ func holders(file string, logger *slog.Logger) func(token string) (lifecycle.Vie
 	}
 }
 
-// holder returns who a token belongs to, if anybody.
+// holder returns the holder of a token, if it has one.
 func holder(tokens []token, text string) (lifecycle.Viewer, bool) {
 	hash := hashToken(text)
 	for _, t := range tokens {

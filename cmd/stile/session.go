@@ -26,7 +26,7 @@ const (
 	maxMemory    = 64 << 20 // bytes of a call's memory, unless --limit asks for more
 )
 
-// settings come from the environment. Nothing else reads it.
+// settings come from the environment. Nothing else reads the environment.
 type settings struct {
 	home   string // state to keep
 	cache  string // what can be rebuilt
@@ -70,7 +70,7 @@ func readSettings() (settings, error) {
 }
 
 // keyFolder is the folder with the key of the cache. A new home has no key. It uses the key in the user's standard home, if there is
-// one, so that what the same user has in the cache is not made again.
+// one, so that the same user's cache stays usable.
 func keyFolder(home string) string {
 	if standard, err := folder("", "XDG_DATA_HOME", ".local", "share"); err == nil && !cache.HasKey(home) && cache.HasKey(standard) {
 		return standard
@@ -106,14 +106,14 @@ type session struct {
 	tools *toolchain.Toolchain
 }
 
-// sessionOptions are what commands ask of a host.
+// sessionOptions are a command's requirements of the host.
 type sessionOptions struct {
 	memory int64    // of one call, if more than the default
 	wit    []string // an embedder's interfaces
 	many   bool     // several calls at once
 }
 
-// makeFolder makes the folder that a variable names or defaults to.
+// makeFolder creates the folder that a variable names or defaults to.
 func makeFolder(variable, folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("make %s: %w; set %[1]s to a folder that you can write to", variable, err)
@@ -180,8 +180,8 @@ func (n *session) toolchain(ctx context.Context) (*toolchain.Toolchain, error) {
 	return n.tools, nil
 }
 
-// wants are the bindings that a component is built for, and interfaces besides theirs. With neither, the component gets those it
-// uses.
+// wants are the bindings that a component is built for, and additional interfaces. With neither, the component gets the interfaces
+// that it uses.
 type wants struct {
 	manifest string            // the file that asks for some of the bindings
 	bindings map[string]string // interfaces by name
@@ -230,7 +230,7 @@ func (n *session) assemble(ctx context.Context, file string, w wants, standalone
 	return wasm, err
 }
 
-// isWasm reports whether a file is WebAssembly, whatever its name.
+// isWasm reports whether a file's content is WebAssembly. The name does not matter.
 func isWasm(file string) bool {
 	f, err := openFile(file)
 	if err != nil {

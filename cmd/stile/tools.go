@@ -14,8 +14,8 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// toolbox offers the tools of extensions as "<extension>_<tool>", with the name of a file as the extension's name. They have the
-// default bindings and what callers pass on.
+// toolbox offers the tools of extensions as "<extension>_<tool>", with the name of a file as the extension's name. The tools have
+// the default bindings and the bindings that callers pass on.
 func (n *session) toolbox(ctx context.Context, state *extension.State, files []string) (*tools.Toolbox, error) {
 	callees := map[string]tools.Func{}
 	var found []tools.Description

@@ -88,7 +88,7 @@ func (c *typesCommand) bindings() (map[string]string, error) {
 	return all, nil
 }
 
-// namesFrom are the manifests as seen from the folder of a file, sorted.
+// namesFrom returns the paths of the manifests relative to the folder of a file, sorted.
 func namesFrom(output string, manifests []string) []string {
 	folder := "."
 	if output != "-" {
@@ -120,7 +120,7 @@ func relative(folder, file string) (string, error) {
 
 const typesOf = toolchain.EnvTypesMark + ": the bindings of "
 
-// typesHead is the first line of a file. It names the manifests as JSON does.
+// typesHead returns the first line of a file. It names the manifests as JSON strings.
 func typesHead(manifests []string) string {
 	var quoted []string
 	for _, m := range manifests {
@@ -130,7 +130,7 @@ func typesHead(manifests []string) string {
 	return typesOf + strings.Join(quoted, ", ") + ".\n"
 }
 
-// maxTypesHead is how much of a file is read for its first line, in bytes.
+// maxTypesHead is how many bytes of a file are read to find its first line.
 const maxTypesHead = 64 << 10
 
 // replaceable refuses a file that this command did not write, or wrote for a manifest that is not named now.

@@ -17,7 +17,7 @@ func (*versionCommand) Help() string {
     stile version --json`
 }
 
-// versions are what the program was built from.
+// versions says what the program was built from.
 type versions struct {
 	Stile    string `json:"stile"`
 	Go       string `json:"go"`

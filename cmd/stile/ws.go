@@ -62,7 +62,7 @@ type address struct {
 	Address string `arg:"" name:"workspace" help:"NAME or NAME/path."`
 }
 
-// open opens the root of a workspace that exists, for as long as use takes.
+// open opens the root of an existing workspace until use returns.
 func (a address) open(ctx context.Context, use func(d *workspace.Directory, path string) error) error {
 	return a.with(ctx, func(s *workspace.Store, name, path string) error {
 		has, err := s.Has(ctx, name)
@@ -76,7 +76,7 @@ func (a address) open(ctx context.Context, use func(d *workspace.Directory, path
 	})
 }
 
-// with opens the store, for as long as use takes. The workspace may not exist yet.
+// with opens the store until use returns. The workspace may not exist yet.
 func (a address) with(ctx context.Context, use func(s *workspace.Store, name, path string) error) error {
 	return withStore(ctx, func(s *workspace.Store) error {
 		name, path, _ := strings.Cut(a.Address, "/")
@@ -99,7 +99,7 @@ func (a address) isFile() error {
 	return nil
 }
 
-// inside refuses a path that leaves its workspace: nobody denies it, but each workspace has its own address.
+// inside refuses a path that leaves its workspace. This is not a matter of rights: each workspace has its own address.
 func inside(name, file string) error {
 	if clean := path.Clean(file); clean == ".." || strings.HasPrefix(clean, "../") {
 		return usagef("%q leaves the workspace %s; write NAME/path with the NAME of the workspace that has the file", file, name)
@@ -426,7 +426,7 @@ func matchLines(m workspace.Match) []string {
 	return lines
 }
 
-// below is open for a directory.
+// below opens the directory at an address until use returns.
 func (a address) below(ctx context.Context, use func(*workspace.Directory) error) error {
 	return a.open(ctx, func(d *workspace.Directory, path string) error {
 		if path != "" {
