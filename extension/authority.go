@@ -11,8 +11,8 @@ import (
 	"github.com/stilehost/stile/capability"
 )
 
-// Covers reports whether allowed permits everything that asked may do. A yes is certain, and a person's approval may rest on
-// it. If in doubt, for example about very many or very long rules, it says no. Names do not matter: one binding of allowed
+// Covers reports whether allowed permits everything that asked may do. A yes is certain, so a person's approval may rely on
+// it. If in doubt, for example about very many or very long rules, it returns no. Names do not matter: one binding of allowed
 // must cover each binding of asked. Stores are compared by name, so compare the bindings of two manifests before
 // [Manifest.Own].
 func Covers(allowed, asked []Binding) bool {
@@ -29,10 +29,10 @@ func Covers(allowed, asked []Binding) bool {
 	return true
 }
 
-// maxSize bounds what comparing two lists of bindings takes, by the product of the sizes of their rules.
+// maxSize bounds the cost of comparing two lists of bindings: the product of the sizes of their rules.
 const maxSize = 32 << 20
 
-// size is how many rules bindings have, of kinds that have rules, and what comparing them takes.
+// size returns how many rules the bindings have, and the cost of comparing them. Only some kinds have rules.
 func size(bindings []Binding) (rules, work int) {
 	for _, b := range bindings {
 		if g, ok := b.Grant.(capability.Sizer); ok {
@@ -43,16 +43,16 @@ func size(bindings []Binding) (rules, work int) {
 	return rules, work
 }
 
-// Rules is how many rules bindings have, of kinds that have rules.
+// Rules returns how many rules the bindings have. Only some kinds have rules.
 func Rules(bindings []Binding) int {
 	rules, _ := size(bindings)
 	return rules
 }
 
-// What says how the authority of a binding changes.
+// What is the way in which the authority of a binding changes.
 type What string
 
-// The ways.
+// The ways in which authority changes.
 const (
 	Added    What = "added"
 	Removed  What = "removed"
@@ -66,14 +66,14 @@ const (
 type Change struct {
 	Binding string `json:"binding"`
 	What    What   `json:"what"`
-	// Before and After are the binding as in a manifest, or null.
+	// Before and After are the binding in the form of a manifest, or null.
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
-	// Lines say the difference to a person, one piece of authority a line, behind "- " or "+ ". They are printable.
+	// Lines describe the difference for a person: one piece of authority a line, after "- " or "+ ". They are printable.
 	Lines []string `json:"lines"`
 }
 
-// String is the lines, such as "+ http POST https://api.github.com/repos/** with credential github-token".
+// String returns the lines, such as "+ http POST https://api.github.com/repos/** with credential github-token".
 func (c Change) String() string { return strings.Join(c.Lines, "\n") }
 
 // Difference returns the changes from one list of bindings to another, in byte order of their names. A different spelling of the

@@ -26,7 +26,7 @@ func Defaults() []Binding {
 	return all
 }
 
-// Merge joins lists of bindings, in byte order of their names. If several lists have a name, the first list wins.
+// Merge joins lists of bindings, in byte order of their names. If several lists have the same name, the first list wins.
 func Merge(lists ...[]Binding) []Binding {
 	var all []Binding
 	for _, list := range lists {
@@ -64,7 +64,7 @@ func (m *Manifest) Own(scope Scope) []Binding {
 
 // ToolsError reports that the tools in a manifest and those that the code exports differ.
 type ToolsError struct {
-	// Missing are named by the manifest and not exported; Extra the other way round. Both are in byte order.
+	// Missing are in the manifest but not exported, and Extra are exported but not in the manifest. Both are in byte order.
 	Missing, Extra []string
 }
 
@@ -81,7 +81,7 @@ func (e *ToolsError) Error() string {
 	return b.String()
 }
 
-// CheckTools compares the names of the tools that the code exports with the manifest's. A difference is a *[ToolsError].
+// CheckTools compares the names of the tools that the code exports with those in the manifest. A difference is a *[ToolsError].
 func (m *Manifest) CheckTools(exported []string) error {
 	exported = slices.Sorted(slices.Values(exported))
 	e := &ToolsError{Missing: without(m.Tools, exported), Extra: without(exported, m.Tools)}

@@ -14,7 +14,7 @@ type Binding struct {
 	Grant capability.Grant
 }
 
-// find returns the index of the binding of this name, or -1.
+// find returns the index of the binding with this name, or -1.
 func find(bindings []Binding, name string) int {
 	return slices.IndexFunc(bindings, func(b Binding) bool { return b.Name == name })
 }

@@ -3,8 +3,8 @@ package extension
 import "github.com/stilehost/stile/capability"
 
 // Canonical returns the manifest in its canonical form: JSON in the long form without spaces, fields in a fixed order,
-// tools, tags and bindings sorted. Manifests with the same canonical form ask for the same, however they were written, so a
-// digest covers this form. Tests are left out, because they ask for nothing. Parse(Canonical()) returns the rest.
+// tools, tags and bindings sorted. Manifests with the same canonical form ask for the same authority, however they were written,
+// so digests cover this form. It leaves out tests, because they ask for nothing. Parse(Canonical()) returns the rest.
 func (m *Manifest) Canonical() []byte {
 	bindings := make(map[string]map[string]any, len(m.Bindings))
 	for _, b := range m.Bindings {
@@ -24,7 +24,7 @@ func (m *Manifest) Canonical() []byte {
 // MarshalJSON implements json.Marshaler with the canonical form.
 func (m *Manifest) MarshalJSON() ([]byte, error) { return m.Canonical(), nil }
 
-// MarshalJSON implements json.Marshaler with what stands in a manifest under the binding's name.
+// MarshalJSON implements json.Marshaler. It writes the value that a manifest has under the binding's name.
 func (b Binding) MarshalJSON() ([]byte, error) { return capability.JSON(b.document()), nil }
 
 func (b Binding) document() map[string]any {

@@ -36,7 +36,7 @@ type Manifest struct {
 	// Dependencies are the npm packages that the code imports: names and ranges of versions, as in a package.json. Each must come
 	// from the registry under its own name, not from a file or an address. It is nil if there are none.
 	Dependencies map[string]string
-	// Tests are calls that have to go as they say before the extension is active.
+	// Tests are calls that must have their expected outcome before the extension becomes active.
 	Tests []Test
 }
 
@@ -48,7 +48,7 @@ type ManifestError struct {
 	Line, Column int
 	// Message says what is wrong.
 	Message string
-	// Instead is what to write.
+	// Instead says what to write instead.
 	Instead string
 }
 
@@ -57,7 +57,7 @@ func (e *ManifestError) Error() string {
 	return (*jsonform.Error)(e).In("manifest")
 }
 
-// Problem is the error in the form for authors.
+// Problem returns the error in the form for authors.
 func (e *ManifestError) Problem() Problem {
 	return Problem{File: ManifestFile, Line: e.Line, Column: e.Column, Text: (*jsonform.Error)(e).Problem(), Fix: e.Instead}
 }
@@ -176,7 +176,7 @@ func (r *reader) prose(n *jsonform.Node, what, example string, limit int) string
 	return s
 }
 
-// names reads at most so many names of a form, each of at most limit bytes, and sorts them.
+// names reads a limited number of names of a form, each of at most limit bytes, and sorts them.
 func (r *reader) names(n *jsonform.Node, what, example string, most int, form *lazyregexp.Regexp, limit int) []string {
 	var names []string
 	for _, item := range r.Items(n, most, fmt.Sprintf("[%q]", example)) {
@@ -224,8 +224,8 @@ func (r *reader) bindings(short, long *jsonform.Node) []Binding {
 	return all
 }
 
-// bindingNameProblem says why a name cannot be a property of env, or returns nothing. An object with `then` is a promise, and every
-// object has `constructor` and `prototype`.
+// bindingNameProblem says why a name cannot be a property of env, or returns nothing. An object with `then` would be a promise, and
+// every object has `constructor` and `prototype`.
 func bindingNameProblem(name string) string {
 	switch {
 	case len(name) > maxName:

@@ -8,13 +8,13 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// MaxToolName is the most bytes of the registered name of a tool, which MCP clients take.
+// MaxToolName is the maximum size of a tool's registered name in bytes. MCP clients accept no longer names.
 const MaxToolName = 64
 
 var (
 	// reservedTools are the names of Stile's own tools, including those of later versions, or prefixes of them.
 	reservedTools = []string{"agent", "browser", "code", "context", "extension", "run", "sandbox", "schema", "sql", "stile", "workspace"}
-	// reservedBindings are what coming versions have in env.
+	// reservedBindings are the names that coming versions will have in env.
 	reservedBindings = []string{"agents", "progress", "runs", "vars"}
 )
 
@@ -27,8 +27,8 @@ const (
 // IsToolName reports whether a tool of an extension can have this name.
 func IsToolName(name string) bool { return len(name) <= maxName && wordName.MatchString(name) }
 
-// Reserved reports whether this registered name is kept for a built-in tool of this or a coming version, so that no
-// extension may use it. An extension that was written earlier keeps the name until its next version.
+// Reserved reports whether a registered name is reserved for a built-in tool of this or a coming version. No extension
+// may use such a name. An extension written earlier keeps the name until its next version.
 func Reserved(tool string) bool {
 	return slices.ContainsFunc(reservedTools, func(own string) bool { return tool == own || strings.HasPrefix(tool, own+"_") })
 }
@@ -48,10 +48,10 @@ func ToolName(extension, tool string) string {
 	}, extension+"_"+tool)
 }
 
-// freeBinding is what to write instead of a reserved binding.
+// freeBinding suggests a name instead of a reserved one.
 const freeBinding = "another name for the binding"
 
-// reservedBinding says why no binding has the name, or nothing.
+// reservedBinding says why no binding may have the name. It is empty if a binding may.
 func reservedBinding(name string) string {
 	if !slices.Contains(reservedBindings, name) {
 		return ""
@@ -60,7 +60,7 @@ func reservedBinding(name string) string {
 }
 
 // CheckNames reports tools that cannot be registered because their names are too long, reserved or taken, and bindings with
-// reserved names. taken says in a few words what holds a name, such as "the extension x", or returns an empty text.
+// reserved names. taken says in a few words what already has a name, such as "the extension x", or returns an empty text.
 func (m *Manifest) CheckNames(taken func(tool string) (holder string)) []Problem {
 	var problems []Problem
 	add := func(fix, format string, args ...any) {

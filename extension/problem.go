@@ -23,8 +23,8 @@ type Problem struct {
 	Snippet string `json:"snippet,omitempty"`
 }
 
-// String is the problem as text for people, on several lines if it has a snippet. File and path are printable and on one
-// line.
+// String returns the problem as text for people, on several lines if it has a snippet. File and path are printable and
+// on one line.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -58,10 +58,10 @@ const (
 	StageValidate Stage = "validate" // manifest, names, sizes
 	StageResolve  Stage = "resolve"  // npm packages
 	StageBundle   Stage = "bundle"   // TypeScript to one module
-	StageTypes    Stage = "types"    // the types of the source, when that is asked for
+	StageTypes    Stage = "types"    // the types of the source, on request
 	StageImage    Stage = "image"    // top-level code, and its description of its tools
-	StageReport   Stage = "report"   // the report on what the code would like to do
-	StageTest     Stage = "test"     // the tests that it brings
+	StageReport   Stage = "report"   // the report on what the code appears to do
+	StageTest     Stage = "test"     // the tests that come with it
 	StagePolicy   Stage = "policy"   // the operator's ceiling
 )
 

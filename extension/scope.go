@@ -49,7 +49,7 @@ func ParseScope(text string) (Scope, error) {
 	return Scope{ScopeKind(kind), owner}, nil
 }
 
-// String is "shared", "user:tom" or "agent:claude".
+// String returns "shared", "user:tom" or "agent:claude".
 func (s Scope) String() string {
 	if s.Kind == Shared {
 		return string(s.Kind)
@@ -89,8 +89,8 @@ func (k ScopeKind) width() int {
 	}
 }
 
-// Visible returns the scopes that an agent of a user sees, the narrowest first. Either name may be empty; that scope is then left
-// out.
+// Visible returns the scopes that an agent of a user sees, the narrowest first. Either name may be empty, which leaves out that
+// scope.
 func Visible(user, agent string) []Scope {
 	var all []Scope
 	if agent != "" {
@@ -102,7 +102,7 @@ func Visible(user, agent string) []Scope {
 	return append(all, Scope{Kind: Shared})
 }
 
-// store begins the names of a scope's stores. No extension's name has a ".".
+// store returns the prefix of the names of a scope's stores. No extension's name has a ".".
 func (s Scope) store() string {
 	if s.Kind == Shared || s == (Scope{User, Local}) {
 		return ""

@@ -25,7 +25,7 @@ type Test struct {
 	Env map[string]json.RawMessage
 }
 
-// MarshalJSON implements json.Marshaler with what stands in the list of a manifest's tests.
+// MarshalJSON implements json.Marshaler in the form of a manifest's tests.
 func (t Test) MarshalJSON() ([]byte, error) {
 	return capability.JSON(struct {
 		Name   string                     `json:"name,omitempty"`
@@ -45,7 +45,7 @@ const (
 	exampleTest = `{"tool": "add", "input": {"a": 1}, "expect": 2}`
 )
 
-// tests reads what follows the tools and bindings of m.
+// tests reads the tests of a manifest. m already has the tools and bindings.
 func (r *reader) tests(n *jsonform.Node, m *Manifest) []Test {
 	var tests []Test
 	for _, item := range r.Items(n, maxTests, "["+exampleTest+"]") {

@@ -15,25 +15,25 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Text is something that an agent reads of a tool.
+// Text is one of the texts that an agent reads about a tool.
 type Text struct {
-	// Place is where in the schemas it stands, such as "input.city.description"; empty for the tool's own description.
+	// Place is its position in the schemas, such as "input.city.description". It is empty for the tool's own description.
 	Place string
-	// Text is one printable line, with runs of white space folded, so that no part of it is out of sight. It is empty for the name
-	// of a property that has no text.
+	// Text is one printable line, with runs of white space folded, so that no part of it is out of sight. It is empty for the
+	// name of a property that has no text.
 	Text string
 }
 
-// plainWord is what the keywords whose values are words of JSON Schema's may have without being listed.
+// plainWord matches values that need not be listed, of keywords whose values are words of JSON Schema.
 var plainWord = lazyregexp.New(`^[A-Za-z0-9_:/.#$-]{1,64}$`)
 
-// structure are the keywords of a schema that are no names of its author's.
+// structure are the keywords of a schema, as opposed to names that its author chose.
 var structure = map[string]bool{
 	"properties": true, "patternProperties": true, "additionalProperties": true, "items": true, "prefixItems": true, "allOf": true, "anyOf": true, "oneOf": true,
 }
 
-// ToolTexts are all texts of a tool that an agent reads: its description, the names of properties, and every text in its schemas but words
-// such as types.
+// ToolTexts returns all texts of a tool that an agent reads: its description, the names of properties, and every text in its schemas
+// except words such as types.
 func ToolTexts(d abi.Definition) []Text {
 	texts := []Text{{"", folded(d.Description)}}
 	schemas := []struct{ name, text string }{{"input", d.InputSchema}}
@@ -42,7 +42,7 @@ func ToolTexts(d abi.Definition) []Text {
 	}
 	for _, s := range schemas {
 		var schema any
-		if err := json.Unmarshal([]byte(s.text), &schema); err != nil { // the host has read it
+		if err := json.Unmarshal([]byte(s.text), &schema); err != nil { // the host has already read it
 			texts = append(texts, Text{s.name, folded(s.text)})
 			continue
 		}
@@ -51,7 +51,7 @@ func ToolTexts(d abi.Definition) []Text {
 	return texts
 }
 
-// schemaTexts adds the texts of a value at a place. key is the keyword or name that it has; named says that key is a name.
+// schemaTexts adds the texts of a value at a place. key is its keyword or name; named says that key is a name.
 func schemaTexts(texts []Text, place, key string, named bool, value any) []Text {
 	before := len(texts)
 	switch v := value.(type) {
@@ -82,7 +82,7 @@ func schemaTexts(texts []Text, place, key string, named bool, value any) []Text 
 
 func folded(text string) string { return strings.Join(strings.Fields(printable.Text(text)), " ") }
 
-// Shorten cuts text after a number of bytes, and appends its whole length and digest.
+// Shorten cuts text after a number of bytes, and appends its full length and digest.
 func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -11,9 +11,9 @@ import (
 	"github.com/stilehost/stile/internal/jslex"
 )
 
-// Check finds what in the structure of an extension is certainly wrong, without running or bundling it: at most 20
-// problems, none of them a guess. manifestTools are the names of the tools in the manifest; nil leaves them out of it.
-// Where entry has no default export, what [Derive] refuses is among the problems, and derived is what it returns.
+// Check finds certain mistakes in the structure of an extension, without running or bundling it: at most 20 problems,
+// none of them a guess. manifestTools are the names of the tools in the manifest; with nil, Check does not compare them.
+// If entry has no default export, Check calls [Derive], adds its problems, and returns its result as derived.
 func Check(fsys fs.FS, entry string, manifestTools []string) (derived *Derived, problems []extension.Problem) {
 	c := checker{manifest: manifestTools}
 	c.tree(fsys)
@@ -51,7 +51,7 @@ type checker struct {
 
 func (c *checker) add(p extension.Problem) { c.problems = append(c.problems, p) }
 
-// tree checks how much there is.
+// tree checks how many files there are, and their size.
 func (c *checker) tree(fsys fs.FS) {
 	files, size := 0, int64(0)
 	_ = fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
@@ -80,7 +80,7 @@ func (c *checker) tree(fsys fs.FS) {
 	}
 }
 
-// entry checks what the entry exports, as far as its tokens are certain.
+// entry checks the exports of the entry, as far as its tokens are certain.
 func (c *checker) entry(f *files, m *module) {
 	if m.brackets > maxBrackets {
 		c.add(extension.Problem{File: oneLine(m.name), Text: fmt.Sprintf("brackets nest deeper than %d levels", maxBrackets), Fix: "flatter code"})
@@ -121,7 +121,7 @@ func (c *checker) derived(f *files, m *module) {
 	}, 0)
 }
 
-// shape checks a default export whose form can be seen.
+// shape checks a default export that is written out.
 func (c *checker) shape(m *module, i int) {
 	const fix = `export default extension({ tools: { ... } }), with extension from "stile"`
 	value := i + 2
@@ -175,7 +175,7 @@ func (c *checker) shape(m *module, i int) {
 	}, fields[at].at)
 }
 
-// names compares the tools of the code with those of the manifest.
+// names compares the tools in the code with those in the manifest.
 func (c *checker) names(m *module, code map[string]int, extra func(name string) *extension.Problem, at int) {
 	if c.manifest == nil {
 		return
@@ -203,7 +203,7 @@ type propertyAt struct {
 	at, value, end int
 }
 
-// properties reads the object that token open begins; not ok when its names cannot be told without running it.
+// properties reads the object that begins at token open. ok is false if its names are not known without running the code.
 func (m *module) properties(open int) (list []propertyAt, ok bool) {
 	end := m.match(open)
 	if end >= len(m.tokens) {

@@ -17,17 +17,17 @@ const (
 	maxExpansion = 128
 )
 
-// converter makes one schema of types.
+// converter makes one schema from types.
 type converter struct {
 	files *files
-	// input is set for values that are passed to a function. Such an object may have no properties beyond its type, as TypeScript
-	// says for literals. A result may have more.
+	// input is set for values that are passed to a function. Such an object may not have properties beyond its type, as in
+	// TypeScript's rule for literals. A result may have more.
 	input bool
 
 	count     int
 	depth     int
 	stack     []*declaration // being expanded
-	direct    int            // from here on, those of the stack that are for the same value
+	direct    int            // index from which the elements of stack are for the same value
 	recursive map[*declaration]string
 	defs      []property
 	problem   *extension.Problem
@@ -108,7 +108,7 @@ func (c *converter) within(t *typ) *schema {
 	return c.convert(t)
 }
 
-// element converts what cannot be absent.
+// element converts a type whose values cannot be absent.
 func (c *converter) element(t *typ) *schema {
 	s := c.within(t)
 	if s.undefined {
@@ -144,7 +144,7 @@ func (c *converter) listElement(t *typ) *schema {
 	return list.items
 }
 
-// named converts a name: of a type that is declared, or of one that the language has.
+// named converts the name of a declared type, or of a type of the language.
 func (c *converter) named(t *typ) *schema {
 	name, memberName, isMember := strings.Cut(t.name, ".")
 	d := c.declaration(t, name)
@@ -237,7 +237,7 @@ func (c *converter) enumMember(t *typ, d *declaration, name string) *schema {
 	return c.fail(t, fmt.Sprintf("the enum %s has no %s", quote(d.name), quote(name)), "one of its members")
 }
 
-// declaration finds what a name means. It is nil for a name of the language, or an unknown one.
+// declaration finds the declaration of a name. It is nil for a name of the language and for an unknown name.
 func (c *converter) declaration(t *typ, name string) *declaration {
 	d, problem := c.files.lookup(t, name)
 	if problem != nil {
@@ -250,7 +250,7 @@ func (c *converter) declaration(t *typ, name string) *declaration {
 	return d
 }
 
-// instead says what to write in place of types without JSON values, or types that say too little.
+// instead says what to write instead of types that have no JSON values or are too vague.
 var instead = map[string]string{
 	"any": "the type of the values", "unknown": "the type of the values", "object": "Record<string, Type>", "Object": "Record<string, Type>",
 	"Date":   "string, and new Date(value) in the function",

@@ -1,6 +1,6 @@
-// Package inspect examines an extension's TypeScript before anything runs: which tools its plain functions make, what in its
-// structure is certainly wrong, and what the code would like to do. It reads tokens and a small part of the grammar. If that
-// leaves a doubt, it says so and derives nothing. The report does not protect; the sandbox does.
+// Package inspect examines an extension's TypeScript before anything runs. It derives tools from plain functions, finds certain
+// mistakes in the structure, and reports what the code appears to do. It reads tokens and a small part of the grammar. If that
+// leaves a doubt, it says so and derives nothing. The report protects nothing; the sandbox does.
 package inspect
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/stilehost/stile/extension"
 )
 
-// Derived is an entry module made for one that exports plain functions.
+// Derived is an entry module generated for a module that exports plain functions.
 type Derived struct {
 	// Entry is the path of the generated module, beside its original: "tool.tools.ts" for "tool.ts". A toolchain builds it if the
 	// source tree has Text there.
 	Entry string
 	// Text is TypeScript. The same files give the same text.
 	Text []byte
-	// Tools are the tools that it declares, in the order of the functions.
+	// Tools are the tools that the module declares, in the order of the functions.
 	Tools []abi.Definition
 }
 
@@ -46,7 +46,7 @@ const (
 // Result types that JSON Schema cannot express are left out.
 func Derive(fsys fs.FS, entry string) (*Derived, error) {
 	if !isCode(entry) {
-		return nil, nil // the toolchain says what it takes
+		return nil, nil // the toolchain reports which files it accepts
 	}
 	return derive(newFiles(fsys), entry)
 }
@@ -100,10 +100,10 @@ func unreadable(name string, err error) extension.Problem {
 	return p
 }
 
-// noType ends what is said of a name that needs a type.
+// noType is the end of the message about a name without a type.
 const noType = " has no type"
 
-// deriver makes tools of the functions of one module.
+// deriver makes tools from the functions of one module.
 type deriver struct {
 	*parser
 	files    *files
@@ -126,7 +126,7 @@ func (d *deriver) derive() {
 	for _, e := range d.exports {
 		f := d.function(e)
 		switch {
-		case d.problem != nil && slices.Contains(d.problems, *d.problem): // of the first of its declarations
+		case d.problem != nil && slices.Contains(d.problems, *d.problem): // the problem of the first of its declarations
 			continue
 		case d.problem != nil:
 			d.problems = append(d.problems, *d.problem)
@@ -151,7 +151,7 @@ func (d *deriver) refuse(i int, text, fix string) {
 	d.problems = append(d.problems, *d.problemAt(i, text, fix))
 }
 
-// add makes a tool of a function.
+// add makes a tool from a function.
 func (d *deriver) add(f *function) {
 	t := tool{name: toolName(f.name), function: f.name}
 	switch other := d.names[t.name]; {
@@ -207,7 +207,7 @@ func isEnv(p parameter) bool {
 	return p.name == envName || p.typ != nil && p.typ.kind == named && p.typ.name == "Env" && p.typ.parts == nil
 }
 
-// input is the schema of a function's parameters. It also says which arguments the function is called with.
+// input returns the schema of a function's parameters, and the arguments to call the function with.
 func (d *deriver) input(c *converter, f *function, about doc, t *tool) *schema {
 	s := &schema{types: []string{"object"}, isObject: true, closed: true}
 	parameters := f.parameters
@@ -257,14 +257,14 @@ func (d *deriver) input(c *converter, f *function, about doc, t *tool) *schema {
 	return s
 }
 
-// ofObject are the names that every object of JavaScript has.
+// ofObject are the property names that every JavaScript object has.
 var ofObject = set("constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf " +
 	"__defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__")
 
-// typeAt is a type for messages about a parameter.
+// typeAt describes a type in messages about a parameter.
 func (d *deriver) typeAt(p parameter) *typ { return &typ{module: d.parser.module, at: p.at} }
 
-// envTypes reports whether a parameter named env may be the bindings. A type that is clearly a value's would be a mistake.
+// envTypes reports whether a parameter named env may be the bindings. A type that is clearly for a JSON value would be a mistake.
 func envTypes(t *typ) bool {
 	switch t.kind {
 	case other:
@@ -314,7 +314,7 @@ func (d *deriver) output(f *function, about doc) string {
 	return text
 }
 
-// levels is how deep JSON nests.
+// levels returns how deep JSON nests.
 func levels(text string) int {
 	d := json.NewDecoder(strings.NewReader(text))
 	depth, most := 0, 0
@@ -331,7 +331,7 @@ func levels(text string) int {
 	}
 }
 
-// badToolName says why a name cannot be a tool's, and names a character that is not what it looks like.
+// badToolName says why a tool cannot have a name. It names a character that is not what it looks like.
 func badToolName(name string) string {
 	why := quote(name) + " cannot be the name of a tool"
 	if i := strings.IndexFunc(name, func(r rune) bool { return r >= unicode.MaxASCII }); i >= 0 {
@@ -343,7 +343,7 @@ func badToolName(name string) string {
 
 const badName = "a name of a-z, 0-9 and _, a letter first, at most 64"
 
-// toolName is a name in snake case: createPR and parseURLPath are create_pr and parse_url_path.
+// toolName converts a name to snake case: createPR and parseURLPath become create_pr and parse_url_path.
 func toolName(name string) string {
 	var b strings.Builder
 	runes := []rune(name)
@@ -360,7 +360,7 @@ func toolName(name string) string {
 	return b.String()
 }
 
-// module is the text of the made module.
+// module returns the text of the generated module.
 func (d *deriver) module(entry string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "// Made for %s: the functions that it exports, as tools.\n", jsonText(oneLine(entry)))

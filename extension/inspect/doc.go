@@ -9,7 +9,7 @@ import (
 
 const maxDoc = 4096 // bytes
 
-// doc is what a doc comment says.
+// doc is the content of a doc comment.
 type doc struct {
 	text       string            // up to the first tag
 	parameters map[string]string // the texts of @param
@@ -17,7 +17,7 @@ type doc struct {
 	problem    *extension.Problem
 }
 
-// doc reads a doc comment. It must not contain hidden characters, because people and models read it.
+// doc reads a doc comment. It refuses hidden characters, because people and models read the comment.
 func (m *module) doc(at span) doc {
 	d := doc{parameters: map[string]string{}}
 	if at.end == 0 {
@@ -67,7 +67,7 @@ func cutSpace(text string) (first, rest string) {
 	return text[:i], strings.TrimSpace(text[i:])
 }
 
-// afterType leaves out a type in braces, as JSDoc has it.
+// afterType skips a JSDoc type in braces.
 func afterType(text string) string {
 	if end := strings.IndexByte(text, '}'); end > 0 && text[0] == '{' {
 		text = text[end+1:]

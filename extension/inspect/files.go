@@ -11,10 +11,10 @@ import (
 	"github.com/stilehost/stile/extension"
 )
 
-// maxDerived is the largest file that tools are derived from. Of other files the toolchain's limit holds.
+// maxDerived is the largest file that tools are derived from. Other files have the toolchain's limit.
 const maxDerived = 1 << 20
 
-// files are the modules that types are looked up in, each read once.
+// files are the modules in which types are looked up. Each is read once.
 type files struct {
 	fsys    fs.FS
 	modules map[string]*module
@@ -71,7 +71,7 @@ func (f *files) read(name string, limit int64) (*module, error) {
 	return m, nil
 }
 
-// doubtful is the problem of a file that can be read in two ways. It is nil if there is only one.
+// doubtful returns the problem of a file that can be read in two ways, or nil.
 func (m *module) doubtful() *extension.Problem {
 	if m.unclear == "" {
 		return nil
@@ -110,7 +110,7 @@ func (f *files) lookup(t *typ, name string) (*declaration, *extension.Problem) {
 // extensionsOfTypes are the extensions that an import may leave out.
 var extensionsOfTypes = []string{"", ".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".mjs", ".cjs", ".jsx", ".json", "/index.ts", "/index.tsx", "/index.d.ts", "/index.js"}
 
-// imported finds the declaration behind an import. It succeeds only if exactly one file can be meant.
+// imported finds the declaration behind an import. It succeeds only if the import can mean exactly one file.
 func (f *files) imported(t *typ, i imported) (*declaration, *extension.Problem) {
 	m := t.module
 	if d := f.imports[reference{m, i}]; d != nil {

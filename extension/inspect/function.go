@@ -6,12 +6,12 @@ import (
 	"github.com/stilehost/stile/internal/jslex"
 )
 
-// function is an exported function as it is written.
+// function is an exported function as written.
 type function struct {
 	export
 	module     *module
 	parameters []parameter
-	result     *typ // nil if none is written, or none that can be read
+	result     *typ // nil if none is written, or if it cannot be read
 }
 
 type parameter struct {
@@ -97,7 +97,7 @@ func (p *parser) arrow(name string) bool {
 	return false
 }
 
-// isValue reports whether token i begins a value that is not a function.
+// isValue reports whether a value other than a function begins at token i.
 func (p *parser) isValue(i int) bool {
 	switch {
 	case p.isName(i):
@@ -142,7 +142,7 @@ func (p *parser) parameter(end int) parameter {
 	v.optional = p.accept("?")
 	if p.accept(":") {
 		if v.name == envName && p.is(p.i, "{") {
-			v.typ = p.other(p.i, envName) // says what the host provides, nothing about the input
+			v.typ = p.other(p.i, envName) // it describes what the host provides, not the input
 			p.i = p.match(p.i) + 1
 		} else {
 			v.typ = p.parseType()
@@ -155,7 +155,7 @@ func (p *parser) parameter(end int) parameter {
 	return v
 }
 
-// envName is the parameter that gets the bindings of a call.
+// envName is the name of the parameter that gets the bindings of a call.
 const envName = "env"
 
 // defaultValue passes over the default of a parameter, and keeps it if it is a literal.

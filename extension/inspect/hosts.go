@@ -18,8 +18,8 @@ const maxHosts = 100 // in one string
 // begun matches the start of a URL. At the start of a string, web URLs are also recognised with other slashes, or none.
 var begun = lazyregexp.New(`(?i)^\s*(?:https?|wss?):[/\\]*|(?:^|[\pL\pM\w$*])://`)
 
-// hostsIn finds the hosts in a string: those of URLs, and the string itself if it looks like a host, perhaps with a path. "*" in it
-// stands for a computed part, and more is set if something computed is appended.
+// hostsIn finds the hosts in a string: those of URLs, and the string itself if it looks like a host, perhaps with a path. "*" in the
+// string stands for a computed part, and more is set if something computed is appended to it.
 func hostsIn(text string, more bool) []string {
 	var hosts []string
 	var urls [][]int
@@ -64,13 +64,13 @@ func mapped(authority string) string {
 	if err != nil {
 		return authority
 	}
-	plain, _ = hostNames.ToUnicode(plain) // of a name that is none, what can be read
+	plain, _ = hostNames.ToUnicode(plain) // for an invalid name, the readable part
 	return plain + authority[len(name):]
 }
 
 var hostNames = idna.New(idna.MapForLookup(), idna.Transitional(false))
 
-// ofURL is an authority as it can be connected to, and not a pattern of one.
+// ofURL matches an authority that a client could connect to, not a pattern.
 var ofURL = lazyregexp.New(`^(?:\[[0-9a-f:.*]+\]|[\pL\pM\pN_*.-]+)(?::[0-9*]+)?$`)
 
 var bare = lazyregexp.New(`^(?:[A-Za-z0-9_*-]+\.)*[A-Za-z0-9_*-]+$`)
@@ -81,7 +81,7 @@ var wellKnown = set("com org net io dev app ai co gov edu eu uk de")
 // fileEndings are also endings of hosts.
 var fileEndings = set("md py sh rs pl ps zip mov so cc")
 
-// bareHost is the host at the start of text, if text has no scheme and is only a host and a path.
+// bareHost returns the host at the start of text if text is only a host and a path, without a scheme.
 func bareHost(text string) string {
 	if len(text) > 2048 || strings.ContainsAny(text, " \t\n") {
 		return ""
@@ -107,7 +107,7 @@ func bareHost(text string) string {
 	return authority
 }
 
-// hostOnly leaves out the port.
+// hostOnly removes the port.
 func hostOnly(authority string) string {
 	i := strings.LastIndexByte(authority, ':')
 	if i < 0 || strings.HasSuffix(authority, "]") {

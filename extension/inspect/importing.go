@@ -6,8 +6,8 @@ import (
 	"github.com/stilehost/stile/internal/jslex"
 )
 
-// ImportOf is where a file of source imports a package: the place of its name, in bytes; -1 where nothing that is certain imports it.
-// Comments, strings, templates and what looks like an import in an element of JSX import nothing.
+// ImportOf returns where a source file imports a package: the offset of its name in bytes, or -1 if no import is certain. It ignores
+// comments, strings, templates and anything in a JSX element that looks like an import.
 func ImportOf(name, text, pkg string) int {
 	if !isCode(name) {
 		return -1

@@ -7,25 +7,25 @@ import (
 	"github.com/stilehost/stile/internal/jslex"
 )
 
-// token is a piece of code; comments and space are none.
+// token is a piece of code. Comments and space are not tokens.
 type token struct {
 	kind       jslex.Kind
 	newline    bool // a line ends between the token before and this one
 	start, end int32
-	// match is the token that closes the bracket or hole which this one opens, or the one that this one closes. It is -1 if there is
-	// none.
+	// match is the other end of a bracket or hole: the token that closes it if this one opens it, or opens it if this one closes
+	// it. It is -1 if there is none.
 	match int32
 }
 
 const (
-	// maxTokens bounds memory. A file of 8 MiB that people wrote or a minifier made has half of it.
+	// maxTokens bounds memory. A file of 8 MiB written by people or made by a minifier has half as many.
 	maxTokens = 4 << 20
-	// maxBrackets is the toolchain's limit of nesting: it refuses whatever is deeper.
+	// maxBrackets is the toolchain's limit of nesting: it refuses deeper code.
 	maxBrackets = 15_000
 )
 
-// source is a file as tokens. If a token can be read in two ways, the more likely one is taken and unclear says so: everything
-// before it is certain, and everything after it is not.
+// source is a file as tokens. If a token can be read in two ways, the lexer takes the more likely one and sets unclear: everything
+// before that token is certain, and everything after it is not.
 type source struct {
 	name   string
 	text   string
@@ -37,13 +37,13 @@ type source struct {
 	mend      string // what to write instead, when unclear is about brackets that do not match
 	brackets  int    // how deep brackets nest
 	lines     []int32
-	last      Place // of lastAt, the last place that was asked for
+	last      Place // place of lastAt, the last offset that was asked for
 	lastAt    int
 }
 
 type span struct{ start, end int32 }
 
-// lex reads text; of a JSX file it is certain only up to the first element.
+// lex reads text. A JSX file is certain only up to the first element.
 func lex(name, text string, jsx bool) *source {
 	s := &source{name: name, text: text, docs: map[int]span{}}
 	l := jslex.New(text, jsx)
@@ -108,7 +108,7 @@ func (s *source) doubt(why string, at int) {
 	}
 }
 
-// mismatch notes that what stands at a place closes nothing, or something else than was opened last.
+// mismatch notes a closing bracket that closes nothing, or something else than was opened last.
 func (s *source) mismatch(open []jslex.Bracket, here string, at int) {
 	line, _ := s.line(at)
 	if len(open) == 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/stilehost/stile/internal/jslex"
 )
 
-// module is what a file declares and exports, read from its tokens outside all brackets. There, `export` and `import` are always
-// keywords, and what follows on the line distinguishes words before a declaration from names.
+// module has the declarations and exports of a file, read from its tokens outside all brackets. There, `export` and `import` are
+// always keywords, and what follows on the line distinguishes words before a declaration from names.
 type module struct {
 	*source
 	// defaults are the tokens of the default exports.
@@ -21,18 +21,18 @@ type module struct {
 	imports   map[string]imported
 	functions map[string][]int  // by name, the token `function` of each declaration
 	constants map[string]int    // by name, the token of the name
-	exported  map[string]string // what types are exported as, and their names in the file
+	exported  map[string]string // exported names of types, with their names in the file
 }
 
 // export is a value that is exported under a name.
 type export struct {
 	name string
 	at   int // the token where it is exported, which has its doc comment
-	// function is the index of the token `function`, or constant that of a constant's name. The other is -1.
+	// Either function is the index of the token `function`, or constant is the index of a constant's name. The other is -1.
 	function, constant int
 }
 
-// named is the token of the name under which it is declared.
+// named returns the token of the declared name.
 func (e export) named() int {
 	if e.constant >= 0 {
 		return e.constant
@@ -52,7 +52,7 @@ type declaration struct {
 
 // imported is a name that stands for an export of another file.
 type imported struct {
-	name string // "default" and "*" among them
+	name string // may be "default" or "*"
 	from string
 	at   int
 }
@@ -111,7 +111,7 @@ func readModule(s *source) *module {
 	return m
 }
 
-// commonJS takes the first use of `exports` for a default export, which it is to the bundler.
+// commonJS treats the first use of `exports` as a default export, as the bundler does.
 func (m *module) commonJS() {
 	for i := range m.tokens {
 		if m.is(i, "exports") {
@@ -134,7 +134,7 @@ func (m *module) begins(i int) bool {
 	}
 }
 
-// declare notes the type that is declared at token i, if one is.
+// declare notes the type declared at token i, if there is one.
 func (m *module) declare(i int) {
 	name, after := i+1, m.at(i+2)
 	if !m.isName(name) || m.newline(name) && m.at(i) != "class" && m.at(i) != "enum" {

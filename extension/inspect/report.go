@@ -17,8 +17,8 @@ import (
 
 // Input is what a report is made from.
 type Input struct {
-	// FS is the source tree, with packages in its node_modules, and Entry the module that exports the extension. All its code
-	// is read: of files that are in no bundle, tests of packages for one, a report tells nothing when FS has not got them.
+	// FS is the source tree, with packages in its node_modules, and Entry the module that exports the extension. Inspect reads
+	// all code in FS. Leave out files that are in no bundle, such as tests of packages, to keep them out of the report.
 	FS    fs.FS
 	Entry string
 	// Bindings are those that the manifest asks for.
@@ -39,9 +39,9 @@ type PackageInfo struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Report is what the code of an extension would like to do, for the person who approves it. It informs and protects
-// nothing: code can be written so that no report sees what it does. The same input gives the same report. All text in it
-// is printable.
+// Report says what the code of an extension appears to do, for the person who approves it. It informs, but does not
+// protect: an author can write code so that no report sees what it does. The same input gives the same report. All text in
+// it is printable.
 type Report struct {
 	Entry string `json:"entry"`
 	// Files and Size, in bytes, count the extension's own files. The others count code files in node_modules.
@@ -65,7 +65,7 @@ type Report struct {
 	Eval []Sign `json:"eval,omitempty"`
 	// Obfuscation are signs of code that is meant not to be read.
 	Obfuscation []Sign `json:"obfuscation,omitempty"`
-	// Unread are files that are not read for certain, from a place on.
+	// Unread are files that could not be read with certainty, each from a place on.
 	Unread []Sign `json:"unread,omitempty"`
 	// Omitted is how many places are not listed, since there are too many.
 	Omitted int `json:"omitted,omitempty"`
@@ -106,13 +106,13 @@ type PackageChange struct {
 const (
 	maxSigns  = 200 // of a kind in a report
 	maxPlaces = 10  // of a name
-	// maxInFile is how many signs of a kind one file can contribute, so that no file hides those of others.
+	// maxInFile is how many signs of a kind one file can contribute, so that no file crowds out those of others.
 	maxInFile = 20
 	// maxRead is how much code is read, in bytes.
 	maxRead = 256 << 20
 )
 
-// Inspect makes a report. It reads files as tokens and runs nothing. The report names what it cannot read.
+// Inspect makes a report. It reads files as tokens and runs nothing. The report lists what it cannot read.
 func Inspect(in Input) Report {
 	c := &collector{
 		report: Report{Entry: oneLine(in.Entry), ComponentSize: in.Component},
@@ -147,7 +147,7 @@ type codeFile struct {
 func codeFiles(fsys fs.FS) (own, packages []codeFile) {
 	_ = fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
-			return nil // what cannot be listed cannot be bundled
+			return nil // the bundler cannot read it either
 		}
 		f := codeFile{name: name, inner: strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "/node_modules/")}
 		if info, err := e.Info(); err == nil {
@@ -240,7 +240,7 @@ func (c *collector) bindings(asked []extension.Binding) {
 	used := maps.Clone(c.env)
 	for _, name := range slices.Sorted(maps.Keys(c.globals)) {
 		for _, b := range asked {
-			// A global stands for the first binding of its interface, or for the one of a name.
+			// A global stands for the first binding of its interface, or for the binding of a certain name.
 			k := b.Grant.Kind()
 			if k.Interface == name && (k.GlobalBinding == "" || b.Name == k.GlobalBinding) {
 				used[b.Name] = append(slices.Clone(used[b.Name]), c.globals[name]...)
@@ -283,7 +283,7 @@ func covered(name string, bindings []extension.Binding) bool {
 	return false
 }
 
-// packages compares with the packages of the version before.
+// packages compares the packages with those of the previous version.
 func (c *collector) packages(before []PackageInfo) {
 	was, is := versions(before), versions(c.report.Packages)
 	for _, name := range slices.Sorted(maps.Keys(is)) {

@@ -19,15 +19,15 @@ var globals = func() map[string]string {
 	return all
 }()
 
-// scan looks through the tokens of a file.
+// scan goes through the tokens of a file.
 type scan struct {
 	*source
 	*collector
-	// open are the brackets around the token at hand.
+	// open are the brackets around the current token.
 	open []int
 	// aliases are other names of env, each up to a token.
 	aliases map[string]int
-	// templates are those around the current token, each as the text so far with * for its holes, and where it began.
+	// templates are the templates around the current token: the text so far, with * for holes, and where each began.
 	templates []*fixedText
 	// seen are names with letters of several scripts. hexNames counts those that a program generated.
 	seen     map[string]bool
@@ -39,7 +39,7 @@ type fixedText struct {
 	at   int
 }
 
-// scan finds what a file would like to do. It does not follow env in packages, because their callers decide what env is.
+// scan finds what a file appears to do. It does not follow env in packages, because their callers decide what env is.
 func (c *collector) scan(s *source, inner bool) {
 	v := &scan{source: s, collector: c, aliases: map[string]int{envName: len(s.tokens)}, seen: map[string]bool{}}
 	for i, t := range s.tokens {
@@ -94,7 +94,7 @@ func (v *scan) word(i int, inner bool) {
 // isKey reports whether a word is the name of a property.
 func (v *scan) isKey(i int) bool { return v.is(i+1, ":") && !v.is(i-1, "?") || v.member(i) }
 
-// globalName is the object with the globals.
+// globalName is the name of the object with the globals.
 const globalName = "globalThis"
 
 // ofGlobal reports whether token i is the name of a global, as in globalThis.a.
@@ -102,14 +102,14 @@ func (v *scan) ofGlobal(i int) bool {
 	return v.member(i) && v.is(i-2, globalName) && !v.member(i-2)
 }
 
-// global notes what a global stands for.
+// global notes the use of a global.
 func (v *scan) global(i int, name string) {
 	if iface := globals[name]; iface != "" {
 		v.use(v.globals, iface, v.source, v.offset(i))
 	}
 }
 
-// globalThis follows the globals where their names are no words, or not there.
+// globalThis examines a use of globalThis in which the global's name is not a plain word, or is missing.
 func (v *scan) globalThis(i int, inner bool) {
 	note := func(what string) { v.note(&v.report.Eval, v.offset(i), globalName+" "+what) }
 	next := i + 1
@@ -125,7 +125,7 @@ func (v *scan) globalThis(i int, inner bool) {
 		note("with a name that is computed")
 	case v.assigned(i):
 		v.names(int(v.tokens[i-2].match), func(i int, name string) {
-			if v.is(i+1, ":") { // others are words like any
+			if v.is(i+1, ":") { // other names are found as words
 				v.globalText(i, name)
 			}
 		}, func(int) { note("with a name that is computed") })
@@ -150,8 +150,8 @@ func (v *scan) isText(i int) bool {
 	return v.kindOf(i, jslex.String) || v.kindOf(i, jslex.Template) && v.at(i)[0] == '`' && !v.opens(i)
 }
 
-// joined is the text of the strings that are concatenated from token i on, and the token after them. That is i itself if there are
-// none.
+// joined returns the text of the strings that are concatenated from token i on, and the token after them. That is i itself if there
+// are none.
 func (v *scan) joined(i int) (text string, next int) {
 	if !v.isText(i) {
 		return "", i
@@ -169,7 +169,7 @@ func (v *scan) joined(i int) (text string, next int) {
 	return b.String(), i
 }
 
-// string examines a string, together with those that are concatenated to it.
+// string examines a string, together with the strings concatenated to it.
 func (v *scan) string(i int, inner bool) {
 	if v.is(i-1, "+") && v.isText(i-2) {
 		return
@@ -188,7 +188,7 @@ func (v *scan) string(i int, inner bool) {
 	v.hostsOf(value, v.is(next, "+"), i)
 }
 
-// template puts the fixed parts of a template together.
+// template joins the fixed parts of a template.
 func (v *scan) template(i int) {
 	text := v.at(i)
 	if text[0] == '`' {
@@ -221,7 +221,7 @@ func (v *scan) hostsOf(text string, more bool, i int) {
 // isEnvName reports whether a name means env at token i.
 func (v *scan) isEnvName(i int, name string) bool { return i < v.aliases[name] }
 
-// env follows the bindings: under which names they are passed on, and what is taken from them.
+// env follows the bindings: the names under which they are passed on, and what the code takes from them.
 func (v *scan) env(i int, name string) {
 	switch {
 	case name == "run" && !v.member(i):
@@ -235,7 +235,7 @@ func (v *scan) env(i int, name string) {
 	}
 }
 
-// run looks at the second parameter of a tool's run, whose name ends with token i.
+// run examines the second parameter of a tool's run, whose name ends with token i.
 func (v *scan) run(i int) {
 	at, isProperty := i+1, v.is(i+1, ":") && !v.is(i-1, "?")
 	if v.is(at, ":") || v.is(at, "=") {
@@ -276,7 +276,7 @@ func (v *scan) parameter(i int, name string, end int) {
 	}
 }
 
-// endOfBlock is the end of the brackets around the token at hand.
+// endOfBlock returns the end of the brackets around the current token.
 func (v *scan) endOfBlock() int {
 	if len(v.open) == 0 {
 		return len(v.tokens)

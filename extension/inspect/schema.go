@@ -58,10 +58,10 @@ func (o ordered) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// jsonText is the JSON of a value that has one.
+// jsonText returns the JSON of a value that has a JSON form.
 func jsonText(v any) string { return string(capability.JSON(v)) }
 
-// document is the schema as it is written.
+// document returns the schema as JSON Schema.
 func (s *schema) document() ordered {
 	o := ordered{}
 	if s.description != "" {
@@ -148,7 +148,7 @@ func (s *schema) simple() bool {
 	return s.types != nil && s.values == nil && !s.isObject && s.items == nil && s.prefix == nil && s.description == "" && !slices.Contains(s.types, "array")
 }
 
-// either is the schema of values that match at least one of these.
+// either returns the schema of values that match at least one of the given schemas.
 func either(list []*schema) *schema {
 	var types, values, rest []*schema
 	all := &schema{}

@@ -7,7 +7,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// shape is the properties of an object, put together from all the types that name them.
+// shape has the properties of an object, collected from all the types that name them.
 type shape struct {
 	members []member
 	index   *typ
@@ -52,7 +52,7 @@ func (c *converter) object(t *typ) *schema {
 	return s
 }
 
-// nameProblem says why a name cannot be one of a property, or nothing.
+// nameProblem says why no property can have a name. It is empty if one can.
 func nameProblem(name string) string {
 	r, found := printable.Unclear(name)
 	switch {
@@ -104,7 +104,7 @@ func (c *converter) shape(t *typ) shape {
 	}
 }
 
-// extended adds what an interface extends to its own properties, which come first where a name is in both.
+// extended adds the properties of extended types to those of an interface. If both have a name, the interface's property wins.
 func (c *converter) extended(t *typ, own shape) shape {
 	all := shape{index: own.index}
 	for _, parent := range t.parts {
@@ -185,7 +185,7 @@ func (c *converter) namedShape(t *typ) shape {
 	return shape{}
 }
 
-// picked has some properties of another type, or all but some.
+// picked returns some properties of another type, or all but some.
 func (c *converter) picked(t *typ) shape {
 	o, keys := c.shape(t.parts[0]), c.keys(t.parts[1])
 	for _, key := range keys {

@@ -58,7 +58,7 @@ func (v *scan) eval(i int, name string) {
 
 var hexName = lazyregexp.New(`^_0x[0-9a-fA-F]{3,}$`)
 
-// name looks at how a name is written.
+// name examines how a name is written.
 func (v *scan) name(i int, name string) {
 	note := func(what string) { v.note(&v.report.Obfuscation, v.offset(i), what) }
 	switch {
@@ -79,7 +79,7 @@ func (v *scan) name(i int, name string) {
 }
 
 const (
-	minEscapes = 8    // of characters that need none
+	minEscapes = 8    // escapes of characters that need none
 	minPacked  = 1024 // bytes of text in base64 or hexadecimal
 	minLine    = 2000 // bytes of a long line
 	// Code that people write has 4 to 4.8 bits a byte, minified code more than 5, base64 close to 6 and hexadecimal 4.
@@ -92,7 +92,7 @@ var (
 	packed         = lazyregexp.New(`^[A-Za-z0-9+/_\-\s]*=*$`)
 )
 
-// literal looks at how a string is written.
+// literal examines how a string is written.
 func (v *scan) literal(i int) {
 	text := v.at(i)
 	note := func(what string) { v.note(&v.report.Obfuscation, v.offset(i), what) }

@@ -63,7 +63,7 @@ func (r Report) Text() string {
 	return printable.Text(b.String())
 }
 
-// PackageChanges says which packages are new, changed and gone since the version before, a printable line each.
+// PackageChanges says which packages are new, changed or gone since the previous version, a printable line each.
 func (r Report) PackageChanges() (lines []string) {
 	for _, kind := range []struct {
 		what string

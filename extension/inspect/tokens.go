@@ -39,7 +39,7 @@ func (s *source) newline(i int) bool { return i >= len(s.tokens) || s.tokens[i].
 // member reports whether token i is the name of a member, as in a.b.
 func (s *source) member(i int) bool { return s.is(i-1, ".") || s.is(i-1, "?.") }
 
-// match is the token that closes what token i opens, or the number of tokens when none does.
+// match returns the token that closes what token i opens, or the number of tokens if none does.
 func (s *source) match(i int) int {
 	if m := int(s.tokens[i].match); m > i {
 		return m
@@ -50,7 +50,7 @@ func (s *source) match(i int) int {
 // opens reports whether token i opens a bracket or the hole of a template.
 func (s *source) opens(i int) bool { return int(s.tokens[i].match) > i }
 
-// next is the token behind token i, and behind all that i opens.
+// next returns the token after token i, or after what closes i if i opens something.
 func (s *source) next(i int) int {
 	for i < len(s.tokens) && s.opens(i) {
 		i = s.match(i)
@@ -153,7 +153,7 @@ func escape(text string) (r rune, size int) {
 	return utf8.DecodeRuneInString(text)
 }
 
-// numberValue is the value of a number. ok is false if JSON cannot represent it, or if old code reads it differently.
+// numberValue returns the value of a number. ok is false if JSON cannot represent it, or if sloppy mode reads it differently.
 func numberValue(text string) (float64, bool) {
 	if len(text) > 1 && text[0] == '0' && strings.IndexByte("xXoObB", text[1]) >= 0 {
 		n, err := strconv.ParseUint(text, 0, 53)
@@ -166,7 +166,7 @@ func numberValue(text string) (float64, bool) {
 	return f, err == nil && !math.IsInf(f, 0)
 }
 
-// Place is where something stands in the source tree.
+// Place is a position in the source tree.
 type Place struct {
 	File string `json:"file"`
 	// Line and Column count from 1, columns in characters.
@@ -174,7 +174,7 @@ type Place struct {
 	Column int `json:"column"`
 }
 
-// place is the place of an offset in the text. Places in one line are cheapest in their order.
+// place returns the place of an offset in the text. Several places in one line are cheapest in ascending order.
 func (s *source) place(offset int) Place {
 	line, start := s.line(offset)
 	if s.last.Line != line || s.lastAt > offset {
@@ -185,7 +185,7 @@ func (s *source) place(offset int) Place {
 	return s.last
 }
 
-// line is the line of an offset, counted from 1, and where it begins.
+// line returns the line of an offset, counted from 1, and where the line begins.
 func (s *source) line(offset int) (line, start int) {
 	if s.lines == nil {
 		s.lines = []int32{0}
@@ -203,20 +203,20 @@ func (s *source) line(offset int) (line, start int) {
 	return line, int(s.lines[line-1])
 }
 
-// problem is one at an offset in the text.
+// problem returns a problem at an offset in the text.
 func (s *source) problem(offset int, text, fix string) extension.Problem {
 	offset = min(offset, len(s.text))
 	p := s.place(offset)
 	return extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: oneLine(text), Fix: oneLine(fix), Snippet: s.snippet(offset)}
 }
 
-// problemAt is one at token i.
+// problemAt returns a problem at token i.
 func (s *source) problemAt(i int, text, fix string) *extension.Problem {
 	p := s.problem(s.offset(i), text, fix)
 	return &p
 }
 
-// snippet shows the line around an offset, and under it a mark.
+// snippet returns the line around an offset, with a mark below it.
 func (s *source) snippet(offset int) string {
 	const before, after = 80, 120 // characters
 	_, start := s.line(offset)
@@ -234,7 +234,7 @@ func (s *source) snippet(offset int) string {
 	return shown + oneLine(s.text[offset:end]) + "\n" + strings.Repeat(" ", utf8.RuneCountInString(shown)) + "^"
 }
 
-// oneLine makes text of a stranger printable, in one line.
+// oneLine makes a stranger's text one printable line.
 func oneLine(s string) string { return printable.Text(lineBreaks.Replace(s)) }
 
 var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ")

@@ -5,7 +5,7 @@ import (
 	"testing/fstest"
 )
 
-// Tree returns the files that the module is built from: the original ones and the module itself. It is safe for concurrent use if
+// Tree returns the files that the module is built from: the original files and the module itself. It is safe for concurrent use if
 // files is.
 func (d *Derived) Tree(files fs.FS) fs.FS {
 	return overlay{files, fstest.MapFS{d.Entry: {Data: d.Text}}, d.Entry}

@@ -18,7 +18,7 @@ const (
 	array                        // of its only part
 	tuple                        // of parts
 	object                       // with members
-	other                        // a type without JSON values, or beyond what is understood here
+	other                        // a type without JSON values, or one that this package does not understand
 )
 
 // typ is a type as it is written.
@@ -26,10 +26,10 @@ type typ struct {
 	module *module
 	kind   typeKind
 	at     int    // its first token
-	name   string // of named, e.g. "Color.Red"; for other what it is
+	name   string // of named, e.g. "Color.Red"; for other, a description
 	value  any    // of literal: string or float64
 	parts  []*typ // also type arguments
-	// members of an object or tuple, in their order; those of a tuple have no names.
+	// members are the members of an object or tuple, in order. Those of a tuple have no names.
 	members []member
 	index   *typ // the type of properties of any name
 }
@@ -50,7 +50,7 @@ const (
 	maxTypeNodes = 50_000
 )
 
-// parser reads types, and lists of parameters. The first token it cannot place is its problem; what follows is not read.
+// parser reads types and parameter lists. It stops at the first token that does not fit, which is its problem.
 type parser struct {
 	*module
 	i       int
@@ -65,7 +65,7 @@ func (p *parser) fail(i int, text, fix string) {
 	}
 }
 
-// accept passes over this word or punctuation if it comes next.
+// accept skips this word or punctuation if it comes next.
 func (p *parser) accept(text string) bool {
 	if p.problem != nil || !p.is(p.i, text) {
 		return false
@@ -157,10 +157,10 @@ func (p *parser) functionType() *typ {
 	return p.other(at, "a function")
 }
 
-// prefixes stand before a type and make another of it.
+// prefixes are words before a type that make a different type.
 var prefixes = set("keyof unique infer asserts")
 
-// postfix reads a type and the brackets behind it.
+// postfix reads a type and the brackets after it.
 func (p *parser) postfix() *typ {
 	at := p.i
 	for p.accept("readonly") {
@@ -290,7 +290,7 @@ func (p *parser) tupleType() *typ {
 	return t
 }
 
-// objectType reads { a: A; b?: B; [name: string]: C }, of an interface too.
+// objectType reads { a: A; b?: B; [name: string]: C }, also as the body of an interface.
 func (p *parser) objectType() *typ {
 	t := p.node(object, p.i)
 	end := p.match(p.i)

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	maxValue = 200 // bytes that are shown of a value
-	maxPath  = 300 // and of the path to it
+	maxValue = 200 // bytes of a value that are shown
+	maxPath  = 300 // bytes of the path to it
 )
 
-// difference is the first place where two JSON values are not the same.
+// difference is the first place at which two JSON values differ.
 type difference struct {
-	// at leads there from the inside out: names of fields and, as int, places in lists.
+	// at is the path to the place, from the inside out: names of fields and, as int, indexes of lists.
 	at             []any
 	expected, came any
 }
 
-// absent represents a missing field or element. nil is JSON's null.
+// absent represents a missing field or element, because nil is JSON's null.
 type absent struct{}
 
-// String is one line, and short whatever the values are.
+// String returns one line. It is short even if the values are large.
 func (d *difference) String() string {
 	var path strings.Builder
 	path.WriteString("result")
@@ -81,7 +81,7 @@ func compare(expected, came []byte) (*difference, error) {
 }
 
 func decode(text []byte) (v any, err error) {
-	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil { // a decoder is content with the first of several values
+	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil { // a decoder would accept the first of several values
 		return nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -154,15 +154,15 @@ func differLists(a, b []any) *difference {
 	return nil
 }
 
-// sameNumber compares JSON numbers exactly, without writing them out: 1e999999999 would be a gigabyte.
+// sameNumber compares JSON numbers exactly, without writing them out: 1e999999999 would take a gigabyte.
 func sameNumber(a, b string) bool {
 	digitsA, exponentA := decimal(a)
 	digitsB, exponentB := decimal(b)
 	return digitsA == digitsB && (digitsA == "" || exponentA.Cmp(exponentB) == 0)
 }
 
-// decimal takes a JSON number apart: it is 0.DIGITS times ten to the exponent. A minus stands before the digits, and 0 has
-// none.
+// decimal splits a JSON number: it is 0.DIGITS times ten to the exponent. The digits include a minus sign, and 0 has no
+// digits.
 func decimal(number string) (digits string, exponent *big.Int) {
 	number, negative := strings.CutPrefix(strings.ToLower(number), "-")
 	mantissa, power, _ := strings.Cut(number, "e")

@@ -17,7 +17,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// maxLines is how many lines of its log a test keeps.
+// maxLines is how many log lines a test keeps.
 const maxLines = 500
 
 // environment makes the bindings of one test and records what happens to them. Its capabilities are used only while the test runs.
@@ -37,17 +37,17 @@ func newEnvironment() *environment {
 	}}
 }
 
-// missing is an answer that the tool asked for and the test does not give.
+// missing is an answer that the tool asked for and the test does not have.
 type missing struct{ binding, what, line string }
 
-// test is the test as the double of a binding sees it. at leads to the test, e.g. `tests[0]`.
+// test is the test as the double of a binding sees it. at is the path to the test, e.g. `tests[0]`.
 func (e *environment) test(at, binding string) *double.Test {
 	return &double.Test{
 		Path: at + ".env." + binding, Binding: binding, Clock: e.clock, Log: e.line, Missing: e.unanswered, Stores: e.stores,
 	}
 }
 
-// unanswered notes a request of the tool without an answer.
+// unanswered notes a request of the tool for which the test has no answer.
 func (e *environment) unanswered(binding, what, line string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -56,7 +56,7 @@ func (e *environment) unanswered(binding, what, line string) {
 	}
 }
 
-// bind makes the env of a test. Errors are a *double.MistakeError of its author, or a fault of the host.
+// bind makes the env of a test. An error is a *double.MistakeError, which the author made, or a fault of the host.
 func (e *environment) bind(ctx context.Context, at string, bindings []extension.Binding, answers map[string]json.RawMessage) (host.Env, error) {
 	env := make(host.Env, len(bindings))
 	names := make([]string, len(bindings))
@@ -99,7 +99,7 @@ func (e *environment) line(text string) {
 	}
 }
 
-// unstubbed is a binding without answers in the test. Every use of it is denied.
+// unstubbed is a binding for which the test has no answers. It denies every use.
 type unstubbed struct {
 	e       *environment
 	binding extension.Binding

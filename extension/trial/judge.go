@@ -14,14 +14,14 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// maxText is how many bytes are shown of a tool's error.
+// maxText is how many bytes of a tool's error are shown.
 const maxText = 1000
 
 func problem(t extension.Test, text string) *extension.Problem {
 	return &extension.Problem{Text: fmt.Sprintf("test %s of %s: %s", double.Quoted(t.Name), double.Quoted(t.Tool), text)}
 }
 
-// inManifest is a problem of the test itself.
+// inManifest returns a problem of the test itself.
 func inManifest(t extension.Test, m *double.MistakeError) *extension.Problem {
 	p := problem(t, m.Text)
 	p.File, p.Fix = "manifest.json", m.Fix
@@ -64,7 +64,7 @@ func (e *environment) judge(t extension.Test, output []byte, ended error) (*exte
 	return problem(t, d.String()), nil
 }
 
-// lacking is the mistake of a test that foresees less than the tool asks for.
+// lacking returns the problem of a test that lacks answers which the tool asked for.
 func (e *environment) lacking() *double.MistakeError {
 	first := e.missing[0]
 	var what, lines []string
@@ -80,16 +80,16 @@ func (e *environment) lacking() *double.MistakeError {
 	}
 }
 
-// failure is an error of a tool's call for which the tool is responsible.
+// failure is an error of a call for which the tool is responsible.
 type failure struct {
 	text, fix string
-	// expected is set for failures that a test can expect: those that a tool's caller sees, unlike an abort.
+	// expected is set for failures that a test can expect: those that a tool's caller sees. An abort is not one of them.
 	expected     bool
 	file         string
 	line, column int
 }
 
-// failureOf returns nil for success and for what is not the tool's fault.
+// failureOf returns nil for success and for errors that are not the tool's fault.
 func failureOf(err error) *failure {
 	if guest, ok := errors.AsType[*host.GuestError](err); ok {
 		f := &failure{text: strings.TrimPrefix(guest.Error(), "tool failed: "), expected: true}
@@ -99,11 +99,11 @@ func failureOf(err error) *failure {
 	if denied, ok := errors.AsType[*host.DeniedError](err); ok {
 		f := &failure{expected: true, fix: printable.Short(denied.Denial.Remedy, maxText)}
 		d := *denied
-		d.Denial.Remedy = "" // which is the fix
+		d.Denial.Remedy = "" // the fix has it
 		f.text = d.Error()
 		return f.short()
 	}
-	if limit, ok := errors.AsType[*host.LimitError](err); ok && limit.Limit != "engine" { // that one is of all calls
+	if limit, ok := errors.AsType[*host.LimitError](err); ok && limit.Limit != "engine" { // the limit of the engine is for all calls
 		return (&failure{text: limit.Error()}).short()
 	}
 	if input, ok := errors.AsType[*host.InputError](err); ok {
@@ -130,13 +130,13 @@ func (f *failure) short() *failure {
 // frame is a line of a stack that the host has mapped to the author's files.
 var frame = lazyregexp.New(`(?m)^    at .*\(([^()\n]+):(\d{1,9}):(\d{1,9})\)$`)
 
-// place finds where it was thrown: in the author's own code, if the stack has any.
+// place finds where the error was thrown: in the author's own code, if the stack has any.
 func (f *failure) place(stack string) {
 	for _, m := range frame.FindAllStringSubmatch(stack, -1) {
 		packaged := strings.Contains(m[1], "node_modules/")
 		if f.file == "" || !packaged {
 			f.file = m[1]
-			f.line, _ = strconv.Atoi(m[2]) // of nine digits
+			f.line, _ = strconv.Atoi(m[2]) // nine digits at most
 			f.column, _ = strconv.Atoi(m[3])
 		}
 		if !packaged {

@@ -23,10 +23,10 @@ import (
 	"github.com/stilehost/stile/wit"
 )
 
-// maxRecordedError is how many bytes a test expects of an error's text.
+// maxRecordedError is how many bytes of an error's text a test expects.
 const maxRecordedError = 300
 
-// RecordingError says why no test can be made of a recording.
+// RecordingError says why a recording cannot be converted into a test.
 type RecordingError struct {
 	// Operation is the number of the operation, counted from 1, for which a test has no answer, and Name describes it. They are 0
 	// and empty if it is not one operation.
@@ -44,13 +44,13 @@ func (e *RecordingError) Error() string {
 
 var contract = sync.OnceValues(func() (*abi.Resolve, error) { return abi.ParseCapability(wit.Capability(), wit.Extension()) })
 
-// FromRecording makes a test of a recorded call: its input, its outcome, and what its bindings returned as answers. With the same
-// extension and bindings, the test passes, unless the call depended on what no recording has: how long something took, which of
-// several requests was answered first, and headers of responses other than those that tools ask for.
+// FromRecording makes a test from a recorded call: its input, its outcome, and the answers of its bindings. With the same
+// extension and bindings, the test passes, unless the call depended on something that recordings lack: how long something took,
+// which of several requests was answered first, and response headers other than those that tools ask for.
 //
-// Answers are those of http, kv and workspace, and the time if the call saw only one. A *[RecordingError] says what a test cannot
-// answer, and a *[host.DamagedError] that the recording cannot be read. Redacted content is not in the test; if the test would need
-// it, that is an error.
+// The test has the answers of http, kv and workspace, and the time if the call saw only one. A *[RecordingError] says what a test
+// cannot answer, and a *[host.DamagedError] says that the recording cannot be read. Redacted content is not in the test; if the test
+// would need it, that is an error.
 func FromRecording(r *host.Recording) (extension.Test, error) {
 	known, err := contract()
 	if err != nil {
@@ -59,7 +59,7 @@ func FromRecording(r *host.Recording) (extension.Test, error) {
 	return FromRecordingWith(capabilities.Builtin, known, r)
 }
 
-// FromRecordingWith is [FromRecording] for other kinds. known has their interfaces.
+// FromRecordingWith is [FromRecording] with other kinds. known has their interfaces.
 func FromRecordingWith(kinds capability.Set, known *abi.Resolve, r *host.Recording) (extension.Test, error) {
 	test, err := ending(r)
 	if err != nil {
@@ -92,7 +92,7 @@ func FromRecordingWith(kinds capability.Set, known *abi.Resolve, r *host.Recordi
 	return test, nil
 }
 
-// ending is the test without answers.
+// ending returns the test without answers.
 func ending(r *host.Recording) (extension.Test, error) {
 	test := extension.Test{Name: "as recorded at " + r.Started.UTC().Format(time.RFC3339), Tool: r.Tool, Input: r.Input}
 	switch {
@@ -128,12 +128,12 @@ func ending(r *host.Recording) (extension.Test, error) {
 	return test, nil
 }
 
-// converter goes through the operations of a recording, and lets the kinds keep what they reveal about the world that answered them.
+// converter goes through the operations of a recording, and lets the kinds collect what these reveal about the outside world.
 type converter struct {
 	kinds capability.Set
 	list  []host.RecordedValues
 	of    *double.Recording
-	// objects are what handles stand for, and bindings what bindings do.
+	// objects has the resource behind each handle, and bindings has the state of each binding.
 	objects  map[object]double.Learner
 	bindings map[binding]double.Answerer
 }
@@ -146,7 +146,7 @@ type object struct {
 
 type binding struct{ name, iface string }
 
-// refused is an error of an operation.
+// refused is an error returned by an operation.
 func (c *converter) refused(at int, err error) error {
 	o := c.list[at]
 	return &RecordingError{at + 1, cmp.Or(o.Interface, "?") + "#" + o.Func, err.Error()}
@@ -172,7 +172,7 @@ func (c *converter) step(at int, o host.RecordedValues) error {
 	}
 	value, t, failed := answered(o)
 	if o.Type.Resource == nil {
-		if o.Func == "get" && failed == "" { // what it fails for, it fails for in a test too
+		if o.Func == "get" && failed == "" { // it fails for the same reason in a test
 			b := binding{o.Args[1].(string), o.Interface}
 			if c.bindings[b] == nil {
 				c.bindings[b] = kind.Learn(c.of, b.name)
@@ -193,7 +193,7 @@ func (c *converter) step(at int, o host.RecordedValues) error {
 	return err
 }
 
-// answered takes an answer apart: into a value and its type, or what failed.
+// answered splits an answer into a value and its type, or a failure.
 func answered(o host.RecordedValues) (value abi.Value, t *abi.Type, failed string) {
 	t = o.Type.Result
 	if t == nil || t.Kind != abi.KindResult {
@@ -209,7 +209,7 @@ func answered(o host.RecordedValues) (value abi.Value, t *abi.Type, failed strin
 	return nil, nil, "error"
 }
 
-// answers are what the bindings returned, in the form of a test.
+// answers returns what the bindings returned, in the form of a test.
 func (c *converter) answers() (map[string]json.RawMessage, error) {
 	made := map[string]json.RawMessage{}
 	order := func(a, b binding) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.iface, b.iface)) }

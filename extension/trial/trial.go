@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// MaxTests is how many tests are run of an extension.
+	// MaxTests is how many tests of an extension are run.
 	MaxTests = 100
-	// defaultWall is how long a test may take, and together how many times that all of them may.
+	// defaultWall is how long a test may take, and together is how many times as long all of them may take.
 	defaultWall = 10 * time.Second
 	together    = 6
 )
@@ -27,7 +27,7 @@ const (
 type Request struct {
 	// Component is the extension. It stays open.
 	Component *host.Component
-	// Bindings are those that calls of the extension will have. Only these can be given answers.
+	// Bindings are those that calls of the extension will have. Only these can have answers.
 	Bindings []extension.Binding
 	Tests    []extension.Test
 	// Limits are those of each test; zero fields have the defaults of the host, and Wall 10 s. All tests together take at
@@ -67,13 +67,13 @@ func Run(ctx context.Context, r Request) ([]Result, error) {
 	return results, nil
 }
 
-// run runs one test, which has to be over at end.
+// run runs one test, which must finish by end.
 func run(ctx context.Context, r Request, i int, end time.Time) (result Result, err error) {
 	test, began := r.Tests[i], time.Now()
 	left := end.Sub(began)
 	result = Result{Name: test.Name, Tool: test.Tool}
 	at := fmt.Sprintf("tests[%d]", i)
-	test.Name = cmp.Or(test.Name, at) // to tell it from others in what is said of it
+	test.Name = cmp.Or(test.Name, at) // distinguishes it from others in messages
 	if left <= 0 {
 		result.Problem = problem(test, fmt.Sprintf("it was not run, because earlier tests used up the %s that all tests share", together*r.Limits.Wall))
 		return result, nil

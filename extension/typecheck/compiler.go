@@ -26,7 +26,7 @@ import (
 //go:embed check.ts
 var checkSource []byte
 
-// lock pins the compiler: the last one that is JavaScript. It says the same as those that followed, which are native code.
+// lock pins the compiler: the last version in JavaScript. It reports the same problems as later versions, which are native code.
 //
 //go:embed package-lock.json
 var lock []byte
@@ -64,7 +64,7 @@ func (c *Checker) load(ctx context.Context) (*host.Component, error) {
 	}
 	if c.host == nil {
 		c.host, err = host.New(ctx, host.Options{
-			// Checks wait for their turn, which is not the fault of what they check. So only processor time bounds them.
+			// Checks wait for their turn, which is not the source's fault. So only processor time bounds them.
 			Limits:    host.Limits{Memory: memory, CPU: c.o.CPU, Wall: time.Hour, Input: 8 * maxSource, Output: maxOutput},
 			Instances: maxChecks, Running: maxChecks, MaxMemory: memory, CacheDir: c.o.CacheDir, KeyDir: c.o.KeyDir, Logger: c.o.Logger,
 		})
@@ -85,7 +85,7 @@ func (c *Checker) obtain(ctx context.Context, tools *toolchain.Toolchain) ([]byt
 	if c.cache == nil {
 		return build()
 	}
-	// The same component without a compiler, which takes no time, differs wherever a toolchain makes something else of it.
+	// A component without the compiler is quick to build, and differs whenever the toolchain would build the compiler differently.
 	empty, err := c.assemble(ctx, tools, nil, nil)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ const recipe = "1"
 
 func (c *Checker) build(ctx context.Context, tools *toolchain.Toolchain) ([]byte, error) {
 	c.o.Progress("making the TypeScript compiler ready, once")
-	// Pinned packages are old enough.
+	// Pinned packages need no minimum age.
 	packages, err := c.o.Packages.Resolve(ctx, npm.Request{Dependencies: map[string]string{"typescript": compilerVersion}, Lock: lock, AllowFresh: true, Types: true})
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (c *Checker) assemble(ctx context.Context, tools *toolchain.Toolchain, comp
 	}, false)
 }
 
-// compilerModule makes a module of the compiler, without its command line and other unused parts.
+// compilerModule makes a module from the compiler, without its command line and other unused parts.
 func compilerModule(packages fs.FS) ([]byte, error) {
 	text, err := fs.ReadFile(packages, compilerFolder+"_tsc.js")
 	if err != nil {
@@ -157,12 +157,12 @@ var (
 	isModule  = lazyregexp.New(`(?m)^export \{`)
 	// notThere are the libraries of features that the engine lacks.
 	notThere = lazyregexp.New(`\.intl$|^esnext\.(temporal|date)$`)
-	// values are those of libraries that also declare types. The engine has neither of the two.
+	// values are the values declared by libraries that also declare types. The engine has neither of the two.
 	values = lazyregexp.New(`(?m)^(    var (Collator|NumberFormat|DateTimeFormat)|declare var Atomics): .*$`)
 )
 
-// declarations returns everything that the compiler knows about, by file name: the language as the engine has it, the web APIs and
-// the module "stile". Libraries are joined, which saves a tenth of every check.
+// declarations returns everything that the compiler knows about, by file name: the language as the engine supports it, the web APIs
+// and the module "stile". It joins libraries, which saves a tenth of every check.
 func declarations(packages fs.FS) (map[string]string, error) {
 	declared := map[string]string{
 		"/stile/index.d.ts": sdk.Index(), "/stile/capabilities.d.ts": sdk.Capabilities(), "/stile/globals.d.ts": sdk.Globals(),

@@ -1,5 +1,5 @@
 // Package typecheck checks the types of an extension's source with the TypeScript compiler. The compiler runs as a component
-// without bindings, because the source is hostile and may keep a compiler busy for ever. It is fetched once through npm,
+// without bindings, because hostile source could keep a compiler busy for ever. It is fetched once through npm,
 // with a digest that is pinned here. Its image holds the declarations that an author sees, so a check takes a fraction of a
 // second.
 package typecheck
@@ -28,12 +28,12 @@ import (
 
 // Options configure a Checker. Toolchain and Packages are needed.
 type Options struct {
-	// Toolchain returns what builds the component of the compiler.
+	// Toolchain returns the toolchain that builds the component of the compiler.
 	Toolchain func(context.Context) (*toolchain.Toolchain, error)
 	// Packages fetches the compiler.
 	Packages *npm.Client
-	// CacheDir keeps the component. KeyDir holds the key that authenticates it. They can be those of the toolchain. Default: nothing
-	// is kept, and each Checker fetches and builds the compiler.
+	// CacheDir keeps the component. KeyDir holds the key that authenticates it. Both can be those of the toolchain. Default:
+	// nothing is kept, and each Checker fetches and builds the compiler.
 	CacheDir, KeyDir string
 	// CPU is the processor time of one check. Default: 10 s.
 	CPU time.Duration
@@ -60,7 +60,7 @@ type Checker struct {
 
 	checking *turns.Places // for checks
 	making   chan struct{} // has room for the goroutine that makes the fields below on first use
-	// host is one of the checker's own, with other limits and nothing recorded.
+	// host is the checker's own host, with other limits and no recordings.
 	host      *host.Host
 	component *host.Component
 	missing   error     // why there is no component
@@ -102,13 +102,13 @@ func (c *Checker) Close() error {
 	return errors.Join(errs...)
 }
 
-// Request is what is checked.
+// Request says what to check.
 type Request struct {
-	// Files are the source by path. Only what Entry leads to is checked. Packages have the type any, because their types are not
-	// available here.
+	// Files are the source by path. Only modules that Entry leads to are checked. Packages have the type any, because their types
+	// are not available here.
 	Files map[string][]byte
 	Entry string
-	// Bindings are what env has, names with their interfaces, as in toolchain.Source.
+	// Bindings are the bindings in env, names with their interfaces, as in toolchain.Source.
 	Bindings map[string]string
 }
 
@@ -121,8 +121,8 @@ func (e *UnavailableError) Error() string { return "types were not checked: " + 
 // Unwrap returns Err.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// Check returns what is wrong with the types of a source, at most 20 problems, as an *extension.ProblemsError. If a source is too
-// complex to check within the limits, that is its problem. Other errors are an *[UnavailableError] and the end of ctx.
+// Check returns the problems of a source's types, at most 20, as an *extension.ProblemsError. A source that is too complex to check
+// within the limits has that as its problem. Other errors are an *[UnavailableError] and the end of ctx.
 func (c *Checker) Check(ctx context.Context, r Request) error {
 	files, size := map[string]string{}, 0
 	for name, content := range r.Files {
@@ -141,7 +141,7 @@ func (c *Checker) Check(ctx context.Context, r Request) error {
 	}
 	component, err := c.ready(ctx)
 	if err == nil {
-		// The host's own queue has no turns.
+		// The host's own queue does not serve callers in turn.
 		if busy := c.checking.Take(ctx); busy != nil {
 			return fmt.Errorf("check types: %w", busy)
 		}
@@ -231,7 +231,7 @@ func problems(output []byte, files map[string]string) error {
 
 var noBinding = lazyregexp.New(`^Property '(.*)' does not exist on type 'Env'`)
 
-// fix is what to write instead, if the compiler's own words do not say it.
+// fix says what to write instead, if the compiler's message does not.
 func (d *diagnostic) fix() string {
 	if d.MissingAwait {
 		return "await before it"

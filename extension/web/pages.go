@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// show renders a page, whole or not at all.
+// show renders a page completely or not at all.
 func (h *Handler) show(w http.ResponseWriter, status int, page string, data any) {
 	var b bytes.Buffer
 	if err := pages().ExecuteTemplate(&b, page, data); err != nil {
@@ -25,7 +25,7 @@ func (h *Handler) show(w http.ResponseWriter, status int, page string, data any)
 	_, _ = w.Write(b.Bytes())
 }
 
-// fail shows what went wrong.
+// fail shows an error to the person.
 func (h *Handler) fail(w http.ResponseWriter, status int, message string) {
 	h.show(w, status, "problem.html", message)
 }

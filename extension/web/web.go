@@ -35,10 +35,10 @@ const (
 // Options configure a Handler. Manager and Hosts are needed.
 type Options struct {
 	Manager *lifecycle.Manager
-	// Hosts are the values of Host that the pages answer to, with port, e.g. "127.0.0.1:7777". Others are refused: a name that was made to
-	// point here is not among them.
+	// Hosts are the values of Host that the pages answer to, with port, e.g. "127.0.0.1:7777". All others are refused, among them
+	// names that an attacker made point to this address.
 	Hosts []string
-	// Person is whom decisions are written down under, e.g. "user:tom".
+	// Person is the name under which decisions are recorded, e.g. "user:tom".
 	Person string
 	// TLS is set if the pages are served over TLS, so that the cookie is restricted to TLS.
 	TLS bool
@@ -57,8 +57,8 @@ type Handler struct {
 	sessions map[string]place // by the hash of the cookie
 }
 
-// place is the path of a session's pages. A browser sends cookies to every port of the same name, but only to their path. So nobody
-// who does not know the path of a session can receive its cookie.
+// place is the path of a session's pages. A browser sends cookies to every port of the same name, but only to their path. So only a
+// server that knows the path of a session can receive its cookie.
 type place struct {
 	path string
 	end  time.Time
@@ -92,10 +92,10 @@ func New(o Options) *Handler {
 	return h
 }
 
-// Token is the operator token: 256 random bits. It is for a terminal.
+// Token returns the operator token: 256 random bits. Show it on a terminal only.
 func (h *Handler) Token() string { return h.token }
 
-// secret is 256 random bits as text.
+// secret returns 256 random bits as text.
 func secret() string {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // it never fails
@@ -207,7 +207,7 @@ func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, http.StatusBadRequest, "The form cannot be read.")
 		return
 	}
-	// Wrong tokens are not counted: 256 bits cannot be guessed, and who counts lets anybody lock the person out.
+	// Wrong tokens are not counted: nobody can guess 256 bits, and with a count, anybody could lock the person out.
 	given := sha256.Sum256([]byte(r.PostForm.Get("token")))
 	right := sha256.Sum256([]byte(h.token))
 	if subtle.ConstantTimeCompare(given[:], right[:]) != 1 {
@@ -239,7 +239,7 @@ func (h *Handler) signOut(w http.ResponseWriter, r *http.Request, s session) {
 	http.Redirect(w, r, "/sign-in", http.StatusSeeOther)
 }
 
-// Hosts are the values of Host under which a listener on a loopback address is reached.
+// Hosts returns the values of Host that reach a listener on a loopback address.
 func Hosts(listener net.Addr) []string {
 	host, port, err := net.SplitHostPort(listener.String())
 	if err != nil {
