@@ -26,8 +26,8 @@ const (
 	Superseded State = "superseded" // another version took its place
 	Denied     State = "denied"     // a person said no
 	Withdrawn  State = "withdrawn"  // its author asked for another version instead
-	Revoked    State = "revoked"    // a person took it back
-	Removed    State = "removed"    // its author took it away
+	Revoked    State = "revoked"    // a person revoked it
+	Removed    State = "removed"    // its author removed it
 )
 
 // active is a release whose tools can be called.
@@ -53,21 +53,21 @@ type active struct {
 	breakers   map[broken]*breaker
 }
 
-// cause is why the release was revoked. It is nil if it was not.
+// cause returns why the release was revoked, or nil.
 func (a *active) cause() error { return context.Cause(a.ctx) }
 
-// revoke ends the calls under way, and takes back everything they hold.
+// revoke ends the running calls, and revokes everything they hold.
 func (a *active) revoke(cause error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.end(cause) // first, as a wait that ends with its grant may be all that keeps a call from a result
+	a.end(cause) // first, because a wait that ends with its grant could otherwise give a call its result
 	for _, g := range a.grants {
 		g.Revoke(cause.Error())
 	}
 }
 
-// Refresh updates this process with all decisions and policy changes made before Refresh began. All calls and lists begin
-// with it. It takes about a microsecond if nothing has changed.
+// Refresh brings this process up to date with all decisions and policy changes made before Refresh began. Every call and
+// list begins with it. It takes about a microsecond if nothing has changed.
 func (m *Manager) Refresh(ctx context.Context) error {
 	m.options.Follow(m.setPolicy)
 	m.mu.RLock()
@@ -79,7 +79,7 @@ func (m *Manager) Refresh(ctx context.Context) error {
 	return m.look(ctx)
 }
 
-// look is Refresh of releases that asks the store, whatever the stamp says.
+// look refreshes the releases like Refresh, but asks the store without trusting the stamp.
 func (m *Manager) look(ctx context.Context) error {
 	m.mu.RLock()
 	known := m.generation
@@ -96,13 +96,13 @@ func (m *Manager) look(ctx context.Context) error {
 	if m.stamp.Look(); !m.stamp.Is(now) {
 		select {
 		case m.old <- struct{}{}:
-		default: // it was told already
+		default: // it was already told
 		}
 	}
 	return nil
 }
 
-// settle makes the stamp name the generation of the store. A change clears the stamp, and its process may be gone.
+// settle makes the stamp name the generation of the store. A change clears the stamp, and the process that made it may be gone.
 func (m *Manager) settle(ctx context.Context) error {
 	return m.db.Update(ctx, func(c *sqlite.Conn) error {
 		now, err := generation(ctx, c)
@@ -118,7 +118,7 @@ func (m *Manager) settle(ctx context.Context) error {
 	})
 }
 
-// settleOld is settle whenever somebody tells that the stamp is old.
+// settleOld calls settle whenever somebody reports that the stamp is old.
 func (m *Manager) settleOld(ctx context.Context) {
 	failed := ""
 	for {
@@ -138,8 +138,8 @@ func (m *Manager) settleOld(ctx context.Context) {
 	}
 }
 
-// reload finds out which releases are active. Calls continue while it reads. Calls of a release that is gone end if its extension
-// was revoked or removed, and continue if another version replaced it.
+// reload finds out which releases are active. Calls continue while it reads. Calls of a release that is no longer active end if its
+// extension was revoked or removed, and continue if another version replaced it.
 func (m *Manager) reload(ctx context.Context) error {
 	gone, ended, err := m.readReleases(ctx)
 	if err != nil {
@@ -225,7 +225,7 @@ func (m *Manager) readReleases(ctx context.Context) (gone []*active, ended map[*
 		return nil, nil, err
 	}
 	for a, cause := range ended {
-		a.end(cause) // before anybody takes the new generation for granted
+		a.end(cause) // before anybody relies on the new generation
 	}
 	offers := map[extension.Scope]map[string]offer{}
 	for _, a := range releases {
@@ -260,8 +260,7 @@ func newActive(id int64, digest string) *active {
 	return a
 }
 
-// read takes what a list of tools needs from the record of a version. The rest is read, and all of it checked, when a tool is
-// called.
+// read takes from the record of a version what a list of tools needs. A call of a tool reads the rest, and checks everything.
 func (a *active) read(ctx context.Context, c *sqlite.Conn) error {
 	r, _, err := loadRecord(ctx, c, a.digest)
 	if err == nil {
@@ -271,8 +270,8 @@ func (a *active) read(ctx context.Context, c *sqlite.Conn) error {
 	return err
 }
 
-// environment makes the capabilities of a release once. All its calls share them, and their connections. Each is behind a grant,
-// through which it can be revoked. made is the value of renewed that they belong to.
+// environment makes the capabilities of a release once. All its calls share them, and their connections. Each is behind a grant
+// that can revoke it. made is the value of renewed that they belong to.
 func (m *Manager) environment(ctx context.Context, a *active) (env host.Env, made int, err error) {
 	a.making.Lock()
 	defer a.making.Unlock()
@@ -285,7 +284,7 @@ func (m *Manager) environment(ctx context.Context, a *active) (env host.Env, mad
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.ctx.Err() != nil { // what takes grants back has been here already
+		if a.ctx.Err() != nil { // revoke has already run
 			return nil, 0, errors.Join(a.cause(), m.options.State.Release(env))
 		}
 		a.made = maps.Clone(env)
@@ -353,8 +352,8 @@ func (m *Manager) keepForReplays(ctx context.Context, a *active, digest string, 
 	}
 }
 
-// rebuild is for the day after an upgrade: the engine that a component imports has to be obtained first, or is another one than the
-// one it was built for.
+// rebuild builds a component again after an upgrade, when the engine that it imports must be obtained first or differs from the
+// engine that it was built for.
 func (m *Manager) rebuild(ctx context.Context, v *Version, wasm []byte) (*host.Component, []byte, error) {
 	tools, err := m.options.Toolchain(ctx)
 	if err != nil {
@@ -377,7 +376,7 @@ func (m *Manager) rebuild(ctx context.Context, v *Version, wasm []byte) (*host.C
 	return component, wasm, nil
 }
 
-// keepRebuilt spares the next process what this one built again.
+// keepRebuilt stores a rebuilt component, so that the next process need not build it.
 func (m *Manager) keepRebuilt(ctx context.Context, v *Version, digest string, wasm []byte) {
 	rebuilt := []stored{{digestOf(wasm), wasm}}
 	before, err := m.writeObjects(ctx, rebuilt)
@@ -401,10 +400,10 @@ func isEngine(err error) bool {
 	return errors.As(err, &refused) && refused.LacksModule()
 }
 
-// RevokedError reports a call of an extension that was revoked or removed before or during the call.
+// RevokedError reports a call of an extension that was revoked or removed, before or during the call.
 type RevokedError struct {
 	Extension string
-	// Reason is the reason that the revoking person gave. It may be empty.
+	// Reason is the reason given by the person who revoked it. It may be empty.
 	Reason string
 }
 

@@ -30,7 +30,7 @@ type archived struct {
 	Hash  string          `json:"hash"` // in hex
 }
 
-// youngest is the minimum age of an archived entry. Budgets count the younger ones.
+// youngest is the minimum age of an archived entry. Budgets count younger ones.
 const youngest = 24 * time.Hour
 
 // ArchiveAudit moves the entries from before a time to an archive, as lines of JSON in order, and returns how many. When the archive
@@ -68,7 +68,7 @@ func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision
 		return w.Flush()
 	})
 	if err == nil && end == first {
-		m.forgetArchived(ctx) // of the last time
+		m.forgetArchived(ctx) // left over from the last time
 	}
 	if err != nil || end == first {
 		return 0, err
@@ -101,8 +101,8 @@ func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision
 // forgottenAtOnce is how many entries one transaction deletes.
 const forgottenAtOnce = 1000
 
-// forgetArchived deletes entries that are in an archive. They are no longer part of the log, so those that remain after an error do
-// no harm.
+// forgetArchived deletes entries that are in an archive. They are no longer part of the log, so entries that remain after an error
+// do no harm.
 func (m *Manager) forgetArchived(ctx context.Context) {
 	for more := true; more; {
 		err := m.db.Update(ctx, func(c *sqlite.Conn) error {
@@ -141,7 +141,7 @@ func readArchive(r io.Reader, first int64, last []byte) (int64, []byte, error) {
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
 			return first, last, &TamperedError{first + 1, "its line in the archive is not an entry"}
 		}
-		if line, err := json.Marshal(a); err != nil || !bytes.Equal(line, lines.Bytes()) { // what else is there other readers may take for it
+		if line, err := json.Marshal(a); err != nil || !bytes.Equal(line, lines.Bytes()) { // or other readers may read it differently
 			return first, last, &TamperedError{first + 1, "its line in the archive is not the one that was written"}
 		}
 		hash, err := hex.DecodeString(a.Hash)

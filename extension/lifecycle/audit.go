@@ -22,9 +22,9 @@ type Entry struct {
 	At time.Time `json:"at,omitzero"`
 	// Kind is "write", "refuse", "generate", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine", "archive" or "call".
 	Kind string `json:"kind"`
-	// By is who did it: "agent:NAME", "user:NAME", "policy" or "host".
+	// By is who acted: "agent:NAME", "user:NAME", "policy" or "host".
 	By string `json:"by"`
-	// Via is the way it came: "terminal", "web", "mcp", "elicitation:CLIENT".
+	// Via is how the request came: "terminal", "web", "mcp", "elicitation:CLIENT".
 	Via       string `json:"via,omitempty"`
 	Scope     string `json:"scope,omitempty"`
 	Extension string `json:"extension,omitempty"`
@@ -49,7 +49,7 @@ func entryText(e Entry) ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// chain is the hash of an entry: over the hash before it, its number, its time and its text.
+// chain returns the hash of an entry. It covers the hash before it, its number, its time and its text.
 func chain(before []byte, id, at int64, text []byte) []byte {
 	h := sha256.New()
 	h.Write(before)
@@ -84,7 +84,7 @@ func audit(ctx context.Context, c *sqlite.Conn, now time.Time, entries ...Entry)
 
 // TamperedError reports an audit log that was tampered with.
 type TamperedError struct {
-	// ID is the number of the first entry that is changed, missing or too many.
+	// ID is the number of the first entry that is changed, missing or superfluous.
 	ID     int64
 	Reason string
 }
@@ -101,7 +101,7 @@ type auditEntry struct {
 	hash   []byte
 }
 
-// follows checks that it is the entry after the one with the number and the hash last.
+// follows checks that the entry comes after the entry with this number and the hash last.
 func (e auditEntry) follows(id int64, last []byte) error {
 	switch {
 	case e.id != id+1:
@@ -112,7 +112,7 @@ func (e auditEntry) follows(id int64, last []byte) error {
 	return nil
 }
 
-// auditEntries are those after the one with the number and the hash last, each checked.
+// auditEntries yields the entries after the one with this number and the hash last, each checked.
 func auditEntries(ctx context.Context, c *sqlite.Conn, id int64, last []byte) iter.Seq2[auditEntry, error] {
 	return func(yield func(auditEntry, error) bool) {
 		for row, err := range c.Rows(ctx, "SELECT id, at, entry, hash FROM audit WHERE id > ? ORDER BY id", id) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// BudgetError reports more than the policy allows an author or a scope.
+// BudgetError reports that an author or a scope would exceed the policy's limits.
 type BudgetError struct {
 	// Budget is "builds an hour" or "extensions in a scope".
 	Budget string
@@ -31,7 +31,7 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("the limit of %d %s is reached until %s; it is %s in policy.json", e.Limit, e.Budget, until, e.Field)
 }
 
-// reserve finds room in the budget of a scope, and holds it until done is called.
+// reserve reserves room in the budget of a scope until done is called.
 func (m *Manager) reserve(ctx context.Context, scope extension.Scope) (done func(), err error) {
 	m.mu.Lock()
 	m.building[scope]++
@@ -63,7 +63,7 @@ func (m *Manager) checkBudget(ctx context.Context, scope extension.Scope) error 
 	now := m.options.Now()
 	var built []int64 // the oldest first
 	err := m.db.Read(ctx, func(c *sqlite.Conn) error {
-		// Entries of a clock that ran ahead count when their time comes.
+		// Entries written by a clock that ran ahead count once their time comes.
 		const query = `SELECT at FROM audit WHERE entry->>'scope' = ? AND at > ? AND at <= ? AND entry->>'kind' IN ('write', 'refuse', 'generate')
 			AND NOT (entry->>'kind' = 'refuse' AND entry->>'reason' GLOB ?) AND NOT (entry->>'kind' = 'generate' AND entry->>'outcome' = ?) ORDER BY at`
 		for row, err := range c.Rows(ctx, query, scope.String(), now.Add(-time.Hour).UnixMilli(), now.UnixMilli(), string(extension.StageValidate)+": *", generationBuilt) {
@@ -79,7 +79,7 @@ func (m *Manager) checkBudget(ctx context.Context, scope extension.Scope) error 
 		return nil
 	})
 	if over := len(built) + builds - limit; err == nil && over > 0 {
-		last := now // of those that have to be an hour old
+		last := now // the last one that must be an hour old
 		if over <= len(built) {
 			last = time.UnixMilli(built[over-1])
 		}
@@ -88,7 +88,7 @@ func (m *Manager) checkBudget(ctx context.Context, scope extension.Scope) error 
 	return err
 }
 
-// checkRoom counts the extensions of a scope.
+// checkRoom checks the number of extensions in a scope.
 func (m *Manager) checkRoom(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name string) error {
 	limit := m.policy.Load().Limits.ExtensionsPerScope
 	if limit == 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// Viewer is somebody who looks for tools. It sees what is shared, its user's and its own. Either name may be empty.
+// Viewer is somebody who looks for tools. It sees what is shared, what belongs to its user, and its own. Either name may be empty.
 type Viewer struct {
 	User, Agent string
 	// Person is set for a person, who decides about requests and sees those of all authors. It is never set for a model, because
@@ -37,7 +37,7 @@ func (v Viewer) Sees(r Release) bool {
 	}
 }
 
-// scopes are the viewer's, the narrowest first.
+// scopes returns the viewer's scopes, the narrowest first.
 func (v Viewer) scopes() []extension.Scope { return extension.Visible(v.User, v.Agent) }
 
 // Call is a call of a tool.
@@ -45,7 +45,7 @@ type Call struct {
 	Viewer Viewer
 	// By is the caller, in the form of a scope, and Via how the call came. Default: the viewer.
 	By, Via string
-	// Tool is its full name: extension, "_", tool.
+	// Tool is the tool's full name: extension, "_", tool.
 	Tool  string
 	Input []byte
 	// Log receives the tool's log lines. Default: the state's console.
@@ -97,7 +97,7 @@ func (e *CeilingError) Error() string {
 // Unwrap returns the denial.
 func (e *CeilingError) Unwrap() error { return e.Denied }
 
-// ceiling finds out whether the ceiling caused the denial in err.
+// ceiling reports whether the ceiling caused the denial in err.
 func (m *Manager) ceiling(a *active, err error) error {
 	denied, ok := errors.AsType[*host.DeniedError](err)
 	if !ok {
@@ -122,7 +122,7 @@ type offer struct {
 	tool    abi.Definition
 }
 
-// enter counts in what uses components, for Close to wait for.
+// enter counts a user of components, so that Close waits for it.
 func (m *Manager) enter() error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -133,9 +133,9 @@ func (m *Manager) enter() error {
 	return nil
 }
 
-// begin finds the offer of a tool, and counts a call of its release in.
+// begin finds the offer of a tool, and counts a call of its release.
 func (m *Manager) begin(v Viewer, tool string) (offer, bool) {
-	m.mu.RLock() // under it, so that reload knows of every call of a release that it takes out of the offers
+	m.mu.RLock() // with the lock, reload knows every call of a release that it removes from the offers
 	defer m.mu.RUnlock()
 	o, ok := m.find(v, tool)
 	if ok {
@@ -144,7 +144,7 @@ func (m *Manager) begin(v Viewer, tool string) (offer, bool) {
 	return o, ok
 }
 
-// find is the offer of a tool in the narrowest scope that the viewer sees. The caller holds m.mu.
+// find returns the offer of a tool in the narrowest scope that the viewer sees. The caller holds m.mu.
 func (m *Manager) find(v Viewer, tool string) (offer, bool) {
 	for _, scope := range v.scopes() {
 		if o, ok := m.offers[scope][tool]; ok {
@@ -171,7 +171,7 @@ func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
 			return host.Result{}, err
 		}
 		var result host.Result
-		if err = cmp.Or(o.release.cause(), err); err == nil { // a cause first: where nothing can be read it may be one that holds here only
+		if err = cmp.Or(o.release.cause(), err); err == nil { // first the cause, which may exist in this process only
 			result, err = m.call(ctx, c, o)
 		}
 		o.release.calls.Add(-1)
@@ -184,7 +184,7 @@ func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
 // errAnother ends a call whose tool or handles changed before it began.
 var errAnother = errors.New("the tool or its handles changed before the call began")
 
-// still says why a call that waited must not begin as prepared. It is asked right before the call begins, so that earlier decisions
+// still says why a call that waited must not begin as prepared. It runs right before the call begins, so that earlier decisions
 // apply.
 func (m *Manager) still(ctx context.Context, c Call, o offer, made int) error {
 	if err := m.Refresh(ctx); err != nil {
@@ -226,7 +226,7 @@ func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(a.ctx, func() { cancel(a.cause()) })() //nolint:contextcheck // it is the release's, which ends the call's
+	defer context.AfterFunc(a.ctx, func() { cancel(a.cause()) })() //nolint:contextcheck // the release's context ends the call's
 
 	component, done, err := m.load(ctx, a)
 	if err == nil {
@@ -253,7 +253,7 @@ func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Comp
 	a := o.release
 	if c.Log != nil {
 		logs := slices.DeleteFunc(extension.Merge(a.manifest.Bindings, extension.Defaults()), func(b extension.Binding) bool { return !b.Grant.Kind().Logs })
-		apart, err := extension.NewState("", c.Log).Env(ctx, logs) // which keep nothing
+		apart, err := extension.NewState("", c.Log).Env(ctx, logs) // these bindings keep nothing
 		if err != nil {
 			return host.Result{}, false, err
 		}
@@ -289,7 +289,7 @@ func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Comp
 	return result, true, err
 }
 
-// quarantine isolates an extension that cannot be loaded. Temporary problems do not count.
+// quarantine puts an extension that cannot be loaded into quarantine. Temporary problems do not count.
 func (m *Manager) quarantine(ctx context.Context, a *active, why error) error {
 	var refused *host.LoadError
 	var damaged *DamagedError
@@ -340,8 +340,8 @@ type Tool struct {
 	Shadows []extension.Scope
 }
 
-// Tools lists what a viewer can call, in byte order of the names. Tools in quarantine, and those that
-// they shadow, are not among them.
+// Tools lists the tools that a viewer can call, in byte order of the names. It leaves out tools in quarantine and tools that
+// these shadow.
 func (m *Manager) Tools(ctx context.Context, v Viewer) ([]Tool, error) {
 	if err := m.Refresh(ctx); err != nil {
 		return nil, err
@@ -358,7 +358,7 @@ func (m *Manager) Tools(ctx context.Context, v Viewer) ([]Tool, error) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		a := found[name][0].release
 		if a.quarantined() != "" {
-			continue // a call would not reach the tool of a wider scope
+			continue // a call would not reach the tool in a wider scope
 		}
 		t := Tool{Name: name, Definition: found[name][0].tool, Extension: a.manifest.Name, Scope: a.scope, Digest: a.digest, Tags: a.manifest.Tags, Bindings: a.manifest.Bindings}
 		for _, o := range found[name][1:] {

@@ -17,7 +17,7 @@ type FailureKind string
 // The kinds of failures.
 const (
 	FailureHost        FailureKind = "host"        // a fault of the host, and every error that fits no other kind
-	FailureSource      FailureKind = "source"      // its author can mend it
+	FailureSource      FailureKind = "source"      // its author can correct it
 	FailureComponent   FailureKind = "component"   // a component that the host does not load, or that does not match its manifest
 	FailureTool        FailureKind = "tool"        // the tool's own error
 	FailureTrap        FailureKind = "trap"        // the code of the tool trapped
@@ -39,20 +39,21 @@ const (
 // Failure is an error, sorted.
 type Failure struct {
 	Kind FailureKind
-	// Denial is the host's record if Kind is FailureDenied. Ceiling is set if the manifest asks for it and the ceiling of the policy cuts it.
+	// Denial is the host's record if Kind is FailureDenied. Ceiling is set if the manifest asks for the operation and the ceiling
+	// of the policy removes it.
 	Denial  *abi.Denial
 	Ceiling *CeilingError
 	// Limit names a limit, and Value what it is set to. Claimed is set if only the guest says that it reached the limit.
 	Limit, Value string
 	Claimed      bool
-	// Tool is the tool's own account if Kind is FailureTool.
+	// Tool is what the tool reported if Kind is FailureTool.
 	Tool *abi.Failure
 	// Stage is the stage that an extension failed, if it got that far. Problems are what is wrong with a source, and Input what is
 	// wrong with an input.
 	Stage    extension.Stage
 	Problems []extension.Problem
 	Input    []abi.Problem
-	// Known are the tools of a component that has not the one asked for.
+	// Known are the tools of a component that lacks the requested one.
 	Known []string
 }
 
@@ -120,7 +121,7 @@ func sorted[E error](kind FailureKind, fill func(*Failure, E)) func(error) (Fail
 	}
 }
 
-// Mendable returns an *[extension.ProblemsError] of a stage if the author of a source can mend an error, and otherwise the error.
+// Mendable returns an *[extension.ProblemsError] of a stage if the author of a source can correct an error, and otherwise the error.
 func Mendable(stage extension.Stage, err error) error {
 	f := Sort(err)
 	switch f.Kind {
@@ -140,7 +141,7 @@ func Mendable(stage extension.Stage, err error) error {
 	return &extension.ProblemsError{Stage: stage, Problems: f.Problems}
 }
 
-// limitFix says how code stays below a limit while it is built.
+// limitFix says how to keep code below a limit while it is built.
 func limitFix(limit string) string {
 	switch limit {
 	case "cpu", "wall":

@@ -24,8 +24,8 @@ const (
 	generationNothing = "nothing"
 )
 
-// BeginGeneration is asked before a model is. Of d, which the drafts are like, it takes Scope, Author and Via. An error is a *[BudgetError]
-// or one of the store.
+// BeginGeneration must be called before a model is asked. It takes Scope, Author and Via from d, a sample of the drafts. An error is
+// a *[BudgetError] or an error of the store.
 func (m *Manager) BeginGeneration(ctx context.Context, d Draft) (*Generation, error) {
 	if _, err := d.Scope.MarshalText(); err != nil {
 		return nil, fmt.Errorf("scope: %w", err)
@@ -37,7 +37,7 @@ func (m *Manager) BeginGeneration(ctx context.Context, d Draft) (*Generation, er
 	return &Generation{m: m, draft: Draft{Scope: d.Scope, Author: d.Author, Via: d.Via}, done: done}, nil
 }
 
-// Write is [Manager.Write] for a draft of the model. Scope, author and way are those of the generation.
+// Write is [Manager.Write] for a draft of the model. Scope, author and via are those of the generation.
 func (g *Generation) Write(ctx context.Context, d Draft) (*Written, error) {
 	d.Scope, d.Author, d.Via, d.generation = g.draft.Scope, g.draft.Author, g.draft.Via, g
 	w, err := g.m.Write(ctx, d)

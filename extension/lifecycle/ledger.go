@@ -17,7 +17,7 @@ const (
 	ledgerQueue = 1024
 	// ledgerBatch is how many calls one transaction writes: some 20 ms.
 	ledgerBatch = 256
-	// ledgerPause is how long calls gather before they are written in one transaction. It is what kill -9 can lose.
+	// ledgerPause is how long calls are collected before one transaction writes them. A kill -9 can lose the calls of that time.
 	ledgerPause = 50 * time.Millisecond
 	// keptCalls is how many calls of each tool are kept to compute its percentiles.
 	keptCalls = 1000
@@ -107,7 +107,7 @@ func (m *Manager) writeCalls(ctx context.Context, batch []used) error {
 			}
 			const forget = `DELETE FROM call WHERE id IN (SELECT id FROM call WHERE scope = ?1 AND extension = ?2 AND tool = ?3 AND id <=
 				(SELECT id FROM call WHERE scope = ?1 AND extension = ?2 AND tool = ?3 ORDER BY id DESC LIMIT 1 OFFSET ?4) ORDER BY id LIMIT ?5)`
-			// Now and then is enough, and it is chance when: nobody can have a tool's calls come in between.
+			// Now and then is enough. The choice is random, so nobody can time a tool's calls to avoid it.
 			if forgettable > 0 && rand.IntN(64) == 0 {
 				result, err := c.Exec(ctx, forget, u.scope, u.extension, u.tool, keptCalls, forgettable)
 				if err != nil {
@@ -137,7 +137,7 @@ func (v Viewer) String() string {
 	}
 }
 
-// outcome is how a call ended, in one word.
+// outcome says in one word how a call ended.
 func outcome(err error) string {
 	if errors.As(err, new(*RevokedError)) {
 		return "revoked"
@@ -163,7 +163,7 @@ func toolFailed(outcome string) bool {
 	}
 }
 
-// message is the stored form of an error, in one short line.
+// message returns the stored form of an error, in one short line.
 func message(err error) string {
 	if err == nil {
 		return ""
@@ -171,14 +171,14 @@ func message(err error) string {
 	return cut(err.Error())
 }
 
-// broken is what a breaker belongs to: a tool, for one of its callers. That caller's input may be what makes it fail, so other
+// broken is the key of a breaker: a tool and one of its callers. That caller's input may be the cause of the failures, so other
 // callers are not affected.
 type broken struct {
 	tool string
 	by   Viewer
 }
 
-// breaker lets a tool rest that fails again and again.
+// breaker pauses a tool that fails again and again.
 type breaker struct {
 	mu       sync.Mutex
 	failures int
@@ -203,7 +203,7 @@ func (b *breaker) check(now time.Time, tool string) error {
 	return nil
 }
 
-// count counts failures in a row: those of the tool, not those of its caller. After a rest, one more failure suffices.
+// count counts failures in a row: the tool's failures, not its caller's. After a pause, one more failure suffices.
 func (b *breaker) count(now time.Time, limits policy.Limits, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

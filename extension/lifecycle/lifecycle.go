@@ -1,7 +1,7 @@
-// Package lifecycle manages extensions: it takes an author's draft through every stage to a callable tool, asks a person
-// before an extension gets more authority than the policy allows, keeps every version, and calls the tools. Its state is in
-// one SQLite file, which several processes may use at once. A decision in one process holds in all of them for each call and
-// list that begins after the decision returned. Running calls end within a tenth of a second.
+// Package lifecycle manages extensions. It takes an author's draft through every stage to a callable tool, and asks a person
+// before an extension gets more authority than the policy allows. It keeps every version, and calls the tools. Its state is in
+// one SQLite file, which several processes may use at once. A decision in one process applies in all of them to each call and
+// list that begins after the decision returned. Running calls of a revoked extension end within a tenth of a second.
 package lifecycle
 
 import (
@@ -36,7 +36,7 @@ type Options struct {
 	Toolchain func(context.Context) (*toolchain.Toolchain, error)
 	// State makes capabilities from bindings.
 	State *extension.State
-	// Policy is the operator's, until SetPolicy. Default: policy.Default().
+	// Policy is the operator's policy, until SetPolicy. Default: policy.Default().
 	Policy *policy.Policy
 	// Follow is called before each call, each list of tools and each decision, and ten times a second. If there is a new policy, it
 	// calls set and returns when that applies. It must be safe for concurrent use, and take about a microsecond if nothing changed.
@@ -44,7 +44,7 @@ type Options struct {
 	Follow func(set func(*policy.Policy))
 	// Packages resolves npm packages. Default: an extension that imports any is refused.
 	Packages *npm.Client
-	// Bundler is that of toolchain.Options: a separate process finds the imports of large sources. Default: in this process.
+	// Bundler is as in toolchain.Options: a separate process finds the imports of large sources. Default: in this process.
 	Bundler []string
 	// Types checks the types of drafts that ask for it. Default: types are not checked, and [Written.Unchecked] says so.
 	Types *typecheck.Checker
@@ -57,7 +57,7 @@ type Options struct {
 	// Logger receives events that no caller sees. Default: nothing is logged.
 	Logger *slog.Logger
 
-	step func(name string) // told of each step of changes and calls, for tests that stop there
+	step func(name string) // called at each step of changes and calls, for tests that stop there
 	poll time.Duration     // pollInterval, unless a test waits for nothing
 }
 
@@ -70,7 +70,7 @@ type Recorder interface {
 // ErrClosed is the error of calls and tests after Close.
 var ErrClosed = errors.New("the manager of extensions is closed")
 
-// pollInterval is how long it takes at most until calls under way see what another process changed.
+// pollInterval is the longest time until running calls see what another process changed.
 const pollInterval = 100 * time.Millisecond
 
 // Manager keeps extensions. It is safe for concurrent use. Its creator closes it, before the host and the state.
@@ -79,7 +79,7 @@ type Manager struct {
 	db      *sqlite.DB
 	ledger  *ledger
 	stamp   *stamp.File   // names the generation of the store
-	old     chan struct{} // tells that stamp does not
+	old     chan struct{} // reports that stamp does not
 
 	setting sync.Mutex // held while the policy is set, so that two policies never mix
 	policy  atomic.Pointer[policy.Policy]
@@ -98,7 +98,7 @@ type Manager struct {
 	releases   map[int64]*active                    // by number
 	offers     map[extension.Scope]map[string]offer // by the full name of the tool
 	building   map[extension.Scope]int              // drafts on their way
-	superseded []*active                            // that have calls under way
+	superseded []*active                            // still have running calls
 	changed    chan struct{}                        // closed when releases change
 }
 
@@ -206,7 +206,7 @@ func (m *Manager) renew(a *active) {
 	a.grants, a.env, a.made = nil, nil, nil
 }
 
-// watch looks for what other processes change, for the calls under way.
+// watch looks for changes by other processes that concern running calls.
 func (m *Manager) watch(ctx context.Context) {
 	tick := time.NewTicker(m.options.poll)
 	defer tick.Stop()

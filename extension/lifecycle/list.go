@@ -161,7 +161,7 @@ func (m *Manager) Release(ctx context.Context, id int64) (r Release, err error) 
 }
 
 // Find returns the release of an extension in the narrowest scope that the viewer sees: the active one, otherwise the
-// pending one. If there is neither any more, the error says what became of it.
+// pending one. If neither is left, the error says what happened to the extension.
 func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		for _, state := range []State{Active, Pending} {
@@ -193,7 +193,7 @@ func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, e
 	return r, err
 }
 
-// first is the first release of a query that the viewer sees.
+// first returns the first release of a query that the viewer sees.
 func (v Viewer) first(ctx context.Context, c *sqlite.Conn, query string, args ...any) (r Release, found bool, err error) {
 	for row, err := range c.Rows(ctx, query, args...) {
 		if err != nil {
@@ -206,9 +206,9 @@ func (v Viewer) first(ctx context.Context, c *sqlite.Conn, query string, args ..
 	return Release{}, false, nil
 }
 
-// FindVersion returns the last release of a version of an extension, in the narrowest scope that the viewer sees and that ever had
-// it, whatever became of it. Only its author and persons can find one that was never active. The version is named by its digest, or
-// by at least its first 6 characters.
+// FindVersion returns the last release of a version of an extension, in any state, in the narrowest scope that the viewer sees and
+// that ever had it. Only its author and persons can find one that was never active. The version is named by its digest, or by at
+// least the first 6 characters of it.
 func (m *Manager) FindVersion(ctx context.Context, v Viewer, name, digest string) (Release, error) {
 	if !digestStart.MatchString(digest) {
 		return Release{}, &NotFoundError{What: fmt.Sprintf("version %q", digest)}
@@ -235,7 +235,7 @@ func (m *Manager) FindVersion(ctx context.Context, v Viewer, name, digest string
 	return Release{}, &NotFoundError{What: fmt.Sprintf("version %q of the extension %s", digest, name)}
 }
 
-// Version returns a version by its digest, or by the first characters of it, at least 6.
+// Version returns a version by its digest, or by at least the first 6 characters of it.
 func (m *Manager) Version(ctx context.Context, digest string) (v *Version, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		if digest, err = wholeDigest(ctx, c, digest); err != nil {
@@ -272,13 +272,13 @@ type Stats struct {
 	// Calls counts all calls, and Failures those in which the tool itself failed. Bad input and cancelled calls do not count as
 	// failures.
 	Calls, Failures int64
-	// P50 and P95 are the durations of its last calls, at most 1,000, that so many percent took at most: of few calls P95 is the longest.
+	// P50 and P95 are percentiles of the durations of its last calls, at most 1,000. With few calls, P95 is the longest.
 	P50, P95  time.Duration
 	LastUsed  time.Time // zero if it was never used
-	LastError string    // of the last failure
+	LastError string    // the error of the last failure
 }
 
-// ErrorRate is the part of the calls that failed, from 0 to 1.
+// ErrorRate returns the share of the calls that failed, from 0 to 1.
 func (s Stats) ErrorRate() float64 {
 	if s.Calls == 0 {
 		return 0
@@ -286,8 +286,8 @@ func (s Stats) ErrorRate() float64 {
 	return float64(s.Failures) / float64(s.Calls)
 }
 
-// Score is how good a tool is, from 0 to 100: the share of its calls that do not fail, counted as if there had been two more calls,
-// one of which failed. So a few calls say little.
+// Score rates a tool from 0 to 100: the share of its calls that do not fail, as if there had been two more calls and one of them
+// had failed. So a few calls have little weight.
 func (s Stats) Score() int {
 	return int(100 * float64(s.Calls-s.Failures+1) / float64(s.Calls+2))
 }
@@ -337,8 +337,8 @@ type Found struct {
 
 var words = lazyregexp.New(`[\p{L}\p{N}]+`)
 
-// Search finds the tools that a viewer can call by the words of a query, in names, tags and descriptions, the best first: at most limit.
-// A tool that one of a narrower scope shadows is not among them.
+// Search finds tools that a viewer can call by the words of a query, in names, tags and descriptions. It returns at most limit, the
+// best first, without tools that a narrower scope shadows.
 func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int) (found []Found, err error) {
 	terms := words.FindAllString(strings.ToLower(query), 32)
 	if len(terms) == 0 {

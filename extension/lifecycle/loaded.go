@@ -9,7 +9,7 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// loadedSet holds loaded components. Above a number, it closes the least recently used ones.
+// loadedSet holds loaded components. Beyond a maximum, it closes the least recently used ones.
 type loadedSet struct {
 	max int
 
@@ -24,19 +24,19 @@ type loaded struct {
 	digest  string
 	element *list.Element
 	users   int
-	begun   bool          // somebody loads it, or did
+	begun   bool          // a load has begun
 	ready   chan struct{} // closed when component or err is set
-	// component and err are written before ready is closed. Until the load begins, component is what put gave.
+	// component and err are written before ready is closed. Until the load begins, component is the one from put.
 	component *host.Component
 	err       error
-	gaveUp    bool // err is only that of the caller that loaded
+	gaveUp    bool // err concerns only the caller that loaded
 }
 
 func newLoadedSet(size int) *loadedSet {
 	return &loadedSet{max: size, all: map[string]*loaded{}, order: list.New()}
 }
 
-// put gives a component that somebody loaded to the first caller of get, unless there is one already. The set closes it.
+// put provides a loaded component for the first caller of get, unless there is one already. The set closes it.
 func (s *loadedSet) put(digest string, c *host.Component) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +55,8 @@ func (s *loadedSet) add(digest string) *loaded {
 	return l
 }
 
-// get returns the component, which load makes from that of put, if there is one. If several callers ask at once, one loads it. done
-// releases it.
+// get returns the component. load makes it, from the component of put if there is one. If several callers ask at once, one of them
+// loads it. done releases it.
 func (s *loadedSet) get(ctx context.Context, digest string, load func(given *host.Component) (*host.Component, error)) (c *host.Component, done func(), err error) {
 	s.mu.Lock()
 	if s.closed {
@@ -78,7 +78,7 @@ func (s *loadedSet) get(ctx context.Context, digest string, load func(given *hos
 			l.gaveUp = ctx.Err() != nil
 			s.mu.Lock()
 			s.order.Remove(l.element)
-			delete(s.all, digest) // the next one tries again
+			delete(s.all, digest) // the next caller tries again
 			s.mu.Unlock()
 		}
 		close(l.ready)
@@ -127,7 +127,7 @@ func (s *loadedSet) drop(l *loaded) {
 	}
 }
 
-// closeAll closes all components, whose calls are over.
+// closeAll closes all components. Their calls have ended.
 func (s *loadedSet) closeAll() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

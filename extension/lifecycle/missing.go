@@ -8,9 +8,9 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// MissingTool returns the release that explains why a viewer cannot call a tool, by its full name: one with this tool that waits,
-// that is active in a scope which the viewer does not see, that is in quarantine, or that was ended last by a decision. There is none if
-// nothing that the viewer may know about had the tool; the tools of releases that others took the place of are forgotten.
+// MissingTool returns the release that explains why a viewer cannot call a tool, by its full name. The release has this tool, and
+// waits for approval, is active in a scope that the viewer does not see, is in quarantine, or was the last that a decision ended. There
+// is none if no release that the viewer may know about had the tool. Superseded releases do not count.
 func (m *Manager) MissingTool(ctx context.Context, v Viewer, tool string) (why *Release, err error) {
 	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
 		why, err = missing(ctx, c, v, "id IN (SELECT release FROM tool WHERE full_name = ?)", tool)
@@ -29,9 +29,9 @@ func (m *Manager) MissingExtension(ctx context.Context, v Viewer, name string) (
 	return why, err
 }
 
-// missing returns the most informative of the releases for which a condition holds. Releases of other scopes are only for a person,
-// who can go there. A superseded release says nothing, because its successor does. Requests that were denied with a revocation say
-// less.
+// missing returns the most informative of the releases that meet a condition. Only a person gets releases of other scopes, because a
+// person can act there. Superseded releases do not count, because their successors do. Requests that a revocation denied are less
+// informative.
 func missing(ctx context.Context, c *sqlite.Conn, v Viewer, condition, value string) (*Release, error) {
 	const order = ` AND state != 'superseded' AND (scope IN (?2, ?3, ?4) OR ?5 AND state IN ('pending', 'active'))
 		ORDER BY CASE state WHEN 'pending' THEN 0 WHEN 'active' THEN 1 ELSE 2 END, CASE scope WHEN ?2 THEN 0 WHEN ?3 THEN 1 WHEN ?4 THEN 2 ELSE 3 END,

@@ -81,7 +81,7 @@ func putObjects(ctx context.Context, c *sqlite.Conn, objects []stored, before bo
 }
 
 // writeObjects stores large objects before the transaction of their version, in separate transactions, and reports whether it did.
-// Small ones are left to that transaction. Objects that no version gets are deleted later.
+// Small ones are left to that transaction. Objects that no version uses are deleted later.
 func (m *Manager) writeObjects(ctx context.Context, objects []stored) (before bool, err error) {
 	total := 0
 	for _, o := range objects {
@@ -127,7 +127,7 @@ func (m *Manager) writeObjects(ctx context.Context, objects []stored) (before bo
 	return true, nil
 }
 
-// forgetUnfinished deletes objects that no version got, in parts. It deletes an object's row last, just before the row that marks it
+// forgetUnfinished deletes objects that no version uses, in parts. It deletes an object's row last, just before the row that marks it
 // for deletion.
 func (m *Manager) forgetUnfinished(ctx context.Context) error {
 	more := false
@@ -167,7 +167,7 @@ func (m *Manager) forgetUnfinished(ctx context.Context) error {
 	return nil
 }
 
-// object returns the object with this digest, after checking it.
+// object returns the object with this digest and checks it.
 func object(ctx context.Context, c *sqlite.Conn, digest string) ([]byte, error) {
 	var data []byte
 	var size int
@@ -197,11 +197,11 @@ func object(ctx context.Context, c *sqlite.Conn, digest string) ([]byte, error) 
 	return data, nil
 }
 
-// errUnread is of a version that a transaction needs and that was not read before it.
+// errUnread reports that a transaction needs a version that was not read before the transaction.
 var errUnread = errors.New("the version is to be read outside of the transaction")
 
-// update runs do in a writing transaction. To read a version takes as long as it is large, and versions never change: so load has do return,
-// reads the version, and has do begin again.
+// update runs do in a writing transaction. Reading a large version takes long, and versions never change. So when do needs one, load
+// makes do return, reads the version outside the transaction, and do begins again.
 func (m *Manager) update(ctx context.Context, do func(c *sqlite.Conn, load func(digest string) (*Version, error)) error) error {
 	type answer struct {
 		version *Version

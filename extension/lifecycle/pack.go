@@ -52,8 +52,8 @@ func (m *Manager) Export(ctx context.Context, digest string) (p *pack.Pack, err 
 	return p, err
 }
 
-// Import takes a pack through all stages, as Write does a draft. d has everything but manifest and files. The component of the pack
-// is not trusted: it is built here.
+// Import takes a pack through all stages, as Write does with a draft. d has everything but manifest and files. Import does not trust
+// the component in the pack: it builds one from the source.
 func (m *Manager) Import(ctx context.Context, p *pack.Pack, d Draft) (*Written, error) {
 	d.Manifest, d.Files, d.Entry, d.lock = p.Manifest, p.Files, p.Entry, p.Lock
 	return m.Write(ctx, d)

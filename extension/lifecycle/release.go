@@ -31,7 +31,7 @@ type Decision struct {
 // NotFoundError reports a missing extension, version or request.
 type NotFoundError struct {
 	What string
-	// Why is the release that says why an extension is missing, as [Manager.MissingExtension] finds it, or nil.
+	// Why is the release that explains why an extension is missing, as found by [Manager.MissingExtension], or nil.
 	Why *Release
 }
 
@@ -86,7 +86,7 @@ func releaseByID(ctx context.Context, c *sqlite.Conn, id int64) (Release, error)
 	return r, err
 }
 
-// releaseIn is the release of an extension that is in a state: of several that are pending the newest.
+// releaseIn returns the release of an extension that is in a state. If several are pending, it returns the newest.
 func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name string, state State) (Release, error) {
 	r, err := scanRelease(c.Row(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? AND state = ? ORDER BY id DESC LIMIT 1", scope.String(), name, state).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -95,7 +95,7 @@ func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name 
 	return r, err
 }
 
-// commit stores what passed all stages, in one transaction with the policy's decision. Only large objects are written before.
+// commit stores a draft that passed all stages, in one transaction with the policy's decision. Only large objects are written before.
 func (b *build) commit(ctx context.Context) error {
 	v, d, now := b.version, b.draft, b.options.Now()
 	b.options.Follow(b.setPolicy)
@@ -114,7 +114,7 @@ func (b *build) commit(ctx context.Context) error {
 	}
 	known := b.before
 	return b.update(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) error {
-		// While it was built somebody may have decided something else.
+		// Somebody may have decided something else during the build.
 		if err := b.look(ctx, c, func(digest string) (*Version, error) {
 			if known != nil && known.Digest == digest {
 				return known, nil
@@ -140,7 +140,7 @@ func (b *build) commit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if first != nil && (first.Author != v.Author || !first.Created.Equal(v.Created)) { // who writes the same again has not written it
+		if first != nil && (first.Author != v.Author || !first.Created.Equal(v.Created)) { // a version keeps its first author
 			v.Author, v.Created = first.Author, first.Created
 			r.Author, r.Created = v.Author, v.Created.UnixMilli()
 			if text, err = r.text(); err != nil {
@@ -167,8 +167,8 @@ func (b *build) commit(ctx context.Context) error {
 	})
 }
 
-// refusedBefore reports whether a person denied these bytes, or revoked the extension and has approved nothing of it since. Then no
-// policy approves it.
+// refusedBefore reports whether a person denied these bytes, or revoked the extension and has not approved any version since. Then
+// no policy approves it.
 func refusedBefore(ctx context.Context, c *sqlite.Conn, r Release) (refused bool, err error) {
 	const query = `SELECT EXISTS (SELECT 1 FROM release WHERE scope = ?1 AND name = ?2 AND (state IN ('denied', 'revoked') AND digest = ?3 OR state = 'revoked' AND decided >=
 		(SELECT coalesce(max(decided), 0) FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('active', 'superseded') AND decider != 'policy')))`
@@ -176,8 +176,8 @@ func refusedBefore(ctx context.Context, c *sqlite.Conn, r Release) (refused bool
 	return refused, err
 }
 
-// ask makes a pending release. It withdraws an earlier pending one of the same author, unless it is the same version. Those of other
-// authors stay, because nobody may hide somebody else's request from a person.
+// ask makes a pending release. It withdraws an earlier pending one of the same author, unless it is the same version. Requests of
+// other authors stay, because no author may hide another's request from a person.
 func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, now time.Time) (r Release, err error) {
 	const own = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND author = ? AND state = 'pending'"
 	pending, err := scanRelease(c.Row(ctx, own, d.Scope.String(), v.Manifest.Name, d.Author).Scan)
@@ -228,8 +228,8 @@ func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, 
 	return releaseByID(ctx, c, id)
 }
 
-// written is the audit entry of a draft that passed all stages, even if it changes nothing, because it was built. It says so if the
-// policy leaves it to a person.
+// written returns the audit entry of a draft that passed all stages. There is one even if the draft changes nothing, because it was
+// built. The entry says if the policy leaves the decision to a person.
 func written(d Draft, v *Version, release int64) Entry {
 	e := Entry{
 		Kind: "write", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Extension: v.Manifest.Name, Release: release, Digest: v.Digest,
@@ -241,10 +241,10 @@ func written(d Draft, v *Version, release int64) Entry {
 	return e
 }
 
-// searched is how many bytes of the descriptions of its tools an extension is found by: to index a byte takes up to 0.2 us.
+// searched is how many bytes of the descriptions of an extension's tools are indexed for search. Indexing a byte takes up to 0.2 us.
 const searched = 32 << 10
 
-// activate puts a release in the place of the active one.
+// activate replaces the active release by another.
 func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Decision, kind, line string, now time.Time) (Release, error) {
 	at := now.UnixMilli()
 	for _, query := range []string{
@@ -255,7 +255,7 @@ func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Ve
 			return r, err
 		}
 	}
-	// Where it came from stays its reason when who approves it gives none.
+	// If the person who approves it gives no reason, the reason still says where it came from.
 	const query = "UPDATE release SET state = 'active', decided = ?, decider = ?, line = ?, reason = ifnull(nullif(?, ''), reason) WHERE id = ?"
 	if _, err := c.Exec(ctx, query, at, cut(d.By), line, cut(d.Reason), r.ID); err != nil {
 		return r, err
@@ -310,7 +310,7 @@ func (m *Manager) Approve(ctx context.Context, d Decision) (r Release, err error
 	})
 }
 
-// allowed is a *[PolicyError] when no person may approve a version.
+// allowed returns a *[PolicyError] if no person may approve a version.
 func (m *Manager) allowed(scope extension.Scope, v *Version) error {
 	if d := m.policy.Load().Decide(policy.Request{Scope: scope, Asked: v.Manifest.Bindings}); d.Verdict == policy.Refused {
 		return &PolicyError{d.Reason, d.Line}
@@ -337,7 +337,7 @@ func (m *Manager) Deny(ctx context.Context, d Decision) (r Release, err error) {
 	})
 }
 
-// pending is the release that a decision is about, if it still waits and is of the version that was shown.
+// pending returns the release that a decision is about, if it still waits and has the version that was shown.
 func (m *Manager) pending(ctx context.Context, c *sqlite.Conn, d Decision) (Release, error) {
 	r, err := releaseByID(ctx, c, d.Release)
 	switch {
@@ -359,7 +359,7 @@ func (m *Manager) Revoke(ctx context.Context, scope extension.Scope, name string
 }
 
 // Remove is Revoke by the author of an extension. Its versions stay in the history. If By is an agent, requests of other authors
-// stay, because nobody may hide somebody else's request from a person.
+// stay, because an agent may not hide another author's request from a person.
 func (m *Manager) Remove(ctx context.Context, scope extension.Scope, name string, d Decision) (Release, error) {
 	return m.takeAway(ctx, scope, name, Removed, d, "remove")
 }
@@ -387,7 +387,7 @@ func (m *Manager) takeAway(ctx context.Context, scope extension.Scope, name stri
 		for _, r := range ended {
 			to, kind := to, kind
 			if to == Revoked && r.State == Pending {
-				to, kind = Denied, "deny" // nothing was given that could be revoked
+				to, kind = Denied, "deny" // there is nothing to revoke
 			}
 			if gone, err = m.end(ctx, c, r, to, d, kind); err != nil {
 				return gone, err
@@ -434,7 +434,7 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 		if err != nil {
 			return before, err
 		}
-		// Meanwhile others may have taken its names and its place.
+		// Other extensions may have taken its names and its place since.
 		if err := errors.Join(m.allowed(scope, v), checkNames(ctx, c, v.Manifest, scope, ""), m.checkRoom(ctx, c, scope, name)); err != nil {
 			return before, err
 		}
@@ -446,8 +446,8 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 	})
 }
 
-// Promote asks for the active version of an extension in a wider scope. A person approves it, even if it is gone in the narrower one
-// by then. The reason of the release says where it came from.
+// Promote requests the active version of an extension in a wider scope. A person can approve it even if it is no longer active in the
+// narrower one. The reason of the release says where it came from.
 func (m *Manager) Promote(ctx context.Context, from, to extension.Scope, name, author, via string) (Release, error) {
 	if _, err := extension.ParseScope(author); err != nil {
 		return Release{}, fmt.Errorf("author: %w", err)
@@ -472,7 +472,7 @@ func (m *Manager) Promote(ctx context.Context, from, to extension.Scope, name, a
 	})
 }
 
-// act makes a change of releases, and has this process see it before it returns.
+// act changes releases. When it returns, this process has seen the change.
 func (m *Manager) act(ctx context.Context, do func(c *sqlite.Conn, load func(digest string) (*Version, error)) (Release, error)) (r Release, err error) {
 	m.options.Follow(m.setPolicy)
 	if err := m.update(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) (err error) {

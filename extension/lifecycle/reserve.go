@@ -16,7 +16,7 @@ func (o Options) reserve() sqlite.Reserve {
 	return sqlite.Reserve(filepath.Join(o.Dir, "extensions.reserve"))
 }
 
-// UnsavedError is a revocation that could not be written down. It holds in this process until it ends, and nowhere else.
+// UnsavedError reports a revocation that could not be saved. It applies in this process until the process ends, and nowhere else.
 type UnsavedError struct {
 	Extension string
 	Err       error
@@ -27,10 +27,10 @@ func (e *UnsavedError) Error() string {
 	return fmt.Sprintf("the extension %s is revoked in this process only, until it ends: %v; make the store writable and revoke it again", cut(e.Extension), e.Err)
 }
 
-// Unwrap returns why it could not be written down.
+// Unwrap returns why it could not be saved.
 func (e *UnsavedError) Unwrap() error { return e.Err }
 
-// insist takes an extension back with what room is left for that, and at least here.
+// insist revokes an extension with the reserved disk space, or at least in this process.
 func (m *Manager) insist(ctx context.Context, scope extension.Scope, name, reason string, take func() (Release, error)) (Release, error) {
 	r, err := take()
 	if !errors.Is(err, abi.ErrUnavailable) {

@@ -24,7 +24,7 @@ type Review struct {
 	// Granted is what the extension would get: its request without Cut, which the operator's ceiling removes.
 	Granted []extension.Binding
 	Cut     []extension.Change
-	// Changes are how its authority differs from that of Before.
+	// Changes are the differences of its authority from that of Before.
 	Changes []extension.Change
 	// Code is the difference in source, manifest and packages from Before, as a unified diff. For a first version, it is everything.
 	Code string
@@ -64,21 +64,21 @@ func (m *Manager) Review(ctx context.Context, id int64) (review Review, err erro
 	return review, nil
 }
 
-// Diff is how two versions differ in manifest, source and packages, as a printable unified diff. before may be nil.
+// Diff returns the differences of two versions in manifest, source and packages, as a printable unified diff. before may be nil.
 func Diff(before, after *Version) string {
 	var b strings.Builder
 	old, now := before.parts(), after.parts()
 	names := slices.AppendSeq(slices.Collect(maps.Keys(old)), maps.Keys(now))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if was, is := old[name], now[name]; !bytes.Equal(was, is) { // one byte that is no UTF-8 must not hide the others
+		if was, is := old[name], now[name]; !bytes.Equal(was, is) { // one byte of invalid UTF-8 must not hide the others
 			b.WriteString(udiff.Unified("a/"+name, "b/"+name, printable.Text(string(was)), printable.Text(string(is))))
 		}
 	}
 	return b.String()
 }
 
-// parts are the files of a version, its manifest and what packages it has, the latter two under names that no file can have.
+// parts returns the files of a version, its manifest and its list of packages. The latter two have names that no file can have.
 func (v *Version) parts() map[string][]byte {
 	if v == nil {
 		return nil

@@ -14,11 +14,11 @@ const File = "extensions.db"
 // MaxRow is the largest row of the store, in bytes. Only another program can have written a larger one.
 const MaxRow = 80 << 20
 
-// stampFile names the generation of the store, so that others learn of a change without asking the store.
+// stampFile names the generation of the store, so that other processes notice a change without asking the store.
 const stampFile = "extensions.stamp"
 
-// A version is what was written, and never changes. A release is a version that somebody asked to activate in a scope, with the
-// outcome. Every change of the active releases also changes generation, 64 random bits by which other processes notice it.
+// A version is what an author wrote, and never changes. A release is a request to activate a version in a scope, with its outcome.
+// Every change of the active releases also changes generation, 64 random bits by which other processes notice the change.
 var schema = sqlite.Schema{Kind: "extension store", ID: 0x73746578 /* stex */, MaxRow: MaxRow, Migrations: []string{`
 CREATE TABLE object (
 	digest TEXT PRIMARY KEY,
@@ -151,7 +151,7 @@ END;
 CREATE INDEX release_live ON release (scope, name) WHERE state IN ('active', 'pending');
 `}}
 
-// DamagedError reports a part of the store that was changed from outside.
+// DamagedError reports a part of the store that something else changed.
 type DamagedError struct {
 	// Digest names the part: its SHA-256 in hex, or "request" and the number of a release.
 	Digest string
@@ -163,7 +163,7 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("the extension store is damaged: %s: %s", e.Digest, e.Reason)
 }
 
-// change says to all processes that other releases are active, or that something of them is different, from the commit on.
+// change tells all processes that the active releases have changed, once the transaction is committed.
 func (m *Manager) change(ctx context.Context, c *sqlite.Conn) error {
 	m.options.step("change")
 	if err := m.stamp.Clear(); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Toolbox is the right to call what a viewer can call, by full names, for code that is not an extension. The tools have the approved
-// bindings, and accept no others. allowed is as in [Call].
+// Toolbox returns the right to call the tools that a viewer can call, by full names, for code that is not an extension. The tools
+// have the approved bindings, and accept no others. allowed is as in [Call].
 func (m *Manager) Toolbox(v Viewer, allowed func() error) (*tools.Toolbox, error) {
 	return tools.New(tools.Options{
 		Resolve: func(name string) (tools.Func, error) {

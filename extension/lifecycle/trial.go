@@ -7,7 +7,7 @@ import (
 	"github.com/stilehost/stile/extension/trial"
 )
 
-// Test runs tests against a stored version, in the sandbox. Without tests, it runs those of the version's manifest. It changes
+// Test runs tests against a stored version, in the sandbox. Without tests, it runs those in the version's manifest. It changes
 // nothing. An error is a fault of the host, or the end of ctx. Failed tests are in the results.
 func (m *Manager) Test(ctx context.Context, digest string, tests ...extension.Test) ([]trial.Result, error) {
 	v, err := m.Version(ctx, digest)

@@ -15,8 +15,8 @@ func unclear(name string) bool {
 	return found
 }
 
-// checkSchemaNames refuses names in the schemas of tools that could look like other ones: an agent reads such a name escaped, and could not
-// use it.
+// checkSchemaNames refuses names in the schemas of tools that could look like other names. An agent sees such a name escaped, and
+// could not use it.
 func checkSchemaNames(tools []abi.Definition) error {
 	var problems []extension.Problem
 	for _, t := range tools {
@@ -43,7 +43,7 @@ func checkSchemaNames(tools []abi.Definition) error {
 	return nil
 }
 
-// unclearKey finds a key of an object that is unclear. How deep values nest the host has bounded.
+// unclearKey finds an unclear key of an object. The host has already bounded how deep values nest.
 func unclearKey(value any) (key string, found bool) {
 	switch v := value.(type) {
 	case map[string]any:

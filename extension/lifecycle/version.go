@@ -25,9 +25,9 @@ import (
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
-// Version is what an author wrote. It never changes, and nothing in it may be changed.
+// Version is what an author wrote. It never changes, and callers must not modify it.
 type Version struct {
-	// Digest names the version: a SHA-256, in hex, of manifest, files, entry, lockfile and tools.
+	// Digest names the version: the SHA-256, in hex, of manifest, files, entry, lockfile and tools.
 	Digest   string
 	Manifest *extension.Manifest
 	// Tools are the tools as the code describes them. Calls keep to these definitions.
@@ -39,12 +39,12 @@ type Version struct {
 	Lock     []byte
 	Packages []npm.Package
 	Report   inspect.Report
-	// Component is the SHA-256 of the component it was built to, in hex.
+	// Component is the SHA-256, in hex, of the component that was built from it.
 	Component string
 	Created   time.Time
 	Author    string
 
-	manifest []byte // as it was written
+	manifest []byte // as written
 }
 
 // record is how a version is stored; large parts are objects.
@@ -60,8 +60,8 @@ type record struct {
 	Author   string            `json:"author"`
 }
 
-// digest is the digest of a stored version: everything that was written, and the code's description of its tools. It leaves out what
-// a report and a registry said at the time. Each part is preceded by its length, so that no two versions have the same text.
+// digest returns the digest of a stored version. It covers everything that the author wrote, and the code's description of its tools,
+// but not the report and the registry's answers. Each part is preceded by its length, so that no two versions have the same text.
 func (r record) digest() (string, error) {
 	tools, err := json.Marshal(r.Tools)
 	if err != nil {
@@ -96,7 +96,7 @@ func (v *Version) record() record {
 	return r
 }
 
-// Warnings are warnings about its packages, one a line.
+// Warnings returns the warnings about its packages, one a line.
 func (v *Version) Warnings() (lines []string) {
 	for _, p := range v.Packages {
 		for _, warning := range p.Warnings {
@@ -106,7 +106,7 @@ func (v *Version) Warnings() (lines []string) {
 	return lines
 }
 
-// PackageLines describe its packages, one a line, with what a person should know before any of their code runs.
+// PackageLines describes its packages, one a line, with what a person should know before any of their code runs.
 func (v *Version) PackageLines() (lines []string) {
 	for _, p := range v.Packages {
 		lines = append(lines, printable.Line(fmt.Sprintf("%s %s, %s, %s, %s", p.Name, p.Version, p.LicenseText(), humanize.IBytes(uint64(max(0, p.Size))), p.Integrity)))
@@ -114,7 +114,7 @@ func (v *Version) PackageLines() (lines []string) {
 	return lines
 }
 
-// Computes says what it may do without any binding: "only compute, with code of 2 npm packages".
+// Computes says what it may do without bindings: "only compute, with code of 2 npm packages".
 func (v *Version) Computes() string {
 	if len(v.Packages) == 0 {
 		return "only compute"
@@ -122,7 +122,7 @@ func (v *Version) Computes() string {
 	return "only compute, with code of " + english.Plural(len(v.Packages), "npm package", "")
 }
 
-// Source is the tree of the version's files.
+// Source returns the tree of the version's files.
 func (v *Version) Source() fstest.MapFS {
 	tree := fstest.MapFS{}
 	for name, data := range v.Files {
@@ -131,7 +131,7 @@ func (v *Version) Source() fstest.MapFS {
 	return tree
 }
 
-// ManifestText is the manifest as its author wrote it.
+// ManifestText returns the manifest as its author wrote it.
 func (v *Version) ManifestText() []byte { return bytes.Clone(v.manifest) }
 
 // put stores a version, as text, and its component, whose objects may have been written before. An existing one has the same digest.
@@ -153,7 +153,7 @@ func (r record) text() ([]byte, error) {
 	return text, nil
 }
 
-// first is the version as already stored. It is nil if it is missing or damaged.
+// first returns the version as already stored. It is nil if that is missing or damaged.
 func (v *Version) first(ctx context.Context, c *sqlite.Conn, load func(digest string) (*Version, error)) (*Version, error) {
 	var there bool
 	if err := c.Row(ctx, "SELECT EXISTS (SELECT 1 FROM version WHERE digest = ?)", v.Digest).Scan(&there); err != nil || !there {
@@ -183,7 +183,7 @@ func (v *Version) objects(component []byte) []stored {
 	return all
 }
 
-// loadRecord reads what of a version is enough to list it, not its source, and checks that it is of the version that has this digest.
+// loadRecord reads enough of a version to list it, without its source, and checks that it belongs to the version with this digest.
 func loadRecord(ctx context.Context, c *sqlite.Conn, digest string) (r record, component string, err error) {
 	var text string
 	switch err := c.Row(ctx, "SELECT component, record FROM version WHERE digest = ?", digest).Scan(&component, &text); {
@@ -214,7 +214,7 @@ func (r record) manifest(ctx context.Context, c *sqlite.Conn) (*extension.Manife
 	return manifest, text, nil
 }
 
-// loadVersion reads a version and checks all of it that its digest is over.
+// loadVersion reads a version and checks everything that its digest covers.
 func loadVersion(ctx context.Context, c *sqlite.Conn, digest string) (*Version, error) {
 	r, component, err := loadRecord(ctx, c, digest)
 	if err != nil {

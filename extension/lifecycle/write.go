@@ -45,7 +45,7 @@ type Draft struct {
 	Author, Via string
 	// Signer is the verified signer of an import, or empty. The person who approves sees it.
 	Signer string
-	// AllowFresh accepts npm packages that are younger than the policy says. Only a person sets it.
+	// AllowFresh accepts npm packages that are younger than the policy allows. Only a person sets it.
 	AllowFresh bool
 	// Types checks the types of the source. It takes a fraction of a second, and seconds the first time.
 	Types bool
@@ -55,7 +55,7 @@ type Draft struct {
 	lock       []byte // of a pack
 	reason     string // why it is requested, if known
 	verdict    policy.Decision
-	generation *Generation // that it comes from
+	generation *Generation // the generation that it comes from
 }
 
 // Release is a version in a scope, and its outcome.
@@ -67,11 +67,11 @@ type Release struct {
 	Digest string
 	State  State
 	Author string
-	// Signer is who signed the pack that it came in. It is empty if no signature was verified.
+	// Signer is who signed the imported pack. It is empty if no signature was verified.
 	Signer string
 	Asked  time.Time
-	// Decided is when it was approved or refused. By is who decided, Line the line of the policy that did, and Reason why. For a
-	// promoted release that waits, Reason says where it came from.
+	// Decided is when it was approved or refused. By is who decided, Line the line of the policy that decided, and Reason why. For
+	// a promoted release that waits, Reason says where it came from.
 	Decided          time.Time
 	By, Line, Reason string
 	// Quarantine says why its tools cannot be called; it is empty if they can.
@@ -84,17 +84,17 @@ type Written struct {
 	Release Release
 	// Unchanged is set when this version was active already.
 	Unchanged bool
-	// Changes are how its authority differs from the version that is active, or from none.
+	// Changes are the differences of its authority from that of the active version, or from none.
 	Changes []extension.Change
 	// Cut is what the operator's ceiling removes from the request.
 	Cut []extension.Change
 	// Why says why the policy leaves it to a person. It is empty otherwise.
 	Why string
-	// Tests are the results of the tests it brought.
+	// Tests are the results of its tests.
 	Tests []trial.Result
-	// Unchecked says why types were not checked though the draft asked for it: the compiler is not to be had.
+	// Unchecked says why the compiler that checks types was not available, if the draft asked for the check.
 	Unchecked error
-	// Took is how long each stage was at work.
+	// Took is how long each stage worked.
 	Took map[extension.Stage]time.Duration
 }
 
@@ -192,7 +192,7 @@ func (b *build) validate(ctx context.Context) error {
 	}
 	b.version, b.written.Version = v, v
 	for name, data := range v.Files {
-		v.Files[name] = bytes.Clone(data) // what is built, named and stored is the same, whatever the caller does
+		v.Files[name] = bytes.Clone(data) // the caller cannot change these bytes between build, digest and storage
 	}
 	problems := checkFiles(v)
 	if len(problems) == 0 {
@@ -209,7 +209,7 @@ func (b *build) validate(ctx context.Context) error {
 	})
 }
 
-// look finds what is active now.
+// look finds the active version.
 func (b *build) look(ctx context.Context, c *sqlite.Conn, load func(digest string) (*Version, error)) (err error) {
 	b.before = nil
 	b.active, err = releaseIn(ctx, c, b.draft.Scope, b.version.Manifest.Name, Active)
@@ -220,7 +220,7 @@ func (b *build) look(ctx context.Context, c *sqlite.Conn, load func(digest strin
 	}
 	b.before, err = load(b.active.Digest)
 	if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
-		return nil // what takes its place is like a first version
+		return nil // treat the replacement like a first version
 	}
 	return err
 }
@@ -266,7 +266,7 @@ func findEntry(v *Version) string {
 	return "index.ts"
 }
 
-// resolve finds the npm packages.
+// resolve resolves the npm packages.
 func (b *build) resolve(ctx context.Context) (err error) {
 	lock := b.draft.lock
 	if lock == nil && b.before != nil {
@@ -276,17 +276,17 @@ func (b *build) resolve(ctx context.Context) (err error) {
 	return err
 }
 
-// source is what a version is rebuilt from.
+// source returns the source from which a version is rebuilt.
 func (m *Manager) source(ctx context.Context, v *Version) (toolchain.Source, error) {
 	derived, err := inspect.Derive(v.Source(), v.Entry)
 	if err != nil {
 		return toolchain.Source{}, err
 	}
-	again := *v // packages and lockfile stay what they are
+	again := *v // the original's packages and lockfile stay unchanged
 	return m.sourceOf(ctx, &again, derived, v.Lock, true)
 }
 
-// sourceOf resolves packages, keeping those of a lockfile, and assembles the tree, including what was derived from the entry. It
+// sourceOf resolves packages, keeping those of a lockfile, and assembles the tree, including the module derived from the entry. It
 // sets the lockfile and the packages of v.
 func (m *Manager) sourceOf(ctx context.Context, v *Version, derived *inspect.Derived, lock []byte, fresh bool) (toolchain.Source, error) {
 	tree, entry := fs.FS(v.Source()), v.Entry
@@ -345,7 +345,7 @@ func (b *build) types(ctx context.Context) error {
 	return err
 }
 
-// describe loads the component and asks it what tools it has.
+// describe loads the component and asks it for its tools.
 func (b *build) describe(ctx context.Context) (err error) {
 	if b.component, err = b.options.Host.Load(ctx, b.wasm); err != nil {
 		return err
@@ -385,7 +385,7 @@ func checkSize(tools []abi.Definition) error {
 	return nil
 }
 
-// report says what the code would like to do.
+// report makes the report on what the code appears to do.
 func (b *build) report(context.Context) error {
 	v := b.version
 	tree := v.Source()
@@ -419,7 +419,7 @@ func (b *build) addPackages(tree fstest.MapFS) error {
 	return nil
 }
 
-// test runs the tests that the manifest brings.
+// test runs the tests in the manifest.
 func (b *build) test(ctx context.Context) (err error) {
 	b.written.Tests, err = b.trial(ctx, b.component, b.version)
 	if err != nil {
@@ -454,7 +454,7 @@ func (b *build) decide(context.Context) error {
 	var before []extension.Binding
 	if b.before != nil {
 		before = b.before.Manifest.Bindings
-		if b.author == b.draft.Scope { // what one author was trusted with no other one takes over unseen
+		if b.author == b.draft.Scope { // no author inherits the trust in another
 			r.Approved = append([]extension.Binding{}, before...) // nil would say that none is active
 			for _, p := range b.before.Packages {
 				if p.Direct {
@@ -482,7 +482,7 @@ func (m *Manager) Refuse(ctx context.Context, d Draft, reason string) error {
 	return m.writeRefusal(ctx, d, nil, extension.StageValidate, reason)
 }
 
-// writeRefusal is told the version as far as there is one.
+// writeRefusal records that a draft was refused. v may be incomplete, or nil.
 func (m *Manager) writeRefusal(ctx context.Context, d Draft, v *Version, stage extension.Stage, reason string) error {
 	e := Entry{Kind: "refuse", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Reason: string(stage) + ": " + reason}
 	if v != nil {
@@ -491,14 +491,14 @@ func (m *Manager) writeRefusal(ctx context.Context, d Draft, v *Version, stage e
 	return m.db.Update(ctx, func(c *sqlite.Conn) error { return audit(ctx, c, m.options.Now(), e) })
 }
 
-// refused writes down that a draft failed, or that its author gave it up, and makes one error of all that its author can mend.
+// refused records that a draft failed, or that its author gave up, and joins everything that its author can correct in one error.
 func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extension.Stage, err error) error {
 	err = Mendable(stage, err)
 	reason := "given up"
 	if problems, ok := errors.AsType[*extension.ProblemsError](err); ok {
 		reason = problems.Problems[0].Text
 	} else if ctx.Err() == nil {
-		return err // no build of the author's is to blame
+		return err // the author's build is not at fault
 	}
 	if err := m.writeRefusal(context.WithoutCancel(ctx), d, b.version, stage, reason); err != nil {
 		m.options.Logger.Warn("write the audit log", "error", err)
@@ -506,5 +506,5 @@ func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extensio
 	return err
 }
 
-// cut is a text for the audit log: short, printable and one line.
+// cut makes a text short, printable and one line, for the audit log.
 func cut(text string) string { return printable.Line(printable.Cut(text, 500)) }

@@ -9,9 +9,9 @@ import (
 	"github.com/stilehost/stile/extension"
 )
 
-// Request is an extension that is to become active in a scope.
+// Request is a request to activate an extension in a scope.
 type Request struct {
-	// Scope is where. It is wider than Author for a promotion.
+	// Scope is the scope in which it becomes active. It is wider than Author for a promotion.
 	Scope extension.Scope
 	// Author is the scope of the requester: an agent or a user.
 	Author extension.Scope
@@ -19,8 +19,8 @@ type Request struct {
 	Asked []extension.Binding
 	// Approved is what the active version in Scope asks for. It is nil if there is none.
 	Approved []extension.Binding
-	// Undeclared are the npm packages that the code imports and the manifest does not name. Known are those that the active version
-	// imports.
+	// Undeclared are the npm packages that the code imports but the manifest does not name. Known are those that the active
+	// version imports.
 	Undeclared, Known []string
 }
 
@@ -117,7 +117,7 @@ func bindings(names []string) string {
 	return "the bindings " + strings.Join(names, ", ")
 }
 
-// holdsIn reports whether the approval covers extensions that somebody puts into a scope.
+// holdsIn reports whether the approval covers extensions that an author puts into a scope.
 func (a Approval) holdsIn(scope, author extension.Scope) bool {
 	return slices.ContainsFunc(a.Scopes, func(s Scopes) bool {
 		if s == Own {

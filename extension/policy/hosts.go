@@ -18,7 +18,7 @@ const (
 // hostName is an exact name, in lower case and punycode.
 var hostName = lazyregexp.New(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// hosts reads names with one address each, or several in a list.
+// hosts reads names with one address each, or with a list of addresses.
 func (r reader) hosts(n *jsonform.Node) map[string][]netip.Addr {
 	members := r.Members(n, exampleHosts)
 	if len(members) > maxHosts {

@@ -17,7 +17,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// ParseError is the first problem of a policy.
+// ParseError reports the first problem of a policy.
 type ParseError struct {
 	// Path leads to the value, e.g. "approve[0].scopes"; empty for the policy itself.
 	Path string
@@ -100,7 +100,7 @@ func (r reader) policy() *Policy {
 	return p
 }
 
-// list is Items for a list that may be empty.
+// list is like Items, but the list may be empty.
 func (r reader) list(n *jsonform.Node, limit int, example string) []*jsonform.Node {
 	if items, ok := n.Value.([]*jsonform.Node); ok && len(items) == 0 {
 		return nil
@@ -165,7 +165,7 @@ func (r reader) person(n *jsonform.Node) string {
 	return s
 }
 
-// packageForm is the name of an npm package in which "*" may stand, but not for a scope.
+// packageForm matches the name of an npm package, in which "*" may stand, but not for a scope.
 var packageForm = lazyregexp.New(`^(@[a-z0-9][a-z0-9._~-]*/)?[a-z0-9*][a-z0-9._~*-]*$`)
 
 func (r reader) packageName(n *jsonform.Node) string {

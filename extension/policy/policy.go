@@ -1,5 +1,5 @@
-// Package policy is what an operator decides in advance about extensions: the most authority they can have, what needs no
-// approval by a person, who counts as a person, and limits. It comes from a JSON file:
+// Package policy reads and applies what an operator decides in advance about extensions: the most authority they can have,
+// what needs no approval by a person, who counts as a person, and limits. A policy is a JSON file:
 //
 //	{
 //	  "ceiling": {
@@ -84,21 +84,21 @@ type Scopes string
 const (
 	// Own is the scope of the agent or the user who writes the extension.
 	Own Scopes = "own"
-	// The scopes of a kind, whoever writes into them.
+	// All scopes of a kind, with extensions by any author.
 	Agents    Scopes = "agent"
 	Users     Scopes = "user"
 	Everybody Scopes = "shared"
 )
 
-// Updates says what happens with a version of an extension that is active already.
+// Updates says what happens with a new version of an active extension.
 type Updates string
 
 // What happens with updates.
 const (
 	// Ask treats an update like a new extension.
 	Ask Updates = "ask"
-	// Same approves an update that asks for no more than the active version does, in the scope of its author: others may write
-	// into a wider one, and would have their code run with what another's was approved for.
+	// Same approves an update that asks for no more than the active version does, in the scope of its author. It does not in
+	// wider scopes: other authors may write into these, and their code would run with what was approved for somebody else's.
 	Same Updates = "same"
 )
 
