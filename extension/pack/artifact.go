@@ -28,9 +28,9 @@ const (
 // The config is the description whose digest names the pack; the layers are the source and the other parts. One pack has
 // one artifact, byte for byte.
 type Artifact struct {
-	// Manifest leads to the manifest of the pack.
+	// Manifest describes the manifest of the pack.
 	Manifest ocispec.Descriptor
-	// Signatures lead to the manifests of the signatures, and of bundles.
+	// Signatures describe the manifests of the signatures and bundles.
 	Signatures []ocispec.Descriptor
 	// Blobs are all contents, manifests among them.
 	Blobs map[digest.Digest][]byte
@@ -67,7 +67,7 @@ func (p *Pack) Artifact(signatures ...Signature) (*Artifact, error) {
 	return a, nil
 }
 
-// AttachBundle adds a Sigstore bundle to the signatures, as cosign sign does to what is in a registry.
+// AttachBundle adds a Sigstore bundle to the signatures, as cosign sign does in a registry.
 func (a *Artifact) AttachBundle(bundle []byte) error {
 	if len(bundle) > MaxBundle {
 		return &PartError{"bundle", tooLarge(int64(len(bundle)), MaxBundle)}
@@ -113,7 +113,7 @@ func (a *Artifact) addManifest(artifactType string, config ocispec.Descriptor, l
 	return d, nil
 }
 
-// Fetch gets the bytes of a blob, at most one byte more than the descriptor says. They are checked by who calls it.
+// Fetch gets the bytes of a blob, at most one byte more than the descriptor says. Its caller checks them.
 type Fetch func(ocispec.Descriptor) ([]byte, error)
 
 // Decode assembles the pack that an OCI manifest describes. It checks each blob against its digest and size, and the whole against
@@ -184,8 +184,8 @@ func (p *Pack) addLayer(layer ocispec.Descriptor, limits Limits, fetch Fetch) er
 	return err
 }
 
-// DecodeSignature returns the signature to which an OCI manifest leads, when its subject is the manifest of a pack with
-// this digest. That it is by anybody, or of that pack, is for [Verify] to say. An error is a *[PartError].
+// DecodeSignature returns the signature in an OCI manifest whose subject is the manifest of a pack with this digest. It
+// does not check who signed, or what: [Verify] does. An error is a *[PartError].
 func DecodeSignature(manifest []byte, subject digest.Digest, fetch Fetch) (Signature, error) {
 	return decodeReferrer("signature", manifest, SignatureType, envelopeMediaType, subject, maxSignature, fetch)
 }
@@ -195,7 +195,7 @@ func DecodeBundle(manifest []byte, subject digest.Digest, fetch Fetch) ([]byte, 
 	return decodeReferrer("bundle", manifest, BundleType, BundleType, subject, MaxBundle, fetch)
 }
 
-// decodeReferrer returns the one layer of what refers to a pack.
+// decodeReferrer returns the only layer of a manifest that refers to a pack.
 func decodeReferrer(part string, manifest []byte, artifactType, layerType string, subject digest.Digest, limit int64, fetch Fetch) ([]byte, error) {
 	m, err := parseManifest(part, manifest, artifactType)
 	switch {

@@ -7,10 +7,10 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// PartError is a pack that cannot be used, and which part of it is to blame.
+// PartError reports a pack that cannot be used, and the part at fault.
 type PartError struct {
 	// Part is "manifest", "component", "lock", "sbom", "definitions", "source", "config", "entry", "engine", `file "a.ts"`,
-	// "artifact" (the OCI manifest that lists the parts), "signature", "bundle" or, of a file, its entry or "layout". It is printable.
+	// "artifact" (the OCI manifest that lists the parts), "signature", "bundle" or, for a file, its entry or "layout". It is printable.
 	Part string
 	// Err is, or wraps, one of the errors below, or the error of a reader.
 	Err error

@@ -52,9 +52,9 @@ func Write(w io.Writer, p *Pack, signatures ...Signature) error {
 	return nil
 }
 
-// Read reads what [Write] wrote, or an image layout that a registry tool made of the same artifact, with folders and with
-// its files in another order. It reads r to its end unless that lies past the limits, holds the whole in memory and opens no
-// file. Each part is held to its digest. The signatures are not verified: see [Verify]. An error is a *[PartError].
+// Read reads what [Write] wrote, or an image layout that a registry tool made from the same artifact, with folders and with
+// its files in another order. It reads r to its end unless that exceeds the limits, keeps everything in memory and opens no
+// file. It checks each part against its digest. It does not verify the signatures: see [Verify]. An error is a *[PartError].
 func Read(r io.Reader, limits Limits) (*Pack, []Signature, error) {
 	limits = limits.WithDefaults()
 	files, err := readTar(r, "layout", limits.entries(), limits.total())
@@ -92,7 +92,7 @@ type layout struct {
 	used  map[string]bool
 }
 
-// manifests returns the manifest of the pack, and the others that the index leads to.
+// manifests returns the manifest of the pack, and the other manifests in the index.
 func (l *layout) manifests(limits Limits) (pack []byte, others [][]byte, err error) {
 	var version ocispec.ImageLayout
 	var index ocispec.Index

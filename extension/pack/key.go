@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// Keys are those of crypto/ed25519, which also makes them. The caller stores them. These are the forms that openssl and others read:
-// PKCS #8 and PKIX, in PEM.
+// Keys are those of crypto/ed25519, which also generates them. The caller stores them. The functions below convert them to the forms
+// that openssl and others read: PKCS #8 and PKIX, in PEM.
 const (
 	privatePEM = "PRIVATE KEY"
 	publicPEM  = "PUBLIC KEY"
@@ -33,12 +33,12 @@ func EncodePublicKey(key ed25519.PublicKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: publicPEM, Bytes: b}), nil
 }
 
-// ParsePrivateKey reads what [EncodePrivateKey] wrote, or openssl genpkey -algorithm ed25519. Errors hold nothing of it.
+// ParsePrivateKey reads what [EncodePrivateKey] or openssl genpkey -algorithm ed25519 wrote. Errors contain no part of the key.
 func ParsePrivateKey(text []byte) (ed25519.PrivateKey, error) {
 	return parseKey[ed25519.PrivateKey](text, privatePEM, x509.ParsePKCS8PrivateKey)
 }
 
-// ParsePublicKey reads what [EncodePublicKey] wrote, or openssl pkey -pubout.
+// ParsePublicKey reads what [EncodePublicKey] or openssl pkey -pubout wrote.
 func ParsePublicKey(text []byte) (ed25519.PublicKey, error) {
 	return parseKey[ed25519.PublicKey](text, publicPEM, x509.ParsePKIXPublicKey)
 }

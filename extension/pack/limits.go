@@ -1,6 +1,6 @@
 package pack
 
-// Limits bound what is read. A zero field has its default.
+// Limits bound what is read. A zero field means its default.
 type Limits struct {
 	// Component is the largest component, in bytes. Default 64 MiB.
 	Component int64
@@ -23,10 +23,10 @@ const (
 
 	maxManifest  = 64 * kib // bytes of an OCI manifest or index
 	maxSignature = 16 * kib // bytes of a signature
-	tarOverhead  = 4 * kib  // bytes that a file has in an archive beside its content, long name and padding included
+	tarOverhead  = 4 * kib  // bytes of a file in an archive besides its content, including a long name and padding
 )
 
-// WithDefaults returns the limits with no field 0.
+// WithDefaults returns the limits with defaults instead of zeros.
 func (l Limits) WithDefaults() Limits {
 	orDefault(&l.Component, 64*mib)
 	orDefault(&l.Source, 8*mib)
@@ -42,10 +42,10 @@ func orDefault[T int | int64](field *T, value T) {
 	}
 }
 
-// archive is the most bytes of the source as an archive.
+// archive returns the maximum size of the source as an archive, in bytes.
 func (l Limits) archive() int64 { return l.Source + int64(l.Files+1)*tarOverhead }
 
-// entries and total bound a whole file: its entries, and the bytes in them.
+// entries and total bound a file: the number of its entries, and the bytes in them.
 func (l Limits) entries() int { return 16 + len(parts) + 2*l.Signatures }
 
 func (l Limits) total() int64 {

@@ -1,7 +1,7 @@
 // Package pack makes one file, or one artifact in a registry, from a version of an extension: component, manifest and
 // source, with everything that another host needs to inspect it, build it again, and see who signed it. A pack is named by
-// the digest of its parts, whatever its container. A pack is a stranger's until its digest or a signature says more, so
-// everything read is bounded, checked before use, and kept in memory.
+// the digest of its parts, independent of its container. A pack comes from a stranger until its digest or a signature says
+// more, so everything read is bounded, checked before use, and kept in memory.
 package pack
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Pack is one version of an extension. It must not change after its digest is known. Package pack does not look into the parts, so
-// treat the manifest as a stranger's. Goroutines may read it concurrently.
+// Pack is one version of an extension. Do not change it once its digest is known. Package pack does not look into the parts, so do
+// not trust the manifest. Goroutines may read a pack concurrently.
 type Pack struct {
 	// Manifest is the extension's manifest, as its author wrote it.
 	Manifest []byte
@@ -25,7 +25,7 @@ type Pack struct {
 	Files map[string][]byte
 	// Entry is the path among Files of the module that exports the extension.
 	Entry string
-	// Component is the WebAssembly component that was built of the rest.
+	// Component is the WebAssembly component built from the rest.
 	Component []byte
 	// Engine names the engine that Component imports. It is empty if Component imports none.
 	Engine string
@@ -34,7 +34,7 @@ type Pack struct {
 	Lock, SBOM, Definitions []byte
 }
 
-// part is a part of a pack that is bytes: one layer of the artifact.
+// part is a part of a pack that consists of bytes: one layer of the artifact.
 type part struct {
 	name      string // in descriptions and errors
 	mediaType string
@@ -43,7 +43,7 @@ type part struct {
 	limit     func(Limits) int64
 }
 
-// parts are in the order of the layers. Before them stands the source, which is a tar archive.
+// parts are in the order of the layers. The source, a tar archive, is the layer before them.
 var parts = []part{
 	{"manifest", "application/vnd.stile.extension.manifest.v1+json", true, func(p *Pack) *[]byte { return &p.Manifest }, partLimit},
 	{"component", "application/wasm", true, func(p *Pack) *[]byte { return &p.Component }, func(l Limits) int64 { return l.Component }},
@@ -54,12 +54,12 @@ var parts = []part{
 
 func partLimit(l Limits) int64 { return l.Part }
 
-// description is what the digest of a pack covers, and the config of its artifact.
+// description is the JSON that the digest of a pack covers, and the config of its artifact.
 type description struct {
 	Type   string                   `json:"type"` // ArtifactType
 	Entry  string                   `json:"entry"`
 	Engine string                   `json:"engine,omitempty"`
-	Parts  map[string]digest.Digest `json:"parts"` // by their names; what is empty is left out
+	Parts  map[string]digest.Digest `json:"parts"` // by name, without empty parts
 	Files  map[string]digest.Digest `json:"files"`
 }
 
@@ -70,8 +70,8 @@ type description struct {
 //	 "parts":{"component":"sha256:...","definitions":"sha256:...","lock":"sha256:...","manifest":"sha256:...","sbom":"sha256:..."},
 //	 "files":{"tool.ts":"sha256:..."}}
 //
-// What is empty is left out of parts, and so is an empty engine. In text, <, > and & are written as \u003c, \u003e and \u0026.
-// An error is a *[PartError] that says what no pack may have.
+// Empty parts and an empty engine are left out. In text, <, > and & are written as \u003c, \u003e and \u0026.
+// An error is a *[PartError] that says what a pack may not contain.
 func (p *Pack) Digest() (string, error) {
 	b, err := p.describe()
 	if err != nil {
@@ -104,7 +104,7 @@ const (
 	maxEngine = 256 // bytes
 )
 
-// check refuses what would make two packs of one description, or a tree that no folder can hold.
+// check refuses contents for which two packs would have the same description, and trees that no folder can hold.
 func (p *Pack) check() error {
 	for _, part := range parts {
 		if part.required && len(*part.bytes(p)) == 0 {
@@ -130,7 +130,7 @@ func (p *Pack) check() error {
 	return nil
 }
 
-// checkPath accepts only a path that means the same on every system, and looks like what it is.
+// checkPath accepts only paths that mean the same on every system and have no deceptive characters.
 func checkPath(name string) error {
 	switch {
 	case len(name) > maxPath:
@@ -142,7 +142,7 @@ func checkPath(name string) error {
 	}
 }
 
-// plain reports whether s is UTF-8 that shows what it is.
+// plain reports whether s is UTF-8 without hidden or deceptive characters.
 func plain(s string) bool {
 	_, unclear := printable.Unclear(s)
 	return !unclear

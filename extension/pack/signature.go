@@ -18,9 +18,9 @@ type Signature []byte
 
 // Signer is who signed a pack.
 type Signer struct {
-	// Key is the trusted key that made the signature. Whoever trusts it knows whose it is.
+	// Key is the trusted key that made the signature. The caller, who trusts this key, knows its owner.
 	Key ed25519.PublicKey
-	// Who and When are claims of the holder of Key. Nothing else proves them.
+	// Who and When are claims by the holder of Key. Nothing else proves them.
 	Who  string
 	When time.Time
 }
@@ -95,9 +95,9 @@ func Sign(key ed25519.PrivateKey, packDigest, who string, when time.Time) (Signa
 	return s, nil
 }
 
-// Verify returns who signed the pack: the first of the signatures that was made by a trusted key, for this pack. What
-// else there is of signatures does not matter, as anybody can add one. Without such a signature the error joins a
-// *[PartError] for each that there is.
+// Verify returns who signed the pack, according to the first signature made by a trusted key for this pack. Other
+// signatures do not matter, because anybody can add one. If there is no such signature, the error joins a *[PartError]
+// for each signature.
 func Verify(p *Pack, signatures []Signature, trusted []ed25519.PublicKey) (*Signer, error) {
 	packDigest, err := p.Digest()
 	if err != nil {
@@ -160,7 +160,7 @@ func (e *envelope) signer(trusted []ed25519.PublicKey) ed25519.PublicKey {
 	return nil
 }
 
-// encodePayload is the pre-authentication encoding of DSSE v1: what is signed.
+// encodePayload returns the pre-authentication encoding of DSSE v1, which is what a key signs.
 func encodePayload(payloadType string, payload []byte) []byte {
 	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(payloadType), payloadType, len(payload), payload)
 }

@@ -36,8 +36,8 @@ func addFile(w *tar.Writer, name string, content []byte) error {
 	return nil
 }
 
-// readTar reads the files of an archive, which errors call whole. It skips folders. It refuses everything else, and anything but
-// zeros after the end.
+// readTar reads the files of an archive, and skips folders. It refuses other entries, and anything but zeros after the end. Errors
+// call the archive whole.
 func readTar(r io.Reader, whole string, maxEntries int, maxBytes int64) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	r = io.LimitReader(r, maxBytes+int64(maxEntries+1)*tarOverhead+maxPadding+1)
@@ -87,7 +87,7 @@ func readTar(r io.Reader, whole string, maxEntries int, maxBytes int64) (map[str
 // maxPadding is the most zeros after the end of an archive. Programs write 10 KiB at a time.
 const maxPadding = 64 * kib
 
-// readSource reads the archive of the source, which is to be the one that writeTar writes.
+// readSource reads the archive of the source. It must be exactly the archive that writeTar writes.
 func readSource(b []byte, limits Limits) (map[string][]byte, error) {
 	files, err := readTar(bytes.NewReader(b), "source", limits.Files, limits.Source)
 	if err != nil {

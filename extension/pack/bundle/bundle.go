@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Policy says whose signature is required: that of a certificate, with Identity, Issuer and TrustedRoot, or that of Key.
+// Policy says whose signature is required: either by a certificate, with Identity, Issuer and TrustedRoot, or by Key.
 type Policy struct {
 	// Identity is the subject alternative name of the certificate, in full: a mail address, or the URI of a workflow.
 	Identity string
-	// Issuer is the URL of who vouched for Identity, by OpenID Connect.
+	// Issuer is the URL of the OpenID Connect provider that vouched for Identity.
 	Issuer string
 	// TrustedRoot is a Sigstore trusted root, as JSON: authorities and logs. Everything in it is required: certificate logs require
 	// a certificate recorded in one of them, and transparency logs require an entry in one of them. With Key it may be absent; then
@@ -57,17 +57,17 @@ func (p Policy) Check() error {
 // Keyless reports whether a certificate is required.
 func (p Policy) Keyless() bool { return p.Identity != "" || p.Issuer != "" }
 
-// Signer is who made a signature, and when, as far as that was proved.
+// Signer says who made a signature, and when, as far as that was proved.
 type Signer struct {
-	// Identity and Issuer are those of the policy. They are empty for a key.
+	// Identity and Issuer are as in the policy. They are empty for a key.
 	Identity, Issuer string
 	// Key is "sha256:" and the SHA-256, in hexadecimal, of the public key (PKIX); empty for a certificate.
 	Key string
-	// When is what a log or a timestamp authority says. It is zero for a key.
+	// When is the time that a log or a timestamp authority states. It is zero for a key.
 	When time.Time
 }
 
-// String says who signed in one line: the identity and who vouched for it, or the key.
+// String says in one line who signed: the identity and who vouched for it, or the key.
 func (s *Signer) String() string {
 	who := "key " + s.Key
 	if s.Key == "" {

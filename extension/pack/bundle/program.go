@@ -18,12 +18,12 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// The program reads a line of JSON, a request, and after it the bytes that the bundles are said to sign, and writes a line of JSON, an answer.
+// The program reads a request: a line of JSON, then the bytes that the bundles claim to sign. It answers with a line of JSON.
 const (
 	// protocol changes with the form of requests and answers, and with the checks.
 	protocol = 1
 
-	maxRequest  = 32 << 20  // bytes of the line, in which a root and 16 bundles have room
+	maxRequest  = 32 << 20  // bytes of the line, enough for a root and 16 bundles
 	maxArtifact = 256 << 20 // bytes
 	maxAnswer   = 1 << 20   // bytes
 	maxReason   = 1 << 10   // bytes of why a bundle was refused
@@ -31,15 +31,15 @@ const (
 	patience = 2 * time.Minute
 )
 
-// limits are what the program may use: enough for 16 bundles of the largest artifact.
+// limits bound what the program may use. They suffice for 16 bundles of the largest artifact.
 var limits = child.Limits{Time: time.Minute, Memory: 2 << 30}
 
 type request struct {
 	Protocol int
 	Policy   Policy
-	// Bundles are verified until one of them holds. Without any, only the policy is tried.
+	// Bundles are verified until one of them is valid. Without any, the program only checks the policy.
 	Bundles [][]byte `json:",omitempty"`
-	// Artifact is how many bytes follow.
+	// Artifact is the number of bytes that follow.
 	Artifact int64 `json:",omitempty"`
 }
 
@@ -52,20 +52,20 @@ type answer struct {
 	Signer   *proof     `json:",omitempty"`
 }
 
-// proof is what a bundle proves beside what was asked for.
+// proof is what a bundle proves in addition to what was asked for.
 type proof struct {
 	Key  string    `json:",omitempty"`
 	When time.Time `json:",omitzero"`
 }
 
-// problem is an error, by what it wraps.
+// problem is an error, with the kind of error that it wraps.
 type problem struct{ Kind, Text string }
 
 var kinds = map[string]error{"policy": ErrPolicy, "trust": ErrTrust, "format": ErrFormat, "refused": ErrRefused, "large": pack.ErrTooLarge}
 
 func newProblem(err error) *problem {
 	if part, ok := errors.AsType[*pack.PartError](err); ok {
-		err = part.Err // which names the part; here it is always the bundle
+		err = part.Err // PartError names the part, which is always the bundle here
 	}
 	p := &problem{Text: printable.Short(err.Error(), maxReason)}
 	for kind, known := range kinds {
@@ -76,7 +76,7 @@ func newProblem(err error) *problem {
 	return p
 }
 
-// err returns the error, or nil when it is none of those that may be.
+// err returns the error, or nil if its kind is not among those that may occur.
 func (p *problem) err(may ...error) error {
 	if p == nil {
 		return nil
@@ -88,7 +88,7 @@ func (p *problem) err(may ...error) error {
 	return &toldError{kind, printable.Short(p.Text, maxReason)}
 }
 
-// toldError is an error in the words of the program.
+// toldError is an error in the program's words.
 type toldError struct {
 	kind error
 	text string
@@ -108,8 +108,8 @@ func (e *ProgramError) Error() string {
 	return fmt.Sprintf("%s, the program that verifies Sigstore bundles, failed: %s", e.Program, e.Reason)
 }
 
-// Serve is all that the program does, with its standard input and output. It reads a request and answers it by what open returns for its
-// policy. From then on the process can open no file and no connection.
+// Serve runs the program with its standard input and output. It reads a request, and answers it with the verifier that open returns for
+// the policy. From then on, the process can open no file and no connection.
 func Serve(in io.Reader, out io.Writer, open func(Policy) (verify func(bundle, artifact []byte) (*Signer, error), err error)) error {
 	if err := child.Confine(limits); err != nil {
 		return fmt.Errorf("take on limits: %w", err)
@@ -158,7 +158,7 @@ func serve(line []byte, rest io.Reader, open func(Policy) (func(bundle, artifact
 	return a, nil
 }
 
-// protocolOf reads what messages of all versions have.
+// protocolOf reads the field that messages of all versions have.
 func protocolOf(line []byte) (int, error) {
 	var m struct{ Protocol int }
 	err := json.Unmarshal(line, &m)
@@ -175,12 +175,12 @@ func decode(line []byte, into any) error {
 // Verifier lets a program verify bundles by one policy. Goroutines may share it.
 type Verifier struct {
 	program  string
-	args     []string // of tests
+	args     []string // for tests
 	patience time.Duration
 	policy   Policy
 }
 
-// New returns a verifier, which starts the program at a path for each question. It first asks whether the policy can be used. The
+// New returns a verifier, which starts the program at a path for each question. It first asks whether the policy is usable. The
 // error wraps [ErrPolicy] if parts of the policy are missing or superfluous, and [ErrTrust] if the root or the key is not valid. It
 // may also be a *[ProgramError].
 func New(ctx context.Context, program string, p Policy) (*Verifier, error) {
@@ -240,7 +240,7 @@ func (v *Verifier) ask(ctx context.Context, bundles [][]byte, artifact []byte) (
 	var said []byte
 	err = child.Run(ctx, append([]string{v.program}, v.args...), []string{fmt.Sprintf("GOMEMLIMIT=%d", limits.Memory/4*3)}, limits, func(to io.WriteCloser, from io.Reader) (err error) {
 		go func() {
-			// A program that does not read all of it says why.
+			// A program that stops reading early says why in its answer.
 			_, _ = to.Write(append(line, '\n'))
 			_, _ = to.Write(artifact)
 			_ = to.Close()

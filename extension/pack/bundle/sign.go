@@ -28,8 +28,8 @@ type signed struct {
 	} `json:"messageSignature"`
 }
 
-// Sign returns a bundle, as JSON, with a signature of artifact by a key. It is in no log. Certificates need Sigstore's network:
-// cosign sign-blob --bundle gets one.
+// Sign returns a bundle, as JSON, with a signature of artifact by a key. The signature is in no log. Certificates need Sigstore's
+// network: cosign sign-blob --bundle makes such a bundle.
 func Sign(key ed25519.PrivateKey, artifact []byte) ([]byte, error) {
 	if len(key) != ed25519.PrivateKeySize {
 		return nil, errors.New("sigstore: this is not an Ed25519 private key")

@@ -20,13 +20,13 @@ import (
 	"github.com/stilehost/stile/secret"
 )
 
-// Options say how a registry is spoken to. The zero value speaks https, without credentials, within the default limits.
+// Options say how to talk to a registry. The zero value uses https, without credentials, within the default limits.
 type Options struct {
 	// Username and Password are for the registry of the reference and its token service, and are sent to no other host.
 	Username, Password string
-	// RootCAs are the trusted authorities of certificates. Nil means those of the system.
+	// RootCAs are the trusted certificate authorities. Nil means those of the system.
 	RootCAs *x509.CertPool
-	// PlainHTTP speaks http instead of https. Only loopback addresses are dialled then.
+	// PlainHTTP uses http instead of https. It then dials only loopback addresses.
 	PlainHTTP bool
 	// Bundles pulls the Sigstore bundles of a pack too, at most as many as signatures.
 	Bundles bool
@@ -38,14 +38,14 @@ type Options struct {
 	Cache Cache
 }
 
-// Cache keeps contents by kind and key. Its results are checked like a registry's, and after an error the registry is asked, so a
-// cache need not be trusted. One goroutine at a time uses it.
+// Cache keeps contents by kind and key. Its results are checked like a registry's, and after an error the client asks the registry,
+// so a cache need not be trusted. One goroutine at a time uses it.
 type Cache interface {
 	Get(kind, key string) (content []byte, found bool, err error)
 	Put(kind, key string, content []byte) error
 }
 
-// Error is a push or a pull that failed. Its text does not hold the password, whatever a registry repeats.
+// Error reports a push or a pull that failed. Its text never contains the password, even if a registry repeats it.
 type Error struct {
 	Op, Ref string // Op is "push" or "pull"
 	// Err wraps a *[pack.PartError] for a faulty pack, oras's errdef.ErrNotFound or *errcode.ErrorResponse for the registry's
@@ -59,7 +59,7 @@ func newError(op, ref string, opts Options, err error) *Error {
 	return &Error{op, ref, err, secret.NewRedactor(opts.Password)}
 }
 
-// What this package refuses to do.
+// Errors for what this package refuses to do.
 var (
 	ErrReference = errors.New("a reference must be REGISTRY/NAME:TAG or REGISTRY/NAME@sha256:DIGEST")
 	ErrAddress   = errors.New("the address must not be dialled, because it is not public")
@@ -78,7 +78,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 const maxPages = 100 // of a list of referrers
 
-// client speaks to one repository, for one push or pull.
+// client talks to one repository, for one push or pull.
 type client struct {
 	*remote.Repository
 	*transport
@@ -107,7 +107,7 @@ func connect(ref string, opts Options) (*client, error) {
 			},
 			Reference: r,
 			PlainHTTP: opts.PlainHTTP,
-			// Not every registry lets one delete what is no longer needed.
+			// Not every registry allows deletions.
 			SkipReferrersGC:      true,
 			ReferrerListMaxPages: maxPages,
 		},

@@ -15,12 +15,12 @@ import (
 	"github.com/stilehost/stile/extension/pack"
 )
 
-// Pulled is a pack that came out of a registry.
+// Pulled is a pack from a registry.
 type Pulled struct {
 	Pack *pack.Pack
 	// Signatures are not verified: see [pack.Verify].
 	Signatures []pack.Signature
-	// Bundles are what [Options.Bundles] asks for. They are not verified: see package sigstore.
+	// Bundles are the bundles that [Options.Bundles] asks for. They are not verified: see package sigstore.
 	Bundles [][]byte
 	// Digest is the digest of the manifest. Use it to pull the same pack again, because a tag may move.
 	Digest string
@@ -65,7 +65,7 @@ func pull(ctx context.Context, ref string, opts Options) (*Pulled, error) {
 	return pulled, nil
 }
 
-// maxManifest is the most bytes of a manifest that are read; package pack allows fewer.
+// maxManifest is how many bytes of a manifest are read. Package pack allows fewer.
 const maxManifest = 1 << 20
 
 // root gets the manifest that the reference names.
@@ -128,14 +128,14 @@ func read(body io.ReadCloser, size int64) ([]byte, error) {
 	return b, err
 }
 
-// vague are the types under which some lists of referrers, and cosign before 3.1, list manifests of another type: that of an empty
-// config, and none.
+// vague are the types under which some lists of referrers, and cosign before 3.1, list manifests of other types: the type of an empty
+// config, and no type.
 var vague = map[string]bool{"": true, ocispec.MediaTypeEmptyJSON: true}
 
-// maxReferrers is how many manifests are looked into at most.
+// maxReferrers is the maximum number of manifests to examine.
 const maxReferrers = 100
 
-// referrers gets what of one type refers to a manifest. Registries without the referrers API have a tag for that.
+// referrers gets the manifests of one type that refer to a manifest. Registries without the referrers API have a tag for that.
 func referrers[T any](
 	ctx context.Context, c *client, part, artifactType string, subject ocispec.Descriptor, decode func([]byte, digest.Digest, pack.Fetch) (T, error),
 ) ([]T, error) {

@@ -58,8 +58,8 @@ func push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signa
 	return a.Manifest.Digest, nil
 }
 
-// store puts what a manifest names into the registry, and then the manifest, as far as the registry lacks it. It replaces
-// oras.CopyGraph, whose package adds a millisecond to the start of every program that imports it.
+// store uploads what a manifest names, and then the manifest, unless the registry already has it. It replaces oras.CopyGraph, whose
+// package adds a millisecond to the start of every program that imports it.
 func store(ctx context.Context, to *remote.Repository, from blobs, d ocispec.Descriptor) error {
 	if there, err := to.Exists(ctx, d); there || err != nil {
 		return err

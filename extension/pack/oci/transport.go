@@ -12,9 +12,9 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// transport sends requests to a registry. A registry may redirect: blobs are often on another host, and so is the service that
-// issues tokens. There, it dials no address that only this machine or its network can reach. oras makes sure that credentials do not
-// go along.
+// transport sends requests to a registry. A registry may redirect: blobs and the token service are often on another host. For other
+// hosts, transport dials no address that only this machine or its network can reach. oras makes sure that they get no
+// credentials.
 type transport struct {
 	host, scheme        string // of the registry
 	registry, elsewhere *http.Transport
@@ -28,8 +28,8 @@ func newTransport(host string, opts Options) *transport {
 	return &transport{host: host, scheme: "https", registry: dialling(opts, nil), elsewhere: dialling(opts, public)}
 }
 
-// dialling returns a transport for addresses that control admits. It takes no proxy from the environment, which would
-// dial for it, and nothing compressed.
+// dialling returns a transport for addresses that control admits. It ignores proxies from the environment, which would
+// dial instead of it, and does not ask for compressed answers.
 func dialling(opts Options, control func(network, address string, _ syscall.RawConn) error) *http.Transport {
 	return &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: 30 * time.Second, Control: control}).DialContext,

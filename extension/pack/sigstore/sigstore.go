@@ -29,7 +29,7 @@ import (
 const (
 	maxReason = 500 // bytes of a library's message about strangers' input
 
-	// signPredicate is that of cosign sign. Other statements about a pack, such as that it has a fault, are not signatures.
+	// signPredicate is the predicate of cosign sign. Other statements about a pack, such as that it has a fault, are not signatures.
 	signPredicate = "https://sigstore.dev/cosign/sign/v1"
 )
 
@@ -86,7 +86,7 @@ func newVerifier(p bundle.Policy) (*Verifier, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the key: %w", err)
 		}
-		// What a bundle says of its key is a hint, and there is one key.
+		// The key in a bundle is only a hint, and there is one key.
 		always := root.NewExpiringKey(key, time.Time{}, time.Time{})
 		trusted = append(trusted, root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) { return always, nil }))
 		options = append(options, verify.WithNoObserverTimestamps())
@@ -128,12 +128,12 @@ func (v *Verifier) Verify(text, artifact []byte) (*bundle.Signer, error) {
 	return &signer, nil
 }
 
-// fail says why a bundle is not valid or is refused. It makes the text printable, because a stranger may have written part of it.
+// fail returns why a bundle is invalid or refused. It makes the text printable, because a stranger may have written part of it.
 func fail(what, why error) error {
 	return &pack.PartError{Part: "bundle", Err: fmt.Errorf("%w: %s", what, printable.Short(why.Error(), maxReason))}
 }
 
-// parseKey returns what verifies signatures of a key, and the name of the key.
+// parseKey returns a verifier for signatures by a key, and the name of the key.
 func parseKey(text []byte) (signature.Verifier, string, error) {
 	key, err := cryptoutils.UnmarshalPEMToPublicKey(text)
 	if err != nil {
@@ -153,7 +153,7 @@ func parseKey(text []byte) (signature.Verifier, string, error) {
 	return v, name, err
 }
 
-// ed25519Verifier takes both variants: cosign signs with Ed25519ph what goes to a log, and with Ed25519 what does not.
+// ed25519Verifier accepts both variants: cosign signs with Ed25519ph for a log, and otherwise with Ed25519.
 type ed25519Verifier struct{ pure, prehashed signature.Verifier }
 
 func newEd25519(key ed25519.PublicKey) (v ed25519Verifier, err error) {

@@ -1,5 +1,5 @@
-// Package sigstoretest is a Sigstore for tests: an authority, a log and a timestamp authority of their own, those of
-// sigstore-go's tests, and bundles in the form that cosign writes. It needs no network.
+// Package sigstoretest is a Sigstore for tests. It has its own authority, log and timestamp authority, from sigstore-go's
+// tests, and makes bundles in the form that cosign writes. It needs no network.
 package sigstoretest
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/stilehost/stile/extension/pack"
 )
 
-// Network is one Sigstore.
+// Network is one instance of Sigstore.
 type Network struct{ ca *ca.VirtualSigstore }
 
 // New returns a Sigstore that nobody else trusts.
@@ -32,7 +32,7 @@ func New() (*Network, error) {
 	return &Network{authority}, err
 }
 
-// Parts are what a trusted root has beside the authority.
+// Parts are the parts of a trusted root besides the authority.
 type Parts struct{ Log, Timestamps, CertificateLog bool }
 
 // Root returns the trusted root, as JSON.
@@ -66,7 +66,7 @@ func (n *Network) Root(p Parts) ([]byte, error) {
 }
 
 // SignBlob returns what cosign sign-blob --bundle makes: a signature of bytes by somebody for whom an issuer vouched, with a
-// timestamp of now and an entry of the log with another time.
+// current timestamp and a log entry with another time.
 func (n *Network) SignBlob(identity, issuer string, what []byte, logged time.Time) (*protobundle.Bundle, error) {
 	e, err := n.ca.SignAtTime(identity, issuer, what, logged)
 	if err != nil {
@@ -134,7 +134,7 @@ func (n *Network) Record(b *protobundle.Bundle, key, what []byte) error {
 	return err
 }
 
-// bundle is a bundle but for its content.
+// bundle returns a bundle without its content.
 func (n *Network) bundle(e *ca.TestEntity) (*protobundle.Bundle, verify.SignatureContent, error) {
 	content, err := e.VerificationContent()
 	if err != nil {
@@ -169,7 +169,7 @@ func (n *Network) bundle(e *ca.TestEntity) (*protobundle.Bundle, verify.Signatur
 	return &protobundle.Bundle{MediaType: pack.BundleType, VerificationMaterial: m}, signed, nil
 }
 
-// entry is an entry of the log as a bundle has it.
+// entry returns an entry of the log in the form of a bundle.
 func (n *Network) entry(entry *tlog.Entry) (*protorekor.TransparencyLogEntry, error) {
 	e := proto.CloneOf(entry.TransparencyLogEntry())
 	if entry.IsRekorV2() {

@@ -1,4 +1,4 @@
-// Command stile-sigstore verifies Sigstore bundles. stile ext import starts it, and tells it on its standard input what to verify.
+// Command stile-sigstore verifies Sigstore bundles. stile ext import starts it and sends its requests to standard input.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command cosign does what that program does, with a Sigstore of its own, for tests of programs that must not link one. It reads
+// Command cosign imitates the program of that name, with its own Sigstore, for tests of programs that must not link one. It reads
 // requests as JSON and writes a bundle or a trusted root for each, until its input ends.
 package main
 
