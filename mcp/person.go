@@ -63,7 +63,7 @@ func (r *request) ask(ctx context.Context, q question) (*sdk.CallToolResult, err
 	said, err := r.call.Session.Elicit(asking, params)
 	if err != nil {
 		q.out.Message = "Your user could not be asked. " + q.out.Message
-		r.options.Logger.Warn("ask a person", "error", err)
+		r.options.Logger.Warn("ask a person", "error", printable.Short(err.Error(), 1000))
 		return r.answer(q.out)
 	}
 	return r.decide(ctx, q, said)

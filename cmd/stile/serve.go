@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/stilehost/stile/extension/web"
 	"github.com/stilehost/stile/mcp"
 )
@@ -97,6 +99,7 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 			return err
 		}
 	}
+	listener = netutil.LimitListener(listener, maxConnections)
 	scheme, certificate := "http", (*x509.Certificate)(nil)
 	if config != nil {
 		scheme, certificate, listener = "https", config.Certificates[0].Leaf, tls.NewListener(listener, config)
@@ -119,7 +122,7 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 	mux.Handle("/mcp", gate.handler(agents))
 	mux.Handle("/", pages)
 	h := &http.Server{
-		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 		ErrorLog: slog.NewLogLogger(e.logger.Handler(), slog.LevelDebug), // strangers' requests are not logged
 	}
 	served := make(chan error, 1)
@@ -150,6 +153,10 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 	}
 	return err
 }
+
+// maxConnections is how many connections the server has at once, strangers' included. Further ones wait; an idle connection ends after
+// [http.Server.IdleTimeout].
+const maxConnections = 1024
 
 // tls reads the certificate. It returns nil if there is none.
 func (c *serveRun) tls() (*tls.Config, error) {

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -280,6 +281,50 @@ func TestServeOwnListener(t *testing.T) {
 	}
 	if err := server.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestServeConnections opens more connections than the server has at once, without a token. One more waits until another ends.
+func TestServeConnections(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	_, address, _ := h.serve()
+	ask := func() net.Conn {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := io.WriteString(c, "POST /mcp HTTP/1.1\r\nHost: "+address+"\r\nContent-Length: 0\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	answered := func(c net.Conn, within time.Duration) bool {
+		if err := c.SetReadDeadline(time.Now().Add(within)); err != nil {
+			t.Fatal(err)
+		}
+		text := make([]byte, 12)
+		_, err := io.ReadFull(c, text)
+		return err == nil && string(text) == "HTTP/1.1 401"
+	}
+	first := ask()
+	for i := range maxConnections {
+		c := first
+		if i > 0 {
+			c = ask()
+		}
+		if !answered(c, time.Minute) {
+			t.Fatalf("connection %d is not answered", i)
+		}
+	}
+	last := ask()
+	if answered(last, 100*time.Millisecond) {
+		t.Error("there are more connections than allowed")
+	}
+	_ = first.Close()
+	if !answered(last, time.Minute) {
+		t.Error("a connection is not answered after another one ended")
 	}
 }
 
