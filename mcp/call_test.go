@@ -36,7 +36,7 @@ func failed(t *testing.T, r *sdk.CallToolResult) (f failure) {
 	return envelope.Error
 }
 
-// A tool that fails says what its author, often a model, needs to know.
+// The error of a failed tool tells its author, often a model, what went wrong.
 func TestFailures(t *testing.T) {
 	h := newHome(t, preApproved).with(func(o *Options) { o.Limits.CPU = 500 * time.Millisecond })
 	c := h.client()
@@ -91,7 +91,7 @@ export default extension({ tools: {
 	}
 }
 
-// Where it failed is the first line of the stack, whatever else has the form of a place.
+// The location of the failure is the first line of the stack, even if other lines look like a location.
 func TestFrame(t *testing.T) {
 	for stack, want := range map[string]string{
 		"    at run (tool.ts:5:3)\n    at f (b.ts:1:2)":        "tool.ts:5:3",
@@ -107,7 +107,7 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// A tool that fails again and again rests, and says so.
+// A tool that fails repeatedly is suspended, and its error says so.
 func TestRests(t *testing.T) {
 	h := newHome(t, `{"limits": {"failuresBeforeBreak": 2}}`)
 	c := h.client()
@@ -127,12 +127,12 @@ export default extension({ tools: {
   spin: { description: "Spins", input, run: () => { console.log("here"); for (;;); } },
 } });`
 
-// writeWaiting writes tools that do not end, each of which logs that it began.
+// writeWaiting writes tools that do not end. Each logs that it began.
 func writeWaiting(c *client) {
 	does[writeOutput](c, "extension_write", object{"source": waiting, "manifest": object{"name": "slow", "version": "1.0.0", "description": "d", "tools": []string{"wait", "spin"}}})
 }
 
-// outcome is how the last call of a tool ended by the audit log, once it did.
+// outcome is how the last call of a tool ended according to the audit log, once it has ended.
 func (h *home) outcome(tool string) string {
 	h.t.Helper()
 	late := time.After(20 * time.Second)
@@ -154,7 +154,7 @@ func (h *home) outcome(tool string) string {
 	}
 }
 
-// A call that a client cancels, or leaves, ends its instance.
+// A call that its client cancels or abandons ends its instance.
 func TestCancel(t *testing.T) {
 	for _, tool := range []string{"wait", "spin"} {
 		for _, how := range []string{"cancelled", "left"} {
@@ -187,7 +187,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Who wants to know is told each second for how long a call is under way, and what it logged last; nobody after its end.
+// A client that requests progress receives an update every second, with the elapsed time and the last log line, and none after the end.
 func TestTicks(t *testing.T) {
 	ticks, stopped := make(chan time.Time), make(chan struct{}, 10)
 	h := newHome(t, preApproved).with(func(o *Options) {
@@ -217,7 +217,7 @@ func TestTicks(t *testing.T) {
 	}
 	for _, how := range []string{"ends", "is cancelled", "is code"} {
 		t.Run(how, func(t *testing.T) {
-			c.tool("slow_stay", nil) // without a token nothing is told
+			c.tool("slow_stay", nil) // without a token there is no progress
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			p := &sdk.CallToolParams{Name: "slow_hold"}
@@ -255,7 +255,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// A session has only so many calls under way, and the next one is told.
+// A session has a limited number of running calls. The next call gets an error.
 func TestTooManyCalls(t *testing.T) {
 	h := newHome(t, preApproved)
 	c := h.client()
@@ -271,7 +271,7 @@ func TestTooManyCalls(t *testing.T) {
 		return nil
 	}()
 	for range maxCalls {
-		s.calls <- struct{}{} // as calls under way hold them
+		s.calls <- struct{}{} // as running calls do
 	}
 	r, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "slow_wait"})
 	if err != nil || !strings.Contains(text(r), "too many calls") {
@@ -282,7 +282,7 @@ func TestTooManyCalls(t *testing.T) {
 	}
 }
 
-// Concurrent calls and writes of several clients neither mix up nor lose anything.
+// Concurrent calls and writes of several clients do not interfere, and none is lost.
 func TestConcurrent(t *testing.T) {
 	h := newHome(t, preApproved)
 	const writers, versions = 4, 3
@@ -322,7 +322,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// Many tools that come at once are one change of the list, which comes in pages.
+// Many tools added at once cause one notification. The list comes in pages.
 func TestList(t *testing.T) {
 	h := newHome(t, `{}`).with(func(o *Options) { o.PageSize = 7 })
 	c, other := h.client(), h.person(lifecycle.Viewer{Agent: "bob"}, "test", nil)
@@ -359,12 +359,12 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A list is of the moment in which it is asked for: nothing has to notice a change first.
+// A list reflects the moment of the request, even before the server notices a change.
 func TestListIsOfNow(t *testing.T) {
 	h := newHome(t, `{}`)
 	c := h.client()
 	h.server.stop()
-	h.server.wait.Wait() // nobody watches
+	h.server.wait.Wait() // nothing watches for changes
 	does[writeOutput](c, "extension_write", draft("answer", "42", nil))
 	if !c.offers("answer_get") {
 		t.Error("what was written is not there")
@@ -381,7 +381,7 @@ func TestListIsOfNow(t *testing.T) {
 
 var builtin = []string{"code_run", "extension_list", "extension_remove", "extension_source", "extension_stats", "extension_test", "extension_write"}
 
-// Nothing that a model can call approves, whatever it is given.
+// No operation that a model can call approves anything, whatever its input.
 func TestNoToolApproves(t *testing.T) {
 	h := newHome(t, `{}`)
 	c := h.client()
@@ -402,7 +402,7 @@ func TestNoToolApproves(t *testing.T) {
 				{"extension": "greedy", "version": w.Digest, "tests": []object{{"tool": "get", "input": object{}, "expect": 1}}},
 			} {
 				if tool == "extension_remove" && more["extension"] != nil {
-					continue // it may take back what it asked for
+					continue // it may withdraw its own request
 				}
 				arguments := object{"scope": scope}
 				maps.Copy(arguments, more)

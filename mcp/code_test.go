@@ -88,7 +88,7 @@ func TestCodeRun(t *testing.T) {
 	}
 }
 
-// Code calls the tools that its agent can call, and no others; what fails there can be caught.
+// Code calls the tools that its agent can call, and no others. It can catch their failures.
 func TestCodeTools(t *testing.T) {
 	h := newHome(t, preApproved)
 	c := h.client()
@@ -120,7 +120,7 @@ func TestCodeTools(t *testing.T) {
 	}
 }
 
-// Logs are shown from their end, in bounds.
+// The end of the logs is shown, up to a limit.
 func TestLogs(t *testing.T) {
 	var l logs
 	for i := range 10_000 {
@@ -133,8 +133,8 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestTurnsOfAgents has code and a write take places to build in the name of their agent, so that no agent waits for all that another
-// one asks for.
+// TestTurnsOfAgents has code and a write take build slots in the name of their agent, so that no agent waits for all builds that another
+// one requests.
 func TestTurnsOfAgents(t *testing.T) {
 	h := newHome(t, `{}`)
 	var users []string

@@ -13,7 +13,7 @@ import (
 // mib is the default of host.Limits.Output.
 const mib = 1 << 20
 
-// hostileOutputs are outputs of a mebibyte, by what they are full of.
+// hostileOutputs are outputs of one mebibyte, by their content.
 func hostileOutputs() map[string]string {
 	list := func(item string) string { return "[" + item + strings.Repeat(","+item, mib/(len(item)+1)-1) + "]" }
 	var fields strings.Builder
@@ -32,8 +32,8 @@ func hostileOutputs() map[string]string {
 	}
 }
 
-// TestCutsTakeLittle cuts outputs that take up to 70 times their bytes when they are decoded, 32 at once, each in a process of its own, and
-// looks how much memory that one ever had above what it had before.
+// TestCutsTakeLittle cuts outputs that take up to 70 times their size when decoded, 32 at once, each in a separate process. It
+// measures how far that process's peak memory rose.
 func TestCutsTakeLittle(t *testing.T) {
 	outputs := hostileOutputs()
 	if name := os.Getenv("STILE_TEST_CUT"); name != "" {
@@ -50,7 +50,7 @@ func TestCutsTakeLittle(t *testing.T) {
 	}
 }
 
-// cutMany is the other process.
+// cutMany runs in the separate process.
 func cutMany(t *testing.T, output []byte) {
 	usagetest.Tell(t, func() {
 		var ended sync.WaitGroup

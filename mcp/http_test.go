@@ -22,7 +22,7 @@ import (
 const (
 	aliceToken = "alice-0123456789abcdef0123"
 	bobToken   = "bob---0123456789abcdef0123"
-	// Of holders that cannot be served.
+	// Token holders that cannot be served.
 	namelessToken = "none--0123456789abcdef0123"
 	oddToken      = "odd---0123456789abcdef0123"
 )
@@ -66,10 +66,10 @@ func (b bearer) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// withSessions is the last version of the protocol that has sessions over HTTP.
+// withSessions is the last protocol version that has sessions over HTTP.
 const withSessions = "2025-11-25"
 
-// client is a client of a version of the protocol; of the newest without one.
+// client is a client of a protocol version; without one, of the newest.
 func (w *web) client(version, token, name string, ask func(*sdk.ElicitParams) *sdk.ElicitResult) *client {
 	w.t.Helper()
 	transport := &nethttp.Transport{}
@@ -112,7 +112,7 @@ const (
 	list       = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 )
 
-// Whoever has no token, or comes by a name or from a page that is not meant, gets nowhere.
+// A request without a token, to an unexpected host name or from an unexpected page is refused.
 func TestDoors(t *testing.T) {
 	h := newHome(t, `{}`)
 	w := h.web(HTTPOptions{Origins: []string{"https://app.example.com"}, MaxBody: 1 << 20})
@@ -163,7 +163,7 @@ func TestDoors(t *testing.T) {
 	}
 }
 
-// A session is of one token, whoever knows its number; it has an end, and there are only so many.
+// A session belongs to one token, even if others know its number. Sessions expire, and their number is limited.
 func TestSessions(t *testing.T) {
 	h := newHome(t, `{}`)
 	w := h.web(HTTPOptions{MaxSessions: 2})
@@ -203,7 +203,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Over HTTP too what an agent writes is there at once, and for this agent only.
+// Over HTTP too, an agent's tool is available at once, and only to that agent.
 func TestOverHTTP(t *testing.T) {
 	for _, version := range []string{withSessions, sessionless} {
 		t.Run(version, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestOverHTTP(t *testing.T) {
 	}
 }
 
-// A call ends when its client cancels it, breaks the connection off, or ends the session, and when its token is taken back.
+// A call ends when its client cancels it, disconnects or ends the session, and when its token is revoked.
 func TestEndsOverHTTP(t *testing.T) {
 	for _, tool := range []string{"wait", "spin"} {
 		for _, how := range []string{"cancelled", "broken off", "session ended", "token taken back"} {
@@ -251,7 +251,7 @@ func TestEndsOverHTTP(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer func() { _ = response.Body.Close() }()
-				if _, err := response.Body.Read(make([]byte, 1)); err != nil { // its log: it is at work
+				if _, err := response.Body.Read(make([]byte, 1)); err != nil { // its log: it is running
 					t.Fatal(err)
 				}
 				switch how {
@@ -274,7 +274,7 @@ func TestEndsOverHTTP(t *testing.T) {
 	}
 }
 
-// Whatever spaces are in the header of a token, its requests go on for as long as it holds.
+// Spaces in the header of a token do not end its requests early. They last as long as the token is valid.
 func TestSpacesBeforeToken(t *testing.T) {
 	for _, space := range []string{" ", "  ", "\t", " \t "} {
 		ticks := make(chan time.Time)
@@ -306,7 +306,7 @@ func TestSpacesBeforeToken(t *testing.T) {
 	}
 }
 
-// A client that takes nothing holds up neither the others nor the end.
+// A client that reads nothing delays neither the others nor the shutdown.
 func TestSlowClient(t *testing.T) {
 	h := newHome(t, preApproved)
 	here, there := net.Pipe()
@@ -326,10 +326,10 @@ func TestSlowClient(t *testing.T) {
 	if err := soon(t, served, "the end"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	_ = there.Close() // it holds the SDK's writer, which knows no end of its own
+	_ = there.Close() // it blocks the SDK's writer, which does not end by itself
 }
 
-// Over pipes, as with stdin and stdout: what is no message ends the session and nothing else.
+// Over pipes, as with stdin and stdout: an invalid message ends the session and nothing else.
 func TestStdio(t *testing.T) {
 	h := newHome(t, preApproved)
 	for _, c := range []struct{ name, send string }{
@@ -353,7 +353,7 @@ func TestStdio(t *testing.T) {
 			go func() { _, _ = io.Copy(io.Discard, fromServer) }()
 			_, _ = io.WriteString(toServer, c.send)
 			_ = toServer.Close()
-			_ = soon(t, served, "the end") // that it says what was wrong is the SDK's
+			_ = soon(t, served, "the end") // the SDK reports what was wrong
 		})
 	}
 	in, toServer := io.Pipe()
@@ -369,7 +369,7 @@ func TestStdio(t *testing.T) {
 	}
 }
 
-// A server is told at once of what it cannot be made of.
+// A server refuses invalid options immediately.
 func TestOptions(t *testing.T) {
 	h := newHome(t, `{}`)
 	if _, err := New(Options{}); err == nil {
@@ -400,7 +400,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// A stream to a client that takes nothing ends.
+// A stream to a client that reads nothing ends.
 func TestPatientWriter(t *testing.T) {
 	var deadlines []time.Time
 	w := &deadlineWriter{httptest.NewRecorder(), &deadlines}
@@ -417,7 +417,7 @@ func TestPatientWriter(t *testing.T) {
 	}
 }
 
-// A body has to arrive from whoever sends it, even if it is not looked at: net/http reads it before it answers.
+// A body must arrive in time even if no handler reads it, because net/http reads it before it answers.
 func TestBodiesAreInTime(t *testing.T) {
 	h := newHome(t, `{}`)
 	handler, err := h.server.Handler(HTTPOptions{Holder: func(string) (v lifecycle.Viewer, ok bool) { return v, false }})
@@ -434,7 +434,7 @@ func TestBodiesAreInTime(t *testing.T) {
 		{"POST", "evil.example.com", strings.NewReader("{"), 421, true},
 		{"PUT", "localhost", io.MultiReader(strings.NewReader("{")), 401, true},
 		{"GET", "localhost", strings.NewReader("{"), 401, true},
-		{"GET", "localhost", nil, 401, false}, // a stream has no end
+		{"GET", "localhost", nil, 401, false}, // a stream does not end
 	} {
 		var deadlines []time.Time
 		w := &deadlineWriter{httptest.NewRecorder(), &deadlines}
@@ -458,7 +458,7 @@ func (w *deadlineWriter) SetWriteDeadline(d time.Time) error {
 
 func (w *deadlineWriter) SetReadDeadline(d time.Time) error { return w.SetWriteDeadline(d) }
 
-// A token that is taken back while a message comes has no call begin, also where the message was let in before.
+// If a token is revoked while a message arrives, no call begins, even if the message had already been authorised.
 func TestTokenTakenBackBeforeBody(t *testing.T) {
 	h := newHome(t, preApproved).with(func(o *Options) { o.ticks = func(time.Duration) (<-chan time.Time, func()) { return nil, func() {} } })
 	var gone atomic.Bool
@@ -484,7 +484,7 @@ func TestTokenTakenBackBeforeBody(t *testing.T) {
 			}
 			r.Header = nethttp.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Authorization": {id[1]}, "Mcp-Session-Id": {id[3]}}
 			go func() {
-				<-asked // it was let in
+				<-asked // it was authorised
 				gone.Store(taken)
 				_, _ = io.WriteString(send, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"`+tool+`","arguments":{}}}`)
 				_ = send.Close()
@@ -504,8 +504,8 @@ func TestTokenTakenBackBeforeBody(t *testing.T) {
 	}
 }
 
-// TestTrafficIsBounded opens requests whose bodies never come whole, in one session, in none and of several protocol versions: together
-// they are bounded, for each agent, and what was taken comes back.
+// TestTrafficIsBounded opens requests whose bodies never complete, in one session, in none and with several protocol versions. Their
+// total is bounded per agent, and the room is released afterwards.
 func TestTrafficIsBounded(t *testing.T) {
 	h := newHome(t, preApproved)
 	w := h.web(HTTPOptions{MaxBody: 1000, MaxBodies: 1500, MaxRequests: 4})
@@ -613,7 +613,7 @@ func TestTrafficIsBounded(t *testing.T) {
 	}
 }
 
-// TestLargeAnswersAreBounded asks for large answers while the agent has as many as it may: requests wait, in all sessions, and one that is given up takes no place.
+// TestLargeAnswersAreBounded requests large answers while the agent is at its limit. Requests wait, in all sessions, and a cancelled one takes no slot.
 func TestLargeAnswersAreBounded(t *testing.T) {
 	h := newHome(t, preApproved)
 	w := h.web(HTTPOptions{})
@@ -627,7 +627,7 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 	if _, _, body := w.send("POST", "["+list+","+strings.Replace(list, `"id":2`, `"id":3`, 1)+"]", session...); !strings.Contains(body, "ask for one at a time") {
 		t.Errorf("a batch of lists: %.300s", body)
 	}
-	if err := e.traffic.answers.Acquire(t.Context(), maxLarge); err != nil { // which is free again
+	if err := e.traffic.answers.Acquire(t.Context(), maxLarge); err != nil { // it is free again
 		t.Fatal(err)
 	}
 	done := make(chan string)
@@ -670,7 +670,7 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 			t.Errorf("got %.300s", got)
 		}
 	}
-	if err := e.traffic.answers.Acquire(t.Context(), maxLarge); err != nil { // nothing keeps a place
+	if err := e.traffic.answers.Acquire(t.Context(), maxLarge); err != nil { // no slot is taken
 		t.Error(err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Messages that take far more memory than they have bytes are refused before they are decoded.
+// Messages that would take far more memory than their size are refused before they are decoded.
 func TestLargeMessages(t *testing.T) {
 	call := func(arguments string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":` + arguments + `}}`
@@ -28,13 +28,13 @@ func TestLargeMessages(t *testing.T) {
 		if (bad != nil) != (c.want != "") || bad != nil && !strings.Contains(bad.Message, c.want) {
 			t.Errorf("%s: %v, want %q", c.name, bad, c.want)
 		}
-		if batch := c.body[0] == '['; bad != nil && (string(id) == "1") == batch { // without an id, a client waits for ever
+		if batch := c.body[0] == '['; bad != nil && (string(id) == "1") == batch { // without an id, a client waits forever
 			t.Errorf("%s: answered under the id %q", c.name, id)
 		}
 	}
 }
 
-// A refused message is answered under its id only if that is one to send back.
+// The answer to a refused message has its id only if that id can be returned.
 func TestIDsOfRefusedMessages(t *testing.T) {
 	large := "[" + strings.Repeat("1,", maxValues) + "1]"
 	for id, want := range map[string]string{

@@ -21,7 +21,7 @@ const (
 	pingLine       = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 )
 
-// A line that is no message is answered, and the connection goes on.
+// A line that is not a valid message is answered, and the connection continues.
 func TestLines(t *testing.T) {
 	h := newHome(t, `{}`)
 	for _, bad := range []struct {
@@ -87,8 +87,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// raw serves a client that writes these lines and no more, its end once it was sent until, if anything. It returns what the client
-// is sent by number; the others are under "".
+// raw serves a client that writes only these lines. Its input ends once it has received until, if that is set. It returns the messages to
+// the client by number; the others are under "".
 func (h *home) raw(finish time.Duration, until string, lines ...string) map[string]json.RawMessage {
 	h.t.Helper()
 	in, client := io.Pipe()
@@ -132,7 +132,7 @@ func callLine(id int, tool, arguments string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, arguments)
 }
 
-// What came before the end of input is answered, with or without a line end after it.
+// Requests before the end of input are answered, with or without a final line end.
 func TestEndOfInput(t *testing.T) {
 	h := newHome(t, `{}`)
 	lines := []string{initializeLine, "garbage"}
@@ -150,7 +150,7 @@ func TestEndOfInput(t *testing.T) {
 	}
 }
 
-// A call that goes on and on is cancelled, and its client is told; a person who is gone is not waited for.
+// An endless call is cancelled, and its client is told. The server does not wait for a person who has left.
 func TestEndOfInputIsBounded(t *testing.T) {
 	h := newHome(t, withPersons)
 	writeWaiting(h.client())
@@ -173,7 +173,7 @@ func TestEndOfInputIsBounded(t *testing.T) {
 	}
 }
 
-// A client that takes nothing any more holds neither a call that logs nor the end.
+// A client that stops reading blocks neither a logging call nor the shutdown.
 func TestDeafClient(t *testing.T) {
 	for _, how := range []string{"cancelled", "asked to end", "end of input", "limit"} {
 		t.Run(how, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestDeafClient(t *testing.T) {
 			defer cancel()
 			in, client := io.Pipe()
 			answers, out := io.Pipe()
-			defer func() { _ = answers.Close() }() // it holds the one write under way
+			defer func() { _ = answers.Close() }() // it blocks the one running write
 			served := make(chan error, 1)
 			go func() { served <- h.server.Serve(ctx, alice, Lines(in, out, time.Millisecond)) }()
 			d := json.NewDecoder(answers)
@@ -223,7 +223,7 @@ func TestDeafClient(t *testing.T) {
 	}
 }
 
-// Whatever is sent, what passes is one message a line.
+// Whatever a client sends, each message that passes is one line.
 func FuzzLines(f *testing.F) {
 	for _, s := range []string{pingLine, "garbage\n" + pingLine + "\r\n", "[]", "{}\n\n", "\"\\n\"\n", pingLine + " " + pingLine} {
 		f.Add([]byte(s))
@@ -252,7 +252,7 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// TestDeafClientIsNotRead has a client send and send and read nothing: so much is taken, and the rest when it reads.
+// TestDeafClientIsNotRead has a client send continually and read nothing. The server takes a limited amount, and the rest when it reads.
 func TestDeafClientIsNotRead(t *testing.T) {
 	ping := func(id int, size int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"x":%q}}`, id, strings.Repeat("x", size))
@@ -346,7 +346,7 @@ func TestDeafClientIsNotRead(t *testing.T) {
 	}
 }
 
-// A request before initialize is refused with a code of JSON-RPC, and says what to do.
+// A request before initialize is refused with a JSON-RPC code, and the error says what to do.
 func TestBeforeInitialize(t *testing.T) {
 	sent := newHome(t, `{}`).raw(time.Minute, "", `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, callLine(8, "code_run", `{"code":"return 1"}`), pingLine, initializeLine, "")
 	for _, id := range []string{"7", "8"} {
@@ -363,7 +363,7 @@ func TestBeforeInitialize(t *testing.T) {
 	}
 }
 
-// Changes of the list of tools are for clients that are initialized.
+// Only initialized clients are notified of changes to the list of tools.
 func TestChangesBeforeInitialize(t *testing.T) {
 	h := newHome(t, preApproved)
 	in, client := io.Pipe()

@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// home is a folder of durable state, with what is made on it.
+// home is a folder of durable state, with a server that uses it.
 type home struct {
 	t       *testing.T
 	options lifecycle.Options
@@ -102,7 +102,7 @@ func (h *home) with(change func(*Options)) *home {
 	return h
 }
 
-// open starts what one process has; close ends it.
+// open starts the parts of one process; close stops them.
 func (h *home) open() {
 	h.t.Helper()
 	h.options.State = extension.NewState(h.options.Dir, func(console.Level, string) {})
@@ -129,7 +129,7 @@ func (h *home) close() {
 	h.server = nil
 }
 
-// answers are the servers that rules allow: each says its name.
+// answers are the servers that rules allow. Each returns its name.
 type answers struct{}
 
 func (answers) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
@@ -171,7 +171,7 @@ func (h *home) client() *client {
 	return h.person(alice, "test", nil)
 }
 
-// connect makes a client of a version of the protocol; of the newest without one.
+// connect makes a client of a protocol version; without one, of the newest.
 func connect(t *testing.T, transport sdk.Transport, version, name string, ask func(*sdk.ElicitParams) *sdk.ElicitResult) *client {
 	t.Helper()
 	c := &client{t: t, changes: make(chan struct{}, 1000), logs: make(chan string, 1000), passed: make(chan sdk.ProgressNotificationParams, 1000)}
@@ -204,7 +204,7 @@ func (c *client) tools() (names []string) {
 	return names
 }
 
-// offers says whether a tool is in the list.
+// offers reports whether a tool is in the list.
 func (c *client) offers(name string) bool {
 	c.t.Helper()
 	return slices.Contains(c.tools(), name)
@@ -228,7 +228,7 @@ func (c *client) says(name, want string) {
 	}
 }
 
-// does calls one of Stile's own tools, which has to succeed.
+// does calls one of Stile's own tools, which must succeed.
 func does[Out any](c *client, name string, arguments any) (out Out) {
 	c.t.Helper()
 	r := c.tool(name, arguments)
@@ -258,7 +258,7 @@ func text(r *sdk.CallToolResult) string {
 	return strings.Join(parts, "\n")
 }
 
-// object is JSON, as a model sends it.
+// object is JSON as a model sends it.
 type object = map[string]any
 
 // draft is an extension of one tool "get" that returns value.
@@ -291,7 +291,7 @@ func (h *home) approve(release int64, digest string) {
 	}
 }
 
-// soon waits for something that other goroutines do.
+// soon waits for an effect of other goroutines.
 func soon[T any](t *testing.T, c <-chan T, what string) (value T) {
 	t.Helper()
 	select {
@@ -302,8 +302,8 @@ func soon[T any](t *testing.T, c <-chan T, what string) (value T) {
 	return value
 }
 
-// What an agent writes is a tool once a person approved it; it outlives the server, an update that asks for more waits while the
-// old one serves, and a revocation takes it away, from a call under way too.
+// An agent's extension becomes a tool once a person approves it. It survives a restart of the server, and an update that requests more waits
+// while the old version serves. A revocation removes it and ends a running call.
 func TestLife(t *testing.T) {
 	h := newHome(t, `{}`)
 	c := h.client()

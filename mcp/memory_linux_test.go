@@ -14,7 +14,7 @@ import (
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
-// hostileMessages are messages that take much more memory than their bytes when they are decoded, by what they are full of.
+// hostileMessages are messages that take far more memory than their size when decoded, by their content.
 func hostileMessages() map[string]string {
 	call := func(tool, text string) string {
 		return `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"` + tool + `",` + text + `}}`
@@ -30,8 +30,8 @@ func hostileMessages() map[string]string {
 	}
 }
 
-// TestMessagesTakeLittle has 16 agents send two such messages each at once, in a process of its own for each kind, and looks how much memory
-// that one ever had above what it had before.
+// TestMessagesTakeLittle has 16 agents send two such messages each at once, in a separate process for each kind. It measures how far
+// that process's peak memory rose.
 func TestMessagesTakeLittle(t *testing.T) {
 	messages := hostileMessages()
 	if name := os.Getenv("STILE_TEST_MESSAGE"); name != "" {
@@ -48,7 +48,7 @@ func TestMessagesTakeLittle(t *testing.T) {
 	}
 }
 
-// sendMany is the other process.
+// sendMany runs in the separate process.
 func sendMany(t *testing.T, message string) {
 	h := newHome(t, `{}`)
 	handler, err := h.server.Handler(HTTPOptions{Holder: func(token string) (lifecycle.Viewer, bool) { return lifecycle.Viewer{Agent: token}, true }})

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// TestMessagesShareMemory sends messages while others take all the memory there is for large ones: a large one is refused and says why, a
-// small one is not, and both pass afterwards, over HTTP and pipes.
+// TestMessagesShareMemory sends messages while others use all the memory for large ones. A large one is refused with the reason, and a
+// small one is not. Both pass afterwards, over HTTP and pipes.
 func TestMessagesShareMemory(t *testing.T) {
 	h := newHome(t, `{}`)
 	w := h.web(HTTPOptions{})
@@ -50,7 +50,7 @@ func TestMessagesShareMemory(t *testing.T) {
 	}
 }
 
-// take takes room that nothing may keep. A request gives its room back shortly after its answer.
+// take takes all the room, which nothing may still hold. A request releases its room shortly after its answer.
 func take(t *testing.T, room *semaphore.Weighted, n int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -60,7 +60,7 @@ func take(t *testing.T, room *semaphore.Weighted, n int64) {
 	}
 }
 
-// TestBeforeInitializeOverHTTP sends requests before initialize: they are answered with the code of JSON-RPC.
+// TestBeforeInitializeOverHTTP sends requests before initialize. They are answered with the JSON-RPC code.
 func TestBeforeInitializeOverHTTP(t *testing.T) {
 	h := newHome(t, `{}`)
 	w := h.web(HTTPOptions{})

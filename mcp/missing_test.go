@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
-// A call of a tool that was written and cannot be called says why, to those who may know of it.
+// A call of a tool that exists but cannot be called gets the reason, if the caller may know of the tool.
 func TestMissing(t *testing.T) {
 	h := newHome(t, preApproved)
 	c := h.client()
@@ -57,7 +57,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// What is the user's or shared is not an agent's to remove, and it is told so.
+// An agent cannot remove a user's or a shared extension, and the error says so.
 func TestRemoveOfOthers(t *testing.T) {
 	h := newHome(t, preApproved)
 	c := h.client()

@@ -13,7 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// What has no room is cut as JSON, and all of it is there to be read, for this session and no other.
+// Output that exceeds the limit is cut as JSON. The whole of it can be read, but only in this session.
 func TestLargeOutput(t *testing.T) {
 	h := newHome(t, preApproved).with(func(o *Options) { o.MaxOutput = 2000 })
 	c, other := h.client(), h.client()
@@ -63,7 +63,7 @@ func TestLargeOutput(t *testing.T) {
 	}
 }
 
-// A tool that promises the form of its result either keeps the promise or fails: clients hold it to that.
+// A tool that declares an output schema either matches it or fails, because clients check it.
 func TestPromisedOutput(t *testing.T) {
 	h := newHome(t, preApproved).with(func(o *Options) { o.MaxOutput = 500 })
 	c := h.client()
@@ -97,7 +97,7 @@ export default extension({ tools: {
 		}
 	}
 	_ = c.Close()
-	h.close() // which writes what was counted
+	h.close() // it writes the collected statistics
 	h.open()
 	for _, s := range does[statsOutput](h.client(), "extension_stats", object{}).Tools {
 		if s.Name == "p_breaks" && (s.Calls != 2 || s.Failures != 2) {
@@ -146,7 +146,7 @@ func TestCutJSON(t *testing.T) {
 	}
 }
 
-// A part of JSON is JSON, has room and no depth, and without marks each value keeps its type.
+// A part of JSON is valid JSON, within the limits of size and depth. Without marks, each value keeps its type.
 func FuzzCutJSON(f *testing.F) {
 	f.Add([]byte(`{"a":[1,2,{"b":"c"}],"d":null,"e":true}`), 100)
 	f.Add([]byte(`["`+strings.Repeat(`\ud83d\ude00`, 100)+`",1e400]`), 120)
@@ -201,8 +201,8 @@ func sameKinds(t *testing.T, whole, part any) {
 	}
 }
 
-// A shelf holds the latest, for a while, and takes no more than it has room for.
-// However many sessions an agent has, only so much is kept for it, and each session reads its own.
+// A shelf stores the latest outputs for a while, up to its limit.
+// However many sessions an agent has, the total stored for it is limited, and each session reads only its own.
 func TestKeptIsBounded(t *testing.T) {
 	h := newHome(t, preApproved)
 	a, b := h.client(), h.client()

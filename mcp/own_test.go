@@ -10,7 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// counted is a text that counts how often it is read.
+// counted is a text that counts its reads.
 type counted string
 
 var readings int
@@ -29,7 +29,7 @@ type ownOutput struct {
 	Text string `json:"text"`
 }
 
-// Arguments are read once, as they were sent, and only if they have the schema.
+// Arguments are read once, unchanged, and only if they match the schema.
 func TestOwnArguments(t *testing.T) {
 	h := newHome(t, "{}")
 	e, err := h.server.endpoint(alice)

@@ -17,7 +17,7 @@ import (
 
 const marker = "zqxmarker"
 
-// marked is an extension that says the marker wherever its author can say something, also in the names of its tools.
+// marked is an extension with the marker wherever its author controls text, including the names of its tools.
 func marked(name, scope string, versions ...string) object {
 	d := tools(name, object{"kv": true, "network": []string{marker + ".example.test"}}, object{"get": "1", marker: `"` + marker + `"`})
 	m := d["manifest"].(object)
@@ -34,7 +34,7 @@ func marked(name, scope string, versions ...string) object {
 	return d
 }
 
-// wire keeps all that a client is sent.
+// wire records all that a client receives.
 type wire struct {
 	sdk.Transport
 	mu   sync.Mutex
@@ -58,7 +58,7 @@ func (w *wire) text() string {
 	return w.sent.String()
 }
 
-// listening is a client of bob's with all that it is sent.
+// listening is a client of bob's that records all that it receives.
 func (h *home) listening() (*client, *wire) {
 	h.t.Helper()
 	here, there := sdk.NewInMemoryTransports()
@@ -80,7 +80,7 @@ func (h *home) listening() (*client, *wire) {
 
 var numbers = regexp.MustCompile(`\d+(\.\d+)?`)
 
-// looks are all calls by which an agent could learn of a version of another one that has this name and this digest.
+// looks are all calls through which an agent could learn of another agent's version with this name and digest.
 func looks(c *client, name, digest string) (answers []string) {
 	tool := extension.ToolName(name, marker)
 	one := func(what string, r *sdk.CallToolResult, err error) {
@@ -88,7 +88,7 @@ func looks(c *client, name, digest string) (answers []string) {
 		if err != nil {
 			said = err.Error()
 		} else if said = text(r); what == "extension_source" || !strings.Contains(said, `"state":"pending"`) {
-			said = numbers.ReplaceAllString(said, "N") // how long it took, and numbers of requests
+			said = numbers.ReplaceAllString(said, "N") // the duration, and numbers of requests
 		} else {
 			said = "pending"
 		}
@@ -141,8 +141,8 @@ func looks(c *client, name, digest string) (answers []string) {
 	return answers
 }
 
-// What was never approved is its author's: to another agent every answer is as if it were not there, and nothing that it is sent has
-// any of its text.
+// A version that was never approved is visible only to its author. For another agent, every answer is as if it did not exist, and none
+// contains any of its text.
 func TestPendingIsForItsAuthor(t *testing.T) {
 	const name = "new-notes"
 	decision := func(w writeOutput) lifecycle.Decision {
@@ -152,7 +152,7 @@ func TestPendingIsForItsAuthor(t *testing.T) {
 		name   string
 		before func(h *home, c *client)             // in both worlds
 		hidden func(h *home, c *client) writeOutput // in one of them
-		// done says that nothing waits any more.
+		// done reports that nothing waits any more.
 		done bool
 	}{
 		{"first version for the user", nil, func(_ *home, c *client) writeOutput {
@@ -230,7 +230,7 @@ func TestPendingIsForItsAuthor(t *testing.T) {
 				}
 				answers[there] = looks(b, name, digest)
 				for line := range strings.Lines(sent.text()) {
-					// What it wrote itself in a call comes back in some messages, as the name of a tool it asked for.
+					// Some messages repeat what the agent itself wrote in a call, such as the name of the requested tool.
 					if rest := strings.ReplaceAll(line, extension.ToolName(name, marker), ""); strings.Contains(rest, marker) {
 						t.Errorf("it is sent %s", line)
 					}
@@ -243,7 +243,7 @@ func TestPendingIsForItsAuthor(t *testing.T) {
 					t.Errorf("its author sees %+v", found)
 				}
 				if pending, err := h.manager.Pending(t.Context()); err != nil || tt.done == hasAuthor(pending, "agent:alice") {
-					t.Errorf("pending are %+v, %v", pending, err) // nobody took it from the person
+					t.Errorf("pending are %+v, %v", pending, err) // nobody withdrew it
 				}
 			}
 			for i, with := range answers[true] {

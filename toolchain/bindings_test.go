@@ -113,7 +113,7 @@ func (echo) Take(_ context.Context, tokens []*token) (sum uint32) {
 
 func (t *token) Number(context.Context) uint32 { return t.number }
 
-// Values of every type reach the host and come back, in a component that imports the engine and in one that holds it.
+// Values of every type reach the host and return, in a component that imports the engine and in one that contains it.
 func TestValuesCrossBothWays(t *testing.T) {
 	text, err := os.ReadFile("testdata/values/values.wit")
 	if err != nil {
@@ -209,7 +209,7 @@ func TestLinkageRefuses(t *testing.T) {
 	}
 }
 
-// An interface is imported after those whose types it uses, with no more types than are in use.
+// An interface is imported after the interfaces whose types it uses, with only the types in use.
 func TestLinkageOrder(t *testing.T) {
 	known, err := abi.Parse(wit.Capability(), wit.Extension())
 	if err != nil {
@@ -238,8 +238,8 @@ func TestLinkageOrder(t *testing.T) {
 	}
 }
 
-// TestNothingIsWatched holds that the host adds no code to the modules of an image: it does for instructions that grow memory or work
-// on ranges of it, in each component anew.
+// TestNothingIsWatched checks that the host adds no code to the modules of an image. It adds code for instructions that grow memory or
+// work on ranges of it, separately in each component.
 func TestNothingIsWatched(t *testing.T) {
 	m := testImager(t, imageLimits{})
 	base := testBase(t, m)
@@ -250,7 +250,7 @@ func TestNothingIsWatched(t *testing.T) {
 	}
 }
 
-// TestRealloc grows and shrinks a block, which the engine's component model may do while it converts a text.
+// TestRealloc grows and shrinks a block, as the engine's component model may do while it converts a text.
 func TestRealloc(t *testing.T) {
 	m := testImager(t, imageLimits{})
 	base := testBase(t, m)

@@ -9,7 +9,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// TestBody runs bodies of functions. Where they are wrong, the lines are theirs.
+// TestBody runs function bodies. Errors refer to the lines of the body.
 func TestBody(t *testing.T) {
 	_, e := newEvaluator(t, host.Limits{})
 	for _, c := range []struct {

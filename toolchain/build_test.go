@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// newToolchain makes a host and a toolchain that use the cache all tests share.
+// newToolchain makes a host and a toolchain with the cache that all tests share.
 func newToolchain(t testing.TB, o host.Options) (*host.Host, *toolchain.Toolchain) {
 	t.Helper()
 	o.CacheDir, o.KeyDir = cachetest.Dirs(t)
@@ -40,7 +40,7 @@ func source(text string) toolchain.Source {
 	return toolchain.Source{FS: fstest.MapFS{"tool.ts": {Data: []byte(text)}}, Entry: "tool.ts"}
 }
 
-// tool is an extension with one tool "t" whose body is given; around goes before it.
+// tool is an extension with one tool "t" with this body; around goes before it.
 func tool(around, body string) toolchain.Source {
 	return source(`import { extension, DeniedError } from "stile";
 ` + around + `
@@ -64,7 +64,7 @@ func build(t testing.TB, tools *toolchain.Toolchain, s toolchain.Source) *host.C
 	return c
 }
 
-// A large source nests twice as deep as others, and is another component.
+// A large source nests twice as deep as others, and becomes a different component.
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	_, tools := newToolchain(t, host.Options{})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Modules of node's come from the packages that stand in for them.
+// Node's modules are replaced by packages.
 func TestShims(t *testing.T) {
 	files := map[string]string{
 		"node_modules/path-browserify/package.json": `{"main": "main.js"}`, "node_modules/path-browserify/main.js": `module.exports = "a path"`,
@@ -92,7 +92,7 @@ import "#own"; export default async () => [b, z, extension, fs, (await import("d
 	}
 }
 
-// What packages ask of a process without looking whether there is one.
+// The parts of process that packages use without checking that there is one.
 func TestProcess(t *testing.T) {
 	out, err := bundleTree(t, "main.ts", map[string]string{"main.ts": `export default [process.env.NODE_DEBUG, process.platform, typeof process, process.cwd()]`})
 	if err != nil {

@@ -44,7 +44,7 @@ func mod(entry string, p map[string]string) map[string]string {
 	return files
 }
 
-// Each source is bundled, and what comes out holds some texts and lacks others.
+// Each source is bundled. The output contains some texts and lacks others.
 func TestBundleResolution(t *testing.T) {
 	const use = `import v from "p"; export default v;`
 	tests := map[string]struct {
@@ -152,7 +152,7 @@ func TestBundleResolution(t *testing.T) {
 	}
 }
 
-// Each line of code is refused with a problem at the place of what it imports.
+// Each line of code is refused with a problem at its import.
 func TestBundleRefusals(t *testing.T) {
 	tests := map[string]struct{ code, want string }{
 		"parent":                {`import x from "../secret.json"`, "leaves the source tree"},
@@ -299,7 +299,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A source map named by the author is not read: not from the disk, and not from the tree.
+// A source map named by the author is not read, neither from the disk nor from the tree.
 func TestBundleReadsNoSourceMap(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret.map")
 	content := `{"version": 3, "sources": ["stolen.ts"], "sourcesContent": ["secret"], "mappings": "AAAA", "names": []}`
@@ -426,7 +426,7 @@ func TestBundleCancelled(t *testing.T) {
 	}
 }
 
-// stuck is a source tree whose files are not opened before it is released.
+// stuck is a source tree whose files do not open until it is released.
 type stuck struct {
 	fs.FS
 	asked, released chan struct{}
@@ -451,7 +451,7 @@ func TestBundleIsAbandoned(t *testing.T) {
 	}
 }
 
-// A build that was given up counts until its work has ended, and those that wait for it give up too.
+// A cancelled build counts until its work has ended. Builds that wait for it can be cancelled too.
 func TestBuildsAreBounded(t *testing.T) {
 	plain := Source{FS: tree(map[string]string{"main.ts": "export default 1"}), Entry: "main.ts"}
 	released := make(chan struct{})
@@ -478,7 +478,7 @@ func TestBuildsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBuildsTakeTurns lets somebody ask for many builds: the build and the code of somebody else are next.
+// TestBuildsTakeTurns has one owner request many builds. The next slot goes to another owner's build and code.
 func TestBuildsTakeTurns(t *testing.T) {
 	const many = 20
 	greedy, other := turns.For(t.Context(), "agent:greedy"), turns.For(t.Context(), "agent:other")
@@ -530,7 +530,7 @@ func TestBuildsTakeTurns(t *testing.T) {
 	ended.Wait()
 }
 
-// What the bundler adds to a file is in no message: what is missing at the end is missing where the author's text ends.
+// No message refers to text that the bundler adds: an error at the end of a file refers to the end of the author's text.
 func TestUnexpectedEnd(t *testing.T) {
 	for text, want := range map[string]string{
 		"export default {\n": "main.ts:2:1: Expected identifier but found end of file", "export default {": "main.ts:1:1: Expected identifier but found end of file",

@@ -49,8 +49,8 @@ func (s oneSecret) Get(_ context.Context, name string) (string, error) {
 	return "", fmt.Errorf("beside %s there is no %s", string(s), name)
 }
 
-// TestCredentialStaysOutOfTheGuest: the secret is sent, and is in nothing that an extension sees, returns or logs, nor in
-// what an observer is shown.
+// TestCredentialStaysOutOfTheGuest checks that the secret is sent, and that it is not in anything that an extension sees, returns or logs, nor in
+// the events of an observer.
 func TestCredentialStaysOutOfTheGuest(t *testing.T) {
 	const secret = "sk-0123456789/abc"
 	s := newScripts(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/stilehost/stile/internal/cache/cachetest"
 )
 
-// uncached builds without keeping anything.
+// uncached builds without a cache.
 func uncached(_ context.Context, _, _ string, build func() ([]byte, error)) ([]byte, error) {
 	return build()
 }
@@ -45,7 +45,7 @@ func TestObtainEngine(t *testing.T) {
 	}
 }
 
-// The engine's packages are the ones that the prelude says it needs.
+// The engine's packages are those that the prelude requires.
 func TestEnginePackagesCoverThePrelude(t *testing.T) {
 	type manifest struct{ Dependencies map[string]string }
 	var engine, prelude manifest
@@ -162,7 +162,7 @@ func TestEngineFromNPMFails(t *testing.T) {
 	})
 }
 
-// The engine's stack lies where it cannot grow into anything, and its allocator is where layOut takes it to be.
+// The engine's stack lies where it cannot overwrite other data, and its allocator starts where layOut expects it.
 func TestEngineIsLaidOut(t *testing.T) {
 	m := testImager(t, imageLimits{})
 	if want := uint32(1+stackPages) * wasmPage; m.shape.StackTop != want || m.shape.SpareEnd*wasmPage <= want {

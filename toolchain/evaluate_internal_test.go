@@ -16,7 +16,7 @@ import (
 	"github.com/stilehost/stile/internal/cache/cachetest"
 )
 
-// route is a tool as somebody would write it, of 1 KB.
+// route is a typical tool of 1 KB.
 const route = `import { extension } from "stile";
 
 interface Place { lat: number; lon: number }
@@ -67,7 +67,7 @@ func benched(b *testing.B) (*Toolchain, host.Request) {
 	return t, host.Request{Tool: "route", Input: []byte(`{"places":[{"lat":48.8566,"lon":2.3522},{"lat":51.5074,"lon":-0.1278}]}`), Env: env}
 }
 
-// BenchmarkBuild is the way from a source that was never seen to a component that can be called.
+// BenchmarkBuild measures the way from a new source to a callable component.
 func BenchmarkBuild(b *testing.B) {
 	t, _ := benched(b)
 	b.ReportAllocs()
@@ -83,7 +83,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// BenchmarkCall is a cold call of a component, and its parts as medians.
+// BenchmarkCall measures a cold call of a component, and its parts as medians.
 func BenchmarkCall(b *testing.B) {
 	t, request := benched(b)
 	c, err := t.Build(b.Context(), Source{FS: fstest.MapFS{"route.ts": {Data: []byte(route)}}, Entry: "route.ts", Bindings: map[string]string{}})
@@ -107,7 +107,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkEvaluate is the way from source text to result, and each half of it. The metrics are medians.
+// BenchmarkEvaluate measures the way from source text to result, and each half of it. The metrics are medians.
 func BenchmarkEvaluate(b *testing.B) {
 	t, request := benched(b)
 	e, err := t.Evaluator(b.Context(), map[string]string{"clock": clock.Interface, "random": random.Interface, "console": console.Interface})
@@ -151,7 +151,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
-// BenchmarkResult is a call whose result is 10,000 rows.
+// BenchmarkResult measures a call whose result is 10,000 rows.
 func BenchmarkResult(b *testing.B) {
 	t, request := benched(b)
 	const rows = `import { extension } from "stile"; export default extension({ tools: { route: { description: "Rows", run: () =>

@@ -31,13 +31,13 @@ func newEvaluator(t *testing.T, limits host.Limits) (*toolchain.Toolchain, *tool
 	return tools, e
 }
 
-// code is the text of an extension with one tool "t" whose body is given; around goes before it.
+// code is the text of an extension with one tool "t" with this body; around goes before it.
 func code(around, body string) string {
 	return "import { extension, DeniedError } from \"stile\";\n" + around +
 		"\nexport default extension({ tools: { t: { description: \"test\", run: async (input: any, env: any) => {" + body + "} } } });"
 }
 
-// TestEvaluate has each source end as it would if it were built. After each an ordinary call finds nothing of it.
+// TestEvaluate checks that each source ends as it would if it were built. An ordinary call after it finds no trace of it.
 func TestEvaluate(t *testing.T) {
 	_, e := newEvaluator(t, host.Limits{CPU: 300 * time.Millisecond, Wall: 20 * time.Second, Memory: 16 << 20})
 	env := host.Env{"clock": clock.System(), "random": random.System(), "console": console.To(func(console.Level, string) {}), "store": newShelf()}
@@ -108,7 +108,7 @@ func TestEvaluate(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			output, err := e.Call(t.Context(), c.source, c.tool, []byte(c.input), env)
 			switch {
-			case c.want == "?": // its own damage, whatever it is
+			case c.want == "?": // the damage stays inside the guest, whatever it is
 			case c.like == nil:
 				if err != nil || string(output) != c.want {
 					t.Errorf("got %s, %v, want %s", output, err, c.want)
@@ -124,7 +124,7 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestEvaluateStack has a stack name the author's lines.
+// TestEvaluateStack checks that a stack names the author's lines.
 func TestEvaluateStack(t *testing.T) {
 	_, e := newEvaluator(t, host.Limits{})
 	_, err := e.Do(t.Context(), toolchain.Program{Name: "mine.ts", Text: code("interface Gone { n: number }\nconst fail = (g: Gone): never => {\n  throw new Error(`n is ${g.n}`);\n};", "\n  fail({ n: 1 });")}, host.Request{Tool: "t"})
@@ -139,8 +139,8 @@ type lastRecording struct{ *host.Recording }
 
 func (r *lastRecording) Record(_ context.Context, last *host.Recording) { r.Recording = last }
 
-// TestEvaluateReplays has a recording hold the code: it replays to the same bytes, also in what it failed with, and in the
-// component that was built of the same source.
+// TestEvaluateReplays checks that a recording contains the code and replays to the same bytes, also for failures, and in the
+// component that was built from the same source.
 func TestEvaluateReplays(t *testing.T) {
 	tools, e := newEvaluator(t, host.Limits{})
 	env := host.Env{"clock": clock.System(), "random": random.System(), "store": newShelf()}
@@ -170,7 +170,7 @@ func TestEvaluateReplays(t *testing.T) {
 	}
 }
 
-// TestEvaluateApproved holds a call to definitions that a person approved, and not to what the code says of itself.
+// TestEvaluateApproved checks a call against the definitions that a person approved, and not against those of the code.
 func TestEvaluateApproved(t *testing.T) {
 	_, e := newEvaluator(t, host.Limits{})
 	approved := []abi.Definition{{Name: "t", Description: "test", InputSchema: `{"type":"object","required":["n"]}`}}
@@ -182,7 +182,7 @@ func TestEvaluateApproved(t *testing.T) {
 	}
 }
 
-// TestEvaluateEnds has a call end with its context, whatever it is at.
+// TestEvaluateEnds checks that a call ends with its context, in every phase.
 func TestEvaluateEnds(t *testing.T) {
 	_, e := newEvaluator(t, host.Limits{CPU: time.Minute})
 	for _, c := range []struct{ name, source string }{
@@ -199,7 +199,7 @@ func TestEvaluateEnds(t *testing.T) {
 	}
 }
 
-// TestEvaluateNeedsAnEvaluator has no other component run code of a call.
+// TestEvaluateNeedsAnEvaluator checks that no other component runs the code of a call.
 func TestEvaluateNeedsAnEvaluator(t *testing.T) {
 	_, tools := newToolchain(t, host.Options{})
 	_, err := build(t, tools, tool("", "return 1;")).Do(t.Context(), host.Request{Tool: "t", Code: &host.Code{Text: "1"}})
@@ -208,7 +208,7 @@ func TestEvaluateNeedsAnEvaluator(t *testing.T) {
 	}
 }
 
-// TestEvaluateManyAtOnce has calls of other code run beside one another, each with what it brought, whatever interfaces they use.
+// TestEvaluateManyAtOnce runs calls with different code at the same time. Each uses its own code, whatever its interfaces.
 func TestEvaluateManyAtOnce(t *testing.T) {
 	_, tools := newToolchain(t, host.Options{})
 	e, err := tools.Evaluator(t.Context(), nil)

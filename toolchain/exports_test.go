@@ -50,7 +50,7 @@ implement("test:exports/all", {
 export function register() {}
 `
 
-// Exports of every shape can be called, one after the other in one instance.
+// Exports of every shape can be called, in turn in one instance.
 func TestExports(t *testing.T) {
 	known, err := abi.Parse(exportsWIT)
 	if err != nil {
@@ -81,7 +81,7 @@ func TestExports(t *testing.T) {
 	bytesAt := func(p int32) []byte { return g.memory.UnsafeData(g.store)[p:] }
 	word := func(p int32) int32 { return int32(binary.LittleEndian.Uint32(bytesAt(p))) }
 
-	// A float in the slot that it shares with s64 comes as its bits.
+	// A float in a slot that it shares with s64 arrives as its bits.
 	for _, test := range []struct {
 		args []any
 		want float64
@@ -104,7 +104,7 @@ func TestExports(t *testing.T) {
 		t.Errorf("spilled: %v, %v", got, err)
 	}
 
-	for range 3 { // the memory of a result is given back by the next call
+	for range 3 { // the next call frees the memory of a result
 		p := g.text("äb")
 		got, err := call("text", p, int32(3))
 		if err != nil {
@@ -136,7 +136,7 @@ func TestExports(t *testing.T) {
 	if at := got.(int32); bytesAt(at)[0] != 1 || bytesAt(at)[4] != 7 {
 		t.Errorf("refuses: %x", bytesAt(at)[:8])
 	}
-	// What has no place in the result ends the instance, in a function that says why.
+	// A value that does not fit the result ends the instance, in a function whose name says why.
 	for _, name := range []string{"throws", "wrong", "stuck-without-error"} {
 		_, err := call(name)
 		var trap *wasmtime.Trap

@@ -8,7 +8,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// TestFolding has enums of a few hundred bytes with a member of gigabytes, and others that people write.
+// TestFolding has enums of a few hundred bytes with a member of gigabytes, and enums that people write.
 func TestFolding(t *testing.T) {
 	t.Parallel()
 	doubling := func(each string) string {
@@ -56,7 +56,7 @@ func TestFolding(t *testing.T) {
 	}
 }
 
-// TestInlining has enums with a long member that is named often: in the same file, in another one, by other members.
+// TestInlining has enums with a long member that is used often: in the same file, in another one and by other members.
 func TestInlining(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("y", 60_000)

@@ -28,8 +28,8 @@ export default extension({ tools: { t: { description: "Tests", run: async (input
 	return c
 }
 
-// TestGrantsInTypeScript revokes grants of real capabilities under tools that derived handles from them; to log is what
-// revokes. A budget of bytes is charged by the capability that moves them.
+// TestGrantsInTypeScript revokes grants of real capabilities while tools use handles derived from them. Logging triggers
+// the revocation. The capability that moves bytes charges them to the budget.
 func TestGrantsInTypeScript(t *testing.T) {
 	s := newScripts(t)
 	gone := make(chan struct{})
@@ -104,7 +104,7 @@ func TestGrantsInTypeScript(t *testing.T) {
 				t.Errorf("got %s, %v, want %s", out, err, c.want)
 			}
 			if strings.Contains(c.body, "endless") {
-				<-gone // the server has seen the connection end
+				<-gone // the server has seen the disconnection
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// TestHostileTypeScript has tools that loop, hoard, forge and lie. Each ends with the error that names what it did, and the
+// TestHostileTypeScript has tools that loop, hoard, forge and lie. Each ends with the error that names its fault, and the
 // host serves an ordinary call after it.
 func TestHostileTypeScript(t *testing.T) {
 	_, tools := newToolchain(t, host.Options{Limits: host.Limits{CPU: 300 * time.Millisecond, Wall: 20 * time.Second, Memory: 16 << 20}})
@@ -78,7 +78,7 @@ func TestHostileTypeScript(t *testing.T) {
 			component := build(t, tools, tool(c.around, c.body))
 			output, err := component.Call(t.Context(), "t", nil, env)
 			switch {
-			case c.want == "?": // its own damage, whatever it is
+			case c.want == "?": // the damage stays inside the guest, whatever it is
 			case c.want == "" && c.like == nil && strings.Contains(c.name, "toString of what"):
 				var guest *host.GuestError
 				var limit *host.LimitError

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Tables of another form than the pinned package's are refused, not read as something else.
+// Tables in another format than the pinned package's are refused, not misread.
 func TestRepackRefuses(t *testing.T) {
 	modules := testEngine(t).modules
 	for name, pack := range repack {

@@ -79,7 +79,7 @@ func testDescriptor(t testing.TB, l *linkage) []byte {
 	return d
 }
 
-// oneTool is a bundle whose top-level code is given.
+// oneTool is a bundle with this top-level code.
 func oneTool(code string) []byte {
 	return []byte(`const { extension } = globalThis[Symbol.for("stile.sdk")];
 ` + code + `
@@ -92,7 +92,7 @@ func TestSameSourceSameImage(t *testing.T) {
 	code := oneTool(`globalThis.kept = [Math.random(), Date.now(), new Date().toString(), new Map([[{}, 1]]), Symbol("x")];`)
 	var first []byte
 	for range 2 {
-		// Nothing is shared, not even the compiled engine.
+		// Nothing is shared, including the compiled engine.
 		m := newTestImager(t, uncached, imageLimits{})
 		base := testBase(t, m)
 		for range 2 {
@@ -237,7 +237,7 @@ func TestNoDefaultExport(t *testing.T) {
 	}
 }
 
-// A script that is cancelled ends long before its limit.
+// A cancelled script ends long before its limit.
 func TestCancelledImage(t *testing.T) {
 	m := testImager(t, imageLimits{cpu: time.Minute})
 	base := testBase(t, m)
@@ -260,7 +260,7 @@ func TestCancelledImage(t *testing.T) {
 	}
 }
 
-// Images are made side by side, and none sees what another did.
+// Images are built at the same time, and none sees the effects of another.
 func TestImagesAreApart(t *testing.T) {
 	m := testImager(t, imageLimits{})
 	base := testBase(t, m)

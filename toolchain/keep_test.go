@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// edited is a tree whose files are other ones once they were opened so many times.
+// edited is a tree whose files change after a number of reads.
 type edited struct {
 	before, after fs.FS
 	left          atomic.Int32
@@ -26,10 +26,10 @@ func (e *edited) Open(name string) (fs.File, error) {
 	return e.before.Open(name)
 }
 
-// The source that a component keeps is what it was built from, or there is no component.
+// A component contains the source from which it was built, or the build fails.
 func TestSourceChangesWhileItIsBuilt(t *testing.T) {
 	_, tools := newToolchain(t, host.Options{})
-	// What is not in the cache yet is read three times: to look for its bundle, to bundle it, and to keep it.
+	// A source that is not in the cache is read three times: to look up its bundle, to bundle it and to store it.
 	before, after := tool("", `return "`+rand.Text()+`";`), tool("", `return "another one";`)
 	files := &edited{before: before.FS, after: after.FS}
 	files.left.Store(2)

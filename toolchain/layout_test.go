@@ -19,7 +19,7 @@ import (
 	"github.com/stilehost/stile/internal/wasmbin"
 )
 
-// typical are calls as extensions get them. What they write to lies together in an image.
+// typical are typical calls of extensions. The memory that they write is placed together in an image.
 const typical = `import { extension } from "stile";
 const input = { type: "object", properties: { key: { type: "string" }, n: { type: "number" } }, required: ["key"] } as const;
 export default extension({ tools: {
@@ -55,7 +55,7 @@ var typicalInputs = []struct{ tool, input string }{
 	{"wait", `{"key":"another key","n":4}`},
 }
 
-// The layouts that are kept are those that these calls lead to.
+// The stored layouts are those that result from these calls.
 func TestLayout(t *testing.T) {
 	m := testImager(t, imageLimits{})
 	whole, err := m.whole(t.Context())
@@ -89,7 +89,7 @@ func TestLayout(t *testing.T) {
 	t.Logf("plain: %d blocks are hot, of %v", len(found.Plain.Hot), found.Plain.Blocks)
 }
 
-// observeCalls makes a base image and an extension without any layout, and looks at what the calls write to.
+// observeCalls makes a base image and an extension without any layout, and records what the calls write.
 func observeCalls(t *testing.T, m *imager, net bool) layout {
 	t.Helper()
 	prelude, err := preludeSource(testEngine(t).modules, net)
@@ -185,7 +185,7 @@ func blocksOf(memory []byte, rt uint32) map[uint32]blockState {
 	return blocks
 }
 
-// trace is where an engine that traceStores made marks what it writes to: a bit for each 8 bytes.
+// trace is where an engine changed by traceStores marks its writes: one bit for each 8 bytes.
 const trace = 4096
 
 func written(memory []byte, p, n uint32) bool {
@@ -197,7 +197,7 @@ func written(memory []byte, p, n uint32) bool {
 	return false
 }
 
-// traceCall calls a tool in a host whose answers are all zero, and returns the memory then.
+// traceCall calls a tool in a host whose answers are all zero, and returns its memory.
 func traceCall(t *testing.T, m *imager, l *linkage, img *image, tool, input string) []byte {
 	t.Helper()
 	handle := int32(1)
@@ -219,7 +219,7 @@ func traceCall(t *testing.T, m *imager, l *linkage, img *image, tool, input stri
 	return memory
 }
 
-// answerZero answers success and zero: a handle is a new one, and poll says that the first is ready.
+// answerZero returns success and zero: handles are new, and poll reports that the first one is ready.
 func answerZero(g *guest, c coreImport, f *abi.Func, handle *int32) *wasmtime.Func {
 	kinds := func(types []abi.CoreType) []*wasmtime.ValType {
 		var vs []*wasmtime.ValType
@@ -261,7 +261,7 @@ func answerZero(g *guest, c coreImport, f *abi.Func, handle *int32) *wasmtime.Fu
 	})
 }
 
-// traceStores makes an engine mark what it writes to.
+// traceStores makes an engine mark its writes.
 func traceStores(module []byte) ([]byte, error) {
 	sections, err := wasmbin.ReadSections(module, wasmbin.CoreHeader)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// Code that nests without end is refused, whatever it nests with and however it hides that. A parser that reached it
+// Endlessly nested code is refused, whatever it nests and however it hides that. A parser that reached it
 // would end the process.
 func TestNestingIsBounded(t *testing.T) {
 	const n = 1_000_000
@@ -82,7 +82,7 @@ func TestNestingIsBounded(t *testing.T) {
 	})
 }
 
-// A list of data is no nesting, however long it is, nor is a division in a line of its own.
+// A list of data is not nesting, however long it is. Neither is a division on a line of its own.
 func TestNestingOfLists(t *testing.T) {
 	for name, code := range map[string]string{
 		"an array":            "x = [" + strings.Repeat("1,", 1_000_000) + "]",
@@ -96,7 +96,7 @@ func TestNestingOfLists(t *testing.T) {
 	}
 }
 
-// What does not end hides nothing: esbuild says what is wrong with it, and where.
+// An unterminated construct hides nothing: esbuild reports the error and its place.
 func TestNestingOfWhatDoesNotEnd(t *testing.T) {
 	code := strings.Repeat("a = b.c(d, 1);\n", 10_000)
 	for _, end := range []string{"`a", "`${", "x = /a", "'", `"\`, "(", "`a${b}"} {

@@ -20,7 +20,7 @@ import (
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
-// helper is this program as a bundler that does something else than it should, or what it should.
+// helper runs this program as a bundler that works or misbehaves in the given way.
 func helper(does string) []string { return []string{os.Args[0], "as-bundler", does} }
 
 func init() {
@@ -73,7 +73,7 @@ func init() {
 	os.Exit(0)
 }
 
-// flatShapes are what makes esbuild slow for its size without any nesting: the files, with a part of them n times.
+// flatShapes make esbuild slow for their size without any nesting: the files, with a part of them n times.
 var flatShapes = map[string]func(n int) map[string]string{
 	"missing imports": func(n int) map[string]string {
 		return map[string]string{"main.ts": numbered(n, "import {a%[1]d} from './b';a%[1]d();"), "b.ts": "export {}"}
@@ -120,7 +120,7 @@ func numbered(n int, format string) string {
 	return b.String()
 }
 
-// sized is a shape whose files have a size, about.
+// sized is a shape whose files have about this size.
 func sized(shape func(n int) map[string]string, size int) map[string]string {
 	for n := 8; ; n += n / 8 {
 		total := 0
@@ -134,7 +134,7 @@ func sized(shape func(n int) map[string]string, size int) map[string]string {
 	}
 }
 
-// TestFlatWork bundles flat shapes of a size at which they take too little for anybody to wait, and compares with the estimate.
+// TestFlatWork bundles flat shapes of a size that takes little time, and compares with the estimate.
 func TestFlatWork(t *testing.T) {
 	slow := slowness(t)
 	for name, shape := range flatShapes {
@@ -162,7 +162,7 @@ func TestFlatWork(t *testing.T) {
 	}
 }
 
-// TestFlatSources has sources bundled that would take minutes, and gives up on them. Nothing of the build is left.
+// TestFlatSources bundles sources that would take minutes, and cancels the builds. Nothing of a build is left.
 func TestFlatSources(t *testing.T) {
 	for name, size := range map[string]int{"chained exports": 140_000, "missing imports": 4 << 20, "keys twice": 4 << 20} {
 		for _, limit := range []bool{true, false} {
@@ -195,7 +195,7 @@ func TestFlatSources(t *testing.T) {
 	}
 }
 
-// allBuildsEnd waits for the builds that were given up. A build ends with its process.
+// allBuildsEnd waits for the cancelled builds. A build ends with its process.
 func allBuildsEnd(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -246,7 +246,7 @@ func TestBundlerFails(t *testing.T) {
 	}
 }
 
-// alike bundles as a bundler's process does, and compares with what was bundled here.
+// alike bundles as a bundler's process does, and compares the result with a bundle made here.
 func alike(t *testing.T, source Source, here *bundled, failure error) {
 	t.Helper()
 	there := newBundler(source, nil)
@@ -270,7 +270,7 @@ func alike(t *testing.T, source Source, here *bundled, failure error) {
 	}
 }
 
-// TestLargeSource bundles and transforms in a process what this one would do alike.
+// TestLargeSource checks that a separate process bundles and transforms exactly as this process would.
 func TestLargeSource(t *testing.T) {
 	files := mod(`import p from "p"; import x from "q"; import s from "./s.txt"; export default [p, s, x, require("node:path")]`, map[string]string{
 		"package.json": `{"exports": {"import": "./p.mjs"}}`, "p.mjs": "export default [\n" + strings.Repeat("f('ä'),\n", maxInside/4) + "]",
@@ -309,7 +309,7 @@ func TestLargeSource(t *testing.T) {
 	}
 }
 
-// TestSmallSources has what people write bundled without a process.
+// TestSmallSources checks that typical sources are bundled without a process.
 func TestSmallSources(t *testing.T) {
 	text := strings.Repeat("export const a = (b: number): string => c(b, `${b}`)\n", 1)
 	if _, err := bundle(t.Context(), Source{FS: tree(map[string]string{"main.ts": text}), Entry: "main.ts"}, helper("write nothing")); err != nil {

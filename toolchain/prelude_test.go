@@ -77,7 +77,7 @@ func newScripts(t *testing.T) *scripts {
 	return s
 }
 
-// build makes an extension of a file, and the env that its first line asks for. log receives what goes to the console.
+// build makes an extension from a file, and the env that its first line requests. log receives the console output.
 func (s *scripts) build(t *testing.T, file, entry string, log func(console.Level, string)) (*host.Component, host.Env) {
 	t.Helper()
 	c, err := s.toolchain.Build(t.Context(), Source{FS: s.tree, Entry: entry})
@@ -185,7 +185,7 @@ export default extension({ tools: { test: { description: "Runs a script", run } 
 			if string(out) == "null" {
 				return
 			}
-			// What a script returns is what it should have logged.
+			// A script returns the lines that it should have logged.
 			var want [][2]string
 			if err := json.Unmarshal(out, &want); err != nil {
 				t.Fatal(err)
@@ -199,7 +199,7 @@ export default extension({ tools: { test: { description: "Runs a script", run } 
 	}
 }
 
-// Whatever a tool throws or returns, its call ends with the error that its description says.
+// Whatever a tool throws or returns, its call ends with the error in its description.
 func TestFailures(t *testing.T) {
 	s := newScripts(t)
 	c, env := s.build(t, "failures.ts", "failures.ts", nil)
@@ -228,7 +228,7 @@ func TestFailures(t *testing.T) {
 					t.Errorf("got %v, want %+v", err, *want.Failed)
 				}
 			case want.Denied != nil:
-				// The host made no such denial, so it is only the tool's word.
+				// The host made no such denial, so the tool's claim is not trusted.
 				if !errors.As(err, &failed) || !strings.Contains(failed.Failure.Message, want.Denied.Operation+": "+want.Denied.Reason) {
 					t.Errorf("got %v, want a claim of %+v", err, *want.Denied)
 				}
@@ -277,7 +277,7 @@ func (c *contacts) Group(_ context.Context, ids []uint64) *group { return &group
 
 type group struct{ ids []uint64 }
 
-// groupMember is the variant `member`: its payload is there for the case `known`, which is the first.
+// groupMember is the variant `member`. Its payload is present for the first case, `known`.
 type groupMember struct {
 	Case  int
 	Known *uint64

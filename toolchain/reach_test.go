@@ -19,8 +19,8 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// uses are code that reaches the host through the prelude, by what it shows: the methods of each binding, all of them, and
-// the web APIs. The names of the bindings lead to nothing by themselves.
+// uses are code that reaches the host through the prelude, by the method or API that it covers: all methods of each binding, and
+// the web APIs. The names of the bindings alone import nothing.
 var uses = map[string]string{
 	"c.now":       `env.c.now()`,
 	"c.monotonic": `env.c.monotonic()`,
@@ -109,7 +109,7 @@ var uses = map[string]string{
 	"Promise":         `void Promise.reject(1)`,
 }
 
-// What the prelude makes of a word in the code is imported for that word: see apis.
+// The operations that the prelude needs for a word in the code are imported because of that word: see apis.
 func TestWordsLeadToWhatIsUsed(t *testing.T) {
 	s := newScripts(t)
 	var code strings.Builder
@@ -191,7 +191,7 @@ export default extension({ tools: {
 	}
 	for method, words := range apis() {
 		if method == "blob.blob.text" {
-			continue // not of the prelude, which reads bytes; for the objects it makes of an embedder's handles
+			continue // not the prelude's own, which reads bytes; this is for the objects that it makes of an embedder's handles
 		}
 		for _, w := range words {
 			if w != always && !used[method+" "+w] {

@@ -17,8 +17,8 @@ import (
 	"github.com/stilehost/stile/internal/cache/cachetest"
 )
 
-// A bundle is taken from the cache for exactly the files that it was made of. That it is made again shows in a program that is not
-// there: the source is too large for this process.
+// A cached bundle is used for exactly the files from which it was made. A new build shows because it needs a program that does not
+// exist: the source is too large for this process.
 func TestBundleOnce(t *testing.T) {
 	files := map[string]string{
 		"main.ts":                       `import { a } from "./a"; import { b } from "b"; import c from "./c.json"; export default [a, b, c];` + "\n//" + strings.Repeat("x", maxInside),
@@ -90,7 +90,7 @@ func TestBundleOnce(t *testing.T) {
 	}
 }
 
-// What has a problem is not kept, and neither is what changed while it was looked at, or what cannot be told.
+// A bundle is not cached if it has a problem, if its files changed during the build, or if its dependencies cannot be determined.
 func TestBundleOnceKeepsNoDoubt(t *testing.T) {
 	tools := &Toolchain{cache: openCache(t), log: slog.New(slog.DiscardHandler)}
 	for range 2 {
@@ -143,7 +143,7 @@ func openCache(t *testing.T) *cache.Cache {
 	return c
 }
 
-// TestWarm holds what a toolchain does for a source that was built before: it makes no image. For one that was edited
+// TestWarm checks the work of a toolchain for a source that was built before: it makes no image. For an edited source,
 // it makes an image, and does not unpack the engine.
 func TestWarm(t *testing.T) {
 	cacheDir, keyDir := cachetest.Dirs(t)
@@ -170,7 +170,7 @@ func TestWarm(t *testing.T) {
 		} else if tools.images != nil || !bytes.Equal(component, first) {
 			t.Errorf("an image is about to be made again: %t; the same bytes: %t", tools.images != nil, bytes.Equal(component, first))
 		}
-		// The second time another source needs compiled code of the engine, and neither the engine nor its packages.
+		// The second time, another source needs compiled code of the engine, but neither the engine nor its packages.
 		edited := Source{FS: tree(map[string]string{"main.ts": fmt.Sprintf(warmSource, rand.Int())}), Entry: "main.ts"}
 		if _, err := tools.Assemble(t.Context(), edited, false); err != nil {
 			t.Error(err)

@@ -21,8 +21,8 @@ type recorder struct{ last *host.Recording }
 
 func (r *recorder) Record(_ context.Context, last *host.Recording) { r.last = last }
 
-// replay makes the recorded call again, with the same code, and wants the same of it: up to where the recording ends, when it
-// is not whole.
+// replay repeats the recorded call with the same code, and expects the same operations, up to the end of the recording if it
+// is incomplete.
 func (r *recorder) replay(t interface {
 	Context() context.Context
 	Errorf(string, ...any)
@@ -40,7 +40,7 @@ func (r *recorder) replay(t interface {
 	}
 }
 
-// interpreter does what its input says, and returns all it learns.
+// interpreter follows the instructions in its input, and returns everything that it observes.
 const interpreter = `import { extension } from "stile";
 
 async function step(s: any, env: any): Promise<any> {
@@ -67,7 +67,7 @@ export default extension({ tools: { run: { description: "Run", run: async ({ ste
 	return out;
 } } } });`
 
-// TestReplayIsExact has a call be a function of its code, its input and the answers of its capabilities: whatever it does
+// TestReplayIsExact checks that a call is a function of its code, its input and the answers of its capabilities. Whatever it does
 // with time, randomness, state and waiting, its recording gives the same bytes.
 func TestReplayIsExact(t *testing.T) {
 	s := newScripts(t)

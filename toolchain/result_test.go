@@ -10,11 +10,11 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// A result is JSON as JSON.stringify makes it, or an error that names the place of what JSON would lose.
+// A result is the output of JSON.stringify, or an error that names the path of a value that JSON would lose.
 func TestResults(t *testing.T) {
 	_, e := newEvaluator(t, host.Limits{})
 	for _, c := range []struct{ code, want, lost string }{
-		// What JSON carries.
+		// Values that JSON can carry.
 		{code: `return`, want: `null`},
 		{code: `return { a: undefined, b: 1, [Symbol("s")]: 2 }`, want: `{"b":1}`},
 		{code: `return [-0, 1e21, 5e-324, true, "\u2028\ud800", null]`, want: `[0,1e+21,5e-324,true,"` + "\u2028" + `\ud800",null]`},
@@ -33,7 +33,7 @@ func TestResults(t *testing.T) {
 		{code: `const o = { a: 1 }; return { x: o, y: [o, o] }`, want: `{"x":{"a":1},"y":[{"a":1},{"a":1}]}`},
 		{code: `return { toJSON: (key) => ({ key, n: 1 }) }`, want: `{"key":"","n":1}`},
 		{code: `return { error: { name: "E", message: "m" } }`, want: `{"error":{"name":"E","message":"m"}}`},
-		// What it would lose.
+		// Values that JSON would lose.
 		{code: `return { rows: [1, 2, 3, { total: 0 / 0 }] }`, lost: `result.rows[3].total is NaN, which JSON cannot carry; write null`},
 		{code: `return NaN`, lost: `result is NaN`},
 		{code: `return [[-Infinity]]`, lost: `result[0][0] is -Infinity`},
@@ -81,7 +81,7 @@ func TestResults(t *testing.T) {
 		{code: `return { toJSON: () => NaN }`, lost: `result is NaN`},
 		{code: `let o = NaN; for (let i = 0; i < 200; i++) o = { deeper: o }; return o`, lost: `result.deeper.deeper.deeper`},
 		{code: `return { a: { toJSON: () => { try { tools.call("x", [1n]) } catch {} return 1 } }, b: [NaN] }`, lost: `result.b[0] is NaN`},
-		// Hostile objects: what was looked at is what is written.
+		// Hostile objects: the checked value is the written one.
 		{code: `let n = 0; return { get a() { return n++ ? NaN : 1 }, b: 2 }`, want: `{"a":1,"b":2}`},
 		{code: `let n = 0; return new Proxy({ a: 1 }, { get: (o, k) => k === "a" ? (n++ ? NaN : 1) : o[k] })`, want: `{"a":1}`},
 		{code: `return new Proxy(new Map(), {})`, lost: `result is a Map`},
@@ -109,7 +109,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// To check a large result takes less than a replacer in JavaScript that looks what each value is, by the processor time of the least of five calls.
+// Checking a large result takes less processor time than a JavaScript replacer that inspects each value, by the least of five calls.
 func TestLargeResultsAreCheap(t *testing.T) {
 	_, e := newEvaluator(t, host.Limits{})
 	const rows = `const rows = Array.from({ length: 5000 }, (_, id) => ({ id, name: "row " + id, total: id / 3, tags: ["a", "b"], ok: true, none: null })); `

@@ -27,7 +27,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// bundleFile bundles a file of the disk, as Open sees it.
+// bundleFile bundles a file on disk through Open.
 func bundleFile(t *testing.T, file string, keep ...string) (*bundled, error) {
 	t.Helper()
 	source, closer, err := Open(file, keep...)
@@ -38,7 +38,7 @@ func bundleFile(t *testing.T, file string, keep ...string) (*bundled, error) {
 	return bundle(t.Context(), source, nil)
 }
 
-// refuses asserts that a file is not bundled, with an error that says some things and shows no secret.
+// refuses asserts that a file is not bundled, and that the error contains some texts and no secret.
 func refuses(t *testing.T, file string, keep []string, says ...string) {
 	t.Helper()
 	_, err := bundleFile(t, file, keep...)
@@ -55,7 +55,7 @@ func refuses(t *testing.T, file string, keep []string, says ...string) {
 	}
 }
 
-// What is hidden cannot be imported, under any name that it goes by.
+// Hidden files cannot be imported, under any name.
 func TestHiddenFiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
@@ -99,7 +99,7 @@ func TestHiddenFiles(t *testing.T) {
 	})
 }
 
-// Hidden names that people need: an entry, what stands above it, and what package managers make.
+// Hidden names that people need: an entry, its parent folders, and the folders of package managers.
 func TestHiddenFilesThatAreUsed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
@@ -121,7 +121,7 @@ func TestHiddenFilesThatAreUsed(t *testing.T) {
 	}
 }
 
-// In a folder that is there for other things too, the entry stands alone.
+// In a folder that also serves other purposes, only the entry is read.
 func TestSharedFolder(t *testing.T) {
 	world := t.TempDir()
 	folder := filepath.Join(world, "users", "me")
@@ -176,7 +176,7 @@ func TestSharedFolder(t *testing.T) {
 				write(t, folder, map[string]string{"main.ts": code + "; export default x"})
 				refuses(t, test.file, test.keep, "is in "+folder+",", "only main.ts and node_modules", "a folder of its own")
 			}
-			for _, code := range []string{`import x from "#lib"`, `import x from "me"`} { // package.json is not there
+			for _, code := range []string{`import x from "#lib"`, `import x from "me"`} { // there is no package.json
 				write(t, folder, map[string]string{"main.ts": code + "; export default x"})
 				refuses(t, test.file, test.keep)
 			}
@@ -217,14 +217,14 @@ func TestSharedFolder(t *testing.T) {
 	})
 }
 
-// A folder is opened without what is outside of it, and not at all when it holds more than an extension.
+// A folder is opened without anything outside it, and is refused if it contains more than an extension.
 func TestOpenFolder(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
 		"a/tool.ts": "1", "a/src/b.ts": "2", "a/.env": "swordfish", "secret.txt": "swordfish", "a/out.ts": "-> ../secret.txt", "a/far.ts": "-> /etc/passwd",
 		"a/dot.ts": "-> .env", "a/in.ts": "-> src/b.ts", "a/" + strings.Repeat("d/", 32) + "x.ts": "3", "a/" + strings.Repeat("d/", 33) + "x.ts": "4",
 	})
-	if err := syscall.Mkfifo(filepath.Join(dir, "a", "pipe"), 0o600); err != nil { // nobody writes to it: to open it would wait for ever
+	if err := syscall.Mkfifo(filepath.Join(dir, "a", "pipe"), 0o600); err != nil { // no process writes to it, so opening it would wait forever
 		t.Fatal(err)
 	}
 	tree, closer, err := OpenFolder(filepath.Join(dir, "a"))

@@ -20,7 +20,7 @@ func wat(t testing.TB, text string) []byte {
 	return wasm
 }
 
-// smallEngine has what splitEngine asks of an engine, and every form of instruction that it has to step over, with the
+// smallEngine has the parts that splitEngine requires, and every form of instruction that it must skip, with the
 // bytes of memory.grow among the immediates.
 const smallEngine = `(module
   (import "env" "log" (func $log (param i32)))
@@ -162,7 +162,7 @@ func TestSplitEngineRefuses(t *testing.T) {
 	}
 }
 
-// Whatever is cut off or changed, the answer is a module or a WasmError.
+// Whatever is truncated or changed, the result is a module or a WasmError.
 func FuzzSplitEngine(f *testing.F) {
 	wasm := wat(f, smallEngine)
 	f.Add(wasm)

@@ -12,8 +12,8 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// A stack names the author's lines once, wherever it is read: by the code itself, on the console, and by the host; in what is built,
-// and in code that comes with the call.
+// A stack names the author's lines once, wherever it is read: by the code itself, on the console and by the host. This holds for built code
+// and for code sent with the call.
 func TestStacksNameTheAuthorsLines(t *testing.T) {
 	body := func(code string) string {
 		return "import { extension } from \"stile\";\nimport { fail } from \"./lib/extension.js\";\nexport default extension({ tools: { t: { description: \"test\", run: async (): Promise<unknown> => {\n" + code + "\n} } } });"
@@ -61,7 +61,7 @@ func TestStacksNameTheAuthorsLines(t *testing.T) {
 		})
 	}
 
-	// Code that comes with the call, as a module and as a body.
+	// Code sent with the call, as a module and as a body.
 	for _, c := range []struct {
 		p    toolchain.Program
 		tool string
@@ -74,7 +74,7 @@ func TestStacksNameTheAuthorsLines(t *testing.T) {
 			t.Errorf("%s: got %s, %v", c.tool, r.Output, err)
 		}
 	}
-	// A line that looks like the one that carries the map is no harm.
+	// A line that resembles the line with the map has no effect.
 	for _, text := range []string{"return new Error(`\n//# stile:source-map={`).stack.length > 0", "return new Error('x').stack + `\n//# stile:source-map={\"sources\":5,\"mappings\":{}}`"} {
 		if r, err := e.Do(t.Context(), toolchain.Body(toolchain.Program{Name: "code.ts", Text: text}), host.Request{Tool: toolchain.BodyTool}); err != nil {
 			t.Errorf("got %s, %v", r.Output, err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestStars has modules that export all of one another on more ways than anybody can go, and others that people write.
+// TestStars has modules that re-export each other on too many paths to follow, and modules that people write.
 func TestStars(t *testing.T) {
 	for name, c := range map[string]struct {
 		n       int

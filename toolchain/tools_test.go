@@ -21,7 +21,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// shelf is a capability whose values tell what became of them: the interface of a bucket.
+// shelf is a capability whose values report what happens to them. It has the interface of a bucket.
 type shelf struct {
 	mu     sync.Mutex
 	values map[string]string
@@ -73,7 +73,7 @@ type workshop struct {
 	tools map[string]host.Callee
 }
 
-// newWorkshop builds extensions of one tool each, whose bodies are given by their names. Each has the toolbox as env.tools.
+// newWorkshop builds extensions with one tool each, whose bodies are given by name. Each has the toolbox as env.tools.
 func newWorkshop(t *testing.T, chain *toolchain.Toolchain, limits host.Limits, bodies map[string]string) *workshop {
 	t.Helper()
 	w := &workshop{tools: map[string]host.Callee{}}
@@ -100,7 +100,7 @@ export default extension({ tools: { t: { description: "test", input: { type: "ob
 ` + body + `
 } } } });
 const marker = "` + name + `"; export { marker };`)}}, Entry: "tool.ts"}
-		if name == "dots" { // in whose code nothing says what it calls
+		if name == "dots" { // its code does not say what it calls
 			source.Bindings = map[string]string{"tools": tools.Interface}
 		}
 		c := build(t, chain, source)
@@ -117,7 +117,7 @@ func (w *workshop) call(ctx context.Context, tool string, env host.Env, limits h
 	return w.tools[tool].Component.Do(ctx, host.Request{Tool: "t", Name: tool, Env: env, Limits: limits})
 }
 
-// TestTools has tools call others, with one guest at a time, and pass on what they have.
+// TestTools has tools call others, while one guest at a time runs, and pass on their bindings.
 func TestTools(t *testing.T) {
 	_, chain := newToolchain(t, host.Options{Running: 1})
 	w := newWorkshop(t, chain, host.Limits{}, map[string]string{
@@ -172,13 +172,13 @@ func TestTools(t *testing.T) {
 		})
 	}
 
-	// A denial of the callee that the caller does not handle is the caller's, on the host's own record.
+	// A denial of the callee that the caller does not handle becomes the caller's, and the host logs it.
 	_, err := w.call(t.Context(), "denied_t", host.Env{"store": newShelf()}, host.Limits{})
 	if denied, ok := errors.AsType[*host.DeniedError](err); !ok || denied.Denial.Binding != "tools" || !strings.Contains(denied.Denial.Operation, "denied2_t: get secret") {
 		t.Errorf("got %v", err)
 	}
 
-	// What is passed on stays under its grant, also when it is passed on again under another name.
+	// A passed binding stays under its grant, also when it is passed on again under another name.
 	for _, tool := range []string{"pass", "rename", "relay"} {
 		store := newShelf()
 		g := host.NewGrant(store, host.GrantOptions{})
@@ -204,7 +204,7 @@ func errorText(err error) string {
 // TestToolsAreBounded has tools that start others without end, or wait for them.
 func TestToolsAreBounded(t *testing.T) {
 	h, chain := newToolchain(t, host.Options{Running: 1, Instances: 20})
-	// Two extensions of each link have the same body and are not the same code, so that there is no cycle.
+	// The two extensions of each link have the same body but different code, so that there is no cycle.
 	bodies := map[string]string{
 		"spin":   `while (true) {}`,
 		"spins":  `return caught(() => env.tools.call("spin_t"));`,
@@ -274,8 +274,8 @@ func TestToolsAreBounded(t *testing.T) {
 	})
 }
 
-// TestToolsShareBudgets has tools use up what their callers may log and keep, in turn and inside each other. Each has bindings of its
-// own.
+// TestToolsShareBudgets has tools use up the log and storage budgets of their callers, in turn and nested. Each has its own
+// bindings.
 func TestToolsShareBudgets(t *testing.T) {
 	_, chain := newToolchain(t, host.Options{})
 	w := newWorkshop(t, chain, host.Limits{}, map[string]string{
@@ -301,14 +301,14 @@ func TestToolsShareBudgets(t *testing.T) {
 		if err != nil || string(r.Output) != c.want {
 			t.Errorf("%s: got %s, %v, want %s", c.tool, r.Output, err, c.want)
 		}
-		const lastLine = 100 // which says that text was dropped
+		const lastLine = 100 // it reports that text was dropped
 		if n := logged.Load(); n > 1000+lastLine || c.tool == "logs" && n < 800 {
 			t.Errorf("%s: %d bytes were logged", c.tool, n)
 		}
 	}
 }
 
-// signalClock tells when the callee opens it.
+// signalClock signals when the callee opens it.
 type signalClock struct {
 	*clock.Clock
 	opened func()

@@ -53,7 +53,7 @@ func TestDeclarationsOfCapabilities(t *testing.T) {
 	golden(t, filepath.Join("..", "guest-sdk", "typescript", "capabilities.d.ts"), b.String())
 }
 
-// The guest SDK declares the object of every kind as the kind's folder does.
+// The guest SDK declares the object of every kind as in the kind's folder.
 func TestDeclarationsOfBindings(t *testing.T) {
 	const mark = "\n// Generated from capabilities/*/types.d.ts; do not edit below.\n"
 	file := filepath.Join("..", "guest-sdk", "typescript", "index.d.ts")
@@ -77,7 +77,7 @@ func TestDeclarationsOfBindings(t *testing.T) {
 	golden(t, file, text)
 }
 
-// Every WIT type, names that TypeScript would stumble over, and text that would end a comment.
+// Every WIT type, names that are invalid in TypeScript, and text that would end a comment.
 const everything = `package acme:all-of-it@2.1.0;
 
 interface the-lot {

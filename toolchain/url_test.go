@@ -21,7 +21,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// urlTools do what the suites ask of URL. A URL that is refused is null.
+// urlTools perform the operations that the suites test in URL. A refused URL is null.
 const urlTools = `import { extension } from "stile";
 const names = ["href", "origin", "protocol", "username", "password", "host", "hostname", "port", "pathname", "search", "searchParams", "hash"];
 const made = (text: string, base?: string) => {
@@ -49,18 +49,18 @@ export default extension({ tools: {
 	}) },
 } });`
 
-// knownURLFailures are the cases that end otherwise than their suite says, with the reason.
+// knownURLFailures are the cases whose result differs from their suite, with the reason.
 var knownURLFailures = map[string]string{
 	"host \"\u7e71\U000115bf\\u200D.8\u3002\"": "the last part is a number, so the standard of URLs takes the host for an IPv4 address and refuses it",
 }
 
-// urlSuite is a component of urlTools, and what failed in it.
+// urlSuite is a component of urlTools, with the failures found in it.
 type urlSuite struct {
 	component *host.Component
 	failed    map[string]string
 }
 
-// call runs a tool and decodes what it returns.
+// call runs a tool and decodes its result.
 func (s *urlSuite) call(t *testing.T, tool string, input, results any) {
 	t.Helper()
 	text, err := json.Marshal(input)
@@ -76,7 +76,7 @@ func (s *urlSuite) call(t *testing.T, tool string, input, results any) {
 	}
 }
 
-// compare returns 1 if the parts of a URL are as they should be.
+// compare returns 1 if the parts of a URL are as expected.
 func (s *urlSuite) compare(name string, got map[string]string, want map[string]any) int {
 	for part, text := range want {
 		if value, ok := got[part]; !ok || value != text {
@@ -87,7 +87,7 @@ func (s *urlSuite) compare(name string, got map[string]string, want map[string]a
 	return 1
 }
 
-// URL is that of the standard: it passes the suites that the crates url and idna carry.
+// URL follows the standard: it passes the suites in the crates url and idna.
 func TestURLSuites(t *testing.T) {
 	_, tools := newToolchain(t, host.Options{Limits: host.Limits{CPU: time.Minute, Wall: 10 * time.Minute}})
 	c, err := tools.Build(t.Context(), toolchain.Source{FS: fstest.MapFS{"urls.ts": &fstest.MapFile{Data: []byte(urlTools)}}, Entry: "urls.ts"})
@@ -177,14 +177,14 @@ func (s *urlSuite) set(t *testing.T) (passed, all int) {
 }
 
 var (
-	// forbiddenInHost is what a host cannot have. Of ASCII, nothing else is refused.
+	// forbiddenInHost is the characters that a host cannot have. No other ASCII character is refused.
 	forbiddenInHost = regexp.MustCompile(`[\x00-\x20#%/:<>?@\[\\\]^|\x7f]`)
 	longEscape      = regexp.MustCompile(`\\x\{([0-9A-F]+)\}`)
-	// ignored are the rules of IDNA that the standard of URLs has turned off: of hyphens, the length of labels, and ASCII.
+	// ignored are the IDNA rules that the URL standard turns off: those for hyphens, label lengths and ASCII.
 	ignored = []string{"V2", "V3", "A4_1", "A4_2", "U1"}
 )
 
-// column reads a column of IdnaTestV2 as the text of a JSON string, or the one before it, where it is empty.
+// column reads a column of IdnaTestV2 as the text of a JSON string. If it is empty, it takes the previous column.
 func column(text, before string) string {
 	switch text = strings.TrimSpace(text); text {
 	case "":
@@ -235,7 +235,7 @@ func (s *urlSuite) hosts(t *testing.T) (passed, all int) {
 	return passed, len(wants)
 }
 
-// compareRules checks that a rule never takes a name for another host than the guest does: it may only refuse more.
+// compareRules checks that a rule never takes a name for another host than the guest does. It may only refuse more.
 func compareRules(t *testing.T, sources, hosts []json.RawMessage) {
 	t.Helper()
 	taken := 0

@@ -37,7 +37,7 @@ func FuzzReadSections(f *testing.F) {
 	})
 }
 
-// Instantiating a module with data gives back the memory that the data was made from.
+// Instantiating a module with data reproduces the memory from which the data was made.
 func TestAddData(t *testing.T) {
 	module := wat(t, `(module (memory (export "memory") 4) (func))`)
 	sparse := make([]byte, 4*wasmPage)
@@ -69,7 +69,7 @@ func TestAddData(t *testing.T) {
 	}
 }
 
-// A memory that would need more segments than engines accept gets fewer, longer ones.
+// A memory that would need more segments than engines accept gets fewer but longer ones.
 func TestDataSegmentsAreBounded(t *testing.T) {
 	memory := make([]byte, 104*(maxSegments+1)) // longer than minZeroRun apart
 	for i := 0; i < len(memory); i += 104 {

@@ -13,7 +13,7 @@ import (
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
-// slowShapes are what makes esbuild slow for its size: what is before, what is repeated, what is in the middle, and what closes each.
+// slowShapes make esbuild slow for their size: the beginning, the repeated part, the middle, and the end of each.
 var slowShapes = map[string]slowShape{
 	"conditions":              {"x=", "a?(b):c=>", "d", ""},
 	"paired conditions":       {"x=", "a?(b):c=>", "d", ":e"},
@@ -60,16 +60,16 @@ func parsed(text string) time.Duration {
 	return usagetest.Processor() - start
 }
 
-// flat is code without any nesting to speak of.
+// flat is code almost without nesting.
 var flat = strings.Repeat("a = b.c(d, 1);\n", 20_000)
 
-// slowness is how much longer this machine takes for plain code than the estimate has it.
+// slowness is the time for plain code on this machine relative to the estimate.
 func slowness(t *testing.T) float64 {
 	t.Helper()
 	return max(1, float64(parsed(flat))/float64(nestingOf(flat, api.LoaderTS).work))
 }
 
-// fits reports whether code takes no longer than estimated, with a factor of four for what else the machine does.
+// fits reports whether code takes no longer than estimated, with a factor of four for other load on the machine.
 func fits(text string, slowness float64) error {
 	n := nestingOf(text, api.LoaderTS)
 	if took := parsed(text); took > 50*time.Millisecond+time.Duration(4*slowness*float64(n.work)) {
@@ -78,7 +78,7 @@ func fits(text string, slowness float64) error {
 	return nil
 }
 
-// TestWorkIsEstimated parses each kind of slow code up to where it is estimated at a tenth of a second.
+// TestWorkIsEstimated parses each kind of slow code up to the size with an estimate of a tenth of a second.
 func TestWorkIsEstimated(t *testing.T) {
 	slow := slowness(t)
 	for name, s := range slowShapes {
@@ -90,7 +90,7 @@ func TestWorkIsEstimated(t *testing.T) {
 	}
 }
 
-// TestWorkOfMixtures parses constructs in one another at random.
+// TestWorkOfMixtures parses constructs nested in one another at random.
 func TestWorkOfMixtures(t *testing.T) {
 	slow := slowness(t)
 	r := rand.New(rand.NewPCG(11, 1))
@@ -154,7 +154,7 @@ func TestWorkOfMixtures(t *testing.T) {
 	}
 }
 
-// TestSlowSources has sources, mostly of some hundred bytes, that esbuild would take minutes or for ever to parse. They are refused, and
+// TestSlowSources has sources, mostly of some hundred bytes, that esbuild would take minutes or forever to parse. They are refused, and
 // the error says where.
 func TestSlowSources(t *testing.T) {
 	for name, s := range slowShapes {

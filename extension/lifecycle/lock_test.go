@@ -100,7 +100,7 @@ func TestBeside(t *testing.T) {
 	})
 }
 
-// noise is data that is different each time.
+// noise is random data that differs for each seed.
 func noise(size int, seed uint64) []byte {
 	data := make([]byte, size)
 	random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})

@@ -106,7 +106,7 @@ func fail(what error, why string) error {
 	return &pack.PartError{Part: "bundle", Err: fmt.Errorf("%w: %s", what, why)}
 }
 
-// holds returns a verifier's answer that a bundle is valid for the artifact.
+// holds accepts a bundle that equals the artifact.
 func holds(bundle, artifact []byte) (*Signer, error) {
 	if !bytes.Equal(bundle, artifact) {
 		return nil, fail(ErrRefused, fmt.Sprintf("%d bytes are not %d", len(bundle), len(artifact)))
