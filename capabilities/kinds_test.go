@@ -22,10 +22,10 @@ import (
 	"github.com/stilehost/stile/wit"
 )
 
-// own are the folders that may tell kinds apart: theirs.
+// own are the folders that may distinguish kinds: their own.
 var own = []string{"capabilities", "capability", "examples", "bench", "host", "guest-sdk"}
 
-// TestNoSwitch: outside the folders of the kinds no code asks of what kind a grant is. It asks the grant.
+// TestNoSwitch checks that outside the folders of the kinds, no code checks the kind of a grant. It calls the grant.
 func TestNoSwitch(t *testing.T) {
 	seen := 0
 	err := fs.WalkDir(os.DirFS(".."), ".", func(path string, e fs.DirEntry, err error) error {
@@ -54,8 +54,8 @@ func TestNoSwitch(t *testing.T) {
 
 var kindName = regexp.MustCompile(`^([A-Za-z]*Rights|[A-Za-z]*Kind|Interface)$`)
 
-// kindsTold are the places where a file asks of what kind something is, by the type of a grant, the kind or the interface that a
-// kind's package has, or where it names that interface itself.
+// kindsTold are the places where a file checks a kind, by the type of a grant, by the kind or interface in a
+// kind's package, or by the name of that interface.
 func kindsTold(f *ast.File) []token.Pos {
 	kinds := map[string]bool{}
 	for _, i := range f.Imports {
@@ -136,7 +136,7 @@ func TestKindsTold(t *testing.T) {
 	}
 }
 
-// TestSugar: the folder of each kind of ours declares the object of a binding, and the folder's name is that of the WIT interface.
+// TestSugar checks that the folder of each built-in kind declares the object of a binding, and that the folder has the name of the WIT interface.
 func TestSugar(t *testing.T) {
 	have, err := fs.Glob(stile.TypeScript(), "capabilities/*/sugar.json")
 	if err != nil {
@@ -155,7 +155,7 @@ func TestSugar(t *testing.T) {
 	}
 }
 
-// TestWIT: the interface of a kind is in a file of its own, by its name, and the world with everything imports it.
+// TestWIT checks that the interface of a kind is in a file with its name, and that the world with everything imports it.
 func TestWIT(t *testing.T) {
 	known, err := abi.ParseCapability(wit.Capability(), wit.Extension())
 	if err != nil {
@@ -165,7 +165,7 @@ func TestWIT(t *testing.T) {
 	for _, i := range known.World("stile:extension/with-everything@0.1.0").Imports {
 		imports = append(imports, i.Name)
 	}
-	all := []string{abi.EnvInterface, abi.PollInterface, "stile:capability/types@0.1.0"} // these are no kinds
+	all := []string{abi.EnvInterface, abi.PollInterface, "stile:capability/types@0.1.0"} // these are not kinds
 	for _, k := range capabilities.Builtin.All() {
 		all = append(all, k.Interface)
 		name, _, _ := strings.Cut(strings.TrimPrefix(k.Interface, "stile:capability/"), "@")
@@ -180,7 +180,7 @@ func TestWIT(t *testing.T) {
 	}
 }
 
-// TestWants: who has no binding of an interface is told how a manifest asks for one.
+// TestWants checks that a call without a binding of an interface is told how a manifest requests one.
 func TestWants(t *testing.T) {
 	for iface, want := range map[string]string{
 		"stile:capability/http@0.1.0":      `"bindings": { "x": { "http": [ { "host": "..." } ] } }`,
@@ -199,7 +199,7 @@ func TestWants(t *testing.T) {
 	}
 }
 
-// TestWanted: a denial names the line of a manifest that allows what was denied, where a manifest can ask for it.
+// TestWanted checks that a denial names the manifest line that allows the operation, if a manifest can request it.
 func TestWanted(t *testing.T) {
 	for _, c := range []struct {
 		grant capability.Grant

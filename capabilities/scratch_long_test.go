@@ -13,8 +13,8 @@ import (
 )
 
 // TestLongNewKind adds the kind in testdata/counter to a copy of this module: its folder, its WIT, and one line in
-// capabilities.go. After `go generate` the tests of kinds pass, and the command line has the kind in everything: the binding, its
-// TypeScript, a manifest's types and approval, recordings, and tests made of them.
+// capabilities.go. After `go generate` the tests of kinds pass, and the command line supports the kind everywhere: the binding, its
+// TypeScript, a manifest's types and approval, recordings, and tests made from them.
 func TestLongNewKind(t *testing.T) {
 	module := filepath.Join(t.TempDir(), "stile")
 	err := filepath.WalkDir("..", func(path string, e fs.DirEntry, err error) error {

@@ -177,7 +177,7 @@ func TestDiskFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The disk comes back, and nothing was lost or written twice.
+	// The disk works again, and nothing was lost or written twice.
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestCallsHaveTheirOwnStore: one call cannot use up what another may hold, nor finish its writer.
+// TestCallsHaveTheirOwnStore checks that one call can neither use up another's quota nor finish its writer.
 func TestCallsHaveTheirOwnStore(t *testing.T) {
 	shared := NewStore(StoreOptions{Limit: 10})
 	var writers []*Writer
@@ -351,7 +351,7 @@ func TestConcurrentUse(t *testing.T) {
 	all.Wait()
 }
 
-// TestBuilderIsReadWhileWritten: in memory and in its file, what was written can be read, and not what was not.
+// TestBuilderIsReadWhileWritten checks that written bytes can be read, in memory and in the file, and that others cannot.
 func TestBuilderIsReadWhileWritten(t *testing.T) {
 	b := NewBuilder(Options{Memory: 4, Dir: t.TempDir()})
 	defer func() { _ = b.Close() }()
@@ -379,7 +379,7 @@ func TestBuilderIsReadWhileWritten(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded: what all blobs have in memory is bounded, and the rest of each quota is in one file.
+// TestMemoryIsBounded checks that the memory of all blobs is bounded, and that the rest of each quota is in one file.
 func TestMemoryIsBounded(t *testing.T) {
 	const perStore, size = 60, 1 << 20
 	content := func(store, i int) []byte { return bytes.Repeat([]byte{byte(store), byte(i), 1}, size/3) }
@@ -441,7 +441,7 @@ func open(t *testing.T) int {
 	return len(files)
 }
 
-// TestFileIsShared: blobs of a quota share its file, with what was there before, and none reads what is not its own.
+// TestFileIsShared checks that blobs of a quota share its file with earlier ones, and that none reads another's bytes.
 func TestFileIsShared(t *testing.T) {
 	quota := NewQuota("test", 1<<30)
 	dir := t.TempDir()
@@ -503,7 +503,7 @@ func TestFileIsShared(t *testing.T) {
 	})
 }
 
-// TestBindingsShareQuota gives one call two bindings, and another call one.
+// TestBindingsShareQuota gives one call two bindings, and another call one binding.
 func TestBindingsShareQuota(t *testing.T) {
 	ctx := abi.WithCall(t.Context())
 	fill := func(ctx context.Context) error {

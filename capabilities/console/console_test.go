@@ -14,7 +14,7 @@ import (
 
 var _ abi.Opener = (*Console)(nil)
 
-// record returns a console with a limit, and the lines it logged so far.
+// record returns a console with a limit, and the lines that it has logged.
 func record(limit int) (*Console, func() []string) {
 	var mu sync.Mutex
 	var lines []string

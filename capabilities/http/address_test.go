@@ -44,7 +44,7 @@ func TestAddressIsRefused(t *testing.T) {
 	}
 }
 
-// TestRangesFollowRegistries: whatever the IANA registries list is refused, first and last address.
+// TestRangesFollowRegistries checks that the first and last address of every range in the IANA registries is refused.
 func TestRangesFollowRegistries(t *testing.T) {
 	for _, prefix := range slices.Concat(ssrf.IPv4DeniedPrefixes, ssrf.IPv6DeniedPrefixes) {
 		last := prefix.Addr().AsSlice()

@@ -126,7 +126,7 @@ func TestWithoutRulesNothingIsAllowed(t *testing.T) {
 	}
 }
 
-// A name that is not ASCII is the same host in all its spellings, in a rule and in a URL.
+// A name that is not ASCII is the same host in all its spellings, both in a rule and in a URL.
 func TestSpellingsOfAHost(t *testing.T) {
 	const composed, decomposed, encoded = "b\u00fccher.example", "bu\u0308cher.example", "xn--bcher-kva.example"
 	spellings := []string{composed, decomposed, encoded, "B\u00dcCHER.example", "BU\u0308CHER.EXAMPLE", "XN--BCHER-KVA.example", "b\u00fccher\u3002example", composed + "."}
@@ -208,7 +208,7 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestNarrowNeverWidens: what a narrowed client allows, the client above allows too, and so do the rules it was given.
+// TestNarrowNeverWidens checks that whatever a narrowed client allows, the original client and the given rules allow too.
 func TestNarrowNeverWidens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		client := drawClient(t, "grant")
@@ -237,7 +237,7 @@ func TestNarrowNeverWidens(t *testing.T) {
 	})
 }
 
-// TestGrantIsRemedy: the grant in a denial, added to the rules, allows the request and not one with another method, host
+// TestGrantIsRemedy checks that the grant in a denial, added to the rules, allows the request but none with another method, host
 // or path.
 func TestGrantIsRemedy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -358,7 +358,7 @@ func denialOf(t *testing.T, r Request, rules []Rule) *abi.Denial {
 	return denied.Denial
 }
 
-// grantIn is the grant that a denial wants, as a manifest has it below the name of a binding.
+// grantIn is the grant that a denial requests, as a manifest has it under the name of a binding.
 func grantIn(d *abi.Denial) string {
 	if d.Wants == nil {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// meter lets so many bytes pass.
+// meter allows a number of bytes.
 type meter struct{ left int64 }
 
 func (m *meter) Charge(n int64) error {
@@ -22,8 +22,8 @@ func (m *meter) Charge(n int64) error {
 	return nil
 }
 
-// What passes the network is charged to the meter that the request was started with, and what was received is not charged
-// again when it is decoded or read.
+// Bytes on the network are charged to the meter with which the request was started. Received bytes are not charged
+// again when they are decoded or read.
 func TestBytesAreCharged(t *testing.T) {
 	const large = 100_000
 	var requests int
@@ -53,7 +53,7 @@ func TestBytesAreCharged(t *testing.T) {
 		name, path    string
 		content       Content
 		enough, short int64 // bytes
-		requests      int   // that a server sees when it is short
+		requests      int   // that a server sees if the budget is short
 	}{
 		{"a body received", "/large", Content{}, large + 1000, large, 1},
 		{"a packed body", "/packed", Content{}, 2000, 200, 1},
@@ -79,7 +79,7 @@ func TestBytesAreCharged(t *testing.T) {
 	}
 }
 
-// charged runs a request to its end, with a meter for it alone.
+// charged runs a request to its end, with its own meter.
 func charged(t *testing.T, c *Client, r Request, bytes int64) error {
 	t.Helper()
 	exchange, err := c.Start(abi.WithMeter(t.Context(), &meter{bytes}), r)

@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
-// TestLongFloods compares what is charged for floods with the processor time that they take.
+// TestLongFloods compares the charge for floods with the processor time that they take.
 func TestLongFloods(t *testing.T) {
 	quiet(t)
 	for _, f := range floods() {

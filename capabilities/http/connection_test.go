@@ -24,13 +24,13 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// frame is a frame of HTTP/2.
+// frame is an HTTP/2 frame.
 func frame(kind, flags, stream byte, payload string) string {
 	n := len(payload)
 	return string([]byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags, 0, 0, 0, stream}) + payload
 }
 
-// The types of frames.
+// The frame types.
 const (
 	frameData, frameHeaders, framePriority, frameSettings, framePing, frameGoAway, frameWindow, frameContinuation = 0, 1, 2, 4, 6, 7, 8, 9
 )
@@ -38,7 +38,7 @@ const (
 // flood is a response that costs more than its content.
 type flood struct {
 	name             string
-	begin, unit, end string        // unit is sent again and again
+	begin, unit, end string        // unit is sent repeatedly
 	plain            bool          // without TLS, and so over HTTP/1.1
 	record           int           // bytes of a write, if not 16 KiB
 	most             uint16        // version of TLS
@@ -89,7 +89,7 @@ func floods() []flood {
 	return all
 }
 
-// server answers one connection with floods.
+// server sends floods on one connection.
 type server struct {
 	at    uint16
 	roots *x509.CertPool
@@ -188,7 +188,7 @@ func (s *server) wait() {
 	s.all.Wait()
 }
 
-// charging returns a client for example.com, whose work is charged, and a URL. Without roots, there is no TLS.
+// charging returns a client for example.com whose work is charged, and a URL. Without roots, it does not use TLS.
 func charging(t *testing.T, at uint16, roots *x509.CertPool, charge func(time.Duration) error) (*Client, string) {
 	rule, scheme := Rule{Host: "example.com", Port: at, Path: "/**", Addresses: loopback}, "https"
 	if roots == nil {
@@ -202,7 +202,7 @@ func charging(t *testing.T, at uint16, roots *x509.CertPool, charge func(time.Du
 	return opened.(*Client), fmt.Sprintf("%s://example.com:%d/", scheme, at)
 }
 
-// TestFloods has servers send what makes work and no content. All of it is charged.
+// TestFloods has servers send data that causes work and has no content. All of it is charged.
 func TestFloods(t *testing.T) {
 	quiet(t)
 	const total = 64 << 10
@@ -225,7 +225,7 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// TestFloodsEnd has the same servers never stop. They are read until the call has no processor time, and no further.
+// TestFloodsEnd has the same servers never stop. The client reads until the call has no processor time left, and no further.
 func TestFloodsEnd(t *testing.T) {
 	quiet(t)
 	for _, f := range floods() {
@@ -249,7 +249,7 @@ func TestFloodsEnd(t *testing.T) {
 	}
 }
 
-// TestFloodsBetweenExchanges has a server send pings when its response is complete.
+// TestFloodsBetweenExchanges has a server send pings after its response is complete.
 func TestFloodsBetweenExchanges(t *testing.T) {
 	f := floods()[0]
 	f.begin += f.end
@@ -263,7 +263,7 @@ func TestFloodsBetweenExchanges(t *testing.T) {
 	}
 }
 
-// TestContentIsNotWork has the bytes be content. Little is charged for the connection.
+// TestContentIsNotWork sends only content. Little is charged for the connection.
 func TestContentIsNotWork(t *testing.T) {
 	const total = 1 << 20
 	for _, protocol := range []int{1, 2} {
@@ -292,7 +292,7 @@ func TestContentIsNotWork(t *testing.T) {
 	}
 }
 
-// TestManyAddresses has a name with as many addresses as an answer of DNS can have. The time to check them is charged.
+// TestManyAddresses has a name with as many addresses as a DNS answer can have. The time to check them is charged.
 func TestManyAddresses(t *testing.T) {
 	at := serve(t, func(nethttp.ResponseWriter, *nethttp.Request) {})
 	names := resolver(nil)
@@ -317,7 +317,7 @@ func TestManyAddresses(t *testing.T) {
 	}
 }
 
-// quiet drops what net/http logs of frames that it does not know.
+// quiet drops net/http's log lines about unknown frames.
 func quiet(t *testing.T) {
 	log.SetOutput(io.Discard)
 	t.Cleanup(func() { log.SetOutput(os.Stderr) })

@@ -56,7 +56,7 @@ func TestCovers(t *testing.T) {
 		{"more addresses", rules("https://a.com,addresses=10.1.0.0/16"), rules("https://a.com,addresses=10.0.0.0/8"), false},
 		{"a longer range", rules("https://a.com,addresses=10.0.0.0/16"), rules("https://a.com,addresses=10.0.0.0/8"), false},
 		{
-			"an address that a rule before may not reach", // 10.0.0.1 would be given no more than 5 bytes, and asks for more
+			"an address that a rule before may not reach", // 10.0.0.1 would get at most 5 bytes, and the request is for more
 			rules("https://*:443,max-response=5,addresses=10.0.0.0/8", "https://10.0.0.1"), rules("https://*:443,max-response=5", "https://10.0.0.1"), false,
 		},
 		{"all addresses", rules("https://a.com"), rules("https://a.com,addresses=0.0.0.0/0"), false},
@@ -93,7 +93,7 @@ func TestCovers(t *testing.T) {
 		{"a credential and range", rules("https://a.com,credential=t"), rules("https://a.com,credential=t,headers=range"), false},
 		{"two for one", rules("https://a.com", "https://a.com,methods=POST"), rules("https://a.com,methods=GET+POST"), false},
 		{
-			"a credential behind a rule without", // DELETE /x would have no credential, and asks for one
+			"a credential behind a rule without", // DELETE /x would have no credential, and one is requested
 			rules("https://a.com/x,methods=DELETE", "https://a.com,methods=*,credential=t"),
 			rules("https://a.com,methods=*,credential=t"), false,
 		},
@@ -155,7 +155,7 @@ func TestDisjoint(t *testing.T) {
 		{"https://a.com/a*/x", "https://a.com/b/x", true},
 		{"https://a.com/a", "https://a.com/a/b", true},
 		{"https://a.com/a", "https://a.com/a/**", false},
-		{"https://a.com/**/a", "https://a.com/**/b", false}, // it is not sure
+		{"https://a.com/**/a", "https://a.com/**/b", false}, // the result is unsure
 	} {
 		a, b := rules(test.a)[0], rules(test.b)[0]
 		if disjoint(a, b) != test.want || disjoint(b, a) != test.want {
@@ -192,7 +192,7 @@ type noSecrets struct{}
 
 func (noSecrets) Get(context.Context, string) (string, error) { return "", errors.New("none") }
 
-// TestCoversIsSound: what asked allows, allowed allows too, with the same credential and no smaller response.
+// TestCoversIsSound checks that allowed permits whatever asked permits, with the same credential and at least the same response size.
 func TestCoversIsSound(t *testing.T) {
 	covered := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -218,7 +218,7 @@ func TestCoversIsSound(t *testing.T) {
 	}
 }
 
-// TestDisjointIsSound: no request fits both.
+// TestDisjointIsSound checks that no request matches both.
 func TestDisjointIsSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := append(drawFullRules(t, "a"), drawFullRules(t, "b")...)
@@ -233,7 +233,7 @@ func TestDisjointIsSound(t *testing.T) {
 	})
 }
 
-// TestWithinNeverWidens: what is allowed within a bound is what the rules allow and the bound does too.
+// TestWithinNeverWidens checks that whatever is allowed within a bound, both the rules and the bound allow.
 func TestWithinNeverWidens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		asked, bound, request := drawFullRules(t, "rules"), drawFullRules(t, "bound"), drawRequest(t)
@@ -285,7 +285,7 @@ func drawFullRules(t *rapid.T, label string) []Rule {
 	return all
 }
 
-// drawExtras gives a rule what no other drawing gives it, as far as it stays valid.
+// drawExtras gives a rule the fields that no other function draws, if the rule stays valid.
 func drawExtras(t *rapid.T, r Rule) Rule {
 	changed := r
 	changed.MaxResponse = rapid.SampledFrom([]int64{0, 5, 1 << 30}).Draw(t, "max response")

@@ -36,7 +36,7 @@ func (v vault) Get(_ context.Context, name string) (string, error) {
 	return "", errors.New("/home/me/.stile/secrets.db has no " + name)
 }
 
-// token has characters that every encoding writes in its own way.
+// token has characters that every encoding writes differently.
 const token = `tok/en+"se\cr&et<9>=`
 
 func withCredential(port uint16, as string) Rule {
@@ -70,7 +70,7 @@ func TestCredentialIsSent(t *testing.T) {
 	}
 }
 
-// echoes are ways in which a server sends back what it was sent.
+// echoes are ways in which a server returns the data that it received.
 var echoes = map[string]func(string) string{
 	"plain":   func(s string) string { return s },
 	"quoted":  func(s string) string { return fmt.Sprintf("%q", s) },
@@ -87,7 +87,7 @@ var echoes = map[string]func(string) string{
 	"twice":  func(s string) string { return s + s },
 }
 
-// TestCredentialIsNotEchoed: a server that sends the secret back, in headers, body, redirect or in place of HTTP, does not
+// TestCredentialIsNotEchoed checks that a server that returns the secret, in headers, body, redirect or invalid HTTP, does not
 // bring it to the guest.
 func TestCredentialIsNotEchoed(t *testing.T) {
 	sentBy := func(r *nethttp.Request) string {
@@ -171,7 +171,7 @@ func TestCredentialIsNotEchoed(t *testing.T) {
 	}
 }
 
-// TestCredentialIsNotInErrors: net/http quotes what it cannot read.
+// TestCredentialIsNotInErrors checks errors, because net/http quotes data that it cannot parse.
 func TestCredentialIsNotInErrors(t *testing.T) {
 	const secret = "sk-1234567890"
 	for _, answer := range []string{
@@ -187,7 +187,7 @@ func TestCredentialIsNotInErrors(t *testing.T) {
 	}
 }
 
-// TestCredentialStaysWithOrigin: after a redirect to another origin no credential is sent any more, not even at the first.
+// TestCredentialStaysWithOrigin checks that after a redirect to another origin no credential is sent any more, not even to the first.
 func TestCredentialStaysWithOrigin(t *testing.T) {
 	var first uint16
 	var mu sync.Mutex
@@ -223,7 +223,7 @@ func TestCredentialStaysWithOrigin(t *testing.T) {
 	}
 }
 
-// TestCredentialNeedsPrivacy has the name of a rule that allows http, since it is of a private network, stand for a public
+// TestCredentialNeedsPrivacy has a rule that allows http because its name is in a private network. The name then resolves to a public
 // address.
 func TestCredentialNeedsPrivacy(t *testing.T) {
 	for _, test := range []struct {
@@ -270,7 +270,7 @@ func TestCredentialIsTheHosts(t *testing.T) {
 			}
 		}
 	}
-	// In slices of a byte a secret could be read and never seen.
+	// Byte by byte, a secret could be read undetected.
 	request.Headers = []Header{{"Range", "bytes=0-0"}}
 	_, err := client(t, Options{Rules: []Rule{rule}, Credentials: vault{}}).Start(t.Context(), request)
 	wantDenied(t, err, "does not allow the header range")
@@ -326,7 +326,7 @@ func TestCredentialRuleIsRefused(t *testing.T) {
 	}
 }
 
-// TestMaskReader: however the bytes come, no secret gets through, nothing else changes, and nothing is kept back for long.
+// TestMaskReader checks that no secret passes, however the bytes arrive. Nothing else changes, and nothing is delayed for long.
 func TestMaskReader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		letters := rapid.StringOfN(rapid.SampledFrom([]rune("ab")), 8, 12, -1)

@@ -108,7 +108,7 @@ func TestDecoding(t *testing.T) {
 	}
 }
 
-// TestReceivedIsCharged: what a call takes in is counted as it comes and decoded, over all its exchanges.
+// TestReceivedIsCharged checks that a call's received bytes are counted as they arrive and after decoding, over all its exchanges.
 func TestReceivedIsCharged(t *testing.T) {
 	body := packed["gzip"](make([]byte, 40_000))
 	at := serve(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) {
@@ -127,8 +127,8 @@ func TestReceivedIsCharged(t *testing.T) {
 	}
 }
 
-// TestDecodingTakesTime has a server send what is work to decode, empty blocks and zeros: the time is the call's, and when none is left,
-// nothing more is decoded.
+// TestDecodingTakesTime has a server send data that takes work to decode, empty blocks and zeros. The call is charged for the time. When none is
+// left, decoding stops.
 func TestDecodingTakesTime(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("threads are measured on Linux only")
@@ -169,7 +169,7 @@ func TestDecodingTakesTime(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever a server sends, decoding ends with bytes or an error, and within the limit.
+// FuzzDecode checks that decoding ends with bytes or an error, and within the limit, whatever a server sends.
 func FuzzDecode(f *testing.F) {
 	for encoding, pack := range packed {
 		f.Add(encoding, pack([]byte("some text, some text")))
@@ -188,7 +188,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestRequestsAreCounted: what the host does beside the guest for a request without a body is bounded, too.
+// TestRequestsAreCounted checks that the host's work for a request without a body is bounded, too.
 func TestRequestsAreCounted(t *testing.T) {
 	sent := atomic.Int64{}
 	transport := stubs(func(r *nethttp.Request) (*nethttp.Response, error) {
@@ -237,7 +237,7 @@ type stubs func(*nethttp.Request) (*nethttp.Response, error)
 
 func (a stubs) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) { return a(r) }
 
-// TestHeldInMemoryIsBounded: what is in memory, and is no body, is less than what is held.
+// TestHeldInMemoryIsBounded checks that the memory used for everything except bodies is less than the amount charged.
 func TestHeldInMemoryIsBounded(t *testing.T) {
 	c := open(t, Allow(Rule{Host: "a.example"}))
 	rules := make([]WitRule, maxRules)
@@ -255,7 +255,7 @@ func TestHeldInMemoryIsBounded(t *testing.T) {
 	wantError(t, err, abi.ErrExhausted, "8388608 bytes")
 }
 
-// TestBindingsShareBudgets gives one call two bindings, and another call one.
+// TestBindingsShareBudgets gives one call two bindings, and another call one binding.
 func TestBindingsShareBudgets(t *testing.T) {
 	one := abi.WithCall(t.Context())
 	client := func(ctx context.Context, options Options) *Client {

@@ -34,7 +34,7 @@ func TestMatchesWIT(t *testing.T) {
 	captest.Implements(t, wit.Capability(), Interface, []string{"exchange.head", "exchange.text", "exchange.blob"}, reflect.TypeFor[*Client](), reflect.TypeFor[*Exchange]())
 }
 
-// names is a resolver. Each name has answers that it gives one after the other, the last one from then on.
+// names is a resolver. Each name has answers that it returns in order, the last one repeatedly.
 type names struct {
 	mu      sync.Mutex
 	answers map[string][][]netip.Addr
@@ -77,7 +77,7 @@ func serve(t *testing.T, handler nethttp.HandlerFunc) uint16 {
 	return port(t, server.Listener.Addr())
 }
 
-// serveRaw answers every connection, once it has read a request head, with what answer writes.
+// serveRaw answers every connection with the output of answer, once it has read a request head.
 func serveRaw(t *testing.T, answer func(net.Conn)) uint16 {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -121,7 +121,7 @@ func good(port uint16) Rule {
 	return Rule{Scheme: "http", Host: "good.example", Port: port, Addresses: loopback}
 }
 
-// client opens a grant for a test. Its names all are on loopback, unless the options have a resolver.
+// client opens a grant for a test. All its names resolve to loopback, unless the options have a resolver.
 func client(t *testing.T, o Options) *Client {
 	t.Helper()
 	if o.Resolver == nil {
@@ -250,7 +250,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// TestHeadComesBeforeBody: the head is there while the server still sends the body.
+// TestHeadComesBeforeBody checks that the head is available while the server still sends the body.
 func TestHeadComesBeforeBody(t *testing.T) {
 	finish := make(chan struct{})
 	at := serve(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) {
@@ -367,7 +367,7 @@ func TestRequestIsRefused(t *testing.T) {
 	}
 }
 
-// TestRedirectAttacks: a server that the guest may talk to sends it elsewhere.
+// TestRedirectAttacks has a server that the guest may use redirect it elsewhere.
 func TestRedirectAttacks(t *testing.T) {
 	victim := serve(t, func(nethttp.ResponseWriter, *nethttp.Request) { t.Error("the victim was reached") })
 	at := serve(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
@@ -525,7 +525,7 @@ func TestRedirectFollowsFetch(t *testing.T) {
 	}
 }
 
-// TestRedirectMayNotChangeMethodUnseen: the GET that a 303 makes of a POST needs a rule of its own.
+// TestRedirectMayNotChangeMethodUnseen checks that the GET that a 303 makes of a POST must be allowed by a rule.
 func TestRedirectMayNotChangeMethodUnseen(t *testing.T) {
 	at := serve(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
 		if r.Method == "GET" {
@@ -572,7 +572,7 @@ func TestRedirectsEnd(t *testing.T) {
 			t.Fatal(path, hops)
 		}
 	}
-	// The same URL with another method is no loop.
+	// The same URL with another method is not a loop.
 	form := good(at)
 	form.Methods = []string{"*"}
 	request := get(at, "/form")
@@ -582,7 +582,7 @@ func TestRedirectsEnd(t *testing.T) {
 	}
 }
 
-// TestPrivateHeadersStayWithOrigin: what a guest sends to one server does not reach another, nor come back from it.
+// TestPrivateHeadersStayWithOrigin checks that a guest's headers for one server do not reach another, nor return from it.
 func TestPrivateHeadersStayWithOrigin(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]nethttp.Header{}
@@ -629,7 +629,7 @@ func TestPrivateHeadersStayWithOrigin(t *testing.T) {
 	}
 }
 
-// TestNamesOfThisMachine: whatever a name is called, what it resolves to is what counts.
+// TestNamesOfThisMachine checks that only the address that a name resolves to counts, whatever the name is.
 func TestNamesOfThisMachine(t *testing.T) {
 	at := serve(t, func(_ nethttp.ResponseWriter, r *nethttp.Request) { t.Errorf("%s was reached", r.Host) })
 	table := map[string]string{
@@ -665,7 +665,7 @@ func TestRebinding(t *testing.T) {
 	rule := good(at)
 	rule.Host = "*.example"
 	c := client(t, Options{Rules: []Rule{rule}, Resolver: names})
-	// The answer that is checked is the one that is dialled: there is no second lookup that could answer otherwise.
+	// The checked answer is the dialled one: there is no second lookup that could return another address.
 	if have := do(t, c, get(at, "/")); have.err != nil || names.lookups != 1 {
 		t.Fatal(have.err, names.lookups)
 	}
@@ -687,7 +687,7 @@ func TestEveryAddressMustBeAllowed(t *testing.T) {
 	}
 }
 
-// TestSocketIsChecked: the check at the socket holds even if the one before had let an address pass.
+// TestSocketIsChecked checks that the check at the socket works even if the earlier check accepted an address.
 func TestSocketIsChecked(t *testing.T) {
 	d := &dialer{policy: addressPolicy{allowed: loopback}}
 	if err := d.control(t.Context(), "tcp4", "127.0.0.1:80", nil); err != nil {
@@ -722,7 +722,7 @@ func TestAddressInRule(t *testing.T) {
 	if have := do(t, client(t, Options{Rules: []Rule{named}}), Request{Method: "GET", URL: fmt.Sprintf("http://[::ffff:127.0.0.1]:%d/", at)}); have.err != nil {
 		t.Fatal(have.err)
 	}
-	// Known at once, before any network:
+	// Detected at once, before any network access:
 	_, err := client(t, Options{Rules: []Rule{any}}).Start(t.Context(), Request{Method: "GET", URL: url})
 	wantDenied(t, err, "loopback")
 	_, err = client(t, Options{Rules: []Rule{named}, Own: listening(listener)}).Start(t.Context(), Request{Method: "GET", URL: url})
@@ -739,7 +739,7 @@ func listening(at netip.AddrPort) *Listeners {
 	return l
 }
 
-// TestListenerThatComesLater: a listener is refused from when it is there, by grants that were made before.
+// TestListenerThatComesLater checks that a new listener is refused at once, also by grants that were made earlier.
 func TestListenerThatComesLater(t *testing.T) {
 	at := serve(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) { w.Header().Set("Connection", "close") })
 	own := &Listeners{}
@@ -826,7 +826,7 @@ func TestBodyIsLimited(t *testing.T) {
 	}
 }
 
-// TestMalformedResponses: what a server may say in place of HTTP ends in an error.
+// TestMalformedResponses checks that whatever a server sends instead of HTTP ends in an error.
 func TestMalformedResponses(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	for name, answer := range map[string]string{
@@ -897,7 +897,7 @@ func TestTimeLimits(t *testing.T) {
 	}
 }
 
-// TestEachStepIsTimed: every step of a hop has an end of its own; the exchange's would come much later.
+// TestEachStepIsTimed checks that every step of a hop has its own timeout. The exchange's would come much later.
 func TestEachStepIsTimed(t *testing.T) {
 	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -939,7 +939,7 @@ func TestEachStepIsTimed(t *testing.T) {
 	}
 }
 
-// TestCloseEndsEverything: an exchange that is closed, or whose call ends, leaves no goroutine and no connection.
+// TestCloseEndsEverything checks that an exchange that is closed, or whose call ends, leaves no goroutine and no connection.
 func TestCloseEndsEverything(t *testing.T) {
 	for _, test := range []struct{ name, path string }{{"before the head", "/"}, {"in the body", "/body"}} {
 		for _, how := range []string{"close", "call", "operation"} {
@@ -967,7 +967,7 @@ func TestCloseEndsEverything(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				operation, revoke := context.WithCancel(t.Context()) // a grant of something else that is used with the client
+				operation, revoke := context.WithCancel(t.Context()) // a grant of something else that is used together with the client
 				defer revoke()
 				exchange, err := opened.(*Client).Start(operation, get(at, test.path))
 				if err != nil {
@@ -992,7 +992,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	}
 }
 
-// TestCloseEndsDialAndHandshake: connections that are still being made end with their exchange.
+// TestCloseEndsDialAndHandshake checks that connections still being set up end with their exchange.
 func TestCloseEndsDialAndHandshake(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -1074,7 +1074,7 @@ func TestProxyVariablesAreIgnored(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreNotShared: a connection is used again in later calls of a grant, but not for another rule or grant.
+// TestConnectionsAreNotShared checks that later calls of a grant reuse a connection, but not another rule or grant.
 func TestConnectionsAreNotShared(t *testing.T) {
 	at := serve(t, func(w nethttp.ResponseWriter, r *nethttp.Request) { _, _ = io.WriteString(w, r.RemoteAddr) })
 	grant := func() *Grant {
@@ -1107,7 +1107,7 @@ func TestPendingAndHeldAreLimited(t *testing.T) {
 			_, _ = io.WriteString(w, strings.Repeat("a", 6000))
 			return
 		}
-		_, _ = io.Copy(io.Discard, r.Body) // from here on the server sees that the client goes away
+		_, _ = io.Copy(io.Discard, r.Body) // from here on the server detects a disconnect
 		<-r.Context().Done()
 	})
 	rule := good(at)
@@ -1142,7 +1142,7 @@ func TestPendingAndHeldAreLimited(t *testing.T) {
 	}
 }
 
-// TestHeadsAndRulesAreHeld: what a guest can make the host remember without a body is charged, too.
+// TestHeadsAndRulesAreHeld checks that data without a body that a guest makes the host store is charged, too.
 func TestHeadsAndRulesAreHeld(t *testing.T) {
 	at := serve(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) {
 		for i := range 1000 {

@@ -17,7 +17,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// TestHeadsAreCharged has a head of many short fields, which take far more time than their bytes.
+// TestHeadsAreCharged has a head of many short fields, which take far more time than their size suggests.
 func TestHeadsAreCharged(t *testing.T) {
 	const fields = 5000
 	at := serve(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
@@ -60,7 +60,7 @@ func TestHeadsAreCharged(t *testing.T) {
 	}
 }
 
-// TestManyParameters has a type of thousands of parameters, which is not parsed.
+// TestManyParameters has a media type with thousands of parameters, which is not parsed.
 func TestManyParameters(t *testing.T) {
 	long := "text/plain"
 	for i := range 9000 {
@@ -78,7 +78,7 @@ func TestManyParameters(t *testing.T) {
 	}
 }
 
-// TestServerThatReadsNothing has a server of HTTP/2 send a head, and then pings whose answers it does not read.
+// TestServerThatReadsNothing has an HTTP/2 server send a head, and then pings whose answers it does not read.
 func TestServerThatReadsNothing(t *testing.T) {
 	certified := httptest.NewUnstartedServer(nil)
 	certified.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -128,5 +128,5 @@ func TestServerThatReadsNothing(t *testing.T) {
 	if _, err := e.Text(t.Context(), 100); err == nil {
 		t.Error("there is a body")
 	}
-	_ = e.Close() // without an end of its writes, the exchange goes on as long as the server likes
+	_ = e.Close() // if its writes did not end, the exchange would last as long as the server likes
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// TestHTTP2KeepsTheRules: over HTTP/2, what the rules say holds as it does over HTTP/1.1.
+// TestHTTP2KeepsTheRules checks that rules work over HTTP/2 as over HTTP/1.1.
 func TestHTTP2KeepsTheRules(t *testing.T) {
 	server := httptest.NewUnstartedServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
 		if r.ProtoMajor != 2 {
@@ -71,7 +71,7 @@ func TestHTTP2KeepsTheRules(t *testing.T) {
 	if want := fmt.Sprintf("example.com:%d Bearer ************* mine", at); have.err != nil || have.text != want || have.header("x-echo")[0] != "Bearer *************" {
 		t.Fatalf("%+v", have)
 	}
-	// One certificate is for both names, and one server answers both: a connection is used for one rule of one grant all the same.
+	// One certificate covers both names, and one server answers for both. Even so, a connection serves only one rule of one grant.
 	from := map[string]bool{}
 	for _, r := range []result{have, send(one, "example.com", "/ok/"), send(one, "www.example.com", "/ok/"), send(grant(), "example.com", "/ok/")} {
 		from[strings.Join(r.header("x-from"), "")] = true

@@ -18,7 +18,7 @@ import (
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
-// Servers spell one string in many ways.
+// Servers encode one string in many ways.
 func TestSpellingsAreCovered(t *testing.T) {
 	const secret = `k/+=abc!d"e'f<g&h`
 	for name, echo := range map[string]string{
@@ -72,7 +72,7 @@ func TestPunctuationIsCovered(t *testing.T) {
 	}
 }
 
-// A server that encodes what it was sent, with whatever is before and behind it, shows no more than the bits that a character shares.
+// Even if a server encodes the data with other text before and after it, only the bits that share a character with that text are visible.
 func TestEncodedEchoes(t *testing.T) {
 	const secret = `k/+=abc!d"e'f<g&h?~\x7ePQRS`
 	forms := (secrets{}).with(secret)
@@ -117,7 +117,7 @@ func TestEncodedEchoes(t *testing.T) {
 	}
 }
 
-// Base64 comes in lines from many a server, in JSON too.
+// Many servers break Base64 into lines, in JSON too.
 func TestEchoesInLines(t *testing.T) {
 	const secret = `k/+=abc!d"e'f<g&h?~\x7ePQRS`
 	forms := (secrets{}).with(secret)
@@ -156,7 +156,7 @@ func TestEchoesInLines(t *testing.T) {
 	}
 }
 
-// One pass costs no more for a text that begins a secret at every byte.
+// One pass costs no more for a text in which a secret could begin at every byte.
 func TestMaskIsLinear(t *testing.T) {
 	forms := (secrets{}).with(strings.Repeat("a", maxSecret-1) + "b")
 	const size = 4 << 20
@@ -174,7 +174,7 @@ func TestMaskIsLinear(t *testing.T) {
 		"lines": strings.Repeat(strings.Repeat("a", 63)+"\n", size/64), "short lines": strings.Repeat(strings.Repeat("a", 15)+"\n", size/16), "breaks begun": strings.Repeat(`%0D%\r\\`, size/8),
 	} {
 		hostile := took(text)
-		for range 2 { // others use the processor too
+		for range 2 { // other processes use the processor too
 			if hostile > 8*plain {
 				hostile = min(hostile, took(text))
 			}
@@ -196,7 +196,7 @@ func BenchmarkMask(b *testing.B) {
 	}
 }
 
-// TestCredentialIsPreparedOnce has a credential of punctuation, which is written in the most ways, in many exchanges.
+// TestCredentialIsPreparedOnce has a credential of punctuation, which has the most encodings, in many exchanges.
 func TestCredentialIsPreparedOnce(t *testing.T) {
 	secret := strings.Repeat(`"&'<>/+=~*!?`, maxSecret/12)
 	at := serve(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
@@ -222,7 +222,7 @@ func TestCredentialIsPreparedOnce(t *testing.T) {
 	}
 }
 
-// TestKeptIsBounded has more credentials than are kept.
+// TestKeptIsBounded has more credentials than the cache keeps.
 func TestKeptIsBounded(t *testing.T) {
 	for i := range 8 {
 		(secrets{}).with(fmt.Sprint(i, strings.Repeat(`"&'<>/+=~*!?`, 300)))
@@ -236,7 +236,7 @@ func TestKeptIsBounded(t *testing.T) {
 	}
 }
 
-// TestMaskingIsCharged has a credential looked for in heads and bodies.
+// TestMaskingIsCharged has a credential searched for in heads and bodies.
 func TestMaskingIsCharged(t *testing.T) {
 	const size = 1 << 20
 	at := serve(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) {

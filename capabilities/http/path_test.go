@@ -62,7 +62,7 @@ func TestPatternIsRefused(t *testing.T) {
 	}
 }
 
-// TestMatchingIsQuick matches what takes exponential time when every * is tried again.
+// TestMatchingIsQuick matches patterns that take exponential time if every * is retried.
 func TestMatchingIsQuick(t *testing.T) {
 	p, err := parsePattern(strings.Repeat("/**/"+strings.Repeat("a*", 20)+"b", 40))
 	if err != nil {
@@ -111,7 +111,7 @@ func agreesWithDefinition(t *rapid.T) {
 	}
 }
 
-// definedMatch is the definition of "**" over segments, written down as recursion.
+// definedMatch is the definition of "**" over segments, as recursion.
 func definedMatch(pattern, path []string) bool {
 	switch {
 	case len(pattern) == 0:

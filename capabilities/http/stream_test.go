@@ -23,7 +23,7 @@ func partOf(t *testing.T, e *Exchange, offset uint64, n uint32) (string, error) 
 	return part.Text(t.Context(), 1<<20)
 }
 
-// TestPartsArrive: what has arrived can be read while the rest is still to come, as often as one likes.
+// TestPartsArrive checks that bytes that have arrived can be read while the rest is still pending, and read repeatedly.
 func TestPartsArrive(t *testing.T) {
 	next := make(chan string)
 	at := serve(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) {
@@ -70,7 +70,7 @@ func TestPartsArrive(t *testing.T) {
 		close(next)
 	}()
 	<-second
-	// Without Subscribe, it waits itself.
+	// Without Subscribe, the read itself waits.
 	if have, err := partOf(t, exchange, 9, 100); err != nil || have != "data: 2\n\n" {
 		t.Fatalf("%q, %v", have, err)
 	}

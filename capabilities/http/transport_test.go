@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// answering is a transport that answers every request with its own URL, and the URL /away with a redirect.
+// answering is a transport that answers every request with the request's URL, and the URL /away with a redirect.
 type answering struct{ seen []string }
 
 func (a *answering) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
@@ -20,7 +20,7 @@ func (a *answering) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
 	return made, nil
 }
 
-// TestTransport answers without a network, and rules hold all the same.
+// TestTransport answers without a network. The rules still apply.
 func TestTransport(t *testing.T) {
 	servers := &answering{}
 	names := resolver(nil)

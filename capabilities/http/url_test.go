@@ -72,7 +72,7 @@ func TestURLIsRefused(t *testing.T) {
 		" https://example.com/", "https://example.com/ ", "https://exa mple.com/", "https://example.com/a b",
 		"https://example.com/\t", "\thttps://example.com/", "https://example.com/a\r\nHost: evil.example", "https://example.com/\x00",
 		"https://example.com\x7f/", "https://example.com/\u0085", "https://example.com/\xff", "https://exam\xffple.com/",
-		// Who is the host?
+		// Ambiguous hosts.
 		"https://good.example@evil.example/", "https://user:pass@example.com/", "https://@example.com/", "https://:@example.com/",
 		`https://good.example\@evil.example/`, `https://evil.example\.good.example/`, `https:\\example.com/`, `https://example.com\a`,
 		"https://good.example%40evil.example/", "https://good.example%2f.evil.example/", "https://good.example%00.evil.example/",
@@ -90,7 +90,7 @@ func TestURLIsRefused(t *testing.T) {
 		"http://2852039166/", "http://①②⑦.1/", "http://127.0.0.1.0x/", "http://foo.0x4/", "http://foo.1/",
 		"http://[::1/", "http://::1/", "http://[]/", "http://[127.0.0.1]/", "http://[::1]x/", "http://[::1%25eth0]/", "http://[fe80::1%eth0]/",
 		"http://[::1].example/", "http://x[::1]/", "http://[[::1]]/", "http://[::ffff:127.1]/", "http://[v1.x]/",
-		// Paths that a server may read in another way.
+		// Paths that a server may interpret differently.
 		"https://example.com/a%", "https://example.com/%2", "https://example.com/%zz", "https://example.com/%00", "https://example.com/%0d%0a",
 		"https://example.com/%5c..%5cx", "https://example.com/%7f", "https://example.com/ok/..;/secret", "https://example.com/ok/..%3b/secret",
 		"https://example.com/ok/.;x/secret", "https://example.com/ok/..%2fsecret", "https://example.com/ok/%2e%2e%2fsecret", "https://example.com/ok%2f..",
@@ -104,7 +104,7 @@ func TestURLIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzURL checks that what is authorised is what is dialled and sent, as net/url and net/http see it.
+// FuzzURL checks that the authorised host is the one that is dialled and sent, according to net/url and net/http.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"https://example.com/", "http://[::ffff:127.0.0.1]:8080/a/../b?c#d", `http://good\@evil/`, "https://bücher.example/%2e%2e/%2f",

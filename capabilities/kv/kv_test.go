@@ -228,7 +228,7 @@ func TestBucketLimits(t *testing.T) {
 	if _, err := b.Delete(ctx, "b"); err != nil {
 		t.Fatal(err)
 	}
-	set(t, b, "d", "1234") // what was removed is free again
+	set(t, b, "d", "1234") // removed bytes are free again
 }
 
 func TestLoweredLimitLetsShrink(t *testing.T) {
@@ -275,7 +275,7 @@ func TestListPages(t *testing.T) {
 			t.Errorf("limit %d: %d keys in %d pages, want %d in %d", tt.limit, len(got), pages, len(want), tt.pages)
 		}
 	}
-	// Removing what the cursor names does not disturb the listing.
+	// Removing the entry that the cursor names does not disturb the listing.
 	p, err := b.List(t.Context(), "k", 10, nil)
 	if err != nil {
 		t.Fatal(err)

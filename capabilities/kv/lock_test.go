@@ -27,7 +27,7 @@ func TestBeside(t *testing.T) {
 	})
 }
 
-// TestNoOperationHoldsTheLock does every operation in a bucket as full as it may be, beside a second process that writes to the same store.
+// TestNoOperationHoldsTheLock runs every operation in a full bucket, while a second process writes to the same store.
 func TestNoOperationHoldsTheLock(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kv.db")
 	s, err := Open(t.Context(), file, Options{})

@@ -114,7 +114,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestClose ends a tool that would run for ever, and returns when it has ended.
+// TestClose ends a tool that would run forever, and returns when it has ended.
 func TestClose(t *testing.T) {
 	ended := false
 	box := newBox(t, Options{}, func(ctx context.Context, _ string, _ []byte, _ map[string]abi.Capability) ([]byte, error) {
@@ -136,7 +136,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestPanic has a tool's panic reach whoever takes its result, where the host recovers it.
+// TestPanic has a tool's panic reach the caller that takes its result, where the host recovers it.
 func TestPanic(t *testing.T) {
 	box := newBox(t, Options{}, func(context.Context, string, []byte, map[string]abi.Capability) ([]byte, error) { panic("a bug") })
 	call, err := box.Start(t.Context(), "t", "1", env{})
@@ -152,7 +152,7 @@ func TestPanic(t *testing.T) {
 	_, _ = call.Take(t.Context())
 }
 
-// meter lets n bytes pass.
+// meter allows n bytes.
 type meter struct{ left int64 }
 
 func (m *meter) Charge(n int64) error {

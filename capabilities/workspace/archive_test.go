@@ -21,7 +21,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// revisions are the contents of a path that are kept, the newest first.
+// revisions are the stored contents of a path, newest first.
 func revisions(t testing.TB, d *Directory, path string) []string {
 	t.Helper()
 	all, err := d.History(t.Context(), path)
@@ -74,7 +74,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("it made g: %v", err)
 	}
 
-	// What is moved leaves its history behind: the one who gets the file does not get what it was.
+	// A moved file leaves its history behind: its new holder does not get its earlier contents.
 	write(t, d, "private/notes", "a secret")
 	write(t, d, "private/notes", "fit to be shown")
 	if err := d.Move(ctx, "private/notes", "public/notes"); err != nil {
@@ -87,7 +87,7 @@ func TestHistory(t *testing.T) {
 	same(t, "moved", revisions(t, public, "notes"))
 	same(t, "left behind", revisions(t, d, "private/notes"), "fit to be shown", "a secret")
 
-	// What is removed comes back, with the directories above it.
+	// A removed file can be restored, with its parent directories.
 	if err := d.Remove(ctx, "public", true); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	write(t, d, "big", strings.Repeat("x", 1000))
 	write(t, d, "big", "")
 	same(t, "what does not fit", revisions(t, d, "big"))
-	// Names that come and go are bounded too, though they hold nothing.
+	// Names that come and go are bounded too, although they have no content.
 	other := s.Workspace("other")
 	for i := range 200 {
 		write(t, other, fmt.Sprint(i), "")
@@ -198,7 +198,7 @@ func TestSnapshots(t *testing.T) {
 	write(t, d, "b1", strings.Repeat("x", 1000))
 }
 
-// counts are the rows of the tables of contents, and the bytes in them.
+// counts are the numbers of rows in the tables of contents, and of bytes in them.
 func counts(t testing.TB, s *Store) (contents, pieces, size int) {
 	t.Helper()
 	err := s.db.View(t.Context(), func(c *sqlite.Conn) error {
@@ -231,7 +231,7 @@ func TestContentIsSharedAndCollected(t *testing.T) {
 	if contents, pieces, size := counts(t, s); contents != 11 || pieces != 8 || size != b.Len() {
 		t.Errorf("%d contents, %d pieces, %d bytes", contents, pieces, size)
 	}
-	for i := range 20 { // a log that grows shares all but its end with what it was
+	for i := range 20 { // a growing log shares all but its end with its earlier version
 		if err := d.Append(ctx, "f0", fmt.Sprintln("line", i)); err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +269,7 @@ func TestContentIsSharedAndCollected(t *testing.T) {
 	}
 }
 
-// old makes a store as the first version of the schema had it.
+// old makes a store with the first version of the schema.
 func old(t *testing.T, file string) {
 	t.Helper()
 	first := schema
@@ -376,7 +376,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// Check finds what no transaction would have made.
+// Check detects data that no transaction would have written.
 func TestCheckFindsDamage(t *testing.T) {
 	for _, damage := range []string{
 		`UPDATE usage SET bytes = bytes + 1`, `UPDATE content SET bytes = x'00'`, `UPDATE content SET size = 7`, `DELETE FROM node WHERE name = 'dir'`,
@@ -412,7 +412,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
-// TestRestoreGoesOverALimit restores, a file at a time, a snapshot that fills the workspace; what grows comes first.
+// TestRestoreGoesOverALimit restores a full snapshot, one file at a time. Files that grow come first.
 func TestRestoreGoesOverALimit(t *testing.T) {
 	s := opened(t, Options{Bytes: 60})
 	s.batch = 1

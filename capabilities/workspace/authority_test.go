@@ -21,7 +21,7 @@ import (
 	"github.com/stilehost/stile/wit"
 )
 
-// mutators has one call of each method that changes something, with the operation that its denial names, whatever
+// mutators has one call of each method that changes the directory, with the operation that its denial names, whatever
 // directory the handle is on.
 var mutators = map[string]struct {
 	call      func(context.Context, *Directory) error
@@ -161,7 +161,7 @@ func TestGrantIsJSON(t *testing.T) {
 	}
 }
 
-// A guest learns nothing of what lies above its handle: neither from denials, but for the grant, which stays with the
+// A guest learns nothing about directories above its handle: neither from denials, except for the grant, which stays with the
 // host, nor from any other error.
 func TestErrorsAreRelative(t *testing.T) { onBoth(t, testErrorsAreRelative) }
 
@@ -225,7 +225,7 @@ func testSubdirectoryStartsEmpty(t *testing.T, root *Directory) {
 	if read(t, root, "a/b/f") != "1" {
 		t.Error("the file is not below the directory")
 	}
-	// The directory of a handle can become a file behind its back.
+	// The directory of a handle can be replaced by a file.
 	if err := errors.Join(root.Remove(t.Context(), "a/b", true), root.Write(t.Context(), "a/b", "a file")); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func testSubdirectoryStartsEmpty(t *testing.T, root *Directory) {
 	expect(t, "write", d.Write(t.Context(), "f", ""), abi.ErrInvalid, "/ is a file")
 }
 
-// nasty draws paths that try to get somewhere else.
+// nasty draws paths that try to escape.
 func nasty() *rapid.Generator[string] {
 	piece := rapid.SampledFrom([]string{
 		"..", "..", "..", ".", "", "/", "a", "b", "in", "out", "secret", "e\u0301", "..\x00", "\x00", `..\`, `\`, "%2e%2e", "..%2f", "．．", "…", "\u2024\u2024",
@@ -372,7 +372,7 @@ func testNoOperationReachesOutside(t *testing.T, root *Directory) {
 	})
 }
 
-// grantIn is the grant that a denial wants, as a manifest has it below the name of a binding.
+// grantIn is the grant that a denial requests, as a manifest has it under the name of a binding.
 func grantIn(d *abi.Denial) string {
 	if d.Wants == nil {
 		return ""

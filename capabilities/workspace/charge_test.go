@@ -9,7 +9,7 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 )
 
-// meter lets so many bytes pass.
+// meter allows a number of bytes.
 type meter struct{ left int64 }
 
 func (m *meter) Charge(n int64) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 )
 
-// machine is a directory with a secret next to the one that a guest gets.
+// machine is a directory with a secret next to the directory that a guest gets.
 func machine(t *testing.T) (outside, inside string) {
 	t.Helper()
 	outside = t.TempDir()
@@ -28,7 +28,7 @@ func machine(t *testing.T) (outside, inside string) {
 	return outside, inside
 }
 
-// unharmed makes sure that the secret is what it was, and that there is nothing else.
+// unharmed checks that the secret is unchanged, and that there are no other files.
 func unharmed(t *testing.T, outside string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(outside, "secret"))
@@ -44,7 +44,7 @@ func unharmed(t *testing.T, outside string) {
 	}
 }
 
-// attacks do everything there is to a path, and say what it let them see.
+// attacks perform every operation on a path, and return what it revealed.
 func attacks(ctx context.Context, d *Directory, path string) (seen string, errs []error) {
 	text, err := d.Read(ctx, path)
 	lines, errLines := d.ReadLines(ctx, path, 1, nil)
@@ -98,14 +98,14 @@ func TestLinksOutOfTheDirectory(t *testing.T) {
 		t.Errorf("%v, %v", page, err)
 	}
 	unharmed(t, outside)
-	// The links themselves are the guest's to move and to remove.
+	// The guest may move and remove the links themselves.
 	if err := errors.Join(d.Move(t.Context(), "absolute", "moved"), d.Copy(t.Context(), "moved", "copied"), d.Remove(t.Context(), "moved", true)); err != nil {
 		t.Error(err)
 	}
 	unharmed(t, outside)
 }
 
-// A guest's own links: none leads out when it is made, nor when what it goes through is moved.
+// A guest's own links: none leads out when it is made, nor when a directory on its way is moved.
 func TestLinks(t *testing.T) { onBoth(t, testLinks) }
 
 func testLinks(t *testing.T, root *Directory) {
@@ -162,7 +162,7 @@ func testLinks(t *testing.T, root *Directory) {
 	expect(t, "move into itself, through a link", d.Move(ctx, "a", "dir/x"), abi.ErrInvalid, "into itself")
 	expect(t, "copy into itself, through a link", d.Copy(ctx, "a", "a/up/dir/x"), abi.ErrInvalid, "into itself")
 
-	// A handle on the folder of a link is not on what the link leads to.
+	// A handle for the folder of a link is not a handle for its target.
 	sub, err := d.Subdirectory(ctx, "a")
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func testLinks(t *testing.T, root *Directory) {
 	}
 	_, err = root.Read(ctx, "up/secret")
 	expect(t, "a link that was moved", err, abi.ErrDenied, "a link leads out")
-	// A handle made through a link is on what the link led to then.
+	// A handle made through a link is a handle for the target at that time.
 	through, err := d.Subdirectory(ctx, "dir")
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func testLinks(t *testing.T, root *Directory) {
 	if err := d.Write(ctx, "new", ""); err == nil {
 		t.Error("the handle writes through a link in its own path")
 	}
-	// Removing a directory does not follow what is in it.
+	// Removing a directory does not follow links in it.
 	if err := errors.Join(root.Remove(ctx, "in", true), root.Remove(ctx, "elsewhere", true)); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func testLinks(t *testing.T, root *Directory) {
 	}
 }
 
-// Links to the directory itself, and through what is not there.
+// Links to the directory itself, and through missing files.
 func TestLinksToTheTop(t *testing.T) { onBoth(t, testLinksToTheTop) }
 
 func testLinksToTheTop(t *testing.T, d *Directory) {
@@ -244,7 +244,7 @@ func testLinksToTheTop(t *testing.T, d *Directory) {
 	}
 }
 
-// While a guest works, something else on the machine keeps swapping a directory for a link out.
+// While a guest works, another process on the machine keeps swapping a directory for a link that leads out.
 func TestRenameRaces(t *testing.T) {
 	outside, inside := machine(t)
 	d := openedDisk(t, inside)
@@ -264,7 +264,7 @@ func TestRenameRaces(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				// Errors: the guest has moved something, and the next round goes on with what is there.
+				// Errors are ignored: if the guest has moved a file, the next round continues with what is there.
 				_ = os.Rename(swapped, real)
 				_ = os.Rename(link, swapped)
 				_ = os.Rename(swapped, link)
@@ -301,7 +301,7 @@ func TestRenameRaces(t *testing.T) {
 	}
 }
 
-// The same at the one moment that counts: after the guest's path was looked at, and before it is used.
+// The same at the critical moment: after the guest's path was checked, and before it is used.
 func TestSwappedAfterTheLook(t *testing.T) {
 	outside, inside := machine(t)
 	d := openedDisk(t, inside)
@@ -345,7 +345,7 @@ func TestSwappedAfterTheLook(t *testing.T) {
 	if entries, err := f.entries("/p", "", 10); err == nil {
 		t.Errorf("listed %v", entries)
 	}
-	// A handle that has opened its directory goes on in that one.
+	// A handle that has opened its directory continues in that one.
 	for piece, err := range sub.content("/secret", n, 0) {
 		if err != nil || string(piece) != "mine" {
 			t.Errorf("read %q, %v", piece, err)
@@ -361,7 +361,7 @@ func TestSwappedAfterTheLook(t *testing.T) {
 	}
 }
 
-// A file that has another name outside can be read, and no change reaches it under that name.
+// A file with another name outside can be read, and no change reaches it under that name.
 func TestHardLinks(t *testing.T) {
 	outside, inside := machine(t)
 	d := openedDisk(t, inside)
@@ -386,7 +386,7 @@ func TestHardLinks(t *testing.T) {
 	}
 }
 
-// Nothing waits for a pipe, and no device is opened.
+// No operation waits for a pipe, and none opens a device.
 func TestSpecialFiles(t *testing.T) {
 	_, inside := machine(t)
 	if err := errors.Join(syscall.Mkfifo(filepath.Join(inside, "pipe"), 0o666), os.Symlink("pipe", filepath.Join(inside, "link"))); err != nil {
@@ -406,7 +406,7 @@ func TestSpecialFiles(t *testing.T) {
 	if err != nil || len(all) != 0 || partial != 0 || len(page.Entries) != 1 {
 		t.Errorf("%v, %d, %v, %v", all, partial, page, err)
 	}
-	// The pipe takes the place of a file that was looked up.
+	// A pipe replaces a file that was looked up.
 	f := &folder{ctx: t.Context(), root: d.volume.(*Disk).root}
 	write(t, d, "file", "x")
 	n, err := f.lookup("/file")
@@ -443,7 +443,7 @@ func TestNamesOnDisk(t *testing.T) {
 	}
 	expect(t, "a name of the host's", d.Write(t.Context(), ".stile-temporary", ""), abi.ErrInvalid, "reserved for the host")
 
-	// A directory that only looks empty is not removed as an empty one.
+	// A directory that only looks empty is not removed as an empty directory.
 	for _, name := range []string{"ends.", " space", ".stile-temporary"} {
 		directory := filepath.Join(inside, "directory")
 		if err := errors.Join(os.Mkdir(directory, 0o755), os.WriteFile(filepath.Join(directory, name), nil, 0o644)); err != nil {
@@ -456,7 +456,7 @@ func TestNamesOnDisk(t *testing.T) {
 	}
 }
 
-// What other programs remove while it is searched is not found, and the rest is.
+// Files that other programs remove during the search are not found; the others are.
 func TestRemovedWhileSearched(t *testing.T) {
 	inside := t.TempDir()
 	d := openedDisk(t, inside)
@@ -503,7 +503,7 @@ func TestDiskKeepsNoHistory(t *testing.T) {
 	}
 }
 
-// The host's own folders are no guest's: neither they, nor what is in them, nor what is above, under any name.
+// The host's own folders are closed to guests: the folders, their contents and their parents, under any name.
 func TestRefusedDirectories(t *testing.T) {
 	base := t.TempDir()
 	home := filepath.Join(base, "data", "stile")
@@ -545,7 +545,7 @@ func TestRefusedDirectories(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreNotShown has a directory full of names that no path can have, which are read together and not one by one.
+// TestNamesThatAreNotShown has a directory full of names that are not valid in a path. They are read in batches, not one by one.
 func TestNamesThatAreNotShown(t *testing.T) {
 	root := t.TempDir()
 	for i := range 3000 {
@@ -568,8 +568,8 @@ func TestNamesThatAreNotShown(t *testing.T) {
 	}
 }
 
-// TestDirectoriesAreReadOnce walks and copies directories with many entries, deep ones too, in small pages: how many names are read is a small
-// multiple of how many there are.
+// TestDirectoriesAreReadOnce walks and copies directories with many entries, including deep ones, in small pages. The number of names read is a
+// small multiple of the number of entries.
 func TestDirectoriesAreReadOnce(t *testing.T) {
 	for name, c := range map[string]struct{ depth, entries, ahead int }{
 		"wide": {1, 12_000, 0}, "deep": {12, 1000, 0}, "deep, with little room": {6, 3000, 5000}, "wide, with little room": {1, 12_000, 5000},

@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// naive is occurrences one by one.
+// naive finds occurrences one by one.
 func naive(text, part string) (o occurrence) {
 	for i := range len(text) - len(part) + 1 {
 		if text[i:i+len(part)] == part {
@@ -43,7 +43,7 @@ func TestOccurrences(t *testing.T) {
 	})
 }
 
-// looks is a context that counts how often it is asked whether it is over, and is after so many times.
+// looks is a context that counts how often it is asked whether it has ended, and ends after a number of times.
 type looks struct {
 	context.Context
 	count, most int
@@ -56,7 +56,7 @@ func (l *looks) Err() error {
 	return l.Context.Err()
 }
 
-// TestHostileEdits has each search of a text take one pass, whatever is sought: the steps of the search are at most two for each byte.
+// TestHostileEdits checks that each search of a text takes one pass, whatever the pattern: at most two steps for each byte.
 func TestHostileEdits(t *testing.T) {
 	text := strings.Repeat("a", 1<<20)
 	var comb, deep, wide, nested []string
@@ -94,7 +94,7 @@ func TestHostileEdits(t *testing.T) {
 	expect(t, "too much", err, abi.ErrInvalid, "the old texts have 524289 bytes; at most 524288 in one edit")
 }
 
-// BenchmarkEdit tells what a byte costs: the most hostile search must cost as much as a plain one, but for a small factor.
+// BenchmarkEdit measures the cost of a byte: the most hostile search must cost at most a small factor more than a plain one.
 func BenchmarkEdit(b *testing.B) {
 	text := strings.Repeat("a", maxText)
 	for name, sought := range map[string][]string{"plain": {"needle"}, "hostile": nil} {

@@ -23,7 +23,7 @@ const aFolder = "<directory>"
 
 const modelFiles, modelBytes = 12, 60
 
-// attempt runs change on a copy and keeps it if it succeeds and stays within the limits.
+// attempt runs change on a copy, and keeps the copy if it succeeds and stays within the limits.
 func (m *model) attempt(limited bool, change func(model) *abi.Error) *abi.Error {
 	after := maps.Clone(*m)
 	if err := change(after); err != nil {
@@ -162,7 +162,7 @@ func randomHistory(t *rapid.T, d *Directory, store bool) {
 	name := rapid.SampledFrom([]string{"a", "b", "é", "a-b", "a0"})
 	path := rapid.Map(rapid.SliceOfN(name, 1, 4), func(names []string) string { return "/" + strings.Join(names, "/") })
 	text := rapid.SampledFrom([]string{"", "x", "日本", "0123456789", strings.Repeat("y", 40)})
-	d.slice = time.Hour // on a busy machine, a search ends in the middle otherwise
+	d.slice = time.Hour // otherwise a search ends early on a busy machine
 	m := model{}
 	snapshots := map[uint64]model{}
 	do := func(t *rapid.T, got error, change func(model) *abi.Error) {
@@ -172,7 +172,7 @@ func randomHistory(t *rapid.T, d *Directory, store bool) {
 		if want == nil && got != nil || want != nil && !errors.Is(got, want) {
 			t.Fatalf("got %v, want %v; before: %q", got, want, m)
 		}
-		for path, content := range before { // what is lost is the newest in the history
+		for path, content := range before { // the newest revision has the lost content
 			if store && content != aFolder && content != m[path] {
 				if was := past(t, d, path, 0); was != content {
 					t.Fatalf("%s was %q, and the history has %q", path, content, was)
@@ -260,7 +260,7 @@ func randomHistory(t *rapid.T, d *Directory, store bool) {
 	t.Repeat(actions)
 }
 
-// past is what the i-th revision of a path holds, from the newest.
+// past is the content of the i-th revision of a path, from the newest.
 func past(t *rapid.T, d *Directory, path string, i int) string {
 	t.Helper()
 	all, err := d.History(t.Context(), path)

@@ -43,7 +43,7 @@ func bushy(t testing.TB, d *Directory, path string) {
 	}
 }
 
-// huge makes a file of the largest size that a workspace takes by default, less some bytes, of one piece over and over.
+// huge makes a file of the default maximum size minus some bytes, from one repeated piece.
 func huge(t testing.TB, s *Store, workspace, name string) {
 	t.Helper()
 	const pieces = 1<<30/chunkSize - 1
@@ -66,7 +66,7 @@ func huge(t testing.TB, s *Store, workspace, name string) {
 	}
 }
 
-// TestNoOperationHoldsTheLock does every operation that writes to a large workspace beside a second process that writes to the same store.
+// TestNoOperationHoldsTheLock runs every operation that writes to a large workspace, while a second process writes to the same store.
 // Each transaction changes a bounded number of rows, and the second process never fails.
 func TestNoOperationHoldsTheLock(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ws.db")
@@ -145,8 +145,8 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 	sound(t, s)
 }
 
-// TestNoOperationHoldsTheLockForPaths does operations for which the writer has to look up, or to make, as much as paths and links can name, beside
-// a second process that writes to the same store; and operations on a directory with many others beside it that are named like it and longer.
+// TestNoOperationHoldsTheLockForPaths runs operations for which the writer must look up or create as many entries as paths and links can name, while
+// a second process writes to the same store. It also runs operations on a directory beside many others with longer names of the same prefix.
 func TestNoOperationHoldsTheLockForPaths(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ws.db")
 	s, err := Open(t.Context(), file, Options{})
@@ -253,7 +253,7 @@ func TestNoOperationHoldsTheLockForPaths(t *testing.T) {
 	sound(t, s)
 }
 
-// TestUnfinished ends operations after each of their transactions. Whoever comes next, in a view or an update, through another Store,
+// TestUnfinished interrupts operations after each of their transactions. The next view or update, through another Store,
 // finds them done or not begun.
 func TestUnfinished(t *testing.T) {
 	operations := map[string]func(ctx context.Context, d *Directory, snapshot uint64) error{
@@ -332,7 +332,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// TestLimitsOfLargeDirectories refuses before it begins what would not fit.
+// TestLimitsOfLargeDirectories checks that an operation over a limit is refused before it begins.
 func TestLimitsOfLargeDirectories(t *testing.T) {
 	s := opened(t, Options{Files: 20, Bytes: 200})
 	s.batch = 2
@@ -360,7 +360,7 @@ func TestLimitsOfLargeDirectories(t *testing.T) {
 	}
 }
 
-// TestAppendShares appends to large files, whose contents begin with those of others then, and takes them away in any order.
+// TestAppendShares appends to large files whose contents begin with those of others, and removes them in any order.
 func TestAppendShares(t *testing.T) {
 	for _, batch := range []int{1, 3, defaultBatch} {
 		s := opened(t, Options{Revisions: 5})
@@ -426,7 +426,7 @@ func TestAppendShares(t *testing.T) {
 		if err := s.db.View(t.Context(), func(c *sqlite.Conn) error { return c.Row(t.Context(), `SELECT count(*) FROM prefix`).Scan(&bases) }); err != nil || (bases > 0) != (batch < defaultBatch) {
 			t.Errorf("batch %d: %d contents have a base, %v", batch, bases, err)
 		}
-		// Nothing is left of what nothing has.
+		// Unused contents are deleted.
 		taken, err := d.Snapshots(t.Context())
 		for _, snapshot := range taken {
 			err = errors.Join(err, d.RemoveSnapshot(t.Context(), snapshot.ID))

@@ -14,8 +14,8 @@ import (
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
-// memories are operations with the largest inputs, and how many MiB one may take on top of what it is passed, with what it returns and
-// what Go has not collected yet.
+// memories are operations with the largest inputs, and how many MiB one may take in addition to its input, with its result and
+// the memory that Go has not collected yet.
 var memories = map[string]struct {
 	most int
 	make func(d *Directory) (func(ctx context.Context) error, any)
@@ -84,12 +84,12 @@ var memories = map[string]struct {
 	}},
 }
 
-// disk is what the names of operations begin with that have a directory on disk, and its name beside the store.
+// disk is the prefix of operations on a directory on disk, and the directory's name beside the store.
 const disk = "disk"
 
 func marker(i int) string { return fmt.Sprintf("<%07d>%s", i, strings.Repeat("x", 500)) }
 
-// TestMemory does each operation in a process of its own and looks how much memory that one ever had above what it had before.
+// TestMemory runs each operation in a separate process and measures how far that process's peak memory rose.
 func TestMemory(t *testing.T) {
 	if wanted := os.Getenv("STILE_TEST_MEMORY"); wanted != "" {
 		name, file, _ := strings.Cut(wanted, ";")
@@ -144,7 +144,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// remember is the other process.
+// remember runs in the separate process.
 func remember(t *testing.T, name, file string) {
 	s, err := Open(t.Context(), file, Options{})
 	if err != nil {

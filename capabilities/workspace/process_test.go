@@ -21,7 +21,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite/sqlitetest"
 )
 
-// TestMain also serves as the other processes of the tests below: STILE_TEST_ROLE says which.
+// TestMain also runs the other processes of the tests below. STILE_TEST_ROLE selects one.
 func TestMain(m *testing.M) {
 	var work func(*Store) error
 	switch role := os.Getenv("STILE_TEST_ROLE"); role {
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// lowerBatch has a store handle so many files in one transaction, if it is said how many.
+// lowerBatch limits the files that a store handles in one transaction, if the number is set.
 func lowerBatch(s *Store, batch string) {
 	if n, err := strconv.Atoi(batch); err == nil {
 		s.batch = n
