@@ -60,11 +60,11 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 	if in.Input == nil {
 		in.Input = json.RawMessage("null")
 	}
-	toolbox, err := r.options.Manager.Toolbox(r.viewer, allowed(r.call.Extra)) //nolint:contextcheck // it looks for changes, which no call is to cut short
+	toolbox, err := r.options.Manager.Toolbox(r.viewer, allowed(r.call.Extra)) //nolint:contextcheck // it looks for changes, and no call should cut that short
 	if err != nil {
 		return nil, err
 	}
-	env, err := extension.NewState("", r.log(ctx)).Env(ctx, extension.Defaults()) // they keep nothing
+	env, err := extension.NewState("", r.log(ctx)).Env(ctx, extension.Defaults()) // these bindings keep nothing
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 	return r.answer(codeOutput{json.RawMessage(result.Output), r.logs.last(), milliseconds(result.Usage.CPU)})
 }
 
-// onlyTools replaces the advice to bind something, which nobody can do for code_run.
+// onlyTools replaces the advice to bind something, because code_run accepts no bindings.
 func onlyTools(err error) error {
 	thrown, ok := errors.AsType[*host.GuestError](err)
 	if !ok || !strings.HasPrefix(thrown.Failure.Message, "fetch ") && !strings.HasPrefix(thrown.Failure.Message, "env.") {

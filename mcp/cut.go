@@ -18,7 +18,7 @@ const (
 	maxDepth = 100
 	// scrap is the smallest piece worth showing, in bytes.
 	scrap = 48
-	// large is the size in bytes from which a list or object has its end looked up. Smaller ones can be read again at each depth.
+	// large is the size in bytes from which the end of a list or object is looked up. Smaller ones can be read again at each depth.
 	large = 1024
 )
 
@@ -48,7 +48,7 @@ func deep(text []byte) bool {
 // does not decode the text, which could take 70 times its size.
 func cutJSON(text []byte, room int, marks bool) []byte {
 	room = max(room, 2*scrap)
-	part := func(room int) []byte { return cutText(string(text), room) } // nested deeper than a decoder goes
+	part := func(room int) []byte { return cutText(string(text), room) } // too deep for a decoder
 	if json.Valid(text) {
 		c := cutter{text: compact(text), marks: marks}
 		c.index()
@@ -100,7 +100,7 @@ func compact(text []byte) []byte {
 	return made
 }
 
-// quotedEnd returns the end of the text that begins at i. A plain text has only ASCII and no escapes.
+// quotedEnd returns the end of the text that begins at i. A plain text consists of ASCII without escapes.
 func quotedEnd(text []byte, i int) (end int, plain bool) {
 	plain = true
 	for i++; text[i] != '"'; i++ {
@@ -174,7 +174,7 @@ func (c *cutter) end(i int) int {
 	return i
 }
 
-// value appends to made what fits into about room bytes of the value that begins at i.
+// value appends to made as much of the value that begins at i as fits into about room bytes.
 func (c *cutter) value(made []byte, i, room, depth int) []byte {
 	switch c.text[i] {
 	case '"':

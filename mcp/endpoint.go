@@ -95,7 +95,7 @@ func (e *endpoint) scope(word string) (extension.Scope, error) {
 	}
 }
 
-// receive makes every answer use the current tools, and ends a call with the client that waits for it.
+// receive makes every answer use the current tools, and ends a call when its client leaves.
 func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		connection, ok := r.GetSession().(*sdk.ServerSession)

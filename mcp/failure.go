@@ -32,7 +32,7 @@ type failure struct {
 	Stack string `json:"stack,omitempty"`
 	// Denied is what the sandbox refused, according to the host's own record.
 	Denied []denial `json:"denied,omitempty"`
-	// Stage is where a draft failed. Problems are what is wrong with a source or an input.
+	// Stage is where a draft failed. Problems are the problems of a source or an input.
 	Stage    string              `json:"stage,omitempty"`
 	Problems []extension.Problem `json:"problems,omitempty"`
 	Limit    string              `json:"limit,omitempty"`
@@ -59,7 +59,7 @@ func denied(d abi.Denial) denial {
 
 var frame = lazyregexp.New(`(?m)^\s*at (?:.*? \()?(.+?:\d+:\d+)\)?$`)
 
-// kinds are the words for kinds of failures. Others are faults of the host, whose texts are not for a model.
+// kinds are the words for kinds of failures. All other kinds are faults of the host, and models do not see their texts.
 var kinds = map[lifecycle.FailureKind]string{
 	lifecycle.FailureSource: "source", lifecycle.FailureTool: "failed", lifecycle.FailureTrap: "trap", lifecycle.FailureDenied: "denied",
 	lifecycle.FailureLimit: "limit", lifecycle.FailureBudget: "limit", lifecycle.FailureInput: "input", lifecycle.FailureUnknown: "input",
@@ -67,7 +67,7 @@ var kinds = map[lifecycle.FailureKind]string{
 	lifecycle.FailureQuarantined: "resting", lifecycle.FailureResting: "resting", lifecycle.FailureCancelled: "cancelled",
 }
 
-// explain sorts an error into one of the kinds. ok is false for a fault of the host, whose text a model must not see.
+// explain assigns an error to one of the kinds. ok is false for a fault of the host, whose text a model must not see.
 func explain(err error, usage host.Usage) (f failure, ok bool) {
 	sorted := lifecycle.Sort(err)
 	f = failure{

@@ -29,7 +29,7 @@ type HTTPOptions struct {
 	// Holder returns the viewer that a bearer token belongs to. It is called for each request, must be safe for concurrent use, and
 	// must take the same time for every wrong token. [Tokens] makes one.
 	Holder func(token string) (v lifecycle.Viewer, ok bool)
-	// Hosts are the values of Host that are answered, with port. They keep out sites whose name points to this address. Default:
+	// Hosts are the values of Host that are answered, with port. All other names that point to this address are refused. Default:
 	// localhost and the loopback addresses, with any port.
 	Hosts []string
 	// Origins are the sites whose pages may send requests, e.g. "https://app.example.com". Default: only pages served under the same
@@ -82,8 +82,8 @@ func Tokens(tokens map[string]lifecycle.Viewer) (func(token string) (lifecycle.V
 	}, nil
 }
 
-// Handler returns a handler that speaks streamable HTTP at every path. Give it a server of its own that bounds the time for headers,
-// and whose listener is on a loopback address or behind TLS.
+// Handler returns a handler that speaks streamable HTTP at every path. Use it in a separate server that bounds the time for headers
+// and listens on a loopback address or with TLS.
 func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	o.defaults()
 	h := &httpHandler{server: s, options: o}
@@ -144,7 +144,7 @@ type httpHandler struct {
 func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	if r.ContentLength != 0 { // for every sender, whether the body is read or discarded; net/http lifts it when the body is read
+	if r.ContentLength != 0 { // for every sender, also if the body is discarded; net/http lifts it when the body is read
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime))
 	}
 	if !h.isHost(r.Host) {
@@ -157,7 +157,7 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), takenKey{}, &taken{}))
 	defer cancel()
-	if fields := strings.Fields(r.Header.Get("Authorization")); len(fields) == 2 { // no other sender is let in
+	if fields := strings.Fields(r.Header.Get("Authorization")); len(fields) == 2 { // all other senders are refused
 		go h.watch(ctx, cancel, fields[1])
 	}
 	h.authorised.ServeHTTP(w, r.WithContext(ctx))
@@ -214,7 +214,7 @@ const (
 	allowedKey = "allowed"
 )
 
-// verify finds who holds a token.
+// verify finds the holder of a token.
 func (h *httpHandler) verify(_ context.Context, token string, r *http.Request) (*auth.TokenInfo, error) {
 	viewer, ok := h.options.Holder(token)
 	if !ok {
@@ -320,7 +320,7 @@ func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *ta
 		err = under.shared.parse(r.Context())
 	}
 	if errors.Is(err, errBodies) {
-		w.Header().Set("Connection", "close") // the rest of it is not read
+		w.Header().Set("Connection", "close") // the rest of the body is not read
 		http.Error(w, fmt.Sprintf("the requests under way have more than %d bytes together", h.options.MaxBodies), http.StatusTooManyRequests)
 		return false
 	}

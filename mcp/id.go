@@ -23,7 +23,7 @@ const maxBatch = 64
 // outside the arguments of calls. The SDK decodes them, and keeps those of initialize as long as the session.
 const maxValues, maxOther = 100_000, 2000
 
-// maxInitialize is the size of the params of initialize, which are kept as long as the session.
+// maxInitialize is the maximum size of the params of initialize. They are kept as long as the session.
 const maxInitialize = 64 << 10
 
 // checkIDs checks the id of a message, or of each message of a batch. It returns an error for the first id that could not be sent back
@@ -125,7 +125,7 @@ func early(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 	for _, m := range messages {
 		var method string
 		var params, meta map[string]json.RawMessage
-		_ = json.Unmarshal(m["method"], &method) // what is not there allows nothing
+		_ = json.Unmarshal(m["method"], &method) // a missing method allows nothing
 		_ = json.Unmarshal(m["params"], &params)
 		_ = json.Unmarshal(params["_meta"], &meta)
 		_, newer := meta[sdk.MetaKeyProtocolVersion] // the SDK says which header is missing

@@ -64,7 +64,7 @@ type lineConnection struct {
 
 	mu    sync.Mutex
 	open  map[jsonrpc.ID]*openRequest // requests that are not answered yet
-	asked map[jsonrpc.ID]bool         // what the client is asked
+	asked map[jsonrpc.ID]bool         // questions to the client
 }
 
 type openRequest struct {
@@ -93,13 +93,13 @@ func (c *lineConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		for id := range c.asked {
 			delete(c.asked, id)
 			c.mu.Unlock()
-			return &jsonrpc.Response{ID: id, Error: errClientGone}, nil // nobody else answers it
+			return &jsonrpc.Response{ID: id, Error: errClientGone}, nil // nothing else answers it
 		}
 		c.mu.Unlock()
 		if open == 0 {
 			return nil, io.EOF
 		}
-		if len(c.cut) > 0 { // so that their answers say so
+		if len(c.cut) > 0 { // their answers must say so
 			id := c.cut[0]
 			c.cut = c.cut[1:]
 			return cancelled(id)
@@ -189,8 +189,8 @@ func (c *lineConnection) wait(ctx context.Context, room func() bool) error {
 	return nil
 }
 
-// pass reports whether a message other than a request may pass. The SDK handles these in turn, after the refusals that it has not
-// sent yet.
+// pass reports whether a message other than a request may pass. The SDK handles these messages one after the other, and sends pending
+// refusals first.
 func (c *lineConnection) pass(m jsonrpc.Message) bool {
 	if len(c.writing) == 0 {
 		c.passed = taken{traffic: &traffic{}}
@@ -211,7 +211,7 @@ func sizeOf(m jsonrpc.Message) int64 {
 	}
 }
 
-// Write implements [sdk.Connection]. It finishes what it began to write even if nobody waits for it.
+// Write implements [sdk.Connection]. It finishes a message that it began to write even if nobody waits for it.
 func (c *lineConnection) Write(ctx context.Context, m jsonrpc.Message) error {
 	question, _ := m.(*jsonrpc.Request)
 	answer, _ := m.(*jsonrpc.Response)
@@ -243,7 +243,7 @@ func (c *lineConnection) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// coded gives the code of JSON-RPC to an error of the SDK that has none: it refused a request that came too early.
+// coded adds the JSON-RPC code to the one error of the SDK that lacks it: the refusal of a request that came too early.
 func coded(err error) error {
 	switch {
 	case err == nil || errors.As(err, new(*jsonrpc.Error)):
@@ -352,7 +352,7 @@ func (r *lineReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line reads a line without its end and surrounding space. Of a line that is too long, it returns enough to show that.
+// line reads a line without its end and surrounding space. If the line is too long, it returns enough of it to show that.
 func (r *lineReader) line() (line []byte, err error) {
 	for {
 		part, err := r.lines.ReadSlice('\n')

@@ -39,7 +39,7 @@ type Options struct {
 	// MaxOutput is how many bytes of JSON a result shows. A larger result shows a part, and the whole is a resource of the session.
 	// Default 32 KiB.
 	MaxOutput int
-	// PageSize is the most tools of one answer to tools/list. Default 200.
+	// PageSize is the maximum number of tools in one answer to tools/list. Default 200.
 	PageSize int
 	// Version is the version that the server reports. Default "dev".
 	Version string
@@ -49,20 +49,20 @@ type Options struct {
 	ticks func(every time.Duration) (ticks <-chan time.Time, stop func()) // a clock for tests
 }
 
-// GenerateRequest is the input of extension_generate.
+// GenerateRequest is a request to generate an extension, from extension_generate.
 type GenerateRequest struct {
 	Description string
 	// New asks for a new extension, whatever exists already.
 	New   bool
 	Scope extension.Scope
-	// Author is who asks, as in lifecycle.Draft. Via is "mcp". Viewer determines which extensions exist for the author.
+	// Author is the requester, as in lifecycle.Draft. Via is "mcp". Viewer determines which extensions exist for the author.
 	Author, Via string
 	Viewer      lifecycle.Viewer
 	// Progress receives what happens, in a few words. It is never nil.
 	Progress func(text string)
 }
 
-// Generated is the result of a GenerateRequest: what was written, or what exists already and seems to fit.
+// Generated is the result of a GenerateRequest: what the model wrote, or existing extensions that seem to fit.
 type Generated struct {
 	Written  *lifecycle.Written
 	Existing []lifecycle.Found
@@ -79,7 +79,7 @@ type Spent struct {
 
 // Round is one reply of a model.
 type Round struct {
-	// Stage is the one that the draft in it did not pass; empty for one that passed.
+	// Stage is the stage at which the draft failed. It is empty if the draft passed.
 	Stage  extension.Stage `json:"stage,omitempty"`
 	Tokens model.Tokens    `json:"tokens"`
 }
@@ -187,7 +187,7 @@ func (s *Server) EndCalls() {
 	}
 }
 
-// within runs a function, and goes on without it if it takes too long.
+// within runs a function, and continues without waiting if it takes too long.
 func within(most time.Duration, do func()) {
 	done := make(chan struct{})
 	go func() {
@@ -202,9 +202,9 @@ func within(most time.Duration, do func()) {
 	}
 }
 
-// endpoint returns what serves a viewer.
+// endpoint returns the endpoint of a viewer.
 func (s *Server) endpoint(v lifecycle.Viewer) (*endpoint, error) {
-	// What is written here needs an author, and a scope for it.
+	// Extensions written here need an author and a scope.
 	if _, err := extension.ParseScope(extension.Scope{Kind: extension.Agent, Owner: v.Agent}.String()); err != nil {
 		return nil, fmt.Errorf("name of the agent: %w", err)
 	}
@@ -226,7 +226,7 @@ func (s *Server) endpoint(v lifecycle.Viewer) (*endpoint, error) {
 	return e, nil
 }
 
-// watch tells every session when tools come or go.
+// watch tells every session when tools are added or removed.
 func (s *Server) watch(ctx context.Context) {
 	for {
 		changed := s.options.Manager.Changed()

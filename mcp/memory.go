@@ -10,14 +10,14 @@ import (
 	"github.com/stilehost/stile/internal/jsonform"
 )
 
-// Bounds on what messages take in this process, of all agents, sessions and connections together.
+// Bounds on the memory for messages in this process, for all agents, sessions and connections together.
 const (
 	maxAllBodies = 64 << 20 // bytes of requests under way, beyond the first of each
 	maxAllFirst  = 16 << 20 // bytes of these first parts
 	maxFirst     = 16 << 10 // bytes of one
-	maxParsing   = 32 << 20 // bytes of bodies that are taken apart, which takes several copies
-	maxDecoded   = 64 << 20 // of the arguments that are decoded here
-	freeDecoded  = 64 << 10 // of one message, which does not count
+	maxParsing   = 32 << 20 // bytes of bodies being parsed, which takes several copies
+	maxDecoded   = 64 << 20 // bytes of the arguments that are decoded here
+	freeDecoded  = 64 << 10 // bytes of one message that do not count
 	roomTime     = 10 * time.Second
 )
 
@@ -31,7 +31,7 @@ var (
 // errBusy says that there is no room for a message.
 var errBusy = errors.New("the messages of all agents take too much memory together; try again in a moment")
 
-// body is what one request takes of all bodies.
+// body is the share of one request in all bodies.
 type body struct {
 	first, rest, parsing int64
 }
@@ -52,7 +52,7 @@ func (b *body) grow(n int64) bool {
 	return true
 }
 
-// parse waits until the request may be taken apart. A small one does not wait.
+// parse waits until the request may be parsed. A small one does not wait.
 func (b *body) parse(ctx context.Context) error {
 	n := min(b.rest, maxParsing)
 	if err := acquire(ctx, parsing, n); err != nil {
@@ -62,7 +62,7 @@ func (b *body) parse(ctx context.Context) error {
 	return nil
 }
 
-// parsed ends what parse began.
+// parsed releases what parse took.
 func (b *body) parsed() {
 	parsing.Release(b.parsing)
 	b.parsing = 0
@@ -75,7 +75,7 @@ func (b *body) giveBack() {
 	*b = body{}
 }
 
-// decode runs a function that decodes JSON, when the process has room for what it decodes.
+// decode runs a function that decodes JSON once the process has room for the result.
 func decode(ctx context.Context, text []byte, do func() error) error {
 	if takes := min(jsonform.DecodedSize(text), maxDecoded); takes > freeDecoded {
 		if err := acquire(ctx, decoding, takes); err != nil {

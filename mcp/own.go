@@ -20,7 +20,7 @@ type hints struct{ readOnly, destructive, open bool }
 // manifestText is a JSON object, or the text of one, because models send both.
 type manifestText struct{ json.RawMessage }
 
-// schemas add what the schemas derived from Go types lack.
+// schemas adds what the schemas derived from Go types lack.
 var schemas = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[json.RawMessage](): {},
 	reflect.TypeFor[manifestText]():    {Types: []string{"object", "string"}},
@@ -54,7 +54,7 @@ func add[In, Out any](e *endpoint, name, title, description string, h hints, do 
 		result.SetError(err)
 		return result, nil
 	}
-	// The SDK's AddTool for types writes arguments anew, in an order and a spelling of its own, and reads them again.
+	// The SDK's typed AddTool encodes arguments again, in its own order and spelling, and decodes the result.
 	e.sdk.AddTool(tool, func(ctx context.Context, call *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		var in In
 		if err := decode(ctx, call.Params.Arguments, func() error { return readArguments(call.Params.Arguments, input, &in) }); err != nil {
@@ -78,7 +78,7 @@ func add[In, Out any](e *endpoint, name, title, description string, h hints, do 
 	})
 }
 
-// readArguments reads arguments, of which a client may leave all out, into what in points to, once they have the schema.
+// readArguments checks arguments against the schema and decodes them into in. A client may omit them all.
 func readArguments(arguments json.RawMessage, schema *jsonschema.Resolved, in any) error {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
@@ -98,7 +98,7 @@ func readArguments(arguments json.RawMessage, schema *jsonschema.Resolved, in an
 
 var missingNames = lazyregexp.New(`^required: missing properties: \[(.+)\]$`)
 
-// wrongArguments says in words for a model what the library found.
+// wrongArguments explains to a model what the library found.
 func wrongArguments(err error) error {
 	place, text := "arguments", err.Error()
 	for {

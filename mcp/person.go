@@ -28,8 +28,8 @@ const (
 	askByAnswer = "2026-07-28"
 )
 
-// person is the name of the client if the operator's policy says that a person sits at it and the client can ask. Otherwise it is
-// empty.
+// person returns the name of the client if the operator's policy says that a person uses it, and the client can ask that person.
+// Otherwise it is empty.
 func (r *request) person() string {
 	client, can := r.call.ClientInfo(), r.call.ClientCapabilities()
 	if client == nil || can == nil || can.Elicitation == nil || can.Elicitation.Form == nil && can.Elicitation.URL != nil {
@@ -69,8 +69,8 @@ func (r *request) ask(ctx context.Context, q question) (*sdk.CallToolResult, err
 	return r.decide(ctx, q, said)
 }
 
-// answered is the result of a call that is repeated with a person's reply. It is nil for any other call. The state that the client
-// sends must name an unanswered question of this session.
+// answered returns the result of a call that the client repeats with a person's reply. It is nil for any other call. The state that
+// the client sends must name an unanswered question of this session.
 func (r *request) answered(ctx context.Context) (*sdk.CallToolResult, error) {
 	if r.call.Params.RequestState == "" && len(r.call.Params.InputResponses) == 0 {
 		return nil, nil
@@ -96,7 +96,7 @@ func (r *request) decide(ctx context.Context, q question, said *sdk.ElicitResult
 		release, err = r.options.Manager.Approve(ctx, d)
 	case client != "" && said != nil && said.Action == "decline":
 		release, err = r.options.Manager.Deny(ctx, d)
-	default: // including a form that was sent back as shown
+	default: // including an unchanged form
 		q.out.Message = "Your user did not decide now. " + q.out.Message
 		return r.answer(q.out)
 	}
@@ -108,7 +108,7 @@ func (r *request) decide(ctx context.Context, q question, said *sdk.ElicitResult
 	return r.answer(q.out)
 }
 
-// params are the question as the person reads it. They are nil if there is more to decide than the question can show.
+// params returns the question as the person reads it. It is nil if there is more to decide than the question can show.
 func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The agent %s asks to use the extension %s %s (%s), which it wrote.\n", v.Agent, q.out.Extension, q.out.Version, q.out.Scope)
@@ -133,8 +133,8 @@ func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 	if b.Len() > maxMessage {
 		return nil
 	}
-	// The author's own words come last, so that they take no room from what is decided. A tool is shown with everything that an
-	// agent reads about it, or only its size is.
+	// The author's own words come last, so that they take no room from the authority. For each tool, the question shows
+	// everything that an agent reads about it, or only its size.
 	left, size := 0, 0
 	for _, t := range q.version.Tools {
 		var line strings.Builder

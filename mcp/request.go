@@ -64,7 +64,7 @@ func (e *endpoint) caller(tool *sdk.Tool) sdk.ToolHandler {
 			Viewer: e.viewer, Tool: tool.Name, Input: call.Params.Arguments, Log: r.log(ctx), Limits: e.options.Limits,
 			Allowed: allowed(call.Extra),
 		})
-		if errors.As(err, new(*lifecycle.UnknownToolError)) { // it was removed just now
+		if errors.As(err, new(*lifecycle.UnknownToolError)) { // the tool was removed just now
 			if why := e.missing(ctx, tool.Name); why != nil {
 				err = why
 			}
@@ -141,7 +141,7 @@ func (r *request) progress(ctx context.Context, step, total int, text string) {
 	})
 }
 
-// tick tells a client that wants to know, every second until stop is called, how many seconds have passed and what was logged last.
+// tick reports progress each second until stop is called, if the client wants it: the seconds so far and the last log line.
 func (r *request) tick(ctx context.Context) (stop func()) {
 	if r.call.Params.GetProgressToken() == nil {
 		return func() {}

@@ -16,13 +16,13 @@ var (
 	errClientGone  = fmt.Errorf("the client is gone: %w", context.Canceled)
 )
 
-// session is what we keep about a client besides the SDK's session.
+// session is our state for a client, in addition to the SDK's session.
 type session struct {
 	*peer
 	sdk   *sdk.ServerSession
 	ctx   context.Context // ends with the session
 	end   context.CancelFunc
-	owner string      // hash of the token with which it came over HTTP
+	owner string      // hash of the client's token over HTTP
 	ready atomic.Bool // the client is initialized
 }
 
@@ -56,7 +56,7 @@ func (e *endpoint) session(connection *sdk.ServerSession, extra *sdk.RequestExtr
 		s.ctx, s.end = context.WithCancel(context.Background())
 		e.sessions[connection] = s
 		e.wait.Go(func() {
-			_ = connection.Wait() // whoever serves the session learns why it ended
+			_ = connection.Wait() // the function that serves the session gets the reason
 			s.end()
 			e.mu.Lock()
 			delete(e.sessions, connection)

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// Outputs and questions are kept this long.
+	// keepFor is how long outputs and questions are kept.
 	keepFor   = 10 * time.Minute
 	maxKept   = 32 << 20 // bytes of outputs in all sessions of an agent
 	maxAsking = 16       // questions of a session
 )
 
-// shelf keeps the latest items under names that cannot be guessed: as many as fit, and none for longer than keepFor.
+// shelf keeps the latest items under names that nobody can guess: as many as fit, and none for longer than keepFor.
 type shelf[T any] struct {
 	room int
 

@@ -13,10 +13,10 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// maxSchemaDepth is how deep a schema that is shown may nest. The host has the same limit.
+// maxSchemaDepth is how deep the schemas in answers may nest. The host has the same limit.
 const maxSchemaDepth = 128
 
-// toolOf is a tool as a client sees it. Hidden characters in the author's texts are made visible.
+// toolOf returns a tool as a client sees it. It makes hidden characters in the author's texts visible.
 func toolOf(t lifecycle.Tool) (*sdk.Tool, error) {
 	tool := &sdk.Tool{
 		Name: t.Name, Description: printable.Text(t.Definition.Description), Annotations: annotations(t),
@@ -97,7 +97,7 @@ func printableJSON(value any, depth int) (any, error) {
 	}
 }
 
-// annotations say what a tool may do, judging by its bindings. The author's own hints count only if they claim at least as much.
+// annotations says what a tool may do according to its bindings. The author's hints count only if they claim at least as much.
 func annotations(t lifecycle.Tool) *sdk.ToolAnnotations {
 	changes, open := false, false
 	for _, b := range t.Bindings {

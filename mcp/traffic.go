@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Bounds on what an agent has under way: over HTTP in all its sessions, unless options say otherwise, and over a pair of pipes in
+// Bounds on an agent's running requests: over HTTP in all its sessions, unless options say otherwise, and over a pair of pipes in
 // its only session.
 const (
 	maxRequests = 256
@@ -23,7 +23,7 @@ const (
 // and the answer is kept until the client has read it. Other answers have at most a few times MaxOutput.
 var largeAnswers = map[string]bool{"resources/read": true, "tools/list": true}
 
-// traffic is what an agent has under way: requests, their bytes, and those with large answers. Over HTTP, a body counts from its
+// traffic counts an agent's running requests, their bytes, and those with large answers. Over HTTP, a body counts from its
 // first byte until its request ends, even if it never arrives completely.
 type traffic struct {
 	answers *semaphore.Weighted // of large answers
@@ -43,7 +43,7 @@ type taken struct {
 	large   bool // the answer may be made
 	over    bool
 	size    int64
-	shared  body // of the process
+	shared  body // share of the process's bodies
 }
 
 func (t *taken) request(most int) (ok bool) {
@@ -68,8 +68,8 @@ func (t *taken) body(n, most int64) (ok bool) {
 	return true
 }
 
-// answer waits until the agent has few enough large answers under way. An HTTP request keeps its place until it ends, so a batch
-// needs only one.
+// answer waits until fewer than maxLarge of the agent's large answers are in progress. An HTTP request keeps its place until it ends,
+// so a batch needs only one.
 func (t *taken) answer(ctx context.Context) error {
 	t.mu.Lock()
 	again := t.asked
@@ -113,7 +113,7 @@ func (t *taken) giveBack() {
 	t.size, t.counted, t.large, t.over = 0, false, false, true
 }
 
-// parsed says that the request was taken apart.
+// parsed says that the request has been parsed.
 func (t *taken) parsed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,7 +122,7 @@ func (t *taken) parsed() {
 
 type takenKey struct{}
 
-// takenBy is the share of the HTTP request that brought a message. It is nil if no request did.
+// takenBy returns the share of the HTTP request that contained a message. It is nil if there was no such request.
 func takenBy(extra *sdk.RequestExtra) *taken {
 	request := requestContext(extra)
 	if request == nil {

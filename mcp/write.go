@@ -62,7 +62,7 @@ type writeOutput struct {
 	Unchanged bool         `json:"unchanged,omitempty"`
 	Tools     []toolOutput `json:"tools"`
 	Tests     []testOutput `json:"tests,omitempty"`
-	// Uses is what it may use, by the names in env. Changes is how that differs from the previous version. Cut is what the operator
+	// Uses is what it may use, by the names in env. Changes is the difference from the previous version. Cut is what the operator
 	// forbids.
 	Uses    map[string]any `json:"uses,omitempty" jsonschema:"what it may use, by the names in env"`
 	Changes []string       `json:"changes,omitempty" jsonschema:"how what it may use differs from the version before"`
@@ -138,7 +138,7 @@ func (e *endpoint) addWriting() {
 	})
 }
 
-// ungenerated explains why nothing was generated. The generator's own words go to the person who asked for it.
+// ungenerated explains why nothing was generated. The generator's own words go to the requester.
 func (r *request) ungenerated(err error) (*sdk.CallToolResult, error) {
 	if _, ok := explain(err, host.Usage{}); ok {
 		return nil, err
@@ -147,7 +147,7 @@ func (r *request) ungenerated(err error) (*sdk.CallToolResult, error) {
 	return f.result(false), nil
 }
 
-// existing offers the extensions that exist.
+// existing offers existing extensions.
 func (r *request) existing(found []lifecycle.Found) (*sdk.CallToolResult, error) {
 	out := writeOutput{State: "existing", Tools: []toolOutput{}, Message: "These tools seem to do it already. If none does, call this again with new."}
 	for _, f := range found {
@@ -199,7 +199,7 @@ func readManifest(raw json.RawMessage) ([]byte, error) {
 	return jsonform.Indent(raw, "  "), nil
 }
 
-// written reports the outcome of a draft. If it waits for a person, and the client asks its person, it does so.
+// written reports the outcome of a draft. If the draft waits for a person, it has the client ask its person, if the client can.
 func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *Spent) (*sdk.CallToolResult, error) {
 	out := &writeOutput{
 		State: string(w.Release.State), Extension: w.Release.Name, Version: w.Version.Manifest.Version, Scope: w.Release.Scope.String(),
@@ -228,7 +228,7 @@ func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *Spen
 	return r.answer(out)
 }
 
-// say suggests what to do next.
+// say says what to do next.
 func (o *writeOutput) say() {
 	names := make([]string, len(o.Tools))
 	for i, t := range o.Tools {

@@ -15,8 +15,8 @@ var (
 	ErrBudget = errors.New("no more tokens")
 )
 
-// UnfinishedError is a generation that used up its rounds or tokens before a draft passed. errors.Is tells which by
-// [ErrRounds] and [ErrBudget], and errors.As finds the problems as a *[extension.ProblemsError].
+// UnfinishedError reports a generation that used up its rounds or tokens before a draft passed. errors.Is distinguishes them
+// with [ErrRounds] and [ErrBudget], and errors.As finds the problems as a *[extension.ProblemsError].
 type UnfinishedError struct {
 	// Reason is ErrRounds, or wraps ErrBudget and says how much is missing.
 	Reason error
@@ -42,13 +42,13 @@ func (e *UnfinishedError) Unwrap() []error {
 	return []error{e.Reason, e.Problems}
 }
 
-// RequestError is a request that cannot be worked on.
+// RequestError reports an invalid request.
 type RequestError struct{ Reason string }
 
 // Error implements error.
 func (e *RequestError) Error() string { return "generate: " + e.Reason }
 
-// StageReply is the stage before all others: to find manifest and source in a model's reply.
+// StageReply is the stage before all others: finding manifest and source in a model's reply.
 const StageReply extension.Stage = "reply"
 
 // problemsOf returns the problems in a pipeline's error that the model can correct. It returns nil if there are none.

@@ -1,6 +1,6 @@
-// Package generate lets a model write an extension. It sends the rules, types and examples that an author needs, finds the code in
-// the reply, tries it, and shows the model what is wrong, until a draft passes or the rounds or tokens are used up. It grants and
-// activates nothing. Everything that a model or its server says is treated as hostile: bounded, and never trusted.
+// Package generate lets a model write an extension. It sends the rules, types and examples that an author needs. It finds the code
+// in the reply, tries it, and shows the model what is wrong, until a draft passes or the rounds or tokens are used up. It grants and
+// activates nothing. It treats everything that a model or its server says as hostile: bounded, and never trusted.
 package generate
 
 import (
@@ -23,12 +23,12 @@ type Generator struct {
 
 // Options bound a generation. The zero value works.
 type Options struct {
-	// Rounds is how many replies are asked for at most. Default 4; more than 16 are 16.
+	// Rounds is the maximum number of replies to ask for. Default 4, and at most 16.
 	Rounds int
 	// Tokens bounds the tokens of all rounds, in both directions. Default 200,000. A round that cannot stay below it does not begin.
 	// The API's own count may still exceed it, once.
 	Tokens int
-	// Threshold is the least score of what exists to be offered instead. Default 0.5.
+	// Threshold is the minimum score at which an existing extension is offered instead. Default 0.5.
 	Threshold float64
 	// OnText is called with the model's words as they arrive, on the goroutine of the caller. Rounds count from 1.
 	OnText func(round int, piece string)
@@ -40,28 +40,28 @@ const (
 	defaultTokens    = 200_000
 	defaultThreshold = 0.5
 
-	maxText = 256 << 10 // bytes that are shown of a reply
+	maxText = 256 << 10 // bytes of a reply that are shown
 
-	leastReply     = 256      // tokens in which an extension can be said
+	leastReply     = 256      // tokens that suffice for an extension
 	maxRequestText = 16 << 10 // bytes of a description
 	maxTypes       = 64 << 10 // bytes of declarations
 	maxOffers      = 10
 )
 
-// Request says what is wanted.
+// Request describes the extension to write.
 type Request struct {
 	// Description says in any words what the extension does, in at most 16 KiB. It is quoted to the model as data.
 	Description string
 	// Name is the extension's name, kebab-case and at most 64 bytes. Default: the model's choice.
 	Name string
-	// Bindings are those that are likely to be granted. The model may ask for others, and a person grants them.
+	// Bindings are bindings that a person is likely to grant. The model may ask for others, which also need a grant.
 	Bindings []extension.Binding
 	// Types are TypeScript declarations that give `env` its type, at most 64 KiB. Default: toolchain.EnvTypes of Bindings.
 	Types string
-	// Existing, if not nil, finds extensions that may already do what is described. Those that fit well are offered instead of
-	// writing another.
+	// Existing, if not nil, finds extensions that may already do what the description asks for. Generate offers those that fit well
+	// instead of writing another.
 	Existing func(ctx context.Context, description string) ([]Existing, error)
-	// New asks for a new extension, whatever exists.
+	// New asks for a new extension even if one exists.
 	New bool
 	// Begin, when not nil, is called once, right before the model is first asked. Its error ends the generation.
 	Begin func(ctx context.Context) error
@@ -69,7 +69,7 @@ type Request struct {
 	given []byte // the model's last manifest, which stays if a reply has only code
 }
 
-// Existing is an extension that exists already.
+// Existing is an existing extension.
 type Existing struct {
 	Name        string `json:"name"`
 	Version     string `json:"version,omitempty"`
@@ -88,7 +88,7 @@ type Draft struct {
 
 // Round is one reply and its outcome.
 type Round struct {
-	// Stage is the one that the draft did not pass, and Problems are why; both are empty for the draft that passed, and where something
+	// Stage is the stage at which the draft failed, and Problems are the reasons. Both are empty if the draft passed or something
 	// else ended the generation.
 	Stage    extension.Stage     `json:"stage,omitempty"`
 	Problems []extension.Problem `json:"problems,omitempty"`
@@ -117,7 +117,7 @@ func (s Spent) String() string {
 
 // Result is the outcome of a request.
 type Result struct {
-	// Offer is what exists and fits, the best first. Unless it is empty, no model was asked.
+	// Offer has the existing extensions that fit, the best first. If it is not empty, no model was asked.
 	Offer []Existing
 	// Draft is the last draft. It is empty if there was none.
 	Draft Draft
@@ -128,13 +128,13 @@ type Result struct {
 	Text string
 }
 
-// Spent is what the model used.
+// Spent returns what the model used.
 func (r Result) Spent() Spent { return Spent{r.Rounds, r.Tokens} }
 
-// Generate writes an extension. try is everything that a draft must pass, including tests and policy. The model corrects what
-// lifecycle.Mendable says its author can correct. Every other error of try ends the generation and is returned.
+// Generate writes an extension. try does everything that a draft must pass, including tests and policy. The model corrects errors
+// that its author can correct according to lifecycle.Mendable. Every other error of try ends the generation and is returned.
 //
-// Other errors are an *[UnfinishedError], a *[model.Error] and a *[RequestError]. With an error, the result is what came before it.
+// Other errors are an *[UnfinishedError], a *[model.Error] and a *[RequestError]. With an error, the result has what came before it.
 func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Context, Draft) error) (Result, error) {
 	var result Result
 	if err := r.check(); err != nil {
@@ -200,7 +200,7 @@ func (r *Request) check() error {
 	}
 }
 
-// offer finds what exists and fits.
+// offer finds existing extensions that fit.
 func (g *Generator) offer(ctx context.Context, r Request) ([]Existing, error) {
 	if r.New || r.Existing == nil {
 		return nil, nil
@@ -214,7 +214,7 @@ func (g *Generator) offer(ctx context.Context, r Request) ([]Existing, error) {
 	return fits[:min(len(fits), maxOffers)], nil
 }
 
-// try finds the draft in a reply and tries it. An error is not for the model.
+// try finds the draft in a reply and tries it. The model does not see errors.
 func (r *Request) try(ctx context.Context, reply model.Reply, try func(context.Context, Draft) error) (Draft, *extension.ProblemsError, error) {
 	if reply.Cut {
 		return Draft{}, problem(StageReply, extension.Problem{

@@ -18,11 +18,11 @@ const (
 	manifestFile = "manifest.json"
 	sourceFile   = "tool.ts"
 
-	// wanted is what a reply is.
+	// wanted says what a reply must contain.
 	wanted = "the manifest in a ```json block and the whole file in a ```ts block, both complete"
 
-	maxName    = 40  // bytes of a name that is made up
-	maxSnippet = 300 // bytes that are shown of a reply without code
+	maxName    = 40  // bytes of a generated name
+	maxSnippet = 300 // bytes of a reply without code that are shown
 )
 
 var extensionName = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
@@ -54,7 +54,7 @@ func (r *Request) draft(reply string) (Draft, *extension.ProblemsError) {
 	return d, nil
 }
 
-// manifest is the least that code without one can have: it asks for nothing.
+// manifest returns a minimal manifest for code without one. It asks for nothing.
 func (r *Request) manifest(tools []string) []byte {
 	name := r.Name
 	if name == "" {
@@ -72,7 +72,7 @@ func (r *Request) manifest(tools []string) []byte {
 	return text
 }
 
-// nameFrom makes a name of the words that say most in a description, or else of a tool's name.
+// nameFrom makes a name from the most significant words of a description, or else from a tool's name.
 func nameFrom(description, tool string) string {
 	words := strings.FieldsFunc(strings.ToLower(description), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
 	name := ""

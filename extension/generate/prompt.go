@@ -52,7 +52,7 @@ func readExample(name string) example {
 	return example{string(manifest), string(source)}
 }
 
-// usedCapabilities are the namespaces that the module "stile" refers to, directly or through others.
+// usedCapabilities returns the namespaces that the module "stile" refers to, directly or through others.
 func usedCapabilities() string {
 	var b strings.Builder
 	needed := typescript.Index()
@@ -66,7 +66,7 @@ func usedCapabilities() string {
 
 var namespaceText = lazyregexp.New(`(?ms)^((?:/\*\*[^\n]*\*/\n)?export namespace (\w+) \{.*?^\}\n)`)
 
-// ask is the first turn.
+// ask returns the first turn.
 func (r *Request) ask() string {
 	types := r.Types
 	if types == "" && len(r.Bindings) > 0 {
@@ -82,7 +82,7 @@ func (r *Request) ask() string {
 	}{r.Description, r.Name, types, bindings})
 }
 
-// complain is the turn after a draft that did not pass.
+// complain returns the turn after a draft that did not pass.
 func complain(e *extension.ProblemsError) string {
 	shown := e.Problems[:min(len(e.Problems), maxShown)]
 	return render("problems", struct {
@@ -95,7 +95,7 @@ func complain(e *extension.ProblemsError) string {
 func render(name string, data any) string {
 	var b strings.Builder
 	if err := prompts().ExecuteTemplate(&b, name, data); err != nil {
-		panic(fmt.Sprintf("template %s: %v", name, err)) // it is ours, and so is the data's type
+		panic(fmt.Sprintf("template %s: %v", name, err)) // the template and the type of the data are ours
 	}
 	return b.String()
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// block is a part of a reply that is set off as something else than prose.
+// block is a part of a reply that is marked as something other than prose.
 type block struct {
 	// kind is the word after a fence or the name of a tag, in lower case. It is empty if there is none.
 	kind string
@@ -16,7 +16,7 @@ type block struct {
 // maxBlocks is how many lines of a reply are considered as the start of a block, because the search for its end takes time.
 const maxBlocks = 32
 
-// blocks takes a reply apart: what stands between fences or tags, and the lines that do not.
+// blocks splits a reply into the parts between fences or tags, and the lines outside them.
 func blocks(reply string) (found []block, prose string) {
 	s := splitter{left: maxBlocks}
 	s.split(reply)
@@ -92,8 +92,8 @@ var (
 	kindOf    = lazyregexp.New(`[A-Za-z][A-Za-z0-9+#_./:-]*`) // a language or the name of a file
 )
 
-// opening reads a line that opens a block, and returns what of the block stands in it. A fence around prose, as some models
-// put around all they say, opens none.
+// opening reads a line that opens a block, and returns the part of the block in that line. A fence around prose does not open
+// a block: some models put one around the whole reply.
 func opening(line string) (o *opener, first string) {
 	if m := fenceLine.FindStringSubmatch(line); m != nil {
 		kind := strings.ToLower(kindOf.FindString(m[3]))
@@ -146,7 +146,7 @@ func (o *opener) closes(line string) bool {
 	return strings.HasPrefix(line, o.fence) && strings.Trim(line, o.fence[:1]) == ""
 }
 
-// follows reports whether a line opens another block, which means that the open one was left without an end.
+// follows reports whether a line opens another block, which means that the open one has no end.
 func (o *opener) follows(line string) bool {
 	if o.fence == "" || !strings.HasPrefix(strings.TrimLeft(line, " \t"), o.fence) {
 		return false

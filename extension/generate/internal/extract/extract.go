@@ -50,7 +50,7 @@ func From(reply string) (Answer, error) {
 			diff = true
 			continue
 		}
-		// Of several, the last that is as good as any counts: models correct themselves.
+		// Among equally good sources, the last one counts, because models correct themselves.
 		if r := rank(b.text); isCode(b.kind) && r > 0 && r >= best {
 			a.Source, best = b.text, r
 		}
@@ -87,10 +87,10 @@ func withoutThoughts(reply string) string {
 
 var thoughtsEnd = lazyregexp.New(`(?m)</(?:think|thinking|reasoning)>[ \t]*$`)
 
-// object is the first JSON value in a text that could be an object, or nil.
+// object returns the first JSON value in a text that could be an object, or nil.
 func object(text string) (found json.RawMessage) {
 	if start := objectStart.FindStringIndex(text); start != nil {
-		_ = json.NewDecoder(strings.NewReader(text[start[0]:])).Decode(&found) // nil when it is no JSON
+		_ = json.NewDecoder(strings.NewReader(text[start[0]:])).Decode(&found) // nil if it is not JSON
 	}
 	return found
 }
@@ -135,7 +135,7 @@ func isManifest(text string) bool {
 var (
 	nameField  = lazyregexp.New(`"name"\s*:`)
 	otherField = lazyregexp.New(`"(tools|permissions|bindings)"\s*:`)
-	wholeField = lazyregexp.New(`"(manifest|source|code)"\s*:`) // of what a manifest is only a part of
+	wholeField = lazyregexp.New(`"(manifest|source|code)"\s*:`) // fields of an object of which the manifest is only a part
 )
 
 // isDiff tells changes from code.
@@ -164,7 +164,7 @@ var (
 	importLine    = lazyregexp.New(`(?m)^[ \t]*import[ \t]*(?:[\w$*{},\s]*\bfrom[ \t]*)?["']`)
 )
 
-// bare is a source without anything around it, from the first import to the last line that can end a statement.
+// bare returns a source without anything around it, from the first import to the last line that can end a statement.
 func bare(prose string) string {
 	at := importLine.FindStringIndex(prose)
 	if at == nil {
