@@ -35,7 +35,7 @@ var lineEnd = lazyregexp.New("\r\n|[\n\r\u2028\u2029]")
 // importing matches a line with an import statement, which is not allowed in a function.
 var importing = lazyregexp.New(`^\s*import\s*["\'{*\pL_$]`)
 
-// lines are those of the body.
+// lines are the lines of the body.
 func (p Program) lines() []string {
 	return lineEnd.Split(strings.TrimSuffix(strings.TrimPrefix(p.Text, bodyHead), bodyTail), -1)
 }
@@ -51,8 +51,8 @@ func (p Program) wrap(input []byte) []byte {
 	return slices.Concat([]byte(`{"input":`), input, []byte("}"))
 }
 
-// lower adjusts line numbers for the lines above the author's. An error that only shows below them, such as a missing bracket, is
-// moved to the end of the last one.
+// lower adjusts line numbers for the lines above the author's. It moves an error that shows only below them, such as a missing
+// bracket, to the end of the author's last line.
 func (p Program) lower(err error) error {
 	if p.above == 0 {
 		return err

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// nodePrefix begins the names that can mean nothing but a module built into node.
+// nodePrefix is the prefix of names that can only mean a module built into node.
 const nodePrefix = "node:"
 
 // Shim is the npm package that replaces a module built into node. It is used if it is in the tree's node_modules.
@@ -18,7 +18,7 @@ type Shim struct {
 	Package, Range string
 }
 
-// shims are by the names of modules, without the prefix.
+// shims has the shims by the names of modules, without the prefix.
 var shims = map[string]Shim{
 	"assert":         {"assert", "^2.1.0"},
 	"buffer":         {"buffer", "^6.0.3"},
@@ -62,7 +62,7 @@ func (r *resolver) noteBuiltin(specifier string, scope *packageJSON) {
 	}
 }
 
-// shim finds the main file of what stands in for a module of node's.
+// shim finds the main file of the shim for a module of node's.
 func (r *resolver) shim(specifier string, require bool) (string, error) {
 	s, ok := shims[strings.TrimPrefix(specifier, nodePrefix)]
 	if !ok {

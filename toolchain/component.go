@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/internal/wasmbin"
 )
 
-// assembly is what a component is made of.
+// assembly has the parts of a component.
 type assembly struct {
 	linkage *linkage
 	image   *image
@@ -198,7 +198,7 @@ func (w *componentWriter) exportInterface(n int, i *abi.Interface) {
 	w.line("(export %q (instance $export%d))", i.Name, n)
 }
 
-// bound imports or exports a type under a name, which makes it a named type of the scope.
+// bound imports or exports a type under a name, which makes the type a named type of the scope.
 func (w *componentWriter) bound(direction, name string, d declaration) {
 	if d.resource != nil {
 		w.line("  (%s %q (type %s (sub resource)))", direction, name, w.id(d))
@@ -208,7 +208,7 @@ func (w *componentWriter) bound(direction, name string, d declaration) {
 	w.line("  (%s %q (type %s (eq %[3]s-shape)))", direction, name, w.id(d))
 }
 
-// foreign lists what an interface uses from others, each after what it is made of.
+// foreign lists the types that an interface uses from others, each after the types that it consists of.
 func (w *componentWriter) foreign(i *abi.Interface) []declaration {
 	var used []declaration
 	add := func(d declaration) {
@@ -254,7 +254,7 @@ func (w *componentWriter) ref(t *abi.Type) string {
 	return w.shape(t)
 }
 
-// shape writes a type out.
+// shape writes out a type.
 func (w *componentWriter) shape(t *abi.Type) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }

@@ -9,7 +9,7 @@ import (
 const (
 	// A data segment costs several bytes, so shorter runs of zeros are kept.
 	minZeroRun = 64
-	// maxSegments keeps clear of the 100,000 data segments that engines accept.
+	// maxSegments stays well below the 100,000 data segments that engines accept.
 	maxSegments = 50_000
 )
 

@@ -169,7 +169,7 @@ func (d *describer) typ(t *abi.Type) *int {
 	}
 	key, err := json.Marshal(info)
 	if err != nil {
-		panic(err) // it holds nothing that JSON cannot say
+		panic(err) // JSON can express all its values
 	}
 	index, ok := d.types[string(key)]
 	if !ok {
@@ -213,7 +213,7 @@ func camel(kebab string) string {
 	return first + pascal(rest)
 }
 
-// unversioned is the name of an interface as JavaScript knows it: "stile:capability/kv".
+// unversioned returns the name of an interface in JavaScript: "stile:capability/kv".
 func unversioned(i *abi.Interface) string {
 	name, _, _ := strings.Cut(i.Name, "@")
 	return name

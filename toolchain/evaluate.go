@@ -127,7 +127,7 @@ func (e *Evaluator) Do(ctx context.Context, p Program, r host.Request) (host.Res
 		return host.Result{}, p.lower(err)
 	}
 	r.Code = &host.Code{Text: p.withStackMap(code), SourceMap: sync.OnceValue(func() []byte {
-		code, _ := p.transform(ctx, api.SourceMapExternal, e.bundler) // without it stacks have no lines
+		code, _ := p.transform(ctx, api.SourceMapExternal, e.bundler) // without the map, stacks have no lines
 		return code.Map
 	})}
 	r.Input = p.wrap(r.Input)
@@ -135,7 +135,7 @@ func (e *Evaluator) Do(ctx context.Context, p Program, r host.Request) (host.Res
 	return result, p.lower(p.explain(err))
 }
 
-// withStackMap is the code, and on a line below it the source map, if there is one; see prelude/evaluator.ts.
+// withStackMap returns the code and, on the line below it, the source map if there is one; see prelude/evaluator.ts.
 func (p Program) withStackMap(code api.TransformResult) string {
 	var m struct {
 		Sources  []string `json:"sources"`
@@ -232,7 +232,7 @@ func (p Program) transformOutside(ctx context.Context, sourceMap api.SourceMap, 
 // notLoaded is the engine's message about an import that does not exist.
 var notLoaded = lazyregexp.New(`^could not load module '(.*)'$`)
 
-// explain shows the author's lines in what went wrong with an import or at the top level.
+// explain shows the author's lines in errors of an import or of the top level.
 func (p Program) explain(err error) error {
 	problem := Problem{File: oneLine(p.Name)}
 	var thrown *host.CodeError
@@ -277,10 +277,10 @@ func notBuilt(name string) string {
 	return fmt.Sprintf("%q cannot be imported: code that is not built has nothing but %q; stile build makes a component with all that it imports", name, sdkName)
 }
 
-// jsxRuntime ends the name of the module that esbuild imports for JSX.
+// jsxRuntime is the end of the name of the module that esbuild imports for JSX.
 const jsxRuntime = "/jsx-runtime"
 
-// imports finds the import that a message of the engine says is not there. The engine leaves out the ./ of a name.
+// imports finds the import that is missing according to a message of the engine. The engine omits the ./ of a name.
 func (p Program) imports(message string) (line, column int, name string) {
 	said := notLoaded.FindStringSubmatch(message)
 	if said == nil {

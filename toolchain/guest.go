@@ -26,7 +26,7 @@ type guest struct {
 	runtime int32
 	frames  int64         // a function of the prelude, which gives the frames of an error; 0 before it has run
 	cpu     time.Duration // see limit
-	// onAllocate, if not nil, is called before the engine allocates. arenas are those that layOut made.
+	// onAllocate, if not nil, is called before the engine allocates. arenas are the arenas that layOut made.
 	onAllocate func(runtime, size uint32)
 	arenas     arenas
 	err        error
@@ -77,8 +77,8 @@ func (g *guest) instantiate(memory []byte) error {
 			return err
 		}
 	}
-	// The engine asks this now and then while a script runs, and ends the script if the answer is not 0; and before it
-	// allocates, while laying says so.
+	// The engine calls this now and then while a script runs, and ends the script if the answer is not 0. While laying is
+	// set, it also calls this before it allocates.
 	err = g.linker.FuncWrap("env", "host_interrupt", func() int32 {
 		if g.onAllocate != nil {
 			g.onAllocate(g.load32(laying+4), g.load32(laying+8))
@@ -165,7 +165,7 @@ func (g *guest) call(name string, args ...any) int64 {
 	}
 }
 
-// explain says what a trap means.
+// explain returns the meaning of a trap.
 func (g *guest) explain(err error) error {
 	if ctxErr := g.ctx.Err(); ctxErr != nil {
 		return ctxErr
@@ -244,13 +244,13 @@ func (g *guest) text(s string) int32 {
 	return int32(p)
 }
 
-// How a source is evaluated.
+// The ways to evaluate a source.
 const (
 	evalScript = 0
 	evalModule = 1
 )
 
-// What compiled code does without.
+// What compiled code leaves out.
 const (
 	stripSource = 1 << 4
 	stripDebug  = 1 << 5
@@ -325,7 +325,7 @@ func (g *guest) runJobs() {
 	g.free(int32(context), 4)
 }
 
-// settled runs jobs until a promise is settled and returns what it is fulfilled with.
+// settled runs jobs until a promise is settled, and returns its value.
 func (g *guest) settled(promise int64) int64 {
 	g.runJobs()
 	const pending, rejected = 0, 2
@@ -380,7 +380,7 @@ func (g *guest) thrown(value int64) error {
 // maxErrorText bounds each text of an error, in bytes.
 const maxErrorText = 16 << 10
 
-// string converts a value to a string; one that cannot be converted is empty.
+// string converts a value to a string. It returns an empty string if that fails.
 func (g *guest) string(value int64) string {
 	length := g.malloc(4)
 	p := uint32(g.call("JS_ToCStringLen2", g.context, int32(length), value, int32(0)))

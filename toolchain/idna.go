@@ -12,7 +12,7 @@ import (
 )
 
 // The package tr46 has its tables as an array of 9,000 arrays and a dozen regular expressions, which take 1.6 MB of an image. repack
-// puts the same tables into two strings, which are read only for a host with characters outside ASCII.
+// puts the same tables into two strings, which code reads only for hosts with characters outside ASCII.
 var repack = map[string]func(text []byte) (string, error){
 	"node_modules/tr46/index.js":              adaptTR46,
 	"node_modules/tr46/lib/mappingTable.json": packMapping,
@@ -91,7 +91,7 @@ func packMapping(text []byte) (string, error) {
 	return fmt.Sprintf(mappingModule, quoteUnits(units), quoteUnits(texts)), nil
 }
 
-// patternsModule has the package's expressions, each of which is compiled on first use.
+// patternsModule has the package's expressions, and compiles each on first use.
 const patternsModule = `
 for (const [name, pattern] of %s) {
 	let compiled;
@@ -102,11 +102,11 @@ for (const [name, pattern] of %s) {
 var (
 	tablePattern = lazyregexp.New(`(?m)^const (\w+) = /(.*)/u;$`)
 	tableExport  = lazyregexp.New(`(?m)^ +\w+,?$`)
-	// An escape of a character in a class that stands for itself there, and is no half of another.
+	// An escaped character in a class that stands for itself there and is not half of another escape.
 	escapedCharacter = lazyregexp.New(`\\u(?:\{([0-9A-F]+)\}|([0-9A-F]{4}))`)
 )
 
-// packPatterns makes a module of regular expressions, whose characters stand there as they are.
+// packPatterns makes a module of regular expressions that contain their characters unescaped.
 func packPatterns(text []byte) (string, error) {
 	found := tablePattern.FindAllSubmatch(text, -1)
 	if len(found) == 0 || len(found) != len(tableExport.FindAll(text, -1)) {

@@ -58,7 +58,7 @@ type image struct {
 	memory []byte // whole pages
 }
 
-// report says what code at top level used whose answers are fixed while an image is made.
+// report says which operations the top-level code used whose answers an image fixes.
 type report struct {
 	clock, random bool
 }
@@ -66,7 +66,7 @@ type report struct {
 const (
 	guestStack   = 160 << 10 // of the engine, within maxWasmStack: beyond it a script gets a RangeError
 	maxWasmStack = 1 << 20
-	// largeStack and largeCPU are for a large source. The rest of the stack is for what the engine does without checking.
+	// largeStack and largeCPU are for a large source. The rest of the stack is for work of the engine that checks no limit.
 	largeStack = 2*guestStack - 32<<10
 	largeCPU   = time.Minute
 	// gcThreshold is the heap, in bytes, at which an instance collects garbage for the first time. Calls are short, and a
@@ -80,17 +80,17 @@ const (
 type imager struct {
 	engine *wasmtime.Engine
 	shape  engineShape
-	// whole reads the engine itself, of which an image of an extension needs only compiled code.
+	// whole reads the engine itself. An image of an extension needs only its compiled code.
 	whole  func(ctx context.Context) (*wholeEngine, error)
 	digest string // of the engine's module
-	// shared is the engine, first what is instantiated before it.
+	// shared is the engine, after the modules that are instantiated before it.
 	shared, first *wasmtime.Module
 	cache         cacheFunc
 	limits        imageLimits
 	ticks         ticker
 }
 
-// wholeEngine is an engine as it was obtained and rewritten.
+// wholeEngine is an engine, as obtained and as rewritten.
 type wholeEngine struct {
 	*splitModule
 	// stopping is the engine that stops before it allocates. Images are made with it.
@@ -110,7 +110,7 @@ func newWholeEngine(wasm []byte) (*wholeEngine, error) {
 	return &wholeEngine{split, stopping, digest(stopping)}, nil
 }
 
-// newImager starts from what is known of an engine. whole is called only for what the cache lacks.
+// newImager starts from the known facts about an engine. It calls whole only for what the cache lacks.
 func newImager(ctx context.Context, shape engineShape, digest string, whole func(context.Context) (*wholeEngine, error), cache cacheFunc, limits imageLimits) (*imager, error) {
 	if limits.memory == 0 {
 		limits.memory = 64 << 20
@@ -190,7 +190,7 @@ type baseImage struct {
 	arenas                           arenas
 	// digest is the digest of memory, which every build needs.
 	digest string
-	// bindings are those of a world without imports and exports.
+	// bindings are the bindings of a world without imports and exports.
 	bindings *wasmtime.Module
 }
 
@@ -336,10 +336,10 @@ func (m *imager) compilePrelude(ctx context.Context, prelude string) ([]byte, er
 // run and its default export is registered. descriptor tells the prelude of the extension's world. name is what stacks
 // call the bundle, large is as in [Source]. The same arguments give the same image.
 //
-// When name is sdkName nothing is registered and the image stays open: code that is evaluated later imports the module by
-// that name and registers its own.
+// If name is sdkName, extension registers nothing and the image stays open: code that is evaluated later imports the module
+// by that name and registers its own.
 //
-// Errors that are the author's to mend are an [*evaluationError] or a [*limitError].
+// Errors that the author can correct are an [*evaluationError] or a [*limitError].
 func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string, large bool) (*image, report, error) {
 	g, err := m.newGuest(ctx, base.memory)
 	if err != nil {

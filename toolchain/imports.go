@@ -12,11 +12,11 @@ type Imports struct {
 	// Packages are the imports of the source's own files, as written and in byte order: packages, perhaps with a path, and
 	// modules built into node. The SDK is not among them.
 	Packages []string
-	// Builtins are node's modules that have a [Shim] and that the source imports, or a package in its tree that does not
-	// name a package of that name as its dependency. Names have no prefix and are in byte order.
+	// Builtins are node's modules that have a [Shim] and that the source or a package in its tree imports. A package that
+	// has a dependency of the same name means that dependency instead. Names have no prefix and are in byte order.
 	Builtins []string
 
-	bundle *bundled // of a source that imports nothing else, and has no problem
+	bundle *bundled // set if the source imports nothing else and has no problem
 }
 
 // FindImports follows all imports of a source, including those in packages that are in its tree. It has the limits and the errors of
@@ -41,7 +41,7 @@ func (b *bundler) findImports() {
 	b.imported, b.resolver.builtins = make(map[string]bool), make(map[string]bool)
 }
 
-// noteImport reports whether this import of a package is one to collect, and keeps those of the source's own files.
+// noteImport reports whether to collect this import of a package, and keeps imports by the source's own files.
 func (b *bundler) noteImport(specifier, importer string) bool {
 	if b.imported == nil || !isPackage(specifier) {
 		return false

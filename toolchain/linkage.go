@@ -13,14 +13,14 @@ type linkage struct {
 	// imports are the interfaces to import, each after those whose types it uses, with the wanted functions.
 	imports []*abi.Interface
 	exports []*abi.Interface
-	// declared holds the used types and resources of each interface, each after those it is made of.
+	// declared holds the used types and resources of each interface, each after the types it consists of.
 	declared map[string][]declaration
 	// calls are the imported functions and drops the resources that can be dropped. Numbered from opImport on, in this order.
 	calls []*abi.Func
 	drops []*abi.Resource
-	// bindings are names that the env of every call is known to have, with their interfaces.
+	// bindings are the names that the env of every call has, with their interfaces.
 	bindings map[string]string
-	// sourceMap is the bundle's source map. It is empty for code that looks at no stack.
+	// sourceMap is the bundle's source map. It is empty for code that never examines a stack.
 	sourceMap string
 }
 
@@ -115,7 +115,7 @@ func (l *linkage) collect() {
 	})
 }
 
-// home is the interface that declares d.
+// home returns the interface that declares d.
 func (d declaration) home() *abi.Interface {
 	if d.resource != nil {
 		return d.resource.Interface
@@ -130,7 +130,7 @@ func walkFunc(f *abi.Func, visit func(declaration)) {
 	walk(f.Result, visit)
 }
 
-// walk visits what t is made of that has a name, and t last.
+// walk visits the named types that t consists of, and t last.
 func walk(t *abi.Type, visit func(declaration)) {
 	if t == nil {
 		return

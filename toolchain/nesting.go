@@ -29,9 +29,9 @@ const (
 // nested is what nesting in a file can cost a recursive parser, bounded from above.
 type nested struct {
 	levels int
-	// unclear says why the nesting cannot be determined. Each token then counts as a level.
+	// unclear says why the nesting is uncertain. Each token then counts as a level.
 	unclear string
-	// work is the processor time that it takes at most, about, and at is where most of that begins.
+	// work is about the maximum processor time, and at is where most of it begins.
 	work time.Duration
 	at   int
 	// twice is set if most of the time is spent on what is parsed twice.

@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// popularNames are the packages that are downloaded most, one a line: those whose names others are made to look like.
+// popularNames are the most downloaded packages, one a line. Attackers imitate these names.
 //
 //go:embed popular.txt
 var popularNames string
 
-// popular finds popular names by themselves and by their skeletons.
+// popular finds popular names by the name and by its skeleton.
 var popular = sync.OnceValue(func() (p struct {
 	names     map[string]bool
 	skeletons map[string]string
@@ -47,7 +47,7 @@ func closeName(name string) string {
 	return closest
 }
 
-// skeleton is a name without the parts that are often added to make another one: separators, a scope's signs, "js" and "node".
+// skeleton returns a name without parts that are often added to make a similar one: separators, a scope's signs, "js" and "node".
 func skeleton(name string) string {
 	s := strings.NewReplacer("@", "", "/", "", "-", "", "_", "", ".", "").Replace(name)
 	for _, end := range []string{"js", "node"} {

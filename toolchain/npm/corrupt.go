@@ -40,7 +40,7 @@ type corruptError struct{ url string }
 
 func (e *corruptError) Error() string { return "the digest of an archive does not match" }
 
-// explain names the package. The registry may have moved since it wrote down where its archives are.
+// explain names the package. The registry may have moved since it recorded the URLs of its archives.
 func (e *corruptError) explain(packages []located) error {
 	for _, p := range packages {
 		if u, err := url.Parse(p.tarball); err == nil && len(u.Path) > 1 && strings.HasSuffix(e.url, u.EscapedPath()) {

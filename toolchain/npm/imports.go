@@ -12,13 +12,13 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// Imports finds what the files of a source tree that are reached from entry import. Types are not imports. bundler, the limits and
+// Imports finds the imports of all files in a source tree that entry reaches. Types are not imports. bundler, the limits and
 // the errors are those of [toolchain.FindImports].
 func Imports(ctx context.Context, fsys fs.FS, entry string, bundler []string) (*toolchain.Imports, error) {
 	return toolchain.FindImports(ctx, toolchain.Source{FS: Tree(fsys, nil), Entry: entry}, bundler)
 }
 
-// entryName is the module that stands for an extension that imports some others.
+// entryName is the name of the module that stands for an extension that imports some packages.
 const entryName = "imports.js"
 
 // addShims returns the request with the shims that the imports need, as seen from the packages in a tree. Other problems of those

@@ -20,7 +20,7 @@ const (
 	maxValues   = 100_000 // each takes up to 700 bytes when it is read
 )
 
-// LockError is a lockfile that is not ours, or was altered. Without it, versions are chosen anew.
+// LockError reports a lockfile that is not ours, or was altered. Without the lockfile, npm chooses versions again.
 type LockError struct {
 	Problem string
 }
@@ -62,7 +62,7 @@ type lockEntry struct {
 
 type specs map[string]string
 
-// parseLock reads and checks a lockfile. None at all is one without packages.
+// parseLock reads and checks a lockfile. An absent lockfile counts as one without packages.
 func parseLock(text []byte, maxPackages int) (*lockfile, error) {
 	l := &lockfile{}
 	if len(text) == 0 {
@@ -88,7 +88,7 @@ func parseLock(text []byte, maxPackages int) (*lockfile, error) {
 
 func (l *lockfile) encode() []byte { return encode(l) }
 
-// located is the lock with the URLs of its archives, so that npm does not ask the registry for them again and get different ones.
+// located returns the lock with the URLs of its archives. Otherwise, npm would ask the registry again and could get different ones.
 func (l *lockfile) located(packages []located) *lockfile {
 	lock := *l
 	lock.Packages = maps.Clone(l.Packages)
@@ -153,7 +153,7 @@ func isFolder(at string) bool {
 		return false
 	}
 	for name := range strings.SplitSeq(rest, "/"+modules+"/") {
-		if nameProblem(strings.ToLower(name)) != "" { // others under an old name are found by it
+		if nameProblem(strings.ToLower(name)) != "" { // npm finds packages with old names by these names
 			return false
 		}
 	}
@@ -169,7 +169,7 @@ func (l *lockfile) nameAt(at string) string {
 	return parts[len(parts)-1]
 }
 
-// problem says why a package is not the registry's, or returns nothing. A package can ask for others from anywhere.
+// problem says why a package does not come from the registry, or returns nothing. A package can depend on others from anywhere.
 func (e *lockEntry) problem() string {
 	switch {
 	case e.Link:
@@ -210,7 +210,7 @@ func isSHA512(integrity string) bool {
 	return ok && err == nil && len(sum) == 64
 }
 
-// versions are all versions in the lock, in byte order.
+// versions returns all versions in the lock, in byte order.
 func (l *lockfile) versions() []string {
 	found := make(map[string]bool)
 	for _, at := range l.installed() {

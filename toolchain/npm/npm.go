@@ -24,10 +24,10 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// Options are how packages are resolved. The zero value works.
+// Options say how to resolve packages. The zero value works.
 type Options struct {
-	// CacheDir is where packages, and what is known about them, are kept. KeyDir holds the key that authenticates them. They may be
-	// those of a toolchain. Default: nothing is kept, and each Resolve asks the registry.
+	// CacheDir keeps packages and the facts about them. KeyDir holds the key that authenticates them. Both may be those of a
+	// toolchain. Default: nothing is kept, and each Resolve asks the registry.
 	CacheDir, KeyDir string
 	// NPM is the npm client, of npm 10 or newer. Default: the one on PATH.
 	NPM string
@@ -110,7 +110,7 @@ type Request struct {
 	Lock []byte
 	// AllowFresh is a person's permission to use versions younger than MinAge.
 	AllowFresh bool
-	// Types keeps the type declarations of packages in FS, which code does without.
+	// Types keeps the type declarations of packages in FS. Code does not need them.
 	Types bool
 }
 
@@ -147,7 +147,7 @@ type Package struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// LicenseText is License, or the words for none.
+// LicenseText returns License, or words that say that there is none.
 func (p Package) LicenseText() string { return cmp.Or(p.License, "no licence named") }
 
 // What is known about the registry's signature of a package's name, version and integrity. A package with a wrong signature is
@@ -158,7 +158,7 @@ const (
 	SignatureUnknownKey = "unknown key" // none of those that this version of Stile knows
 )
 
-// Resolve finds the packages of an extension. Errors that its author can mend are a *toolchain.BuildError; others are a
+// Resolve finds the packages of an extension. Errors that its author can correct are a *toolchain.BuildError; others are a
 // *toolchain.SetupError or a *LockError, or the end of ctx.
 func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, errTimeout)
@@ -166,7 +166,7 @@ func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
 	return c.resolve(ctx, r)
 }
 
-// errTimeout is why a resolution ends that takes longer than it may.
+// errTimeout is the cause that ends a resolution which takes too long.
 var errTimeout = errors.New("resolving npm packages takes too long")
 
 // ended says why npm was stopped during a step.
@@ -194,8 +194,8 @@ func (c *Client) resolve(ctx context.Context, r Request) (*Resolution, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The shims that packages need are known only when the packages are there. Those that were needed before are assumed to be
-	// needed still, so that the registry need not be asked again.
+	// Which shims packages need is known only once the packages are there. Assume that shims needed before are still needed, to
+	// avoid asking the registry again.
 	for _, shim := range toolchain.Shims() {
 		if _, ok := wanted[shim.Package]; !ok && lock.wanted()[shim.Package] == shim.Range {
 			wanted[shim.Package] = shim.Range
@@ -281,7 +281,7 @@ func (c *Client) lock(ctx context.Context, wanted map[string]string, before *loc
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.remove()) }()
-	// It looks into archives that say that they have others inside; "always" has it ask the registry for these, whatever host that names.
+	// npm looks into archives that claim to contain others. With "always", it asks the registry for these, on whatever host that names.
 	args := []string{"install", "--package-lock-only", "--replace-registry-host=always"}
 	if !allowFresh {
 		args = append(args, "--before="+c.o.Now().Add(-c.o.MinAge).UTC().Format(time.RFC3339))
@@ -311,7 +311,7 @@ func (c *Client) lock(ctx context.Context, wanted map[string]string, before *loc
 	return lock, err
 }
 
-// install makes npm fetch what is locked, and packs what is needed of it with the list of packages.
+// install makes npm fetch the locked packages, and packs the needed files with the list of packages.
 func (c *Client) install(ctx context.Context, lock *lockfile, types bool) (_ []byte, err error) {
 	c.o.Progress(fmt.Sprintf("fetching %d npm packages", len(lock.installed())))
 	w, err := c.workplace(ctx)

@@ -17,13 +17,13 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// listName is where the archive of a lock's packages has the list of them.
+// listName is the name of the list of packages in the archive of a lock's packages.
 const listName = "node_modules/.packages.json"
 
-// packing names the rules by which archives are made. Archives made by other rules are packed again.
+// packing names the rules for making archives. Archives made by other rules are packed again.
 const packing = "packing 2"
 
-// pack makes the archive of what npm unpacked: what code can need, types on request, and the list of packages.
+// pack makes the archive from what npm unpacked: files that code can need, types on request, and the list of packages.
 func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, error) {
 	files, err := fs.Sub(w.root.FS(), projectDir)
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, err
 	})
 }
 
-// list names each package once, wherever it lies.
+// list names each package once, even if it is in several places.
 func list(packages []located) []Package {
 	all := make([]Package, 0, len(packages))
 	for _, p := range slices.SortedStableFunc(slices.Values(packages), func(a, b located) int { return byName(a.Package, b.Package) }) {
@@ -105,8 +105,8 @@ func ownerOf(name string, owner map[string]*located) *located {
 	return nil
 }
 
-// smuggles reports that a package contains other packages without declaring them. They are left out, so that what is listed is what
-// runs.
+// smuggles reports that a package contains other packages without declaring them. They are left out, so that only listed packages
+// run.
 func (p *located) smuggles() {
 	const warning = "It brings a folder node_modules in its archive, which is left out."
 	if !slices.Contains(p.Warnings, warning) {
@@ -146,7 +146,7 @@ func (p *located) readManifest(text []byte) {
 		License       any
 		Licenses      any
 	}
-	_ = json.Unmarshal(bytes.TrimPrefix(text, []byte("\uFEFF")), &m) // what is no JSON says nothing
+	_ = json.Unmarshal(bytes.TrimPrefix(text, []byte("\uFEFF")), &m) // invalid JSON has no licence
 	if m.Name != p.Name || m.Version != p.Version {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("Its package.json calls it %s.", quote(m.Name+"@"+m.Version)))
 	}

@@ -28,7 +28,7 @@ import (
 //go:embed keys.txt
 var registryKeys string
 
-// registryKey signs what is published before it expires.
+// registryKey is a key of the registry. It signs what is published before it expires.
 type registryKey struct {
 	*ecdsa.PublicKey
 	expires time.Time // the zero time if it does not
@@ -119,7 +119,7 @@ func (c *Client) combine(user *userSettings, lock *lockfile, all answers) ([]loc
 			if p.tarball, err = tarball(user.registry(p.Name), m.tarball); err != nil {
 				return nil, clientError(fmt.Sprintf("the registry's archive of %s@%s %v, so it was not fetched", p.Name, p.Version, err), "Check the registry in npm's settings, or use one that serves its archives itself.", nil)
 			}
-			p.Published, _ = time.Parse(time.RFC3339, m.published) // the zero time is one that is not known
+			p.Published, _ = time.Parse(time.RFC3339, m.published) // the zero time means unknown
 			if p.Signature, err = c.verify(p.Package, m.signatures); err != nil {
 				return nil, err
 			}

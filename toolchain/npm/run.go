@@ -116,7 +116,7 @@ func (w *workplace) run(ctx context.Context, read func(out io.Reader) error, arg
 	args = append(args, "--json", "--prefix="+w.path(folder), "--userconfig="+w.path("npmrc"), "--globalconfig="+w.path("home/none"), "--cache="+w.c.npmCache(w))
 	cmd := command(ctx, w.path(folder), npm, args...)
 	cmd.Env = append(environment(os.Environ()), "HOME="+w.path("home"), "USERPROFILE="+w.path("home"), "TMPDIR="+w.path("tmp"))
-	output, err := w.root.Create("output") // the memory has no room for what a registry can make npm write
+	output, err := w.root.Create("output") // a registry can make npm write more than fits into memory
 	if err != nil {
 		return noRoom(err)
 	}
@@ -136,13 +136,13 @@ func (w *workplace) run(ctx context.Context, read func(out io.Reader) error, arg
 	case out.left < 0:
 		return tooLarge("npm wrote more than 64 MiB about the packages", "64 MiB")
 	case err != nil:
-		head, _ := io.ReadAll(io.NewSectionReader(output, 0, maxSaid)) // without it, there is what npm said
+		head, _ := io.ReadAll(io.NewSectionReader(output, 0, maxSaid)) // without the output, npm's messages remain
 		return explain(head, text.String(), err)
 	}
 	if m := unwritten.FindStringSubmatch(text.String()); m != nil {
 		_, at, _ := strings.Cut(m[2], filepath.Base(w.name)+"/"+projectDir+"/")
 		switch m[1] {
-		case "EEXIST", "ENOTDIR", "EISDIR": // the folder is new, so it is not the machine's fault
+		case "EEXIST", "ENOTDIR", "EISDIR": // the folder is new, so the package is at fault
 			return &archiveError{at, "a file and a folder of one name"}
 		case "ENAMETOOLONG":
 			return &archiveError{at, longName}
@@ -176,8 +176,8 @@ func command(ctx context.Context, dir, npm string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// unwritten is what npm says of a file that it could not unpack, and all: it goes on. What it leaves out of hostile archives,
-// it says in words.
+// unwritten matches npm's only message about a file that it could not unpack, because npm continues. For files that it leaves
+// out of hostile archives, it prints a sentence.
 var unwritten = lazyregexp.New(`TAR_ENTRY_ERROR (E[A-Z]+)\b([^\n]*)`)
 
 func cannotWrite(code string, err error) error {
@@ -211,12 +211,12 @@ var notThere = lazyregexp.New(`'([^'\n]{1,300}@[^'\n]{0,300})' (is not in this r
 
 const longName = "the name of a file or folder is too long"
 
-// archiveError is an archive with a file that cannot be unpacked to its place in the project.
+// archiveError reports an archive with a file that npm cannot unpack to its place in the project.
 type archiveError struct{ at, why string }
 
 func (e *archiveError) Error() string { return e.why }
 
-// explain names the package, which is the innermost one that the file is in.
+// explain names the package: the innermost one that contains the file.
 func (e *archiveError) explain(packages []located) error {
 	name, folder := "a package", ""
 	for _, p := range packages {

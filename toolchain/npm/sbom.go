@@ -15,9 +15,9 @@ import (
 	"github.com/github/go-spdx/v2/spdxexp/spdxlicenses"
 )
 
-// SBOM lists the packages of one version of an extension as CycloneDX 1.6 in JSON, and which of them needs which, as the
-// lockfile has it; both are of a [Resolution]. Licences are SPDX identifiers or expressions where what a package says is one.
-// The same packages give the same bytes: it has neither a serial number nor a time. A lockfile that is none is a *LockError.
+// SBOM lists the packages of one version of an extension, and their dependencies according to the lockfile, as CycloneDX 1.6
+// in JSON. Packages and lockfile come from a [Resolution]. Licences are SPDX identifiers or expressions if the packages use
+// these. The same packages give the same bytes, without serial number and time. An invalid lockfile is a *LockError.
 func SBOM(name, version string, packages []Package, lock []byte) ([]byte, error) {
 	l, err := parseLock(lock, math.MaxInt)
 	if err != nil {
@@ -135,7 +135,7 @@ func licenseChoice(text string) cdx.LicenseChoice {
 	return cdx.LicenseChoice{License: &cdx.License{Name: text}}
 }
 
-// isExpression says whether a text is an SPDX expression. The parser panics at some that are none.
+// isExpression reports whether a text is an SPDX expression. The parser panics for some texts that are not.
 func isExpression(text string) (valid bool) {
 	defer func() {
 		if recover() != nil {

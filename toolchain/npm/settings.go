@@ -38,8 +38,8 @@ omit[]=dev
 omit[]=optional
 `
 
-// takenOver are the settings of npm that come from the user, as they stand in a file or, with npm_config_ before them, in
-// the environment.
+// takenOver matches the settings of npm that come from the user: in a file or, with the prefix npm_config_, in the
+// environment.
 var (
 	takenOver     = lazyregexp.New(`^(registry|@[^:=\s]+:registry|//[^=\s]+|proxy|https-proxy|http-proxy|noproxy|cafile|ca(\[\])?|cert|key)\s*=`)
 	takenVariable = lazyregexp.New(`(?i)^(npm_config_(registry|@[^=]+:registry|//[^=]+|proxy|https_proxy|http_proxy|noproxy|cafile|ca|cert|key)|(https?|no|all)_proxy|` +
@@ -55,7 +55,7 @@ var (
 
 const maxSettings = 1 << 20 // bytes
 
-// userSettings are what is taken from the user's and the machine's npmrc, wherever npm has them.
+// userSettings are the settings taken from the user's and the machine's npmrc, wherever npm keeps these files.
 type userSettings struct {
 	npmrc      string
 	registries map[string]string // URLs, by the scope of packages as in "@scope", and for others by ""
@@ -113,7 +113,7 @@ func readSettings(ctx context.Context, name string) (_ *userSettings, err error)
 		return nil, clientError("npm does not say where its settings are", "Check that `npm config ls --json` works on this machine.", err)
 	}
 	var text strings.Builder
-	for _, name := range []string{"globalconfig", "userconfig"} { // the user's count for more
+	for _, name := range []string{"globalconfig", "userconfig"} { // the user's settings override the machine's
 		file, _ := all[name].(string)
 		content, err := os.ReadFile(file)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || len(content) > maxSettings {
@@ -136,7 +136,7 @@ func filterSettings(text string, variable func(name string) (string, bool)) stri
 	var kept strings.Builder
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") { // what follows belongs to something else
+		if strings.HasPrefix(line, "[") { // the lines below belong to something else
 			break
 		}
 		if !takenOver.MatchString(line) {
@@ -163,7 +163,7 @@ func filterSettings(text string, variable func(name string) (string, bool)) stri
 	return kept.String()
 }
 
-// environment returns what npm gets of the environment.
+// environment returns the environment variables that npm gets.
 func environment(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")

@@ -80,7 +80,7 @@ func (r Request) undeclared(name string) bool {
 	})
 }
 
-// nameOf is the name of the package in an import: "@scope/name/path" is of "@scope/name".
+// nameOf returns the name of the package in an import: "@scope/name" for "@scope/name/path".
 func nameOf(specifier string) string {
 	parts := strings.SplitN(specifier, "/", 3)
 	if strings.HasPrefix(specifier, "@") && len(parts) > 1 {

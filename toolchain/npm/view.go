@@ -27,8 +27,8 @@ type signature struct{ keyID, sig string }
 // answers are what `npm view` writes, by name and version.
 type answers map[string]map[string]*metadata
 
-// readAnswers reads what `npm view` writes about names in versions, and keeps nothing else: the registry chose the rest, which may have tens of
-// megabytes. A name is followed by spec in npm 11, and by nothing in npm 10.
+// readAnswers reads what `npm view` writes about names in versions. It drops everything else, because the registry chose the rest, which
+// may have tens of megabytes. A name is followed by spec in npm 11, and by nothing in npm 10.
 func readAnswers(r io.Reader, names, versions []string, spec string) (answers, error) {
 	in := &viewReader{in: r}
 	in.d = json.NewDecoder(in)
@@ -57,7 +57,7 @@ type viewReader struct {
 	in   io.Reader
 	read int64
 	d    *json.Decoder
-	next json.Token // it was looked at, and belongs to what follows
+	next json.Token // already read, but belongs to the next value
 }
 
 // Read implements io.Reader.
@@ -159,7 +159,7 @@ func (v *viewReader) oneOrMany(item func() error) error {
 	return err
 }
 
-// metadata reads what is said about a version.
+// metadata reads the metadata of a version.
 func (v *viewReader) metadata(versions []string) (version string, m *metadata, err error) {
 	m = &metadata{}
 	times := map[string]string{}
