@@ -39,7 +39,7 @@ type Change struct {
 
 const fewRounds = 5
 
-// Compare says what changed from the run in a to that in b.
+// Compare says what changed from the run in a to the run in b.
 func Compare(a, b string) (*Comparison, error) {
 	linesA, err := ReadLines(a)
 	if err != nil {
@@ -70,7 +70,7 @@ func Compare(a, b string) (*Comparison, error) {
 	return c, nil
 }
 
-// figure is a value, or the medians of rounds.
+// figure is a single value, or the medians of rounds.
 type figure struct {
 	unit   string
 	value  float64
@@ -82,7 +82,7 @@ func ofRounds(unit string, r rounds) figure {
 	return figure{unit, measure.Quantile(medians, 0.5), medians}
 }
 
-// figures are those that two runs can have in common, by their description.
+// figures returns the figures that two runs can have in common, by their description.
 func (r *results) figures() map[string]figure {
 	all := map[string]figure{}
 	for k, s := range r.starts {

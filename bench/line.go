@@ -54,7 +54,7 @@ type StartRound struct {
 	CPUUS float64 `json:"cpu_us"`
 }
 
-// MemoryPoint is what a number of idle isolates takes.
+// MemoryPoint is the memory that a number of idle isolates takes.
 type MemoryPoint struct {
 	Contender string `json:"contender"`
 	Live      int    `json:"live"`
@@ -92,7 +92,7 @@ type CostPoint struct {
 	Unit   string           `json:"unit"` // of X
 	CallUS measure.Estimate `json:"call_us"`
 	P95US  float64          `json:"p95_us"`
-	// Faults is the page faults of a call, by the process's own count.
+	// Faults is the number of page faults in a call, by the process's own count.
 	Faults float64 `json:"faults"`
 }
 
@@ -113,7 +113,7 @@ type PartsRound struct {
 	SystemUS float64 `json:"system_us"`
 }
 
-// IdlePoint is a number of agents of which few are active at once.
+// IdlePoint is a measurement of many agents. Few of them are active at once.
 type IdlePoint struct {
 	Contender string  `json:"contender"`
 	Agents    int     `json:"agents"`

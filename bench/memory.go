@@ -32,7 +32,7 @@ func (s *Suite) measureMemory(ctx context.Context) error {
 	return errors.Join(err, closeAll(ready))
 }
 
-// bears reports whether the machine has memory for n isolates, and can start them in a minute or so.
+// bears reports whether the machine has memory for n isolates and can start them in about a minute.
 func (p *MemoryPoint) bears(n int) bool {
 	available, err := measure.KiB("/proc/meminfo", "MemAvailable")
 	times := float64(n) / float64(p.Live)

@@ -140,7 +140,7 @@ func setTicks(axis *plot.Axis, low, high, base float64, multiples, named []float
 	axis.Tick.Marker = ticks
 }
 
-// zeros counts the trailing digits that a round figure does not need.
+// zeros matches the zero decimals that a round figure does not need.
 var zeros = regexp.MustCompile(`\.0+( |$)`)
 
 // bar is one row of a chart: a bar to a value, a line on to another, and the figure.

@@ -44,7 +44,7 @@ var levelTitles = map[Level]string{
 	NewHost:    "stored code, and the program that hosts isolates starts as well",
 }
 
-// markdown is the report.
+// markdown returns the report.
 func (r *results) markdown(drawn []drawing) string {
 	d := &document{}
 	d.printf("# Stile beside other ways to run code nobody has reviewed\n")
@@ -144,7 +144,7 @@ func (r *results) startRow(s, base *starts) []string {
 	}
 }
 
-// mean is for values that the kernel counts in steps longer than a trial.
+// mean is for values that the kernel counts in steps longer than a trial takes.
 func mean(v []float64) (m float64) {
 	for _, x := range v {
 		m += x / float64(len(v))
@@ -395,7 +395,7 @@ func (r *results) writeMachine(d *document) {
 	}
 }
 
-// differ says whether figures of two machines cannot be compared.
+// differ reports whether two machines differ too much to compare their figures.
 func differ(a, b measure.Machine) bool {
 	return a.CPU != b.CPU || a.Processors != b.Processors || a.MemoryMiB != b.MemoryMiB || a.System != b.System
 }

@@ -11,7 +11,7 @@ import (
 // rounds are trials by the number of their round.
 type rounds map[int][]float64
 
-// add leaves out values that cannot be measured figures.
+// add ignores values that cannot be measurements.
 func (r rounds) add(round int, trials ...float64) {
 	for _, v := range trials {
 		if sound(v) {

@@ -18,7 +18,7 @@ import (
 
 // Options say what to run.
 type Options struct {
-	// Contenders take part if they can. Require names those whose absence is an error.
+	// Contenders take part if they are available. Require names those whose absence is an error.
 	Contenders []*Contender
 	Require    []string
 	// Only names measurements. Empty means all of them.
@@ -31,7 +31,7 @@ type Options struct {
 	Workbench Workbench
 	// Own are measurements of this host alone, by name.
 	Own map[string]func(context.Context, *Suite) error
-	// Progress, if not nil, is called with what is going on, and with how many of how many steps are done.
+	// Progress, if not nil, is called with the current activity, the number of finished steps, and the number of all steps.
 	Progress func(what string, done, steps int)
 }
 
@@ -40,7 +40,7 @@ type Size struct {
 	Rounds int
 	// Trials is the number of trials of contenders that take up to 2 ms, up to 20 ms, and longer.
 	Trials [3]int
-	// Live is how many idle isolates are kept at most, of others and of this host.
+	// Live is the maximum number of idle isolates, for other contenders and for this host.
 	Live, OwnLive int
 	Window        time.Duration // of throughput
 	Rows          int           // stored extensions, at most
@@ -62,7 +62,7 @@ type Suite struct {
 	random *rand.Rand
 }
 
-// Write stores what a measurement learned.
+// Write stores the result of a measurement.
 func (s *Suite) Write(l Line) error { return s.lines.Encode(l) }
 
 // Tell reports progress: done of a number of steps.
@@ -72,7 +72,7 @@ func (s *Suite) Tell(what string, done, steps int) {
 	}
 }
 
-// Run measures, and writes what it learns into o.Dir. It records contenders that are unavailable, with the reason.
+// Run measures, and writes its results into o.Dir. It records unavailable contenders with the reason.
 func Run(ctx context.Context, o Options) (err error) {
 	if o.Size.Rounds == 0 {
 		o.Size = Full

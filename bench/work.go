@@ -59,7 +59,7 @@ func (s *Suite) workRounds(ctx context.Context, ready []*runner) error {
 	return nil
 }
 
-// enough finds how many iterations take long enough, and learns the result of one if it is still unknown.
+// enough finds how many iterations take long enough, and determines the result of one iteration if it is still unknown.
 func (r *runner) enough(ctx context.Context, work string, values map[string]int) (n int, err error) {
 	for n = 1; ; n *= 2 {
 		took, err := r.work(ctx, work, n, values)

@@ -51,22 +51,22 @@ func preludeSource(modules fs.FS, net bool) (string, error) {
 	return bundlePrelude(stile.TypeScript(), modules, entry.String())
 }
 
-// sugar is the file sugar.json of a kind. Beside it, types.d.ts declares the object of a binding, and sugar.ts makes it. Without
-// sugar.ts, the object has the methods of the WIT resource.
+// sugar is the file sugar.json of a kind. In the same folder, types.d.ts declares the object of a binding, and sugar.ts makes it.
+// Without sugar.ts, the object has the methods of the WIT resource.
 type sugar struct {
 	made bool // by sugar.ts
-	// Type is that of the object.
+	// Type is the type of the object.
 	Type string `json:"type"`
-	// Words are those that lead to a method of WIT, if these are not just its own name: see [reaches].
+	// Words are the words that lead to a method of WIT, if these are not just its own name: see [reaches].
 	Words map[string][]string `json:"words"`
-	// Net says that the sugar is made of the web APIs of the network.
+	// Net says that the sugar uses the web APIs of the network.
 	Net bool `json:"net"`
 	// Passes is the method of the WIT resource that passes bindings on; code can call it without naming it.
 	Passes string `json:"passes"`
 }
 
-// sugars are those of the kinds by the names of their folders, which are those of the WIT interfaces. It panics if the files that
-// this program was built with are not complete.
+// sugars returns the sugar of each kind by the name of its folder, which is the name of the WIT interface. It panics if the files
+// that this program was built with are incomplete.
 var sugars = sync.OnceValue(func() map[string]sugar {
 	files, all := stile.TypeScript(), map[string]sugar{}
 	names, err := fs.Glob(files, "capabilities/*/sugar.json")

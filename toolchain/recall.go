@@ -16,7 +16,7 @@ import (
 // engine, bundling the prelude, bundling the source. So the steps on the way are cached too. They depend on the code of this
 // program, which is part of each key, and on the source's files, which are read and compared.
 
-// recalled is a text that make comes to from nothing but the code of this program.
+// recalled is a text that make produces from this program's code alone.
 func (t *Toolchain) recalled(ctx context.Context, what string, make func() (string, error)) (string, error) {
 	build := func() ([]byte, error) {
 		text, err := make()
@@ -83,7 +83,7 @@ func (w *witness) encode(b *bundled) ([]byte, bool) {
 	return encoded, err == nil
 }
 
-// recallBundle returns a stored bundle if its files are unchanged.
+// recallBundle returns the stored bundle if its files are unchanged.
 func recallBundle(encoded []byte, files fs.FS) (*bundled, bool) {
 	var kept keptBundle
 	if json.Unmarshal(encoded, &kept) != nil {
@@ -121,7 +121,7 @@ const (
 	sawFolder  = "folder"
 )
 
-// stateOf says what a name is. It is not sure about names that the tree refuses, and about what is neither file nor folder.
+// stateOf says what a name is. It is unsure about names that the tree refuses, and about anything but files and folders.
 func stateOf(info fs.FileInfo, err error) (saw string, sure bool) {
 	switch {
 	case err == nil && info.Mode().IsRegular():
@@ -139,7 +139,7 @@ type witness struct {
 
 	mu    sync.Mutex
 	saw   map[string]string
-	doubt bool // something cannot be told, or changed meanwhile
+	doubt bool // something is uncertain, or changed meanwhile
 }
 
 func (w *witness) note(name, saw string, sure bool) {
@@ -174,7 +174,7 @@ func (w *witness) Open(name string) (fs.File, error) {
 	return &witnessed{File: f, witness: w, name: name, sum: sha256.New()}, nil
 }
 
-// witnessed is a file whose content counts once all of it was read.
+// witnessed is a file whose content is recorded once all of it was read.
 type witnessed struct {
 	fs.File
 	witness *witness

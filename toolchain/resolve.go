@@ -35,10 +35,10 @@ type resolution struct {
 	pure  bool // the package says that the file may be dropped if its exports are unused
 }
 
-// refusedError is an import that is never looked for, whatever surrounds it.
+// refusedError reports an import that is refused without a search, in any source tree.
 type refusedError struct {
 	reason string
-	// notInTree reports that such a file may exist, but not for an extension.
+	// notInTree is set if such a file may exist, but not for an extension.
 	notInTree bool
 }
 
@@ -104,7 +104,7 @@ func (r *resolver) finish(found string) (resolution, error) {
 	return resolution{path: found, pure: owner.pure(found)}, nil
 }
 
-// refuse answers imports that could only mean something outside the source tree.
+// refuse refuses imports that could only mean something outside the source tree.
 func refuse(specifier string) error {
 	var reason string
 	switch {
@@ -442,15 +442,15 @@ var (
 	errTargets = fmt.Errorf("%w, and no more than %d are looked at", errTarget, maxTargets)
 )
 
-// maxTargets is how many targets of one name are looked at. Packages have a handful.
+// maxTargets is how many targets of one name are examined. Packages have a handful.
 const maxTargets = 1000
 
-// chooser is what a target is chosen by.
+// chooser has the inputs for choosing a target.
 type chooser struct {
 	conditions []string
 	star       string // what the * of a pattern stands for
 	internal   bool
-	left       int // so many targets can still be looked at
+	left       int // number of targets that may still be examined
 }
 
 // choose picks a target by conditions: PACKAGE_TARGET_RESOLVE of node's documentation. A target is a path in the package
@@ -523,7 +523,7 @@ func inModules(name string) bool {
 	return strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "/node_modules/")
 }
 
-// packageJSON is what of a package.json matters for finding files. The zero values mean absent.
+// packageJSON is the part of a package.json that matters for finding files. The zero values mean absent.
 type packageJSON struct {
 	dir     string
 	name    string
@@ -534,9 +534,9 @@ type packageJSON struct {
 	// browser holds replacements, for the package's own "./files" and for other packages; "" is an empty module.
 	browser     map[string]string
 	browserMain string
-	// sideEffects match the files that must not be dropped. They are nil if every file may be one.
+	// sideEffects match the files that must not be dropped. They are nil if no file may be dropped.
 	sideEffects []*regexp.Regexp
-	// dependencies are the names of the packages that it asks for.
+	// dependencies are the names of the packages that it depends on.
 	dependencies map[string]bool
 }
 

@@ -28,8 +28,8 @@ type Source struct {
 	// Found is the result of [FindImports] for FS and Entry, if it was called. If the source imports only its own files, Found also
 	// has its bundle, which is not made again.
 	Found *Imports
-	// Large is for a program of your own, such as a compiler: its top level may take a minute instead of 5 s, and its calls
-	// nest twice as deep.
+	// Large is for your own program, such as a compiler: its top level may take a minute instead of 5 s, and its calls nest
+	// twice as deep.
 	Large bool
 }
 
@@ -93,7 +93,7 @@ func openTree(dir, entry string, keep []string) (*sourceTree, error) {
 // maxDepth is how many folders a file is in at most: each time a file is looked for, the machine walks through all of them, several times.
 const maxDepth = 32
 
-// sourceTree is the set of files in a folder that an extension may be made of.
+// sourceTree is the set of files in a folder that an extension may use.
 type sourceTree struct {
 	dir    string // absolute, without links
 	entry  string
@@ -184,7 +184,7 @@ func shared(root *os.Root, dir string, keep []string) (bool, error) {
 // below reports whether name is the folder dir or in it.
 func below(dir, name string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
-// holds reports whether folder is the one called name, which may not exist yet, or contains it, by its name or through links.
+// holds reports whether folder is the folder name, which may not exist yet, or contains it, by its name or through links.
 func holds(folder fs.FileInfo, name string) bool {
 	for {
 		if info, err := os.Stat(name); err == nil && os.SameFile(info, folder) {

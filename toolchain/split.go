@@ -25,10 +25,10 @@ type splitModule struct {
 	memory []byte
 }
 
-// engineShape is what images and components need to know of an engine. Its fields have capitals for JSON.
+// engineShape is what images and components need to know about an engine. Its fields are exported for JSON.
 type engineShape struct {
-	// StackTop is the address below which the engine's stack lies. It is 0 if that is not known. The pages from there up to SpareEnd
-	// are for the heap.
+	// StackTop is the address below which the engine's stack lies. It is 0 if unknown. The pages from there up to SpareEnd are for
+	// the heap.
 	StackTop, SpareEnd uint32
 	// Slot is an index in the engine's function table that the engine leaves free.
 	Slot uint32
@@ -117,7 +117,7 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 	return &split, nil
 }
 
-// keepExports leaves the exports that bindings use.
+// keepExports keeps only the exports that bindings use.
 func keepExports(r *wasmbin.Reader) []byte {
 	var body []byte
 	var kept uint64
@@ -235,18 +235,18 @@ func applyData(r *wasmbin.Reader, memory []byte) {
 	}
 }
 
-// stackPages is how much of the engine's stack is left to it: twice guestStack, beyond which most scripts do not get.
+// stackPages is how much of the engine's stack it keeps: twice guestStack, which most scripts do not exceed.
 const stackPages = 2 * guestStack / wasmPage
 
-// dataPage is the first page that the data of an engine is on, at most 63. An engine's stack begins there, to grow down.
+// dataPage is the first page with data of an engine, at most 63. The engine's stack begins there and grows down.
 func dataPage(memory []byte) uint32 {
 	data := len(memory) - len(bytes.TrimLeft(memory, "\x00"))
 	return uint32(min(data/wasmPage, 63))
 }
 
-// moveStack puts the stack, which is larger than scripts can use, as low as possible, which makes the pages between it and the data
-// spare. Each page of memory costs time when an instance ends, and less below the size of an image. Nothing lies beyond the stack
-// that it could overwrite.
+// moveStack puts the stack, which is larger than scripts can use, as low as possible. The pages between the stack and the data become
+// spare. Each page of memory costs time when an instance ends, but less below the size of an image. There is nothing beyond the
+// stack that it could overwrite.
 func (s *splitModule) moveStack(r *wasmbin.Reader) []byte {
 	const i32, mutable, constant, end = 0x7f, 1, 0x41, 0x0b
 	count, kind, mutability, op := r.Count(), r.Byte(), r.Byte(), r.Byte()

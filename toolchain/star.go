@@ -17,19 +17,19 @@ const (
 
 var errStars = errors.New("has export * of too many modules that also have export *; name the exports instead")
 
-// star matches an export of all that another module exports, and tells which.
+// star matches an export of everything from another module, and captures the module's name.
 var star = lazyregexp.New(`\bexport` + between + `*\*` + between + `*from` + between + `*["']([^"']*)`)
 
 // stars bounds the cost of modules that re-export all of others.
 type stars struct {
 	mu    sync.Mutex
-	said  map[string]map[string]int // by file: what it exports all of, as it is written, and how often
+	said  map[string]map[string]int // by file: the modules that it exports completely, as written, and how often
 	found map[string][]string       // by file: the files that these are
 	names map[string]int            // by file: how many names it exports at most
 	count int
 }
 
-// load takes in a file before what it imports is resolved.
+// load reads a file before its imports are resolved.
 func (s *stars) load(name, code string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *stars) load(name, code string) error {
 	return s.admit()
 }
 
-// resolve takes in what an import of a file leads to.
+// resolve notes the file that an import leads to.
 func (s *stars) resolve(importer, specifier, found string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,7 +33,7 @@ func declare(i *abi.Interface) (text string, mentioned []*abi.Interface) {
 	return d.text.String(), d.mentioned
 }
 
-// EnvTypesMark begins every text that [EnvTypes] returns.
+// EnvTypesMark is the start of every text that [EnvTypes] returns.
 const EnvTypesMark = "// Written by `stile types`"
 
 // EnvTypes returns a TypeScript declaration file that gives `env` its type: one field for each binding, with its interface.
@@ -102,7 +102,7 @@ func (d *declarations) line(indent, format string, args ...any) {
 	fmt.Fprintf(&d.text, indent+format+"\n", args...)
 }
 
-// doc writes a doc comment, which no text in it can end.
+// doc writes a doc comment. No text in it can end the comment.
 func (d *declarations) doc(indent, text string) {
 	text = strings.ReplaceAll(strings.TrimSpace(text), "*/", "*\u200b/")
 	switch {
@@ -261,7 +261,7 @@ func (d *declarations) qualified(i *abi.Interface, name string) string {
 	}
 }
 
-// builtIn begins the names of the interfaces that the module "stile" declares.
+// builtIn is the prefix of the names of the interfaces that the module "stile" declares.
 const builtIn = "stile:capability/"
 
 // namespace names an interface in TypeScript: "acme:crm/contacts@1.0.0" is AcmeCrmContacts, and one of ours only the last word.
@@ -283,7 +283,7 @@ func typeName(name string) string {
 	}
 }
 
-// parameter names a parameter; a word that JavaScript keeps for itself has a "_" after it.
+// parameter names a parameter. It appends "_" to reserved words of JavaScript.
 func parameter(name string) string {
 	name = camel(name)
 	if slices.Contains(reserved, name) {
@@ -308,7 +308,7 @@ func fieldName(name string) string {
 	}
 	quoted, err := json.Marshal(name)
 	if err != nil {
-		panic(err) // a string has JSON
+		panic(err) // every string has a JSON form
 	}
 	return string(quoted)
 }

@@ -11,7 +11,7 @@ const componentCoreModule = 1
 const wasmPage = 64 << 10
 
 // instruction reads one instruction of an engine with its operands and returns its first byte. An engine has one memory, whose data is
-// applied before it begins, and nothing that the rewriting does not know.
+// applied before it begins, and only instructions that the rewriting knows.
 func instruction(r *wasmbin.Reader) byte {
 	op := r.Byte()
 	operands := *r

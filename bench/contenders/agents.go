@@ -17,13 +17,13 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// Each agent is called once in agentPeriod. A call lasts agentCall, most of which it waits: an agent is active 1% of the time.
+// Each agent is called once in agentPeriod. A call lasts agentCall, and mostly waits. An agent is active 1% of the time.
 const (
 	agentPeriod = 10 * time.Second
 	agentCall   = 100 * time.Millisecond
 )
 
-// measureIdle runs many agents, few of which are active at a time, in a separate process.
+// measureIdle runs many agents in a separate process. Only a few of them are active at a time.
 func measureIdle(ctx context.Context, s *bench.Suite) (err error) {
 	agents := s.Size.OwnLive
 	s.Tell(fmt.Sprintf("idle: %d agents", agents), 0, 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// cli runs containers by a command like that of Docker.
+// cli runs containers with a command like Docker's.
 type cli struct {
 	*site
 	args []string // arguments of every call, the command first

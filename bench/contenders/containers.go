@@ -15,10 +15,10 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// containerised are the contenders that are containers, or more than that.
+// containerised are the contenders that are containers or isolate more strongly.
 var containerised = []*bench.Contender{bwrapNode, crunNode, runcNode, gvisor, podman, containerd, docker, dockerBuild}
 
-// engine runs containers by name. Every process that serves a container has the folder of the site in its command line or in its
+// engine runs containers by name. Every process that serves a container has the folder of the site in its command line or its
 // cgroup.
 type engine interface {
 	// run runs the tool to its end. hold starts one that stays; it may return before the tool has begun.

@@ -17,7 +17,7 @@ import (
 //go:embed drivers
 var drivers embed.FS
 
-// driver is a process of ours that starts isolates within itself. A trial's time includes two pipes, under 100 microseconds.
+// driver is our own process, which starts isolates within itself. A trial's time includes two pipes, under 100 microseconds.
 //
 // A request is four 32-bit numbers in little-endian order: its id, 1 if the isolate is kept, and the lengths of source and input,
 // which follow. An answer is the id, a length and that many bytes. A length of zero says that the isolate is gone, or kept.

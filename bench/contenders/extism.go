@@ -12,8 +12,8 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// extism is its Go SDK in a separate program, with a precompiled plug-in of half a kilobyte. The compiler that makes plug-ins of
-// JavaScript is not in a package registry, so there is none of those.
+// extism runs Extism's Go SDK in a separate program, with a precompiled plug-in of half a kilobyte. The compiler that makes plug-ins
+// from JavaScript is not in a package registry, so there is no JavaScript plug-in.
 var extism = &bench.Contender{
 	Name: "extism", Title: "Extism (wazero), no JavaScript", Boundary: "WebAssembly", Limits: "wall clock",
 	Level: bench.NewIsolate, Tasks: []bench.Task{bench.Hello},

@@ -51,7 +51,7 @@ func cgroupsOf(mark string) (paths []string) {
 		if err == nil && d.IsDir() && strings.Contains(path, mark) {
 			paths = append(paths, path)
 		}
-		return nil // what has gone meanwhile does not count
+		return nil // a cgroup that has gone meanwhile does not count
 	})
 	slices.Reverse(paths)
 	return paths

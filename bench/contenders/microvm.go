@@ -9,8 +9,8 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// microVM is Node.js in a virtual machine. It is never available: it says either why the machine cannot have one, or that no guest
-// is made for it yet.
+// microVM is Node.js in a virtual machine. It is never available: it says either why the machine cannot run one, or that there is no
+// guest for it yet.
 var microVM = &bench.Contender{
 	Name: "microvm", Title: "Node.js in a microVM (QEMU)", Boundary: "a virtual machine", Limits: "memory, no network",
 	Level: bench.NewIsolate, Tasks: []bench.Task{bench.Compute},

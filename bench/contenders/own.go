@@ -95,7 +95,7 @@ func measureCost(ctx context.Context, s *bench.Suite) (err error) {
 	return errors.Join(c.stored(ctx), c.loaded(ctx), c.bundle(ctx), c.within(ctx))
 }
 
-// variant is one that grows, to X.
+// variant is a subject of size X.
 type variant struct {
 	x    float64
 	call func() error
@@ -158,8 +158,8 @@ CREATE TABLE extension (
 ) STRICT, WITHOUT ROWID;
 `}}
 
-// stored calls extensions that are rows of a table, many of which share an image: find the row by its name, take the component, call
-// it. Tables of all sizes have the same components.
+// stored calls extensions that are rows of a table. Many rows share an image. A call finds the row by name, takes the component and
+// calls it. Tables of all sizes have the same components.
 func (c *costs) stored(ctx context.Context) (err error) {
 	images := min(100, c.suite.Size.Rows/10)
 	var loaded []*host.Component

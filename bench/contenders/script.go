@@ -53,7 +53,7 @@ func (i *interpreter) Hold(ctx context.Context, n int) (bench.Held, error) {
 
 func (i *interpreter) Close() error { return os.RemoveAll(i.dir) }
 
-// holdEach keeps n of what hold keeps.
+// holdEach calls hold n times and keeps the results.
 func holdEach(n int, hold func() (bench.Held, error)) (all bench.Held, err error) {
 	var releases []func() error
 	all.Release = func() error {

@@ -174,7 +174,7 @@ func (s *stored) Run(ctx context.Context, t bench.Trial) (bench.Answer, error) {
 	return bench.Answer{Output: out}, err
 }
 
-// Hold keeps instances in another process, which holds nothing else.
+// Hold keeps instances in another process that holds nothing else.
 func (s *stored) Hold(ctx context.Context, n int) (bench.Held, error) {
 	return holdProcess(s.w.Command(ctx, "", s.w.Self, "hold", strconv.Itoa(n), "--dir", s.w.Dir, "--engine", s.w.Engine))
 }

@@ -1,6 +1,6 @@
-// Command long runs the tests that take minutes and writes down what became of them, with the commit, the date and a digest of the code that
-// they cover. With -check it says where that code has changed since. Arguments are packages, as "./host"; the report keeps what it says of
-// others. Default: every package that has such tests.
+// Command long runs the tests that take minutes and writes a report of the results, with the commit, the date and a digest of the
+// code that they cover. With -check it says where that code has changed since. Arguments are packages, such as "./host"; the report
+// keeps its entries for other packages. Default: every package that has such tests.
 package main
 
 import (
@@ -52,7 +52,7 @@ func main() {
 
 // read reads the report.
 func read(file string) (r report, err error) {
-	text, err := os.ReadFile(file) //nolint:gosec // whoever starts this names it
+	text, err := os.ReadFile(file) //nolint:gosec // the user names the file
 	if errors.Is(err, fs.ErrNotExist) {
 		return report{}, fmt.Errorf("there is no report %s; make long writes it: %w", filepath.Base(file), err)
 	} else if err != nil {
@@ -123,7 +123,7 @@ func run(ctx context.Context, out io.Writer, root, file string, only ...string) 
 	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // it is for everybody
 }
 
-// compare says which code has changed since the report. That is no error; a package without a report is one.
+// compare says which code has changed since the report. Changed code is not an error, but a package without a report is.
 func compare(ctx context.Context, out io.Writer, root, file string) error {
 	r, err := read(file)
 	if err != nil {

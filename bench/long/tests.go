@@ -17,7 +17,7 @@ type event struct {
 	Elapsed                       float64 // seconds
 }
 
-// test runs the long tests of packages, one package at a time, prints what they say, and returns the minutes that each test took, by package.
+// test runs the long tests of packages, one package at a time. It prints their output and returns the minutes of each test, by package.
 func test(ctx context.Context, out io.Writer, root string, packages []string) (map[string]map[string]float64, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-p", "1", "-tags", tag, "-count", "1", "-timeout", "120m", "-run", "^TestLong"}, packages...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr

@@ -1,5 +1,5 @@
-// Command processes measures whole commands from start to end, beside the start of Node.js: the time that a person at a terminal
-// waits. Each trial of a command follows one of `node -e 0`, so that drift of the machine cancels in the ratio.
+// Command processes measures whole commands from start to end, which is the time that a person at a terminal waits, and compares them
+// with the start of Node.js. Each trial of a command follows one of `node -e 0`, so that drift of the machine cancels in the ratio.
 package main
 
 import (

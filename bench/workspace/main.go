@@ -1,4 +1,4 @@
-// Command workspace measures workspaces beside plain files, in the same run and on the same file system. It writes, lists, searches
+// Command workspace compares workspaces with plain files, in the same run and on the same file system. It writes, lists, searches
 // and moves 10,000 small files, and moves a large one in and out by blob.
 package main
 
@@ -168,7 +168,7 @@ func text(i, round int) string {
 	return strings.Repeat(fmt.Sprintf("line of file %d, round %d\n", i, round), 20) + word + "\n"
 }
 
-// wrong reports that a subject did something else than was asked.
+// wrong reports that a subject did not do what was asked.
 func wrong(what string, got, want int) error {
 	if got == want {
 		return nil
