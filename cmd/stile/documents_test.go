@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/cli.md, docs/demo.svg and the output of commands in the documents anew")
 
-// fence is a block of a document. Its info string is a language and, for a file that the commands need, its name.
+// fence is a block of a document. Its info string is a language and, if commands need it as a file, the file's name.
 var fence = regexp.MustCompile("(?ms)^```(\\w+)(?: ([^\n]+))?\n(.*?)^```$")
 
 // documents are the README and the pages in docs.
@@ -37,11 +37,11 @@ func documents(t *testing.T) []string {
 	return append(pages, "../../README.md")
 }
 
-// TestDocuments runs the commands of every document in a folder and a STILE_HOME of its own, in their order, with bash. A block
-// `console` has commands after "$ " and what they print; "..." stands for any text, and alone on a line for any lines. A command
-// that fails is followed by `$ echo $?`. What one block exports, the next ones have. STILE_HOME and STILE_USER are not set: a page
-// whose commands need an empty home, or the name ada, says so. A block with the name of a file is written to it. Blocks `sh` need something that a test
-// does not have, so only what they call is checked.
+// TestDocuments runs the commands of every document with bash, in order, in a separate folder and STILE_HOME. A block
+// `console` has commands after "$ " and their output; "..." matches any text, and alone on a line any lines. A command
+// that fails is followed by `$ echo $?`. Variables that a block exports stay set for the next blocks. STILE_HOME and STILE_USER are not set: a page
+// whose commands need an empty home, or the name ada, says so. A block with a file name is written to that file. Blocks `sh` need things that a test
+// does not have, so the test only checks their calls.
 func TestDocuments(t *testing.T) {
 	dir, keyDir := cachetest.Dirs(t)
 	prepareCache(t, dir, keyDir)
@@ -86,7 +86,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestDocumentedPairs adds NAME.ts of any page with the manifest NAME.json of any page, types checked: tools and bindings fit.
+// TestDocumentedPairs adds NAME.ts of any page with the manifest NAME.json of any page, with types checked, so tools and bindings must match.
 func TestDocumentedPairs(t *testing.T) {
 	dir, keyDir := cachetest.Dirs(t)
 	prepareCache(t, dir, keyDir)
@@ -120,10 +120,10 @@ func TestDocumentedPairs(t *testing.T) {
 	}
 }
 
-// shell is where commands run, as for a person with a terminal.
+// shell is an environment for commands, like a person's terminal.
 type shell struct {
 	dir  string
-	home string // the home of whoever does not set STILE_HOME
+	home string // the home of commands that do not set STILE_HOME
 	env  []string
 }
 
@@ -149,7 +149,7 @@ func newShell(t *testing.T, cacheDir, keyDir string) *shell {
 	return s
 }
 
-// onlyInBin has stile where make puts it, and nowhere on the path.
+// onlyInBin has stile in make's output folder, and nowhere on the path.
 func (s *shell) onlyInBin(t *testing.T) {
 	t.Helper()
 	program, err := exec.LookPath("stile")
@@ -169,7 +169,7 @@ func (s *shell) onlyInBin(t *testing.T) {
 	s.env = append(s.env, "PATH="+strings.Join(folders, string(filepath.ListSeparator)))
 }
 
-// leavesAlone checks what a page must not change: the examples, which belong to the clone, and the home of whoever follows it.
+// leavesAlone checks that a page does not change the examples, which belong to the clone, or the reader's home.
 func (s *shell) leavesAlone(t *testing.T, mayUseHome bool) {
 	t.Helper()
 	clean := t.TempDir()
@@ -196,10 +196,10 @@ func (s *shell) write(t *testing.T, name, content string) {
 	}
 }
 
-// step is a command and what it prints.
+// step is a command and its output.
 type step struct{ command, output string }
 
-// steps reads a session. A line that ends with a backslash goes on.
+// steps reads a session. A backslash at the end of a line continues it.
 func steps(session string) (all []step) {
 	open := false
 	for line := range strings.Lines(session) {
@@ -218,10 +218,10 @@ func steps(session string) (all []step) {
 	return all
 }
 
-// unshown is the line that a command adds for programs, and what it says when other tests change the cache that they share.
+// unshown is the line that a command prints for programs, and its message when other tests change the shared cache.
 var unshown = regexp.MustCompile(`(?m)^(\{"error":|stile: cache ).*\n`)
 
-// run runs commands in one process of bash, so that each sees what those before it set, and returns what each printed.
+// run runs commands in one bash process, so that each sees the effects of earlier ones, and returns the output of each.
 func (s *shell) run(t *testing.T, commands []string) (outputs []string, codes []string) {
 	t.Helper()
 	const mark = "\x1e"
@@ -246,7 +246,7 @@ func (s *shell) run(t *testing.T, commands []string) (outputs []string, codes []
 	return outputs, codes
 }
 
-// session runs a block and returns it with what the commands really printed, where that differs from what is there.
+// session runs a block and returns it with the actual output where that differs.
 func (s *shell) session(t *testing.T, block string) string {
 	t.Helper()
 	all := steps(block)
@@ -273,7 +273,7 @@ func (s *shell) session(t *testing.T, block string) string {
 	return real.String()
 }
 
-// printed is the pattern of what a document says that a command prints.
+// printed is the pattern of a command's output in a document.
 func printed(text string) *regexp.Regexp {
 	var pattern strings.Builder
 	pattern.WriteString(`\A`)
@@ -287,7 +287,7 @@ func printed(text string) *regexp.Regexp {
 	return regexp.MustCompile(pattern.String() + `\z`)
 }
 
-// parses checks the calls of stile among commands that cannot be run here.
+// parses checks the stile calls in commands that cannot be run here.
 func parses(t *testing.T, commands string) {
 	t.Helper()
 	printing := exec.CommandContext(t.Context(), "bash", "-c", "stile() { printf '%s\\x1f' \"$@\"; printf '\\x1e'; }\n"+
@@ -312,7 +312,7 @@ func parses(t *testing.T, commands string) {
 	}
 }
 
-// What a document says wrong is seen.
+// Errors in a document are detected.
 func TestWrongDocuments(t *testing.T) {
 	for text, prints := range map[string][]string{
 		"a\n":             {"a\n"},
@@ -338,7 +338,7 @@ func TestWrongDocuments(t *testing.T) {
 	}
 }
 
-// TestReference holds docs/cli.md to the definition of the command line; with -update it writes the file.
+// TestReference compares docs/cli.md with the definition of the command line. With -update it writes the file.
 func TestReference(t *testing.T) {
 	var out bytes.Buffer
 	out.WriteString("# Command line\n\nThis page is generated from the commands' own help: `go generate ./cmd/stile` writes it.\n\n```text\n")
@@ -348,7 +348,7 @@ func TestReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = parser.Parse(append(args, "--help")) // the help has been printed before what is missing is seen
+		_, _ = parser.Parse(append(args, "--help")) // the help is printed before missing arguments are detected
 	}
 	help()
 	out.WriteString("```\n\n")
@@ -380,7 +380,7 @@ func TestReference(t *testing.T) {
 	golden(t, "../../docs/cli.md", out.Bytes())
 }
 
-// golden compares a file with what it should be, or writes it.
+// golden compares a file with its expected content, or writes it.
 func golden(t *testing.T, file string, want []byte) {
 	t.Helper()
 	if *update {

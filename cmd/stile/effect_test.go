@@ -19,8 +19,8 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
-// TestDecisionsTakeEffect has commands decide while an agent is served over HTTP and another one on stdin: what a command said is what the
-// next list and the next call of both go by.
+// TestDecisionsTakeEffect has commands decide while one agent is served over HTTP and another one on stdin. The next list and the next
+// call of both follow each command's reported decision.
 func TestDecisionsTakeEffect(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -41,7 +41,7 @@ func TestDecisionsTakeEffect(t *testing.T) {
 			}
 			there := slices.ContainsFunc(list.Tools, func(t *sdk.Tool) bool { return t.Name == "quick_get" })
 			r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "quick_get"})
-			if err != nil { // as of a tool that nobody ever heard of
+			if err != nil { // like a tool that never existed
 				r = &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: err.Error()}}}
 			}
 			if want != "" && (!there || r.IsError || text(r) != want) || want == "" && (there || !r.IsError || !strings.Contains(text(r), why)) {
@@ -79,7 +79,7 @@ func (h *home) active(name string) string {
 	return all.Releases[i].Digest
 }
 
-// TestEditsTakeEffect changes policy.json and the tokens 100 times each, in all ways in which files are changed: the next call goes by it.
+// TestEditsTakeEffect changes policy.json and the tokens 100 times each, in all ways in which files are changed. The next call follows each change.
 func TestEditsTakeEffect(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -90,7 +90,7 @@ func TestEditsTakeEffect(t *testing.T) {
 	session := connect(t, &sdk.StreamableClientTransport{Endpoint: endpoint, HTTPClient: client(t, secret), MaxRetries: -1})
 	policies := [2]string{`{"approve": [{"permissions": {"kv": true}}]}`, `{"ceiling": {"permissions": {"random": true}}}`}
 	for i := range policies {
-		policies[i] += strings.Repeat(" ", 80-len(policies[i])) // all of one size
+		policies[i] += strings.Repeat(" ", 80-len(policies[i])) // all of the same size
 	}
 	file := filepath.Join(h.dir, "policy.json")
 	put := func(n int, text string) {
@@ -100,7 +100,7 @@ func TestEditsTakeEffect(t *testing.T) {
 			name += ".new"
 		}
 		err := os.WriteFile(name, []byte(text), 0o600)
-		if err == nil && n%3 == 1 { // as one that copies times, too
+		if err == nil && n%3 == 1 { // like a program that copies times, too
 			err = os.Chtimes(name, time.Unix(1, 0), time.Unix(1, 0))
 		}
 		if err == nil && name != file {
@@ -134,7 +134,7 @@ export default extension({ tools: { get: { description: "Gets", run: async (_: u
 	}
 	c := client(t, secret)
 	for n := range 100 {
-		// Who changes them, changes them like the commands.
+		// The test changes them as the commands do.
 		err := changeTokens(t.Context(), tokens, func([]token) ([]token, error) { return let[:n%2], nil })
 		if err != nil {
 			t.Fatal(err)

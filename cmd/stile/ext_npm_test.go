@@ -64,7 +64,7 @@ func publish(t *testing.T, name, code string) *httptest.Server {
 	return server
 }
 
-// What is to be known of packages is said when they come in, and wherever a person decides; what pins them can be read.
+// Facts about packages are reported when they arrive, and wherever a person decides. Their lock file can be read.
 func TestPackages(t *testing.T) {
 	h := newHome(t)
 	h.stile("ext", "add", h.extension("uses", "0.9.0", "return 1")) // which needs the engine, from the real registry
@@ -108,7 +108,7 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// page is the page on which a person decides about the only request there is.
+// page is the page on which a person decides about the only pending request.
 func (h *home) page(name string) string {
 	h.t.Helper()
 	file := filepath.Join(h.t.TempDir(), "operator")
@@ -152,7 +152,7 @@ func (h *home) page(name string) string {
 	return text
 }
 
-// question is what an agent's client asks its person when the agent writes an extension anew with this code.
+// question is the question that an agent's client asks its person when the agent rewrites an extension with this code.
 func (h *home) question(name, body string) (asked string) {
 	h.t.Helper()
 	if err := os.WriteFile(filepath.Join(h.dir, "policy.json"), []byte(`{"persons": ["editor"]}`), 0o600); err != nil {
@@ -166,7 +166,7 @@ func (h *home) question(name, body string) (asked string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	defer func() { _ = session.Close() }() // it was only asked
+	defer func() { _ = session.Close() }() // only the question matters
 	for _, version := range [][2]string{{"0.9.0", "return 1"}, {"1.0.0", body}} {
 		dir := h.extension(name, version[0], version[1])
 		draft := map[string]string{}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestImportFromPipe gives up a pack that never comes.
+// TestImportFromPipe cancels the import of a pack that never arrives.
 func TestImportFromPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -21,7 +21,7 @@ func TestImportFromPipe(t *testing.T) {
 		_, err := (&extImport{File: pipe}).read(ctx, nil, nil)
 		done <- err
 	}()
-	to, err := os.OpenFile(pipe, os.O_WRONLY, 0) // once somebody reads
+	to, err := os.OpenFile(pipe, os.O_WRONLY, 0) // once a process reads
 	if err != nil {
 		t.Fatal(err)
 	}

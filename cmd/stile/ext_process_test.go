@@ -25,7 +25,7 @@ import (
 	"github.com/stilehost/stile/internal/cache/cachetest"
 )
 
-// home is a STILE_HOME of a test, with the shared cache.
+// home is the STILE_HOME of a test, with the shared cache.
 type home struct {
 	ctx context.Context
 	t   *testing.T
@@ -59,7 +59,7 @@ func (h *home) command(args ...string) *exec.Cmd {
 	return c
 }
 
-// stile runs a command that succeeds, and returns its result.
+// stile runs a command that must succeed, and returns its result.
 func (h *home) stile(args ...string) string {
 	h.t.Helper()
 	c := h.command(args...)
@@ -71,7 +71,7 @@ func (h *home) stile(args ...string) string {
 	return stdout.String()
 }
 
-// extension writes an extension of one tool "get", whose code is the body of its function.
+// extension writes an extension with one tool "get", whose function has this body.
 func (h *home) extension(name, version, body string) (dir string) {
 	h.t.Helper()
 	return h.extensionWith(name, version, "{}", body)
@@ -103,11 +103,11 @@ func (h *home) fetches(name, address string) (dir string) {
 		`return (await env.site.fetch("http://`+address+`/")).status`)
 }
 
-// site is a server that does not answer before it is told to.
+// site is a server that answers only when a test tells it to.
 type site struct {
 	address string
 	asked   chan struct{} // gets a value for each request
-	answer  func()        // has all requests answered
+	answer  func()        // answers all requests
 }
 
 func newSite(t *testing.T) site {
@@ -124,7 +124,7 @@ func newSite(t *testing.T) site {
 	return s
 }
 
-// approveAll approves what waits.
+// approveAll approves all pending requests.
 func (h *home) approveAll() {
 	h.t.Helper()
 	var list struct {
@@ -154,7 +154,7 @@ func lastLine(t *testing.T, text string) (object struct{ Kind, Message string })
 	return object
 }
 
-// TestRevokeUnderCall revokes an extension while a call of it runs in another process, which would go on for long.
+// TestRevokeUnderCall revokes an extension while a long call of it runs in another process.
 func TestRevokeUnderCall(t *testing.T) {
 	h := newHome(t)
 	h.stile("ext", "add", h.extension("waiter", "1.0.0", `console.log("started"); await new Promise((done) => setTimeout(done, 600_000));`))
@@ -184,7 +184,7 @@ func TestRevokeUnderCall(t *testing.T) {
 	}
 }
 
-// TestKilledAdd kills processes that add versions, at random moments. What was active is, or else the new version: whole, and
+// TestKilledAdd kills processes that add versions, at random moments. Either the old or the new version is active, complete and
 // with its entries in the audit log.
 func TestKilledAdd(t *testing.T) {
 	t.Parallel()
@@ -219,7 +219,7 @@ func TestKilledAdd(t *testing.T) {
 	}
 }
 
-// TestAddAtOnce adds from several processes at the same time, to one name and to several.
+// TestAddAtOnce adds from several processes at the same time, under one name and under several.
 func TestAddAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -266,7 +266,7 @@ func TestAddAtOnce(t *testing.T) {
 	}
 }
 
-// TestLargeRow has a row in the store that no command wrote: it is not read, and the doctor says what to do.
+// TestLargeRow has a row in the store that no command wrote. It is not read, and doctor says what to do.
 func TestLargeRow(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
-// A reviewer sees all that an agent reads of a tool, or how much is left out and the command that shows it.
+// A reviewer sees every text of a tool that an agent reads, or how much is left out and the command that shows it.
 func TestReviewHasAllTexts(t *testing.T) {
 	const last = "and then send the keys"
 	review := func(tools ...abi.Definition) lifecycle.Review {

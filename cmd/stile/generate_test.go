@@ -21,7 +21,7 @@ import (
 	"github.com/stilehost/stile/mcp"
 )
 
-// TestModelText has a model that writes lines which look like ours.
+// TestModelText has a model that writes lines that imitate stile's own.
 func TestModelText(t *testing.T) {
 	var b strings.Builder
 	text := modelText{out: &b}
@@ -40,7 +40,7 @@ func TestModelText(t *testing.T) {
 	}
 }
 
-// openStore opens a store of extensions in a folder of its own, for the user tom.
+// openStore opens a store of extensions in a separate folder, for the user tom.
 func openStore(t *testing.T, policy string) *extensions {
 	t.Helper()
 	home := t.TempDir()
@@ -71,7 +71,7 @@ func openStore(t *testing.T, policy string) *extensions {
 	return e
 }
 
-// keep writes an extension with tools of these descriptions.
+// keep writes an extension with tools that have these descriptions.
 func (e *extensions) keep(t *testing.T, scope, name string, tools map[string]string) {
 	t.Helper()
 	var names []string
@@ -103,7 +103,7 @@ func (e *extensions) keep(t *testing.T, scope, name string, tools map[string]str
 	}
 }
 
-// TestExisting asks for what is there, in other words, and for what is not.
+// TestExisting asks for existing tools in other words, and for missing ones.
 func TestExisting(t *testing.T) {
 	e := openStore(t, "{}")
 	e.keep(t, "user:tom", "kit", map[string]string{
@@ -150,7 +150,7 @@ func TestExisting(t *testing.T) {
 			t.Errorf("%q: offered %q, want %q", test.description, got, test.want)
 		}
 	}
-	// The best comes first, and of tools with one name only that which would be called.
+	// The best match comes first. Of tools with one name, only the one that would be called is listed.
 	e.keep(t, "shared", "kit", map[string]string{"span": "Converts lengths from metres to km", "other": "Converts lengths from metres to miles"})
 	e.keep(t, "agent:claude", "units", map[string]string{"km": "Converts lengths from metres to km"})
 	_, existing, err := e.existing(t.Context(), viewer, "convert lengths from metres to km")
@@ -168,7 +168,7 @@ func TestExisting(t *testing.T) {
 	}
 }
 
-// TestGenerateForAgents has an agent be offered what it sees, and a model that never gives code use up the budget.
+// TestGenerateForAgents offers an agent the tools that it sees. A model that never returns code uses up the budget.
 func TestGenerateForAgents(t *testing.T) {
 	e := openStore(t, `{"limits": {"buildsPerHour": 4}}`)
 	var asked atomic.Int32
@@ -209,7 +209,7 @@ func TestGenerateForAgents(t *testing.T) {
 	if _, err := ask("throw a dice", true); !errors.As(err, new(*lifecycle.BudgetError)) || asked.Load() != before || before != 16 {
 		t.Errorf("asked %d times, then %d: %v", before, asked.Load(), err)
 	}
-	// What is there costs nothing.
+	// An existing tool costs nothing.
 	if made, err := ask("convert lengths", false); err != nil || len(made.Existing) != 1 {
 		t.Errorf("got %+v, %v", made, err)
 	}

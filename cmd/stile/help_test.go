@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// TestHelpHasExamples: the help of every command has examples, which name the command.
+// TestHelpHasExamples checks that the help of every command has examples, which name the command.
 func TestHelpHasExamples(t *testing.T) {
 	parser, err := newParser(t.Context(), &streams{strings.NewReader(""), io.Discard, io.Discard})
 	if err != nil {
@@ -31,7 +31,7 @@ func TestHelpHasExamples(t *testing.T) {
 	walk(parser.Model.Node)
 }
 
-// Each command line is read by the part of the grammar that it is about, which is all of it where no command is named.
+// Each command line is parsed by the part of the grammar for its command, or by the whole grammar if it names none.
 func TestGrammar(t *testing.T) {
 	s := &streams{strings.NewReader(""), io.Discard, io.Discard}
 	whole, err := newParser(t.Context(), s)

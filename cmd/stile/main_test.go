@@ -52,7 +52,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the tests need npm: %v", err)
 	}
-	// The site says what it was sent, and what it knows of it.
+	// The site returns the request that it received, and what it knows of it.
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "%s, and it is %t that this is right", r.Header.Get("Authorization"), r.Header.Get("Authorization") == "Bearer canary-of-the-script")
 	}))
@@ -73,7 +73,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SHARED_CACHE", dir)
 			e.Setenv("STILE_USER", "tom")
 			e.Setenv("ESC", "\x1b")
-			e.Setenv("STILE_KEYRING", "off")           // it would be the one of whoever runs the tests
+			e.Setenv("STILE_KEYRING", "off")           // otherwise it would be the keyring of the person who runs the tests
 			e.Setenv("STILE_BIN", filepath.Dir(stile)) // a PATH without anything else
 			e.Setenv("PATH", programs+string(filepath.ListSeparator)+e.Getenv("PATH"))
 			e.Setenv("SITE", site.URL)
@@ -81,7 +81,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("MODEL", model.URL)
 			e.Setenv("REGISTRY", strings.TrimPrefix(images.URL, "http://"))
 			e.Setenv("npm_config_cache", strings.TrimSpace(string(npmCache)))
-			// Scripts have no home folder, where these may come from.
+			// Scripts have no home folder from which these could come.
 			e.Setenv("npm_config_userconfig", strings.TrimSpace(string(npmConfig)))
 			e.Setenv("NODE_EXTRA_CA_CERTS", os.Getenv("NODE_EXTRA_CA_CERTS"))
 			// Entries are authenticated with the key of their home, so all homes have the one of the shared cache.
@@ -100,7 +100,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// prepareCache obtains and compiles the engine before many scripts ask for it at once.
+// prepareCache obtains and compiles the engine before many scripts request it at once.
 func prepareCache(t *testing.T, dir, keyDir string) {
 	t.Helper()
 	h, err := host.New(t.Context(), host.Options{CacheDir: dir, KeyDir: keyDir})
@@ -116,7 +116,7 @@ func prepareCache(t *testing.T, dir, keyDir string) {
 	}
 }
 
-// copyExamples copies the examples and the SDK that they refer to, without what npm installed.
+// copyExamples copies the examples and the SDK that they refer to, without the packages that npm installed.
 func copyExamples(to string) error {
 	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "*.*"))
 	if err != nil {
@@ -142,7 +142,7 @@ func copyExamples(to string) error {
 	return nil
 }
 
-// exit CODE COMMAND...: runs a command that exits with exactly this code.
+// exit CODE COMMAND...: runs a command that must exit with this code.
 func exit(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exit CODE COMMAND [ARGUMENT]...")
@@ -163,7 +163,7 @@ func exit(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// error KIND [PATH=TEXT]...: the last line of stderr is the error object of this kind, and holds these texts at these paths.
+// error KIND [PATH=TEXT]...: the last line of stderr is the error object of this kind, and has these texts at these paths.
 func lastError(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: error KIND [PATH=TEXT]...")
@@ -184,7 +184,7 @@ func lastError(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// json FILE [PATH=TEXT]...: the file (or stdout) is one JSON value that holds exactly these texts at these paths.
+// json FILE [PATH=TEXT]...: the file (or stdout) is one JSON value with exactly these texts at these paths.
 func validJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: json FILE [PATH=TEXT]...")
@@ -215,7 +215,7 @@ func value(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], text)
 }
 
-// sql FILE STATEMENT: changes a database as somebody does who can write the file.
+// sql FILE STATEMENT: changes a database like an attacker who can write the file.
 func sqlCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: sql FILE STATEMENT")
@@ -248,7 +248,7 @@ func at(value any, path string) string {
 	return fmt.Sprint(value)
 }
 
-// unhex FROM TO: writes the bytes that a file holds in hex.
+// unhex FROM TO: decodes a file of hexadecimal digits to bytes.
 func unhex(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: unhex FROM TO")
@@ -281,7 +281,7 @@ func entries(ts *testscript.TestScript, cache, kind string) map[string]string {
 	return found
 }
 
-// seed CACHE KIND...: makes a cache that has entries of these kinds from the shared one, and no others.
+// seed CACHE KIND...: makes a cache with the shared cache's entries of these kinds, and no others.
 func seed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: seed CACHE KIND...")
@@ -302,7 +302,7 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// repeat FILE N: writes what is in a file so many times.
+// repeat FILE N: repeats the content of a file N times.
 func repeat(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: repeat FILE N")
@@ -325,7 +325,7 @@ func forge(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// absent TEXT DIR...: no file below these folders holds the text.
+// absent TEXT DIR...: no file below these folders contains the text.
 func absent(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: absent TEXT DIR...")
@@ -344,7 +344,7 @@ func absent(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestInterrupt interrupts a call that waits: it ends at once, with an exit code of its own.
+// TestInterrupt interrupts a waiting call. It ends at once, with a separate exit code.
 func TestInterrupt(t *testing.T) {
 	dir, keyDir := cachetest.Dirs(t)
 	file := filepath.Join(t.TempDir(), "wait.ts")
@@ -393,7 +393,7 @@ func TestInterruptInput(t *testing.T) {
 		if err := stile.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// More than a pipe holds: when all is written, it is being read.
+		// More than a pipe holds: once all of it is written, the command is reading.
 		if _, err := stdin.Write(make([]byte, 1<<20)); err != nil {
 			t.Fatal(err)
 		}

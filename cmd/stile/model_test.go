@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// answerAsModel speaks the chat completions protocol, for whoever has the key. Its first try does not build, and the types of its second are
-// wrong. The model "picky" takes no temperature, like some that reason.
+// answerAsModel speaks the chat completions protocol, for clients with the key. Its first try does not build, and the types of its second are
+// wrong. The model "picky" accepts no temperature, like some reasoning models.
 func answerAsModel(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || r.Header.Get("Authorization") != "Bearer canary-of-the-model" {

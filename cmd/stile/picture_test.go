@@ -21,7 +21,7 @@ var demo = []string{
 	`stile calls replay 2`,
 }
 
-// TestPicture runs the session and compares it with docs/demo.svg; with -update it draws the file.
+// TestPicture runs the session and compares it with docs/demo.svg. With -update it draws the file.
 func TestPicture(t *testing.T) {
 	dir, keyDir := cachetest.Dirs(t)
 	prepareCache(t, dir, keyDir)
@@ -49,7 +49,7 @@ const (
 	top        = 52
 )
 
-// draw draws a terminal in which commands are typed, one after the other. Where nothing moves, all of it is there.
+// draw draws a terminal in which commands are typed one by one. Viewers without animation show everything.
 func draw(commands, outputs []string) []byte {
 	var lines bytes.Buffer
 	y, at := top, 0.3 // pixels and seconds
@@ -63,7 +63,7 @@ func draw(commands, outputs []string) []byte {
 				text = ""
 			}
 			fmt.Fprintf(&lines, `<text class="%s" x="24" y="%d" style="animation-delay:%.1fs">`, class, y, at)
-			_ = xml.EscapeText(&lines, []byte(part)) // a buffer takes everything
+			_ = xml.EscapeText(&lines, []byte(part)) // writing to a buffer cannot fail
 			lines.WriteString("</text>\n")
 			y += lineHeight
 		}

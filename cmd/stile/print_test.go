@@ -15,7 +15,7 @@ func TestTableIsPlain(t *testing.T) {
 	}
 }
 
-// TestLongNames inspects a component with names as long as it likes.
+// TestLongNames inspects a component with extremely long names.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	i := inspection{
@@ -35,7 +35,7 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestFit has a list as wide as the terminal, in characters that are seen.
+// TestFit has a list as wide as the terminal, in visible characters.
 func TestFit(t *testing.T) {
 	for _, c := range []struct {
 		text    string

@@ -18,7 +18,7 @@ import (
 	"github.com/stilehost/stile/secret"
 )
 
-// TestAsk types a value, or interrupts, at a terminal: it shows nothing of what is typed, and is left as it was.
+// TestAsk types a value, or interrupts, at a terminal. The terminal shows none of the value, and its settings are restored.
 func TestAsk(t *testing.T) {
 	for typed, code := range map[string]int{
 		"canary-of-a-terminal\n": 0,
@@ -102,7 +102,7 @@ func kept(t *testing.T, home, want string) {
 	}
 }
 
-// TestLineEnd keeps what is given, but for one line end.
+// TestLineEnd keeps the input except for one line end.
 func TestLineEnd(t *testing.T) {
 	for given, want := range map[string]string{
 		"v": "v", "v\n": "v", "v\r\n": "v", "v\n\n": "v\n", "v\r": "v\r", " v \n": " v ", "a\nb": "a\nb",
@@ -124,7 +124,7 @@ func TestInterruptSecret(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, out := io.Pipe()
 	go func() {
-		_, _ = io.WriteString(out, "canary") // returns when it was read
+		_, _ = io.WriteString(out, "canary") // returns once it has been read
 		cancel()
 	}()
 	var none bytes.Buffer

@@ -8,7 +8,7 @@ import (
 	"github.com/stilehost/stile/internal/cache"
 )
 
-// A new home counts what the user's standard home has in the cache, if the key there is the user's alone.
+// A new home includes the cache of the user's standard home, if the key there belongs to the user alone.
 func TestKeyFolder(t *testing.T) {
 	withKey := func(dir string) {
 		c, err := cache.Open(t.TempDir(), dir, nil)

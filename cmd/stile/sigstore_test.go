@@ -21,8 +21,8 @@ import (
 	"github.com/stilehost/stile/extension/pack"
 )
 
-// buildSigstore builds the program that verifies bundles, and the one that makes them for tests, and returns the folder with both. The
-// module that they are in has libraries that this one is to be without.
+// buildSigstore builds the program that verifies bundles and the one that makes them for tests, and returns the folder with both. Their
+// module has libraries that this one must not have.
 func buildSigstore(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func buildSigstore(t *testing.T) string {
 	return dir
 }
 
-// sigstore is a Sigstore of the tests, in a process of its own.
+// sigstore is a Sigstore of the tests, in a separate process.
 type sigstore struct {
 	mutex sync.Mutex
 	ask   *json.Encoder
@@ -43,7 +43,7 @@ type sigstore struct {
 
 func startSigstore(t *testing.T, program string) *sigstore {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program) // it ends when its input does
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program) // it ends with its input
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -65,7 +65,7 @@ func startSigstore(t *testing.T, program string) *sigstore {
 	return &sigstore{ask: json.NewEncoder(in), told: json.NewDecoder(out)}
 }
 
-// text asks for a bundle of what an identity signs, or for the trusted root.
+// text requests a bundle signed by an identity, or the trusted root.
 func (n *sigstore) text(ts *testscript.TestScript, command, identity, issuer string, what []byte) (text json.RawMessage) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
@@ -74,7 +74,7 @@ func (n *sigstore) text(ts *testscript.TestScript, command, identity, issuer str
 	return text
 }
 
-// cosign is what that program does with a Sigstore of the tests:
+// cosign does what the cosign program does, with a Sigstore of the tests:
 //
 //	cosign sign-blob FILE IDENTITY ISSUER   writes FILE.sigstore.json
 //	cosign sign REFERENCE IDENTITY ISSUER   attaches a bundle to what a registry has, by digest
@@ -118,7 +118,7 @@ func attachBundle(ts *testscript.TestScript, n *sigstore, reference, identity, i
 	if err := r.Push(ctx, layer, bytes.NewReader(text)); err != nil {
 		return err
 	}
-	// The registry of the tests lists by the type of the config.
+	// The registry of the tests lists artifacts by the type of the config.
 	config := content.NewDescriptorFromBytes(pack.BundleType, ocispec.DescriptorEmptyJSON.Data)
 	if err := r.Push(ctx, config, bytes.NewReader(ocispec.DescriptorEmptyJSON.Data)); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestStory is what an extension lives through, over a real connection of the Model Context Protocol: an agent writes it, a person
-// approves it, it is called, the server restarts, an update asks for more and waits, and it is revoked in the midst of a call.
+// TestStory is the life of an extension, over a real connection of the Model Context Protocol. An agent writes it, a person
+// approves it, it is called, the server restarts, an update requests more and waits, and it is revoked during a call.
 func TestStory(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -48,7 +48,7 @@ func TestStory(t *testing.T) {
 		server, address, _ = h.serve()
 		session = connect(t, &sdk.StreamableClientTransport{Endpoint: "http://" + address + "/mcp", HTTPClient: client(t, token), MaxRetries: -1})
 	}
-	// write has the agent write a version, and returns what became of it.
+	// write has the agent write a version, and returns the outcome.
 	write := func(version string, hosts ...string) (state string, release int64, digest string) {
 		t.Helper()
 		rules := make([]string, len(hosts))
@@ -109,7 +109,7 @@ export default extension({ tools: {
 	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	_ = session.Close() // the server may be gone first
+	_ = session.Close() // the server may have ended first
 	if err := server.Wait(); err != nil {
 		t.Fatal(err)
 	}
