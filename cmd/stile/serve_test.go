@@ -38,7 +38,7 @@ func connect(t *testing.T, transport sdk.Transport) *sdk.ClientSession {
 	return session
 }
 
-// text is what a tool returned.
+// text is the text that a tool returned.
 func text(r *sdk.CallToolResult) string {
 	var b strings.Builder
 	for _, c := range r.Content {
@@ -70,20 +70,20 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// client is one of its own for each test, so that no connection outlives it.
+// client is a separate client for each test, so that no connection outlives it.
 func client(t *testing.T, token string) *http.Client {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: bearer{token, transport}}
 }
 
-// answer is what became of a call.
+// answer is the result of a call.
 type answer struct {
 	text string
 	err  error
 }
 
-// call begins a call, and returns where its answer comes.
+// call begins a call, and returns a channel for its answer.
 func call(ctx context.Context, session *sdk.ClientSession, tool string) <-chan answer {
 	answers := make(chan answer, 1)
 	go func() {
@@ -97,7 +97,7 @@ func call(ctx context.Context, session *sdk.ClientSession, tool string) <-chan a
 	return answers
 }
 
-// TestMCP serves a client on stdin and stdout; asked to end in the midst of a call, it lets the call end.
+// TestMCP serves a client on stdin and stdout. When it is told to stop during a call, it lets the call finish.
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	h, site := newHome(t), newSite(t)
@@ -123,7 +123,7 @@ func TestMCP(t *testing.T) {
 	if a := <-answers; a.err != nil || a.text != "200" {
 		t.Errorf("got %+v", a)
 	}
-	_ = session.Wait() // the server ends, in whatever way the client sees it
+	_ = session.Wait() // the server ends, whatever the client observes
 	_ = session.Close()
 	if code := server.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -131,7 +131,7 @@ func TestMCP(t *testing.T) {
 	h.stile("audit", "verify")
 }
 
-// eventually waits for what another process does.
+// eventually waits for an effect of another process.
 func (h *home) eventually(is func() bool) {
 	h.t.Helper()
 	for !is() {
@@ -141,7 +141,7 @@ func (h *home) eventually(is func() bool) {
 	}
 }
 
-// serve starts a server and returns its address, once it listens.
+// serve starts a server and returns its address once it listens.
 func (h *home) serve(args ...string) (server *exec.Cmd, address string, stderr *bufio.Reader) {
 	h.t.Helper()
 	file := filepath.Join(h.t.TempDir(), "address")
@@ -168,7 +168,7 @@ func (h *home) serve(args ...string) (server *exec.Cmd, address string, stderr *
 	return server, strings.TrimSpace(string(text)), stderr
 }
 
-// TestServe serves agents with tokens, and nobody else; asked to end, it takes no more calls and lets those under way end.
+// TestServe serves only agents with tokens. When it is told to stop, it accepts no more calls and lets running ones finish.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	h, site := newHome(t), newSite(t)
@@ -204,11 +204,11 @@ func TestServe(t *testing.T) {
 			t.Errorf("%s: status %d", name, response.StatusCode)
 		}
 	}
-	// It tries again when a stream ends, as clients do: else the end of the stream of notifications would be that of the call under way.
+	// It reconnects when a stream ends, as clients do. Otherwise the end of the notification stream would end the running call.
 	session := connect(t, &sdk.StreamableClientTransport{Endpoint: endpoint, HTTPClient: client(t, token)})
 	says(t, session, "quick_get", "42")
 
-	// A token that is made meanwhile is good, and one that is taken back is not.
+	// A token that is created meanwhile is valid, and one that is revoked is not.
 	second := strings.TrimSpace(h.stile("serve", "token", "add", "other"))
 	other := connect(t, &sdk.StreamableClientTransport{Endpoint: endpoint, HTTPClient: client(t, second), MaxRetries: -1})
 	says(t, other, "quick_get", "42")
@@ -231,7 +231,7 @@ func TestServe(t *testing.T) {
 			break
 		}
 	}
-	// Not in this session: a call that fails ends it, and the call under way with it.
+	// Not in this session: a failed call ends the session and the running call.
 	late := client(t, token)
 	h.eventually(func() bool {
 		r, err := http.NewRequestWithContext(h.ctx, http.MethodPost, endpoint, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
@@ -259,7 +259,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeOwnListener has a tool send a request to the server that it runs in, which its manifest names and a person approved.
+// TestServeOwnListener has a tool send a request to its own server, which its manifest names and a person approved.
 func TestServeOwnListener(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -274,7 +274,7 @@ func TestServeOwnListener(t *testing.T) {
 		t.Errorf("got %s", got.text)
 	}
 	if out, err := h.command("ext", "call", "own_get").Output(); err != nil || strings.TrimSpace(string(out)) != "200" {
-		t.Errorf("the same from another process: %s, %v", out, err) // so that the rule is what would allow it
+		t.Errorf("the same from another process: %s, %v", out, err) // shows that a rule would allow it
 	}
 	if err := server.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -328,7 +328,7 @@ func TestServeConnections(t *testing.T) {
 	}
 }
 
-// TestServeOperatorToken shows the operator token on a terminal, and nowhere else.
+// TestServeOperatorToken shows the operator token only on a terminal.
 func TestServeOperatorToken(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -375,7 +375,7 @@ func TestServeOperatorToken(t *testing.T) {
 	}
 }
 
-// TestServeOperatorTokenFile signs in with the token in a file that only its owner reads, and that is gone afterwards.
+// TestServeOperatorTokenFile signs in with the token in a file that only its owner can read, and that is deleted afterwards.
 func TestServeOperatorTokenFile(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -423,7 +423,7 @@ func TestServeOperatorTokenFile(t *testing.T) {
 	}
 }
 
-// TestLendFile replaces nothing that others can read, follows no link, and takes nothing away that is another's.
+// TestLendFile does not replace files that others can read, follow links, or delete another owner's files.
 func TestLendFile(t *testing.T) {
 	dir := t.TempDir()
 	open, link, mine := filepath.Join(dir, "open"), filepath.Join(dir, "link"), filepath.Join(dir, "mine")
@@ -502,7 +502,7 @@ func TestServeTLS(t *testing.T) {
 	}
 }
 
-// certificate writes a certificate for a name that signs itself.
+// certificate writes a self-signed certificate for a name.
 func certificate(t *testing.T, name string) (cert, key string, roots *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -535,8 +535,8 @@ func certificate(t *testing.T, name string) (cert, key string, roots *x509.CertP
 	return cert, key, roots
 }
 
-// A server follows its operator's policy as it is changed, but neither into one that is no policy nor, when the file is gone, into the
-// default.
+// A server follows changes of its operator's policy. It ignores an invalid policy, and does not return to the default when the file is
+// deleted.
 func TestServePolicy(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -596,7 +596,7 @@ export default extension({ tools: { get: { description: "Gets", run: async (_: u
 	}
 }
 
-// A call that takes longer than a server that was asked to end waits for is cut, and its client is told.
+// A call that outlasts the server's grace period is ended, and its client is told.
 func TestServeCut(t *testing.T) {
 	t.Parallel()
 	h, site := newHome(t), newSite(t)
@@ -618,8 +618,8 @@ func TestServeCut(t *testing.T) {
 	}
 }
 
-// TestKilledTokens kills commands that change the tokens as soon as they write: each change is there or not, and what was half written goes
-// with the next change.
+// TestKilledTokens kills commands that change the tokens as soon as they write. Each change is complete or absent, and the next change
+// removes half-written data.
 func TestKilledTokens(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -630,7 +630,7 @@ func TestKilledTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if info, err := e.Info(); err == nil { // it may be gone
+			if info, err := e.Info(); err == nil { // it may have been deleted
 				names, states = append(names, e.Name()), append(states, fmt.Sprint(e.Name(), info.Size(), info.ModTime()))
 			}
 		}
