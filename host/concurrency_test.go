@@ -53,7 +53,7 @@ func TestManyAtOnce(t *testing.T) {
 	ended.Wait()
 }
 
-// TestCancelBeforeStart cancels a call that waits for a slot.
+// TestInstancesAreBounded cancels a call that waits for a slot.
 func TestInstancesAreBounded(t *testing.T) {
 	h := newHost(t, host.Options{Instances: 1})
 	c := waiter.load(t, h)

@@ -314,7 +314,6 @@ func TestCompareWithApproved(t *testing.T) {
 	}
 }
 
-// TestApprovedSetsAreKept passes approved definitions that change between calls. Each call uses its own.
 // TestApprovedSetsTakeLittle checks that approved definitions of 2 MB cost a call no more than small ones, whether the caller passes the
 // same slice or an equal one. It counts the host's allocations.
 func TestApprovedSetsTakeLittle(t *testing.T) {
@@ -359,6 +358,7 @@ func TestApprovedSetsTakeLittle(t *testing.T) {
 	}
 }
 
+// TestApprovedSetsAreKept passes approved definitions that change between calls. Each call uses its own.
 func TestApprovedSetsAreKept(t *testing.T) {
 	c := guest{}.load(t, newHost(t, host.Options{}))
 	for round := range 2 {
