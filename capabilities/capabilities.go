@@ -1,6 +1,8 @@
 // Package capabilities lists Stile's kinds of capability. Each has a folder below this one.
 package capabilities
 
+//go:generate go test -run ^TestWIT$ . -update
+
 import (
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/clock"

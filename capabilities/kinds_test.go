@@ -1,6 +1,7 @@
 package capabilities_test
 
 import (
+	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -155,28 +156,33 @@ func TestSugar(t *testing.T) {
 	}
 }
 
-// TestWIT checks that the interface of a kind is in a file with its name, and that the world with everything imports it.
+var update = flag.Bool("update", false, "regenerate the imports of the world with everything")
+
+// TestWIT checks that the interface of each kind is in a file named after it, and that the world with everything imports it.
 func TestWIT(t *testing.T) {
-	known, err := abi.ParseCapability(wit.Capability(), wit.Extension())
-	if err != nil {
-		t.Fatal(err)
+	var imports strings.Builder
+	add := func(iface string) {
+		if line := "  import " + iface + ";\n"; !strings.Contains(imports.String(), line) {
+			imports.WriteString(line)
+		}
 	}
-	var imports []string
-	for _, i := range known.World("stile:extension/with-everything@0.1.0").Imports {
-		imports = append(imports, i.Name)
-	}
-	all := []string{abi.EnvInterface, abi.PollInterface, "stile:capability/types@0.1.0"} // these are not kinds
+	add(abi.PollInterface)
 	for _, k := range capabilities.Builtin.All() {
-		all = append(all, k.Interface)
+		add(k.Interface)
 		name, _, _ := strings.Cut(strings.TrimPrefix(k.Interface, "stile:capability/"), "@")
 		if text, err := wit.Files().ReadFile("deps/capability/" + name + ".wit"); err != nil || !strings.Contains(string(text), "\ninterface "+name+" {") {
 			t.Errorf("%s: %v", k.Interface, err)
 		}
 	}
-	slices.Sort(all)
-	slices.Sort(imports)
-	if all = slices.Compact(all); !slices.Equal(imports, all) {
-		t.Errorf("with-everything imports %q, and the kinds have %q", imports, all)
+	before, rest, _ := strings.Cut(wit.Extension(), "world with-everything {\n")
+	_, after, _ := strings.Cut(rest, "  export tools;\n}")
+	want := before + "world with-everything {\n" + imports.String() + "  export tools;\n}" + after
+	if *update {
+		if err := os.WriteFile("../wit/extension.wit", []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if wit.Extension() != want {
+		t.Error("with-everything does not import what the kinds have; run go generate ./capabilities")
 	}
 }
 

@@ -59,7 +59,7 @@ func TestLongNewKind(t *testing.T) {
 		}
 		return string(out)
 	}
-	run(module, "go", "generate", "./toolchain")
+	run(module, "go", "generate", "./capabilities", "./toolchain")
 	run(module, "go", "vet", "./capabilities/...", "./host")
 	run(module, "go", "test", "./capabilities", "./capabilities/counter")
 	run(module, "go", "test", "-run", "TestEvery|TestList", "./host")
