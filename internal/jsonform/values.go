@@ -1,15 +1,12 @@
 package jsonform
 
+import "iter"
+
 // Values returns the number of values in JSON, or slightly more, without decoding it. A list and each of its items count.
 func Values(text []byte) int {
-	quoted, n := false, 1
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case !quoted && (c == ',' || c == '['):
+	n := 1
+	for c := range outsideStrings(text) {
+		if c == ',' || c == '[' {
 			n++
 		}
 	}
@@ -20,19 +17,31 @@ func Values(text []byte) int {
 // which is seven bytes of JSON, takes 400.
 func DecodedSize(text []byte) int64 {
 	const perByte, perObject, perValue = 14, 280, 100
-	quoted, n := false, int64(perByte*len(text))
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case quoted:
-		case c == '{':
+	n := int64(perByte * len(text))
+	for c := range outsideStrings(text) {
+		switch c {
+		case '{':
 			n += perObject
-		case c == '[', c == ',', c == ':': // a value follows
+		case '[', ',', ':': // a value follows
 			n += perValue
 		}
 	}
 	return n
+}
+
+// outsideStrings yields the bytes of JSON that are not in strings.
+func outsideStrings(text []byte) iter.Seq[byte] {
+	return func(yield func(byte) bool) {
+		quoted := false
+		for i := 0; i < len(text); i++ {
+			switch c := text[i]; {
+			case c == '"':
+				quoted = !quoted
+			case quoted && c == '\\':
+				i++
+			case !quoted && !yield(c):
+				return
+			}
+		}
+	}
 }
