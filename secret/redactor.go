@@ -28,15 +28,11 @@ type Redactor struct {
 
 // NewRedactor makes a redactor of values. It ignores empty ones.
 func NewRedactor(values ...string) *Redactor {
-	return &Redactor{automaton.New(func(yield func(string) bool) {
-		for _, value := range values {
-			for _, text := range spelling.Of(value) {
-				if !yield(text) {
-					return
-				}
-			}
-		}
-	})}
+	var spellings []string
+	for _, value := range values {
+		spellings = append(spellings, spelling.Of(value)...)
+	}
+	return &Redactor{automaton.New(spellings)}
 }
 
 // Redact returns text without the values.

@@ -29,7 +29,7 @@ type forms struct {
 
 // newForms makes forms of texts. In names of headers they are looked for in lower case.
 func newForms(texts ...string) *forms {
-	f := &forms{search: automaton.New(slices.Values(texts))}
+	f := &forms{search: automaton.New(texts)}
 	var names []string
 	for _, text := range texts {
 		f.size += len(text)
@@ -37,7 +37,7 @@ func newForms(texts ...string) *forms {
 			names = append(names, name)
 		}
 	}
-	f.lower = automaton.New(slices.Values(names))
+	f.lower = automaton.New(names)
 	return f
 }
 
@@ -88,7 +88,7 @@ func (s secrets) with(value string) secrets {
 // cover returns text with asterisks in place of the matches of search.
 func cover(search *automaton.Automaton, text string) string {
 	var shown []byte
-	var last run
+	var covered run
 	at := int32(0)
 	for i := range len(text) {
 		at = search.Next(at, text[i])
@@ -99,19 +99,25 @@ func cover(search *automaton.Automaton, text string) string {
 		if shown == nil {
 			shown = []byte(text)
 		}
-		found := run{i + 1 - n, i + 1}
-		if found.start >= last.start && found.start <= last.end { // only the new part
-			found.start = last.start
-			asterisks(shown[last.end:found.end])
-		} else {
-			asterisks(shown[found.start:found.end])
-		}
-		last = found
+		covered.extend(shown, run{i + 1 - n, i + 1})
 	}
 	if shown == nil {
 		return text
 	}
 	return string(shown)
+}
+
+// run is a stretch of bytes.
+type run struct{ start, end int }
+
+// extend covers another run of data. r is the last covered stretch, and next ends after it.
+func (r *run) extend(data []byte, next run) {
+	from := next.start
+	if next.start >= r.start && next.start <= r.end { // only the new part
+		from, next.start = r.end, r.start
+	}
+	asterisks(data[from:next.end])
+	*r = next
 }
 
 func asterisks(p []byte) {
@@ -165,8 +171,6 @@ type maskReader struct {
 	err     error
 }
 
-type run struct{ start, end int }
-
 func (m *maskReader) Read(p []byte) (int, error) {
 	for m.ready == 0 && m.err == nil {
 		m.fill()
@@ -193,7 +197,7 @@ func (m *maskReader) fill() {
 	m.data, m.err = m.data[:start+n], err
 	for i := start; i < len(m.data); i++ {
 		if start, found := m.search.Next(m.data[i]); found {
-			m.cover(run{start - m.gone, i + 1})
+			m.covered.extend(m.data, run{start - m.gone, i + 1})
 		}
 	}
 	m.ready = len(m.data)
@@ -201,15 +205,4 @@ func (m *maskReader) fill() {
 	if !errors.Is(err, io.EOF) {
 		m.ready = m.search.Open() - m.gone
 	}
-}
-
-// cover covers a run that ends after all others. search has read its bytes.
-func (m *maskReader) cover(r run) {
-	if r.start >= m.covered.start && r.start <= m.covered.end { // only the new part
-		asterisks(m.data[m.covered.end:r.end])
-		m.covered.end = r.end
-		return
-	}
-	asterisks(m.data[r.start:r.end])
-	m.covered = r
 }

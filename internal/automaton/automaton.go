@@ -1,11 +1,6 @@
 // Package automaton finds any of many texts in one pass, with the automaton of Aho and Corasick.
 package automaton
 
-import (
-	"iter"
-	"slices"
-)
-
 // Automaton is immutable, and goroutines may share it. A pass begins in state 0.
 type Automaton struct {
 	nodes []node
@@ -22,13 +17,13 @@ type node struct {
 }
 
 // New makes an automaton of texts.
-func New(texts iter.Seq[string]) *Automaton {
-	all, most := slices.Collect(texts), 1
-	for _, text := range all {
+func New(texts []string) *Automaton {
+	most := 1
+	for _, text := range texts {
 		most += len(text)
 	}
 	a := &Automaton{nodes: make([]node, 1, most)}
-	for _, text := range all {
+	for _, text := range texts {
 		at := int32(0)
 		for i := range len(text) {
 			n := a.child(at, text[i])

@@ -5,7 +5,7 @@ import "slices"
 // breaks are the ends of lines: raw, and as JSON strings and URLs spell them. None is the beginning of another.
 var breaks = []string{"\n", "\r\n", `\n`, `\r\n`, "%0A", "%0D%0A", "%0a", "%0d%0a"}
 
-var findBreak = New(slices.Values(breaks))
+var findBreak = New(breaks)
 
 const (
 	// minColumns is the shortest line between two others that may belong to one text. Encoders wrap at 60 bytes or more.

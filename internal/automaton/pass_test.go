@@ -67,7 +67,7 @@ func TestPass(t *testing.T) {
 			text.WriteString(part)
 		}
 		want := plainly(texts, text.String())
-		p := New(slices.Values(texts)).Start()
+		p := New(texts).Start()
 		opens := []int{0}
 		for i := range text.Len() {
 			start, found := p.Next(text.String()[i])
