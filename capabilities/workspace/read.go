@@ -59,36 +59,43 @@ type Page struct {
 
 // Read returns the whole file. The error is [abi.ErrTooLarge] above 16 MiB and [abi.ErrInvalid] if it is not UTF-8.
 func (d *Directory) Read(ctx context.Context, path string) (string, error) {
-	var text string
-	err := inRoom(ctx, func(room int64) (wants int64, err error) {
-		err = d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) error {
-			place, n, err := o.file(path)
-			if err != nil {
-				return err
-			}
-			if n.status.Size > uint64(room) && n.status.Size <= maxText {
-				wants = int64(n.status.Size)
-				return nil
-			}
-			text, err = o.textOf(place, n, path)
-			return err
-		})
-		return wants, err
+	return d.readText(ctx, path, func(f openFile, room int64) (text string, wants int64, err error) {
+		if size := f.n.status.Size; size > uint64(room) && size <= maxText {
+			return "", int64(size), nil
+		}
+		text, err = f.text()
+		return text, 0, err
 	})
-	return text, err
 }
 
-// inRoom calls do, which returns the size of the text it wants to make, and calls it again once there is room for that. do never
-// waits for room, because other operations wait for the store meanwhile.
-func inRoom(ctx context.Context, do func(room int64) (wants int64, err error)) error {
+// openFile is a file that an operation found.
+type openFile struct {
+	o           *op
+	place, path string
+	n           *node
+}
+
+// readText returns the text that read makes of a file. If a text would exceed room, read returns the size that it wants instead, and
+// is called again once there is room. read never waits for room, because other operations wait for the store meanwhile.
+func (d *Directory) readText(ctx context.Context, path string, read func(f openFile, room int64) (text string, wants int64, err error)) (text string, err error) {
 	const always = 16 << 10
 	for room := int64(always); ; {
-		wants, err := do(room)
-		if err != nil || wants <= room {
+		var wants int64
+		err := d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) error {
+			place, n, err := o.file(path)
+			if err == nil {
+				text, wants, err = read(openFile{o, place, path, n}, room)
+			}
 			return err
+		})
+		if err != nil {
+			return "", err
+		}
+		if wants <= room {
+			return text, nil
 		}
 		if err := abi.Room(ctx, wants); err != nil {
-			return err
+			return "", err
 		}
 		room = wants
 	}
@@ -100,20 +107,21 @@ func (o *op) text(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return o.textOf(place, n, path)
+	return openFile{o, place, path, n}.text()
 }
 
-// textOf is text for a file that was found.
-func (o *op) textOf(place string, n *node, path string) (string, error) {
-	if n.status.Size > maxText {
-		return "", &abi.Error{Code: abi.CodeTooLarge, Size: n.status.Size}
+// text returns the whole file as UTF-8.
+func (f openFile) text() (string, error) {
+	size := f.n.status.Size
+	if size > maxText {
+		return "", &abi.Error{Code: abi.CodeTooLarge, Size: size}
 	}
-	if err := abi.Charge(o.ctx, int(n.status.Size)); err != nil {
+	if err := abi.Charge(f.o.ctx, int(size)); err != nil {
 		return "", err
 	}
 	var text strings.Builder
-	text.Grow(int(n.status.Size))
-	for piece, err := range o.content(place, n, 0) {
+	text.Grow(int(size))
+	for piece, err := range f.o.content(f.place, f.n, 0) {
 		if err != nil {
 			return "", err
 		}
@@ -122,7 +130,60 @@ func (o *op) textOf(place string, n *node, path string) (string, error) {
 		}
 	}
 	if !utf8.ValidString(text.String()) {
-		return "", invalid(path, "is not UTF-8 text; read-bytes and read-blob read any file")
+		return "", invalid(f.path, "is not UTF-8 text; read-bytes and read-blob read any file")
+	}
+	return text.String(), nil
+}
+
+// lines returns where lines begin and end, so that their text is not copied as it grows. Both are 0 if there are none.
+func (f openFile) lines(from uint32, to *uint32) (start, end int64, err error) {
+	start = -1
+	line := uint64(1)
+	for chunk, err := range f.o.content(f.place, f.n, 0) {
+		if err != nil {
+			return 0, 0, err
+		}
+		for len(chunk) > 0 && (to == nil || line <= uint64(*to)) {
+			if line >= uint64(from) && start < 0 {
+				start = end
+			}
+			size := bytes.IndexByte(chunk, '\n') + 1
+			if size == 0 {
+				size = len(chunk)
+			} else {
+				line++
+			}
+			end += int64(size)
+			chunk = chunk[size:]
+		}
+		if start >= 0 && end-start > maxText {
+			return 0, 0, &abi.Error{Code: abi.CodeTooLarge, Size: maxText}
+		}
+		if to != nil && line > uint64(*to) {
+			break
+		}
+	}
+	if start < 0 {
+		return 0, 0, nil
+	}
+	return start, end, nil
+}
+
+// slice returns the bytes from start to end.
+func (f openFile) slice(start, end int64) (string, error) {
+	size := int(end - start)
+	if err := abi.Charge(f.o.ctx, size); err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	text.Grow(size)
+	for chunk, err := range f.o.content(f.place, f.n, start) {
+		if err != nil {
+			return "", err
+		}
+		if text.Write(chunk[:min(len(chunk), size-text.Len())]); text.Len() == size {
+			break
+		}
 	}
 	return text.String(), nil
 }
@@ -136,73 +197,21 @@ func (d *Directory) ReadLines(ctx context.Context, path string, from uint32, to 
 	case to != nil && *to < from:
 		return "", abi.Errorf(abi.CodeInvalid, "lines %d to %d", from, *to)
 	}
-	var text strings.Builder
-	read := func(room int64, wants *int64) func(*op, string) error {
-		return func(o *op, path string) error {
-			place, n, err := o.file(path)
-			if err != nil {
-				return err
-			}
-			// Find their positions first, so that the text is not copied as it grows.
-			start, end := int64(-1), int64(0)
-			line := uint64(1)
-			for chunk, err := range o.content(place, n, 0) {
-				if err != nil {
-					return err
-				}
-				for len(chunk) > 0 && (to == nil || line <= uint64(*to)) {
-					if line >= uint64(from) && start < 0 {
-						start = end
-					}
-					size := bytes.IndexByte(chunk, '\n') + 1
-					if size == 0 {
-						size = len(chunk)
-					} else {
-						line++
-					}
-					end += int64(size)
-					chunk = chunk[size:]
-				}
-				if start >= 0 && end-start > maxText {
-					return &abi.Error{Code: abi.CodeTooLarge, Size: maxText}
-				}
-				if to != nil && line > uint64(*to) {
-					break
-				}
-			}
-			if start < 0 {
-				return nil
-			}
-			if end-start > room {
-				*wants = end - start
-				return nil
-			}
-			if err := abi.Charge(ctx, int(end-start)); err != nil {
-				return err
-			}
-			text.Grow(int(end - start))
-			for chunk, err := range o.content(place, n, start) {
-				if err != nil {
-					return err
-				}
-				if text.Write(chunk[:min(len(chunk), int(end-start)-text.Len())]); text.Len() == int(end-start) {
-					break
-				}
-			}
-			return nil
+	text, err := d.readText(ctx, path, func(f openFile, room int64) (text string, wants int64, err error) {
+		start, end, err := f.lines(from, to)
+		if wants = end - start; err != nil || wants == 0 || wants > room {
+			return "", wants, err
 		}
-	}
-	err := inRoom(ctx, func(room int64) (wants int64, err error) {
-		err = d.inspect(ctx, d.resolveFile, "read", path, read(room, &wants))
-		return wants, err
+		text, err = f.slice(start, end)
+		return text, 0, err
 	})
 	if err != nil {
 		return "", err
 	}
-	if !utf8.ValidString(text.String()) {
+	if !utf8.ValidString(text) {
 		return "", abi.Errorf(abi.CodeInvalid, "these lines of %s are not UTF-8 text; read-bytes and read-blob read any file", path)
 	}
-	return text.String(), nil
+	return text, nil
 }
 
 // ReadBytes returns length bytes starting at offset, fewer at the end of the file and none beyond it. Above 262,144 bytes the error
