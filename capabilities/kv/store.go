@@ -15,13 +15,18 @@ type Options struct {
 	KeyBytes int
 	// ValueBytes is the longest value. Default 1 MiB.
 	ValueBytes int
-	// BucketBytes is how much all keys and values of a bucket may take together. Default 64 MiB.
+	// BucketBytes is how much the entries of a bucket may take together. An entry of up to 128 bytes counts as many, a larger one up to
+	// 1.5 times as many, and one above 1,000 bytes the pages of 4 KiB that it takes. Default 64 MiB.
 	BucketBytes int64
 	// Keys is how many keys a bucket may have. Default 100,000.
 	Keys int64
 }
 
 // A key is a BLOB because blobs sort by their bytes. Triggers keep usage exact, whatever statement changes entry.
+//
+// The size of an entry is at least half of what it can take on disk. SQLite keeps up to 1,002 bytes of a row together, and the rest in
+// pages of 4,092 bytes, not shared with others. After deletions, pages of small rows can stay a third full. The first 64 bytes of each
+// row count once only, because the number of keys bounds them.
 var schema = sqlite.Schema{Kind: "kv store", ID: 0x73746b76 /* stkv */, Migrations: []string{`
 CREATE TABLE entry (
 	bucket TEXT NOT NULL,
@@ -48,6 +53,31 @@ END;
 CREATE TRIGGER entry_delete AFTER DELETE ON entry BEGIN
 	UPDATE usage SET keys = keys - 1, bytes = bytes - length(old.key) - octet_length(old.value) WHERE bucket = old.bucket;
 END;
+`, `
+ALTER TABLE entry ADD COLUMN bytes INTEGER AS (length(key) + octet_length(value)) VIRTUAL;
+ALTER TABLE entry ADD COLUMN row INTEGER AS (octet_length(bucket) + bytes + 8) VIRTUAL;
+ALTER TABLE entry ADD COLUMN size INTEGER AS (
+	CASE WHEN row <= 1002 THEN max(bytes, (row - 64) * 3 / 2) ELSE 512 + (row - 1002 + 4091) / 4092 * 4096 END
+) VIRTUAL;
+
+DROP TRIGGER entry_insert;
+DROP TRIGGER entry_update;
+DROP TRIGGER entry_delete;
+
+CREATE TRIGGER entry_insert AFTER INSERT ON entry BEGIN
+	INSERT INTO usage VALUES (new.bucket, 1, new.size)
+	ON CONFLICT DO UPDATE SET keys = keys + 1, bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER entry_update AFTER UPDATE ON entry BEGIN
+	UPDATE usage SET bytes = bytes + new.size - old.size WHERE bucket = new.bucket;
+END;
+
+CREATE TRIGGER entry_delete AFTER DELETE ON entry BEGIN
+	UPDATE usage SET keys = keys - 1, bytes = bytes - old.size WHERE bucket = old.bucket;
+END;
+
+UPDATE usage SET bytes = (SELECT ifnull(sum(size), 0) FROM entry WHERE entry.bucket = usage.bucket);
 `}}
 
 // Store is a file of buckets. It is safe for concurrent use. The caller of Open closes it.
