@@ -86,13 +86,19 @@ type Store struct {
 	options Options
 }
 
+// maxRow is the largest row in bytes, unless the options allow larger ones. Only another program, or one with other options, can have
+// written a larger row.
+const maxRow = 16 << 20
+
 // Open opens the store in file, and makes the file if it is missing. Its folder must exist. ctx bounds only the opening.
 func Open(ctx context.Context, file string, options Options) (*Store, error) {
 	options.KeyBytes = cmp.Or(options.KeyBytes, 1<<10)
 	options.ValueBytes = cmp.Or(options.ValueBytes, 1<<20)
 	options.BucketBytes = cmp.Or(options.BucketBytes, 64<<20)
 	options.Keys = cmp.Or(options.Keys, 100_000)
-	db, err := sqlite.Open(ctx, file, schema)
+	limited := schema
+	limited.MaxRow = max(maxRow, 2*(options.KeyBytes+options.ValueBytes))
+	db, err := sqlite.Open(ctx, file, limited)
 	if err != nil {
 		return nil, err
 	}

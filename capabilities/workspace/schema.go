@@ -2,12 +2,15 @@ package workspace
 
 import "github.com/stilehost/stile/internal/sqlite"
 
+// MaxRow is the largest row of the store, in bytes. Only another program can have written a larger one.
+const MaxRow = 4 << 20
+
 // A node is a file, a directory or a link. The root of a workspace has no node. A node's parent is a whole path, "" at the top, so
 // that the nodes below a directory are one range of the index. A content never changes. Nodes, their copies, revisions and snapshots
 // share it. A content of at most chunkSize bytes is one row. A larger one consists of pieces of chunkSize bytes, the last one
 // shorter; equal pieces are stored once, and the first pieces may belong to another content. Whatever statement runs, triggers keep
 // usage exact, make a revision of every content that a path loses, and delete contents and pieces that nothing uses any more.
-var schema = sqlite.Schema{Kind: "workspace store", ID: 0x73747773 /* stws */, Migrations: []string{`
+var schema = sqlite.Schema{Kind: "workspace store", ID: 0x73747773 /* stws */, MaxRow: MaxRow, Migrations: []string{`
 CREATE TABLE node (
 	id        INTEGER PRIMARY KEY,
 	workspace TEXT    NOT NULL,

@@ -20,6 +20,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/host/recording"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -146,10 +147,12 @@ func integrity(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	if filepath.Base(file) == lifecycle.File { // any other database could use that much memory
-		if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, lifecycle.MaxRow); err != nil {
-			return err
-		}
+	largest := recording.MaxRow // of all the other databases
+	if filepath.Base(file) == lifecycle.File {
+		largest = lifecycle.MaxRow
+	}
+	if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, largest); err != nil {
+		return err
 	}
 	var said string
 	if err := conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {

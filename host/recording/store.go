@@ -42,7 +42,7 @@ type Options struct {
 }
 
 // Triggers keep usage exact for every statement that changes the tables.
-var schema = sqlite.Schema{Kind: "call recording", ID: 0x73747263 /* strc */, Migrations: []string{`
+var schema = sqlite.Schema{Kind: "call recording", ID: 0x73747263 /* strc */, MaxRow: MaxRow, Migrations: []string{`
 CREATE TABLE call (
 	id         INTEGER PRIMARY KEY AUTOINCREMENT,
 	started    INTEGER NOT NULL, -- milliseconds since 1970
@@ -124,8 +124,12 @@ type Store struct {
 	closed  bool
 }
 
-// maxBody bounds the decompressed size of a row.
-const maxBody = 256 << 20
+const (
+	// maxBody bounds the decompressed size of a row.
+	maxBody = 256 << 20
+	// MaxRow is the largest row of the store, in bytes. Only another program can have written a larger one.
+	MaxRow = maxBody + 1<<20
+)
 
 // Open opens the recordings in file, and makes the file if it is missing. Its folder must exist. ctx bounds only the opening.
 func Open(ctx context.Context, file string, o Options) (*Store, error) {

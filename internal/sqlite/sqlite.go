@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -184,8 +186,49 @@ func (s Schema) version(ctx context.Context, c *Conn) (int, error) {
 	case version < 0 || version > len(s.Migrations):
 		return 0, fmt.Errorf("its schema has version %d; this program knows versions up to %d", version, len(s.Migrations))
 	default:
-		return version, nil
+		return version, s.own(ctx, c)
 	}
+}
+
+var (
+	declared = regexp.MustCompile(`CREATE (VIRTUAL )?TABLE (\w+)`)
+	added    = regexp.MustCompile(`ADD COLUMN ([^;]*);`)
+)
+
+// own returns an error if a table of the schema has a trigger or an index that no migration made, or if something else is in its
+// place, such as a view. SQLite would run their code when a query reads or changes the table, and that code need not end. What
+// concerns no table of the schema does nothing.
+func (s Schema) own(ctx context.Context, c *Conn) error {
+	all := strings.Join(s.Migrations, ";\n") + ";"
+	ours := map[string]bool{}
+	var virtual []string
+	for _, m := range declared.FindAllStringSubmatch(all, -1) {
+		ours[m[2]] = true
+		if m[1] != "" {
+			virtual = append(virtual, m[2]+"_")
+		}
+	}
+	columns := added.FindAllStringSubmatch(all, -1)
+	for rows, err := range c.Rows(ctx, `SELECT type, lower(name), lower(tbl_name), sql FROM sqlite_schema WHERE sql IS NOT NULL`) {
+		var kind, name, table, text string
+		if err == nil {
+			err = rows.Scan(&kind, &name, &table, &text)
+		}
+		if err != nil {
+			return err
+		}
+		inside := slices.ContainsFunc(virtual, func(v string) bool { return strings.HasPrefix(table, v) }) // SQLite makes these tables
+		if !inside && !ours[table] || inside && kind == "table" && !strings.HasPrefix(text, "CREATE VIRTUAL") {
+			continue
+		}
+		for _, column := range columns { // SQLite adds them to the text of their table
+			text = strings.Replace(text, ", "+column[1], "", 1)
+		}
+		if !strings.Contains(all, text) {
+			return fmt.Errorf("another program changed its schema: the %s %.100q is not part of the %s; restore the file from a backup", kind, name, s.Kind)
+		}
+	}
+	return nil
 }
 
 // useWAL switches the file to write-ahead logging, which it then keeps. If two processes do so at once, SQLite answers "busy"

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"io/fs"
 	"os"
@@ -206,6 +207,58 @@ func TestReserveReplaces(t *testing.T) {
 	}
 	if text, err := os.ReadFile(target); err != nil || string(text) != "kept" {
 		t.Errorf("the link's target has %d bytes, %v", len(text), err)
+	}
+}
+
+// TestOtherSchema has files of this schema in which another program put code that SQLite would run.
+func TestOtherSchema(t *testing.T) {
+	indexed := Schema{Kind: "words", ID: 44, Migrations: []string{
+		`CREATE TABLE t (a, b); CREATE INDEX t_a ON t (a); CREATE VIRTUAL TABLE word USING fts5 (a); CREATE TRIGGER t_insert AFTER INSERT ON t BEGIN INSERT INTO word VALUES (new.a); END`,
+		`ALTER TABLE t ADD COLUMN c TEXT NOT NULL DEFAULT ''; ALTER TABLE t ADD COLUMN d`,
+	}}
+	const endless = `WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c`
+	for name, tt := range map[string]struct{ change, want string }{
+		"nothing":                        {`SELECT 1`, ""},
+		"a table and a view of somebody": {`CREATE TABLE mine (x); CREATE TRIGGER mine_insert AFTER INSERT ON mine BEGIN DELETE FROM mine; END; CREATE VIEW seen AS SELECT a FROM t`, ""},
+		"statistics":                     {`INSERT INTO t VALUES (1, 2, 3, 4); ANALYZE`, ""},
+		"a view in place of a table":     {`DROP TABLE t; CREATE VIEW t AS ` + endless, `the view "t" is not part of the words`},
+		"the same in other case":         {`DROP TABLE t; CREATE VIEW "T" AS ` + endless, `the view "t" is not`},
+		"a view with the table's text":   {`DROP TABLE t; CREATE VIEW t (x) AS ` + endless + ` -- CREATE TABLE t (a, b)`, `the view "t" is not`},
+		"a trigger":                      {`CREATE TRIGGER more AFTER INSERT ON t BEGIN DELETE FROM t WHERE a IN (` + endless + `); END`, `the trigger "more" is not`},
+		"a trigger in place of ours":     {`DROP TRIGGER t_insert; CREATE TRIGGER t_insert AFTER INSERT ON t BEGIN DELETE FROM t WHERE a IN (` + endless + `); END`, `the trigger "t_insert" is not`},
+		"an index":                       {`CREATE INDEX more ON t (length(printf('%.*c', 90000000, a)))`, `the index "more" is not`},
+		"a column":                       {`ALTER TABLE t ADD COLUMN more AS (length(printf('%.*c', 90000000, a)))`, `the table "t" is not`},
+		"a virtual table":                {`DROP TABLE t; CREATE VIRTUAL TABLE t USING fts5 (a, b, c, d)`, `the table "t" is not`},
+		"a trigger in the index of texts": {`CREATE TABLE other (x); CREATE TRIGGER more AFTER INSERT ON other BEGIN DELETE FROM other; END; PRAGMA writable_schema = 1;
+			UPDATE sqlite_schema SET tbl_name = 'word_data', sql = 'CREATE TRIGGER more AFTER INSERT ON word_data BEGIN DELETE FROM t; END' WHERE name = 'more'`, "cannot create triggers on shadow tables"},
+		"a view in the index of texts": {`CREATE VIEW more AS ` + endless + `; PRAGMA writable_schema = 1;
+			DELETE FROM sqlite_schema WHERE name = 'word_content'; UPDATE sqlite_schema SET name = 'word_content', tbl_name = 'word_content', sql = 'CREATE VIEW word_content AS ` + endless + `' WHERE name = 'more'`, `the view "word_content" is not`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "db")
+			for version := range indexed.Migrations { // a file that was migrated
+				s := indexed
+				s.Migrations = s.Migrations[:version+1]
+				if err := opened(t, file, s).Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			other, err := sql.Open("sqlite", file)
+			if err == nil {
+				_, err = other.ExecContext(t.Context(), tt.change)
+				err = errors.Join(err, other.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			db, err := Open(t.Context(), file, indexed)
+			if err == nil {
+				err = db.Close()
+			}
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
 	}
 }
 
