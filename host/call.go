@@ -263,7 +263,7 @@ func (c *Component) evaluated(i *wasmtime.Instance, r Request, limits Limits) (*
 		if err := abi.Decode(x.result.Err.Cases[outcome.Case].Type, outcome.Value, &f, nil); err != nil {
 			return nil, fmt.Errorf("decode the guest's error: %w", err)
 		}
-		return nil, &CodeError{c.told(r.Code, f), MapStack(r.Code.sourceMap(), f.Stack[:min(len(f.Stack), 16*kib)])}
+		return nil, &CodeError{c.told(r.Code, f), MapStack(r.Code.sourceMap(), printable.Cut(f.Stack, 16*kib))}
 	}
 	if r.Approved != nil {
 		return c.approvedSet(r.Approved)
@@ -298,6 +298,8 @@ func (c *call) explain(err error) error {
 		return nil
 	case errors.Is(err, wasmtime.ErrCPU):
 		return exceeded("cpu", c.limits.CPU.String())
+	case errors.Is(err, wasmtime.ErrLate):
+		return &LimitError{Limit: "cpu", Value: wasmtime.MaxReceive.String(), Detail: "to allocate memory for one value that the host passes"}
 	case errors.Is(err, wasmtime.ErrCancelled), errors.Is(err, errWall), errors.Is(err, ErrClosed), errors.Is(err, context.Canceled),
 		errors.Is(err, context.DeadlineExceeded):
 		return explainEnd(c.ctx, c.limits, err)
@@ -556,7 +558,7 @@ func (c *Component) failure(code *Code, v abi.Value, known *definitionSet, denia
 
 // told formats a guest's failure for people.
 func (c *Component) told(code *Code, f abi.Failure) abi.Failure {
-	stack := c.mapStack(code, f.Stack[:min(len(f.Stack), 16*kib)])
+	stack := c.mapStack(code, printable.Cut(f.Stack, 16*kib))
 	return abi.Failure{Name: printable.Short(f.Name, 256), Message: printable.Short(f.Message, 16*kib), Stack: printable.Short(stack, 16*kib)}
 }
 

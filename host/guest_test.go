@@ -66,6 +66,8 @@ var imports = map[string]string{
 	"append":   `"stile:capability/blob@0.1.0" "[method]writer.append" (func $append (param i32 i32 i32 i32))`,
 	"client":   `"stile:capability/http@0.1.0" "get" (func $client (param i32 i32 i32 i32))`,
 	"start":    `"stile:capability/http@0.1.0" "[method]client.start" (func $start (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32))`,
+	"log-get":  `"stile:capability/console@0.1.0" "get" (func $log-get (param i32 i32 i32 i32))`,
+	"log":      `"stile:capability/console@0.1.0" "[method]console.log" (func $log (param i32 i32 i32 i32))`,
 	"drop":     `"test:cap/box@1.0.0" "[resource-drop]box" (func $drop (param i32))`,
 }
 
@@ -77,8 +79,8 @@ type guest struct {
 	call string
 	// describe is the body of describe. By default it returns one tool that accepts any input.
 	describe string
-	// data is text at address 2048. more is further module fields.
-	data, more string
+	// data is text at address 2048. more is further module fields. realloc precedes the allocation of parameter 3 bytes.
+	data, more, realloc string
 }
 
 const returns = `(call $ok (i32.const 1024) (i32.const 4))`
@@ -105,6 +107,7 @@ func (g guest) core() string {
 		(memory (export "memory") 2)
 		(global $next (mut i32) (i32.const 65536))
 		(func $realloc (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (local $need i32)
+			` + g.realloc + `
 			(local.set $need (i32.add (global.get $next) (i32.add (local.get 3) (i32.const 15))))
 			(block $fits
 				(br_if $fits (i32.le_u (local.get $need) (i32.mul (memory.size) (i32.const 65536))))

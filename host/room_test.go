@@ -2,6 +2,8 @@ package host_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -68,4 +70,83 @@ func TestTextsWaitForRoom(t *testing.T) {
 		}
 		ended.Wait()
 	})
+}
+
+// TestSlowReceivers has 24 guests receive texts of 16 MiB at once. Each loops in the function that the engine calls to allocate memory
+// for the text, and the engine holds the text meanwhile. It runs in a separate process. The texts together take no more than conversions
+// may take, and a guest that takes too long ends.
+func TestSlowReceivers(t *testing.T) {
+	if os.Getenv("STILE_TEST_RECEIVE") == "" {
+		t.Parallel()
+		if kib, out, err := usagetest.Grown(t, "TestSlowReceivers", "STILE_TEST_RECEIVE=1"); err != nil || kib > 256<<10 {
+			t.Errorf("it grew by %d KiB: %v\n%s", kib, err, out)
+		} else {
+			t.Logf("it grew by %d KiB", kib)
+		}
+		return
+	}
+	text := strings.Repeat("x", 16<<20)
+	give := &texts{get: func(context.Context) (string, error) { return text, nil }}
+	h := newHost(t, host.Options{Limits: host.Limits{CPU: 500 * time.Millisecond, Wall: 10 * time.Minute}})
+	loops := guest{
+		realloc: `(if (i32.gt_u (local.get 3) (i32.const 1000000)) (then (loop $l (br $l))))`,
+		uses:    "open get", call: `(call $get (local.get $box) (i32.const 256)) ` + returns,
+	}.load(t, h)
+	usagetest.Tell(t, func() {
+		var ended sync.WaitGroup
+		for range 24 {
+			ended.Go(func() {
+				_, err := loops.Call(t.Context(), "t", nil, host.Env{"box": give})
+				if limit, ok := errors.AsType[*host.LimitError](err); !ok || limit.Limit != "cpu" || limit.Value != "200ms" {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		ended.Wait()
+	})
+}
+
+// TestReceivedIsReturned has a guest work for longer than it may take to receive a text, after it has received one: all of it, only an
+// error in its place, or a small one. The text's memory is returned at once, so that other guests can use it. A guest that
+// has the text written over its own address hides that it has received it, and only ends itself.
+func TestReceivedIsReturned(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("x", 16<<20)
+	whole := func(context.Context) (string, error) { return text, nil }
+	h := newHost(t, host.Options{})
+	const works = `(local.set $i (i32.const 800000000)) (loop $l (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1))))) `
+	for _, c := range []struct {
+		name    string
+		get     func(context.Context) (string, error)
+		realloc string
+		want    string // "" is success
+	}{
+		{"a text", whole, ``, ""},
+		{"small texts", func(context.Context) (string, error) { return text[:7<<10], nil }, ``, ""},
+		{"less than there was room for", func(ctx context.Context) (string, error) {
+			if err := abi.Room(ctx, 16<<20); err != nil {
+				return "", err
+			}
+			return "", abi.ErrExpired
+		}, ``, ""},
+		{"a text over its own address", whole, `(if (i32.gt_u (local.get 3) (i32.const 1000000)) (then (drop (memory.grow (i32.const 300))) (return (i32.const 256))))`, "limit reached: cpu (200ms)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			component := guest{uses: "open get", realloc: c.realloc, call: `(call $get (local.get $box) (i32.const 256)) ` + works + returns}.load(t, h)
+			r, err := component.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &texts{get: c.get}}})
+			if c.want != "" {
+				if !strings.HasPrefix(fmt.Sprint(err), c.want) {
+					t.Errorf("got %v, want %q", err, c.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Errorf("got %v", err)
+			}
+			if r.Usage.CPU < 300*time.Millisecond {
+				t.Errorf("it worked for %s only", r.Usage.CPU)
+			}
+		})
+	}
 }

@@ -51,17 +51,17 @@ func Short(s string, max int) string {
 	return Text(s)
 }
 
-// Cut returns the first max bytes of s, or up to three fewer to avoid splitting a character.
+// Cut returns the first max bytes of s, or up to three fewer to avoid splitting a character. What it returns does not keep s in memory.
 func Cut(s string, max int) string {
 	if len(s) <= max {
 		return s
 	}
 	for back := range utf8.UTFMax {
 		if back <= max && utf8.RuneStart(s[max-back]) {
-			return s[:max-back]
+			return strings.Clone(s[:max-back])
 		}
 	}
-	return s[:max]
+	return strings.Clone(s[:max])
 }
 
 // Size formats bytes for a person.

@@ -7,7 +7,8 @@ import (
 	"github.com/stilehost/stile/internal/wasmbin"
 )
 
-// wrap is a core function whose arguments or result are checked before the engine converts them.
+// wrap is a core function whose arguments or result are checked before the engine converts them. A host function's result is weighed
+// afterwards.
 type wrap struct {
 	of      int    // its index in the component; -1 for a lifted function
 	core    uint32 // its index in the output
@@ -42,7 +43,7 @@ const maxChecks = 1 << 20
 //
 //	reserve(bytes)            imported
 //	n functions               imported, those that are checked
-//	add(n, weight)            adds to the sum, and ends the call when it is more than Limit
+//	add(n, weight)            adds to the sum, and ends the call when it is more than the most allowed
 //	at(address)               one for each type with lists or strings: adds what is at an address
 //	list(address, n)          one for each type of list
 //
@@ -66,6 +67,15 @@ const (
 	typeList
 	typeFirst // the first type of the checked functions
 )
+
+const (
+	globalSum  = iota
+	globalMost // what add allows
+)
+
+// arrived is the sum above which a host function's result is reported as arrived. The host's own sum for it may be Free, and is at
+// most twice this package's.
+const arrived = Free / 4
 
 func checks(r *reader, wraps []*wrap, s *scope) []byte {
 	c := &checker{scope: s, chars: weighChar, first: uint32(1 + len(wraps)), at: map[*valueType]uint32{}, lists: map[*valueType]uint32{}, same: map[string]uint32{}}
@@ -132,7 +142,14 @@ func checks(r *reader, wraps []*wrap, s *scope) []byte {
 	out.Section(1, types)
 	out.Section(2, imports)
 	out.Section(3, functions)
-	out.Section(6, []byte{1, byte(coreI64), 1, wasmbin.OpI64Const, 0, wasmbin.OpEnd}) // the sum
+	var globals writer
+	globals.Number(2)
+	for _, value := range []int64{0, Limit} { // the sum, and the most allowed
+		globals.Byte(byte(coreI64), 1)
+		globals.I64(value)
+		globals.Byte(wasmbin.OpEnd)
+	}
+	out.Section(6, globals)
 	out.Section(7, exports)
 	out.Section(10, code)
 	return out
@@ -170,14 +187,14 @@ func load(w *writer, size, offset uint32) {
 
 func (c *checker) add() {
 	w := writer{0} // no locals
-	w.Op(wasmbin.OpGlobalGet, 0)
+	w.Op(wasmbin.OpGlobalGet, globalSum)
 	w.Op(wasmbin.OpLocalGet, 0)
 	w.Byte(wasmbin.OpI64Extend)
 	w.Op(wasmbin.OpLocalGet, 1)
 	w.Byte(wasmbin.OpI64Mul, wasmbin.OpI64Add)
-	w.Op(wasmbin.OpGlobalSet, 0)
-	w.Op(wasmbin.OpGlobalGet, 0)
-	w.I64(Limit)
+	w.Op(wasmbin.OpGlobalSet, globalSum)
+	w.Op(wasmbin.OpGlobalGet, globalSum)
+	w.Op(wasmbin.OpGlobalGet, globalMost)
 	w.Byte(wasmbin.OpI64GtU, wasmbin.OpIf, wasmbin.BlockEmpty)
 	w.I32(Over)
 	w.Op(wasmbin.OpCall, 0)
@@ -309,31 +326,58 @@ func (c *checker) wrapper(imported uint32, p *wrap) writer {
 		call()
 		w.Op(wasmbin.OpLocalSet, result)
 	}
-	w.I64(0)
-	w.Op(wasmbin.OpGlobalSet, 0)
-	w.I32(1)
-	c.callAdd(&w, of.weight)
-	switch {
-	case p.lift:
-		w.Op(wasmbin.OpLocalGet, result)
-		c.callAt(&w, of)
-	case of.wide:
-		w.Op(wasmbin.OpLocalGet, 0)
-		c.callAt(&w, of)
-	default:
-		c.flat(&w, of, params, 0)
+	sum := func(t *valueType, contents func()) {
+		w.I64(0)
+		w.Op(wasmbin.OpGlobalSet, globalSum)
+		w.I32(1)
+		c.callAdd(&w, t.weight)
+		contents()
 	}
-	w.Op(wasmbin.OpGlobalGet, 0)
-	w.I64(Free)
-	w.Byte(wasmbin.OpI64GtU, wasmbin.OpIf, wasmbin.BlockEmpty)
-	w.Op(wasmbin.OpGlobalGet, 0)
-	w.Byte(wasmbin.OpI32Wrap)
-	w.Op(wasmbin.OpCall, 0)
-	w.Byte(wasmbin.OpEnd)
+	// above calls the host if the sum is more than a number.
+	above := func(most int64, bytes func()) {
+		w.Op(wasmbin.OpGlobalGet, globalSum)
+		w.I64(most)
+		w.Byte(wasmbin.OpI64GtU, wasmbin.OpIf, wasmbin.BlockEmpty)
+		bytes()
+		w.Op(wasmbin.OpCall, 0)
+		w.Byte(wasmbin.OpEnd)
+	}
+	if of.dynamic {
+		sum(of, func() {
+			switch {
+			case p.lift:
+				w.Op(wasmbin.OpLocalGet, result)
+				c.callAt(&w, of)
+			case of.wide:
+				w.Op(wasmbin.OpLocalGet, 0)
+				c.callAt(&w, of)
+			default:
+				c.flat(&w, of, params, 0)
+			}
+		})
+		above(Free, func() {
+			w.Op(wasmbin.OpGlobalGet, globalSum)
+			w.Byte(wasmbin.OpI32Wrap)
+		})
+	}
 	if p.lift {
 		w.Op(wasmbin.OpLocalGet, result)
-	} else {
-		call()
+		w.Byte(wasmbin.OpEnd)
+		return w
+	}
+	call()
+	if p.fn.returns() { // at the address in the last parameter
+		most := func(bytes int64) {
+			w.I64(bytes)
+			w.Op(wasmbin.OpGlobalSet, globalMost)
+		}
+		most(-1) // the host has bounded it
+		sum(p.fn.result, func() {
+			w.Op(wasmbin.OpLocalGet, result-1)
+			c.callAt(&w, p.fn.result)
+		})
+		most(Limit)
+		above(arrived, func() { w.I32(0) })
 	}
 	w.Byte(wasmbin.OpEnd)
 	return w

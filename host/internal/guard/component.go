@@ -2,11 +2,15 @@
 // returns, the check adds up the size of their lists and strings in the guest's own memory. A sum above [Limit] ends the call. For
 // a sum above [Free], the check asks the host through the import [Import], and the host can make it wait.
 //
+// The opposite direction needs a signal. While the host passes a large value, the engine holds it and lets the guest allocate room.
+// After a host function has returned such a value, the check asks for 0 bytes, which says that the value has arrived.
+//
 // The engine converts everything in memory before it calls the host, and a guest can have a million list elements in 40 MB,
 // or the same string in each. So the check must come first.
 //
 // The package also changes core modules so that a trap shows whether the guest had been refused memory; see [Refused]. Nothing else
-// in a component changes.
+// in a component changes, except that cleanup after a call (post-return) is left out: it would run while the host holds the result, and
+// the instance is dropped anyway.
 package guard
 
 import (
@@ -397,6 +401,9 @@ func (c *component) export(r *reader, w *writer) {
 	c.exports[name] = t
 }
 
+// optionPostReturn names a function that runs after the result of another was read.
+const optionPostReturn = 5
+
 // options are the options of canon lift and lower that matter here.
 type options struct {
 	memory    uint32
@@ -406,24 +413,31 @@ type options struct {
 
 func (c *component) options(r *reader, w *writer) options {
 	var o options
-	n := r.Count()
-	w.Number(uint32(n))
-	for range n {
+	var kept writer
+	left := uint32(0)
+	for n := r.Count(); n > 0; n-- {
 		kind := r.Byte()
-		w.Byte(kind)
+		if kind == optionPostReturn {
+			c.useFunc(r, r.U32())
+			continue
+		}
+		left++
+		kept.Byte(kind)
 		switch kind {
 		case 0:
 		case 1, 2:
 			o.wide = true
 		case 3:
 			o.memory, o.hasMemory = r.U32(), true
-			w.Number(o.memory)
-		case 4, 5:
-			w.Number(c.useFunc(r, r.U32()))
+			kept.Number(o.memory)
+		case 4:
+			kept.Number(c.useFunc(r, r.U32()))
 		default:
 			r.Fail("the option %#x of a function is not supported", kind)
 		}
 	}
+	w.Number(left)
+	w.Byte(kept...)
 	return o
 }
 
@@ -445,7 +459,7 @@ func (c *component) canon(r *reader) {
 		c.scope.root.writtenOut(r, f)
 		c.out.Section(8, w)
 		c.coreFuncs.add()
-		if !f.params.dynamic || !o.hasMemory {
+		if !f.params.dynamic && !f.returns() || !o.hasMemory {
 			return // without memory the engine refuses lists
 		}
 		if len(c.pending) > 0 && c.pending[0].options != o {
@@ -474,7 +488,7 @@ func (c *component) lift(r *reader, w writer) {
 		return
 	}
 	c.scope.root.writtenOut(r, f)
-	if f.result != nil && f.result.dynamic && o.hasMemory {
+	if f.returns() && o.hasMemory {
 		core = c.wrap(r, []*wrap{{of: -1, core: core, fn: f, lift: true, options: o}})
 	}
 	w.Number(core)

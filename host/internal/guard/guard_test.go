@@ -332,3 +332,49 @@ func FuzzComponent(f *testing.F) {
 		}
 	})
 }
+
+// TestPostReturnIsLeftOut has a component that traps, or never ends, in the function that cleans up after a call.
+func TestPostReturnIsLeftOut(t *testing.T) {
+	for _, cleanup := range []string{`unreachable`, `(loop $l (br $l))`} {
+		wasm, err := wasmtime.WAT(`(component
+			(core module $main (memory (export "m") 1)
+				(func (export "run") (result i32) (i32.const 0))
+				(func (export "realloc") (param i32 i32 i32 i32) (result i32) unreachable)
+				(func (export "cleanup") (param i32) ` + cleanup + `))
+			(core instance $main (instantiate $main))
+			(alias core export $main "m" (core memory $m))
+			(func (export "run") (result (list string))
+				(canon lift (core func $main "run") (memory $m) (post-return (func $main "cleanup")) (realloc (func $main "realloc")))))`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		guarded, _, err := Component(wasm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := wasmtime.NewEngine(wasmtime.Pool{Instances: 1, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
+		defer e.Close()
+		compiled, err := e.Compile(guarded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer compiled.Close()
+		l := e.NewLinker()
+		defer l.Close()
+		ask := wasmtime.Definition{Name: Import, Params: []*abi.Type{kinds(abi.KindU32)}, Call: func(*wasmtime.Store, []abi.Value) (abi.Value, error) { return nil, nil }}
+		if err := l.Instance("", []wasmtime.Definition{ask}); err != nil {
+			t.Fatal(err)
+		}
+		s := e.NewStore(wasmtime.Limits{Memory: 1 << 20, CPU: 100 * time.Millisecond}, nil)
+		defer s.Close()
+		i, err := s.Instantiate(l, compiled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := compiled.Export("", "run")
+		defer run.Close()
+		if v, err := i.Call(run, nil, list(kinds(abi.KindString))); err != nil || len(v.([]abi.Value)) != 0 {
+			t.Errorf("%s: got %v, %v", cleanup, v, err)
+		}
+	}
+}

@@ -197,6 +197,9 @@ type funcType struct {
 	result *valueType // nil for none
 }
 
+// returns reports whether the result has lists or strings.
+func (f *funcType) returns() bool { return f.result != nil && f.result.dynamic }
+
 // instanceType maps the names of an instance's exports, or of a component's, to their types.
 type instanceType map[string]any
 

@@ -58,6 +58,8 @@ const (
 	// MaxConversion bounds the bytes that the host holds while one guest's values cross in one direction.
 	// Conversion takes up to 110 times the size of a value before the host sees it.
 	MaxConversion = 52 << 20
+	// MaxReceive bounds the processor time in which a guest makes room for one value. The host holds the value meanwhile.
+	MaxReceive = C.STILE_RECEIVE * time.Nanosecond
 	// FreeConversion is how many bytes need no reservation.
 	FreeConversion = 64 << 10
 	// maxConverting is how many bytes the host may hold for the conversions of all guests. Further conversions wait.

@@ -25,6 +25,8 @@ var (
 	ErrCPU       = errors.New("CPU time used up")
 	// ErrConversion is the error of a value, passed or returned, that would take more than MaxConversion.
 	ErrConversion = errors.New("a value is too large to convert")
+	// ErrLate is the error of a guest that takes more than MaxReceive to make room for a value.
+	ErrLate = errors.New("the guest took too long to make room for a value")
 )
 
 // TrapError reports a guest that did something that WebAssembly forbids.

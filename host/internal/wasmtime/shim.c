@@ -140,11 +140,16 @@ static int charge(stile_state *s, uint64_t used) {
 static wasmtime_error_t *on_epoch(wasmtime_context_t *context, void *data, uint64_t *delta, wasmtime_update_deadline_kind_t *kind) {
   (void)context;
   stile_state *s = data;
-  if (s->converting || __atomic_load_n(s->waiting, __ATOMIC_RELAXED) > 0) goYield(s->handle);
+  if (s->converting == STILE_GIVING || __atomic_load_n(s->waiting, __ATOMIC_RELAXED) > 0) goYield(s->handle);
+  uint64_t time = thread_time(s->thread);
+  // The engine holds the value as long as the guest makes room for it.
+  if (s->converting == STILE_RECEIVING && s->receiving == 0) s->receiving = time;
   if (atomic_load_explicit(&s->cancelled, memory_order_relaxed))
     s->ended = STILE_CANCELLED;
-  else if (charge(s, s->cpu_used + (thread_time(s->thread) - s->cpu_start)))
+  else if (charge(s, s->cpu_used + (time - s->cpu_start)))
     s->ended = STILE_CPU;
+  else if (s->converting == STILE_RECEIVING && time - s->receiving > STILE_RECEIVE)
+    s->ended = STILE_LATE;
   if (s->ended) return wasmtime_error_new("ended");
   *delta = 1;
   *kind = WASMTIME_UPDATE_DEADLINE_CONTINUE;

@@ -15,7 +15,13 @@
 #define STILE_STACK (1 << 20)
 
 // Why the epoch callback ended a call.
-enum { STILE_RUNNING = 0, STILE_CANCELLED = 1, STILE_CPU = 2 };
+enum { STILE_RUNNING = 0, STILE_CANCELLED = 1, STILE_CPU = 2, STILE_LATE = 3 };
+
+// What the engine's bytes are held for.
+enum { STILE_NOTHING = 0, STILE_GIVING = 1, STILE_RECEIVING = 2 };
+
+// The thread time in which a guest must make room for one value, in nanoseconds.
+#define STILE_RECEIVE 200000000u
 
 // stile_budget is processor time, in nanoseconds, that a store shares with the stores which its guest has others run. Theirs count
 // here too. Stores change `used` on their threads, so it is accessed atomically.
@@ -38,7 +44,8 @@ typedef struct {
   int ended;                 // one of the reasons above
   stile_budget *budget;      // of thread time for the call
   uint64_t cpu_used;         // nanoseconds used by earlier calls on this store
-  int converting;            // whether the engine's bytes are held for a conversion
+  int converting;            // what the engine's bytes are held for: values that the guest gives or receives
+  uint64_t receiving;        // thread time when a tick first found it receiving; 0 before
   uint64_t cpu_charged;      // nanoseconds that the budgets were charged
   uint64_t wall_start;       // CLOCK_MONOTONIC when the running call began
   uint64_t cpu_start;        // thread time when the running call began

@@ -175,7 +175,8 @@ func (s *Store) looked() (over func()) {
 }
 
 // Reserve takes bytes of the engine for the next conversion, in place of those that the store holds, and waits for them outside the
-// turn. They are returned when the guest calls the host again, runs for a tick, or ends.
+// turn. They are returned when the guest calls the host again or ends. Those for values that the guest gives are also returned when it
+// runs for a tick.
 func (s *Store) Reserve(bytes int64) error {
 	if bytes > MaxConversion {
 		return ErrConversion
@@ -197,12 +198,17 @@ func (s *Store) Reserve(bytes int64) error {
 			return err
 		}
 	}
-	s.held, s.state.converting = bytes, 1
+	s.held, s.state.converting = bytes, C.STILE_GIVING
 	return nil
 }
 
-// Ask is Reserve for the values that the guest passes or returns next.
+// Ask is Reserve for the values that the guest passes or returns next. Without bytes, it says that the last value from the host has
+// arrived.
 func (s *Store) Ask(bytes int64) error {
+	if bytes == 0 {
+		s.Release()
+		return nil
+	}
 	err := s.Reserve(bytes)
 	s.asked = err == nil
 	return err
@@ -219,18 +225,21 @@ func (s *Store) Room(bytes int64) error {
 	return err
 }
 
-// returns takes bytes for a host function's result, unless Room has taken them.
+// returns takes bytes for a host function's result, unless Room has taken them. They are held until the guest has received it.
 func (s *Store) returns(bytes int64) error {
 	enough := s.roomy && bytes <= s.held
 	s.roomy = false
-	if enough {
-		return nil
-	}
-	s.Release()
 	if bytes <= FreeConversion {
+		s.Release()
 		return nil
 	}
-	return s.Reserve(bytes)
+	if !enough {
+		if err := s.Reserve(bytes); err != nil {
+			return err
+		}
+	}
+	s.state.converting, s.state.receiving = C.STILE_RECEIVING, 0
+	return nil
 }
 
 // converted gives back the bytes held for the last value that crossed, unless they are for the current one.
@@ -244,15 +253,18 @@ func (s *Store) converted() {
 // Release gives back the bytes that Reserve took.
 func (s *Store) Release() {
 	s.engine.converting.Release(s.held)
-	s.held, s.state.converting = 0, 0
+	s.held, s.state.converting = 0, C.STILE_NOTHING
 }
 
-// goYield gives back the bytes held for a conversion, which must be over because the guest runs, and lets other guests run.
+// goYield lets other guests run. It gives back the bytes held for values that the guest gave: that conversion is over because the
+// guest runs.
 //
 //export goYield
 func goYield(store C.uintptr_t) {
 	s := cgo.Handle(store).Value().(*Store)
-	s.Release()
+	if s.state.converting == C.STILE_GIVING {
+		s.Release()
+	}
 	s.pause()
 	s.resume()
 }
@@ -355,7 +367,7 @@ func (s *Store) Instantiate(l *Linker, c *Component) (*Instance, error) {
 	return i, nil
 }
 
-// Call calls an exported function. An error is a *TrapError, ErrCPU, ErrCancelled, a host function's error, or wasmtime's own.
+// Call calls an exported function. An error is a *TrapError, ErrCPU, ErrLate, ErrCancelled, a host function's error, or wasmtime's own.
 // After any error, the instance must not be called again.
 func (i *Instance) Call(x *Export, params []*abi.Type, result *abi.Type, args ...abi.Value) (abi.Value, error) {
 	s := i.store
@@ -408,6 +420,8 @@ func (s *Store) explain(e *C.wasmtime_error_t) error {
 		return ErrCancelled
 	case s.state.ended == C.STILE_CPU:
 		return ErrCPU
+	case s.state.ended == C.STILE_LATE:
+		return ErrLate
 	case strings.Contains(err.Error(), "maximum concurrent"):
 		return ErrPoolFull
 	default:
