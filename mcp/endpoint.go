@@ -110,8 +110,10 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 				}
 			}
 		}
+		var s *session
 		if !beforehand[method] {
-			e.session(connection, r.GetExtra()).ready.Store(true)
+			s = e.session(connection, r.GetExtra())
+			s.ready.Store(true)
 		}
 		switch method {
 		case "tools/list":
@@ -135,7 +137,7 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 				}
 			}
 			var cancel context.CancelFunc
-			ctx, cancel = e.session(connection, r.GetExtra()).within(ctx, r.GetExtra())
+			ctx, cancel = s.within(ctx, r.GetExtra())
 			defer cancel()
 		}
 		return next(ctx, method, r)

@@ -290,12 +290,7 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	check := checkIDs
 	if handler == h.sessions && id == "" {
-		check = func(body []byte) (json.RawMessage, *jsonrpc.Error) {
-			if id, bad := checkIDs(body); bad != nil {
-				return id, bad
-			}
-			return early(body)
-		}
+		check = checkFirst
 	}
 	if r.Method == http.MethodPost && !h.readBody(w, r, under, check) {
 		return

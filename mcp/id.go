@@ -29,8 +29,16 @@ const maxInitialize = 64 << 10
 // checkIDs checks the id of a message, or of each message of a batch. It returns an error for the first id that could not be sent back
 // unchanged. It also refuses a batch that is too long. Like the SDK, it reads the first value and matches field names exactly. And it
 // refuses what would take much memory: too many values, and a large initialize. id is the one to answer under, if there is one.
-func checkIDs(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
-	id, bad = checkMessages(body)
+func checkIDs(body []byte) (id json.RawMessage, bad *jsonrpc.Error) { return check(body, false) }
+
+// checkFirst is [checkIDs] for a body that belongs to no session yet. It also refuses requests that come too early.
+func checkFirst(body []byte) (id json.RawMessage, bad *jsonrpc.Error) { return check(body, true) }
+
+func check(body []byte, first bool) (id json.RawMessage, bad *jsonrpc.Error) {
+	messages, id, bad := checkMessages(body)
+	if bad == nil && first {
+		return early(messages)
+	}
 	if bad != nil && id == nil {
 		id = idOf(body)
 	}
@@ -59,13 +67,20 @@ func isExact(id json.RawMessage) bool {
 	return json.Unmarshal(id, &n) == nil && n == math.Trunc(n) && math.Abs(n) <= maxID
 }
 
-func checkMessages(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
+// invalid is the error for a message that is no valid request.
+func invalid(format string, args ...any) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+// message is a JSON-RPC message with its fields as they came.
+type message map[string]json.RawMessage
+
+// checkMessages does the work of [checkIDs], and returns the messages that it read.
+func checkMessages(body []byte) (messages []message, id json.RawMessage, bad *jsonrpc.Error) {
 	values := jsonform.Values(body)
 	if values > maxValues {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a message has more than %d JSON values; send large data as text, or in parts", maxValues)}
+		return nil, nil, invalid("a message has more than %d JSON values; send large data as text, or in parts", maxValues)
 	}
-	type message map[string]json.RawMessage
-	var messages []message
 	d := json.NewDecoder(bytes.NewReader(body))
 	batch := bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte{'['})
 	if batch {
@@ -73,11 +88,11 @@ func checkMessages(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 	}
 	for len(messages) == 0 || batch && d.More() {
 		if len(messages) == maxBatch {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a batch has more than %d messages; send fewer at once", maxBatch)}
+			return nil, nil, invalid("a batch has more than %d messages; send fewer at once", maxBatch)
 		}
 		var m message
 		if d.Decode(&m) != nil {
-			return nil, nil
+			return nil, nil, nil
 		}
 		messages = append(messages, m)
 	}
@@ -86,13 +101,13 @@ func checkMessages(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 			values -= argumentValues(m["method"], m["params"])
 		}
 		if values > maxOther {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a message has more than %d JSON values besides the arguments of a call", maxOther)}
+			return nil, nil, invalid("a message has more than %d JSON values besides the arguments of a call", maxOther)
 		}
 	}
 	for _, m := range messages {
 		id := m["id"]
 		if bytes.Equal(m["method"], []byte(`"initialize"`)) && len(m["params"]) > maxInitialize {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("the params of initialize have more than %d bytes", maxInitialize)}
+			return nil, nil, invalid("the params of initialize have more than %d bytes", maxInitialize)
 		}
 		if len(id) == 0 || bytes.Equal(id, []byte("null")) {
 			continue
@@ -101,27 +116,16 @@ func checkMessages(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 		case isText(id):
 			continue
 		case id[0] == '{' || id[0] == '[' || id[0] == 't' || id[0] == 'f':
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the id of a request is neither a string nor a number"}
+			return nil, nil, invalid("the id of a request is neither a string nor a number")
 		case !isExact(id):
-			return id, &jsonrpc.Error{
-				Code:    jsonrpc.CodeInvalidRequest,
-				Message: fmt.Sprintf("the id of a request is not an integer between -%d and %[1]d; use one of these, or a string", int64(maxID)),
-			}
+			return nil, id, invalid("the id of a request is not an integer between -%d and %[1]d; use one of these, or a string", int64(maxID))
 		}
 	}
-	return nil, nil
+	return messages, nil, nil
 }
 
-// early returns an error for the first request of a body that may not come before initialize, with its id. The SDK
-// answers it with code 0.
-func early(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
-	var messages []map[string]json.RawMessage
-	if json.Unmarshal(body, &messages) != nil {
-		messages = make([]map[string]json.RawMessage, 1)
-		if json.Unmarshal(body, &messages[0]) != nil {
-			return nil, nil // the SDK says what is wrong
-		}
-	}
+// early returns an error for the first request that may not come before initialize, with its id. The SDK answers it with code 0.
+func early(messages []message) (id json.RawMessage, bad *jsonrpc.Error) {
 	for _, m := range messages {
 		var method string
 		var params, meta map[string]json.RawMessage
@@ -133,7 +137,7 @@ func early(body []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 		case method == "initialize":
 			return nil, nil
 		case len(id) > 0 && !bytes.Equal(id, []byte("null")) && method != "" && !beforehand[method] && !newer:
-			return id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("method %q is invalid before initialize; send initialize first", printable.Short(method, 100))}
+			return id, invalid("method %q is invalid before initialize; send initialize first", printable.Short(method, 100))
 		}
 	}
 	return nil, nil

@@ -172,7 +172,7 @@ func (c *lineConnection) take(ctx context.Context, m jsonrpc.Message) (ok bool, 
 		}
 	}
 	under.giveBack()
-	return false, c.send(ctx, &jsonrpc.Response{ID: r.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}})
+	return false, c.send(ctx, &jsonrpc.Response{ID: r.ID, Error: invalid("%v", err)})
 }
 
 // wait returns when there is room. Writing makes room.
@@ -249,7 +249,7 @@ func coded(err error) error {
 	case err == nil || errors.As(err, new(*jsonrpc.Error)):
 		return err
 	case strings.HasSuffix(err.Error(), "is invalid during session initialization"):
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error() + "; send initialize first"}
+		return invalid("%v; send initialize first", err)
 	default:
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 	}
@@ -369,17 +369,17 @@ func (r *lineReader) line() (line []byte, err error) {
 func checkLine(line []byte) (id json.RawMessage, bad *jsonrpc.Error) {
 	switch {
 	case len(line) > maxLine:
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a line has more than %d MiB", maxLine>>20)}
+		return nil, invalid("a line has more than %d MiB", maxLine>>20)
 	case !json.Valid(line):
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "a line is not JSON"}
 	case line[0] == '[':
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a line is a JSON array; send one message per line"}
+		return nil, invalid("a line is a JSON array; send one message per line")
 	}
 	if id, bad := checkIDs(line); bad != nil {
 		return id, bad
 	}
 	if _, err := jsonrpc.DecodeMessage(line); err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a line is not a JSON-RPC message"}
+		return nil, invalid("a line is not a JSON-RPC message")
 	}
 	return nil, nil
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"sync"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/semaphore"
 )
@@ -76,7 +75,7 @@ func (t *taken) answer(ctx context.Context) error {
 	t.asked = true
 	t.mu.Unlock()
 	if again {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a batch asks for more than one list of tools or resource; ask for one at a time"}
+		return invalid("a batch asks for more than one list of tools or resource; ask for one at a time")
 	}
 	if err := t.answers.Acquire(ctx, 1); err != nil {
 		return err
