@@ -64,7 +64,7 @@ export default extension({ tools: {
 		says      []string // in the text
 	}{
 		{"thrown", nil, "failed", []string{`RangeError: too far\u202e\x00`, "tool.ts:5:"}},
-		{"secret", nil, "failed", []string{"env.github is not bound", "tool.ts:7:"}},
+		{"secret", nil, "failed", []string{`env.github is not bound (bound: api, clock, console, kv, random); ask for it in the manifest: "bindings": { "github": { ... } }`, "tool.ts:7:"}},
 		{"caught", nil, "failed", []string{"gave up", "It logged:\n    info: trying"}},
 		{"outside", nil, "denied", []string{"POST https://other.example.test/", "env.api", "add this to the manifest", `"other.example.test"`}},
 		{"spin", nil, "limit", []string{"limit reached: cpu (500ms)"}},

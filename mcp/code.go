@@ -73,22 +73,10 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 		Tool: toolchain.BodyTool, Input: in.Input, Env: env, Limits: r.options.Limits,
 	})
 	if err != nil {
-		return nil, onlyTools(err)
+		if thrown, ok := errors.AsType[*host.GuestError](err); ok && toolchain.Unbound(thrown.Failure) != "" {
+			thrown.Failure.Message += "; code_run cannot have it: write an extension, and ask for it in the manifest"
+		}
+		return nil, err
 	}
 	return r.answer(codeOutput{json.RawMessage(result.Output), r.logs.last(), milliseconds(result.Usage.CPU)})
-}
-
-// onlyTools replaces the advice to bind something, because code_run accepts no bindings.
-func onlyTools(err error) error {
-	thrown, ok := errors.AsType[*host.GuestError](err)
-	if !ok || !strings.HasPrefix(thrown.Failure.Message, "fetch ") && !strings.HasPrefix(thrown.Failure.Message, "env.") {
-		return err
-	}
-	what, _, ok := strings.Cut(thrown.Failure.Message, "; bind it with --bind ")
-	if !ok {
-		return err
-	}
-	failure := thrown.Failure
-	failure.Message = what + "; code_run cannot have it: write an extension, and ask for it in the manifest"
-	return &host.GuestError{Failure: failure}
 }

@@ -98,6 +98,9 @@ func explain(err error, usage host.Usage) (f failure, ok bool) {
 	}
 	if sorted.Tool != nil {
 		f.Stack = strings.TrimRight(sorted.Tool.Stack, "\n")
+		if sorted.Unbound != "" {
+			f.Message += fmt.Sprintf(`; ask for it in the manifest: "bindings": { %q: { ... } }`, sorted.Unbound)
+		}
 		if at := frame.FindStringSubmatch(f.Stack); at != nil {
 			f.At = at[1]
 		}

@@ -14,6 +14,8 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/stilehost/stile"
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 // preludeEntry joins the files of the prelude. [imager.makeBase] uses its exports.
@@ -160,4 +162,16 @@ func resolvePrelude(files, modules fs.FS, args api.OnResolveArgs) (api.OnResolve
 		}
 	}
 	return api.OnResolveResult{}, fmt.Errorf("%s is not there", args.Path)
+}
+
+// unboundText matches the message of the prelude's UnboundError.
+var unboundText = lazyregexp.New(`^(?:env\.([\w-]{1,64}) is not bound \(bound: [^()]*\)|fetch needs the http binding "(network)")$`)
+
+// Unbound returns the name of the binding that code used and does not have, if that is what a tool reported, and else nothing. Code can
+// report it of any name.
+func Unbound(f abi.Failure) string {
+	if m := unboundText.FindStringSubmatch(f.Message); m != nil && f.Name == "UnboundError" {
+		return m[1] + m[2]
+	}
+	return ""
 }

@@ -16,7 +16,7 @@ export type { wit };
  *
  *     declare module "stile" { interface Env { notes: Workspace } }
  *
- * Using a name that is not bound throws a TypeError that says how to bind it.
+ * Using a name that is not bound throws a TypeError with the name "UnboundError".
  */
 export interface Env {}
 

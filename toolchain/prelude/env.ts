@@ -1,6 +1,7 @@
 // The `env` that a tool's run receives.
 import { generated } from "./generated";
 import { iface, known } from "./bindings";
+import { UnboundError } from "./errors";
 import { bindings, derived, handle, kindOf, pass, type Raw, select } from "./session";
 
 /** Functions that make a binding's object from its handle, by interface. generated() makes the others. */
@@ -55,7 +56,7 @@ const handler: ProxyHandler<Made> = {
     if (kindOf(name)) return binding(name);
     if (probes.has(name)) return undefined;
     const names = [...bindings().keys()].join(", ") || "nothing";
-    throw new TypeError(`env.${name} is not bound (bound: ${names}); bind it with --bind ${name}=..., or in the manifest: "bindings": { "${name}": { ... } }`);
+    throw new UnboundError(`env.${name} is not bound (bound: ${names})`);
   },
   has: (_, name) => typeof name === "string" && bindings().has(name),
   ownKeys: () => [...bindings().keys()],

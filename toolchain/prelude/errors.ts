@@ -88,3 +88,10 @@ function surface(payload: any): CapabilityError {
 function describe(payload: unknown): string {
   return JSON.stringify(payload, (_, value) => (typeof value === "bigint" ? `${value}` : value)) ?? "the operation failed";
 }
+
+/** The use of a binding that the call does not have. toolchain.Unbound reads the binding's name from the message. */
+export class UnboundError extends TypeError {
+  static {
+    Object.defineProperty(this.prototype, "name", { value: "UnboundError", writable: true, configurable: true });
+  }
+}

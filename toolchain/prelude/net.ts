@@ -2,6 +2,7 @@
 // them get these.
 import { URL as UrlClass, URLSearchParams as UrlSearchParamsClass } from "whatwg-url";
 import { digest } from "./digest";
+import { UnboundError } from "./errors";
 import http from "../../capabilities/http/sugar";
 import { install } from "./global";
 import { crypto } from "./random";
@@ -17,6 +18,6 @@ Object.assign(crypto, { subtle: { digest } });
 /** The global fetch: the http binding named `network`, which the manifest's short form makes. */
 async function fetch(input: string | URL | Request, init?: RequestInit | null): Promise<Response> {
   if (bindings().get("network") !== "stile:capability/http")
-    throw new TypeError('fetch needs the http binding "network"; bind it with --bind network=http:https://..., or in the manifest: "permissions": { "network": ["..."] }');
+    throw new UnboundError('fetch needs the http binding "network"');
   return http(handle("network")).fetch(input, init);
 }
