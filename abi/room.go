@@ -18,3 +18,19 @@ func Room(ctx context.Context, bytes int64) error {
 	}
 	return nil
 }
+
+// WithinRoom calls do with how many bytes its answer may have. If do returns that it wants more, it must have kept nothing, and is
+// called again when the host has room for that many. do must not hold anything that other calls wait for when it returns.
+func WithinRoom(ctx context.Context, do func(room int64) (wants int64, err error)) error {
+	const always = 16 << 10
+	for room := int64(always); ; {
+		wants, err := do(room)
+		if err != nil || wants <= room {
+			return err
+		}
+		if err := Room(ctx, wants); err != nil {
+			return err
+		}
+		room = wants
+	}
+}

@@ -23,6 +23,8 @@ const (
 	maxPage = 1000
 	// pageBytes ends a page early, once its keys and values take this many bytes.
 	pageBytes = 1 << 20
+	// entryBytes is what an entry of a page takes besides.
+	entryBytes = 400
 )
 
 // Bucket is the right to read and change one bucket. It is safe for concurrent use and lives as long as its store.
@@ -118,26 +120,35 @@ func (b *Bucket) List(ctx context.Context, prefix string, limit uint32, cursor *
 	limit = min(limit, maxPage)
 	var page Page
 	size := 0
-	err = b.store.db.Read(ctx, func(c *sqlite.Conn) error {
-		// UTF-8 has no byte 0xff, so prefix + 0xff comes after every key that starts with prefix.
-		for row, err := range c.Rows(ctx, `SELECT key, value FROM entry WHERE bucket = ? AND key >= ? AND key < ? ORDER BY key`,
-			b.name, []byte(from), []byte(prefix+"\xff")) {
-			if err != nil {
-				return err
+	err = abi.WithinRoom(ctx, func(room int64) (wants int64, err error) {
+		page, size = Page{}, 0
+		err = b.store.db.Read(ctx, func(c *sqlite.Conn) error {
+			// UTF-8 has no byte 0xff, so prefix + 0xff comes after every key that starts with prefix.
+			for row, err := range c.Rows(ctx, `SELECT key, value FROM entry WHERE bucket = ? AND key >= ? AND key < ? ORDER BY key`,
+				b.name, []byte(from), []byte(prefix+"\xff")) {
+				if err != nil {
+					return err
+				}
+				if len(page.Entries) == int(limit) || size >= pageBytes {
+					last := page.Entries[len(page.Entries)-1].Key
+					page.Cursor = new(base64.RawURLEncoding.EncodeToString([]byte(last)))
+					break
+				}
+				var e Entry
+				if err := row.Scan(&e.Key, &e.Value); err != nil {
+					return err
+				}
+				page.Entries = append(page.Entries, e)
+				size += len(e.Key) + len(e.Value)
+				if wants = int64(size + len(page.Entries)*entryBytes); wants > room {
+					o := b.store.options
+					page, wants = Page{}, max(wants, int64(pageBytes+o.KeyBytes+o.ValueBytes)+int64(limit)*entryBytes)
+					break
+				}
 			}
-			if len(page.Entries) == int(limit) || size >= pageBytes {
-				last := page.Entries[len(page.Entries)-1].Key
-				page.Cursor = new(base64.RawURLEncoding.EncodeToString([]byte(last)))
-				break
-			}
-			var e Entry
-			if err := row.Scan(&e.Key, &e.Value); err != nil {
-				return err
-			}
-			page.Entries = append(page.Entries, e)
-			size += len(e.Key) + len(e.Value)
-		}
-		return nil
+			return nil
+		})
+		return wants, err
 	})
 	if err == nil {
 		err = abi.Charge(ctx, size)

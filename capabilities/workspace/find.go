@@ -23,6 +23,9 @@ const (
 	// walkPage is how many entries are read at once. leastPage is how many if many are held already.
 	walkPage  = 4096
 	leastPage = 64
+	// maxFound is how many bytes of paths fill a page of Find, and perText what each text of a page takes besides.
+	maxFound = 1 << 20
+	perText  = 64
 )
 
 // Found is a part of the result of [Directory.Find]. Cursor is set if there may be more.
@@ -32,7 +35,7 @@ type Found struct {
 }
 
 // Find returns the paths below d that match a glob, a directory before its content and names in byte order: at most limit, at most
-// 1,000. `*` and `?` stand for characters other than a slash, `**` between slashes for any number of directories, `[a-z]` for a
+// 1,000, and about 1 MiB. `*` and `?` stand for characters other than a slash, `**` between slashes for any number of directories, `[a-z]` for a
 // character, `{a,b}` for either. A glob without a slash matches the last name of a path. Find also returns directories and links,
 // and does not follow links. A call ends after some work, perhaps without a path; cursor continues after an earlier page. Paths that
 // do not change meanwhile are found exactly once.
@@ -50,18 +53,30 @@ func (d *Directory) Find(ctx context.Context, pattern string, limit uint32, curs
 	}
 	limit = min(limit, maxEntries)
 	var found Found
-	err = d.view(ctx, "find", func(o *op) error {
-		w := walk{op: o, budget: d.budget()}
-		return w.run(g.all[0].prefix, from.path, func(path string, _ Entry) error {
-			if g.match(path) {
-				found.Paths = append(found.Paths, path[1:])
-			}
-			if len(found.Paths) == int(limit) || w.spent(entryWork+len(path)*g.program) {
-				found.Cursor = place{path: path}.cursor()
-				return errPageFull
-			}
-			return nil
+	err = abi.WithinRoom(ctx, func(room int64) (int64, error) {
+		found = Found{}
+		size := int64(0)
+		err := d.view(ctx, "find", func(o *op) error {
+			w := walk{op: o, budget: d.budget()}
+			return w.run(g.all[0].prefix, from.path, func(path string, _ Entry) error {
+				if g.match(path) {
+					found.Paths = append(found.Paths, path[1:])
+					size += perText + int64(len(path))
+				}
+				if size > room {
+					return errPageFull
+				}
+				if len(found.Paths) == int(limit) || size >= maxFound || w.spent(entryWork+len(path)*g.program) {
+					found.Cursor = place{path: path}.cursor()
+					return errPageFull
+				}
+				return nil
+			})
 		})
+		if size > room {
+			found, size = Found{}, maxFound+perText+maxPath
+		}
+		return size, err
 	})
 	if err != nil {
 		return Found{}, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -18,7 +19,7 @@ const (
 	maxShown = 2000
 	// maxContext is the most lines shown before a match, and after it.
 	maxContext = 20
-	// maxMatched is how many bytes of text fill a page.
+	// maxMatched is how many bytes of text and paths fill a page.
 	maxMatched = 1 << 20
 	// maxProgram is how many instructions a compiled regular expression may have.
 	maxProgram = 1000
@@ -59,7 +60,7 @@ type Matches struct {
 }
 
 // Grep returns the lines below d that match a regular expression (RE2), file by file in the order of [Directory.Find]: at most
-// limit, at most 1,000, and about 1 MiB of text. It does not follow links. A call ends after some work, perhaps without a match;
+// limit, at most 1,000, and about 1 MiB of text and paths. It does not follow links. A call ends after some work, perhaps without a match;
 // cursor continues after an earlier page, whose other arguments must be the same.
 func (d *Directory) Grep(ctx context.Context, pattern string, search Search, limit uint32, cursor *string) (Matches, error) {
 	s, err := d.searcher(pattern, search, limit)
@@ -70,21 +71,14 @@ func (d *Directory) Grep(ctx context.Context, pattern string, search Search, lim
 	if err != nil {
 		return Matches{}, err
 	}
-	err = d.view(ctx, "grep", func(o *op) error {
-		s.walk = walk{op: o, budget: d.budget()}
-		if from.from > 0 { // in the middle of a file
-			n, err := o.lookup(from.path)
-			if err == nil && n != nil && n.is(KindFile) {
-				err = s.file(from, n)
-			}
-			if errors.Is(err, errPageFull) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
+	most := int64(maxMatched+(2*maxContext+1)*maxShown+maxPath) + int64(s.limit)*s.perMatch()
+	err = abi.WithinRoom(ctx, func(room int64) (wants int64, err error) {
+		s.page, s.text, s.paths, s.room = Matches{}, 0, 0, room
+		if err = d.view(ctx, "grep", func(o *op) error { return s.search(walk{op: o, budget: d.budget()}, from) }); errors.Is(err, errNoRoom) {
+			s.page = Matches{}
+			return most, nil
 		}
-		return s.run(s.prefix, from.path, s.entry)
+		return 0, err
 	})
 	if err == nil {
 		err = abi.Charge(ctx, s.text)
@@ -95,6 +89,30 @@ func (d *Directory) Grep(ctx context.Context, pattern string, search Search, lim
 	return s.page, nil
 }
 
+// search makes a page that begins at a place.
+func (s *searcher) search(w walk, from place) error {
+	s.walk = w
+	if from.from > 0 { // in the middle of a file
+		n, err := s.lookup(from.path)
+		if err == nil && n != nil && n.is(KindFile) {
+			err = s.file(from, n)
+		}
+		if errors.Is(err, errPageFull) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.run(s.prefix, from.path, s.entry)
+}
+
+// errNoRoom is the error of a page that has more bytes than there is room for.
+var errNoRoom = errors.New("there is no room for the page yet")
+
+// perMatch is how many bytes a match takes at most besides its texts and path.
+func (s *searcher) perMatch() int64 { return 800 + 2*perText*int64(s.context) }
+
 type searcher struct {
 	walk
 	pattern          *regexp.Regexp
@@ -104,11 +122,13 @@ type searcher struct {
 	prefix           string
 	context, limit   int
 	page             Matches
-	text             int // bytes in page
+	text             int   // bytes of lines in page
+	paths            int   // bytes of paths in page
+	room             int64 // how many the page may take
 }
 
 func (d *Directory) searcher(pattern string, search Search, limit uint32) (*searcher, error) {
-	s := &searcher{context: int(search.Context), limit: int(min(limit, maxEntries))}
+	s := &searcher{context: int(search.Context), limit: int(min(limit, maxEntries)), room: math.MaxInt64}
 	var err error
 	if s.include, err = d.globs(search.Include...); err != nil {
 		return nil, err
@@ -204,7 +224,11 @@ func (s *searcher) file(from place, n *node) error {
 					m.Before = append(m.Before, s.show(b.text, 0))
 				}
 				s.page.Matches = append(s.page.Matches, m)
+				s.paths += len(m.Path)
 			}
+		}
+		if int64(s.text+s.paths)+int64(len(s.page.Matches))*s.perMatch() > s.room {
+			return errNoRoom
 		}
 		if s.context > 0 {
 			if len(before) == s.context {
@@ -215,7 +239,7 @@ func (s *searcher) file(from place, n *node) error {
 		partial = partial || now.long
 		now.line++
 		now.offset = at
-		if !full && (len(s.page.Matches) >= s.limit || s.text > maxMatched || (now.line%64 == 0 || steps > leastWork/64) && s.spent(0)) {
+		if !full && (len(s.page.Matches) >= s.limit || s.text+s.paths > maxMatched || (now.line%64 == 0 || steps > leastWork/64) && s.spent(0)) {
 			full = true
 			resume = place{path: from.path, offset: now.offset, line: now.line, from: max(now.line, from.from)}
 			if len(before) > 0 {

@@ -78,27 +78,20 @@ type openFile struct {
 // readText returns the text that read makes of a file. If a text would exceed room, read returns the size that it wants instead, and
 // is called again once there is room. read never waits for room, because other operations wait for the store meanwhile.
 func (d *Directory) readText(ctx context.Context, path string, read func(f openFile, room int64) (text string, wants int64, err error)) (text string, err error) {
-	const always = 16 << 10
-	for room := int64(always); ; {
-		var wants int64
-		err := d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) error {
+	err = abi.WithinRoom(ctx, func(room int64) (wants int64, err error) {
+		err = d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) error {
 			place, n, err := o.file(path)
 			if err == nil {
 				text, wants, err = read(openFile{o, place, path, n}, room)
 			}
 			return err
 		})
-		if err != nil {
-			return "", err
-		}
-		if wants <= room {
-			return text, nil
-		}
-		if err := abi.Room(ctx, wants); err != nil {
-			return "", err
-		}
-		room = wants
+		return wants, err
+	})
+	if err != nil {
+		return "", err
 	}
+	return text, nil
 }
 
 // text returns a whole file as UTF-8.
