@@ -120,6 +120,9 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 		o.step = func(string) {}
 	}
 	db, err := sqlite.Open(ctx, filepath.Join(o.Dir, File), schema)
+	if sqlite.NoRoom(err) && o.reserve().Spend() {
+		db, err = sqlite.Open(ctx, filepath.Join(o.Dir, File), schema)
+	}
 	if err != nil {
 		return nil, err
 	}

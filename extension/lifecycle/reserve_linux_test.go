@@ -32,6 +32,13 @@ func TestRevokeOnFullDisk(t *testing.T) {
 		}
 		return
 	}
+	for name, anew := range map[string]bool{"in a process that runs": false, "in a new process": true} {
+		t.Run(name, func(t *testing.T) { revokeOnFullDisk(t, anew) })
+	}
+}
+
+// revokeOnFullDisk revokes with the manager that filled the disk, or with one that is opened when the disk is full.
+func revokeOnFullDisk(t *testing.T, anew bool) {
 	h := newHome(t)
 	if err := syscall.Mount("tmpfs", h.options.Dir, "tmpfs", 0, "size=8m"); err != nil {
 		t.Fatal(err)
@@ -40,6 +47,16 @@ func TestRevokeOnFullDisk(t *testing.T) {
 	m := h.open()
 	write(t, m, draft("notes", "1", ""))
 	says(t, m, "notes_get", "1")
+	for range 3 { // opening takes some room, and gives it back
+		if !anew {
+			break
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		fill(t, h.options.Dir)
+		m = h.open()
+	}
 	fill(t, h.options.Dir)
 	if _, err := m.Write(t.Context(), draft("other", "2", "")); !errors.Is(err, abi.ErrUnavailable) {
 		t.Fatalf("the disk is not full: %v", err)

@@ -13,7 +13,8 @@ const reserveSize = 1 << 20
 // Reserve is the path of a file that reserves disk space for data that must be written even when the disk is full.
 type Reserve string
 
-// Fill makes the file if it is missing. Only its owner can read it.
+// Fill makes the file if it is missing or short. Only its owner can read it. If there is less room, Fill takes all of it, and returns an
+// error.
 func (r Reserve) Fill() error {
 	info, err := os.Lstat(string(r))
 	if err == nil && info.Mode().IsRegular() && info.Size() == reserveSize {
@@ -34,10 +35,7 @@ func (r Reserve) Fill() error {
 	b := make([]byte, reserveSize)
 	_, _ = rand.Read(b) // data that no file system compresses; it never fails
 	_, err = f.Write(b)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(string(r)))
-	}
-	return nil
+	return errors.Join(err, f.Close())
 }
 
 // Spend frees the space, and reports whether there was any.

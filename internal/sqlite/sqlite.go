@@ -67,6 +67,12 @@ func Open(ctx context.Context, file string, s Schema) (*DB, error) {
 	return db, nil
 }
 
+// NoRoom reports whether an error of [Open] can come from a full disk: to open a file that no process has open takes some room.
+func NoRoom(err error) bool {
+	fault, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (fault.Code()&0xff == sqlite3.SQLITE_IOERR || fault.Code()&0xff == sqlite3.SQLITE_FULL)
+}
+
 func open(ctx context.Context, file string, s Schema) (*DB, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
