@@ -88,10 +88,10 @@ func requestHeader(headers []Header) (header, error) {
 	}
 	made, size := header{}, 0
 	for _, h := range headers {
-		name := strings.ToLower(h.Name)
-		if !httpguts.ValidHeaderFieldName(name) {
-			return nil, fmt.Errorf("the header name %q is not valid", h.Name)
+		if err := checkHeaderName(h.Name); err != nil {
+			return nil, err
 		}
+		name := strings.ToLower(h.Name)
 		if forbiddenHeader(name) {
 			return nil, fmt.Errorf("the header %s can never be set by a guest", name)
 		}

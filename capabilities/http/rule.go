@@ -54,7 +54,10 @@ type Rule struct {
 const (
 	maxRules   = 256
 	maxMethods = 32
-	maxHeaders = 64
+	maxMethod  = 32 // bytes
+	// maxHeaderName is the longest name of a header in bytes.
+	maxHeaderName = 1 << 10
+	maxHeaders    = 64
 )
 
 const (
@@ -258,7 +261,7 @@ func (r Rule) compile() (*compiled, error) {
 	}
 	c.Scheme = cmp.Or(strings.ToLower(r.Scheme), "https")
 	if defaultPort(c.Scheme) == 0 {
-		return nil, fmt.Errorf("the scheme %q is not https or http", r.Scheme)
+		return nil, fmt.Errorf("the scheme %.100q is not https or http", r.Scheme)
 	}
 	c.Port = cmp.Or(r.Port, defaultPort(c.Scheme))
 	if err := c.compileHost(); err != nil {
@@ -354,10 +357,10 @@ func normalHeaders(headers []string) ([]string, error) {
 	}
 	normal := make([]string, len(headers))
 	for i, name := range headers {
-		normal[i] = strings.ToLower(name)
-		if !httpguts.ValidHeaderFieldName(name) {
-			return nil, fmt.Errorf("the header name %q is not valid", name)
+		if err := checkHeaderName(name); err != nil {
+			return nil, err
 		}
+		normal[i] = strings.ToLower(name)
 		if forbiddenHeader(normal[i]) {
 			return nil, fmt.Errorf("the header %s can never be set by a guest", normal[i])
 		}
@@ -365,15 +368,28 @@ func normalHeaders(headers []string) ([]string, error) {
 	return normal, nil
 }
 
+func checkHeaderName(name string) error {
+	if len(name) > maxHeaderName {
+		return fmt.Errorf("the header name %.100q... has %d bytes; at most %d", name, len(name), maxHeaderName)
+	}
+	if !httpguts.ValidHeaderFieldName(name) {
+		return fmt.Errorf("the header name %q is not valid", name)
+	}
+	return nil
+}
+
 // normalMethod checks a method. As in the Fetch standard, the common ones may be in lower case.
 func normalMethod(method string) (string, error) {
+	if len(method) > maxMethod {
+		return "", fmt.Errorf("the method %.100q... has %d bytes; at most %d", method, len(method), maxMethod)
+	}
 	switch upper := strings.ToUpper(method); upper {
 	case "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH":
 		return upper, nil
 	case "CONNECT", "TRACE", "TRACK":
 		return "", fmt.Errorf("the method %s is never allowed", upper)
 	}
-	if method == "" || len(method) > 32 || strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
+	if method == "" || strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 		return "", fmt.Errorf("the method %q is not an upper-case word", method)
 	}
 	return method, nil

@@ -25,6 +25,9 @@ func (d *Directory) MakeDirectory(ctx context.Context, path string) error {
 // not exist. A target outside d gives [abi.ErrDenied]. The target is checked again whenever the link is followed. The error is
 // [abi.ErrAlreadyExists] if something has the path.
 func (d *Directory) MakeLink(ctx context.Context, path, target string) error {
+	if len(target) > maxPath {
+		return abi.Errorf(abi.CodeInvalid, "target: %d bytes; at most %d", len(target), maxPath)
+	}
 	return d.change(ctx, d.resolveEntry, "make-link", path, func(o *op, path string) error {
 		if strings.HasPrefix(target, "/") {
 			return abi.Errorf(abi.CodeInvalid, "target %q: a link's target is relative to the directory of the link", target)
