@@ -534,8 +534,8 @@ type packageJSON struct {
 	// browser holds replacements, for the package's own "./files" and for other packages; "" is an empty module.
 	browser     map[string]string
 	browserMain string
-	// sideEffects match the files that must not be dropped. They are nil if no file may be dropped.
-	sideEffects []*regexp.Regexp
+	// sideEffects match the files that must not be dropped. It is nil if no file may be dropped.
+	sideEffects *fileGlobs
 	// dependencies are the names of the packages that it depends on.
 	dependencies map[string]bool
 }
@@ -581,7 +581,7 @@ func parsePackage(dir string, text []byte) (*packageJSON, error) {
 			}
 		case "sideEffects":
 			if patterns, ok := m.value.([]any); ok || m.value == false {
-				p.sideEffects = globs(patterns)
+				p.sideEffects = newFileGlobs(patterns)
 			}
 		}
 	}
@@ -613,20 +613,28 @@ func (p *packageJSON) exportMap() object {
 
 func (p *packageJSON) pure(name string) bool {
 	name = strings.TrimPrefix(name, p.dir+"/")
-	return p.sideEffects != nil && !slices.ContainsFunc(p.sideEffects, func(r *regexp.Regexp) bool { return r.MatchString(name) })
+	return p.sideEffects != nil && !p.sideEffects.match(name)
 }
 
 const (
 	maxGlobs = 1000
 	maxGlob  = 256
+	// maxGlobsBytes bounds the globs with wildcards of one package together, because matching a path takes up to its length times theirs.
+	maxGlobsBytes = 1024
 )
 
-// globs turns patterns of files into regular expressions, which take linear time. It returns nil for unusual patterns.
-func globs(patterns []any) []*regexp.Regexp {
+// fileGlobs match files of a package.
+type fileGlobs struct {
+	files map[string]bool // globs without wildcards
+	globs []*regexp.Regexp
+}
+
+// newFileGlobs turns patterns of files into regular expressions, which take linear time. It returns nil for unusual patterns.
+func newFileGlobs(patterns []any) *fileGlobs {
 	if len(patterns) > maxGlobs {
 		return nil
 	}
-	compiled := []*regexp.Regexp{}
+	g, size := &fileGlobs{files: make(map[string]bool)}, 0
 	for _, pattern := range patterns {
 		s, ok := pattern.(string)
 		if !ok || len(s) > maxGlob {
@@ -636,14 +644,25 @@ func globs(patterns []any) []*regexp.Regexp {
 		if !strings.Contains(s, "/") {
 			s = "**/" + s
 		}
+		if !strings.ContainsAny(s, "*?") {
+			g.files[s] = true
+			continue
+		}
+		if size += len(s); size > maxGlobsBytes {
+			return nil
+		}
 		s = strings.NewReplacer(`\*\*/`, `(?:.*/)?`, `\*\*`, `.*`, `\*`, `[^/]*`, `\?`, `[^/]`).Replace(regexp.QuoteMeta(s))
 		r, err := regexp.Compile("^" + s + "$")
 		if err != nil {
 			return nil
 		}
-		compiled = append(compiled, r)
+		g.globs = append(g.globs, r)
 	}
-	return compiled
+	return g
+}
+
+func (g *fileGlobs) match(name string) bool {
+	return g.files[name] || slices.ContainsFunc(g.globs, func(r *regexp.Regexp) bool { return r.MatchString(name) })
 }
 
 // object is a JSON object whose members keep their order, on which the meaning of conditions depends.
