@@ -400,6 +400,20 @@ var bombs = []bomb{
 
 func init() {
 	bombs = append(bombs, []bomb{
+		// Each if gives the locals in one order or another.
+		{"ifs of many results", 80, 200, func(n, w int) []byte {
+			const locals = 4
+			m := newModule()
+			t := m.addType(nil, wide(w, tI32))
+			order := func(from int) []byte { return each(w, func(k int) []byte { return get((from + k) % locals) }) }
+			ifs := each(n, func(i int) []byte {
+				return cat(get(i%locals), []byte{0x04}, leb(t), order(i), []byte{0x05}, order(i+3), []byte{0x0b}, each(w, func(k int) []byte { return set((3*i + k) % locals) }))
+			})
+			for range 3 {
+				m.add(0, wide(locals, tI32), readGlobals(locals), ifs, writeGlobals(locals))
+			}
+			return alone(m)
+		}},
 		// Values computed at the beginning and again at the end stay live between.
 		{"products over ifs", 3000, 0, bodyOf2(200, func(n, _ int) []byte {
 			products := each(n, func(i int) []byte { return cat(get(i%200), get((i/200+i)%199), []byte{0x6c, 0x24, 0}) })

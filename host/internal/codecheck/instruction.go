@@ -148,7 +148,7 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 					changed += bits.OnesCount64(set)
 				}
 				if l.jumps > 0 {
-					f.joins += (l.jumps + 1) * (l.width + changed)
+					f.joins += (l.jumps + 1) * (l.width + changed + 4*max(0, l.width-1)) // several values may come from the same variables
 				}
 				if l.loop {
 					deep--
