@@ -155,7 +155,7 @@ func TestEstimatesOfBombs(t *testing.T) {
 		{"types narrow", 100_000, 0, 4 * time.Second, ""}, // takes 6.6 s
 		{"types narrow", 600_000, 0, 0, "40.0 s of processor time and 2048 MiB"},
 		{"types wide", 5000, 990, 0, "the limit is 40.0 s"},
-		{"ifs of many results", 80, 200, 400 * time.Millisecond, ""}, // takes 0.5 s
+		{"ifs of many results", 80, 200, 400 * time.Millisecond, ""},   // takes 0.5 s
 		{"exports wide", 500, 500, 3 * time.Second, ""},                // 6.7 KB, takes 4.4 s
 		{"sparse data", 20, 16<<20 - 100, 1400 * time.Millisecond, ""}, // 2.2 KB, takes 2.7 s and 1 GB
 		{"sparse data", 100, 16<<20 - 100, 0, "of memory, and the limit"},
