@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,18 +75,38 @@ var sugars = sync.OnceValue(func() map[string]sugar {
 	names, err := fs.Glob(files, "capabilities/*/sugar.json")
 	for _, name := range names {
 		folder := path.Dir(name)
-		text, missing := fs.ReadFile(files, name)
-		var s sugar
-		err = errors.Join(err, missing, json.Unmarshal(text, &s))
+		s, wrong := parseSugar(files, name)
+		err = errors.Join(err, wrong)
 		_, absent := fs.Stat(files, folder+"/sugar.ts")
 		s.made = absent == nil
 		all[path.Base(folder)] = s
 	}
 	if err != nil {
-		panic(fmt.Sprintf("read the sugar of the kinds of capability: %v", err))
+		panic(err)
 	}
 	return all
 })
+
+// parseSugar reads the file sugar.json of a kind.
+func parseSugar(files fs.FS, name string) (s sugar, err error) {
+	text, err := fs.ReadFile(files, name)
+	if err != nil {
+		return sugar{}, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	err = d.Decode(&s)
+	if err == nil && !json.Valid(text) {
+		err = errors.New("it has more than one value")
+	}
+	if err != nil {
+		return sugar{}, fmt.Errorf("read %s: %w; its fields are type, words, net and passes", name, err)
+	}
+	if s.Type == "" {
+		return sugar{}, fmt.Errorf("%s lacks \"type\": name the type that types.d.ts in the same folder exports", name)
+	}
+	return s, nil
+}
 
 func bundlePrelude(files, modules fs.FS, entry string) (string, error) {
 	result := api.Build(api.BuildOptions{

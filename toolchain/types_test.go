@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stilehost/stile"
 	"github.com/stilehost/stile/abi"
@@ -125,4 +126,29 @@ func TestEnvTypes(t *testing.T) {
 	}
 	i := parse(t, wit.Capability(), everything).Interface("acme:all-of-it/the-lot@2.1.0")
 	golden(t, filepath.Join("testdata", "stile-env.d.ts"), EnvTypes(of, []*abi.Interface{i}))
+}
+
+// TestParseSugar has files sugar.json that are missing or wrong. The error names the file and what it lacks.
+func TestParseSugar(t *testing.T) {
+	const name = "capabilities/counter/sugar.json"
+	for text, want := range map[string]string{
+		`{"type": "Counter", "words": {"a.b": ["c"]}}`: "",
+		`{}`:                           `lacks "type"`,
+		`{"type": 1}`:                  "cannot unmarshal number",
+		`{"type": "Counter", "wrd":1}`: `unknown field "wrd"; its fields are type, words, net and passes`,
+		`{"type": "Counter"`:           "unexpected EOF",
+		`{"type": "Counter"} {}`:       "more than one value",
+		"":                             "EOF",
+	} {
+		s, err := parseSugar(fstest.MapFS{name: {Data: []byte(text)}}, name)
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), name)) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+		if want == "" && s.Type != "Counter" {
+			t.Errorf("got %+v", s)
+		}
+	}
+	if _, err := parseSugar(fstest.MapFS{}, name); err == nil || !strings.Contains(err.Error(), name) {
+		t.Errorf("got %v", err)
+	}
 }

@@ -2,6 +2,7 @@
 package captest
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,11 +15,10 @@ import (
 // the methods that may wait: all that no type declares as quick. Every list must have a maximum.
 func Implements(t *testing.T, text, iface string, waits []string, types ...reflect.Type) {
 	t.Helper()
-	contract, err := abi.Parse(text)
+	of, err := find(text, iface)
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := contract.Interface(iface)
 	if len(of.Resources) != len(types) {
 		t.Fatalf("%s has %d resources, and there are %d types", iface, len(of.Resources), len(types))
 	}
@@ -64,6 +64,20 @@ func Implements(t *testing.T, text, iface string, waits []string, types ...refle
 	if !slices.Equal(slow, waits) {
 		t.Errorf("%s: %q may wait, want %q", iface, slow, waits)
 	}
+}
+
+// find returns an interface in text.
+func find(text, iface string) (*abi.Interface, error) {
+	contract, err := abi.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if of := contract.Interface(iface); of != nil {
+		return of, nil
+	}
+	_, name, _ := strings.Cut(iface, "/")
+	name, _, _ = strings.Cut(name, "@")
+	return nil, fmt.Errorf("no WIT file declares the interface %s: write wit/deps/capability/%s.wit with `interface %[2]s { ... }`, and run go generate ./...", iface, name)
 }
 
 // listsOf returns the places of the lists in the methods of a resource; see [abi.Bounded].
