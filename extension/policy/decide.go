@@ -81,7 +81,7 @@ func (p *Policy) decide(r Request) Decision {
 		}
 	}
 	if len(gone) > 0 {
-		return d.with(Refused, p.Ceiling.Line, "the ceiling in the policy allows nothing of %s; ask for less", bindings(gone))
+		return d.with(Refused, p.Ceiling.Line, "the policy's ceiling forbids %s; leave this out of the manifest, or ask the operator for a higher ceiling", bindings(gone))
 	}
 	asked := slices.DeleteFunc(slices.Clone(r.Asked), extension.Binding.Harmless)
 	if p.Updates == Same && r.Approved != nil && r.Scope == r.Author && extension.Covers(r.Approved, asked) {

@@ -186,8 +186,8 @@ func TestDecide(t *testing.T) {
 		{"an update to nothing", `{"approve": [], "updates": "same"}`, claude, claude, pure, " ", Approved, "policy.json:1", "it asks for no more than the active version"},
 		{"no update", full, shared, claude, pure, "", Pending, "default", "nothing is pre-approved in shared"},
 
-		{"above the ceiling", limited, claude, claude, github + "," + notes, "", Refused, "policy.json:2", "the ceiling in the policy allows nothing of the binding github; ask for less"},
-		{"above it, and active", limited, claude, claude, github, github, Refused, "policy.json:2", "the ceiling in the policy allows nothing of the binding github; ask for less"},
+		{"above the ceiling", limited, claude, claude, github + "," + notes, "", Refused, "policy.json:2", "the policy's ceiling forbids the binding github; leave this out of the manifest, or ask the operator for a higher ceiling"},
+		{"above it, and active", limited, claude, claude, github, github, Refused, "policy.json:2", "the policy's ceiling forbids the binding github; leave this out of the manifest, or ask the operator for a higher ceiling"},
 		{"cut by the ceiling", limited, claude, claude, writes, "", Approved, "policy.json:1", "all that it asks for is pre-approved in agent:claude"},
 		{"pure below a ceiling", `{"ceiling": {}}`, claude, claude, pure, "", Approved, "default", "all that it asks for is pre-approved in agent:claude"},
 		{
