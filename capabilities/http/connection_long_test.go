@@ -4,7 +4,6 @@ package http
 
 import (
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,12 +18,9 @@ func TestLongFloods(t *testing.T) {
 		if f.record == 1 {
 			total = 64 << 10
 		}
-		var charged atomic.Int64
+		var charged work
 		s := f.serve(t, total)
-		c, url := charging(t, s.at, s.roots, func(took time.Duration) error {
-			charged.Add(int64(took))
-			return nil
-		})
+		c, url := charging(t, s.at, s.roots, charged.add)
 		runtime.GC()
 		before := usagetest.Processor()
 		have := do(t, c, Request{Method: "GET", URL: url})
@@ -34,9 +30,9 @@ func TestLongFloods(t *testing.T) {
 		c.grant.CloseIdleConnections()
 		s.wait()
 		took := usagetest.Processor() - before - time.Duration(s.took.Load())
-		t.Logf("%-24s %4d ms, %4d ms charged", f.name, took.Milliseconds(), charged.Load()/1e6)
-		if took > 2*time.Duration(charged.Load()) {
-			t.Errorf("%s: %v were charged for %v", f.name, time.Duration(charged.Load()), took)
+		t.Logf("%-24s %4d ms, %4d ms charged", f.name, took.Milliseconds(), charged.all().Milliseconds())
+		if took > 2*charged.all() {
+			t.Errorf("%s: %v were charged for %v", f.name, charged.all(), took)
 		}
 	}
 }

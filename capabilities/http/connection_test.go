@@ -188,6 +188,17 @@ func (s *server) wait() {
 	s.all.Wait()
 }
 
+// work counts what is charged.
+type work struct{ ns atomic.Int64 }
+
+// add is for [abi.WithWork].
+func (w *work) add(took time.Duration) error {
+	w.ns.Add(int64(took))
+	return nil
+}
+
+func (w *work) all() time.Duration { return time.Duration(w.ns.Load()) }
+
 // charging returns a client for example.com whose work is charged, and a URL. Without roots, it does not use TLS.
 func charging(t *testing.T, at uint16, roots *x509.CertPool, charge func(time.Duration) error) (*Client, string) {
 	rule, scheme := Rule{Host: "example.com", Port: at, Path: "/**", Addresses: loopback}, "https"
@@ -208,18 +219,15 @@ func TestFloods(t *testing.T) {
 	const total = 64 << 10
 	for _, f := range floods() {
 		t.Run(f.name, func(t *testing.T) {
-			var charged atomic.Int64
+			var charged work
 			s := f.serve(t, total)
-			c, url := charging(t, s.at, s.roots, func(took time.Duration) error {
-				charged.Add(int64(took))
-				return nil
-			})
+			c, url := charging(t, s.at, s.roots, charged.add)
 			if have := do(t, c, Request{Method: "GET", URL: url}); have.err != nil {
 				t.Fatal(have.err)
 			}
 			c.grant.CloseIdleConnections()
-			if s.wait(); time.Duration(charged.Load()) < time.Duration(s.sent)*f.perByte {
-				t.Errorf("%v were charged for %d bytes", time.Duration(charged.Load()), s.sent)
+			if s.wait(); charged.all() < time.Duration(s.sent)*f.perByte {
+				t.Errorf("%v were charged for %d bytes", charged.all(), s.sent)
 			}
 		})
 	}
@@ -278,16 +286,13 @@ func TestContentIsNotWork(t *testing.T) {
 		defer server.Close()
 		roots := x509.NewCertPool()
 		roots.AddCert(server.Certificate())
-		var charged atomic.Int64
-		c, url := charging(t, port(t, server.Listener.Addr()), roots, func(took time.Duration) error {
-			charged.Add(int64(took))
-			return nil
-		})
+		var charged work
+		c, url := charging(t, port(t, server.Listener.Addr()), roots, charged.add)
 		if have := do(t, c, Request{Method: "GET", URL: url}); have.err != nil {
 			t.Fatal(have.err)
 		}
-		if time.Duration(charged.Load()) > total*frameWork/2+handshakeWork {
-			t.Errorf("HTTP/%d: %v were charged", protocol, time.Duration(charged.Load()))
+		if charged.all() > total*frameWork/2+handshakeWork {
+			t.Errorf("HTTP/%d: %v were charged", protocol, charged.all())
 		}
 	}
 }
@@ -301,19 +306,16 @@ func TestManyAddresses(t *testing.T) {
 		many[i] = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	names.answers["good.example"] = [][]netip.Addr{many}
-	var charged atomic.Int64
-	opened, err := client(t, Options{Rules: []Rule{good(at)}, Resolver: names}).grant.Open(abi.WithWork(t.Context(), func(took time.Duration) error {
-		charged.Add(int64(took))
-		return nil
-	}))
+	var charged work
+	opened, err := client(t, Options{Rules: []Rule{good(at)}, Resolver: names}).grant.Open(abi.WithWork(t.Context(), charged.add))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if have := do(t, opened.(*Client), get(at, "/")); have.err != nil {
 		t.Fatal(have.err)
 	}
-	if time.Duration(charged.Load()) < time.Duration(len(many))*addressWork {
-		t.Errorf("%v were charged", time.Duration(charged.Load()))
+	if charged.all() < time.Duration(len(many))*addressWork {
+		t.Errorf("%v were charged", charged.all())
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	nethttp "net/http"
 	"net/http/httptest"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,11 +31,8 @@ func TestHeadsAreCharged(t *testing.T) {
 		path  string
 		heads int64
 	}{{"/", 1}, {"/again", 2}} {
-		var charged atomic.Int64
-		ctx := abi.WithWork(t.Context(), func(took time.Duration) error {
-			charged.Add(int64(took))
-			return nil
-		})
+		var charged work
+		ctx := abi.WithWork(t.Context(), charged.add)
 		grant, err := New(Options{Rules: []Rule{good(at)}, Resolver: resolver(map[string]string{"good.example": "127.0.0.1"})})
 		if err != nil {
 			t.Fatal(err)
@@ -54,8 +50,8 @@ func TestHeadsAreCharged(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = e.Close()
-		if charged.Load() < c.heads*fields*int64(fieldWork) {
-			t.Errorf("%s: %v were charged", c.path, time.Duration(charged.Load()))
+		if charged.all() < time.Duration(c.heads*fields)*fieldWork {
+			t.Errorf("%s: %v were charged", c.path, charged.all())
 		}
 	}
 }

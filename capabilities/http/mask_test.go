@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -245,18 +244,15 @@ func TestMaskingIsCharged(t *testing.T) {
 	})
 	rule := good(at)
 	rule.Credential = "a-token"
-	var charged atomic.Int64
-	opened, err := client(t, Options{Rules: []Rule{rule}, Credentials: vault{"a-token": "sk-1234567890"}}).grant.Open(abi.WithWork(t.Context(), func(took time.Duration) error {
-		charged.Add(int64(took))
-		return nil
-	}))
+	var charged work
+	opened, err := client(t, Options{Rules: []Rule{rule}, Credentials: vault{"a-token": "sk-1234567890"}}).grant.Open(abi.WithWork(t.Context(), charged.add))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if have := do(t, opened.(*Client), get(at, "/")); have.err != nil {
 		t.Fatal(have.err)
 	}
-	if time.Duration(charged.Load()) < size*maskWork {
-		t.Errorf("%v were charged", time.Duration(charged.Load()))
+	if charged.all() < size*maskWork {
+		t.Errorf("%v were charged", charged.all())
 	}
 }
