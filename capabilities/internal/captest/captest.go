@@ -77,7 +77,7 @@ func find(text, iface string) (*abi.Interface, error) {
 	}
 	_, name, _ := strings.Cut(iface, "/")
 	name, _, _ = strings.Cut(name, "@")
-	return nil, fmt.Errorf("no WIT file declares the interface %s: write wit/deps/capability/%s.wit with `interface %[2]s { ... }`, and run go generate ./...", iface, name)
+	return nil, fmt.Errorf("no WIT file declares the interface %s: write wit/deps/capability/%s.wit with `interface %[2]s { ... }` (docs/capabilities.md has the steps)", iface, name)
 }
 
 // listsOf returns the places of the lists in the methods of a resource; see [abi.Bounded].
