@@ -67,7 +67,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// What worlds mean, and which are refused, agrees with wasm-tools.
+// The parser agrees with wasm-tools about what worlds mean, and which to refuse.
 func TestRandomWorldsAgainstWasmTools(t *testing.T) {
 	refused := 0
 	for seed := range 40 {
@@ -340,7 +340,7 @@ func describe(t *abi.Type) string {
 	return text + "(" + strings.Join(parts, ", ") + ")"
 }
 
-// owner names what declares a type. A world is "a world", and so is an interface of its own, which wasm-tools gives no name.
+// owner names the declarer of a type. It is "a world" for a world and for an interface inside it, which wasm-tools does not name.
 func owner(i *abi.Interface) string {
 	if i == nil || !strings.Contains(i.Name, ":") {
 		return "a world"

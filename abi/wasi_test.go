@@ -14,8 +14,8 @@ import (
 	"github.com/stilehost/stile/internal/suite"
 )
 
-// TestWASI reads the packages of WASI as two crates carry them: 0.2.2 as folders of files, of which some lack the `package`
-// line, and 0.2.12 with one file for each package.
+// TestWASI reads the packages of WASI from two crates: 0.2.2 as folders of files, some without the `package` line, and 0.2.12 with one
+// file for each package.
 func TestWASI(t *testing.T) {
 	for _, test := range []struct {
 		crate, version string

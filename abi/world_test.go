@@ -35,7 +35,7 @@ const worldText = `package a:b@1.0.0;
 	world plain { include base; }
 	world renamed { include base with { log as journal, logger as recorder, run as start, point as position } }`
 
-// What a world declares itself is in that world, with its types; what includes it shares that, or has copies of other names.
+// A world has the types that it declares. A world that includes it shares them, or has copies under other names.
 func TestWorldDeclares(t *testing.T) {
 	r, err := abi.Parse(worldText)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestWorldDeclares(t *testing.T) {
 	}
 }
 
-// A capability's texts may be those of a package of which one has the `package` line. Stile's own packages do not count.
+// The texts of a capability may be several files of a package if one has the `package` line. Stile's own packages do not count.
 func TestTextsWithoutPackageLine(t *testing.T) {
 	texts := append(contract(t), "interface j { use i.{t}; resource r { f: func(a: t); } }", "package acme:crm@1.0.0; interface i { type t = u8; }")
 	r, err := abi.ParseCapability(texts...)

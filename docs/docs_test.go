@@ -164,7 +164,7 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
-// What does not exist is seen, at every place in a pattern.
+// The check finds names that do not exist, at every place in a pattern.
 func TestMissingTestsAreSeen(t *testing.T) {
 	s := &suite{tests: []string{"TestScripts", "FuzzGlob"}, subtests: []string{"ws", "dir", "ext_full"}}
 	for pattern, want := range map[string]bool{

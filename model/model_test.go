@@ -198,7 +198,7 @@ func hang(events ...string) http.HandlerFunc {
 	}
 }
 
-// forever sends the same until nobody reads it.
+// forever sends the same text until the client leaves.
 func forever(events ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -370,7 +370,7 @@ func TestAccess(t *testing.T) {
 		as[*AccessError](t, err, "not a regular file")
 	}
 
-	// One that is far too large takes no more memory than the largest store.
+	// A store that is far too large takes no more memory than the largest valid one.
 	dir := filled(t)
 	must(t, os.Truncate(filepath.Join(dir, File), 1<<40))
 	var before, after runtime.MemStats

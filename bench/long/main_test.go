@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// module is a module in a repository, of which the package "slow" has a long test and imports "used".
+// module is a module in a repository. Its package "slow" has a long test and imports "used".
 func module(t *testing.T) (root, file string) {
 	t.Helper()
 	root = t.TempDir()
@@ -124,7 +124,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// What did not pass, or is in no commit, has no report.
+// There is no report of tests that failed, or of code that is not committed.
 func TestNoReport(t *testing.T) {
 	for name, c := range map[string]struct {
 		files  map[string]string

@@ -7,7 +7,7 @@ import (
 	"github.com/stilehost/stile/extension"
 )
 
-// A package that nobody declared waits for a person, unless the policy or the active version has it.
+// An undeclared package waits for a person, unless the policy or the active version has it.
 func TestPackages(t *testing.T) {
 	own := extension.Scope{Kind: extension.Agent, Owner: "a"}
 	for _, tt := range []struct {

@@ -213,7 +213,7 @@ func TestAttacks(t *testing.T) {
 			"expect": "denied | denied: GET https://api.example.com/repos: the client was narrowed, and no rule names the host api.example.com; the rules name other.example.com"}`, ""},
 		{`{"tool": "read", "input": {"path": "../b"}, "env": {"notes": {"/a": ""}, "docs": {"/b": "in"}}, "error": "the path leaves the directory that was granted"}`, ""},
 		{`{"tool": "write", "input": {"path": "a", "binding": "docs"}, "env": {"docs": {}}, "error": "denied"}`, ""},
-		// What is not foreseen is denied, whether the tool minds or not.
+		// An operation that the test does not foresee is denied, whether the tool handles the denial or not.
 		{`{"tool": "count", "expect": 1}`, `manifest.json: test "15" of "count": it gives no answer for the binding cache; write "env": {"cache": {}}`},
 		{`{"tool": "count", "error": "denied"}`, "it gives no answer for the binding cache"},
 		{`{"tool": "optional", "expect": "none"}`, "it gives no answer for the binding cache"},
@@ -338,7 +338,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// TestNoSocket has a server that a rule allows, and that nobody asks.
+// TestNoSocket has a server that a rule allows. It gets no request.
 func TestNoSocket(t *testing.T) {
 	server := httptest.NewServer(nethttp.HandlerFunc(func(_ nethttp.ResponseWriter, r *nethttp.Request) {
 		t.Errorf("the server was asked for %s", r.URL)

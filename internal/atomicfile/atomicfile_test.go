@@ -48,7 +48,7 @@ func (f failing) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, er
 	return f.Machine.OpenFile(name, flag, perm)
 }
 
-// TestReplace has a file keep its content, and nothing stay beside it, whatever fails.
+// TestReplace fails at every step. The file keeps its content, and no other file is left.
 func TestReplace(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -91,7 +91,7 @@ func TestSweepKeepsTheYoung(t *testing.T) {
 	want(t, c, "code", "c", content("c"))
 }
 
-// What is below the limit stays, however old it is.
+// Entries stay while the cache is below its limit, however old they are.
 func TestSweepKeepsWhatFits(t *testing.T) {
 	c := open(t, t.TempDir(), t.TempDir())
 	put(t, c, "code", "a", content("a"))
@@ -194,7 +194,7 @@ func TestLockFilesGo(t *testing.T) {
 	c.unlock(held)
 }
 
-// A lock whose file was removed while one waited for it keeps nobody out, so another is taken.
+// A lock whose file is removed during the wait for it protects nothing, so the waiter takes another lock.
 func TestLockOfARemovedFile(t *testing.T) {
 	c := open(t, t.TempDir(), t.TempDir())
 	unlock, err := c.lock(t.Context(), "code", "a")

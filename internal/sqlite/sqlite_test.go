@@ -184,7 +184,7 @@ func TestMigrateOldFile(t *testing.T) {
 	}
 }
 
-// TestReserveReplaces has something else in the place of a reserve: a link's target stays, and a pipe keeps nobody waiting.
+// TestReserveReplaces puts a link or a pipe where a reserve belongs. The link's target stays, and no process waits for the pipe.
 func TestReserveReplaces(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "target")

@@ -28,8 +28,7 @@ const (
 	settling
 )
 
-// Whatever processes do, in whatever order, wherever they are killed, and whatever becomes of the file: nobody takes another state than
-// the newest for the newest.
+// Processes run in any order, are killed anywhere, and the file may be lost or damaged. No process takes an older state for the newest.
 func TestProtocol(t *testing.T) {
 	dir := t.TempDir()
 	n := 0

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What a process that is killed leaves in the temporary folder, a login perhaps, is removed by the next. What is in use stays.
+// A process that is killed leaves files in the temporary folder, perhaps a login. The next process removes them, but no folder in use.
 func TestKilled(t *testing.T) {
 	const inChild = "TEST_NPM_KILLED"
 	if npm := os.Getenv(inChild); npm != "" {

@@ -303,7 +303,7 @@ func TestHostilePackages(t *testing.T) {
 	}
 }
 
-// Each package asks for something that is not of the registry, is not what was locked, or is too much.
+// Each package asks for something outside the registry, differs from what was locked, or is too large.
 func TestRefusedPackages(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
@@ -394,8 +394,8 @@ func TestRefusedPackages(t *testing.T) {
 	})
 }
 
-// An archive with other bytes than the registry promises is fetched once, and refused with words for the author. The settings
-// are those of a user who has npm try for long.
+// An archive whose bytes differ from the registry's promise is fetched once and refused, with an error for the author. The user's
+// settings make npm retry for long.
 func TestOtherBytes(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
@@ -533,7 +533,7 @@ func TestTarball(t *testing.T) {
 	}
 }
 
-// A registry that accepts and never answers is given up, with words that say where.
+// A registry accepts connections and never answers. The client gives up, and the error says at which step.
 func TestSilentRegistry(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
@@ -566,8 +566,8 @@ func TestSilentRegistry(t *testing.T) {
 	}
 }
 
-// npm only warns of files that it cannot write, and leaves them out or short: that is no package. Where the archive is to blame, the error
-// names the package, and else the machine.
+// npm only warns about files that it cannot write, and leaves them out or short. Such a package is refused. The error names the package
+// if its archive is to blame, and otherwise the machine.
 func TestUnwrittenFiles(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
@@ -604,7 +604,7 @@ func TestUnwrittenFiles(t *testing.T) {
 	}
 }
 
-// Archives that cannot be unpacked, though their digests are right, are told of as faults of the packages.
+// If an archive has the right digest and cannot be unpacked, the error blames the package.
 func TestBrokenArchives(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
@@ -633,7 +633,7 @@ func TestBrokenArchives(t *testing.T) {
 	}
 }
 
-// A key that has expired signs nothing any more, and what it signed before stays good.
+// Signatures made before a key expired stay valid; later ones are refused.
 func TestExpiredKey(t *testing.T) {
 	r := newRegistry(t)
 	digest := sha256.Sum256([]byte("p@1.0.0:" + someDigest))
@@ -665,7 +665,7 @@ func many(name string, n int) []tar.Header {
 	return all
 }
 
-// Versions that are too young are passed over, what is locked stays, and a signature is told of.
+// Resolving passes over versions that are too young, keeps locked ones, and reports signatures.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)

@@ -120,7 +120,7 @@ func TestLocksTakeLittle(t *testing.T) {
 	}
 }
 
-// What Go and npm read differently is not in what npm is given.
+// npm gets no text that Go and npm read differently.
 func TestLockIsWrittenAnew(t *testing.T) {
 	text := lockText(`{"version": "1.0.0", "integrity": "`+someDigest+`", "link": true, "Link": false, "funding": {"url": "https://example.com"}, "dependencies": {"q": "npm:@s/q@^1"}}`, "")
 	l, err := parseLock([]byte(text), 10)

@@ -113,7 +113,7 @@ proxy=http://evil.example.com
 	}
 }
 
-// What npm says is told apart, whatever version says it.
+// Errors are told apart in the output of every version of npm.
 func TestExplain(t *testing.T) {
 	failed := errors.New("exit status 1")
 	for name, test := range map[string]struct{ out, said, want string }{
@@ -180,7 +180,7 @@ func hanging(t *testing.T) (c *Client, pid string) {
 	return c, pid
 }
 
-// What npm started is ended with it: the one on PATH may be a program that starts another.
+// Ending npm ends the programs that it started, because the npm on PATH may be a program that starts another.
 func TestCancelEndsAll(t *testing.T) {
 	c, pid := hanging(t)
 	c.user = &userSettings{}
@@ -212,7 +212,7 @@ func started(t *testing.T, pid string) int {
 	return process
 }
 
-// ends fails when a process goes on. One that ended may wait for its parent to ask for it.
+// ends fails if a process goes on. A zombie counts as ended.
 func ends(t *testing.T, process int) {
 	t.Helper()
 	late := time.After(time.Minute)
@@ -231,7 +231,7 @@ func ends(t *testing.T, process int) {
 	}
 }
 
-// Who waits for another to ask npm for its settings can be told to stop waiting, and nothing of that npm's is left.
+// A caller that waits while another asks npm for its settings can be cancelled. No process of npm is left.
 func TestSettingsAreWaitedFor(t *testing.T) {
 	c, pid := hanging(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -263,7 +263,7 @@ func TestSettingsAreWaitedFor(t *testing.T) {
 	ends(t, child)
 }
 
-// What npm unpacks is watched, so that an archive of a few bytes does not fill the disk before it is looked at.
+// The client watches the files that npm unpacks, so that an archive of a few bytes does not fill the disk before it is checked.
 func TestUnpackingIsWatched(t *testing.T) {
 	for name, forever := range map[string]string{
 		"bytes": "while :; do head -c 1000000 /dev/zero >>bomb; done",

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// What npm left in node_modules goes into an archive only if it is a plain file of a package.
+// An archive takes only plain files of packages from node_modules.
 func TestPack(t *testing.T) {
 	for name, test := range map[string]struct {
 		file  string
@@ -131,7 +131,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// What was packed by the rules of an older version is not used.
+// Archives packed by the rules of an older version are not used.
 func TestOldPackingIsNotUsed(t *testing.T) {
 	c, err := New(Options{CacheDir: filepath.Join(t.TempDir(), "cache"), KeyDir: filepath.Join(t.TempDir(), "home"), NPM: "no-such-npm"})
 	if err != nil {

@@ -131,7 +131,7 @@ func TestSBOM(t *testing.T) {
 	}
 }
 
-// What a package says of its licence is a stranger's text.
+// A package's licence field is untrusted text.
 func FuzzLicenseChoice(f *testing.F) {
 	for _, text := range []string{"MIT", "(MIT OR Apache-2.0+) AND GPL-2.0-only WITH Classpath-exception-2.0", "DocumentRef-a:LicenseRef-b", "((", "MIT WITH", "UNLICENSED"} {
 		f.Add(text)

@@ -105,7 +105,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestPasswordIsNotInErrors is a registry that repeats what it was told in confidence, and so does its token service.
+// TestPasswordIsNotInErrors has a registry and its token service repeat the password in their answers.
 func TestPasswordIsNotInErrors(t *testing.T) {
 	repeat := func(w http.ResponseWriter, r *http.Request) {
 		_, pass, ok := r.BasicAuth()

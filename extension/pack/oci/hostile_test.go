@@ -21,7 +21,7 @@ import (
 	"github.com/stilehost/stile/extension/pack/oci"
 )
 
-// intercepted is a registry of which somebody has taken over some answers. attack returns false to let one pass.
+// intercepted is a registry whose answers an attacker can replace. attack returns false to let one pass.
 type intercepted struct {
 	http.Handler
 	attack func(http.ResponseWriter, *http.Request) bool

@@ -13,8 +13,8 @@ import (
 	"github.com/stilehost/stile/internal/jsonform"
 )
 
-// Errors of a value of which everything is wrong take no memory that the value itself does not take: without a bound each would have
-// its place, as long as the value is deep.
+// A value in which everything is wrong causes errors that take no more memory than the value. Without a bound, each error would hold its
+// place, which is as long as the value is deep.
 func TestManySchemaErrors(t *testing.T) {
 	deep := strings.Repeat(`{"type": "array", "items": `, 25) + `{"type": "TYPE"}` + strings.Repeat("}", 25)
 	names := `"` + strings.Join(strings.Fields(strings.Repeat("x ", 99)), `", "`) + `"`
