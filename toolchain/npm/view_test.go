@@ -52,7 +52,7 @@ func TestReadAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersTakeLittle reads 32 MiB of what a registry can make npm write, in a process of its own for each kind, and looks how much memory
+// TestAnswersTakeLittle reads 8 MiB of what a registry can make npm write, in a process of its own for each kind, and looks how much memory
 // that one ever had above what it had before.
 func TestAnswersTakeLittle(t *testing.T) {
 	kinds := map[string]string{
@@ -69,14 +69,14 @@ func TestAnswersTakeLittle(t *testing.T) {
 	t.Parallel()
 	for name := range kinds {
 		kib, out, err := usagetest.Grown(t, "TestAnswersTakeLittle", "STILE_TEST_ANSWERS="+name)
-		if err != nil || kib > 24<<10 {
+		if err != nil || kib > 16<<10 {
 			t.Errorf("%s: %d KiB, %v\n%s", name, kib, err, out)
 		}
 		t.Logf("%s: %d KiB", name, kib)
 	}
 }
 
-// endless is an answer that goes on for 32 MiB.
+// endless is an answer that goes on for 8 MiB.
 func endless(name, item string) io.Reader {
 	begin := `{"a":{"version":"1.0.0",`
 	switch name {
@@ -87,7 +87,7 @@ func endless(name, item string) io.Reader {
 	}
 	many := strings.Repeat(item, 64<<10/len(item))
 	parts := []io.Reader{strings.NewReader(begin)}
-	for range maxOutput / 2 / len(many) {
+	for range maxOutput / 8 / len(many) {
 		parts = append(parts, strings.NewReader(many))
 	}
 	return io.MultiReader(parts...)
