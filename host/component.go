@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host/internal/image"
 	"github.com/stilehost/stile/host/internal/sourcemap"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/printable"
@@ -18,7 +19,9 @@ import (
 // Component is loaded code. It is safe for concurrent use: every call has its own instance. Close it, or the host.
 type Component struct {
 	host      *Host
-	component *wasmtime.Component
+	code      *share[*wasmtime.Component]
+	image     *share[*wasmtime.Module] // the content of its memory; nil if it is part of the code
+	component *wasmtime.Component      // the value of code
 	linker    *wasmtime.Linker
 	imports   []Import
 	digest    string
@@ -67,7 +70,8 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 		return nil, &LoadError{Reason: err.Error()}
 	}
 	c := &Component{host: h, digest: digest(wasm), sections: sections}
-	if c.component, err = h.compile(ctx, c.digest, bytes.Clone(wasm)); err != nil {
+	if err := c.compile(ctx, bytes.Clone(wasm)); err != nil {
+		c.free()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -131,54 +135,68 @@ func within(ctx context.Context, lane *semaphore.Weighted, do func() error) erro
 }
 
 // compile returns when ctx ends at the latest. Compilation in this process continues and is kept for the next time. Close waits for
-// it.
-func (h *Host) compile(ctx context.Context, key string, wasm []byte) (*wasmtime.Component, error) {
-	type outcome struct {
-		component *wasmtime.Component
-		err       error
-	}
-	ready := make(chan outcome)
-	h.users.count.Go(func() { // Load is counted too, so the host is open
-		component, err := compiled(ctx, h, "component", key, h.engine.Map, func() (*wasmtime.Component, error) {
-			takes, err := checkCode(wasm)
-			if err != nil {
-				return nil, err
-			}
-			var component *wasmtime.Component
-			compile := func() (err error) {
-				if takes.Lane() == LaneHelper && len(h.options.Compiler) > 0 {
-					component, err = h.compileOutside(ctx, wasm, takes)
-				} else {
-					component, err = h.engine.Compile(wasm)
-				}
-				return err
-			}
-			lane := h.compiling.lane(takes)
-			err = within(ctx, lane, func() (err error) {
-				if wasm, takes, err = guardCode(wasm); err != nil || h.compiling.lane(takes) != lane {
-					return err
-				}
-				return compile()
-			})
-			if err == nil && component == nil { // the estimate has grown
-				err = within(ctx, h.compiling.lane(takes), compile)
-			}
-			return component, err
+// it. The content of the component's memory is compiled by itself where possible, so that all components that differ only there share
+// the rest.
+func (c *Component) compile(ctx context.Context, wasm []byte) (err error) {
+	h, key, code := c.host, c.digest, wasm
+	start := h.users.count.Go // Load is counted too, so the host is open
+	if rest, module, ok := image.Split(wasm); ok {
+		key, code = digest(rest), rest
+		name := c.digest + "-" + key // both say which module it is
+		c.image, err = h.images.use(ctx, name, start, func(ctx context.Context) (*wasmtime.Module, error) {
+			return compiled(ctx, h, "image", name, h.engine.MapModule, func() (*wasmtime.Module, error) { return h.compileImage(ctx, wasm, module) })
 		})
-		select {
-		case ready <- outcome{component, err}:
-		case <-ctx.Done():
-			if err == nil {
-				component.Close()
-			}
+		if err != nil {
+			return err
 		}
-	})
-	select {
-	case o := <-ready:
-		return o.component, o.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
+	c.code, err = h.codes.use(ctx, key, start, func(ctx context.Context) (*wasmtime.Component, error) {
+		return compiled(ctx, h, "component", key, h.engine.Map, func() (*wasmtime.Component, error) { return h.compile(ctx, code) })
+	})
+	if err == nil {
+		c.component = c.code.value
+	}
+	return err
+}
+
+// compileImage compiles the module of a component's memory. The bounds of compilation hold for the whole component.
+func (h *Host) compileImage(ctx context.Context, wasm, module []byte) (m *wasmtime.Module, err error) {
+	takes, err := checkCode(wasm)
+	if err != nil {
+		return nil, err
+	}
+	err = within(ctx, h.compiling.lane(takes), func() error {
+		m, err = h.engine.CompileModule(module)
+		return err
+	})
+	return m, err
+}
+
+// compile compiles a component, where its estimate says.
+func (h *Host) compile(ctx context.Context, wasm []byte) (component *wasmtime.Component, err error) {
+	takes, err := checkCode(wasm)
+	if err != nil {
+		return nil, err
+	}
+	compile := func() (err error) {
+		if takes.Lane() == LaneHelper && len(h.options.Compiler) > 0 {
+			component, err = h.compileOutside(ctx, wasm, takes)
+		} else {
+			component, err = h.engine.Compile(wasm)
+		}
+		return err
+	}
+	lane := h.compiling.lane(takes)
+	err = within(ctx, lane, func() (err error) {
+		if wasm, takes, err = guardCode(wasm); err != nil || h.compiling.lane(takes) != lane {
+			return err
+		}
+		return compile()
+	})
+	if err == nil && component == nil { // the estimate has grown
+		err = within(ctx, h.compiling.lane(takes), compile)
+	}
+	return component, err
 }
 
 // connect checks imports and exports.
@@ -187,7 +205,7 @@ func (c *Component) connect() error {
 	if err != nil {
 		return &LoadError{Reason: printable.Short(err.Error(), 4*kib)}
 	}
-	if c.linker, c.imports, err = c.host.link(types); err != nil {
+	if c.linker, c.imports, err = c.host.link(types, c.image); err != nil {
 		return err
 	}
 	exported := map[string]*wasmtime.Item{}
@@ -261,6 +279,11 @@ func (c *Component) free() {
 		if c.linker != nil {
 			c.linker.Close()
 		}
-		c.component.Close()
+		if c.code != nil {
+			c.code.release()
+		}
+		if c.image != nil {
+			c.image.release()
+		}
 	})
 }

@@ -85,6 +85,8 @@ type Host struct {
 	log        *slog.Logger
 
 	implementations sync.Map // maps implementationKey to implementation
+	codes           shares[*wasmtime.Component]
+	images          shares[*wasmtime.Module]
 
 	close sync.Once
 	fault error // error of closing

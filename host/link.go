@@ -6,6 +6,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/guard"
+	"github.com/stilehost/stile/host/internal/image"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
@@ -30,12 +31,14 @@ type ImportedFunc struct {
 type linking struct {
 	host    *Host
 	linker  *wasmtime.Linker
+	image   *share[*wasmtime.Module]
 	imports []Import
 }
 
-// link checks every import of a component against what this host knows, by full type, and defines exactly those.
-func (h *Host) link(types wasmtime.Types) (*wasmtime.Linker, []Import, error) {
-	l := &linking{host: h, linker: h.engine.NewLinker()}
+// link checks every import of a component against what this host knows, by full type, and defines exactly those. memory is the
+// content of the component's memory, if it is compiled by itself.
+func (h *Host) link(types wasmtime.Types, memory *share[*wasmtime.Module]) (*wasmtime.Linker, []Import, error) {
+	l := &linking{host: h, linker: h.engine.NewLinker(), image: memory}
 	for _, item := range types.Imports {
 		if err := l.item(item); err != nil {
 			l.linker.Close()
@@ -79,13 +82,19 @@ func (l *linking) module(name string) error {
 	l.host.mu.Lock()
 	m := l.host.modules[name]
 	l.host.mu.Unlock()
+	own := name == image.Import && l.image != nil // not one of the component's imports
+	if own {
+		m = l.image.value
+	}
 	if m == nil {
 		return &LoadError{Name: name, Reason: "the core module is not loaded in this host; build the component again from its source, or with --standalone"}
 	}
 	if err := l.linker.Module(name, m); err != nil {
 		return &LoadError{Name: name, Reason: err.Error()}
 	}
-	l.imports = append(l.imports, Import{Name: name, Kind: "module"})
+	if !own {
+		l.imports = append(l.imports, Import{Name: name, Kind: "module"})
+	}
 	return nil
 }
 
