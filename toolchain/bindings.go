@@ -44,14 +44,12 @@ const (
 	jsException = 6 << 32
 )
 
-// imageText is the module that is instantiated before the engine. It holds the memory, supplies all the engine's imports, and has a
-// table for the three functions that need the engine, which the bindings fill. %s declares the memory and, where no bindings follow,
-// [unsetText].
+// imageCore is the module that is instantiated before the engine, without its head. It supplies all the engine's imports, and has a
+// table for the three functions that need the engine, which the bindings fill.
 //
-// The host compiles it for each component, and each function takes it longer than its code: an export needs a second one, and
-// instructions on ranges of memory three more. So there are none, and imports that do the same share a function.
-const imageText = `(module $image
-  %s
+// Each function takes the host longer to compile than its code: an export needs a second one, and instructions on ranges of memory
+// three more. So there are none, and imports that do the same share a function.
+const imageCore = `
   (type $time (func (result i64)))
   (type $realloc (func (param i32 i32 i32 i32) (result i32)))
   (type $rejected (func (param i32 i32 i32)))
@@ -78,8 +76,13 @@ const imageText = `(module $image
     i32.const 0)
   (func (export "host_interrupt") (result i32) i32.const 0)
   (func (export "host_promise_rejection") (type $rejected)
-    (call_indirect (type $rejected) (local.get 0) (local.get 1) (local.get 2) (i32.const 2))))
+    (call_indirect (type $rejected) (local.get 0) (local.get 1) (local.get 2) (i32.const 2)))
 `
+
+// imageText is the whole of imageCore. fill declares what fills the table where no bindings follow: [unsetText].
+func imageText(shape engineShape, fill string) string {
+	return fmt.Sprintf("(module $image\n  (memory (export \"memory\") (import \"env\" \"memory\") %d)%s", shape.Pages, imageCore+fill+")\n")
+}
 
 // unsetText is what fills the table of an image that has no bindings yet.
 const unsetText = `

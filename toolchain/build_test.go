@@ -1,7 +1,10 @@
 package toolchain_test
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -83,5 +86,53 @@ func TestLarge(t *testing.T) {
 	}
 	if depths[0] < 100 || depths[1] < depths[0]*3/2 {
 		t.Errorf("calls nest %d deep, of a large source %d", depths[0], depths[1])
+	}
+}
+
+// TestToolsShareCode loads tools whose source differs. The host compiles one component for those with the same bindings.
+func TestToolsShareCode(t *testing.T) {
+	t.Parallel()
+	_, tools := newToolchain(t, host.Options{})
+	dir := t.TempDir()
+	h, err := host.New(t.Context(), host.Options{CacheDir: dir, KeyDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	name, engine := tools.Engine()
+	if err := h.AddModuleNamed(t.Context(), name, engine); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		source     toolchain.Source
+		want       string
+		components int // compiled so far
+	}{
+		{tool("", `return 1;`), "1", 1},
+		{tool(`const many = "`+strings.Repeat("x", 2000)+`";`, `return many.length;`), "2000", 1},
+		{tool("", `return new Date(0).getTime();`), "0", 2}, // it imports the clock
+		{tool("", `return [4].map((n) => n)[0];`), "4", 2},
+	} {
+		wasm, err := tools.Assemble(t.Context(), c.source, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := h.Load(t.Context(), wasm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := loaded.Call(t.Context(), "t", nil, nil)
+		if err != nil || string(out) != c.want {
+			t.Errorf("got %s, %v, want %s", out, err, c.want)
+		}
+		for kind, want := range map[string]int{"component": c.components, "image": i + 1} {
+			if entries, err := os.ReadDir(filepath.Join(dir, kind)); err != nil || len(entries) != want {
+				t.Errorf("after %d tools: %d of kind %s are compiled, %v, want %d", i+1, len(entries), kind, err, want)
+			}
+		}
 	}
 }

@@ -39,19 +39,13 @@ func (a *assembly) assemble() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("assemble component: %w", err)
 	}
-	// The first module lacks the content of its memory. The second is empty if the engine is inlined.
-	modules := 0
+	empty := [][]byte{memoryModule(a.image.memory)} // these modules are empty in the text
+	if a.engine == "" {
+		empty = slices.Insert(empty, 0, a.inline)
+	}
 	for i := range sections {
-		if sections[i].ID != componentCoreModule {
-			continue
-		}
-		switch modules++; {
-		case modules == 1:
-			if sections[i].Body, err = addData(sections[i].Body, a.image.memory); err != nil {
-				return nil, fmt.Errorf("assemble component: %w", err)
-			}
-		case modules == 2 && a.engine == "":
-			sections[i].Body = a.inline
+		if sections[i].ID == componentCoreModule && len(empty) > 0 {
+			sections[i].Body, empty = empty[0], empty[1:]
 		}
 	}
 	for _, c := range a.custom {
@@ -64,19 +58,22 @@ func (a *assembly) assemble() ([]byte, error) {
 func (a *assembly) text() string {
 	w := &componentWriter{linkage: a.linkage, ids: map[declaration]string{}, exported: map[declaration]bool{}}
 	w.line("(component $stile")
-	w.module(fmt.Sprintf(imageText, fmt.Sprintf(`(memory (export "memory") %d)`, len(a.image.memory)/wasmPage)))
 	if a.engine == "" {
 		w.line("(core module $engine)")
 	} else {
 		w.importEngine(a.engine, a.shape)
 	}
+	// The host compiles the memory by itself, and the rest once for all components with the same rest. Core types must come first.
+	w.line("(core module $memory)")
+	w.module(imageText(a.shape, ""))
 	w.module(bindingsText(a.linkage, a.image.roots, a.shape.Slot))
 	for n, i := range a.linkage.imports {
 		w.importInterface(n, i)
 	}
-	w.line("(core instance $image (instantiate $image))")
+	w.line("(core instance $memory (instantiate $memory))")
+	w.line(`(core instance $image (instantiate $image (with "env" (instance $memory))))`)
 	w.line(`(core instance $engine (instantiate $engine (with "env" (instance $image)) (with "wasi_snapshot_preview1" (instance $image))))`)
-	w.line(`(alias core export $image "memory" (core memory $memory))`)
+	w.line(`(alias core export $memory "memory" (core memory $memory))`)
 	w.line(`(alias core export $image "realloc" (core func $realloc))`)
 	w.lowerImports()
 	w.line(`(core instance $bindings (instantiate $bindings (with "image" (instance $image)) (with "engine" (instance $engine)) (with "world" (instance $world))))`)

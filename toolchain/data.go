@@ -13,19 +13,17 @@ const (
 	maxSegments = 50_000
 )
 
-// addData adds the content of memory, in whole pages, to a module that defines its memory and has no data yet.
-func addData(module, memory []byte) ([]byte, error) {
-	sections, err := wasmbin.ReadSections(module, wasmbin.CoreHeader)
-	if err != nil {
-		return nil, err
-	}
-	for i, s := range sections {
-		if s.ID == wasmbin.SectionCode {
-			with := append(sections[:i+1:i+1], wasmbin.Section{ID: wasmbin.SectionData, Body: dataSection(memory)})
-			return wasmbin.WriteSections(wasmbin.CoreHeader, append(with, sections[i+1:]...)), nil
-		}
-	}
-	return nil, &WasmError{Offset: len(module), Reason: "a module without code"}
+// memoryModule is a module that exports a memory with this content, in whole pages, and has nothing else.
+func memoryModule(memory []byte) []byte {
+	const unbounded, exported = 0, 2
+	size := wasmbin.Writer{1, unbounded}
+	size.Number(uint32(len(memory) / wasmPage))
+	export := wasmbin.Writer{1}
+	export.Text("memory")
+	export.Byte(exported, 0)
+	return wasmbin.WriteSections(wasmbin.CoreHeader, []wasmbin.Section{
+		{ID: wasmbin.SectionMemory, Body: size}, {ID: wasmbin.SectionExport, Body: export}, {ID: wasmbin.SectionData, Body: dataSection(memory)},
+	})
 }
 
 // dataSection writes memory as active segments, leaving out runs of zeros.

@@ -127,8 +127,7 @@ func newImager(ctx context.Context, shape engineShape, digest string, whole func
 	if m.shared, err = m.compileShared(ctx); err != nil {
 		return nil, fmt.Errorf("compile engine: %w", err)
 	}
-	memory := fmt.Sprintf(`(memory (export "memory") (import "env" "memory") %d)`, shape.Pages)
-	if m.first, err = m.compileText(ctx, fmt.Sprintf(imageText, memory+unsetText)); err != nil {
+	if m.first, err = m.compileText(ctx, imageText(shape, unsetText)); err != nil {
 		return nil, fmt.Errorf("compile what the engine imports: %w", err)
 	}
 	return m, nil
@@ -199,7 +198,7 @@ const baseVersion = "6"
 
 // baseKey names the base image that makeBase makes.
 func (m *imager) baseKey(prelude string, l layout) (string, error) {
-	recipe, err := json.Marshal([]any{baseVersion, m.digest, imageText, unsetText, bindingsCore, prelude, l})
+	recipe, err := json.Marshal([]any{baseVersion, m.digest, imageCore, unsetText, bindingsCore, prelude, l})
 	if err != nil {
 		return "", fmt.Errorf("make base image: %w", err)
 	}
