@@ -93,7 +93,7 @@ func parse(text []byte) (*contents, error) {
 func (s *Store) write(c *contents) error {
 	text, err := c.encode()
 	if err == nil {
-		err = atomicfile.ReplaceLocked(atomicfile.Machine{}, s.path(File), text)
+		err = atomicfile.ReplaceSpared(atomicfile.Machine{}, s.path(File), text)
 	}
 	if err != nil {
 		return fmt.Errorf("write secrets: %w", err)

@@ -89,7 +89,7 @@ func TestKill(t *testing.T) {
 		}
 		must(t, s.Set(t.Context(), "step", "again")) // what the process left does not stand in the way
 		files, err := filepath.Glob(filepath.Join(dir, "*"))
-		if err != nil || len(files) != 3 {
+		if err != nil || len(files) != 4 {
 			t.Fatalf("round %d: left %v, %v", round, files, err)
 		}
 	}

@@ -22,7 +22,8 @@ import (
 	"github.com/stilehost/stile/internal/spelling"
 )
 
-// The files of a store, in its folder. The process that changes the store holds a lock on File.lock.
+// The files of a store, in its folder. The process that changes the store holds a lock on File.lock. File.spare reserves room
+// for removing secrets on a full disk.
 const (
 	File    = "secrets.json"
 	KeyFile = "secrets.key" // only without a keyring

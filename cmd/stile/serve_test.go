@@ -637,7 +637,7 @@ func TestKilledTokens(t *testing.T) {
 		return names, states
 	}
 	h.stile("serve", "token", "add", "first", "--token-file", file)
-	kept := []string{filepath.Base(file), filepath.Base(file) + ".lock"}
+	kept := []string{filepath.Base(file), filepath.Base(file) + ".lock", filepath.Base(file) + ".spare"}
 	there := 1
 	for n := range 8 {
 		add := h.command("serve", "token", "add", fmt.Sprintf("agent-%d", n), "--token-file", file)

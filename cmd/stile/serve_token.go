@@ -23,7 +23,7 @@ import (
 	"github.com/stilehost/stile/internal/atomicfile"
 )
 
-// tokensName is the name of the token file in STILE_HOME.
+// tokensName is the name of the token file in STILE_HOME. tokens.json.spare reserves room for removing tokens on a full disk.
 const tokensName = "tokens.json"
 
 type serveToken struct {
@@ -125,7 +125,7 @@ func changeTokens(ctx context.Context, file string, change func([]token) ([]toke
 	if err := regular(file); err != nil {
 		return err
 	}
-	if err := atomicfile.ReplaceLocked(atomicfile.Machine{}, file, text); err != nil {
+	if err := atomicfile.ReplaceSpared(atomicfile.Machine{}, file, text); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	return nil
