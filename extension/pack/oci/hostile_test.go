@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/extension/pack/oci"
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 // intercepted is a registry whose answers an attacker can replace. attack returns false to let one pass.
@@ -194,6 +196,59 @@ func TestHostileRegistry(t *testing.T) {
 			if n := sent.Load(); n > 32<<20 {
 				t.Errorf("%d bytes were taken", n)
 			}
+		})
+	}
+}
+
+// TestReferrersTakeLittle pulls a pack from a registry whose page of referrers lists as many as fit: a byte of JSON can take
+// 200 in memory.
+func TestReferrersTakeLittle(t *testing.T) {
+	const inside, most = "STILE_TEST_REFERRER", 128 << 10 // KiB
+	if one := os.Getenv(inside); one != "" {
+		h := &intercepted{Handler: newRegistry(true)}
+		ref := serve(t, h) + "/notes:1"
+		push(t, ref, sample())
+		pages := 0
+		for _, size := range []int{500 << 10, 4_000_000} {
+			list := []byte(`{"manifests":[` + strings.Repeat(one+",", size/(len(one)+1)) + one + `]}`)
+			h.attack = func(w http.ResponseWriter, r *http.Request) bool {
+				if !get(r, "/referrers/") {
+					return false
+				}
+				w.Header().Set("Content-Type", ocispec.MediaTypeImageIndex)
+				if pages++; pages%4 != 0 {
+					w.Header().Set("Link", `<`+r.URL.Path+`>; rel="next"`)
+				}
+				_, _ = w.Write(list)
+				return true
+			}
+			pulled := func() {
+				_, err := oci.Pull(t.Context(), ref, plain)
+				if refused := size > 512<<10 || strings.HasPrefix(one, "{}"); err == nil == refused {
+					t.Errorf("a page of %d bytes: %v", size, err)
+				}
+			}
+			if size > 512<<10 {
+				usagetest.Tell(t, pulled)
+			} else {
+				pulled()
+			}
+		}
+		return
+	}
+	for _, one := range []string{
+		`{}`,
+		`{"artifactType":"x"}`,
+		`{"artifactType":"x","annotations":{"":""}}`,
+		`{"artifactType":"x","platform":{}}`,
+		`{"artifactType":"x","urls":[` + strings.Repeat(`"",`, 1000) + `""]}`,
+	} {
+		t.Run(one[:min(len(one), 40)], func(t *testing.T) {
+			kib, out, err := usagetest.Grown(t, "TestReferrersTakeLittle", inside+"="+one)
+			if err != nil || kib > most {
+				t.Errorf("it took %d KiB, want at most %d: %v\n%s", kib, most, err, out)
+			}
+			t.Logf("%d KiB", kib)
 		})
 	}
 }

@@ -110,6 +110,7 @@ func connect(ref string, opts Options) (*client, error) {
 			// Not every registry allows deletions.
 			SkipReferrersGC:      true,
 			ReferrerListMaxPages: maxPages,
+			MaxMetadataBytes:     maxManifest,
 		},
 		transport: t,
 		opts:      opts,

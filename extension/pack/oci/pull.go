@@ -65,8 +65,9 @@ func pull(ctx context.Context, ref string, opts Options) (*Pulled, error) {
 	return pulled, nil
 }
 
-// maxManifest is how many bytes of a manifest are read. Package pack allows fewer.
-const maxManifest = 1 << 20
+// maxManifest is how many bytes of a manifest, or of a page of referrers, are read. A byte of a page can take 200 in memory. Package pack
+// allows fewer for manifests.
+const maxManifest = 512 << 10
 
 // root gets the manifest that the reference names.
 func (c *client) root(ctx context.Context) ([]byte, error) {
@@ -142,7 +143,7 @@ func referrers[T any](
 	var all []T
 	looked := 0
 	err := c.Referrers(ctx, subject, "", func(referrers []ocispec.Descriptor) error {
-		referrers = slices.DeleteFunc(slices.Clone(referrers), func(d ocispec.Descriptor) bool { return d.ArtifactType != artifactType && !vague[d.ArtifactType] })
+		referrers = slices.DeleteFunc(referrers, func(d ocispec.Descriptor) bool { return d.ArtifactType != artifactType && !vague[d.ArtifactType] })
 		if looked += len(referrers); looked > maxReferrers {
 			return &pack.PartError{Part: part, Err: fmt.Errorf("%w: more than %d", pack.ErrTooLarge, maxReferrers)}
 		}
