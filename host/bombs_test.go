@@ -366,6 +366,14 @@ var bombs = []bomb{
 		return alone(m)
 	}},
 	{"indirect calls", 2000, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x11, 0, 0}) })},
+	{"indirect calls with vectors", 1500, 46, func(n, w int) []byte {
+		m := newModule()
+		t := m.addType(wide(w, tV128), nil)
+		for left := n; left > 0; left -= 1900 {
+			m.add(t, nil, times(min(left, 1900), each(w, get), []byte{0x41, 0, 0x11}, leb(t), []byte{0}))
+		}
+		return alone(m)
+	}},
 	{"tail calls", 30_000, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x04, 0x40, 0x12, 0, 0x0b}) })},
 	{"tail calls through a table", 2000, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x04, 0x40}, get(0), []byte{0x13, 0, 0, 0x0b}) })},
 	{"returns", 50_000, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x04, 0x40, 0x0f, 0x0b}) })},

@@ -11,7 +11,10 @@ import (
 )
 
 // signature is how many values a function takes and returns.
-type signature struct{ params, results int }
+type signature struct {
+	params, results int
+	vectors         int // of the parameters
+}
 
 // moduleCost collects what is known about a module while its sections are read.
 type moduleCost struct {
@@ -53,8 +56,9 @@ func (m *moduleCost) typeOf(t int) signature {
 	return signature{} // the engine refuses it
 }
 
-// passed returns how much the values of a call count. Its results come through memory.
-func (s signature) passed() int { return s.params/4 + 2*s.results }
+// passed returns how much the values of a call count. Its results come through memory. A vector takes up to half more
+// memory than another value.
+func (s signature) passed() int { return (s.params+s.vectors/2)/4 + 2*s.results }
 
 func (m *moduleCost) callType(f int) signature {
 	if f < len(m.funcs) {
@@ -71,7 +75,7 @@ func (m *moduleCost) blockType(r *wasmbin.Reader) signature {
 		if empty {
 			return signature{}
 		}
-		return signature{0, 1}
+		return signature{results: 1}
 	}
 	return m.typeOf(int(r.U32()))
 }
@@ -85,7 +89,7 @@ func (m *moduleCost) raise(f int) {
 }
 
 func (m *moduleCost) readTypes(r *wasmbin.Reader) error {
-	const function = 0x60
+	const function, vectorType = 0x60, 0x7b
 	for range r.Count() {
 		if form := r.Byte(); form != function && r.Err == nil {
 			return errors.New("a type that is not of a function")
@@ -94,6 +98,9 @@ func (m *moduleCost) readTypes(r *wasmbin.Reader) error {
 		for _, width := range []*int{&t.params, &t.results} {
 			*width = r.Count()
 			for range *width {
+				if width == &t.params && r.Peek() == vectorType {
+					t.vectors++
+				}
 				r.ValueType()
 			}
 		}
