@@ -154,6 +154,12 @@ func integrity(ctx context.Context, file string) (err error) {
 	if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, largest); err != nil {
 		return err
 	}
+	// In a damaged file, the schema can be endless, and the driver ends its reading with a context only in a second statement.
+	reading, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	if _, err := conn.ExecContext(reading, "PRAGMA trusted_schema = 0; PRAGMA synchronous"); err != nil {
+		return fmt.Errorf("read its schema: %w", err)
+	}
 	var said string
 	if err := conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
 		return err

@@ -29,6 +29,9 @@ func (c *Conn) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if _, err := conn.ExecContext(ctx, begin); err != nil {
+		return errors.Join(err, conn.Close())
+	}
 	if c.maxRow > 0 {
 		if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, c.maxRow); err != nil {
 			return errors.Join(err, conn.Close())

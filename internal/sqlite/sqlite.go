@@ -125,12 +125,15 @@ func Regular(file string) error {
 	return nil
 }
 
+// begin is what a connection runs first. It has every commit on disk before it is acknowledged, with WAL, and reads the schema. In a damaged
+// file, the schema can be endless, and the driver ends its reading with a context only in a second statement. The first needs no schema.
+const begin = `PRAGMA trusted_schema = 0; PRAGMA synchronous = FULL`
+
 // source returns the driver's name for a file.
 func source(file string) string {
 	pragmas := url.Values{
 		"_busy_timeout": {fmt.Sprint(busyTimeout.Milliseconds())},
 		"_foreign_keys": {"1"},
-		"_synchronous":  {"FULL"}, // with WAL: every commit is on disk before it is acknowledged
 		"_defensive":    {"1"},
 		"_dqs":          {"0"},
 		"_error_rc":     {"1"},
@@ -246,13 +249,18 @@ func (db *DB) useWAL(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		var mode string
-		err := db.sql.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode)
+		_, err := db.sql.ExecContext(ctx, begin)
+		if err == nil {
+			err = db.sql.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode)
+		}
 		var fault *sqlite.Error
 		switch {
 		case err == nil && mode == "wal":
 			return nil
 		case err == nil:
 			return fmt.Errorf("the file system does not support write-ahead logging (journal mode %q)", mode)
+		case errors.Is(err, context.DeadlineExceeded):
+			return fmt.Errorf("its schema could not be read in time: another process holds the file, or the file is damaged, so restore it from a backup: %w", err)
 		case !errors.As(err, &fault) || fault.Code()&0xff != sqlite3.SQLITE_BUSY:
 			return err
 		}
