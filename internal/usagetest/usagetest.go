@@ -16,14 +16,21 @@ import (
 	"time"
 )
 
-const told = "grown by "
+const (
+	told  = "grown by "
+	again = "STILE_TEST_AGAIN" // set in processes that Grown started
+)
 
 // Grown runs a test again in another process, with an environment variable
-// that makes it call [Tell], and returns the figure that Tell printed, in KiB.
+// ("name=value") that makes it call [Tell], and returns the figure that Tell
+// printed, in KiB.
 func Grown(t *testing.T, test, variable string) (kib int, output string, err error) {
 	t.Helper()
+	if os.Getenv(again) != "" {
+		t.Fatalf("%s does not make the test call Tell", variable) // or processes would start processes without end
+	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$", "-test.v")
-	cmd.Env = append(os.Environ(), variable)
+	cmd.Env = append(os.Environ(), variable, again+"=1")
 	out, err := cmd.CombinedOutput()
 	_, grown, found := strings.Cut(string(out), told)
 	if err == nil && !found {
