@@ -24,33 +24,44 @@ const maxLine = 16 << 20
 // Lines is a transport over in and out, such as stdin and stdout. Each line is a message of at most 16 MiB. A line that is not a
 // message is answered with an error. When in ends, Lines answers earlier requests for as long as finish, and then cancels the rest.
 // At most 256 requests, of 32 MiB together, are under way: Lines stops reading while there are more, and answers a request that
-// would exceed the size with an error. It closes in and leaves out open.
+// would exceed the size with an error. A line counts as it arrives toward the memory that this process has for messages, and is answered
+// with an error if there is no room. Lines closes in and leaves out open.
 func Lines(in io.ReadCloser, out io.Writer, finish time.Duration) sdk.Transport {
-	w := &lineWriter{out: out}
-	return &lines{
-		sdk.IOTransport{Reader: &lineReader{in: in, lines: bufio.NewReaderSize(in, 64<<10), refuse: w}, Writer: w, MaxLineLength: -1}, finish,
-	}
+	return &lines{in, out, finish}
 }
 
 type lines struct {
-	sdk.IOTransport
+	in     io.ReadCloser
+	out    io.Writer
 	finish time.Duration
 }
 
 // Connect implements [sdk.Transport].
 func (l *lines) Connect(ctx context.Context) (sdk.Connection, error) {
-	c, err := l.IOTransport.Connect(ctx)
-	return &lineConnection{
-		Connection: c, finish: l.finish, writing: make(chan struct{}, 1), wrote: make(chan struct{}, 1), closed: make(chan struct{}),
+	w := &lineWriter{out: l.out}
+	c := &lineConnection{
+		out: w, finish: l.finish, closeIn: sync.OnceValue(l.in.Close), arrived: make(chan arrival),
+		writing: make(chan struct{}, 1), wrote: make(chan struct{}, 1), closed: make(chan struct{}),
 		open: map[jsonrpc.ID]*openRequest{}, asked: map[jsonrpc.ID]bool{}, traffic: newTraffic(), passed: taken{traffic: &traffic{}},
-	}, err
+	}
+	go c.receive(context.WithoutCancel(ctx), &lineReader{lines: bufio.NewReaderSize(l.in, 64<<10), refuse: w})
+	return c, nil
+}
+
+// arrival is a message, and its share of the process's bodies.
+type arrival struct {
+	message jsonrpc.Message
+	shared  *body
+	err     error
 }
 
 // lineConnection reports the end of input only after everything is answered, because the SDK would take it for the end of the
 // client. A write waits for a slow client until its context ends.
 type lineConnection struct {
-	sdk.Connection
+	out     io.Writer
 	finish  time.Duration
+	closeIn func() error
+	arrived chan arrival
 	late    <-chan time.Time // since input ended
 	cut     []jsonrpc.ID     // requests that were unanswered by then and are cancelled
 	cutting bool
@@ -60,11 +71,11 @@ type lineConnection struct {
 	once    sync.Once
 
 	traffic *traffic
-	passed  taken // messages other than requests, since the SDK was last known to have room for them
 
-	mu    sync.Mutex
-	open  map[jsonrpc.ID]*openRequest // requests that are not answered yet
-	asked map[jsonrpc.ID]bool         // questions to the client
+	mu     sync.Mutex
+	open   map[jsonrpc.ID]*openRequest // requests that are not answered yet
+	asked  map[jsonrpc.ID]bool         // questions to the client
+	passed taken                       // messages other than requests, since the SDK was last known to have room for them
 }
 
 type openRequest struct {
@@ -72,18 +83,53 @@ type openRequest struct {
 	answered bool // its answer is being written
 }
 
+// SessionID implements [sdk.Connection].
+func (*lineConnection) SessionID() string { return "" }
+
+// receive reads messages until the connection or its input ends.
+func (c *lineConnection) receive(ctx context.Context, r *lineReader) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-c.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for {
+		a := r.next(ctx)
+		select {
+		case c.arrived <- a:
+		case <-c.closed:
+			a.shared.giveBack()
+			return
+		}
+		if a.err != nil {
+			return
+		}
+	}
+}
+
 // Read implements [sdk.Connection].
 func (c *lineConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for c.late == nil {
-		m, err := c.Connection.Read(ctx)
+		var a arrival
+		select {
+		case a = <-c.arrived:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.closed:
+			return nil, io.EOF
+		}
 		switch {
-		case errors.Is(err, io.EOF):
+		case errors.Is(a.err, io.EOF):
 			c.late = time.After(c.finish)
-		case err != nil:
-			return m, err
+		case a.err != nil:
+			return nil, a.err
 		default:
-			if ok, err := c.take(ctx, m); ok || err != nil {
-				return m, err
+			if ok, err := c.take(ctx, a); ok || err != nil {
+				return a.message, err
 			}
 		}
 	}
@@ -129,17 +175,19 @@ func cancelled(id jsonrpc.ID) (jsonrpc.Message, error) {
 
 // take returns true when there is room for a message, and false if the message was answered here. It waits until the client reads,
 // because the SDK keeps what it gets.
-func (c *lineConnection) take(ctx context.Context, m jsonrpc.Message) (ok bool, err error) {
+func (c *lineConnection) take(ctx context.Context, a arrival) (ok bool, err error) {
+	m := a.message
 	r, isRequest := m.(*jsonrpc.Request)
 	if !isRequest || !r.IsCall() {
+		defer a.shared.giveBack()
 		if a, ok := m.(*jsonrpc.Response); ok {
 			c.mu.Lock()
 			delete(c.asked, a.ID)
 			c.mu.Unlock()
 		}
-		return true, c.wait(ctx, func() bool { return c.pass(m) })
+		return true, c.wait(ctx, func() bool { return c.pass(m, a.shared) })
 	}
-	under := &openRequest{taken: taken{traffic: c.traffic}}
+	under := &openRequest{taken: taken{traffic: c.traffic, shared: *a.shared}}
 	var before *openRequest
 	err = c.wait(ctx, func() bool {
 		c.mu.Lock()
@@ -157,8 +205,6 @@ func (c *lineConnection) take(ctx context.Context, m jsonrpc.Message) (ok bool, 
 		return false, err
 	case !under.body(sizeOf(m), maxBodies):
 		err = fmt.Errorf("the requests under way have more than %d MiB together; wait for answers", maxBodies>>20)
-	case !under.shared.grow(sizeOf(m)):
-		err = errBusy
 	default:
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -190,12 +236,26 @@ func (c *lineConnection) wait(ctx context.Context, room func() bool) error {
 }
 
 // pass reports whether a message other than a request may pass. The SDK handles these messages one after the other, and sends pending
-// refusals first.
-func (c *lineConnection) pass(m jsonrpc.Message) bool {
-	if len(c.writing) == 0 {
+// refusals first: while it does, the message keeps its share.
+func (c *lineConnection) pass(m jsonrpc.Message, shared *body) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	writing := len(c.writing) > 0
+	if !writing {
+		c.passed.giveBack()
 		c.passed = taken{traffic: &traffic{}}
 	}
-	return c.passed.requests < maxRequests && c.passed.body(sizeOf(m), maxBodies) && c.passed.request(maxRequests)
+	if c.passed.requests >= maxRequests || !c.passed.body(sizeOf(m), maxBodies) || !c.passed.request(maxRequests) {
+		return false
+	}
+	select {
+	case <-c.closed:
+	default:
+		if writing {
+			c.passed.shared.add(shared)
+		}
+	}
+	return true
 }
 
 // sizeOf estimates the bytes that a message keeps.
@@ -266,8 +326,11 @@ func (c *lineConnection) send(ctx context.Context, m jsonrpc.Message) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		err := c.Connection.Write(context.WithoutCancel(ctx), m)
+		err := c.write(m)
 		<-c.writing
+		c.mu.Lock()
+		c.passed.shared.giveBack()
+		c.mu.Unlock()
 		done <- err
 	}()
 	select {
@@ -284,6 +347,15 @@ func (c *lineConnection) send(ctx context.Context, m jsonrpc.Message) error {
 	}
 }
 
+func (c *lineConnection) write(m jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	_, err = c.out.Write(append(text, '\n'))
+	return err
+}
+
 // end gives back what the requests take that nobody answers any more.
 func (c *lineConnection) end() {
 	c.once.Do(func() {
@@ -293,13 +365,14 @@ func (c *lineConnection) end() {
 		for _, under := range c.open {
 			under.giveBack()
 		}
+		c.passed.shared.giveBack()
 	})
 }
 
 // Close implements [sdk.Connection].
 func (c *lineConnection) Close() error {
 	c.end()
-	return c.Connection.Close()
+	return c.closeIn()
 }
 
 // lineWriter keeps the messages of several writers apart. Each message is one Write.
@@ -315,73 +388,122 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return w.out.Write(p)
 }
 
-// Close implements io.Closer.
-func (*lineWriter) Close() error { return nil }
-
-// lineReader passes on only lines that are messages, because anything else would end the SDK's connection.
+// lineReader passes on only lines that are messages, and answers the others.
 type lineReader struct {
-	in     io.Closer
 	lines  *bufio.Reader
 	refuse io.Writer
-	rest   []byte // of the current message
 }
 
-// Close implements io.Closer.
-func (r *lineReader) Close() error { return r.in.Close() }
-
-// Read implements io.Reader.
-func (r *lineReader) Read(p []byte) (int, error) {
-	for len(r.rest) == 0 {
-		line, err := r.line()
-		if err != nil && len(line) == 0 {
-			return 0, err
-		}
-		if len(line) == 0 {
-			continue
-		}
-		if id, bad := checkLine(line); bad != nil {
-			if err := r.answer(id, bad); err != nil {
-				return 0, err
+// next returns the next message, or the error that ends the connection.
+func (r *lineReader) next(ctx context.Context) arrival {
+	for {
+		shared := &body{}
+		line, outline, err := r.line(shared)
+		var m jsonrpc.Message
+		var id json.RawMessage
+		var bad *jsonrpc.Error
+		switch {
+		case outline != nil:
+			id, bad = idOf(outline.text), invalid("%v", outline.why)
+		case len(line) == 0:
+		default:
+			if busy := shared.parse(ctx); busy != nil {
+				id, bad = idOf(line), invalid("%v", busy)
+			} else {
+				m, id, bad = readLine(line)
 			}
-			continue
 		}
-		r.rest = append(line, '\n')
+		shared.parsed()
+		if m != nil {
+			return arrival{message: m, shared: shared}
+		}
+		shared.giveBack()
+		if bad != nil {
+			err = r.answer(id, bad)
+		}
+		if err != nil {
+			return arrival{shared: shared, err: err}
+		}
 	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
 }
 
-// line reads a line without its end and surrounding space. If the line is too long, it returns enough of it to show that.
-func (r *lineReader) line() (line []byte, err error) {
+// line reads a line without its end and surrounding space, which takes its share of the process's bodies as it arrives. Of a line that
+// is too long, or that finds no room, it keeps only an outline.
+func (r *lineReader) line(shared *body) (line []byte, short *outline, err error) {
 	for {
 		part, err := r.lines.ReadSlice('\n')
-		if room := maxLine + 1 - len(line); room > 0 {
-			line = append(line, part[:min(room, len(part))]...)
+		if short == nil {
+			var why error
+			if len(line)+len(part) > maxLine+len("\r\n") {
+				why = fmt.Errorf("a line has more than %d MiB", maxLine>>20)
+			} else if !shared.grow(int64(len(part))) {
+				why = errBusy
+			}
+			if why != nil {
+				short = &outline{why: why}
+				short.add(line)
+				line = nil
+				shared.giveBack()
+			}
+		}
+		if short != nil {
+			short.add(part)
+		} else {
+			line = append(line, part...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return bytes.TrimSpace(line), err
+			return bytes.TrimSpace(line), short, err
 		}
 	}
 }
 
-// checkLine says what is wrong with a line, and which id to answer to if it has one. It returns nil for a message.
-func checkLine(line []byte) (id json.RawMessage, bad *jsonrpc.Error) {
+// outline is a message of which only the top level is kept, and at most maxFirst bytes of it, to tell its id.
+type outline struct {
+	why     error // the message is refused
+	text    []byte
+	depth   int
+	quoted  bool
+	escaped bool
+}
+
+func (o *outline) add(part []byte) {
+	for _, c := range part {
+		keep := o.depth <= 1
+		switch {
+		case o.escaped:
+			o.escaped = false
+		case o.quoted:
+			o.quoted, o.escaped = c != '"', c == '\\'
+		case c == '"':
+			o.quoted = true
+		case c == '{' || c == '[':
+			o.depth++
+		case c == '}' || c == ']':
+			o.depth--
+			keep = o.depth <= 1
+		}
+		if keep && len(o.text) < maxFirst {
+			o.text = append(o.text, c)
+		}
+	}
+}
+
+// readLine returns the message of a line, or else what is wrong and which id to answer to, if the line has one.
+func readLine(line []byte) (m jsonrpc.Message, id json.RawMessage, bad *jsonrpc.Error) {
 	switch {
-	case len(line) > maxLine:
-		return nil, invalid("a line has more than %d MiB", maxLine>>20)
 	case !json.Valid(line):
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "a line is not JSON"}
+		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "a line is not JSON"}
 	case line[0] == '[':
-		return nil, invalid("a line is a JSON array; send one message per line")
+		return nil, nil, invalid("a line is a JSON array; send one message per line")
 	}
 	if id, bad := checkIDs(line); bad != nil {
-		return id, bad
+		return nil, id, bad
 	}
-	if _, err := jsonrpc.DecodeMessage(line); err != nil {
-		return nil, invalid("a line is not a JSON-RPC message")
+	m, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		return nil, nil, invalid("a line is not a JSON-RPC message")
 	}
-	return nil, nil
+	return m, nil, nil
 }
 
 // answer answers a line that does not reach the SDK.

@@ -68,6 +68,14 @@ func (b *body) parsed() {
 	b.parsing = 0
 }
 
+// add takes over what another share holds.
+func (b *body) add(other *body) {
+	b.first += other.first
+	b.rest += other.rest
+	b.parsing += other.parsing
+	*other = body{}
+}
+
 func (b *body) giveBack() {
 	b.parsed()
 	allFirst.Release(b.first)

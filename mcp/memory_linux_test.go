@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	nethttp "net/http"
@@ -8,7 +10,11 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/usagetest"
@@ -80,4 +86,84 @@ func sendMany(t *testing.T, message string) {
 		}
 		ended.Wait()
 	})
+}
+
+// TestUnfinishedLinesTakeLittle has 40 clients with pipes send most of a line of 15 MiB each, in a separate process. It measures how far
+// that process's peak memory rose. When the lines end, those that found no room are answered with the reason.
+func TestUnfinishedLinesTakeLittle(t *testing.T) {
+	if os.Getenv("STILE_TEST_UNFINISHED") != "" {
+		sendUnfinished(t)
+		return
+	}
+	t.Parallel()
+	kib, out, err := usagetest.Grown(t, "TestUnfinishedLinesTakeLittle", "STILE_TEST_UNFINISHED=1")
+	if err != nil || kib > 512<<10 {
+		t.Errorf("%d KiB, %v\n%s", kib, err, out)
+	}
+	t.Logf("%d KiB", kib)
+}
+
+// sendUnfinished runs in the separate process.
+func sendUnfinished(t *testing.T) {
+	const clients = 40
+	var write [clients]io.Writer
+	var answered [clients]chan string // an answer, or what was received
+	var connections [clients]sdk.Connection
+	var ends [clients]io.Closer
+	for i := range clients {
+		in, client := io.Pipe()
+		answers, out := io.Pipe()
+		c, err := Lines(in, out, time.Minute).Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		write[i], answered[i], connections[i] = client, make(chan string, 2), c
+		ends[i] = out
+		go func() {
+			line, _ := bufio.NewReader(answers).ReadString('\n')
+			answered[i] <- line
+		}()
+		go func() {
+			if _, err := c.Read(t.Context()); err == nil {
+				answered[i] <- "received"
+			}
+		}()
+	}
+	part := strings.Repeat("{ ", 1<<19) // which an outline could keep
+	each := func(do func(i int)) {
+		var done sync.WaitGroup
+		for i := range clients {
+			done.Go(func() { do(i) })
+		}
+		done.Wait()
+	}
+	usagetest.Tell(t, func() {
+		each(func(i int) {
+			_, _ = fmt.Fprintf(write[i], `{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"x":"`, i)
+			for range 15 {
+				_, _ = io.WriteString(write[i], part)
+			}
+		})
+	})
+	var received, refused atomic.Int64
+	each(func(i int) {
+		_, _ = io.WriteString(write[i], "\"}}\n")
+		switch answer := <-answered[i]; {
+		case answer == "received":
+			received.Add(1)
+		case strings.Contains(answer, fmt.Sprintf(`"id":%d,`, i)) && strings.Contains(answer, errBusy.Error()):
+			refused.Add(1)
+		default:
+			t.Errorf("%d: %q", i, answer)
+		}
+	})
+	if received.Load() == 0 || received.Load() > maxAllBodies/(15<<20) || refused.Load() == 0 {
+		t.Errorf("%d lines were received, and %d refused", received.Load(), refused.Load())
+	}
+	each(func(i int) {
+		if err := errors.Join(connections[i].Close(), ends[i].Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	take(t, allBodies, maxAllBodies)
 }
