@@ -180,7 +180,6 @@ func (d *dialer) dialTLS(ctx context.Context, network, hostPort string, config *
 	if exchange != nil {
 		conn.join(exchange)
 		defer conn.leave(exchange)
-		_ = conn.work(handshakeWork, 0) // a refused charge ends the exchange
 	}
 	config = config.Clone()
 	config.ServerName, _, err = net.SplitHostPort(hostPort)
@@ -190,7 +189,7 @@ func (d *dialer) dialTLS(ctx context.Context, network, hostPort string, config *
 	ctx, cancel := withinExchange(ctx, d.timeouts.TLS)
 	defer cancel()
 	secured := tls.Client(conn, config)
-	if err := secured.HandshakeContext(ctx); err != nil {
+	if err := conn.handshake(ctx, secured); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	if secured.ConnectionState().NegotiatedProtocol == "h2" {
