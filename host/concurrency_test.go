@@ -458,8 +458,8 @@ func TestExpensiveCallsLeaveNothing(t *testing.T) {
 	t.Errorf("the process grew by more than a tenth in each round, in KiB: %d", sizes)
 }
 
-// TestManyBytesAtOnce passes as many bytes as a call may, both ways, from 100 callers at once. Converting a byte takes the host 70
-// bytes, so converting all at once would take 3.5 GB.
+// TestManyBytesAtOnce passes as many bytes as a call may, both ways, from 64 callers at once. Converting a byte takes the host 70
+// bytes, so converting all at once would take 2.2 GB.
 func TestManyBytesAtOnce(t *testing.T) {
 	h := newHost(t, host.Options{Limits: host.Limits{CPU: time.Minute}})
 	c := guest{uses: "open put fetch", call: `(drop (memory.grow (i32.const 8)))
@@ -467,7 +467,7 @@ func TestManyBytesAtOnce(t *testing.T) {
 		(call $fetch (local.get $box) (i32.const 262144) (i32.const 256)) ` + returns}.load(t, h)
 	before := usagetest.Resident()
 	var ended sync.WaitGroup
-	for range 100 {
+	for range 64 {
 		ended.Go(func() {
 			if _, err := c.Call(t.Context(), "t", nil, host.Env{"box": &box{}}); err != nil {
 				t.Error(err)

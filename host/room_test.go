@@ -25,7 +25,7 @@ type texts struct {
 
 func (x *texts) Get(ctx context.Context) (string, error) { return x.get(ctx) }
 
-// TestTextsWaitForRoom has 40 guests request texts of 16 MiB at once, and none has memory for one. It runs in a separate process. The
+// TestTextsWaitForRoom has 26 guests request texts of 16 MiB at once, and none has memory for one. It runs in a separate process. The
 // host keeps only the texts that it converts, not the waiting ones.
 func TestTextsWaitForRoom(t *testing.T) {
 	from := os.Getenv("STILE_TEST_ROOM")
@@ -61,7 +61,7 @@ func TestTextsWaitForRoom(t *testing.T) {
 	}
 	usagetest.Tell(t, func() {
 		var ended sync.WaitGroup
-		for range 40 {
+		for range 26 {
 			ended.Go(func() {
 				if _, err := asking.Call(t.Context(), "t", nil, host.Env{"box": give}); err == nil || !strings.Contains(err.Error(), "end of memory") {
 					t.Errorf("got %v", err)
@@ -72,7 +72,7 @@ func TestTextsWaitForRoom(t *testing.T) {
 	})
 }
 
-// TestSlowReceivers has 24 guests receive texts of 16 MiB at once. Each loops in the function that the engine calls to allocate memory
+// TestSlowReceivers has 14 guests receive texts of 16 MiB at once. Each loops in the function that the engine calls to allocate memory
 // for the text, and the engine holds the text meanwhile. It runs in a separate process. The texts together take no more than conversions
 // may take, and a guest that takes too long ends.
 func TestSlowReceivers(t *testing.T) {
@@ -94,7 +94,7 @@ func TestSlowReceivers(t *testing.T) {
 	}.load(t, h)
 	usagetest.Tell(t, func() {
 		var ended sync.WaitGroup
-		for range 24 {
+		for range 14 {
 			ended.Go(func() {
 				_, err := loops.Call(t.Context(), "t", nil, host.Env{"box": give})
 				if limit, ok := errors.AsType[*host.LimitError](err); !ok || limit.Limit != "cpu" || limit.Value != "200ms" {
