@@ -29,6 +29,7 @@ type endpoint struct {
 	wait    sync.WaitGroup // for the goroutines that watch sessions
 	kept    *shelf[output]
 	traffic *traffic
+	places  places
 	builtin map[string]bool // by the name of a tool
 
 	mu       sync.Mutex
@@ -38,8 +39,8 @@ type endpoint struct {
 	offered  map[string]string // the version that each tool belongs to, by name
 }
 
-func newEndpoint(o Options, v lifecycle.Viewer) *endpoint {
-	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]string{}, kept: newShelf[output](maxKept), traffic: newTraffic(), builtin: map[string]bool{}}
+func newEndpoint(o Options, p places, v lifecycle.Viewer) *endpoint {
+	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]string{}, kept: newShelf[output](maxKept), traffic: newTraffic(), places: p, builtin: map[string]bool{}}
 	guide := instructions
 	if o.Evaluator != nil {
 		guide += codeInstructions

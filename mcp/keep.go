@@ -102,15 +102,15 @@ type removeOutput struct {
 
 func (e *endpoint) addKeeping() {
 	add[listInput, listOutput](e, "extension_list", "List or search extensions",
-		"Lists the extensions that you can use, or searches their tools by what they do. Search before you write, because a suitable tool may exist already.", hints{readOnly: true}, (*request).list)
+		"Lists the extensions that you can use, or searches their tools by what they do. Search before you write, because a suitable tool may exist already.", hints{readOnly: true}, inTurn(e.places.reading, (*request).list))
 	add[namedInput, sourceOutput](e, "extension_source", "Read the source of an extension",
-		"Returns the manifest and the source files of an extension.", hints{readOnly: true}, (*request).source)
+		"Returns the manifest and the source files of an extension.", hints{readOnly: true}, inTurn(e.places.reading, (*request).source))
 	add[testInput, testsOutput](e, "extension_test", "Test an extension",
-		"Runs the tests of an extension again, or other tests, in the sandbox. Nothing outside is reached: bindings give the answers that the test lists.", hints{readOnly: true}, (*request).test)
+		"Runs the tests of an extension again, or other tests, in the sandbox. Nothing outside is reached: bindings give the answers that the test lists.", hints{readOnly: true}, inTurn(e.places.testing, (*request).test))
 	add[removeInput, removeOutput](e, "extension_remove", "Remove an extension",
 		"Removes one of your extensions: its tools disappear, and running calls end. Only a person can remove extensions of the user and shared ones.", hints{destructive: true}, (*request).remove)
 	add[statsInput, statsOutput](e, "extension_stats", "Tool statistics",
-		"Reports how often the tools were called, how many calls failed and why, how long they take, and which of your extensions are unused.", hints{readOnly: true}, (*request).stats)
+		"Reports how often the tools were called, how many calls failed and why, how long they take, and which of your extensions are unused.", hints{readOnly: true}, inTurn(e.places.reading, (*request).stats))
 }
 
 const (
@@ -200,7 +200,11 @@ func (r *request) source(ctx context.Context, in namedInput) (*sdk.CallToolResul
 	for name, data := range v.Files {
 		out.Files[name] = string(data)
 	}
-	return r.answer(out)
+	text, err := jsonform.Encode(out, "") // with escapes for HTML, it could have six times as many bytes
+	if err != nil {
+		return nil, err
+	}
+	return r.reply(text, nil)
 }
 
 func (r *request) test(ctx context.Context, in testInput) (*sdk.CallToolResult, error) {

@@ -89,6 +89,7 @@ type Server struct {
 	options Options
 	stop    context.CancelFunc
 	wait    sync.WaitGroup
+	places  places
 
 	mu        sync.Mutex
 	closed    bool
@@ -111,7 +112,7 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Server{options: o, stop: stop, endpoints: map[lifecycle.Viewer]*endpoint{}}
+	s := &Server{options: o, stop: stop, places: newPlaces(), endpoints: map[lifecycle.Viewer]*endpoint{}}
 	s.wait.Go(func() { s.watch(ctx) })
 	return s, nil
 }
@@ -220,7 +221,7 @@ func (s *Server) endpoint(v lifecycle.Viewer) (*endpoint, error) {
 	}
 	e := s.endpoints[v]
 	if e == nil {
-		e = newEndpoint(s.options, v)
+		e = newEndpoint(s.options, s.places, v)
 		s.endpoints[v] = e
 	}
 	return e, nil

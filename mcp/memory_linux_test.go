@@ -167,3 +167,46 @@ func sendUnfinished(t *testing.T) {
 	})
 	take(t, allBodies, maxAllBodies)
 }
+
+// TestReadingTakesLittle has an agent call a tool that reads a stored version of 8 MiB, 16 times at once, in a separate process for each
+// tool. With escapes for HTML, the version's files have six times as many bytes.
+func TestReadingTakesLittle(t *testing.T) {
+	tools := map[string]object{"extension_source": {"extension": "large"}, "extension_test": {"extension": "large"}}
+	if name := os.Getenv("STILE_TEST_READING"); name != "" {
+		readMany(t, name, tools[name])
+		return
+	}
+	t.Parallel()
+	for name := range tools {
+		kib, out, err := usagetest.Grown(t, "TestReadingTakesLittle", "STILE_TEST_READING="+name)
+		if err != nil || kib > 384<<10 {
+			t.Errorf("%s: %d KiB, %v\n%.1000s", name, kib, err, out)
+		}
+		t.Logf("%s: %d KiB", name, kib)
+	}
+}
+
+// readMany runs in the separate process.
+func readMany(t *testing.T, name string, arguments object) {
+	h := newHome(t, preApproved)
+	large := draft("large", `"x".repeat(100000)`, nil)
+	files := object{"index.ts": large["source"]}
+	for i := range 15 {
+		files[fmt.Sprintf("d%d.txt", i)] = strings.Repeat("<", 520<<10)
+	}
+	delete(large, "source")
+	large["files"] = files
+	c := h.client()
+	does[writeOutput](c, "extension_write", large)
+	usagetest.Tell(t, func() {
+		var ended sync.WaitGroup
+		for range 16 {
+			ended.Go(func() {
+				if r := c.tool(name, arguments); r.IsError {
+					t.Errorf("%.300s", text(r))
+				}
+			})
+		}
+		ended.Wait()
+	})
+}

@@ -29,7 +29,7 @@ func (r *request) reply(text []byte, keeps func(part []byte) bool) (*sdk.CallToo
 	broken := keeps != nil && !keeps(kept)
 	note := fmt.Sprintf("This is a part of the result, which has %d bytes; at most %d are shown.", len(text), r.options.MaxOutput)
 	result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(kept)}}}
-	if name := r.kept.put(output{r.session, string(text)}, len(text)); name != "" {
+	if name := r.keep(text); name != "" {
 		note += fmt.Sprintf(" All of it can be read as the resource %s for %s.", outputURI+name, keepFor)
 		size := int64(len(text))
 		result.Content = append(result.Content, &sdk.ResourceLink{
@@ -43,6 +43,14 @@ func (r *request) reply(text []byte, keeps func(part []byte) bool) (*sdk.CallToo
 	}
 	result.Content = append(result.Content, &sdk.TextContent{Text: note})
 	return result, nil
+}
+
+// keep stores an output and returns its name, or "" if it is too large. It copies only what it stores.
+func (r *request) keep(text []byte) string {
+	if len(text) > maxKept {
+		return ""
+	}
+	return r.kept.put(output{r.session, string(text)}, len(text))
 }
 
 // structure adds JSON as structured content. For clients before 2026-07-28, that must be an object.
