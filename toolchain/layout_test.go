@@ -98,15 +98,19 @@ func observeCalls(t *testing.T, m *imager, net bool) layout {
 	}
 	ordinals := map[uint32]int{} // of the last allocation of each block
 	var count int
-	newArena := -1 // the size for which the engine made an arena
+	newArena := -1    // the size for which the engine made an arena
+	var newest uint32 // the link of the arena of that size before
 	base, err := m.makeBase(t.Context(), prelude, layout{observe: func(g *guest, rt uint32, class int) {
+		link := func(class int) uint32 { return g.load32(rt + runtimeArenas + 8*uint32(class) + 4) }
 		if newArena >= 0 {
-			ordinals[g.load32(rt+runtimeArenas+8*uint32(newArena)+4)-arenaLink+arenaBlocks] = count - 1
+			if made := link(newArena); made != newest { // otherwise the block is free again, and its arena with it
+				ordinals[made-arenaLink+arenaBlocks] = count - 1
+			}
 			newArena = -1
 		}
 		head := rt + uint32(runtimeFreeArenas) + 8*uint32(class)
 		if a := g.load32(head + 4); a == head {
-			newArena = class
+			newArena, newest = class, link(class)
 		} else {
 			ordinals[a+arenaBlocks+uint32(g.load16(a+arenaFirstFree))*arenaSizes[class]] = count
 		}

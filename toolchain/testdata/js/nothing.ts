@@ -22,9 +22,8 @@ export default async function (_: unknown, env: any): Promise<void> {
     equal(error.denial.binding, name.trim());
     ok(error.denial.remedy.includes(`"${name.trim()}"`), `the remedy names it: ${error.denial.remedy}`);
   }
-  await rejects(fetch("https://example.com/"), { name: "TypeError", message: '"network"' });
-  throws(() => env.notes, { name: "TypeError", message: '"bindings": { "notes"' });
-  throws(() => env.notes, { name: "TypeError", message: "--bind notes=" });
+  await rejects(fetch("https://example.com/"), { name: "UnboundError", message: '"network"' });
+  ok(throws(() => env.notes, { name: "UnboundError", message: "env.notes is not bound (bound: nothing)" }) instanceof TypeError, "it is a TypeError");
   equal(await env, env, "an env can be awaited");
   equal(["notes" in env, Object.keys(env), JSON.stringify(env), `${Object.getPrototypeOf(env)}`], [false, [], "{}", "null"]);
   throws(() => {
