@@ -42,15 +42,13 @@ var ruleFields = []struct{ name, example string }{
 }
 
 const (
-	maxRightsRules = 256
-
 	exampleRule = `{"host": "api.example.com", "methods": ["GET"], "path": "/repos/**"}`
 	exampleSpec = "NAME=http:https://api.example.com/repos/**,methods=GET+POST"
 )
 
 func read(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 	g := Rights{}
-	for _, item := range r.Items(n, maxRightsRules, `[{"host": "api.example.com"}]`) {
+	for _, item := range r.Items(n, maxRules, `[{"host": "api.example.com"}]`) {
 		g.Rules = append(g.Rules, readRule(r, item))
 	}
 	return g
@@ -88,7 +86,7 @@ func readRule(r *jsonform.Reader, n *jsonform.Node) Rule {
 
 func readPermission(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 	g := Rights{}
-	for _, item := range r.Items(n, maxRightsRules, `["api.example.com"]`) {
+	for _, item := range r.Items(n, maxRules, `["api.example.com"]`) {
 		g.Rules = append(g.Rules, readHost(r, item))
 	}
 	return g
