@@ -20,7 +20,7 @@ type DiskRights struct {
 
 func parseDiskSpec(s capability.Spec) (capability.Grant, error) {
 	const example = "dir:PATH[,rw]"
-	if s.Argument == "" || len(s.Argument) > maxRightsPath || strings.ContainsRune(s.Argument, 0) {
+	if s.Argument == "" || len(s.Argument) > maxPath || strings.ContainsRune(s.Argument, 0) {
 		return nil, &capability.MistakeError{Text: "there is no path", Fix: example}
 	}
 	a, err := specAccess("directory", s.Options, example)

@@ -43,11 +43,7 @@ type Rights struct {
 	Access Access
 }
 
-const (
-	maxRightsPath = 4096 // bytes
-
-	exampleRights = `{"path": "/notes", "access": "read"}`
-)
+const exampleRights = `{"path": "/notes", "access": "read"}`
 
 func parse(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 	g := Rights{Path: "/", Access: Read}
@@ -80,8 +76,8 @@ func parseAccess(r *jsonform.Reader, n *jsonform.Node) Access {
 // pathProblem returns why a path is not absolute and clean, or "".
 func pathProblem(path string) string {
 	switch {
-	case len(path) > maxRightsPath:
-		return fmt.Sprintf("has %d bytes; %d are allowed", len(path), maxRightsPath)
+	case len(path) > maxPath:
+		return fmt.Sprintf("has %d bytes; %d are allowed", len(path), maxPath)
 	case !utf8.ValidString(path):
 		return "is not UTF-8"
 	case !strings.HasPrefix(path, "/"):
