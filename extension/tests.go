@@ -37,8 +37,10 @@ func (t Test) MarshalJSON() ([]byte, error) {
 	}{t.Name, t.Tool, t.Input, t.Expect, t.Error, t.Env}), nil
 }
 
+// MaxTests is how many tests an extension has, and how many are run.
+const MaxTests = 100
+
 const (
-	maxTests     = 100
 	maxTestName  = 200
 	maxTestError = 1000
 
@@ -48,7 +50,7 @@ const (
 // tests reads the tests of a manifest. m already has the tools and bindings.
 func (r *reader) tests(n *jsonform.Node, m *Manifest) []Test {
 	var tests []Test
-	for _, item := range r.Items(n, maxTests, "["+exampleTest+"]") {
+	for _, item := range r.Items(n, MaxTests, "["+exampleTest+"]") {
 		tests = append(tests, r.test(item, m))
 	}
 	return tests

@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// MaxTests is how many tests of an extension are run.
-	MaxTests = 100
 	// defaultWall is how long a test may take, and together is how many times as long all of them may take.
 	defaultWall = 10 * time.Second
 	together    = 6
@@ -48,14 +46,14 @@ type Result struct {
 }
 
 // Run runs tests one after the other, and continues after a failure. There is a result for each, in order. If there are more than
-// [MaxTests], one more result says so. Errors are faults of the host and the end of ctx; earlier tests have their results.
+// [extension.MaxTests], one more result says so. Errors are faults of the host and the end of ctx; earlier tests have their results.
 func Run(ctx context.Context, r Request) ([]Result, error) {
 	r.Limits.Wall = cmp.Or(r.Limits.Wall, defaultWall)
 	end := time.Now().Add(together * r.Limits.Wall)
 	var results []Result
 	for i, test := range r.Tests {
-		if i == MaxTests {
-			problem := inManifest(test, &double.MistakeError{Text: fmt.Sprintf("tests: there are %d", len(r.Tests)), Fix: fmt.Sprintf("at most %d", MaxTests)})
+		if i == extension.MaxTests {
+			problem := inManifest(test, &double.MistakeError{Text: fmt.Sprintf("tests: there are %d", len(r.Tests)), Fix: fmt.Sprintf("at most %d", extension.MaxTests)})
 			return append(results, Result{Name: test.Name, Tool: test.Tool, Problem: problem}), nil
 		}
 		result, err := run(ctx, r, i, end)

@@ -259,13 +259,13 @@ func TestOutside(t *testing.T) {
 func TestBounds(t *testing.T) {
 	c := build(t)
 	echo := parse(t, `{"tool": "echo", "expect": null}`)
-	tests := make([]extension.Test, MaxTests+50)
+	tests := make([]extension.Test, extension.MaxTests+50)
 	for i := range tests {
 		tests[i] = echo
 	}
 	results, err := Run(t.Context(), Request{Component: c, Bindings: bindings, Tests: tests})
-	if err != nil || len(results) != MaxTests+1 || !results[MaxTests-1].Passed || results[MaxTests].Passed ||
-		!strings.Contains(results[MaxTests].Problem.String(), "tests: there are 150; write at most 100") {
+	if err != nil || len(results) != extension.MaxTests+1 || !results[extension.MaxTests-1].Passed || results[extension.MaxTests].Passed ||
+		!strings.Contains(results[extension.MaxTests].Problem.String(), "tests: there are 150; write at most 100") {
 		t.Errorf("%d results, %v; the last is %+v", len(results), err, results[len(results)-1])
 	}
 
