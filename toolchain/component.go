@@ -44,7 +44,7 @@ func (a *assembly) assemble() ([]byte, error) {
 		empty = slices.Insert(empty, 0, a.inline)
 	}
 	for i := range sections {
-		if sections[i].ID == componentCoreModule && len(empty) > 0 {
+		if sections[i].ID == wasmbin.SectionCoreModule && len(empty) > 0 {
 			sections[i].Body, empty = empty[0], empty[1:]
 		}
 	}

@@ -54,7 +54,7 @@ func Componentize(world *abi.World, core []byte) ([]byte, error) {
 		return nil, fmt.Errorf("componentize: %w", err)
 	}
 	for i := range sections {
-		if sections[i].ID == componentCoreModule {
+		if sections[i].ID == wasmbin.SectionCoreModule {
 			sections[i].Body = core
 			break
 		}

@@ -5,9 +5,6 @@ import "github.com/stilehost/stile/internal/wasmbin"
 // WasmError reports a WebAssembly binary that cannot be read or rewritten.
 type WasmError = wasmbin.Error
 
-// componentCoreModule is the id of a section of a component that holds a core module.
-const componentCoreModule = 1
-
 const wasmPage = 64 << 10
 
 // instruction reads one instruction of an engine with its operands and returns its first byte. An engine has one memory, whose data is

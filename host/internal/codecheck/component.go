@@ -200,28 +200,18 @@ func (c *sum) function(f function, locals int) {
 // there, because components can neither be passed on nor reached from within. Only the outermost component may have code, because
 // joining two that have code makes the engine generate more. Toolchains follow all these rules.
 func checkComponent(wasm []byte, depth int, total *sum) (items int, err error) {
-	const (
-		custom        = 0
-		coreModule    = 1
-		coreInstances = 2
-		component     = 4
-		instances     = 5
-		aliases       = 6
-		canonical     = 8
-		imports       = 10
-	)
 	if depth > maxNested {
 		return 0, errors.New("components nested too deep")
 	}
-	copies, largest, begun := 0, 0, 0
+	copies, largest, begun, passed := 0, 0, 0, false
 	err = wasmbin.EachSection(wasm, func(id byte, r *wasmbin.Reader) error {
 		body := r.Bytes
 		switch id {
-		case custom:
+		case wasmbin.SectionCustom:
 			return nil
-		case coreModule:
+		case wasmbin.SectionCoreModule:
 			return checkModule(body, total)
-		case component:
+		case wasmbin.SectionComponent:
 			if err := total.part(); err != nil {
 				return err
 			}
@@ -229,19 +219,22 @@ func checkComponent(wasm []byte, depth int, total *sum) (items int, err error) {
 			largest = max(largest, inside)
 			items += inside // counted at its definition
 			return err
-		case instances:
+		case wasmbin.SectionInstance:
 			copies += r.Count()
-		case aliases, imports:
-			if hasComponent(r, id == imports) {
-				return errors.New("it imports or aliases a component; those inside it can be used where they are defined")
-			}
-		case coreInstances, canonical:
+		case wasmbin.SectionAlias:
+			r.Aliases(func(sort, _ byte) { passed = passed || sort == wasmbin.SortComponent })
+		case wasmbin.SectionComponentImport:
+			r.Imports(func(_ []byte, sort, _ byte) { passed = passed || sort == wasmbin.SortComponent })
+		case wasmbin.SectionCoreInstance, wasmbin.SectionCanon:
 			if depth > 0 {
 				return errors.New("a component inside it has code; only the outermost can")
 			}
-			if id == coreInstances {
-				begun += modules(r)
+			if id == wasmbin.SectionCoreInstance {
+				r.CoreInstances(func(uint32) { begun++ })
 			}
+		}
+		if passed {
+			return errors.New("it imports or aliases a component; those inside it can be used where they are defined")
 		}
 		items += len(body)
 		return nil
@@ -254,60 +247,4 @@ func checkComponent(wasm []byte, depth int, total *sum) (items int, err error) {
 		err = errors.New("it has too many instances of components, which take too long to compile")
 	}
 	return items, err
-}
-
-// modules counts the instances of modules among core instances.
-func modules(r *wasmbin.Reader) (n int) {
-	const instantiate = 0
-	for range r.Count() {
-		of := r.Byte() == instantiate
-		if of {
-			n++
-			r.U32()
-		}
-		for range r.Count() {
-			r.Vector() // its name
-			r.Byte()
-			r.U32()
-		}
-	}
-	return n
-}
-
-// hasComponent looks for components among aliases or imports.
-func hasComponent(r *wasmbin.Reader, imports bool) (found bool) {
-	const core, component = 0, 4
-	for range r.Count() {
-		if imports {
-			const plain, withInterface = 0, 1
-			if form := r.Byte(); form != plain && form != withInterface {
-				r.Fail("an import of form %#x", form)
-			}
-			r.Vector() // its name
-		}
-		sort := r.Byte()
-		found = found || sort == component
-		switch {
-		case imports && sort == core: // a module
-			r.Numbers(2)
-		case imports && (sort == 2 || sort == 3): // a value or type, which is given or equal to another
-			if r.Byte() == 0 || sort == 2 {
-				r.Numbers(1)
-			}
-		case imports:
-			r.Numbers(1)
-		default:
-			if sort == core {
-				r.Numbers(1)
-			}
-			const outer = 2
-			if r.Byte() == outer {
-				r.Numbers(2)
-			} else {
-				r.Numbers(1)
-				r.Vector() // its name
-			}
-		}
-	}
-	return found
 }

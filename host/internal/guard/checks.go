@@ -139,9 +139,9 @@ func checks(r *reader, wraps []*wrap, s *scope) []byte {
 		code.Byte(body...)
 	}
 	out := writer(wasmbin.CoreHeader)
-	out.Section(1, types)
-	out.Section(2, imports)
-	out.Section(3, functions)
+	out.Section(wasmbin.SectionType, types)
+	out.Section(wasmbin.SectionImport, imports)
+	out.Section(wasmbin.SectionFunction, functions)
 	var globals writer
 	globals.Number(2)
 	for _, value := range []int64{0, Limit} { // the sum, and the most allowed
@@ -149,9 +149,9 @@ func checks(r *reader, wraps []*wrap, s *scope) []byte {
 		globals.I64(value)
 		globals.Byte(wasmbin.OpEnd)
 	}
-	out.Section(6, globals)
-	out.Section(7, exports)
-	out.Section(10, code)
+	out.Section(wasmbin.SectionGlobal, globals)
+	out.Section(wasmbin.SectionExport, exports)
+	out.Section(wasmbin.SectionCode, code)
 	return out
 }
 

@@ -90,13 +90,13 @@ func newComponent(outer *component, root *root) *component {
 	}
 	c.scope.shift = 1
 	// The type of the import, the import, and its core function: index 0 of types, functions and core functions.
-	c.out.Section(7, []byte("\x01\x40\x01\x05bytes\x79\x01\x00"))
+	c.out.Section(wasmbin.SectionComponentType, []byte("\x01\x40\x01\x05bytes\x79\x01\x00"))
 	var w writer
 	w.Byte(1, 0)
 	w.Text(Import)
-	w.Byte(sortFunc, 0)
-	c.out.Section(10, w)
-	c.out.Section(8, []byte("\x01\x01\x00\x00\x00"))
+	w.Byte(wasmbin.SortFunc, 0)
+	c.out.Section(wasmbin.SectionComponentImport, w)
+	c.out.Section(wasmbin.SectionCanon, []byte("\x01\x01\x00\x00\x00"))
 	c.coreFuncs.next = 1
 	return c
 }
@@ -106,15 +106,15 @@ func (c *component) sections(r *reader) {
 		id := r.Byte()
 		body := r.Sub()
 		switch id {
-		case 0, 3: // custom sections; core types
+		case wasmbin.SectionCustom, wasmbin.SectionCoreType:
 			c.out.Section(id, body.Bytes)
-		case 1:
+		case wasmbin.SectionCoreModule:
 			c.out.Section(id, watchMemory(body.Bytes))
 			c.modules.add()
-		case 4:
+		case wasmbin.SectionComponent:
 			c.nested(&body)
-		case 2, 5, 6, 7, 8, 10, 11:
-			if c.scope.outer != nil && (id == 2 || id == 8) {
+		case wasmbin.SectionCoreInstance, wasmbin.SectionInstance, wasmbin.SectionAlias, wasmbin.SectionComponentType, wasmbin.SectionCanon, wasmbin.SectionComponentImport, wasmbin.SectionComponentExport:
+			if c.scope.outer != nil && (id == wasmbin.SectionCoreInstance || id == wasmbin.SectionCanon) {
 				r.Fail("a component inside it has code")
 			}
 			for n := body.Count(); n > 0 && body.Err == nil; n-- {
@@ -137,21 +137,21 @@ func (c *component) item(id byte, r *reader) {
 	w := writer{1}
 	done := func() {}
 	switch id {
-	case 2:
+	case wasmbin.SectionCoreInstance:
 		c.coreInstance(r, &w)
 		done = c.coreInstances.add
-	case 5:
+	case wasmbin.SectionInstance:
 		c.instance(r, &w)
-	case 6:
+	case wasmbin.SectionAlias:
 		done = c.alias(r, &w)
-	case 7:
+	case wasmbin.SectionComponentType:
 		c.scope.define(r, &w)
-	case 8:
+	case wasmbin.SectionCanon:
 		c.canon(r)
 		return
-	case 10:
+	case wasmbin.SectionComponentImport:
 		c.importing(r, &w)
-	case 11:
+	case wasmbin.SectionComponentExport:
 		c.export(r, &w)
 	}
 	c.out.Section(id, w)
@@ -171,7 +171,7 @@ func (c *component) nested(r *reader) {
 	inner := newComponent(c, c.scope.root)
 	r.Take(head)
 	inner.sections(r)
-	c.out.Section(4, inner.out)
+	c.out.Section(wasmbin.SectionComponent, inner.out)
 	c.components = append(c.components, inner.exports)
 }
 
@@ -218,10 +218,10 @@ func (c *component) useFunc(r *reader, i uint32) uint32 {
 func (c *component) part(r *reader, w *writer) (sort byte, t any) {
 	sort = r.Byte()
 	w.Byte(sort)
-	if sort == sortCore {
+	if sort == wasmbin.SortCore {
 		kind := r.Byte()
 		w.Byte(kind)
-		if kind != coreModule {
+		if kind != wasmbin.CoreModule {
 			r.Fail("only modules of the core sorts can be passed on")
 		}
 		w.Number(c.modules.get(r, r.U32()))
@@ -230,13 +230,13 @@ func (c *component) part(r *reader, w *writer) (sort byte, t any) {
 	i := r.U32()
 	switch {
 	case r.Err != nil:
-	case sort == sortFunc && int(i) < len(c.funcs):
+	case sort == wasmbin.SortFunc && int(i) < len(c.funcs):
 		t, i = c.funcs[i], i+c.scope.shift
-	case sort == sortType && int(i) < len(c.scope.types):
+	case sort == wasmbin.SortType && int(i) < len(c.scope.types):
 		t, i = c.scope.types[i], i+c.scope.shift
-	case sort == sortComponent && int(i) < len(c.components):
+	case sort == wasmbin.SortComponent && int(i) < len(c.components):
 		t = c.components[i]
-	case sort == sortInstance && int(i) < len(c.instances):
+	case sort == wasmbin.SortInstance && int(i) < len(c.instances):
 		t = c.instances[i]
 	default:
 		r.Fail("there is no definition %d of sort %#x", i, sort)
@@ -249,24 +249,24 @@ func (c *component) part(r *reader, w *writer) (sort byte, t any) {
 func (c *component) add(r *reader, sort byte, t any) {
 	switch t := t.(type) {
 	case *funcType:
-		if sort == sortFunc {
+		if sort == wasmbin.SortFunc {
 			c.funcs = append(c.funcs, t)
 			return
 		}
 	case instanceType:
 		switch sort {
-		case sortInstance:
+		case wasmbin.SortInstance:
 			c.instances = append(c.instances, t)
 			return
-		case sortComponent:
+		case wasmbin.SortComponent:
 			c.components = append(c.components, t)
 			return
 		}
 	}
 	switch sort {
-	case sortCore:
+	case wasmbin.SortCore:
 		c.modules.add()
-	case sortType:
+	case wasmbin.SortType:
 		c.scope.push(r, t)
 	default:
 		r.Fail("a definition of sort %#x is of another sort", sort)
@@ -308,7 +308,7 @@ func (c *component) instance(r *reader, w *writer) {
 func (c *component) alias(r *reader, w *writer) (done func()) {
 	sort, coreSort := r.Byte(), byte(0)
 	w.Byte(sort)
-	if sort == sortCore {
+	if sort == wasmbin.SortCore {
 		coreSort = r.Byte()
 		w.Byte(coreSort)
 	}
@@ -324,14 +324,14 @@ func (c *component) alias(r *reader, w *writer) (done func()) {
 			r.Fail("there is no instance %d", i)
 			return func() {}
 		}
-		if sort == sortCore && coreSort != coreModule {
+		if sort == wasmbin.SortCore && coreSort != wasmbin.CoreModule {
 			r.Fail("an alias of core sort %#x is not supported", coreSort)
 		}
 		c.add(r, sort, c.instances[i][name])
 	case 1:
 		w.Number(c.coreInstances.get(r, r.U32()))
 		w.Text(r.Name())
-		if sort == sortCore && coreSort == 0 {
+		if sort == wasmbin.SortCore && coreSort == 0 {
 			return c.coreFuncs.add
 		}
 	case 2:
@@ -343,7 +343,7 @@ func (c *component) alias(r *reader, w *writer) (done func()) {
 }
 
 func (c *component) outerAlias(r *reader, w *writer, sort, coreSort byte) {
-	if sort == sortType {
+	if sort == wasmbin.SortType {
 		c.scope.push(r, c.scope.outerType(r, w))
 		return
 	}
@@ -357,12 +357,12 @@ func (c *component) outerAlias(r *reader, w *writer, sort, coreSort byte) {
 		}
 	}
 	switch {
-	case sort == sortComponent && int(i) < len(at.of.components):
+	case sort == wasmbin.SortComponent && int(i) < len(at.of.components):
 		c.components = append(c.components, at.of.components[i])
-	case sort == sortCore && coreSort == coreModule:
+	case sort == wasmbin.SortCore && coreSort == wasmbin.CoreModule:
 		i = at.of.modules.get(r, i)
 		c.modules.add()
-	case sort == sortCore && coreSort == 0x10: // a core type
+	case sort == wasmbin.SortCore && coreSort == wasmbin.CoreType:
 	default:
 		r.Fail("an outer alias of sort %#x is not supported", sort)
 	}
@@ -375,9 +375,9 @@ func (c *component) importing(r *reader, w *writer) {
 	switch {
 	case name == Import:
 		r.Fail("the import %s is the host's own", Import)
-	case sort == sortComponent:
+	case sort == wasmbin.SortComponent:
 		r.Fail("the import %q is a component", name)
-	case sort != sortType: // which is in the scope
+	case sort != wasmbin.SortType: // which is in the scope
 		c.add(r, sort, t)
 	}
 }
@@ -457,7 +457,7 @@ func (c *component) canon(r *reader) {
 		w.Number(i + c.scope.shift)
 		f, o := c.funcs[i], c.options(r, &w)
 		c.scope.root.writtenOut(r, f)
-		c.out.Section(8, w)
+		c.out.Section(wasmbin.SectionCanon, w)
 		c.coreFuncs.add()
 		if !f.params.dynamic && !f.returns() || !o.hasMemory {
 			return // without memory the engine refuses lists
@@ -471,7 +471,7 @@ func (c *component) canon(r *reader) {
 		r.Fail("it creates handles of its own resource; tools do not need these, and the engine does not limit them")
 	case 0x03, 0x04:
 		c.scope.typeIndex(r, &w)
-		c.out.Section(8, w)
+		c.out.Section(wasmbin.SectionCanon, w)
 		c.coreFuncs.add()
 	default:
 		r.Fail("the built-in function %#x is not supported", kind)
@@ -493,7 +493,7 @@ func (c *component) lift(r *reader, w writer) {
 	}
 	w.Number(core)
 	w.Byte(rest...)
-	c.out.Section(8, w)
+	c.out.Section(wasmbin.SectionCanon, w)
 	c.funcs = append(c.funcs, f)
 }
 
@@ -514,7 +514,7 @@ func (c *component) flush(r *reader) {
 // first checked function; the others follow.
 func (c *component) wrap(r *reader, wraps []*wrap) (first uint32) {
 	module := checks(r, wraps, c.scope)
-	c.out.Section(1, module)
+	c.out.Section(wasmbin.SectionCoreModule, module)
 	given := writer{1, 1}
 	given.Number(uint32(len(wraps) + 2))
 	part := func(name string, sort byte, i uint32) {
@@ -527,22 +527,22 @@ func (c *component) wrap(r *reader, wraps []*wrap) (first uint32) {
 	for i, p := range wraps {
 		part(fmt.Sprint(i), 0, p.core)
 	}
-	c.out.Section(2, given)
+	c.out.Section(wasmbin.SectionCoreInstance, given)
 	made := writer{1, 0}
 	made.Number(c.modules.next)
 	made.Number(1)
 	made.Text("")
-	made.Byte(coreInstance)
+	made.Byte(wasmbin.CoreInstance)
 	made.Number(c.coreInstances.next)
-	c.out.Section(2, made)
+	c.out.Section(wasmbin.SectionCoreInstance, made)
 	c.modules.next++
 	c.coreInstances.next += 2
 	first = c.coreFuncs.next
 	for i := range wraps {
-		alias := writer{1, sortCore, 0, 1}
+		alias := writer{1, wasmbin.SortCore, 0, 1}
 		alias.Number(c.coreInstances.next - 1)
 		alias.Text(fmt.Sprint(i))
-		c.out.Section(6, alias)
+		c.out.Section(wasmbin.SectionAlias, alias)
 		c.coreFuncs.next++
 	}
 	return first

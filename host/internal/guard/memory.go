@@ -74,7 +74,7 @@ func watchMemory(module []byte) []byte {
 	var custom writer
 	custom.Text("name")
 	custom.Section(1, names)
-	out.Section(0, custom)
+	out.Section(wasmbin.SectionCustom, custom)
 	return out
 }
 

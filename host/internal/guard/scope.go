@@ -1,5 +1,7 @@
 package guard
 
+import "github.com/stilehost/stile/internal/wasmbin"
+
 // scope is an index space of types: of a component, or of the type of an instance or a component.
 type scope struct {
 	outer *scope
@@ -290,9 +292,9 @@ func (s *scope) declare(r *reader, w *writer, isComponent bool, exports instance
 		sort, target := r.Byte(), r.Byte()
 		w.Byte(sort, target)
 		switch {
-		case sort == 0x03 && target == 0x02:
+		case sort == wasmbin.SortType && target == 0x02:
 			s.push(r, s.outerType(r, w))
-		case sort == 0x03 && target == 0x00:
+		case sort == wasmbin.SortType && target == 0x00:
 			r.Fail("an alias in a type that is not of an outer type is not supported")
 		default:
 			r.Fail("an alias in a type of sort %#x is not supported", sort)
@@ -341,34 +343,22 @@ func (s *scope) name(r *reader, w *writer) string {
 	return name
 }
 
-// The sorts of definitions.
-const (
-	sortCore      = 0x00
-	sortFunc      = 0x01
-	sortType      = 0x03
-	sortComponent = 0x04
-	sortInstance  = 0x05
-
-	coreModule   = 0x11
-	coreInstance = 0x12
-)
-
 // extern reads the type of an import or export. If it introduces a type, extern adds that to the scope.
 func (s *scope) extern(r *reader, w *writer) (sort byte, t any) {
 	defer func() { s.root.writtenOut(r, t) }()
 	sort = r.Byte()
 	w.Byte(sort)
 	switch sort {
-	case sortCore:
-		if r.Byte() != coreModule {
+	case wasmbin.SortCore:
+		if r.Byte() != wasmbin.CoreModule {
 			r.Fail("only core modules can be imported and exported")
 		}
-		w.Byte(coreModule)
+		w.Byte(wasmbin.CoreModule)
 		w.Number(r.U32()) // indices of core types do not change
 		return sort, nil
-	case sortFunc:
+	case wasmbin.SortFunc:
 		return sort, indexed[*funcType](s, r, w, "a function")
-	case sortType:
+	case wasmbin.SortType:
 		bound := r.Byte()
 		w.Byte(bound)
 		switch bound {
@@ -381,7 +371,7 @@ func (s *scope) extern(r *reader, w *writer) (sort byte, t any) {
 		}
 		s.push(r, t)
 		return sort, t
-	case sortComponent, sortInstance:
+	case wasmbin.SortComponent, wasmbin.SortInstance:
 		return sort, indexed[instanceType](s, r, w, "an instance")
 	}
 	r.Fail("the sort %#x is not supported", sort)

@@ -25,19 +25,8 @@ const (
 	maxInstances = 16
 )
 
-// Sections, sorts and forms in a component.
+// The forms of the type of a module with a memory.
 const (
-	sectionCoreModule   = 1
-	sectionCoreInstance = 2
-	sectionCoreType     = 3
-	sectionAlias        = 6
-	sectionImport       = 10
-
-	sortCore     = 0x00
-	sortValue    = 0x02
-	sortType     = 0x03
-	coreType     = 0x10
-	coreModule   = 0x11
 	memory       = 0x02
 	moduleType   = 0x50
 	exportOfType = 0x03
@@ -64,18 +53,18 @@ func Split(component []byte) (rest, module []byte, ok bool) {
 			if !utf8.Valid(r.Vector()) {
 				r.Fail("a name that is none")
 			}
-		case sectionCoreModule:
+		case wasmbin.SectionCoreModule:
 			s.module(r)
-		case sectionCoreInstance:
+		case wasmbin.SectionCoreInstance:
 			s.instances(r)
-		case sectionCoreType:
+		case wasmbin.SectionCoreType:
 			s.types += uint32(r.Count())
 			if s.at >= 0 {
 				r.Fail("a core type after the module")
 			}
-		case sectionAlias:
+		case wasmbin.SectionAlias:
 			noModule(r)
-		case sectionImport:
+		case wasmbin.SectionComponentImport:
 			s.imports(r)
 		}
 		if r.Err != nil {
@@ -90,9 +79,9 @@ func Split(component []byte) (rest, module []byte, ok bool) {
 		module = section.Body
 		imported := wasmbin.Writer{1, 0}
 		imported.Text(Import)
-		imported.Byte(sortCore, coreModule)
+		imported.Byte(wasmbin.SortCore, wasmbin.CoreModule)
 		imported.Number(s.types)
-		out = append(out, wasmbin.Section{ID: sectionCoreType, Body: s.typ}, wasmbin.Section{ID: sectionImport, Body: imported})
+		out = append(out, wasmbin.Section{ID: wasmbin.SectionCoreType, Body: s.typ}, wasmbin.Section{ID: wasmbin.SectionComponentImport, Body: imported})
 	}
 	if s.at < 0 || s.started != 1 || s.all > maxInstances {
 		return nil, nil, false
@@ -185,64 +174,35 @@ func inspect(module []byte) (typ []byte, isImage, hasMemory bool) {
 
 // instances counts instances of modules.
 func (s *splitter) instances(r *wasmbin.Reader) {
-	const instantiate = 0
-	for range r.Count() {
-		if r.Byte() == instantiate {
-			s.all++
-			if int(r.U32()) == s.at {
-				s.started++
-			}
+	r.CoreInstances(func(module uint32) {
+		s.all++
+		if int(module) == s.at {
+			s.started++
 		}
-		for range r.Count() {
-			r.Vector() // its name
-			r.Byte()
-			r.U32()
-		}
-	}
+	})
 }
 
 // noModule fails if an alias is of a core module or of a core type.
 func noModule(r *wasmbin.Reader) {
-	const outer = 2
-	for range r.Count() {
-		if r.Byte() == sortCore {
-			if kind := r.Byte(); kind == coreModule || kind == coreType {
-				r.Fail("an alias of a module or of its type")
-			}
+	r.Aliases(func(_, core byte) {
+		if core == wasmbin.CoreModule || core == wasmbin.CoreType {
+			r.Fail("an alias of a module or of its type")
 		}
-		if r.Byte() == outer {
-			r.Numbers(2)
-		} else {
-			r.Numbers(1)
-			r.Vector()
-		}
-	}
+	})
 }
 
 // imports counts imported modules.
 func (s *splitter) imports(r *wasmbin.Reader) {
-	const withInterface = 1
-	for range r.Count() {
-		if r.Byte() > withInterface {
-			r.Fail("an import of an unknown form")
-		}
-		if bytes.EqualFold(r.Vector(), []byte(Import)) { // names may not differ in case alone
+	r.Imports(func(name []byte, sort, core byte) {
+		switch {
+		case bytes.EqualFold(name, []byte(Import)): // names may not differ in case alone
 			r.Fail("an import of the same name")
-		}
-		switch r.Byte() {
-		case sortCore:
-			if r.Byte() != coreModule {
-				r.Fail("an import of another core sort")
-			}
+		case sort == wasmbin.SortCore && core == wasmbin.CoreModule:
 			s.modules++
-		case sortType:
-			const subtype = 1
-			if r.Byte() == subtype {
-				continue
-			}
-		case sortValue:
+		case sort == wasmbin.SortCore:
+			r.Fail("an import of another core sort")
+		case sort == wasmbin.SortValue:
 			r.Fail("an import of a value")
 		}
-		r.Numbers(1)
-	}
+	})
 }

@@ -68,7 +68,7 @@ func TestHostileParts(t *testing.T) {
 	component := func(sections ...byte) []byte {
 		m := wasmbin.WriteSections(wasmbin.CoreHeader, nil)
 		return wasmbin.WriteSections(wasmbin.ComponentHeader, []wasmbin.Section{
-			{ID: sectionCoreModule, Body: append(m, sections...)}, {ID: sectionCoreInstance, Body: []byte{1, 0, 0, 0}},
+			{ID: wasmbin.SectionCoreModule, Body: append(m, sections...)}, {ID: wasmbin.SectionCoreInstance, Body: []byte{1, 0, 0, 0}},
 		})
 	}
 	for _, c := range []struct {
