@@ -17,6 +17,13 @@ package abi
 //	own, borrow                Rep
 type Value = any
 
+// The most bytes of one value that a capability takes or returns: of a list<u8>, unless [Bounded] says otherwise for an argument, and of
+// a string.
+const (
+	MaxBytes = 256 << 10
+	MaxText  = 16 << 20
+)
+
 // Variant is the value of a variant, enum, option or result.
 type Variant struct {
 	Case  uint32

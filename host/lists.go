@@ -11,7 +11,7 @@ import (
 // maxLists says how many elements each list may have in the functions that the host itself implements or calls. A place is the
 // interface, the function, the parameter or "result", and the fields and cases on the way. For all other functions, the Go value
 // declares it with [abi.Bounded]. The host checks the arguments of an operation before a capability sees them. The memory of a list
-// without an entry is bounded all the same, and a list<u8> by wasmtime.MaxBytes.
+// without an entry is bounded all the same, and a list<u8> by [abi.MaxBytes].
 var maxLists = map[string]int{
 	"extension/tools.describe.result":                 maxTools,
 	"extension/tools.call.result.error.invalid-input": schema.MaxProblems, // the rest is cut off

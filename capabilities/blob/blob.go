@@ -19,13 +19,6 @@ import (
 // Interface is the WIT interface that this package implements, in wit/deps/capability/blob.wit.
 const Interface = "stile:capability/blob@0.1.0"
 
-const (
-	// MaxBytes is how many bytes one call of Bytes or Append carries at most.
-	MaxBytes = 256 << 10
-	// MaxText is how many bytes one call of Text returns at most, whatever its max.
-	MaxText = 16 << 20
-)
-
 // Blob is an immutable sequence of bytes with a media type: the resource `blob`. It is safe for concurrent use. Its holder closes
 // it. After that, every read fails.
 type Blob struct {
@@ -56,7 +49,7 @@ func (*Blob) Quick() []string {
 
 // Lists implements [abi.Bounded].
 func (*Blob) Lists() map[string]int {
-	return map[string]int{"blob.bytes.result": MaxBytes}
+	return map[string]int{"blob.bytes.result": abi.MaxBytes}
 }
 
 // Size returns the number of bytes.
@@ -68,10 +61,10 @@ func (b *Blob) MediaType(context.Context) string { return b.mediaType }
 // Digest returns "sha256:" and the digest of the bytes in hexadecimal.
 func (b *Blob) Digest(context.Context) string { return b.digest }
 
-// Text returns the whole content. It fails with abi.ErrTooLarge if the content has more than max bytes or more than [MaxText], and
+// Text returns the whole content. It fails with abi.ErrTooLarge if the content has more than max bytes or more than [abi.MaxText], and
 // with abi.ErrInvalid if it is not UTF-8.
 func (b *Blob) Text(ctx context.Context, max uint64) (string, error) {
-	if uint64(b.size) > min(max, MaxText) {
+	if uint64(b.size) > min(max, abi.MaxText) {
 		return "", &abi.Error{Code: abi.CodeTooLarge, Size: uint64(b.size)}
 	}
 	if err := abi.Room(ctx, b.size); err != nil {
@@ -89,10 +82,10 @@ func (b *Blob) Text(ctx context.Context, max uint64) (string, error) {
 }
 
 // Bytes returns n bytes starting at offset, fewer at the end and none beyond it. It fails with abi.ErrInvalid if n is more than
-// [MaxBytes].
+// [abi.MaxBytes].
 func (b *Blob) Bytes(_ context.Context, offset uint64, n uint32) ([]byte, error) {
-	if n > MaxBytes {
-		return nil, abi.Errorf(abi.CodeInvalid, "%d bytes in one call: at most %d", n, MaxBytes)
+	if n > abi.MaxBytes {
+		return nil, abi.Errorf(abi.CodeInvalid, "%d bytes in one call: at most %d", n, abi.MaxBytes)
 	}
 	if offset >= uint64(b.size) {
 		return []byte{}, nil

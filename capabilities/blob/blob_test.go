@@ -68,15 +68,15 @@ func TestBlob(t *testing.T) {
 				{uint64(len(data)) - 2, 10, data[len(data)-2:]},
 				{uint64(len(data)), 10, []byte{}},
 				{1 << 63, 10, []byte{}},
-				{^uint64(0), MaxBytes, []byte{}},
+				{^uint64(0), abi.MaxBytes, []byte{}},
 				{5, 0, []byte{}},
-				{0, MaxBytes, data},
+				{0, abi.MaxBytes, data},
 			} {
 				if have, err := b.Bytes(t.Context(), r.offset, r.n); err != nil || !bytes.Equal(have, r.want) || have == nil {
 					t.Errorf("%d bytes at %d: %q, %v", r.n, r.offset, have, err)
 				}
 			}
-			if _, err := b.Bytes(t.Context(), 0, MaxBytes+1); !errors.Is(err, abi.ErrInvalid) {
+			if _, err := b.Bytes(t.Context(), 0, abi.MaxBytes+1); !errors.Is(err, abi.ErrInvalid) {
 				t.Fatal(err)
 			}
 			if err := errors.Join(b.Close(), b.Close()); err != nil {
@@ -109,7 +109,7 @@ func TestTextHasToBeUTF8(t *testing.T) {
 	if text, err := New("", nil).Text(t.Context(), 0); err != nil || text != "" {
 		t.Error(text, err)
 	}
-	large := New("", make([]byte, MaxText+1))
+	large := New("", make([]byte, abi.MaxText+1))
 	if _, err := large.Text(t.Context(), ^uint64(0)); !errors.Is(err, abi.ErrTooLarge) {
 		t.Error(err)
 	}
@@ -240,7 +240,7 @@ func TestStore(t *testing.T) {
 	if err := create(t, store).AppendText(t.Context(), "1234567890"); err != nil {
 		t.Fatal("a writer that was refused is charged:", err)
 	}
-	if err := create(t, other).Append(t.Context(), make([]byte, MaxBytes+1)); !errors.Is(err, abi.ErrInvalid) {
+	if err := create(t, other).Append(t.Context(), make([]byte, abi.MaxBytes+1)); !errors.Is(err, abi.ErrInvalid) {
 		t.Fatal(err)
 	}
 	if err := create(t, other).AppendBlob(t.Context(), b); !errors.Is(err, abi.ErrInvalid) {

@@ -86,13 +86,13 @@ func (*Writer) Quick() []string {
 
 // Lists implements [abi.Bounded].
 func (*Writer) Lists() map[string]int {
-	return map[string]int{"writer.append.bytes": MaxBytes}
+	return map[string]int{"writer.append.bytes": abi.MaxBytes}
 }
 
-// Append adds at most [MaxBytes] bytes.
+// Append adds at most [abi.MaxBytes] bytes.
 func (w *Writer) Append(ctx context.Context, data []byte) error {
-	if len(data) > MaxBytes {
-		return abi.Errorf(abi.CodeInvalid, "%d bytes in one call: at most %d", len(data), MaxBytes)
+	if len(data) > abi.MaxBytes {
+		return abi.Errorf(abi.CodeInvalid, "%d bytes in one call: at most %d", len(data), abi.MaxBytes)
 	}
 	return w.write(ctx, data)
 }
@@ -117,7 +117,7 @@ func (w *Writer) AppendBlob(ctx context.Context, source *Blob) error {
 	}
 	reader := source.Reader()
 	for ctx.Err() == nil {
-		if _, err := io.CopyN(w.builder, reader, MaxBytes); errors.Is(err, io.EOF) {
+		if _, err := io.CopyN(w.builder, reader, abi.MaxBytes); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err

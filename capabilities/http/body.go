@@ -162,7 +162,7 @@ type Part struct {
 
 // part returns the available bytes of a part, and whether the body ends before it has more. The caller holds e.mu.
 func (e *Exchange) part(ctx context.Context, p Part) (data []byte, ended bool, err error) {
-	n := int(min(p.Len, blob.MaxBytes))
+	n := int(min(p.Len, abi.MaxBytes))
 	switch {
 	case e.arriving != nil:
 		if p.Offset <= math.MaxInt64 {
@@ -234,7 +234,7 @@ func (e *Exchange) blobOf(ctx context.Context, part Part) (*blob.Blob, error) {
 
 // keep makes a blob that is charged in the same way as the body.
 func (e *Exchange) keep(data []byte) (*blob.Blob, error) {
-	builder := e.builder("", blob.MaxBytes)
+	builder := e.builder("", abi.MaxBytes)
 	defer func() { _ = builder.Close() }() // drops bytes that did not become a blob
 	if _, err := builder.Write(data); err != nil {
 		return nil, err

@@ -258,7 +258,7 @@ func (*Client) Quick() []string { return []string{"client.start", "client.narrow
 func (*Client) Lists() map[string]int {
 	return map[string]int{
 		"client.start.request.headers":       100,
-		"client.start.request.content.bytes": blob.MaxBytes,
+		"client.start.request.content.bytes": abi.MaxBytes,
 		"client.narrow.rules":                maxRules,
 		"client.narrow.rules.methods":        maxMethods,
 		"client.narrow.rules.headers":        maxHeaders,

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/capabilities/blob"
 )
 
 // partOf reads one part as text.
@@ -122,7 +121,7 @@ func TestPartsEndWithTheBody(t *testing.T) {
 	}
 	<-exchange.Subscribe(t.Context(), Stage{Case: StageWhole})
 	one, err := exchange.Blob(t.Context(), &Part{0, 1 << 30})
-	if err != nil || one.Size(t.Context()) != blob.MaxBytes {
+	if err != nil || one.Size(t.Context()) != abi.MaxBytes {
 		t.Fatal(one, err)
 	}
 	if _, err := exchange.Blob(t.Context(), &Part{0, 1 << 30}); !errors.Is(err, abi.ErrExhausted) {

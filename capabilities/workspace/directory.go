@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capability"
 )
 
@@ -49,9 +48,9 @@ func (*Directory) Quick() []string {
 // Lists implements [abi.Bounded].
 func (*Directory) Lists() map[string]int {
 	return map[string]int{
-		"directory.read-bytes.result":          blob.MaxBytes,
-		"directory.write-bytes.bytes":          blob.MaxBytes,
-		"directory.append-bytes.bytes":         blob.MaxBytes,
+		"directory.read-bytes.result":          abi.MaxBytes,
+		"directory.write-bytes.bytes":          abi.MaxBytes,
+		"directory.append-bytes.bytes":         abi.MaxBytes,
 		"directory.edit.replacements":          maxReplacements,
 		"directory.list.result.entries":        maxEntries,
 		"directory.find.result.paths":          maxEntries,

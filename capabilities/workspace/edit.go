@@ -67,7 +67,7 @@ func (d *Directory) edit(ctx context.Context, path string, replacements []Replac
 		for _, r := range replacements {
 			size += len(r.New) - len(r.Old)
 		}
-		if _, before, err = o.file(path); err == nil && int(before.status.Size)+size > maxText*3/2 {
+		if _, before, err = o.file(path); err == nil && int(before.status.Size)+size > abi.MaxText*3/2 {
 			err = &abi.Error{Code: abi.CodeTooLarge, Size: uint64(int(before.status.Size) + size)} // not worth reading
 		}
 		if err == nil {
@@ -155,7 +155,7 @@ func replace(ctx context.Context, text string, replacements []Replacement) (part
 			return nil, 0, abi.Errorf(abi.CodeInvalid, "replacements %d and %d: their old texts overlap", min(a, b)+1, max(a, b)+1)
 		}
 	}
-	if size > maxText {
+	if size > abi.MaxText {
 		return nil, 0, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(size)}
 	}
 	at := 0

@@ -96,7 +96,7 @@ func TestHostileEdits(t *testing.T) {
 
 // BenchmarkEdit measures the cost of a byte: the most hostile search must cost at most a small factor more than a plain one.
 func BenchmarkEdit(b *testing.B) {
-	text := strings.Repeat("a", maxText)
+	text := strings.Repeat("a", abi.MaxText)
 	for name, sought := range map[string][]string{"plain": {"needle"}, "hostile": nil} {
 		for i := range 1000 {
 			if name == "hostile" {

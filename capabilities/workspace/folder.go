@@ -414,7 +414,7 @@ func (f *folder) extend(path string, n *node, data []byte) error {
 			if err != nil {
 				return err
 			}
-			if old.Write(piece); old.Len() > maxText {
+			if old.Write(piece); old.Len() > abi.MaxText {
 				return &abi.Error{Code: abi.CodeTooLarge, Size: n.status.Size}
 			}
 		}

@@ -85,7 +85,7 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 	write(t, d, "large", "before "+string(large))
 
 	huge(t, s, "h", "huge")
-	much := make([]byte, maxText) // as ASCII
+	much := make([]byte, abi.MaxText) // as ASCII
 	_, _ = rand.NewChaCha8([32]byte{}).Read(much)
 	for i := range much {
 		much[i] &= 0x7f
@@ -374,7 +374,7 @@ func TestAppendShares(t *testing.T) {
 		contents := map[string]string{}
 		for n := range 120 {
 			name := fmt.Sprint(random.IntN(3))
-			switch more := string(data[:random.IntN(maxBytes)]); random.IntN(12) {
+			switch more := string(data[:random.IntN(abi.MaxBytes)]); random.IntN(12) {
 			case 0:
 				if _, err := d.Snapshot(t.Context()); err != nil {
 					t.Fatal(err)
@@ -395,7 +395,7 @@ func TestAppendShares(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					text, err := content.Text(t.Context(), maxText)
+					text, err := content.Text(t.Context(), abi.MaxText)
 					if err := errors.Join(err, content.Close(), d.Restore(t.Context(), name, past)); err != nil {
 						t.Fatal(err)
 					}
@@ -415,8 +415,8 @@ func TestAppendShares(t *testing.T) {
 			}
 			if want, is := contents[name]; is {
 				from := random.IntN(len(want) + 1)
-				part, err := d.ReadBytes(t.Context(), name, uint64(from), maxBytes)
-				if err != nil || string(part) != want[from:min(from+maxBytes, len(want))] || read(t, d, name) != want {
+				part, err := d.ReadBytes(t.Context(), name, uint64(from), abi.MaxBytes)
+				if err != nil || string(part) != want[from:min(from+abi.MaxBytes, len(want))] || read(t, d, name) != want {
 					t.Fatalf("batch %d, step %d: the file is another one from %d on, %v", batch, n, from, err)
 				}
 			}

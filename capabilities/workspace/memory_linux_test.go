@@ -34,7 +34,7 @@ var memories = map[string]struct {
 		return func(ctx context.Context) error { return d.Edit(ctx, "marked", all) }, all
 	}},
 	"edit to what is too large": {12, func(d *Directory) (func(context.Context) error, any) {
-		all := []Replacement{{"x", strings.Repeat("y", maxText)}}
+		all := []Replacement{{"x", strings.Repeat("y", abi.MaxText)}}
 		return func(ctx context.Context) error {
 			if err := d.Edit(ctx, "large", all); !errors.Is(err, abi.ErrTooLarge) {
 				return fmt.Errorf("got %w", err)
@@ -43,15 +43,15 @@ var memories = map[string]struct {
 		}, all
 	}},
 	"edit into a large text": {24, func(d *Directory) (func(context.Context) error, any) {
-		all := []Replacement{{"small", strings.Repeat("y", maxText)}}
+		all := []Replacement{{"small", strings.Repeat("y", abi.MaxText)}}
 		return func(ctx context.Context) error { return d.Edit(ctx, "small", all) }, all
 	}},
 	"write": {12, func(d *Directory) (func(context.Context) error, any) {
-		text := strings.Repeat("y", maxText)
+		text := strings.Repeat("y", abi.MaxText)
 		return func(ctx context.Context) error { return d.Write(ctx, "new", text) }, text
 	}},
 	"append": {12, func(d *Directory) (func(context.Context) error, any) {
-		text := strings.Repeat("y", maxText)
+		text := strings.Repeat("y", abi.MaxText)
 		return func(ctx context.Context) error { return d.Append(ctx, "other", text) }, text
 	}},
 	"grep": {32, func(d *Directory) (func(context.Context) error, any) {
@@ -104,11 +104,11 @@ func TestMemory(t *testing.T) {
 	d := s.Workspace("w")
 	bushy(t, d, "dir")
 	line := strings.Repeat("x", 99) + "\n"
-	write(t, d, "large", strings.Repeat(line, maxText/len(line)))
+	write(t, d, "large", strings.Repeat(line, abi.MaxText/len(line)))
 	write(t, d, "small", "small")
 	var marked strings.Builder
 	for i := range maxReplacements {
-		marked.WriteString(marker(i) + strings.Repeat("z", maxText/maxReplacements-600))
+		marked.WriteString(marker(i) + strings.Repeat("z", abi.MaxText/maxReplacements-600))
 	}
 	write(t, d, "marked", marked.String())
 	for i := range 2 {

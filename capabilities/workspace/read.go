@@ -12,14 +12,8 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 )
 
-const (
-	// maxText is the largest text that is read or written, in bytes.
-	maxText = 16 << 20
-	// maxBytes is the largest list of bytes that is read or written.
-	maxBytes = 256 << 10
-	// maxEntries is the most entries in a page.
-	maxEntries = 1000
-)
+// maxEntries is the most entries in a page.
+const maxEntries = 1000
 
 // EntryKind distinguishes files, directories and links: the enum `kind` of stile:capability/workspace.
 type EntryKind uint8
@@ -60,7 +54,7 @@ type Page struct {
 // Read returns the whole file. The error is [abi.ErrTooLarge] above 16 MiB and [abi.ErrInvalid] if it is not UTF-8.
 func (d *Directory) Read(ctx context.Context, path string) (string, error) {
 	return d.readText(ctx, path, func(f openFile, room int64) (text string, wants int64, err error) {
-		if size := f.n.status.Size; size > uint64(room) && size <= maxText {
+		if size := f.n.status.Size; size > uint64(room) && size <= abi.MaxText {
 			return "", int64(size), nil
 		}
 		text, err = f.text()
@@ -106,7 +100,7 @@ func (o *op) text(path string) (string, error) {
 // text returns the whole file as UTF-8.
 func (f openFile) text() (string, error) {
 	size := f.n.status.Size
-	if size > maxText {
+	if size > abi.MaxText {
 		return "", &abi.Error{Code: abi.CodeTooLarge, Size: size}
 	}
 	if err := abi.Charge(f.o.ctx, int(size)); err != nil {
@@ -118,8 +112,8 @@ func (f openFile) text() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if text.Write(piece); text.Len() > maxText { // on disk, a file can grow while it is read
-			return "", &abi.Error{Code: abi.CodeTooLarge, Size: maxText}
+		if text.Write(piece); text.Len() > abi.MaxText { // on disk, a file can grow while it is read
+			return "", &abi.Error{Code: abi.CodeTooLarge, Size: abi.MaxText}
 		}
 	}
 	if !utf8.ValidString(text.String()) {
@@ -149,8 +143,8 @@ func (f openFile) lines(from uint32, to *uint32) (start, end int64, err error) {
 			end += int64(size)
 			chunk = chunk[size:]
 		}
-		if start >= 0 && end-start > maxText {
-			return 0, 0, &abi.Error{Code: abi.CodeTooLarge, Size: maxText}
+		if start >= 0 && end-start > abi.MaxText {
+			return 0, 0, &abi.Error{Code: abi.CodeTooLarge, Size: abi.MaxText}
 		}
 		if to != nil && line > uint64(*to) {
 			break
@@ -210,7 +204,7 @@ func (d *Directory) ReadLines(ctx context.Context, path string, from uint32, to 
 // ReadBytes returns length bytes starting at offset, fewer at the end of the file and none beyond it. Above 262,144 bytes the error
 // is [abi.ErrTooLarge].
 func (d *Directory) ReadBytes(ctx context.Context, path string, offset uint64, length uint32) ([]byte, error) {
-	if length > maxBytes {
+	if length > abi.MaxBytes {
 		return nil, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(length)}
 	}
 	data := []byte{}

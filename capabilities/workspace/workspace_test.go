@@ -248,7 +248,7 @@ func testContent(t *testing.T, d *Directory) {
 		if read(t, d, "f") != text {
 			t.Errorf("%d bytes and appended ones came back differently", size)
 		}
-		for _, span := range [][2]int{{0, 1}, {size - 1, 3}, {chunkSize - 1, 2}, {chunkSize, chunkSize}, {0, maxBytes}, {len(text) - 1, 10}, {len(text), 1}, {5, 0}} {
+		for _, span := range [][2]int{{0, 1}, {size - 1, 3}, {chunkSize - 1, 2}, {chunkSize, chunkSize}, {0, abi.MaxBytes}, {len(text) - 1, 10}, {len(text), 1}, {5, 0}} {
 			if span[0] < 0 {
 				continue
 			}
@@ -262,10 +262,10 @@ func testContent(t *testing.T, d *Directory) {
 	if got, err := d.ReadBytes(t.Context(), "f", math.MaxUint64, 10); err != nil || len(got) != 0 {
 		t.Errorf("beyond any end: %v, %v", got, err)
 	}
-	_, err := d.ReadBytes(t.Context(), "f", 0, maxBytes+1)
+	_, err := d.ReadBytes(t.Context(), "f", 0, abi.MaxBytes+1)
 	expect(t, "read-bytes", err, abi.ErrTooLarge, "262145")
-	expect(t, "write-bytes", d.WriteBytes(t.Context(), "f", make([]byte, maxBytes+1)), abi.ErrTooLarge, "262145")
-	expect(t, "append-bytes", d.AppendBytes(t.Context(), "f", make([]byte, maxBytes+1)), abi.ErrTooLarge, "262145")
+	expect(t, "write-bytes", d.WriteBytes(t.Context(), "f", make([]byte, abi.MaxBytes+1)), abi.ErrTooLarge, "262145")
+	expect(t, "append-bytes", d.AppendBytes(t.Context(), "f", make([]byte, abi.MaxBytes+1)), abi.ErrTooLarge, "262145")
 }
 
 func TestBinaryAndLargeFiles(t *testing.T) { onBoth(t, testBinaryAndLargeFiles) }
@@ -285,8 +285,8 @@ func testBinaryAndLargeFiles(t *testing.T, d *Directory) {
 	expect(t, "write", d.Write(t.Context(), "b", "\xff"), abi.ErrInvalid, "not UTF-8")
 	expect(t, "append", d.Append(t.Context(), "b", "\xff"), abi.ErrInvalid, "not UTF-8")
 
-	text := strings.Repeat("a line of sixteen\n", maxText/18)
-	expect(t, "write", d.Write(t.Context(), "big", strings.Repeat("x", maxText+1)), abi.ErrTooLarge, "16777217")
+	text := strings.Repeat("a line of sixteen\n", abi.MaxText/18)
+	expect(t, "write", d.Write(t.Context(), "big", strings.Repeat("x", abi.MaxText+1)), abi.ErrTooLarge, "16777217")
 	write(t, d, "big", text)
 	if read(t, d, "big") != text {
 		t.Error("16 MiB came back differently")
@@ -435,8 +435,8 @@ func testEdit(t *testing.T, d *Directory) {
 	write(t, d, "many", many)
 	expect(t, "many times", d.Edit(t.Context(), "many", []Replacement{{"m", "x"}}), abi.ErrInvalid, "more than 100 times")
 	expect(t, "missing", d.Edit(t.Context(), "no", nil), abi.ErrNotFound, "/no")
-	write(t, d, "full", strings.Repeat("x", maxText-1)+"y")
-	expect(t, "too large", d.Edit(t.Context(), "full", []Replacement{{"y", "yy"}}), abi.ErrTooLarge, fmt.Sprint(maxText+1))
+	write(t, d, "full", strings.Repeat("x", abi.MaxText-1)+"y")
+	expect(t, "too large", d.Edit(t.Context(), "full", []Replacement{{"y", "yy"}}), abi.ErrTooLarge, fmt.Sprint(abi.MaxText+1))
 }
 
 func TestFilesAndDirectoriesInTheWay(t *testing.T) { onBoth(t, testFilesAndDirectoriesInTheWay) }

@@ -153,7 +153,7 @@ func (o *op) fileOrNone(path string) (place string, n *node, err error) {
 
 func checkText(text string) error {
 	switch {
-	case len(text) > maxText:
+	case len(text) > abi.MaxText:
 		return &abi.Error{Code: abi.CodeTooLarge, Size: uint64(len(text))}
 	case !utf8.ValidString(text):
 		return abi.Errorf(abi.CodeInvalid, "the text is not UTF-8; write-bytes and append-bytes take any bytes")
@@ -163,7 +163,7 @@ func checkText(text string) error {
 }
 
 func checkBytes(data []byte) error {
-	if len(data) > maxBytes {
+	if len(data) > abi.MaxBytes {
 		return &abi.Error{Code: abi.CodeTooLarge, Size: uint64(len(data))}
 	}
 	return nil

@@ -63,7 +63,7 @@ type Definition struct {
 	Result *abi.Type
 	Call   HostFunc
 	// Checks is set if Call bounds the lists among its arguments itself. They may then be as long as MaxConversion allows. Otherwise
-	// a list<u8> of more than MaxBytes ends the call before Call.
+	// a list<u8> of more than abi.MaxBytes ends the call before Call.
 	Checks bool
 
 	Resource *abi.Resource

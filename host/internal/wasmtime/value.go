@@ -13,18 +13,12 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// Bounds on one value of a host function, as an argument or a result, at any depth.
-const (
-	MaxBytes = 256 << 10 // bytes of a list<u8>, unless Definition.Checks is set for an argument
-	MaxText  = 16 << 20  // bytes of a string argument
-)
-
 // crossing converts values between Go and the engine for one store and linker.
 type crossing struct {
 	store   *Store
 	linker  *Linker
 	context *C.wasmtime_context_t
-	// hosted is set for the values of host functions, which have limits. Those of exports have none.
+	// hosted is set for the values of host functions, which have limits, abi.MaxBytes and abi.MaxText. Those of exports have none.
 	hosted bool
 	// checked is set for arguments whose lists the host function bounds itself.
 	checked bool
@@ -111,8 +105,8 @@ func (x *crossing) lift(t *abi.Type, v *cval) (abi.Value, error) {
 		return *of[float64](v), nil
 	case abi.KindString:
 		n := of[C.wasm_name_t](v)
-		if x.hosted && n.size > MaxText {
-			return nil, &SizeError{"string", int(n.size), MaxText}
+		if x.hosted && n.size > abi.MaxText {
+			return nil, &SizeError{"string", int(n.size), abi.MaxText}
 		}
 		return text(n), nil
 	case abi.KindList:
@@ -185,8 +179,8 @@ func (x *crossing) liftAll(values []cval, at func(int) *abi.Type) (abi.Value, er
 }
 
 func (x *crossing) liftBytes(values []cval) (abi.Value, error) {
-	if x.hosted && !x.checked && len(values) > MaxBytes {
-		return nil, &SizeError{"list<u8>", len(values), MaxBytes}
+	if x.hosted && !x.checked && len(values) > abi.MaxBytes {
+		return nil, &SizeError{"list<u8>", len(values), abi.MaxBytes}
 	}
 	out := make([]byte, len(values))
 	for i := range values {
@@ -322,8 +316,8 @@ func (x *crossing) lowerList(t *abi.Type, v abi.Value, out *cval) error {
 		if t.Elem.Kind != abi.KindU8 {
 			return fmt.Errorf("bytes do not fit a list of kind %d", t.Elem.Kind)
 		}
-		if x.hosted && len(v) > MaxBytes {
-			return &SizeError{"list<u8>", len(v), MaxBytes}
+		if x.hosted && len(v) > abi.MaxBytes {
+			return &SizeError{"list<u8>", len(v), abi.MaxBytes}
 		}
 		C.wasmtime_component_vallist_new_uninit(l, C.size_t(len(v)))
 		out.kind = C.WASMTIME_COMPONENT_LIST
