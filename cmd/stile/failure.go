@@ -36,8 +36,8 @@ type failure struct {
 	Claimed bool   `json:"claimed,omitempty"`
 	// settable is set if --limit of the command sets the limit.
 	settable bool
-	// unbound is the binding that the tool used and does not have.
-	unbound string
+	// Unbound is the binding that the tool used and does not have.
+	Unbound string `json:"unbound,omitempty"`
 	// Failure is what the tool reported, with its stack mapped to the author's source.
 	Failure *abi.Failure `json:"failure,omitempty"`
 	// Stage is the stage at which an extension failed.
@@ -100,8 +100,8 @@ func (s *streams) report(err error, json bool) int {
 	if f.Failure != nil && f.Failure.Stack != "" {
 		text += "\n" + strings.TrimRight(f.Failure.Stack, "\n")
 	}
-	if f.unbound != "" {
-		text += fmt.Sprintf("\nThis flag would bind it:\n    --bind %s=...\nSo would this part of the manifest:\n    \"bindings\": { %[1]q: { ... } }", f.unbound)
+	if f.Unbound != "" {
+		text += fmt.Sprintf("\nThis flag would bind it:\n    --bind %s=...\nSo would this part of the manifest:\n    \"bindings\": { %[1]q: { ... } }", f.Unbound)
 	}
 	if f.Denial != nil && f.Denial.Remedy != "" {
 		remedy := "This line of the manifest"
@@ -145,7 +145,7 @@ func explain(err error) failure {
 	sorted := lifecycle.Sort(err)
 	f := failure{
 		Kind: kindOf(err, sorted), Message: printable.Text(err.Error()), Limit: sorted.Limit, Value: sorted.Value, Claimed: sorted.Claimed, Failure: sorted.Tool,
-		Stage: sorted.Stage, Known: sorted.Known, unbound: sorted.Unbound,
+		Stage: sorted.Stage, Known: sorted.Known, Unbound: sorted.Unbound,
 	}
 	var (
 		unknown *unknownError
