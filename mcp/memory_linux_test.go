@@ -8,6 +8,7 @@ import (
 	nethttp "net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/usagetest"
 )
@@ -209,4 +211,33 @@ func readMany(t *testing.T, name string, arguments object) {
 		}
 		ended.Wait()
 	})
+}
+
+// TestOfferedSchemasTakeLittle offers tools whose schemas take 20 times their bytes when they are decoded. They are offered as long as their
+// extensions are active.
+func TestOfferedSchemasTakeLittle(t *testing.T) {
+	const test, variable = "TestOfferedSchemasTakeLittle", "STILE_TEST_OFFERED"
+	const size, tools = 256 << 10, 20
+	if os.Getenv(variable) != "" {
+		nested := strings.Repeat("[", 55) + strings.Repeat("]", 55)
+		schema := `{"type":"object","default":[` + strings.Repeat(nested+",", size/(len(nested)+1)-1) + `0]}`
+		server := sdk.NewServer(&sdk.Implementation{Name: "test"}, nil)
+		usagetest.Tell(t, func() {
+			for i := range tools {
+				tool, err := toolOf(lifecycle.Tool{Name: fmt.Sprintf("x_get%d", i), Definition: abi.Definition{InputSchema: schema}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				server.AddTool(tool, nil)
+			}
+		})
+		runtime.KeepAlive(server)
+		return
+	}
+	t.Parallel()
+	kib, out, err := usagetest.Grown(t, test, variable+"=1")
+	if most := 24 * tools * size >> 10; err != nil || kib > most {
+		t.Errorf("%d KiB, more than %d, %v\n%.1000s", kib, most, err, out)
+	}
+	t.Logf("%d KiB", kib)
 }

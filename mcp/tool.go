@@ -34,7 +34,9 @@ func toolOf(t lifecycle.Tool) (*sdk.Tool, error) {
 		return nil, errors.New("its input is not an object")
 	}
 	input["type"] = "object" // the protocol requires it
-	tool.InputSchema = input
+	if tool.InputSchema, err = schemaText(input); err != nil {
+		return nil, err
+	}
 	if t.Definition.OutputSchema != nil {
 		schema, err := readSchema(*t.Definition.OutputSchema)
 		if err != nil {
@@ -42,11 +44,16 @@ func toolOf(t lifecycle.Tool) (*sdk.Tool, error) {
 		}
 		// Clients before 2026-07-28 refuse the whole list if one tool's result is not an object.
 		if output, ok := schema.(map[string]any); ok && output["type"] == "object" {
-			tool.OutputSchema = output
+			if tool.OutputSchema, err = schemaText(output); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return tool, nil
 }
+
+// schemaText is a schema as text. A tool is kept as long as it is offered, and decoded values take up to 20 times the memory of their text.
+func schemaText(schema map[string]any) (json.RawMessage, error) { return json.Marshal(schema) }
 
 // admitsObject reports whether an object can match the type of a schema.
 func admitsObject(typ any) bool {

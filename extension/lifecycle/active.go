@@ -300,10 +300,10 @@ func (m *Manager) environment(ctx context.Context, a *active) (env host.Env, mad
 
 // load returns the component of a release, and a function that releases it.
 func (m *Manager) load(ctx context.Context, a *active) (*host.Component, func(), error) {
-	return m.loaded.get(ctx, a.digest, func(given *host.Component) (*host.Component, error) {
+	return m.loaded.get(ctx, a.digest, func(given *host.Component) (*host.Component, int64, error) {
 		if given != nil {
 			m.keepForReplays(ctx, a, given.Digest(), nil)
-			return given, nil
+			return given, 0, nil
 		}
 		var v *Version
 		var wasm []byte
@@ -315,23 +315,23 @@ func (m *Manager) load(ctx context.Context, a *active) (*host.Component, func(),
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		component, err := m.options.Host.Load(ctx, wasm)
 		if err != nil && isEngine(err) {
 			component, wasm, err = m.rebuild(ctx, v, wasm)
 		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if err := component.CheckTools(ctx, v.Tools); err != nil {
-			return nil, errors.Join(err, component.Close())
+			return nil, 0, errors.Join(err, component.Close())
 		}
 		if component.Digest() != v.Component {
 			m.keepRebuilt(ctx, v, component.Digest(), wasm)
 		}
 		m.keepForReplays(ctx, a, component.Digest(), wasm)
-		return component, nil
+		return component, memoryOf(wasm, v.Tools), nil
 	})
 }
 

@@ -276,21 +276,21 @@ func TestListWithoutSource(t *testing.T) {
 
 // A caller that waits for a component that another caller loads does not get that caller's reasons for giving up.
 func TestLoadGivenUp(t *testing.T) {
-	s := newLoadedSet(1)
+	s := newLoadedSet(1, 1)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	begun, ended := make(chan struct{}), make(chan error, 2)
 	go func() {
-		_, _, err := s.get(ctx, "x", func(*host.Component) (*host.Component, error) {
+		_, _, err := s.get(ctx, "x", func(*host.Component) (*host.Component, int64, error) {
 			close(begun)
 			<-ctx.Done()
-			return nil, context.Cause(ctx)
+			return nil, 0, context.Cause(ctx)
 		})
 		ended <- err
 	}()
 	<-begun
 	second := make(chan error, 1)
 	go func() {
-		_, done, err := s.get(t.Context(), "x", func(*host.Component) (*host.Component, error) { return nil, nil })
+		_, done, err := s.get(t.Context(), "x", func(*host.Component) (*host.Component, int64, error) { return nil, 0, nil })
 		if err == nil {
 			done()
 		}

@@ -52,6 +52,9 @@ type Options struct {
 	Recorder Recorder
 	// Loaded is how many components stay loaded; beyond it, the least recently called one is unloaded. Default 512.
 	Loaded int
+	// LoadedBytes is how much memory loaded components take, by estimate, before those that no call uses are unloaded in the same order. Default
+	// 1 GiB.
+	LoadedBytes int64
 	// Now is the time. Default: time.Now.
 	Now func() time.Time
 	// Logger receives events that no caller sees. Default: nothing is logged.
@@ -108,6 +111,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 		return nil, errors.New("lifecycle: Dir, Host, Toolchain and State are needed")
 	}
 	o.Loaded = cmp.Or(o.Loaded, 512)
+	o.LoadedBytes = cmp.Or(o.LoadedBytes, 1<<30)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
 		o.Now = time.Now
@@ -127,7 +131,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		options: o, db: db, stamp: stamp.New(filepath.Join(o.Dir, stampFile)), old: make(chan struct{}, 1), changed: make(chan struct{}), building: map[extension.Scope]int{}, loaded: newLoadedSet(o.Loaded),
+		options: o, db: db, stamp: stamp.New(filepath.Join(o.Dir, stampFile)), old: make(chan struct{}, 1), changed: make(chan struct{}), building: map[extension.Scope]int{}, loaded: newLoadedSet(o.Loaded, o.LoadedBytes),
 	}
 	m.ledger, m.setPolicy = newLedger(m), m.SetPolicy
 	m.SetPolicy(cmp.Or(o.Policy, policy.Default()))

@@ -6,14 +6,31 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
-// loadedSet holds loaded components. Beyond a maximum, it closes the least recently used ones.
+// memoryOf estimates the memory of a loaded component: twice its bytes, because the content of its memory is kept in its code and in a
+// file in memory, and its schemas.
+func memoryOf(wasm []byte, tools []abi.Definition) int64 {
+	n := 2 * int64(len(wasm))
+	for _, t := range tools {
+		n += jsonform.DecodedSize([]byte(t.InputSchema))
+		if t.OutputSchema != nil {
+			n += jsonform.DecodedSize([]byte(*t.OutputSchema))
+		}
+	}
+	return n
+}
+
+// loadedSet holds loaded components. Beyond a maximum of components or bytes, it closes the least recently used ones.
 type loadedSet struct {
-	max int
+	max      int
+	maxBytes int64
 
 	mu     sync.Mutex
+	bytes  int64 // of all
 	all    map[string]*loaded
 	order  *list.List // of *loaded, those used last at the front
 	err    error      // errors of closing components
@@ -29,22 +46,26 @@ type loaded struct {
 	// component and err are written before ready is closed. Until the load begins, component is the one from put.
 	component *host.Component
 	err       error
+	bytes     int64
 	gaveUp    bool // err concerns only the caller that loaded
 }
 
-func newLoadedSet(size int) *loadedSet {
-	return &loadedSet{max: size, all: map[string]*loaded{}, order: list.New()}
+func newLoadedSet(size int, bytes int64) *loadedSet {
+	return &loadedSet{max: size, maxBytes: bytes, all: map[string]*loaded{}, order: list.New()}
 }
 
-// put provides a loaded component for the first caller of get, unless there is one already. The set closes it.
-func (s *loadedSet) put(digest string, c *host.Component) {
+// put provides a loaded component for the first caller of get, unless there is one already. The set closes it. bytes is from
+// memoryOf.
+func (s *loadedSet) put(digest string, c *host.Component, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.all[digest] != nil {
 		s.err = errors.Join(s.err, c.Close())
 		return
 	}
-	s.add(digest).component = c
+	l := s.add(digest)
+	l.component, l.bytes = c, bytes
+	s.bytes += bytes
 	s.trim()
 }
 
@@ -57,7 +78,7 @@ func (s *loadedSet) add(digest string) *loaded {
 
 // get returns the component. load makes it, from the component of put if there is one. If several callers ask at once, one of them
 // loads it. done releases it.
-func (s *loadedSet) get(ctx context.Context, digest string, load func(given *host.Component) (*host.Component, error)) (c *host.Component, done func(), err error) {
+func (s *loadedSet) get(ctx context.Context, digest string, load func(given *host.Component) (*host.Component, int64, error)) (c *host.Component, done func(), err error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -74,13 +95,17 @@ func (s *loadedSet) get(ctx context.Context, digest string, load func(given *hos
 	l.users++
 	s.mu.Unlock()
 	if first {
-		if l.component, l.err = load(l.component); l.err != nil {
+		var bytes int64
+		l.component, bytes, l.err = load(l.component)
+		s.mu.Lock()
+		if l.err != nil {
 			l.gaveUp = ctx.Err() != nil
-			s.mu.Lock()
-			s.order.Remove(l.element)
-			delete(s.all, digest) // the next caller tries again
-			s.mu.Unlock()
+			s.remove(l) // the next caller tries again
+		} else if l.bytes == 0 {
+			l.bytes = bytes
+			s.bytes += bytes
 		}
+		s.mu.Unlock()
 		close(l.ready)
 	}
 	select {
@@ -109,7 +134,7 @@ func (s *loadedSet) done(l *loaded) {
 
 // trim closes surplus components.
 func (s *loadedSet) trim() {
-	for e := s.order.Back(); e != nil && s.order.Len() > s.max; {
+	for e := s.order.Back(); e != nil && (s.order.Len() > s.max || s.bytes > s.maxBytes); {
 		oldest, before := e.Value.(*loaded), e.Prev()
 		if oldest.users == 0 {
 			s.drop(oldest)
@@ -118,10 +143,15 @@ func (s *loadedSet) trim() {
 	}
 }
 
-// drop closes a component that nobody uses.
-func (s *loadedSet) drop(l *loaded) {
+func (s *loadedSet) remove(l *loaded) {
 	s.order.Remove(l.element)
 	delete(s.all, l.digest)
+	s.bytes -= l.bytes
+}
+
+// drop closes a component that nobody uses.
+func (s *loadedSet) drop(l *loaded) {
+	s.remove(l)
 	if l.component != nil {
 		s.err = errors.Join(s.err, l.component.Close())
 	}

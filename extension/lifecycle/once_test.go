@@ -113,6 +113,45 @@ func TestWriteKeepsWhatIsActive(t *testing.T) {
 	}
 }
 
+// Components of large extensions are unloaded when they take much memory together, and load again when they are called.
+func TestLoadedBytes(t *testing.T) {
+	h := newHome(t)
+	const most, large = 48 << 20, 10 << 20
+	h.options.LoadedBytes = most
+	m := h.open()
+	used := func() (sum int64) {
+		for _, l := range m.loaded.all {
+			sum += l.bytes
+		}
+		if sum != m.loaded.bytes {
+			t.Errorf("%d bytes are counted, %d are loaded", m.loaded.bytes, sum)
+		}
+		return sum
+	}
+	for _, c := range []struct{ name, before, field string }{
+		{"memory", fmt.Sprintf("const many = new Uint8Array(%d).fill(7);", large), "run: async () => many.length"},
+		{"schemas", "const many = new Array(100_000).fill(0);", fmt.Sprintf("output: { type: \"number\", default: many }, run: async () => %d", large)},
+	} {
+		for i := range 4 {
+			name := fmt.Sprintf("%s-%c", c.name, 'a'+i)
+			source := fmt.Sprintf(`import { extension } from "stile"; %s export default extension({ tools: { get: { description: "%d", input: { type: "object" }, %s } } });`, c.before, i, c.field)
+			w := write(t, m, tool(name, "get", source, ""))
+			if l := m.loaded.all[w.Version.Digest]; l == nil || l.bytes < large {
+				t.Fatalf("%s: %+v", name, l)
+			}
+			if sum := used(); sum > most {
+				t.Errorf("%s: %d bytes stay loaded", name, sum)
+			}
+		}
+		for i := range 4 {
+			r, err := m.Call(t.Context(), Call{Viewer: agent, Tool: fmt.Sprintf("%s_%c_get", c.name, 'a'+i)})
+			if sum := used(); err != nil || string(r.Output) != fmt.Sprint(large) || sum > most || sum < large {
+				t.Errorf("%s, %v, %d bytes stay loaded", r.Output, err, sum)
+			}
+		}
+	}
+}
+
 // A set closes each component that it receives, wherever the component stays.
 func TestLoadedSetOwnsWhatItIsGiven(t *testing.T) {
 	h := newHome(t)
@@ -133,21 +172,21 @@ func TestLoadedSetOwnsWhatItIsGiven(t *testing.T) {
 		_, err := c.Do(t.Context(), host.Request{Tool: "get"})
 		return err != nil
 	}
-	s := newLoadedSet(1)
+	s := newLoadedSet(1, 1)
 	a, again, b, c := load(first), load(first), load(second), load(third)
-	s.put("a", a)
-	s.put("a", again)
+	s.put("a", a, 0)
+	s.put("a", again, 0)
 	if closed(a) || !closed(again) {
 		t.Error("the first one stays, and the second one does not")
 	}
-	s.put("b", b)
+	s.put("b", b, 0)
 	if !closed(a) || closed(b) {
 		t.Error("there is room for one")
 	}
 	if err := s.closeAll(); err != nil {
 		t.Error(err)
 	}
-	s.put("c", c)
+	s.put("c", c, 0)
 	if !closed(b) || !closed(c) {
 		t.Error("a set that is closed keeps nothing")
 	}

@@ -149,7 +149,7 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 		return nil, m.refused(ctx, d, b, extension.StagePolicy, err)
 	}
 	if b.written.Release.State == Active && !b.written.Unchanged {
-		m.loaded.put(b.version.Digest, b.component)
+		m.loaded.put(b.version.Digest, b.component, memoryOf(b.wasm, b.version.Tools))
 		b.component = nil
 	}
 	return b.written, m.Refresh(context.WithoutCancel(ctx))
