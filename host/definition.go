@@ -15,6 +15,12 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
+// The bounds of a component's schemas: the bytes of all of them, and how deep one may nest.
+const (
+	MaxSchemas     = schema.MaxSchemas
+	MaxSchemaDepth = schema.MaxDepth
+)
+
 const (
 	maxTools       = 1000
 	maxDescription = 16 * kib

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
 )
 
 // Derived is an entry module generated for a module that exports plain functions.
@@ -32,8 +33,6 @@ type Derived struct {
 const (
 	maxParameters = 64
 	maxProblems   = 20
-	// maxSchemas is the host's limit for the schemas of all tools, in bytes.
-	maxSchemas = 1 << 20
 )
 
 // Derive makes a module that offers the functions which entry exports as tools, one tool per function, in the order of their
@@ -184,7 +183,7 @@ func (d *deriver) add(f *function) {
 	t.input = jsonText(input.document())
 	t.output = d.output(f, about)
 	d.schemas += len(t.input) + len(t.output)
-	if levels(t.input) > maxTypeDepth || d.schemas > maxSchemas {
+	if levels(t.input) > host.MaxSchemaDepth || d.schemas > host.MaxSchemas {
 		d.refuse(f.named(), "the schema of "+quote(f.name)+" is too large, or too deep for the host", "simpler types")
 		return
 	}
@@ -308,7 +307,7 @@ func (d *deriver) output(f *function, about doc) string {
 		s.description = about.returns
 	}
 	text := jsonText(s.document())
-	if levels(text) > maxTypeDepth {
+	if levels(text) > host.MaxSchemaDepth {
 		return ""
 	}
 	return text

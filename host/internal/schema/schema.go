@@ -19,13 +19,14 @@ import (
 // Schemas come from the guest and inputs from the caller, and the host compares the two before the guest's limits apply. So the cost
 // is counted before anything is compiled or checked.
 const (
-	maxSchema  = 256 << 10 // bytes of text
-	maxSchemas = 1 << 20   // bytes of text of all of a component's schemas
+	maxSchema = 256 << 10 // bytes of text
+	// MaxSchemas bounds the bytes of text of all of a component's schemas.
+	MaxSchemas = 1 << 20
 	// maxOutline bounds the memory of the schema compiler. Its time grows with the square of the number of subschemas, and its
 	// memory with the length of their pointers.
 	maxOutline = 2 << 20
-	// maxDepth is how deep a schema may nest.
-	maxDepth = 64
+	// MaxDepth is how deep a schema may nest.
+	MaxDepth = 64
 	// maxExpanded is how many subschemas may apply to one value, with every reference followed.
 	maxExpanded = 10_000
 	// maxSteps bounds the work of one validation. A step takes about 50 nanoseconds and 10 bytes.
@@ -87,8 +88,8 @@ func (c *Compiler) Compile(text string) (*Schema, error) {
 	switch {
 	case len(text) > maxSchema:
 		return nil, errors.New("more than " + printable.Size(maxSchema))
-	case c.bytes > maxSchemas:
-		return nil, fmt.Errorf("the schemas of all tools have more than %s", printable.Size(maxSchemas))
+	case c.bytes > MaxSchemas:
+		return nil, fmt.Errorf("the schemas of all tools have more than %s", printable.Size(MaxSchemas))
 	}
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
@@ -124,7 +125,7 @@ func (c *Compiler) Compile(text string) (*Schema, error) {
 	return s, nil
 }
 
-// outlined reports whether the document is within maxDepth and maxOutline.
+// outlined reports whether the document is within MaxDepth and maxOutline.
 func outlined(v any, depth, pointer int, total *int) bool {
 	switch v := v.(type) {
 	case bool:
@@ -143,7 +144,7 @@ func outlined(v any, depth, pointer int, total *int) bool {
 			}
 		}
 	}
-	return depth <= maxDepth && *total <= maxOutline
+	return depth <= MaxDepth && *total <= maxOutline
 }
 
 const hugeNumberReason = "a number of more than 400 characters or with an exponent beyond 400"
