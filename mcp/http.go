@@ -115,7 +115,7 @@ func (h *httpHandler) streamable(stateless bool) http.Handler {
 
 func (o *HTTPOptions) defaults() {
 	if o.MaxBody == 0 {
-		o.MaxBody = 16 << 20
+		o.MaxBody = maxLine
 	}
 	if o.MaxBodies == 0 {
 		o.MaxBodies = 2 * o.MaxBody

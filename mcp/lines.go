@@ -18,7 +18,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxLine is the largest message, in bytes.
+// maxLine is the largest message, in bytes. Over HTTP, it is the default.
 const maxLine = 16 << 20
 
 // Lines is a transport over in and out, such as stdin and stdout. Each line is a message of at most 16 MiB. A line that is not a

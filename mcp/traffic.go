@@ -14,8 +14,8 @@ import (
 // its only session.
 const (
 	maxRequests = 256
-	maxBodies   = 32 << 20 // bytes of requests
-	maxLarge    = 2        // requests of the methods in largeAnswers
+	maxBodies   = 2 * maxLine // bytes of requests
+	maxLarge    = 2           // requests of the methods in largeAnswers
 )
 
 // largeAnswers are the methods whose answers can have tens of megabytes. Making such an answer takes several times as much memory,
