@@ -24,6 +24,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/spelling"
+	"github.com/stilehost/stile/secret"
 )
 
 // vault is a map of secrets.
@@ -361,5 +362,15 @@ func TestMaskReader(t *testing.T) {
 	}
 	if _, err := r.Read(data); err == nil || err.Error() != "cut" {
 		t.Fatal(err)
+	}
+}
+
+// TestCredentialNames compares the names that a rule takes with those that a secret can have.
+func TestCredentialNames(t *testing.T) {
+	for _, name := range []string{"a", "0", "a-b_c", strings.Repeat("a", 64), strings.Repeat("a", 65), "A", "-a", "_a", "a.b", "a b", "a/b", "é", "a\n"} {
+		_, err := Rule{Host: "example.com", Credential: name}.compile()
+		if stored := secret.CheckName(name); (err == nil) != (stored == nil) {
+			t.Errorf("%q: a rule says %v, a secret %v", name, err, stored)
+		}
 	}
 }
