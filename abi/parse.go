@@ -266,10 +266,12 @@ func isKebab(name string) bool {
 	return name[0] < '0' || name[0] > '9'
 }
 
-// semver is a version as semver.org defines it.
 var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
 	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
 	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
+
+// IsVersion reports whether text is a version as semver.org defines it.
+func IsVersion(text string) bool { return semver.MatchString(text) }
 
 // version reads a version after the current token. Versions do not consist of tokens. A `.` at the end is not part of the version,
 // as in `@1.0.0.{a}`.
@@ -293,7 +295,7 @@ func (p *parser) version() string {
 	switch {
 	case len(version) > maxName:
 		p.failAt(at, "the version has %d characters; at most %d are allowed", len(version), maxName)
-	case !semver.MatchString(version):
+	case !IsVersion(version):
 		p.failAt(at, "expected a version such as 1.2.3, found `%s`", version)
 	}
 	p.lexer.offset += len(version)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
@@ -79,9 +80,6 @@ const (
 var (
 	extensionName = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 	wordName      = lazyregexp.New(`^[a-z][a-z0-9_]*$`)
-	semver        = lazyregexp.New(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
-		`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
-		`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
 )
 
 const exampleManifest = `{"name": "github", "version": "1.0.0", "description": "...", "tools": ["create_pr"]}`
@@ -118,14 +116,14 @@ func (r *reader) manifest() *Manifest {
 		return nil
 	}
 	m := &Manifest{
-		Name:        r.match(fields["name"], extensionName, maxName, `lower-case words with "-" between them, like "my-notes"`),
-		Version:     r.match(fields["version"], semver, maxVersion, `three numbers, like "1.2.0"`),
+		Name:        r.match(fields["name"], extensionName.MatchString, maxName, `lower-case words with "-" between them, like "my-notes"`),
+		Version:     r.match(fields["version"], abi.IsVersion, maxVersion, `three numbers, like "1.2.0"`),
 		Description: r.description(fields["description"]),
-		Tools:       r.names(fields["tools"], "tool", "create_pr", MaxTools, wordName, maxName),
+		Tools:       r.names(fields["tools"], "tool", "create_pr", MaxTools, wordName.MatchString, maxName),
 		Bindings:    r.bindings(fields["permissions"], fields["bindings"]),
 	}
 	if n := fields["tags"]; n != nil {
-		m.Tags = r.names(n, "tag", "issue-tracker", maxTags, extensionName, maxTag)
+		m.Tags = r.names(n, "tag", "issue-tracker", maxTags, extensionName.MatchString, maxTag)
 	}
 	if n := fields["dependencies"]; n != nil {
 		m.Dependencies = r.dependencies(n)
@@ -143,13 +141,13 @@ func ReadBindings(r *jsonform.Reader, kinds capability.Set, permissions, binding
 }
 
 // match reads text of a given form.
-func (r *reader) match(n *jsonform.Node, form *lazyregexp.Regexp, limit int, example string) string {
+func (r *reader) match(n *jsonform.Node, form func(string) bool, limit int, example string) string {
 	s := r.Text(n, example)
 	switch {
 	case r.Err != nil:
 	case len(s) > limit:
 		r.Fail(n, fmt.Sprintf("at most %d bytes", limit), "%s has %d bytes", jsonform.Quote(s), len(s))
-	case !form.MatchString(s):
+	case !form(s):
 		r.Fail(n, example, "%s does not have this form", jsonform.Quote(s))
 	}
 	return s
@@ -177,7 +175,7 @@ func (r *reader) prose(n *jsonform.Node, what, example string, limit int) string
 }
 
 // names reads a limited number of names of a form, each of at most limit bytes, and sorts them.
-func (r *reader) names(n *jsonform.Node, what, example string, most int, form *lazyregexp.Regexp, limit int) []string {
+func (r *reader) names(n *jsonform.Node, what, example string, most int, form func(string) bool, limit int) []string {
 	var names []string
 	for _, item := range r.Items(n, most, fmt.Sprintf("[%q]", example)) {
 		name := r.match(item, form, limit, fmt.Sprintf("a lower-case name, like %q", example))

@@ -24,6 +24,9 @@ const (
 	MaxSource = 8 << 20 // bytes of all files together
 )
 
+// IsName reports whether an extension can have this name.
+func IsName(name string) bool { return len(name) <= maxName && extensionName.MatchString(name) }
+
 // IsToolName reports whether a tool of an extension can have this name.
 func IsToolName(name string) bool { return len(name) <= maxName && wordName.MatchString(name) }
 

@@ -193,7 +193,7 @@ func (r *Request) check() error {
 		return &RequestError{fmt.Sprintf("the description has %d bytes; %d are allowed", len(r.Description), maxRequestText)}
 	case len(r.Types) > maxTypes:
 		return &RequestError{fmt.Sprintf("the types have %d bytes; %d are allowed", len(r.Types), maxTypes)}
-	case r.Name != "" && (len(r.Name) > 64 || !extensionName.MatchString(r.Name)):
+	case r.Name != "" && !extension.IsName(r.Name):
 		return &RequestError{fmt.Sprintf(`the name %q is not of the form "my-notes", in at most 64 bytes`, printable.Cut(r.Name, 100))}
 	default:
 		return nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate/internal/extract"
-	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -24,8 +23,6 @@ const (
 	maxName    = 40  // bytes of a generated name
 	maxSnippet = 300 // bytes of a reply without code that are shown
 )
-
-var extensionName = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 // draft makes a draft from a reply. It checks only what a request asks for; trying the draft checks the rest.
 func (r *Request) draft(reply string) (Draft, *extension.ProblemsError) {
@@ -77,7 +74,7 @@ func nameFrom(description, tool string) string {
 	words := strings.FieldsFunc(strings.ToLower(description), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
 	name := ""
 	for _, word := range words {
-		if slices.Contains(fillers, word) || !extensionName.MatchString(word) {
+		if slices.Contains(fillers, word) || !extension.IsName(word) {
 			continue
 		}
 		longer := strings.TrimPrefix(name+"-"+word, "-")

@@ -3,6 +3,8 @@ package generate
 import (
 	"strings"
 	"testing"
+
+	"github.com/stilehost/stile/extension"
 )
 
 func TestNames(t *testing.T) {
@@ -16,7 +18,7 @@ func TestNames(t *testing.T) {
 		{strings.Repeat("x", 100), "my-tool"},
 	} {
 		got := nameFrom(test.description, "my__tool_")
-		if got != test.want || !extensionName.MatchString(got) {
+		if got != test.want || !extension.IsName(got) {
 			t.Errorf("%q: %q, want %q", test.description, got, test.want)
 		}
 	}
