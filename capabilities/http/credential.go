@@ -23,12 +23,10 @@ type Credentials interface {
 	Get(ctx context.Context, name string) (string, error)
 }
 
-// The bounds of a credential.
-const (
-	// minSecret is the smallest secret in bytes. A shorter one occurs in responses by chance, so it could not be kept out of them.
-	minSecret = 8
-	maxSecret = 4 << 10
-)
+// MinSecret is the smallest credential in bytes. A shorter one occurs in texts by chance, so it could not be kept out of them.
+const MinSecret = 8
+
+const maxSecret = 4 << 10
 
 var (
 	credentialName = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
@@ -96,8 +94,8 @@ func (c *compiled) compileCredential() error {
 
 // CredentialProblem says why a value cannot be the credential of a rule. It is empty if the value can.
 func CredentialProblem(value string) string {
-	if len(value) < minSecret || len(value) > maxSecret || !ascii(value) || !httpguts.ValidHeaderFieldValue(value) || strings.TrimSpace(value) != value {
-		return fmt.Sprintf("is not %d to %d printable ASCII characters", minSecret, maxSecret)
+	if len(value) < MinSecret || len(value) > maxSecret || !ascii(value) || !httpguts.ValidHeaderFieldValue(value) || strings.TrimSpace(value) != value {
+		return fmt.Sprintf("is not %d to %d printable ASCII characters", MinSecret, maxSecret)
 	}
 	return ""
 }

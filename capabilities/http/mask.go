@@ -70,7 +70,7 @@ func (s secrets) with(value string) secrets {
 	var texts []string
 	for _, value := range values {
 		for _, form := range spelling.Of(value) {
-			if len(form) >= minSecret {
+			if len(form) >= MinSecret {
 				texts = append(texts, form)
 			}
 		}

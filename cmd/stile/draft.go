@@ -12,7 +12,6 @@ import (
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
-	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -82,14 +81,12 @@ func sampleManifest(source string) string {
 	if abs, err := filepath.Abs(source); err == nil {
 		base := filepath.Base(abs)
 		base = strings.ToLower(strings.TrimSuffix(base, filepath.Ext(base)))
-		if name := strings.Trim(notInSample.ReplaceAllString(base, "-"), "-0123456789"); name != "" {
+		if name := strings.Trim(notInNames.ReplaceAllString(base, "-"), "-0123456789"); name != "" {
 			word = name
 		}
 	}
 	return fmt.Sprintf(`{"name": "%s", "version": "1.0.0", "description": "What it does", "tools": ["%s"]}`, word, strings.ReplaceAll(word, "-", "_"))
 }
-
-var notInSample = lazyregexp.New(`[^a-z0-9]+`)
 
 // readSource reads one file.
 func readSource(name string, keep []string) (data []byte, entry string, err error) {

@@ -89,7 +89,7 @@ func (c *credentials) know(values ...string) {
 	defer c.mu.Unlock()
 	known := len(c.values)
 	for _, value := range values {
-		if c.values != nil && len(value) >= minRedacted {
+		if c.values != nil && len(value) >= http.MinSecret { // as no shorter one is sent
 			c.values[value] = true
 		}
 	}
@@ -97,9 +97,6 @@ func (c *credentials) know(values ...string) {
 		c.redactor.Store(secret.NewRedactor(slices.Collect(maps.Keys(c.values))...))
 	}
 }
-
-// minRedacted is the shortest secret that is removed from recordings, in bytes. Shorter ones occur by chance.
-const minRedacted = 8
 
 // redactAll makes redact remove all secrets. Secrets set later are removed from their first use on.
 func (c *credentials) redactAll(ctx context.Context, home string) error {

@@ -56,6 +56,7 @@ func (n *session) toolbox(ctx context.Context, state *extension.State, files []s
 	})
 }
 
+// notInNames matches what the name of an extension replaces in the name of its file.
 var notInNames = lazyregexp.New(`[^a-z0-9]+`)
 
 func extensionName(file string) string {
