@@ -1,0 +1,37 @@
+package docs
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/secret"
+)
+
+// TestNumbers looks for the rows of pages that state a number of the code.
+func TestNumbers(t *testing.T) {
+	grouped := message.NewPrinter(language.English).Sprint
+	for _, c := range []struct{ page, row, number string }{
+		{"manifest.md", "| `tools` | the names of all tools", fmt.Sprintf("at most %d |", extension.MaxTools)},
+		{"manifest.md", "| `description` |", "at most " + grouped(extension.MaxDescription) + " bytes |"},
+		{"manifest.md", "| `tests` |", fmt.Sprintf("at most %d |", extension.MaxTests)},
+		{"cli.md", "A value has", fmt.Sprintf("at most %d KiB.", secret.MaxValue>>10)},
+		{"../SECURITY.md", "| `blob.blob.text` |", fmt.Sprintf("| %d MiB, and `max` |", abi.MaxText>>20)},
+		{"../SECURITY.md", "| `blob.writer.append-blob` |", fmt.Sprintf("| %d KiB |", abi.MaxBytes>>10)},
+	} {
+		text, err := os.ReadFile(c.page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, row, found := strings.Cut(string(text), "\n"+c.row)
+		if row, _, _ = strings.Cut(row, "\n"); !found || !strings.Contains(row, c.number) {
+			t.Errorf("%s: the row %q has no %q: %s", c.page, c.row, c.number, row)
+		}
+	}
+}
