@@ -136,7 +136,7 @@ func (r *request) list(ctx context.Context, in listInput) (*sdk.CallToolResult, 
 		}
 		return r.answer(out)
 	}
-	all, err := r.options.Manager.List(ctx, r.viewer)
+	all, err := r.options.Manager.Overview(ctx, r.viewer)
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +295,7 @@ type prunableOutput struct {
 
 func (r *request) stats(ctx context.Context, in statsInput) (*sdk.CallToolResult, error) {
 	const day = 24 * time.Hour
-	all, err := r.options.Manager.List(ctx, r.viewer)
+	all, err := r.options.Manager.Overview(ctx, r.viewer)
 	if err != nil {
 		return nil, err
 	}

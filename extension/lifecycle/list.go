@@ -5,12 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -42,12 +44,23 @@ type ToolState struct {
 
 // List returns what a viewer sees, the narrowest scope first, then by name. It includes broken extensions with the reason.
 // Only the author and a person see pending versions.
-func (m *Manager) List(ctx context.Context, v Viewer) (list []Extension, err error) {
+func (m *Manager) List(ctx context.Context, v Viewer) ([]Extension, error) {
+	return m.list(ctx, v, math.MaxInt)
+}
+
+// Overview is List with the first bytes of each tool's description: all of them can have 2 MiB for each extension.
+func (m *Manager) Overview(ctx context.Context, v Viewer) ([]Extension, error) {
+	const most = 500
+	return m.list(ctx, v, most)
+}
+
+// list lists what a viewer sees, with at most so many bytes of each tool's description.
+func (m *Manager) list(ctx context.Context, v Viewer, most int) (list []Extension, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		list = nil
 		narrower := map[string]extension.Scope{}
 		for _, scope := range v.scopes() {
-			all, err := m.listScope(ctx, c, v, scope, narrower)
+			all, err := m.listScope(ctx, c, v, scope, narrower, most)
 			if err != nil {
 				return err
 			}
@@ -58,7 +71,7 @@ func (m *Manager) List(ctx context.Context, v Viewer) (list []Extension, err err
 	return list, err
 }
 
-func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope extension.Scope, narrower map[string]extension.Scope) (list []Extension, err error) {
+func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope extension.Scope, narrower map[string]extension.Scope, most int) (list []Extension, err error) {
 	const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND state IN ('active', 'pending') ORDER BY name, id"
 	for row, err := range c.Rows(ctx, query, scope.String()) {
 		if err != nil {
@@ -100,7 +113,7 @@ func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope
 		}
 		e.Version, e.Description, e.Tags = manifest.Version, manifest.Description, manifest.Tags
 		for _, t := range version.Tools {
-			s := ToolState{Name: extension.ToolName(e.Name, t.Name), Description: t.Description}
+			s := ToolState{Name: extension.ToolName(e.Name, t.Name), Description: printable.Cut(t.Description, most)}
 			if s.Stats, err = stats(ctx, c, scope, e.Name, t.Name); err != nil {
 				return nil, err
 			}
@@ -389,7 +402,7 @@ func (m *Manager) Prune(ctx context.Context, scope extension.Scope, unused time.
 	now := m.options.Now()
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		all = nil
-		list, err := m.listScope(ctx, c, Viewer{}, scope, map[string]extension.Scope{})
+		list, err := m.listScope(ctx, c, Viewer{}, scope, map[string]extension.Scope{}, 0)
 		if err != nil {
 			return err
 		}

@@ -12,11 +12,11 @@ import (
 )
 
 // memoryOf estimates the memory of a loaded component: twice its bytes, because the content of its memory is kept in its code and in a
-// file in memory, and its schemas.
+// file in memory, and what its tools say of themselves.
 func memoryOf(wasm []byte, tools []abi.Definition) int64 {
 	n := 2 * int64(len(wasm))
 	for _, t := range tools {
-		n += jsonform.DecodedSize([]byte(t.InputSchema))
+		n += int64(len(t.Description)) + jsonform.DecodedSize([]byte(t.InputSchema))
 		if t.OutputSchema != nil {
 			n += jsonform.DecodedSize([]byte(*t.OutputSchema))
 		}

@@ -152,6 +152,33 @@ func TestLoadedBytes(t *testing.T) {
 	}
 }
 
+// An overview of large extensions takes a small part of what their tools' descriptions have.
+func TestOverview(t *testing.T) {
+	m := newHome(t).open()
+	const tools, size = 100, 16_000
+	names, source := make([]string, tools), `import { extension } from "stile"; const tools: any = {};`
+	for i := range names {
+		names[i] = fmt.Sprintf("get%d", i)
+	}
+	source += fmt.Sprintf(`for (let i = 0; i < %d; i++) tools["get" + i] = { description: ("" + i).padEnd(%d, "x"), input: { type: "object" }, run: async () => 1 };`, tools, size)
+	write(t, m, tool("large", strings.Join(names, ","), source+" export default extension({ tools });", ""))
+	for _, c := range []struct {
+		name string
+		list func(context.Context, Viewer) ([]Extension, error)
+		each int
+	}{{"list", m.List, size}, {"overview", m.Overview, 500}} {
+		list, err := c.list(t.Context(), agent)
+		if err != nil || len(list) != 1 || len(list[0].Tools) != tools {
+			t.Fatalf("%s: %d, %v", c.name, len(list), err)
+		}
+		for _, tool := range list[0].Tools {
+			if len(tool.Description) != c.each {
+				t.Errorf("%s: %s has %d bytes", c.name, tool.Name, len(tool.Description))
+			}
+		}
+	}
+}
+
 // A set closes each component that it receives, wherever the component stays.
 func TestLoadedSetOwnsWhatItIsGiven(t *testing.T) {
 	h := newHome(t)
