@@ -70,42 +70,17 @@ func TestAsked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			guarded, _, err := Component(wasm)
-			if err != nil {
-				t.Fatal(err)
-			}
-			e := wasmtime.NewEngine(wasmtime.Pool{Instances: 1, WarmSlots: 1, MaxMemory: 64 << 20, KeepResident: 1 << 16, Running: 1})
-			defer e.Close()
-			compiled, err := e.Compile(guarded)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer compiled.Close()
-			l := e.NewLinker()
-			defer l.Close()
 			var asked int64
 			var params []*abi.Type
 			for _, f := range c.fields {
 				params = append(params, f.Type)
 			}
-			if err := l.Instance("", []wasmtime.Definition{
-				{Name: Import, Params: []*abi.Type{kinds(abi.KindU32)}, Call: func(s *wasmtime.Store, args []abi.Value) (abi.Value, error) {
+			_, err = run(t, wasm, wasmtime.Limits{Memory: 64 << 20, CPU: time.Minute}, nil,
+				wasmtime.Definition{Name: Import, Params: []*abi.Type{kinds(abi.KindU32)}, Call: func(s *wasmtime.Store, args []abi.Value) (abi.Value, error) {
 					asked = int64(args[0].(uint32))
 					return nil, s.Ask(asked)
 				}},
-				{Name: "f", Params: params, Call: func(*wasmtime.Store, []abi.Value) (abi.Value, error) { return nil, nil }},
-			}); err != nil {
-				t.Fatal(err)
-			}
-			s := e.NewStore(wasmtime.Limits{Memory: 64 << 20, CPU: time.Minute}, nil)
-			defer s.Close()
-			i, err := s.Instantiate(l, compiled)
-			if err != nil {
-				t.Fatal(err)
-			}
-			run := compiled.Export("", "run")
-			defer run.Close()
-			_, err = i.Call(run, nil, nil)
+				wasmtime.Definition{Name: "f", Params: params, Call: func(*wasmtime.Store, []abi.Value) (abi.Value, error) { return nil, nil }})
 			if (err == nil) != (c.err == nil) || err != nil && !errors.Is(err, c.err) && !strings.Contains(err.Error(), c.err.Error()) {
 				t.Errorf("got %v, want %v", err, c.err)
 			}
@@ -114,6 +89,36 @@ func TestAsked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// run calls the function "run" of a component with its checks, in an instance of its own.
+func run(t *testing.T, wasm []byte, limits wasmtime.Limits, result *abi.Type, imports ...wasmtime.Definition) (abi.Value, error) {
+	t.Helper()
+	guarded, _, err := Component(wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := wasmtime.NewEngine(wasmtime.Pool{Instances: 1, WarmSlots: 1, MaxMemory: limits.Memory, KeepResident: 1 << 16, Running: 1})
+	defer e.Close()
+	compiled, err := e.Compile(guarded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer compiled.Close()
+	l := e.NewLinker()
+	defer l.Close()
+	if err := l.Instance("", imports); err != nil {
+		t.Fatal(err)
+	}
+	s := e.NewStore(limits, nil)
+	defer s.Close()
+	i, err := s.Instantiate(l, compiled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := compiled.Export("", "run")
+	defer f.Close()
+	return i.Call(f, nil, result)
 }
 
 // TestChecksAreShared counts the functions of checks: types of the same shape have them in common, however many functions use such a
@@ -348,32 +353,9 @@ func TestPostReturnIsLeftOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		guarded, _, err := Component(wasm)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := wasmtime.NewEngine(wasmtime.Pool{Instances: 1, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
-		defer e.Close()
-		compiled, err := e.Compile(guarded)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer compiled.Close()
-		l := e.NewLinker()
-		defer l.Close()
 		ask := wasmtime.Definition{Name: Import, Params: []*abi.Type{kinds(abi.KindU32)}, Call: func(*wasmtime.Store, []abi.Value) (abi.Value, error) { return nil, nil }}
-		if err := l.Instance("", []wasmtime.Definition{ask}); err != nil {
-			t.Fatal(err)
-		}
-		s := e.NewStore(wasmtime.Limits{Memory: 1 << 20, CPU: 100 * time.Millisecond}, nil)
-		defer s.Close()
-		i, err := s.Instantiate(l, compiled)
-		if err != nil {
-			t.Fatal(err)
-		}
-		run := compiled.Export("", "run")
-		defer run.Close()
-		if v, err := i.Call(run, nil, list(kinds(abi.KindString))); err != nil || len(v.([]abi.Value)) != 0 {
+		v, err := run(t, wasm, wasmtime.Limits{Memory: 1 << 20, CPU: 100 * time.Millisecond}, list(kinds(abi.KindString)), ask)
+		if err != nil || len(v.([]abi.Value)) != 0 {
 			t.Errorf("%s: got %v, %v", cleanup, v, err)
 		}
 	}
