@@ -11,7 +11,7 @@ BUILD := build -trimpath -ldflags "-s -w $(if $(filter Linux,$(shell uname -s)),
 BIN := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-stile demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-embed test-types long long-check test-bench bench bench-results bench-core bench-workspace
+.PHONY: help build build-stile demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-packed test-embed test-types long long-check test-bench bench bench-results bench-core bench-workspace
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,7 +40,7 @@ fmt-check:
 
 vet:
 	go vet ./...
-	go vet -tags long ./...
+	go vet -tags long,packed ./...
 	$(call in_modules,go vet ./...)
 
 lint: ## run the linters
@@ -67,7 +67,7 @@ vuln: ## look for known vulnerabilities that the code can reach; needs the netwo
 	$(call in_modules,$(CURDIR)/.ci/vulncheck $(GOVULNCHECK) ./...)
 
 test: ## run every test
-	@$(call in_steps,test-go test-host test-embed test-types)
+	@$(call in_steps,test-go test-host test-packed test-embed test-types)
 
 test-go:
 	go test ./...
@@ -76,6 +76,9 @@ test-go:
 test-host: ## run the host's tests again, with the race detector and with strict cgo checks
 	go test -race -skip '^TestConversionsAreBounded$$|^TestTextsWaitForRoom$$|^TestCompilerFails$$/^eat$$|^TestNoOperationHoldsTheLock$$' ./host/... # these measure memory and time, and the detector uses both
 	GODEBUG=cgocheck=1 GOGC=1 go test -skip '^TestCompilerFails$$/^eat$$' ./host ./host/internal/...
+
+test-packed: ## run tests again with a host that takes the instance away from calls at each wait; make long runs all of them so
+	go test -tags packed ./toolchain ./extension/trial
 
 test-embed: ## vet and test the example program that embeds Stile (a separate module)
 	cd examples/embed && go vet ./... && go test ./...
@@ -87,6 +90,7 @@ test-types: ## check the types of the TypeScript examples, the SDK and the prelu
 
 long: ## run the tests that take minutes, in all packages or in PACKAGES; writes bench/results/long.json, which you commit
 	go -C bench run ./long $(PACKAGES)
+	go test -tags packed -timeout 30m $(or $(PACKAGES),./...)
 
 long-check: # list code that has changed since the report of make long
 	go -C bench run ./long -check

@@ -3,6 +3,12 @@ package abi
 // ExtensionTools is the interface every extension exports.
 const ExtensionTools = "stile:extension/tools@0.1.0"
 
+// ExtensionStepwise is the interface of a component whose calls can be made in steps.
+const ExtensionStepwise = "stile:extension/stepwise@0.1.0"
+
+// ExtensionMemory is the interface of a component whose memory the host can take away between two steps.
+const ExtensionMemory = "stile:extension/memory@0.1.0"
+
 // ExtensionEvaluator is the interface of a component that runs code which comes with a call.
 const ExtensionEvaluator = "stile:extension/evaluator@0.1.0"
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	slashpath "path"
+	"slices"
+	"strings"
 )
 
 // ParseFolder reads a WIT package from a folder that is laid out as tools for WIT expect it:
@@ -18,7 +20,7 @@ import (
 // result if x is among features; otherwise [Parse] says what holds. The error is a [*SyntaxError], or that of reading folder.
 func ParseFolder(folder fs.FS, features ...string) (*Resolve, error) {
 	f := folderReader{fs: folder}
-	entries, err := fs.ReadDir(folder, "deps")
+	entries, err := f.list("deps")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the packages that a WIT package needs: %w", err)
 	}
@@ -53,10 +55,39 @@ type folderReader struct {
 	files int
 }
 
+// maxEntries is how many files and folders are in one folder. A folder of other files would take some 350 bytes for each.
+const maxEntries = 10 * maxItems
+
+// list reads a folder, in the order of names.
+func (f *folderReader) list(name string) ([]fs.DirEntry, error) {
+	file, err := f.fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	folder, ok := file.(fs.ReadDirFile)
+	if !ok {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("not a folder")}
+	}
+	var entries []fs.DirEntry
+	for len(entries) <= maxEntries {
+		some, err := folder.ReadDir(maxEntries + 1 - len(entries))
+		entries = append(entries, some...)
+		if errors.Is(err, io.EOF) {
+			slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+			return entries, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, &SyntaxError{File: name, Message: fmt.Sprintf("the folder holds more than %d files and folders", maxEntries)}
+}
+
 // group reads the WIT files of one folder.
 func (f *folderReader) group(folder string) (group, error) {
 	g := group{}
-	entries, err := fs.ReadDir(f.fs, folder)
+	entries, err := f.list(folder)
 	if err != nil {
 		return g, fmt.Errorf("read a WIT package: %w", err)
 	}

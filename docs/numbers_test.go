@@ -10,18 +10,23 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/secret"
 )
 
-// TestNumbers looks for the rows of pages that state a number of the code.
+// TestNumbers looks for the lines of pages, of the contract and of the prelude that state a number of the code.
 func TestNumbers(t *testing.T) {
 	grouped := message.NewPrinter(language.English).Sprint
+	drawn := grouped((&random.Sequence{}).Lists()["random.bytes.result"])
 	for _, c := range []struct{ page, row, number string }{
 		{"manifest.md", "| `tools` | the names of all tools", fmt.Sprintf("at most %d |", extension.MaxTools)},
 		{"manifest.md", "| `description` |", "at most " + grouped(extension.MaxDescription) + " bytes |"},
 		{"manifest.md", "| `tests` |", fmt.Sprintf("at most %d |", extension.MaxTests)},
 		{"cli.md", "A value has", fmt.Sprintf("at most %d KiB.", secret.MaxValue>>10)},
+		{"../toolchain/prelude/blob.ts", "export const piece =", strings.ReplaceAll(grouped(abi.MaxBytes), ",", "_") + ";"},
+		{"../toolchain/prelude/random.ts", "const most =", strings.ReplaceAll(drawn, ",", "_") + ";"},
+		{"../wit/deps/capability/random.wit", "    /// At most", drawn + " bytes a call."},
 		{"../SECURITY.md", "| `blob.blob.text` |", fmt.Sprintf("| %d MiB, and `max` |", abi.MaxText>>20)},
 		{"../SECURITY.md", "| `blob.writer.append-blob` |", fmt.Sprintf("| %d KiB |", abi.MaxBytes>>10)},
 	} {

@@ -119,7 +119,7 @@ func TestFirstProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", write("overlay.json", string(overlay)), "-o", filepath.Join(dir, "first"), "./docs/blocks")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-overlay", write("overlay.json", string(overlay)), "-o", filepath.Join(dir, "first"), "./docs/blocks")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

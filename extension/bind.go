@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capability"
-	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/jsonform"
 )
 
@@ -106,8 +106,8 @@ func NewState(dir string, log func(level capability.Level, message string), priv
 
 // Env makes the capabilities of a call. ctx bounds the opening of files only. A grant whose capability is made by the
 // program that embeds the host fails with an *[UnboundError].
-func (s *State) Env(ctx context.Context, bindings []Binding) (host.Env, error) {
-	env := make(host.Env, len(bindings))
+func (s *State) Env(ctx context.Context, bindings []Binding) (map[string]abi.Capability, error) {
+	env := make(map[string]abi.Capability, len(bindings))
 	for _, b := range bindings {
 		err := capability.ErrUnbound
 		if g, ok := b.Grant.(capability.Opener); ok {

@@ -15,7 +15,6 @@ import (
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/capability"
-	"github.com/stilehost/stile/host"
 )
 
 func TestMerge(t *testing.T) {
@@ -144,7 +143,7 @@ func TestStateRelease(t *testing.T) {
 	}
 	s := NewState(t.TempDir(), func(console.Level, string) {})
 	t.Cleanup(func() { _ = s.Close() })
-	open := func() host.Env {
+	open := func() map[string]abi.Capability {
 		t.Helper()
 		env, err := s.Env(ctx, bindings)
 		if err != nil {

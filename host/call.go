@@ -129,6 +129,31 @@ type call struct {
 	record  *record // nil if nothing is recorded
 	replay  *player // answers instead of capabilities; nil in an ordinary call
 	spent   func()  // ends ctx if an operation uses up the processor time
+	stepping
+
+	place       *place
+	frame       *frame
+	storeLimits wasmtime.Limits
+	forget      func() bool // ends the store's wait for the end of the call
+}
+
+// openStore makes the store for an instance. The stores of a call share its budget.
+func (c *call) openStore() {
+	c.store = c.host.engine.NewStore(c.storeLimits, c)
+	c.frame.budget = c.store.Budget()
+	c.storeLimits.Budget = c.frame.budget
+	c.forget = context.AfterFunc(c.storeLimits.Context, c.store.Cancel)
+}
+
+// closeStore drops the store, if there is one.
+func (c *call) closeStore() {
+	if c.store == nil {
+		return
+	}
+	c.forget()
+	c.usage.CPU += c.store.CPU()
+	c.store.Close()
+	c.store = nil
 }
 
 // limits are the limits of one call.
@@ -168,8 +193,9 @@ func (c *call) own(v any, l *lease) {
 }
 
 // callExport calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments, and may
-// call other exports before. ctx comes from within. If only the cleanup fails, callExport returns both a result and an error.
-func (c *Component) callExport(ctx context.Context, r Request, x export, prepare func(*call, *wasmtime.Instance) ([]abi.Value, error)) (result abi.Value, made Result, err error) {
+// call other exports before. check looks at the result while its bytes still count. ctx comes from within. If only the cleanup fails,
+// callExport returns both a result and an error.
+func (c *Component) callExport(ctx context.Context, r Request, x export, prepare func(*call, *wasmtime.Instance) ([]abi.Value, error), check func(abi.Value) error) (result abi.Value, made Result, err error) {
 	h := c.host
 	end, err := h.users.begin()
 	if err != nil {
@@ -183,11 +209,11 @@ func (c *Component) callExport(ctx context.Context, r Request, x export, prepare
 	defer unuse()
 	outer := frameOf(ctx)
 	limits := h.limits(r, outer)
-	leave, err := h.enter(ctx, outer)
+	place, err := h.enter(ctx, outer)
 	if err != nil {
 		return nil, Result{}, explainEnd(ctx, limits, err)
 	}
-	defer leave()
+	defer place.leave()
 	if r.Begin != nil {
 		if err := r.Begin(ctx); err != nil {
 			return nil, Result{}, explainEnd(ctx, limits, err)
@@ -209,13 +235,15 @@ func (c *Component) callExport(ctx context.Context, r Request, x export, prepare
 		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
 		spent:   func() { over(wasmtime.ErrCPU) },
 	}
-	in.store = h.engine.NewStore(wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Outer: outer.processor(), Context: ctx}, in)
-	f.budget = in.store.Budget()
-	defer context.AfterFunc(ctx, in.store.Cancel)()
+	if x.index == c.call.index && c.Stepwise() && !h.options.WholeCalls {
+		x, in.on, in.handles.table.kept = c.start, true, c.memory != nil
+	}
+	in.place, in.frame, in.storeLimits = place, f, wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Outer: outer.processor(), Context: ctx}
+	in.openStore()
+	defer in.frame.budget.Hold()()
 	defer func() {
-		in.usage.CPU = in.store.CPU()
 		clock.lap(&phases.Run)
-		in.store.Close()
+		in.closeStore()
 		if failed := in.end(); failed != nil {
 			err = errors.Join(err, failed)
 		}
@@ -232,7 +260,13 @@ func (c *Component) callExport(ctx context.Context, r Request, x export, prepare
 	if err == nil {
 		result, err = instance.Call(x.index, x.params, x.result, args...)
 	}
-	return result, Result{}, in.explain(err)
+	if in.on {
+		result, err = in.steps(c, instance, result, err)
+	}
+	if err != nil {
+		return nil, Result{}, in.explain(err)
+	}
+	return result, Result{}, check(result)
 }
 
 // phaseClock returns the time since its last call.
@@ -443,6 +477,9 @@ func (c *Component) callTool(ctx context.Context, r Request) (Result, error) {
 			return Result{}, err
 		}
 	}
+	keeps := func(ctx context.Context, output []byte) error {
+		return set.keeps(ctx, c.host.validating, r.Tool, output)
+	}
 	value, result, err := c.callExport(ctx, r, c.call, func(in *call, i *wasmtime.Instance) ([]abi.Value, error) {
 		if r.Code != nil {
 			var err error
@@ -463,7 +500,25 @@ func (c *Component) callTool(ctx context.Context, r Request) (Result, error) {
 		}
 		in.handles.names = -len(env) // the caller may give any number of names
 		rep, err := in.handles.add(h)
+		in.handles.table.add(rep)
 		return []abi.Value{r.Tool, string(r.Input), rep}, err
+	}, func(v abi.Value) error {
+		outcome := v.(abi.Variant)
+		if outcome.Case != 0 {
+			return nil
+		}
+		output := outcome.Value.(string)
+		if len(output) > limits.Output {
+			return exceeded("output", printable.Size(int64(limits.Output)))
+		}
+		if !json.Valid([]byte(output)) {
+			return &GuestError{abi.Failure{Name: "InvalidOutput", Message: "the result is not JSON"}}
+		}
+		err := keeps(ctx, []byte(output))
+		if err != nil && ctx.Err() != nil {
+			err = explainEnd(ctx, limits, err)
+		}
+		return err
 	})
 	outcome, answered := value.(abi.Variant)
 	if answered && outcome.Case != 0 {
@@ -476,23 +531,7 @@ func (c *Component) callTool(ctx context.Context, r Request) (Result, error) {
 	if err != nil {
 		return result, err
 	}
-	output := outcome.Value.(string)
-	if len(output) > limits.Output {
-		return result, exceeded("output", printable.Size(int64(limits.Output)))
-	}
-	if !json.Valid([]byte(output)) {
-		return result, &GuestError{abi.Failure{Name: "InvalidOutput", Message: "the result is not JSON"}}
-	}
-	result.keeps = func(ctx context.Context, output []byte) error {
-		return set.keeps(ctx, c.host.validating, r.Tool, output)
-	}
-	if err := result.keeps(ctx, []byte(output)); err != nil {
-		if ctx.Err() != nil {
-			err = explainEnd(ctx, limits, err)
-		}
-		return result, err
-	}
-	result.Output = []byte(output)
+	result.keeps, result.Output = keeps, []byte(outcome.Value.(string))
 	return result, nil
 }
 

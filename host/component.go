@@ -28,7 +28,9 @@ type Component struct {
 	sections  map[string][]byte
 
 	describe, call export
-	evaluate       export // has no index if the component runs only its own code
+	start, resume  export  // have no index if calls cannot be made in steps
+	evaluate       export  // has no index if the component runs only its own code
+	memory         *memory // nil if its instances cannot be taken away
 
 	mu       sync.Mutex
 	own      *definitionSet // what the component says about itself, once it was asked
@@ -224,6 +226,19 @@ func (c *Component) connect() error {
 	if c.call, err = c.export(tools, "call"); err != nil {
 		return err
 	}
+	if stepwise := exported[abi.ExtensionStepwise]; stepwise != nil {
+		if c.start, err = c.export(stepwise, "start"); err != nil {
+			return err
+		}
+		if c.resume, err = c.export(stepwise, "resume"); err != nil {
+			return err
+		}
+	}
+	if m := exported[abi.ExtensionMemory]; m != nil && c.Stepwise() {
+		if c.memory, err = c.exportMemory(m); err != nil {
+			return err
+		}
+	}
 	if evaluator := exported[abi.ExtensionEvaluator]; evaluator != nil {
 		c.evaluate, err = c.export(evaluator, "evaluate")
 	}
@@ -271,11 +286,12 @@ func (c *Component) free() {
 	c.users.close()
 	c.freed.Do(func() {
 		c.users.count.Wait()
-		for _, x := range []export{c.describe, c.call, c.evaluate} {
+		for _, x := range append(c.memory.exports(), c.describe, c.call, c.start, c.resume, c.evaluate) {
 			if x.index != nil {
 				x.index.Close()
 			}
 		}
+		c.memory.free(c.host)
 		if c.linker != nil {
 			c.linker.Close()
 		}

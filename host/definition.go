@@ -152,7 +152,7 @@ func sameDefinition(a, b abi.Definition) bool {
 }
 
 func (c *Component) describeTools(ctx context.Context, limits Limits) (*definitionSet, error) {
-	value, _, err := c.callExport(ctx, Request{Limits: limits}, c.describe, func(*call, *wasmtime.Instance) ([]abi.Value, error) { return nil, nil })
+	value, _, err := c.callExport(ctx, Request{Limits: limits}, c.describe, func(*call, *wasmtime.Instance) ([]abi.Value, error) { return nil, nil }, func(abi.Value) error { return nil })
 	if err != nil {
 		return nil, fmt.Errorf("describe: %w", err)
 	}

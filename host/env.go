@@ -261,20 +261,11 @@ var pollOperations = map[string]func(c *call, args []abi.Value) (abi.Value, erro
 		_, err = c.wait([]*handle{h})
 		return nil, err
 	},
+	"park": func(c *call, args []abi.Value) (abi.Value, error) { return c.park(args) },
 	"poll": func(c *call, args []abi.Value) (abi.Value, error) {
-		list := args[0].([]abi.Value)
-		if len(list) == 0 {
-			return nil, &TrapError{Reason: "poll of an empty list"}
-		}
-		if len(list) > c.limits.Pending {
-			return nil, c.crowded()
-		}
-		pollables := make([]*handle, len(list))
-		for i, v := range list {
-			var err error
-			if pollables[i], err = c.pollable(v); err != nil {
-				return nil, err
-			}
+		pollables, err := c.pollables(args[0].([]abi.Value))
+		if err != nil {
+			return nil, err
 		}
 		ready, err := c.wait(pollables)
 		if err != nil {
@@ -282,6 +273,24 @@ var pollOperations = map[string]func(c *call, args []abi.Value) (abi.Value, erro
 		}
 		return ready, nil
 	},
+}
+
+// pollables finds the handles of a list to wait for.
+func (c *call) pollables(list []abi.Value) ([]*handle, error) {
+	if len(list) == 0 {
+		return nil, &TrapError{Reason: "poll of an empty list"}
+	}
+	if len(list) > c.limits.Pending {
+		return nil, c.crowded()
+	}
+	pollables := make([]*handle, len(list))
+	for i, v := range list {
+		var err error
+		if pollables[i], err = c.pollable(v); err != nil {
+			return nil, err
+		}
+	}
+	return pollables, nil
 }
 
 // crowded is the error for a call that waits for too many operations.
@@ -303,18 +312,36 @@ func (h *handle) ready() bool {
 	}
 }
 
+// readyOf returns the indices of those that are ready.
+func readyOf(pollables []*handle) []abi.Value {
+	ready := []abi.Value{}
+	for i, h := range pollables {
+		if h.ready() {
+			ready = append(ready, uint32(i))
+		}
+	}
+	return ready
+}
+
 // wait returns the indices of the ready pollables, once at least one is ready. The guest gives up its turn meanwhile.
 func (c *call) wait(pollables []*handle) (ready []abi.Value, err error) {
-	cancelled := c.store.Blocking(func() { ready, err = c.await(pollables) })
+	if ready = readyOf(pollables); len(ready) > 0 {
+		return ready, nil
+	}
+	cancelled := c.store.Blocking(func() { ready, _, err = c.await(pollables, reflect.SelectCase{}) })
 	return ready, cmp.Or(err, cancelled)
 }
 
-func (c *call) await(pollables []*handle) ([]abi.Value, error) {
+// await is wait outside of the engine. It also ends when until, if it has a direction, can proceed; then it has proceeded.
+func (c *call) await(pollables []*handle, until reflect.SelectCase) (ready []abi.Value, proceeded bool, err error) {
 	cases := make([]reflect.SelectCase, 0, len(pollables)+1)
 	on := func(ch <-chan struct{}) {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)})
 	}
 	on(c.ctx.Done())
+	if until.Dir != 0 {
+		cases = append(cases, until)
+	}
 	var grants []*Grant
 	for _, h := range pollables {
 		on(h.value.(abi.Pollable))
@@ -328,20 +355,19 @@ func (c *call) await(pollables []*handle) ([]abi.Value, error) {
 		defer leave(grants)
 	}
 	for {
-		ready := []abi.Value{}
-		for i, h := range pollables {
-			if h.ready() {
-				ready = append(ready, uint32(i))
-			}
-		}
-		if len(ready) > 0 {
-			return ready, nil
+		if ready := readyOf(pollables); len(ready) > 0 {
+			return ready, false, nil
 		}
 		if c.idle != nil && c.ctx.Err() == nil && c.idle() {
 			continue
 		}
-		if reflect.Select(cases); c.ctx.Err() != nil {
-			return nil, context.Cause(c.ctx)
+		woken, _, _ := reflect.Select(cases)
+		proceeded = until.Dir != 0 && woken == 1
+		if c.ctx.Err() != nil {
+			return nil, proceeded, context.Cause(c.ctx)
+		}
+		if proceeded {
+			return readyOf(pollables), true, nil
 		}
 	}
 }

@@ -13,6 +13,12 @@ func (h *Host) Validating() (release func()) {
 	return func() { h.validating.Steps.Release(schema.MaxValidating) }
 }
 
+// Decoding is like Validating for large values that are decoded to be validated.
+func (h *Host) Decoding() (release func()) {
+	_ = h.validating.Decoded.Acquire(h.closing, schema.MaxDecoded)
+	return func() { h.validating.Decoded.Release(schema.MaxDecoded) }
+}
+
 // RoundTrip writes a value in its recorded form and reads it back.
 func RoundTrip(t *abi.Type, v abi.Value) (abi.Value, error) {
 	e := encoder{max: math.MaxInt}

@@ -23,6 +23,10 @@ type operation struct {
 	outside bool
 	// polls is set for the functions of poll. No grant refuses them, because a pollable whose grant has ended is ready.
 	polls bool
+	// parks is set for poll.park, which is not metered, observed or recorded: its answer only says where the guest waits.
+	parks bool
+	// takes and gives are set if own handles can be among its parameters or in its result.
+	takes, gives bool
 	// bounds are the bounds of lists among its parameters that the host itself sets.
 	bounds []*bound
 	// execute runs it after the gate has admitted it.
@@ -31,11 +35,15 @@ type operation struct {
 
 // operation makes the gate's entry for a function.
 func (h *Host) operation(f *abi.Func) (*operation, error) {
-	op := &operation{fn: f, outside: true, polls: f.Interface.Name == abi.PollInterface, bounds: bounds(f, maxLists)}
+	if h.poll != nil && f == h.poll.fn {
+		return h.poll, nil
+	}
+	op := &operation{fn: f, takes: slices.ContainsFunc(paramTypes(f), holdsHandles), gives: holdsHandles(f.Result), outside: true, polls: f.Interface.Name == abi.PollInterface, bounds: bounds(f, maxLists)}
 	switch {
 	case f.Interface.Name == abi.EnvInterface:
 		op.execute = envOperations[f.Name]
 	case f.Interface.Name == abi.PollInterface:
+		op.parks = f.Name == "park"
 		op.execute = pollOperations[f.Name]
 	case f.Name == "get" && f.Resource == nil:
 		op.execute = func(c *call, args []abi.Value) (abi.Value, error) { return c.getBinding(f, args) }
@@ -69,23 +77,18 @@ type Operation struct {
 // gate is the only way from a guest to a capability. It authorises the operation, meters it, executes it, and shows it to the
 // observer. A denial is a value for the guest; an error ends the call.
 func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err error) {
+	if op.parks {
+		return op.execute(c, args)
+	}
 	c.usage.Operations++
 	var binding string
-	if recorded := c.record != nil && op.outside; recorded || c.observe != nil {
+	if c.record != nil && op.outside || c.observe != nil {
 		started := time.Now()
 		defer func() {
 			if p := recover(); p != nil {
 				err = wasmtime.NewPanicError(p)
 			}
-			if recorded {
-				c.record.operation(c, op, binding, args, result, err)
-			}
-			if c.observe != nil {
-				c.observe(Operation{
-					Interface: op.fn.Interface.Name, Func: op.fn.Name, Binding: binding, Args: args, Result: result, Err: err,
-					Duration: time.Since(started),
-				})
-			}
+			c.note(op, binding, args, result, err, time.Since(started))
 		}()
 	}
 	if err := context.Cause(c.ctx); err != nil {
@@ -119,6 +122,21 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 		err = context.Cause(c.ctx)
 	}
 	return result, err
+}
+
+// note records an operation that has ended, and shows it to the observer.
+func (c *call) note(op *operation, binding string, args []abi.Value, result abi.Value, err error, took time.Duration) {
+	if c.record != nil && op.outside {
+		c.record.operation(c, op, binding, args, result, err)
+	}
+	if op.polls {
+		took, c.waited = took+c.waited, 0 // without a stack
+	}
+	if c.observe != nil {
+		c.observe(Operation{
+			Interface: op.fn.Interface.Name, Func: op.fn.Name, Binding: binding, Args: args, Result: result, Err: err, Duration: took,
+		})
+	}
 }
 
 // cost returns what an operation charges to a grant.

@@ -1,7 +1,9 @@
 package host_test
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +46,7 @@ var imports = map[string]string{
 	"drop-env":  `"stile:capability/env@0.1.0" "[resource-drop]env" (func $drop-env (param i32))`,
 	"subset":    `"stile:capability/env@0.1.0" "[method]env.subset" (func $subset (param i32 i32 i32 i32))`,
 	"poll":      `"stile:capability/poll@0.1.0" "poll" (func $poll (param i32 i32 i32))`,
+	"park":      `"stile:capability/poll@0.1.0" "park" (func $park (param i32 i32) (result i32))`,
 	"block":     `"stile:capability/poll@0.1.0" "[method]pollable.block" (func $block (param i32))`,
 	"open":      `"test:cap/box@1.0.0" "get" (func $open (param i32 i32 i32 i32))`,
 	"give":      `"test:cap/box@1.0.0" "put" (func $give (param i32 i32 i32 i32 i32))`,
@@ -72,6 +75,9 @@ var imports = map[string]string{
 	"start":     `"stile:capability/http@0.1.0" "[method]client.start" (func $start (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32))`,
 	"log-get":   `"stile:capability/console@0.1.0" "get" (func $log-get (param i32 i32 i32 i32))`,
 	"log":       `"stile:capability/console@0.1.0" "[method]console.log" (func $log (param i32 i32 i32 i32))`,
+	"clock":     `"stile:capability/clock@0.1.0" "get" (func $clock (param i32 i32 i32 i32))`,
+	"after":     `"stile:capability/clock@0.1.0" "[method]clock.subscribe" (func $after (param i32 i64) (result i32))`,
+	"drop-poll": `"stile:capability/poll@0.1.0" "[resource-drop]pollable" (func $drop-poll (param i32))`,
 	"drop":      `"test:cap/box@1.0.0" "[resource-drop]box" (func $drop (param i32))`,
 }
 
@@ -81,6 +87,9 @@ type guest struct {
 	// call is the body of the tool, which has $env and $box (a handle of the binding "box", when `open` is used) and leaves
 	// the address of the result. $ok, $text and $fail make results from the literals in data.
 	call string
+	// start and resume are the bodies of a guest that also makes calls in steps, if start is not empty. start has what call has. $none
+	// makes the result of a guest that waits, and $some that of one that does not.
+	start, resume string
 	// describe is the body of describe. By default it returns one tool that accepts any input.
 	describe string
 	// data is text at address 2048. more is further module fields. realloc precedes the allocation of parameter 3 bytes.
@@ -136,7 +145,25 @@ func (g guest) core() string {
 		(func (export "stile:extension/tools@0.1.0#describe") (result i32) ` + g.describe + `)
 		(func (export "stile:extension/tools@0.1.0#call") (param $tool i32) (param i32) (param $input i32) (param i32) (param $env i32) (result i32)
 			(local $box i32) (local $i i32)
-			` + opens + g.call + `))`
+			` + opens + g.call + `)` + g.steps(opens) + `)`
+}
+
+func (g guest) steps(opens string) string {
+	if g.start == "" {
+		return ""
+	}
+	if g.resume == "" {
+		g.resume = `(call $some)`
+	}
+	return `
+		(func $none (result i32) (i64.store (i32.const 128) (i64.const 0)) (i32.const 128))
+		(func $some (result i32)
+			(i32.store (i32.const 128) (i32.const 0)) (i32.store (i32.const 132) (i32.const 1))
+			(i32.store (i32.const 136) (i32.const 1024)) (i32.store (i32.const 140) (i32.const 4)) (i32.const 128))
+		(func (export "stile:extension/stepwise@0.1.0#start") (param $tool i32) (param i32) (param $input i32) (param i32) (param $env i32) (result i32)
+			(local $box i32) (local $i i32)
+			` + opens + g.start + `)
+		(func (export "stile:extension/stepwise@0.1.0#resume") (result i32) ` + g.resume + `)`
 }
 
 // componentize makes a component from core text, in a world that can import everything.
@@ -157,6 +184,12 @@ func componentizeModule(t testing.TB, module []byte) []byte {
 	}
 	world := *known.World("stile:extension/with-everything@0.1.0")
 	world.Imports = append(world.Imports, known.Interface("test:cap/box@1.0.0"))
+	if bytes.Contains(module, []byte(abi.ExtensionStepwise)) {
+		world.Exports = append(slices.Clone(world.Exports), known.Interface(abi.ExtensionStepwise))
+	}
+	if bytes.Contains(module, []byte(abi.ExtensionMemory)) {
+		world.Exports = append(slices.Clone(world.Exports), known.Interface(abi.ExtensionMemory))
+	}
 	component, err := toolchain.Componentize(&world, module)
 	if err != nil {
 		t.Fatal(err)
@@ -186,4 +219,26 @@ func (g guest) load(t testing.TB, h *host.Host) *host.Component {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// remembers are the functions of stile:extension/memory for a guest without memory to keep. Names in replaced have other bodies.
+func remembers(replaced map[string]string) string {
+	var b strings.Builder
+	for _, f := range []struct{ name, signature, body string }{
+		{"size", "(result i32)", `(i32.mul (memory.size) (i32.const 65536))`},
+		{"grow", "(param i32)", ``},
+		{"sums", "(param i32 i32 i32 i32) (result i32)", `(i32.store (i32.const 640) (i32.const 4096)) (i32.store (i32.const 644) (i32.mul (local.get 1) (i32.const 16))) (i32.const 640)`},
+		{"peek", "(param i32 i32) (result i32)", `(i32.store (i32.const 640) (i32.const 4096)) (i32.store (i32.const 644) (local.get 1)) (i32.const 640)`},
+		{"patch", "(param i32 i32)", ``},
+		{"discard", "(param i32)", `(call $drop-env (local.get 0))`},
+		{"adopt0", "(param i32)", ``},
+		{"adopt1", "(param i32)", ``},
+		{"adopt2", "(param i32)", ``},
+	} {
+		if body, ok := replaced[f.name]; ok {
+			f.body = body
+		}
+		fmt.Fprintf(&b, "(func (export \"stile:extension/memory@0.1.0#%s\") %s %s)\n", f.name, f.signature, f.body)
+	}
+	return b.String()
 }

@@ -35,6 +35,7 @@ type handles struct {
 	pending int
 	// names counts the names in the guest's envs. Each env has its own names.
 	names int
+	table table
 }
 
 // maxNames is how many names the envs of one call may have together, per handle that the call may have.
@@ -147,9 +148,10 @@ func closeValue(c io.Closer) (err error) {
 // dropHandle is the destructor of every resource.
 func dropHandle(s *wasmtime.Store, rep abi.Rep) error {
 	c := s.Data.(*call)
-	if c.handles.open[rep] == nil {
+	if c.handles.open[rep] == nil || c.moving && !c.discarding {
 		return fmt.Errorf("drop of handle %d, which is not open", rep)
 	}
+	c.handles.table.remove(rep)
 	return c.handles.remove(rep).close()
 }
 

@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 
@@ -29,7 +30,8 @@ import (
 type Options struct {
 	// Limits are the defaults of every call's limits. Zero fields have the defaults that Limits documents.
 	Limits Limits
-	// Instances is how many calls may be live. Further calls wait until one ends or their context does. Default 1,000.
+	// Instances is how many calls may be live. Further calls wait until one ends or their context does. A call that is made in steps
+	// and has waited for about 50 ms, or 5 ms while others want to begin, is not live until it continues. Default 1,000.
 	Instances int
 	// WarmInstances is how many unused instance slots stay with the component that used them last, which makes its starts three
 	// times faster. Set it to the number of components in use. Every used slot keeps up to 4 MiB of the memory that calls wrote to,
@@ -38,6 +40,12 @@ type Options struct {
 	// Running is how many guests may execute at once; more guests take turns of 5 ms. It bounds the memory that the host
 	// needs to convert what guests pass, up to 230 MiB each. Default twice GOMAXPROCS, at least 4.
 	Running int
+	// WholeCalls makes every call in one piece. Otherwise, calls of components that export stile:extension/stepwise are made in
+	// steps, and take no thread while they wait.
+	WholeCalls bool
+	// PackedMemory bounds the memory of calls that wait without an instance, in bytes: what differs from a fresh instance, compressed,
+	// and 16 KiB for each. When it is used up, waiting calls keep their instances. Default 2 GiB.
+	PackedMemory int64
 	// MaxMemory caps Limits.Memory. Default 64 MiB.
 	MaxMemory int64
 	// MaxComponent is the largest component that Load accepts, in bytes. Default 64 MiB.
@@ -82,6 +90,11 @@ type Host struct {
 	compiling  lanes
 	validating schema.Room
 	recording  *semaphore.Weighted // bytes that recordings hold
+	poll       *operation
+	short      atomic.Int32        // calls that wait for a slot
+	packing    chan struct{}       // has an element for each goroutine that packs
+	packed     *semaphore.Weighted // bytes of packed calls
+	pristine   sync.Mutex          // held by who uses the engine's last slot
 	log        *slog.Logger
 
 	implementations sync.Map // maps implementationKey to implementation
@@ -123,6 +136,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 	fill(&o.MaxComponent, 64*mib)
 	fill(&o.RecordBytes, 4*mib)
 	fill(&o.RecordMemory, 256*mib)
+	fill(&o.PackedMemory, 2*gib)
 	o.Limits.Memory = min(o.Limits.Memory, o.MaxMemory)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -146,8 +160,11 @@ func New(_ context.Context, o Options) (*Host, error) {
 		slots:     semaphore.NewWeighted(int64(o.Instances)),
 		compiling: newLanes(), validating: schema.NewRoom(),
 		recording: semaphore.NewWeighted(o.RecordMemory),
-		modules:   map[string]*wasmtime.Module{}, loaded: map[*Component]struct{}{},
+		packing:   make(chan struct{}, runtime.GOMAXPROCS(0)), packed: semaphore.NewWeighted(o.PackedMemory),
+		modules: map[string]*wasmtime.Module{}, loaded: map[*Component]struct{}{},
 	}
+	poll := funcNamed(known.Interface(abi.PollInterface), "poll")
+	h.poll = &operation{fn: poll, outside: true, polls: true, bounds: bounds(poll, maxLists), execute: pollOperations[poll.Name]}
 	if o.CacheDir != "" && o.KeyDir != "" {
 		if h.cache, err = cache.Open(o.CacheDir, o.KeyDir, o.Logger); err != nil {
 			return nil, fmt.Errorf("open cache: %w", err)
@@ -155,7 +172,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 	}
 	h.closing, h.cancel = context.WithCancelCause(context.Background())
 	h.engine = wasmtime.NewEngine(wasmtime.Pool{
-		Instances: o.Instances, WarmSlots: min(o.WarmInstances, o.Instances), MaxMemory: o.MaxMemory,
+		Instances: o.Instances + 1, WarmSlots: min(o.WarmInstances, o.Instances), MaxMemory: o.MaxMemory,
 		KeepResident: keepResident, Running: o.Running,
 	})
 	return h, nil

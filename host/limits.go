@@ -31,12 +31,16 @@ type Limits struct {
 const (
 	kib = 1 << 10
 	mib = 1 << 20
+	gib = 1 << 30
 )
 
 // defaults is the only place with the defaults of the limits.
 var defaults = Limits{
 	Memory: 64 * mib, CPU: 5 * time.Second, Wall: time.Minute, Input: mib, Output: mib, Handles: 1000, Pending: 64, Nesting: 8,
 }
+
+// DefaultLimits returns the limits that the zero fields of a Limits stand for.
+func DefaultLimits() Limits { return defaults }
 
 // or returns l with its zero fields set from base.
 func (l Limits) or(base Limits) Limits {

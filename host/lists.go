@@ -16,8 +16,12 @@ var maxLists = map[string]int{
 	"extension/tools.describe.result":                 maxTools,
 	"extension/tools.call.result.error.invalid-input": schema.MaxProblems, // the rest is cut off
 
+	"extension/stepwise.start.result.error.invalid-input":  schema.MaxProblems,
+	"extension/stepwise.resume.result.error.invalid-input": schema.MaxProblems,
+
 	"env.env.names.result": 10_000,
 	"env.env.subset.names": 10_000,
+	"poll.park.pollables":  10_000,
 	"poll.poll.pollables":  10_000, // and Limits.Pending
 	"poll.poll.result":     10_000,
 }

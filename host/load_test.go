@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -90,6 +91,30 @@ func TestManyInstances(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestSectionsAreBounded loads components of millions of sections, which take the host and the engine time even if they are empty.
+func TestSectionsAreBounded(t *testing.T) {
+	h := newHost(t, host.Options{})
+	const header, module = "\x00asm\x0d\x00\x01\x00", "\x00asm\x01\x00\x00\x00"
+	part := func(id byte, body string) string {
+		return string(append(binary.AppendUvarint([]byte{id}, uint64(len(body))), body...))
+	}
+	custom := strings.Repeat(part(0, "\x01x"), 1000)
+	for name, c := range map[string]string{
+		"custom":                   strings.Repeat(custom, 1000),
+		"of no instances":          strings.Repeat(part(2, "\x00"), 1_000_000),
+		"of no types":              strings.Repeat(part(7, "\x00"), 1_000_000),
+		"of no exports":            strings.Repeat(part(11, "\x00"), 1_000_000),
+		"custom, in one module":    part(1, module+strings.Repeat(custom, 1000)),
+		"custom, in many modules":  strings.Repeat(part(1, module+custom), 1000),
+		"custom, in its component": part(4, header+strings.Repeat(custom, 1000)),
+	} {
+		_, err := h.Load(t.Context(), []byte(header+c))
+		if refused, ok := errors.AsType[*host.LoadError](err); !ok || !strings.Contains(refused.Reason, "more than 50000 sections") {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 

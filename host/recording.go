@@ -44,7 +44,7 @@ type Recording struct {
 	// number.
 	Operations []byte
 	Recorded   int
-	// Cut says why the recording is incomplete: "bytes" if it reached Options.RecordBytes, "memory" if all recordings together
+	// Cut says why the recording is incomplete: "bytes" if it reached Options.RecordBytes or a million operations, "memory" if all recordings together
 	// reached Options.RecordMemory, "input" if input and code alone exceed
 	// Options.RecordBytes. Operations has the operations before that. Cut
 	// is empty for a complete recording.
@@ -183,6 +183,9 @@ const (
 	recordStart = kib
 )
 
+// maxRecorded is how many operations a recording has at most. Each takes up to 300 bytes when it is read.
+const maxRecorded = 1 << 20
+
 // record is the recording of a running call.
 type record struct {
 	host    *Host
@@ -235,7 +238,7 @@ func (r *record) operation(c *call, op *operation, binding string, args []abi.Va
 		e.sized(func() { put(e, text) })
 	}
 	switch {
-	case e.full:
+	case e.full || r.recorded == maxRecorded:
 		r.cut = "bytes"
 	case !r.reserve():
 		r.cut = "memory"
@@ -403,6 +406,10 @@ func (r *Recording) parse(known *abi.Resolve) ([]recordedOperation, error) {
 		return line(string(d.take(uint64(length[0])<<8 | uint64(length[1]))))
 	}
 	for len(d.rest) > 0 && d.err == nil {
+		if len(list) == maxRecorded {
+			d.fail(fmt.Errorf("more than %d operations", maxRecorded))
+			break
+		}
 		index := int(d.number(uint64(len(functions))))
 		if index == len(functions) {
 			f := recordedOperation{iface: name(), name: name()}

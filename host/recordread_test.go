@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
 	"testing"
@@ -47,4 +48,18 @@ func TestValuesOfRecording(t *testing.T) {
 func isDamaged(err error) bool {
 	_, ok := errors.AsType[*host.DamagedError](err)
 	return ok
+}
+
+// TestForgedOperations reads more operations than a host records.
+func TestForgedOperations(t *testing.T) {
+	known, err := abi.ParseCapability(wit.Capability())
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := make([]byte, 12)
+	r := host.Recording{Operations: append(make([]byte, 16), bytes.Repeat(one, 3<<20)...), Recorded: 3<<20 + 1}
+	var damaged *host.DamagedError
+	if list, err := r.Values(known); !errors.As(err, &damaged) || len(list) != 1<<20 {
+		t.Errorf("%d operations, %v", len(list), err)
+	}
 }

@@ -72,6 +72,41 @@ func TestTextsWaitForRoom(t *testing.T) {
 	})
 }
 
+// TestResultsCountUntilValidated has guests return 16 MB each while nothing can be validated. Once the results have all room for
+// conversions, another guest cannot return a large result either, until one of them is validated.
+func TestResultsCountUntilValidated(t *testing.T) {
+	h := newHost(t, host.Options{Limits: host.Limits{Output: 17 << 20}})
+	large := guest{call: `(drop (memory.grow (i32.const 256)))
+		(memory.fill (i32.const 65536) (i32.const 97) (i32.const 16000000))
+		(i32.store8 (i32.const 65536) (i32.const 34)) (i32.store8 (i32.const 16065535) (i32.const 34))
+		(call $ok (i32.const 65536) (i32.const 16000000))`}
+	plain := large.load(t, h)
+	large.data = `{\22type\22:\22string\22}`
+	large.describe = `(i32.store (i32.const 1136) (i32.const 1)) (i32.store (i32.const 1140) (i32.const 2048)) (i32.store (i32.const 1144) (i32.const 17)) (i32.const 1104)`
+	checked := large.load(t, h)
+	release := h.Decoding()
+	var waiting sync.WaitGroup
+	for range 6 {
+		waiting.Go(func() {
+			if output, err := checked.Call(t.Context(), "t", nil, nil); err != nil || len(output) != 16_000_000 {
+				t.Errorf("got %d bytes, %v", len(output), err)
+			}
+		})
+	}
+	for began := time.Now(); ; {
+		_, err := plain.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{Output: 17 << 20, Wall: 2 * time.Second}})
+		if limit, ok := errors.AsType[*host.LimitError](err); ok && limit.Limit == "wall" {
+			break
+		}
+		if err != nil || time.Since(began) > 20*time.Second {
+			t.Errorf("a result found room: %v", err)
+			break
+		}
+	}
+	release()
+	waiting.Wait()
+}
+
 // TestSlowReceivers has 14 guests receive texts of 16 MiB at once. Each loops in the function that the engine calls to allocate memory
 // for the text, and the engine holds the text meanwhile. It runs in a separate process. The texts together take no more than conversions
 // may take, and a guest that takes too long ends.

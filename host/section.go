@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stilehost/stile/host/internal/codecheck"
 	"github.com/stilehost/stile/host/internal/sourcemap"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/wasmbin"
@@ -25,8 +26,11 @@ func customSections(wasm []byte) (map[string][]byte, error) {
 	case string(wasm[:8]) != wasmbin.ComponentHeader:
 		return nil, errors.New("a component in an unsupported version of the binary format")
 	}
-	found, count := map[string][]byte{}, 0
+	found, all, count := map[string][]byte{}, 0, 0
 	err := wasmbin.EachSection(wasm, func(id byte, r *wasmbin.Reader) error {
+		if all++; all > codecheck.MaxSections {
+			return codecheck.ErrSections
+		}
 		if id != wasmbin.SectionCustom {
 			return nil
 		}
@@ -57,6 +61,15 @@ type Frame struct {
 	// File is a path in the source tree; Line and Column count from 1.
 	File         string
 	Line, Column int
+}
+
+// String returns the frame as a line of a stack, without its end.
+func (f Frame) String() string { return sourcemap.Frame(f).String() }
+
+// ReadFrame reads a line of a stack, such as one of [Failure.Stack]. ok is false if the line has no place in a file.
+func ReadFrame(line string) (_ Frame, ok bool) {
+	f, ok := sourcemap.ReadFrame(line)
+	return Frame(f), ok
 }
 
 // MapStack reads a stack of the JavaScript engine and maps its positions to the author's files. It leaves out frames of the runtime

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 const (
@@ -36,11 +38,11 @@ type endpoint struct {
 	sessions map[*sdk.ServerSession]*session
 	peers    map[string]*peer  // by the hash of a token
 	seen     <-chan struct{}   // what Manager.Changed returned when the tools were last read
-	offered  map[string]string // the version that each tool belongs to, by name
+	offered  map[string]*offer // by the name of a tool
 }
 
 func newEndpoint(o Options, p places, v lifecycle.Viewer) *endpoint {
-	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]string{}, kept: newShelf[output](maxKept), traffic: newTraffic(), places: p, builtin: map[string]bool{}}
+	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]*offer{}, kept: p.kept.shelf(maxKept), traffic: newTraffic(), places: p, builtin: map[string]bool{}}
 	guide := instructions
 	if o.Evaluator != nil {
 		guide += codeInstructions
@@ -103,7 +105,8 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		if !ok {
 			return next(ctx, method, r)
 		}
-		if under := takenBy(r.GetExtra()); under != nil {
+		under := takenBy(r.GetExtra())
+		if under != nil {
 			under.parsed()
 			if largeAnswers[method] {
 				if err := under.answer(ctx); err != nil {
@@ -141,7 +144,11 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			ctx, cancel = s.within(ctx, r.GetExtra())
 			defer cancel()
 		}
-		return next(ctx, method, r)
+		result, err := next(ctx, method, r)
+		if err == nil && largeAnswers[method] {
+			err = e.answer(ctx, result, under)
+		}
+		return result, err
 	}
 }
 
@@ -166,6 +173,94 @@ func (e *endpoint) offers(tool string) bool {
 	return ok
 }
 
+// offer is a tool of an extension in the list.
+type offer struct {
+	version string // of its extension
+
+	mu   sync.Mutex
+	of   lifecycle.Tool
+	tool *sdk.Tool // as a client sees it, once somebody asked
+	err  error
+}
+
+// shown returns the tool as a client sees it. Decoding its schemas takes up to a tenth of a second and 100 MiB, so agents take turns
+// the first time.
+func (o *offer) shown(ctx context.Context, e *endpoint) (*sdk.Tool, error) {
+	made := func(now bool) bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if now && o.tool == nil && o.err == nil {
+			if o.tool, o.err = toolOf(o.of); o.err != nil {
+				e.options.Logger.Warn("a tool cannot be offered", "tool", o.of.Name, "error", o.err)
+			}
+			o.of = lifecycle.Tool{}
+		}
+		return o.tool != nil || o.err != nil
+	}
+	if !made(false) {
+		if err := e.places.reading.Take(turns.For(ctx, e.viewer.String())); err != nil {
+			return nil, err
+		}
+		defer e.places.reading.Give()
+		made(true)
+	}
+	return o.tool, o.err
+}
+
+// anyObject is the schema of a tool until a client asks for it.
+var anyObject = json.RawMessage(`{"type":"object"}`)
+
+// answer completes a large answer, and waits until there is room to write it.
+func (e *endpoint) answer(ctx context.Context, result sdk.Result, under *taken) (err error) {
+	var size int64
+	switch r := result.(type) {
+	case *sdk.ListToolsResult:
+		size, err = e.show(ctx, r)
+	case *sdk.ReadResourceResult:
+		for _, c := range r.Contents {
+			size += int64(len(c.Text))
+		}
+	}
+	if err != nil || under == nil {
+		return err
+	}
+	return under.write(ctx, size)
+}
+
+// show puts the tools of extensions into a page of the list, with their schemas, and ends the page when it is full. It returns the bytes of
+// their definitions.
+func (e *endpoint) show(ctx context.Context, list *sdk.ListToolsResult) (size int64, err error) {
+	tools := make([]*sdk.Tool, 0, len(list.Tools)) // the SDK keeps its own
+	for _, t := range list.Tools {
+		if e.builtin[t.Name] {
+			tools = append(tools, t)
+			continue
+		}
+		e.mu.Lock()
+		o := e.offered[t.Name]
+		e.mu.Unlock()
+		if o == nil {
+			continue // it is gone
+		}
+		shown, err := o.shown(ctx, e)
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		if err != nil {
+			continue
+		}
+		n := definitionSize(shown)
+		if len(tools) > 0 && size+n > maxPage {
+			list.NextCursor = cursorAfter(tools[len(tools)-1].Name)
+			break
+		}
+		tools = append(tools, shown)
+		size += n
+	}
+	list.Tools = tools
+	return size, nil
+}
+
 // sync adds and removes tools if the manager's have changed since the last time. The SDK tells the clients once for many changes.
 func (e *endpoint) sync(ctx context.Context) error {
 	if err := e.options.Manager.Refresh(ctx); err != nil {
@@ -182,21 +277,18 @@ func (e *endpoint) sync(ctx context.Context) error {
 		return err
 	}
 	e.seen = changed
-	offered := map[string]string{}
+	offered := map[string]*offer{}
 	for _, t := range tools {
 		if e.builtin[t.Name] {
 			continue // it was written for another version, and would replace a tool of ours
 		}
 		version := t.Scope.String() + " " + t.Digest
-		if e.offered[t.Name] != version {
-			if tool, err := toolOf(t); err == nil {
-				e.sdk.AddTool(tool, e.caller(tool))
-			} else {
-				e.options.Logger.Warn("a tool cannot be offered", "tool", t.Name, "error", err)
-				e.sdk.RemoveTools(t.Name) // of the previous version
-			}
+		o := e.offered[t.Name]
+		if o == nil || o.version != version {
+			o = &offer{version: version, of: t}
+			e.sdk.AddTool(&sdk.Tool{Name: t.Name, InputSchema: anyObject}, e.caller(t.Name, o))
 		}
-		offered[t.Name] = version
+		offered[t.Name] = o
 	}
 	var gone []string
 	for name := range e.offered {

@@ -11,7 +11,6 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
-	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -57,8 +56,6 @@ func denied(d abi.Denial) denial {
 	return shown
 }
 
-var frame = lazyregexp.New(`(?m)^\s*at (?:.*? \()?(.+?:\d+:\d+)\)?$`)
-
 // kinds are the words for kinds of failures. All other kinds are faults of the host, and models do not see their texts.
 var kinds = map[lifecycle.FailureKind]string{
 	lifecycle.FailureSource: "source", lifecycle.FailureTool: "failed", lifecycle.FailureTrap: "trap", lifecycle.FailureDenied: "denied",
@@ -101,8 +98,11 @@ func explain(err error, usage host.Usage) (f failure, ok bool) {
 		if sorted.Unbound != "" {
 			f.Message += fmt.Sprintf(`; ask for it in the manifest: "bindings": { %q: { ... } }`, sorted.Unbound)
 		}
-		if at := frame.FindStringSubmatch(f.Stack); at != nil {
-			f.At = at[1]
+		for line := range strings.Lines(f.Stack) {
+			if at, ok := host.ReadFrame(line); ok {
+				f.At = fmt.Sprintf("%s:%d:%d", at.File, at.Line, at.Column)
+				break
+			}
 		}
 	}
 	for _, p := range sorted.Input {

@@ -295,7 +295,7 @@ type prunableOutput struct {
 
 func (r *request) stats(ctx context.Context, in statsInput) (*sdk.CallToolResult, error) {
 	const day = 24 * time.Hour
-	all, err := r.options.Manager.Overview(ctx, r.viewer)
+	all, err := r.options.Manager.Statistics(ctx, r.viewer)
 	if err != nil {
 		return nil, err
 	}

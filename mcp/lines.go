@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,7 +24,7 @@ const maxLine = 16 << 20
 // message is answered with an error. When in ends, Lines answers earlier requests for as long as finish, and then cancels the rest.
 // At most 256 requests, of 32 MiB together, are under way: Lines stops reading while there are more, and answers a request that
 // would exceed the size with an error. A line counts as it arrives toward the memory that this process has for messages, and is answered
-// with an error if there is no room. Lines closes in and leaves out open.
+// with an error if there is no room, or if it takes more than 30 s to arrive. Lines closes in and leaves out open.
 func Lines(in io.ReadCloser, out io.Writer, finish time.Duration) sdk.Transport {
 	return &lines{in, out, finish}
 }
@@ -386,132 +385,4 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.out.Write(p)
-}
-
-// lineReader passes on only lines that are messages, and answers the others.
-type lineReader struct {
-	lines  *bufio.Reader
-	refuse io.Writer
-}
-
-// next returns the next message, or the error that ends the connection.
-func (r *lineReader) next(ctx context.Context) arrival {
-	for {
-		shared := &body{}
-		line, outline, err := r.line(shared)
-		var m jsonrpc.Message
-		var id json.RawMessage
-		var bad *jsonrpc.Error
-		switch {
-		case outline != nil:
-			id, bad = idOf(outline.text), invalid("%v", outline.why)
-		case len(line) == 0:
-		default:
-			if busy := shared.parse(ctx); busy != nil {
-				id, bad = idOf(line), invalid("%v", busy)
-			} else {
-				m, id, bad = readLine(line)
-			}
-		}
-		shared.parsed()
-		if m != nil {
-			return arrival{message: m, shared: shared}
-		}
-		shared.giveBack()
-		if bad != nil {
-			err = r.answer(id, bad)
-		}
-		if err != nil {
-			return arrival{shared: shared, err: err}
-		}
-	}
-}
-
-// line reads a line without its end and surrounding space, which takes its share of the process's bodies as it arrives. Of a line that
-// is too long, or that finds no room, it keeps only an outline.
-func (r *lineReader) line(shared *body) (line []byte, short *outline, err error) {
-	for {
-		part, err := r.lines.ReadSlice('\n')
-		if short == nil {
-			var why error
-			if len(line)+len(part) > maxLine+len("\r\n") {
-				why = fmt.Errorf("a line has more than %d MiB", maxLine>>20)
-			} else if !shared.grow(int64(len(part))) {
-				why = errBusy
-			}
-			if why != nil {
-				short = &outline{why: why}
-				short.add(line)
-				line = nil
-				shared.giveBack()
-			}
-		}
-		if short != nil {
-			short.add(part)
-		} else {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return bytes.TrimSpace(line), short, err
-		}
-	}
-}
-
-// outline is a message of which only the top level is kept, and at most maxFirst bytes of it, to tell its id.
-type outline struct {
-	why     error // the message is refused
-	text    []byte
-	depth   int
-	quoted  bool
-	escaped bool
-}
-
-func (o *outline) add(part []byte) {
-	for _, c := range part {
-		keep := o.depth <= 1
-		switch {
-		case o.escaped:
-			o.escaped = false
-		case o.quoted:
-			o.quoted, o.escaped = c != '"', c == '\\'
-		case c == '"':
-			o.quoted = true
-		case c == '{' || c == '[':
-			o.depth++
-		case c == '}' || c == ']':
-			o.depth--
-			keep = o.depth <= 1
-		}
-		if keep && len(o.text) < maxFirst {
-			o.text = append(o.text, c)
-		}
-	}
-}
-
-// readLine returns the message of a line, or else what is wrong and which id to answer to, if the line has one.
-func readLine(line []byte) (m jsonrpc.Message, id json.RawMessage, bad *jsonrpc.Error) {
-	switch {
-	case !json.Valid(line):
-		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "a line is not JSON"}
-	case line[0] == '[':
-		return nil, nil, invalid("a line is a JSON array; send one message per line")
-	}
-	if id, bad := checkIDs(line); bad != nil {
-		return nil, id, bad
-	}
-	m, err := jsonrpc.DecodeMessage(line)
-	if err != nil {
-		return nil, nil, invalid("a line is not a JSON-RPC message")
-	}
-	return m, nil, nil
-}
-
-// answer answers a line that does not reach the SDK.
-func (r *lineReader) answer(id json.RawMessage, bad *jsonrpc.Error) error {
-	text, err := errorMessage(id, bad)
-	if err != nil {
-		return err
-	}
-	_, err = r.refuse.Write(append(text, '\n'))
-	return err
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -320,11 +321,14 @@ func TestDeafClientIsNotRead(t *testing.T) {
 						}
 					}
 				}()
-				go func() {
-					for i := range test.lines {
+				send := func(from, to int) {
+					for i := from; i < to; i++ {
 						_, _ = io.WriteString(client, test.line(i)+"\n")
 					}
-				}()
+				}
+				go send(0, 1)
+				synctest.Wait() // its answer is being written, so the client is known to read nothing
+				go send(1, test.lines)
 				synctest.Wait()
 				if n := taken.Load(); n != int64(test.taken) {
 					t.Errorf("%d messages were taken from a client that reads nothing, want %d", n, test.taken)
@@ -352,6 +356,52 @@ func TestDeafClientIsNotRead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStalledLines has clients stall in the middle of lines that take much of the memory for messages. It is free again after a while, and the
+// lines are answered if they go on.
+func TestStalledLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clients = 3
+		var ends []io.Closer
+		var answers []*bufio.Reader
+		var rest []io.Writer
+		for i := range clients {
+			in, client := io.Pipe()
+			read, out := io.Pipe()
+			c, err := Lines(in, out, time.Minute).Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends, answers, rest = append(ends, read, client, c), append(answers, bufio.NewReader(read)), append(rest, client)
+			go func() {
+				_, _ = fmt.Fprintf(client, `{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"x":"%s`, i, strings.Repeat("x", maxLine-1<<10))
+			}()
+		}
+		synctest.Wait()
+		if allBodies.TryAcquire(maxAllBodies - 2*maxLine) {
+			t.Error("the lines take no memory")
+			allBodies.Release(maxAllBodies - 2*maxLine)
+		}
+		time.Sleep(readTime)
+		synctest.Wait()
+		for room, all := range map[*semaphore.Weighted]int64{allBodies: maxAllBodies, allFirst: maxAllFirst} {
+			if !room.TryAcquire(all) {
+				t.Fatal("lines that stall keep memory")
+			}
+			room.Release(all)
+		}
+		for i := range clients {
+			go func() { _, _ = io.WriteString(rest[i], "\"}}\n") }()
+			line, err := answers[i].ReadString('\n')
+			if err != nil || !strings.Contains(line, fmt.Sprintf(`"id":%d,`, i)) || !strings.Contains(line, "a line did not arrive within 30s") {
+				t.Errorf("got %q, %v", line, err)
+			}
+		}
+		for _, end := range ends {
+			_ = end.Close()
+		}
+	})
 }
 
 // A request before initialize is refused with a JSON-RPC code, and the error says what to do.

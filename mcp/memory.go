@@ -12,12 +12,14 @@ import (
 
 // Bounds on the memory for messages in this process, for all agents, sessions and connections together.
 const (
-	maxAllBodies = 64 << 20 // bytes of requests under way, beyond the first of each
-	maxAllFirst  = 16 << 20 // bytes of these first parts
-	maxFirst     = 16 << 10 // bytes of one
-	maxParsing   = 32 << 20 // bytes of bodies being parsed, which takes several copies
-	maxDecoded   = 64 << 20 // bytes of the arguments that are decoded here
-	freeDecoded  = 64 << 10 // bytes of one message that do not count
+	maxAllBodies = 64 << 20  // bytes of requests under way, beyond the first of each
+	maxAllFirst  = 16 << 20  // bytes of these first parts
+	maxFirst     = 16 << 10  // bytes of one
+	maxParsing   = 32 << 20  // bytes of bodies being parsed, which takes several copies
+	maxDecoded   = 64 << 20  // bytes of the arguments that are decoded here
+	freeDecoded  = 64 << 10  // bytes of one message that do not count
+	maxWriting   = 64 << 20  // bytes of large answers that are being written, each of which takes several copies
+	freeWriting  = 256 << 10 // bytes of one answer that do not count
 	roomTime     = 10 * time.Second
 )
 
@@ -26,14 +28,15 @@ var (
 	allFirst  = semaphore.NewWeighted(maxAllFirst) // so that small requests never wait for large ones
 	parsing   = semaphore.NewWeighted(maxParsing)
 	decoding  = semaphore.NewWeighted(maxDecoded)
+	writing   = semaphore.NewWeighted(maxWriting)
 )
 
 // errBusy says that there is no room for a message.
 var errBusy = errors.New("the messages of all agents take too much memory together; try again in a moment")
 
-// body is the share of one request in all bodies.
+// body is the share of one request in all bodies, and of its large answer in all of these.
 type body struct {
-	first, rest, parsing int64
+	first, rest, parsing, writing int64
 }
 
 // grow reports whether the process has room for n more bytes of a request. It does not wait, because the request already takes room that
@@ -73,6 +76,7 @@ func (b *body) add(other *body) {
 	b.first += other.first
 	b.rest += other.rest
 	b.parsing += other.parsing
+	b.writing += other.writing
 	*other = body{}
 }
 
@@ -80,6 +84,7 @@ func (b *body) giveBack() {
 	b.parsed()
 	allFirst.Release(b.first)
 	allBodies.Release(b.rest)
+	writing.Release(b.writing)
 	*b = body{}
 }
 

@@ -42,7 +42,7 @@ func TestMessagesShareMemory(t *testing.T) {
 		}
 		allBodies.Release(c.taken)
 	}
-	for room, all := range map[*semaphore.Weighted]int64{allBodies: maxAllBodies, allFirst: maxAllFirst, parsing: maxParsing, decoding: maxDecoded} {
+	for room, all := range map[*semaphore.Weighted]int64{allBodies: maxAllBodies, allFirst: maxAllFirst, parsing: maxParsing, decoding: maxDecoded, writing: maxWriting} {
 		take(t, room, all)
 		room.Release(all)
 	}

@@ -231,6 +231,70 @@ func TestKeptIsBounded(t *testing.T) {
 	}
 }
 
+// TestPagesOfLargeTools lists tools whose definitions take more than a page. Each is listed once.
+func TestPagesOfLargeTools(t *testing.T) {
+	h := newHome(t, preApproved)
+	c := h.client()
+	const each, size = 4, 250_000
+	for _, name := range []string{"a", "b", "c"} {
+		d := tools(name, nil, object{"one": "1", "two": "2", "three": "3", "four": "4"})
+		d["source"] = strings.Replace(d["source"].(string), `{ type: "object" }`, fmt.Sprintf(`{ type: "object", default: "x".repeat(%d) }`, size), 1)
+		does[writeOutput](c, "extension_write", d)
+	}
+	seen, cursor := map[string]int{}, ""
+	for pages := 1; ; pages++ {
+		page, err := c.ListTools(t.Context(), &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		large := 0
+		for _, tool := range page.Tools {
+			seen[tool.Name]++
+			if strings.Contains(tool.Name, "_") && !strings.HasPrefix(tool.Name, "extension_") && !strings.HasPrefix(tool.Name, "code_") {
+				large++
+			}
+		}
+		if large*size > maxPage {
+			t.Errorf("a page has %d large tools", large)
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			if pages < 2 {
+				t.Errorf("there is %d page", pages)
+			}
+			break
+		}
+	}
+	for _, name := range []string{"a_one", "b_four", "c_two", "extension_write", "code_run"} {
+		if seen[name] != 1 {
+			t.Errorf("%s is listed %d times", name, seen[name])
+		}
+	}
+	if seen["code_run"]+3*each > len(seen) {
+		t.Errorf("only %d tools are listed", len(seen))
+	}
+}
+
+// TestCabinet fills a cabinet. The fullest shelf makes room.
+func TestCabinet(t *testing.T) {
+	c := newCabinet[string](10)
+	small, large := c.shelf(8), c.shelf(8)
+	kept, first := small.put("kept", 3), large.put("first", 3)
+	second, third := large.put("second", 4), small.put("third", 2)
+	for name, want := range map[string]bool{first: false, second: true} {
+		if _, ok := large.get(name, false); ok != want {
+			t.Errorf("it is there: %v, want %v", ok, want)
+		}
+	}
+	for _, name := range []string{kept, third} {
+		if _, ok := small.get(name, true); !ok {
+			t.Error("a smaller shelf lost something")
+		}
+	}
+	if c.used != 4 {
+		t.Errorf("it holds %d", c.used)
+	}
+}
+
 func TestShelf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf[string](10)

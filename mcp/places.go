@@ -15,15 +15,22 @@ const (
 	maxTesting = 2
 )
 
-// places are what the agents of a server take in turns. Tests have their own, because they can take a minute.
-type places struct{ reading, testing *turns.Places }
+// places are what the agents of a server share: turns to read and to test, and room for outputs. Tests have turns of their own, because they
+// can take a minute.
+type places struct {
+	reading, testing *turns.Places
+	kept             *cabinet[output]
+}
 
-func newPlaces() places { return places{turns.New(maxReading), turns.New(maxTesting)} }
+func newPlaces() places {
+	return places{turns.New(maxReading), turns.New(maxTesting), newCabinet[output](maxAllKept)}
+}
 
 // inTurn makes a tool wait for a place, which it takes in the name of the agent that calls it.
 func inTurn[In any](p *turns.Places, do func(*request, context.Context, In) (*sdk.CallToolResult, error)) func(*request, context.Context, In) (*sdk.CallToolResult, error) {
 	return func(r *request, ctx context.Context, in In) (*sdk.CallToolResult, error) {
-		if err := p.Take(turns.For(ctx, r.viewer.String())); err != nil {
+		ctx = turns.For(ctx, r.viewer.String()) // a test may build a component again
+		if err := p.Take(ctx); err != nil {
 			return nil, err
 		}
 		defer p.Give()

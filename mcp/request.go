@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/capabilities/console"
@@ -51,8 +53,15 @@ func (e *endpoint) begin(call *sdk.CallToolRequest, tool *sdk.Tool) (r *request,
 }
 
 // caller calls a registered tool.
-func (e *endpoint) caller(tool *sdk.Tool) sdk.ToolHandler {
+func (e *endpoint) caller(name string, o *offer) sdk.ToolHandler {
 	return func(ctx context.Context, call *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		tool, err := o.shown(ctx, e)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", name)}
+		}
 		r, done, err := e.begin(call, tool)
 		if err != nil {
 			f, _ := explain(err, host.Usage{})

@@ -2,6 +2,9 @@ package mcp
 
 import (
 	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -148,4 +151,59 @@ func FuzzToolOf(f *testing.F) {
 			shown(t, tool)
 		}
 	})
+}
+
+// The first request of an agent decodes no schemas, however many are offered: those of a page when a client lists it, and one when its tool is
+// called.
+func TestSchemasAreDecodedWhenShown(t *testing.T) {
+	const tools = 7
+	h := newHome(t, `{}`)
+	names := make([]string, tools)
+	for i := range names {
+		names[i] = fmt.Sprint("t", i)
+	}
+	source := fmt.Sprintf(`import { extension } from "stile"; const tools: any = {};
+for (let i = 0; i < %d; i++) tools["t" + i] = { description: "T", input: { type: "object", default: Array(80000).fill([]) }, run: async () => i };
+export default extension({ tools });`, tools)
+	manifest, err := json.Marshal(map[string]any{"name": "large", "version": "1.0.0", "description": "Large schemas", "tools": names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.manager.Write(t.Context(), lifecycle.Draft{
+		Scope: extension.Scope{Kind: extension.Agent, Owner: "alice"}, Manifest: manifest, Files: map[string][]byte{"tool.ts": []byte(source)}, Author: "agent:alice", Via: "test",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h.close()
+	h.open()
+	c := h.client()
+	took := func(do func() error) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) >> 20
+	}
+	first := took(func() error {
+		_, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "code_run", Arguments: map[string]any{}})
+		return err
+	})
+	list := took(func() error {
+		page, err := c.ListTools(t.Context(), nil)
+		if err == nil && !slices.ContainsFunc(page.Tools, func(tool *sdk.Tool) bool {
+			schema, _ := tool.InputSchema.(map[string]any)
+			items, _ := schema["default"].([]any)
+			return tool.Name == "large_t3" && len(items) == 80000 && tool.Meta["stile/extension"] == "large"
+		}) {
+			t.Error("a schema is not listed")
+		}
+		return err
+	})
+	again := took(func() error { _, err := c.ListTools(t.Context(), nil); return err })
+	if first > 4 || list < 100 {
+		t.Errorf("the first request took %d MiB, the list %d, and the next list %d", first, list, again)
+	}
+	t.Logf("the first request took %d MiB, the list %d, and the next list %d", first, list, again)
 }

@@ -98,6 +98,25 @@ func (t *taken) tryAnswer() bool {
 	return t.large
 }
 
+// write waits until the process has room for a large answer of the request. The answer keeps its share until the request ends.
+func (t *taken) write(ctx context.Context, bytes int64) error {
+	if bytes <= freeWriting {
+		return nil
+	}
+	bytes = min(bytes, maxWriting)
+	if err := acquire(ctx, writing, bytes); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shared.writing += bytes
+	if t.over {
+		t.shared.giveBack()
+		return errClientGone
+	}
+	return nil
+}
+
 func (t *taken) giveBack() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

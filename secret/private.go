@@ -2,38 +2,28 @@ package secret
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/stilehost/stile/internal/private"
 )
 
 // openPrivate makes a folder if it is missing, and refuses one that others can write to.
 func openPrivate(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Stat(dir)
+	root, err := private.OpenFolder(dir)
 	if err != nil {
-		return err
+		return access(err)
 	}
-	return private(dir, info, 0o022)
+	return root.Close()
 }
 
-// private refuses a file that belongs to somebody else or grants others any of the forbidden permissions.
-func private(path string, info fs.FileInfo, forbidden fs.FileMode) error {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fmt.Errorf("%s: its owner is unknown", path)
+// access makes an *[AccessError] of the refusal of a file or folder.
+func access(err error) error {
+	if open, ok := errors.AsType[*private.Error](err); ok {
+		return (*AccessError)(open)
 	}
-	if me := os.Geteuid(); int(stat.Uid) != me {
-		return &AccessError{path, fmt.Sprintf("belongs to user %d and not to user %d, who runs this", stat.Uid, me), "choose another folder"}
-	}
-	if info.Mode().Perm()&forbidden != 0 {
-		return &AccessError{path, fmt.Sprintf("has mode %04o, which lets other users in", info.Mode().Perm()), "chmod go-rwx " + path}
-	}
-	return nil
+	return err
 }
 
 // readPrivate reads a file that only this user can access. It reads at most one byte more than the limit. It follows no link, and
@@ -55,8 +45,8 @@ func readPrivate(path string, most int64) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, irregular
 	}
-	if err := private(path, info, 0o077); err != nil {
-		return nil, err
+	if err := private.Check(path, info, private.Any); err != nil {
+		return nil, access(err)
 	}
 	text := make([]byte, min(max(info.Size(), 0), most)+1) // io.ReadAll would need several times as much memory
 	n, err := io.ReadFull(f, text)

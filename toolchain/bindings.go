@@ -324,23 +324,27 @@ const bindingsCore = `
 
 // bindingsText is the core module that connects a world to the engine, as WebAssembly text. It imports the functions of the
 // world from "world" and exports one function for each function the world exports.
-func bindingsText(l *linkage, at roots, slot uint32) string {
+func bindingsText(l *linkage, at roots, shape engineShape) string {
 	var b strings.Builder
 	b.WriteString("(module $bindings\n  (type $time_type (func (result i64)))\n")
 	b.WriteString("  (import \"image\" \"memory\" (memory 1))\n  (import \"image\" \"table\" (table $image 3 funcref))\n")
-	fmt.Fprintf(&b, "  (import \"engine\" \"__indirect_function_table\" (table $engine %d funcref))\n", slot+1)
+	fmt.Fprintf(&b, "  (import \"engine\" \"__indirect_function_table\" (table $engine %d funcref))\n", shape.Slot+1)
 	for _, f := range engineExports {
 		fmt.Fprintf(&b, "  (import \"engine\" %q (func $%s%s))\n", f.name, f.name, f.signature)
 	}
 	for i, c := range l.core() {
 		fmt.Fprintf(&b, "  (import \"world\" %q (func $import%d%s))\n", c.name, i, signature(c.params, c.results))
 	}
-	fmt.Fprintf(&b, bindingsCore, at.Context, at.Runtime, at.Block, slot, opImport, jsUndefined, jsException,
+	fmt.Fprintf(&b, bindingsCore, at.Context, at.Runtime, at.Block, shape.Slot, opImport, jsUndefined, jsException,
 		blockLength, blockNow, blockTime, blockArgument, blockEnter, blockTurn,
 		blockRejected, blockRejection, blockRejection+8, blockRejection+16,
 		blockReplacer, blockRecord, blockArray, blockProperty, blockProperty+8, blockProperty+16, blockProperty+24, int64(jsNull))
 	writeCall(&b, l.core())
 	for i, f := range l.exportFuncs() {
+		if f.Interface.Name == abi.ExtensionMemory { // after all others
+			writeMemory(&b, l, f, shape.StackTop)
+			continue
+		}
 		params, results := f.Core(false)
 		fmt.Fprintf(&b, "  (func $export%d (export %q)%s\n", i, coreName(f), signature(params, results))
 		for k, p := range params {

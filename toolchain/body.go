@@ -3,9 +3,7 @@ package toolchain
 import (
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -75,14 +73,14 @@ func (p Program) lower(err error) error {
 			}
 		}
 	case errors.As(err, &failed):
-		frame := regexp.MustCompile(regexp.QuoteMeta(p.Name) + `:(\d+)`)
-		failed.Failure.Stack = frame.ReplaceAllStringFunc(failed.Failure.Stack, func(at string) string {
-			line, err := strconv.Atoi(at[len(p.Name)+1:])
-			if err != nil || line <= p.above {
-				return at
+		lines := strings.Split(failed.Failure.Stack, "\n")
+		for i, line := range lines {
+			if at, ok := host.ReadFrame(line); ok && at.File == p.Name && at.Line > p.above {
+				at.Line = min(at.Line-p.above, last)
+				lines[i] = at.String()
 			}
-			return p.Name + ":" + strconv.Itoa(min(line-p.above, last))
-		})
+		}
+		failed.Failure.Stack = strings.Join(lines, "\n")
 	}
 	return err
 }

@@ -463,7 +463,7 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 	named := uses
 	uses = func(word string) bool { return passes[word] || named(word) } // env.tools.extension.tool() does not name call
 	words := apis()
-	w := &abi.World{Name: "stile:extension/extension@0.1.0", Exports: []*abi.Interface{known.Interface(abi.ExtensionTools)}}
+	w := &abi.World{Name: "stile:extension/extension@0.1.0", Exports: []*abi.Interface{known.Interface(abi.ExtensionTools), known.Interface(abi.ExtensionStepwise), known.Interface(abi.ExtensionMemory)}}
 	added := map[string]bool{}
 	for _, i := range candidates {
 		if added[i.Name] {
@@ -479,7 +479,7 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 	}
 	if slices.ContainsFunc(w.Imports, waits) {
 		poll := *known.Interface(abi.PollInterface)
-		poll.Funcs = slices.DeleteFunc(slices.Clone(poll.Funcs), func(f *abi.Func) bool { return f.Name != "poll" })
+		poll.Funcs = slices.DeleteFunc(slices.Clone(poll.Funcs), func(f *abi.Func) bool { return f.Name != "poll" && f.Name != "park" })
 		w.Imports = append(w.Imports, &poll)
 	}
 	return w, nil
@@ -522,7 +522,7 @@ func kindOf(name string) string {
 
 // prune keeps the functions of an interface that the code can reach; nil when it reaches none.
 func prune(i *abi.Interface, apis map[string][]string, uses func(word string) bool) *abi.Interface {
-	if i.Name == abi.PollInterface || i.Name == abi.ExtensionTools || i.Name == abi.ExtensionEvaluator {
+	if i.Name == abi.PollInterface || strings.HasPrefix(i.Name, "stile:extension/") {
 		return nil
 	}
 	p := *i

@@ -328,11 +328,11 @@ func TestBundleSourceMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, want := range map[string]string{"new Error": "[{ node_modules/p/index.js 2 9}]", `fail("`: "[{ src/main.ts 5 3}]"} {
+	for what, want := range map[string]string{"new Error": "[    at (node_modules/p/index.js:2:9)]", `fail("`: "[    at (src/main.ts:5:3)]"} {
 		at := strings.Index(string(out.code), what)
 		line := strings.Count(string(out.code[:at]), "\n")
 		column := at - strings.LastIndex(string(out.code[:at]), "\n") - 1
-		frames := host.MapStack(out.sourceMap, fmt.Sprintf("extension.js:%d:%d", line+1, column+1))
+		frames := host.MapStack(out.sourceMap, fmt.Sprintf("    at extension.js:%d:%d", line+1, column+1))
 		if got := fmt.Sprint(frames); got != want {
 			t.Errorf("%s: got %s, want %s", what, got, want)
 		}

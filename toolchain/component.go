@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func (a *assembly) text() string {
 	// The host compiles the memory by itself, and the rest once for all components with the same rest. Core types must come first.
 	w.line("(core module $memory)")
 	w.module(imageText(a.shape, ""))
-	w.module(bindingsText(a.linkage, a.image.roots, a.shape.Slot))
+	w.module(bindingsText(a.linkage, a.image.roots, a.shape))
 	for n, i := range a.linkage.imports {
 		w.importInterface(n, i)
 	}
@@ -77,6 +78,10 @@ func (a *assembly) text() string {
 	w.line(`(alias core export $image "realloc" (core func $realloc))`)
 	w.lowerImports()
 	w.line(`(core instance $bindings (instantiate $bindings (with "image" (instance $image)) (with "engine" (instance $engine)) (with "world" (instance $world))))`)
+	if slices.ContainsFunc(a.linkage.exports, func(i *abi.Interface) bool { return i.Name == abi.ExtensionMemory }) {
+		w.scratch = "$scratch"
+		w.line(`(alias core export $bindings "scratch" (core func %s))`, w.scratch)
+	}
 	for n, i := range a.linkage.exports {
 		w.exportInterface(n, i)
 	}
@@ -91,6 +96,7 @@ type componentWriter struct {
 	linkage  *linkage
 	ids      map[declaration]string
 	exported map[declaration]bool
+	scratch  string // allocates for stile:extension/memory; empty for the ordinary allocator
 }
 
 const canonicalOptions = "(memory $memory) (realloc $realloc) string-encoding=utf8"
@@ -161,8 +167,12 @@ func (w *componentWriter) exportInterface(n int, i *abi.Interface) {
 	for _, d := range own {
 		w.line("(type %s %s)", w.id(d), w.shape(d.typ))
 	}
+	options := canonicalOptions
+	if i.Name == abi.ExtensionMemory {
+		options = "(memory $memory) (realloc " + cmp.Or(w.scratch, "$realloc") + ") string-encoding=latin1+utf16" // any bytes are text
+	}
 	for k, f := range i.Funcs {
-		w.line("(func $lift%d-%d%s (canon lift (core func $bindings %q) %s))", n, k, w.function(f), coreName(f), canonicalOptions)
+		w.line("(func $lift%d-%d%s (canon lift (core func $bindings %q) %s))", n, k, w.function(f), coreName(f), options)
 	}
 	w.line("(component $export%d", n)
 	for k, d := range used {

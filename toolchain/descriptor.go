@@ -104,6 +104,9 @@ func describe(l *linkage) ([]byte, error) {
 		d.out.Imports = append(d.out.Imports, info)
 	}
 	for _, i := range l.exports {
+		if i.Name == abi.ExtensionMemory { // the bindings serve it
+			continue
+		}
 		info := interfaceInfo{Name: unversioned(i), Functions: []functionInfo{}}
 		for _, f := range i.Funcs {
 			info.Functions = append(info.Functions, d.function(f, 0, false))

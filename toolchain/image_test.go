@@ -59,7 +59,7 @@ func testLinkage(t testing.TB, interfaces ...string) *linkage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world := &abi.World{Name: "test", Exports: []*abi.Interface{known.Interface(abi.ExtensionTools)}}
+	world := &abi.World{Name: "test", Exports: []*abi.Interface{known.Interface(abi.ExtensionTools), known.Interface(abi.ExtensionStepwise), known.Interface(abi.ExtensionMemory)}}
 	for _, name := range interfaces {
 		world.Imports = append(world.Imports, known.Interface("stile:capability/"+name+"@0.1.0"))
 	}

@@ -210,17 +210,22 @@ func traceCall(t *testing.T, m *imager, l *linkage, img *image, tool, input stri
 	})
 	name, argument := g.text(tool), g.text(input)
 	clear(g.memory.UnsafeData(g.store)[trace:wasmPage])
-	result, err := instance.GetFunc(g.store, abi.ExtensionTools+"#call").
+	result, err := instance.GetFunc(g.store, abi.ExtensionStepwise+"#start").
 		Call(g.store, name, int32(len(tool)), argument, int32(len(input)), int32(1))
-	if err != nil || g.err != nil {
-		t.Fatal(tool, err, g.err)
+	for {
+		if err != nil || g.err != nil {
+			t.Fatal(tool, err, g.err)
+		}
+		memory, at := g.snapshot(), uint32(result.(int32))
+		if memory[at] != 0 {
+			p, n := g.load32(at+16), g.load32(at+20) // the message
+			t.Fatalf("%s fails: %d %q", tool, g.load32(at+4), memory[p:][:min(n, 200)])
+		}
+		if memory[at+4] != 0 { // the output, or else the tool waits
+			return memory
+		}
+		result, err = instance.GetFunc(g.store, abi.ExtensionStepwise+"#resume").Call(g.store)
 	}
-	memory := g.snapshot()
-	if at := uint32(result.(int32)); memory[at] != 0 {
-		p, n := g.load32(at+16), g.load32(at+20) // the message
-		t.Fatalf("%s fails: %d %q", tool, g.load32(at+4), memory[p:][:min(n, 200)])
-	}
-	return memory
 }
 
 // answerZero returns success and zero: handles are new, and poll reports that the first one is ready.

@@ -110,9 +110,33 @@ func (l *linkage) collect() {
 			}
 		}
 	}
+	for i, x := range l.exports {
+		if x.Name == abi.ExtensionMemory {
+			l.exports = slices.Clone(l.exports)
+			l.exports[i] = withAdopt(x, l.drops)
+		}
+	}
 	l.imports = slices.DeleteFunc(l.imports, func(i *abi.Interface) bool {
 		return len(i.Funcs) == 0 && len(l.declared[i.Name]) == 0
 	})
+}
+
+// withAdopt adds the functions that take a handle of each resource and keep it.
+func withAdopt(memory *abi.Interface, resources []*abi.Resource) *abi.Interface {
+	with := *memory
+	with.Funcs = nil
+	for _, f := range memory.Funcs {
+		own := *f
+		own.Interface = &with
+		with.Funcs = append(with.Funcs, &own)
+	}
+	for i, r := range resources {
+		with.Funcs = append(with.Funcs, &abi.Func{
+			Name: fmt.Sprintf("adopt%d", i), Interface: &with,
+			Params: []abi.Field{{Name: "handle", Type: &abi.Type{Kind: abi.KindOwn, Resource: r}}},
+		})
+	}
+	return &with
 }
 
 // home returns the interface that declares d.
@@ -162,11 +186,15 @@ func isNamed(t *abi.Type) bool {
 	}
 }
 
-// exportFuncs lists the functions to export in the order of their indices.
+// exportFuncs lists the functions to export in the order of their indices. Those of stile:extension/memory, which have none, come last.
 func (l *linkage) exportFuncs() []*abi.Func {
-	var funcs []*abi.Func
+	var funcs, memory []*abi.Func
 	for _, i := range l.exports {
-		funcs = append(funcs, i.Funcs...)
+		if i.Name == abi.ExtensionMemory {
+			memory = i.Funcs
+		} else {
+			funcs = append(funcs, i.Funcs...)
+		}
 	}
-	return funcs
+	return append(funcs, memory...)
 }

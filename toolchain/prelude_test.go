@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
@@ -173,7 +174,10 @@ export default extension({ tools: { test: { description: "Runs a script", run } 
 				logged = append(logged, [2]string{level.String(), message})
 			})
 			var recorded recorder
-			result, err := c.Do(t.Context(), host.Request{Tool: "test", Input: fmt.Appendf(nil, `{"site": %q}`, s.site), Env: env, Recorder: &recorded})
+			result, err := c.Do(t.Context(), host.Request{
+				Tool: "test", Input: fmt.Appendf(nil, `{"site": %q}`, s.site), Env: env, Recorder: &recorded,
+				Limits: host.Limits{CPU: 30 * time.Second}, // with the tag packed, each of thousands of waits costs milliseconds
+			})
 			out := result.Output
 			if failed, ok := errors.AsType[*host.GuestError](err); ok {
 				t.Fatalf("%s: %s\n%s", failed.Failure.Name, failed.Failure.Message, failed.Failure.Stack)

@@ -22,6 +22,8 @@ type bench struct {
 	dir     string // caches and the C program's input; removed at the end
 	quick   bool
 	quickjs []byte // the engine as npm delivers it
+	// packages is the folder in which npm puts it.
+	packages string
 
 	trials string // the C program, once it is compiled
 	engine string // the name under which components import the engine
@@ -53,6 +55,7 @@ var measurements = []struct {
 }{
 	{"memory", measureMemory},
 	{"growth", measureGrowth},
+	{"waiting", measureWaiting},
 	{"save", measureSave},
 	{"cold", measureCold},
 	{"instantiate", measureInstantiate},
@@ -71,7 +74,7 @@ func main() {
 
 func run(ctx context.Context) (err error) {
 	out := flag.String("out", "out/core.json", "write the figures to this `file`; the engine is kept beside it")
-	only := flag.String("only", "", "run the measurements whose names match this `pattern`: memory, growth, save, cold, instantiate, throughput, capability, end")
+	only := flag.String("only", "", "run the measurements whose names match this `pattern`: memory, growth, waiting, save, cold, instantiate, throughput, capability, end")
 	quick := flag.Bool("quick", false, "run a tenth of the rounds, to see that everything works")
 	strict := flag.Bool("strict", false, "fail when a target is missed")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
@@ -88,7 +91,7 @@ func run(ctx context.Context) (err error) {
 	if err := os.MkdirAll(packages, 0o755); err != nil {
 		return err
 	}
-	b := &bench{quick: *quick}
+	b := &bench{quick: *quick, packages: packages}
 	if b.dir, err = os.MkdirTemp(filepath.Dir(packages), "core-"); err != nil {
 		return err
 	}
@@ -113,7 +116,7 @@ func run(ctx context.Context) (err error) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "%s ...\n", measurement.name)
-		s, err := newSubject(ctx, b.dir, packages)
+		s, err := b.newSubject(ctx)
 		if err != nil {
 			return fmt.Errorf("set up: %w", err)
 		}

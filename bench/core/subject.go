@@ -19,7 +19,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-//go:embed cold.ts tools.ts saved.ts
+//go:embed cold.ts tools.ts saved.ts waiting.ts
 var sources embed.FS
 
 // subject is Stile as it is measured: a host with the default options, and a toolchain.
@@ -30,22 +30,26 @@ type subject struct {
 	env   host.Env // clock and store
 }
 
-// newSubject keeps its caches in dir, and takes the engine from packages.
-func newSubject(ctx context.Context, dir, packages string) (_ *subject, err error) {
+// caches are the folders that all hosts and toolchains of the run share.
+func (b *bench) caches() (cache, key string) {
+	return filepath.Join(b.dir, "cache"), filepath.Join(b.dir, "key")
+}
+
+func (b *bench) newSubject(ctx context.Context) (_ *subject, err error) {
 	s := &subject{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	cache, key := filepath.Join(dir, "cache"), filepath.Join(dir, "key")
+	cache, key := b.caches()
 	if s.host, err = host.New(ctx, host.Options{CacheDir: cache, KeyDir: key}); err != nil {
 		return nil, err
 	}
-	if s.tools, err = toolchain.New(ctx, s.host, toolchain.Options{CacheDir: cache, KeyDir: key, Engine: packages}); err != nil {
+	if s.tools, err = toolchain.New(ctx, s.host, toolchain.Options{CacheDir: cache, KeyDir: key, Engine: b.packages}); err != nil {
 		return nil, err
 	}
-	if s.store, err = kv.Open(ctx, filepath.Join(dir, "store.sqlite"), kv.Options{}); err != nil {
+	if s.store, err = kv.Open(ctx, filepath.Join(b.dir, "store.sqlite"), kv.Options{}); err != nil {
 		return nil, err
 	}
 	bucket := s.store.Bucket("bench")
@@ -109,11 +113,10 @@ func obtainEngine(ctx context.Context, dir string) (quickjs []byte, err error) {
 	return os.ReadFile(file)
 }
 
-// sharedEngine extracts the engine that components share from a standalone component, where it is the second core module. It returns
+// sharedEngine extracts the engine that components share from a standalone component, where it is the first core module. It returns
 // the name under which the others import it.
 func sharedEngine(standalone []byte) (name string, module []byte, err error) {
 	const header, coreModule = 8, 1
-	modules := 0
 	for rest := standalone[min(header, len(standalone)):]; len(rest) > 0; {
 		size, n := binary.Uvarint(rest[1:])
 		if n <= 0 || uint64(len(rest)-1-n) < size {
@@ -121,10 +124,8 @@ func sharedEngine(standalone []byte) (name string, module []byte, err error) {
 		}
 		id, body := rest[0], rest[1+n:][:size]
 		rest = rest[1+n:][size:]
-		if id == coreModule {
-			if modules++; modules == 2 {
-				module = body
-			}
+		if id == coreModule && module == nil {
+			module = body
 		}
 	}
 	if module == nil {

@@ -8,8 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -43,7 +43,8 @@ type Options struct {
 	// Default: search finds nothing.
 	Describe func() []Description
 	// Held is how many bytes the host holds for one call at a time: inputs and results of the tools that it started, directly or
-	// through others. Default 16 MiB.
+	// through others. Results are in memory as blobs are, or else in a temporary file. Inputs are in memory, at most 48 MiB for all
+	// calls of the process. Default 16 MiB.
 	Held int64
 }
 
@@ -65,6 +66,38 @@ func New(o Options) (*Toolbox, error) {
 	}
 	o.Held = cmp.Or(o.Held, 16<<20)
 	return &Toolbox{options: o, held: held(o.Held).quota()}, nil
+}
+
+// The process holds at most so many bytes of inputs for the tools of all calls, in memory: of inputs of at most smallInput bytes, which
+// never compete with larger ones, and of the others. Results are in blobs, whose memory is bounded too.
+const (
+	smallInput = 16 << 10
+	maxSmall   = 16 << 20
+	maxLarge   = 32 << 20
+)
+
+var (
+	smallInputs = blob.NewQuota("bytes of small inputs for the tools of all calls", maxSmall)
+	largeInputs = blob.NewQuota("bytes of inputs for the tools of all calls", maxLarge)
+)
+
+// hold reserves room for an input, of the call and of the process.
+func (t *Toolbox) hold(n int64) (release func(), err error) {
+	if err := t.held.Reserve(n); err != nil {
+		return nil, err
+	}
+	all := largeInputs
+	if n <= smallInput {
+		all = smallInputs
+	}
+	if err := all.Reserve(n); err != nil {
+		t.held.Release(n)
+		return nil, err
+	}
+	return func() {
+		all.Release(n)
+		t.held.Release(n)
+	}, nil
 }
 
 // held is how many bytes a call may hold. Toolboxes of a call with equal limits share one quota.
@@ -143,43 +176,51 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 	if err := abi.Charge(ctx, len(input)); err != nil {
 		return nil, err
 	}
-	if err := t.held.Reserve(int64(len(input))); err != nil {
+	release, err := t.hold(int64(len(input)))
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Call{held: t.held, cancel: cancel, done: make(chan struct{})}
+	c := &Call{cancel: cancel, done: make(chan struct{})}
 	capabilities := env.Capabilities() // here, because the guest continues
+	text := []byte(input)
 	go func() {
 		defer close(c.done)
 		defer cancel()
-		defer t.held.Release(int64(len(input)))
+		defer release()
 		defer func() { c.panicked = recover() }() // Take repeats the panic on its own goroutine, where the host expects it
-		output, err := run(ctx, tool, []byte(input), capabilities)
-		if err == nil {
-			err = abi.Charge(ctx, len(output))
-		}
-		if err == nil {
-			err = t.held.Reserve(int64(len(output)))
-		}
-		if err != nil {
-			c.err = err
-			return
-		}
-		c.output = string(output)
+		c.err = c.run(ctx, t.held, func() ([]byte, error) { return run(ctx, tool, text, capabilities) })
 	}()
 	return c, nil
 }
 
 // Call is a running tool: the resource `pending`. It is safe for concurrent use. Its holder closes it.
 type Call struct {
-	held   *blob.Quota
 	cancel context.CancelFunc
 	// done is closed when output, err or panicked is set.
 	done     chan struct{}
-	output   string
+	output   *blob.Blob // closed with the call; nil after an error
 	err      error
 	panicked any
-	closed   sync.Once
+}
+
+// run runs the tool and keeps its output.
+func (c *Call) run(ctx context.Context, held *blob.Quota, do func() ([]byte, error)) (err error) {
+	output, err := do()
+	if err == nil {
+		err = abi.Charge(ctx, len(output))
+	}
+	if err != nil {
+		return err
+	}
+	b := blob.NewBuilder(blob.Options{Limit: max(1, int64(len(output))), Quota: held})
+	if _, err = b.Write(output); err == nil {
+		c.output, err = b.Blob()
+	}
+	if err != nil {
+		err = errors.Join(err, b.Close())
+	}
+	return err
 }
 
 // Quick implements [abi.Quick].
@@ -195,7 +236,16 @@ func (c *Call) Take(ctx context.Context) (string, error) {
 		if c.panicked != nil {
 			panic(c.panicked)
 		}
-		return c.output, c.err
+		if c.err != nil {
+			return "", c.err
+		}
+		if err := abi.Room(ctx, c.output.Reader().Size()); err != nil {
+			return "", err
+		}
+		var text strings.Builder
+		text.Grow(int(c.output.Reader().Size()))
+		_, err := io.Copy(&text, c.output.Reader())
+		return text.String(), err
 	case <-ctx.Done():
 		return "", fmt.Errorf("wait for the tool: %w", ctx.Err())
 	}
@@ -205,6 +255,8 @@ func (c *Call) Take(ctx context.Context) (string, error) {
 func (c *Call) Close() error {
 	c.cancel()
 	<-c.done
-	c.closed.Do(func() { c.held.Release(int64(len(c.output))) })
-	return nil
+	if c.output == nil {
+		return nil
+	}
+	return c.output.Close()
 }

@@ -12,10 +12,10 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -125,7 +125,7 @@ func Strict(raw []byte, v any) error {
 }
 
 // Quoted shows a name from outside, shortened and on one line.
-func Quoted(name string) string { return printable.Text(strconv.Quote(printable.Cut(name, 80))) }
+func Quoted(name string) string { return jsonform.Quote(name) }
 
 // Stores are the stores of one test, in a temporary folder that is made on first use.
 type Stores struct {

@@ -58,7 +58,7 @@ func parseRetention(text string) (r retention, err error) {
 		case "calls":
 			r.options.MaxCalls, err = parseCount(value)
 		case "bytes":
-			r.options.MaxBytes, err = parseSize(value)
+			r.options.MaxBytes, err = printable.ParseSize(value)
 		default:
 			err = fmt.Errorf("%q is not off, age, calls or bytes", name)
 		}

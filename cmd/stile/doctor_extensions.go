@@ -8,8 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // policy reads the operator's policy.
@@ -29,13 +32,14 @@ func (e *examination) policy() {
 
 // extensions opens the store, reads every active or waiting version, and checks the audit log.
 func (e *examination) extensions(ctx context.Context) {
-	if _, err := os.Stat(filepath.Join(e.home, lifecycle.File)); errors.Is(err, fs.ErrNotExist) {
+	file := filepath.Join(e.home, lifecycle.File)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		e.add("extensions", statusOK, "", "none yet; stile ext add stores one")
 		return
 	}
 	err := withExtensions(ctx, e.streams, func(store *extensions) error { return e.store(ctx, store) })
 	if err != nil {
-		e.add("extensions", statusBroken, "See the findings about policy and databases.", "%v", err)
+		e.add("extensions", statusBroken, "See the findings about policy and databases. If there are none, restore it from a backup, or move it away to begin anew: "+file, "%v", err)
 	}
 }
 
@@ -62,6 +66,12 @@ func (e *examination) store(ctx context.Context, store *extensions) error {
 	if sound {
 		e.add("extensions", statusOK, "", "%d active, %d waiting for approval, intact", len(active), len(pending))
 	}
+	stored, err := store.Stored(ctx)
+	if err != nil {
+		return err
+	}
+	limits := store.Policy().Limits
+	e.add("versions", statusOK, "", "they take %s on disk; the limits are %s, and %s for each author", humanize.IBytes(uint64(max(0, stored))), printable.Size(limits.Stored), printable.Size(limits.StoredPerAuthor))
 	count, last, err := store.VerifyAudit(ctx)
 	switch {
 	case is[*lifecycle.TamperedError](err):

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +21,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host/recording"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/private"
 )
 
 const (
@@ -44,14 +44,12 @@ func (e *examination) folder(check, dir, variable string) {
 		e.add(check, statusMissing, elsewhere, "%v", err)
 		return
 	}
-	owner, known := info.Sys().(*syscall.Stat_t)
+	var open *private.Error
 	switch {
 	case !info.IsDir():
 		e.add(check, statusMissing, elsewhere, "%s is not a folder", dir)
-	case known && int(owner.Uid) != os.Geteuid():
-		e.add(check, statusMissing, elsewhere, "%s belongs to user %d", dir, owner.Uid)
-	case info.Mode().Perm()&0o022 != 0:
-		e.add(check, statusMissing, "chmod 700 "+dir, "%s has mode %04o, so others can write to it", dir, info.Mode().Perm())
+	case errors.As(private.Check(dir, info, private.Write), &open):
+		e.add(check, statusMissing, open.Remedy+" ("+variable+")", "%s %s", dir, open.Problem)
 	case unix.Access(dir, unix.W_OK) != nil:
 		e.add(check, statusMissing, "chmod 700 "+dir+", or choose another folder with "+variable+".", "%s cannot be written to, so nothing new is kept", dir)
 	default:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/extension"
@@ -119,11 +120,8 @@ func readFolder(dir, manifest string, keep []string) (files map[string][]byte, e
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	files = map[string][]byte{}
-	entries, room := 0, int64(extension.MaxSource)
-	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
-		if entries++; err == nil && entries > maxDraftEntries {
-			err = fmt.Errorf("%s holds more than %d files and folders: put the extension into a folder of its own", dir, maxDraftEntries)
-		}
+	room := int64(extension.MaxSource)
+	err = fs.WalkDir(&fewEntries{FS: tree, dir: dir, left: maxDraftEntries}, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch base := path.Base(name); {
 		case err != nil:
 			return err
@@ -158,6 +156,40 @@ func readFolder(dir, manifest string, keep []string) (files map[string][]byte, e
 		return nil, &usageError{err}
 	}
 	return files, nil
+}
+
+// fewEntries is a tree whose folders are read only until they hold more files and folders than a draft may have. To read all of a folder
+// takes some 350 bytes for each.
+type fewEntries struct {
+	fs.FS
+	dir  string
+	left int
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (t *fewEntries) ReadDir(name string) (entries []fs.DirEntry, err error) {
+	f, err := t.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	folder, ok := f.(fs.ReadDirFile)
+	if !ok {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrInvalid}
+	}
+	for len(entries) <= t.left {
+		some, err := folder.ReadDir(t.left + 1 - len(entries))
+		entries = append(entries, some...)
+		if errors.Is(err, io.EOF) {
+			t.left -= len(entries)
+			slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+			return entries, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%s holds more than %d files and folders: put the extension into a folder of its own", t.dir, maxDraftEntries)
 }
 
 // readBounded reads a file of at most limit bytes.

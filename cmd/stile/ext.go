@@ -59,11 +59,12 @@ type extCommand struct {
 	Import   extImport   `cmd:"" help:"Add an extension from a file or a registry."`
 	Search   extSearch   `cmd:"" help:"Find tools by words."`
 	Prune    extPrune    `cmd:"" help:"Remove extensions that nobody uses or that fail."`
+	Forget   extForget   `cmd:"" help:"Drop the source of old versions from disk."`
 }
 
 // Help implements kong.HelpProvider.
 func (*extCommand) Help() string {
-	return `STILE_HOME keeps each extension with all its versions. Adding a version validates it, installs its packages, builds it, reports on its code and runs its tests. Then a person approves what it may do, unless policy.json in STILE_HOME does. Tool names have the form EXTENSION_TOOL.
+	return `STILE_HOME keeps each extension with its versions, within the limits of policy.json. Adding a version validates it, installs its packages, builds it, reports on its code and runs its tests. Then a person approves what it may do, unless policy.json in STILE_HOME does. Tool names have the form EXTENSION_TOOL.
 
 A scope says who can use an extension: agent:NAME, user (you: STILE_USER, or your operating system user) or shared. If several scopes have a tool of the same name, stile calls the one in the narrowest scope.
 

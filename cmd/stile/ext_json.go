@@ -24,6 +24,8 @@ type releaseJSON struct {
 	Policy     string `json:"policy,omitempty"`
 	Reason     string `json:"reason,omitempty"`
 	Quarantine string `json:"quarantine,omitempty"`
+	// Dropped is "component" or "source": what the store no longer has of the version.
+	Dropped lifecycle.Dropped `json:"dropped,omitempty"`
 }
 
 func releaseOf(r lifecycle.Release) releaseJSON {
@@ -31,7 +33,7 @@ func releaseOf(r lifecycle.Release) releaseJSON {
 	if !decided.IsZero() {
 		decided = decided.UTC()
 	}
-	return releaseJSON{r.ID, r.Scope, r.Name, r.Digest, r.State, r.Author, r.Asked.UTC(), decided, r.By, r.Line, r.Reason, r.Quarantine}
+	return releaseJSON{r.ID, r.Scope, r.Name, r.Digest, r.State, r.Author, r.Asked.UTC(), decided, r.By, r.Line, r.Reason, r.Quarantine, r.Dropped}
 }
 
 func releasesOf(all []lifecycle.Release) []releaseJSON {

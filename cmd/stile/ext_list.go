@@ -157,7 +157,7 @@ type extHistory struct {
 
 // Help implements kong.HelpProvider.
 func (*extHistory) Help() string {
-	return `The list has each request for a version in the scope, the newest first, with the decision and who made it.
+	return `The list has each request for a version in the scope, the newest first, with the decision and who made it. To make room, Stile drops the component of a version that is no longer active, and builds it again when you return to the version. Of a version that was never active it drops the source too.
 
 Examples:
 
@@ -185,6 +185,7 @@ func (c *extHistory) Run(ctx context.Context, s *streams) error {
 			if _, revoked := revocation(all[:i], r.Digest); revoked && r.State == lifecycle.Superseded {
 				state += ", revoked later"
 			}
+			state += droppedText(r)
 			by := r.By
 			if r.Line != "" {
 				by += " " + r.Line

@@ -284,7 +284,7 @@ func TestLargeRow(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"doctor"}, "-> Restore it from a backup, or move it away to begin anew: " + file},
+		{[]string{"doctor"}, "restore it from a backup, or move it away to begin anew: " + file},
 		{[]string{"audit", "list"}, "too big (18); stile doctor says which files are damaged and what to do"},
 	} {
 		if out, err := h.command(tt.args...).CombinedOutput(); err == nil || !strings.Contains(string(out), tt.want) {

@@ -100,7 +100,7 @@ func (c *extImport) pull(ctx context.Context, s *streams, e *extensions, ref str
 func registryError(err error) error {
 	var network net.Error
 	refused := errors.Is(err, oci.ErrAddress) || errors.Is(err, oci.ErrScheme)
-	if errors.Is(err, context.Canceled) || errors.As(err, &network) && !refused {
+	if errors.Is(err, context.Canceled) || errors.Is(err, oci.ErrSlow) || errors.As(err, &network) && !refused {
 		return err
 	}
 	return &usageError{err}

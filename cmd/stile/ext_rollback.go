@@ -21,7 +21,7 @@ type extRollback struct {
 
 // Help implements kong.HelpProvider.
 func (*extRollback) Help() string {
-	return `The version must have been active before, and not revoked. The command shows what it may do and how it differs from the active version. Then it asks for confirmation; --yes with the digest skips the question.
+	return `The version must have been active before, and not revoked. If its component was dropped to make room, it is built again first. The command shows what it may do and how it differs from the active version. Then it asks for confirmation; --yes with the digest skips the question.
 
 Examples:
 
@@ -103,10 +103,10 @@ func digestOf(all []lifecycle.Release, start string) (string, error) {
 }
 
 // superseded finds the newest release that another one replaced and whose version was not revoked later. If digest is not empty,
-// only releases of that digest count.
+// only releases of that digest count, and otherwise only those whose source is stored.
 func superseded(all []lifecycle.Release, digest string) (lifecycle.Release, bool) {
 	for i, r := range all {
-		if r.State != lifecycle.Superseded || digest != "" && r.Digest != digest {
+		if r.State != lifecycle.Superseded || digest != "" && r.Digest != digest || digest == "" && r.Dropped == lifecycle.DroppedSource {
 			continue
 		}
 		if _, revoked := revocation(all[:i], r.Digest); !revoked {

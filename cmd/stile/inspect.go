@@ -38,6 +38,7 @@ type inspection struct {
 	Digest   string          `json:"digest"`
 	Imports  []importedThing `json:"imports"`
 	Exports  []string        `json:"exports"`
+	Steps    bool            `json:"steps"` // whether calls are made in steps
 	Tools    []tool          `json:"tools"`
 	Sections map[string]int  `json:"sections"` // sizes of our custom sections, in bytes
 	Compile  compilation     `json:"compile"`
@@ -105,7 +106,7 @@ func (c *inspectCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 	i := inspection{
-		File: c.File, Size: len(wasm), Digest: "sha256:" + component.Digest(), Imports: imports(component.Imports()), Exports: exports,
+		File: c.File, Size: len(wasm), Digest: "sha256:" + component.Digest(), Imports: imports(component.Imports()), Exports: exports, Steps: component.Stepwise(),
 		Tools: toolsOf(tools), Sections: map[string]int{}, defined: tools, sections: component.Sections(),
 		Compile: newCompilation(cost),
 	}
@@ -182,7 +183,16 @@ func (i *inspection) text() string {
 	}
 	fmt.Fprintf(&b, "  so: no authority of its own; %s, each needs a handle that a caller passes in\n\nexports\n", counted(held, "function"))
 	for _, name := range i.Exports {
-		fmt.Fprintf(&b, "  %s\n", line(name, maxShownName))
+		about := ""
+		if name == abi.ExtensionMemory {
+			about = "  for the host alone: takes the memory of a call that waits, and gives it back"
+		}
+		fmt.Fprintf(&b, "  %s%s\n", line(name, maxShownName), about)
+	}
+	if i.Steps {
+		b.WriteString("  calls are made in steps, and take no thread while they wait\n")
+	} else {
+		b.WriteString("  calls are made in one piece, and keep a thread while they wait\n")
 	}
 	b.WriteString("\ntools\n" + toolTable("  ", i.defined))
 	if len(i.sections) > 0 {

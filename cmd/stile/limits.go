@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // wasmMemory is how many bytes a guest can address.
@@ -25,7 +26,7 @@ func parseLimits(pairs []string) (host.Limits, error) {
 		var err error
 		switch name {
 		case "memory":
-			if l.Memory, err = parseSize(value); l.Memory > wasmMemory {
+			if l.Memory, err = printable.ParseSize(value); l.Memory > wasmMemory {
 				err = errors.New("a guest can address 4GiB")
 			}
 		case "cpu":
@@ -33,9 +34,9 @@ func parseLimits(pairs []string) (host.Limits, error) {
 		case "wall":
 			l.Wall, err = parseDuration(value)
 		case "input":
-			l.Input, err = parseInt(value, parseSize)
+			l.Input, err = parseInt(value, printable.ParseSize)
 		case "output":
-			l.Output, err = parseInt(value, parseSize)
+			l.Output, err = parseInt(value, printable.ParseSize)
 		case "handles":
 			l.Handles, err = parseInt(value, parseCount)
 		case "pending":
@@ -66,20 +67,6 @@ func parseCount(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is not a number; write one like 100", text)
 	}
 	return n, nil
-}
-
-func parseSize(text string) (int64, error) {
-	factor, number := int64(1), text
-	for i, unit := range []string{"KiB", "MiB", "GiB"} {
-		if before, ok := strings.CutSuffix(text, unit); ok {
-			factor, number = 1<<(10*(i+1)), strings.TrimSpace(before)
-		}
-	}
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n <= 0 || n > math.MaxInt64/factor {
-		return 0, fmt.Errorf("%q is not a size; write one like 1048576, 512KiB or 64MiB", text)
-	}
-	return n * factor, nil
 }
 
 func parseInt(text string, parse func(string) (int64, error)) (int, error) {

@@ -44,13 +44,14 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	npmCache, err := exec.CommandContext(t.Context(), "npm", "config", "get", "cache").Output()
+	answer, err := exec.CommandContext(t.Context(), "npm", "config", "get", "cache", "userconfig").Output()
 	if err != nil {
 		t.Fatalf("the tests need npm: %v", err)
 	}
-	npmConfig, err := exec.CommandContext(t.Context(), "npm", "config", "get", "userconfig").Output()
-	if err != nil {
-		t.Fatalf("the tests need npm: %v", err)
+	npm := map[string]string{}
+	for line := range strings.Lines(string(answer)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		npm[key] = value
 	}
 	// The site returns the request that it received, and what it knows of it.
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,9 +81,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SITE_PORT", site.URL[strings.LastIndexByte(site.URL, ':')+1:])
 			e.Setenv("MODEL", model.URL)
 			e.Setenv("REGISTRY", strings.TrimPrefix(images.URL, "http://"))
-			e.Setenv("npm_config_cache", strings.TrimSpace(string(npmCache)))
+			e.Setenv("npm_config_cache", npm["cache"])
 			// Scripts have no home folder from which these could come.
-			e.Setenv("npm_config_userconfig", strings.TrimSpace(string(npmConfig)))
+			e.Setenv("npm_config_userconfig", npm["userconfig"])
 			e.Setenv("NODE_EXTRA_CA_CERTS", os.Getenv("NODE_EXTRA_CA_CERTS"))
 			// Entries are authenticated with the key of their home, so all homes have the one of the shared cache.
 			if err := os.Mkdir(home, 0o700); err != nil {

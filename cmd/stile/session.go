@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -23,7 +25,13 @@ import (
 const (
 	maxEvaluated = 8 << 20  // bytes of a file that is evaluated; the toolchain accepts fewer, with a better message
 	maxComponent = 64 << 20 // bytes of a component that is read
-	maxMemory    = 64 << 20 // bytes of a call's memory, unless --limit asks for more
+)
+
+// Memory of a command that serves many calls at once. SECURITY.md has the whole sum.
+const (
+	recordMemory = 64 << 20 // bytes of recordings of calls under way, beside those of each call
+	// goMemory is when Go begins to collect garbage as often as it must to take no more. Without it, garbage would double what is in use.
+	goMemory = 2 << 30
 )
 
 // settings come from the environment. Nothing else reads the environment.
@@ -141,12 +149,16 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 	}
 	options := host.Options{
 		Instances: 80, WarmInstances: 1, // one call at a time, and the tools it may call
-		MaxMemory: max(o.memory, maxMemory), MaxComponent: maxComponent,
+		MaxMemory: max(o.memory, host.DefaultLimits().Memory), MaxComponent: maxComponent,
 		CacheDir: where.cache, KeyDir: where.keys, Compiler: compiler(), WIT: o.wit, Logger: n.logger, Redact: n.secrets.redact,
 		Wants: capabilities.Builtin.Wants,
 	}
 	if o.many {
 		options.Instances, options.WarmInstances = 0, 0 // the host's defaults
+		options.RecordMemory = recordMemory
+		if debug.SetMemoryLimit(-1) == math.MaxInt64 { // GOMEMLIMIT is not set
+			debug.SetMemoryLimit(goMemory)
+		}
 	}
 	n.host, err = host.New(ctx, options)
 	if err != nil {

@@ -27,7 +27,7 @@ func buildSigstore(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	module := filepath.Join("..", "..", "extension", "pack", "sigstore")
-	build := exec.CommandContext(t.Context(), "go", "-C", module, "build", "-o", dir, "./cmd/stile-sigstore", "./sigstoretest/cosign")
+	build := exec.CommandContext(t.Context(), "go", "-C", module, "build", "-ldflags=-s -w", "-o", dir, "./cmd/stile-sigstore", "./sigstoretest/cosign")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
@@ -298,29 +300,31 @@ func (m *Manager) environment(ctx context.Context, a *active) (env host.Env, mad
 	return maps.Clone(a.env), a.renewed, nil
 }
 
-// load returns the component of a release, and a function that releases it.
-func (m *Manager) load(ctx context.Context, a *active) (*host.Component, func(), error) {
-	return m.loaded.get(ctx, a.digest, func(given *host.Component) (*host.Component, int64, error) {
+// load returns the component of a release for an agent, and a function that releases it.
+func (m *Manager) load(ctx context.Context, a *active, who string) (*host.Component, func(), error) {
+	return m.loaded.get(ctx, who, a.digest, func(given *host.Component) (*host.Component, int64, error) {
 		if given != nil {
 			m.keepForReplays(ctx, a, given.Digest(), nil)
 			return given, 0, nil
 		}
+		release, err := m.roomToLoad(ctx, a.digest)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer release()
 		var v *Version
 		var wasm []byte
-		err := m.db.View(ctx, func(c *sqlite.Conn) (err error) {
+		err = m.db.View(ctx, func(c *sqlite.Conn) (err error) {
 			if v, err = loadVersion(ctx, c, a.digest); err != nil {
 				return err
 			}
-			wasm, err = object(ctx, c, v.Component)
+			wasm, err = v.component(ctx, c)
 			return err
 		})
 		if err != nil {
 			return nil, 0, err
 		}
-		component, err := m.options.Host.Load(ctx, wasm)
-		if err != nil && isEngine(err) {
-			component, wasm, err = m.rebuild(ctx, v, wasm)
-		}
+		component, wasm, err := m.component(ctx, v, wasm)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -328,11 +332,43 @@ func (m *Manager) load(ctx context.Context, a *active) (*host.Component, func(),
 			return nil, 0, errors.Join(err, component.Close())
 		}
 		if component.Digest() != v.Component {
-			m.keepRebuilt(ctx, v, component.Digest(), wasm)
+			m.keepRebuilt(ctx, v, wasm)
 		}
 		m.keepForReplays(ctx, a, component.Digest(), wasm)
 		return component, memoryOf(wasm, v.Tools), nil
 	})
+}
+
+// loading is the room for stored versions that are being loaded, in bytes. Those up to smallVersion have room of their own, so that they
+// do not wait for larger ones.
+type loading struct{ small, large *semaphore.Weighted }
+
+const (
+	smallVersion = 1 << 20
+	maxLoading   = 64 << 20 // of each kind
+)
+
+func newLoading() loading {
+	return loading{semaphore.NewWeighted(maxLoading), semaphore.NewWeighted(maxLoading)}
+}
+
+// roomToLoad waits until there is room for what the store has of a version.
+func (m *Manager) roomToLoad(ctx context.Context, digest string) (release func(), err error) {
+	var bytes int64
+	if err := m.db.View(ctx, func(c *sqlite.Conn) error {
+		return c.Row(ctx, "SELECT coalesce(sum(source + component), 0) FROM content WHERE version = ?", digest).Scan(&bytes)
+	}); err != nil {
+		return nil, err
+	}
+	room := m.loading.small
+	if bytes > smallVersion {
+		room = m.loading.large
+	}
+	bytes = min(bytes, maxLoading)
+	if err := room.Acquire(ctx, bytes); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return func() { room.Release(bytes) }, nil
 }
 
 // keepForReplays makes the recorder keep a component. If wasm is nil, it is read from the extension store.
@@ -352,15 +388,24 @@ func (m *Manager) keepForReplays(ctx context.Context, a *active, digest string, 
 	}
 }
 
-// rebuild builds a component again after an upgrade, when the engine that it imports must be obtained first or differs from the
-// engine that it was built for.
-func (m *Manager) rebuild(ctx context.Context, v *Version, wasm []byte) (*host.Component, []byte, error) {
+// component loads the stored component of a version. It builds it again if the store dropped it, where wasm is nil, or after an
+// upgrade, when the engine that it imports must be obtained first or differs from the engine that it was built for.
+func (m *Manager) component(ctx context.Context, v *Version, wasm []byte) (*host.Component, []byte, error) {
+	load := func() (*host.Component, bool, error) {
+		if wasm == nil {
+			return nil, false, nil
+		}
+		component, err := m.options.Host.Load(ctx, wasm)
+		return component, err == nil || !isEngine(err), err
+	}
+	if component, done, err := load(); done {
+		return component, wasm, err
+	}
 	tools, err := m.options.Toolchain(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	component, err := m.options.Host.Load(ctx, wasm)
-	if err == nil || !isEngine(err) {
+	if component, done, err := load(); done {
 		return component, wasm, err
 	}
 	source, err := m.source(ctx, v)
@@ -370,26 +415,48 @@ func (m *Manager) rebuild(ctx context.Context, v *Version, wasm []byte) (*host.C
 	if wasm, err = tools.Assemble(ctx, source, false); err != nil {
 		return nil, nil, err
 	}
-	if component, err = m.options.Host.Load(ctx, wasm); err != nil {
-		return nil, nil, err
-	}
-	return component, wasm, nil
+	component, err := m.options.Host.Load(ctx, wasm)
+	return component, wasm, err
 }
 
-// keepRebuilt stores a rebuilt component, so that the next process need not build it.
-func (m *Manager) keepRebuilt(ctx context.Context, v *Version, digest string, wasm []byte) {
+// keepRebuilt stores a component that was built again, so that the next process need not build it. It stores none for a version that
+// is neither active nor waits.
+func (m *Manager) keepRebuilt(ctx context.Context, v *Version, wasm []byte) {
 	rebuilt := []stored{{digestOf(wasm), wasm}}
-	before, err := m.writeObjects(ctx, rebuilt)
-	if err == nil {
-		err = m.db.Update(ctx, func(c *sqlite.Conn) error {
+	live := func(ctx context.Context, c *sqlite.Conn) (is bool, err error) {
+		err = c.Row(ctx, "SELECT NOT "+ended+" FROM content WHERE version = ?", v.Digest).Scan(&is)
+		return is, err
+	}
+	err := m.withRoom(ctx, func() error {
+		var is bool
+		if err := m.db.Read(ctx, func(c *sqlite.Conn) (err error) { is, err = live(ctx, c); return err }); err != nil || !is {
+			return err
+		}
+		before, err := m.writeObjects(ctx, v.Author, rebuilt)
+		if err != nil {
+			return err
+		}
+		return m.db.Update(ctx, func(c *sqlite.Conn) error {
+			if is, err := live(ctx, c); err != nil || !is {
+				return err
+			}
 			if err := putObjects(ctx, c, rebuilt, before); err != nil {
 				return err
 			}
-			_, err := c.Exec(ctx, "UPDATE version SET component = ? WHERE digest = ?", digest, v.Digest)
-			return err
+			if err := errors.Join(shed(ctx, c, v.Digest, otherComponent, rebuilt[0].digest), addParts(ctx, c, v.Digest, rebuilt)); err != nil {
+				return err
+			}
+			if _, err := c.Exec(ctx, "UPDATE version SET component = ? WHERE digest = ?", rebuilt[0].digest, v.Digest); err != nil {
+				return err
+			}
+			if _, err := c.Exec(ctx, "UPDATE content SET component = ? WHERE version = ?", footprint(len(wasm)), v.Digest); err != nil {
+				return err
+			}
+			return m.checkStored(ctx, c, v.Author)
 		})
-	}
+	})
 	if err != nil {
+		m.giveUp(ctx, rebuilt)
 		m.options.Logger.Warn("keep a component that was built again", "extension", v.Manifest.Name, "error", err)
 	}
 }

@@ -280,7 +280,7 @@ func TestLoadGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	begun, ended := make(chan struct{}), make(chan error, 2)
 	go func() {
-		_, _, err := s.get(ctx, "x", func(*host.Component) (*host.Component, int64, error) {
+		_, _, err := s.get(ctx, "", "x", func(*host.Component) (*host.Component, int64, error) {
 			close(begun)
 			<-ctx.Done()
 			return nil, 0, context.Cause(ctx)
@@ -290,7 +290,7 @@ func TestLoadGivenUp(t *testing.T) {
 	<-begun
 	second := make(chan error, 1)
 	go func() {
-		_, done, err := s.get(t.Context(), "x", func(*host.Component) (*host.Component, int64, error) { return nil, 0, nil })
+		_, done, err := s.get(t.Context(), "", "x", func(*host.Component) (*host.Component, int64, error) { return nil, 0, nil })
 		if err == nil {
 			done()
 		}

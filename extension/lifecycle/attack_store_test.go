@@ -170,14 +170,14 @@ func TestKill(t *testing.T) {
 	h := newHome(t)
 	if dir := os.Getenv(variable); dir != "" { // the process that is killed
 		h.options.Dir = dir
-		h.policyOf(`{"limits": {"buildsPerHour": 100000}}`)
+		h.policyOf(`{"limits": {"buildsPerHour": 100000, "storedPerAuthor": "2MiB"}}`) // from the third on, it makes room
 		m := h.open()
 		for n := 1; ; n++ {
 			write(t, m, draft("answer", fmt.Sprint(n), ""))
 			fmt.Println("written", n)
 		}
 	}
-	for kill := 1; kill <= 3; kill++ {
+	for kill := 1; kill <= 4; kill++ {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKill$", "-test.count=1")
 		child.Env = append(os.Environ(), variable+"="+h.options.Dir, "TMPDIR="+t.TempDir())
 		out, err := child.StdoutPipe()
@@ -205,6 +205,10 @@ func TestKill(t *testing.T) {
 		}
 		if _, _, err := m.VerifyAudit(t.Context()); err != nil {
 			t.Error(err)
+		}
+		sound(t, m)
+		if stored, err := m.Stored(t.Context()); err != nil || stored > 2<<20 {
+			t.Errorf("%d bytes are stored, %v", stored, err)
 		}
 		if err := m.Close(); err != nil {
 			t.Fatal(err)

@@ -20,7 +20,8 @@ type Entry struct {
 	ID int64 `json:"id,omitzero"`
 	// At has milliseconds.
 	At time.Time `json:"at,omitzero"`
-	// Kind is "write", "refuse", "generate", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine", "archive" or "call".
+	// Kind is "write", "refuse", "generate", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine", "archive",
+	// "forget" or "call".
 	Kind string `json:"kind"`
 	// By is who acted: "agent:NAME", "user:NAME", "policy" or "host".
 	By string `json:"by"`

@@ -31,61 +31,51 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("the limit of %d %s is reached until %s; it is %s in policy.json", e.Limit, e.Budget, until, e.Field)
 }
 
-// reserve reserves room in the budget of a scope until done is called.
-func (m *Manager) reserve(ctx context.Context, scope extension.Scope) (done func(), err error) {
-	m.mu.Lock()
-	m.building[scope]++
-	m.mu.Unlock()
-	done = func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.building[scope]--; m.building[scope] == 0 {
-			delete(m.building, scope)
-		}
-	}
-	if err := m.checkBudget(ctx, scope); err != nil {
-		done()
-		return nil, err
-	}
-	return done, nil
-}
+// counted is a row that counts a build, or 0.
+type counted int64
 
-// checkBudget counts what was built in the scope in the last hour, including refused versions and generations without a build, and
-// what is reserved here. Drafts refused before the build cost nothing.
-func (m *Manager) checkBudget(ctx context.Context, scope extension.Scope) error {
+// count counts one more build in a scope, before it begins and for all processes, or fails with a *BudgetError. It also counts if it
+// fails, is cancelled, or its process ends.
+func (m *Manager) count(ctx context.Context, scope extension.Scope) (n counted, err error) {
 	limit := m.policy.Load().Limits.BuildsPerHour
 	if limit == 0 {
-		return nil
+		return 0, nil
 	}
-	m.mu.RLock()
-	builds := m.building[scope]
-	m.mu.RUnlock()
 	now := m.options.Now()
-	var built []int64 // the oldest first
-	err := m.db.Read(ctx, func(c *sqlite.Conn) error {
-		// Entries written by a clock that ran ahead count once their time comes.
-		const query = `SELECT at FROM audit WHERE entry->>'scope' = ? AND at > ? AND at <= ? AND entry->>'kind' IN ('write', 'refuse', 'generate')
-			AND NOT (entry->>'kind' = 'refuse' AND entry->>'reason' GLOB ?) AND NOT (entry->>'kind' = 'generate' AND entry->>'outcome' = ?) ORDER BY at`
-		for row, err := range c.Rows(ctx, query, scope.String(), now.Add(-time.Hour).UnixMilli(), now.UnixMilli(), string(extension.StageValidate)+": *", generationBuilt) {
-			if err != nil {
-				return err
-			}
-			var at int64
-			if err := row.Scan(&at); err != nil {
-				return err
-			}
-			built = append(built, at)
+	hour := now.Add(-time.Hour).UnixMilli()
+	err = m.db.Update(ctx, func(c *sqlite.Conn) error {
+		if _, err := c.Exec(ctx, `DELETE FROM build WHERE at <= ?`, hour); err != nil {
+			return err
 		}
-		return nil
+		var builds, over int64
+		// Those of a clock that ran ahead count once their time comes.
+		if err := c.Row(ctx, `SELECT count(*) FROM build WHERE scope = ? AND at <= ?`, scope.String(), now.UnixMilli()).Scan(&builds); err != nil {
+			return err
+		}
+		if over = builds - int64(limit); over < 0 {
+			return c.Row(ctx, `INSERT INTO build (scope, at) VALUES (?, ?) RETURNING id`, scope.String(), now.UnixMilli()).Scan(&n)
+		}
+		var last int64 // that must be an hour old
+		if err := c.Row(ctx, `SELECT at FROM build WHERE scope = ? AND at <= ? ORDER BY at LIMIT 1 OFFSET ?`, scope.String(), now.UnixMilli(), over).Scan(&last); err != nil {
+			return err
+		}
+		return &BudgetError{Budget: "builds an hour", Limit: limit, Field: "limits.buildsPerHour", Next: time.UnixMilli(last).Add(time.Hour)}
 	})
-	if over := len(built) + builds - limit; err == nil && over > 0 {
-		last := now // the last one that must be an hour old
-		if over <= len(built) {
-			last = time.UnixMilli(built[over-1])
-		}
-		err = &BudgetError{Budget: "builds an hour", Limit: limit, Field: "limits.buildsPerHour", Next: last.Add(time.Hour)}
+	return n, err
+}
+
+// uncount takes back a build that did not begin.
+func (m *Manager) uncount(ctx context.Context, n counted) {
+	if n == 0 {
+		return
 	}
-	return err
+	ctx = context.WithoutCancel(ctx)
+	if err := m.db.Update(ctx, func(c *sqlite.Conn) error {
+		_, err := c.Exec(ctx, `DELETE FROM build WHERE id = ?`, int64(n))
+		return err
+	}); err != nil {
+		m.options.Logger.Warn("take back a build that did not begin; it counts for an hour", "error", err)
+	}
 }
 
 // checkRoom checks the number of extensions in a scope.

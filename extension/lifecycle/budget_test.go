@@ -49,6 +49,37 @@ func TestBudgetOfBuilds(t *testing.T) {
 	write(t, m, draft("one", "4", ""))
 }
 
+// Builds count from their beginning, in all processes, whether they end or not.
+func TestBudgetOfBuildsUnderWay(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"limits": {"buildsPerHour": 2}}`)
+	one, two := h.open(), h.open()
+	d := draft("one", "1", "")
+	ctx, cancel := context.WithCancel(t.Context())
+	d.Progress = func(s extension.Stage) {
+		if s == extension.StageBundle {
+			cancel()
+		}
+	}
+	if _, err := one.Write(ctx, d); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	d.Progress = func(s extension.Stage) {
+		if s != extension.StageBundle {
+			return
+		}
+		for _, m := range []*Manager{one, two} {
+			if _, err := m.Write(t.Context(), draft("two", "2", "")); !errors.As(err, new(*BudgetError)) {
+				t.Errorf("while the second builds: got %v", err)
+			}
+		}
+	}
+	write(t, one, d)
+	if _, err := two.BeginGeneration(t.Context(), d); !errors.As(err, new(*BudgetError)) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A generation counts once, or as often as its drafts were built. If the limit is exceeded, the caller is told before a model is called.
 func TestBudgetOfGenerations(t *testing.T) {
 	h := newHome(t)

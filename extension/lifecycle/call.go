@@ -228,7 +228,7 @@ func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result
 	defer cancel(nil)
 	defer context.AfterFunc(a.ctx, func() { cancel(a.cause()) })() //nolint:contextcheck // the release's context ends the call's
 
-	component, done, err := m.load(ctx, a)
+	component, done, err := m.load(ctx, a, c.Viewer.String())
 	if err == nil {
 		defer done()
 		var env host.Env

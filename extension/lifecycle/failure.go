@@ -8,6 +8,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -23,7 +24,7 @@ const (
 	FailureTrap        FailureKind = "trap"        // the code of the tool trapped
 	FailureDenied      FailureKind = "denied"      // a capability refused an operation
 	FailureLimit       FailureKind = "limit"       // a call or top-level code reached a limit
-	FailureBudget      FailureKind = "budget"      // too many builds, or too many extensions
+	FailureBudget      FailureKind = "budget"      // too many builds or extensions, or too much on disk
 	FailureInput       FailureKind = "input"       // the input of a tool
 	FailureUnknown     FailureKind = "unknown"     // there is no such tool, extension or request
 	FailureState       FailureKind = "state"       // a request is in another state than the decision needs
@@ -64,6 +65,10 @@ func Sort(err error) Failure {
 	for _, sort := range []func(error) (Failure, bool){
 		sorted(FailureSource, func(f *Failure, e *extension.ProblemsError) { f.Stage, f.Problems = e.Stage, e.Problems }),
 		sorted(FailureBudget, func(f *Failure, e *BudgetError) { f.Limit, f.Value = e.Budget, fmt.Sprint(e.Limit) }),
+		sorted(FailureBudget, func(f *Failure, e *StorageError) {
+			f.Limit, f.Value = "bytes of stored versions", printable.Size(e.Limit)
+		}),
+		sorted[*DroppedError](FailureUnknown, nil),
 		sorted(FailureResting, func(f *Failure, e *BrokenError) { f.Limit, f.Value = "failures", fmt.Sprint(e.Failures) }),
 		sorted[*TamperedError](FailureTampered, nil),
 		sorted[*RevokedError](FailureRevoked, nil),

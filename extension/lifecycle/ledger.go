@@ -21,6 +21,9 @@ const (
 	ledgerPause = 50 * time.Millisecond
 	// keptCalls is how many calls of each tool are kept to compute its percentiles.
 	keptCalls = 1000
+	// keptOfScope is how many calls of all tools of a scope are kept for that, and countedOfScope how many of its tools have counts:
+	// those called last. Nobody can push out what another scope has.
+	keptOfScope, countedOfScope = 100_000, 25_600
 	// forgottenCalls is how many calls one transaction deletes at most: four for each that it writes.
 	forgottenCalls = 4 * ledgerBatch
 )
@@ -92,8 +95,8 @@ func (m *Manager) writeCalls(ctx context.Context, batch []used) error {
 		entries := make([]Entry, len(batch))
 		forgettable := int64(forgottenCalls)
 		for i, u := range batch {
-			const insert = "INSERT INTO call (scope, extension, tool, digest, started, duration, outcome, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-			if _, err := c.Exec(ctx, insert, u.scope, u.extension, u.tool, u.digest, u.started.UnixMilli(), u.took.Microseconds(), u.outcome, u.message); err != nil {
+			const insert = "INSERT INTO call (scope, extension, tool, duration) VALUES (?, ?, ?, ?)"
+			if _, err := c.Exec(ctx, insert, u.scope, u.extension, u.tool, u.took.Microseconds()); err != nil {
 				return err
 			}
 			failed, message := 0, ""
@@ -105,15 +108,9 @@ func (m *Manager) writeCalls(ctx context.Context, batch []used) error {
 			if _, err := c.Exec(ctx, count, u.scope, u.extension, u.tool, failed, u.started.UnixMilli(), message); err != nil {
 				return err
 			}
-			const forget = `DELETE FROM call WHERE id IN (SELECT id FROM call WHERE scope = ?1 AND extension = ?2 AND tool = ?3 AND id <=
-				(SELECT id FROM call WHERE scope = ?1 AND extension = ?2 AND tool = ?3 ORDER BY id DESC LIMIT 1 OFFSET ?4) ORDER BY id LIMIT ?5)`
 			// Now and then is enough. The choice is random, so nobody can time a tool's calls to avoid it.
 			if forgettable > 0 && rand.IntN(64) == 0 {
-				result, err := c.Exec(ctx, forget, u.scope, u.extension, u.tool, keptCalls, forgettable)
-				if err != nil {
-					return err
-				}
-				n, err := result.RowsAffected()
+				n, err := forgetCalls(ctx, c, u, forgettable)
 				if err != nil {
 					return err
 				}
@@ -123,6 +120,32 @@ func (m *Manager) writeCalls(ctx context.Context, batch []used) error {
 		}
 		return audit(ctx, c, m.options.Now(), entries...)
 	})
+}
+
+// forgetCalls deletes at most so many of the oldest calls and counts beyond what is kept of a call's tool and scope.
+func forgetCalls(ctx context.Context, c *sqlite.Conn, u used, most int64) (forgotten int64, err error) {
+	for _, f := range []struct {
+		query string
+		kept  int
+	}{
+		{`DELETE FROM call WHERE id IN (SELECT id FROM call WHERE scope = ?1 AND extension = ?2 AND tool = ?3 AND id <=
+			(SELECT id FROM call WHERE scope = ?1 AND extension = ?2 AND tool = ?3 ORDER BY id DESC LIMIT 1 OFFSET ?4) ORDER BY id LIMIT ?5)`, keptCalls},
+		{`DELETE FROM call WHERE id IN (SELECT id FROM call WHERE scope = ?1 AND id <= (SELECT id FROM call WHERE scope = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?4)
+			ORDER BY id LIMIT ?5)`, keptOfScope},
+		{`DELETE FROM usage WHERE scope = ?1 AND (extension, tool) IN (SELECT extension, tool FROM usage WHERE scope = ?1 AND last_used <=
+			(SELECT last_used FROM usage WHERE scope = ?1 ORDER BY last_used DESC LIMIT 1 OFFSET ?4) ORDER BY last_used LIMIT ?5)`, countedOfScope},
+	} {
+		result, err := c.Exec(ctx, f.query, u.scope, u.extension, u.tool, f.kept, most-forgotten)
+		if err != nil {
+			return forgotten, err
+		}
+		n, err := result.RowsAffected()
+		if err != nil {
+			return forgotten, err
+		}
+		forgotten += n
+	}
+	return forgotten, nil
 }
 
 // String names the viewer as authors are named.

@@ -1,5 +1,5 @@
 // Package lifecycle manages extensions. It takes an author's draft through every stage to a callable tool, and asks a person
-// before an extension gets more authority than the policy allows. It keeps every version, and calls the tools. Its state is in
+// before an extension gets more authority than the policy allows. It keeps versions within limits of disk space, and calls the tools. Its state is in
 // one SQLite file, which several processes may use at once. A decision in one process applies in all of them to each call and
 // list that begins after the decision returned. Running calls of a revoked extension end within a tenth of a second.
 package lifecycle
@@ -52,8 +52,9 @@ type Options struct {
 	Recorder Recorder
 	// Loaded is how many components stay loaded; beyond it, the least recently called one is unloaded. Default 512.
 	Loaded int
-	// LoadedBytes is how much memory loaded components take, by estimate, before those that no call uses are unloaded in the same order. Default
-	// 1 GiB.
+	// LoadedBytes is how much memory loaded components take, by estimate. Beyond it, those that no call uses are unloaded in the same order, and a
+	// call that would need more fails with a *host.LimitError. The calls of one agent use at most a quarter of it at a time, unless they
+	// all use one component. Default 1 GiB.
 	LoadedBytes int64
 	// Now is the time. Default: time.Now.
 	Now func() time.Time
@@ -91,6 +92,7 @@ type Manager struct {
 	stop      context.CancelFunc
 	wait      sync.WaitGroup
 	loaded    *loadedSet
+	loading   loading
 
 	calls     sync.WaitGroup // under way
 	reloading sync.Mutex     // held while releases are read
@@ -100,7 +102,6 @@ type Manager struct {
 	generation int64
 	releases   map[int64]*active                    // by number
 	offers     map[extension.Scope]map[string]offer // by the full name of the tool
-	building   map[extension.Scope]int              // drafts on their way
 	superseded []*active                            // still have running calls
 	changed    chan struct{}                        // closed when releases change
 }
@@ -131,7 +132,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		options: o, db: db, stamp: stamp.New(filepath.Join(o.Dir, stampFile)), old: make(chan struct{}, 1), changed: make(chan struct{}), building: map[extension.Scope]int{}, loaded: newLoadedSet(o.Loaded, o.LoadedBytes),
+		options: o, db: db, stamp: stamp.New(filepath.Join(o.Dir, stampFile)), old: make(chan struct{}, 1), changed: make(chan struct{}), loaded: newLoadedSet(o.Loaded, o.LoadedBytes), loading: newLoading(),
 	}
 	m.ledger, m.setPolicy = newLedger(m), m.SetPolicy
 	m.SetPolicy(cmp.Or(o.Policy, policy.Default()))

@@ -45,22 +45,28 @@ type ToolState struct {
 // List returns what a viewer sees, the narrowest scope first, then by name. It includes broken extensions with the reason.
 // Only the author and a person see pending versions.
 func (m *Manager) List(ctx context.Context, v Viewer) ([]Extension, error) {
-	return m.list(ctx, v, math.MaxInt)
+	return m.list(ctx, v, math.MaxInt, true)
 }
 
-// Overview is List with the first bytes of each tool's description: all of them can have 2 MiB for each extension.
+// Overview is List without statistics, and with the first bytes of each tool's description: all of them can have 2 MiB for each
+// extension.
 func (m *Manager) Overview(ctx context.Context, v Viewer) ([]Extension, error) {
 	const most = 500
-	return m.list(ctx, v, most)
+	return m.list(ctx, v, most, false)
+}
+
+// Statistics is List without descriptions of tools.
+func (m *Manager) Statistics(ctx context.Context, v Viewer) ([]Extension, error) {
+	return m.list(ctx, v, 0, true)
 }
 
 // list lists what a viewer sees, with at most so many bytes of each tool's description.
-func (m *Manager) list(ctx context.Context, v Viewer, most int) (list []Extension, err error) {
+func (m *Manager) list(ctx context.Context, v Viewer, most int, counted bool) (list []Extension, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		list = nil
 		narrower := map[string]extension.Scope{}
 		for _, scope := range v.scopes() {
-			all, err := m.listScope(ctx, c, v, scope, narrower, most)
+			all, err := m.listScope(ctx, c, v, scope, narrower, most, counted)
 			if err != nil {
 				return err
 			}
@@ -71,7 +77,7 @@ func (m *Manager) list(ctx context.Context, v Viewer, most int) (list []Extensio
 	return list, err
 }
 
-func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope extension.Scope, narrower map[string]extension.Scope, most int) (list []Extension, err error) {
+func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope extension.Scope, narrower map[string]extension.Scope, most int, counted bool) (list []Extension, err error) {
 	const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND state IN ('active', 'pending') ORDER BY name, id"
 	for row, err := range c.Rows(ctx, query, scope.String()) {
 		if err != nil {
@@ -94,6 +100,12 @@ func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope
 			e.Pending = &r
 		}
 	}
+	var stats map[toolName]Stats
+	if counted && len(list) > 0 {
+		if stats, err = toolStats(ctx, c, scope); err != nil {
+			return nil, err
+		}
+	}
 	for i := range list {
 		e := &list[i]
 		shown := e.Active
@@ -113,10 +125,7 @@ func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope
 		}
 		e.Version, e.Description, e.Tags = manifest.Version, manifest.Description, manifest.Tags
 		for _, t := range version.Tools {
-			s := ToolState{Name: extension.ToolName(e.Name, t.Name), Description: printable.Cut(t.Description, most)}
-			if s.Stats, err = stats(ctx, c, scope, e.Name, t.Name); err != nil {
-				return nil, err
-			}
+			s := ToolState{Name: extension.ToolName(e.Name, t.Name), Description: printable.Cut(t.Description, most), Stats: stats[toolName{e.Name, t.Name}]}
 			if by, ok := narrower[s.Name]; ok {
 				s.ShadowedBy = &by
 			} else if e.Active != nil {
@@ -305,37 +314,49 @@ func (s Stats) Score() int {
 	return int(100 * float64(s.Calls-s.Failures+1) / float64(s.Calls+2))
 }
 
-func stats(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name, tool string) (s Stats, err error) {
-	var last int64
-	const query = "SELECT calls, failures, last_used, last_error FROM usage WHERE scope = ? AND extension = ? AND tool = ?"
-	switch err := c.Row(ctx, query, scope.String(), name, tool).Scan(&s.Calls, &s.Failures, &last, &s.LastError); {
-	case errors.Is(err, sql.ErrNoRows):
-		return s, nil
-	case err != nil:
-		return s, err
-	}
-	s.LastUsed = time.UnixMilli(last)
-	var took []int64
-	const calls = "SELECT duration FROM call WHERE scope = ? AND extension = ? AND tool = ? ORDER BY id DESC LIMIT ?"
-	for row, err := range c.Rows(ctx, calls, scope.String(), name, tool, keptCalls) {
+// toolStats reads the statistics of the tools in a scope, in two queries for all of them. The caller's tools are of extensions that
+// are active or wait.
+func toolStats(ctx context.Context, c *sqlite.Conn, scope extension.Scope) (map[toolName]Stats, error) {
+	all := map[toolName]Stats{}
+	const listed = "scope = ?1 AND extension IN (SELECT name FROM release WHERE scope = ?1 AND state IN ('active', 'pending'))"
+	for row, err := range c.Rows(ctx, "SELECT extension, tool, calls, failures, last_used, last_error FROM usage WHERE "+listed, scope.String()) {
+		var name toolName
+		var s Stats
+		var last int64
+		if err == nil {
+			err = row.Scan(&name.extension, &name.tool, &s.Calls, &s.Failures, &last, &s.LastError)
+		}
 		if err != nil {
-			return s, err
+			return nil, err
 		}
-		var d int64
-		if err := row.Scan(&d); err != nil {
-			return s, err
-		}
-		took = append(took, d)
+		s.LastUsed = time.UnixMilli(last)
+		all[name] = s
 	}
-	if len(took) > 0 {
-		slices.Sort(took)
-		at := func(percent int) time.Duration {
-			return time.Duration(took[(percent*len(took)+99)/100-1]) * time.Microsecond
+	const durations = "SELECT extension, tool, json_group_array(duration) FROM (SELECT extension, tool, duration, row_number() OVER (PARTITION BY extension, tool ORDER BY id DESC) AS n FROM call WHERE " +
+		listed + ") WHERE n <= ?2 GROUP BY extension, tool"
+	for row, err := range c.Rows(ctx, durations, scope.String(), keptCalls) {
+		var name toolName
+		var took []int64
+		if err == nil {
+			err = row.Scan(&name.extension, &name.tool, asJSON{&took})
 		}
-		s.P50, s.P95 = at(50), at(95)
+		if err != nil {
+			return nil, err
+		}
+		if s, is := all[name]; is {
+			slices.Sort(took)
+			at := func(percent int) time.Duration {
+				return time.Duration(took[(percent*len(took)+99)/100-1]) * time.Microsecond
+			}
+			s.P50, s.P95 = at(50), at(95)
+			all[name] = s
+		}
 	}
-	return s, nil
+	return all, nil
 }
+
+// toolName names a tool within a scope.
+type toolName struct{ extension, tool string }
 
 // Found is a search result.
 type Found struct {
@@ -402,7 +423,7 @@ func (m *Manager) Prune(ctx context.Context, scope extension.Scope, unused time.
 	now := m.options.Now()
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		all = nil
-		list, err := m.listScope(ctx, c, Viewer{}, scope, map[string]extension.Scope{}, 0)
+		list, err := m.listScope(ctx, c, Viewer{}, scope, map[string]extension.Scope{}, 0, true)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // memoryOf estimates the memory of a loaded component: twice its bytes, because the content of its memory is kept in its code and in a
@@ -24,13 +25,18 @@ func memoryOf(wasm []byte, tools []abi.Definition) int64 {
 	return n
 }
 
-// loadedSet holds loaded components. Beyond a maximum of components or bytes, it closes the least recently used ones.
+// ownShare is the part of the bytes of loaded components that the calls of one agent may use at a time, if they use more than one component.
+const ownShare = 4
+
+// loadedSet holds loaded components. Beyond a maximum of components or bytes, it closes the least recently used ones. If all are in use, it
+// refuses to load more.
 type loadedSet struct {
 	max      int
 	maxBytes int64
 
 	mu     sync.Mutex
-	bytes  int64 // of all
+	bytes  int64            // of all
+	using  map[string]int64 // bytes of what each agent uses
 	all    map[string]*loaded
 	order  *list.List // of *loaded, those used last at the front
 	err    error      // errors of closing components
@@ -41,8 +47,9 @@ type loaded struct {
 	digest  string
 	element *list.Element
 	users   int
-	begun   bool          // a load has begun
-	ready   chan struct{} // closed when component or err is set
+	uses    map[string]int // of each agent, once it is ready
+	begun   bool           // a load has begun
+	ready   chan struct{}  // closed when component or err is set
 	// component and err are written before ready is closed. Until the load begins, component is the one from put.
 	component *host.Component
 	err       error
@@ -51,7 +58,7 @@ type loaded struct {
 }
 
 func newLoadedSet(size int, bytes int64) *loadedSet {
-	return &loadedSet{max: size, maxBytes: bytes, all: map[string]*loaded{}, order: list.New()}
+	return &loadedSet{max: size, maxBytes: bytes, all: map[string]*loaded{}, using: map[string]int64{}, order: list.New()}
 }
 
 // put provides a loaded component for the first caller of get, unless there is one already. The set closes it. bytes is from
@@ -70,15 +77,15 @@ func (s *loadedSet) put(digest string, c *host.Component, bytes int64) {
 }
 
 func (s *loadedSet) add(digest string) *loaded {
-	l := &loaded{digest: digest, ready: make(chan struct{})}
+	l := &loaded{digest: digest, ready: make(chan struct{}), uses: map[string]int{}}
 	l.element = s.order.PushFront(l)
 	s.all[digest] = l
 	return l
 }
 
 // get returns the component. load makes it, from the component of put if there is one. If several callers ask at once, one of them
-// loads it. done releases it.
-func (s *loadedSet) get(ctx context.Context, digest string, load func(given *host.Component) (*host.Component, int64, error)) (c *host.Component, done func(), err error) {
+// loads it. done releases it. The error is a *[host.LimitError] if calls use too much, those of the agent who or all.
+func (s *loadedSet) get(ctx context.Context, who, digest string, load func(given *host.Component) (*host.Component, int64, error)) (c *host.Component, done func(), err error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -104,6 +111,12 @@ func (s *loadedSet) get(ctx context.Context, digest string, load func(given *hos
 		} else if l.bytes == 0 {
 			l.bytes = bytes
 			s.bytes += bytes
+			s.trim()
+			if s.bytes > s.maxBytes && s.bytes > bytes {
+				l.err = s.full("calls")
+				s.remove(l)
+				s.err = errors.Join(s.err, l.component.Close())
+			}
 		}
 		s.mu.Unlock()
 		close(l.ready)
@@ -117,11 +130,49 @@ func (s *loadedSet) get(ctx context.Context, digest string, load func(given *hos
 	if l.err != nil {
 		s.done(l)
 		if !first && l.gaveUp && ctx.Err() == nil {
-			return s.get(ctx, digest, load)
+			return s.get(ctx, who, digest, load)
 		}
 		return nil, nil, l.err
 	}
-	return l.component, func() { s.done(l) }, nil
+	if err := s.use(l, who); err != nil {
+		s.done(l)
+		return nil, nil, err
+	}
+	return l.component, func() {
+		s.unuse(l, who)
+		s.done(l)
+	}, nil
+}
+
+// full is the error of a component that has no room beside those that somebody's calls use.
+func (s *loadedSet) full(whose string) error {
+	return &host.LimitError{Limit: "engine", Value: printable.Size(s.maxBytes), Detail: "of loaded extensions, which other " + whose + " use; try again when they have ended"}
+}
+
+// use counts a component for an agent.
+func (s *loadedSet) use(l *loaded, who string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.uses[who] == 0 {
+		if before := s.using[who]; before > 0 && before+l.bytes > s.maxBytes/ownShare {
+			return s.full("calls of " + who)
+		}
+		s.using[who] += l.bytes
+	}
+	l.uses[who]++
+	return nil
+}
+
+func (s *loadedSet) unuse(l *loaded, who string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.uses[who]--; l.uses[who] > 0 {
+		return
+	}
+	delete(l.uses, who)
+	if s.using[who] -= l.bytes; s.using[who] == 0 {
+		delete(s.using, who)
+	}
 }
 
 // done releases what get returned, and closes surplus components.

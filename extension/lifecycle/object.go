@@ -7,10 +7,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -52,6 +52,9 @@ func putPiece(ctx context.Context, c *sqlite.Conn, o stored, n int) error {
 	return err
 }
 
+// errLacking reports that objects that were written before the transaction of their version are gone.
+var errLacking = errors.New("storing the version took too long, so it was discarded; write it again")
+
 // putObjects stores the objects of a version. Those written before this transaction must exist.
 func putObjects(ctx context.Context, c *sqlite.Conn, objects []stored, before bool) error {
 	sizes := map[string]int{}
@@ -65,7 +68,7 @@ func putObjects(ctx context.Context, c *sqlite.Conn, objects []stored, before bo
 	}
 	text, err := json.Marshal(sizes)
 	if err != nil {
-		return err
+		return fmt.Errorf("encode sizes: %w", err)
 	}
 	const lacking = `SELECT count(*) FROM json_each(?) LEFT JOIN object ON digest = key
 		WHERE value IS NOT length(data) + (SELECT coalesce(sum(length(piece.data)), 0) FROM piece WHERE object = key)`
@@ -74,7 +77,7 @@ func putObjects(ctx context.Context, c *sqlite.Conn, objects []stored, before bo
 		return err
 	}
 	if lack > 0 {
-		return abi.Errorf(abi.CodeUnavailable, "%s: storing the version took too long, so it was discarded; write it again", schema.Kind)
+		return errLacking
 	}
 	_, err = c.Exec(ctx, "DELETE FROM unfinished WHERE object IN (SELECT key FROM json_each(?))", string(text))
 	return err
@@ -82,13 +85,31 @@ func putObjects(ctx context.Context, c *sqlite.Conn, objects []stored, before bo
 
 // writeObjects stores large objects before the transaction of their version, in separate transactions, and reports whether it did.
 // Small ones are left to that transaction. Objects that no version uses are deleted later.
-func (m *Manager) writeObjects(ctx context.Context, objects []stored) (before bool, err error) {
+func (m *Manager) writeObjects(ctx context.Context, author string, objects []stored) (before bool, err error) {
 	total := 0
+	sizes := map[string]int64{}
 	for _, o := range objects {
 		total += len(o.data)
+		sizes[o.digest] = footprint(len(o.data))
 	}
 	if total <= writtenAtOnce {
 		return false, nil
+	}
+	text, err := json.Marshal(sizes)
+	if err != nil {
+		return false, fmt.Errorf("encode sizes: %w", err)
+	}
+	// From here on, nobody deletes an object that was about to go. A damaged object that a version has must not be deleted.
+	const note = `INSERT INTO unfinished SELECT key, ?2, ?3, value FROM json_each(?1)
+		WHERE NOT EXISTS (SELECT 1 FROM object WHERE digest = key) OR EXISTS (SELECT 1 FROM unfinished WHERE object = key)
+		ON CONFLICT DO UPDATE SET since = excluded.since, author = excluded.author, bytes = excluded.bytes`
+	if err := m.db.Update(ctx, func(c *sqlite.Conn) error {
+		if _, err := c.Exec(ctx, note, string(text), m.options.Now().UnixMilli(), author); err != nil {
+			return err
+		}
+		return m.checkStored(ctx, c, author)
+	}); err != nil {
+		return false, err
 	}
 	type part struct {
 		stored
@@ -108,10 +129,7 @@ func (m *Manager) writeObjects(ctx context.Context, objects []stored) (before bo
 	for some := range slices.Chunk(parts, writtenAtOnce/pieceSize) {
 		err := m.db.Update(ctx, func(c *sqlite.Conn) error {
 			for _, p := range some {
-				// A damaged object that a version already has must not be deleted.
-				const note = `INSERT INTO unfinished SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM object WHERE digest = ?1) OR EXISTS (SELECT 1 FROM unfinished WHERE object = ?1)
-					ON CONFLICT DO UPDATE SET since = excluded.since`
-				if _, err := c.Exec(ctx, note, p.digest, m.options.Now().UnixMilli()); err != nil {
+				if _, err := c.Exec(ctx, "UPDATE unfinished SET since = ?2 WHERE object = ?1", p.digest, m.options.Now().UnixMilli()); err != nil {
 					return err
 				}
 				if err := putPiece(ctx, c, p.stored, p.n); err != nil {
@@ -125,6 +143,28 @@ func (m *Manager) writeObjects(ctx context.Context, objects []stored) (before bo
 		}
 	}
 	return true, nil
+}
+
+// giveUp deletes objects that were written before the transaction of a version that failed.
+func (m *Manager) giveUp(ctx context.Context, objects []stored) {
+	digests := make([]string, len(objects))
+	for i, o := range objects {
+		digests[i] = o.digest
+	}
+	ctx = context.WithoutCancel(ctx)
+	text, err := json.Marshal(digests)
+	if err == nil {
+		err = m.db.Update(ctx, func(c *sqlite.Conn) error {
+			_, err := c.Exec(ctx, "UPDATE unfinished SET since = 0 WHERE object IN (SELECT value FROM json_each(?))", string(text))
+			return err
+		})
+	}
+	if err == nil {
+		err = m.forgetUnfinished(ctx)
+	}
+	if err != nil {
+		m.options.Logger.Warn("delete what was written of a version", "error", err) // a later save deletes it
+	}
 }
 
 // forgetUnfinished deletes objects that no version uses, in parts. It deletes an object's row last, just before the row that marks it
@@ -213,7 +253,10 @@ func (m *Manager) update(ctx context.Context, do func(c *sqlite.Conn, load func(
 		err := m.db.Update(ctx, func(c *sqlite.Conn) error {
 			return do(c, func(digest string) (*Version, error) {
 				if a, is := known[digest]; is {
-					return a.version, a.err
+					if a.err != nil {
+						return nil, a.err
+					}
+					return a.version.still(ctx, c)
 				}
 				wanted = digest
 				return nil, errUnread

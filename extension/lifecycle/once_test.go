@@ -2,10 +2,12 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -149,6 +151,107 @@ func TestLoadedBytes(t *testing.T) {
 				t.Errorf("%s, %v, %d bytes stay loaded", r.Output, err, sum)
 			}
 		}
+	}
+}
+
+// TestLoadedBytesInUse has agents' calls use so many large components at once that there is no room for more. An agent gets a quarter of it, and
+// all have room again when the calls have ended.
+func TestLoadedBytesInUse(t *testing.T) {
+	h := newHome(t)
+	const large = 4 << 20
+	h.options.LoadedBytes = 90 << 20
+	m := h.open()
+	for i := range 8 {
+		source := fmt.Sprintf(`import { extension } from "stile"; const many = new Uint8Array(%d).fill(%d); export default extension({ tools: { get: { description: "d", input: { type: "object" }, run: async () => many.length } } });`, large, i)
+		write(t, m, tool(fmt.Sprintf("large-%c", 'a'+i), "get", source, ""))
+	}
+	used := map[string]int64{}
+	var ends []func()
+	var refused []error
+	for who := range 6 {
+		for i := range 8 {
+			m.mu.RLock()
+			o, ok := m.find(agent, fmt.Sprintf("large_%c_get", 'a'+(who+i)%8))
+			m.mu.RUnlock()
+			if !ok {
+				t.Fatal("there is no tool")
+			}
+			name := fmt.Sprintf("agent:%d", who)
+			_, done, err := m.load(t.Context(), o.release, name)
+			if err != nil {
+				refused = append(refused, err)
+				continue
+			}
+			ends = append(ends, done)
+			used[name] += m.loaded.all[o.release.digest].bytes
+		}
+	}
+	for name, bytes := range used {
+		if bytes > h.options.LoadedBytes/ownShare {
+			t.Errorf("%s uses %d bytes", name, bytes)
+		}
+	}
+	if m.loaded.bytes > h.options.LoadedBytes || len(refused) == 0 || len(used) < ownShare {
+		t.Errorf("%d bytes are loaded for %d agents, %d refusals", m.loaded.bytes, len(used), len(refused))
+	}
+	for _, err := range refused {
+		if limit, ok := errors.AsType[*host.LimitError](err); !ok || !strings.Contains(err.Error(), "try again") {
+			t.Errorf("%v, %v", limit, err)
+		}
+	}
+	for _, done := range ends {
+		done()
+	}
+	if len(m.loaded.using) > 0 {
+		t.Errorf("it counts %v", m.loaded.using)
+	}
+	for i := range 8 {
+		if _, err := m.Call(t.Context(), Call{Viewer: agent, Tool: fmt.Sprintf("large_%c_get", 'a'+i)}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLoadsWaitForRoom loads a large and a small version while there is no room for large ones.
+func TestLoadsWaitForRoom(t *testing.T) {
+	h := newHome(t)
+	m := h.open()
+	const source = `import { extension } from "stile"; export default extension({ tools: { get: { description: "d", input: { type: "object" }, run: async () => 1 } } });`
+	large := write(t, m, tool("large", "get", source, ""))
+	small := write(t, m, tool("small", "get", source, ""))
+	if err := m.db.Update(t.Context(), func(c *sqlite.Conn) error {
+		_, err := c.Exec(t.Context(), "UPDATE content SET component = ? WHERE version = ?", 2*smallVersion, large.Version.Digest)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m = h.open()
+	if err := m.loading.large.Acquire(t.Context(), maxLoading); err != nil {
+		t.Fatal(err)
+	}
+	call := func(ctx context.Context, w *Written) error {
+		_, err := m.Call(ctx, Call{Viewer: agent, Tool: w.Version.Manifest.Name + "_get"})
+		return err
+	}
+	if err := call(t.Context(), small); err != nil {
+		t.Error(err)
+	}
+	short, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- call(short, large) }()
+	for m.loading.large.TryAcquire(0) { // nobody waits
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	m.loading.large.Release(maxLoading)
+	if err := call(t.Context(), large); err != nil {
+		t.Error(err)
 	}
 }
 

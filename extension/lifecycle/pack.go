@@ -8,6 +8,7 @@ import (
 	"maps"
 
 	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/toolchain"
 	"github.com/stilehost/stile/toolchain/npm"
@@ -20,17 +21,12 @@ func (m *Manager) Export(ctx context.Context, digest string) (p *pack.Pack, err 
 		return nil, err
 	}
 	p = &pack.Pack{Manifest: v.manifest, Files: maps.Clone(v.Files), Entry: v.Entry, Lock: v.Lock}
-	err = m.db.Read(ctx, func(c *sqlite.Conn) (err error) { p.Component, err = object(ctx, c, v.Component); return err })
+	err = m.db.View(ctx, func(c *sqlite.Conn) (err error) { p.Component, err = v.component(ctx, c); return err })
 	if err != nil {
 		return nil, err
 	}
-	component, err := m.options.Host.Load(ctx, p.Component)
-	if err != nil && isEngine(err) {
-		if component, p.Component, err = m.rebuild(ctx, v, p.Component); err != nil {
-			return nil, err
-		}
-	}
-	if err != nil {
+	var component *host.Component
+	if component, p.Component, err = m.component(ctx, v, p.Component); err != nil {
 		return nil, err
 	}
 	defer func() {

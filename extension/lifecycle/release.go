@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/internal/printable"
@@ -58,14 +59,15 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("request %d is for another version than the one that was shown", e.Release)
 }
 
-const releaseColumns = `id, scope, name, digest, state, author, signer, asked, decided, decider, line, reason, quarantine`
+const releaseColumns = `id, scope, name, digest, state, author, signer, asked, decided, decider, line, reason, quarantine,
+	coalesce((SELECT CASE WHEN content.source = 0 THEN 'source' WHEN content.component = 0 THEN 'component' END FROM content WHERE content.version = release.digest), '')`
 
 // scanRelease reads releaseColumns. A row that was altered is a *[DamagedError].
 func scanRelease(scan func(...any) error) (r Release, err error) {
 	var scope string
 	var asked int64
 	var decided sql.NullInt64
-	if err := scan(&r.ID, &scope, &r.Name, &r.Digest, &r.State, &r.Author, &r.Signer, &asked, &decided, &r.By, &r.Line, &r.Reason, &r.Quarantine); err != nil {
+	if err := scan(&r.ID, &scope, &r.Name, &r.Digest, &r.State, &r.Author, &r.Signer, &asked, &decided, &r.By, &r.Line, &r.Reason, &r.Quarantine, &r.Dropped); err != nil {
 		return r, err
 	}
 	r.Asked = time.UnixMilli(asked)
@@ -97,13 +99,30 @@ func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name 
 
 // commit stores a draft that passed all stages, in one transaction with the policy's decision. Only large objects are written before.
 func (b *build) commit(ctx context.Context) error {
-	v, d, now := b.version, b.draft, b.options.Now()
+	now := b.options.Now()
 	b.options.Follow(b.setPolicy)
-	objects := v.objects(b.wasm)
+	objects := b.version.objects(b.wasm)
 	if err := b.forgetUnfinished(ctx); err != nil {
 		return err
 	}
-	before, err := b.writeObjects(ctx, objects)
+	err := b.withRoom(ctx, func() (err error) {
+		for range 3 { // somebody may drop an object that this version shares with another one
+			if err = b.store(ctx, objects, now); !errors.Is(err, errLacking) {
+				return err
+			}
+		}
+		return abi.Errorf(abi.CodeUnavailable, "%s: %v", schema.Kind, err)
+	})
+	if err != nil {
+		b.giveUp(ctx, objects)
+	}
+	return err
+}
+
+// store writes the objects of a draft, and then the draft in one transaction.
+func (b *build) store(ctx context.Context, objects []stored, now time.Time) error {
+	v, d := b.version, b.draft
+	before, err := b.writeObjects(ctx, d.Author, objects)
 	if err != nil {
 		return err
 	}
@@ -160,10 +179,12 @@ func (b *build) commit(ctx context.Context) error {
 			return err
 		}
 		if b.decision.Verdict == policy.Approved && !refused {
-			r, err = b.activate(ctx, c, r, v, Decision{By: "policy", Reason: b.decision.Reason}, "approve", b.decision.Line, now)
+			if r, err = b.activate(ctx, c, r, v, Decision{By: "policy", Reason: b.decision.Reason}, "approve", b.decision.Line, now); err != nil {
+				return err
+			}
 		}
 		b.written.Release = r
-		return err
+		return b.checkStored(ctx, c, v.Author)
 	})
 }
 
@@ -206,6 +227,11 @@ func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, 
 	}
 	id, err := result.LastInsertId()
 	if err != nil {
+		return r, err
+	}
+	// An author who removes a version and writes it again leaves the names of its tools once.
+	const removed = "DELETE FROM tool WHERE release = (SELECT max(id) FROM release WHERE scope = ? AND name = ? AND digest = ? AND author = ? AND state = 'removed')"
+	if _, err := c.Exec(ctx, removed, d.Scope.String(), v.Manifest.Name, v.Digest, d.Author); err != nil {
 		return r, err
 	}
 	names := map[string]string{}
@@ -256,6 +282,9 @@ func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Ve
 		}
 	}
 	// If the person who approves it gives no reason, the reason still says where it came from.
+	if _, err := c.Exec(ctx, "UPDATE content SET ran = 1 WHERE version = ?", r.Digest); err != nil {
+		return r, err
+	}
 	const query = "UPDATE release SET state = 'active', decided = ?, decider = ?, line = ?, reason = ifnull(nullif(?, ''), reason) WHERE id = ?"
 	if _, err := c.Exec(ctx, query, at, cut(d.By), line, cut(d.Reason), r.ID); err != nil {
 		return r, err
@@ -417,33 +446,62 @@ func (m *Manager) end(ctx context.Context, c *sqlite.Conn, r Release, to State, 
 	return releaseByID(ctx, c, r.ID)
 }
 
-// Rollback activates a version that was active before and was not revoked. Only a person may call it.
+// Rollback activates a version that was active before and was not revoked. If the store dropped its component, Rollback first builds
+// it again; if that fails, nothing changes. Only a person may call it.
 func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, digest string, d Decision) (Release, error) {
-	return m.act(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) (Release, error) {
-		const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND digest = ? AND state IN ('superseded', 'revoked') ORDER BY id DESC LIMIT 1"
-		before, err := scanRelease(c.Row(ctx, query, scope.String(), name, digest).Scan)
-		if errors.Is(err, sql.ErrNoRows) {
-			return before, &NotFoundError{What: fmt.Sprintf("version %s of %s that was active in scope %s", digest, name, scope)}
-		} else if err != nil {
-			return before, err
+	var v *Version
+	var built []byte
+	for {
+		r, err := m.act(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) (Release, error) {
+			const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND digest = ? AND state IN ('superseded', 'revoked') ORDER BY id DESC LIMIT 1"
+			before, err := scanRelease(c.Row(ctx, query, scope.String(), name, digest).Scan)
+			if errors.Is(err, sql.ErrNoRows) {
+				return before, &NotFoundError{What: fmt.Sprintf("version %s of %s that was active in scope %s", digest, name, scope)}
+			} else if err != nil {
+				return before, err
+			}
+			if before.State == Revoked {
+				return before, &StateError{before.ID, before.State, Superseded}
+			}
+			if v, err = load(digest); err != nil {
+				return before, err
+			}
+			// Other extensions may have taken its names and its place since.
+			if err := errors.Join(m.allowed(scope, v), checkNames(ctx, c, v.Manifest, scope, ""), m.checkRoom(ctx, c, scope, name)); err != nil {
+				return before, err
+			}
+			if v.Component == "" && built == nil {
+				return before, errNotBuilt
+			}
+			r, err := m.ask(ctx, c, Draft{Scope: scope, Author: d.By, Via: d.Via, Signer: before.Signer}, v, m.options.Now())
+			if err != nil {
+				return r, err
+			}
+			return m.activate(ctx, c, r, v, d, "rollback", "", m.options.Now())
+		})
+		switch {
+		case errors.Is(err, errNotBuilt):
+			if built, err = m.buildAgain(ctx, v); err != nil {
+				return Release{}, fmt.Errorf("build version %s again, because its component was dropped to make room: %w", digest, err)
+			}
+			continue
+		case err == nil && built != nil:
+			m.keepRebuilt(ctx, v, built)
 		}
-		if before.State == Revoked {
-			return before, &StateError{before.ID, before.State, Superseded}
-		}
-		v, err := load(digest)
-		if err != nil {
-			return before, err
-		}
-		// Other extensions may have taken its names and its place since.
-		if err := errors.Join(m.allowed(scope, v), checkNames(ctx, c, v.Manifest, scope, ""), m.checkRoom(ctx, c, scope, name)); err != nil {
-			return before, err
-		}
-		r, err := m.ask(ctx, c, Draft{Scope: scope, Author: d.By, Via: d.Via, Signer: before.Signer}, v, m.options.Now())
-		if err != nil {
-			return r, err
-		}
-		return m.activate(ctx, c, r, v, d, "rollback", "", m.options.Now())
-	})
+		return r, err
+	}
+}
+
+// errNotBuilt reports that the component of a version is to be built outside of the transaction.
+var errNotBuilt = errors.New("the component of the version was dropped")
+
+// buildAgain returns the component of a version, built from its source.
+func (m *Manager) buildAgain(ctx context.Context, v *Version) ([]byte, error) {
+	component, wasm, err := m.component(ctx, v, nil)
+	if err != nil {
+		return nil, err
+	}
+	return wasm, errors.Join(component.CheckTools(ctx, v.Tools), component.Close())
 }
 
 // Promote requests the active version of an extension in a wider scope. A person can approve it even if it is no longer active in the

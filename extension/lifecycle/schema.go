@@ -149,6 +149,83 @@ CREATE TRIGGER release_ended AFTER UPDATE OF state ON release WHEN new.state NOT
 	UPDATE tool SET live = 0 WHERE release = new.id;
 END;
 CREATE INDEX release_live ON release (scope, name) WHERE state IN ('active', 'pending');
+`, `
+-- A version whose component is '' is built again from its source. One whose record is '' has lost its source too.
+INSERT OR IGNORE INTO object VALUES ('', x'');
+CREATE INDEX version_component ON version (component);
+
+-- What versions take on disk.
+CREATE TABLE content (
+	id        INTEGER PRIMARY KEY,
+	version   TEXT    NOT NULL UNIQUE REFERENCES version,
+	author    TEXT    NOT NULL,
+	ran       INTEGER NOT NULL, -- whether it was ever active, 0 or 1
+	source    INTEGER NOT NULL, -- bytes of everything but the component; 0 when it was dropped
+	component INTEGER NOT NULL  -- bytes of the component; 0 when it was dropped
+) STRICT;
+CREATE INDEX content_source ON content (author, ran) WHERE source > 0;
+CREATE INDEX content_component ON content (author) WHERE component > 0;
+CREATE TABLE stored (
+	author TEXT    PRIMARY KEY,
+	bytes  INTEGER NOT NULL -- of its versions
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER content_added AFTER INSERT ON content BEGIN
+	INSERT INTO stored VALUES (new.author, new.source + new.component) ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER content_changed AFTER UPDATE ON content BEGIN
+	UPDATE stored SET bytes = bytes - old.source - old.component WHERE author = old.author;
+	INSERT INTO stored VALUES (new.author, new.source + new.component) ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+ALTER TABLE unfinished ADD COLUMN author TEXT NOT NULL DEFAULT '';
+ALTER TABLE unfinished ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+
+-- The versions that an object belongs to. One that belongs to none can go.
+CREATE TABLE part (
+	object  TEXT    NOT NULL,
+	content INTEGER NOT NULL,
+	PRIMARY KEY (object, content)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX part_content ON part (content);
+
+INSERT INTO content (version, author, ran, source, component)
+	SELECT digest, CASE WHEN json_valid(record) THEN coalesce(record->>'author', '') ELSE '' END,
+		EXISTS (SELECT 1 FROM release WHERE release.digest = version.digest AND state NOT IN ('pending', 'denied', 'withdrawn')), 1, 1
+	FROM version ORDER BY rowid;
+INSERT INTO part WITH whole AS
+		(SELECT content.id, version.component, CASE WHEN json_valid(record) THEN record ELSE '{}' END AS record FROM content JOIN version ON digest = version)
+	SELECT object, id FROM (
+		SELECT component AS object, id FROM whole UNION SELECT record->>'manifest', id FROM whole UNION SELECT record->>'lock', id FROM whole
+		UNION SELECT value, whole.id FROM whole, json_each(record, '$.files')
+	) WHERE object IN (SELECT digest FROM object);
+UPDATE content SET source = rest, component = own FROM (
+	WITH size AS MATERIALIZED (SELECT digest, 512 + length(data) + (SELECT coalesce(sum(length(piece.data)), 0) FROM piece WHERE piece.object = digest) AS size FROM object)
+	SELECT content.id AS of, coalesce(sum(iif(size.digest = version.component, size, 0)), 0) AS own,
+		coalesce(sum(iif(size.digest = version.component, 0, size)), 0) + octet_length(record) + 512 AS rest
+	FROM content JOIN version ON version.digest = content.version LEFT JOIN part ON part.content = content.id LEFT JOIN size ON size.digest = part.object GROUP BY content.id
+) WHERE id = of;
+`, `
+-- Builds of the last hour, each from before it began.
+CREATE TABLE build (
+	id    INTEGER PRIMARY KEY,
+	scope TEXT    NOT NULL,
+	at    INTEGER NOT NULL
+) STRICT;
+CREATE INDEX build_at ON build (at);
+CREATE INDEX build_scope ON build (scope, at);
+DROP INDEX audit_build;
+`, `
+-- Only durations of calls are ever read. They begin anew.
+DROP TABLE call;
+CREATE TABLE call (
+	id        INTEGER PRIMARY KEY AUTOINCREMENT,
+	scope     TEXT NOT NULL,
+	extension TEXT NOT NULL,
+	tool      TEXT NOT NULL,
+	duration  INTEGER NOT NULL -- microseconds
+) STRICT;
+CREATE INDEX call_tool ON call (scope, extension, tool, id);
+CREATE INDEX call_scope ON call (scope, id);
+CREATE INDEX usage_last ON usage (scope, last_used);
 `}}
 
 // DamagedError reports a part of the store that something else changed.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/trial"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // Test runs tests against a stored version, in the sandbox. Without tests, it runs those in the version's manifest. It changes
@@ -18,7 +19,7 @@ func (m *Manager) Test(ctx context.Context, digest string, tests ...extension.Te
 		return nil, err
 	}
 	defer m.calls.Done()
-	component, done, err := m.load(ctx, &active{digest: v.Digest, manifest: v.Manifest})
+	component, done, err := m.load(ctx, &active{digest: v.Digest, manifest: v.Manifest}, turns.User(ctx))
 	if err != nil {
 		return nil, err
 	}

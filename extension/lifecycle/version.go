@@ -39,7 +39,8 @@ type Version struct {
 	Lock     []byte
 	Packages []npm.Package
 	Report   inspect.Report
-	// Component is the SHA-256, in hex, of the component that was built from it.
+	// Component is the SHA-256, in hex, of the component that was built from it. It is empty if the store dropped the component to make
+	// room; it is then built again when it is needed.
 	Component string
 	Created   time.Time
 	Author    string
@@ -140,8 +141,42 @@ func (v *Version) put(ctx context.Context, c *sqlite.Conn, text []byte, objects 
 	if err := putObjects(ctx, c, objects, before); err != nil {
 		return err
 	}
+	if err := shed(ctx, c, v.Digest, otherComponent, v.Component); err != nil {
+		return err
+	}
 	_, err := c.Exec(ctx, "INSERT INTO version VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET component = excluded.component, record = excluded.record", v.Digest, v.Manifest.Name, v.Component, string(text))
-	return err
+	if err != nil {
+		return err
+	}
+	source, component := v.footprint(text, objects)
+	const content = `INSERT INTO content (version, author, ran, source, component) VALUES (?, ?, 0, ?, ?)
+		ON CONFLICT DO UPDATE SET author = excluded.author, source = excluded.source, component = excluded.component`
+	if _, err = c.Exec(ctx, content, v.Digest, v.Author, source, component); err != nil {
+		return err
+	}
+	return addParts(ctx, c, v.Digest, objects)
+}
+
+// component reads the component of the version. It is nil if the store dropped it.
+func (v *Version) component(ctx context.Context, c *sqlite.Conn) ([]byte, error) {
+	now, err := v.still(ctx, c)
+	if err != nil || now.Component == "" {
+		return nil, err
+	}
+	return object(ctx, c, now.Component)
+}
+
+// still returns the version, which was read earlier, with what the store has of it now.
+func (v *Version) still(ctx context.Context, c *sqlite.Conn) (*Version, error) {
+	var source bool
+	now := *v
+	if err := c.Row(ctx, "SELECT component, octet_length(record) > 0 FROM version WHERE digest = ?", v.Digest).Scan(&now.Component, &source); err != nil {
+		return nil, err
+	}
+	if !source {
+		return nil, &DroppedError{v.Digest}
+	}
+	return &now, nil
 }
 
 // text is the record as it is stored.
@@ -156,7 +191,7 @@ func (r record) text() ([]byte, error) {
 // first returns the version as already stored. It is nil if that is missing or damaged.
 func (v *Version) first(ctx context.Context, c *sqlite.Conn, load func(digest string) (*Version, error)) (*Version, error) {
 	var there bool
-	if err := c.Row(ctx, "SELECT EXISTS (SELECT 1 FROM version WHERE digest = ?)", v.Digest).Scan(&there); err != nil || !there {
+	if err := c.Row(ctx, "SELECT EXISTS (SELECT 1 FROM version WHERE digest = ? AND octet_length(record) > 0)", v.Digest).Scan(&there); err != nil || !there {
 		return nil, err
 	}
 	first, err := load(v.Digest)
@@ -191,6 +226,8 @@ func loadRecord(ctx context.Context, c *sqlite.Conn, digest string) (r record, c
 		return r, "", &DamagedError{digest, "it is missing"}
 	case err != nil:
 		return r, "", err
+	case text == "":
+		return r, "", &DroppedError{digest}
 	}
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return r, "", &DamagedError{digest, cut(err.Error())}

@@ -76,6 +76,8 @@ type Release struct {
 	By, Line, Reason string
 	// Quarantine says why its tools cannot be called; it is empty if they can.
 	Quarantine string
+	// Dropped is what the store no longer has of the version; it is empty if it has everything.
+	Dropped Dropped
 }
 
 // Written is the outcome of a draft that passed all stages.
@@ -100,7 +102,7 @@ type Written struct {
 
 // Write takes a draft through all stages. At the end, its release is active if the policy approves it, or else waits for a person.
 // If a stage fails, nothing changes. The error is then an *extension.ProblemsError, which the author can correct, or a
-// *[BudgetError]. Other errors are that of ctx, of a toolchain that cannot be obtained, or of a full disk.
+// *[BudgetError] or *[StorageError]. Other errors are that of ctx, of a toolchain that cannot be obtained, or of a full disk.
 func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 	m.options.Follow(m.setPolicy)
 	b := &build{Manager: m, draft: d, written: &Written{Took: map[extension.Stage]time.Duration{}}}
@@ -114,11 +116,10 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 	if _, err := d.Scope.MarshalText(); err != nil {
 		return nil, fmt.Errorf("scope: %w", err)
 	}
-	done, err := d.reserve(ctx, m)
+	n, err := d.count(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
 	for _, s := range []struct {
 		stage extension.Stage
 		do    func(context.Context) error
@@ -141,6 +142,12 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 		start := time.Now()
 		err := s.do(ctx)
 		b.written.Took[s.stage] = time.Since(start)
+		switch g := d.generation; {
+		case s.stage == extension.StageValidate && err != nil:
+			m.uncount(ctx, n)
+		case g != nil:
+			g.built = true
+		}
 		if err != nil {
 			return nil, m.refused(ctx, d, b, s.stage, err)
 		}

@@ -188,7 +188,7 @@ func (r reader) limits(n *jsonform.Node, l *Limits) {
 		{"nesting", 64, &l.Nesting},
 		{"failuresBeforeBreak", 10_000, &l.FailuresBeforeBreak},
 	}
-	known := []string{"breakFor"}
+	known := []string{"breakFor", "storedPerAuthor", "stored"}
 	for _, c := range counts {
 		known = append(known, c.name)
 	}
@@ -201,6 +201,12 @@ func (r reader) limits(n *jsonform.Node, l *Limits) {
 	if field := fields["breakFor"]; field != nil {
 		l.BreakFor = r.duration(field)
 	}
+	if field := fields["storedPerAuthor"]; field != nil {
+		l.StoredPerAuthor = r.size(field)
+	}
+	if field := fields["stored"]; field != nil {
+		l.Stored = r.size(field)
+	}
 }
 
 func (r reader) count(n *jsonform.Node, most int) int {
@@ -210,6 +216,16 @@ func (r reader) count(n *jsonform.Node, most int) int {
 		r.Fail(n, fmt.Sprintf("a whole number from 1 to %d", most), "this is not a number of this size")
 	}
 	return count
+}
+
+func (r reader) size(n *jsonform.Node) int64 {
+	const example = `a size from "1MiB" to "1048576GiB", like "1GiB"`
+	s := r.Text(n, example)
+	size, err := printable.ParseSize(s)
+	if (err != nil || size < 1<<20 || size > 1<<50) && r.Err == nil {
+		r.Fail(n, example, "%s is not a size of this range", jsonform.Quote(s))
+	}
+	return size
 }
 
 func (r reader) duration(n *jsonform.Node) time.Duration {

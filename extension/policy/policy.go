@@ -13,7 +13,8 @@
 //	  "packages": ["zod", "@types/*"],
 //	  "updates": "same",
 //	  "persons": ["my-editor"],
-//	  "limits": { "extensionsPerScope": 100, "buildsPerHour": 60, "nesting": 8, "failuresBeforeBreak": 5, "breakFor": "5m" },
+//	  "limits": { "extensionsPerScope": 100, "buildsPerHour": 60, "nesting": 8, "failuresBeforeBreak": 5, "breakFor": "5m",
+//	    "storedPerAuthor": "1GiB", "stored": "8GiB" },
 //	  "hosts": { "api.example.test": "127.0.0.1" }
 //	}
 //
@@ -116,6 +117,10 @@ type Limits struct {
 	FailuresBeforeBreak int
 	// BreakFor is from a second to a day. Default 5 minutes.
 	BreakFor time.Duration
+	// StoredPerAuthor is how many bytes the versions of one author may take in the store. Default 1 GiB; from 1 MiB to 1,048,576 GiB.
+	StoredPerAuthor int64
+	// Stored is how many bytes the versions of all authors may take. Default 8 GiB; from 1 MiB to 1,048,576 GiB.
+	Stored int64
 }
 
 // Default is the policy without a file.
@@ -123,7 +128,10 @@ func Default() *Policy {
 	return &Policy{
 		Approve: []Approval{{Scopes: []Scopes{Own}}},
 		Updates: Ask,
-		Limits:  Limits{ExtensionsPerScope: 100, BuildsPerHour: 60, Nesting: 8, FailuresBeforeBreak: 5, BreakFor: 5 * time.Minute},
+		Limits: Limits{
+			ExtensionsPerScope: 100, BuildsPerHour: 60, Nesting: 8, FailuresBeforeBreak: 5, BreakFor: 5 * time.Minute,
+			StoredPerAuthor: 1 << 30, Stored: 8 << 30,
+		},
 	}
 }
 

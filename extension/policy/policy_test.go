@@ -25,7 +25,7 @@ const example = `{
   ],
   "updates": "same",
   "persons": ["my-editor"],
-  "limits": { "extensionsPerScope": 100, "buildsPerHour": 60, "nesting": 8, "failuresBeforeBreak": 5, "breakFor": "5m" }
+  "limits": { "extensionsPerScope": 100, "buildsPerHour": 60, "nesting": 8, "failuresBeforeBreak": 5, "breakFor": "5m", "storedPerAuthor": "512MiB", "stored": "2GiB" }
 }`
 
 func TestParse(t *testing.T) {
@@ -44,7 +44,9 @@ func TestParse(t *testing.T) {
 			{Line: 8, Scopes: []Scopes{Own, Everybody}, Bindings: []extension.Binding{{Name: "status", Grant: http.Rights{Rules: []http.Rule{{Host: "status.example.com"}}}}}},
 		},
 		Updates: Same, Persons: []string{"my-editor"},
-		Limits:      Limits{ExtensionsPerScope: 100, BuildsPerHour: 60, Nesting: 8, FailuresBeforeBreak: 5, BreakFor: 5 * time.Minute},
+		Limits: Limits{
+			ExtensionsPerScope: 100, BuildsPerHour: 60, Nesting: 8, FailuresBeforeBreak: 5, BreakFor: 5 * time.Minute, StoredPerAuthor: 512 << 20, Stored: 2 << 30,
+		},
 		updatesLine: 10,
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -94,6 +96,8 @@ func TestParseRefuses(t *testing.T) {
 		{"nesting of nothing", `{"limits": {"nesting": 0}}`, `line 1, column 24: limits.nesting: this is not a number of this size; write a whole number from 1 to 64`},
 		{"nesting that is large", `{"limits": {"nesting": 65}}`, `line 1, column 24: limits.nesting: this is not a number of this size; write a whole number from 1 to 64`},
 		{"builds as text", `{"limits": {"buildsPerHour": "1"}}`, `line 1, column 30: limits.buildsPerHour: this is not a number of this size; write a whole number from 1 to 100000`},
+		{"bytes as number", `{"limits": {"stored": 1000000}}`, `line 1, column 23: limits.stored: a number where text belongs; write a size from "1MiB" to "1048576GiB", like "1GiB"`},
+		{"few bytes", `{"limits": {"storedPerAuthor": "1KiB"}}`, `line 1, column 32: limits.storedPerAuthor: "1KiB" is not a size of this range; write a size from "1MiB" to "1048576GiB", like "1GiB"`},
 		{"builds by halves", `{"limits": {"buildsPerHour": 1.5}}`, `line 1, column 30: limits.buildsPerHour: this is not a number of this size; write a whole number from 1 to 100000`},
 		{"builds beyond numbers", `{"limits": {"buildsPerHour": 1e99}}`, `line 1, column 30: limits.buildsPerHour: this is not a number of this size; write a whole number from 1 to 100000`},
 		{"a break of nothing", `{"limits": {"breakFor": "0s"}}`, `line 1, column 25: limits.breakFor: "0s" is not a time of this length; write a time from "1s" to "24h", like "5m"`},
@@ -243,7 +247,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if l := p.Limits; min(l.ExtensionsPerScope, l.BuildsPerHour, l.Nesting, l.FailuresBeforeBreak) < 1 || l.BreakFor < time.Second {
+		if l := p.Limits; min(l.ExtensionsPerScope, l.BuildsPerHour, l.Nesting, l.FailuresBeforeBreak) < 1 || l.BreakFor < time.Second || min(l.StoredPerAuthor, l.Stored) < 1<<20 {
 			t.Fatalf("%+v", l)
 		}
 		// What an entry approves, it approves; what a ceiling lets through, it lets through whole.

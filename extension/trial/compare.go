@@ -9,9 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/internal/jsonform"
-	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -32,28 +30,21 @@ type absent struct{}
 
 // String returns one line. It is short even if the values are large.
 func (d *difference) String() string {
-	var path strings.Builder
-	path.WriteString("result")
+	path := "result"
 	for _, step := range slices.Backward(d.at) {
-		if path.Len() > maxPath {
-			path.WriteString("...")
+		if len(path) > maxPath {
+			path += "..."
 			break
 		}
 		switch step := step.(type) {
 		case string:
-			if plainWord.MatchString(step) {
-				path.WriteString("." + step)
-			} else {
-				path.WriteString("[" + double.Quoted(step) + "]")
-			}
+			path = jsonform.Join(path, step)
 		case int:
-			fmt.Fprintf(&path, "[%d]", step)
+			path += fmt.Sprintf("[%d]", step)
 		}
 	}
-	return fmt.Sprintf("%s: expected %s, got %s", path.String(), shown(d.expected), shown(d.came))
+	return fmt.Sprintf("%s: expected %s, got %s", path, shown(d.expected), shown(d.came))
 }
-
-var plainWord = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
 func shown(v any) string {
 	if v == any(absent{}) {

@@ -33,7 +33,7 @@ func TestCompare(t *testing.T) {
 		{`{"items":[{"n":1},{"n":2}],"z":1}`, `{"items":[{"n":1},{"n":3}],"z":2}`, `result.items[1].n: expected 2, got 3`},
 		{`"a"`, `"\u202eb\u001b[31m"`, `result: expected "a", got "\u202eb\u001b[31m"`},
 		{`"` + long + `"`, `"y"`, `result: expected "` + strings.Repeat("x", 199) + `..., got "y"`},
-		{`{"` + long + `":1}`, `{}`, `result["` + strings.Repeat("x", 80) + `"]: expected 1, got nothing`},
+		{`{"` + long + `":1}`, `{}`, `result["` + strings.Repeat("x", 80) + `..."]: expected 1, got nothing`},
 		{deep, strings.Replace(deep, "1", "2", 1), `result` + strings.Repeat("[0]", 99) + `...: expected 1, got 2`},
 	} {
 		d, err := compare([]byte(c.expected), []byte(c.came))

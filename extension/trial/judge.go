@@ -3,14 +3,12 @@ package trial
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
-	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -127,17 +125,16 @@ func (f *failure) short() *failure {
 	return f
 }
 
-// frame is a line of a stack that the host has mapped to the author's files.
-var frame = lazyregexp.New(`(?m)^    at .*\(([^()\n]+):(\d{1,9}):(\d{1,9})\)$`)
-
 // place finds where the error was thrown: in the author's own code, if the stack has any.
 func (f *failure) place(stack string) {
-	for _, m := range frame.FindAllStringSubmatch(stack, -1) {
-		packaged := strings.Contains(m[1], "node_modules/")
+	for line := range strings.Lines(stack) {
+		at, ok := host.ReadFrame(line)
+		if !ok {
+			continue
+		}
+		packaged := strings.Contains(at.File, "node_modules/")
 		if f.file == "" || !packaged {
-			f.file = m[1]
-			f.line, _ = strconv.Atoi(m[2]) // nine digits at most
-			f.column, _ = strconv.Atoi(m[3])
+			f.file, f.line, f.column = at.File, at.Line, at.Column
 		}
 		if !packaged {
 			return

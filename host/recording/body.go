@@ -9,10 +9,14 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // version is the version of a body's format.
 const version = 1
+
+// maxValues bounds the values in a header. Each takes up to 700 bytes when it is decoded.
+const maxValues = 100_000
 
 // header begins a body. Input, operations and output follow it unchanged.
 type header struct {
@@ -63,6 +67,9 @@ func decode(body []byte) (*host.Recording, error) {
 			return nil, errors.New("it ends early")
 		}
 		parts[i], body = body[size:][:n:n], body[size:][n:]
+	}
+	if n := jsonform.Values(parts[0]); n > maxValues {
+		return nil, fmt.Errorf("its header has more than %d values", maxValues)
 	}
 	var h header
 	if err := json.Unmarshal(parts[0], &h); err != nil {

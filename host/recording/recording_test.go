@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -250,9 +252,7 @@ func TestLargeComponents(t *testing.T) {
 		t.Errorf("without a part: %v", err)
 	}
 	exec(`DELETE FROM component`)
-	if used := count(`SELECT bytes FROM usage`); used != 0 {
-		t.Errorf("%d bytes are used by nothing", used)
-	}
+	exec(`DELETE FROM gone`)
 	record(t, s, call(0)) // parts without a component may be of one that is being written
 	if parts := count(`SELECT count(*) FROM part`); parts != 2 {
 		t.Errorf("%d parts", parts)
@@ -264,10 +264,76 @@ func TestLargeComponents(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	exec(`DELETE FROM component`)
+	exec(`DELETE FROM gone`)
 	exec(`UPDATE part SET written = 0`)
 	record(t, s, call(1))
 	if parts := count(`SELECT count(*) FROM part`); parts != 0 {
 		t.Errorf("%d parts", parts)
+	}
+	// One that is given up halfway, for lack of room, leaves nothing behind. Neither does one that is deleted.
+	exec(`INSERT INTO part VALUES ('other', 0, unixepoch('subsec') * 1000, x'00')`)
+	s.options.MaxBytes = int64(len(wasm)) + 1000
+	exec(`UPDATE part SET body = zeroblob(1001)`)
+	if err := s.Keep(t.Context(), wasm); err == nil || count(`SELECT count(*) FROM part`) != 1 {
+		t.Errorf("%v, and %d parts", err, count(`SELECT count(*) FROM part`))
+	}
+	exec(`DELETE FROM part`)
+	if err := s.Keep(t.Context(), wasm); err != nil {
+		t.Fatal(err)
+	}
+	exec(`DELETE FROM component`)
+	record(t, s, call(2))
+	exec(`DELETE FROM call`)
+	if parts, used := count(`SELECT count(*) FROM part`), count(`SELECT bytes FROM usage`); parts != 0 || used > 1000 { // as much as the UPDATE above added
+		t.Errorf("%d parts, %d bytes", parts, used)
+	}
+}
+
+// TestComponentsAreBounded has more large components than fit, called and never called: nothing of what is deleted stays behind.
+func TestComponentsAreBounded(t *testing.T) {
+	const limit, large = 8 << 20, 3 << 20
+	for name, called := range map[string]bool{"called": true, "never called": false} {
+		t.Run(name, func(t *testing.T) {
+			s := opened(t, filepath.Join(t.TempDir(), "calls.db"), Options{MaxBytes: limit})
+			noise := rand.NewChaCha8([32]byte{})
+			var last string
+			for range 10 {
+				wasm := make([]byte, large)
+				_, _ = noise.Read(wasm)
+				if err := s.Keep(t.Context(), wasm); err != nil {
+					t.Fatal(err)
+				}
+				sum := sha256.Sum256(wasm)
+				last = hex.EncodeToString(sum[:])
+				if called {
+					r := call(0)
+					r.Component = last
+					record(t, s, r)
+				}
+				var all, used int64
+				if err := s.db.View(t.Context(), func(c *sqlite.Conn) error {
+					return c.Row(t.Context(), `SELECT (SELECT coalesce(sum(length(body)), 0) FROM part) + (SELECT coalesce(sum(length(body)), 0) FROM component)
+						+ (SELECT coalesce(sum(length(body)), 0) FROM call), (SELECT bytes FROM usage)`).Scan(&all, &used)
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if max(all, used) > limit+large {
+					t.Fatalf("%d bytes are stored, and %d are counted, where %d may be", all, used, limit)
+				}
+			}
+			if _, err := s.Component(t.Context(), last); err != nil {
+				t.Errorf("the newest: %v", err)
+			}
+			if err := s.Keep(t.Context(), make([]byte, 1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	s := opened(t, filepath.Join(t.TempDir(), "calls.db"), Options{MaxBytes: limit})
+	wasm := make([]byte, limit+1<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(wasm)
+	if err := s.Keep(t.Context(), wasm); err == nil {
+		t.Error("a component larger than all recordings may be is kept")
 	}
 }
 
@@ -316,6 +382,16 @@ func TestBombs(t *testing.T) {
 	bomb := s.encoder.EncodeAll(make([]byte, maxBody+1), nil)
 	if _, err := s.decoder.DecodeAll(bomb, nil); err == nil {
 		t.Errorf("%d bytes became more than %d", len(bomb), maxBody)
+	}
+	// Values that take 40 times their bytes when they are decoded.
+	head := []byte(`{"version":1,"denials":[` + strings.Repeat("{},", 4<<20) + `{}]}`)
+	body := append(append(binary.AppendUvarint(nil, uint64(len(head))), head...), 0, 0, 0)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := decode(body)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; err == nil || took > 1<<20 {
+		t.Errorf("%d bytes took %d to decode: %v", len(body), took, err)
 	}
 }
 

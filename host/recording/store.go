@@ -103,6 +103,41 @@ DROP TRIGGER component_delete;
 CREATE TRIGGER component_delete AFTER DELETE ON component BEGIN
 	UPDATE usage SET bytes = bytes - length(old.body) - old.size;
 END;
+`, `
+-- Components that are deleted, or were given up while they were written, and whose parts are still to be deleted.
+CREATE TABLE gone (component TEXT NOT NULL PRIMARY KEY) STRICT;
+INSERT INTO gone SELECT DISTINCT component FROM part WHERE NOT EXISTS (SELECT 1 FROM component WHERE digest = part.component);
+CREATE TRIGGER component_gone AFTER DELETE ON component WHEN old.size > 0 BEGIN
+	INSERT OR IGNORE INTO gone VALUES (old.digest);
+END;
+-- Components without a call, in the order in which they came.
+CREATE TABLE uncalled (id INTEGER PRIMARY KEY, component TEXT NOT NULL UNIQUE) STRICT;
+INSERT INTO uncalled (component) SELECT digest FROM component WHERE NOT EXISTS (SELECT 1 FROM call WHERE component = digest) ORDER BY kept;
+CREATE TRIGGER uncalled_insert AFTER INSERT ON component WHEN NOT EXISTS (SELECT 1 FROM call WHERE component = new.digest) BEGIN
+	INSERT INTO uncalled (component) VALUES (new.digest);
+END;
+CREATE TRIGGER uncalled_delete AFTER DELETE ON component BEGIN
+	DELETE FROM uncalled WHERE component = old.digest;
+END;
+CREATE TRIGGER uncalled_call AFTER INSERT ON call BEGIN
+	DELETE FROM uncalled WHERE component = new.component;
+END;
+-- Parts count, and no longer the sizes of components.
+UPDATE usage SET bytes = bytes - (SELECT coalesce(sum(size), 0) FROM component) + (SELECT coalesce(sum(length(body)), 0) FROM part);
+CREATE TRIGGER part_insert AFTER INSERT ON part BEGIN
+	UPDATE usage SET bytes = bytes + length(new.body);
+END;
+CREATE TRIGGER part_delete AFTER DELETE ON part BEGIN
+	UPDATE usage SET bytes = bytes - length(old.body);
+END;
+DROP TRIGGER component_insert;
+CREATE TRIGGER component_insert AFTER INSERT ON component BEGIN
+	UPDATE usage SET bytes = bytes + length(new.body);
+END;
+DROP TRIGGER component_delete;
+CREATE TRIGGER component_delete AFTER DELETE ON component BEGIN
+	UPDATE usage SET bytes = bytes - length(old.body);
+END;
 `}}
 
 // Store is a file of recordings. It is safe for concurrent use. The caller of Open closes it. It is a [host.Recorder].
@@ -330,13 +365,9 @@ func (s *Store) append(ctx context.Context, batch []*host.Recording) {
 		s.mu.Unlock()
 		rows = rows[n:]
 	}
-	for more {
-		if err := s.db.Update(ctx, func(c *sqlite.Conn) (err error) {
-			more, err = s.forget(ctx, c)
-			return err
-		}); err != nil {
+	if more {
+		if err := s.makeRoom(ctx); err != nil {
 			s.options.Logger.Warn("delete the oldest recordings", "error", err)
-			return
 		}
 	}
 }
@@ -352,6 +383,18 @@ func (s *Store) forget(ctx context.Context, c *sqlite.Conn) (more bool, err erro
 	var calls, bytes int64
 	if err := c.Row(ctx, `SELECT calls, bytes FROM usage`).Scan(&calls, &bytes); err != nil {
 		return false, err
+	}
+	if gone, err := forgetPart(ctx, c); gone || err != nil {
+		return gone, err
+	}
+	if bytes > s.options.MaxBytes { // a component is kept before its first call is recorded, so the newest stays
+		r, err := c.Exec(ctx, `DELETE FROM component WHERE digest = (SELECT component FROM uncalled WHERE id < (SELECT max(id) FROM uncalled) ORDER BY id LIMIT 1)`)
+		if err != nil {
+			return false, err
+		}
+		if n, err := r.RowsAffected(); err != nil || n > 0 {
+			return true, err
+		}
 	}
 	many := max(calls-s.options.MaxCalls, 0)
 	if more = bytes > s.options.MaxBytes; more {
@@ -395,8 +438,8 @@ func (s *Store) forget(ctx context.Context, c *sqlite.Conn) (more bool, err erro
 		return true, err
 	}
 	// Parts of a component that is being written do not belong to a component yet.
-	r, err = c.Exec(ctx, `DELETE FROM part WHERE rowid = (SELECT rowid FROM part WHERE written < ? AND NOT EXISTS (SELECT 1 FROM component WHERE digest = part.component) LIMIT 1)`,
-		time.Now().Add(-time.Hour).UnixMilli())
+	r, err = c.Exec(ctx, `INSERT INTO gone SELECT DISTINCT component FROM part WHERE NOT EXISTS (SELECT 1 FROM component WHERE digest = part.component)
+		GROUP BY component HAVING max(written) < ?`, time.Now().Add(-time.Hour).UnixMilli())
 	if err != nil {
 		return false, err
 	}
@@ -405,6 +448,32 @@ func (s *Store) forget(ctx context.Context, c *sqlite.Conn) (more bool, err erro
 	}
 	_, err = c.Exec(ctx, `DELETE FROM dropped WHERE at < ?`, oldest)
 	return false, err
+}
+
+// forgetPart deletes a part of a component that is gone, and reports whether it did.
+func forgetPart(ctx context.Context, c *sqlite.Conn) (bool, error) {
+	r, err := c.Exec(ctx, `DELETE FROM part WHERE rowid = (SELECT part.rowid FROM gone JOIN part ON part.component = gone.component LIMIT 1)`)
+	if err != nil {
+		return false, err
+	}
+	if n, err := r.RowsAffected(); err != nil || n > 0 {
+		return n > 0, err
+	}
+	_, err = c.Exec(ctx, `DELETE FROM gone`)
+	return false, err
+}
+
+// makeRoom deletes what is beyond the options' limits.
+func (s *Store) makeRoom(ctx context.Context) error {
+	for more := true; more; {
+		if err := s.db.Update(ctx, func(c *sqlite.Conn) (err error) {
+			more, err = s.forget(ctx, c)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Keep stores a component, so that its calls can be replayed without its file. It is deleted with its last recording. Without any
@@ -431,11 +500,43 @@ func (s *Store) Keep(ctx context.Context, wasm []byte) error {
 		return err
 	}
 	body := s.encoder.EncodeAll(wasm, nil)
+	if int64(len(body)) > s.options.MaxBytes {
+		return fmt.Errorf("the component takes %s, and all recordings may take %s", printable.Size(int64(len(body))), printable.Size(s.options.MaxBytes))
+	}
+	if err := s.keep(ctx, digest, body); err != nil {
+		ctx := context.WithoutCancel(ctx) // nobody else deletes the parts within an hour
+		return errors.Join(err, s.db.Update(ctx, func(c *sqlite.Conn) error {
+			_, err := c.Exec(ctx, `INSERT OR IGNORE INTO gone SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM component WHERE digest = ?1)`, digest)
+			return err
+		}), s.makeRoom(ctx))
+	}
+	return s.makeRoom(ctx)
+}
+
+// keep writes a compressed component, a large one in parts.
+func (s *Store) keep(ctx context.Context, digest string, body []byte) error {
 	size := 0
 	if len(body) > writtenAtOnce {
 		for n, part := range slices.Collect(slices.Chunk(body, writtenAtOnce)) {
 			if err := s.db.Update(ctx, func(c *sqlite.Conn) error {
-				_, err := c.Exec(ctx, `INSERT INTO part VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET written = excluded.written, body = excluded.body`, digest, n, time.Now().UnixMilli(), part)
+				if _, err := c.Exec(ctx, `DELETE FROM gone WHERE component = ?`, digest); err != nil {
+					return err
+				}
+				if _, err := c.Exec(ctx, `DELETE FROM part WHERE component = ? AND n = ?`, digest, n); err != nil {
+					return err
+				}
+				if _, err := c.Exec(ctx, `INSERT INTO part VALUES (?, ?, ?, ?)`, digest, n, time.Now().UnixMilli(), part); err != nil {
+					return err
+				}
+				var unfinished int64
+				if err := c.Row(ctx, `SELECT coalesce(sum(length(body)), 0) FROM part
+					WHERE NOT EXISTS (SELECT 1 FROM component WHERE digest = part.component UNION ALL SELECT 1 FROM gone WHERE gone.component = part.component)`).Scan(&unfinished); err != nil {
+					return err
+				}
+				if unfinished > s.options.MaxBytes {
+					return fmt.Errorf("other components that are being written take %s", printable.Size(unfinished))
+				}
+				_, err := s.forget(ctx, c)
 				return err
 			}); err != nil {
 				return err

@@ -26,6 +26,7 @@ import (
 
 	"github.com/stilehost/stile/internal/atomicfile"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/private"
 )
 
 // The folder holds
@@ -33,7 +34,7 @@ import (
 //	objects/<sha256 of content>       the content and nothing else, so that it can be mapped
 //	<kind>/<MAC of kind and key>      a record that binds kind and key to a content
 //	locks/<MAC of kind and key>       an empty file, held by the process that builds the entry
-//	locks/sweep                       an empty file, held by the process that makes room; its time is that of the last sweep
+//	locks/sweep                       held by the process that makes room; it has a byte for each countUnit added since the last sweep
 //
 // A record is replaced in one step after its object is in place, so a reader never sees half an entry. The times of
 // record and object say when the entry was last used.
@@ -46,10 +47,15 @@ const (
 	entryMAC = "stile cache entry"
 	nameMAC  = "stile cache name"
 
-	maxSize    = 2 << 30          // bytes of all objects
-	sweepEvery = time.Minute      // the shortest time between sweeps
-	minAge     = time.Hour        // younger files are not removed
-	touchAfter = 10 * time.Minute // age at which a use renews the time of an entry
+	maxSize    = 2 << 30     // bytes of all entries after a sweep
+	sweepPart  = 16          // a sweep follows when this part of maxSize was added
+	countUnit  = 64 << 10    // bytes
+	block      = 4 << 10     // bytes that a file takes at least
+	minAge     = time.Hour   // younger files that are unfinished, and younger locks, are not removed
+	touchAfter = time.Minute // age at which a use renews the time of an entry
+
+	sweepFile = "sweep"
+	temporary = "tmp-" // what names of unfinished files begin with
 )
 
 // A Cache is a folder of authenticated entries, each named by a kind and a key. Goroutines may share it. The caller of Open closes
@@ -59,7 +65,7 @@ type Cache struct {
 	root *os.Root
 	key  []byte
 	log  *slog.Logger
-	max  int64 // bytes of all objects
+	max  int64 // bytes of all entries after a sweep
 }
 
 // Open opens the cache in dir with the MAC key in keyDir, file cache.key. It makes missing folders and a missing key. It fails if a
@@ -73,7 +79,7 @@ func Open(dir, keyDir string, log *slog.Logger) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cache key: %w", err)
 	}
-	root, err := openPrivate(dir)
+	root, err := private.OpenFolder(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +160,7 @@ func (c *Cache) Put(kind, key string, data []byte) error {
 	if err := replace(c.root, name, record, false); err != nil {
 		return fmt.Errorf("cache: keep %s: %w", kind, err)
 	}
-	if err := c.sweep(); err != nil {
+	if err := c.sweep(int64(len(data))); err != nil {
 		c.log.Warn("cache could not be kept within its size", "error", err)
 	}
 	return nil
@@ -355,7 +361,7 @@ func replace(root *os.Root, name string, data []byte, durable bool) error {
 			return err
 		}
 	}
-	return atomicfile.Replace(root, name, filepath.Join(filepath.Dir(name), "tmp-"+rand.Text()), data, 0o600, durable)
+	return atomicfile.Replace(root, name, filepath.Join(filepath.Dir(name), temporary+rand.Text()), data, 0o600, durable)
 }
 
 // makeFolder makes a folder of the cache. It removes a link or file in its place, which is not ours.

@@ -11,49 +11,16 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/gofrs/flock"
+
+	"github.com/stilehost/stile/internal/private"
 )
 
 const (
 	keyFile = "cache.key"
 	keySize = 32
 )
-
-// openPrivate opens a folder that only this user can write to, and makes it if it is missing.
-func openPrivate(dir string) (*os.Root, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	info, err := root.Stat(".")
-	if err == nil {
-		err = private(dir, info, 0o022)
-	}
-	if err != nil {
-		return nil, errors.Join(err, root.Close())
-	}
-	return root, nil
-}
-
-// private checks that a file belongs to this user and grants no other user any of the forbidden permissions.
-func private(name string, info fs.FileInfo, forbidden fs.FileMode) error {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fmt.Errorf("%s: its owner is unknown", name)
-	}
-	if me := os.Geteuid(); int(stat.Uid) != me {
-		return fmt.Errorf("%s belongs to user %d and not to user %d, who runs this program: choose another folder", name, stat.Uid, me)
-	}
-	if open := info.Mode().Perm() & forbidden; open != 0 {
-		return fmt.Errorf("%s has mode %04o, which lets other users in: chmod go-rwx it", name, info.Mode().Perm())
-	}
-	return nil
-}
 
 // HasKey reports whether a folder has a key that [Open] would accept.
 func HasKey(dir string) bool {
@@ -63,7 +30,7 @@ func HasKey(dir string) bool {
 	}
 	defer func() { _ = root.Close() }()
 	info, err := root.Stat(".")
-	if err != nil || private(dir, info, 0o022) != nil {
+	if err != nil || private.Check(dir, info, private.Write) != nil {
 		return false
 	}
 	key, err := readKey(root, filepath.Join(dir, keyFile))
@@ -72,7 +39,7 @@ func HasKey(dir string) bool {
 
 // loadKey reads the MAC key, or makes it. The first of several processes makes it under a lock.
 func loadKey(dir string, log *slog.Logger) (_ []byte, err error) {
-	root, err := openPrivate(dir)
+	root, err := private.OpenFolder(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +85,7 @@ func readKey(root *os.Root, path string) (_ []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := private(path, info, 0o077); err != nil {
+	if err := private.Check(path, info, private.Any); err != nil {
 		return nil, err
 	}
 	key, err := io.ReadAll(io.LimitReader(f, keySize+1))

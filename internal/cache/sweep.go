@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -45,30 +46,49 @@ type stored struct {
 	used time.Time
 }
 
-// sweep makes room if the objects are larger than c.max. Of the objects older than an hour, it removes the least recently used, with
-// all records and left-over files that are as old. It does nothing if another sweep, in any process, is under way or began less than
-// a minute ago.
-func (c *Cache) sweep() error {
-	now := time.Now()
+// sweep counts n bytes that were added, and makes room once many were added since the last sweep. It does nothing if another sweep, in
+// any process, is under way.
+func (c *Cache) sweep(n int64) error {
 	if err := makeFolder(c.root, locks); err != nil {
 		return err
 	}
-	name := path.Join(locks, "sweep")
-	if info, err := c.root.Lstat(name); err == nil && now.Sub(info.ModTime()).Abs() < sweepEvery {
-		return nil
+	added, err := c.count(n)
+	if err != nil || added < c.max/sweepPart {
+		return err
 	}
-	l := c.lockFile("sweep")
+	l := c.lockFile(sweepFile)
 	if held, err := l.TryLock(); !held || err != nil {
 		return errors.Join(err, l.Close())
 	}
-	err := c.root.Chtimes(name, now, now)
+	f, err := c.root.OpenFile(path.Join(locks, sweepFile), os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err == nil {
-		err = c.makeRoom(now.Add(-minAge))
+		err = errors.Join(f.Close(), c.makeRoom(time.Now().Add(-minAge)))
 	}
 	return errors.Join(err, l.Close())
 }
 
-// makeRoom removes objects that were last used before the given time, until there is enough room.
+// count returns how many bytes were added since the last sweep, by all processes, n more included.
+func (c *Cache) count(n int64) (added int64, err error) {
+	f, err := c.root.OpenFile(path.Join(locks, sweepFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	_, err = f.Write(make([]byte, n/countUnit+1))
+	info, statErr := f.Stat()
+	if err := errors.Join(err, statErr, f.Close()); err != nil {
+		return 0, err
+	}
+	return info.Size() * countUnit, nil
+}
+
+// takes is what an object takes on disk, with its record: whole blocks.
+func (s stored) takes() int64 { return (s.size+block-1)/block*block + block }
+
+// unfinished reports whether the file is being written, or was left behind by a process that was killed.
+func (s stored) unfinished() bool { return strings.HasPrefix(path.Base(s.name), temporary) }
+
+// makeRoom removes the least recently used objects, with all records that are as old, until there is enough room. It removes unfinished
+// files and unused locks that are older than the given time.
 func (c *Cache) makeRoom(before time.Time) error {
 	contents, err := c.stored(objects)
 	if err != nil {
@@ -76,14 +96,22 @@ func (c *Cache) makeRoom(before time.Time) error {
 	}
 	var size int64
 	for _, o := range contents {
-		size += o.size
+		size += o.takes()
 	}
 	slices.SortFunc(contents, func(a, b stored) int { return a.used.Compare(b.used) })
 	var last time.Time // last use of the removed entries
-	n := 0
-	for ; n < len(contents) && size > c.max && contents[n].used.Before(before); n++ {
-		size -= contents[n].size
-		last = contents[n].used
+	var gone []stored
+	for _, o := range contents {
+		switch {
+		case o.unfinished() && !o.used.Before(before):
+		case o.unfinished():
+			size -= o.takes()
+			gone = append(gone, o)
+		case size > c.max:
+			size -= o.takes()
+			gone = append(gone, o)
+			last = o.used
+		}
 	}
 	folders, err := fs.ReadDir(c.root.FS(), ".")
 	if err != nil {
@@ -95,20 +123,20 @@ func (c *Cache) makeRoom(before time.Time) error {
 		case kind == locks:
 			err = errors.Join(err, c.removeLocks(before))
 		default:
-			err = errors.Join(err, c.removeRecords(kind, last))
+			err = errors.Join(err, c.removeRecords(kind, last, before))
 		}
 	}
-	for _, o := range contents[:n] {
+	for _, o := range gone {
 		err = errors.Join(err, c.remove(o.name))
 	}
 	return err
 }
 
-// removeRecords removes the records of a kind that were last used at a time or earlier.
-func (c *Cache) removeRecords(kind string, last time.Time) error {
+// removeRecords removes the records of a kind that were last used at a time or earlier, and unfinished ones from before another time.
+func (c *Cache) removeRecords(kind string, last, before time.Time) error {
 	records, err := c.stored(kind)
 	for _, r := range records {
-		if !r.used.After(last) {
+		if r.unfinished() && r.used.Before(before) || !r.unfinished() && !r.used.After(last) {
 			err = errors.Join(err, c.remove(r.name))
 		}
 	}

@@ -3,6 +3,7 @@ package cache
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -31,7 +32,7 @@ func ageEntry(t *testing.T, c *Cache, key string, by time.Duration) {
 // sweepNow has the next Put sweep.
 func sweepNow(t *testing.T, c *Cache) {
 	t.Helper()
-	age(t, 2*sweepEvery, filepath.Join(c.dir, locks, "sweep"))
+	must(t, os.Truncate(filepath.Join(c.dir, locks, sweepFile), c.max/sweepPart/countUnit+1))
 }
 
 // count is how many files a folder of the cache has.
@@ -42,12 +43,15 @@ func count(t *testing.T, c *Cache, folder string) int {
 	return len(entries)
 }
 
+// entry is what an entry with a [content] takes.
+const entry = 2 * block
+
 // content is 100 bytes that no other key has.
 func content(key string) string { return key + strings.Repeat("-", 100-len(key)) }
 
 func TestSweep(t *testing.T) {
 	c := open(t, t.TempDir(), t.TempDir())
-	c.max = 350
+	c.max = sweepPart * 100 * countUnit
 	for i, key := range []string{"e", "b", "c", "a", "d"} {
 		put(t, c, "code", key, content(key))
 		ageEntry(t, c, key, time.Duration(10-i)*time.Hour)
@@ -57,12 +61,18 @@ func TestSweep(t *testing.T) {
 	must(t, os.WriteFile(leftover, nil, 0o600))
 	age(t, 20*time.Hour, leftover)
 
-	put(t, c, "code", "f", content("f")) // within a minute of the first Put
+	c.max = 3 * entry // so each Put now sweeps
+	unlock := c.lockFile(sweepFile)
+	held, err := unlock.TryLock()
+	if must(t, err); !held {
+		t.Fatal("the sweep is locked")
+	}
+	put(t, c, "code", "f", content("f")) // while another process sweeps
+	must(t, unlock.Close())
 	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
 		files(t, c, "code", key) // is there: a look at the entry would count as a use
 	}
-	sweepNow(t, c)
-	put(t, c, "code", "g", content("g")) // now 700 bytes: the four oldest go
+	put(t, c, "code", "g", content("g")) // now seven entries: the four oldest go
 	for key, kept := range map[string]bool{"a": false, "b": false, "c": false, "d": false, "e": true, "f": true, "g": true} {
 		if kept {
 			want(t, c, "code", key, content(key))
@@ -77,18 +87,52 @@ func TestSweep(t *testing.T) {
 	want(t, c, "code", "a", content("a"))
 }
 
-func TestSweepKeepsTheYoung(t *testing.T) {
+// Entries of the last hour take no more room than others, and small ones count the blocks that they take on disk.
+func TestSweepHoldsTheSize(t *testing.T) {
+	c := open(t, t.TempDir(), t.TempDir())
+	c.max = sweepPart * countUnit
+	var most int64
+	for i := range 100 {
+		size := 1 // many small ones, and then large ones
+		if i >= 50 {
+			size = int(c.max / 10)
+		}
+		put(t, c, "code", fmt.Sprint(i), strings.Repeat(string(rune('0'+i)), size))
+		all, err := c.stored(objects)
+		must(t, err)
+		var takes int64
+		for _, o := range all {
+			takes += o.takes()
+		}
+		most = max(most, takes)
+	}
+	if limit := c.max + c.max/sweepPart + c.max/10; most > limit || most < c.max/2 {
+		t.Errorf("it took up to %d bytes, want at most %d", most, limit)
+	}
+	want(t, c, "code", "99", strings.Repeat(string(rune('0'+99)), int(c.max/10)))
+	want(t, c, "code", "0", "")
+}
+
+// A file that another process is writing stays. One that is an hour old was left behind.
+func TestSweepOfUnfinishedFiles(t *testing.T) {
 	c := open(t, t.TempDir(), t.TempDir())
 	c.max = 0
 	put(t, c, "code", "a", content("a"))
+	for _, folder := range []string{objects, "code"} {
+		for name, left := range map[string]bool{"tmp-young": true, "tmp-old": false} {
+			file := filepath.Join(c.dir, folder, name)
+			must(t, os.WriteFile(file, []byte("x"), 0o600))
+			if !left {
+				age(t, 61*time.Minute, file)
+			}
+		}
+	}
 	put(t, c, "code", "b", content("b"))
-	ageEntry(t, c, "a", 59*time.Minute)
-	ageEntry(t, c, "b", 61*time.Minute)
-	sweepNow(t, c)
-	put(t, c, "code", "c", content("c"))
-	want(t, c, "code", "a", content("a"))
-	want(t, c, "code", "b", "")
-	want(t, c, "code", "c", content("c"))
+	for _, folder := range []string{objects, "code"} {
+		if n := count(t, c, folder); n != 1 {
+			t.Errorf("%s has %d files, want only the one that is being written", folder, n)
+		}
+	}
 }
 
 // Entries stay while the cache is below its limit, however old they are.
@@ -108,7 +152,6 @@ func TestSweepLeavesFoldersOfOthers(t *testing.T) {
 	c, err := Open(dir, t.TempDir(), slog.New(slog.NewTextHandler(&log, nil)))
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Close()) })
-	c.max = 0
 	put(t, c, "code", "a", content("a"))
 	ageEntry(t, c, "a", 2*time.Hour)
 	var theirs []string
@@ -125,7 +168,7 @@ func TestSweepLeavesFoldersOfOthers(t *testing.T) {
 			age(t, 3*time.Hour, filepath.Join(dir, name))
 		}
 	}
-	sweepNow(t, c)
+	c.max = 0
 	put(t, c, "code", "b", content("b"))
 	want(t, c, "code", "a", "")
 	for _, name := range theirs {
@@ -144,25 +187,6 @@ func TestSweepOfAFolderThatGoes(t *testing.T) {
 	if files, err := c.stored("gone"); len(files) > 0 || err != nil {
 		t.Errorf("%v, %v", files, err)
 	}
-}
-
-// A sweep that is under way in another process is enough.
-func TestSweepIsOneAtATime(t *testing.T) {
-	c := open(t, t.TempDir(), t.TempDir())
-	c.max = 0
-	put(t, c, "code", "a", content("a"))
-	ageEntry(t, c, "a", 2*time.Hour)
-	sweepNow(t, c)
-	other := c.lockFile("sweep")
-	if held, err := other.TryLock(); !held || err != nil {
-		t.Fatal(held, err)
-	}
-	put(t, c, "code", "b", content("b"))
-	want(t, c, "code", "a", content("a"))
-	ageEntry(t, c, "a", 2*time.Hour)
-	must(t, other.Close())
-	put(t, c, "code", "b", content("b"))
-	want(t, c, "code", "a", "")
 }
 
 func TestLockFilesGo(t *testing.T) {
@@ -217,7 +241,6 @@ func TestLockOfARemovedFile(t *testing.T) {
 // An entry that is renewed is kept like one that was read.
 func TestRenew(t *testing.T) {
 	c := open(t, t.TempDir(), t.TempDir())
-	c.max = 150
 	for _, key := range []string{"a", "b"} {
 		put(t, c, "code", key, content(key))
 		ageEntry(t, c, key, 2*time.Hour)
@@ -225,7 +248,7 @@ func TestRenew(t *testing.T) {
 	c.Renew("code", "a")
 	c.Renew("code", "none")
 	c.Renew("no kind", "a")
-	sweepNow(t, c)
+	c.max = 2 * entry
 	put(t, c, "code", "c", content("c"))
 	want(t, c, "code", "a", content("a"))
 	want(t, c, "code", "b", "")

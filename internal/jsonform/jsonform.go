@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Limits of a text.
@@ -118,7 +119,7 @@ func (r *Reader) next(path string, depth int) *Node {
 			at := r.start()
 			token, _ := r.dec.Token()
 			key, _ := token.(string)
-			below := join(path, key)
+			below := Join(path, key)
 			if seen[key] {
 				r.FailAt(at, below, "each field once", "this field appears twice")
 			}
@@ -266,8 +267,8 @@ func (n *Node) Plain() any {
 	}
 }
 
-// join returns the path of a field: a.b, or a["b c"] if b is not a plain word.
-func join(path, key string) string {
+// Join returns the path of a field: a.b, or a["b c"] if b is not a plain word.
+func Join(path, key string) string {
 	switch {
 	case !plainWord.MatchString(key):
 		return path + "[" + Quote(key) + "]"
@@ -280,13 +281,13 @@ func join(path, key string) string {
 
 var plainWord = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
-// Quote formats untrusted text: it shortens the text, and escapes everything that a terminal would act on.
+// Quote formats untrusted text: it shortens the text, and escapes everything that a reader does not see or that a terminal acts on.
 func Quote(s string) string {
 	const most = 80
 	if utf8.RuneCountInString(s) > most {
 		s = string([]rune(s)[:most]) + "..."
 	}
-	return strconv.Quote(s)
+	return printable.Text(strconv.Quote(s))
 }
 
 func invalidByte(text []byte) int {

@@ -1,9 +1,11 @@
 // Package printable makes untrusted text safe on a terminal and clear to
-// a reader, and finds hidden characters in it. It also formats sizes.
+// a reader, and finds hidden characters in it. It also formats and reads sizes.
 package printable
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -66,8 +68,10 @@ func Cut(s string, max int) string {
 
 // Size formats bytes for a person.
 func Size(n int64) string {
-	const kib, mib = 1 << 10, 1 << 20
+	const kib, mib, gib = 1 << 10, 1 << 20, 1 << 30
 	switch {
+	case n >= gib && n%gib == 0:
+		return fmt.Sprintf("%d GiB", n/gib)
 	case n >= mib && n%mib == 0:
 		return fmt.Sprintf("%d MiB", n/mib)
 	case n >= kib && n%kib == 0:
@@ -77,4 +81,19 @@ func Size(n int64) string {
 	default:
 		return fmt.Sprintf("%d bytes", n)
 	}
+}
+
+// ParseSize reads a size that a person wrote: a number of bytes above 0, or a number with one of the units KiB, MiB, GiB.
+func ParseSize(text string) (int64, error) {
+	factor, number := int64(1), text
+	for i, unit := range []string{"KiB", "MiB", "GiB"} {
+		if before, ok := strings.CutSuffix(text, unit); ok {
+			factor, number = 1<<(10*(i+1)), strings.TrimSpace(before)
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n <= 0 || n > math.MaxInt64/factor {
+		return 0, fmt.Errorf("%q is not a size; write one like 1048576, 512KiB or 64MiB", text)
+	}
+	return n * factor, nil
 }

@@ -49,12 +49,14 @@ type Schema struct {
 // DB is an open database file. It is safe for concurrent use. The caller of Open closes it.
 type DB struct {
 	kind    string
+	file    string
 	sql     *sql.DB
 	writer  chan *Conn
 	readers chan *Conn
 	closed  chan struct{}
 	close   sync.Once
 	fault   atomic.Pointer[sqlite.Error]
+	leave   int64 // a log of this size was not emptied; only for the holder of writer
 }
 
 // Open opens the file and brings its schema up to date in one transaction. If the file is missing, Open makes it, readable by its
@@ -99,6 +101,7 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 	}
 	db := &DB{
 		kind:    s.Kind,
+		file:    file,
 		sql:     sql.OpenDB(connector),
 		writer:  make(chan *Conn, 1),
 		readers: make(chan *Conn, readers),
@@ -138,9 +141,9 @@ func source(file string) string {
 		"_dqs":          {"0"},
 		"_error_rc":     {"1"},
 		"_pragma": {
-			"fullfsync=1",                 // macOS: flush the drive's own cache
-			"checkpoint_fullfsync=1",      // likewise
-			"journal_size_limit=67108864", // bytes of WAL kept after a large transaction
+			"fullfsync=1",            // macOS: flush the drive's own cache
+			"checkpoint_fullfsync=1", // likewise
+			fmt.Sprintf("journal_size_limit=%d", maxLog),
 			"trusted_schema=0",
 			"cell_size_check=1",
 		},
@@ -326,7 +329,12 @@ func (db *DB) View(ctx context.Context, f func(*Conn) error) error {
 // it remains. Only one runs at a time, across all processes, so f must be short: do long work before it, or in parts.
 func (db *DB) Update(ctx context.Context, f func(*Conn) error) error {
 	observe, _ := ctx.Value(observerKey{}).(func() func(int64))
-	return db.with(ctx, db.writer, func(c *Conn) error {
+	return db.with(ctx, db.writer, func(c *Conn) (err error) {
+		defer func() {
+			if err == nil {
+				db.emptyLog(ctx, c)
+			}
+		}()
 		if observe == nil {
 			return c.transaction(ctx, `BEGIN IMMEDIATE`, f)
 		}

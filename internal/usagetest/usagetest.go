@@ -64,6 +64,9 @@ func Resident() int {
 // Peak returns the most memory in KiB that this process ever had. The system's figure for a process that has ended can be its parent's.
 func Peak() int { return status("VmHWM:") }
 
+// Threads returns how many threads of the operating system this process has.
+func Threads() int { return status("Threads:") }
+
 func status(field string) int {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

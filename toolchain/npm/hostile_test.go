@@ -21,11 +21,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
+
+	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -563,6 +567,84 @@ func TestSilentRegistry(t *testing.T) {
 		if _, err = resolve(t, c, map[string]string{"q": "*"}); err == nil || !strings.Contains(err.Error(), "after 1s, which is the limit") {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// TestResolutionsTakeTurns has one agent ask for many packages at once, of a registry that answers nobody.
+func TestResolutionsTakeTurns(t *testing.T) {
+	t.Parallel()
+	const many = 10
+	r := newRegistry(t)
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		<-release
+		r.ServeHTTP(w, q)
+	}))
+	t.Cleanup(server.Close)
+	c := r.client(t, Options{})
+	c.user = userOf(server.URL, "")
+	places := max(1, runtime.GOMAXPROCS(0)/2)
+	var ended sync.WaitGroup
+	resolved := func(user string, n int) {
+		defer ended.Done()
+		if _, err := c.Resolve(turns.For(t.Context(), user), Request{Dependencies: map[string]string{fmt.Sprintf("p%d", n): "*"}}); err != nil {
+			t.Error(err)
+		}
+	}
+	ended.Add(places + many + 1)
+	for n := range places + many + 1 {
+		r.publish(t, fmt.Sprintf("p%d", n), "1.0.0", version{files: []tar.Header{file("package/index.js", "1")}})
+	}
+	for n := range places + many {
+		go resolved("agent:greedy", n)
+	}
+	waiting := func(n int) {
+		for c.running.Waiting() != n {
+			runtime.Gosched()
+		}
+	}
+	waiting(many)
+	go resolved("agent:other", places+many)
+	waiting(many + 1)
+	close(release)
+	ended.Wait()
+}
+
+// TestNPMCacheIsBounded fills npm's own cache: it is emptied once nobody uses it.
+func TestNPMCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	for _, name := range []string{"one", "two"} {
+		r.publish(t, name, "1.0.0", version{files: []tar.Header{file("package/index.js", "1")}})
+	}
+	c := r.client(t, Options{CacheDir: t.TempDir(), KeyDir: t.TempDir()})
+	c.maxCache = 1 << 20
+	large := filepath.Join(c.o.CacheDir, npmCacheName, "large")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(large), 0o700), os.WriteFile(large, make([]byte, 1<<20+1), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	other := flock.New(filepath.Join(c.o.CacheDir, npmCacheName+".lock"))
+	if err := other.RLock(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if lock, err := c.shareCache(ctx); lock != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("beside another process: %v", err)
+	}
+	if _, err := os.Stat(large); err != nil {
+		t.Errorf("it was emptied while another process used it: %v", err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"one", "two"} {
+		if _, err := resolve(t, c, map[string]string{name: "*"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(large); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the cache is still too large: %v", err)
 	}
 }
 

@@ -16,11 +16,13 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -35,7 +37,7 @@ type Options struct {
 	MinAge time.Duration
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
-	// Timeout is how long one Resolve may take, whatever the registry does. Default: 5 minutes.
+	// Timeout is how long one Resolve may take, whatever the registry does, and its turn to run npm included. Default: 5 minutes.
 	Timeout time.Duration
 	// MaxPackages limits the packages of one extension. Default: 300.
 	MaxPackages int
@@ -50,11 +52,15 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Client resolves packages. It is safe for concurrent use. Its creator closes it.
+// Client resolves packages. It runs npm as often at once as there are places for builds, and users of [turns.For] take turns. It is safe for concurrent use. Its creator closes it.
 type Client struct {
 	o     Options
 	cache *cache.Cache // nil if nothing is kept
 	keys  map[string]registryKey
+
+	running *turns.Places // for runs of npm: at most half of the processors, as for builds
+
+	maxCache int64 // bytes in npm's own cache
 
 	asking chan struct{} // has room for one who reads or sets user
 	user   *userSettings // nil until npm has reported them
@@ -78,7 +84,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registry keys: %w", err)
 	}
-	c := &Client{o: o, keys: keys, asking: make(chan struct{}, 1)}
+	c := &Client{o: o, keys: keys, running: turns.New(max(1, runtime.GOMAXPROCS(0)/2)), maxCache: maxNPMCache, asking: make(chan struct{}, 1)}
 	if err := sweepFolders(); err != nil && o.Logger != nil {
 		o.Logger.Warn("folders of processes that were killed were not removed", "error", err)
 	}
@@ -351,10 +357,13 @@ func encode(v any) []byte {
 	return append(text, '\n')
 }
 
+// npmCacheName is the name of npm's own cache among ours. No kind of entry of ours has such a name.
+const npmCacheName = "npm_cache"
+
 // npmCache is the folder of npm's own cache.
 func (c *Client) npmCache(w *workplace) string {
 	if c.cache == nil {
 		return w.path("cache")
 	}
-	return filepath.Join(c.o.CacheDir, "npm_cache") // no kind of entry of ours has such a name
+	return filepath.Join(c.o.CacheDir, npmCacheName)
 }

@@ -113,6 +113,35 @@ proxy=http://evil.example.com
 	}
 }
 
+// TestLargeSettings has npm name files of settings that are too large, or have no end.
+func TestLargeSettings(t *testing.T) {
+	dir := t.TempDir()
+	npm, rc := filepath.Join(dir, "npm"), filepath.Join(dir, "npmrc")
+	for _, c := range []struct {
+		file  string
+		size  int64
+		wrong string
+	}{
+		{rc, maxSettings, ""},
+		{rc, maxSettings + 1, "it has more than 1 MiB"},
+		{rc, 1 << 40, "it has more than 1 MiB"}, // without content, so it takes no room
+		{"/dev/zero", 0, "it has more than 1 MiB"},
+		{"/dev/null", 0, ""},
+		{dir, 0, "is a directory"},
+		{filepath.Join(dir, "none"), 0, ""},
+	} {
+		said := fmt.Sprintf(`{"userconfig": %q, "registry": "https://registry.example.com/"}`, c.file)
+		if err := errors.Join(os.WriteFile(npm, []byte("#!/bin/sh\necho '"+said+"'\n"), 0o700), os.WriteFile(rc, nil, 0o600), os.Truncate(rc, c.size)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := readSettings(t.Context(), npm)
+		named := err != nil && strings.Contains(err.Error(), c.file+" cannot be read") && strings.Contains(err.Error(), c.wrong)
+		if ok := err == nil && c.wrong == "" || named && c.wrong != ""; !ok {
+			t.Errorf("%s of %d bytes: %v", c.file, c.size, err)
+		}
+	}
+}
+
 // Errors are told apart in the output of every version of npm.
 func TestExplain(t *testing.T) {
 	failed := errors.New("exit status 1")

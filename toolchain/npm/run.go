@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain"
@@ -31,6 +33,8 @@ type workplace struct {
 	c    *Client
 	root *os.Root
 	user *userSettings
+
+	sharing *flock.Flock // of npm's own cache; nil if the cache is in the folder
 }
 
 const (
@@ -38,10 +42,29 @@ const (
 	viewDir    = "view"
 )
 
-func (c *Client) workplace(ctx context.Context) (*workplace, error) {
+func (c *Client) workplace(ctx context.Context) (_ *workplace, err error) {
 	user, err := c.settings(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if c.running.Take(ctx) != nil {
+		return nil, c.ended(ctx, "resolving packages for other builds")
+	}
+	defer func() {
+		if err != nil {
+			c.running.Give()
+		}
+	}()
+	var sharing *flock.Flock
+	if c.cache != nil {
+		if sharing, err = c.shareCache(ctx); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				_ = sharing.Close() // nothing was written
+			}
+		}()
 	}
 	dir, err := makeFolder()
 	if err != nil {
@@ -51,7 +74,7 @@ func (c *Client) workplace(ctx context.Context) (*workplace, error) {
 	if err != nil {
 		return nil, noRoom(errors.Join(err, dir.remove()))
 	}
-	w := &workplace{dir, c, root, user}
+	w := &workplace{dir, c, root, user, sharing}
 	for _, name := range []string{projectDir, "home", "tmp"} {
 		err = errors.Join(err, root.Mkdir(name, 0o700))
 	}
@@ -59,7 +82,7 @@ func (c *Client) workplace(ctx context.Context) (*workplace, error) {
 		err = root.WriteFile("npmrc", []byte(user.npmrc+ourSettings), 0o600)
 	}
 	if err != nil {
-		return nil, noRoom(errors.Join(err, w.remove()))
+		return nil, noRoom(errors.Join(err, w.root.Close(), dir.remove()))
 	}
 	return w, nil
 }
@@ -68,7 +91,15 @@ func noRoom(err error) error {
 	return clientError("there is no disk space for npm to work in", "Check the temporary folder.", err)
 }
 
-func (w *workplace) remove() error { return errors.Join(w.root.Close(), w.folder.remove()) }
+// remove also gives back the turn to run npm.
+func (w *workplace) remove() error {
+	defer w.c.running.Give()
+	err := errors.Join(w.root.Close(), w.folder.remove())
+	if w.sharing != nil {
+		err = errors.Join(err, w.sharing.Close())
+	}
+	return err
+}
 
 func (w *workplace) path(name string) string { return filepath.Join(w.name, filepath.FromSlash(name)) }
 

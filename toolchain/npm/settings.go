@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -115,11 +117,11 @@ func readSettings(ctx context.Context, name string) (_ *userSettings, err error)
 	var text strings.Builder
 	for _, name := range []string{"globalconfig", "userconfig"} { // the user's settings override the machine's
 		file, _ := all[name].(string)
-		content, err := os.ReadFile(file)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) || len(content) > maxSettings {
+		content, err := readNPMRC(file)
+		if err != nil {
 			return nil, clientError("npm's settings in "+file+" cannot be read", "Check that file.", err)
 		}
-		text.WriteString(filterSettings(string(content), os.LookupEnv))
+		text.WriteString(filterSettings(content, os.LookupEnv))
 	}
 	standard, _ := all["registry"].(string)
 	registries := map[string]string{"": standard}
@@ -129,6 +131,23 @@ func readSettings(ctx context.Context, name string) (_ *userSettings, err error)
 		}
 	}
 	return &userSettings{text.String(), registries}, nil
+}
+
+// readNPMRC reads a file of settings, which need not be there.
+func readNPMRC(name string) (string, error) {
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	content, err := io.ReadAll(io.LimitReader(f, maxSettings+1))
+	if err == nil && len(content) > maxSettings {
+		err = fmt.Errorf("it has more than %d MiB", maxSettings>>20)
+	}
+	return string(content), err
 }
 
 // filterSettings keeps the relevant lines of an npmrc, with the environment variables that they name.

@@ -675,7 +675,10 @@ function exportOf(name: string, info: FunctionInfo): Export {
   };
 }
 
-// The event loop of one call of an export.
+/** The interface of calls in steps. Its `resume` is part of the event loop. */
+export const stepwise = "stile:extension/stepwise";
+
+// The event loop of one call of an export, or of all steps of a call.
 let current: { export: Export; settled: boolean; failed: boolean; value: any };
 let waiting: { pollable: Raw; resolve: () => void }[] = [];
 // Resolvers of pollables that are ready. Each turn resolves one, so that all its jobs run before the next.
@@ -690,6 +693,11 @@ export function wait(pollable: Raw): Promise<void> {
 /** Starts a call of an export, by its index, with the arguments in the slots. */
 export function enter(index: number): void {
   release(0);
+  if (exported[index].interface === stepwise && exported[index].name === "resume") {
+    current.export = exported[index];
+    poll();
+    return;
+  }
   const call = (current = { export: exported[index], settled: false, failed: false, value: undefined });
   void serve(call, call.export.lift());
 }
@@ -721,11 +729,14 @@ export function atEnd(act: () => void): void {
   ended = act;
 }
 
-/** Called when no job is left. Returns 1 if the call has ended and its result is in slot 0, and 0 to continue. */
+/** Called when no job is left. Returns 1 if the call or step has ended and its result is in slot 0, and 0 to continue. */
 export function turn(): number {
   if (kept.size > 0) kept.clear();
   if (!current.settled) {
-    if (ready.length === 0 && waiting.length > 0) poll();
+    if (ready.length === 0 && waiting.length > 0) {
+      if (park()) return 1;
+      poll();
+    }
     if (ready.length > 0) {
       ready.shift()!();
       return 0;
@@ -745,6 +756,14 @@ export function turn(): number {
   for (const handle of borrowed) handle.drop();
   borrowed = [];
   return 1;
+}
+
+/** Ends a step while the call waits, if the host agrees. The stack is empty then. */
+function park(): boolean {
+  const { interface: from, lower } = current.export;
+  if (from !== stepwise || !iface("stile:capability/poll")!.functions.park(waiting.map((w) => w.pollable))) return false;
+  lower!({ tag: "ok", val: undefined });
+  return true;
 }
 
 function poll(): void {

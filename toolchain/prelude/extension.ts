@@ -1,5 +1,5 @@
-// extension(): checks an author's declaration when the image is built. Also the exports of stile:extension/tools.
-import { finish, implement, WitError } from "./bindings";
+// extension(): checks an author's declaration when the image is built. Also the exports of stile:extension/tools and stepwise.
+import { finish, implement, stepwise, WitError } from "./bindings";
 import { environment } from "./env";
 import { failure } from "./failure";
 import { toJson } from "./json";
@@ -39,15 +39,14 @@ export function extension(definition: { tools: Record<string, any> }): object {
 export function register(exported: unknown): void {
   const made = typeof exported === "object" && exported !== null ? declared.get(exported) : undefined;
   if (!made) throw new TypeError('the entry file must have `export default extension({ tools: ... })`, with extension from "stile"');
-  implement("stile:extension/tools", {
-    describe: () => [...made.values()].map(({ definition }) => definition),
-    call: (name: string, input: string, env: Raw) => {
-      finish(); // of code that came with the call
-      forget();
-      enter(env);
-      return call(made, name, input);
-    },
-  });
+  const serve = (name: string, input: string, env: Raw) => {
+    finish(); // of code that came with the call
+    forget();
+    enter(env);
+    return call(made, name, input);
+  };
+  implement("stile:extension/tools", { describe: () => [...made.values()].map(({ definition }) => definition), call: serve });
+  implement(stepwise, { start: serve });
 }
 
 async function call(tools: Map<string, Tool>, name: string, input: string): Promise<string> {

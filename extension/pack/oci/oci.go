@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 
 	"oras.land/oras-go/v2/registry"
@@ -36,6 +37,8 @@ type Options struct {
 	Limits pack.Limits
 	// Cache keeps blobs between pulls. Nil means that there is none.
 	Cache Cache
+
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // for tests
 }
 
 // Cache keeps contents by kind and key. Its results are checked like a registry's, and after an error the client asks the registry,
@@ -83,6 +86,11 @@ type client struct {
 	*remote.Repository
 	*transport
 	opts Options
+}
+
+// watch returns a context for the whole push or pull, which ends if the registry is too slow.
+func (c *client) watch(ctx context.Context) (_ context.Context, stop func()) {
+	return c.pace.watch(ctx, c.opts.Limits.Component+c.opts.Limits.Source)
 }
 
 func connect(ref string, opts Options) (*client, error) {

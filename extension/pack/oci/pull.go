@@ -27,7 +27,8 @@ type Pulled struct {
 }
 
 // Pull gets the pack that ref names by tag or by digest, with its signatures. It looks up a tag once. Everything else is fetched by
-// digest and checked against it, whether it comes from the registry or the cache. It ends with ctx. An error is an *[Error].
+// digest and checked against it, whether it comes from the registry or the cache. It ends with ctx, and with [ErrSlow] if the registry
+// sends nothing for half a minute, or less than 16 KiB a second after two minutes. An error is an *[Error].
 func Pull(ctx context.Context, ref string, opts Options) (*Pulled, error) {
 	p, err := pull(ctx, ref, opts)
 	if err != nil {
@@ -36,12 +37,15 @@ func Pull(ctx context.Context, ref string, opts Options) (*Pulled, error) {
 	return p, nil
 }
 
-func pull(ctx context.Context, ref string, opts Options) (*Pulled, error) {
+func pull(ctx context.Context, ref string, opts Options) (_ *Pulled, err error) {
 	c, err := connect(ref, opts)
 	if err != nil {
 		return nil, err
 	}
 	defer c.close()
+	ctx, stop := c.watch(ctx)
+	defer stop()
+	defer func() { err = slow(ctx, err) }()
 	manifest, err := c.root(ctx)
 	if errors.Is(err, errdef.ErrNotFound) {
 		return nil, fmt.Errorf("the registry has no such name, tag or digest: %w", errdef.ErrNotFound)

@@ -17,8 +17,8 @@ import (
 )
 
 // Push puts a pack and its signatures into a registry, under the tag or the digest of ref, and returns the digest of its manifest,
-// to pull by. The tag is set last. It does not send again what the registry already has, and leaves existing signatures. An error is
-// an *[Error].
+// to pull by. The tag is set last. It does not send again what the registry already has, and leaves existing signatures. It ends
+// as [Pull] does. An error is an *[Error].
 func Push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signature, opts Options) (string, error) {
 	d, err := push(ctx, ref, p, signatures, opts)
 	if err != nil {
@@ -27,7 +27,7 @@ func Push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signa
 	return d.String(), nil
 }
 
-func push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signature, opts Options) (digest.Digest, error) {
+func push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signature, opts Options) (_ digest.Digest, err error) {
 	a, err := p.Artifact(signatures...)
 	if err != nil {
 		return "", err
@@ -42,6 +42,9 @@ func push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signa
 		return "", err
 	}
 	defer c.close()
+	ctx, stop := c.watch(ctx)
+	defer stop()
+	defer func() { err = slow(ctx, err) }()
 	if d, err := c.Reference.Digest(); err == nil && d != a.Manifest.Digest {
 		return "", fmt.Errorf("%w: the digest of the pack's manifest is %s", ErrReference, a.Manifest.Digest)
 	}

@@ -16,6 +16,7 @@ import (
 // hosts, transport dials no address that only this machine or its network can reach. oras makes sure that they get no
 // credentials.
 type transport struct {
+	pace
 	host, scheme        string // of the registry
 	registry, elsewhere *http.Transport
 }
@@ -31,8 +32,12 @@ func newTransport(host string, opts Options) *transport {
 // dialling returns a transport for addresses that control admits. It ignores proxies from the environment, which would
 // dial instead of it, and does not ask for compressed answers.
 func dialling(opts Options, control func(network, address string, _ syscall.RawConn) error) *http.Transport {
+	dial := opts.dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 30 * time.Second, Control: control}).DialContext
+	}
 	return &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: 30 * time.Second, Control: control}).DialContext,
+		DialContext:            dial,
 		TLSClientConfig:        &tls.Config{RootCAs: opts.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    30 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
@@ -50,9 +55,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("%w: %s", ErrScheme, r.URL.Redacted())
 	case r.URL.Host == t.host:
-		return t.registry.RoundTrip(r)
+		return t.counted(r, t.registry.RoundTrip)
 	default:
-		return t.elsewhere.RoundTrip(r)
+		return t.counted(r, t.elsewhere.RoundTrip)
 	}
 }
 

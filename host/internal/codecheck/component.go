@@ -22,6 +22,8 @@ const (
 	maxTableUses = 2_000      // of a function
 	maxNested    = 16         // levels of components inside components
 	maxParts     = 1_000      // modules and components in a component, at any depth
+	// MaxSections bounds the sections of a component, at any depth. Those of toolchains have hundreds.
+	MaxSections = 50_000
 )
 
 // Bounds on the estimated cost of compiling a component.
@@ -87,6 +89,7 @@ type sum struct {
 	guarded   bool // package guard has processed it
 	functions int
 	parts     int           // modules and components, not counting the outermost
+	sections  int           // of all of them
 	start     time.Duration // the longest start of one instance of a module
 	time      time.Duration
 	kept      int64          // bytes that stay until the end
@@ -169,6 +172,17 @@ func (c *sum) part() error {
 	return nil
 }
 
+// ErrSections reports a component with more than MaxSections.
+var ErrSections = fmt.Errorf("more than %d sections", MaxSections)
+
+// section counts a section. One costs little, but millions fit into a component. Package guard can add many.
+func (c *sum) section() error {
+	if c.sections++; c.sections > MaxSections && !c.guarded {
+		return ErrSections
+	}
+	return nil
+}
+
 func (c *sum) count(n int, w price) { c.spend(time.Duration(n)*w.time, int64(n)*w.bytes) }
 
 // function adds a function.
@@ -205,6 +219,9 @@ func checkComponent(wasm []byte, depth int, total *sum) (items int, err error) {
 	}
 	copies, largest, begun, passed := 0, 0, 0, false
 	err = wasmbin.EachSection(wasm, func(id byte, r *wasmbin.Reader) error {
+		if err := total.section(); err != nil {
+			return err
+		}
 		body := r.Bytes
 		switch id {
 		case wasmbin.SectionCustom:

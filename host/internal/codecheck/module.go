@@ -33,6 +33,9 @@ func checkModule(wasm []byte, total *sum) error {
 	}
 	defer func() { total.start = max(total.start, m.start) }()
 	return wasmbin.EachSection(wasm, func(id byte, r *wasmbin.Reader) error {
+		if err := total.section(); err != nil {
+			return err
+		}
 		if id == wasmbin.SectionCustom {
 			names := *r // the engine refuses names that cannot be read
 			unmangle(&names)

@@ -33,9 +33,9 @@ const (
 	maxSteps = 32 << 20
 	// MaxValidating bounds the steps of validations at one time, and so their memory.
 	MaxValidating = 2 * maxSteps
-	// maxDecoded bounds the bytes of all values that are being validated, as jsonform.DecodedSize counts them. Values below freeDecoded do
+	// MaxDecoded bounds the bytes of all values that are being validated, as jsonform.DecodedSize counts them. Values below freeDecoded do
 	// not count, so they never wait for larger ones.
-	maxDecoded, freeDecoded = 64 << 20, 1 << 20
+	MaxDecoded, freeDecoded = 64 << 20, 1 << 20
 	// maxFailures bounds the bytes of errors that a validation may make, because it finds all problems, each with its place. If
 	// there could be more, a first pass asks only for yes or no.
 	maxFailures = 16 << 20

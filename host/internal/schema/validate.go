@@ -134,7 +134,7 @@ type Room struct{ Decoded, Steps *semaphore.Weighted }
 
 // NewRoom returns the room of a host.
 func NewRoom() Room {
-	return Room{semaphore.NewWeighted(maxDecoded), semaphore.NewWeighted(MaxValidating)}
+	return Room{semaphore.NewWeighted(MaxDecoded), semaphore.NewWeighted(MaxValidating)}
 }
 
 // InvalidError reports JSON that does not fit a schema.
@@ -148,7 +148,7 @@ func (s *Schema) Validate(ctx context.Context, room Room, input []byte) (err err
 	if err := abi.Work(ctx, time.Duration(len(input))*byteTime); err != nil {
 		return err
 	}
-	if takes := min(jsonform.DecodedSize(input), maxDecoded); takes > freeDecoded {
+	if takes := min(jsonform.DecodedSize(input), MaxDecoded); takes > freeDecoded {
 		if err := room.Decoded.Acquire(ctx, takes); err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -171,9 +170,7 @@ func (m *Map) find(row, column int) (mapping, bool) {
 // BundleName is the name of the bundle in stacks.
 const BundleName = "extension.js"
 
-var bundlePosition = lazyregexp.New(`(?:^|[\s(])` + regexp.QuoteMeta(BundleName) + `:(\d+):(\d+)\)?`)
-
-// Frame is a place in an author's source.
+// Frame is a place in a stack.
 type Frame struct {
 	// Call is the stack's text before the place, such as "at run".
 	Call string
@@ -182,18 +179,39 @@ type Frame struct {
 	Line, Column int
 }
 
+// String returns a line of a stack, without its end.
+func (f Frame) String() string {
+	return fmt.Sprintf("    %s (%s:%d:%d)", f.Call, f.File, f.Line, f.Column)
+}
+
+// A file's name may have pairs of parentheses.
+var frame = lazyregexp.New(`^    (at(?: .*)?) (?:\(((?:[^()]|\([^()]*\))+):(\d{1,9}):(\d{1,9})\)|([^\s()]+):(\d{1,9}):(\d{1,9}))$`)
+
+// ReadFrame reads a line of a stack. ok is false if the line has no place in a file.
+func ReadFrame(line string) (_ Frame, ok bool) {
+	m := frame.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+	if m == nil {
+		return Frame{}, false
+	}
+	place := m[2:5]
+	if place[0] == "" {
+		place = m[5:]
+	}
+	row, _ := strconv.Atoi(place[1]) // nine digits at most
+	column, _ := strconv.Atoi(place[2])
+	return Frame{m[1], place[0], row, column}, true
+}
+
 // Frames reads a stack and maps its positions to the author's files. It leaves out frames of the runtime itself.
 func (m *Map) Frames(stack string) []Frame {
 	var frames []Frame
 	for line := range strings.Lines(stack) {
-		at := bundlePosition.FindStringSubmatchIndex(line)
-		if at == nil {
+		at, ok := ReadFrame(line)
+		if !ok || at.File != BundleName {
 			continue
 		}
-		row, _ := strconv.Atoi(line[at[2]:at[3]])
-		column, _ := strconv.Atoi(line[at[4]:at[5]])
-		if from, ok := m.find(row, max(column-1, 0)); ok {
-			frames = append(frames, Frame{strings.TrimSpace(line[:at[0]]), m.sources[from.source], int(from.line) + 1, int(from.original) + 1})
+		if from, ok := m.find(at.Line, max(at.Column-1, 0)); ok {
+			frames = append(frames, Frame{at.Call, m.sources[from.source], int(from.line) + 1, int(from.original) + 1})
 		}
 	}
 	return frames
@@ -201,22 +219,20 @@ func (m *Map) Frames(stack string) []Frame {
 
 // mapped reports whether a line of a stack is a frame that the guest has already mapped to an author's file, as in a copied stack.
 func (m *Map) mapped(line string) bool {
-	at := authorPlace.FindStringSubmatch(line)
-	return at != nil && m.known[strings.TrimPrefix(at[1], "./")]
+	at, ok := ReadFrame(line)
+	return ok && m.known[strings.TrimPrefix(at.File, "./")]
 }
-
-var authorPlace = lazyregexp.New(`^    at [^()]* \(([^()]+):\d+:\d+\)$`)
 
 // Rewrite writes a stack for the author.
 func (m *Map) Rewrite(stack string) string {
 	var b strings.Builder
 	for line := range strings.Lines(stack) {
 		frames := m.Frames(line)
-		if len(frames) == 0 && (!strings.HasPrefix(line, "    at ") || m.mapped(strings.TrimSuffix(line, "\n"))) {
+		if len(frames) == 0 && (!strings.HasPrefix(line, "    at ") || m.mapped(line)) {
 			b.WriteString(line) // or a line about the error's cause
 		}
 		for _, f := range frames {
-			fmt.Fprintf(&b, "    %s (%s:%d:%d)\n", f.Call, f.File, f.Line, f.Column)
+			b.WriteString(f.String() + "\n")
 		}
 	}
 	return b.String()

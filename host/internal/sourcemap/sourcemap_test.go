@@ -83,7 +83,7 @@ func FuzzMapStack(f *testing.F) {
 	f.Add(`[]`, "ggggggggB;;A,,")
 	f.Fuzz(func(t *testing.T, sources, mappings string) {
 		text := fmt.Sprintf(`{"version":3,"sources":%s,"mappings":%q}`, sources, mappings)
-		for _, frame := range mapStack(text, "at extension.js:1:1\nat extension.js:2:5\nat extension.js:99999999999999999999:5") {
+		for _, frame := range mapStack(text, "    at extension.js:1:1\n    at extension.js:2:5\n    at extension.js:99999999999999999999:5") {
 			if frame.Line < 1 || frame.Column < 1 {
 				t.Errorf("%+v", frame)
 			}

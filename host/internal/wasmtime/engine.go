@@ -74,6 +74,10 @@ type Engine struct {
 	c      *C.wasm_engine_t
 	active atomic.Int64
 	turns  chan struct{}
+	// handed takes a turn straight to a guest that was interrupted, because it holds a thread while it waits.
+	handed chan struct{}
+	// doors bounds the threads that create and free stores.
+	doors chan struct{}
 	// waiting counts the goroutines that wait for a turn. It is C memory, because the epoch callback reads it.
 	waiting *int32
 	wake    chan struct{}
@@ -100,6 +104,8 @@ func NewEngine(p Pool) *Engine {
 			keep_resident:  C.size_t(p.KeepResident),
 		}),
 		turns:   make(chan struct{}, p.Running),
+		handed:  make(chan struct{}),
+		doors:   make(chan struct{}, p.Running),
 		waiting: (*int32)(C.calloc(1, C.sizeof_int32_t)),
 		wake:    make(chan struct{}, 1),
 		stop:    make(chan struct{}),
@@ -161,15 +167,20 @@ func (e *Engine) tick() {
 	}
 }
 
-// enter takes a turn and starts the clock. It returns false if done is closed first.
-func (e *Engine) enter(done <-chan struct{}) bool {
+// enter takes a turn and starts the clock. It returns false if done is closed first. A soon guest comes before others.
+func (e *Engine) enter(done <-chan struct{}, soon bool) bool {
 	select {
 	case e.turns <- struct{}{}:
 	default:
 		atomic.AddInt32(e.waiting, 1)
 		defer atomic.AddInt32(e.waiting, -1)
+		var handed chan struct{} // receiving from nil blocks for ever
+		if soon {
+			handed = e.handed
+		}
 		select {
 		case e.turns <- struct{}{}:
+		case <-handed:
 		case <-done:
 			return false
 		}
@@ -185,7 +196,11 @@ func (e *Engine) enter(done <-chan struct{}) bool {
 
 func (e *Engine) leave() {
 	e.active.Add(-1)
-	<-e.turns
+	select {
+	case e.handed <- struct{}{}:
+	default:
+		<-e.turns
+	}
 }
 
 // Close stops the ticker and frees the engine. It is idempotent.

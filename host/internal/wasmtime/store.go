@@ -30,6 +30,8 @@ type Limits struct {
 	CPU time.Duration
 	// Outer is the budget of the store whose guest started this one. This store's thread time counts there too. It may be nil.
 	Outer *Budget
+	// Budget, if not nil, is used instead of CPU and Outer: that of an earlier store for the same call, which this store goes on with.
+	Budget *Budget
 	// Context ends the wait for a turn and for bytes. To end a running guest, call Cancel as well. Default: it never ends.
 	Context context.Context
 }
@@ -48,6 +50,7 @@ type Store struct {
 	failure error
 	ctx     context.Context
 	turn    bool  // whether this store has a turn to run
+	resumed int   // how often the running call took its turn again
 	held    int64 // bytes of the engine that the store holds for conversions
 	asked   bool  // whether they are for the values that the guest passes next
 	roomy   bool  // whether they are for the host function's result
@@ -64,10 +67,14 @@ func (e *Engine) NewStore(limits Limits, data any) *Store {
 	if limits.Context == nil {
 		limits.Context = context.Background()
 	}
+	e.doors <- struct{}{}
+	defer func() { <-e.doors }()
 	s := &Store{Data: data, engine: e, ctx: limits.Context, state: (*C.stile_state)(C.calloc(1, C.sizeof_stile_state))}
 	s.handle = cgo.NewHandle(s)
 	s.state.handle = C.uintptr_t(s.handle)
-	s.budget = newBudget(limits.CPU, limits.Outer)
+	if s.budget = limits.Budget; s.budget == nil || !s.budget.retain() {
+		s.budget = newBudget(limits.CPU, limits.Outer)
+	}
 	s.state.budget = s.budget.c
 	s.state.waiting = (*C.int32_t)(unsafe.Pointer(e.waiting))
 	s.c = C.stile_store_new(e.c, s.state, C.int64_t(limits.Memory), maxTableElements, maxCoreInstances, maxTables, maxMemories)
@@ -75,14 +82,18 @@ func (e *Engine) NewStore(limits Limits, data any) *Store {
 	return s
 }
 
-// run calls f, which enters the guest, in a turn of this store.
+// run calls f, which enters the guest, in a turn of this store. What the store holds for the guest's result stays held.
 func (s *Store) run(f func() *C.wasmtime_error_t) error {
-	if s.turn = s.engine.enter(s.ctx.Done()); !s.turn {
+	s.resumed = 0
+	if s.turn = s.engine.enter(s.ctx.Done(), false); !s.turn {
 		return ErrCancelled
 	}
 	defer s.pause()
-	defer s.Release()
-	return s.explain(f())
+	err := s.explain(f())
+	if err != nil || s.state.converting != C.STILE_GIVING {
+		s.Release()
+	}
+	return err
 }
 
 func (s *Store) pause() {
@@ -92,10 +103,15 @@ func (s *Store) pause() {
 	}
 }
 
+// soonest is how often a guest takes its turn again before those that wait to run. A guest that was interrupted holds a thread, so a
+// short call should end before others begin. One that runs on waits like all.
+const soonest = 16
+
 // resume takes the turn again. If the store was cancelled, it returns false and the guest must not continue, because without a turn
 // nothing advances the epoch that would end it.
 func (s *Store) resume() bool {
-	if s.turn = s.engine.enter(s.ctx.Done()); !s.turn {
+	s.resumed++
+	if s.turn = s.engine.enter(s.ctx.Done(), s.resumed <= soonest); !s.turn {
 		C.stile_cancel(s.state)
 	}
 	return s.turn
@@ -175,8 +191,8 @@ func (s *Store) looked() (over func()) {
 }
 
 // Reserve takes bytes of the engine for the next conversion, in place of those that the store holds, and waits for them outside the
-// turn. They are returned when the guest calls the host again or ends. Those for values that the guest gives are also returned when it
-// runs for a tick.
+// turn. They are returned when the guest calls the host again, and at the latest by Close. Those for values that the guest gives are also
+// returned when it runs for a tick.
 func (s *Store) Reserve(bytes int64) error {
 	if bytes > MaxConversion {
 		return ErrConversion
@@ -284,11 +300,14 @@ func (s *Store) CPU() time.Duration { return time.Duration(s.state.cpu_used) }
 
 // Close frees the store and its instance. Destructors of resources do not run. It is idempotent.
 func (s *Store) Close() {
+	s.engine.doors <- struct{}{}
+	defer func() { <-s.engine.doors }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == nil {
 		return
 	}
+	s.Release()
 	if s.watch != nil {
 		s.watch.Stop()
 	}
@@ -317,6 +336,12 @@ func newBudget(limit time.Duration, outer *Budget) *Budget {
 		b.outer, b.c.outer = outer, outer.c
 	}
 	return b
+}
+
+// Hold keeps the budget after its store was closed, until release is called. The store is open.
+func (b *Budget) Hold() (release func()) {
+	b.users.Add(1)
+	return b.release
 }
 
 // Charge charges thread time for work on other threads for the store's guest, and reports whether any time is left.

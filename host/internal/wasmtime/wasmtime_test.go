@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -275,12 +276,12 @@ func TestBlocking(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := e.NewStore(Limits{Memory: 1 << 20, CPU: time.Minute, Context: ctx}, nil)
 	t.Cleanup(s.Close)
-	s.turn = e.enter(nil)
+	s.turn = e.enter(nil, false)
 	if err := s.Blocking(func() {}); err != nil || !s.turn {
 		t.Errorf("got %v, turn %t", err, s.turn)
 	}
 	if err := s.Blocking(func() {
-		e.enter(nil)
+		e.enter(nil, false)
 		cancel()
 	}); !errors.Is(err, ErrCancelled) || s.turn {
 		t.Errorf("got %v, turn %t", err, s.turn)
@@ -505,4 +506,41 @@ func kernelBefore(t *testing.T, major, minor int) bool {
 		t.Fatal(err)
 	}
 	return gotMajor < major || gotMajor == major && gotMinor < minor
+}
+
+// TestHandedTurns has guests begin while one that was interrupted waits for its next turn: it goes first.
+func TestHandedTurns(t *testing.T) {
+	e := NewEngine(Pool{Instances: 1, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
+	t.Cleanup(e.Close)
+	first := 0
+	for range 20 {
+		e.enter(nil, false)
+		const beginners = 5
+		order := make(chan bool, beginners+1)
+		wait := func(soon bool) {
+			e.enter(nil, soon)
+			order <- soon
+			e.leave()
+		}
+		for range beginners {
+			go wait(false)
+		}
+		for atomic.LoadInt32(e.waiting) < beginners {
+			runtime.Gosched()
+		}
+		go wait(true)
+		for atomic.LoadInt32(e.waiting) < beginners+1 {
+			runtime.Gosched()
+		}
+		e.leave()
+		if <-order {
+			first++
+		}
+		for range beginners {
+			<-order
+		}
+	}
+	if first < 10 { // each counts as waiting just before it does
+		t.Errorf("it went first %d times of 20", first)
+	}
 }

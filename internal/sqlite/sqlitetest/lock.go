@@ -25,9 +25,9 @@ const (
 	fileVariable = "STILE_TEST_BESIDE"
 	// unit is how many bytes the reference transaction writes, in rows of 64 KiB: some 5 ms of work.
 	unit = 2 << 20
-	// longest is the largest ratio of a transaction's work to that of the reference transaction. It stands for some 50 ms, plus half
-	// because measurements vary that much on a busy machine.
-	longest = 15
+	// longest is the largest ratio of a transaction's work to that of the reference transaction. It stands for some 50 ms, and that much
+	// again: measurements vary on a busy machine, and the many small rows of an index slow down more than the large rows of the reference.
+	longest = 20
 )
 
 // Beside makes a test the second process of [HoldNoLock]. As part of the whole suite, it does nothing. open opens the database and

@@ -1,0 +1,190 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/host"
+)
+
+// TestHostileSteps has guests misuse the way in which they give up their stack.
+func TestHostileSteps(t *testing.T) {
+	h := newHost(t, host.Options{Limits: host.Limits{CPU: 100 * time.Millisecond, Wall: 2 * time.Second, Pending: 4}})
+	// announce passes handle $i to park, as many times as it says.
+	announce := func(times string) string {
+		return `(i32.store (i32.const 512) (local.get $i)) (i32.store (i32.const 516) (local.get $i)) (i32.store (i32.const 520) (local.get $i))
+			(i32.store (i32.const 524) (local.get $i)) (i32.store (i32.const 528) (local.get $i))
+			(drop (call $park (i32.const 512) (i32.const ` + times + `))) `
+	}
+	never := `(local.set $i (call $never (local.get $box))) `
+	for _, c := range []struct {
+		name  string
+		guest guest
+		want  string
+		like  any
+	}{
+		{"does not wait", guest{uses: "open", start: `(call $some)`}, "", nil},
+		{"waits for nothing", guest{start: `(call $none)`}, "nothing that it announced", new(*host.TrapError)},
+		{"announces nothing", guest{uses: "park", start: announce("0") + `(call $none)`}, "poll of an empty list", new(*host.TrapError)},
+		{"announces a forged handle", guest{uses: "park", start: `(local.set $i (i32.const 77)) ` + announce("1") + `(call $none)`}, "handle index", nil},
+		{"announces an env", guest{uses: "park", start: `(local.set $i (local.get $env)) ` + announce("1") + `(call $none)`}, "handle index", nil},
+		{"announces more than it may", guest{uses: "open never park", start: never + announce("5") + `(call $none)`}, "limit reached: pending (4)", new(*host.LimitError)},
+		{"waits for ever", guest{uses: "open never park", start: never + announce("1") + `(call $none)`}, "limit reached: wall", new(*host.LimitError)},
+		{
+			"drops what it announced",
+			guest{uses: "open never park drop-poll", start: never + announce("1") + `(call $drop-poll (local.get $i)) (call $none)`},
+			"limit reached: wall", new(*host.LimitError),
+		},
+		{"keeps its stack", guest{uses: "open never park block", start: never + announce("1") + `(call $block (local.get $i)) (call $none)`}, "limit reached: wall", new(*host.LimitError)},
+		{"announces, and ends", guest{uses: "open never park", start: never + announce("1") + `(call $some)`}, "", nil},
+		{"loops in its first step", guest{start: `(loop $l (br $l)) unreachable`}, "limit reached: cpu (100ms)", new(*host.LimitError)},
+		{"traps in its first step", guest{start: `unreachable`}, "unreachable", new(*host.TrapError)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			component := c.guest.load(t, h)
+			if !component.Stepwise() {
+				t.Fatal("the host does not see its steps")
+			}
+			out, err := component.Call(t.Context(), "t", nil, host.Env{"box": &box{}})
+			switch {
+			case c.want == "":
+				if err != nil || string(out) != `"ok"` {
+					t.Errorf("got %s, %v", out, err)
+				}
+			case err == nil || !strings.Contains(err.Error(), c.want):
+				t.Errorf("got %s, %v", out, err)
+			case c.like != nil && !errors.As(err, reflect.New(reflect.TypeOf(c.like).Elem()).Interface()):
+				t.Errorf("got a %T", err)
+			}
+		})
+	}
+}
+
+// TestParkInOnePiece has a guest without steps announce what it waits for: it must wait itself.
+func TestParkInOnePiece(t *testing.T) {
+	call := `(i32.store (i32.const 512) (call $never (local.get $box)))
+		(if (call $park (i32.const 512) (i32.const 1)) (then unreachable)) ` + returns
+	for _, c := range []struct {
+		name  string
+		whole bool
+		start string
+	}{{"without steps", false, ""}, {"with steps that the host does not use", true, `unreachable`}} {
+		t.Run(c.name, func(t *testing.T) {
+			component := guest{uses: "open never park", call: call, start: c.start}.load(t, newHost(t, host.Options{WholeCalls: c.whole}))
+			if out, err := component.Call(t.Context(), "t", nil, host.Env{"box": &box{}}); err != nil || string(out) != `"ok"` {
+				t.Errorf("got %s, %v", out, err)
+			}
+		})
+	}
+}
+
+// TestHostileMemory has guests answer wrongly when the host takes their instance away or gives it back. The host has one slot, which
+// another call wants.
+func TestHostileMemory(t *testing.T) {
+	start := `(i32.store (i32.const 512) (call $never (local.get $box))) (drop (call $park (i32.const 512) (i32.const 1))) (call $none)`
+	text := func(length string) string {
+		return `(i32.store (i32.const 640) (i32.const 4096)) (i32.store (i32.const 644) (i32.const ` + length + `)) (i32.const 640)`
+	}
+	wrong := "returns a text of a wrong length"
+	for _, c := range []struct {
+		name     string
+		replaced map[string]string
+		want     string // of the waiting call's error; the call is cancelled if it gave its instance back
+	}{
+		{"honest", nil, ""},
+		{"a size beyond its limit", map[string]string{"size": `(i32.const 0x7fff0000)`}, "returns a wrong size"},
+		{"a size of no whole pages", map[string]string{"size": `(i32.const 4097)`}, "returns a wrong size"},
+		{"a size of nothing", map[string]string{"size": `(i32.const 0)`}, ""},
+		{"sums that are too short", map[string]string{"sums": text("15")}, wrong},
+		{"sums that are too long", map[string]string{"sums": text("60000")}, wrong},
+		{"sums that are no bytes", map[string]string{"sums": `(memory.fill (i32.const 4096) (i32.const 0x20) (i32.const 1024)) ` + text("0x80000200")}, wrong},
+		{"a piece that is too short", map[string]string{"peek": text("1")}, wrong},
+		{"a piece that is too long", map[string]string{"peek": text("100000")}, wrong},
+		{"a trap", map[string]string{"size": `unreachable`}, "unreachable"},
+		{"a loop", map[string]string{"sums": `(loop $l (br $l)) unreachable`}, "limit reached: cpu"},
+		{"a call of the host", map[string]string{"size": `(if (i32.load (i32.const 512)) (then (call $names (i32.const 1) (i32.const 700)))) (i32.const 65536)`}, "calls the host"},
+		{"a drop of its handles", map[string]string{"size": `(if (i32.load (i32.const 512)) (then (call $drop-env (i32.const 1)))) (i32.const 65536)`}, "not open"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t, host.Options{Instances: 1, Limits: host.Limits{CPU: 500 * time.Millisecond}})
+			component := guest{uses: "open never park drop-env drop-poll drop names", start: start, more: remembers(c.replaced)}.load(t, h)
+			other := guest{}.load(t, h)
+			if _, err := component.Tools(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := other.Tools(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			began, ended := make(chan struct{}), make(chan error, 1)
+			go func() {
+				_, err := component.Do(ctx, host.Request{Tool: "t", Env: host.Env{"box": &box{}}, Begin: func(context.Context) error { close(began); return nil }})
+				ended <- err
+			}()
+			<-began
+			if out, err := other.Call(t.Context(), "t", nil, nil); err != nil || string(out) != `"ok"` {
+				t.Errorf("the other call: %s, %v", out, err)
+			}
+			if c.want == "" {
+				cancel()
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					t.Errorf("got %v", err)
+				}
+			} else if err := <-ended; err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestOthersPackForLong has guests answer for ever when the host takes their instances away. Other calls that wait then keep theirs, and
+// continue as soon as they can.
+func TestOthersPackForLong(t *testing.T) {
+	h := newHost(t, host.Options{Limits: host.Limits{CPU: 10 * time.Second}})
+	waits := func(nanoseconds, sums string) *host.Component {
+		return guest{
+			uses: "clock after park drop-env", data: "clock", more: remembers(map[string]string{"sums": sums}),
+			start: `(call $clock (local.get $env) (i32.const 2048) (i32.const 5) (i32.const 256))
+				(i32.store (i32.const 512) (call $after (i32.load (i32.const 264)) (i64.const ` + nanoseconds + `)))
+				(if (call $park (i32.const 512) (i32.const 1)) (then (return (call $none)))) (call $some)`,
+		}.load(t, h)
+	}
+	endless, waiting := waits("3600000000000", `(loop $l (br $l)) unreachable`), waits("100000000", `unreachable`)
+	for _, c := range []*host.Component{endless, waiting} {
+		if _, err := c.Tools(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	env := host.Env{"clock": clock.System()}
+	var others sync.WaitGroup
+	var over atomic.Int32
+	for range 2 * runtime.GOMAXPROCS(0) {
+		others.Go(func() {
+			_, _ = endless.Call(ctx, "t", nil, env)
+			over.Add(1)
+		})
+	}
+	var trap *host.TrapError
+	for range 5 { // the first may come before the others, and is then asked for its memory
+		if out, err := waiting.Call(ctx, "t", nil, env); (err != nil || string(out) != `"ok"`) && !errors.As(err, &trap) {
+			t.Errorf("got %s, %v", out, err)
+		}
+	}
+	if over.Load() > 0 {
+		t.Error("a call that could continue has waited for others to be packed")
+	}
+	cancel()
+	others.Wait()
+}

@@ -1,0 +1,183 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// lineReader passes on only lines that are messages, and answers the others.
+type lineReader struct {
+	lines  *bufio.Reader
+	refuse io.Writer
+}
+
+// next returns the next message, or the error that ends the connection.
+func (r *lineReader) next(ctx context.Context) arrival {
+	for {
+		shared := &body{}
+		line, outline, err := r.line(shared)
+		var m jsonrpc.Message
+		var id json.RawMessage
+		var bad *jsonrpc.Error
+		switch {
+		case outline != nil:
+			id, bad = idOf(outline.text), invalid("%v", outline.why)
+		case len(line) == 0:
+		default:
+			if busy := shared.parse(ctx); busy != nil {
+				id, bad = idOf(line), invalid("%v", busy)
+			} else {
+				m, id, bad = readLine(line)
+			}
+		}
+		shared.parsed()
+		if m != nil {
+			return arrival{message: m, shared: shared}
+		}
+		shared.giveBack()
+		if bad != nil {
+			err = r.answer(id, bad)
+		}
+		if err != nil {
+			return arrival{shared: shared, err: err}
+		}
+	}
+}
+
+// line reads a line without its end and surrounding space, which takes its share of the process's bodies as it arrives. Of a line that
+// is too long, that finds no room, or that does not arrive in time, it keeps only an outline.
+func (r *lineReader) line(shared *body) (line []byte, short *outline, err error) {
+	a := arriving{shared: shared}
+	defer a.stop()
+	for {
+		part, err := r.lines.ReadSlice('\n')
+		a.add(part)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			a.stop()
+			return bytes.TrimSpace(a.line), a.short, err
+		}
+	}
+}
+
+// arriving is a line of which a part has arrived.
+type arriving struct {
+	late *time.Timer
+
+	mu     sync.Mutex
+	shared *body
+	line   []byte
+	short  *outline
+}
+
+// add takes the next part. The first part of an unfinished line starts the time in which the rest must arrive, because the line takes
+// room that others need.
+func (a *arriving) add(part []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.late == nil && !bytes.HasSuffix(part, []byte("\n")) {
+		a.late = time.AfterFunc(readTime, func() {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.cut(fmt.Errorf("a line did not arrive within %v", readTime))
+		})
+	}
+	if len(a.line)+len(part) > maxLine+len("\r\n") {
+		a.cut(fmt.Errorf("a line has more than %d MiB", maxLine>>20))
+	} else if a.short == nil && !a.shared.grow(int64(len(part))) {
+		a.cut(errBusy)
+	}
+	if a.short != nil {
+		a.short.add(part)
+	} else {
+		a.line = append(a.line, part...)
+	}
+}
+
+// cut keeps only an outline of the line, and gives its share back.
+func (a *arriving) cut(why error) {
+	if a.short != nil || a.shared == nil {
+		return
+	}
+	a.short = &outline{why: why}
+	a.short.add(a.line)
+	a.line = nil
+	a.shared.giveBack()
+}
+
+// stop ends the time. The caller owns the share now.
+func (a *arriving) stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.late != nil {
+		a.late.Stop()
+	}
+	a.shared = nil
+}
+
+// outline is a message of which only the top level is kept, and at most maxFirst bytes of it, to tell its id.
+type outline struct {
+	why     error // the message is refused
+	text    []byte
+	depth   int
+	quoted  bool
+	escaped bool
+}
+
+func (o *outline) add(part []byte) {
+	for _, c := range part {
+		keep := o.depth <= 1
+		switch {
+		case o.escaped:
+			o.escaped = false
+		case o.quoted:
+			o.quoted, o.escaped = c != '"', c == '\\'
+		case c == '"':
+			o.quoted = true
+		case c == '{' || c == '[':
+			o.depth++
+		case c == '}' || c == ']':
+			o.depth--
+			keep = o.depth <= 1
+		}
+		if keep && len(o.text) < maxFirst {
+			o.text = append(o.text, c)
+		}
+	}
+}
+
+// readLine returns the message of a line, or else what is wrong and which id to answer to, if the line has one.
+func readLine(line []byte) (m jsonrpc.Message, id json.RawMessage, bad *jsonrpc.Error) {
+	switch {
+	case !json.Valid(line):
+		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "a line is not JSON"}
+	case line[0] == '[':
+		return nil, nil, invalid("a line is a JSON array; send one message per line")
+	}
+	if id, bad := checkIDs(line); bad != nil {
+		return nil, id, bad
+	}
+	m, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		return nil, nil, invalid("a line is not a JSON-RPC message")
+	}
+	return m, nil, nil
+}
+
+// answer answers a line that does not reach the SDK.
+func (r *lineReader) answer(id json.RawMessage, bad *jsonrpc.Error) error {
+	text, err := errorMessage(id, bad)
+	if err != nil {
+		return err
+	}
+	_, err = r.refuse.Write(append(text, '\n'))
+	return err
+}
