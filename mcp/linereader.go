@@ -54,7 +54,7 @@ func (r *lineReader) next(ctx context.Context) arrival {
 }
 
 // line reads a line without its end and surrounding space, which takes its share of the process's bodies as it arrives. Of a line that
-// is too long, that finds no room, or that does not arrive in time, it keeps only an outline.
+// is too long, that finds no room, or that does not arrive in time, it keeps only an outline, and returns why.
 func (r *lineReader) line(shared *body) (line []byte, short *outline, err error) {
 	a := arriving{shared: shared}
 	defer a.stop()
@@ -63,7 +63,10 @@ func (r *lineReader) line(shared *body) (line []byte, short *outline, err error)
 		a.add(part)
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			a.stop()
-			return bytes.TrimSpace(a.line), a.short, err
+			if a.short.why == nil {
+				return bytes.TrimSpace(a.line), nil, err
+			}
+			return nil, &a.short, err
 		}
 	}
 }
@@ -75,7 +78,7 @@ type arriving struct {
 	mu     sync.Mutex
 	shared *body
 	line   []byte
-	short  *outline
+	short  outline // if the line has several parts or is refused
 }
 
 // add takes the next part. The first part of an unfinished line starts the time in which the rest must arrive, because the line takes
@@ -90,26 +93,26 @@ func (a *arriving) add(part []byte) {
 			a.cut(fmt.Errorf("a line did not arrive within %v", readTime))
 		})
 	}
-	if len(a.line)+len(part) > maxLine+len("\r\n") {
+	switch {
+	case a.short.why != nil:
+	case len(a.line)+len(part) > maxLine+len("\r\n"):
 		a.cut(fmt.Errorf("a line has more than %d MiB", maxLine>>20))
-	} else if a.short == nil && !a.shared.grow(int64(len(part))) {
+	case !a.shared.growOrGiveBack(int64(len(part))):
 		a.cut(errBusy)
-	}
-	if a.short != nil {
-		a.short.add(part)
-	} else {
+	default:
 		a.line = append(a.line, part...)
+	}
+	if a.late != nil || a.short.why != nil {
+		a.short.add(part)
 	}
 }
 
-// cut keeps only an outline of the line, and gives its share back.
+// cut keeps only the outline of the line, and gives its share back.
 func (a *arriving) cut(why error) {
-	if a.short != nil || a.shared == nil {
+	if a.short.why != nil || a.shared == nil {
 		return
 	}
-	a.short = &outline{why: why}
-	a.short.add(a.line)
-	a.line = nil
+	a.short.why, a.line = why, nil
 	a.shared.giveBack()
 }
 

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -53,6 +54,21 @@ func (b *body) grow(n int64) bool {
 	}
 	b.rest += rest
 	return true
+}
+
+// sharing is held by a line that grows or gives its share back, so that one line's end makes room for the next, and lines that grow
+// together do not all find none.
+var sharing sync.Mutex
+
+// growOrGiveBack is grow, and gives the whole share back if there is no room.
+func (b *body) growOrGiveBack(n int64) bool {
+	sharing.Lock()
+	defer sharing.Unlock()
+	ok := b.grow(n)
+	if !ok {
+		b.giveBack()
+	}
+	return ok
 }
 
 // parse waits until the request may be parsed. A small one does not wait.
