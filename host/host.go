@@ -14,7 +14,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 
@@ -86,12 +85,11 @@ type Host struct {
 	env        *abi.Resource
 	pollable   *abi.Resource
 	cache      *cache.Cache // nil if nothing is kept
-	slots      *semaphore.Weighted
+	slots      *slots
 	compiling  lanes
 	validating schema.Room
 	recording  *semaphore.Weighted // bytes that recordings hold
 	poll       *operation
-	short      atomic.Int32        // calls that wait for a slot
 	packing    chan struct{}       // has an element for each goroutine that packs
 	packed     *semaphore.Weighted // bytes of packed calls
 	pristine   sync.Mutex          // held by who uses the engine's last slot
@@ -157,7 +155,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 		options: o, known: known, log: o.Logger,
 		env:       known.Interface(abi.EnvInterface).Resources[0],
 		pollable:  known.Interface(abi.PollInterface).Resources[0],
-		slots:     semaphore.NewWeighted(int64(o.Instances)),
+		slots:     newSlots(o.Instances),
 		compiling: newLanes(), validating: schema.NewRoom(),
 		recording: semaphore.NewWeighted(o.RecordMemory),
 		packing:   make(chan struct{}, runtime.GOMAXPROCS(0)), packed: semaphore.NewWeighted(o.PackedMemory),
@@ -172,7 +170,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 	}
 	h.closing, h.cancel = context.WithCancelCause(context.Background())
 	h.engine = wasmtime.NewEngine(wasmtime.Pool{
-		Instances: o.Instances + 1, WarmSlots: min(o.WarmInstances, o.Instances), MaxMemory: o.MaxMemory,
+		Instances: o.Instances + maxNesting + 1, WarmSlots: min(o.WarmInstances, o.Instances), MaxMemory: o.MaxMemory,
 		KeepResident: keepResident, Running: o.Running,
 	})
 	return h, nil

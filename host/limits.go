@@ -24,7 +24,7 @@ type Limits struct {
 	// Pending is how many operations a call may wait for at once. It is also how many tools may run at once for a call, directly or
 	// through other tools. Default 64.
 	Pending int
-	// Nesting is how deep tools may call tools. Default 8.
+	// Nesting is how deep tools may call tools. Default 8, at most 64.
 	Nesting int
 }
 

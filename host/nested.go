@@ -24,7 +24,6 @@ type frame struct {
 	limits             Limits
 	budget             *wasmtime.Budget
 	tree               *tree
-	waits              atomic.Bool // between two steps
 }
 
 // tree is a call with all calls that it started, directly or through others.
@@ -100,20 +99,19 @@ func (f *frame) nest(c *Component, r Request) error {
 	return nil
 }
 
-// enter waits until a call may be live. A call that another call started does not wait: its caller is live meanwhile, and if all
-// calls waited for those they started, they would wait for ever.
+// enter waits until a call may be live.
 func (h *Host) enter(ctx context.Context, outer *frame) (*place, error) {
-	p := &place{host: h, outer: outer}
-	if outer == nil {
-		return p, p.take(ctx)
+	p := &place{host: h, outer: outer, slot: noSlot}
+	if outer != nil {
+		p.depth = outer.depth + 1
+		if t := outer.tree; t.inner.Add(1) > t.pending {
+			t.inner.Add(-1)
+			return nil, &LimitError{Limit: "pending", Value: strconv.FormatInt(t.pending, 10), Detail: "tools that one call may run at a time"}
+		}
 	}
-	if t := outer.tree; t.inner.Add(1) > t.pending {
-		t.inner.Add(-1)
-		return nil, &LimitError{Limit: "pending", Value: strconv.FormatInt(t.pending, 10), Detail: "tools that one call may run at a time"}
-	}
-	if p.taken = h.slots.TryAcquire(1); !p.taken {
-		outer.tree.inner.Add(-1)
-		return nil, exceeded("engine", strconv.Itoa(h.options.Instances)+" instances")
+	if err := p.take(ctx); err != nil {
+		p.leave()
+		return nil, err
 	}
 	return p, nil
 }
@@ -122,27 +120,20 @@ func (h *Host) enter(ctx context.Context, outer *frame) (*place, error) {
 type place struct {
 	host  *Host
 	outer *frame
-	taken bool
+	depth int
+	slot  slot
 }
 
 // take waits for a slot. Calls that hold one and wait are asked to give theirs back.
-func (p *place) take(ctx context.Context) error {
-	h := p.host
-	if !h.slots.TryAcquire(1) {
-		h.short.Add(1)
-		defer h.short.Add(-1)
-		if err := h.slots.Acquire(ctx, 1); err != nil {
-			return err
-		}
-	}
-	p.taken = true
-	return nil
+func (p *place) take(ctx context.Context) (err error) {
+	p.slot, err = p.host.slots.take(ctx, p.depth)
+	return err
 }
 
 func (p *place) give() {
-	if p.taken {
-		p.taken = false
-		p.host.slots.Release(1)
+	if p.slot != noSlot {
+		p.host.slots.give(p.slot)
+		p.slot = noSlot
 	}
 }
 
@@ -151,17 +142,6 @@ func (p *place) leave() {
 	if p.outer != nil {
 		p.outer.tree.inner.Add(-1)
 	}
-}
-
-// idle reports whether all calls that led to this one wait between two steps. Only then may this one wait for a slot again: they give
-// theirs back, so all calls cannot come to wait for each other.
-func (p *place) idle() bool {
-	for f := p.outer; f != nil; f = f.outer {
-		if !f.waits.Load() {
-			return false
-		}
-	}
-	return true
 }
 
 // Callee is a tool of a component that other tools may call, through capabilities/tools.

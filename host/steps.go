@@ -68,9 +68,7 @@ func (c *call) steps(of *Component, i *wasmtime.Instance, v abi.Value, err error
 func (c *call) between(of *Component, i *wasmtime.Instance) (*wasmtime.Instance, error) {
 	began := time.Now()
 	c.store.Release()
-	c.frame.waits.Store(true)
 	i, ended, err := c.waitWithout(of, i)
-	c.frame.waits.Store(false)
 	c.waited += time.Since(began)
 	if ended != nil {
 		c.usage.Operations++
@@ -91,14 +89,11 @@ func (c *call) waitWithout(of *Component, i *wasmtime.Instance) (_ *wasmtime.Ins
 		return whole()
 	}
 	ready, ended := c.awaitFor(patience)
-	if len(ready) == 0 && ended == nil && c.host.short.Load() == 0 {
+	if len(ready) == 0 && ended == nil && !c.host.slots.short() {
 		ready, ended = c.awaitFor(morePatience)
 	}
 	if len(ready) > 0 || ended != nil {
 		return i, ended, nil
-	}
-	if !c.place.idle() {
-		return whole()
 	}
 	// Others may pack for long, so the call continues if it can do so earlier.
 	var p *packed

@@ -3,6 +3,8 @@ package toolchain_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -214,6 +216,8 @@ func TestToolsAreBounded(t *testing.T) {
 		"memory": `const all = []; while (true) all.push(new Uint8Array(1 << 20).fill(1)); return all.length;`,
 		"greedy": `return caught(() => env.tools.call("memory_t"));`,
 		"crowd":  `return Promise.race(Array.from({ length: 30 }, () => caught(() => env.tools.call("wait_t", {}, { env: { clock: env.clock } }))));`,
+		"blink":  `await new Promise((r) => setTimeout(r, 100)); return 1;`,
+		"blinks": `return (await Promise.all(Array.from({ length: 30 }, () => caught(() => env.tools.call("blink_t", {}, { env: { clock: env.clock } }))))).join("");`,
 		"quick":  `return null;`,
 		"forest": `return Promise.race([1, 2, 3].map(() => caught(() => env.tools.call("branch_t", {}, { env: { clock: env.clock } }))));`,
 		"branch": `throw new Error(await Promise.race([1, 2, 3].map(() => caught(() => env.tools.call("wait_t", {}, { env: { clock: env.clock } })))));`,
@@ -232,7 +236,7 @@ func TestToolsAreBounded(t *testing.T) {
 		{"greedy", "exhausted | exhausted: memory_t: limit reached: memory (8 MiB)", host.Limits{Memory: 8 << 20}},
 		{"a", "exhausted | exhausted: j_t: limit reached: nesting (8)", host.Limits{}},
 		{"d", "exhausted | exhausted: g_t: limit reached: nesting (2)", host.Limits{Nesting: 2}},
-		{"crowd", "limit reached: engine (20 instances)", host.Limits{}},
+		{"blinks", strings.Repeat("done", 30), host.Limits{}}, // with 20 slots
 		{"crowd", "limit reached: pending (4)", host.Limits{Pending: 4}},
 		{"forest", "limit reached: pending (4): tools that one call may run at a time", host.Limits{Pending: 4}},
 	} {
@@ -272,6 +276,33 @@ func TestToolsAreBounded(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestInnerCallsEnd has several trees of tools share one slot. Callers wait for calls that wait for slots, so calls that waited for each
+// other would never end.
+func TestInnerCallsEnd(t *testing.T) {
+	bodies := map[string]string{"0": `await new Promise((r) => setTimeout(r, 1)); return 1;`}
+	for depth := 1; depth <= 3; depth++ {
+		bodies[strconv.Itoa(depth)] = fmt.Sprintf(`let sum = 1;
+			for (const n of await Promise.all([1, 2, 3].map(() => env.tools.call("%d_t", {}, { env: { clock: env.clock } })))) sum += n;
+			return sum;`, depth-1)
+	}
+	for _, whole := range []bool{false, true} {
+		t.Run(fmt.Sprintf("whole=%v", whole), func(t *testing.T) {
+			_, chain := newToolchain(t, host.Options{Instances: 1, WholeCalls: whole})
+			w := newWorkshop(t, chain, host.Limits{Wall: 10 * time.Minute}, bodies)
+			var ended sync.WaitGroup
+			for range 4 {
+				ended.Go(func() {
+					r, err := w.call(t.Context(), "3_t", host.Env{"clock": clock.System()}, host.Limits{Wall: 10 * time.Minute})
+					if err != nil || string(r.Output) != "40" {
+						t.Errorf("got %s, %v", r.Output, err)
+					}
+				})
+			}
+			ended.Wait()
+		})
+	}
 }
 
 // TestToolsShareBudgets has tools use up the log and storage budgets of their callers, in turn and nested. Each has its own
