@@ -291,9 +291,9 @@ func TestUnfinished(t *testing.T) {
 				s.batch = 1
 				transactions := 0
 				ctx, cancel := context.WithCancel(t.Context())
-				failed := operation(sqlite.Observe(ctx, func() func(int64) {
+				failed := operation(sqlite.Observe(ctx, func() func(sqlite.Work) {
 					transactions++
-					return func(int64) {
+					return func(sqlite.Work) {
 						if transactions == n {
 							cancel()
 						}

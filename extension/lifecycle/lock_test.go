@@ -44,10 +44,10 @@ func TestArchivingLetsOthersWrite(t *testing.T) {
 		now = now.Add(48 * time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		transactions, most := 0, int64(0)
-		ctx = sqlite.Observe(ctx, func() func(int64) {
+		ctx = sqlite.Observe(ctx, func() func(sqlite.Work) {
 			transactions++
-			return func(changes int64) {
-				if most = max(most, changes); transactions == end {
+			return func(w sqlite.Work) {
+				if most = max(most, w.Rows); transactions == end {
 					cancel()
 				}
 			}
@@ -388,9 +388,9 @@ func TestUnfinishedVersions(t *testing.T) {
 		b := small("version", uint64(end)) // a different version each time
 		ctx, cancel := context.WithCancel(t.Context())
 		transactions := 0
-		err := b.commit(sqlite.Observe(ctx, func() func(int64) {
+		err := b.commit(sqlite.Observe(ctx, func() func(sqlite.Work) {
 			transactions++
-			return func(int64) {
+			return func(sqlite.Work) {
 				if transactions == end {
 					cancel()
 				}
@@ -440,8 +440,8 @@ func TestUnfinishedVersions(t *testing.T) {
 	// It is deleted during the write.
 	b := small("late", 9000)
 	deleted := false
-	err := b.commit(sqlite.Observe(t.Context(), func() func(int64) {
-		return func(int64) {
+	err := b.commit(sqlite.Observe(t.Context(), func() func(sqlite.Work) {
+		return func(sqlite.Work) {
 			if !deleted {
 				deleted = true
 				now = now.Add(2 * unfinishedFor)

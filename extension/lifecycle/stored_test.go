@@ -347,9 +347,9 @@ func TestDropsEnd(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				transactions := 0
-				ctx = sqlite.Observe(ctx, func() func(int64) {
+				ctx = sqlite.Observe(ctx, func() func(sqlite.Work) {
 					transactions++
-					return func(int64) {
+					return func(sqlite.Work) {
 						if transactions != end {
 							return
 						}

@@ -151,10 +151,26 @@ func (c *Conn) Rows(ctx context.Context, query string, args ...any) iter.Seq2[*s
 	}
 }
 
-// changes counts the rows that this connection has ever changed, including those changed by triggers.
-func (c *Conn) changes(ctx context.Context) (n int64, err error) {
-	err = c.Row(ctx, `SELECT total_changes()`).Scan(&n)
-	return n, err
+// work counts what this connection has ever done.
+func (c *Conn) work(ctx context.Context) (w Work, err error) {
+	if err := c.Row(ctx, `SELECT total_changes()`).Scan(&w.Rows); err != nil {
+		return Work{}, err
+	}
+	err = c.conn.Raw(func(driven any) error {
+		status := driven.(sqlite.DBStatus)
+		for _, counter := range []struct {
+			op sqlite.DBStatusOp
+			to *int64
+		}{{sqlite.DBStatusCacheHit, &w.Pages}, {sqlite.DBStatusCacheMiss, &w.Pages}, {sqlite.DBStatusCacheWrite, &w.Written}} {
+			n, _, err := status.Status(counter.op, false)
+			if err != nil {
+				return err
+			}
+			*counter.to += int64(n)
+		}
+		return nil
+	})
+	return w, err
 }
 
 // prepare makes sure that query is among the statements.

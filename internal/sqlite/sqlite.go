@@ -328,7 +328,7 @@ func (db *DB) View(ctx context.Context, f func(*Conn) error) error {
 // Update runs f in the writing transaction. If f returns nil, the transaction is committed and durable. After an error, nothing of
 // it remains. Only one runs at a time, across all processes, so f must be short: do long work before it, or in parts.
 func (db *DB) Update(ctx context.Context, f func(*Conn) error) error {
-	observe, _ := ctx.Value(observerKey{}).(func() func(int64))
+	observe, _ := ctx.Value(observerKey{}).(func() func(Work))
 	return db.with(ctx, db.writer, func(c *Conn) (err error) {
 		defer func() {
 			if err == nil {
@@ -338,29 +338,43 @@ func (db *DB) Update(ctx context.Context, f func(*Conn) error) error {
 		if observe == nil {
 			return c.transaction(ctx, `BEGIN IMMEDIATE`, f)
 		}
-		end := func(int64) {}
-		var changes int64
-		defer func() { end(changes) }()
-		return c.transaction(ctx, `BEGIN IMMEDIATE`, func(c *Conn) error {
+		end := func(Work) {}
+		var before, after Work
+		defer func() {
+			end(Work{after.Rows - before.Rows, after.Pages - before.Pages, after.Written - before.Written})
+		}()
+		err = c.transaction(ctx, `BEGIN IMMEDIATE`, func(c *Conn) (err error) {
 			end = observe()
-			before, err := c.changes(ctx)
-			if err == nil {
-				err = f(c)
+			if before, err = c.work(ctx); err != nil {
+				return err
 			}
-			if err == nil {
-				changes, err = c.changes(ctx)
-				changes -= before
-			}
-			return err
+			after = before
+			return f(c)
 		})
+		if c.conn != nil { // or it was discarded
+			if work, err := c.work(context.WithoutCancel(ctx)); err == nil {
+				after = work
+			}
+		}
+		return err
 	})
+}
+
+// Work is how much a transaction did, in counts that are the same on every machine. A transaction that is rolled back has also worked.
+type Work struct {
+	// Rows are those that it changed.
+	Rows int64
+	// Pages is how often it looked up a page of the database, to read or to change it.
+	Pages int64
+	// Written are the pages that it wrote.
+	Written int64
 }
 
 type observerKey struct{}
 
 // Observe returns a context for tests that bound operations. Each Update calls begin when it has the writers' lock, and calls the
-// returned function, with the number of changed rows, when it has released the lock.
-func Observe(ctx context.Context, begin func() (end func(changes int64))) context.Context {
+// returned function, with what the transaction did, when it has released the lock.
+func Observe(ctx context.Context, begin func() (end func(Work))) context.Context {
 	return context.WithValue(ctx, observerKey{}, begin)
 }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -458,22 +457,34 @@ func TestObserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	var seen []int64
+	var seen []Work
 	begun := 0
-	ctx := Observe(t.Context(), func() func(int64) {
+	ctx := Observe(t.Context(), func() func(Work) {
 		begun++
-		return func(changes int64) { seen = append(seen, changes) }
+		return func(w Work) { seen = append(seen, w) }
 	})
 	fault := errors.New("fault")
-	for _, want := range []error{nil, fault, nil} {
+	for i, want := range []error{nil, fault, nil, nil} {
 		if err := db.Update(ctx, func(c *Conn) error {
-			_, err := c.Exec(ctx, `INSERT INTO t VALUES (1), (2)`)
+			if i == 3 { // it reads all, and changes nothing
+				var sum int
+				return c.Row(ctx, `SELECT sum(n) FROM t`).Scan(&sum)
+			}
+			_, err := c.Exec(ctx, `INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) SELECT i FROM n`)
 			return errors.Join(err, want)
 		}); !errors.Is(err, want) {
 			t.Fatal(err)
 		}
 	}
-	if begun != 3 || !slices.Equal(seen, []int64{2, 0, 2}) {
-		t.Errorf("%d begun, %v", begun, seen)
+	if begun != 4 || len(seen) != 4 {
+		t.Fatalf("%d begun, %d ended", begun, len(seen))
+	}
+	for i, w := range seen {
+		if changes := i < 3; changes && w.Rows != 20_000 || !changes && w.Rows != 0 || w.Pages < 30 {
+			t.Errorf("transaction %d: %+v", i, w)
+		}
+		if writes := i == 0 || i == 2; writes != (w.Written >= 30) {
+			t.Errorf("transaction %d: %+v", i, w)
+		}
 	}
 }

@@ -4,30 +4,20 @@ package sqlitetest
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/stilehost/stile/internal/sqlite"
-	"github.com/stilehost/stile/internal/usagetest"
 )
 
 const (
 	fileVariable = "STILE_TEST_BESIDE"
-	// unit is how many bytes the reference transaction writes, in rows of 64 KiB: some 5 ms of work.
-	unit = 2 << 20
-	// longest is the largest ratio of a transaction's work to that of the reference transaction. It stands for some 50 ms, and that much
-	// again: measurements vary on a busy machine, and the many small rows of an index slow down more than the large rows of the reference.
-	longest = 20
+	// mostPages and mostWritten are the most pages that one transaction may look up and write: some 50 ms of work on a common machine.
+	mostPages, mostWritten = 32_000, 1000
 )
 
 // Beside makes a test the second process of [HoldNoLock]. As part of the whole suite, it does nothing. open opens the database and
@@ -75,38 +65,34 @@ type Operation struct {
 }
 
 // HoldNoLock runs each operation while a second process, the test named beside, writes to the same file without a pause. Each
-// transaction of an operation must change a bounded number of rows, take a bounded processor time, and let the second process write
-// before the next one begins.
+// transaction of an operation must change a bounded number of rows, look up and write a bounded number of pages, and let the second
+// process write before the next one begins.
 func HoldNoLock(t *testing.T, db *sqlite.DB, file, beside string, operations []Operation) {
 	t.Helper()
 	second := start(t, file, beside)
-	most := longest * reference(t)
 	leaveLog(t, db)
 	for _, o := range operations {
 		t.Run(o.Name, func(t *testing.T) {
-			transactions, rows, work := 0, int64(0), time.Duration(0)
-			ctx := sqlite.Observe(t.Context(), func() func(int64) {
-				began := usagetest.Processor()
-				return func(changed int64) {
+			transactions, most := 0, sqlite.Work{}
+			ctx := sqlite.Observe(t.Context(), func() func(sqlite.Work) {
+				return func(w sqlite.Work) {
 					transactions++
-					rows, work = max(rows, changed), max(work, usagetest.Processor()-began)
+					most = sqlite.Work{Rows: max(most.Rows, w.Rows), Pages: max(most.Pages, w.Pages), Written: max(most.Written, w.Written)}
 					second.write(t)
 				}
 			})
-			runtime.GC()
-			defer debug.SetGCPercent(debug.SetGCPercent(-1)) // garbage collection is not work of the transaction
 			if err := o.Do(ctx); !errors.Is(err, o.Err) {
 				t.Fatalf("got %v, want %v", err, o.Err)
 			}
-			t.Logf("%d transactions; in one at most %d rows, %v of %v", transactions, rows, work, most)
+			t.Logf("%d transactions; in one at most %d rows, %d pages, %d pages written", transactions, most.Rows, most.Pages, most.Written)
 			if transactions < max(o.Least, 1) {
 				t.Errorf("%d transactions, want at least %d", transactions, o.Least)
 			}
-			if rows > o.Rows {
-				t.Errorf("one of %d transactions changed %d rows, want at most %d", transactions, rows, o.Rows)
+			if most.Rows > o.Rows {
+				t.Errorf("one of %d transactions changed %d rows, want at most %d", transactions, most.Rows, o.Rows)
 			}
-			if work > most {
-				t.Errorf("one of %d transactions took %v of the processor, want at most %v", transactions, work, most)
+			if most.Pages > mostPages || most.Written > mostWritten {
+				t.Errorf("one of %d transactions looked up %d pages, another wrote %d; want at most %d and %d", transactions, most.Pages, most.Written, mostPages, mostWritten)
 			}
 		})
 	}
@@ -124,39 +110,6 @@ func leaveLog(t *testing.T, db *sqlite.DB) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// reference is the processor time of a transaction of known size.
-func reference(t *testing.T) time.Duration {
-	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "reference.db"), sqlite.Schema{Kind: "reference", ID: 1, Migrations: []string{
-		`CREATE TABLE row (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT`,
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaveLog(t, db)
-	row := make([]byte, 64<<10)
-	_, _ = rand.Read(row)
-	took := make([]time.Duration, 7)
-	for i := range took {
-		began := usagetest.Processor()
-		if err := db.Update(t.Context(), func(c *sqlite.Conn) error {
-			for range unit / len(row) {
-				if _, err := c.Exec(t.Context(), `INSERT INTO row (bytes) VALUES (?)`, row); err != nil {
-					return err
-				}
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		took[i] = usagetest.Processor() - began
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return slices.Min(took)
 }
 
 // process is the second process.
