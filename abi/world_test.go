@@ -1,7 +1,6 @@
 package abi_test
 
 import (
-	"errors"
 	"io/fs"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/treetest"
 )
 
 const worldText = `package a:b@1.0.0;
@@ -172,37 +172,13 @@ func TestParseFolder(t *testing.T) {
 	}
 	for _, in := range []string{".", "deps", "deps/c"} {
 		files := folder("a.wit", "package a:b;", "deps/c/a.wit", "package c:d;")
-		if _, err := abi.ParseFolder(endless{files, in}); err == nil || !strings.Contains(err.Error(), in+": the folder holds more than 10000 files and folders") {
+		if _, err := abi.ParseFolder(treetest.Endless(files, in)); err == nil || !strings.Contains(err.Error(), in+": the folder holds more than 10000 files and folders") {
 			t.Errorf("%s without end: %v", in, err)
 		}
 	}
 	if _, err := abi.ParseFolder(missing{}); err == nil || !strings.Contains(err.Error(), "read a WIT package") {
 		t.Errorf("a folder that cannot be read: %v", err)
 	}
-}
-
-// endless is a tree with one folder that has no end.
-type endless struct {
-	fs.FS
-	in string
-}
-
-func (e endless) Open(name string) (fs.File, error) {
-	f, err := e.FS.Open(name)
-	if err == nil && name == e.in {
-		return endlessFolder{f}, nil
-	}
-	return f, err
-}
-
-type endlessFolder struct{ fs.File }
-
-func (f endlessFolder) ReadDir(n int) ([]fs.DirEntry, error) {
-	if n <= 0 {
-		return nil, errors.New("this would never end")
-	}
-	info, err := f.Stat()
-	return slices.Repeat([]fs.DirEntry{fs.FileInfoToDirEntry(info)}, min(n, 100)), err
 }
 
 // missing is a folder that is not there.
