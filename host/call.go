@@ -140,8 +140,10 @@ type call struct {
 // openStore makes the store for an instance. The stores of a call share its budget.
 func (c *call) openStore() {
 	c.store = c.host.engine.NewStore(c.storeLimits, c)
-	c.frame.budget = c.store.Budget()
-	c.storeLimits.Budget = c.frame.budget
+	if c.storeLimits.Budget == nil {
+		c.frame.budget = c.store.Budget()
+		c.storeLimits.Budget = c.frame.budget
+	}
 	c.forget = context.AfterFunc(c.storeLimits.Context, c.store.Cancel)
 }
 

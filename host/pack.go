@@ -24,11 +24,11 @@ type memory struct {
 	size, grow, sums, peek, patch, discard export
 	adopt                                  map[*abi.Resource]export
 
-	mu     sync.Mutex
-	failed bool   // there is no base
-	key    string // random, for sums
-	base   []byte // the memory of a fresh instance
-	summed []byte // its sums
+	mu     sync.Mutex // held for moments; whoever sets the fields holds Host.pristine too
+	failed bool       // there is no base
+	key    string     // random, for sums
+	base   []byte     // the memory of a fresh instance
+	summed []byte     // its sums
 }
 
 const (
@@ -45,8 +45,11 @@ const (
 	maxBase = 16 * mib
 	// packTime is what the host's own work for a byte takes at worst, in either direction: to compare, convert and compress it.
 	packTime = 4 * time.Nanosecond
-	// packedCall is what a packed call takes besides its memory.
-	packedCall = 16 * kib
+	// packedCall is what a packed call takes besides its memory, packedHandle what each of its handles takes, and packedName each name in
+	// its envs.
+	packedCall   = 16 * kib
+	packedHandle = 512
+	packedName   = 256
 )
 
 // exportMemory finds the exports.
@@ -75,6 +78,9 @@ func (c *Component) exportMemory(item *wasmtime.Item) (*memory, error) {
 			return nil, refused
 		}
 		m.adopt[r] = export{c.component.Export(item.Name, f.Name), []*abi.Type{{Kind: abi.KindOwn, Resource: r}}, nil}
+	}
+	if m.adopt[c.host.env].index == nil { // envs also fill places of the table that were free
+		return nil, &LoadError{Name: item.Name, Reason: "no function takes an own handle of an env"}
 	}
 	if slices.ContainsFunc(c.imports, func(i Import) bool { return i.Kind == "wasi" }) {
 		for _, x := range m.exports() { // the handles of the empty world are not known here
@@ -227,21 +233,29 @@ func (m *memory) sum(i *wasmtime.Instance, size uint32) ([]byte, error) {
 	return all, nil
 }
 
-// prepare reads the memory of a fresh instance, once. It uses the slot of the engine that no call can have, and the time of this call.
-func (m *memory) prepare(c *call, of *Component) (err error) {
+// prepared reports whether prepare has succeeded, or never will.
+func (m *memory) prepared() (known bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.failed {
-		return errKept
+		return true, errKept
 	}
-	if m.base != nil {
-		return nil
+	return m.base != nil, nil
+}
+
+// prepare reads the memory of a fresh instance, once. It uses the slot of the engine that no call can have, and the time of this call.
+func (m *memory) prepare(c *call, of *Component) (err error) {
+	if known, err := m.prepared(); known {
+		return err
 	}
 	h := c.host
-	if !h.pristine.TryLock() { // another component's functions may take long
+	if !h.pristine.TryLock() { // the functions of a component may take long
 		return errBusy
 	}
 	defer h.pristine.Unlock()
+	if known, err := m.prepared(); known {
+		return err
+	}
 	s := h.engine.NewStore(c.storeLimits, &call{host: h, ctx: c.ctx, limits: c.limits, stepping: stepping{moving: true}})
 	defer s.Close()
 	defer context.AfterFunc(c.storeLimits.Context, s.Cancel)()
@@ -257,8 +271,13 @@ func (m *memory) prepare(c *call, of *Component) (err error) {
 	if err != nil {
 		return err
 	}
-	if size > maxBase || !h.packed.TryAcquire(int64(size)) {
-		m.failed = size > maxBase
+	if size > maxBase {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.failed = true
+		return errKept
+	}
+	if !h.packed.TryAcquire(int64(size)) {
 		return errKept
 	}
 	base := make([]byte, 0, size)
@@ -273,6 +292,8 @@ func (m *memory) prepare(c *call, of *Component) (err error) {
 		h.packed.Release(int64(size))
 		return err
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.base, m.summed = base, summed
 	return nil
 }
@@ -306,10 +327,11 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 	if p.size, err = m.measure(i, c.limits.Memory); err != nil {
 		return nil, err
 	}
-	if !h.packed.TryAcquire(packedCall) {
+	held := int64(packedCall + packedHandle*max(len(c.handles.open), len(c.handles.table.slots)) + packedName*max(0, c.handles.names))
+	if !h.packed.TryAcquire(held) {
 		return nil, errKept
 	}
-	p.held = packedCall
+	p.held = held
 	defer func() {
 		if err != nil {
 			h.packed.Release(p.held)

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"reflect"
@@ -148,6 +149,103 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
+// packs makes a call that waits without an instance, and returns what ends it. The host has one slot.
+func packs(t *testing.T, h *host.Host, c *host.Component, env host.Env) (ended <-chan error) {
+	t.Helper()
+	if _, err := c.Tools(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other := guest{}.load(t, h)
+	if _, err := other.Tools(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	began, over := make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := c.Do(t.Context(), host.Request{Tool: "t", Env: env, Begin: func(context.Context) error { close(began); return nil }})
+		over <- err
+	}()
+	<-began
+	if out, err := other.Call(t.Context(), "t", nil, nil); err != nil || string(out) != `"ok"` {
+		t.Fatalf("the other call: %s, %v", out, err)
+	}
+	return over
+}
+
+// TestNoAdoptEnv has a component keep no envs. Places of its table that were free are filled with envs, so the host refuses it.
+func TestNoAdoptEnv(t *testing.T) {
+	h := newHost(t, host.Options{Instances: 1})
+	whole := componentize(t, guest{
+		uses: "open never park drop-env drop-poll drop", more: remembers(nil),
+		start: `(i32.store (i32.const 512) (call $never (local.get $box))) (call $drop-env (local.get $env))
+			(drop (call $park (i32.const 512) (i32.const 1))) (call $none)`,
+	}.core())
+	refused := 0
+	for _, name := range []string{"adopt0", "adopt1", "adopt2"} { // the others belong to resources that it may keep
+		c, err := h.Load(t.Context(), bytes.ReplaceAll(whole, []byte(name), []byte("b"+name[1:])))
+		if err != nil {
+			if !strings.Contains(err.Error(), "no function takes an own handle of an env") {
+				t.Error(err)
+			}
+			refused++
+			continue
+		}
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	if refused != 1 {
+		t.Errorf("%d components are refused", refused)
+	}
+}
+
+// TestPackedHandlesCount has calls wait without an instance while they hold as many handles and names as they may.
+func TestPackedHandlesCount(t *testing.T) {
+	h := newHost(t, host.Options{Instances: 1, Limits: host.Limits{Wall: time.Hour}})
+	// The guest makes envs of 15 names. The list of the names is at 8192.
+	c := guest{
+		uses: "subset open never park drop-env drop-poll drop names", data: "abcdefghijklmno", more: remembers(nil),
+		start: `
+			(loop $l
+				(i32.store (i32.add (i32.const 8192) (i32.mul (local.get $i) (i32.const 8))) (i32.add (i32.const 2048) (local.get $i)))
+				(i32.store (i32.add (i32.const 8196) (i32.mul (local.get $i) (i32.const 8))) (i32.const 1))
+				(br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 15))))
+			(local.set $i (i32.const 0))
+			(loop $l
+				(call $subset (local.get $env) (i32.const 8192) (i32.const 15) (i32.const 512))
+				(if (i32.load8_u (i32.const 512)) (then unreachable))
+				(br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 990))))
+			(i32.store (i32.const 512) (call $never (local.get $box))) (drop (call $park (i32.const 512) (i32.const 1))) (call $none)`,
+	}.load(t, h)
+	ready := make(chan struct{})
+	env := host.Env{"box": &promised{ready: ready}}
+	for _, name := range "abcdefghijklmno" {
+		env[string(name)] = &box{}
+	}
+	first := packs(t, h, c, env)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	used, count := heap(), h.Packed()
+	var others []<-chan error
+	for range 8 {
+		others = append(others, packs(t, h, c, env))
+	}
+	used, count = heap()-used, h.Packed()-count
+	if used < 4<<20 || used > 2*count {
+		t.Errorf("8 packed calls take %d bytes and count as %d", used, count)
+	}
+	close(ready)
+	for _, ended := range append(others, first) {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if used := h.Packed(); used > 1<<20 { // the base
+		t.Errorf("%d bytes count after the calls", used)
+	}
+}
+
 // TestOthersPackForLong has guests answer for ever when the host takes their instances away. Other calls that wait then keep theirs, and
 // continue as soon as they can.
 func TestOthersPackForLong(t *testing.T) {
@@ -187,4 +285,38 @@ func TestOthersPackForLong(t *testing.T) {
 	}
 	cancel()
 	others.Wait()
+}
+
+// TestSameComponentPacksForLong has one call of a component answer for ever when the host first reads its memory. Another call of that
+// component continues as soon as it can.
+func TestSameComponentPacksForLong(t *testing.T) {
+	h := newHost(t, host.Options{Limits: host.Limits{CPU: time.Hour, Wall: time.Hour}})
+	// It waits for an hour, or with any input for 200 ms, which is longer than it keeps its instance.
+	c := guest{
+		uses: "clock after park drop-env", data: "clock", more: remembers(map[string]string{"sums": `(loop $l (br $l)) unreachable`}),
+		start: `(call $clock (local.get $env) (i32.const 2048) (i32.const 5) (i32.const 256))
+			(i32.store (i32.const 512) (call $after (i32.load (i32.const 264))
+				(select (i64.const 3600000000000) (i64.const 200000000) (i32.eq (local.get 3) (i32.const 2)))))
+			(if (call $park (i32.const 512) (i32.const 1)) (then (return (call $none)))) (call $some)`,
+	}.load(t, h)
+	if _, err := c.Tools(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	env := host.Env{"clock": clock.System()}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() {
+		_, err := c.Call(ctx, "t", nil, env)
+		first <- err
+	}()
+	for !h.Preparing() {
+		runtime.Gosched()
+	}
+	if out, err := c.Call(t.Context(), "t", []byte(`{"short":true}`), env); err != nil || string(out) != `"ok"` {
+		t.Errorf("got %s, %v", out, err)
+	}
+	cancel()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
 }
