@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
 // A draft that is refused before its build costs nothing. An error for exceeding the limit names the limit and when it ends.
@@ -47,6 +48,62 @@ func TestBudgetOfBuilds(t *testing.T) {
 	}
 	now = budget.Next
 	write(t, m, draft("one", "4", ""))
+}
+
+// An agent sends drafts that are refused before they are built, so they are no builds. The audit log has the first of each hour, and how
+// many more there were.
+func TestRefusalsAreBounded(t *testing.T) {
+	h := newHome(t)
+	now := time.UnixMilli(1_800_000_000_000)
+	h.options.Now = func() time.Time { return now }
+	one, two := h.open(), h.open()
+	refuse := func(m *Manager, scope extension.Scope) {
+		t.Helper()
+		d := draft("one", "1", "")
+		d.Scope, d.Author = scope, scope.String()
+		d.Manifest = []byte(`{"name": "one", "` + strings.Repeat("\u202e", 200) + `": 1}`)
+		if _, err := m.Write(t.Context(), d); !errors.As(err, new(*extension.ProblemsError)) {
+			t.Fatal(err)
+		}
+	}
+	size := func() (bytes int) {
+		t.Helper()
+		if err := one.db.View(t.Context(), func(c *sqlite.Conn) error {
+			return c.Row(t.Context(), "SELECT sum(length(entry)) FROM audit").Scan(&bytes)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	for range refusedPerHour / 2 {
+		refuse(one, own)
+		refuse(two, own)
+	}
+	full := size()
+	for range 50 {
+		refuse(one, own)
+		refuse(two, own)
+		now = now.Add(30 * time.Second)
+	}
+	if grown := size() - full; grown != 0 {
+		t.Errorf("the log of %d bytes has grown by %d", full, grown)
+	}
+	refuse(two, extension.Scope{Kind: extension.Agent, Owner: "b"}) // nobody takes what is another's
+	now = now.Add(time.Hour)
+	refuse(one, own)
+	entries, err := two.Audit(t.Context(), refusedPerHour+10)
+	if err != nil || len(entries) != refusedPerHour+3 {
+		t.Fatalf("%d entries, %v", len(entries), err)
+	}
+	if e := entries[2]; e.Scope != "agent:b" {
+		t.Errorf("got %+v", e)
+	}
+	if e := entries[1]; e.By != "host" || e.Scope != own.String() || e.Reason != "100 more drafts were refused before they were built, from 2027-01-15T08:00:00Z" {
+		t.Errorf("got %+v", e)
+	}
+	if _, _, err := two.VerifyAudit(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // Builds count from their beginning, in all processes, whether they end or not.

@@ -226,6 +226,14 @@ CREATE TABLE call (
 CREATE INDEX call_tool ON call (scope, extension, tool, id);
 CREATE INDEX call_scope ON call (scope, id);
 CREATE INDEX usage_last ON usage (scope, last_used);
+`, `
+-- How many drafts of a scope were refused before they were built, since when: those with an entry in the audit log, and the others.
+CREATE TABLE refusal (
+	scope   TEXT    PRIMARY KEY,
+	since   INTEGER NOT NULL,
+	entries INTEGER NOT NULL,
+	more    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 `}}
 
 // DamagedError reports a part of the store that something else changed.

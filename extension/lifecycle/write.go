@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -495,7 +496,43 @@ func (m *Manager) writeRefusal(ctx context.Context, d Draft, v *Version, stage e
 	if v != nil {
 		e.Extension, e.Digest = v.Manifest.Name, v.Digest
 	}
-	return m.db.Update(ctx, func(c *sqlite.Conn) error { return audit(ctx, c, m.options.Now(), e) })
+	return m.db.Update(ctx, func(c *sqlite.Conn) (err error) {
+		now, entries := m.options.Now(), []Entry{e}
+		if stage == extension.StageValidate {
+			if entries, err = countRefusal(ctx, c, now, e); err != nil || len(entries) == 0 {
+				return err
+			}
+		}
+		return audit(ctx, c, now, entries...)
+	})
+}
+
+// refusedPerHour is how many entries an hour may say why drafts of a scope were refused before they were built. Further refusals are
+// only counted, because such drafts do not count as builds.
+const refusedPerHour = 100
+
+// countRefusal returns the entries that the audit log gets for a refusal: none, or its own, after one that says how many had none.
+func countRefusal(ctx context.Context, c *sqlite.Conn, now time.Time, e Entry) (entries []Entry, err error) {
+	var since, count, more int64
+	err = c.Row(ctx, "SELECT since, entries, more FROM refusal WHERE scope = ?", e.Scope).Scan(&since, &count, &more)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, err
+	}
+	if at := now.UnixMilli(); at < since || at >= since+time.Hour.Milliseconds() {
+		if more > 0 {
+			text := fmt.Sprintf("%d more drafts were refused before they were built, from %s", more, time.UnixMilli(since).UTC().Format(time.RFC3339))
+			entries = append(entries, Entry{Kind: e.Kind, By: "host", Scope: e.Scope, Reason: text})
+		}
+		since, count, more = at, 0, 0
+	}
+	if count < refusedPerHour {
+		count++
+		entries = append(entries, e)
+	} else {
+		more++
+	}
+	_, err = c.Exec(ctx, "INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?)", e.Scope, since, count, more)
+	return entries, err
 }
 
 // refused records that a draft failed, or that its author gave up, and joins everything that its author can correct in one error.
