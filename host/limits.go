@@ -55,6 +55,15 @@ func (l Limits) or(base Limits) Limits {
 	return l
 }
 
+// within returns l with each field at most that of most. A zero field becomes that of most.
+func (l Limits) within(most Limits) Limits {
+	l = l.or(most)
+	return Limits{
+		Memory: min(l.Memory, most.Memory), CPU: min(l.CPU, most.CPU), Wall: min(l.Wall, most.Wall), Input: min(l.Input, most.Input),
+		Output: min(l.Output, most.Output), Handles: min(l.Handles, most.Handles), Pending: min(l.Pending, most.Pending), Nesting: min(l.Nesting, most.Nesting),
+	}
+}
+
 func fill[T ~int | ~int64](field *T, value T) {
 	if *field <= 0 {
 		*field = value

@@ -121,6 +121,41 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// TestReplayWithinLimits replays recordings that claim larger limits than their host has, or none.
+func TestReplayWithinLimits(t *testing.T) {
+	records := &kept{}
+	h := newHost(t, host.Options{Recorder: records, Limits: host.Limits{CPU: 20e6, Wall: 60e9, Handles: 50, Pending: 4, Output: 1000}})
+	for limit, g := range map[string]guest{
+		"cpu":     {call: `(loop $l (br $l)) unreachable`},
+		"handles": {uses: "open", call: `(loop $l (call $open (local.get $env) (i32.const 1032) (i32.const 3) (i32.const 256)) (br $l)) unreachable`},
+		"pending": {uses: "open never", call: `(loop $l (drop (call $never (local.get $box))) (br $l)) unreachable`},
+		"output":  {call: `(memory.fill (i32.const 65536) (i32.const 49) (i32.const 1001)) (call $ok (i32.const 65536) (i32.const 1001))`},
+	} {
+		component := g.load(t, h)
+		_, err := component.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &numbered{}}})
+		if reached, ok := errors.AsType[*host.LimitError](err); !ok || reached.Limit != limit {
+			t.Fatalf("%s: %v", limit, err)
+		}
+		const many = math.MaxInt32
+		for _, forged := range []host.Limits{{}, {Memory: many, CPU: many, Wall: math.MaxInt64, Input: many, Output: many, Handles: many, Pending: many, Nesting: many}} {
+			r := *records.last(t)
+			r.Limits = forged
+			got, err := component.Replay(t.Context(), &r, host.ReplayOptions{})
+			if err != nil || got.Outcome.Kind != "limit" || got.Outcome.Limit != limit {
+				t.Errorf("%s: a replay with the limits %+v ended with %+v, %v", limit, forged, got.Outcome, err)
+			}
+		}
+	}
+	// Who replays can allow more.
+	component := guest{call: `(memory.fill (i32.const 65536) (i32.const 49) (i32.const 1001)) (call $ok (i32.const 65536) (i32.const 1001))`}.load(t, h)
+	if _, err := component.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{Output: 2000}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := component.Replay(t.Context(), records.last(t), host.ReplayOptions{Limits: host.Limits{Output: 2000}}); err != nil || !got.Same {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // TestReplayParts replays recordings with other code, and reports where they diverge.
 func TestReplayParts(t *testing.T) {
 	records := &kept{}

@@ -19,7 +19,7 @@ type ReplayOptions struct {
 	// Deny continues after a difference: recorded operations are answered in any order, each once, and everything else is
 	// denied. Without it, a replay ends at the first difference.
 	Deny bool
-	// Limits that are not zero override the recorded ones. Approved is as in [Request].
+	// Limits that are not zero override the recorded ones, each of which is at most that of Options.Limits. Approved is as in [Request].
 	Limits   Limits
 	Approved []abi.Definition
 }
@@ -109,7 +109,7 @@ func (c *Component) Replay(ctx context.Context, r *Recording, o ReplayOptions) (
 	if r.Code != "" && c.evaluate.index != nil { // otherwise the component was rebuilt with the code
 		code = &Code{r.Code, func() []byte { return r.SourceMap }}
 	}
-	result, err := c.callTool(ctx, Request{Tool: r.Tool, Code: code, Input: r.Input, Limits: o.Limits.or(r.Limits), Approved: o.Approved, replay: p})
+	result, err := c.callTool(ctx, Request{Tool: r.Tool, Code: code, Input: r.Input, Limits: o.Limits.or(r.Limits.within(c.host.options.Limits)), Approved: o.Approved, replay: p})
 	switch {
 	case ctx.Err() != nil:
 		return Comparison{}, ctx.Err()

@@ -15,9 +15,10 @@ import (
 )
 
 type callsReplayCommand struct {
-	ID       int64  `arg:"" help:"Number of the recording."`
-	With     string `placeholder:"FILE" help:"Replay with this extension (.ts, .js, .mjs or .wasm) instead of the recorded one."`
-	LiveHTTP string `name:"live-http" placeholder:"deny" help:"deny: continue after a difference; answer recorded operations in any order, and deny everything else. Default: end at the first difference."`
+	ID       int64    `arg:"" help:"Number of the recording."`
+	With     string   `placeholder:"FILE" help:"Replay with this extension (.ts, .js, .mjs or .wasm) instead of the recorded one."`
+	LiveHTTP string   `name:"live-http" placeholder:"deny" help:"deny: continue after a difference; answer recorded operations in any order, and deny everything else. Default: end at the first difference."`
+	Limit    []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the replay, as in stile run. Can be repeated. Default: that of the recorded call, if it is no larger than the default of a call."`
 	asJSON
 }
 
@@ -63,12 +64,16 @@ func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
 	if c.LiveHTTP != "" && c.LiveHTTP != "deny" {
 		return usagef("--live-http=%s: the only choice is deny; a replay sends no requests", printable.Text(c.LiveHTTP))
 	}
+	limits, err := parseLimits(c.Limit)
+	if err != nil {
+		return err
+	}
 	r, store, err := recorded(ctx, c.ID)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	n, err := openSession(ctx, s, sessionOptions{memory: min(max(r.Limits.Memory, 0), wasmMemory)})
+	n, err := openSession(ctx, s, sessionOptions{memory: limits.Memory})
 	if err != nil {
 		return err
 	}
@@ -82,7 +87,7 @@ func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
 			return err
 		}
 	}
-	got, err := component.Replay(ctx, r, host.ReplayOptions{OtherComponent: c.With != "", Deny: c.LiveHTTP == "deny"})
+	got, err := component.Replay(ctx, r, host.ReplayOptions{OtherComponent: c.With != "", Deny: c.LiveHTTP == "deny", Limits: limits})
 	if err != nil {
 		return fmt.Errorf("recording %d: %w", c.ID, err)
 	}
@@ -104,7 +109,11 @@ func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
 	if got.Cut {
 		return &differsError{fmt.Sprintf("recording %d is incomplete: it ends after %s, and so did the replay", c.ID, counted(got.Recorded, "operation"))}
 	}
-	return &differsError{fmt.Sprintf("the replay of %d differs", c.ID)}
+	text := fmt.Sprintf("the replay of %d differs", c.ID)
+	if allowed := limitsOf(r.Limits)[got.Outcome.Limit]; allowed != "" && r.Outcome.Kind != got.Outcome.Kind {
+		text += fmt.Sprintf(": it has no more than the default limits; --limit %s=%s allows what the recorded call had", got.Outcome.Limit, allowed)
+	}
+	return &differsError{text}
 }
 
 // component returns the recorded component, or the one of --with, built for the recorded bindings.
