@@ -169,10 +169,17 @@ func New(_ context.Context, o Options) (*Host, error) {
 		}
 	}
 	h.closing, h.cancel = context.WithCancelCause(context.Background())
-	h.engine = wasmtime.NewEngine(wasmtime.Pool{
+	h.engine, err = wasmtime.NewEngine(wasmtime.Pool{
 		Instances: o.Instances + maxNesting + 1, WarmSlots: min(o.WarmInstances, o.Instances), MaxMemory: o.MaxMemory,
 		KeepResident: keepResident, Running: o.Running,
 	})
+	if err != nil {
+		err = fmt.Errorf("host options: %d Instances need %w; allow this process more (ulimit -v unlimited), or fewer Instances", o.Instances, err)
+		if h.cache != nil {
+			err = errors.Join(err, h.cache.Close())
+		}
+		return nil, err
+	}
 	return h, nil
 }
 

@@ -98,7 +98,10 @@ func run(t *testing.T, wasm []byte, limits wasmtime.Limits, result *abi.Type, im
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := wasmtime.NewEngine(wasmtime.Pool{Instances: 1, WarmSlots: 1, MaxMemory: limits.Memory, KeepResident: 1 << 16, Running: 1})
+	e, err := wasmtime.NewEngine(wasmtime.Pool{Instances: 1, WarmSlots: 1, MaxMemory: limits.Memory, KeepResident: 1 << 16, Running: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer e.Close()
 	compiled, err := e.Compile(guarded)
 	if err != nil {
@@ -242,7 +245,10 @@ func TestWatchMemory(t *testing.T) {
 	if !strings.Contains(string(guarded), Refused) {
 		t.Fatal("the module stayed as it was")
 	}
-	e := wasmtime.NewEngine(wasmtime.Pool{Instances: 1, WarmSlots: 1, MaxMemory: 64 << 20, KeepResident: 1 << 16, Running: 1})
+	e, err := wasmtime.NewEngine(wasmtime.Pool{Instances: 1, WarmSlots: 1, MaxMemory: 64 << 20, KeepResident: 1 << 16, Running: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer e.Close()
 	compiled, err := e.Compile(guarded)
 	if err != nil {

@@ -11,6 +11,7 @@ package wasmtime
 import "C"
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/metrics"
 	"sync"
@@ -90,19 +91,46 @@ type Engine struct {
 	closed    atomic.Bool
 }
 
-// NewEngine reserves the address space of the pool, 4 GiB for each instance, and starts the epoch ticker.
-func NewEngine(p Pool) *Engine {
+// What an engine reserves of the address space: for each instance, all that a guest can address with a guard behind it, and its tables; and
+// for all else that the process needs.
+const (
+	instanceSpace = 4<<30 + 32<<20 + maxTables*maxTableElements*16
+	otherSpace    = 4 << 30
+)
+
+// AddressSpaceError reports that this process cannot reserve the address space of a pool.
+type AddressSpaceError struct {
+	Bytes int64
+	Err   error
+}
+
+// Error implements error.
+func (e *AddressSpaceError) Error() string {
+	return fmt.Sprintf("%d GiB of address space: %v", e.Bytes>>30, e.Err)
+}
+
+// Unwrap returns the system's error.
+func (e *AddressSpaceError) Unwrap() error { return e.Err }
+
+// NewEngine reserves the address space of the pool and starts the epoch ticker. An error is an *[AddressSpaceError].
+func NewEngine(p Pool) (*Engine, error) {
+	space := int64(p.Instances)*instanceSpace + otherSpace
+	c, err := C.stile_engine_new(C.stile_pool{
+		instances:      C.uint32_t(p.Instances),
+		warm_slots:     C.uint32_t(p.WarmSlots),
+		core_instances: maxCoreInstances,
+		memories:       maxMemories,
+		tables:         maxTables,
+		max_memory:     C.size_t(p.MaxMemory),
+		table_elements: maxTableElements,
+		keep_resident:  C.size_t(p.KeepResident),
+		space:          C.size_t(space),
+	})
+	if c == nil {
+		return nil, &AddressSpaceError{space, err}
+	}
 	e := &Engine{
-		c: C.stile_engine_new(C.stile_pool{
-			instances:      C.uint32_t(p.Instances),
-			warm_slots:     C.uint32_t(p.WarmSlots),
-			core_instances: maxCoreInstances,
-			memories:       maxMemories,
-			tables:         maxTables,
-			max_memory:     C.size_t(p.MaxMemory),
-			table_elements: maxTableElements,
-			keep_resident:  C.size_t(p.KeepResident),
-		}),
+		c:       c,
 		turns:   make(chan struct{}, p.Running),
 		handed:  make(chan struct{}),
 		doors:   make(chan struct{}, p.Running),
@@ -113,7 +141,7 @@ func NewEngine(p Pool) *Engine {
 		converting: semaphore.NewWeighted(maxConverting),
 	}
 	e.done.Go(e.tick)
-	return e
+	return e, nil
 }
 
 // NewCompiler makes an engine that compiles what an engine of NewEngine accepts, on all processors, and runs nothing.

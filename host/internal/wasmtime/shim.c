@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -84,7 +85,17 @@ static wasm_config_t *new_config(bool parallel) {
 
 wasm_engine_t *stile_compiler_new(void) { return wasm_engine_new_with_config(new_config(true)); }
 
+// has_space reports in errno, too, whether this process can reserve so much address space now.
+static bool has_space(size_t bytes) {
+  void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return false;
+  munmap(p, bytes);
+  return true;
+}
+
 wasm_engine_t *stile_engine_new(stile_pool pool) {
+  // wasmtime ends the process if it cannot reserve the pool.
+  if (!has_space(pool.space)) return NULL;
 #ifdef __GLIBC__
   // Converting a list takes many megabytes for a moment. Left to itself, glibc comes to serve such sizes from arenas, which
   // fragment and keep them: 450 MB instead of 60 after a few thousand calls.

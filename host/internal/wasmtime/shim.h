@@ -57,8 +57,10 @@ typedef struct {
   uint32_t instances, warm_slots;
   uint32_t core_instances, memories, tables;  // of one instance
   size_t max_memory, table_elements, keep_resident;
+  size_t space;  // address space that must be free
 } stile_pool;
 
+// stile_engine_new returns NULL if there is too little address space, with the reason in errno.
 wasm_engine_t *stile_engine_new(stile_pool pool);
 wasm_engine_t *stile_compiler_new(void);
 long stile_max_maps(void);

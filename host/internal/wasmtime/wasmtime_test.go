@@ -18,7 +18,10 @@ import (
 )
 
 func newEngine(t testing.TB) *Engine {
-	e := NewEngine(Pool{Instances: 100, WarmSlots: 4, MaxMemory: 64 << 20, KeepResident: 2 << 20, Running: 4})
+	e, err := NewEngine(Pool{Instances: 100, WarmSlots: 4, MaxMemory: 64 << 20, KeepResident: 2 << 20, Running: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(e.Close)
 	return e
 }
@@ -237,7 +240,10 @@ func TestEnds(t *testing.T) {
 
 // TestTurns runs more spinning guests than there are turns, and one short call beside them.
 func TestTurns(t *testing.T) {
-	e := NewEngine(Pool{Instances: 20, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
+	e, err := NewEngine(Pool{Instances: 20, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(e.Close)
 	c := compile(t, e, spinner)
 	l := e.NewLinker()
@@ -271,7 +277,10 @@ func TestTurns(t *testing.T) {
 
 // TestBlocking has a store that is cancelled while another has the only turn: it must not run on, for nothing might tick.
 func TestBlocking(t *testing.T) {
-	e := NewEngine(Pool{Instances: 1, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
+	e, err := NewEngine(Pool{Instances: 1, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(e.Close)
 	ctx, cancel := context.WithCancel(t.Context())
 	s := e.NewStore(Limits{Memory: 1 << 20, CPU: time.Minute, Context: ctx}, nil)
@@ -419,7 +428,10 @@ func TestResources(t *testing.T) {
 // get it from a module they import, when they start.
 func TestShape(t *testing.T) {
 	const instances = 3
-	e := NewEngine(Pool{Instances: instances, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: instances})
+	e, err := NewEngine(Pool{Instances: instances, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: instances})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(e.Close)
 	module, err := WAT("(module (table 1 funcref))")
 	if err != nil {
@@ -510,7 +522,10 @@ func kernelBefore(t *testing.T, major, minor int) bool {
 
 // TestHandedTurns has guests begin while one that was interrupted waits for its next turn: it goes first.
 func TestHandedTurns(t *testing.T) {
-	e := NewEngine(Pool{Instances: 1, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
+	e, err := NewEngine(Pool{Instances: 1, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(e.Close)
 	first := 0
 	for range 20 {
