@@ -328,6 +328,7 @@ func TestRefusedPackages(t *testing.T) {
 	r.publish(t, "forged", "1.0.0", version{files: index, sign: "bad"})
 	r.publish(t, "many-files", "1.0.0", version{files: append(index, many("package/f", 60)...)})
 	r.publish(t, "big", "1.0.0", version{files: append(index, file("package/big.js", strings.Repeat("x", 70<<10)))})
+	r.publish(t, "long-manifest", "1.0.0", version{files: append(index, file("package/package.json", `{"name":"long-manifest","version":"1.0.0","license":[`+strings.Repeat("[],", 400<<10)+`[]]}`))})
 	for i := range 6 {
 		r.publish(t, fmt.Sprintf("chain%d", i), "1.0.0", version{fields: map[string]any{"dependencies": map[string]string{fmt.Sprintf("chain%d", i+1): "*"}}, files: index})
 	}
@@ -362,6 +363,16 @@ func TestRefusedPackages(t *testing.T) {
 			}
 		})
 	}
+	t.Run("long-manifest", func(t *testing.T) {
+		t.Parallel()
+		_, err := resolve(t, r.client(t, Options{}), map[string]string{"long-manifest": "*"})
+		if err == nil {
+			t.Fatal("resolved")
+		}
+		if got := problems(t, err); !strings.Contains(got, "the package.json of long-manifest@1.0.0 has more than 1024 KiB") {
+			t.Errorf("got %s", got)
+		}
+	})
 	t.Run("forged", func(t *testing.T) {
 		t.Parallel()
 		_, err := resolve(t, c, map[string]string{"forged": "*"})

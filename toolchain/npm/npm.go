@@ -336,7 +336,7 @@ func (c *Client) install(ctx context.Context, lock *lockfile, types bool) (_ []b
 		return nil, err
 	}
 	// The archives are those of the URLs that were checked. Some versions of npm take these for no packages of the registry.
-	if err := c.runWatched(ctx, w, "ci", "--prefer-offline", "--loglevel=http", "--replace-registry-host=never", "--allow-remote=all"); err != nil {
+	if err := w.run(ctx, nil, "ci", "--prefer-offline", "--loglevel=http", "--replace-registry-host=never", "--allow-remote=all"); err != nil {
 		if bad, ok := errors.AsType[*corruptError](err); ok {
 			err = bad.explain(packages)
 		}

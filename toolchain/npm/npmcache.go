@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// maxNPMCache is how large npm's own cache becomes before it is emptied, in bytes. Runs that began before may add to it.
+	// maxNPMCache is how large npm's own cache becomes before it is emptied, in bytes. Runs that began before may add to it, until it is
+	// twice as large.
 	maxNPMCache = 1 << 30
 	lockEvery   = 20 * time.Millisecond
 )

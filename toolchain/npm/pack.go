@@ -20,6 +20,9 @@ import (
 // listName is the name of the list of packages in the archive of a lock's packages.
 const listName = "node_modules/.packages.json"
 
+// maxManifest is the largest package.json of a package.
+const maxManifest = 1 << 20
+
 // packing names the rules for making archives. Archives made by other rules are packed again.
 const packing = "packing 2"
 
@@ -65,6 +68,9 @@ func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, err
 			}
 			p.Size += int64(len(data))
 			if name == p.at+"/package.json" {
+				if len(data) > maxManifest { // decoded, it takes many times its bytes
+					return tooLarge(fmt.Sprintf("the package.json of %s@%s has more than %d KiB", p.Name, p.Version, maxManifest>>10), fmt.Sprintf("%d KiB", maxManifest>>10))
+				}
 				p.readManifest(data)
 			}
 			return addFile(z, name, data)

@@ -154,8 +154,12 @@ func (w *workplace) run(ctx context.Context, read func(out io.Reader) error, arg
 	defer func() { _ = output.Close() }() // only read from here on
 	var text bytes.Buffer
 	out, said := &capped{to: output, left: maxOutput}, &capped{to: &text, left: maxSaid}
+	stop := w.watch(cancel)
 	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(said, &corruption{found: func(url string) { cancel(&corruptError{url}) }})
 	err = cmd.Run()
+	if large := stop(); large != nil {
+		return large
+	}
 	bad, corrupt := errors.AsType[*corruptError](context.Cause(ctx))
 	switch {
 	case corrupt:
@@ -340,50 +344,53 @@ var (
 	badCertificate = lazyregexp.New(`CERT|^UNABLE_TO_|^ERR_TLS`)
 )
 
-// watchEvery is how often the size of what npm unpacks is checked. onDisk is how many times larger than the result that may be,
-// because types, maps and documents are removed later.
+// watchEvery is how often the size of what npm writes is checked, at most; a check that takes long is followed by ten times its duration
+// without one. onDisk is how many times larger than the result that may be, because types, maps and documents are removed later.
 const (
 	watchEvery = 100 * time.Millisecond
 	onDisk     = 4
 )
 
-// runWatched runs npm in the project, and ends it if it unpacks too much.
-func (c *Client) runWatched(ctx context.Context, w *workplace, args ...string) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	watched := make(chan struct{})
-	done := make(chan struct{})
+// watch calls end with a problem if npm writes too much, until stop is called. That looks for the last time, and returns the problem.
+func (w *workplace) watch(end func(error)) (stop func() error) {
+	var found error
+	done, over := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(watched)
-		tick := time.NewTicker(watchEvery)
-		defer tick.Stop()
+		defer close(over)
+		next := time.NewTimer(watchEvery)
+		defer next.Stop()
 		for {
 			select {
 			case <-done:
 				return
-			case <-tick.C:
-				if err := c.measure(w); err != nil {
-					cancel(err)
+			case <-next.C:
+				began := time.Now()
+				if found = w.measure(); found != nil {
+					end(found)
 					return
 				}
+				next.Reset(max(watchEvery, 10*time.Since(began)))
 			}
 		}
 	}()
-	err := w.run(ctx, nil, args...)
-	close(done)
-	<-watched
-	if problem, ok := errors.AsType[*toolchain.BuildError](context.Cause(ctx)); ok {
-		return problem
+	return func() error {
+		close(done)
+		<-over
+		if found != nil {
+			return found
+		}
+		return w.measure()
 	}
-	return err
 }
 
-// measure fails if the project is larger than packages can be.
-func (c *Client) measure(w *workplace) error {
+// measure fails if the folder is larger than packages can be, or npm's own cache than it should ever be: npm keeps the whole of an archive
+// there, whatever it unpacks of it.
+func (w *workplace) measure() error {
 	var size int64
 	files := 0
-	maxSize, maxFiles := onDisk*c.o.MaxBytes, onDisk*c.o.MaxFiles
-	return fs.WalkDir(w.root.FS(), projectDir, func(_ string, entry fs.DirEntry, err error) error {
+	o := w.c.o
+	maxSize, maxFiles := onDisk*o.MaxBytes, onDisk*o.MaxFiles
+	err := fs.WalkDir(w.root.FS(), ".", func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // npm moves folders about
 		}
@@ -391,11 +398,18 @@ func (c *Client) measure(w *workplace) error {
 			size += info.Size()
 		}
 		if files++; files > maxFiles {
-			return tooLarge(fmt.Sprintf("the packages have more than %d files with types and documents", maxFiles), fmt.Sprint(c.o.MaxFiles))
+			return tooLarge(fmt.Sprintf("the packages have more than %d files with types and documents", maxFiles), fmt.Sprint(o.MaxFiles))
 		}
 		if size > maxSize {
-			return tooLarge(fmt.Sprintf("the packages have more than %d MiB with types and documents", maxSize>>20), fmt.Sprintf("%d MiB", c.o.MaxBytes>>20))
+			return tooLarge(fmt.Sprintf("the packages have more than %d MiB with types and documents", maxSize>>20), fmt.Sprintf("%d MiB", o.MaxBytes>>20))
 		}
 		return nil
 	})
+	if err != nil || w.sharing == nil {
+		return err
+	}
+	if size, _ := sizeOf(w.c.npmCache(w)); size > 2*w.c.maxCache {
+		return tooLarge(fmt.Sprintf("what npm fetches from the registry fills its cache, which has %d MiB", size>>20), fmt.Sprintf("%d MiB", 2*w.c.maxCache>>20))
+	}
+	return nil
 }
