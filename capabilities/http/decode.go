@@ -18,8 +18,45 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 )
 
-// encodings lists the encodings that requests accept if the host decodes the response.
-const encodings = "gzip, br, zstd"
+// encodings lists the encodings that requests accept if the host decodes the response, and smallEncodings those whose decoders take little
+// memory.
+const (
+	encodings      = "gzip, br, zstd"
+	smallEncodings = "gzip"
+)
+
+// maxLarge is how many exchanges of the process may have responses in encodings whose decoders take up to 13 MiB. Others do not wait:
+// they do not accept these encodings.
+const maxLarge = 16
+
+var large = make(chan struct{}, maxLarge)
+
+// largePlace is a place among those exchanges. It is not safe for concurrent use.
+type largePlace struct{ taken bool }
+
+// take returns without a place if there is none.
+func (p *largePlace) take() {
+	select {
+	case large <- struct{}{}:
+		p.taken = true
+	default:
+	}
+}
+
+func (p *largePlace) give() {
+	if p.taken {
+		p.taken = false
+		<-large
+	}
+}
+
+// accepts returns the encodings that the exchange accepts.
+func (p *largePlace) accepts() string {
+	if p.taken {
+		return encodings
+	}
+	return smallEncodings
+}
 
 // encodingOf returns the encoding of the body, and removes the headers that state it.
 func encodingOf(response *nethttp.Response) string {
@@ -31,7 +68,7 @@ func encodingOf(response *nethttp.Response) string {
 	default:
 		return ""
 	}
-	if response.Request.Header.Get("Accept-Encoding") == "" {
+	if !strings.Contains(response.Request.Header.Get("Accept-Encoding"), encoding) {
 		return ""
 	}
 	response.Header.Del("Content-Encoding")

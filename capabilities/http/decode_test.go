@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -105,6 +106,56 @@ func TestDecoding(t *testing.T) {
 		if have := do(t, c, request); have.err != nil || have.text != "" {
 			t.Errorf("HEAD %s: %+v", name, have)
 		}
+	}
+}
+
+// TestLargeDecodersAreBounded has a server stop in the middle of responses whose decoders take 13 MiB each, in many calls. All others
+// still get their responses, in an encoding that takes little.
+func TestLargeDecodersAreBounded(t *testing.T) {
+	content := bytes.Repeat([]byte("text, "), 1000)
+	var accepted sync.Map
+	begun, stop := make(chan struct{}, maxLarge), make(chan struct{})
+	at := serve(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
+		if r.URL.Path == "/waits" {
+			w.Header().Set("Content-Encoding", "br")
+			_, _ = w.Write(packed["br"](content)[:10])
+			w.(nethttp.Flusher).Flush()
+			begun <- struct{}{}
+			<-stop
+			return
+		}
+		encoding := r.FormValue("as")
+		accepted.Store(r.Header.Get("Accept-Encoding"), true)
+		w.Header().Set("Content-Encoding", encoding)
+		_, _ = w.Write(packed[encoding](content))
+	})
+	c := client(t, Options{Rules: []Rule{good(at)}})
+	for range maxLarge {
+		exchange, err := open(t, c.grant).Start(t.Context(), get(at, "/waits"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = exchange.Close() })
+		<-begun
+	}
+	if have := do(t, open(t, c.grant), get(at, "/?as=gzip")); have.err != nil || have.text != string(content) {
+		t.Errorf("meanwhile: %+v", have)
+	}
+	if have := do(t, open(t, c.grant), get(at, "/?as=br")); have.text == string(content) { // which was not asked for
+		t.Error("one more is decoded")
+	}
+	accepted.Range(func(encodings, _ any) bool {
+		if encodings != smallEncodings {
+			t.Errorf("it accepts %s", encodings)
+		}
+		return true
+	})
+	close(stop)
+	for len(large) > 0 { // their exchanges end
+		runtime.Gosched()
+	}
+	if have := do(t, open(t, c.grant), get(at, "/?as=br")); have.err != nil || have.text != string(content) {
+		t.Errorf("afterwards: %+v", have)
 	}
 }
 

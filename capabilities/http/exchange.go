@@ -81,6 +81,10 @@ func (c *Client) start(operation context.Context, q *request, timeout *uint32) (
 }
 
 func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
+	var place largePlace
+	place.take()
+	defer place.give()
+	q.accepts = place.accepts()
 	response, q, err := c.follow(ctx, q)
 	if err != nil {
 		e.fail(q.secrets.hush(explain(ctx, err)))
@@ -89,6 +93,9 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 	defer func() { _ = response.Body.Close() }()
 	response.Body = newStallReader(response.Body, c.grant.options.Timeouts.Stall, func() { e.stop(context.DeadlineExceeded) })
 	encoding := encodingOf(response)
+	if encoding == "" || encoding == smallEncodings {
+		place.give()
+	}
 	head := Head{
 		Status: uint16(response.StatusCode), URL: q.target.String(), Redirected: q.from != "",
 		Headers: q.secrets.responseHeader(response.Header),

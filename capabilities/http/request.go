@@ -62,6 +62,8 @@ type request struct {
 	header   header
 	content  Content
 	redirect Redirect
+	// accepts are the encodings of the response that the host can decode.
+	accepts string
 	// from is the URL that redirected here. It is empty for the first request.
 	from string
 	// rule is the rule that allows the request, after authorisation.
@@ -171,7 +173,7 @@ func (q *request) http(ctx context.Context) *nethttp.Request {
 		made.Header.Set("User-Agent", "stile")
 	}
 	if q.header["range"] == nil && q.method != "HEAD" {
-		made.Header.Set("Accept-Encoding", encodings)
+		made.Header.Set("Accept-Encoding", q.accepts)
 	}
 	reader, size := q.content.open()
 	made.ContentLength = size
